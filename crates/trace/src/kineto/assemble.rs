@@ -1,0 +1,132 @@
+//! How do stretches become one trace? Laid together in the order of the file, so that the result
+//! does not depend on how many threads read it.
+
+use std::collections::HashMap;
+
+use crate::kineto::batch::{Batch, FlowEnd, LaunchArrow};
+use crate::kineto::envelope::Envelope;
+use crate::model::events::{EventId, NO_ID};
+use crate::model::link::{Link, LinkEnd};
+use crate::model::names::NameId;
+use crate::model::stats::{ImportStats, Repair};
+use crate::model::trace::Trace;
+use crate::model::track::{Place, TrackId};
+
+#[derive(Debug, Default)]
+pub(crate) struct Assembler {
+    trace: Trace,
+    envelope: Envelope,
+    launch_arrows: Vec<LaunchArrow>,
+    backward_flows: Vec<FlowEnd>,
+    // Old number to new number, for the batch at hand.
+    names: Vec<NameId>,
+    tracks: Vec<TrackId>,
+}
+
+impl Assembler {
+    pub(crate) fn add(&mut self, batch: &mut Batch, envelope: Envelope) {
+        let Self { trace, names, tracks, .. } = self;
+        names.clear();
+        names.extend(batch.names.iter().map(|text| trace.names.intern(text)));
+        tracks.clear();
+        tracks.extend(batch.tracks.iter().map(|(_, place)| trace.tracks.intern(place.moved(names))));
+
+        trace.events.append(&batch.events, names, tracks);
+        trace.memory.extend_from_slice(&batch.memory);
+        for &((process, thread), name) in &batch.given_names {
+            let key = (process.moved(names), thread.map(|label| label.moved(names)));
+            trace.given_names.insert(key, names[name.index()]);
+        }
+        self.launch_arrows.extend_from_slice(&batch.launch_arrows);
+        self.backward_flows.extend(
+            batch.backward_flows.iter().map(|end| FlowEnd { track: tracks[end.track.index()], ..*end }),
+        );
+        trace.stats.absorb(std::mem::take(&mut batch.stats));
+        self.envelope.absorb(envelope);
+    }
+
+    pub(crate) fn stats(&self) -> &ImportStats {
+        &self.trace.stats
+    }
+
+    pub(crate) fn stats_mut(&mut self) -> &mut ImportStats {
+        &mut self.trace.stats
+    }
+
+    pub(crate) fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.trace.is_empty() && self.trace.memory.is_empty()
+    }
+
+    pub(crate) fn event_count(&self) -> usize {
+        self.trace.len()
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.trace.heap_bytes()
+            + self.launch_arrows.capacity() * size_of::<LaunchArrow>()
+            + self.backward_flows.capacity() * size_of::<FlowEnd>()
+    }
+
+    pub(crate) fn finish(mut self) -> Trace {
+        self.find_missing_correlations();
+        self.pair_backward_flows();
+        self.trace.origin = self.envelope.origin;
+        self.trace
+    }
+
+    /// GPU work without a correlation may have an arrow that points at it.
+    fn find_missing_correlations(&mut self) {
+        let arrows = std::mem::take(&mut self.launch_arrows);
+        let events = &mut self.trace.events;
+        let lacking: Vec<usize> = (0..events.len())
+            .filter(|&i| events.kind[i].is_gpu_work() && events.correlation[i] == NO_ID)
+            .collect();
+        if lacking.is_empty() || arrows.is_empty() {
+            return;
+        }
+        let heads: HashMap<_, _> =
+            arrows.iter().map(|arrow| ((arrow.device, arrow.stream, arrow.at), arrow.id)).collect();
+        for i in lacking {
+            let Place::Stream { device, stream } = self.trace.tracks.get(events.track[i]) else { continue };
+            if let Some(&id) = heads.get(&(device, stream, events.start[i])) {
+                events.correlation[i] = id;
+                self.trace.stats.repair(Repair::CorrelationFromFlow);
+            }
+        }
+    }
+
+    fn pair_backward_flows(&mut self) {
+        let mut ends = std::mem::take(&mut self.backward_flows);
+        // Ids may be used again later in the file; of one id, a start belongs to the next end.
+        ends.sort_by_key(|end| (end.id, end.at, !end.is_start));
+        let mut at = 0;
+        let mut alone = 0u64;
+        while let Some(from) = ends.get(at) {
+            match ends.get(at + 1) {
+                Some(to) if from.is_start && !to.is_start && from.id == to.id => {
+                    self.trace.links.push(Link {
+                        id: from.id,
+                        from: LinkEnd { track: from.track, at: from.at },
+                        to: LinkEnd { track: to.track, at: to.at },
+                    });
+                    at += 2;
+                }
+                _ => {
+                    alone += 1;
+                    at += 1;
+                }
+            }
+        }
+        if alone > 0 {
+            let what = "flow arrows fwdbwd with one end only".to_owned();
+            self.trace.stats.not_kept.insert(what, alone);
+        }
+    }
+}
+
+/// Rows are numbered with 32 bits.
+pub(crate) const MOST_EVENTS: usize = EventId::MOST;

@@ -1,0 +1,351 @@
+//! How is JSON walked through quickly without trusting it? A cursor over bytes that never panics,
+//! never recurses, and tells "the bytes ran out" from "this is not JSON".
+//!
+//! Laxer than the standard where profilers are: NaN and Infinity, trailing commas, control
+//! characters and any bytes inside strings are let through. On valid JSON it agrees with
+//! `serde_json` (see the property tests).
+
+use memchr::memchr2;
+
+/// If something like an event begins inside another value, and that value goes on for this many
+/// bytes more, it has lost its end and is swallowing its successors.
+const PATIENCE: usize = 64 << 10;
+
+/// Why a value could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The bytes ended first. More of them might help.
+    End,
+    /// No continuation can make this JSON.
+    Malformed,
+}
+
+pub(crate) type Scan<T> = Result<T, Fault>;
+
+/// A string as it stands in the file, between its quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Raw<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Whether a backslash occurs in it.
+    pub(crate) escaped: bool,
+}
+
+/// How a backslash in a string is understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Backslash {
+    /// It escapes the next character, as JSON has it.
+    #[default]
+    Escapes,
+    /// It may be a plain character before the closing quote (`"C:\traces\"`): the string ends at a
+    /// quote after which JSON can go on. Tried only on events that cannot be read otherwise.
+    MayEndString,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Cursor<'a> {
+    bytes: &'a [u8],
+    pos: usize,
+    backslash: Backslash,
+    /// Where something that looks like an event first began inside another value.
+    nested_event: Option<usize>,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn at(bytes: &'a [u8], pos: usize) -> Self {
+        Self { bytes, pos, backslash: Backslash::Escapes, nested_event: None }
+    }
+
+    pub(crate) fn with_backslash(mut self, backslash: Backslash) -> Self {
+        self.backslash = backslash;
+        self
+    }
+
+    #[inline]
+    pub(crate) fn pos(&self) -> usize {
+        self.pos
+    }
+
+    #[inline]
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.pos).copied()
+    }
+
+    #[inline]
+    pub(crate) fn advance(&mut self) {
+        self.pos += 1;
+    }
+
+    #[inline]
+    pub(crate) fn skip_space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
+            self.pos += 1;
+        }
+    }
+
+    /// Skips white space and returns the byte after it, without taking it.
+    #[inline]
+    pub(crate) fn next_token(&mut self) -> Scan<u8> {
+        self.skip_space();
+        self.peek().ok_or(Fault::End)
+    }
+
+    #[inline]
+    pub(crate) fn expect(&mut self, byte: u8) -> Scan<()> {
+        if self.next_token()? == byte {
+            self.pos += 1;
+            Ok(())
+        } else {
+            Err(Fault::Malformed)
+        }
+    }
+
+    /// The next member's key, with its colon taken; `None` at the object's end, with its brace
+    /// taken. Commas are skipped wherever they stand.
+    #[inline]
+    pub(crate) fn next_key(&mut self) -> Scan<Option<&'a [u8]>> {
+        loop {
+            match self.next_token()? {
+                b'"' => {
+                    let key = self.string()?;
+                    self.expect(b':')?;
+                    self.skip_space();
+                    return Ok(Some(key.bytes));
+                }
+                b',' => self.pos += 1,
+                b'}' => {
+                    self.pos += 1;
+                    return Ok(None);
+                }
+                _ => return Err(Fault::Malformed),
+            }
+        }
+    }
+
+    /// After a member's value: a comma (taken) or the closing brace (left).
+    #[inline]
+    pub(crate) fn end_member(&mut self) -> Scan<()> {
+        match self.next_token()? {
+            b',' => {
+                self.pos += 1;
+                Ok(())
+            }
+            b'}' => Ok(()),
+            _ => Err(Fault::Malformed),
+        }
+    }
+
+    /// A string, from its opening quote.
+    #[inline]
+    pub(crate) fn string(&mut self) -> Scan<Raw<'a>> {
+        debug_assert_eq!(self.peek(), Some(b'"'));
+        let from = self.pos + 1;
+        let mut at = from;
+        let mut escaped = false;
+        loop {
+            let Some(found) = find_quote_or_backslash(self.bytes, at) else {
+                return Err(Fault::End);
+            };
+            if self.bytes[found] == b'"' {
+                self.pos = found + 1;
+                return Ok(Raw { bytes: &self.bytes[from..found], escaped });
+            }
+            escaped = true;
+            if self.backslash == Backslash::MayEndString && self.json_goes_on_after_quote(found + 1) {
+                self.pos = found + 2;
+                return Ok(Raw { bytes: &self.bytes[from..=found], escaped });
+            }
+            at = found + 2;
+            if at > self.bytes.len() {
+                return Err(Fault::End);
+            }
+        }
+    }
+
+    fn json_goes_on_after_quote(&self, quote: usize) -> bool {
+        if self.bytes.get(quote) != Some(&b'"') {
+            return false;
+        }
+        let rest = &self.bytes[quote + 1..];
+        match rest.iter().find(|b| !b.is_ascii_whitespace()) {
+            Some(b',' | b'}' | b']' | b':') => true,
+            Some(_) => false,
+            None => true,
+        }
+    }
+
+    /// A number or word, without quotes: everything up to the next delimiter.
+    #[inline]
+    pub(crate) fn scalar(&mut self) -> Scan<&'a [u8]> {
+        let from = self.pos;
+        let rest = self.bytes.get(from..).unwrap_or_default();
+        let len = rest.iter().position(|&b| !is_scalar_byte(b)).ok_or(Fault::End)?;
+        if len == 0 {
+            return Err(Fault::Malformed);
+        }
+        self.pos = from + len;
+        Ok(&rest[..len])
+    }
+
+    /// A number, bare or in quotes (`"ts": "123.4"`); for anything else the token as it stands.
+    #[inline]
+    pub(crate) fn number(&mut self) -> Scan<&'a [u8]> {
+        match self.peek().ok_or(Fault::End)? {
+            b'"' => Ok(self.string()?.bytes),
+            b'{' | b'[' => {
+                self.skip_value()?;
+                Ok(b"")
+            }
+            _ => self.scalar(),
+        }
+    }
+
+    /// A string if it is one; any other value is passed over and gives `None`.
+    #[inline]
+    pub(crate) fn string_or_skip(&mut self) -> Scan<Option<Raw<'a>>> {
+        if self.peek().ok_or(Fault::End)? == b'"' {
+            return Ok(Some(self.string()?));
+        }
+        self.skip_value()?;
+        Ok(None)
+    }
+
+    /// Passes over any value and returns its bytes.
+    #[inline]
+    pub(crate) fn skip_value(&mut self) -> Scan<&'a [u8]> {
+        let from = self.pos;
+        match self.peek().ok_or(Fault::End)? {
+            b'"' => {
+                self.string()?;
+            }
+            b'{' | b'[' => self.skip_nested()?,
+            _ => {
+                self.scalar()?;
+            }
+        }
+        Ok(&self.bytes[from..self.pos])
+    }
+
+    /// Passes over an object or array of any depth.
+    fn skip_nested(&mut self) -> Scan<()> {
+        let mut depth = 0usize;
+        // One bit a level, 1 for an object. Below 64 levels brackets are not checked for their kind.
+        let mut kinds = 0u64;
+        loop {
+            match self.peek().ok_or(Fault::End)? {
+                b'"' => {
+                    self.string()?;
+                }
+                open @ (b'{' | b'[') => {
+                    if open == b'{' {
+                        match self.nested_event {
+                            None if self.event_begins_here() => self.nested_event = Some(self.pos),
+                            Some(at) if self.pos - at > PATIENCE => return Err(Fault::Malformed),
+                            _ => {}
+                        }
+                    }
+                    depth += 1;
+                    kinds = kinds << 1 | u64::from(open == b'{');
+                    self.pos += 1;
+                }
+                close @ (b'}' | b']') => {
+                    if depth < 64 && (kinds & 1 == 1) != (close == b'}') {
+                        return Err(Fault::Malformed);
+                    }
+                    depth -= 1;
+                    kinds >>= 1;
+                    self.pos += 1;
+                    if depth == 0 {
+                        return Ok(());
+                    }
+                }
+                _ => self.pos += 1,
+            }
+        }
+    }
+
+    /// Whether the brace here opens an object whose first key is `ph`.
+    fn event_begins_here(&self) -> bool {
+        let mut ahead = Cursor::at(self.bytes, self.pos + 1);
+        ahead.skip_space();
+        self.bytes.get(ahead.pos..).is_some_and(|rest| rest.starts_with(b"\"ph\""))
+    }
+}
+
+#[inline]
+fn is_scalar_byte(b: u8) -> bool {
+    !matches!(b, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t' | b':' | b'"' | b'{' | b'[')
+}
+
+/// The first quote or backslash at or after `at`.
+///
+/// Most strings in a trace are keys and short names: eight bytes at a time in a register beats a
+/// call into the vector search, which takes over where strings are long.
+#[inline]
+fn find_quote_or_backslash(bytes: &[u8], at: usize) -> Option<usize> {
+    const SHORT: usize = 4;
+    let mut at = at;
+    for _ in 0..SHORT {
+        let Some(word) = bytes.get(at..at + 8).and_then(|w| <[u8; 8]>::try_from(w).ok()) else { break };
+        let word = u64::from_le_bytes(word);
+        let hits = zero_bytes(word ^ repeat(b'"')) | zero_bytes(word ^ repeat(b'\\'));
+        if hits != 0 {
+            return Some(at + (hits.trailing_zeros() / 8) as usize);
+        }
+        at += 8;
+    }
+    memchr2(b'"', b'\\', bytes.get(at..)?).map(|i| at + i)
+}
+
+const fn repeat(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
+}
+
+/// The high bit of each byte that is zero. Exact for the lowest such byte, which is all we use.
+#[inline]
+const fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(repeat(1)) & !word & repeat(0x80)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skip(text: &str) -> Scan<usize> {
+        let mut cursor = Cursor::at(text.as_bytes(), 0);
+        cursor.skip_value().map(<[u8]>::len)
+    }
+
+    #[test]
+    fn values_are_passed_over_whole() {
+        assert_eq!(skip(r#"{"a": [1, "]", {"b": "}\""}]},"#), Ok(29));
+        assert_eq!(skip("NaN,"), Ok(3));
+        assert_eq!(skip("[1, 2"), Err(Fault::End));
+        assert_eq!(skip("[1, 2}"), Err(Fault::Malformed));
+        assert_eq!(skip(r#""a\"#), Err(Fault::End));
+        assert_eq!(skip(","), Err(Fault::Malformed));
+    }
+
+    #[test]
+    fn deep_nesting_neither_recurses_nor_overflows() {
+        let deep = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
+        assert_eq!(skip(&deep), Ok(2_000_000));
+    }
+
+    #[test]
+    fn a_backslash_before_the_closing_quote_ends_the_string_on_request() {
+        let text = br#""C:\traces\", "pid": 1"#;
+        let mut cursor = Cursor::at(text, 0).with_backslash(Backslash::MayEndString);
+        assert_eq!(cursor.string().map(|raw| raw.bytes), Ok(&br"C:\traces\"[..]));
+        let mut strict = Cursor::at(text, 0);
+        assert_eq!(strict.string().map(|raw| raw.bytes), Ok(&br#"C:\traces\", "#[..]));
+    }
+
+    #[test]
+    fn long_strings_are_found_at_every_length() {
+        for len in 0..100 {
+            let text = format!("\"{}\"", "x".repeat(len));
+            let mut cursor = Cursor::at(text.as_bytes(), 0);
+            assert_eq!(cursor.string().map(|raw| raw.bytes.len()), Ok(len));
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What does the file say around its events? Versions, GPUs, ranks, settings.
+
+use serde_json::Value;
+
+use crate::kineto::cursor::Raw;
+use crate::kineto::text::decode;
+use crate::model::origin::{Distributed, Gpu, Origin};
+use crate::model::size::Bytes;
+
+/// Messages kept of those the profiler wrote into the file.
+const MESSAGES_KEPT: usize = 20;
+
+/// What has been learned from the members beside `traceEvents`.
+#[derive(Debug, Default)]
+pub(crate) struct Envelope {
+    pub(crate) origin: Origin,
+    /// The first few keys met, for the sentence that says what an alien file holds.
+    pub(crate) keys: Vec<String>,
+    /// Whether a member was met that profilers write.
+    pub(crate) is_trace: bool,
+}
+
+impl Envelope {
+    /// Takes in one member. `value` has been passed over already and is whole.
+    pub(crate) fn member(&mut self, key: &[u8], value: &[u8]) {
+        let key = decode(Raw { bytes: key, escaped: key.contains(&b'\\') }).text.into_owned();
+        let known = self.take_known(&key, value);
+        self.is_trace |= known;
+        if self.keys.len() < 8 && !self.keys.contains(&key) {
+            self.keys.push(key);
+        }
+    }
+
+    fn take_known(&mut self, key: &str, value: &[u8]) -> bool {
+        // Damaged or lax JSON (NaN, control characters) in a member costs that member only.
+        let parsed = || serde_json::from_slice::<Value>(value).unwrap_or(Value::Null);
+        match key {
+            "deviceProperties" => {
+                self.origin.gpus = parsed().as_array().into_iter().flatten().filter_map(gpu).collect();
+            }
+            "distributedInfo" => self.origin.distributed = distributed(&parsed()),
+            "record_shapes" | "with_stack" | "profile_memory" | "with_flops" | "with_modules" => {
+                let on = match parsed() {
+                    Value::Bool(on) => on,
+                    other => other.as_i64().is_some_and(|n| n != 0),
+                };
+                self.origin.settings.insert(key.to_owned(), on);
+            }
+            "schemaVersion" => self.version(key, &parsed()),
+            _ if key.ends_with("_version") => self.version(key, &parsed()),
+            "baseTimeNanoseconds" => self.origin.base_time_ns = parsed().as_i64(),
+            "traceName" => self.origin.trace_name = parsed().as_str().map(str::to_owned),
+            "WARNING" | "ERROR" => {
+                let texts = parsed();
+                let texts = texts.as_array().into_iter().flatten().filter_map(Value::as_str);
+                let room = MESSAGES_KEPT.saturating_sub(self.origin.profiler_messages.len());
+                self.origin.profiler_messages.extend(texts.map(str::to_owned).take(room));
+            }
+            "displayTimeUnit" | "trace_id" | "INFO" => {}
+            _ => return false,
+        }
+        true
+    }
+
+    fn version(&mut self, key: &str, value: &Value) {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        self.origin.versions.insert(key.to_owned(), text);
+    }
+
+    /// Adds what a later part of the same file said; the later word counts.
+    pub(crate) fn absorb(&mut self, later: Self) {
+        let Origin { versions, settings, gpus, distributed, base_time_ns, trace_name, profiler_messages } =
+            later.origin;
+        self.origin.versions.extend(versions);
+        self.origin.settings.extend(settings);
+        if !gpus.is_empty() {
+            self.origin.gpus = gpus;
+        }
+        self.origin.distributed = distributed.or(self.origin.distributed.take());
+        self.origin.base_time_ns = base_time_ns.or(self.origin.base_time_ns);
+        self.origin.trace_name = trace_name.or(self.origin.trace_name.take());
+        let room = MESSAGES_KEPT.saturating_sub(self.origin.profiler_messages.len());
+        self.origin.profiler_messages.extend(profiler_messages.into_iter().take(room));
+        for key in later.keys {
+            if self.keys.len() < 8 && !self.keys.contains(&key) {
+                self.keys.push(key);
+            }
+        }
+        self.is_trace |= later.is_trace;
+    }
+}
+
+fn small(value: &Value, key: &str) -> Option<u32> {
+    value.get(key)?.as_u64().and_then(|n| u32::try_from(n).ok())
+}
+
+fn gpu(value: &Value) -> Option<Gpu> {
+    Some(Gpu {
+        id: value.get("id")?.as_i64().and_then(|id| i32::try_from(id).ok())?,
+        name: value.get("name")?.as_str()?.to_owned(),
+        memory: value.get("totalGlobalMem").and_then(Value::as_u64).map(Bytes::new),
+        multiprocessors: small(value, "numSms"),
+        compute_capability: small(value, "computeMajor").zip(small(value, "computeMinor")),
+    })
+}
+
+fn distributed(value: &Value) -> Option<Distributed> {
+    value.is_object().then(|| Distributed {
+        rank: small(value, "rank"),
+        world_size: small(value, "world_size"),
+        backend: value.get("backend").and_then(Value::as_str).map(str::to_owned),
+    })
+}

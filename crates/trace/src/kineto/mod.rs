@@ -1,0 +1,14 @@
+//! The reader of Kineto's JSON, which is what `torch.profiler` writes.
+
+mod assemble;
+mod batch;
+mod cursor;
+mod envelope;
+mod event;
+mod number;
+mod scan;
+mod text;
+
+pub(crate) use assemble::{Assembler, MOST_EVENTS};
+pub(crate) use batch::Batch;
+pub(crate) use scan::{LONGEST_VALUE, Outcome, Region, begins_event, follows_a_separator, scan};

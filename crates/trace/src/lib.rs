@@ -1,0 +1,46 @@
+//! What happened: reads any profiler trace, whole or broken, into columns.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use busbound_trace::{ReadOptions, open};
+//!
+//! let trace = open(Path::new("run.json.gz"), &ReadOptions::default())?;
+//! for stream in trace.streams() {
+//!     for event in stream.events().filter(|event| event.kind().is_gpu_work()) {
+//!         println!("{:?} {} for {} ns", stream.place(), event.name(), event.duration().get());
+//!     }
+//! }
+//! for loss in &trace.stats().losses {
+//!     eprintln!("{} at byte {}", loss.what.describe(), loss.first_offset);
+//! }
+//! # Ok::<(), busbound_trace::OpenError>(())
+//! ```
+//!
+//! Reading never fails on partial data: every whole event before and after damage is kept, and
+//! [`ImportStats`] says what was lost and where.
+
+mod error;
+mod kineto;
+mod model;
+mod read;
+
+pub use error::OpenError;
+pub use model::collective::Collective;
+pub use model::copy_operator::{CopyOperator, element_size};
+pub use model::events::EventId;
+pub use model::kind::EventKind;
+pub use model::launch::Launch;
+pub use model::link::{Link, LinkEnd};
+pub use model::memory::{MemoryOwner, MemorySample};
+pub use model::names::{NameId, Names};
+pub use model::origin::{Distributed, Gpu, Origin};
+pub use model::size::Bytes;
+pub use model::stats::{ImportStats, Loss, LossKind, Repair};
+pub use model::sync::Synchronisation;
+pub use model::time::{Nanos, Timestamp};
+pub use model::trace::{Event, Trace, Track};
+pub use model::track::{Label, Place, TrackId};
+pub use model::transfer::{Direction, MemoryKind, Transfer};
+pub use read::{
+    Progress, ReadOptions, discover, open, open_with_progress, rank_in_name, read, read_with_progress,
+};

@@ -1,0 +1,216 @@
+//! The event table: one column per fact, one row per event.
+//!
+//! Facts that only some kinds have (bytes of a copy, geometry of a launch) lie in tables of their
+//! own, found through the `detail` column.
+
+use crate::model::collective::Collective;
+use crate::model::copy_operator::CopyOperator;
+use crate::model::kind::EventKind;
+use crate::model::launch::Launch;
+use crate::model::names::NameId;
+use crate::model::sync::Synchronisation;
+use crate::model::time::{Nanos, Timestamp};
+use crate::model::track::TrackId;
+use crate::model::transfer::Transfer;
+
+/// The number of an event: its row in the table, in the order of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId(pub(crate) u32);
+
+impl EventId {
+    pub(crate) const MOST: usize = u32::MAX as usize - 1;
+
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// "Not recorded" in the columns of correlation and external ids, and in `detail`.
+pub(crate) const NO_ID: u64 = u64::MAX;
+const NO_DETAIL: u32 = u32::MAX;
+
+/// One event before it is laid into the columns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) kind: EventKind,
+    pub(crate) name: NameId,
+    pub(crate) track: TrackId,
+    pub(crate) start: Timestamp,
+    pub(crate) duration: Nanos,
+    pub(crate) correlation: Option<u64>,
+    pub(crate) external: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Events {
+    pub(crate) kind: Vec<EventKind>,
+    pub(crate) name: Vec<NameId>,
+    pub(crate) track: Vec<TrackId>,
+    pub(crate) start: Vec<Timestamp>,
+    pub(crate) duration: Vec<Nanos>,
+    pub(crate) correlation: Vec<u64>,
+    pub(crate) external: Vec<u64>,
+    detail: Vec<u32>,
+    transfers: Vec<Transfer>,
+    launches: Vec<Launch>,
+    syncs: Vec<Synchronisation>,
+    copy_operators: Vec<CopyOperator>,
+    /// Sparse, ordered by event: both operators and kernels may have one beside their own detail.
+    collectives: Vec<(EventId, Collective)>,
+}
+
+impl Events {
+    pub(crate) fn len(&self) -> usize {
+        self.kind.len()
+    }
+
+    pub(crate) fn push(&mut self, row: Row) {
+        self.kind.push(row.kind);
+        self.name.push(row.name);
+        self.track.push(row.track);
+        self.start.push(row.start);
+        self.duration.push(row.duration);
+        self.correlation.push(row.correlation.unwrap_or(NO_ID));
+        self.external.push(row.external.unwrap_or(NO_ID));
+        self.detail.push(NO_DETAIL);
+    }
+
+    // The setters below speak of the event pushed last.
+
+    pub(crate) fn set_transfer(&mut self, transfer: Transfer) {
+        self.transfers.push(transfer);
+        self.point_detail_at(self.transfers.len());
+    }
+
+    pub(crate) fn set_launch(&mut self, launch: Launch) {
+        self.launches.push(launch);
+        self.point_detail_at(self.launches.len());
+    }
+
+    pub(crate) fn set_sync(&mut self, sync: Synchronisation) {
+        self.syncs.push(sync);
+        self.point_detail_at(self.syncs.len());
+    }
+
+    pub(crate) fn set_copy_operator(&mut self, operator: CopyOperator) {
+        self.copy_operators.push(operator);
+        self.point_detail_at(self.copy_operators.len());
+    }
+
+    pub(crate) fn set_collective(&mut self, collective: Collective) {
+        let last = u32::try_from(self.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        self.collectives.push((EventId(last), collective));
+    }
+
+    fn point_detail_at(&mut self, rows: usize) {
+        if let Some(last) = self.detail.last_mut() {
+            *last = u32::try_from(rows - 1).unwrap_or(NO_DETAIL);
+        }
+    }
+
+    fn detail<'a, T>(&self, id: EventId, table: &'a [T]) -> Option<&'a T> {
+        table.get(self.detail[id.index()] as usize)
+    }
+
+    pub(crate) fn transfer(&self, id: EventId) -> Option<&Transfer> {
+        matches!(self.kind[id.index()], EventKind::Copy | EventKind::Memset)
+            .then(|| self.detail(id, &self.transfers))
+            .flatten()
+    }
+
+    pub(crate) fn launch(&self, id: EventId) -> Option<&Launch> {
+        (self.kind[id.index()] == EventKind::Kernel).then(|| self.detail(id, &self.launches)).flatten()
+    }
+
+    pub(crate) fn sync(&self, id: EventId) -> Option<&Synchronisation> {
+        (self.kind[id.index()] == EventKind::Synchronisation).then(|| self.detail(id, &self.syncs)).flatten()
+    }
+
+    pub(crate) fn copy_operator(&self, id: EventId) -> Option<&CopyOperator> {
+        (self.kind[id.index()] == EventKind::Operator)
+            .then(|| self.detail(id, &self.copy_operators))
+            .flatten()
+    }
+
+    pub(crate) fn collective(&self, id: EventId) -> Option<&Collective> {
+        let at = self.collectives.binary_search_by_key(&id, |&(event, _)| event).ok()?;
+        Some(&self.collectives[at].1)
+    }
+
+    /// Lays another table under this one, with its names and tracks renumbered.
+    pub(crate) fn append(&mut self, other: &Self, names: &[NameId], tracks: &[TrackId]) {
+        let rows = u32::try_from(self.len()).unwrap_or(u32::MAX);
+        let base = |rows: usize| u32::try_from(rows).unwrap_or(u32::MAX);
+        let (transfers, launches) = (base(self.transfers.len()), base(self.launches.len()));
+        let (syncs, copies) = (base(self.syncs.len()), base(self.copy_operators.len()));
+        let name = |id: NameId| names[id.index()];
+
+        self.kind.extend_from_slice(&other.kind);
+        self.name.extend(other.name.iter().map(|&id| name(id)));
+        self.track.extend(other.track.iter().map(|&id| tracks[id.index()]));
+        self.start.extend_from_slice(&other.start);
+        self.duration.extend_from_slice(&other.duration);
+        self.correlation.extend_from_slice(&other.correlation);
+        self.external.extend_from_slice(&other.external);
+        self.detail.extend(other.kind.iter().zip(&other.detail).map(|(kind, &detail)| {
+            if detail == NO_DETAIL {
+                return NO_DETAIL;
+            }
+            detail
+                + match kind {
+                    EventKind::Copy | EventKind::Memset => transfers,
+                    EventKind::Kernel => launches,
+                    EventKind::Synchronisation => syncs,
+                    _ => copies,
+                }
+        }));
+        self.transfers.extend_from_slice(&other.transfers);
+        self.launches.extend_from_slice(&other.launches);
+        self.syncs.extend(other.syncs.iter().map(|sync| Synchronisation { what: name(sync.what), ..*sync }));
+        self.copy_operators.extend(other.copy_operators.iter().map(|op| CopyOperator {
+            shape: name(op.shape),
+            src_dtype: name(op.src_dtype),
+            dst_dtype: name(op.dst_dtype),
+            ..*op
+        }));
+        self.collectives.extend(other.collectives.iter().map(|&(event, c)| {
+            let moved = Collective { name: name(c.name), dtype: name(c.dtype), group: name(c.group), ..c };
+            (EventId(event.0 + rows), moved)
+        }));
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        fn of<T>(column: &Vec<T>) -> usize {
+            column.capacity() * size_of::<T>()
+        }
+        of(&self.kind)
+            + of(&self.name)
+            + of(&self.track)
+            + of(&self.start)
+            + of(&self.duration)
+            + of(&self.correlation)
+            + of(&self.external)
+            + of(&self.detail)
+            + of(&self.transfers)
+            + of(&self.launches)
+            + of(&self.syncs)
+            + of(&self.copy_operators)
+            + of(&self.collectives)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.kind.clear();
+        self.name.clear();
+        self.track.clear();
+        self.start.clear();
+        self.duration.clear();
+        self.correlation.clear();
+        self.external.clear();
+        self.detail.clear();
+        self.transfers.clear();
+        self.launches.clear();
+        self.syncs.clear();
+        self.copy_operators.clear();
+        self.collectives.clear();
+    }
+}

@@ -1,0 +1,18 @@
+//! What a trace is, once read. No IO and no clock here: same input, same output.
+
+pub(crate) mod collective;
+pub(crate) mod copy_operator;
+pub(crate) mod events;
+pub(crate) mod kind;
+pub(crate) mod launch;
+pub(crate) mod link;
+pub(crate) mod memory;
+pub(crate) mod names;
+pub(crate) mod origin;
+pub(crate) mod size;
+pub(crate) mod stats;
+pub(crate) mod sync;
+pub(crate) mod time;
+pub(crate) mod trace;
+pub(crate) mod track;
+pub(crate) mod transfer;

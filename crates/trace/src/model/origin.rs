@@ -1,0 +1,41 @@
+//! Who wrote this trace, on what machine, with which settings?
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::size::Bytes;
+
+/// What the trace says about its own making.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Versions by the name the trace gives them, e.g. `cuda_runtime_version`.
+    pub versions: BTreeMap<String, String>,
+    /// What the profiler was asked to record (`record_shapes`, `with_stack`, …).
+    pub settings: BTreeMap<String, bool>,
+    pub gpus: Vec<Gpu>,
+    pub distributed: Option<Distributed>,
+    /// Nanoseconds since the Unix epoch at timestamp zero.
+    pub base_time_ns: Option<i64>,
+    pub trace_name: Option<String>,
+    /// Warnings and errors the profiler wrote into the file.
+    pub profiler_messages: Vec<String>,
+}
+
+/// One device as `deviceProperties` lists it. All of the machine's devices are listed, used or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gpu {
+    pub id: i32,
+    pub name: String,
+    pub memory: Option<Bytes>,
+    pub multiprocessors: Option<u32>,
+    pub compute_capability: Option<(u32, u32)>,
+}
+
+/// The job this trace is one process of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Distributed {
+    pub rank: Option<u32>,
+    pub world_size: Option<u32>,
+    pub backend: Option<String>,
+}

@@ -1,0 +1,178 @@
+//! What was lost or left out on the way in? Counted, located, and shown in every output.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What went wrong with a part of the input. Every readable event around it is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LossKind {
+    /// The file ends inside an event: that event is lost.
+    EndsInsideEvent,
+    /// The file ends between events, without its closing bracket.
+    EndsBetweenEvents,
+    /// The file ends before its list of events began.
+    EndsBeforeEvents,
+    /// The file ends in what follows the list of events.
+    EndsAfterEvents,
+    /// An event that is not JSON: skipped up to the next event.
+    DamagedEvent,
+    /// Bytes between events that belong to none.
+    StrayBytes,
+    /// Something outside the list of events is not JSON.
+    DamagedMetadata,
+    /// An object without `ph` or a complete event without a usable timestamp.
+    NotAnEvent,
+    /// The compressed stream ends early.
+    GzipTruncated,
+    /// The compressed stream is broken; reading went on at the next gzip member, if there is one.
+    GzipDamaged,
+    /// Checksum or length at the end of a gzip member do not match; its bytes were used.
+    GzipChecksum,
+    /// Bytes after the gzip stream that are not gzip.
+    GzipTrailingBytes,
+    /// Reading stopped at the memory bound.
+    MemoryBound,
+    /// The operating system failed to deliver the rest of the file.
+    ReadError,
+}
+
+impl LossKind {
+    /// In words, for a person.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::EndsInsideEvent => "the file ends inside an event",
+            Self::EndsBetweenEvents => "the file ends between events, without its closing bracket",
+            Self::EndsBeforeEvents => "the file ends before its list of events",
+            Self::EndsAfterEvents => "the file ends inside what follows its list of events",
+            Self::DamagedEvent => "event is not valid JSON",
+            Self::StrayBytes => "bytes between events that belong to none",
+            Self::DamagedMetadata => "metadata is not valid JSON",
+            Self::NotAnEvent => "object without phase or timestamp",
+            Self::GzipTruncated => "the gzip stream is cut off",
+            Self::GzipDamaged => "the gzip stream is damaged",
+            Self::GzipChecksum => "the gzip checksum does not match",
+            Self::GzipTrailingBytes => "bytes after the gzip stream",
+            Self::MemoryBound => "reading stopped at the memory bound",
+            Self::ReadError => "the rest of the file could not be read",
+        }
+    }
+
+    /// Whether `offset` counts compressed bytes (as they lie in the file) or JSON bytes.
+    pub fn is_in_compressed_bytes(self) -> bool {
+        matches!(self, Self::GzipTruncated | Self::GzipDamaged | Self::GzipChecksum | Self::GzipTrailingBytes)
+    }
+}
+
+/// Damage of one kind: where it first occurred and how often.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    pub what: LossKind,
+    /// Byte offset of the first occurrence: into the JSON text, or into the file for gzip damage.
+    pub first_offset: u64,
+    pub count: u64,
+    /// Bytes skipped because of it, all occurrences together.
+    pub bytes: u64,
+}
+
+/// Oddities that were repaired: the event is kept, the fact is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Repair {
+    /// Duration below zero: taken as zero.
+    NegativeDuration,
+    /// Complete event without a duration: taken as zero.
+    MissingDuration,
+    /// Duration that is no number or beyond 292 years: taken as zero.
+    UnusableDuration,
+    /// A backslash that is no JSON escape: kept as it stands.
+    StrayBackslash,
+    /// Bytes that are not UTF-8: shown as U+FFFD.
+    InvalidUtf8,
+    /// The correlation was missing on a GPU event and was found through a flow arrow.
+    CorrelationFromFlow,
+}
+
+impl Repair {
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::NegativeDuration => "negative duration taken as zero",
+            Self::MissingDuration => "missing duration taken as zero",
+            Self::UnusableDuration => "unusable duration taken as zero",
+            Self::StrayBackslash => "stray backslash kept as it stands",
+            Self::InvalidUtf8 => "invalid UTF-8 replaced",
+            Self::CorrelationFromFlow => "correlation found through a flow arrow",
+        }
+    }
+}
+
+/// What was read, what was left out on purpose, what was lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportStats {
+    /// Bytes of the file as it lies on disk.
+    pub file_bytes: u64,
+    /// Bytes of JSON, after decompression.
+    pub json_bytes: u64,
+    /// Every object in the list of events, kept or not.
+    pub objects: u64,
+    /// Events in the table.
+    pub events: u64,
+    /// Whole, readable, and not kept because nothing here needs them; by what they are.
+    pub not_kept: BTreeMap<String, u64>,
+    /// Categories without a kind of their own (kept as [`EventKind::Other`](crate::EventKind::Other)).
+    pub unknown_categories: BTreeMap<String, u64>,
+    pub repairs: BTreeMap<Repair, u64>,
+    pub losses: Vec<Loss>,
+    /// Whether some operator carries its input shapes, or its stack.
+    pub shapes_seen: bool,
+    pub stacks_seen: bool,
+}
+
+impl ImportStats {
+    /// Whether the file was whole: nothing lost, and its end seen.
+    pub fn is_complete(&self) -> bool {
+        self.losses.is_empty()
+    }
+
+    pub(crate) fn lose(&mut self, what: LossKind, offset: u64, bytes: u64) {
+        self.add_loss(Loss { what, first_offset: offset, count: 1, bytes });
+    }
+
+    pub(crate) fn repair(&mut self, what: Repair) {
+        *self.repairs.entry(what).or_default() += 1;
+    }
+
+    fn add_loss(&mut self, loss: Loss) {
+        match self.losses.iter_mut().find(|known| known.what == loss.what) {
+            Some(known) => {
+                known.first_offset = known.first_offset.min(loss.first_offset);
+                known.count += loss.count;
+                known.bytes += loss.bytes;
+            }
+            None => self.losses.push(loss),
+        }
+    }
+
+    /// Adds what a further part of the same file gave.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        self.file_bytes += other.file_bytes;
+        self.json_bytes += other.json_bytes;
+        self.objects += other.objects;
+        self.events += other.events;
+        for (what, count) in other.not_kept {
+            *self.not_kept.entry(what).or_default() += count;
+        }
+        for (what, count) in other.unknown_categories {
+            *self.unknown_categories.entry(what).or_default() += count;
+        }
+        for (what, count) in other.repairs {
+            *self.repairs.entry(what).or_default() += count;
+        }
+        for loss in other.losses {
+            self.add_loss(loss);
+        }
+        self.shapes_seen |= other.shapes_seen;
+        self.stacks_seen |= other.stacks_seen;
+    }
+}

@@ -1,0 +1,267 @@
+//! The trace: everything that was read, and the ways to walk through it.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use crate::model::collective::Collective;
+use crate::model::copy_operator::CopyOperator;
+use crate::model::events::{EventId, Events, NO_ID};
+use crate::model::kind::EventKind;
+use crate::model::launch::Launch;
+use crate::model::link::Link;
+use crate::model::memory::MemorySample;
+use crate::model::names::{NameId, Names};
+use crate::model::origin::Origin;
+use crate::model::stats::ImportStats;
+use crate::model::sync::Synchronisation;
+use crate::model::time::{Nanos, Timestamp};
+use crate::model::track::{Label, Place, TrackId, Tracks};
+use crate::model::transfer::Transfer;
+
+/// One profiler trace: columns of events, interned names, and what was lost on the way in.
+#[derive(Debug, Default)]
+pub struct Trace {
+    pub(crate) events: Events,
+    pub(crate) names: Names,
+    pub(crate) tracks: Tracks,
+    pub(crate) links: Vec<Link>,
+    pub(crate) memory: Vec<MemorySample>,
+    /// Names given to processes (thread `None`) and threads by metadata events.
+    pub(crate) given_names: BTreeMap<(Label, Option<Label>), NameId>,
+    pub(crate) origin: Origin,
+    pub(crate) stats: ImportStats,
+    pub(crate) order: OnceLock<TimeOrder>,
+}
+
+/// Event numbers grouped by track, in order of time within each.
+#[derive(Debug, Default)]
+pub(crate) struct TimeOrder {
+    ids: Vec<EventId>,
+    /// Where each track's events begin in `ids`; one more entry than tracks.
+    begins: Vec<usize>,
+}
+
+impl Trace {
+    /// Number of events kept.
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Every event, in the order of the file.
+    pub fn events(&self) -> impl ExactSizeIterator<Item = Event<'_>> {
+        let len = u32::try_from(self.len()).unwrap_or(u32::MAX);
+        (0..len).map(|i| Event { trace: self, id: EventId(i) })
+    }
+
+    pub fn event(&self, id: EventId) -> Event<'_> {
+        Event { trace: self, id }
+    }
+
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    pub fn stats(&self) -> &ImportStats {
+        &self.stats
+    }
+
+    /// Forward operators and the backward operators that belong to them.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// Allocator samples, in the order of the file.
+    pub fn memory(&self) -> &[MemorySample] {
+        &self.memory
+    }
+
+    /// The name a metadata event gave to a process or one of its threads.
+    pub fn given_name(&self, process: Label, thread: Option<Label>) -> Option<&str> {
+        self.given_names.get(&(process, thread)).map(|&id| self.names.get(id))
+    }
+
+    /// Every place that has events, in order of place.
+    pub fn tracks(&self) -> Vec<Track<'_>> {
+        let mut tracks: Vec<_> =
+            self.tracks.iter().map(|(id, place)| Track { trace: self, id, place }).collect();
+        tracks.sort_by_key(|track| track.place);
+        tracks
+    }
+
+    /// The (device, stream) pairs that have events, in order.
+    pub fn streams(&self) -> impl Iterator<Item = Track<'_>> {
+        self.tracks().into_iter().filter(|track| matches!(track.place, Place::Stream { .. }))
+    }
+
+    /// The threads that have events, in order.
+    pub fn threads(&self) -> impl Iterator<Item = Track<'_>> {
+        self.tracks().into_iter().filter(|track| matches!(track.place, Place::Thread { .. }))
+    }
+
+    /// Memory the trace holds, for the reader's bound and for reports.
+    pub fn heap_bytes(&self) -> usize {
+        self.events.heap_bytes()
+            + self.names.heap_bytes()
+            + self.tracks.heap_bytes()
+            + self.links.capacity() * size_of::<Link>()
+            + self.memory.capacity() * size_of::<MemorySample>()
+    }
+
+    fn order(&self) -> &TimeOrder {
+        self.order.get_or_init(|| TimeOrder::of(&self.events, self.tracks.len()))
+    }
+}
+
+impl TimeOrder {
+    fn of(events: &Events, tracks: usize) -> Self {
+        let mut begins = vec![0usize; tracks + 1];
+        for track in &events.track {
+            begins[track.index() + 1] += 1;
+        }
+        for i in 1..begins.len() {
+            begins[i] += begins[i - 1];
+        }
+        let mut next = begins.clone();
+        let mut ids = vec![EventId(0); events.len()];
+        for (i, track) in (0u32..).zip(&events.track) {
+            let at = &mut next[track.index()];
+            ids[*at] = EventId(i);
+            *at += 1;
+        }
+        for track in 0..tracks {
+            // Parents before their children: of two that begin together the longer one comes first.
+            ids[begins[track]..begins[track + 1]].sort_by_key(|id| {
+                let i = id.index();
+                (events.start[i], std::cmp::Reverse(events.duration[i]))
+            });
+        }
+        Self { ids, begins }
+    }
+}
+
+/// The events of one thread or one (device, stream), in order of time.
+#[derive(Debug, Clone, Copy)]
+pub struct Track<'a> {
+    trace: &'a Trace,
+    id: TrackId,
+    place: Place,
+}
+
+impl<'a> Track<'a> {
+    pub fn id(&self) -> TrackId {
+        self.id
+    }
+
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Ordered by start; of events that start together the longer comes first, so that parents
+    /// precede their children. The order is made once per trace.
+    pub fn events(&self) -> impl ExactSizeIterator<Item = Event<'a>> + DoubleEndedIterator + use<'a> {
+        let order = self.trace.order();
+        let range = order.begins[self.id.index()]..order.begins[self.id.index() + 1];
+        let trace = self.trace;
+        order.ids[range].iter().map(move |&id| Event { trace, id })
+    }
+}
+
+/// One event of a trace.
+#[derive(Clone, Copy)]
+pub struct Event<'a> {
+    trace: &'a Trace,
+    id: EventId,
+}
+
+impl<'a> Event<'a> {
+    fn row(&self) -> usize {
+        self.id.index()
+    }
+
+    pub fn id(&self) -> EventId {
+        self.id
+    }
+
+    pub fn kind(&self) -> EventKind {
+        self.trace.events.kind[self.row()]
+    }
+
+    pub fn name_id(&self) -> NameId {
+        self.trace.events.name[self.row()]
+    }
+
+    pub fn name(&self) -> &'a str {
+        self.trace.names.get(self.name_id())
+    }
+
+    pub fn track_id(&self) -> TrackId {
+        self.trace.events.track[self.row()]
+    }
+
+    pub fn place(&self) -> Place {
+        self.trace.tracks.get(self.track_id())
+    }
+
+    pub fn start(&self) -> Timestamp {
+        self.trace.events.start[self.row()]
+    }
+
+    pub fn duration(&self) -> Nanos {
+        self.trace.events.duration[self.row()]
+    }
+
+    pub fn end(&self) -> Timestamp {
+        self.start() + self.duration()
+    }
+
+    /// Joins a runtime call and the GPU work it launched, within one process.
+    pub fn correlation(&self) -> Option<u64> {
+        Some(self.trace.events.correlation[self.row()]).filter(|&id| id != NO_ID)
+    }
+
+    /// Joins GPU work and runtime calls to the operator they ran under.
+    pub fn external_id(&self) -> Option<u64> {
+        Some(self.trace.events.external[self.row()]).filter(|&id| id != NO_ID)
+    }
+
+    /// Bytes and memory kinds of a copy or memset.
+    pub fn transfer(&self) -> Option<&'a Transfer> {
+        self.trace.events.transfer(self.id)
+    }
+
+    pub fn launch(&self) -> Option<&'a Launch> {
+        self.trace.events.launch(self.id)
+    }
+
+    pub fn synchronisation(&self) -> Option<&'a Synchronisation> {
+        self.trace.events.sync(self.id)
+    }
+
+    pub fn copy_operator(&self) -> Option<&'a CopyOperator> {
+        self.trace.events.copy_operator(self.id)
+    }
+
+    pub fn collective(&self) -> Option<&'a Collective> {
+        self.trace.events.collective(self.id)
+    }
+}
+
+impl std::fmt::Debug for Event<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Event")
+            .field("kind", &self.kind())
+            .field("name", &self.name())
+            .field("place", &self.place())
+            .field("start", &self.start().as_nanos())
+            .field("duration", &self.duration().get())
+            .finish_non_exhaustive()
+    }
+}

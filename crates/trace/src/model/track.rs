@@ -1,0 +1,104 @@
+//! Where did it happen? A thread of a process, or a stream of a device.
+
+use std::collections::HashMap;
+
+use crate::model::names::{NameId, Names};
+
+/// A process or thread as the trace writes it: mostly numbers, sometimes words (`"Spans"`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Label {
+    Number(i64),
+    Text(NameId),
+}
+
+/// Where events lie. Events of one place are ordered in time; places are independent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    Thread {
+        process: Label,
+        thread: Label,
+    },
+    /// `stream` is −1 for what concerns the whole device, as a device synchronisation does.
+    Stream {
+        device: i32,
+        stream: i64,
+    },
+}
+
+/// The number of a place, valid for the trace that gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TrackId(u32);
+
+impl TrackId {
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The distinct places of a trace.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tracks {
+    places: Vec<Place>,
+    by_place: HashMap<Place, u32, hashbrown::DefaultHashBuilder>,
+}
+
+impl Tracks {
+    pub(crate) fn intern(&mut self, place: Place) -> TrackId {
+        let next = self.places.len();
+        let id = *self.by_place.entry(place).or_insert_with(|| {
+            self.places.push(place);
+            u32::try_from(next).unwrap_or(u32::MAX)
+        });
+        TrackId(id)
+    }
+
+    pub(crate) fn get(&self, id: TrackId) -> Place {
+        self.places[id.index()]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (TrackId, Place)> + '_ {
+        (0u32..).zip(&self.places).map(|(i, &place)| (TrackId(i), place))
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.places.capacity() * size_of::<Place>() + self.by_place.capacity() * (size_of::<Place>() + 5)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.places.clear();
+        self.by_place.clear();
+    }
+}
+
+impl Label {
+    /// The same label in another table of names.
+    pub(crate) fn moved(self, names: &[NameId]) -> Self {
+        match self {
+            Self::Number(n) => Self::Number(n),
+            Self::Text(id) => Self::Text(names[id.index()]),
+        }
+    }
+
+    /// As a person would write it.
+    pub fn display(self, names: &Names) -> String {
+        match self {
+            Self::Number(n) => n.to_string(),
+            Self::Text(id) => names.get(id).to_owned(),
+        }
+    }
+}
+
+impl Place {
+    pub(crate) fn moved(self, names: &[NameId]) -> Self {
+        match self {
+            Self::Thread { process, thread } => {
+                Self::Thread { process: process.moved(names), thread: thread.moved(names) }
+            }
+            Self::Stream { .. } => self,
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! How is a gzip file read when it is cut off, damaged or made of several members? Every byte that
+//! can be inflated is delivered; what went wrong is noted and never an error.
+
+use std::io::{self, Read};
+
+use flate2::{Decompress, FlushDecompress, Status};
+use memchr::memmem;
+
+use crate::model::stats::{ImportStats, LossKind};
+
+pub(crate) const MAGIC: &[u8] = b"\x1f\x8b\x08";
+
+const INPUT: usize = 256 << 10;
+
+/// Inflates all members of a gzip stream, going on after damage where a member begins anew.
+pub(crate) struct Gzip<R> {
+    source: R,
+    input: Vec<u8>,
+    /// The part of `input` not yet inflated.
+    from: usize,
+    to: usize,
+    /// Compressed bytes before `input`.
+    offset: u64,
+    source_ended: bool,
+    state: State,
+    pub(crate) stats: ImportStats,
+}
+
+enum State {
+    /// At what should be the beginning of a member.
+    Between,
+    Inflating(Box<Decompress>),
+    /// Looking for the next member after damage.
+    Searching,
+    Ended,
+}
+
+impl<R: Read> Gzip<R> {
+    pub(crate) fn new(source: R) -> Self {
+        Self {
+            source,
+            input: vec![0; INPUT],
+            from: 0,
+            to: 0,
+            offset: 0,
+            source_ended: false,
+            state: State::Between,
+            stats: ImportStats::default(),
+        }
+    }
+
+    fn position(&self) -> u64 {
+        self.offset + self.from as u64
+    }
+
+    fn pending(&self) -> &[u8] {
+        &self.input[self.from..self.to]
+    }
+
+    /// Makes at least `want` bytes pending, unless the source ends first.
+    fn fill(&mut self, want: usize) -> io::Result<()> {
+        while self.to - self.from < want && !self.source_ended {
+            if self.from > 0 {
+                self.input.copy_within(self.from..self.to, 0);
+                self.offset += self.from as u64;
+                self.to -= self.from;
+                self.from = 0;
+            }
+            let read = read_some(&mut self.source, &mut self.input[self.to..])?;
+            self.source_ended = read == 0;
+            self.to += read;
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, what: LossKind) {
+        let at = self.position();
+        self.stats.lose(what, at, 0);
+    }
+
+    /// Decides what the bytes after a member are.
+    fn begin_member(&mut self) -> io::Result<State> {
+        self.fill(MAGIC.len())?;
+        if self.pending().starts_with(MAGIC) {
+            return Ok(State::Inflating(Box::new(Decompress::new_gzip(15))));
+        }
+        // Tapes and block devices pad with zeros; gzip passes over them too.
+        while let Some(&0) = self.pending().first() {
+            self.from += 1;
+            self.fill(1)?;
+        }
+        if self.pending().is_empty() {
+            return Ok(State::Ended);
+        }
+        if self.pending().starts_with(MAGIC) {
+            return Ok(State::Between);
+        }
+        if MAGIC.starts_with(self.pending()) {
+            // The first byte or two of a further member, and no more.
+            self.lose(LossKind::GzipTruncated);
+            return Ok(State::Ended);
+        }
+        self.lose(LossKind::GzipTrailingBytes);
+        Ok(State::Searching)
+    }
+
+    fn search_member(&mut self) -> io::Result<State> {
+        loop {
+            // A header has ten bytes; flags above 0x1f are reserved.
+            self.fill(10)?;
+            if self.to - self.from < 10 {
+                return Ok(State::Ended);
+            }
+            match memmem::find(self.pending(), MAGIC) {
+                Some(0) if self.pending()[3] & 0xe0 == 0 => return Ok(State::Between),
+                Some(0) => self.from += 1,
+                Some(ahead) => self.from += ahead,
+                None => self.from = self.to - (MAGIC.len() - 1),
+            }
+        }
+    }
+
+    /// Inflates some bytes; 0 when the member ended or broke off.
+    fn inflate(&mut self, inflater: &mut Decompress, out: &mut [u8]) -> io::Result<(usize, Option<State>)> {
+        self.fill(1)?;
+        if self.pending().is_empty() {
+            self.lose(LossKind::GzipTruncated);
+            return Ok((0, Some(State::Ended)));
+        }
+        let (in_before, out_before) = (inflater.total_in(), inflater.total_out());
+        let result = inflater.decompress(self.pending(), out, FlushDecompress::None);
+        self.from += (inflater.total_in() - in_before) as usize;
+        let produced = (inflater.total_out() - out_before) as usize;
+        let next = match result {
+            Ok(Status::StreamEnd) => Some(State::Between),
+            Ok(_) => None,
+            Err(error) => {
+                // The trailer is read last: by then every byte of the member has been delivered.
+                let checksum = error.message().is_some_and(|m| m.contains("check"));
+                self.lose(if checksum { LossKind::GzipChecksum } else { LossKind::GzipDamaged });
+                Some(State::Searching)
+            }
+        };
+        Ok((produced, next))
+    }
+}
+
+impl<R: Read> Read for Gzip<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if out.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            self.state = match std::mem::replace(&mut self.state, State::Ended) {
+                State::Between => self.begin_member()?,
+                State::Searching => self.search_member()?,
+                State::Ended => return Ok(0),
+                State::Inflating(mut inflater) => {
+                    let (produced, next) = self.inflate(&mut inflater, out)?;
+                    self.state = next.unwrap_or(State::Inflating(inflater));
+                    if produced > 0 {
+                        return Ok(produced);
+                    }
+                    continue;
+                }
+            };
+        }
+    }
+}
+
+/// One read that is not disturbed by signals.
+pub(crate) fn read_some(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match source.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn member(text: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn inflate(bytes: &[u8]) -> (Vec<u8>, Vec<LossKind>) {
+        let mut gzip = Gzip::new(bytes);
+        let mut out = Vec::new();
+        gzip.read_to_end(&mut out).unwrap();
+        (out, gzip.stats.losses.iter().map(|loss| loss.what).collect())
+    }
+
+    fn text(seed: u64) -> Vec<u8> {
+        (0..60_000u64).map(|i| b'a' + ((i * i + seed * i) % 23) as u8).collect()
+    }
+
+    #[test]
+    fn several_members_and_zero_padding_are_one_stream() {
+        let mut file = member(b"one ");
+        file.extend(member(b"two"));
+        file.extend([0; 512]);
+        assert_eq!(inflate(&file), (b"one two".to_vec(), vec![]));
+    }
+
+    #[test]
+    fn a_cut_stream_gives_what_was_before_the_cut() {
+        let whole = text(1);
+        let file = member(&whole);
+        let (out, losses) = inflate(&file[..file.len() / 2]);
+        assert!(out.len() > 1000 && whole.starts_with(&out));
+        assert_eq!(losses, [LossKind::GzipTruncated]);
+    }
+
+    #[test]
+    fn a_bad_checksum_is_noted_and_the_bytes_are_used() {
+        let whole = text(2);
+        let mut file = member(&whole);
+        let crc = file.len() - 8;
+        file[crc] ^= 0xff;
+        assert_eq!(inflate(&file), (whole, vec![LossKind::GzipChecksum]));
+    }
+
+    #[test]
+    fn reading_goes_on_at_the_member_after_a_damaged_one() {
+        let (first, second) = (text(3), text(4));
+        let mut file = member(&first);
+        let middle = file.len() / 2;
+        file[middle..middle + 16].fill(0xff);
+        file.extend(member(&second));
+        let (out, losses) = inflate(&file);
+        assert!(out.ends_with(&second));
+        assert_eq!(losses.len(), 1, "{losses:?}");
+    }
+}

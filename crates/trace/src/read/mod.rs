@@ -1,0 +1,223 @@
+//! From a path or stream to a [`Trace`]. The only part of this crate that does IO.
+
+mod discover;
+mod gzip;
+mod memory_bound;
+mod pipeline;
+mod sniff;
+mod stretch;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use discover::{discover, rank_in_name};
+
+use crate::error::OpenError;
+use crate::model::stats::{ImportStats, LossKind};
+use crate::model::trace::Trace;
+use crate::read::gzip::{Gzip, read_some};
+use crate::read::pipeline::read_all;
+use crate::read::sniff::{Content, SNIFFED, sniff};
+
+/// How to read. The default suits an interactive machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// Threads that scan; reading and inflating has one more.
+    pub threads: usize,
+    /// Reading stops when the trace holds this many bytes.
+    pub memory_bound: u64,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self {
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bound: memory_bound::default_memory_bound(),
+        }
+    }
+}
+
+impl ReadOptions {
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    pub fn memory_bound(mut self, bytes: u64) -> Self {
+        self.memory_bound = bytes;
+        self
+    }
+}
+
+/// How far reading has come, in bytes of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    pub read: u64,
+    /// `None` for streams.
+    pub total: Option<u64>,
+}
+
+/// Reads one trace file. Partial data is no error: see [`Trace::stats`].
+///
+/// # Errors
+/// If the file cannot be opened, or nothing at all in it can be read as a trace.
+pub fn open(path: &Path, options: &ReadOptions) -> Result<Trace, OpenError> {
+    open_with_progress(path, options, &mut |_| {})
+}
+
+/// As [`open`], telling how far it has come.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with_progress(
+    path: &Path,
+    options: &ReadOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Trace, OpenError> {
+    let at = || path.to_owned();
+    let file = File::open(path).map_err(|source| OpenError::Io { path: at(), source })?;
+    let about = file.metadata().map_err(|source| OpenError::Io { path: at(), source })?;
+    if about.is_dir() {
+        return Err(OpenError::IsDirectory { path: at() });
+    }
+    let total = about.is_file().then_some(about.len());
+    read_stream(file, path, total, options, progress)
+}
+
+/// Reads a trace from a stream, e.g. standard input. `label` names it in errors.
+///
+/// # Errors
+/// If nothing at all in it can be read as a trace.
+///
+/// ```
+/// # use std::path::Path;
+/// use busbound_trace::{EventKind, ReadOptions, read};
+/// let json = br#"[{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":10,"dur":2.5}, {"ph""#;
+/// let trace = read(&json[..], Path::new("cut.json"), &ReadOptions::default())?;
+/// let kernel = trace.events().next().ok_or("no event")?;
+/// assert_eq!(kernel.kind(), EventKind::Kernel);
+/// assert_eq!(kernel.duration().get(), 2_500);
+/// assert!(!trace.stats().is_complete());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn read(source: impl Read + Send, label: &Path, options: &ReadOptions) -> Result<Trace, OpenError> {
+    read_stream(source, label, None, options, &mut |_| {})
+}
+
+/// As [`read`], telling how far it has come.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with_progress(
+    source: impl Read + Send,
+    label: &Path,
+    options: &ReadOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Trace, OpenError> {
+    read_stream(source, label, None, options, progress)
+}
+
+fn read_stream(
+    source: impl Read + Send,
+    path: &Path,
+    total: Option<u64>,
+    options: &ReadOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Trace, OpenError> {
+    let counted = Arc::new(AtomicU64::new(0));
+    let mut source = Peekable::new(Counted { source, count: Arc::clone(&counted) });
+    let head = source.peek().map_err(|error| OpenError::Io { path: path.to_owned(), source: error })?;
+    if head.is_empty() {
+        return Err(OpenError::Empty { path: path.to_owned() });
+    }
+    let mut tick = || progress(Progress { read: counted.load(Ordering::Relaxed), total });
+    let mut assembler = match sniff(head) {
+        Content::Unsupported { what, hint } => {
+            return Err(OpenError::Unsupported { path: path.to_owned(), what, hint });
+        }
+        Content::Text => read_all(source, options.threads, options.memory_bound, &mut tick).0,
+        Content::Gzip => {
+            let gzip = Gzip::new(source);
+            let (mut assembler, gzip) = read_all(gzip, options.threads, options.memory_bound, &mut tick);
+            assembler.stats_mut().absorb(gzip.stats);
+            assembler
+        }
+    };
+    assembler.stats_mut().file_bytes = counted.load(Ordering::Relaxed);
+    if assembler.is_empty() && !assembler.envelope().is_trace {
+        return Err(not_a_trace(path, assembler.stats(), &assembler.envelope().keys));
+    }
+    Ok(assembler.finish())
+}
+
+fn not_a_trace(path: &Path, stats: &ImportStats, keys: &[String]) -> OpenError {
+    let path = path.to_owned();
+    let gzip =
+        stats.losses.iter().find(|loss| matches!(loss.what, LossKind::GzipTruncated | LossKind::GzipDamaged));
+    if let Some(loss) = gzip.filter(|_| stats.json_bytes == 0) {
+        return OpenError::NothingInflated { path, offset: loss.first_offset };
+    }
+    if keys.is_empty() {
+        OpenError::NoEvents { path }
+    } else {
+        OpenError::OtherJson { path, keys: keys.join(", ") }
+    }
+}
+
+/// Counts what passes, so that another thread can tell how far reading has come.
+struct Counted<R> {
+    source: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        self.count.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// A stream whose first bytes can be looked at before it is read.
+struct Peekable<R> {
+    source: R,
+    head: Vec<u8>,
+    given: usize,
+}
+
+impl<R: Read> Peekable<R> {
+    fn new(source: R) -> Self {
+        Self { source, head: Vec::new(), given: 0 }
+    }
+
+    fn peek(&mut self) -> io::Result<&[u8]> {
+        let mut head = vec![0; SNIFFED];
+        let mut len = 0;
+        while len < head.len() {
+            match read_some(&mut self.source, &mut head[len..])? {
+                0 => break,
+                read => len += read,
+            }
+        }
+        head.truncate(len);
+        self.head = head;
+        Ok(&self.head)
+    }
+}
+
+impl<R: Read> Read for Peekable<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let rest = &self.head[self.given..];
+        if rest.is_empty() {
+            return self.source.read(buffer);
+        }
+        let len = rest.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&rest[..len]);
+        self.given += len;
+        Ok(len)
+    }
+}
