@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::kineto::cursor::{Cursor, Raw};
 use crate::kineto::event::{Args, Draft, RawLabel};
-use crate::kineto::number::{NotUsable, integer, micros_to_nanos, natural};
+use crate::kineto::number::{NotUsable, integer, natural};
 use crate::kineto::text::decode;
 use crate::model::collective::Collective;
 use crate::model::copy_operator::{CopyOperator, is_copy_operator, non_blocking_position};
@@ -186,7 +186,7 @@ impl Batch {
     }
 
     fn duration(&mut self, draft: &Draft<'_>) -> Nanos {
-        let fault = match draft.duration.map(micros_to_nanos) {
+        let fault = match draft.duration {
             Some(Ok(nanos)) if nanos >= 0 => return Nanos::new(nanos),
             Some(Ok(_)) => Repair::NegativeDuration,
             Some(Err(NotUsable::NotANumber | NotUsable::OutOfRange)) => Repair::UnusableDuration,
@@ -356,7 +356,7 @@ fn device_and_stream(draft: &Draft<'_>) -> (i32, i64) {
 }
 
 fn timestamp(draft: &Draft<'_>) -> Option<Timestamp> {
-    micros_to_nanos(draft.timestamp?).ok().map(Timestamp::from_nanos)
+    draft.timestamp?.ok().map(Timestamp::from_nanos)
 }
 
 fn launch(args: &Args<'_>) -> Launch {

@@ -7,6 +7,8 @@
 
 use memchr::memchr2;
 
+use crate::kineto::number::{NotUsable, leading_micros, micros_to_nanos};
+
 /// If something like an event begins inside another value, and that value goes on for this many
 /// bytes more, it has lost its end and is swallowing its successors.
 const PATIENCE: usize = 64 << 10;
@@ -107,7 +109,10 @@ impl<'a> Cursor<'a> {
             match self.next_token()? {
                 b'"' => {
                     let key = self.string()?;
-                    self.expect(b':')?;
+                    // Nearly every key is followed by just this.
+                    if !self.take(b": ") {
+                        self.expect(b':')?;
+                    }
                     self.skip_space();
                     return Ok(Some(key.bytes));
                 }
@@ -134,11 +139,28 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Takes `text` if it stands here.
+    #[inline]
+    pub(crate) fn take<const N: usize>(&mut self, text: &[u8; N]) -> bool {
+        let stands_here = self.bytes.get(self.pos..self.pos + N) == Some(text);
+        if stands_here {
+            self.pos += N;
+        }
+        stands_here
+    }
+
     /// A string, from its opening quote.
     #[inline]
     pub(crate) fn string(&mut self) -> Scan<Raw<'a>> {
         debug_assert_eq!(self.peek(), Some(b'"'));
-        let from = self.pos + 1;
+        self.pos += 1;
+        self.rest_of_string()
+    }
+
+    /// A string whose opening quote has been taken.
+    #[inline]
+    pub(crate) fn rest_of_string(&mut self) -> Scan<Raw<'a>> {
+        let from = self.pos;
         let mut at = from;
         let mut escaped = false;
         loop {
@@ -178,7 +200,7 @@ impl<'a> Cursor<'a> {
     pub(crate) fn scalar(&mut self) -> Scan<&'a [u8]> {
         let from = self.pos;
         let rest = self.bytes.get(from..).unwrap_or_default();
-        let len = rest.iter().position(|&b| !is_scalar_byte(b)).ok_or(Fault::End)?;
+        let len = rest.iter().position(|&b| ENDS_SCALAR[b as usize]).ok_or(Fault::End)?;
         if len == 0 {
             return Err(Fault::Malformed);
         }
@@ -197,6 +219,16 @@ impl<'a> Cursor<'a> {
             }
             _ => self.scalar(),
         }
+    }
+
+    /// Microseconds as nanoseconds: the form that Kineto writes in one pass, any other by its token.
+    #[inline]
+    pub(crate) fn micros(&mut self) -> Scan<Result<i64, NotUsable>> {
+        if let Some((nanos, len)) = leading_micros(&self.bytes[self.pos..]) {
+            self.pos += len;
+            return Ok(Ok(nanos));
+        }
+        Ok(micros_to_nanos(self.number()?))
     }
 
     /// A string if it is one; any other value is passed over and gives `None`.
@@ -271,10 +303,17 @@ impl<'a> Cursor<'a> {
     }
 }
 
-#[inline]
-fn is_scalar_byte(b: u8) -> bool {
-    !matches!(b, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t' | b':' | b'"' | b'{' | b'[')
-}
+/// The bytes that cannot be part of a number or word. Everything else may: NaN and -Infinity are
+/// let through here and judged where they are used.
+const ENDS_SCALAR: [bool; 256] = {
+    let mut ends = [false; 256];
+    let mut delimiters: &[u8] = b",}] \n\r\t:\"{[";
+    while let [first, rest @ ..] = delimiters {
+        ends[*first as usize] = true;
+        delimiters = rest;
+    }
+    ends
+};
 
 /// The first quote or backslash at or after `at`.
 ///

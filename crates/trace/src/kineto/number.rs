@@ -9,60 +9,54 @@ pub(crate) enum NotUsable {
     OutOfRange,
 }
 
-/// Microseconds, as Kineto writes them, to nanoseconds. More than three decimals are rounded.
-#[inline]
+/// Microseconds in a token to nanoseconds. More than three decimals are rounded.
 pub(crate) fn micros_to_nanos(token: &[u8]) -> Result<i64, NotUsable> {
-    match plain_micros(token) {
-        Some(nanos) => Ok(nanos),
-        None => odd_micros(token),
+    match leading_micros(token) {
+        Some((nanos, len)) if len == token.len() => Ok(nanos),
+        _ => odd_micros(token),
     }
 }
 
-/// The common form: digits, optionally a point and up to three digits.
+/// The form that Kineto writes, at the head of `bytes`: up to 16 digits and optionally a point and
+/// up to three more. Returns the nanoseconds and the length, or `None` for any other form.
 #[inline]
-fn plain_micros(token: &[u8]) -> Option<i64> {
-    let (negative, digits) = match token.split_first()? {
-        (b'-', rest) => (true, rest),
-        _ => (false, token),
-    };
-    // 15 digits of microseconds are 31 years, 16 are 316: nanoseconds then still fit in 64 bits.
-    let mut whole: i64 = 0;
-    let mut used = 0;
-    for &b in digits {
-        let digit = b.wrapping_sub(b'0');
-        if digit > 9 {
-            break;
-        }
-        used += 1;
-        if used > 16 {
+pub(crate) fn leading_micros(bytes: &[u8]) -> Option<(i64, usize)> {
+    let mut nanos: i64 = 0;
+    let mut at = 0;
+    while let Some(digit) = bytes.get(at).map(|b| b.wrapping_sub(b'0')).filter(|&digit| digit <= 9) {
+        nanos = nanos * 10 + i64::from(digit);
+        at += 1;
+        // 16 digits of microseconds are 316 years: nanoseconds then still fit in 64 bits.
+        if at > 16 {
             return None;
         }
-        whole = whole * 10 + i64::from(digit);
     }
-    if used == 0 || whole > i64::MAX / 1000 - 1 {
+    if at == 0 || nanos > i64::MAX / 1000 - 1 {
         return None;
     }
-    let fraction = match digits.get(used..) {
-        Some([]) => 0,
-        Some([b'.', rest @ ..]) if !rest.is_empty() && rest.len() <= 3 => {
-            let mut value = 0;
-            for &b in rest {
-                let digit = b.wrapping_sub(b'0');
-                if digit > 9 {
-                    return None;
-                }
-                value = value * 10 + i64::from(digit);
-            }
-            match rest.len() {
-                1 => value * 100,
-                2 => value * 10,
-                _ => value,
+    let mut decimals = 0;
+    if bytes.get(at) == Some(&b'.') {
+        at += 1;
+        while let Some(digit) = bytes.get(at).map(|b| b.wrapping_sub(b'0')).filter(|&digit| digit <= 9) {
+            nanos = nanos * 10 + i64::from(digit);
+            decimals += 1;
+            at += 1;
+            if decimals > 3 {
+                return None;
             }
         }
-        _ => return None,
-    };
-    let nanos = whole * 1000 + fraction;
-    Some(if negative { -nanos } else { nanos })
+        if decimals == 0 {
+            return None;
+        }
+    }
+    // Anything but a delimiter (an exponent, a letter) makes it another form.
+    if let Some(b) = bytes.get(at)
+        && !matches!(b, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t')
+    {
+        return None;
+    }
+    const SCALE: [i64; 4] = [1000, 100, 10, 1];
+    Some((nanos * SCALE[decimals], at))
 }
 
 /// Everything else: exponents, many digits, words.

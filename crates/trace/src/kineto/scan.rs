@@ -163,13 +163,14 @@ impl Scanner<'_, '_> {
     fn events(&mut self, bare: bool) -> Step {
         let bytes = self.bytes;
         let mut cursor = Cursor::at(bytes, self.pos);
+        let mut draft = Draft::default();
         loop {
             match cursor.next_token() {
                 Ok(b',') => cursor.advance(),
                 Ok(b'{') => {
                     let from = cursor.pos();
-                    match read_event(&mut cursor) {
-                        Ok(draft) => self.take(&draft, from),
+                    match read_event(&mut cursor, &mut draft) {
+                        Ok(()) => self.take(&draft, from),
                         Err(fault) => return self.unreadable_event(from, fault, cursor.pos()),
                     }
                 }
@@ -203,9 +204,8 @@ impl Scanner<'_, '_> {
             return Step::Incomplete(from);
         }
         let mut lax = Cursor::at(self.bytes, from).with_backslash(Backslash::MayEndString);
-        if let Ok(draft) = read_event(&mut lax)
-            && draft.phase != 0
-        {
+        let mut draft = Draft::default();
+        if read_event(&mut lax, &mut draft).is_ok() && draft.phase != 0 {
             self.batch.stats.repair(Repair::StrayBackslash);
             self.take(&draft, from);
             self.pos = lax.pos();
@@ -309,6 +309,7 @@ impl Scanner<'_, '_> {
     /// off by the end of the stretch.
     fn find_event(&mut self, from: usize) -> Option<usize> {
         let mut at = from;
+        let mut draft = Draft::default();
         while let Some(found) = self.bytes.get(at..).and_then(|rest| memchr(b'{', rest)) {
             let brace = at + found;
             at = brace + 1;
@@ -316,8 +317,8 @@ impl Scanner<'_, '_> {
                 continue;
             }
             let mut cursor = Cursor::at(self.bytes, brace);
-            match read_event(&mut cursor) {
-                Ok(draft) if draft.phase != 0 => return Some(brace),
+            match read_event(&mut cursor, &mut draft) {
+                Ok(()) if draft.phase != 0 => return Some(brace),
                 Err(Fault::End) if !self.last && follows_a_separator(self.bytes, brace) => {
                     return Some(brace);
                 }
