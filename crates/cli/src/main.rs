@@ -1,1 +1,32 @@
-fn main() {}
+//! `busbound`: arguments in, exit code out. No analysis here.
+
+mod args;
+mod failure;
+mod output;
+mod progress;
+mod request;
+mod survey;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match &cli.command {
+        Command::Demo(args) => survey::demo(args),
+        Command::Survey(args) => survey::run(args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                let _ = writeln!(anstream::stderr(), "busbound: {message}");
+            }
+            failure.exit_code()
+        }
+    }
+}

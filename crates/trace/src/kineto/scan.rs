@@ -111,7 +111,7 @@ impl Scanner<'_, '_> {
                 Step::Next
             }
             // One event after the other with no list around them.
-            Ok(b'{') if begins_event(self.bytes, cursor.pos()) => {
+            Ok(b'{') if self.is_event(cursor.pos()) => {
                 self.pos = cursor.pos();
                 self.region = Region::Events { bare: true };
                 Step::Next
@@ -123,6 +123,14 @@ impl Scanner<'_, '_> {
             }
             Ok(_) => self.recover(cursor.pos(), LossKind::DamagedMetadata),
         }
+    }
+
+    /// Whether a whole event stands here.
+    fn is_event(&self, brace: usize) -> bool {
+        let mut draft = Draft::default();
+        begins_event(self.bytes, brace)
+            && read_event(&mut Cursor::at(self.bytes, brace), &mut draft).is_ok()
+            && draft.phase != 0
     }
 
     /// One member of the outermost object.
@@ -272,7 +280,7 @@ impl Scanner<'_, '_> {
             Region::Members { events_seen: true } => LossKind::EndsAfterEvents,
             _ => LossKind::EndsBeforeEvents,
         };
-        self.batch.stats.lose(what, self.at(from), (self.bytes.len() - from) as u64);
+        self.batch.stats.lose(what, self.at(self.bytes.len()), (self.bytes.len() - from) as u64);
         self.pos = self.bytes.len();
         // What remains, if anything does, is looked at as if nothing had been seen.
         self.region = if self.last { Region::Finished } else { Region::Events { bare: false } };

@@ -70,6 +70,7 @@ impl LossKind {
 pub struct Loss {
     pub what: LossKind,
     /// Byte offset of the first occurrence: into the JSON text, or into the file for gzip damage.
+    /// Where the file ended early, it is the end; what was cut began `bytes` before it.
     pub first_offset: u64,
     pub count: u64,
     /// Bytes skipped because of it, all occurrences together.

@@ -30,7 +30,7 @@ pub enum Place {
 pub struct TrackId(u32);
 
 impl TrackId {
-    pub(crate) const fn index(self) -> usize {
+    pub const fn index(self) -> usize {
         self.0 as usize
     }
 }

@@ -1,0 +1,30 @@
+//! Where do words go? The answer to standard output or a file, remarks to standard error.
+
+use std::io::{self, Write};
+
+use anyhow::Context;
+
+use crate::failure::Failure;
+use crate::request::Output;
+
+/// Styles are stripped where they do not belong: in files, pipes, and under NO_COLOR.
+pub(crate) fn write_answer(text: &str, output: &Output) -> Result<(), Failure> {
+    match &output.file {
+        Some(path) => {
+            let plain = anstream::adapter::strip_str(text).to_string();
+            std::fs::write(path, plain).with_context(|| path.display().to_string()).map_err(Failure::Output)
+        }
+        None => match anstream::stdout().write_all(text.as_bytes()) {
+            // The reader (`head`, a pager) has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => other.context("standard output").map_err(Failure::Output),
+        },
+    }
+}
+
+pub(crate) fn remark(output: &Output, text: &str) {
+    if !output.quiet {
+        // Nothing sensible is left to do if standard error is gone.
+        let _ = writeln!(anstream::stderr(), "busbound: {text}");
+    }
+}

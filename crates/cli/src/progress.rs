@@ -1,0 +1,50 @@
+//! Is it still working? A bar on standard error, once reading has taken a moment.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use busbound_trace::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Quick work needs no bar.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+pub(crate) struct ReadingBar {
+    bar: ProgressBar,
+    began: Instant,
+    shown: bool,
+    enabled: bool,
+}
+
+impl ReadingBar {
+    pub(crate) fn new(what: &Path, enabled: bool) -> Self {
+        let bar = ProgressBar::hidden();
+        bar.set_message(what.display().to_string());
+        Self { bar, began: Instant::now(), shown: false, enabled }
+    }
+
+    pub(crate) fn update(&mut self, progress: Progress) {
+        if !self.enabled || self.began.elapsed() < PATIENCE {
+            return;
+        }
+        if !self.shown {
+            self.shown = true;
+            let template = match progress.total {
+                Some(_) => "{msg}  {bar:30} {bytes} of {total_bytes}, {eta} left",
+                None => "{msg}  {bytes} read",
+            };
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                self.bar.set_style(style);
+            }
+            self.bar.set_length(progress.total.unwrap_or(0));
+            self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        }
+        self.bar.set_position(progress.read);
+    }
+}
+
+impl Drop for ReadingBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,87 @@
+//! What is to be done? Flags resolved against the machine and the terminal, before any work.
+
+use std::io::{IsTerminal, stderr, stdout};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use busbound_trace::{ReadOptions, discover};
+
+use crate::args::{Format, OutputArgs, ReadingArgs};
+
+/// One thing to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Input {
+    File(PathBuf),
+    Stdin,
+}
+
+impl Input {
+    pub(crate) fn label(&self) -> &Path {
+        match self {
+            Self::File(path) => path,
+            Self::Stdin => Path::new("standard input"),
+        }
+    }
+}
+
+/// The inputs that the given paths stand for, and whether one of them was a directory.
+pub(crate) struct Inputs {
+    pub(crate) list: Vec<Input>,
+    /// In a directory a file that is no trace is passed over; one named outright is an error.
+    pub(crate) from_directory: bool,
+}
+
+pub(crate) fn resolve_inputs(paths: &[PathBuf]) -> anyhow::Result<Inputs> {
+    let mut inputs = Inputs { list: Vec::new(), from_directory: false };
+    for path in paths {
+        if path.as_os_str() == "-" {
+            inputs.list.push(Input::Stdin);
+            continue;
+        }
+        let files = discover(path).with_context(|| path.display().to_string())?;
+        inputs.from_directory |= path.is_dir();
+        anyhow::ensure!(
+            !files.is_empty(),
+            "{} holds no trace: nothing in it ends in .json, .json.gz, .trace or .trace.gz",
+            path.display()
+        );
+        inputs.list.extend(files.into_iter().map(Input::File));
+    }
+    Ok(inputs)
+}
+
+pub(crate) fn resolve_reading(args: &ReadingArgs) -> ReadOptions {
+    let mut options = ReadOptions::default();
+    if let Some(threads) = args.threads {
+        options = options.threads(usize::from(threads));
+    }
+    if let Some(memory) = args.memory {
+        options = options.memory_bound(memory);
+    }
+    options
+}
+
+/// Where the answer goes and how it looks.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) format: Format,
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) width: u16,
+    pub(crate) show_progress: bool,
+    pub(crate) quiet: bool,
+}
+
+/// Wider lines are hard to read, and a pipe has no width.
+const USUAL_WIDTH: u16 = 100;
+
+pub(crate) fn resolve_output(args: &OutputArgs) -> Output {
+    let terminal =
+        (args.output.is_none() && stdout().is_terminal()).then(terminal_size::terminal_size).flatten();
+    Output {
+        format: args.format,
+        file: args.output.clone(),
+        width: terminal.map_or(USUAL_WIDTH, |(width, _)| width.0.clamp(60, 140)),
+        show_progress: !args.quiet && stderr().is_terminal(),
+        quiet: args.quiet,
+    }
+}

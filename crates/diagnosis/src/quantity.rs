@@ -1,0 +1,78 @@
+//! How is a number written so that a tired person reads it right? Always with its unit, with as
+//! many digits as matter.
+
+use busbound_trace::Nanos;
+
+/// `312 ns`, `4.70 µs`, `301 ms`, `2.15 s`.
+pub fn time(nanos: Nanos) -> String {
+    let ns = nanos.get() as f64;
+    match ns.abs() {
+        a if a < 1e3 => format!("{ns} ns"),
+        a if a < 1e6 => format!("{} µs", digits(ns / 1e3)),
+        a if a < 1e9 => format!("{} ms", digits(ns / 1e6)),
+        _ => format!("{} s", digits(ns / 1e9)),
+    }
+}
+
+/// `168 MB`: powers of ten, as links are rated.
+pub fn bytes(count: u64) -> String {
+    let b = count as f64;
+    match count {
+        0..1_000 => format!("{count} B"),
+        1_000..1_000_000 => format!("{} kB", digits(b / 1e3)),
+        1_000_000..1_000_000_000 => format!("{} MB", digits(b / 1e6)),
+        _ => format!("{} GB", digits(b / 1e9)),
+    }
+}
+
+/// `9.43 GB/s`; bytes per nanosecond are gigabytes per second.
+pub fn rate(bytes: u64, time: Nanos) -> String {
+    if time.get() <= 0 {
+        return "–".to_owned();
+    }
+    format!("{} GB/s", digits(bytes as f64 / time.get() as f64))
+}
+
+/// `2,584`: groups of three, for counts.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(c);
+    }
+    grouped
+}
+
+/// Three significant digits, more where the whole part has more.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        a if a < 0.0005 => "0".to_owned(),
+        a if a < 0.9995 => format!("{value:.3}"),
+        a if a < 9.995 => format!("{value:.2}"),
+        a if a < 99.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_and_a_unit() {
+        assert_eq!(time(Nanos::new(312)), "312 ns");
+        assert_eq!(time(Nanos::new(4_700)), "4.70 µs");
+        assert_eq!(time(Nanos::new(301_234_567)), "301 ms");
+        assert_eq!(time(Nanos::new(2_150_000_000)), "2.15 s");
+        assert_eq!(bytes(167_772_160), "168 MB");
+        assert_eq!(bytes(999), "999 B");
+        assert_eq!(rate(167_772_160, Nanos::new(3_024_726)), "55.5 GB/s");
+        assert_eq!(rate(1, Nanos::ZERO), "–");
+        assert_eq!(count(2_584), "2,584");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(count(12), "12");
+    }
+}

@@ -1,0 +1,59 @@
+//! The answer in one sentence.
+
+use busbound_trace::LossKind;
+
+use super::Survey;
+use crate::quantity::{count, time};
+
+pub(crate) fn headline(survey: &Survey) -> String {
+    if survey.source.events == 0 {
+        return format!("{}: no events in it, only what the profiler wrote around them.", state(survey));
+    }
+    let mut parts = Vec::new();
+    if survey.recorded.gpu_activity {
+        let work: u64 =
+            survey.devices.iter().flat_map(|d| &d.streams).map(|s| s.kernels + s.copies + s.memsets).sum();
+        let on = match survey.devices.iter().filter(|d| d.streams.iter().any(|s| s.work_ns.get() > 0)).count()
+        {
+            0 | 1 => "1 GPU".to_owned(),
+            several => format!("{several} GPUs"),
+        };
+        let name = survey.devices.iter().find_map(|device| device.name.as_deref());
+        let named = name.map(|name| format!(" ({name})")).unwrap_or_default();
+        parts.push(format!("{} GPU events on {on}{named}", count(work)));
+    } else {
+        parts.push("host events only, nothing from the GPU".to_owned());
+    }
+    if let Some(span) = survey.span {
+        parts.push(time(span.length_ns));
+    }
+    match survey.steps.first() {
+        Some(steps) if steps.is_profiler_step => {
+            let plural = if steps.count == 1 { "" } else { "s" };
+            parts.push(format!("{} step{plural}", steps.count));
+        }
+        Some(steps) => parts.push(format!("{} × `{}`", steps.count, steps.pattern)),
+        None => parts.push("no steps marked".to_owned()),
+    }
+    format!("{}: {}.", state(survey), parts.join(", "))
+}
+
+fn state(survey: &Survey) -> &'static str {
+    let has = |what: &[LossKind]| survey.source.lost.iter().any(|loss| what.contains(&loss.what));
+    if survey.source.complete {
+        "Whole trace"
+    } else if has(&[LossKind::MemoryBound]) {
+        "Read in part (memory bound)"
+    } else if has(&[
+        LossKind::EndsInsideEvent,
+        LossKind::EndsBetweenEvents,
+        LossKind::EndsBeforeEvents,
+        LossKind::EndsAfterEvents,
+        LossKind::GzipTruncated,
+        LossKind::ReadError,
+    ]) {
+        "Cut-off trace"
+    } else {
+        "Damaged trace"
+    }
+}

@@ -1,0 +1,189 @@
+//! What does the trace lack, what does that prevent, and how is it recorded next time?
+
+use busbound_trace::{EventKind, LossKind, MemoryKind, Trace};
+use serde::Serialize;
+
+use super::{Survey, Totals};
+
+/// One thing the trace does not have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    pub id: &'static str,
+    /// What is not there, and why, as far as that can be told.
+    pub what: String,
+    /// Which answers that rules out.
+    pub prevents: &'static str,
+    /// How to have it next time.
+    pub remedy: &'static str,
+}
+
+pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Missing> {
+    let recorded = &survey.recorded;
+    let mut list = Vec::new();
+    // Of a cut file only what was read is known.
+    let here = if survey.source.complete { "" } else { " in the part that could be read" };
+    let asked_for = |setting: &str| match survey.settings.get(setting) {
+        Some(true) => ", though the profiler was asked for them",
+        _ => "",
+    };
+    let mut lack = |id, what: String, prevents, remedy| list.push(Missing { id, what, prevents, remedy });
+
+    if trace.is_empty() {
+        lack(
+            "events",
+            format!("no events at all{}", or_cut_off(survey)),
+            "every answer",
+            "stop the profiler (leave its `with` block) before the process ends, and copy the file only then",
+        );
+        return list;
+    }
+    if !recorded.gpu_activity {
+        let cause = match (or_cut_off(survey), recorded.runtime_calls) {
+            (cut, _) if !cut.is_empty() => {
+                format!("no GPU activity: the profiler ran with CPU activity only{cut}")
+            }
+            (_, true) => "no GPU activity, though the CUDA runtime was called: the profiler ran with CPU activity only, \
+                          or another profiler held CUPTI"
+                .to_owned(),
+            (_, false) => "no GPU activity: the profiler ran with CPU activity only, or nothing ran on a GPU".to_owned(),
+        };
+        lack(
+            "gpu_activity",
+            cause,
+            "device time, copy bandwidth and direction, overlap, idle gaps; copies can be judged only by how long their \
+             operator took",
+            "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
+        );
+    }
+    if recorded.gpu_activity && !recorded.runtime_calls {
+        lack(
+            "runtime_calls",
+            format!("no CUDA runtime or driver calls{here}"),
+            "who launched what, blocking time inside copies, launch queue depth",
+            "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
+        );
+    }
+    let lone = totals.gpu_work_without_correlation;
+    if lone > 0 {
+        lack(
+            "correlation",
+            format!("{lone} GPU events have no correlation"),
+            "joining them to the host call that launched them",
+            "use the profiler's own export; some converters drop the field",
+        );
+    }
+    if !recorded.operators {
+        lack(
+            "operators",
+            format!("no framework operators{here}"),
+            "naming the operator behind a copy or a gap",
+            "profile(activities=[ProfilerActivity.CPU, …])",
+        );
+    }
+    let without_bytes: u64 = survey.copies.iter().map(|class| class.without_bytes).sum();
+    if without_bytes > 0 {
+        lack(
+            "copy_bytes",
+            format!(
+                "{without_bytes} of {} copies do not say how many bytes they moved",
+                totals.count(EventKind::Copy)
+            ),
+            "the bandwidth of those copies",
+            "use a newer PyTorch; older ROCm profilers do not record it",
+        );
+    }
+    let unknown_memory = |kind| kind == MemoryKind::Unknown;
+    let untold: u64 = survey
+        .copies
+        .iter()
+        .filter(|class| unknown_memory(class.src) || unknown_memory(class.dst))
+        .map(|class| class.count)
+        .sum();
+    if untold > 0 {
+        lack(
+            "memory_kind",
+            format!("{untold} copies do not say whether host memory was pageable or pinned"),
+            "telling pageable copies from slow links",
+            "nothing to be done: the ROCm profiler does not record it",
+        );
+    }
+    if recorded.gpu_activity && survey.gpus.is_empty() {
+        lack(
+            "gpu_names",
+            "the GPU's name is not in it".to_owned(),
+            "knowing its link: its peak must be given or assumed",
+            "keep deviceProperties when cutting a trace down",
+        );
+    }
+    if recorded.operators && !recorded.shapes {
+        let prevents = if recorded.gpu_activity {
+            "sizes of copy operators; GPU copies tell their own"
+        } else {
+            "sizes of copies, and with them any rate"
+        };
+        lack(
+            "shapes",
+            format!("no input shapes{here}{}", asked_for("record_shapes")),
+            prevents,
+            "profile(…, record_shapes=True)",
+        );
+    }
+    if !recorded.stacks {
+        lack(
+            "stacks",
+            format!("no Python stacks{here}{}", asked_for("with_stack")),
+            "naming the source line behind a copy or a gap",
+            "profile(…, with_stack=True); it slows the host, so leave it out when timing",
+        );
+    }
+    if !recorded.memory {
+        lack(
+            "memory",
+            format!("no memory samples{here}{}", asked_for("profile_memory")),
+            "telling whether offloaded weights would fit on the GPU",
+            "profile(…, profile_memory=True)",
+        );
+    }
+    if recorded.gpu_activity && !recorded.synchronisations {
+        lack(
+            "synchronisations",
+            format!("no synchronisation events{here}"),
+            "exact waits between streams; they are inferred from order and time",
+            "profile(…, experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True))",
+        );
+    }
+    if survey.steps.is_empty() {
+        lack(
+            "steps",
+            format!("no step annotations{here}"),
+            "figures per step, unless a period can be found in the launches",
+            "call prof.step() in the loop, or wrap each step in record_function(\"step\")",
+        );
+    }
+    list
+}
+
+/// The clause that says the file was cut, or nothing.
+fn or_cut_off(survey: &Survey) -> String {
+    let lost = &survey.source.lost;
+    let end = lost.iter().find_map(|loss| {
+        let place = match loss.what {
+            LossKind::EndsInsideEvent => "inside an event",
+            LossKind::EndsBetweenEvents => "between events",
+            LossKind::EndsBeforeEvents => "before its list of events",
+            LossKind::MemoryBound => "where the memory bound was reached",
+            _ => return None,
+        };
+        Some((loss.first_offset, place))
+    });
+    match end {
+        Some((_, place @ "where the memory bound was reached")) => {
+            format!(", or reading stopped before it ({place})")
+        }
+        Some((offset, place)) => {
+            let json = if survey.source.file_bytes == survey.source.json_bytes { "" } else { " of the JSON" };
+            format!(", or the file ends before it (it ends at byte {offset}{json}, {place})")
+        }
+        None => String::new(),
+    }
+}

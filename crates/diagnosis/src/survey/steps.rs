@@ -1,0 +1,86 @@
+//! Which annotations repeat like steps?
+
+use std::collections::BTreeMap;
+
+use busbound_trace::{EventKind, NameId, Nanos, Trace};
+use serde::Serialize;
+
+/// Annotations of one name, where digits stand for any number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StepPattern {
+    /// `ProfilerStep#*`, `layer*`, `step`.
+    pub pattern: String,
+    pub count: u64,
+    pub p50_ns: Nanos,
+    pub total_ns: Nanos,
+    /// Written by `torch.profiler` itself at each `step()`.
+    pub is_profiler_step: bool,
+}
+
+/// Patterns told; the rest are counted by the reader of the JSON, if at all.
+const MOST: usize = 12;
+
+/// Host annotations by pattern: the profiler's own steps first, then by time covered.
+pub(crate) fn patterns(trace: &Trace) -> Vec<StepPattern> {
+    let mut by_name: BTreeMap<NameId, Vec<Nanos>> = BTreeMap::new();
+    for event in trace.events().filter(|event| event.kind() == EventKind::Annotation) {
+        by_name.entry(event.name_id()).or_default().push(event.duration());
+    }
+    // Traces older than 2022 write steps among the operators.
+    if by_name.is_empty() {
+        let steps = trace
+            .events()
+            .filter(|event| event.kind() == EventKind::Operator && event.name().starts_with("ProfilerStep#"));
+        for event in steps {
+            by_name.entry(event.name_id()).or_default().push(event.duration());
+        }
+    }
+    let mut by_pattern: BTreeMap<String, Vec<Nanos>> = BTreeMap::new();
+    for (name, durations) in by_name {
+        by_pattern.entry(pattern_of(trace.names().get(name))).or_default().extend(durations);
+    }
+    let mut patterns: Vec<_> = by_pattern
+        .into_iter()
+        .map(|(pattern, mut durations)| {
+            durations.sort_unstable();
+            StepPattern {
+                is_profiler_step: pattern == "ProfilerStep#*",
+                pattern,
+                count: durations.len() as u64,
+                p50_ns: durations[(durations.len() - 1) / 2],
+                total_ns: durations.iter().copied().sum(),
+            }
+        })
+        .collect();
+    patterns.sort_by(|a, b| {
+        let key = |p: &StepPattern| (!p.is_profiler_step, std::cmp::Reverse(p.total_ns));
+        key(a).cmp(&key(b)).then_with(|| a.pattern.cmp(&b.pattern))
+    });
+    patterns.truncate(MOST);
+    patterns
+}
+
+/// The name with each run of digits replaced by `*`.
+fn pattern_of(name: &str) -> String {
+    let mut pattern = String::with_capacity(name.len());
+    for c in name.chars() {
+        if !c.is_ascii_digit() {
+            pattern.push(c);
+        } else if !pattern.ends_with('*') {
+            pattern.push('*');
+        }
+    }
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_names_stand_for_any_number() {
+        assert_eq!(pattern_of("ProfilerStep#1009"), "ProfilerStep#*");
+        assert_eq!(pattern_of("layer7/block12"), "layer*/block*");
+        assert_eq!(pattern_of("step"), "step");
+    }
+}
