@@ -6,6 +6,8 @@ mod cursor;
 mod envelope;
 mod event;
 mod number;
+#[cfg(test)]
+mod properties;
 mod scan;
 mod text;
 

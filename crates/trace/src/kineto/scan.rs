@@ -133,6 +133,12 @@ impl Scanner<'_, '_> {
             && draft.phase != 0
     }
 
+    /// Whether the list here holds events, whatever damage has made of its key.
+    fn is_list_of_events(&self, bracket: usize) -> bool {
+        let mut cursor = Cursor::at(self.bytes, bracket + 1);
+        cursor.next_token() == Ok(b'{') && self.is_event(cursor.pos())
+    }
+
     /// One member of the outermost object.
     fn member(&mut self, events_seen: bool) -> Step {
         let from = self.pos;
@@ -157,7 +163,8 @@ impl Scanner<'_, '_> {
 
     fn read_member(&mut self, cursor: &mut Cursor<'_>, events_seen: bool) -> Scan<Region> {
         let Some(key) = cursor.next_key()? else { return Ok(Region::Finished) };
-        if key == b"traceEvents" && cursor.next_token()? == b'[' {
+        let is_list = cursor.next_token()? == b'[';
+        if is_list && (key == b"traceEvents" || self.is_list_of_events(cursor.pos())) {
             self.envelope.is_trace = true;
             cursor.advance();
             return Ok(Region::Events { bare: false });
