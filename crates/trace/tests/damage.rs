@@ -1,5 +1,7 @@
 //! Damage is normal: each input that holds events gives them, and says what was wrong.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
 use std::io::Write;
 use std::path::Path;
 
@@ -244,6 +246,18 @@ fn traces_one_after_the_other_and_events_a_line_are_read() {
     assert_eq!(names(&load(two.as_bytes())), ["a", "b"]);
     let lines = [event("a", 1), event("b", 2)].join("\n");
     assert_eq!(names(&load(lines.as_bytes())), ["a", "b"]);
+}
+
+#[test]
+fn a_list_of_traces_is_read() {
+    let list = format!("[{}, {}]", trace_of(&[event("a", 1)]), trace_of(&[event("b", 2)]));
+    assert_eq!(names(&load(list.as_bytes())), ["a", "b"]);
+}
+
+#[test]
+fn a_damaged_key_does_not_hide_the_list_of_events() {
+    let json = trace_of(&[event("a", 1), event("b", 2)]).replace("traceEvents", "tra\u{0}ceEvents");
+    assert_eq!(names(&load(json.as_bytes())), ["a", "b"]);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! The traces are not ours to ship. They are looked for in `../shared/peers` beside the checkout,
 //! or where `BUSBOUND_PEERS` says; without them this test says so and passes.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,7 @@
 //! The number of threads changes how long reading takes and nothing else.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
 use std::io::Write as _;
 use std::path::Path;
 

@@ -39,19 +39,11 @@ pub(crate) fn headline(survey: &Survey) -> String {
 }
 
 fn state(survey: &Survey) -> &'static str {
-    let has = |what: &[LossKind]| survey.source.lost.iter().any(|loss| what.contains(&loss.what));
     if survey.source.complete {
         "Whole trace"
-    } else if has(&[LossKind::MemoryBound]) {
+    } else if survey.source.lost.iter().any(|loss| loss.what == LossKind::MemoryBound) {
         "Read in part (memory bound)"
-    } else if has(&[
-        LossKind::EndsInsideEvent,
-        LossKind::EndsBetweenEvents,
-        LossKind::EndsBeforeEvents,
-        LossKind::EndsAfterEvents,
-        LossKind::GzipTruncated,
-        LossKind::ReadError,
-    ]) {
+    } else if survey.source.lost.iter().any(|loss| loss.what.is_cut()) {
         "Cut-off trace"
     } else {
         "Damaged trace"

@@ -3,7 +3,8 @@
 use busbound_trace::{EventKind, LossKind, MemoryKind, Trace};
 use serde::Serialize;
 
-use super::{Survey, Totals};
+use super::{Span, Survey, Totals};
+use crate::quantity::time;
 
 /// One thing the trace does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -55,6 +56,23 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
             "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
         );
     }
+    let is_cut = survey.source.lost.iter().any(|loss| loss.what.is_cut());
+    if let (Some(all), Some(gpu), true) = (survey.span, survey.gpu_span, is_cut) {
+        // Profilers write device events last: a cut takes them first.
+        let end = |span: Span| span.start_ns + span.length_ns;
+        let short = end(all) - end(gpu);
+        if short.get() > all.length_ns.get() / 20 {
+            lack(
+                "gpu_tail",
+                format!(
+                    "GPU events end {} before the host's: the rest was cut off with the end of the file",
+                    time(short)
+                ),
+                "figures about the device for that time; it would look idle there",
+                "let the profiler finish writing before the file is copied",
+            );
+        }
+    }
     if recorded.gpu_activity && !recorded.runtime_calls {
         lack(
             "runtime_calls",
@@ -102,7 +120,10 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
     if untold > 0 {
         lack(
             "memory_kind",
-            format!("{untold} copies do not say whether host memory was pageable or pinned"),
+            format!(
+                "{untold} {} not say whether host memory was pageable or pinned",
+                if untold == 1 { "copy does" } else { "copies do" }
+            ),
             "telling pageable copies from slow links",
             "nothing to be done: the ROCm profiler does not record it",
         );

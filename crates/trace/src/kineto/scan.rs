@@ -185,6 +185,9 @@ impl Scanner<'_, '_> {
                 Ok(b'{') => {
                     let from = cursor.pos();
                     match read_event(&mut cursor, &mut draft) {
+                        Ok(()) if draft.phase == 0 && self.holds_events(from, cursor.pos()) => {
+                            return self.recover(from, LossKind::StrayBytes);
+                        }
                         Ok(()) => self.take(&draft, from),
                         Err(fault) => return self.unreadable_event(from, fault, cursor.pos()),
                     }
@@ -201,6 +204,11 @@ impl Scanner<'_, '_> {
                 }
             }
         }
+    }
+
+    /// Whether the object from `from` to `to`, which is no event, has events inside.
+    fn holds_events(&mut self, from: usize, to: usize) -> bool {
+        self.find_event(from + 1).is_some_and(|at| at < to)
     }
 
     fn take(&mut self, draft: &Draft<'_>, from: usize) {

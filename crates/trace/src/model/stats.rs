@@ -59,6 +59,20 @@ impl LossKind {
         }
     }
 
+    /// Whether the input ended before it was complete.
+    pub fn is_cut(self) -> bool {
+        matches!(
+            self,
+            Self::EndsInsideEvent
+                | Self::EndsBetweenEvents
+                | Self::EndsBeforeEvents
+                | Self::EndsAfterEvents
+                | Self::GzipTruncated
+                | Self::ReadError
+                | Self::MemoryBound
+        )
+    }
+
     /// Whether `offset` counts compressed bytes (as they lie in the file) or JSON bytes.
     pub fn is_in_compressed_bytes(self) -> bool {
         matches!(self, Self::GzipTruncated | Self::GzipDamaged | Self::GzipChecksum | Self::GzipTrailingBytes)

@@ -1,0 +1,80 @@
+//! The survey of every fixture, whole and cut, as a person reads it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+use std::io::Read;
+use std::path::Path;
+
+use busbound_diagnosis::{Source, Survey, survey};
+use busbound_report::{surveys_as_json, surveys_as_markdown, surveys_as_terminal};
+use busbound_trace::{ReadOptions, open, read};
+
+fn fixture(name: &str) -> Survey {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
+    let trace = open(&path, &ReadOptions::default()).unwrap();
+    survey(&trace, &Source::named(name))
+}
+
+/// The terminal's text without its styles.
+fn plain(survey: Survey) -> String {
+    let styled = surveys_as_terminal(&[survey], 100);
+    let mut out = String::new();
+    let mut escape = false;
+    for c in styled.chars() {
+        match (escape, c) {
+            (false, '\u{1b}') => escape = true,
+            (true, 'm') => escape = false,
+            (true, _) => {}
+            (false, c) => out.push(c),
+        }
+    }
+    out
+}
+
+#[test]
+fn whole_traces_on_the_terminal() {
+    for name in [
+        "off_block_pageable_c4",
+        "off_layerwise_d2_c4_syncevents",
+        "cpuonly_block_pageable",
+        "train_pinned",
+        "graph_replay",
+        "swap_duplex",
+    ] {
+        insta::assert_snapshot!(name, plain(fixture(&format!("{name}.json.gz"))));
+    }
+}
+
+#[test]
+fn hostile_files_on_the_terminal() {
+    for name in ["older_categories", "amd", "damaged", "cut_before_gpu", "two_gpus_two_processes"] {
+        insta::assert_snapshot!(name, plain(fixture(&format!("hostile/{name}.json"))));
+    }
+}
+
+#[test]
+fn a_cut_gzip_file_on_the_terminal() {
+    let mut whole = Vec::new();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/launch_bound.json.gz");
+    std::fs::File::open(path).unwrap().read_to_end(&mut whole).unwrap();
+    let cut = &whole[..whole.len() / 2];
+    let trace = read(cut, Path::new("cut.json.gz"), &ReadOptions::default()).unwrap();
+    insta::assert_snapshot!("cut_gzip", plain(survey(&trace, &Source::named("cut.json.gz"))));
+}
+
+#[test]
+fn markdown_and_json_say_the_same() {
+    let survey = fixture("hostile/damaged.json");
+    insta::assert_snapshot!("damaged_markdown", surveys_as_markdown(std::slice::from_ref(&survey)));
+    insta::assert_snapshot!("damaged_json", surveys_as_json(&[survey]).unwrap());
+}
+
+#[test]
+fn several_inputs_get_an_overview() {
+    let surveys = [fixture("graph_replay.json.gz"), fixture("hostile/damaged.json")];
+    let markdown = surveys_as_markdown(&surveys);
+    assert!(markdown.starts_with("**2 traces, 1 of them whole: "), "{markdown}");
+    let json: serde_json::Value = serde_json::from_str(&surveys_as_json(&surveys).unwrap()).unwrap();
+    assert_eq!(json["schema"], "busbound.survey/1");
+    assert_eq!(json["runs"].as_array().unwrap().len(), 2);
+}
