@@ -134,10 +134,8 @@ impl Batch {
                 let bytes = args.bytes.and_then(natural).map(Bytes::new);
                 self.events.set_transfer(Transfer::from_name(self.names.get(name), bytes));
             }
-            EventKind::Kernel => {
-                if args.grid.is_some() || args.block.is_some() {
-                    self.events.set_launch(launch(args));
-                }
+            EventKind::Kernel if args.grid.is_some() || args.block.is_some() => {
+                self.events.set_launch(launch(args));
             }
             EventKind::Synchronisation => {
                 let sync = self.synchronisation(args, draft.name);

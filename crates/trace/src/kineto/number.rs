@@ -38,12 +38,12 @@ pub(crate) fn leading_micros(bytes: &[u8]) -> Option<(i64, usize)> {
     if bytes.get(at) == Some(&b'.') {
         at += 1;
         while let Some(digit) = bytes.get(at).map(|b| b.wrapping_sub(b'0')).filter(|&digit| digit <= 9) {
+            if decimals == 3 {
+                return None;
+            }
             nanos = nanos * 10 + i64::from(digit);
             decimals += 1;
             at += 1;
-            if decimals > 3 {
-                return None;
-            }
         }
         if decimals == 0 {
             return None;
@@ -166,6 +166,8 @@ mod tests {
             ("1.5E-2", 15),
             ("+7", 7_000),
             ("1669783687464181.125", 1_669_783_687_464_181_125),
+            // Found by fuzzing: the fourth decimal overflowed before it was refused.
+            ("9223372036854774.1234", 9_223_372_036_854_774_123),
         ] {
             assert_eq!(micros_to_nanos(text.as_bytes()), Ok(nanos), "{text}");
         }

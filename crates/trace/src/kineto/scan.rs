@@ -44,6 +44,7 @@ pub(crate) struct Outcome {
 }
 
 /// Scans `bytes`, which lie at `offset` in the file, into `batch`. `last` says that none follow.
+#[inline(never)] // Its name is what the instruction count goes by.
 pub(crate) fn scan(region: Region, bytes: &[u8], offset: u64, last: bool, batch: &mut Batch) -> Outcome {
     let mut scanner =
         Scanner { bytes, offset, last, batch, region, pos: 0, effort: 0, envelope: Envelope::default() };

@@ -1,0 +1,117 @@
+//! `cargo xtask bench`: how fast, how much memory, how large. Ratios within one run, because
+//! machines and moments differ; the raw figures are kept beside them.
+
+mod build;
+mod fuzz;
+mod instructions;
+mod measure;
+mod peers;
+mod reading;
+mod replicate;
+
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+use clap::Args;
+
+use crate::shell::{cargo, output, root, run as run_command, say};
+
+#[derive(Args)]
+pub(crate) struct BenchArgs {
+    /// The trace that is replicated [default: df_index_resolver of the peers' traces]
+    #[arg(long)]
+    trace: Option<PathBuf>,
+    /// Also load with HTA, in a virtual environment made for it
+    #[arg(long)]
+    peers: bool,
+    /// Also fuzz the reader for a minute
+    #[arg(long)]
+    fuzz: bool,
+    /// Also time a fresh release build
+    #[arg(long)]
+    build: bool,
+    /// Runs of each measurement
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+}
+
+/// Where the large traces are made; not under version control.
+fn scratch() -> PathBuf {
+    root().join("target/bench")
+}
+
+/// The release binary that users get.
+fn busbound() -> PathBuf {
+    root().join("target/release/busbound")
+}
+
+pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
+    let trace = args
+        .trace
+        .clone()
+        .unwrap_or_else(|| root().join("../shared/peers/hta/df_index_resolver/df_index_resolver.json.gz"));
+    ensure!(trace.is_file(), "{} is not there: give a large trace with --trace", trace.display());
+    run_command(&mut cargo(&["build", "--release", "--bin", "busbound"]))?;
+    fs::create_dir_all(scratch())?;
+
+    let mut report = Report::new(&trace)?;
+    report.section(&reading::run(&trace, args.runs)?);
+    report.section(&instructions::run(&trace)?);
+    if args.peers {
+        report.section(&peers::run(args.runs)?);
+    }
+    if args.build {
+        report.section(&build::run()?);
+    }
+    if args.fuzz {
+        report.section(&fuzz::run()?);
+    }
+    report.write()
+}
+
+/// What the bench found, for people.
+struct Report {
+    text: String,
+}
+
+impl Report {
+    fn new(trace: &std::path::Path) -> anyhow::Result<Self> {
+        let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("");
+        let cpu = cpu.trim_start_matches([' ', '\t', ':']);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let date = output(std::process::Command::new("date").arg("+%Y-%m-%d"))?;
+        let rustc = output(std::process::Command::new("rustc").arg("--version"))?;
+        let mut text = String::from("# How fast reading is\n\n");
+        writeln!(
+            text,
+            "Written by `cargo xtask bench`. {}, {cores} cores, {}, {}.",
+            cpu.trim(),
+            rustc.trim(),
+            date.trim()
+        )?;
+        let name = trace.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        writeln!(
+            text,
+            "Trace: {name}, its events repeated one after the other in time; medians with the fastest and slowest run \
+             in brackets, all programs taking turns in the same run.\n"
+        )?;
+        Ok(Self { text })
+    }
+
+    fn section(&mut self, text: &str) {
+        say(text);
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    fn write(&self) -> anyhow::Result<()> {
+        let path = root().join("docs/results/reading.md");
+        fs::create_dir_all(path.parent().context("a file has a folder")?)?;
+        fs::write(&path, &self.text)?;
+        say(&format!("written to {}", path.strip_prefix(root()).unwrap_or(&path).display()));
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! `survey` against `gzip -dc` of the same file, on one core and two, and over sizes.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+use super::measure::in_turn;
+use super::replicate::replicate;
+use super::{busbound, scratch};
+
+fn survey(path: &Path, threads: usize) -> Command {
+    let mut command = Command::new(busbound());
+    command.arg("survey").arg(path).args(["--quiet", "--threads", &threads.to_string()]);
+    command
+}
+
+/// All threads of the program on one core.
+fn on_one_core(mut command: Command) -> Command {
+    let mut pinned = Command::new("taskset");
+    pinned.args(["-c", "0"]).arg(command.get_program()).args(command.get_args());
+    std::mem::swap(&mut command, &mut pinned);
+    command
+}
+
+pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let ten = replicate(trace, &scratch(), 10)?;
+    let mut gunzip = Command::new("gzip");
+    gunzip.arg("-dc").arg(&ten.gzip);
+    let mut commands =
+        [gunzip, survey(&ten.gzip, 2), survey(&ten.plain, 2), on_one_core(survey(&ten.plain, 1))];
+    let runs = in_turn(&mut commands, rounds)?;
+    let [gunzip, gzip, two, one] = &runs[..] else { unreachable!("four commands give four results") };
+    let ratio = gzip.median() / gunzip.median();
+    let cores = one.median() / two.median();
+    writeln!(text, "## Ten times the trace, {:.0} MB of JSON\n", ten.json_mb)?;
+    writeln!(text, "| | wall | MB/s of JSON | peak memory |\n|---|---:|---:|---:|")?;
+    for (what, run) in [
+        ("`gzip -dc` to nowhere", gunzip),
+        ("`busbound survey x10.json.gz`", gzip),
+        ("`busbound survey x10.json`, two cores", two),
+        ("`busbound survey x10.json`, one core", one),
+    ] {
+        writeln!(
+            text,
+            "| {what} | {} | {:.0} | {:.0} MB |",
+            run.shown(),
+            ten.json_mb / run.median(),
+            run.peak_mb
+        )?;
+    }
+    writeln!(text)?;
+    writeln!(text, "- survey of the gzip file: **{ratio:.2} ×** `gzip -dc` (bar 1.0, aim 0.6)")?;
+    writeln!(text, "- plain JSON, two cores against one: **{cores:.2} ×** (bar 1.6)")?;
+    writeln!(text, "- peak memory: **{:.0} MB** (bar 300)\n", gzip.peak_mb.max(two.peak_mb))?;
+
+    writeln!(text, "## Cost over size\n")?;
+    writeln!(
+        text,
+        "| times | JSON | wall, gzip file | ns per byte | peak memory | wall, plain |\n|---|---:|---:|---:|---:|---:|"
+    )?;
+    for times in [1, 10, 30] {
+        let replica = replicate(trace, &scratch(), times)?;
+        let runs = in_turn(&mut [survey(&replica.gzip, 2), survey(&replica.plain, 2)], rounds)?;
+        writeln!(
+            text,
+            "| × {times} | {:.0} MB | {} | {:.2} | {:.0} MB | {} |",
+            replica.json_mb,
+            runs[0].shown(),
+            runs[0].median() * 1e3 / replica.json_mb,
+            runs[0].peak_mb,
+            runs[1].shown(),
+        )?;
+        if times == 30 {
+            std::fs::remove_file(&replica.plain)?;
+            std::fs::remove_file(&replica.gzip)?;
+        }
+    }
+    Ok(text)
+}

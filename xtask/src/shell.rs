@@ -1,0 +1,54 @@
+//! Running other programs, and saying what is done.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+
+/// The repository's root.
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+#[expect(clippy::print_stdout, reason = "this program talks to a developer")]
+pub(crate) fn say(text: &str) {
+    println!("{text}");
+}
+
+/// The cargo that runs this program.
+pub(crate) fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(args).current_dir(root());
+    command
+}
+
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+    say(&format!("\n$ {}", spelled(command)));
+    let status = command.status().with_context(|| spelled(command))?;
+    ensure!(status.success(), "{} failed: {status}", spelled(command));
+    Ok(())
+}
+
+/// Standard output of a program, as text.
+pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
+    let output = command.stderr(Stdio::inherit()).output().with_context(|| spelled(command))?;
+    ensure!(output.status.success(), "{} failed: {}", spelled(command), output.status);
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Whether a program runs at all.
+pub(crate) fn works(command: &mut Command) -> bool {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
+}
+
+fn spelled(command: &Command) -> String {
+    let program = PathBuf::from(command.get_program());
+    let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let args = command.get_args().map(|arg| arg.to_string_lossy().into_owned());
+    std::iter::once(program).chain(args).collect::<Vec<_>>().join(" ")
+}
