@@ -78,3 +78,18 @@ fn several_inputs_get_an_overview() {
     assert_eq!(json["schema"], "busbound.survey/1");
     assert_eq!(json["runs"].as_array().unwrap().len(), 2);
 }
+
+#[test]
+fn the_documented_schema_is_what_is_written() {
+    let schema = schemars::schema_for!(Survey);
+    let written = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/survey.schema.json");
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|mode| mode == "always") {
+        std::fs::write(&path, &written).unwrap();
+    }
+    assert_eq!(
+        std::fs::read_to_string(path).unwrap_or_default(),
+        written,
+        "docs/survey.schema.json is out of date"
+    );
+}

@@ -1,10 +1,11 @@
 //! Wall time and peak memory of a program, taken over several runs.
 
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use wait4::Wait4;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Runs {
@@ -28,12 +29,40 @@ impl Runs {
     pub(crate) fn once(&mut self, command: &mut Command) -> anyhow::Result<()> {
         let began = Instant::now();
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
-        let used = child.wait4()?;
-        self.seconds.push(began.elapsed().as_secs_f64());
-        ensure!(used.status.success(), "{command:?} failed");
-        self.peak_mb = self.peak_mb.max(used.rusage.maxrss as f64 / 1e6);
+        let ended = AtomicBool::new(false);
+        let id = child.id();
+        let (status, peak) = thread::scope(|scope| {
+            let watcher = scope.spawn(|| peak_of(id, &ended));
+            let status = child.wait();
+            self.seconds.push(began.elapsed().as_secs_f64());
+            ended.store(true, Ordering::Relaxed);
+            (status, watcher.join().unwrap_or(0.0))
+        });
+        ensure!(status?.success(), "{command:?} failed");
+        self.peak_mb = self.peak_mb.max(peak);
         Ok(())
     }
+
+    /// How many times as long as `other`, run by run: both were in the same moment of the machine.
+    pub(crate) fn over(&self, other: &Self) -> f64 {
+        let ratios = self.seconds.iter().zip(&other.seconds).map(|(a, b)| a / b).collect();
+        Self { seconds: ratios, peak_mb: 0.0 }.median()
+    }
+}
+
+/// The most memory a process held, in MB. The kernel's count at its end would begin with what this
+/// program holds while it starts the process, so it is looked at while it runs.
+fn peak_of(process: u32, ended: &AtomicBool) -> f64 {
+    let mut peak = 0.0;
+    while !ended.load(Ordering::Relaxed) {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        if let Some(kib) = line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()) {
+            peak = kib * 1024.0 / 1e6;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    peak
 }
 
 /// Runs the commands in turn, `rounds` times, so that a slow moment of the machine hits all alike.

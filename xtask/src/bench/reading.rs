@@ -31,8 +31,7 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<String> {
         [gunzip, survey(&ten.gzip, 2), survey(&ten.plain, 2), on_one_core(survey(&ten.plain, 1))];
     let runs = in_turn(&mut commands, rounds)?;
     let [gunzip, gzip, two, one] = &runs[..] else { unreachable!("four commands give four results") };
-    let ratio = gzip.median() / gunzip.median();
-    let cores = one.median() / two.median();
+    let (ratio, cores) = (gzip.over(gunzip), one.over(two));
     writeln!(text, "## Ten times the trace, {:.0} MB of JSON\n", ten.json_mb)?;
     writeln!(text, "| | wall | MB/s of JSON | peak memory |\n|---|---:|---:|---:|")?;
     for (what, run) in [

@@ -8,6 +8,7 @@ use crate::quantity::time;
 
 /// One thing the trace does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Missing {
     pub id: &'static str,
     /// What is not there, and why, as far as that can be told.

@@ -32,6 +32,7 @@ impl Source {
 
 /// Everything `busbound survey` tells of one trace.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Survey {
     pub schema: &'static str,
     /// The answer in one sentence.
@@ -59,6 +60,7 @@ pub struct Survey {
 
 /// The file and how much of it could be read.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SourceFacts {
     pub path: String,
     pub format: &'static str,
@@ -72,6 +74,7 @@ pub struct SourceFacts {
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LostPart {
     pub what: LossKind,
     pub text: &'static str,
@@ -86,6 +89,7 @@ pub struct LostPart {
 
 /// Which process of the job this is, and how that is known.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RankedAs {
     pub rank: u32,
     pub world_size: Option<u32>,
@@ -95,6 +99,7 @@ pub struct RankedAs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum RankOrigin {
     DistributedInfo,
     FileName,
@@ -102,6 +107,7 @@ pub enum RankOrigin {
 
 /// A stretch of time, from the first start to the last end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Span {
     pub start_ns: Timestamp,
     pub length_ns: Nanos,
@@ -109,6 +115,7 @@ pub struct Span {
 
 /// How many events of a kind, and the sum of their durations (overlaps count twice).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KindTotal {
     pub kind: EventKind,
     pub count: u64,
@@ -116,6 +123,7 @@ pub struct KindTotal {
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Device {
     pub id: i32,
     /// From the list of GPUs; `None` where the trace has none.
@@ -124,6 +132,7 @@ pub struct Device {
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stream {
     /// −1 for events that concern the whole device.
     pub id: i64,
@@ -136,6 +145,7 @@ pub struct Stream {
 
 /// Copies that go the same way between the same kinds of memory.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CopyClass {
     pub direction: Direction,
     pub src: MemoryKind,
@@ -148,6 +158,7 @@ pub struct CopyClass {
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Process {
     pub id: String,
     pub name: Option<String>,
@@ -155,6 +166,7 @@ pub struct Process {
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Thread {
     pub id: String,
     pub name: Option<String>,
@@ -163,6 +175,7 @@ pub struct Thread {
 
 /// What the profiler was made to record, as seen in the events themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recorded {
     pub gpu_activity: bool,
     pub operators: bool,

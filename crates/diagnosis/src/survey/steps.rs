@@ -7,6 +7,7 @@ use serde::Serialize;
 
 /// Annotations of one name, where digits stand for any number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepPattern {
     /// `ProfilerStep#*`, `layer*`, `step`.
     pub pattern: String,

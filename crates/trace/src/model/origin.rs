@@ -24,6 +24,7 @@ pub struct Origin {
 
 /// One device as `deviceProperties` lists it. All of the machine's devices are listed, used or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gpu {
     pub id: i32,
     pub name: String,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What went wrong with a part of the input. Every readable event around it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LossKind {
     /// The file ends inside an event: that event is lost.
     EndsInsideEvent,
@@ -94,6 +95,7 @@ pub struct Loss {
 /// Oddities that were repaired: the event is kept, the fact is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Repair {
     /// Duration below zero: taken as zero.
     NegativeDuration,

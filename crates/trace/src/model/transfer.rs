@@ -6,6 +6,7 @@ use crate::model::size::Bytes;
 
 /// Which way a copy went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Direction {
     #[serde(rename = "h2d")]
     HostToDevice,
@@ -26,6 +27,7 @@ pub enum Direction {
 /// What sort of memory one end of a copy was in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MemoryKind {
     /// Ordinary host memory: the driver stages it through pinned buffers.
     Pageable,
