@@ -20,11 +20,13 @@
 //! [`ImportStats`] says what was lost and where.
 
 mod error;
+mod interval;
 mod kineto;
 mod model;
 mod read;
 
 pub use error::OpenError;
+pub use interval::{Interval, IntervalSet};
 pub use model::collective::Collective;
 pub use model::copy_operator::{CopyOperator, element_size};
 pub use model::events::EventId;

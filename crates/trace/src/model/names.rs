@@ -12,7 +12,7 @@ impl NameId {
     /// The empty string has the same number in every table.
     pub const EMPTY: Self = Self(0);
 
-    pub(crate) const fn index(self) -> usize {
+    pub const fn index(self) -> usize {
         self.0 as usize
     }
 }

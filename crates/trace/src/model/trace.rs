@@ -88,6 +88,10 @@ impl Trace {
         self.given_names.get(&(process, thread)).map(|&id| self.names.get(id))
     }
 
+    pub fn track(&self, id: TrackId) -> Track<'_> {
+        Track { trace: self, id, place: self.tracks.get(id) }
+    }
+
     /// Every place that has events, in order of place.
     pub fn tracks(&self) -> Vec<Track<'_>> {
         let mut tracks: Vec<_> =
@@ -164,13 +168,49 @@ impl<'a> Track<'a> {
         self.place
     }
 
+    fn ids(&self) -> &'a [EventId] {
+        let order = self.trace.order();
+        &order.ids[order.begins[self.id.index()]..order.begins[self.id.index() + 1]]
+    }
+
+    pub fn len(&self) -> usize {
+        self.ids().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ids().is_empty()
+    }
+
+    /// How many events start before `at`: a place in the order of [`events`](Self::events).
+    pub fn position(&self, at: Timestamp) -> usize {
+        self.ids().partition_point(|id| self.trace.events.start[id.index()] < at)
+    }
+
+    /// The events from a [`position`](Self::position) on, in order of time.
+    pub fn events_from(&self, position: usize) -> impl Iterator<Item = Event<'a>> + use<'a> {
+        let trace = self.trace;
+        self.ids().get(position..).unwrap_or_default().iter().map(move |&id| Event { trace, id })
+    }
+
+    /// The innermost event that covers `at` and satisfies `wanted`.
+    pub fn enclosing(&self, at: Timestamp, wanted: impl Fn(&Event<'a>) -> bool) -> Option<Event<'a>> {
+        // Children start after their parents, so the nearest one before that still covers is it.
+        // A parent may lie far back; beyond this many siblings it is not worth the walk.
+        const PATIENCE: usize = 20_000;
+        let before = self.ids().partition_point(|id| self.trace.events.start[id.index()] <= at);
+        self.ids()[..before]
+            .iter()
+            .rev()
+            .take(PATIENCE)
+            .map(|&id| Event { trace: self.trace, id })
+            .find(|event| event.end() > at && wanted(event))
+    }
+
     /// Ordered by start; of events that start together the longer comes first, so that parents
     /// precede their children. The order is made once per trace.
     pub fn events(&self) -> impl ExactSizeIterator<Item = Event<'a>> + DoubleEndedIterator + use<'a> {
-        let order = self.trace.order();
-        let range = order.begins[self.id.index()]..order.begins[self.id.index() + 1];
         let trace = self.trace;
-        order.ids[range].iter().map(move |&id| Event { trace, id })
+        self.ids().iter().map(move |&id| Event { trace, id })
     }
 }
 

@@ -1,0 +1,22 @@
+//! What the hardware can do: links, GPUs, and how fast a copy of a given size can be.
+//!
+//! Facts only: no IO, no clock. Rates are GB/s, 10⁹ bytes a second, one direction.
+//!
+//! ```
+//! use busbound_machine::{HostMemory, Machine};
+//! let machine = Machine::default();
+//! let link = machine.link_of(Some("NVIDIA H200"));
+//! assert_eq!(link.name, "PCIe 5 x16");
+//! assert!((link.peak_gbps - 63.0).abs() < 0.1);
+//! // A 4 KiB copy at half a gigabyte a second is not slow, it is small.
+//! assert!(link.expected_gbps(4096, HostMemory::Pinned) < 1.0);
+//! ```
+
+mod catalogue;
+mod curve;
+mod link;
+mod resolve;
+
+pub use catalogue::{GpuFacts, catalogue};
+pub use link::PcieLink;
+pub use resolve::{HostMemory, LinkFacts, LinkSource, Machine, UnknownMachine};

@@ -1,0 +1,62 @@
+//! What is the peak of a PCIe link? Lane rate, coding and width.
+
+/// A PCIe link of one generation and width.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PcieLink {
+    pub generation: u8,
+    pub lanes: u8,
+}
+
+impl PcieLink {
+    /// Peak of one direction in GB/s after line coding, before packet overhead.
+    pub fn peak_gbps(self) -> f64 {
+        // Giga-transfers a second and lane, and the share of them that carries data.
+        let (rate, coding) = match self.generation {
+            1 => (2.5, 8.0 / 10.0),
+            2 => (5.0, 8.0 / 10.0),
+            3 => (8.0, 128.0 / 130.0),
+            4 => (16.0, 128.0 / 130.0),
+            5 => (32.0, 128.0 / 130.0),
+            // FLIT mode: 242 of 256 bytes are payload.
+            _ => (64.0, 242.0 / 256.0),
+        };
+        rate * coding * f64::from(self.lanes) / 8.0
+    }
+
+    pub fn name(self) -> String {
+        format!("PCIe {} x{}", self.generation, self.lanes)
+    }
+
+    /// Reads `pcie4x16`, `PCIe 5 x8`, `gen3x16`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text: String = text.to_ascii_lowercase().split_whitespace().collect();
+        let rest = text.strip_prefix("pcie").or(text.strip_prefix("gen"))?;
+        let rest = rest.strip_prefix("gen").unwrap_or(rest);
+        let (generation, lanes) = rest.split_once('x')?;
+        let (generation, lanes) = (generation.trim_matches('-').parse().ok()?, lanes.parse().ok()?);
+        ((1..=6).contains(&generation) && [1, 2, 4, 8, 16].contains(&lanes))
+            .then_some(Self { generation, lanes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peaks_follow_from_rate_coding_and_width() {
+        for (text, peak) in [
+            ("pcie3x16", 15.75),
+            ("pcie4x16", 31.5),
+            ("PCIe 5 x16", 63.0),
+            ("gen5x8", 31.5),
+            ("pcie6x16", 121.0),
+        ] {
+            let link = PcieLink::parse(text).unwrap();
+            assert!((link.peak_gbps() - peak).abs() < 0.1, "{text}: {}", link.peak_gbps());
+        }
+        for wrong in ["pcie7x16", "pcie4x3", "nvlink", "pcie", "4x16"] {
+            assert_eq!(PcieLink::parse(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Which link is this run judged against, and how is that known?
+
+use serde::{Deserialize, Serialize};
+
+use crate::catalogue::{self, GpuFacts};
+use crate::curve;
+use crate::link::PcieLink;
+
+/// How a link is known, from best to worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum LinkSource {
+    Measured,
+    Given,
+    Catalogue,
+    Assumed,
+}
+
+/// The host memory at the other end of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostMemory {
+    Pinned,
+    Pageable,
+}
+
+/// A GPU's link to its host.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LinkFacts {
+    pub name: String,
+    /// Line peak of one direction.
+    pub peak_gbps: f64,
+    pub source: LinkSource,
+    /// GB/s to other GPUs over links of their own; 0 where there are none, `None` if not known.
+    pub nvlink_gbps: Option<f64>,
+}
+
+/// The part of the line peak that large pinned copies reach, as measured on PCIe 5.
+const REACHED: f64 = 0.88;
+
+impl LinkFacts {
+    /// What large copies from pinned memory reach.
+    pub fn reachable_gbps(&self) -> f64 {
+        self.peak_gbps * REACHED
+    }
+
+    /// What a copy of this size can be expected to reach. The shape is that measured on one H200:
+    /// the time a copy takes beyond its bytes is that of the driver and the engines, not the link's.
+    pub fn expected_gbps(&self, bytes: u64, memory: HostMemory) -> f64 {
+        if bytes == 0 {
+            return 0.0;
+        }
+        let points = match memory {
+            HostMemory::Pinned => curve::PINNED_H200,
+            HostMemory::Pageable => curve::PAGEABLE_H200,
+        };
+        let measured_ns = bytes as f64 / curve::at(points, bytes);
+        let fixed_ns = (measured_ns - bytes as f64 / curve::PLATEAU_H200).max(0.0);
+        bytes as f64 / (fixed_ns + bytes as f64 / self.reachable_gbps())
+    }
+}
+
+/// What the user said about the machine, and what is known without.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Machine {
+    given: Option<Given>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Given {
+    Link(PcieLink),
+    Gpu(&'static GpuFacts),
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("unknown machine {name:?}: give a link such as pcie4x16, or one of {known}")]
+pub struct UnknownMachine {
+    name: String,
+    known: String,
+}
+
+impl Machine {
+    /// A machine by name: a link (`pcie4x16`) or a GPU of the catalogue (`h100-pcie`).
+    ///
+    /// # Errors
+    /// If the name is neither; the message lists the names.
+    pub fn named(name: &str) -> Result<Self, UnknownMachine> {
+        let given =
+            PcieLink::parse(name).map(Given::Link).or_else(|| catalogue::by_key(name).map(Given::Gpu));
+        match given {
+            Some(given) => Ok(Self { given: Some(given) }),
+            None => Err(UnknownMachine {
+                name: name.to_owned(),
+                known: catalogue::catalogue().iter().map(|gpu| gpu.key).collect::<Vec<_>>().join(", "),
+            }),
+        }
+    }
+
+    /// The link of a GPU by the name its driver reports: what the user gave, else the catalogue,
+    /// else an assumption.
+    pub fn link_of(&self, gpu: Option<&str>) -> LinkFacts {
+        let listed = gpu.and_then(catalogue::by_driver_name);
+        let (pcie, source, nvlink) = match (&self.given, listed) {
+            (Some(Given::Link(link)), _) => (*link, LinkSource::Given, listed.map(|gpu| gpu.nvlink_gbps)),
+            (Some(Given::Gpu(gpu)), _) => (gpu.pcie, LinkSource::Given, Some(gpu.nvlink_gbps)),
+            (None, Some(gpu)) => (gpu.pcie, LinkSource::Catalogue, Some(gpu.nvlink_gbps)),
+            (None, None) => (PcieLink { generation: 4, lanes: 16 }, LinkSource::Assumed, None),
+        };
+        LinkFacts { name: pcie.name(), peak_gbps: pcie.peak_gbps(), source, nvlink_gbps: nvlink }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_user_says_comes_before_the_catalogue_and_that_before_an_assumption() {
+        let known = Machine::default().link_of(Some("Tesla V100-SXM2-32GB"));
+        assert_eq!((known.name.as_str(), known.source), ("PCIe 3 x16", LinkSource::Catalogue));
+        let given = Machine::named("pcie5x8").unwrap().link_of(Some("Tesla V100-SXM2-32GB"));
+        assert_eq!((given.name.as_str(), given.source), ("PCIe 5 x8", LinkSource::Given));
+        let gpu = Machine::named("h100-pcie").unwrap().link_of(None);
+        assert_eq!((gpu.name.as_str(), gpu.nvlink_gbps), ("PCIe 5 x16", Some(0.0)));
+        assert_eq!(Machine::default().link_of(None).source, LinkSource::Assumed);
+        let error = Machine::named("h999").unwrap_err().to_string();
+        assert!(error.contains("h100-pcie") && error.contains("pcie4x16"), "{error}");
+    }
+
+    #[test]
+    fn the_expected_rate_is_the_measured_one_on_the_measured_machine() {
+        let link = Machine::default().link_of(Some("NVIDIA H200"));
+        for (bytes, pinned) in [(4 << 10, 0.52), (1 << 20, 45.3), (256 << 20, 55.4)] {
+            let expected = link.expected_gbps(bytes, HostMemory::Pinned);
+            assert!((expected / pinned - 1.0).abs() < 0.01, "{bytes}: {expected}");
+        }
+        let slower = Machine::named("pcie3x16").unwrap().link_of(None);
+        assert!((slower.expected_gbps(1 << 30, HostMemory::Pinned) - 13.9).abs() < 0.1);
+        assert!(slower.expected_gbps(4 << 10, HostMemory::Pinned) < 0.55);
+    }
+}

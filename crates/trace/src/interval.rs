@@ -1,0 +1,213 @@
+//! When was something going on? Sets of time, and what they share: union, intersection, difference.
+//!
+//! Every figure about overlap, exposure and idleness is made of these, so they live here once.
+
+use crate::model::time::{Nanos, Timestamp};
+
+/// A stretch of time, its end not included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Interval {
+    pub start: Timestamp,
+    pub end: Timestamp,
+}
+
+impl Interval {
+    pub fn new(start: Timestamp, end: Timestamp) -> Self {
+        Self { start, end }
+    }
+
+    pub fn length(self) -> Nanos {
+        if self.end > self.start { self.end - self.start } else { Nanos::ZERO }
+    }
+
+    pub fn contains(self, at: Timestamp) -> bool {
+        self.start <= at && at < self.end
+    }
+
+    /// What both cover; empty (or backwards) if nothing.
+    pub fn intersect(self, other: Self) -> Self {
+        Self { start: self.start.max(other.start), end: self.end.min(other.end) }
+    }
+}
+
+/// A set of points in time, as disjoint intervals in order, none of them empty and no two touching.
+///
+/// ```
+/// use busbound_trace::{Interval, IntervalSet, Timestamp};
+/// let at = Timestamp::from_nanos;
+/// let kernels = IntervalSet::from_unsorted([Interval::new(at(0), at(10)), Interval::new(at(5), at(20))]);
+/// let copies = IntervalSet::from_unsorted([Interval::new(at(15), at(30))]);
+/// assert_eq!(kernels.length().get(), 20);
+/// assert_eq!(kernels.intersection(&copies).length().get(), 5);
+/// assert_eq!(copies.difference(&kernels).length().get(), 10);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IntervalSet {
+    intervals: Vec<Interval>,
+}
+
+impl IntervalSet {
+    /// The union of any intervals.
+    pub fn from_unsorted(intervals: impl IntoIterator<Item = Interval>) -> Self {
+        let mut all: Vec<_> = intervals.into_iter().filter(|i| i.end > i.start).collect();
+        // Streams are in order already, so this is mostly a merge of few runs.
+        if !all.is_sorted_by_key(|i| i.start) {
+            all.sort_by_key(|i| i.start);
+        }
+        let mut set = Self::default();
+        for interval in all {
+            set.push(interval);
+        }
+        set
+    }
+
+    /// Adds an interval that begins no earlier than the last one did.
+    fn push(&mut self, interval: Interval) {
+        match self.intervals.last_mut() {
+            Some(last) if interval.start <= last.end => last.end = last.end.max(interval.end),
+            _ => self.intervals.push(interval),
+        }
+    }
+
+    pub fn length(&self) -> Nanos {
+        self.intervals.iter().map(|i| i.length()).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.intervals.is_empty()
+    }
+
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Interval> + '_ {
+        self.intervals.iter().copied()
+    }
+
+    /// From the first start to the last end.
+    pub fn hull(&self) -> Option<Interval> {
+        Some(Interval::new(self.intervals.first()?.start, self.intervals.last()?.end))
+    }
+
+    pub fn union(&self, other: &Self) -> Self {
+        let mut set = Self::default();
+        let (mut a, mut b) = (self.iter().peekable(), other.iter().peekable());
+        loop {
+            let next = match (a.peek(), b.peek()) {
+                (Some(x), Some(y)) if y.start < x.start => b.next(),
+                (Some(_), _) => a.next(),
+                (None, _) => b.next(),
+            };
+            match next {
+                Some(interval) => set.push(interval),
+                None => return set,
+            }
+        }
+    }
+
+    pub fn intersection(&self, other: &Self) -> Self {
+        let mut shared = Vec::new();
+        let (mut i, mut j) = (0, 0);
+        while let (Some(&a), Some(&b)) = (self.intervals.get(i), other.intervals.get(j)) {
+            let both = a.intersect(b);
+            if both.end > both.start {
+                shared.push(both);
+            }
+            if a.end < b.end { i += 1 } else { j += 1 }
+        }
+        Self { intervals: shared }
+    }
+
+    /// What is in this set and not in the other.
+    pub fn difference(&self, other: &Self) -> Self {
+        let mut rest = Vec::new();
+        let mut j = 0;
+        for interval in self.iter() {
+            while other.intervals.get(j).is_some_and(|o| o.end <= interval.start) {
+                j += 1;
+            }
+            let mut from = interval.start;
+            let mut k = j;
+            while let Some(o) = other.intervals.get(k).filter(|o| o.start < interval.end) {
+                if o.start > from {
+                    rest.push(Interval::new(from, o.start));
+                }
+                from = from.max(o.end);
+                k += 1;
+            }
+            if from < interval.end {
+                rest.push(Interval::new(from, interval.end));
+            }
+        }
+        Self { intervals: rest }
+    }
+
+    /// The part of this set that lies within one interval.
+    pub fn within(&self, window: Interval) -> Self {
+        let from = self.intervals.partition_point(|i| i.end <= window.start);
+        let inside = self.intervals[from..].iter().take_while(|i| i.start < window.end);
+        Self { intervals: inside.map(|i| i.intersect(window)).collect() }
+    }
+
+    /// Length of the part within one interval, without making the set.
+    pub fn length_within(&self, window: Interval) -> Nanos {
+        let from = self.intervals.partition_point(|i| i.end <= window.start);
+        let inside = self.intervals[from..].iter().take_while(|i| i.start < window.end);
+        inside.map(|i| i.intersect(window).length()).sum()
+    }
+
+    pub fn covers(&self, at: Timestamp) -> bool {
+        let next = self.intervals.partition_point(|i| i.end <= at);
+        self.intervals.get(next).is_some_and(|i| i.contains(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const DAYS: i64 = 200;
+
+    /// Intervals on a small line, where membership can be counted point by point.
+    fn any_intervals() -> impl Strategy<Value = Vec<Interval>> {
+        let one = (0..DAYS, 0..20i64).prop_map(|(start, length)| {
+            Interval::new(Timestamp::from_nanos(start), Timestamp::from_nanos((start + length).min(DAYS)))
+        });
+        prop::collection::vec(one, 0..20)
+    }
+
+    fn points(intervals: &[Interval]) -> Vec<bool> {
+        (0..DAYS).map(|t| intervals.iter().any(|i| i.contains(Timestamp::from_nanos(t)))).collect()
+    }
+
+    fn set_points(set: &IntervalSet) -> Vec<bool> {
+        (0..DAYS).map(|t| set.covers(Timestamp::from_nanos(t))).collect()
+    }
+
+    fn is_normal(set: &IntervalSet) -> bool {
+        set.intervals.iter().all(|i| i.start < i.end)
+            && set.intervals.windows(2).all(|w| w[0].end < w[1].start)
+    }
+
+    proptest! {
+        #[test]
+        fn sets_are_what_their_points_say(a in any_intervals(), b in any_intervals(), from in 0..DAYS, len in 0..DAYS) {
+            let (pa, pb) = (points(&a), points(&b));
+            let (sa, sb) = (IntervalSet::from_unsorted(a), IntervalSet::from_unsorted(b));
+            prop_assert_eq!(&set_points(&sa), &pa);
+            prop_assert_eq!(sa.length().get() as usize, pa.iter().filter(|p| **p).count());
+            let cases = [
+                (sa.union(&sb), pa.iter().zip(&pb).map(|(a, b)| *a || *b).collect::<Vec<_>>()),
+                (sa.intersection(&sb), pa.iter().zip(&pb).map(|(a, b)| *a && *b).collect()),
+                (sa.difference(&sb), pa.iter().zip(&pb).map(|(a, b)| *a && !*b).collect()),
+            ];
+            for (set, expected) in cases {
+                prop_assert_eq!(&set_points(&set), &expected);
+                prop_assert!(is_normal(&set), "{:?}", set);
+            }
+            let window = Interval::new(Timestamp::from_nanos(from), Timestamp::from_nanos(from + len));
+            let only = IntervalSet::from_unsorted([window]);
+            prop_assert_eq!(sa.within(window), sa.intersection(&only));
+            prop_assert_eq!(sa.length_within(window), sa.intersection(&only).length());
+        }
+    }
+}
