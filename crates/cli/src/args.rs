@@ -16,12 +16,25 @@ const EXIT_CODES: &str = "Exit codes: 0 fine, 2 wrong usage, 3 nothing in the in
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// What does this look like? Surveys a real trace that is built into the program.
+    /// What does this look like? Diagnoses a real trace that is built into the program.
     Demo(DemoArgs),
+    /// Is my GPU waiting for the bus, where, what do I change, what do I gain?
+    #[command(after_help = DIAGNOSE_EXAMPLES)]
+    Diagnose(DiagnoseArgs),
     /// What is in this file, and what is missing from it?
     #[command(after_help = SURVEY_EXAMPLES)]
     Survey(SurveyArgs),
 }
+
+const DIAGNOSE_EXAMPLES: &str = "\
+Copies are judged against the GPU's link: what --machine says, else what its name says, else an
+assumption; the answer says which.
+
+Examples:
+  busbound diagnose run.json.gz
+  busbound diagnose traces/                          every rank by itself
+  busbound diagnose run.json --machine pcie4x8       a slot narrower than the card
+  busbound diagnose run.json --format markdown       for a ticket";
 
 const SURVEY_EXAMPLES: &str = "\
 Reads .json and .json.gz of torch.profiler, whole, cut off or damaged: every readable event counts,
@@ -44,6 +57,32 @@ pub(crate) struct SurveyArgs {
     /// Trace files, directories of rank files, or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiagnoseArgs {
+    /// Trace files, directories of rank files, or - for standard input
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The GPU's link or the GPU: pcie4x16, pcie5x8, h100-pcie, a100-sxm, …
+    #[arg(long, value_name = "NAME")]
+    pub(crate) machine: Option<String>,
+    /// Edges of the bandwidth histogram in GB/s
+    #[arg(long, value_name = "GB/s,…", value_delimiter = ',', default_values_t = [5.0, 20.0, 50.0, 80.0])]
+    pub(crate) edges: Vec<f64>,
+    /// Without GPU events: above this rate a copy stayed within the GPU, in GB/s
+    #[arg(long, value_name = "GB/s", default_value_t = 200.0)]
+    pub(crate) internal_above: f64,
+    /// Without GPU events: below this multiple of the link's peak a copy can have crossed the bus
+    #[arg(long, value_name = "TIMES", default_value_t = 1.2)]
+    pub(crate) bus_below: f64,
+    /// Without GPU events: shorter copy operators are not judged, in ms
+    #[arg(long, value_name = "MS", default_value_t = 0.5)]
+    pub(crate) shortest: f64,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
     #[command(flatten)]

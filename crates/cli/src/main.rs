@@ -1,9 +1,11 @@
 //! `busbound`: arguments in, exit code out. No analysis here.
 
 mod args;
+mod diagnose;
 mod failure;
 mod output;
 mod progress;
+mod reading;
 mod request;
 mod survey;
 
@@ -17,7 +19,8 @@ use args::{Cli, Command};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match &cli.command {
-        Command::Demo(args) => survey::demo(args),
+        Command::Demo(args) => diagnose::demo(args),
+        Command::Diagnose(args) => diagnose::run(args),
         Command::Survey(args) => survey::run(args),
     };
     match result {

@@ -3,22 +3,54 @@
 //!
 //! ```
 //! use std::path::Path;
-//! use busbound_diagnosis::{Source, survey};
+//! use busbound_diagnosis::{Bound, Options, Source, diagnose};
+//! use busbound_machine::Machine;
 //! use busbound_trace::{ReadOptions, read};
 //!
-//! let json = br#"[{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1,"dur":2}]"#;
+//! let json = br#"[{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1,"dur":200}]"#;
 //! let trace = read(&json[..], Path::new("run.json"), &ReadOptions::default())?;
-//! let survey = survey(&trace, &Source::named("run.json"));
-//! assert_eq!(survey.devices[0].streams[0].kernels, 1);
+//! let diagnosis = diagnose(&trace, &Source::named("run.json"), &Machine::default(), &Options::default());
+//! assert_eq!(diagnosis.verdict.bound, Bound::Compute);
+//! assert!(diagnosis.findings.is_empty());
 //! # Ok::<(), busbound_trace::OpenError>(())
 //! ```
 
+mod communication;
+mod contention;
+mod copies;
+mod cpu_copies;
+mod cpu_only;
+mod diagnosis;
+mod facts;
+mod findings;
+mod gaps;
+mod host;
+mod launches;
+mod limitations;
+mod options;
 pub mod quantity;
 mod survey;
+mod syncs;
+mod timeline;
+mod verdict;
+mod window;
 
+pub use contention::Contention;
+pub use copies::{Blocking, CopyGroup, CopyStream, HistogramBin, Rates, SizeClass};
+pub use cpu_copies::{CpuCopies, CpuCopyClass, CpuCopyThresholds};
+pub use diagnosis::{DIAGNOSIS_SCHEMA, DeviceFacts, Diagnosis, GpuLink, MachineFacts, WindowFacts, diagnose};
+pub use findings::{Finding, Saving, Severity};
+pub use gaps::{GapCause, IdleCause, IdlePlace};
+pub use launches::{Launches, LaunchingOperator};
+pub use limitations::Limitation;
+pub use options::Options;
 pub use survey::missing::Missing;
 pub use survey::steps::StepPattern;
 pub use survey::{
     CopyClass, Device, KindTotal, LostPart, Process, RankOrigin, RankedAs, Recorded, SURVEY_SCHEMA, Source,
     SourceFacts, Span, Stream, Survey, Thread, survey,
 };
+pub use syncs::{SyncReason, SyncTotal};
+pub use timeline::{Overlaps, Times};
+pub use verdict::{Bound, Verdict};
+pub use window::StepTimes;

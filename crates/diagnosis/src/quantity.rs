@@ -14,6 +14,11 @@ pub fn time(nanos: Nanos) -> String {
     }
 }
 
+/// As [`time`], from milliseconds.
+pub fn milliseconds(ms: f64) -> String {
+    time(Nanos::new((ms * 1e6).round() as i64))
+}
+
 /// `168 MB`: powers of ten, as links are rated.
 pub fn bytes(count: u64) -> String {
     let b = count as f64;

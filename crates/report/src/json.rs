@@ -1,12 +1,21 @@
 //! For programs: one object, or `runs` for several inputs.
 
-use busbound_diagnosis::{SURVEY_SCHEMA, Survey};
+use busbound_diagnosis::{DIAGNOSIS_SCHEMA, Diagnosis, SURVEY_SCHEMA, Survey};
 use serde::Serialize;
 
 #[derive(Serialize)]
-struct Several<'a> {
+struct Several<'a, T> {
     schema: &'static str,
-    runs: &'a [Survey],
+    runs: &'a [T],
+}
+
+fn one_or_several<T: Serialize>(all: &[T], schema: &'static str) -> serde_json::Result<String> {
+    let mut text = match all {
+        [one] => serde_json::to_string_pretty(one)?,
+        several => serde_json::to_string_pretty(&Several { schema, runs: several })?,
+    };
+    text.push('\n');
+    Ok(text)
 }
 
 /// The survey of one input as one object; of several as `{"schema": …, "runs": […]}`.
@@ -14,10 +23,13 @@ struct Several<'a> {
 /// # Errors
 /// None in practice: the structure holds nothing that JSON cannot.
 pub fn surveys_as_json(surveys: &[Survey]) -> serde_json::Result<String> {
-    let mut text = match surveys {
-        [one] => serde_json::to_string_pretty(one)?,
-        several => serde_json::to_string_pretty(&Several { schema: SURVEY_SCHEMA, runs: several })?,
-    };
-    text.push('\n');
-    Ok(text)
+    one_or_several(surveys, SURVEY_SCHEMA)
+}
+
+/// As [`surveys_as_json`], for diagnoses.
+///
+/// # Errors
+/// None in practice.
+pub fn diagnoses_as_json(all: &[Diagnosis]) -> serde_json::Result<String> {
+    one_or_several(all, DIAGNOSIS_SCHEMA)
 }

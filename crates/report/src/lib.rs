@@ -1,10 +1,12 @@
-//! Showing it: one file per format. What a person reads in one format is in all of them.
+//! Showing it: one folder or file per format. What a person reads in one format is in all of them.
 
 mod json;
 mod markdown;
-mod survey_text;
 mod terminal;
+mod text;
 
-pub use json::surveys_as_json;
-pub use markdown::surveys_as_markdown;
-pub use terminal::surveys_as_terminal;
+pub use json::{diagnoses_as_json, surveys_as_json};
+pub use markdown::diagnosis::diagnoses_as_markdown;
+pub use markdown::survey::surveys_as_markdown;
+pub use terminal::diagnosis::diagnoses_as_terminal;
+pub use terminal::survey::surveys_as_terminal;

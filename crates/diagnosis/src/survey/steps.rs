@@ -62,7 +62,7 @@ pub(crate) fn patterns(trace: &Trace) -> Vec<StepPattern> {
 }
 
 /// The name with each run of digits replaced by `*`.
-fn pattern_of(name: &str) -> String {
+pub(crate) fn pattern_of(name: &str) -> String {
     let mut pattern = String::with_capacity(name.len());
     for c in name.chars() {
         if !c.is_ascii_digit() {

@@ -196,7 +196,7 @@ impl<'a> Track<'a> {
     pub fn enclosing(&self, at: Timestamp, wanted: impl Fn(&Event<'a>) -> bool) -> Option<Event<'a>> {
         // Children start after their parents, so the nearest one before that still covers is it.
         // A parent may lie far back; beyond this many siblings it is not worth the walk.
-        const PATIENCE: usize = 20_000;
+        const PATIENCE: usize = 2_000;
         let before = self.ids().partition_point(|id| self.trace.events.start[id.index()] <= at);
         self.ids()[..before]
             .iter()

@@ -1,67 +1,20 @@
 //! For a person at a terminal. Styled; whoever prints it strips the styles where they do not belong.
 
+pub(crate) mod diagnosis;
+pub(crate) mod survey;
+
 use std::fmt::Write;
 
 use anstyle::Style;
-use busbound_diagnosis::Survey;
 use comfy_table::{CellAlignment, ContentArrangement, presets};
 
-use crate::survey_text::{self, Table};
+use crate::text::Table;
 
 const STRONG: Style = Style::new().bold();
 const FAINT: Style = Style::new().dimmed();
 
-/// The surveys one under the other, `width` columns wide.
-pub fn surveys_as_terminal(surveys: &[Survey], width: u16) -> String {
-    let mut out = String::new();
-    if surveys.len() > 1 {
-        line(&mut out, &format!("{STRONG}{}{STRONG:#}\n", survey_text::overview(surveys)));
-    }
-    for survey in surveys {
-        one(&mut out, survey, width);
-    }
-    out
-}
-
 fn line(out: &mut String, text: &str) {
     out.push_str(text);
-    out.push('\n');
-}
-
-fn one(out: &mut String, survey: &Survey, width: u16) {
-    line(out, &format!("{STRONG}{}{STRONG:#}\n", survey.headline));
-    for text in survey_text::lost(survey) {
-        hanging(out, "  lost       ", &text, width);
-    }
-    for (word, fact) in survey_text::facts(survey) {
-        hanging(out, &format!("  {word:<11}"), &fact, width);
-    }
-    for table in survey_text::worth_showing(survey) {
-        out.push('\n');
-        columns(out, &table, width);
-    }
-    if !survey.missing.is_empty() {
-        line(out, &format!("\n  {STRONG}Missing, and what that prevents{STRONG:#}"));
-        for missing in &survey.missing {
-            hanging(
-                out,
-                "  · ",
-                &format!("{}. Prevents: {}.", capitalised(&missing.what), missing.prevents),
-                width,
-            );
-            let remedy = format!("Next time: {}", missing.remedy);
-            hanging(out, "    ", &remedy, width);
-        }
-    }
-    let remarks = survey_text::remarks(survey);
-    if !remarks.is_empty() {
-        out.push('\n');
-        for remark in remarks {
-            let mut text = String::new();
-            hanging(&mut text, "  ", &remark, width);
-            let _ = write!(out, "{FAINT}{text}{FAINT:#}");
-        }
-    }
     out.push('\n');
 }
 

@@ -1,17 +1,13 @@
-//! What does a survey say in words? The rows and sentences that terminal and Markdown share.
+//! What does a survey say in words?
 
 use std::collections::BTreeMap;
 
 use busbound_diagnosis::{Device, LostPart, Process, RankOrigin, StepPattern, Stream, Survey};
 use busbound_trace::{Direction, MemoryKind};
 
-use busbound_diagnosis::quantity::{bytes, count, rate, time};
+use crate::text::Table;
 
-/// A table: titles, and rows of the same length. The first column is text, the rest are numbers.
-pub(crate) struct Table {
-    pub(crate) titles: Vec<&'static str>,
-    pub(crate) rows: Vec<Vec<String>>,
-}
+use busbound_diagnosis::quantity::{bytes, count, rate, time};
 
 /// Facts about the whole file, each under its word.
 pub(crate) fn facts(survey: &Survey) -> Vec<(&'static str, String)> {
@@ -226,7 +222,7 @@ pub(crate) fn overview(surveys: &[Survey]) -> String {
     format!("{} traces, {state}: {ranks}, {} events.", surveys.len(), count(events))
 }
 
-fn direction(direction: Direction) -> &'static str {
+pub(crate) fn direction(direction: Direction) -> &'static str {
     match direction {
         Direction::HostToDevice => "host to device",
         Direction::DeviceToHost => "device to host",
@@ -237,7 +233,7 @@ fn direction(direction: Direction) -> &'static str {
     }
 }
 
-fn memory(kind: MemoryKind) -> &'static str {
+pub(crate) fn memory(kind: MemoryKind) -> &'static str {
     match kind {
         MemoryKind::Pageable => "pageable",
         MemoryKind::Pinned => "pinned",

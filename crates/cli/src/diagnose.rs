@@ -1,0 +1,67 @@
+//! `busbound diagnose` and `busbound demo`.
+
+use busbound_diagnosis::{CpuCopyThresholds, Diagnosis, Options, Source, diagnose};
+use busbound_machine::Machine;
+use busbound_report::{diagnoses_as_json, diagnoses_as_markdown, diagnoses_as_terminal};
+use busbound_trace::{ReadOptions, read};
+
+use crate::args::{DemoArgs, DiagnoseArgs, Format};
+use crate::failure::Failure;
+use crate::output::write_answer;
+use crate::reading::each_trace;
+use crate::request::{Output, resolve_output};
+
+/// A run of twelve groups of matrix products whose weights come from pageable memory, recorded on
+/// an H200; see fixtures/README.md.
+const DEMO: &[u8] = include_bytes!("../../../fixtures/off_block_pageable_c4.json.gz");
+
+pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
+    let output = resolve_output(&args.output);
+    let machine = resolve_machine(args.machine.as_deref())?;
+    let options = resolve_options(args)?;
+    let mut all = Vec::new();
+    let read = each_trace(&args.paths, &args.reading, &output, |trace, source| {
+        all.push(diagnose(trace, source, &machine, &options));
+    })?;
+    show(&all, &output)?;
+    read.into_result()
+}
+
+pub(crate) fn demo(args: &DemoArgs) -> Result<(), Failure> {
+    let output = resolve_output(&args.output);
+    let path = "fixtures/off_block_pageable_c4.json.gz";
+    let trace =
+        read(DEMO, path.as_ref(), &ReadOptions::default()).map_err(|e| Failure::Unreadable(e.into()))?;
+    show(&[diagnose(&trace, &Source::named(path), &Machine::default(), &Options::default())], &output)
+}
+
+fn resolve_machine(name: Option<&str>) -> Result<Machine, Failure> {
+    name.map_or(Ok(Machine::default()), |name| {
+        Machine::named(name).map_err(|error| Failure::Usage(error.into()))
+    })
+}
+
+fn resolve_options(args: &DiagnoseArgs) -> Result<Options, Failure> {
+    let mut options = Options::default();
+    if !args.edges.iter().all(|edge| *edge > 0.0) || !args.edges.is_sorted() {
+        return Err(Failure::Usage(anyhow::anyhow!(
+            "--edges takes rates above zero in rising order, e.g. 5,20,50,80"
+        )));
+    }
+    options.histogram_edges.clone_from(&args.edges);
+    options.cpu_copies = CpuCopyThresholds {
+        internal_gbps: args.internal_above,
+        bus_share_of_peak: args.bus_below,
+        shortest_ms: args.shortest,
+    };
+    Ok(options)
+}
+
+fn show(all: &[Diagnosis], output: &Output) -> Result<(), Failure> {
+    let text = match output.format {
+        Format::Terminal => diagnoses_as_terminal(all, output.width),
+        Format::Markdown => diagnoses_as_markdown(all),
+        Format::Json => diagnoses_as_json(all).map_err(|e| Failure::Output(e.into()))?,
+    };
+    write_answer(&text, output)
+}

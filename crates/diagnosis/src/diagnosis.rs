@@ -1,0 +1,137 @@
+//! Is the GPU waiting for the bus, where, and why? The whole answer.
+
+use busbound_machine::{LinkFacts, Machine};
+use busbound_trace::Trace;
+use serde::Serialize;
+
+use crate::contention::Contention;
+use crate::copies::CopyGroup;
+use crate::cpu_copies::{self, CpuCopies};
+use crate::facts::{Facts, gpu_name};
+use crate::findings::{self, Finding};
+use crate::gaps::IdleCause;
+use crate::launches::Launches;
+use crate::limitations::{self, Limitation};
+use crate::options::Options;
+use crate::survey::{Source, SourceFacts, survey};
+use crate::syncs::SyncTotal;
+use crate::timeline::{self, Overlaps, Times};
+use crate::verdict::{self, Bound, Verdict};
+use crate::window::StepTimes;
+
+pub const DIAGNOSIS_SCHEMA: &str = "busbound.diagnosis/1";
+
+/// Everything `busbound diagnose` tells of one trace. Renderers see nothing else.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Diagnosis {
+    pub schema: &'static str,
+    pub source: SourceFacts,
+    pub machine: MachineFacts,
+    pub window: WindowFacts,
+    pub verdict: Verdict,
+    pub time: Times,
+    pub overlap: Overlaps,
+    pub devices: Vec<DeviceFacts>,
+    pub copies: Vec<CopyGroup>,
+    /// Copy operators of a trace without GPU events.
+    pub cpu_copies: Vec<CpuCopies>,
+    pub idle: Vec<IdleCause>,
+    pub contention: Vec<Contention>,
+    pub launches: Launches,
+    pub synchronisations: Vec<SyncTotal>,
+    pub findings: Vec<Finding>,
+    pub limitations: Vec<Limitation>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MachineFacts {
+    pub gpus: Vec<GpuLink>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GpuLink {
+    pub device: i32,
+    pub name: Option<String>,
+    pub link: LinkFacts,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WindowFacts {
+    /// First to last work of the devices, summed over them.
+    pub span_ms: f64,
+    /// `null` where no steps are marked; figures "per step" are then for the whole trace.
+    pub steps: Option<StepTimes>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DeviceFacts {
+    pub device: i32,
+    pub time: Times,
+    pub overlap: Overlaps,
+}
+
+/// Diagnoses one trace against a machine.
+pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Options) -> Diagnosis {
+    let facts = Facts::of(trace, machine, options);
+    let survey = survey(trace, source);
+    let has_gpu = !facts.timelines.is_empty();
+    let cpu_copies =
+        if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, &facts.link, &options.cpu_copies) };
+    let verdict = if has_gpu {
+        verdict::verdict(&facts)
+    } else {
+        crate::cpu_only::verdict(&facts, &survey, &cpu_copies)
+    };
+    let findings = if has_gpu { findings::findings(&facts) } else { Vec::new() };
+    let mut limitations = limitations::limitations(&facts, &survey);
+    if !has_gpu {
+        limitations.extend(crate::cpu_only::limitations(trace, &cpu_copies));
+    }
+    let device = |timeline: &timeline::DeviceTimeline| {
+        let one = std::slice::from_ref(timeline);
+        DeviceFacts { device: timeline.device, time: timeline::times(one), overlap: timeline::overlaps(one) }
+    };
+    let link = |timeline: &timeline::DeviceTimeline| {
+        let name = gpu_name(trace, Some(timeline.device));
+        GpuLink { device: timeline.device, name: name.map(str::to_owned), link: machine.link_of(name) }
+    };
+    Diagnosis {
+        schema: DIAGNOSIS_SCHEMA,
+        source: survey.source,
+        machine: MachineFacts { gpus: facts.timelines.iter().map(link).collect() },
+        window: WindowFacts { span_ms: facts.time.span_ms, steps: facts.window.times() },
+        verdict,
+        time: facts.time,
+        overlap: facts.overlap,
+        devices: facts.timelines.iter().map(device).collect(),
+        cpu_copies,
+        findings,
+        limitations,
+        copies: facts.groups,
+        idle: facts.idle,
+        contention: facts.contention,
+        launches: facts.launches,
+        synchronisations: facts.syncs.totals,
+    }
+}
+
+impl Diagnosis {
+    /// Whether anything is worth changing.
+    pub fn is_healthy(&self) -> bool {
+        self.verdict.bound != Bound::Unknown && self.findings.iter().all(|f| f.saves_ms_per_step.high <= 0.0)
+    }
+
+    /// Steps that figures are divided by.
+    pub fn step_count(&self) -> f64 {
+        self.window.steps.as_ref().map_or(1.0, |steps| steps.count.max(1) as f64)
+    }
+
+    pub fn unit(&self) -> &'static str {
+        if self.window.steps.is_some() { "step" } else { "trace" }
+    }
+}

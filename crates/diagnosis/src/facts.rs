@@ -1,0 +1,179 @@
+//! Everything the findings and the verdict look at, computed once.
+
+use std::collections::BTreeMap;
+
+use busbound_machine::{LinkFacts, Machine};
+use busbound_trace::{EventKind, IntervalSet, Nanos, Place, Trace};
+
+use crate::communication::CommunicationNames;
+use crate::contention::{self, Contention};
+use crate::copies::{self, Copy, CopyGroup};
+use crate::gaps::{self, GapCause, IdleCause};
+use crate::host::Host;
+use crate::launches::{self, Launches};
+use crate::options::Options;
+use crate::quantity::milliseconds;
+use crate::syncs::{self, Syncs};
+use crate::timeline::{self, DeviceTimeline, Overlaps, Times};
+use crate::window::Window;
+
+pub(crate) struct Facts<'a> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) host: Host<'a>,
+    pub(crate) communication: CommunicationNames,
+    pub(crate) link: LinkFacts,
+    pub(crate) window: Window,
+    pub(crate) timelines: Vec<DeviceTimeline>,
+    pub(crate) kernels: BTreeMap<i32, IntervalSet>,
+    pub(crate) time: Times,
+    pub(crate) overlap: Overlaps,
+    pub(crate) copies: Vec<Copy<'a>>,
+    pub(crate) groups: Vec<CopyGroup>,
+    pub(crate) idle: Vec<IdleCause>,
+    pub(crate) contention: Vec<Contention>,
+    pub(crate) launches: Launches,
+    pub(crate) syncs: Syncs,
+    pub(crate) kernels_on_stream: BTreeMap<(i32, i64), u64>,
+}
+
+impl<'a> Facts<'a> {
+    pub(crate) fn of(trace: &'a Trace, machine: &Machine, options: &Options) -> Self {
+        let communication = CommunicationNames::of(trace.names());
+        let timelines = timeline::timelines(trace, &communication);
+        let host = Host::of(trace);
+        let link = machine.link_of(gpu_name(trace, timelines.first().map(|t| t.device)));
+        let work_end = timelines.iter().filter_map(|t| t.hull()).map(|hull| hull.end).max();
+        let window = Window::of(trace, work_end);
+        let copies = copies::copies(trace, &host);
+        let kernels: BTreeMap<i32, IntervalSet> = timelines.iter().map(|t| (t.device, t.kernels())).collect();
+        let kernels_on_stream = kernels_on_stream(trace);
+        let groups = copies::groups(&copies, &kernels, &kernels_on_stream, &link, &options.histogram_edges);
+        let idle = gaps::idle_causes(trace, &host, &timelines);
+        let contention = contention::contention(trace, &copies, &timelines, &communication, &link);
+        let syncs = syncs::syncs(&host, &window);
+        let launches = launches::launches(trace, &host);
+        let (time, overlap) = (timeline::times(&timelines), timeline::overlaps(&timelines));
+        Self {
+            trace,
+            host,
+            communication,
+            link,
+            window,
+            timelines,
+            kernels,
+            time,
+            overlap,
+            copies,
+            groups,
+            idle,
+            contention,
+            launches,
+            syncs,
+            kernels_on_stream,
+        }
+    }
+
+    pub(crate) fn steps(&self) -> f64 {
+        self.window.count() as f64
+    }
+
+    /// The word that figures are per.
+    pub(crate) fn unit(&self) -> &'static str {
+        if self.window.steps.is_empty() { "trace" } else { "step" }
+    }
+
+    /// `of each 274 ms step`, or `of the 12.9 s trace`.
+    pub(crate) fn of_each(&self) -> String {
+        let length = milliseconds(self.step_ms());
+        if self.window.steps.is_empty() {
+            format!("of the {length} trace")
+        } else {
+            format!("of each {length} step")
+        }
+    }
+
+    /// Time between the first and the last work of the devices, per step.
+    pub(crate) fn step_ms(&self) -> f64 {
+        self.time.span_ms / self.steps()
+    }
+
+    pub(crate) fn idle_ms(&self, cause: GapCause) -> f64 {
+        self.idle.iter().find(|idle| idle.cause == cause).map_or(0.0, |idle| idle.ms)
+    }
+
+    /// Time at which these copies ran and no kernel did, over all devices.
+    pub(crate) fn exposed_ms<'c>(&self, copies: impl IntoIterator<Item = &'c Copy<'c>>) -> f64 {
+        let mut by_device: BTreeMap<i32, Vec<_>> = BTreeMap::new();
+        for copy in copies {
+            by_device.entry(copy.device).or_default().push(copy.interval());
+        }
+        let exposed = |(device, intervals): (i32, Vec<_>)| {
+            let times = IntervalSet::from_unsorted(intervals);
+            self.kernels.get(&device).map_or(times.length(), |kernels| times.difference(kernels).length())
+        };
+        by_device.into_iter().map(exposed).sum::<Nanos>().as_millis()
+    }
+}
+
+/// The name of a device, if the trace lists it.
+pub(crate) fn gpu_name(trace: &Trace, device: Option<i32>) -> Option<&str> {
+    let gpus = &trace.origin().gpus;
+    let listed = device.and_then(|id| gpus.iter().find(|gpu| gpu.id == id));
+    // Devices are renumbered when some are hidden from the process; machines rarely mix models.
+    listed.or(gpus.first()).map(|gpu| gpu.name.as_str())
+}
+
+fn kernels_on_stream(trace: &Trace) -> BTreeMap<(i32, i64), u64> {
+    let mut counts = BTreeMap::new();
+    for track in trace.streams() {
+        if let Place::Stream { device, stream } = track.place() {
+            let kernels = track.events().filter(|event| event.kind() == EventKind::Kernel).count() as u64;
+            if kernels > 0 {
+                counts.insert((device, stream), kernels);
+            }
+        }
+    }
+    counts
+}
+
+/// How the work of the busiest device parts over its streams.
+pub(crate) struct StreamParting {
+    pub(crate) streams: usize,
+    /// Work of all streams but the busiest.
+    pub(crate) smaller_ms: f64,
+    /// Time at which more than one stream worked.
+    pub(crate) shared_ms: f64,
+}
+
+impl Facts<'_> {
+    /// `None` where there is one stream of work only.
+    pub(crate) fn stream_parting(&self) -> Option<StreamParting> {
+        let device = self.timelines.iter().max_by_key(|t| t.busy.length())?.device;
+        let mut streams: Vec<IntervalSet> = self
+            .trace
+            .streams()
+            .filter(|track| matches!(track.place(), Place::Stream { device: d, .. } if d == device))
+            .map(|track| {
+                let work = track.events().filter(|event| event.kind().is_gpu_work());
+                IntervalSet::from_unsorted(work.map(|e| busbound_trace::Interval::new(e.start(), e.end())))
+            })
+            .filter(|times| !times.is_empty())
+            .collect();
+        if streams.len() < 2 {
+            return None;
+        }
+        streams.sort_by_key(|times| std::cmp::Reverse(times.length()));
+        let mut seen = streams[0].clone();
+        let (mut shared, mut smaller) = (Nanos::ZERO, Nanos::ZERO);
+        for times in &streams[1..] {
+            shared += seen.intersection(times).length();
+            smaller += times.length();
+            seen = seen.union(times);
+        }
+        Some(StreamParting {
+            streams: streams.len(),
+            smaller_ms: smaller.as_millis(),
+            shared_ms: shared.as_millis(),
+        })
+    }
+}

@@ -1,0 +1,241 @@
+//! What was the host doing? Calls joined to the GPU work they launched, and the times its threads
+//! spent waiting.
+
+use hashbrown::HashMap;
+
+use busbound_trace::{Event, EventId, EventKind, Interval, IntervalSet, Label, Place, Trace, TrackId};
+
+/// What a runtime or driver call does, told by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    Launch,
+    Copy,
+    /// Waits for the device: its time is waiting, not work.
+    Synchronise,
+    Other,
+}
+
+pub(crate) fn call_of(name: &str) -> Call {
+    let has = |needle: &str| name.contains(needle);
+    if has("Synchronize") || has("EventSync") {
+        Call::Synchronise
+    } else if has("Memcpy") {
+        Call::Copy
+    } else if has("Launch") {
+        Call::Launch
+    } else {
+        Call::Other
+    }
+}
+
+/// The host side of a trace, indexed for the questions asked of it.
+#[derive(Debug)]
+pub(crate) struct Host<'a> {
+    trace: &'a Trace,
+    by_correlation: HashMap<u64, Option<EventId>>,
+    waits: HashMap<TrackId, ThreadTimes>,
+    /// Annotations of each thread, and Python frames of the user's own code, in order of start.
+    annotations: HashMap<TrackId, Vec<EventId>>,
+    frames: HashMap<TrackId, Vec<EventId>>,
+    /// By name number: what calls of that name do.
+    calls: Vec<Call>,
+}
+
+/// What one thread was inside of, when.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadTimes {
+    pub(crate) synchronising: IntervalSet,
+    pub(crate) copying: IntervalSet,
+    /// The part of it in calls so long that they must have waited.
+    pub(crate) copying_long: IntervalSet,
+    pub(crate) input: IntervalSet,
+    /// Anything recorded at all.
+    pub(crate) recorded: IntervalSet,
+}
+
+/// Enqueueing a copy takes some ten microseconds; a call of this many nanoseconds has waited.
+const LONG_COPY_CALL: i64 = 100_000;
+
+/// Annotations and frames under which a loop waits for its next batch.
+fn is_input(name: &str) -> bool {
+    name.starts_with("enumerate(DataLoader)")
+        || name.contains("DataLoaderIter.__next__")
+        || name.ends_with(": _next_data")
+        || name.contains("dataloader.py") && name.ends_with(": __next__")
+}
+
+impl<'a> Host<'a> {
+    pub(crate) fn of(trace: &'a Trace) -> Self {
+        let calls: Vec<Call> = trace.names().iter().map(call_of).collect();
+        let inputs: Vec<bool> = trace.names().iter().map(is_input).collect();
+        let mut by_correlation: HashMap<u64, Option<EventId>> = HashMap::new();
+        let mut waits = HashMap::new();
+        let (mut annotations, mut frames) = (HashMap::new(), HashMap::new());
+        let users: Vec<bool> = trace.names().iter().map(is_users_code).collect();
+        for track in trace.threads() {
+            let Place::Thread { process, .. } = track.place() else { continue };
+            if matches!(process, Label::Number(n) if n < 0) {
+                continue;
+            }
+            let (mut sync, mut copy, mut long) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut input, mut all) = (Vec::new(), Vec::new());
+            let (mut named, mut framed) = (Vec::new(), Vec::new());
+            for event in track.events() {
+                match event.kind() {
+                    EventKind::Annotation => named.push(event.id()),
+                    EventKind::PythonFrame if users[event.name_id().index()] => framed.push(event.id()),
+                    _ => {}
+                }
+                let interval = Interval::new(event.start(), event.end());
+                let name = event.name_id().index();
+                match event.kind() {
+                    EventKind::RuntimeCall | EventKind::DriverCall => {
+                        match calls[name] {
+                            Call::Synchronise => sync.push(interval),
+                            Call::Copy => {
+                                copy.push(interval);
+                                if event.duration().get() > LONG_COPY_CALL {
+                                    long.push(interval);
+                                }
+                            }
+                            Call::Launch | Call::Other => {}
+                        }
+                        if let Some(id) = event.correlation() {
+                            // One id, two calls: two processes in one file. Neither is believed.
+                            let slot = by_correlation.entry(id).or_insert(Some(event.id()));
+                            if *slot != Some(event.id()) {
+                                *slot = None;
+                            }
+                        }
+                    }
+                    EventKind::Operator | EventKind::Annotation | EventKind::PythonFrame if inputs[name] => {
+                        input.push(interval);
+                    }
+                    EventKind::ProfilerSpan | EventKind::ProfilerOverhead | EventKind::Annotation => continue,
+                    _ => {}
+                }
+                all.push(interval);
+            }
+            annotations.insert(track.id(), named);
+            frames.insert(track.id(), framed);
+            waits.insert(
+                track.id(),
+                ThreadTimes {
+                    synchronising: IntervalSet::from_unsorted(sync),
+                    copying: IntervalSet::from_unsorted(copy),
+                    copying_long: IntervalSet::from_unsorted(long),
+                    input: IntervalSet::from_unsorted(input),
+                    recorded: IntervalSet::from_unsorted(all),
+                },
+            );
+        }
+        Self { trace, by_correlation, waits, annotations, frames, calls }
+    }
+
+    /// The call that launched this GPU work.
+    pub(crate) fn call_behind(&self, work: &Event<'_>) -> Option<Event<'a>> {
+        let id = (*self.by_correlation.get(&work.correlation()?)?)?;
+        Some(self.trace.event(id))
+    }
+
+    pub(crate) fn thread(&self, track: TrackId) -> Option<&ThreadTimes> {
+        self.waits.get(&track)
+    }
+
+    pub(crate) fn call_kind(&self, event: &Event<'_>) -> Call {
+        match event.kind() {
+            EventKind::RuntimeCall | EventKind::DriverCall => self.calls[event.name_id().index()],
+            _ => Call::Other,
+        }
+    }
+
+    /// Runtime and driver calls that wait for the device, in no particular order.
+    pub(crate) fn synchronisations(&self) -> impl Iterator<Item = Event<'a>> + '_ {
+        self.trace.events().filter(|event| self.call_kind(event) == Call::Synchronise)
+    }
+
+    /// The innermost operator around a call.
+    pub(crate) fn operator_around(&self, call: &Event<'_>) -> Option<&'a str> {
+        let track = self.trace.track(call.track_id());
+        track.enclosing(call.start(), |event| event.kind() == EventKind::Operator).map(|event| event.name())
+    }
+
+    /// The innermost operator, and the innermost Python frame of the user's own code, around a call.
+    pub(crate) fn around(&self, call: &Event<'_>) -> Origin {
+        Origin {
+            operator: self.operator_around(call).map(str::to_owned),
+            frame: self.innermost(&self.frames, call),
+            annotation: self.innermost(&self.annotations, call),
+        }
+    }
+
+    fn innermost(&self, lists: &HashMap<TrackId, Vec<EventId>>, call: &Event<'_>) -> Option<String> {
+        let list = lists.get(&call.track_id())?;
+        let before = list.partition_point(|&id| self.trace.event(id).start() <= call.start());
+        let events = list[..before].iter().rev().map(|&id| self.trace.event(id));
+        // A parent may lie far back; beyond this many siblings it is not worth the walk.
+        events.take(5_000).find(|event| event.end() > call.start()).map(|event| event.name().to_owned())
+    }
+}
+
+/// Where in the program something came from, as far as the trace tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Origin {
+    pub(crate) operator: Option<String>,
+    pub(crate) frame: Option<String>,
+    pub(crate) annotation: Option<String>,
+}
+
+impl Origin {
+    /// `aten::copy_ under `step`, train.py(72): forward`.
+    pub(crate) fn describe(&self) -> Option<String> {
+        let mut text = self.operator.clone().unwrap_or_default();
+        if let Some(annotation) = &self.annotation {
+            let under = if text.is_empty() { "" } else { " " };
+            text.push_str(&format!("{under}under `{annotation}`"));
+        }
+        if let Some(frame) = &self.frame {
+            let at = if text.is_empty() { "" } else { ", " };
+            text.push_str(&format!("{at}at {frame}"));
+        }
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+/// `train.py(72): step`, and not torch's own files or built-ins.
+fn is_users_code(frame: &str) -> bool {
+    frame.contains(".py(")
+        && !["torch/", "site-packages/", "<built-in", "threading.py", "contextlib.py", "nn.Module"]
+            .iter()
+            .any(|part| frame.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_told_by_their_names() {
+        for (name, call) in [
+            ("cudaLaunchKernel", Call::Launch),
+            ("cuLaunchKernelEx", Call::Launch),
+            ("hipModuleLaunchKernel", Call::Launch),
+            ("cudaGraphLaunch", Call::Launch),
+            ("cudaMemcpyAsync", Call::Copy),
+            ("hipMemcpyWithStream", Call::Copy),
+            ("cudaStreamSynchronize", Call::Synchronise),
+            ("cudaEventSynchronize", Call::Synchronise),
+            ("cudaMemsetAsync", Call::Other),
+        ] {
+            assert_eq!(call_of(name), call, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_users_own_frames_are_told_from_torchs() {
+        assert!(is_users_code("train.py(72): step"));
+        assert!(!is_users_code("torch/nn/modules/module.py(1750): _call_impl"));
+        assert!(!is_users_code("<built-in method run_backward of torch>"));
+        assert!(!is_users_code("nn.Module: Linear_0"));
+    }
+}

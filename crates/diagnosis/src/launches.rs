@@ -1,0 +1,84 @@
+//! How much does launching cost, and how short is what is launched?
+
+use std::collections::BTreeMap;
+
+use busbound_trace::{EventKind, Nanos, Trace};
+use serde::Serialize;
+
+use crate::host::{Call, Host};
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Launches {
+    pub kernels: u64,
+    pub median_kernel_us: f64,
+    /// Host calls that launch.
+    pub calls: u64,
+    /// Host time of a launching call, median.
+    pub median_call_us: f64,
+    /// Calls of more than a millisecond: kernels loaded at first use, mostly.
+    pub long_calls: u64,
+    pub long_calls_ms: f64,
+    pub graph_launches: u64,
+    /// Operators that launched most kernels.
+    pub operators: Vec<LaunchingOperator>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LaunchingOperator {
+    pub operator: String,
+    /// Share of the launches, 0 to 1; from a sample where there are many.
+    pub share: f64,
+}
+
+/// Launches whose operator is looked up, about.
+const SAMPLED: usize = 4_000;
+
+pub(crate) fn launches(trace: &Trace, host: &Host<'_>) -> Launches {
+    let kernels = trace.events().filter(|event| event.kind() == EventKind::Kernel);
+    let durations: Vec<Nanos> = kernels.map(|event| event.duration()).collect();
+    let calls: Vec<_> = trace.events().filter(|event| host.call_kind(event) == Call::Launch).collect();
+    let long: Vec<Nanos> =
+        calls.iter().map(|call| call.duration()).filter(|time| time.get() > 1_000_000).collect();
+    let mut operators: BTreeMap<&str, u64> = BTreeMap::new();
+    let every = calls.len().div_ceil(SAMPLED).max(1);
+    let mut sampled = 0;
+    for (i, call) in calls.iter().enumerate() {
+        // Loops launch in a rhythm: a regular sample would see the same operator every time.
+        if scattered(i) % every != 0 {
+            continue;
+        }
+        sampled += 1;
+        if let Some(operator) = host.operator_around(call) {
+            *operators.entry(operator).or_default() += 1;
+        }
+    }
+    let share = |launches: u64| launches as f64 / f64::from(sampled.max(1));
+    let mut operators: Vec<_> = operators
+        .into_iter()
+        .map(|(operator, n)| LaunchingOperator { operator: operator.to_owned(), share: share(n) })
+        .collect();
+    operators.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.operator.cmp(&b.operator)));
+    operators.truncate(5);
+    Launches {
+        kernels: durations.len() as u64,
+        median_kernel_us: median(durations).as_micros(),
+        calls: calls.len() as u64,
+        median_call_us: median(calls.iter().map(|call| call.duration()).collect()).as_micros(),
+        long_calls: long.len() as u64,
+        long_calls_ms: long.into_iter().sum::<Nanos>().as_millis(),
+        graph_launches: calls.iter().filter(|call| call.name().contains("GraphLaunch")).count() as u64,
+        operators,
+    }
+}
+
+fn median(mut times: Vec<Nanos>) -> Nanos {
+    let middle = times.len() / 2;
+    if times.is_empty() { Nanos::ZERO } else { *times.select_nth_unstable(middle).1 }
+}
+
+/// A number without a rhythm, the same for the same index.
+fn scattered(index: usize) -> usize {
+    (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29) & 0xff_ffff
+}

@@ -1,0 +1,136 @@
+//! Where does the host stop and wait for the device?
+
+use std::collections::BTreeMap;
+
+use busbound_trace::{EventKind, Interval, Nanos, Place};
+use serde::Serialize;
+
+use crate::host::Host;
+use crate::window::Window;
+
+/// Why a synchronisation was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum SyncReason {
+    /// A blocking copy waits for itself (`.to(device)`, `.cpu()`).
+    BlockingCopy,
+    /// A value was read back: `.item()`, a comparison, printing.
+    ValueRead,
+    /// The program asked for it.
+    Explicit,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SyncTotal {
+    pub reason: SyncReason,
+    pub count: u64,
+    pub host_ms: f64,
+    /// Those that are not the last of their step: the step cannot be queued ahead of them.
+    pub within_step: u64,
+    pub within_step_ms: f64,
+    pub place: Option<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Syncs {
+    pub(crate) totals: Vec<SyncTotal>,
+    /// Device-wide ones, with their times, for the question whether blocks end in them.
+    pub(crate) device_wide: Vec<Interval>,
+}
+
+impl Syncs {
+    pub(crate) fn of(&self, reason: SyncReason) -> Option<&SyncTotal> {
+        self.totals.iter().find(|total| total.reason == reason)
+    }
+
+    /// Host time in synchronisations that the program could leave out, within steps.
+    pub(crate) fn avoidable_ms(&self) -> f64 {
+        let avoidable = |total: &&SyncTotal| total.reason != SyncReason::BlockingCopy;
+        self.totals.iter().filter(avoidable).map(|total| total.within_step_ms).sum()
+    }
+}
+
+pub(crate) fn syncs(host: &Host<'_>, window: &Window) -> Syncs {
+    let mut calls: Vec<_> = host
+        .synchronisations()
+        .filter(|call| matches!(call.place(), Place::Thread { .. }))
+        .map(|call| (call, Interval::new(call.start(), call.end())))
+        .collect();
+    calls.sort_by_key(|(call, _)| call.start());
+    // The last of each step; without steps, the last of all.
+    let mut last_of_step: BTreeMap<usize, usize> = BTreeMap::new();
+    let step_of = |at| window.steps.partition_point(|step| step.start <= at);
+    for (i, (call, _)) in calls.iter().enumerate() {
+        last_of_step.insert(step_of(call.start()), i);
+    }
+    let mut totals: BTreeMap<SyncReason, (u64, Nanos, u64, Nanos, BTreeMap<String, Nanos>)> = BTreeMap::new();
+    let mut device_wide = Vec::new();
+    for (i, (call, interval)) in calls.iter().enumerate() {
+        let around = host.around(call);
+        let reason = match around.operator.as_deref() {
+            Some("aten::copy_" | "aten::to" | "aten::_to_copy") => SyncReason::BlockingCopy,
+            Some("aten::item" | "aten::_local_scalar_dense" | "aten::is_nonzero" | "aten::nonzero") => {
+                SyncReason::ValueRead
+            }
+            _ => SyncReason::Explicit,
+        };
+        if call.name().contains("DeviceSynchronize") || call.name().contains("CtxSynchronize") {
+            device_wide.push(*interval);
+        }
+        let sum = totals.entry(reason).or_default();
+        sum.0 += 1;
+        sum.1 += call.duration();
+        if last_of_step.get(&step_of(call.start())) != Some(&i) {
+            sum.2 += 1;
+            sum.3 += call.duration();
+        }
+        if let Some(place) = around.describe() {
+            *sum.4.entry(place).or_default() += call.duration();
+        }
+    }
+    let totals = totals
+        .into_iter()
+        .map(|(reason, (count, time, within, within_time, places))| SyncTotal {
+            reason,
+            count,
+            host_ms: time.as_millis(),
+            within_step: within,
+            within_step_ms: within_time.as_millis(),
+            place: places.into_iter().max_by_key(|(_, time)| *time).map(|(place, _)| place),
+        })
+        .collect();
+    Syncs { totals, device_wide }
+}
+
+/// Share of the annotations of one pattern that end in a device-wide synchronisation.
+pub(crate) fn blocks_that_end_in_sync(
+    host_trace: &busbound_trace::Trace,
+    syncs: &Syncs,
+    window: &Window,
+) -> Option<(String, u64)> {
+    let mut patterns: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let mut waits = syncs.device_wide.clone();
+    waits.sort();
+    for event in host_trace.events().filter(|event| event.kind() == EventKind::Annotation) {
+        let pattern = crate::survey::steps::pattern_of(event.name());
+        if window.pattern.as_ref() == Some(&pattern) {
+            continue;
+        }
+        let sum = patterns.entry(pattern).or_default();
+        sum.0 += 1;
+        // Within the block and up to its end, or at once after it.
+        let slack = Nanos::new(100_000);
+        let near = waits.partition_point(|wait| wait.end + slack < event.end());
+        sum.1 += u64::from(
+            waits
+                .get(near)
+                .is_some_and(|wait| wait.start < event.end() + slack && wait.end + slack > event.end()),
+        );
+    }
+    patterns
+        .into_iter()
+        .find(|(_, (all, ended))| *all >= 3 && *ended * 10 >= *all * 8)
+        .map(|(pattern, (_, ended))| (pattern, ended))
+}

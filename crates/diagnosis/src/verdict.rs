@@ -1,0 +1,194 @@
+//! What bounds the run? One word, its share, one sentence.
+
+use serde::Serialize;
+
+use crate::facts::Facts;
+use crate::gaps::GapCause;
+use crate::quantity::milliseconds;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Bound {
+    Transfer,
+    Communication,
+    Compute,
+    Launch,
+    Sync,
+    Input,
+    Mixed,
+    Unknown,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Verdict {
+    pub bound: Bound,
+    /// Share of the device's time that goes to it, 0 to 1.
+    pub share: f64,
+    pub statement: String,
+}
+
+/// The device's time in parts that do not overlap, as shares.
+pub(crate) fn shares(facts: &Facts<'_>) -> Vec<(Bound, f64)> {
+    let span = facts.time.span_ms;
+    if span <= 0.0 {
+        return Vec::new();
+    }
+    let idle = |cause| facts.idle_ms(cause);
+    let mut shares = vec![
+        (Bound::Compute, facts.time.compute_ms),
+        (Bound::Transfer, facts.time.exposed_bus_copy_ms + idle(GapCause::Copy)),
+        (Bound::Communication, facts.time.exposed_comm_ms + idle(GapCause::Communication)),
+        (Bound::Launch, idle(GapCause::Launch)),
+        (Bound::Sync, idle(GapCause::Synchronisation)),
+        (Bound::Input, idle(GapCause::Input)),
+        (Bound::Unknown, idle(GapCause::Unexplained)),
+    ];
+    for (_, ms) in &mut shares {
+        *ms /= span;
+    }
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    shares
+}
+
+/// A part other than compute bounds the run from this share on; below it compute does, or nothing alone.
+const BOUNDS: f64 = 0.40;
+/// Beside compute, a part of this share makes the run mixed.
+const MATTERS: f64 = 0.25;
+
+pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
+    let shares = shares(facts);
+    let Some(&(first, share)) = shares.first() else {
+        return Verdict { bound: Bound::Unknown, share: 0.0, statement: String::new() };
+    };
+    if let Some(turns) = streams_take_turns(facts) {
+        return Verdict { bound: Bound::Sync, share: turns.share, statement: turns.statement };
+    }
+    let second = shares[1];
+    let bound = match first {
+        Bound::Compute if second.1 >= MATTERS => Bound::Mixed,
+        Bound::Compute if share >= BOUNDS => Bound::Compute,
+        other if share >= BOUNDS => other,
+        Bound::Unknown => Bound::Unknown,
+        _ if second.0 == Bound::Unknown => first,
+        _ => Bound::Mixed,
+    };
+    let statement = match bound {
+        Bound::Mixed => format!(
+            "Mixed: {} {} {} and {} {}.",
+            facts.of_each(),
+            percent(share),
+            clause(facts, first),
+            percent(second.1),
+            clause(facts, second.0)
+        ),
+        Bound::Unknown => {
+            let rest = shares.iter().find(|(bound, _)| *bound != Bound::Unknown).copied().unwrap_or(second);
+            format!(
+                "Not told: {} {} the GPU is idle for reasons this trace does not show; next, {} {}.",
+                percent(facts.idle_ms(GapCause::Unexplained) / facts.time.span_ms),
+                facts.of_each(),
+                percent(rest.1),
+                clause(facts, rest.0)
+            )
+        }
+        bound => {
+            format!("{}-bound: {} {} {}.", word(bound), percent(share), facts.of_each(), clause(facts, bound))
+        }
+    };
+    Verdict { bound, share, statement }
+}
+
+fn word(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Transfer => "Transfer",
+        Bound::Communication => "Communication",
+        Bound::Compute => "Compute",
+        Bound::Launch => "Launch",
+        Bound::Sync => "Synchronisation",
+        Bound::Input => "Input",
+        Bound::Mixed => "Mixed",
+        Bound::Unknown => "Unknown",
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// What happens in that share of the step: `waits for host-to-device copies from pageable memory`.
+fn clause(facts: &Facts<'_>, bound: Bound) -> String {
+    match bound {
+        Bound::Transfer => format!("waits for {}", main_copies(facts)),
+        Bound::Communication => "waits for communication between GPUs".to_owned(),
+        Bound::Compute => "is spent in compute kernels".to_owned(),
+        Bound::Launch => {
+            let launches = &facts.launches;
+            format!(
+                "the GPU waits for the host to launch (median kernel {:.1} µs, {:.1} µs of host time a launch)",
+                launches.median_kernel_us, launches.median_call_us
+            )
+        }
+        Bound::Sync => "the GPU stands still because the host had stopped to wait for it".to_owned(),
+        Bound::Input => "the GPU waits for the next batch of input".to_owned(),
+        Bound::Mixed | Bound::Unknown => String::new(),
+    }
+}
+
+/// The copies that cost most exposed time, in words.
+fn main_copies(facts: &Facts<'_>) -> String {
+    use busbound_trace::{Direction, MemoryKind};
+    let on_bus = facts.groups.iter().filter(|group| group.utilization.is_some() || group.without_bytes > 0);
+    let Some(group) = on_bus.max_by(|a, b| a.exposed_ms.total_cmp(&b.exposed_ms)) else {
+        return "copies over the bus".to_owned();
+    };
+    let (way, memory) = match group.direction {
+        Direction::HostToDevice => ("host-to-device copies from", group.src),
+        Direction::DeviceToHost => ("device-to-host copies to", group.dst),
+        _ => return "copies between GPUs".to_owned(),
+    };
+    let memory = match memory {
+        MemoryKind::Pageable => "pageable",
+        MemoryKind::Pinned => "pinned",
+        MemoryKind::Managed => "managed",
+        MemoryKind::Device | MemoryKind::Unknown => "host",
+    };
+    format!("{way} {memory} memory")
+}
+
+struct Turns {
+    share: f64,
+    statement: String,
+}
+
+/// Two streams or more that never run at once, because the host waits for each piece before it
+/// launches the next. The device looks busy; it is the order that costs.
+fn streams_take_turns(facts: &Facts<'_>) -> Option<Turns> {
+    let within = facts.syncs.avoidable_ms();
+    let share = within / facts.time.span_ms;
+    let per_step: u64 = facts
+        .syncs
+        .totals
+        .iter()
+        .filter(|total| total.reason != crate::syncs::SyncReason::BlockingCopy)
+        .map(|total| total.within_step)
+        .sum();
+    if share < 0.5 || (per_step as f64) < 2.0 * facts.steps() {
+        return None;
+    }
+    let parted = facts.stream_parting()?;
+    (parted.smaller_ms > 0.05 * facts.time.span_ms && parted.shared_ms < 0.05 * parted.smaller_ms).then(|| Turns {
+        share,
+        statement: format!(
+            "Synchronisation-bound: {} {} the host waits for the GPU in the middle of the {unit} ({:.0} times), so {} \
+             streams take turns and never run at once; {} a {unit} of the smaller one could run beside the other.",
+            percent(share),
+            facts.of_each(),
+            per_step as f64 / facts.steps(),
+            parted.streams,
+            milliseconds(parted.smaller_ms / facts.steps()),
+            unit = facts.unit(),
+        ),
+    })
+}

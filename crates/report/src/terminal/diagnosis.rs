@@ -1,0 +1,97 @@
+//! The diagnosis at a terminal: the answer first, the proof under it, what to do, what cannot be known.
+
+use busbound_diagnosis::quantity::milliseconds;
+use busbound_diagnosis::{Diagnosis, Severity};
+
+use super::{FAINT, STRONG, columns, hanging, line};
+use crate::text::diagnosis as text;
+
+/// Characters of the longest bar, all parts together.
+const BAR: f64 = 40.0;
+
+/// The diagnoses one under the other, `width` columns wide.
+pub fn diagnoses_as_terminal(all: &[Diagnosis], width: u16) -> String {
+    let mut out = String::new();
+    if all.len() > 1 {
+        line(&mut out, &format!("{STRONG}{}{STRONG:#}\n", text::overview(all)));
+    }
+    for diagnosis in all {
+        if all.len() > 1 {
+            line(&mut out, &format!("{FAINT}{}{FAINT:#}", diagnosis.source.path));
+        }
+        one(&mut out, diagnosis, width);
+    }
+    out
+}
+
+fn one(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+    let mut verdict = String::new();
+    hanging(&mut verdict, "", &diagnosis.verdict.statement, width);
+    line(out, &format!("{STRONG}{}{STRONG:#}\n", verdict.trim_end()));
+    time(out, diagnosis, width);
+    for table in [text::sizes(diagnosis), text::idle(diagnosis), text::cpu_copies(diagnosis)] {
+        if !table.rows.is_empty() {
+            out.push('\n');
+            columns(out, &table, width);
+        }
+    }
+    if let Some(sentence) = text::contention(diagnosis) {
+        out.push('\n');
+        hanging(out, "  ", &sentence, width);
+    }
+    out.push('\n');
+    findings(out, diagnosis, width);
+    if !diagnosis.limitations.is_empty() {
+        line(out, &format!("  {STRONG}Not told by this trace{STRONG:#}"));
+        for limitation in &diagnosis.limitations {
+            hanging(out, "  · ", &limitation.text, width);
+        }
+    }
+    out.push('\n');
+}
+
+fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+    let parts = text::parts(diagnosis);
+    let total: f64 = parts.iter().map(|(_, ms)| ms).sum();
+    hanging(out, "  window    ", &text::step(diagnosis), width);
+    if diagnosis.devices.len() > 1 {
+        let devices =
+            format!("times are summed over {} GPUs; --format json has each", diagnosis.devices.len());
+        hanging(out, "            ", &devices, width);
+    }
+    for link in text::links(diagnosis) {
+        hanging(out, "  link      ", &link, width);
+    }
+    for (i, (what, ms)) in parts.iter().enumerate() {
+        let head = if i == 0 { format!("per {}", diagnosis.unit()) } else { String::new() };
+        let bar = "█".repeat((ms / total * BAR).round() as usize);
+        let share = 100.0 * ms / total;
+        line(out, &format!("  {head:<10}{what:<24}{:>9} {share:>4.0} %  {bar}", milliseconds(*ms)));
+    }
+    for (i, copies) in text::copies(diagnosis).iter().enumerate() {
+        hanging(out, if i == 0 { "  copies    " } else { "            " }, copies, width);
+    }
+}
+
+fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+    if let Some(sentence) = text::nothing_to_fix(diagnosis) {
+        line(out, &format!("  {sentence}\n"));
+    }
+    for (i, finding) in diagnosis.findings.iter().enumerate() {
+        let saving = text::saving(finding, diagnosis.unit());
+        let style = if finding.severity == Severity::High { STRONG } else { anstyle::Style::new() };
+        line(
+            out,
+            &format!(
+                "  {:<2} {style}{}{style:#}: {saving}  [{}]",
+                i + 1,
+                finding.title,
+                text::severity(finding.severity)
+            ),
+        );
+        hanging(out, "     ", &finding.seen, width);
+        hanging(out, "     ", &format!("→ {}", finding.fix), width);
+        hanging(out, "     ", &format!("Pays if: {}", finding.precondition), width);
+        out.push('\n');
+    }
+}

@@ -1,0 +1,259 @@
+//! What does a diagnosis say in words?
+
+use busbound_diagnosis::quantity::{bytes, count, milliseconds};
+use busbound_diagnosis::{Bound, CopyGroup, CpuCopyClass, Diagnosis, Finding, GapCause, Severity, SizeClass};
+use busbound_machine::LinkSource;
+use busbound_trace::Direction;
+
+use super::Table;
+use super::survey::memory;
+
+/// Parts of the device's time, per step, in the order they are drawn. They do not overlap.
+pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(&'static str, f64)> {
+    let (time, steps) = (&diagnosis.time, diagnosis.step_count());
+    let internal = time.exposed_copy_ms - time.exposed_bus_copy_ms;
+    let parts = [
+        ("compute", time.compute_ms),
+        ("exposed communication", time.exposed_comm_ms),
+        ("exposed copy", time.exposed_bus_copy_ms),
+        ("copy within the device", internal),
+        ("idle", time.idle_ms),
+    ];
+    parts.into_iter().map(|(what, ms)| (what, ms / steps)).filter(|(_, ms)| *ms > 0.0005).collect()
+}
+
+/// `step 274 ms (262 to 280)`.
+pub(crate) fn step(diagnosis: &Diagnosis) -> String {
+    match &diagnosis.window.steps {
+        Some(steps) => format!(
+            "{} steps (`{}`), median {}, {} to {}",
+            steps.count,
+            steps.pattern,
+            milliseconds(steps.p50_ms),
+            milliseconds(steps.min_ms),
+            milliseconds(steps.max_ms)
+        ),
+        None => format!("no steps marked; {} of device time", milliseconds(diagnosis.window.span_ms)),
+    }
+}
+
+/// The links copies are judged against, and how they are known.
+pub(crate) fn links(diagnosis: &Diagnosis) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for gpu in &diagnosis.machine.gpus {
+        let how = match gpu.link.source {
+            LinkSource::Measured => "measured",
+            LinkSource::Given => "as given",
+            LinkSource::Catalogue => "by the GPU's name",
+            LinkSource::Assumed => "assumed",
+        };
+        let name = gpu.name.as_deref().unwrap_or("GPU not named in the trace");
+        let line =
+            format!("{name}, {} ({how}): {:.1} GB/s each way at most", gpu.link.name, gpu.link.peak_gbps);
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// One line for each sort of copies that takes time; the rest in one.
+pub(crate) fn copies(diagnosis: &Diagnosis) -> Vec<String> {
+    let (shown, rest): (Vec<_>, Vec<_>) =
+        diagnosis.copies.iter().partition(|group| matters(group, diagnosis));
+    let mut lines: Vec<_> = shown.iter().map(|group| copy_line(group, diagnosis)).collect();
+    if !rest.is_empty() {
+        let kinds: Vec<_> = rest.iter().map(|group| kind(group)).collect();
+        let time: f64 = rest.iter().map(|group| group.total_ms).sum();
+        let time = milliseconds(time / diagnosis.step_count());
+        lines.push(format!("{}: {time} a {} in all", kinds.join(", "), diagnosis.unit()));
+    }
+    lines
+}
+
+/// Whether a group of copies, or its host side, takes half a percent of the time.
+fn matters(group: &CopyGroup, diagnosis: &Diagnosis) -> bool {
+    group.total_ms.max(group.blocking.ms) > 0.005 * diagnosis.time.span_ms
+}
+
+fn copy_line(group: &CopyGroup, diagnosis: &Diagnosis) -> String {
+    let (steps, unit) = (diagnosis.step_count(), diagnosis.unit());
+    let per_step = group.count as f64 / steps;
+    let number = if per_step >= 10.0 || per_step.fract() == 0.0 {
+        count(per_step.round() as u64)
+    } else {
+        format!("{per_step:.1}")
+    };
+    let mut line = format!("{}  {number} copies/{unit}", kind(group));
+    if group.without_bytes == group.count {
+        line.push_str(&format!(", bytes not recorded, {}/{unit}", milliseconds(group.total_ms / steps)));
+        return line;
+    }
+    line.push_str(&format!(
+        "  {}  {}  {:.1} GB/s",
+        bytes((group.bytes as f64 / steps) as u64),
+        milliseconds(group.total_ms / steps),
+        group.gbps.map_or(0.0, |rates| rates.weighted)
+    ));
+    if let Some(share) = group.utilization {
+        line.push_str(&format!("  {:.0} % of the link", 100.0 * share));
+        if let Some(of_expected) = group.of_expected {
+            line.push_str(&format!(
+                ", {:.0} % of what pinned copies of these sizes reach",
+                100.0 * of_expected
+            ));
+        }
+        line.push_str(&format!("; {} exposed", milliseconds(group.exposed_ms / steps)));
+    }
+    if group.blocking.count > 0 {
+        line.push_str(&format!(
+            ", {} of host time inside the calls",
+            milliseconds(group.blocking.ms / steps)
+        ));
+    }
+    line
+}
+
+pub(crate) fn kind(group: &CopyGroup) -> String {
+    match group.direction {
+        Direction::HostToDevice => format!("H2D {}", memory(group.src)),
+        Direction::DeviceToHost => format!("D2H {}", memory(group.dst)),
+        Direction::DeviceToDevice => "D2D".to_owned(),
+        Direction::PeerToPeer => "GPU to GPU".to_owned(),
+        Direction::HostToHost => "host to host".to_owned(),
+        Direction::Unknown => "direction not recorded".to_owned(),
+    }
+}
+
+/// Copies on the bus by size, against what the link gives for the size.
+pub(crate) fn sizes(diagnosis: &Diagnosis) -> Table {
+    let row = |group: &CopyGroup, class: &SizeClass| {
+        vec![
+            format!("{}, {}", kind(group), class.label),
+            count(class.count),
+            bytes(class.bytes),
+            milliseconds(class.ms),
+            format!("{:.2} GB/s", class.gbps),
+            class.expected_gbps.map_or("–".to_owned(), |gbps| format!("{gbps:.2} GB/s")),
+        ]
+    };
+    let on_bus =
+        diagnosis.copies.iter().filter(|group| group.utilization.is_some() && matters(group, diagnosis));
+    let rows = on_bus.flat_map(|group| group.sizes.iter().map(move |class| row(group, class))).collect();
+    Table {
+        titles: vec!["copies by size, whole trace", "count", "bytes", "time", "rate", "pinned could reach"],
+        rows,
+    }
+}
+
+/// Why the device was idle.
+pub(crate) fn idle(diagnosis: &Diagnosis) -> Table {
+    let steps = diagnosis.step_count();
+    let rows = diagnosis
+        .idle
+        .iter()
+        .filter(|idle| idle.cause != GapCause::Turnaround && idle.ms > 0.01 * diagnosis.time.span_ms)
+        .map(|idle| {
+            let place =
+                idle.places.first().map_or(String::new(), |place| format!(" (most: {})", place.place));
+            vec![
+                format!("{}{place}", idle.cause.describe()),
+                count(idle.count),
+                milliseconds(idle.ms / steps),
+                milliseconds(idle.longest_ms),
+            ]
+        })
+        .collect();
+    Table { titles: vec!["idle because", "gaps", "per step", "longest"], rows }
+}
+
+/// Copy operators of a trace without GPU events.
+pub(crate) fn cpu_copies(diagnosis: &Diagnosis) -> Table {
+    let rows = diagnosis
+        .cpu_copies
+        .iter()
+        .map(|sum| {
+            let what = match sum.class {
+                CpuCopyClass::BusTransfer => "blocking, long and slow enough for the bus",
+                CpuCopyClass::GpuInternal => "too fast for a bus: within the GPU",
+                CpuCopyClass::AsynchronousLaunch => "asynchronous: launch cost only",
+                CpuCopyClass::Undecided => "undecided",
+            };
+            let rate = sum.gbps.map_or("–".to_owned(), |gbps| format!("{gbps:.2} GB/s"));
+            vec![what.to_owned(), count(sum.count), bytes(sum.bytes), milliseconds(sum.host_ms), rate]
+        })
+        .collect();
+    Table { titles: vec!["copy operators", "count", "bytes", "host time", "rate"], rows }
+}
+
+/// What copies and collectives do to each other, as far as the run shows.
+pub(crate) fn contention(diagnosis: &Diagnosis) -> Option<String> {
+    if diagnosis.overlap.host_copy_comm_ms <= 0.0 {
+        return None;
+    }
+    let together = milliseconds(diagnosis.overlap.host_copy_comm_ms / diagnosis.step_count());
+    let unit = diagnosis.unit();
+    let worst = diagnosis.contention.iter().max_by(|a, b| a.slower_pct.total_cmp(&b.slower_pct));
+    Some(match worst {
+        None => format!(
+            "Host copies and communication run at once for {together} a {unit}; whether they slow each other: no evidence (too few of the same with and without company)."
+        ),
+        Some(c) if c.is_evident() => format!(
+            "Host copies and communication run at once for {together} a {unit}: {} take {:.0} % longer beside {} ({:.0} to {:.0} %).",
+            c.what, c.slower_pct, c.beside, c.low_pct, c.high_pct
+        ),
+        Some(c) => format!(
+            "Host copies and communication run at once for {together} a {unit}; no slow-down is established ({} beside {}: {:+.0} %, {:+.0} to {:+.0} %).",
+            c.what, c.beside, c.slower_pct, c.low_pct, c.high_pct
+        ),
+    })
+}
+
+/// `saves 171 ms/step (144 to 171)`.
+pub(crate) fn saving(finding: &Finding, unit: &str) -> String {
+    let saves = finding.saves_ms_per_step;
+    if saves.high <= 0.0 {
+        return "saves nothing by itself".to_owned();
+    }
+    if saves.low < 0.01 * saves.high {
+        return format!("saves up to {} a {unit}", milliseconds(saves.high));
+    }
+    format!("saves {} to {} a {unit}", milliseconds(saves.low), milliseconds(saves.high))
+}
+
+pub(crate) fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::High => "high",
+        Severity::Medium => "medium",
+        Severity::Low => "low",
+    }
+}
+
+/// The sentence where findings would stand, if there are none.
+pub(crate) fn nothing_to_fix(diagnosis: &Diagnosis) -> Option<&'static str> {
+    if !diagnosis.findings.is_empty() || diagnosis.devices.is_empty() {
+        return None;
+    }
+    Some(match diagnosis.verdict.bound {
+        Bound::Compute => "Nothing to fix on the way to the GPU.",
+        _ => "No finding: nothing in this trace shows what to change.",
+    })
+}
+
+/// For several inputs: the sentence above the rest.
+pub(crate) fn overview(all: &[Diagnosis]) -> String {
+    let mut bounds: Vec<(String, usize)> = Vec::new();
+    for diagnosis in all {
+        let word = format!("{:?}", diagnosis.verdict.bound).to_lowercase();
+        match bounds.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, n)) => *n += 1,
+            None => bounds.push((word, 1)),
+        }
+    }
+    let list: Vec<_> = bounds.iter().map(|(word, n)| format!("{n} {word}")).collect();
+    format!(
+        "{} runs: {}. Each is judged by its own clock; nothing is laid across ranks.",
+        all.len(),
+        list.join(", ")
+    )
+}

@@ -1,0 +1,10 @@
+//! What is said in words and rows, whatever the format: terminal and Markdown share it.
+
+pub(crate) mod diagnosis;
+pub(crate) mod survey;
+
+/// A table: titles, and rows of the same length. The first column is text, the rest are numbers.
+pub(crate) struct Table {
+    pub(crate) titles: Vec<&'static str>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
