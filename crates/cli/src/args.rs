@@ -21,6 +21,9 @@ pub(crate) enum Command {
     /// Is my GPU waiting for the bus, where, what do I change, what do I gain?
     #[command(after_help = DIAGNOSE_EXAMPLES)]
     Diagnose(DiagnoseArgs),
+    /// What changed between two runs, or along a sweep?
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(CompareArgs),
     /// What is in this file, and what is missing from it?
     #[command(after_help = SURVEY_EXAMPLES)]
     Survey(SurveyArgs),
@@ -35,6 +38,12 @@ Examples:
   busbound diagnose traces/                          every rank by itself
   busbound diagnose run.json --machine pcie4x8       a slot narrower than the card
   busbound diagnose run.json --format markdown       for a ticket";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  busbound compare before.json.gz after.json.gz
+  busbound compare b2.json b4.json b8.json --label batch=2,4,8    throughput over the batch size,
+                                                                  and what grew faster than it";
 
 const SURVEY_EXAMPLES: &str = "\
 Reads .json and .json.gz of torch.profiler, whole, cut off or damaged: every readable event counts,
@@ -90,6 +99,23 @@ pub(crate) struct DiagnoseArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// Trace files, one a run, in order
+    #[arg(required = true, num_args = 2.., value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// What the runs differ in, one number a run: batch=2,4,8
+    #[arg(long, value_name = "KEY=N,N,…", value_parser = parse_labels)]
+    pub(crate) label: Option<(String, Vec<f64>)>,
+    /// The GPU's link or the GPU: pcie4x16, pcie5x8, h100-pcie, a100-sxm, …
+    #[arg(long, value_name = "NAME")]
+    pub(crate) machine: Option<String>,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ReadingArgs {
     /// Threads that scan [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -118,6 +144,15 @@ pub(crate) enum Format {
     Terminal,
     Markdown,
     Json,
+}
+
+/// `batch=2,4,8`.
+fn parse_labels(text: &str) -> Result<(String, Vec<f64>), String> {
+    let wrong = || "give a key and one number above zero for each run, e.g. batch=2,4,8".to_owned();
+    let (key, values) = text.split_once('=').ok_or_else(wrong)?;
+    let values: Option<Vec<f64>> =
+        values.split(',').map(|value| value.trim().parse().ok().filter(|value: &f64| *value > 0.0)).collect();
+    Ok((key.to_owned(), values.ok_or_else(wrong)?))
 }
 
 /// `500MB`, `8GB`, `1.5GiB` or plain bytes.

@@ -35,7 +35,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<(), Failure> {
     show(&[diagnose(&trace, &Source::named(path), &Machine::default(), &Options::default())], &output)
 }
 
-fn resolve_machine(name: Option<&str>) -> Result<Machine, Failure> {
+pub(crate) fn resolve_machine(name: Option<&str>) -> Result<Machine, Failure> {
     name.map_or(Ok(Machine::default()), |name| {
         Machine::named(name).map_err(|error| Failure::Usage(error.into()))
     })

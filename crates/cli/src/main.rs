@@ -1,6 +1,7 @@
 //! `busbound`: arguments in, exit code out. No analysis here.
 
 mod args;
+mod compare;
 mod diagnose;
 mod failure;
 mod output;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Demo(args) => diagnose::demo(args),
         Command::Diagnose(args) => diagnose::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Survey(args) => survey::run(args),
     };
     match result {

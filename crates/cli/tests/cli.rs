@@ -83,7 +83,7 @@ fn an_answer_in_a_file_has_no_styles_and_standard_output_stays_empty() {
     let (out, _, code) = text(&busbound(&["demo", "-o", &path]).output().unwrap());
     assert_eq!((out.as_str(), code), ("", Some(0)));
     let answer = std::fs::read_to_string(file).unwrap();
-    assert!(answer.starts_with("Whole trace: 432 GPU events"), "{answer}");
+    assert!(answer.starts_with("Transfer-bound: 75 % of each 274 ms step waits"), "{answer}");
     assert!(!answer.contains('\u{1b}'));
 }
 

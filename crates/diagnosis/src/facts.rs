@@ -101,6 +101,17 @@ impl<'a> Facts<'a> {
         self.idle.iter().find(|idle| idle.cause == cause).map_or(0.0, |idle| idle.ms)
     }
 
+    /// Copies within the device that run with no kernel beside them.
+    pub(crate) fn internal_copy_ms(&self) -> f64 {
+        self.time.exposed_copy_ms - self.time.exposed_bus_copy_ms
+    }
+
+    /// Whether most of the idle time before launches is time before copies.
+    pub(crate) fn launch_waits_are_for_copies(&self) -> bool {
+        let idle = self.idle.iter().find(|idle| idle.cause == GapCause::Launch);
+        idle.is_some_and(|idle| idle.before_copies_ms > 0.5 * idle.ms)
+    }
+
     /// Time at which these copies ran and no kernel did, over all devices.
     pub(crate) fn exposed_ms<'c>(&self, copies: impl IntoIterator<Item = &'c Copy<'c>>) -> f64 {
         let mut by_device: BTreeMap<i32, Vec<_>> = BTreeMap::new();

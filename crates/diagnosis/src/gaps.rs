@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use busbound_trace::{Event, Interval, Nanos, Place, Trace};
 use serde::Serialize;
 
+use crate::copies::is_on_bus;
 use crate::host::{Call, Host};
 use crate::timeline::DeviceTimeline;
 
@@ -51,6 +52,8 @@ pub struct IdleCause {
     pub count: u64,
     pub ms: f64,
     pub longest_ms: f64,
+    /// Of the time, that before a copy over the bus and not before a kernel.
+    pub before_copies_ms: f64,
     /// Where the program was when the longest of these gaps ended, by time.
     pub places: Vec<IdlePlace>,
 }
@@ -74,7 +77,7 @@ const LOOKED_AT: usize = 200;
 
 /// Idle time by cause, most first.
 pub(crate) fn idle_causes(trace: &Trace, host: &Host<'_>, timelines: &[DeviceTimeline]) -> Vec<IdleCause> {
-    let mut sums: BTreeMap<GapCause, (u64, Nanos, Nanos)> = BTreeMap::new();
+    let mut sums: BTreeMap<GapCause, (u64, Nanos, Nanos, Nanos)> = BTreeMap::new();
     let mut longest: Vec<(Nanos, GapCause, Event<'_>)> = Vec::new();
     for timeline in timelines {
         let mut ends = first_work_at(trace, timeline.device);
@@ -92,6 +95,11 @@ pub(crate) fn idle_causes(trace: &Trace, host: &Host<'_>, timelines: &[DeviceTim
             sum.0 += 1;
             sum.1 += gap.length();
             sum.2 = sum.2.max(gap.length());
+            let ends_in_copy = work
+                .is_some_and(|work| work.transfer().is_some_and(|transfer| is_on_bus(transfer.direction)));
+            if ends_in_copy {
+                sum.3 += gap.length();
+            }
             if let Some(call) = call
                 && cause != GapCause::Turnaround
             {
@@ -110,7 +118,7 @@ pub(crate) fn idle_causes(trace: &Trace, host: &Host<'_>, timelines: &[DeviceTim
     }
     let mut causes: Vec<IdleCause> = sums
         .into_iter()
-        .map(|(cause, (count, time, longest))| {
+        .map(|(cause, (count, time, longest, before_copies))| {
             let mut here: Vec<_> = places
                 .iter()
                 .filter(|((of, _), _)| *of == cause)
@@ -122,7 +130,14 @@ pub(crate) fn idle_causes(trace: &Trace, host: &Host<'_>, timelines: &[DeviceTim
                 .collect();
             here.sort_by(|a, b| b.ms.total_cmp(&a.ms));
             here.truncate(5);
-            IdleCause { cause, count, ms: time.as_millis(), longest_ms: longest.as_millis(), places: here }
+            IdleCause {
+                cause,
+                count,
+                ms: time.as_millis(),
+                longest_ms: longest.as_millis(),
+                before_copies_ms: before_copies.as_millis(),
+                places: here,
+            }
         })
         .collect();
     causes.sort_by(|a, b| b.ms.total_cmp(&a.ms));

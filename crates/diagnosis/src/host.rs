@@ -187,7 +187,16 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// `aten::copy_ under `step`, train.py(72): forward`.
+    /// ` by aten::copy_ under `step``, ` under `block3``, or nothing: to go after what happened.
+    pub(crate) fn clause(&self) -> String {
+        match (self.describe(), &self.operator) {
+            (Some(text), Some(_)) => format!(" by {text}"),
+            (Some(text), None) => format!(" {text}"),
+            (None, _) => String::new(),
+        }
+    }
+
+    /// `aten::copy_ under `step`, at train.py(72): forward`.
     pub(crate) fn describe(&self) -> Option<String> {
         let mut text = self.operator.clone().unwrap_or_default();
         if let Some(annotation) = &self.annotation {

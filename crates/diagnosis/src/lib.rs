@@ -16,6 +16,7 @@
 //! ```
 
 mod communication;
+mod compare;
 mod contention;
 mod copies;
 mod cpu_copies;
@@ -35,6 +36,7 @@ mod timeline;
 mod verdict;
 mod window;
 
+pub use compare::{COMPARISON_SCHEMA, ComparedRun, Comparison, Figure, Growth, Labels, Sweep, compare};
 pub use contention::Contention;
 pub use copies::{Blocking, CopyGroup, CopyStream, HistogramBin, Rates, SizeClass};
 pub use cpu_copies::{CpuCopies, CpuCopyClass, CpuCopyThresholds};

@@ -37,7 +37,7 @@ pub(crate) fn shares(facts: &Facts<'_>) -> Vec<(Bound, f64)> {
     }
     let idle = |cause| facts.idle_ms(cause);
     let mut shares = vec![
-        (Bound::Compute, facts.time.compute_ms),
+        (Bound::Compute, facts.time.compute_ms + facts.internal_copy_ms()),
         (Bound::Transfer, facts.time.exposed_bus_copy_ms + idle(GapCause::Copy)),
         (Bound::Communication, facts.time.exposed_comm_ms + idle(GapCause::Communication)),
         (Bound::Launch, idle(GapCause::Launch)),
@@ -122,7 +122,15 @@ fn clause(facts: &Facts<'_>, bound: Bound) -> String {
     match bound {
         Bound::Transfer => format!("waits for {}", main_copies(facts)),
         Bound::Communication => "waits for communication between GPUs".to_owned(),
+        Bound::Compute if facts.internal_copy_ms() > 0.1 * facts.time.span_ms => format!(
+            "is the GPU's own work ({} in compute kernels, {} in copies within the device)",
+            percent(facts.time.compute_ms / facts.time.span_ms),
+            percent(facts.internal_copy_ms() / facts.time.span_ms)
+        ),
         Bound::Compute => "is spent in compute kernels".to_owned(),
+        Bound::Launch if facts.launch_waits_are_for_copies() => {
+            "the GPU waits for the host to issue small copies, one call after the other".to_owned()
+        }
         Bound::Launch => {
             let launches = &facts.launches;
             format!(

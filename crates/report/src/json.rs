@@ -1,6 +1,6 @@
 //! For programs: one object, or `runs` for several inputs.
 
-use busbound_diagnosis::{DIAGNOSIS_SCHEMA, Diagnosis, SURVEY_SCHEMA, Survey};
+use busbound_diagnosis::{Comparison, DIAGNOSIS_SCHEMA, Diagnosis, SURVEY_SCHEMA, Survey};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -32,4 +32,12 @@ pub fn surveys_as_json(surveys: &[Survey]) -> serde_json::Result<String> {
 /// None in practice.
 pub fn diagnoses_as_json(all: &[Diagnosis]) -> serde_json::Result<String> {
     one_or_several(all, DIAGNOSIS_SCHEMA)
+}
+
+/// A comparison as one object.
+///
+/// # Errors
+/// None in practice.
+pub fn comparison_as_json(comparison: &Comparison) -> serde_json::Result<String> {
+    Ok(serde_json::to_string_pretty(comparison)? + "\n")
 }

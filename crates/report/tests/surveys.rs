@@ -2,33 +2,23 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
+mod common;
+
 use std::io::Read;
 use std::path::Path;
 
 use busbound_diagnosis::{Source, Survey, survey};
 use busbound_report::{surveys_as_json, surveys_as_markdown, surveys_as_terminal};
 use busbound_trace::{ReadOptions, open, read};
+use common::{fixture_path, plain};
 
 fn fixture(name: &str) -> Survey {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
-    let trace = open(&path, &ReadOptions::default()).unwrap();
+    let trace = open(&fixture_path(name), &ReadOptions::default()).unwrap();
     survey(&trace, &Source::named(name))
 }
 
-/// The terminal's text without its styles.
-fn plain(survey: Survey) -> String {
-    let styled = surveys_as_terminal(&[survey], 100);
-    let mut out = String::new();
-    let mut escape = false;
-    for c in styled.chars() {
-        match (escape, c) {
-            (false, '\u{1b}') => escape = true,
-            (true, 'm') => escape = false,
-            (true, _) => {}
-            (false, c) => out.push(c),
-        }
-    }
-    out
+fn shown(survey: Survey) -> String {
+    plain(&surveys_as_terminal(&[survey], 100))
 }
 
 #[test]
@@ -41,25 +31,24 @@ fn whole_traces_on_the_terminal() {
         "graph_replay",
         "swap_duplex",
     ] {
-        insta::assert_snapshot!(name, plain(fixture(&format!("{name}.json.gz"))));
+        insta::assert_snapshot!(name, shown(fixture(&format!("{name}.json.gz"))));
     }
 }
 
 #[test]
 fn hostile_files_on_the_terminal() {
     for name in ["older_categories", "amd", "damaged", "cut_before_gpu", "two_gpus_two_processes"] {
-        insta::assert_snapshot!(name, plain(fixture(&format!("hostile/{name}.json"))));
+        insta::assert_snapshot!(name, shown(fixture(&format!("hostile/{name}.json"))));
     }
 }
 
 #[test]
 fn a_cut_gzip_file_on_the_terminal() {
     let mut whole = Vec::new();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/launch_bound.json.gz");
-    std::fs::File::open(path).unwrap().read_to_end(&mut whole).unwrap();
+    std::fs::File::open(fixture_path("launch_bound.json.gz")).unwrap().read_to_end(&mut whole).unwrap();
     let cut = &whole[..whole.len() / 2];
     let trace = read(cut, Path::new("cut.json.gz"), &ReadOptions::default()).unwrap();
-    insta::assert_snapshot!("cut_gzip", plain(survey(&trace, &Source::named("cut.json.gz"))));
+    insta::assert_snapshot!("cut_gzip", shown(survey(&trace, &Source::named("cut.json.gz"))));
 }
 
 #[test]
@@ -81,15 +70,5 @@ fn several_inputs_get_an_overview() {
 
 #[test]
 fn the_documented_schema_is_what_is_written() {
-    let schema = schemars::schema_for!(Survey);
-    let written = serde_json::to_string_pretty(&schema).unwrap() + "\n";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/survey.schema.json");
-    if std::env::var_os("INSTA_UPDATE").is_some_and(|mode| mode == "always") {
-        std::fs::write(&path, &written).unwrap();
-    }
-    assert_eq!(
-        std::fs::read_to_string(path).unwrap_or_default(),
-        written,
-        "docs/survey.schema.json is out of date"
-    );
+    common::check_schema("survey", &schemars::schema_for!(Survey));
 }

@@ -78,10 +78,10 @@ fn draft(facts: &Facts<'_>, copies: &[&Copy<'_>], sort: Sort) -> Option<Draft> {
     let reused = largest_share_of_one_size(copies);
     let per_copy = moved / copies.len() as u64;
     let gbps = moved as f64 / 1e6 / total;
-    let place = first.call.and_then(|call| facts.host.around(&call).describe());
+    let origin = first.call.map(|call| facts.host.around(&call)).unwrap_or_default();
+    let (place, under) = (origin.describe(), origin.clause());
     let unit = facts.unit();
     let from = if sort == Sort::Back { "to" } else { "from" };
-    let under = place.as_ref().map(|place| format!(" by {place}")).unwrap_or_default();
     let held = if blocked > 0.0 {
         format!(", each holding the host for {}", milliseconds(blocked / copies.len() as f64))
     } else {

@@ -91,7 +91,7 @@ fn late(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> Option<Draft> {
     let (steps, unit) = (facts.steps(), facts.unit());
     let total = time_ms(copies);
     let exposed = facts.exposed_ms(copies.iter().copied());
-    if copies.is_empty() || exposed < 0.05 * facts.time.span_ms || facts.overlap.host_copy_compute_ms <= 0.0 {
+    if copies.is_empty() || exposed < 0.05 * facts.time.span_ms {
         return None;
     }
     let per_step = copies.len() as f64 / steps;

@@ -45,9 +45,9 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
         return Vec::new();
     }
     let moved: u64 = copies.iter().filter_map(|copy| copy.bytes()).sum();
-    let place = first.call.and_then(|call| facts.host.around(&call).describe());
+    let origin = first.call.map(|call| facts.host.around(&call)).unwrap_or_default();
+    let (place, under) = (origin.describe(), origin.clause());
     let unit = facts.unit();
-    let under = place.as_ref().map(|place| format!(" by {place}")).unwrap_or_default();
     let wait = if waited > 0.5 * total {
         format!(
             " The host waits for each ({} a {unit}), so nothing can be queued behind it.",

@@ -30,7 +30,10 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
         return Vec::new();
     }
     let place = read.or(explicit).and_then(|total| total.place.clone());
-    let at = place.as_ref().map(|place| format!(", most of it by {place}")).unwrap_or_default();
+    let at = place.as_ref().map_or(String::new(), |place| {
+        let by = if place.starts_with("under ") || place.starts_with("at ") { "" } else { "by " };
+        format!(", most of it {by}{place}")
+    });
     let fix = if read.is_some() {
         "Keep values on the device: add losses up in a tensor and read it every N steps, not .item() in the loop."
     } else {

@@ -1,5 +1,6 @@
 //! For tickets and pull requests.
 
+pub(crate) mod compare;
 pub(crate) mod diagnosis;
 pub(crate) mod survey;
 
@@ -8,9 +9,14 @@ use std::fmt::Write;
 use crate::text::Table;
 
 fn grid(out: &mut String, table: &Table) {
-    let _ = writeln!(out, "| {} |", table.titles.join(" | "));
-    let _ = writeln!(out, "|---{}|", "|---:".repeat(table.titles.len() - 1));
-    for row in &table.rows {
+    rows(out, &table.titles, &table.rows);
+}
+
+fn rows(out: &mut String, titles: &[impl AsRef<str>], rows: &[Vec<String>]) {
+    let titles: Vec<&str> = titles.iter().map(AsRef::as_ref).collect();
+    let _ = writeln!(out, "| {} |", titles.join(" | "));
+    let _ = writeln!(out, "|---{}|", "|---:".repeat(titles.len() - 1));
+    for row in rows {
         let cells: Vec<_> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
         let _ = writeln!(out, "| {} |", cells.join(" | "));
     }

@@ -1,5 +1,6 @@
 //! For a person at a terminal. Styled; whoever prints it strips the styles where they do not belong.
 
+pub(crate) mod compare;
 pub(crate) mod diagnosis;
 pub(crate) mod survey;
 
@@ -46,12 +47,16 @@ fn hanging(out: &mut String, head: &str, text: &str, width: u16) {
 }
 
 fn columns(out: &mut String, table: &Table, width: u16) {
+    rows(out, &table.titles, &table.rows, width);
+}
+
+fn rows(out: &mut String, titles: &[impl AsRef<str>], rows: &[Vec<String>], width: u16) {
     let mut text = comfy_table::Table::new();
     text.load_style(presets::NOTHING);
     text.set_content_arrangement(ContentArrangement::Dynamic);
     text.set_width(width.saturating_sub(2));
-    text.set_header(table.titles.iter().copied());
-    for row in &table.rows {
+    text.set_header(titles.iter().map(AsRef::as_ref));
+    for row in rows {
         text.add_row(row);
     }
     for column in text.column_iter_mut().skip(1) {

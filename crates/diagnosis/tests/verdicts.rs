@@ -1,0 +1,240 @@
+//! Runs whose bottleneck is known by construction: is it named, and nothing else?
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+use std::path::{Path, PathBuf};
+
+use busbound_diagnosis::{Bound, CpuCopyClass, Diagnosis, Labels, Options, Source, compare, diagnose};
+use busbound_machine::Machine;
+use busbound_trace::{ReadOptions, open};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn diagnosis_of(path: &Path) -> Diagnosis {
+    let trace = open(path, &ReadOptions::default()).unwrap();
+    let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    diagnose(&trace, &Source::named(name), &Machine::default(), &Options::default())
+}
+
+fn fixture(name: &str) -> Diagnosis {
+    diagnosis_of(&root().join("fixtures").join(format!("{name}.json.gz")))
+}
+
+fn ids(diagnosis: &Diagnosis) -> Vec<&'static str> {
+    diagnosis.findings.iter().map(|finding| finding.id).collect()
+}
+
+/// Verdict, and the findings in their order, most saving first.
+const KNOWN: &[(&str, Bound, &[&str])] = &[
+    ("compute_only_c4", Bound::Compute, &[]),
+    ("off_block_pageable_c4", Bound::Transfer, &["pageable_copies"]),
+    ("off_block_pinned_c4", Bound::Mixed, &["serialised_copies"]),
+    ("off_layerwise_d2_c4", Bound::Compute, &[]),
+    ("off_layerwise_pageable_d2_c4", Bound::Transfer, &["non_blocking_pageable"]),
+    ("launch_bound", Bound::Launch, &["launch_bound"]),
+    ("pipe_serial", Bound::Sync, &["sync_in_loop", "serialised_copies"]),
+    ("pipe_overlap", Bound::Compute, &[]),
+    ("swap_duplex", Bound::Compute, &[]),
+    ("graph_replay", Bound::Compute, &[]),
+    ("train_pageable", Bound::Input, &["input_wait", "pageable_copies", "sync_in_loop"]),
+    ("train_pinned", Bound::Input, &["input_wait", "serialised_copies"]),
+    ("runs/weights_pageable_24x32mb", Bound::Transfer, &["pageable_copies"]),
+    ("runs/activations_to_pageable", Bound::Transfer, &["pageable_d2h"]),
+    ("runs/activations_to_pinned_async", Bound::Compute, &[]),
+    ("runs/small_copies", Bound::Launch, &["small_copies"]),
+    ("runs/item_every_layer", Bound::Compute, &["sync_in_loop"]),
+    ("runs/prefetch_too_late", Bound::Mixed, &["late_prefetch"]),
+    ("runs/bus_too_short", Bound::Transfer, &["bandwidth_deficit"]),
+    (
+        "runs/offload_that_would_fit",
+        Bound::Transfer,
+        &["unneeded_offload", "serialised_copies", "bandwidth_deficit"],
+    ),
+    ("runs/slow_loader", Bound::Input, &["input_wait", "serialised_copies", "slow_link"]),
+    ("runs/healthy_prefetch", Bound::Compute, &[]),
+    ("runs/clones_on_device", Bound::Compute, &["device_copies"]),
+    ("runs/sync_after_each_block", Bound::Compute, &["sync_in_loop", "profiler_distortion"]),
+    ("runs/two_streams_contending", Bound::Mixed, &["bandwidth_deficit"]),
+];
+
+#[test]
+fn every_known_bottleneck_is_named() {
+    let mut wrong = Vec::new();
+    for (name, bound, findings) in KNOWN {
+        let diagnosis = fixture(name);
+        if diagnosis.verdict.bound != *bound || ids(&diagnosis) != *findings {
+            wrong.push(format!("{name}: {:?} {:?}", diagnosis.verdict.bound, ids(&diagnosis)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_finding_has_evidence_a_fix_and_an_ordered_range() {
+    for (name, ..) in KNOWN {
+        for finding in fixture(name).findings {
+            assert!(!finding.evidence.is_empty() && !finding.fix.is_empty(), "{name}: {}", finding.id);
+            let saves = finding.saves_ms_per_step;
+            assert!(0.0 <= saves.low && saves.low <= saves.high, "{name}: {} {saves:?}", finding.id);
+            assert!(finding.docs.ends_with(finding.id));
+        }
+    }
+}
+
+#[test]
+fn no_saving_is_longer_than_the_step() {
+    for (name, ..) in KNOWN {
+        let diagnosis = fixture(name);
+        let step = diagnosis.time.span_ms / diagnosis.step_count();
+        for finding in &diagnosis.findings {
+            assert!(
+                finding.saves_ms_per_step.high <= step,
+                "{name}: {} saves more than the step",
+                finding.id
+            );
+        }
+    }
+}
+
+/// Step times of the same programs after the fix, without the profiler (fixtures/walls.json).
+#[test]
+fn the_measured_gain_of_pinning_lies_in_the_stated_range() {
+    let walls: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(root().join("fixtures/walls.json")).unwrap()).unwrap();
+    let wall = |name: &str| walls[name]["median_s"].as_f64().unwrap() * 1e3;
+    for (before, after, id) in [
+        ("off_block_pageable_c4", "off_block_pinned_c4", "pageable_copies"),
+        ("off_block_pinned_c4", "off_layerwise_d2_c4", "serialised_copies"),
+        ("off_layerwise_pageable_d2_c4", "off_layerwise_d2_c4", "non_blocking_pageable"),
+        ("pipe_serial", "pipe_overlap", "sync_in_loop"),
+    ] {
+        let finding = fixture(before).findings.into_iter().find(|finding| finding.id == id).unwrap();
+        let gain = wall(before) - wall(after);
+        let saves = finding.saves_ms_per_step;
+        // Two runs of one program differ by a few percent of the step.
+        let slack = 0.03 * wall(before);
+        assert!(
+            saves.low - slack <= gain && gain <= saves.high + slack,
+            "{before}: {gain:.1} ms not in {saves:?}"
+        );
+    }
+}
+
+#[test]
+fn without_gpu_events_the_answer_says_what_it_cannot_tell() {
+    let blocking = fixture("cpuonly_block_pageable");
+    assert_eq!(blocking.verdict.bound, Bound::Unknown);
+    assert!(blocking.verdict.statement.contains("looks transfer-bound"), "{}", blocking.verdict.statement);
+    let bus = blocking.cpu_copies.iter().find(|sum| sum.class == CpuCopyClass::BusTransfer).unwrap();
+    assert_eq!((bus.count, bus.bytes), (36, 36 * 167_772_160));
+    assert!(bus.gbps.unwrap() > 5.0 && bus.gbps.unwrap() < 15.0);
+    let told: Vec<_> = blocking.limitations.iter().map(|limitation| limitation.id).collect();
+    assert!(told.contains(&"cpu_only") && told.contains(&"gpu_activity"), "{told:?}");
+
+    let mixed = fixture("runs/cpu_only_mixed");
+    let classes: Vec<_> = mixed.cpu_copies.iter().map(|sum| (sum.class, sum.count)).collect();
+    assert_eq!(
+        classes,
+        [(CpuCopyClass::BusTransfer, 3), (CpuCopyClass::AsynchronousLaunch, 3), (CpuCopyClass::Undecided, 3)]
+    );
+    let launched = &mixed.cpu_copies[1];
+    assert_eq!((launched.bytes, launched.gbps), (600_000_000, None), "a launch has no bandwidth");
+}
+
+#[test]
+fn two_gpus_are_kept_apart_and_summed() {
+    let path = root().join("fixtures/hostile/two_gpus_two_processes.json");
+    let diagnosis = diagnosis_of(&path);
+    let spans: Vec<_> = diagnosis.devices.iter().map(|device| (device.device, device.time.span_ms)).collect();
+    assert_eq!(spans, [(0, 2.51), (1, 2.51)]);
+    assert_eq!(diagnosis.time.span_ms, 5.02);
+    assert_eq!(diagnosis.time.compute_ms, 3.0);
+    // 90 of each copy's 100 µs lie beside the kernel that starts 10 µs later.
+    assert!((diagnosis.overlap.copy_compute_ms - 0.54).abs() < 1e-9);
+    assert_eq!(diagnosis.machine.gpus.len(), 2);
+}
+
+#[test]
+fn a_given_machine_changes_what_copies_are_judged_against() {
+    let path = root().join("fixtures/off_block_pinned_c4.json.gz");
+    let trace = open(&path, &ReadOptions::default()).unwrap();
+    let on = |machine: &str| {
+        let machine = Machine::named(machine).unwrap();
+        diagnose(&trace, &Source::named("x"), &machine, &Options::default()).copies[0].utilization.unwrap()
+    };
+    assert!((on("pcie5x16") - 0.881).abs() < 0.002);
+    assert!((on("pcie6x16") - 0.459).abs() < 0.002);
+}
+
+#[test]
+fn histogram_edges_are_settable_and_every_copy_is_in_one_bin() {
+    let path = root().join("fixtures/train_pageable.json.gz");
+    let trace = open(&path, &ReadOptions::default()).unwrap();
+    let mut options = Options::default();
+    options.histogram_edges = vec![9.0, 10.0];
+    let diagnosis = diagnose(&trace, &Source::named("x"), &Machine::default(), &options);
+    for group in &diagnosis.copies {
+        assert_eq!(group.histogram.len(), 3);
+        assert_eq!(
+            group.histogram.iter().map(|bin| bin.count).sum::<u64>(),
+            group.count - group.without_bytes
+        );
+        assert_eq!(group.histogram.iter().map(|bin| bin.bytes).sum::<u64>(), group.bytes);
+        assert_eq!(group.sizes.iter().map(|class| class.count).sum::<u64>(), group.count);
+    }
+}
+
+#[test]
+fn compare_says_what_changed_and_whether_it_is_more_than_chance() {
+    let (before, after) = (fixture("off_block_pageable_c4"), fixture("off_layerwise_d2_c4"));
+    let comparison = compare(&[before.clone(), after], None);
+    assert!(comparison.statement.starts_with("71 % faster: 274 ms → 79.8 ms"), "{}", comparison.statement);
+    assert!(comparison.statement.contains("more than steps differ"));
+    assert_eq!(comparison.gone, ["pageable_copies"]);
+    assert!(comparison.appeared.is_empty());
+    let compute = comparison.figures.iter().find(|figure| figure.name == "compute").unwrap();
+    assert!((compute.delta_pct.unwrap() - 13.8).abs() < 0.5, "the card clocks down: {compute:?}");
+    let same = compare(&[before.clone(), before], None);
+    assert!(same.statement.starts_with("No difference"), "{}", same.statement);
+}
+
+#[test]
+fn a_sweep_names_the_part_that_grew_faster_than_the_label() {
+    let runs = [fixture("off_block_pinned_c4"), fixture("off_block_pageable_c4")];
+    let labels = Labels { key: "batch".to_owned(), values: vec![1.0, 2.0] };
+    let comparison = compare(&runs, Some(&labels));
+    let sweep = comparison.sweep.unwrap();
+    assert_eq!(sweep.grew_faster[0].part, "exposed copy");
+    assert!((sweep.grew_faster[0].factor.unwrap() - 5.65).abs() < 0.05);
+    assert!(
+        sweep.throughput[1] < sweep.throughput[0],
+        "a larger batch is slower here, and the cause is named"
+    );
+}
+
+/// More runs of the same kinds, where they are beside the checkout.
+#[test]
+fn runs_beside_the_checkout_get_their_verdicts() {
+    let traces = root().join("../shared/traces");
+    if !traces.is_dir() {
+        eprintln!("skipped: no further traces beside the checkout");
+        return;
+    }
+    let of = |name: &str| diagnosis_of(&traces.join(format!("{name}.json.gz")));
+    for c in ["c1", "c4", "c12"] {
+        assert_eq!(of(&format!("compute_only_{c}")).verdict.bound, Bound::Compute);
+        let pageable = of(&format!("off_block_pageable_{c}"));
+        assert_eq!((pageable.verdict.bound, ids(&pageable)[0]), (Bound::Transfer, "pageable_copies"), "{c}");
+        assert!(ids(&of(&format!("off_block_pinned_{c}"))).contains(&"serialised_copies"), "{c}");
+        assert_eq!(ids(&of(&format!("off_layerwise_pageable_d2_{c}"))), ["non_blocking_pageable"], "{c}");
+    }
+    for name in ["off_layerwise_d2_c4", "off_layerwise_d2_c12"] {
+        assert_ne!(of(name).verdict.bound, Bound::Transfer, "{name}");
+    }
+    assert_eq!(of("launch_bound").verdict.bound, Bound::Launch);
+    assert_eq!(of("pipe_serial").verdict.bound, Bound::Sync);
+    let layerwise = of("cpuonly_layerwise_d2");
+    assert!(layerwise.verdict.statement.starts_with("Not told"), "{}", layerwise.verdict.statement);
+}

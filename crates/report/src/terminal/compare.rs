@@ -1,0 +1,39 @@
+//! The comparison at a terminal.
+
+use busbound_diagnosis::Comparison;
+
+use super::{STRONG, hanging, line, rows};
+use crate::text::compare as text;
+
+/// A comparison, `width` columns wide.
+pub fn comparison_as_terminal(comparison: &Comparison, width: u16) -> String {
+    let mut out = String::new();
+    let mut statement = String::new();
+    hanging(&mut statement, "", &comparison.statement, width);
+    line(&mut out, &format!("{STRONG}{}{STRONG:#}\n", statement.trim_end()));
+    let room = comparison.runs.iter().map(|run| run.label.chars().count()).max().unwrap_or(0);
+    for run in &comparison.runs {
+        hanging(
+            &mut out,
+            &format!("  {:<room$}  ", run.label),
+            &format!("{}: {}", run.path, run.verdict),
+            width,
+        );
+    }
+    out.push('\n');
+    let (titles, figures) = text::figures(comparison);
+    rows(&mut out, &titles, &figures, width);
+    out.push('\n');
+    if let Some(table) = text::sweep(comparison) {
+        super::columns(&mut out, &table, width);
+        out.push('\n');
+    }
+    for sentence in text::growth(comparison).iter().chain(&text::findings(comparison)) {
+        hanging(&mut out, "  ", sentence, width);
+    }
+    for limitation in &comparison.limitations {
+        hanging(&mut out, "  · ", limitation, width);
+    }
+    out.push('\n');
+    out
+}
