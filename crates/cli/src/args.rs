@@ -12,7 +12,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 fine, 2 wrong usage, 3 nothing in the input could be read.";
+const EXIT_CODES: &str = "Exit codes: 0 fine (also where only some of several inputs could be read), 2 wrong usage,\n3 nothing in the input could be read.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -134,7 +134,7 @@ pub(crate) struct OutputArgs {
     /// Write the answer to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// No progress and no remarks on standard error
+    /// No progress on standard error
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

@@ -20,11 +20,10 @@ pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
     let machine = resolve_machine(args.machine.as_deref())?;
     let options = resolve_options(args)?;
     let mut all = Vec::new();
-    let read = each_trace(&args.paths, &args.reading, &output, |trace, source| {
+    each_trace(&args.paths, &args.reading, &output, |trace, source| {
         all.push(diagnose(trace, source, &machine, &options));
     })?;
-    show(&all, &output)?;
-    read.into_result()
+    show(&all, &output)
 }
 
 pub(crate) fn demo(args: &DemoArgs) -> Result<(), Failure> {

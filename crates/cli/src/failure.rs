@@ -8,24 +8,21 @@ pub(crate) enum Failure {
     Usage(anyhow::Error),
     /// Nothing in the input could be read.
     Unreadable(anyhow::Error),
-    /// Some of several inputs could not be read; that has been said already.
-    PartlyUnreadable,
     /// The answer could not be written.
     Output(anyhow::Error),
 }
 
 impl Failure {
-    pub(crate) fn message(&self) -> Option<String> {
+    pub(crate) fn message(&self) -> String {
         match self {
-            Self::Usage(error) | Self::Unreadable(error) => Some(format!("{error:#}")),
-            Self::PartlyUnreadable => None,
-            Self::Output(error) => Some(format!("cannot write the answer: {error:#}")),
+            Self::Usage(error) | Self::Unreadable(error) => format!("{error:#}"),
+            Self::Output(error) => format!("cannot write the answer: {error:#}"),
         }
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Unreadable(_) | Self::PartlyUnreadable => ExitCode::from(3),
+            Self::Unreadable(_) => ExitCode::from(3),
             Self::Usage(_) | Self::Output(_) => ExitCode::from(2),
         }
     }

@@ -10,7 +10,6 @@ mod reading;
 mod request;
 mod survey;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -28,9 +27,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if let Some(message) = failure.message() {
-                let _ = writeln!(anstream::stderr(), "busbound: {message}");
-            }
+            output::complain(&failure.message());
             failure.exit_code()
         }
     }

@@ -22,9 +22,8 @@ pub(crate) fn write_answer(text: &str, output: &Output) -> Result<(), Failure> {
     }
 }
 
-pub(crate) fn remark(output: &Output, text: &str) {
-    if !output.quiet {
-        // Nothing sensible is left to do if standard error is gone.
-        let _ = writeln!(anstream::stderr(), "busbound: {text}");
-    }
+/// What went wrong with a part of the work; said even where remarks are not wanted.
+pub(crate) fn complain(text: &str) {
+    // Nothing sensible is left to do if standard error is gone.
+    let _ = writeln!(anstream::stderr(), "busbound: {text}");
 }

@@ -8,26 +8,15 @@ use busbound_trace::{OpenError, ReadOptions, Trace, open_with_progress, read_wit
 
 use crate::args::ReadingArgs;
 use crate::failure::Failure;
-use crate::output::remark;
+use crate::output::complain;
 use crate::progress::ReadingBar;
 use crate::request::{Input, Output, resolve_inputs, resolve_reading};
 
 /// Whether every input named outright could be read.
-#[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AllRead {
     Yes,
     No,
-}
-
-impl AllRead {
-    /// The command's end, once its answer has been given.
-    pub(crate) fn into_result(self) -> Result<(), Failure> {
-        match self {
-            Self::Yes => Ok(()),
-            Self::No => Err(Failure::PartlyUnreadable),
-        }
-    }
 }
 
 /// Reads each input and hands it over at once, so that one trace is held at a time.
@@ -55,12 +44,12 @@ pub(crate) fn each_trace(
         && let Some(last) = unread.pop()
     {
         for error in &unread {
-            remark(output, &format!("passed over: {error}"));
+            complain(&format!("passed over: {error}"));
         }
         return Err(Failure::Unreadable(last.into()));
     }
     for error in &unread {
-        remark(output, &format!("passed over: {error}"));
+        complain(&format!("passed over: {error}"));
     }
     Ok(if unread.is_empty() || inputs.from_directory { AllRead::Yes } else { AllRead::No })
 }

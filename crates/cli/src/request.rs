@@ -68,7 +68,6 @@ pub(crate) struct Output {
     pub(crate) file: Option<PathBuf>,
     pub(crate) width: u16,
     pub(crate) show_progress: bool,
-    pub(crate) quiet: bool,
 }
 
 /// Wider lines are hard to read, and a pipe has no width.
@@ -82,6 +81,5 @@ pub(crate) fn resolve_output(args: &OutputArgs) -> Output {
         file: args.output.clone(),
         width: terminal.map_or(USUAL_WIDTH, |(width, _)| width.0.clamp(60, 140)),
         show_progress: !args.quiet && stderr().is_terminal(),
-        quiet: args.quiet,
     }
 }

@@ -1,6 +1,7 @@
 //! What was the host doing? Calls joined to the GPU work they launched, and the times its threads
 //! spent waiting.
 
+use crate::quantity::printable;
 use hashbrown::HashMap;
 
 use busbound_trace::{Event, EventId, EventKind, Interval, IntervalSet, Label, Place, Trace, TrackId};
@@ -163,7 +164,7 @@ impl<'a> Host<'a> {
     /// The innermost operator, and the innermost Python frame of the user's own code, around a call.
     pub(crate) fn around(&self, call: &Event<'_>) -> Origin {
         Origin {
-            operator: self.operator_around(call).map(str::to_owned),
+            operator: self.operator_around(call).map(printable),
             frame: self.innermost(&self.frames, call),
             annotation: self.innermost(&self.annotations, call),
         }
@@ -174,7 +175,7 @@ impl<'a> Host<'a> {
         let before = list.partition_point(|&id| self.trace.event(id).start() <= call.start());
         let events = list[..before].iter().rev().map(|&id| self.trace.event(id));
         // A parent may lie far back; beyond this many siblings it is not worth the walk.
-        events.take(5_000).find(|event| event.end() > call.start()).map(|event| event.name().to_owned())
+        events.take(5_000).find(|event| event.end() > call.start()).map(|event| printable(event.name()))
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn launches(trace: &Trace, host: &Host<'_>) -> Launches {
     let mut sampled = 0;
     for (i, call) in calls.iter().enumerate() {
         // Loops launch in a rhythm: a regular sample would see the same operator every time.
-        if scattered(i) % every != 0 {
+        if !scattered(i).is_multiple_of(every) {
             continue;
         }
         sampled += 1;

@@ -22,7 +22,7 @@ pub(crate) fn limitations(facts: &Facts<'_>, survey: &Survey) -> Vec<Limitation>
         say(
             "lost",
             format!(
-                "{}: {} time(s), first at byte {} {place}; what was lost is in no figure.",
+                "{}: in {} place(s), first at byte {} {place}; what was lost is in no figure.",
                 lost.text, lost.count, lost.first_offset
             ),
         );

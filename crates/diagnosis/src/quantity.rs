@@ -51,6 +51,16 @@ pub fn count(n: u64) -> String {
     grouped
 }
 
+/// A name from a trace with control characters made visible: they would move the cursor of a terminal
+/// or break a table.
+pub fn printable(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_control() { text.extend(c.escape_default()) } else { text.push(c) }
+    }
+    text
+}
+
 /// Three significant digits, more where the whole part has more.
 fn digits(value: f64) -> String {
     match value.abs() {
@@ -79,5 +89,6 @@ mod tests {
         assert_eq!(count(2_584), "2,584");
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(count(12), "12");
+        assert_eq!(printable("a\u{1b}[2J\nb"), "a\\u{1b}[2J\\nb");
     }
 }

@@ -65,7 +65,15 @@ pub(crate) fn syncs(host: &Host<'_>, window: &Window) -> Syncs {
     for (i, (call, _)) in calls.iter().enumerate() {
         last_of_step.insert(step_of(call.start()), i);
     }
-    let mut totals: BTreeMap<SyncReason, (u64, Nanos, u64, Nanos, BTreeMap<String, Nanos>)> = BTreeMap::new();
+    #[derive(Default)]
+    struct Sum {
+        count: u64,
+        time: Nanos,
+        within: u64,
+        within_time: Nanos,
+        places: BTreeMap<String, Nanos>,
+    }
+    let mut totals: BTreeMap<SyncReason, Sum> = BTreeMap::new();
     let mut device_wide = Vec::new();
     for (i, (call, interval)) in calls.iter().enumerate() {
         let around = host.around(call);
@@ -80,25 +88,25 @@ pub(crate) fn syncs(host: &Host<'_>, window: &Window) -> Syncs {
             device_wide.push(*interval);
         }
         let sum = totals.entry(reason).or_default();
-        sum.0 += 1;
-        sum.1 += call.duration();
+        sum.count += 1;
+        sum.time += call.duration();
         if last_of_step.get(&step_of(call.start())) != Some(&i) {
-            sum.2 += 1;
-            sum.3 += call.duration();
+            sum.within += 1;
+            sum.within_time += call.duration();
         }
         if let Some(place) = around.describe() {
-            *sum.4.entry(place).or_default() += call.duration();
+            *sum.places.entry(place).or_default() += call.duration();
         }
     }
     let totals = totals
         .into_iter()
-        .map(|(reason, (count, time, within, within_time, places))| SyncTotal {
+        .map(|(reason, sum)| SyncTotal {
             reason,
-            count,
-            host_ms: time.as_millis(),
-            within_step: within,
-            within_step_ms: within_time.as_millis(),
-            place: places.into_iter().max_by_key(|(_, time)| *time).map(|(place, _)| place),
+            count: sum.count,
+            host_ms: sum.time.as_millis(),
+            within_step: sum.within,
+            within_step_ms: sum.within_time.as_millis(),
+            place: sum.places.into_iter().max_by_key(|(_, time)| *time).map(|(place, _)| place),
         })
         .collect();
     Syncs { totals, device_wide }

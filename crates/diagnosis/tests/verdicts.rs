@@ -137,9 +137,13 @@ fn without_gpu_events_the_answer_says_what_it_cannot_tell() {
     let classes: Vec<_> = mixed.cpu_copies.iter().map(|sum| (sum.class, sum.count)).collect();
     assert_eq!(
         classes,
-        [(CpuCopyClass::BusTransfer, 3), (CpuCopyClass::AsynchronousLaunch, 3), (CpuCopyClass::Undecided, 3)]
+        [
+            (CpuCopyClass::BusTransfer, 3),
+            (CpuCopyClass::GpuInternal, 3),
+            (CpuCopyClass::AsynchronousLaunch, 3)
+        ]
     );
-    let launched = &mixed.cpu_copies[1];
+    let launched = &mixed.cpu_copies[2];
     assert_eq!((launched.bytes, launched.gbps), (600_000_000, None), "a launch has no bandwidth");
 }
 

@@ -27,6 +27,10 @@ pub enum OpenError {
         path.display()
     )]
     NoEvents { path: PathBuf },
+    #[error("{} ends at byte {offset}, before any event: the profiler was stopped while writing, or the copy failed", path.display())]
+    CutBeforeEvents { path: PathBuf, offset: u64 },
+    #[error("{} is no profiler trace: its traceEvents is not a list of events", path.display())]
+    EventsAreNoList { path: PathBuf },
     #[error("{} is a gzip file that breaks off at byte {offset}, before any of it can be read", path.display())]
     NothingInflated { path: PathBuf, offset: u64 },
 }

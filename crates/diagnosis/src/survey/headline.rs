@@ -6,6 +6,13 @@ use super::Survey;
 use crate::quantity::{count, time};
 
 pub(crate) fn headline(survey: &Survey) -> String {
+    if survey.source.events == 0 && survey.source.objects > 0 {
+        return format!(
+            "{}: {} objects, none of a kind that is kept.",
+            state(survey),
+            count(survey.source.objects)
+        );
+    }
     if survey.source.events == 0 {
         return format!("{}: no events in it, only what the profiler wrote around them.", state(survey));
     }

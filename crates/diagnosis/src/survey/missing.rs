@@ -30,6 +30,15 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
     };
     let mut lack = |id, what: String, prevents, remedy| list.push(Missing { id, what, prevents, remedy });
 
+    if trace.is_empty() && survey.source.objects > 0 {
+        lack(
+            "events",
+            format!("{} objects, none of a kind that is kept", survey.source.objects),
+            "every answer",
+            "export with torch.profiler's export_chrome_trace",
+        );
+        return list;
+    }
     if trace.is_empty() {
         lack(
             "events",
@@ -57,7 +66,11 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
             "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
         );
     }
-    let is_cut = survey.source.lost.iter().any(|loss| loss.what.is_cut());
+    let is_cut = survey.source.lost.iter().any(|loss| {
+        // Cut within its events, that is; what follows them holds none.
+        loss.what.is_cut() && loss.what != LossKind::EndsAfterEvents
+    });
+    let stopped = survey.source.lost.iter().any(|loss| loss.what == LossKind::MemoryBound);
     if let (Some(all), Some(gpu), true) = (survey.span, survey.gpu_span, is_cut) {
         // Profilers write device events last: a cut takes them first.
         let end = |span: Span| span.start_ns + span.length_ns;
@@ -66,11 +79,20 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
             lack(
                 "gpu_tail",
                 format!(
-                    "GPU events end {} before the host's: the rest was cut off with the end of the file",
-                    time(short)
+                    "GPU events end {} before the host's: the rest {}",
+                    time(short),
+                    if stopped {
+                        "was not read (memory bound)"
+                    } else {
+                        "was probably cut off with the end of the file"
+                    }
                 ),
                 "figures about the device for that time; it would look idle there",
-                "let the profiler finish writing before the file is copied",
+                if stopped {
+                    "raise --memory"
+                } else {
+                    "let the profiler finish writing before the file is copied"
+                },
             );
         }
     }
@@ -203,7 +225,7 @@ fn or_cut_off(survey: &Survey) -> String {
             format!(", or reading stopped before it ({place})")
         }
         Some((offset, place)) => {
-            let json = if survey.source.file_bytes == survey.source.json_bytes { "" } else { " of the JSON" };
+            let json = if survey.source.compressed { " of the JSON" } else { "" };
             format!(", or the file ends before it (it ends at byte {offset}{json}, {place})")
         }
         None => String::new(),

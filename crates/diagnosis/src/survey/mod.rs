@@ -66,6 +66,8 @@ pub struct SourceFacts {
     pub format: &'static str,
     pub complete: bool,
     pub file_bytes: u64,
+    /// Whether the file is compressed, so that `json_bytes` counts other bytes than `file_bytes`.
+    pub compressed: bool,
     pub json_bytes: u64,
     /// Objects in the list of events, kept or not.
     pub objects: u64,
@@ -210,6 +212,7 @@ pub fn survey(trace: &Trace, source: &Source) -> Survey {
             format: "kineto-json",
             complete: stats.is_complete(),
             file_bytes: stats.file_bytes,
+            compressed: stats.compressed,
             json_bytes: stats.json_bytes,
             objects: stats.objects,
             events: stats.events,

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use busbound_trace::{EventKind, Label, Place, Trace};
 
+use crate::quantity::printable;
+
 use super::{Device, Process, Stream, Thread, Totals};
 
 pub(crate) fn devices(trace: &Trace, totals: &Totals) -> Vec<Device> {
@@ -42,16 +44,16 @@ pub(crate) fn processes(trace: &Trace, totals: &Totals) -> Vec<Process> {
             continue;
         }
         processes.entry(process).or_default().push(Thread {
-            id: thread.display(trace.names()),
-            name: trace.given_name(process, Some(thread)).map(str::to_owned),
+            id: printable(&thread.display(trace.names())),
+            name: trace.given_name(process, Some(thread)).map(printable),
             events,
         });
     }
     processes
         .into_iter()
         .map(|(process, threads)| Process {
-            id: process.display(trace.names()),
-            name: trace.given_name(process, None).map(str::to_owned),
+            id: printable(&process.display(trace.names())),
+            name: trace.given_name(process, None).map(printable),
             threads,
         })
         .collect()

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use busbound_trace::{EventKind, NameId, Nanos, Trace};
 use serde::Serialize;
 
+use crate::quantity::printable;
+
 /// Annotations of one name, where digits stand for any number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -64,7 +66,7 @@ pub(crate) fn patterns(trace: &Trace) -> Vec<StepPattern> {
 /// The name with each run of digits replaced by `*`.
 pub(crate) fn pattern_of(name: &str) -> String {
     let mut pattern = String::with_capacity(name.len());
-    for c in name.chars() {
+    for c in printable(name).chars() {
         if !c.is_ascii_digit() {
             pattern.push(c);
         } else if !pattern.ends_with('*') {

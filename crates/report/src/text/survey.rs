@@ -7,12 +7,12 @@ use busbound_trace::{Direction, MemoryKind};
 
 use crate::text::Table;
 
-use busbound_diagnosis::quantity::{bytes, count, rate, time};
+use busbound_diagnosis::quantity::{bytes, count, printable, rate, time};
 
 /// Facts about the whole file, each under its word.
 pub(crate) fn facts(survey: &Survey) -> Vec<(&'static str, String)> {
     let source = &survey.source;
-    let size = if source.file_bytes == source.json_bytes {
+    let size = if !source.compressed {
         format!("{} of JSON", bytes(source.json_bytes))
     } else {
         format!("{} holding {} of JSON", bytes(source.file_bytes), bytes(source.json_bytes))
@@ -168,7 +168,7 @@ pub(crate) fn threads(survey: &Survey) -> Table {
 
 /// What was lost, with its place; empty for a whole file.
 pub(crate) fn lost(survey: &Survey) -> Vec<String> {
-    let gzip = survey.source.file_bytes != survey.source.json_bytes;
+    let gzip = survey.source.compressed;
     survey.source.lost.iter().map(|part| lost_part(part, gzip)).collect()
 }
 
@@ -178,7 +178,8 @@ fn lost_part(part: &LostPart, gzip: bool) -> String {
         (false, true) => " of the JSON",
         (false, false) => "",
     };
-    let times = if part.count > 1 { format!("{} times, first ", count(part.count)) } else { String::new() };
+    let times =
+        if part.count > 1 { format!("in {} places, first ", count(part.count)) } else { String::new() };
     let skipped = if part.bytes > 0 { format!("; {} skipped", bytes(part.bytes)) } else { String::new() };
     format!("{}: {times}at byte {}{place}{skipped}", part.text, part.first_offset)
 }
@@ -191,15 +192,16 @@ pub(crate) fn remarks(survey: &Survey) -> Vec<String> {
         remarks.push(format!("Repaired: {}.", list.collect::<Vec<_>>().join(", ")));
     }
     if !survey.not_kept.is_empty() {
-        let list = survey.not_kept.iter().map(|(what, n)| format!("{} {what}", count(*n)));
+        let list = survey.not_kept.iter().map(|(what, n)| format!("{} {}", count(*n), printable(what)));
         remarks.push(format!("Not kept: {}.", list.collect::<Vec<_>>().join(", ")));
     }
     if !survey.unknown_categories.is_empty() {
-        let list = survey.unknown_categories.iter().map(|(what, n)| format!("{} {what}", count(*n)));
+        let list =
+            survey.unknown_categories.iter().map(|(what, n)| format!("{} {}", count(*n), printable(what)));
         remarks.push(format!("Of unknown category: {}.", list.collect::<Vec<_>>().join(", ")));
     }
     for message in &survey.profiler_messages {
-        remarks.push(format!("The profiler said: {message}"));
+        remarks.push(format!("The profiler said: {}", printable(message)));
     }
     remarks
 }
@@ -266,7 +268,7 @@ mod tests {
         };
         assert_eq!(
             lost_part(&part, true),
-            "event is not valid JSON: 3 times, first at byte 4096 of the JSON; 1.50 kB skipped"
+            "event is not valid JSON: in 3 places, first at byte 4096 of the JSON; 1.50 kB skipped"
         );
     }
 }

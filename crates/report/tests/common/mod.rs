@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-pub fn fixture_path(name: &str) -> PathBuf {
+pub(crate) fn fixture_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
 }
 
 /// The terminal's text without its styles.
-pub fn plain(styled: &str) -> String {
+pub(crate) fn plain(styled: &str) -> String {
     let mut out = String::new();
     let mut escape = false;
     for c in styled.chars() {
@@ -22,7 +22,7 @@ pub fn plain(styled: &str) -> String {
 }
 
 /// docs/NAME.schema.json is the schema of the type; `INSTA_UPDATE=always` rewrites it.
-pub fn check_schema(name: &str, schema: &schemars::Schema) {
+pub(crate) fn check_schema(name: &str, schema: &schemars::Schema) {
     let written = serde_json::to_string_pretty(schema).unwrap() + "\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/{name}.schema.json"));
     if std::env::var_os("INSTA_UPDATE").is_some_and(|mode| mode == "always") {

@@ -58,7 +58,11 @@ impl Assembler {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.trace.is_empty() && self.trace.memory.is_empty()
+        let not_kept = self.trace.stats.not_kept.iter().filter(|(what, _)| *what != "empty objects").count();
+        self.trace.is_empty()
+            && self.trace.memory.is_empty()
+            && self.trace.given_names.is_empty()
+            && not_kept == 0
     }
 
     pub(crate) fn event_count(&self) -> usize {

@@ -5,13 +5,16 @@
 //! characters and any bytes inside strings are let through. On valid JSON it agrees with
 //! `serde_json` (see the property tests).
 
-use memchr::memchr2;
+use memchr::{memchr2, memmem};
 
 use crate::kineto::number::{NotUsable, leading_micros, micros_to_nanos};
 
 /// If something like an event begins inside another value, and that value goes on for this many
 /// bytes more, it has lost its end and is swallowing its successors.
-const PATIENCE: usize = 64 << 10;
+pub(crate) const PATIENCE: usize = 64 << 10;
+
+/// How far ahead `ph` may stand for an object to look like an event.
+const LOOK_AHEAD: usize = 512;
 
 /// Why a value could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,18 +51,36 @@ pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     pos: usize,
     backslash: Backslash,
+    patience: usize,
     /// Where something that looks like an event first began inside another value.
     nested_event: Option<usize>,
 }
 
 impl<'a> Cursor<'a> {
     pub(crate) fn at(bytes: &'a [u8], pos: usize) -> Self {
-        Self { bytes, pos, backslash: Backslash::Escapes, nested_event: None }
+        Self { bytes, pos, backslash: Backslash::Escapes, patience: PATIENCE, nested_event: None }
     }
 
     pub(crate) fn with_backslash(mut self, backslash: Backslash) -> Self {
         self.backslash = backslash;
         self
+    }
+
+    /// With less than [`PATIENCE`] for values that swallow what looks like an event.
+    pub(crate) fn with_patience(mut self, patience: usize) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Where something that looks like an event began inside the value read since the last
+    /// [`forget_nested_event`](Self::forget_nested_event).
+    pub(crate) fn nested_event(&self) -> Option<usize> {
+        self.nested_event
+    }
+
+    #[inline]
+    pub(crate) fn forget_nested_event(&mut self) {
+        self.nested_event = None;
     }
 
     #[inline]
@@ -260,27 +281,39 @@ impl<'a> Cursor<'a> {
     /// Passes over an object or array of any depth.
     fn skip_nested(&mut self) -> Scan<()> {
         let mut depth = 0usize;
-        // One bit a level, 1 for an object. Below 64 levels brackets are not checked for their kind.
+        // One bit a level, 1 for an object. Deeper than 64 levels brackets are not checked for their kind.
         let mut kinds = 0u64;
+        let mut overflowed = false;
         loop {
             match self.peek().ok_or(Fault::End)? {
                 b'"' => {
                     self.string()?;
+                    // A stray quote turns strings inside out from there on; what follows then is
+                    // no separator, and only the event it stands in is lost.
+                    if !matches!(self.next_token()?, b',' | b':' | b'}' | b']') {
+                        return Err(Fault::Malformed);
+                    }
                 }
                 open @ (b'{' | b'[') => {
                     if open == b'{' {
                         match self.nested_event {
-                            None if self.event_begins_here() => self.nested_event = Some(self.pos),
-                            Some(at) if self.pos - at > PATIENCE => return Err(Fault::Malformed),
+                            None if self.event_begins_here() => {
+                                self.nested_event = Some(self.pos);
+                                if self.patience == 0 {
+                                    return Err(Fault::Malformed);
+                                }
+                            }
+                            Some(at) if self.pos - at > self.patience => return Err(Fault::Malformed),
                             _ => {}
                         }
                     }
                     depth += 1;
+                    overflowed |= depth > 64;
                     kinds = kinds << 1 | u64::from(open == b'{');
                     self.pos += 1;
                 }
                 close @ (b'}' | b']') => {
-                    if depth < 64 && (kinds & 1 == 1) != (close == b'}') {
+                    if !overflowed && (kinds & 1 == 1) != (close == b'}') {
                         return Err(Fault::Malformed);
                     }
                     depth -= 1;
@@ -295,12 +328,40 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether the brace here opens an object whose first key is `ph`.
+    /// Whether the brace here opens what looks like an event that is an element of a list.
     fn event_begins_here(&self) -> bool {
-        let mut ahead = Cursor::at(self.bytes, self.pos + 1);
-        ahead.skip_space();
-        self.bytes.get(ahead.pos..).is_some_and(|rest| rest.starts_with(b"\"ph\""))
+        let ahead = &self.bytes[self.pos..self.bytes.len().min(self.pos + LOOK_AHEAD)];
+        begins_event(self.bytes, self.pos)
+            && follows_a_separator(self.bytes, self.pos)
+            && memmem::find(ahead, b"\"ph\"").is_some()
     }
+}
+
+/// Whether the brace at `brace` opens an object whose first key is one that events have.
+pub(crate) fn begins_event(bytes: &[u8], brace: usize) -> bool {
+    const KEYS: [&[u8]; 11] = [
+        b"\"ph\"",
+        b"\"name\"",
+        b"\"cat\"",
+        b"\"pid\"",
+        b"\"tid\"",
+        b"\"ts\"",
+        b"\"args\"",
+        b"\"dur\"",
+        b"\"id\"",
+        b"\"bp\"",
+        b"\"s\"",
+    ];
+    let mut cursor = Cursor::at(bytes, brace + 1);
+    cursor.skip_space();
+    let Some(rest) = bytes.get(cursor.pos()..) else { return false };
+    rest.first() == Some(&b'"') && KEYS.iter().any(|key| rest.starts_with(key))
+}
+
+/// Whether the brace stands where an element of a list may begin: after a comma or `[`.
+pub(crate) fn follows_a_separator(bytes: &[u8], brace: usize) -> bool {
+    let before = bytes.get(..brace).unwrap_or_default();
+    matches!(before.iter().rev().find(|b| !b.is_ascii_whitespace()), Some(b',' | b'[') | None)
 }
 
 /// The bytes that cannot be part of a number or word. Everything else may: NaN and -Infinity are

@@ -7,6 +7,12 @@ use crate::kineto::text::decode;
 use crate::model::origin::{Distributed, Gpu, Origin};
 use crate::model::size::Bytes;
 
+/// Characters of a key that are shown of a file that is no trace.
+const KEY_SHOWN: usize = 40;
+
+/// Versions kept: real files have five.
+const VERSIONS_KEPT: usize = 50;
+
 /// Messages kept of those the profiler wrote into the file.
 const MESSAGES_KEPT: usize = 20;
 
@@ -21,19 +27,32 @@ pub(crate) struct Envelope {
 }
 
 impl Envelope {
-    /// Takes in one member. `value` has been passed over already and is whole.
-    pub(crate) fn member(&mut self, key: &[u8], value: &[u8]) {
-        let key = decode(Raw { bytes: key, escaped: key.contains(&b'\\') }).text.into_owned();
-        let known = self.take_known(&key, value);
-        self.is_trace |= known;
+    /// Takes in one member. `value` has been passed over already and is whole. Returns whether what
+    /// it says could be read.
+    pub(crate) fn member(&mut self, key: &[u8], value: &[u8]) -> bool {
+        let mut key = decode(Raw { bytes: key, escaped: key.contains(&b'\\') }).text.into_owned();
+        let mut readable = true;
+        self.is_trace |= self.take_known(&key, value, &mut readable);
+        if let Some((end, _)) = key.char_indices().nth(KEY_SHOWN) {
+            key.truncate(end);
+            key.push('…');
+        }
         if self.keys.len() < 8 && !self.keys.contains(&key) {
             self.keys.push(key);
         }
+        readable
     }
 
-    fn take_known(&mut self, key: &str, value: &[u8]) -> bool {
-        // Damaged or lax JSON (NaN, control characters) in a member costs that member only.
-        let parsed = || serde_json::from_slice::<Value>(value).unwrap_or(Value::Null);
+    fn take_known(&mut self, key: &str, value: &[u8], readable: &mut bool) -> bool {
+        // Damaged JSON in a member costs that member only.
+        let mut parsed =
+            || match serde_json::from_slice(value).or_else(|_| serde_json::from_slice(&strict(value))) {
+                Ok(value) => value,
+                Err(_) => {
+                    *readable = false;
+                    Value::Null
+                }
+            };
         match key {
             "deviceProperties" => {
                 self.origin.gpus = parsed().as_array().into_iter().flatten().filter_map(gpu).collect();
@@ -67,14 +86,17 @@ impl Envelope {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        self.origin.versions.insert(key.to_owned(), text);
+        if self.origin.versions.len() < VERSIONS_KEPT {
+            self.origin.versions.insert(key.to_owned(), text);
+        }
     }
 
     /// Adds what a later part of the same file said; the later word counts.
     pub(crate) fn absorb(&mut self, later: Self) {
         let Origin { versions, settings, gpus, distributed, base_time_ns, trace_name, profiler_messages } =
             later.origin;
-        self.origin.versions.extend(versions);
+        let room = VERSIONS_KEPT.saturating_sub(self.origin.versions.len());
+        self.origin.versions.extend(versions.into_iter().take(room));
         self.origin.settings.extend(settings);
         if !gpus.is_empty() {
             self.origin.gpus = gpus;
@@ -91,6 +113,29 @@ impl Envelope {
         }
         self.is_trace |= later.is_trace;
     }
+}
+
+/// What lax writers put into JSON made strict: control characters become spaces, NaN and Infinity null.
+fn strict(value: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(value.len());
+    let (mut in_string, mut escaped, mut at) = (false, false, 0);
+    while let Some(&b) = value.get(at) {
+        let word =
+            [&b"-Infinity"[..], b"Infinity", b"NaN"].into_iter().find(|word| value[at..].starts_with(word));
+        match (in_string, word) {
+            (false, Some(word)) => {
+                out.extend_from_slice(b"null");
+                at += word.len();
+                continue;
+            }
+            _ if b < 0x20 => out.push(b' '),
+            _ => out.push(b),
+        }
+        in_string ^= b == b'"' && !escaped;
+        escaped = in_string && b == b'\\' && !escaped;
+        at += 1;
+    }
+    out
 }
 
 fn small(value: &Value, key: &str) -> Option<u32> {

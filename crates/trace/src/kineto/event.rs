@@ -70,6 +70,7 @@ pub(crate) struct Args<'a> {
 /// that handing it over by value showed in profiles.
 pub(crate) fn read_event<'a>(cursor: &mut Cursor<'a>, draft: &mut Draft<'a>) -> Scan<()> {
     *draft = Draft::default();
+    cursor.forget_nested_event();
     cursor.advance();
     if read_usual_head(cursor, draft)? {
         cursor.end_member()?;
@@ -87,8 +88,9 @@ pub(crate) fn read_event<'a>(cursor: &mut Cursor<'a>, draft: &mut Draft<'a>) -> 
             b"dur" => draft.duration = Some(cursor.micros()?),
             b"id" => draft.flow = Some(cursor.number()?),
             b"args" if cursor.peek() == Some(b'{') => {
-                // Shapes are read for copies only; `name` precedes `args` in all traces seen.
-                read_args(cursor, &mut draft.args, is_copy_operator(draft.name.bytes))?;
+                // Shapes are read for copies only, or where the name is still to come.
+                let shapes = draft.name.bytes.is_empty() || is_copy_operator(draft.name.bytes);
+                read_args(cursor, &mut draft.args, shapes)?;
             }
             _ => {
                 cursor.skip_value()?;

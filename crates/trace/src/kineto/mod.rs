@@ -13,4 +13,5 @@ mod text;
 
 pub(crate) use assemble::{Assembler, MOST_EVENTS};
 pub(crate) use batch::Batch;
-pub(crate) use scan::{LONGEST_VALUE, Outcome, Region, begins_event, follows_a_separator, scan};
+pub(crate) use cursor::{begins_event, follows_a_separator};
+pub(crate) use scan::{LONGEST_VALUE, List, Outcome, Region, scan};

@@ -7,10 +7,21 @@
 use memchr::memchr;
 
 use crate::kineto::batch::Batch;
-use crate::kineto::cursor::{Backslash, Cursor, Fault, Scan};
+use crate::kineto::cursor::{Backslash, Cursor, Fault, PATIENCE, Scan, begins_event, follows_a_separator};
 use crate::kineto::envelope::Envelope;
 use crate::kineto::event::{Draft, read_event};
 use crate::model::stats::{LossKind, Repair};
+
+/// What the events stand in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum List {
+    /// A member of the outermost object.
+    Member,
+    /// A list that is the outermost value itself.
+    Bare,
+    /// Nothing: one event after the other.
+    Lines,
+}
 
 /// Where in the document a byte lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,8 +30,8 @@ pub(crate) enum Region {
     Start,
     /// Between members of the outermost object, before or after its list of events.
     Members { events_seen: bool },
-    /// Between events. `bare` if the list itself is the outermost value.
-    Events { bare: bool },
+    /// Between events.
+    Events(List),
     /// After the outermost value.
     Finished,
 }
@@ -29,9 +40,10 @@ pub(crate) enum Region {
 /// the reader must not hold what it cannot use.
 pub(crate) const LONGEST_VALUE: usize = 16 << 20;
 
-/// Finding the way back after damage may read bytes again; this many times the stretch, no more,
-/// so that no input can make the scan slower than linear.
-const EFFORT: usize = 64;
+/// Finding the way back after damage may read bytes again. After this many times the stretch, a
+/// value is given up as soon as something like an event begins in it; after four times that, the
+/// rest of the stretch is. So no input makes the scan slower than linear.
+const EFFORT: usize = 32;
 
 /// What scanning a stretch gave, beside the batch it filled.
 #[derive(Debug)]
@@ -40,19 +52,30 @@ pub(crate) struct Outcome {
     pub(crate) region: Region,
     /// Bytes dealt with. The rest begins a value that the stretch does not hold whole.
     pub(crate) consumed: usize,
+    /// Whether a list of events ended in the stretch, be it that another began after it.
+    pub(crate) left_list: bool,
     pub(crate) envelope: Envelope,
 }
 
 /// Scans `bytes`, which lie at `offset` in the file, into `batch`. `last` says that none follow.
 #[inline(never)] // Its name is what the instruction count goes by.
 pub(crate) fn scan(region: Region, bytes: &[u8], offset: u64, last: bool, batch: &mut Batch) -> Outcome {
-    let mut scanner =
-        Scanner { bytes, offset, last, batch, region, pos: 0, effort: 0, envelope: Envelope::default() };
+    let mut scanner = Scanner {
+        bytes,
+        offset,
+        last,
+        batch,
+        region,
+        pos: 0,
+        effort: 0,
+        left_list: false,
+        envelope: Envelope::default(),
+    };
     let consumed = scanner.run();
-    let Scanner { region, envelope, .. } = scanner;
+    let Scanner { region, left_list, envelope, .. } = scanner;
     batch.stats.json_bytes += consumed as u64;
     batch.finish();
-    Outcome { region, consumed, envelope }
+    Outcome { region, consumed, left_list, envelope }
 }
 
 struct Scanner<'a, 'b> {
@@ -64,6 +87,7 @@ struct Scanner<'a, 'b> {
     pos: usize,
     /// Bytes read in vain so far.
     effort: usize,
+    left_list: bool,
     envelope: Envelope,
 }
 
@@ -81,7 +105,7 @@ impl Scanner<'_, '_> {
             let step = match self.region {
                 Region::Start => self.start(),
                 Region::Members { events_seen } => self.member(events_seen),
-                Region::Events { bare } => self.events(bare),
+                Region::Events(list) => self.events(list),
                 Region::Finished => self.after(),
             };
             match step {
@@ -108,13 +132,13 @@ impl Scanner<'_, '_> {
             Err(_) => Step::Done,
             Ok(b'[') => {
                 self.pos = cursor.pos() + 1;
-                self.region = Region::Events { bare: true };
+                self.region = Region::Events(List::Bare);
                 Step::Next
             }
             // One event after the other with no list around them.
             Ok(b'{') if self.is_event(cursor.pos()) => {
                 self.pos = cursor.pos();
-                self.region = Region::Events { bare: true };
+                self.region = Region::Events(List::Lines);
                 Step::Next
             }
             Ok(b'{') => {
@@ -132,6 +156,7 @@ impl Scanner<'_, '_> {
         begins_event(self.bytes, brace)
             && read_event(&mut Cursor::at(self.bytes, brace), &mut draft).is_ok()
             && draft.phase != 0
+            && (draft.timestamp.is_some() || draft.phase == b'M')
     }
 
     /// Whether the list here holds events, whatever damage has made of its key.
@@ -158,7 +183,14 @@ impl Scanner<'_, '_> {
                     Err(_) => self.end_of_stretch(),
                 }
             }
-            Err(Fault::Malformed) => self.recover(from, LossKind::DamagedMetadata),
+            Err(Fault::Malformed) => match self.find_event(from) {
+                // What stands here may itself be an event, behind a stray bracket.
+                Some(next) => {
+                    self.resume(from, next, LossKind::DamagedMetadata);
+                    Step::Next
+                }
+                None => self.recover(from, LossKind::DamagedMetadata),
+            },
         }
     }
 
@@ -168,17 +200,20 @@ impl Scanner<'_, '_> {
         if is_list && (key == b"traceEvents" || self.is_list_of_events(cursor.pos())) {
             self.envelope.is_trace = true;
             cursor.advance();
-            return Ok(Region::Events { bare: false });
+            return Ok(Region::Events(List::Member));
         }
+        let at = cursor.pos();
         let value = cursor.skip_value()?;
         cursor.end_member()?;
-        self.envelope.member(key, value);
+        if !self.envelope.member(key, value) {
+            self.batch.stats.lose(LossKind::DamagedMetadata, self.at(at), value.len() as u64);
+        }
         Ok(Region::Members { events_seen })
     }
 
-    fn events(&mut self, bare: bool) -> Step {
+    fn events(&mut self, list: List) -> Step {
         let bytes = self.bytes;
-        let mut cursor = Cursor::at(bytes, self.pos);
+        let mut cursor = Cursor::at(bytes, self.pos).with_patience(self.patience());
         let mut draft = Draft::default();
         loop {
             match cursor.next_token() {
@@ -189,13 +224,21 @@ impl Scanner<'_, '_> {
                         Ok(()) if draft.phase == 0 && self.holds_events(from, cursor.pos()) => {
                             return self.recover(from, LossKind::StrayBytes);
                         }
+                        // It has swallowed whole events: two brackets were lost, not one.
+                        Ok(()) if cursor.nested_event().is_some_and(|at| self.is_event(at)) => {
+                            return self.recover(from, LossKind::DamagedEvent);
+                        }
                         Ok(()) => self.take(&draft, from),
                         Err(fault) => return self.unreadable_event(from, fault, cursor.pos()),
                     }
                 }
                 Ok(b']') => {
                     self.pos = cursor.pos() + 1;
-                    self.region = if bare { Region::Finished } else { Region::Members { events_seen: true } };
+                    self.left_list = true;
+                    self.region = match list {
+                        List::Member => Region::Members { events_seen: true },
+                        List::Bare | List::Lines => Region::Finished,
+                    };
                     return Step::Next;
                 }
                 Ok(_) => return self.recover(cursor.pos(), LossKind::StrayBytes),
@@ -209,7 +252,7 @@ impl Scanner<'_, '_> {
 
     /// Whether the object from `from` to `to`, which is no event, has events inside.
     fn holds_events(&mut self, from: usize, to: usize) -> bool {
-        self.find_event(from + 1).is_some_and(|at| at < to)
+        self.find_event_before(from + 1, to).is_some()
     }
 
     fn take(&mut self, draft: &Draft<'_>, from: usize) {
@@ -227,7 +270,9 @@ impl Scanner<'_, '_> {
         if fault == Fault::End && !self.last {
             return Step::Incomplete(from);
         }
-        let mut lax = Cursor::at(self.bytes, from).with_backslash(Backslash::MayEndString);
+        let mut lax = Cursor::at(self.bytes, from)
+            .with_backslash(Backslash::MayEndString)
+            .with_patience(self.patience());
         let mut draft = Draft::default();
         if read_event(&mut lax, &mut draft).is_ok() && draft.phase != 0 {
             self.batch.stats.repair(Repair::StrayBackslash);
@@ -268,7 +313,8 @@ impl Scanner<'_, '_> {
     fn end_of_stretch(&mut self) -> Step {
         if self.last {
             let what = match self.region {
-                Region::Events { .. } => Some(LossKind::EndsBetweenEvents),
+                Region::Events(List::Lines) => None,
+                Region::Events(_) => Some(LossKind::EndsBetweenEvents),
                 Region::Members { events_seen: true } => Some(LossKind::EndsAfterEvents),
                 Region::Members { events_seen: false } => Some(LossKind::EndsBeforeEvents),
                 Region::Start | Region::Finished => None,
@@ -285,21 +331,26 @@ impl Scanner<'_, '_> {
         if let Some(next) = self.find_event(from + 1) {
             // It had lost its end; later events are still there.
             let what = match self.region {
-                Region::Events { .. } => LossKind::DamagedEvent,
+                Region::Events(_) => LossKind::DamagedEvent,
                 _ => LossKind::DamagedMetadata,
             };
             self.resume(from, next, what);
             return;
         }
-        let what = match self.region {
-            Region::Events { .. } => LossKind::EndsInsideEvent,
-            Region::Members { events_seen: true } => LossKind::EndsAfterEvents,
-            _ => LossKind::EndsBeforeEvents,
+        if matches!(self.region, Region::Events(_)) {
+            self.batch.stats.objects += 1;
+        }
+        let (what, at) = match self.region {
+            // The file goes on; it is this value that is too long to be held.
+            _ if !self.last => (LossKind::TooLong, from),
+            Region::Events(_) => (LossKind::EndsInsideEvent, self.bytes.len()),
+            Region::Members { events_seen: true } => (LossKind::EndsAfterEvents, self.bytes.len()),
+            _ => (LossKind::EndsBeforeEvents, self.bytes.len()),
         };
-        self.batch.stats.lose(what, self.at(self.bytes.len()), (self.bytes.len() - from) as u64);
+        self.batch.stats.lose(what, self.at(at), (self.bytes.len() - from) as u64);
         self.pos = self.bytes.len();
         // What remains, if anything does, is looked at as if nothing had been seen.
-        self.region = if self.last { Region::Finished } else { Region::Events { bare: false } };
+        self.region = if self.last { Region::Finished } else { Region::Events(List::Member) };
     }
 
     /// Counts the loss at `from` and goes on at the next readable event, if this stretch has one.
@@ -313,7 +364,7 @@ impl Scanner<'_, '_> {
                 self.batch.stats.lose(what, self.at(from), (self.bytes.len() - from) as u64);
                 self.pos = self.bytes.len();
                 if self.region != Region::Start {
-                    self.region = Region::Events { bare: false };
+                    self.region = Region::Events(List::Member);
                 }
                 Step::Done
             }
@@ -323,24 +374,31 @@ impl Scanner<'_, '_> {
     fn resume(&mut self, from: usize, next: usize, what: LossKind) {
         self.batch.stats.lose(what, self.at(from), (next - from) as u64);
         self.pos = next;
-        // Whether the list was bare matters only at its end; a lost answer costs nothing there.
-        if !matches!(self.region, Region::Events { .. }) {
-            self.region = Region::Events { bare: self.region == Region::Start };
-        }
+        // What the list stood in matters only at its end; a lost answer costs nothing there.
+        self.region = match self.region {
+            Region::Events(list) => Region::Events(list),
+            Region::Start => Region::Events(List::Bare),
+            Region::Members { .. } | Region::Finished => Region::Events(List::Member),
+        };
     }
 
     /// The next position at or after `from` where an event can be read whole, or begins and is cut
     /// off by the end of the stretch.
     fn find_event(&mut self, from: usize) -> Option<usize> {
+        self.find_event_before(from, self.bytes.len())
+    }
+
+    /// As [`find_event`](Self::find_event), for events that begin before `limit`.
+    fn find_event_before(&mut self, from: usize, limit: usize) -> Option<usize> {
         let mut at = from;
         let mut draft = Draft::default();
-        while let Some(found) = self.bytes.get(at..).and_then(|rest| memchr(b'{', rest)) {
+        while let Some(found) = self.bytes.get(at..limit).and_then(|rest| memchr(b'{', rest)) {
             let brace = at + found;
             at = brace + 1;
             if !begins_event(self.bytes, brace) {
                 continue;
             }
-            let mut cursor = Cursor::at(self.bytes, brace);
+            let mut cursor = Cursor::at(self.bytes, brace).with_patience(self.patience());
             match read_event(&mut cursor, &mut draft) {
                 Ok(()) if draft.phase != 0 => return Some(brace),
                 Err(Fault::End) if !self.last && follows_a_separator(self.bytes, brace) => {
@@ -348,26 +406,15 @@ impl Scanner<'_, '_> {
                 }
                 _ => self.effort += cursor.pos() - brace,
             }
-            if self.effort > EFFORT * self.bytes.len() {
+            if self.effort > 4 * EFFORT * self.bytes.len() {
                 return None;
             }
         }
         None
     }
-}
 
-/// Whether the brace at `brace` opens an object whose first key is one that events have.
-pub(crate) fn begins_event(bytes: &[u8], brace: usize) -> bool {
-    let mut cursor = Cursor::at(bytes, brace + 1);
-    cursor.skip_space();
-    let Some(rest) = bytes.get(cursor.pos()..) else { return false };
-    [&b"\"ph\""[..], b"\"name\"", b"\"cat\"", b"\"pid\"", b"\"tid\"", b"\"ts\"", b"\"args\""]
-        .iter()
-        .any(|key| rest.starts_with(key))
-}
-
-/// Whether the brace stands where an element of a list may begin: after a comma or `[`.
-pub(crate) fn follows_a_separator(bytes: &[u8], brace: usize) -> bool {
-    let before = bytes.get(..brace).unwrap_or_default();
-    matches!(before.iter().rev().find(|b| !b.is_ascii_whitespace()), Some(b',' | b'[') | None)
+    /// How long a value may go on after something like an event began in it.
+    fn patience(&self) -> usize {
+        if self.effort > EFFORT * self.bytes.len() { 0 } else { PATIENCE }
+    }
 }

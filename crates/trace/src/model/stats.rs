@@ -23,6 +23,8 @@ pub enum LossKind {
     StrayBytes,
     /// Something outside the list of events is not JSON.
     DamagedMetadata,
+    /// One value of more than 16 MiB: skipped, because nothing so long can be of use.
+    TooLong,
     /// An object without `ph` or a complete event without a usable timestamp.
     NotAnEvent,
     /// The compressed stream ends early.
@@ -50,6 +52,7 @@ impl LossKind {
             Self::DamagedEvent => "event is not valid JSON",
             Self::StrayBytes => "bytes between events that belong to none",
             Self::DamagedMetadata => "metadata is not valid JSON",
+            Self::TooLong => "a value of more than 16 MiB was skipped",
             Self::NotAnEvent => "object without phase or timestamp",
             Self::GzipTruncated => "the gzip stream is cut off",
             Self::GzipDamaged => "the gzip stream is damaged",
@@ -127,8 +130,10 @@ impl Repair {
 /// What was read, what was left out on purpose, what was lost.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportStats {
-    /// Bytes of the file as it lies on disk.
+    /// Bytes of the file as it lies on disk; of a stream, those read.
     pub file_bytes: u64,
+    /// Whether these are compressed, so that `json_bytes` counts others.
+    pub compressed: bool,
     /// Bytes of JSON, after decompression.
     pub json_bytes: u64,
     /// Every object in the list of events, kept or not.
@@ -173,15 +178,16 @@ impl ImportStats {
 
     /// Adds what a further part of the same file gave.
     pub(crate) fn absorb(&mut self, other: Self) {
+        self.compressed |= other.compressed;
         self.file_bytes += other.file_bytes;
         self.json_bytes += other.json_bytes;
         self.objects += other.objects;
         self.events += other.events;
         for (what, count) in other.not_kept {
-            *self.not_kept.entry(what).or_default() += count;
+            add_named(&mut self.not_kept, what, count);
         }
         for (what, count) in other.unknown_categories {
-            *self.unknown_categories.entry(what).or_default() += count;
+            add_named(&mut self.unknown_categories, what, count);
         }
         for (what, count) in other.repairs {
             *self.repairs.entry(what).or_default() += count;
@@ -192,4 +198,13 @@ impl ImportStats {
         self.shapes_seen |= other.shapes_seen;
         self.stacks_seen |= other.stacks_seen;
     }
+}
+
+/// Names counted apart; a damaged or hostile file may have millions, which go into one sum.
+const NAMES_COUNTED: usize = 60;
+
+fn add_named(counts: &mut BTreeMap<String, u64>, what: String, count: u64) {
+    let what =
+        if counts.len() < NAMES_COUNTED || counts.contains_key(&what) { what } else { "others".to_owned() };
+    *counts.entry(what).or_default() += count;
 }

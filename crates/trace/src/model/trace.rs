@@ -117,6 +117,7 @@ impl Trace {
             + self.tracks.heap_bytes()
             + self.links.capacity() * size_of::<Link>()
             + self.memory.capacity() * size_of::<MemorySample>()
+            + self.given_names.len() * 64
     }
 
     fn order(&self) -> &TimeOrder {

@@ -35,7 +35,8 @@ pub struct ReadOptions {
 impl Default for ReadOptions {
     fn default() -> Self {
         Self {
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            // Inflating is one thread's work, which few scanning threads keep up with.
+            threads: std::thread::available_parallelism().map_or(1, usize::from).min(16),
             memory_bound: memory_bound::default_memory_bound(),
         }
     }
@@ -139,15 +140,19 @@ fn read_stream(
         Content::Unsupported { what, hint } => {
             return Err(OpenError::Unsupported { path: path.to_owned(), what, hint });
         }
-        Content::Text => read_all(source, options.threads, options.memory_bound, &mut tick).0,
+        Content::Text => read_all(source, options.threads, options.memory_bound, &mut tick).assembler,
         Content::Gzip => {
-            let gzip = Gzip::new(source);
-            let (mut assembler, gzip) = read_all(gzip, options.threads, options.memory_bound, &mut tick);
-            assembler.stats_mut().absorb(gzip.stats);
+            let reading = read_all(Gzip::new(source), options.threads, options.memory_bound, &mut tick);
+            let mut assembler = reading.assembler;
+            // Damage behind the place where reading stopped concerns nobody.
+            if !reading.stopped_early {
+                assembler.stats_mut().absorb(reading.source.stats);
+            }
+            assembler.stats_mut().compressed = true;
             assembler
         }
     };
-    assembler.stats_mut().file_bytes = counted.load(Ordering::Relaxed);
+    assembler.stats_mut().file_bytes = total.unwrap_or_else(|| counted.load(Ordering::Relaxed));
     if assembler.is_empty() && !assembler.envelope().is_trace {
         return Err(not_a_trace(path, assembler.stats(), &assembler.envelope().keys));
     }
@@ -160,6 +165,12 @@ fn not_a_trace(path: &Path, stats: &ImportStats, keys: &[String]) -> OpenError {
         stats.losses.iter().find(|loss| matches!(loss.what, LossKind::GzipTruncated | LossKind::GzipDamaged));
     if let Some(loss) = gzip.filter(|_| stats.json_bytes == 0) {
         return OpenError::NothingInflated { path, offset: loss.first_offset };
+    }
+    if let Some(cut) = stats.losses.iter().find(|loss| loss.what == LossKind::EndsBeforeEvents) {
+        return OpenError::CutBeforeEvents { path, offset: cut.first_offset };
+    }
+    if keys.iter().any(|key| key == "traceEvents") {
+        return OpenError::EventsAreNoList { path };
     }
     if keys.is_empty() {
         OpenError::NoEvents { path }

@@ -7,7 +7,7 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use crate::kineto::{Assembler, Batch, MOST_EVENTS, Outcome, Region, scan};
+use crate::kineto::{Assembler, Batch, List, MOST_EVENTS, Outcome, Region, scan};
 use crate::model::stats::LossKind;
 use crate::read::stretch::{Cutter, Stretch};
 
@@ -19,7 +19,7 @@ struct Scanned {
 }
 
 /// The guess that workers start from. True for every stretch but the first and the last few.
-const GUESS: Region = Region::Events { bare: false };
+const GUESS: Region = Region::Events(List::Member);
 
 fn scan_stretch(stretch: Stretch, region: Region, mut batch: Batch) -> Scanned {
     batch.clear();
@@ -36,7 +36,7 @@ pub(crate) fn read_all<R: Read + Send>(
     threads: usize,
     memory_bound: u64,
     tick: Tick<'_>,
-) -> (Assembler, R) {
+) -> Reading<R> {
     let mut cutter = Cutter::new(source);
     let mut joiner = Joiner::new(memory_bound);
     if threads <= 1 {
@@ -54,7 +54,15 @@ pub(crate) fn read_all<R: Read + Send>(
     }
     let stats = std::mem::take(&mut cutter.stats);
     joiner.assembler.stats_mut().absorb(stats);
-    (joiner.assembler, cutter.into_source())
+    Reading { assembler: joiner.assembler, source: cutter.into_source(), stopped_early: joiner.full }
+}
+
+/// What reading a source to its end, or to the bound, gave.
+pub(crate) struct Reading<R> {
+    pub(crate) assembler: Assembler,
+    pub(crate) source: R,
+    /// At the memory bound: the source was read ahead of what is in the trace.
+    pub(crate) stopped_early: bool,
 }
 
 fn read_on_threads<R: Read + Send>(
@@ -106,6 +114,9 @@ fn read_on_threads<R: Read + Send>(
                 // A closed channel means that the reader has come to the end.
                 let _ = free_in.send(joiner.join(scanned));
                 tick();
+                if joiner.full {
+                    break;
+                }
             }
             if joiner.full {
                 break;
@@ -151,16 +162,15 @@ impl Joiner {
         let guessed_right = self.rest.is_empty()
             && match self.region {
                 Region::Start => scanned.stretch.offset == 0,
-                Region::Events { bare } => {
-                    // Where a bare list ends the document ends, which the guess does not know.
-                    !bare || matches!(scanned.outcome.region, Region::Events { .. })
-                }
+                // Where a list that is no member ends, the document does, which the guess does not know.
+                Region::Events(list) => list == List::Member || !scanned.outcome.left_list,
                 Region::Members { .. } | Region::Finished => false,
             };
         if !guessed_right {
             return self.scan_next(scanned.stretch, scanned.batch);
         }
-        if let (Region::Events { bare: true }, Region::Events { .. }) = (self.region, scanned.outcome.region)
+        if let (Region::Events(list), Region::Events(_)) = (self.region, scanned.outcome.region)
+            && list != List::Member
         {
             scanned.outcome.region = self.region;
         }

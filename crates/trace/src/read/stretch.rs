@@ -28,8 +28,9 @@ impl Stretch {
         &self.buffer[..self.len]
     }
 
+    /// The buffer for further use, unless it has grown: many large ones would outlive their need.
     pub(crate) fn into_buffer(self) -> Vec<u8> {
-        self.buffer
+        if self.buffer.len() > 2 * STRETCH { Vec::new() } else { self.buffer }
     }
 
     /// This stretch with the unread end of its predecessor before it.
@@ -62,13 +63,15 @@ impl<R: Read> Cutter<R> {
             return None;
         }
         let mut len = self.carry.len();
-        if buffer.len() < len + STRETCH {
-            buffer.resize(len + STRETCH, 0);
+        // Where a stretch ends depends on the bytes alone, never on the buffer it comes to lie in.
+        let mut end = len + STRETCH;
+        if buffer.len() < end {
+            buffer.resize(end, 0);
         }
         buffer[..len].copy_from_slice(&self.carry);
         self.carry.clear();
         loop {
-            len = self.fill(&mut buffer, len);
+            len = self.fill(&mut buffer[..end], len);
             if self.ended {
                 break;
             }
@@ -80,7 +83,10 @@ impl<R: Read> Cutter<R> {
             if len >= LONGEST_VALUE {
                 break;
             }
-            buffer.resize(len * 2, 0);
+            end = len * 2;
+            if buffer.len() < end {
+                buffer.resize(end, 0);
+            }
         }
         let offset = self.offset;
         self.offset += len as u64;
