@@ -13,6 +13,7 @@ use crate::gaps::IdleCause;
 use crate::launches::Launches;
 use crate::limitations::{self, Limitation};
 use crate::options::Options;
+use crate::parallel::join;
 use crate::survey::{Source, SourceFacts, survey};
 use crate::syncs::SyncTotal;
 use crate::timeline::{self, Overlaps, Times};
@@ -77,8 +78,7 @@ pub struct DeviceFacts {
 
 /// Diagnoses one trace against a machine.
 pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Options) -> Diagnosis {
-    let facts = Facts::of(trace, machine, options);
-    let survey = survey(trace, source);
+    let (survey, facts) = join(|| survey(trace, source), || Facts::of(trace, machine, options));
     let has_gpu = !facts.timelines.is_empty();
     let cpu_copies =
         if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, &facts.link, &options.cpu_copies) };

@@ -12,6 +12,7 @@ use crate::gaps::{self, GapCause, IdleCause};
 use crate::host::Host;
 use crate::launches::{self, Launches};
 use crate::options::Options;
+use crate::parallel::join;
 use crate::quantity::milliseconds;
 use crate::syncs::{self, Syncs};
 use crate::timeline::{self, DeviceTimeline, Overlaps, Times};
@@ -39,19 +40,27 @@ pub(crate) struct Facts<'a> {
 impl<'a> Facts<'a> {
     pub(crate) fn of(trace: &'a Trace, machine: &Machine, options: &Options) -> Self {
         let communication = CommunicationNames::of(trace.names());
-        let timelines = timeline::timelines(trace, &communication);
-        let host = Host::of(trace);
+        let (host, (timelines, window)) = join(
+            || Host::of(trace),
+            || {
+                let timelines = timeline::timelines(trace, &communication);
+                let work_end = timelines.iter().filter_map(|t| t.hull()).map(|hull| hull.end).max();
+                (timelines, Window::of(trace, work_end))
+            },
+        );
         let link = machine.link_of(gpu_name(trace, timelines.first().map(|t| t.device)));
-        let work_end = timelines.iter().filter_map(|t| t.hull()).map(|hull| hull.end).max();
-        let window = Window::of(trace, work_end);
-        let copies = copies::copies(trace, &host);
         let kernels: BTreeMap<i32, IntervalSet> = timelines.iter().map(|t| (t.device, t.kernels())).collect();
         let kernels_on_stream = kernels_on_stream(trace);
-        let groups = copies::groups(&copies, &kernels, &kernels_on_stream, &link, &options.histogram_edges);
-        let idle = gaps::idle_causes(trace, &host, &timelines);
-        let contention = contention::contention(trace, &copies, &timelines, &communication, &link);
-        let syncs = syncs::syncs(&host, &window);
-        let launches = launches::launches(trace, &host);
+        let (idle, (copies, groups, contention, syncs, launches)) = join(
+            || gaps::idle_causes(trace, &host, &timelines),
+            || {
+                let copies = copies::copies(trace, &host);
+                let edges = &options.histogram_edges;
+                let groups = copies::groups(&copies, &kernels, &kernels_on_stream, &link, edges);
+                let contention = contention::contention(trace, &copies, &timelines, &communication, &link);
+                (copies, groups, contention, syncs::syncs(&host, &window), launches::launches(trace, &host))
+            },
+        );
         let (time, overlap) = (timeline::times(&timelines), timeline::overlaps(&timelines));
         Self {
             trace,

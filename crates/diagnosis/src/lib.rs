@@ -29,6 +29,7 @@ mod host;
 mod launches;
 mod limitations;
 mod options;
+mod parallel;
 pub mod quantity;
 mod survey;
 mod syncs;

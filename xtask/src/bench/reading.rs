@@ -27,16 +27,21 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<String> {
     let ten = replicate(trace, &scratch(), 10)?;
     let mut gunzip = Command::new("gzip");
     gunzip.arg("-dc").arg(&ten.gzip);
+    let mut diagnose = Command::new(busbound());
+    diagnose.arg("diagnose").arg(&ten.gzip).args(["--quiet", "--threads", "2"]);
     let mut commands =
-        [gunzip, survey(&ten.gzip, 2), survey(&ten.plain, 2), on_one_core(survey(&ten.plain, 1))];
+        [gunzip, survey(&ten.gzip, 2), diagnose, survey(&ten.plain, 2), on_one_core(survey(&ten.plain, 1))];
     let runs = in_turn(&mut commands, rounds)?;
-    let [gunzip, gzip, two, one] = &runs[..] else { unreachable!("four commands give four results") };
+    let [gunzip, gzip, diagnose, two, one] = &runs[..] else {
+        unreachable!("five commands give five results")
+    };
     let (ratio, cores) = (gzip.over(gunzip), one.over(two));
     writeln!(text, "## Ten times the trace, {:.0} MB of JSON\n", ten.json_mb)?;
     writeln!(text, "| | wall | MB/s of JSON | peak memory |\n|---|---:|---:|---:|")?;
     for (what, run) in [
         ("`gzip -dc` to nowhere", gunzip),
         ("`busbound survey x10.json.gz`", gzip),
+        ("`busbound diagnose x10.json.gz`", diagnose),
         ("`busbound survey x10.json`, two cores", two),
         ("`busbound survey x10.json`, one core", one),
     ] {
@@ -50,6 +55,7 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<String> {
     }
     writeln!(text)?;
     writeln!(text, "- survey of the gzip file: **{ratio:.2} ×** `gzip -dc` (bar 1.0, aim 0.6)")?;
+    writeln!(text, "- diagnosis of it: **{:.2} ×** its survey (bar 1.3)", diagnose.over(gzip))?;
     writeln!(text, "- plain JSON, two cores against one: **{cores:.2} ×** (bar 1.6)")?;
     writeln!(text, "- peak memory: **{:.0} MB** (bar 300)\n", gzip.peak_mb.max(two.peak_mb))?;
 
