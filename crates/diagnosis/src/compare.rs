@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::copies::kind_of;
 use crate::diagnosis::Diagnosis;
 use crate::gaps::GapCause;
 use crate::quantity::milliseconds;
@@ -181,7 +182,7 @@ fn figures(runs: &[Diagnosis]) -> Vec<Figure> {
     for kind in kinds {
         let group =
             |run: &Diagnosis| run.copies.iter().find(|c| (c.direction, c.src, c.dst) == kind).cloned();
-        let name = copy_name(kind);
+        let name = kind_of(kind);
         let of = |value: &dyn Fn(&crate::CopyGroup) -> f64| {
             each(&|run| group(run).map_or(0.0, |group| value(&group) / run.step_count()))
         };
@@ -198,25 +199,6 @@ fn figures(runs: &[Diagnosis]) -> Vec<Figure> {
     let syncs = |run: &Diagnosis| run.synchronisations.iter().map(|total| total.host_ms).sum::<f64>();
     add("host in synchronisations".to_owned(), "ms", per_step(&syncs));
     figures
-}
-
-fn copy_name(
-    (direction, src, dst): (
-        busbound_trace::Direction,
-        busbound_trace::MemoryKind,
-        busbound_trace::MemoryKind,
-    ),
-) -> String {
-    use busbound_trace::Direction;
-    let memory = |kind: busbound_trace::MemoryKind| format!("{kind:?}").to_lowercase();
-    match direction {
-        Direction::HostToDevice => format!("H2D {}", memory(src)),
-        Direction::DeviceToHost => format!("D2H {}", memory(dst)),
-        Direction::DeviceToDevice => "D2D".to_owned(),
-        Direction::PeerToPeer => "GPU to GPU".to_owned(),
-        Direction::HostToHost => "host to host".to_owned(),
-        Direction::Unknown => "copies of unknown direction".to_owned(),
-    }
 }
 
 /// Whether two runs differ by more than their own steps do among themselves.

@@ -50,6 +50,24 @@ pub struct CopyGroup {
     pub streams: Vec<CopyStream>,
 }
 
+impl CopyGroup {
+    /// `H2D pageable`, `D2D`: which way, and which host memory.
+    pub fn kind(&self) -> String {
+        kind_of((self.direction, self.src, self.dst))
+    }
+}
+
+pub(crate) fn kind_of((direction, src, dst): (Direction, MemoryKind, MemoryKind)) -> String {
+    match direction {
+        Direction::HostToDevice => format!("H2D {}", src.word()),
+        Direction::DeviceToHost => format!("D2H {}", dst.word()),
+        Direction::DeviceToDevice => "D2D".to_owned(),
+        Direction::PeerToPeer => "GPU to GPU".to_owned(),
+        Direction::HostToHost => "host to host".to_owned(),
+        Direction::Unknown => "direction not recorded".to_owned(),
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rates {

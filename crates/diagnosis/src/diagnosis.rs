@@ -66,6 +66,9 @@ pub struct WindowFacts {
     pub span_ms: f64,
     /// `null` where no steps are marked; figures "per step" are then for the whole trace.
     pub steps: Option<StepTimes>,
+    /// What totals are divided by for figures per step: the steps, and what was recorded of work launched
+    /// before the first of them; 1 where no steps are marked.
+    pub rounds: f64,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -104,7 +107,11 @@ pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Opt
         schema: DIAGNOSIS_SCHEMA,
         source: survey.source,
         machine: MachineFacts { gpus: facts.timelines.iter().map(link).collect() },
-        window: WindowFacts { span_ms: facts.time.span_ms, steps: facts.window.times() },
+        window: WindowFacts {
+            span_ms: facts.time.span_ms,
+            steps: facts.window.times(),
+            rounds: facts.window.rounds(),
+        },
         verdict,
         time: facts.time,
         overlap: facts.overlap,
@@ -128,7 +135,7 @@ impl Diagnosis {
 
     /// Steps that figures are divided by.
     pub fn step_count(&self) -> f64 {
-        self.window.steps.as_ref().map_or(1.0, |steps| steps.count.max(1) as f64)
+        self.window.rounds
     }
 
     pub fn unit(&self) -> &'static str {

@@ -40,17 +40,11 @@ pub(crate) struct Facts<'a> {
 impl<'a> Facts<'a> {
     pub(crate) fn of(trace: &'a Trace, machine: &Machine, options: &Options) -> Self {
         let communication = CommunicationNames::of(trace.names());
-        let (host, (timelines, window)) = join(
-            || Host::of(trace),
-            || {
-                let timelines = timeline::timelines(trace, &communication);
-                let work_end = timelines.iter().filter_map(|t| t.hull()).map(|hull| hull.end).max();
-                (timelines, Window::of(trace, work_end))
-            },
-        );
+        let (host, timelines) = join(|| Host::of(trace), || timeline::timelines(trace, &communication));
         let link = machine.link_of(gpu_name(trace, timelines.first().map(|t| t.device)));
         let kernels: BTreeMap<i32, IntervalSet> = timelines.iter().map(|t| (t.device, t.kernels())).collect();
         let kernels_on_stream = kernels_on_stream(trace);
+        let window = Window::of(trace, &host);
         let (idle, (copies, groups, contention, syncs, launches)) = join(
             || gaps::idle_causes(trace, &host, &timelines),
             || {
@@ -83,7 +77,7 @@ impl<'a> Facts<'a> {
     }
 
     pub(crate) fn steps(&self) -> f64 {
-        self.window.count() as f64
+        self.window.rounds()
     }
 
     /// The word that figures are per.
@@ -163,12 +157,36 @@ pub(crate) struct StreamParting {
     pub(crate) smaller_ms: f64,
     /// Time at which more than one stream worked.
     pub(crate) shared_ms: f64,
+    /// How often work of one stream is followed by work of another.
+    pub(crate) turns: u64,
 }
 
 impl Facts<'_> {
+    /// The streams, where they never run at once because the host waits between their turns.
+    pub(crate) fn streams_that_take_turns(&self) -> Option<StreamParting> {
+        let waits = self.syncs.avoidable();
+        self.stream_parting().filter(|parting| {
+            parting.smaller_ms > 0.05 * self.time.span_ms
+                && parting.shared_ms < 0.05 * parting.smaller_ms
+                && waits.ms > 0.5 * self.time.span_ms
+                && waits.count as f64 >= 2.0 * self.steps()
+                && waits.count * 2 >= parting.turns
+        })
+    }
+
     /// `None` where there is one stream of work only.
     pub(crate) fn stream_parting(&self) -> Option<StreamParting> {
         let device = self.timelines.iter().max_by_key(|t| t.busy.length())?.device;
+        let mut starts: Vec<_> = self
+            .trace
+            .streams()
+            .filter(|track| matches!(track.place(), Place::Stream { device: d, .. } if d == device))
+            .flat_map(|track| track.events().map(move |event| (event, track.id())))
+            .filter(|(event, _)| event.kind().is_gpu_work())
+            .map(|(event, track)| (event.start(), track))
+            .collect();
+        starts.sort();
+        let turns = starts.windows(2).filter(|pair| pair[0].1 != pair[1].1).count() as u64;
         let mut streams: Vec<IntervalSet> = self
             .trace
             .streams()
@@ -191,6 +209,7 @@ impl Facts<'_> {
             seen = seen.union(times);
         }
         Some(StreamParting {
+            turns,
             streams: streams.len(),
             smaller_ms: smaller.as_millis(),
             shared_ms: shared.as_millis(),

@@ -45,11 +45,20 @@ impl Syncs {
         self.totals.iter().find(|total| total.reason == reason)
     }
 
-    /// Host time in synchronisations that the program could leave out, within steps.
-    pub(crate) fn avoidable_ms(&self) -> f64 {
-        let avoidable = |total: &&SyncTotal| total.reason != SyncReason::BlockingCopy;
-        self.totals.iter().filter(avoidable).map(|total| total.within_step_ms).sum()
+    /// Synchronisations within steps that the program could leave out.
+    pub(crate) fn avoidable(&self) -> Waits {
+        let mut waits = Waits { count: 0, ms: 0.0 };
+        for total in self.totals.iter().filter(|total| total.reason != SyncReason::BlockingCopy) {
+            waits.count += total.within_step;
+            waits.ms += total.within_step_ms;
+        }
+        waits
     }
+}
+
+pub(crate) struct Waits {
+    pub(crate) count: u64,
+    pub(crate) ms: f64,
 }
 
 pub(crate) fn syncs(host: &Host<'_>, window: &Window) -> Syncs {
@@ -61,7 +70,7 @@ pub(crate) fn syncs(host: &Host<'_>, window: &Window) -> Syncs {
     calls.sort_by_key(|(call, _)| call.start());
     // The last of each step; without steps, the last of all.
     let mut last_of_step: BTreeMap<usize, usize> = BTreeMap::new();
-    let step_of = |at| window.steps.partition_point(|step| step.start <= at);
+    let step_of = |at| window.starts.partition_point(|&start| start <= at);
     for (i, (call, _)) in calls.iter().enumerate() {
         last_of_step.insert(step_of(call.start()), i);
     }

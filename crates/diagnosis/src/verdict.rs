@@ -157,10 +157,8 @@ fn main_copies(facts: &Facts<'_>) -> String {
         _ => return "copies between GPUs".to_owned(),
     };
     let memory = match memory {
-        MemoryKind::Pageable => "pageable",
-        MemoryKind::Pinned => "pinned",
-        MemoryKind::Managed => "managed",
         MemoryKind::Device | MemoryKind::Unknown => "host",
+        known => known.word(),
     };
     format!("{way} {memory} memory")
 }
@@ -173,29 +171,19 @@ struct Turns {
 /// Two streams or more that never run at once, because the host waits for each piece before it
 /// launches the next. The device looks busy; it is the order that costs.
 fn streams_take_turns(facts: &Facts<'_>) -> Option<Turns> {
-    let within = facts.syncs.avoidable_ms();
-    let share = within / facts.time.span_ms;
-    let per_step: u64 = facts
-        .syncs
-        .totals
-        .iter()
-        .filter(|total| total.reason != crate::syncs::SyncReason::BlockingCopy)
-        .map(|total| total.within_step)
-        .sum();
-    if share < 0.5 || (per_step as f64) < 2.0 * facts.steps() {
-        return None;
-    }
-    let parted = facts.stream_parting()?;
-    (parted.smaller_ms > 0.05 * facts.time.span_ms && parted.shared_ms < 0.05 * parted.smaller_ms).then(|| Turns {
+    let parting = facts.streams_that_take_turns()?;
+    let waits = facts.syncs.avoidable();
+    let share = waits.ms / facts.time.span_ms;
+    Some(Turns {
         share,
         statement: format!(
             "Synchronisation-bound: {} {} the host waits for the GPU in the middle of the {unit} ({:.0} times), so {} \
              streams take turns and never run at once; {} a {unit} of the smaller one could run beside the other.",
             percent(share),
             facts.of_each(),
-            per_step as f64 / facts.steps(),
-            parted.streams,
-            milliseconds(parted.smaller_ms / facts.steps()),
+            waits.count as f64 / facts.steps(),
+            parting.streams,
+            milliseconds(parting.smaller_ms / facts.steps()),
             unit = facts.unit(),
         ),
     })

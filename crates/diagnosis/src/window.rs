@@ -1,17 +1,26 @@
 //! Which steps does the trace hold, and how long is one?
+//!
+//! A host that runs ahead marks its steps faster than the device works through them: a step ends where
+//! the work launched in it does.
 
 use std::collections::BTreeMap;
 
 use busbound_trace::{Event, EventKind, Interval, Nanos, Timestamp, Trace, TrackId};
 use serde::Serialize;
 
+use crate::host::Host;
 use crate::survey::steps::pattern_of;
 
 /// The steps found, in time order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Window {
-    /// From each step's start to the next one's; the last ends where its work does.
+    /// From the end of the step before to its own end, on the device where there is one.
     pub(crate) steps: Vec<Interval>,
+    /// Where each step's annotation starts on the host.
+    pub(crate) starts: Vec<Timestamp>,
+    /// Steps' worth of work in the trace: more than the steps marked, if work was recorded that had been
+    /// launched before the first.
+    rounds: f64,
     pub(crate) pattern: Option<String>,
 }
 
@@ -30,8 +39,8 @@ pub struct StepTimes {
 }
 
 impl Window {
-    /// Steps from the annotation that looks most like one, with the device's work ending at `work_end`.
-    pub(crate) fn of(trace: &Trace, work_end: Option<Timestamp>) -> Self {
+    /// Steps from the annotation that looks most like one.
+    pub(crate) fn of(trace: &Trace, host: &Host<'_>) -> Self {
         let mut patterns: BTreeMap<(TrackId, String), Vec<Event<'_>>> = BTreeMap::new();
         let is_old_step = |event: &Event<'_>| {
             event.kind() == EventKind::Operator && event.name().starts_with("ProfilerStep#")
@@ -51,16 +60,25 @@ impl Window {
         });
         let Some((_, pattern, events)) = best else { return Self::default() };
         let starts: Vec<Timestamp> = events.iter().map(Event::start).collect();
-        let last_end = events.last().map(Event::end);
-        let end = last_end.into_iter().chain(work_end).max().unwrap_or_default();
-        let ends = starts.iter().skip(1).copied().chain([end]);
-        let steps = starts.iter().zip(ends).map(|(&start, end)| Interval::new(start, end)).collect();
-        Self { steps, pattern: Some(pattern) }
+        let (work, rounds) = work_of_steps(trace, host, &starts);
+        let mut steps: Vec<Interval> = Vec::with_capacity(starts.len());
+        for (i, event) in events.iter().enumerate() {
+            let next_start = starts.get(i + 1).copied();
+            let start = match (steps.last(), work[i]) {
+                (Some(before), _) => before.end,
+                // Work queued before the first step may still be running when it begins.
+                (None, Some(work)) if events.len() > 1 => work.start.max(event.start()),
+                (None, _) => event.start(),
+            };
+            let end = work[i].map_or(next_start.unwrap_or(event.end()), |work| work.end.max(event.end()));
+            steps.push(Interval::new(start, end.max(start)));
+        }
+        Self { steps, starts, rounds, pattern: Some(pattern) }
     }
 
     /// What totals are divided by for figures per step.
-    pub(crate) fn count(&self) -> usize {
-        self.steps.len().max(1)
+    pub(crate) fn rounds(&self) -> f64 {
+        if self.steps.is_empty() { 1.0 } else { self.rounds }
     }
 
     pub(crate) fn times(&self) -> Option<StepTimes> {
@@ -94,4 +112,24 @@ fn likeness(pattern: &str) -> Option<u8> {
         }
         _ => None,
     }
+}
+
+/// First start and last end of the device's work launched in each step, and how many steps' worth of
+/// work there is in all.
+fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp]) -> (Vec<Option<Interval>>, f64) {
+    let mut work: Vec<Option<Interval>> = vec![None; starts.len()];
+    let (mut inside, mut before) = (0u64, 0u64);
+    for event in trace.events().filter(|event| event.kind().is_gpu_work()) {
+        let Some(call) = host.call_behind(&event) else { continue };
+        let Some(step) = starts.partition_point(|&start| start <= call.start()).checked_sub(1) else {
+            before += 1;
+            continue;
+        };
+        inside += 1;
+        let known = work[step].get_or_insert(Interval::new(event.start(), event.end()));
+        known.start = known.start.min(event.start());
+        known.end = known.end.max(event.end());
+    }
+    let more = if inside > 0 { before as f64 / inside as f64 } else { 0.0 };
+    (work, starts.len() as f64 * (1.0 + more))
 }

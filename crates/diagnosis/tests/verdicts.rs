@@ -57,6 +57,10 @@ const KNOWN: &[(&str, Bound, &[&str])] = &[
     ("runs/clones_on_device", Bound::Compute, &["device_copies"]),
     ("runs/sync_after_each_block", Bound::Compute, &["sync_in_loop", "profiler_distortion"]),
     ("runs/two_streams_contending", Bound::Mixed, &["bandwidth_deficit"]),
+    ("runs/scheduled_bus_too_short", Bound::Transfer, &["bandwidth_deficit"]),
+    // No steps are marked: the synchronisation that ends each step is not one within it.
+    ("runs/bare_prefetch_too_late", Bound::Compute, &["late_prefetch"]),
+    ("runs/bare_weights_pageable", Bound::Transfer, &["pageable_copies"]),
 ];
 
 #[test]
@@ -119,6 +123,38 @@ fn the_measured_gain_of_pinning_lies_in_the_stated_range() {
             saves.low - slack <= gain && gain <= saves.high + slack,
             "{before}: {gain:.1} ms not in {saves:?}"
         );
+    }
+}
+
+/// Steps marked by `prof.step()` without a synchronisation: the host marks five while the device works
+/// through one.
+#[test]
+fn a_host_that_runs_ahead_does_not_shorten_the_steps() {
+    let walls: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(root().join("fixtures/runs/walls.json")).unwrap()).unwrap();
+    let diagnosis = fixture("runs/scheduled_bus_too_short");
+    let wall = walls["scheduled_bus_too_short"]["median_s"].as_f64().unwrap() * 1e3;
+    let steps = diagnosis.window.steps.as_ref().unwrap();
+    assert!((steps.p50_ms / wall - 1.0).abs() < 0.03, "{} ms against {wall} ms", steps.p50_ms);
+    // Work of the step before the first was recorded too: totals are for four, not three.
+    assert!((diagnosis.window.rounds - 4.0).abs() < 0.35, "{}", diagnosis.window.rounds);
+}
+
+#[test]
+fn the_median_step_is_the_wall_time_without_the_profiler() {
+    let read = |file: &str| -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(root().join(file)).unwrap()).unwrap()
+    };
+    let (walls, more) = (read("fixtures/walls.json"), read("fixtures/runs/walls.json"));
+    // Where the host is the bottleneck the profiler itself makes the step longer.
+    let host_bound = [Bound::Launch, Bound::Input, Bound::Sync];
+    for (name, bound, _) in KNOWN.iter().filter(|(_, bound, _)| !host_bound.contains(bound)) {
+        let diagnosis = fixture(name);
+        let Some(steps) = diagnosis.window.steps.as_ref().filter(|steps| steps.count > 1) else { continue };
+        let walls = if let Some(run) = name.strip_prefix("runs/") { &more[run] } else { &walls[*name] };
+        let wall = walls["median_s"].as_f64().unwrap() * 1e3;
+        let off = (steps.p50_ms / wall - 1.0).abs();
+        assert!(off < 0.13, "{name} ({bound:?}): {} ms against {wall} ms", steps.p50_ms);
     }
 }
 

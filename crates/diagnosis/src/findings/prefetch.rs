@@ -6,7 +6,7 @@ use super::{Draft, Saving};
 use crate::copies::{Copy, expected_ns};
 use crate::facts::Facts;
 use crate::quantity::milliseconds;
-use busbound_trace::MemoryKind;
+use busbound_trace::{IntervalSet, MemoryKind};
 
 const SMALLEST: u64 = 1 << 20;
 
@@ -22,6 +22,11 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
         .iter()
         .copied()
         .filter(|copy| !facts.kernels_on_stream.contains_key(&(copy.device, copy.stream)))
+        // Before the first kernel recorded, the device may have been busy with one that was not.
+        .filter(|copy| {
+            let kernels = facts.kernels.get(&copy.device).and_then(IntervalSet::hull);
+            kernels.is_some_and(|hull| copy.event.start() >= hull.start)
+        })
         .collect();
     let mut drafts = Vec::new();
     drafts.extend(deficit(facts, &large));

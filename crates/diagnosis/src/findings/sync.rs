@@ -11,7 +11,9 @@ use crate::syncs::SyncReason;
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let (steps, unit) = (facts.steps(), facts.unit());
     let idle = facts.idle_ms(GapCause::Synchronisation);
-    let of = |reason| facts.syncs.of(reason).filter(|total| total.within_step as f64 >= steps);
+    // Where no steps are marked, the one at the end of each step cannot be told from others.
+    let fewest = if facts.window.steps.is_empty() { 10.0 } else { steps };
+    let of = |reason| facts.syncs.of(reason).filter(|total| total.within_step as f64 >= fewest);
     let (read, explicit) = (of(SyncReason::ValueRead), of(SyncReason::Explicit));
     let count: u64 = [read, explicit].iter().flatten().map(|total| total.within_step).sum();
     let waited: f64 = [read, explicit].iter().flatten().map(|total| total.within_step_ms).sum();
@@ -20,12 +22,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     }
     // Streams that only take turns because of it could run side by side; copies gain most of that,
     // kernels that fill the GPU nothing.
-    let turns = facts.stream_parting().filter(|p| p.shared_ms < 0.05 * p.smaller_ms);
-    let beside = if turns.is_some() && waited > 0.5 * facts.time.span_ms {
-        facts.time.exposed_bus_copy_ms
-    } else {
-        0.0
-    };
+    let beside = facts.streams_that_take_turns().map_or(0.0, |_| facts.time.exposed_bus_copy_ms);
     if idle + beside < 0.02 * facts.time.span_ms {
         return Vec::new();
     }

@@ -3,10 +3,8 @@
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
 use busbound_diagnosis::{Bound, CopyGroup, CpuCopyClass, Diagnosis, Finding, GapCause, Severity, SizeClass};
 use busbound_machine::LinkSource;
-use busbound_trace::Direction;
 
 use super::Table;
-use super::survey::memory;
 
 /// Parts of the device's time, per step, in the order they are drawn. They do not overlap.
 pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(&'static str, f64)> {
@@ -63,7 +61,7 @@ pub(crate) fn copies(diagnosis: &Diagnosis) -> Vec<String> {
         diagnosis.copies.iter().partition(|group| matters(group, diagnosis));
     let mut lines: Vec<_> = shown.iter().map(|group| copy_line(group, diagnosis)).collect();
     if !rest.is_empty() {
-        let kinds: Vec<_> = rest.iter().map(|group| kind(group)).collect();
+        let kinds: Vec<_> = rest.iter().map(|group| group.kind()).collect();
         let time: f64 = rest.iter().map(|group| group.total_ms).sum();
         let time = milliseconds(time / diagnosis.step_count());
         lines.push(format!("{}: {time} a {} in all", kinds.join(", "), diagnosis.unit()));
@@ -84,7 +82,7 @@ fn copy_line(group: &CopyGroup, diagnosis: &Diagnosis) -> String {
     } else {
         format!("{per_step:.1}")
     };
-    let mut line = format!("{}  {number} copies/{unit}", kind(group));
+    let mut line = format!("{}  {number} copies/{unit}", group.kind());
     if group.without_bytes == group.count {
         line.push_str(&format!(", bytes not recorded, {}/{unit}", milliseconds(group.total_ms / steps)));
         return line;
@@ -114,22 +112,11 @@ fn copy_line(group: &CopyGroup, diagnosis: &Diagnosis) -> String {
     line
 }
 
-pub(crate) fn kind(group: &CopyGroup) -> String {
-    match group.direction {
-        Direction::HostToDevice => format!("H2D {}", memory(group.src)),
-        Direction::DeviceToHost => format!("D2H {}", memory(group.dst)),
-        Direction::DeviceToDevice => "D2D".to_owned(),
-        Direction::PeerToPeer => "GPU to GPU".to_owned(),
-        Direction::HostToHost => "host to host".to_owned(),
-        Direction::Unknown => "direction not recorded".to_owned(),
-    }
-}
-
 /// Copies on the bus by size, against what the link gives for the size.
 pub(crate) fn sizes(diagnosis: &Diagnosis) -> Table {
     let row = |group: &CopyGroup, class: &SizeClass| {
         vec![
-            format!("{}, {}", kind(group), class.label),
+            format!("{}, {}", group.kind(), class.label),
             count(class.count),
             bytes(class.bytes),
             milliseconds(class.ms),

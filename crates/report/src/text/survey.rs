@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use busbound_diagnosis::{Device, LostPart, Process, RankOrigin, StepPattern, Stream, Survey};
-use busbound_trace::{Direction, MemoryKind};
+use busbound_trace::Direction;
 
 use crate::text::Table;
 
@@ -128,7 +128,7 @@ pub(crate) fn copies(survey: &Survey) -> Table {
                 "–".to_owned()
             };
             let what =
-                format!("{}, {} to {}", direction(class.direction), memory(class.src), memory(class.dst));
+                format!("{}, {} to {}", direction(class.direction), class.src.word(), class.dst.word());
             vec![what, count(class.count), size, time(class.total_ns), speed]
         })
         .collect();
@@ -224,7 +224,7 @@ pub(crate) fn overview(surveys: &[Survey]) -> String {
     format!("{} traces, {state}: {ranks}, {} events.", surveys.len(), count(events))
 }
 
-pub(crate) fn direction(direction: Direction) -> &'static str {
+fn direction(direction: Direction) -> &'static str {
     match direction {
         Direction::HostToDevice => "host to device",
         Direction::DeviceToHost => "device to host",
@@ -232,16 +232,6 @@ pub(crate) fn direction(direction: Direction) -> &'static str {
         Direction::PeerToPeer => "device to device",
         Direction::HostToHost => "host to host",
         Direction::Unknown => "direction not recorded",
-    }
-}
-
-pub(crate) fn memory(kind: MemoryKind) -> &'static str {
-    match kind {
-        MemoryKind::Pageable => "pageable",
-        MemoryKind::Pinned => "pinned",
-        MemoryKind::Device => "device",
-        MemoryKind::Managed => "managed",
-        MemoryKind::Unknown => "unknown",
     }
 }
 

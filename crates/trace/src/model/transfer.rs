@@ -39,6 +39,19 @@ pub enum MemoryKind {
     Unknown,
 }
 
+impl MemoryKind {
+    /// The word for it in sentences and tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pageable => "pageable",
+            Self::Pinned => "pinned",
+            Self::Device => "device",
+            Self::Managed => "managed",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// The facts of one copy or memset on the GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
