@@ -120,8 +120,11 @@ fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp]) -> (Vec<O
     let mut work: Vec<Option<Interval>> = vec![None; starts.len()];
     let (mut inside, mut before) = (0u64, 0u64);
     for event in trace.events().filter(|event| event.kind().is_gpu_work()) {
-        let Some(call) = host.call_behind(&event) else { continue };
-        let Some(step) = starts.partition_point(|&start| start <= call.start()).checked_sub(1) else {
+        // Work whose launch is not in the trace had been launched before recording began.
+        let step = host
+            .call_behind(&event)
+            .and_then(|call| starts.partition_point(|&start| start <= call.start()).checked_sub(1));
+        let Some(step) = step else {
             before += 1;
             continue;
         };
@@ -130,6 +133,7 @@ fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp]) -> (Vec<O
         known.start = known.start.min(event.start());
         known.end = known.end.max(event.end());
     }
-    let more = if inside > 0 { before as f64 / inside as f64 } else { 0.0 };
+    // Unless launches are missing throughout, which says nothing of steps.
+    let more = if inside > before { before as f64 / inside as f64 } else { 0.0 };
     (work, starts.len() as f64 * (1.0 + more))
 }
