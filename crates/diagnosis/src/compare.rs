@@ -80,7 +80,8 @@ pub struct Labels {
 
 /// Compares two runs or more, in the order given.
 pub fn compare(runs: &[Diagnosis], labels: Option<&Labels>) -> Comparison {
-    let figures = figures(runs);
+    let comparable = cannot_be_compared(runs).is_none();
+    let figures = if comparable { figures(runs) } else { Vec::new() };
     let ids = |run: Option<&Diagnosis>| -> Vec<&'static str> {
         run.map(|run| run.findings.iter().map(|finding| finding.id).collect()).unwrap_or_default()
     };
@@ -88,7 +89,7 @@ pub fn compare(runs: &[Diagnosis], labels: Option<&Labels>) -> Comparison {
     let only = |these: &[&'static str], others: &[&'static str], wanted: bool| -> Vec<String> {
         these.iter().filter(|id| others.contains(id) == wanted).map(|id| (*id).to_owned()).collect()
     };
-    let sweep = labels.map(|labels| sweep(runs, labels));
+    let sweep = labels.filter(|_| comparable).map(|labels| sweep(runs, labels));
     Comparison {
         schema: COMPARISON_SCHEMA,
         statement: statement(runs, labels, sweep.as_ref()),
@@ -112,6 +113,20 @@ pub fn compare(runs: &[Diagnosis], labels: Option<&Labels>) -> Comparison {
     }
 }
 
+/// Why figures of these runs must not stand side by side.
+fn cannot_be_compared(runs: &[Diagnosis]) -> Option<&'static str> {
+    let some_but_not_all = |has: &dyn Fn(&Diagnosis) -> bool| runs.iter().any(has) && !runs.iter().all(has);
+    if some_but_not_all(&|run| run.window.steps.is_some()) {
+        Some("some runs mark steps and some do not, so a step would stand beside a whole trace")
+    } else if some_but_not_all(&|run| !run.devices.is_empty()) {
+        Some("some runs recorded the GPU and some did not")
+    } else if runs.iter().any(|run| step_ms(run) <= 0.0) {
+        Some("a run has no length")
+    } else {
+        None
+    }
+}
+
 fn label(labels: Option<&Labels>, index: usize, runs: usize) -> String {
     match (labels, index) {
         (Some(labels), i) => format!("{}={}", labels.key, labels.values[i]),
@@ -126,16 +141,15 @@ fn step_ms(run: &Diagnosis) -> f64 {
     run.window.steps.as_ref().map_or(run.time.span_ms, |steps| steps.p50_ms)
 }
 
-/// Parts of the step that do not overlap and add up to it.
+/// Parts of the step that do not overlap and add up to it; of several devices the mean.
 fn parts(run: &Diagnosis) -> Vec<(String, f64)> {
-    let steps = run.step_count();
+    let steps = run.step_count() * run.devices.len().max(1) as f64;
     let idle = |cause| run.idle.iter().find(|idle| idle.cause == cause).map_or(0.0, |idle| idle.ms);
     let causes = [
         GapCause::Input,
         GapCause::Launch,
         GapCause::Synchronisation,
         GapCause::Copy,
-        GapCause::Communication,
         GapCause::Unexplained,
         GapCause::Turnaround,
     ];
@@ -212,6 +226,9 @@ fn exceeds_spread(before: &Diagnosis, after: &Diagnosis) -> Option<bool> {
 
 fn statement(runs: &[Diagnosis], labels: Option<&Labels>, sweep: Option<&Sweep>) -> String {
     let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return String::new() };
+    if let Some(why) = cannot_be_compared(runs) {
+        return format!("Cannot be compared: {why}.");
+    }
     let (a, b) = (step_ms(first), step_ms(last));
     let what = if first.window.steps.is_some() && last.window.steps.is_some() { "step" } else { "trace" };
     let change = 100.0 * (b / a - 1.0);
@@ -251,7 +268,13 @@ fn statement(runs: &[Diagnosis], labels: Option<&Labels>, sweep: Option<&Sweep>)
 
 fn largest_change(first: &Diagnosis, last: &Diagnosis) -> String {
     let (before, after) = (parts(first), parts(last));
-    let changes = before.into_iter().zip(after).map(|((name, a), (_, b))| (name, a, b));
+    // Parts that changed the other way do not explain the change.
+    let faster = step_ms(last) < step_ms(first);
+    let changes = before
+        .into_iter()
+        .zip(after)
+        .map(|((name, a), (_, b))| (name, a, b))
+        .filter(|(_, a, b)| (b < a) == faster);
     let largest = changes.max_by(|x, y| (x.2 - x.1).abs().total_cmp(&(y.2 - y.1).abs()));
     largest.map_or(String::new(), |(name, a, b)| format!("{name} {} → {}", milliseconds(a), milliseconds(b)))
 }

@@ -4,6 +4,9 @@ use busbound_machine::LinkFacts;
 use busbound_trace::{Event, EventKind, Nanos, Trace};
 use serde::Serialize;
 
+/// Of smaller copies the operator's time is overhead, however long it took.
+const SMALLEST: u64 = 64 << 10;
+
 /// How copy operators without GPU events are judged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CpuCopyThresholds {
@@ -28,7 +31,7 @@ impl Default for CpuCopyThresholds {
 pub enum CpuCopyClass {
     /// Blocking, long and slow enough to have crossed the bus.
     BusTransfer,
-    /// Too fast for any bus.
+    /// Too fast for any bus: within one memory, or nothing was copied.
     GpuInternal,
     /// `non_blocking=True`: its time is launch cost and no bandwidth.
     AsynchronousLaunch,
@@ -93,7 +96,10 @@ pub(crate) fn classify(
     let gbps = bytes as f64 / duration.get() as f64;
     if gbps > limits.internal_gbps {
         CpuCopyClass::GpuInternal
-    } else if gbps < limits.bus_share_of_peak * link.peak_gbps && duration.as_millis() > limits.shortest_ms {
+    } else if gbps < limits.bus_share_of_peak * link.peak_gbps
+        && duration.as_millis() > limits.shortest_ms
+        && bytes >= SMALLEST
+    {
         CpuCopyClass::BusTransfer
     } else {
         CpuCopyClass::Undecided

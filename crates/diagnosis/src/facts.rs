@@ -7,8 +7,8 @@ use busbound_trace::{EventKind, IntervalSet, Nanos, Place, Trace};
 
 use crate::communication::CommunicationNames;
 use crate::contention::{self, Contention};
-use crate::copies::{self, Copy, CopyGroup};
-use crate::gaps::{self, GapCause, IdleCause};
+use crate::copies::{self, Copy, CopyGroup, size_class};
+use crate::gaps::{self, Gap, GapCause, IdleCause};
 use crate::host::Host;
 use crate::launches::{self, Launches};
 use crate::options::Options;
@@ -30,6 +30,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) overlap: Overlaps,
     pub(crate) copies: Vec<Copy<'a>>,
     pub(crate) groups: Vec<CopyGroup>,
+    pub(crate) gaps: Vec<Gap<'a>>,
     pub(crate) idle: Vec<IdleCause>,
     pub(crate) contention: Vec<Contention>,
     pub(crate) launches: Launches,
@@ -45,8 +46,12 @@ impl<'a> Facts<'a> {
         let kernels: BTreeMap<i32, IntervalSet> = timelines.iter().map(|t| (t.device, t.kernels())).collect();
         let kernels_on_stream = kernels_on_stream(trace);
         let window = Window::of(trace, &host);
-        let (idle, (copies, groups, contention, syncs, launches)) = join(
-            || gaps::idle_causes(trace, &host, &timelines),
+        let ((gaps, idle), (copies, groups, contention, syncs, launches)) = join(
+            || {
+                let gaps = gaps::gaps(trace, &host, &timelines);
+                let idle = gaps::idle_causes(&gaps, &host);
+                (gaps, idle)
+            },
             || {
                 let copies = copies::copies(trace, &host);
                 let edges = &options.histogram_edges;
@@ -68,6 +73,7 @@ impl<'a> Facts<'a> {
             overlap,
             copies,
             groups,
+            gaps,
             idle,
             contention,
             launches,
@@ -85,23 +91,37 @@ impl<'a> Facts<'a> {
         if self.window.steps.is_empty() { "trace" } else { "step" }
     }
 
-    /// `of each 274 ms step`, or `of the 12.9 s trace`.
+    /// `of each 274 ms step`, or `of the 12.9 s trace`. Where the device's work spans another time than the
+    /// steps do, that is said.
     pub(crate) fn of_each(&self) -> String {
-        let length = milliseconds(self.step_ms());
-        if self.window.steps.is_empty() {
-            format!("of the {length} trace")
-        } else {
-            format!("of each {length} step")
+        let span = milliseconds(self.step_ms());
+        match self.window.times() {
+            None => format!("of the {span} trace"),
+            Some(steps) if (steps.p50_ms / self.step_ms() - 1.0).abs() > 0.15 => {
+                format!(
+                    "of the {span} that the GPU's work spans a step (median step {})",
+                    milliseconds(steps.p50_ms)
+                )
+            }
+            Some(_) => format!("of each {span} step"),
         }
     }
 
     /// Time between the first and the last work of the devices, per step.
     pub(crate) fn step_ms(&self) -> f64 {
-        self.time.span_ms / self.steps()
+        self.time.span_ms / self.steps() / self.timelines.len().max(1) as f64
     }
 
     pub(crate) fn idle_ms(&self, cause: GapCause) -> f64 {
         self.idle.iter().find(|idle| idle.cause == cause).map_or(0.0, |idle| idle.ms)
+    }
+
+    /// Whether copies run faster than the link can: then it is not the link that is there.
+    pub(crate) fn is_faster_than_link(&self) -> bool {
+        self.groups.iter().any(|group| {
+            group.utilization.is_some_and(|share| share > 1.1)
+                && group.sizes.iter().any(|class| class.from_bytes > 0)
+        })
     }
 
     /// Copies within the device that run with no kernel beside them.
@@ -112,7 +132,10 @@ impl<'a> Facts<'a> {
     /// Whether most of the idle time before launches is time before copies.
     pub(crate) fn launch_waits_are_for_copies(&self) -> bool {
         let idle = self.idle.iter().find(|idle| idle.cause == GapCause::Launch);
-        idle.is_some_and(|idle| idle.before_copies_ms > 0.5 * idle.ms)
+        let on_bus = self.copies.iter().filter(|copy| copy.is_on_bus());
+        let small =
+            on_bus.clone().filter(|copy| copy.bytes().is_some_and(|bytes| size_class(bytes) == 0)).count();
+        idle.is_some_and(|idle| idle.before_copies_ms > 0.5 * idle.ms) && small * 5 >= on_bus.count() * 4
     }
 
     /// Time at which these copies ran and no kernel did, over all devices.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{Event, Interval, Nanos, Place, Trace};
+use busbound_trace::{Event, Interval, IntervalSet, Nanos, Place, Trace, TrackId};
 use serde::Serialize;
 
 use crate::copies::is_on_bus;
-use crate::host::{Call, Host};
+use crate::host::Host;
 use crate::timeline::DeviceTimeline;
 
 /// What a gap waited for.
@@ -16,8 +16,6 @@ use crate::timeline::DeviceTimeline;
 pub enum GapCause {
     /// The host was inside a copy call: staging pageable memory, or waiting for it.
     Copy,
-    /// Work was queued that waited for communication.
-    Communication,
     /// The queue was empty: the host had not launched yet.
     Launch,
     /// The host had waited for the device to finish, and only then launched on.
@@ -34,7 +32,6 @@ impl GapCause {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Copy => "host inside a copy call",
-            Self::Communication => "waiting for communication",
             Self::Launch => "host had not launched yet",
             Self::Synchronisation => "host had synchronised first",
             Self::Input => "waiting for input",
@@ -52,6 +49,8 @@ pub struct IdleCause {
     pub count: u64,
     pub ms: f64,
     pub longest_ms: f64,
+    /// Where the program was when the longest ended.
+    pub longest_place: Option<String>,
     /// Of the time, that before a copy over the bus and not before a kernel.
     pub before_copies_ms: f64,
     /// Where the program was when the longest of these gaps ended, by time.
@@ -66,6 +65,22 @@ pub struct IdlePlace {
     pub ms: f64,
 }
 
+/// One gap in a device's work.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gap<'a> {
+    pub(crate) interval: Interval,
+    pub(crate) cause: GapCause,
+    /// The work that ended it, and the call behind that.
+    work: Option<Event<'a>>,
+    pub(crate) call: Option<Event<'a>>,
+}
+
+impl Gap<'_> {
+    fn ends_in_bus_copy(&self) -> bool {
+        self.work.is_some_and(|work| work.transfer().is_some_and(|transfer| is_on_bus(transfer.direction)))
+    }
+}
+
 /// Below this a gap is the device's own turn-around.
 const TURNAROUND: i64 = 3_000;
 
@@ -75,73 +90,97 @@ const QUEUED_TURNAROUND: i64 = 15_000;
 /// Gaps whose place in the program is looked up: the longest.
 const LOOKED_AT: usize = 200;
 
-/// Idle time by cause, most first.
-pub(crate) fn idle_causes(trace: &Trace, host: &Host<'_>, timelines: &[DeviceTimeline]) -> Vec<IdleCause> {
-    let mut sums: BTreeMap<GapCause, (u64, Nanos, Nanos, Nanos)> = BTreeMap::new();
-    let mut longest: Vec<(Nanos, GapCause, Event<'_>)> = Vec::new();
+/// Every gap of every device, in order.
+pub(crate) fn gaps<'a>(trace: &'a Trace, host: &Host<'a>, timelines: &[DeviceTimeline]) -> Vec<Gap<'a>> {
+    let mut all = Vec::new();
     for timeline in timelines {
-        let mut ends = first_work_at(trace, timeline.device);
-        for gap in timeline.gaps().iter() {
+        let mut works = first_work_at(trace, timeline.device);
+        for interval in timeline.gaps().iter() {
             // The work that ended the gap; gaps come in order, so the search goes on from there.
             let work = loop {
-                match ends.next() {
-                    Some(event) if event.start() < gap.end => {}
+                match works.next() {
+                    Some(event) if event.start() < interval.end => {}
                     other => break other,
                 }
             };
             let call = work.and_then(|work| host.call_behind(&work));
-            let cause = cause_of(gap, call.as_ref(), host);
-            let sum = sums.entry(cause).or_default();
-            sum.0 += 1;
-            sum.1 += gap.length();
-            sum.2 = sum.2.max(gap.length());
-            let ends_in_copy = work
-                .is_some_and(|work| work.transfer().is_some_and(|transfer| is_on_bus(transfer.direction)));
-            if ends_in_copy {
-                sum.3 += gap.length();
-            }
-            if let Some(call) = call
-                && cause != GapCause::Turnaround
-            {
-                longest.push((gap.length(), cause, call));
-            }
+            all.push(Gap { interval, cause: cause_of(interval, call.as_ref(), host), work, call });
         }
     }
-    longest.sort_by_key(|(length, ..)| std::cmp::Reverse(*length));
-    let mut places: BTreeMap<(GapCause, String), (u64, Nanos)> = BTreeMap::new();
-    for (length, cause, call) in longest.into_iter().take(LOOKED_AT) {
-        if let Some(place) = host.around(&call).describe() {
-            let sum = places.entry((cause, place)).or_default();
-            sum.0 += 1;
-            sum.1 += length;
-        }
+    all
+}
+
+/// Idle time by cause, most first.
+pub(crate) fn idle_causes(gaps: &[Gap<'_>], host: &Host<'_>) -> Vec<IdleCause> {
+    let mut by_cause: BTreeMap<GapCause, Vec<&Gap<'_>>> = BTreeMap::new();
+    for gap in gaps {
+        by_cause.entry(gap.cause).or_default().push(gap);
     }
-    let mut causes: Vec<IdleCause> = sums
-        .into_iter()
-        .map(|(cause, (count, time, longest, before_copies))| {
-            let mut here: Vec<_> = places
-                .iter()
-                .filter(|((of, _), _)| *of == cause)
-                .map(|((_, place), &(count, time))| IdlePlace {
-                    place: place.clone(),
-                    count,
-                    ms: time.as_millis(),
-                })
-                .collect();
-            here.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-            here.truncate(5);
-            IdleCause {
-                cause,
-                count,
-                ms: time.as_millis(),
-                longest_ms: longest.as_millis(),
-                before_copies_ms: before_copies.as_millis(),
-                places: here,
-            }
-        })
-        .collect();
+    let mut causes: Vec<_> =
+        by_cause.into_iter().map(|(cause, gaps)| idle_cause(cause, gaps, host)).collect();
     causes.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     causes
+}
+
+fn idle_cause(cause: GapCause, mut gaps: Vec<&Gap<'_>>, host: &Host<'_>) -> IdleCause {
+    gaps.sort_by_key(|gap| (std::cmp::Reverse(gap.interval.length()), gap.interval.start));
+    let length = |gap: &&Gap<'_>| gap.interval.length();
+    let mut places: BTreeMap<String, (u64, Nanos)> = BTreeMap::new();
+    let mut longest_place = None;
+    let looked_at = if cause == GapCause::Turnaround { 0 } else { LOOKED_AT };
+    for (i, gap) in gaps.iter().enumerate().take(looked_at) {
+        let Some(place) = gap.call.and_then(|call| host.around(&call).describe()) else { continue };
+        if i == 0 {
+            longest_place = Some(place.clone());
+        }
+        let sum = places.entry(place).or_default();
+        sum.0 += 1;
+        sum.1 += gap.interval.length();
+    }
+    let mut places: Vec<_> = places
+        .into_iter()
+        .map(|(place, (count, time))| IdlePlace { place, count, ms: time.as_millis() })
+        .collect();
+    places.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    places.truncate(5);
+    IdleCause {
+        cause,
+        count: gaps.len() as u64,
+        ms: gaps.iter().map(length).sum::<Nanos>().as_millis(),
+        longest_ms: gaps.first().map_or(0.0, |gap| gap.interval.length().as_millis()),
+        longest_place,
+        before_copies_ms: gaps
+            .iter()
+            .filter(|gap| gap.ends_in_bus_copy())
+            .map(length)
+            .sum::<Nanos>()
+            .as_millis(),
+        places,
+    }
+}
+
+/// Idle time of one cause in gaps that begin while, or just after, the host was inside these calls.
+pub(crate) fn idle_beside_ms(gaps: &[Gap<'_>], cause: GapCause, calls: &CallTimes) -> f64 {
+    let beside = |gap: &&Gap<'_>| {
+        let calls = gap.call.and_then(|call| calls.get(&call.track_id()));
+        calls.is_some_and(|calls| {
+            calls.length_within(just_before(gap.interval)).get() > 0
+                || calls.length_within(gap.interval).get() > 0
+        })
+    };
+    let these = gaps.iter().filter(|gap| gap.cause == cause).filter(beside);
+    these.map(|gap| gap.interval.length()).sum::<Nanos>().as_millis()
+}
+
+/// When threads were inside calls of some sort.
+pub(crate) type CallTimes = BTreeMap<TrackId, IntervalSet>;
+
+pub(crate) fn call_times<'c>(calls: impl IntoIterator<Item = Event<'c>>) -> CallTimes {
+    let mut by_thread: BTreeMap<TrackId, Vec<Interval>> = BTreeMap::new();
+    for call in calls {
+        by_thread.entry(call.track_id()).or_default().push(Interval::new(call.start(), call.end()));
+    }
+    by_thread.into_iter().map(|(thread, times)| (thread, IntervalSet::from_unsorted(times))).collect()
 }
 
 /// All work of a device in order of start, over its streams.
@@ -163,14 +202,14 @@ fn cause_of(gap: Interval, call: Option<&Event<'_>>, host: &Host<'_>) -> GapCaus
     }
     let Some(call) = call else { return GapCause::Unexplained };
     let Some(thread) = host.thread(call.track_id()) else { return GapCause::Unexplained };
-    if call.end() <= gap.start && host.call_kind(call) != Call::Copy {
+    if call.end() <= gap.start {
         // It was launched in time: the host is not to blame.
         return if length < QUEUED_TURNAROUND { GapCause::Turnaround } else { GapCause::Unexplained };
     }
     // What the thread was inside of from the moment the device ran dry until it launched.
     let window = Interval::new(gap.start, call.end().min(gap.end).max(call.start()));
     let half = window.length().get() / 2;
-    let most_of = |times: &busbound_trace::IntervalSet| times.length_within(window).get() > half;
+    let most_of = |times: &IntervalSet| times.length_within(window).get() > half;
     if most_of(&thread.input) {
         return GapCause::Input;
     }

@@ -16,7 +16,7 @@ pub struct Launches {
     pub calls: u64,
     /// Host time of a launching call, median.
     pub median_call_us: f64,
-    /// Calls of more than a millisecond: kernels loaded at first use, mostly.
+    /// Calls of more than a millisecond: kernels loaded at first use, or a full queue.
     pub long_calls: u64,
     pub long_calls_ms: f64,
     pub graph_launches: u64,

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::facts::Facts;
 use crate::gaps::GapCause;
 use crate::survey::Survey;
+use crate::timeline::DeviceTimeline;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -49,6 +50,31 @@ pub(crate) fn limitations(facts: &Facts<'_>, survey: &Survey) -> Vec<Limitation>
                 .to_owned(),
         );
     }
+    let busy: Vec<f64> = facts.timelines.iter().map(compute_share).collect();
+    let (least, most) =
+        busy.iter().fold((1.0f64, 0.0f64), |(least, most), share| (least.min(*share), most.max(*share)));
+    if most - least > 0.25 {
+        say(
+            "unlike_gpus",
+            format!(
+                "The GPUs do not work alike (compute {:.0} to {:.0} % of their time): the verdict is for all together, --format json has each.",
+                100.0 * least,
+                100.0 * most
+            ),
+        );
+    }
+    if facts.is_faster_than_link() {
+        say(
+            "link_wrong",
+            format!(
+                "Copies run faster than {} can: the link is not what is stated. Give it with --machine.",
+                facts.link.name
+            ),
+        );
+    }
+    if !facts.copies.is_empty() && facts.time.compute_ms <= 0.0 && facts.time.comm_ms <= 0.0 {
+        say("no_kernels", "No kernel was recorded, so all copies look exposed.".to_owned());
+    }
     let host_bound = facts.idle_ms(GapCause::Launch) + facts.idle_ms(GapCause::Synchronisation);
     if host_bound > 0.1 * facts.time.span_ms {
         say(
@@ -64,4 +90,9 @@ pub(crate) fn limitations(facts: &Facts<'_>, survey: &Survey) -> Vec<Limitation>
         );
     }
     list
+}
+
+fn compute_share(timeline: &DeviceTimeline) -> f64 {
+    let span = timeline.hull().map_or(0, |hull| hull.length().get());
+    if span == 0 { 0.0 } else { timeline.compute.length().get() as f64 / span as f64 }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use busbound_trace::{EventKind, Interval, Nanos, Place};
 use serde::Serialize;
 
+use crate::gaps::{CallTimes, call_times};
 use crate::host::Host;
 use crate::window::Window;
 
@@ -38,6 +39,8 @@ pub(crate) struct Syncs {
     pub(crate) totals: Vec<SyncTotal>,
     /// Device-wide ones, with their times, for the question whether blocks end in them.
     pub(crate) device_wide: Vec<Interval>,
+    /// When threads were inside those within steps that the program could leave out.
+    pub(crate) avoidable_times: CallTimes,
 }
 
 impl Syncs {
@@ -84,6 +87,7 @@ pub(crate) fn syncs(host: &Host<'_>, window: &Window) -> Syncs {
     }
     let mut totals: BTreeMap<SyncReason, Sum> = BTreeMap::new();
     let mut device_wide = Vec::new();
+    let mut avoidable = Vec::new();
     for (i, (call, interval)) in calls.iter().enumerate() {
         let around = host.around(call);
         let reason = match around.operator.as_deref() {
@@ -102,6 +106,9 @@ pub(crate) fn syncs(host: &Host<'_>, window: &Window) -> Syncs {
         if last_of_step.get(&step_of(call.start())) != Some(&i) {
             sum.within += 1;
             sum.within_time += call.duration();
+            if reason != SyncReason::BlockingCopy {
+                avoidable.push(*call);
+            }
         }
         if let Some(place) = around.describe() {
             *sum.places.entry(place).or_default() += call.duration();
@@ -118,7 +125,7 @@ pub(crate) fn syncs(host: &Host<'_>, window: &Window) -> Syncs {
             place: sum.places.into_iter().max_by_key(|(_, time)| *time).map(|(place, _)| place),
         })
         .collect();
-    Syncs { totals, device_wide }
+    Syncs { totals, device_wide, avoidable_times: call_times(avoidable) }
 }
 
 /// Share of the annotations of one pattern that end in a device-wide synchronisation.

@@ -39,7 +39,7 @@ pub(crate) fn shares(facts: &Facts<'_>) -> Vec<(Bound, f64)> {
     let mut shares = vec![
         (Bound::Compute, facts.time.compute_ms + facts.internal_copy_ms()),
         (Bound::Transfer, facts.time.exposed_bus_copy_ms + idle(GapCause::Copy)),
-        (Bound::Communication, facts.time.exposed_comm_ms + idle(GapCause::Communication)),
+        (Bound::Communication, facts.time.exposed_comm_ms),
         (Bound::Launch, idle(GapCause::Launch)),
         (Bound::Sync, idle(GapCause::Synchronisation)),
         (Bound::Input, idle(GapCause::Input)),
@@ -60,7 +60,11 @@ const MATTERS: f64 = 0.25;
 pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
     let shares = shares(facts);
     let Some(&(first, share)) = shares.first() else {
-        return Verdict { bound: Bound::Unknown, share: 0.0, statement: String::new() };
+        return Verdict {
+            bound: Bound::Unknown,
+            share: 0.0,
+            statement: "Not told: the GPU events of this trace take no time at all.".to_owned(),
+        };
     };
     if let Some(turns) = streams_take_turns(facts) {
         return Verdict { bound: Bound::Sync, share: turns.share, statement: turns.statement };
@@ -71,7 +75,6 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
         Bound::Compute if share >= BOUNDS => Bound::Compute,
         other if share >= BOUNDS => other,
         Bound::Unknown => Bound::Unknown,
-        _ if second.0 == Bound::Unknown => first,
         _ => Bound::Mixed,
     };
     let statement = match bound {
@@ -140,14 +143,16 @@ fn clause(facts: &Facts<'_>, bound: Bound) -> String {
         }
         Bound::Sync => "the GPU stands still because the host had stopped to wait for it".to_owned(),
         Bound::Input => "the GPU waits for the next batch of input".to_owned(),
-        Bound::Mixed | Bound::Unknown => String::new(),
+        Bound::Mixed | Bound::Unknown => "the GPU is idle for reasons this trace does not show".to_owned(),
     }
 }
 
 /// The copies that cost most exposed time, in words.
 fn main_copies(facts: &Facts<'_>) -> String {
     use busbound_trace::{Direction, MemoryKind};
-    let on_bus = facts.groups.iter().filter(|group| group.utilization.is_some() || group.without_bytes > 0);
+    let on_bus = facts.groups.iter().filter(|group| {
+        matches!(group.direction, Direction::HostToDevice | Direction::DeviceToHost | Direction::PeerToPeer)
+    });
     let Some(group) = on_bus.max_by(|a, b| a.exposed_ms.total_cmp(&b.exposed_ms)) else {
         return "copies over the bus".to_owned();
     };

@@ -38,7 +38,7 @@ const KNOWN: &[(&str, Bound, &[&str])] = &[
     ("pipe_overlap", Bound::Compute, &[]),
     ("swap_duplex", Bound::Compute, &[]),
     ("graph_replay", Bound::Compute, &[]),
-    ("train_pageable", Bound::Input, &["input_wait", "pageable_copies", "sync_in_loop"]),
+    ("train_pageable", Bound::Input, &["input_wait", "pageable_copies"]),
     ("train_pinned", Bound::Input, &["input_wait", "serialised_copies"]),
     ("runs/weights_pageable_24x32mb", Bound::Transfer, &["pageable_copies"]),
     ("runs/activations_to_pageable", Bound::Transfer, &["pageable_d2h"]),

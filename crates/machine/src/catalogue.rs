@@ -15,6 +15,8 @@ pub struct GpuFacts {
     pub pcie: PcieLink,
     /// GB/s of all links to other GPUs in one direction; 0 where there are none.
     pub nvlink_gbps: f64,
+    /// GB/s of one direction to the host where that is not PCIe (NVLink-C2C); 0 where it is.
+    pub c2c_gbps: f64,
 }
 
 const fn gpu(
@@ -24,14 +26,21 @@ const fn gpu(
     lanes: u8,
     nvlink_gbps: f64,
 ) -> GpuFacts {
-    GpuFacts { words, key, pcie: PcieLink { generation, lanes }, nvlink_gbps }
+    GpuFacts { words, key, pcie: PcieLink { generation, lanes }, nvlink_gbps, c2c_gbps: 0.0 }
+}
+
+/// A GPU that shares a module with its host: 450 GB/s each way between them.
+const fn superchip(key: &'static str, words: &'static [&'static str], nvlink_gbps: f64) -> GpuFacts {
+    GpuFacts { c2c_gbps: 450.0, ..gpu(key, words, 5, 16, nvlink_gbps) }
 }
 
 /// More specific names stand before less specific ones: the first that fits counts.
 const GPUS: &[GpuFacts] = &[
     gpu("b200", &["B200"], 5, 16, 900.0),
     gpu("b300", &["B300"], 6, 16, 900.0),
-    gpu("gh200", &["GH200"], 5, 16, 450.0),
+    superchip("gh200", &["GH200"], 450.0),
+    superchip("gb200", &["GB200"], 900.0),
+    superchip("gb300", &["GB300"], 900.0),
     gpu("h200-nvl", &["H200", "NVL"], 5, 16, 450.0),
     gpu("h200", &["H200"], 5, 16, 450.0),
     gpu("h100-nvl", &["H100", "NVL"], 5, 16, 300.0),

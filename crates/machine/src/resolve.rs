@@ -107,6 +107,14 @@ impl Machine {
             (None, Some(gpu)) => (gpu.pcie, LinkSource::Catalogue, Some(gpu.nvlink_gbps)),
             (None, None) => (PcieLink { generation: 4, lanes: 16 }, LinkSource::Assumed, None),
         };
+        let c2c = match (&self.given, listed) {
+            (Some(Given::Link(_)), _) => 0.0,
+            (Some(Given::Gpu(gpu)), _) => gpu.c2c_gbps,
+            (None, listed) => listed.map_or(0.0, |gpu| gpu.c2c_gbps),
+        };
+        if c2c > 0.0 {
+            return LinkFacts { name: "NVLink-C2C".to_owned(), peak_gbps: c2c, source, nvlink_gbps: nvlink };
+        }
         LinkFacts { name: pcie.name(), peak_gbps: pcie.peak_gbps(), source, nvlink_gbps: nvlink }
     }
 }
@@ -124,6 +132,7 @@ mod tests {
         let gpu = Machine::named("h100-pcie").unwrap().link_of(None);
         assert_eq!((gpu.name.as_str(), gpu.nvlink_gbps), ("PCIe 5 x16", Some(0.0)));
         assert_eq!(Machine::default().link_of(None).source, LinkSource::Assumed);
+        assert_eq!(Machine::default().link_of(Some("NVIDIA GH200 480GB")).name, "NVLink-C2C");
         let error = Machine::named("h999").unwrap_err().to_string();
         assert!(error.contains("h100-pcie") && error.contains("pcie4x16"), "{error}");
     }

@@ -143,7 +143,8 @@ impl IntervalSet {
     pub fn within(&self, window: Interval) -> Self {
         let from = self.intervals.partition_point(|i| i.end <= window.start);
         let inside = self.intervals[from..].iter().take_while(|i| i.start < window.end);
-        Self { intervals: inside.map(|i| i.intersect(window)).collect() }
+        let parts = inside.map(|i| i.intersect(window)).filter(|part| part.end > part.start);
+        Self { intervals: parts.collect() }
     }
 
     /// Length of the part within one interval, without making the set.

@@ -4,8 +4,12 @@ use serde_json::json;
 
 use super::{Draft, Saving};
 use crate::facts::Facts;
-use crate::gaps::GapCause;
+use crate::gaps::{GapCause, call_times, idle_beside_ms};
+use crate::host::Call;
 use crate::quantity::{count, milliseconds};
+
+/// Nanoseconds; an ordinary launch takes some microseconds.
+const LONG_CALL: i64 = 1_000_000;
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let Some(cause) = facts.idle.iter().find(|idle| idle.cause == GapCause::Launch) else {
@@ -21,24 +25,24 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
         launches.operators.iter().map(|o| format!("{} {:.0} %", o.operator, 100.0 * o.share)).collect();
     let by =
         if operators.is_empty() { String::new() } else { format!(" Launched by {}.", operators.join(", ")) };
-    // Loading kernels at their first use is no property of the step.
-    let once = launches.long_calls_ms.min(idle);
-    let first_use = if once > 0.3 * idle {
-        format!(
-            " {} of it lies in {} calls of more than 1 ms, which load kernels at their first use: warm up before recording.",
-            milliseconds(once / steps),
-            launches.long_calls
-        )
+    // What happens once is no property of the step: kernels loaded at their first use, a long gap.
+    let long = facts
+        .trace
+        .events()
+        .filter(|event| facts.host.call_kind(event) == Call::Launch && event.duration().get() > LONG_CALL);
+    let loading = idle_beside_ms(&facts.gaps, GapCause::Launch, &call_times(long)).min(idle);
+    let (once, first_use) = if loading > 0.3 * idle {
+        let text = format!(
+            " {} of it lies around launch calls of more than 1 ms, which may be loading kernels at their first use: warm up before recording.",
+            milliseconds(loading / steps),
+        );
+        (loading, text)
     } else if longest > 0.3 * idle {
-        let place = cause.places.first().map(|place| format!(" ({})", place.place)).unwrap_or_default();
-        format!(
-            " One gap alone is {}{place}: start-up, not the steady state; record after warm-up.",
-            milliseconds(longest)
-        )
+        let place = cause.longest_place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+        (longest, format!(" A single gap takes {} of it{place}.", milliseconds(longest)))
     } else {
-        String::new()
+        (0.0, String::new())
     };
-    let once = if longest > 0.3 * idle { once.max(longest) } else { once };
     vec![Draft {
         id: "launch_bound",
         title: "The host launches too slowly".to_owned(),
@@ -61,7 +65,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
             "operators": operators,
         }),
         precondition: "Shapes and control flow repeat. The profiler itself slows launching: check the step without it first.",
-        saves: Saving { low: 0.3 * (idle - once) / steps, high: idle / steps },
+        saves: Saving { low: 0.3 * (idle - once).max(0.0) / steps, high: idle / steps },
         basis: "bound: idle time with an empty queue; part of it is the profiler's own cost",
         fix: "Launch less: torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph, fused optimisers (fused=True), larger batches."
             .to_owned(),

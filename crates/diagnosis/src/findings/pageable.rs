@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Draft, Saving};
 use crate::copies::{Copy, expected_ns};
 use crate::facts::Facts;
-use crate::gaps::GapCause;
+use crate::gaps::{GapCause, call_times, idle_beside_ms};
 use crate::quantity::{bytes, count, milliseconds};
 
 /// Smaller copies are bound by their call and not by staging.
@@ -63,7 +63,8 @@ fn draft(facts: &Facts<'_>, copies: &[&Copy<'_>], sort: Sort) -> Option<Draft> {
     let pinned: f64 = copies.iter().map(|copy| expected_ns(copy, &facts.link)).sum::<f64>() / 1e6;
     let exposed = facts.exposed_ms(copies.iter().copied());
     let blocked: f64 = copies.iter().map(|copy| copy.blocked.as_millis()).sum();
-    let staging = facts.idle_ms(GapCause::Copy);
+    let calls = call_times(copies.iter().filter_map(|copy| copy.call));
+    let staging = idle_beside_ms(&facts.gaps, GapCause::Copy, &calls);
     let faster = (total - pinned).max(0.0);
     // Hidden copies cost nothing, so no more than the exposed time can be won; what stays exposed
     // at the pinned rate stays.

@@ -51,7 +51,12 @@ fn deficit(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> Option<Draft> {
     let needed: f64 = inbound.iter().map(|copy| expected_ns(copy, &facts.link)).sum::<f64>() / 1e6;
     let exposed = facts.exposed_ms(inbound.iter().copied());
     let compute = facts.time.compute_ms;
-    if inbound.is_empty() || needed <= 1.1 * compute || exposed < 0.1 * facts.time.span_ms {
+    if inbound.is_empty()
+        || compute <= 0.0
+        || facts.is_faster_than_link()
+        || needed <= 1.1 * compute
+        || exposed < 0.1 * facts.time.span_ms
+    {
         return None;
     }
     let moved: u64 = inbound.iter().filter_map(|copy| copy.bytes()).sum();

@@ -4,13 +4,15 @@ use serde_json::json;
 
 use super::{Draft, Saving};
 use crate::facts::Facts;
-use crate::gaps::GapCause;
+use crate::gaps::{GapCause, idle_beside_ms};
 use crate::quantity::milliseconds;
 use crate::syncs::SyncReason;
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let (steps, unit) = (facts.steps(), facts.unit());
-    let idle = facts.idle_ms(GapCause::Synchronisation);
+    // Only the idle time after these waits; that after the last of a step, or after a blocking copy, is not
+    // theirs.
+    let idle = idle_beside_ms(&facts.gaps, GapCause::Synchronisation, &facts.syncs.avoidable_times);
     // Where no steps are marked, the one at the end of each step cannot be told from others.
     let fewest = if facts.window.steps.is_empty() { 10.0 } else { steps };
     let of = |reason| facts.syncs.of(reason).filter(|total| total.within_step as f64 >= fewest);

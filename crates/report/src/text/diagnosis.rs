@@ -15,9 +15,15 @@ pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(&'static str, f64)> {
         ("exposed communication", time.exposed_comm_ms),
         ("exposed copy", time.exposed_bus_copy_ms),
         ("copy within the device", internal),
+        ("memset", time.busy_ms - time.compute_ms - time.exposed_comm_ms - time.exposed_copy_ms),
         ("idle", time.idle_ms),
     ];
-    parts.into_iter().map(|(what, ms)| (what, ms / steps)).filter(|(_, ms)| *ms > 0.0005).collect()
+    // What takes less than half a percent is not worth a line.
+    parts
+        .into_iter()
+        .filter(|(_, ms)| *ms > 0.005 * time.span_ms)
+        .map(|(what, ms)| (what, ms / steps))
+        .collect()
 }
 
 /// `step 274 ms (262 to 280)`.
@@ -162,7 +168,7 @@ pub(crate) fn cpu_copies(diagnosis: &Diagnosis) -> Table {
         .map(|sum| {
             let what = match sum.class {
                 CpuCopyClass::BusTransfer => "blocking, long and slow enough for the bus",
-                CpuCopyClass::GpuInternal => "too fast for a bus: within the GPU",
+                CpuCopyClass::GpuInternal => "too fast for a bus: within one memory",
                 CpuCopyClass::AsynchronousLaunch => "asynchronous: launch cost only",
                 CpuCopyClass::Undecided => "undecided",
             };
@@ -180,7 +186,11 @@ pub(crate) fn contention(diagnosis: &Diagnosis) -> Option<String> {
     }
     let together = milliseconds(diagnosis.overlap.host_copy_comm_ms / diagnosis.step_count());
     let unit = diagnosis.unit();
-    let worst = diagnosis.contention.iter().max_by(|a, b| a.slower_pct.total_cmp(&b.slower_pct));
+    // An established slow-down counts before a larger one that may be chance.
+    let worst = diagnosis
+        .contention
+        .iter()
+        .max_by(|a, b| a.is_evident().cmp(&b.is_evident()).then(a.slower_pct.total_cmp(&b.slower_pct)));
     Some(match worst {
         None => format!(
             "Host copies and communication run at once for {together} a {unit}; whether they slow each other: no evidence (too few of the same with and without company)."
