@@ -54,6 +54,15 @@ fn two_runs_give_the_same_bytes_on_any_number_of_threads() {
         .collect();
     assert!(answers[0].len() > 1000);
     assert!(answers.iter().all(|answer| *answer == answers[0]));
+    for path in ["launch_bound.json.gz", "train_pageable.json.gz", "runs/scheduled_bus_too_short.json.gz"] {
+        let diagnose = |threads| {
+            let args = ["diagnose", &fixture(path), "--threads", threads, "--format", "json"];
+            busbound(&args).output().unwrap().stdout
+        };
+        let one = diagnose("1");
+        assert!(one.len() > 1000);
+        assert!(["1", "2", "7"].iter().all(|threads| diagnose(threads) == one), "{path}");
+    }
 }
 
 #[test]

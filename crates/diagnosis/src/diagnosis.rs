@@ -95,9 +95,8 @@ pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Opt
     if !has_gpu {
         limitations.extend(crate::cpu_only::limitations(trace, &cpu_copies));
     }
-    let device = |timeline: &timeline::DeviceTimeline| {
-        let one = std::slice::from_ref(timeline);
-        DeviceFacts { device: timeline.device, time: timeline::times(one), overlap: timeline::overlaps(one) }
+    let device = |(timeline, &(time, overlap)): (&timeline::DeviceTimeline, &(Times, Overlaps))| {
+        DeviceFacts { device: timeline.device, time, overlap }
     };
     let link = |timeline: &timeline::DeviceTimeline| {
         let name = gpu_name(trace, Some(timeline.device));
@@ -115,7 +114,7 @@ pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Opt
         verdict,
         time: facts.time,
         overlap: facts.overlap,
-        devices: facts.timelines.iter().map(device).collect(),
+        devices: facts.timelines.iter().zip(&facts.device_times).map(device).collect(),
         cpu_copies,
         findings,
         limitations,

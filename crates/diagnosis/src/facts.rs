@@ -26,6 +26,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) window: Window,
     pub(crate) timelines: Vec<DeviceTimeline>,
     pub(crate) kernels: BTreeMap<i32, IntervalSet>,
+    /// Of each device, in the order of `timelines`.
+    pub(crate) device_times: Vec<(Times, Overlaps)>,
     pub(crate) time: Times,
     pub(crate) overlap: Overlaps,
     pub(crate) copies: Vec<Copy<'a>>,
@@ -43,24 +45,29 @@ impl<'a> Facts<'a> {
         let communication = CommunicationNames::of(trace.names());
         let (host, timelines) = join(|| Host::of(trace), || timeline::timelines(trace, &communication));
         let link = machine.link_of(gpu_name(trace, timelines.first().map(|t| t.device)));
-        let kernels: BTreeMap<i32, IntervalSet> = timelines.iter().map(|t| (t.device, t.kernels())).collect();
+        let kernels: BTreeMap<i32, IntervalSet> =
+            timelines.iter().map(|t| (t.device, t.kernels.clone())).collect();
         let kernels_on_stream = kernels_on_stream(trace);
-        let window = Window::of(trace, &host);
-        let ((gaps, idle), (copies, groups, contention, syncs, launches)) = join(
+        let ((gaps, idle), (window, copies, groups, contention, syncs, launches)) = join(
             || {
                 let gaps = gaps::gaps(trace, &host, &timelines);
                 let idle = gaps::idle_causes(&gaps, &host);
                 (gaps, idle)
             },
             || {
+                let window = Window::of(trace, &host);
                 let copies = copies::copies(trace, &host);
                 let edges = &options.histogram_edges;
                 let groups = copies::groups(&copies, &kernels, &kernels_on_stream, &link, edges);
                 let contention = contention::contention(trace, &copies, &timelines, &communication, &link);
-                (copies, groups, contention, syncs::syncs(&host, &window), launches::launches(trace, &host))
+                let syncs = syncs::syncs(&host, &window);
+                (window, copies, groups, contention, syncs, launches::launches(trace, &host))
             },
         );
-        let (time, overlap) = (timeline::times(&timelines), timeline::overlaps(&timelines));
+        let times: Vec<Times> = timelines.iter().map(DeviceTimeline::times).collect();
+        let overlaps: Vec<Overlaps> = timelines.iter().map(DeviceTimeline::overlaps).collect();
+        let time = timeline::total_times(&times);
+        let overlap = timeline::total_overlaps(&overlaps, time.comm_ms);
         Self {
             trace,
             host,
@@ -69,6 +76,7 @@ impl<'a> Facts<'a> {
             window,
             timelines,
             kernels,
+            device_times: times.into_iter().zip(overlaps).collect(),
             time,
             overlap,
             copies,

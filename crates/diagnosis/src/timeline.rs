@@ -13,6 +13,8 @@ pub(crate) struct DeviceTimeline {
     pub(crate) device: i32,
     pub(crate) compute: IntervalSet,
     pub(crate) communication: IntervalSet,
+    /// Compute and communication.
+    pub(crate) kernels: IntervalSet,
     pub(crate) copies: IntervalSet,
     /// Copies that cross the GPU's link: from and to the host, and to other GPUs.
     pub(crate) bus_copies: IntervalSet,
@@ -24,10 +26,6 @@ pub(crate) struct DeviceTimeline {
 impl DeviceTimeline {
     pub(crate) fn hull(&self) -> Option<Interval> {
         self.busy.hull()
-    }
-
-    pub(crate) fn kernels(&self) -> IntervalSet {
-        self.compute.union(&self.communication)
     }
 
     /// Times of no work between the first and the last.
@@ -80,9 +78,20 @@ pub(crate) fn timelines(trace: &Trace, communication: &CommunicationNames) -> Ve
             let bus_copies = IntervalSet::from_unsorted(raw.bus);
             let copies = bus_copies.union(&IntervalSet::from_unsorted(raw.internal));
             let memsets = IntervalSet::from_unsorted(raw.memsets);
-            let busy = compute.union(&communication).union(&copies).union(&memsets);
+            let kernels = compute.union(&communication);
+            let busy = kernels.union(&copies).union(&memsets);
             let host_copies = IntervalSet::from_unsorted(raw.host);
-            DeviceTimeline { device, compute, communication, copies, bus_copies, host_copies, memsets, busy }
+            DeviceTimeline {
+                device,
+                compute,
+                communication,
+                kernels,
+                copies,
+                bus_copies,
+                host_copies,
+                memsets,
+                busy,
+            }
         })
         .collect()
 }
@@ -115,38 +124,85 @@ pub struct Overlaps {
     pub copy_comm_ms: f64,
     pub host_copy_compute_ms: f64,
     pub host_copy_comm_ms: f64,
+    pub memset_compute_ms: f64,
+    pub memset_copy_ms: f64,
+    pub memset_comm_ms: f64,
     /// Share of communication that compute ran beside; `null` without communication.
     pub comm_compute_pct_of_comm: Option<f64>,
 }
 
-pub(crate) fn times(timelines: &[DeviceTimeline]) -> Times {
-    let sum = |of: &dyn Fn(&DeviceTimeline) -> Nanos| timelines.iter().map(of).sum::<Nanos>().as_millis();
-    Times {
-        span_ms: sum(&|t| t.hull().map_or(Nanos::ZERO, Interval::length)),
-        busy_ms: sum(&|t| t.busy.length()),
-        compute_ms: sum(&|t| t.compute.length()),
-        copy_ms: sum(&|t| t.copies.length()),
-        comm_ms: sum(&|t| t.communication.length()),
-        memset_ms: sum(&|t| t.memsets.length()),
-        idle_ms: sum(&|t| t.gaps().length()),
-        exposed_copy_ms: sum(&|t| t.copies.difference(&t.kernels()).length()),
-        exposed_bus_copy_ms: sum(&|t| t.bus_copies.difference(&t.kernels()).length()),
-        exposed_comm_ms: sum(&|t| t.communication.difference(&t.compute).length()),
+impl DeviceTimeline {
+    pub(crate) fn times(&self) -> Times {
+        let exposed_copies = self.copies.difference(&self.kernels);
+        let span = self.hull().map_or(Nanos::ZERO, Interval::length);
+        Times {
+            span_ms: span.as_millis(),
+            busy_ms: self.busy.length().as_millis(),
+            compute_ms: self.compute.length().as_millis(),
+            copy_ms: self.copies.length().as_millis(),
+            comm_ms: self.communication.length().as_millis(),
+            memset_ms: self.memsets.length().as_millis(),
+            idle_ms: (span - self.busy.length()).as_millis(),
+            exposed_copy_ms: exposed_copies.length().as_millis(),
+            exposed_bus_copy_ms: self.bus_copies.difference(&self.kernels).length().as_millis(),
+            exposed_comm_ms: self.communication.difference(&self.compute).length().as_millis(),
+        }
+    }
+
+    pub(crate) fn overlaps(&self) -> Overlaps {
+        let shared = |a: &IntervalSet, b: &IntervalSet| a.intersection(b).length().as_millis();
+        Overlaps {
+            comm_compute_ms: shared(&self.communication, &self.compute),
+            copy_compute_ms: shared(&self.copies, &self.compute),
+            copy_comm_ms: shared(&self.copies, &self.communication),
+            host_copy_compute_ms: shared(&self.host_copies, &self.compute),
+            host_copy_comm_ms: shared(&self.host_copies, &self.communication),
+            memset_compute_ms: shared(&self.memsets, &self.compute),
+            memset_copy_ms: shared(&self.memsets, &self.copies),
+            memset_comm_ms: shared(&self.memsets, &self.communication),
+            comm_compute_pct_of_comm: None,
+        }
+        .with_share(self.communication.length().as_millis())
     }
 }
 
-pub(crate) fn overlaps(timelines: &[DeviceTimeline]) -> Overlaps {
-    let sum = |of: &dyn Fn(&DeviceTimeline) -> IntervalSet| {
-        timelines.iter().map(|t| of(t).length()).sum::<Nanos>().as_millis()
-    };
-    let comm: f64 = sum(&|t| t.communication.clone());
-    let comm_compute_ms = sum(&|t| t.communication.intersection(&t.compute));
-    Overlaps {
-        comm_compute_ms,
-        copy_compute_ms: sum(&|t| t.copies.intersection(&t.compute)),
-        copy_comm_ms: sum(&|t| t.copies.intersection(&t.communication)),
-        host_copy_compute_ms: sum(&|t| t.host_copies.intersection(&t.compute)),
-        host_copy_comm_ms: sum(&|t| t.host_copies.intersection(&t.communication)),
-        comm_compute_pct_of_comm: (comm > 0.0).then(|| 100.0 * comm_compute_ms / comm),
+impl Overlaps {
+    fn with_share(mut self, comm_ms: f64) -> Self {
+        self.comm_compute_pct_of_comm = (comm_ms > 0.0).then(|| 100.0 * self.comm_compute_ms / comm_ms);
+        self
     }
+}
+
+/// Summed over devices.
+pub(crate) fn total_times(devices: &[Times]) -> Times {
+    let sum = |of: fn(&Times) -> f64| devices.iter().map(of).sum();
+    Times {
+        span_ms: sum(|t| t.span_ms),
+        busy_ms: sum(|t| t.busy_ms),
+        compute_ms: sum(|t| t.compute_ms),
+        copy_ms: sum(|t| t.copy_ms),
+        comm_ms: sum(|t| t.comm_ms),
+        memset_ms: sum(|t| t.memset_ms),
+        idle_ms: sum(|t| t.idle_ms),
+        exposed_copy_ms: sum(|t| t.exposed_copy_ms),
+        exposed_bus_copy_ms: sum(|t| t.exposed_bus_copy_ms),
+        exposed_comm_ms: sum(|t| t.exposed_comm_ms),
+    }
+}
+
+/// Summed over devices; `comm_ms` is their communication.
+pub(crate) fn total_overlaps(devices: &[Overlaps], comm_ms: f64) -> Overlaps {
+    let sum = |of: fn(&Overlaps) -> f64| devices.iter().map(of).sum();
+    Overlaps {
+        comm_compute_ms: sum(|o| o.comm_compute_ms),
+        copy_compute_ms: sum(|o| o.copy_compute_ms),
+        copy_comm_ms: sum(|o| o.copy_comm_ms),
+        host_copy_compute_ms: sum(|o| o.host_copy_compute_ms),
+        host_copy_comm_ms: sum(|o| o.host_copy_comm_ms),
+        memset_compute_ms: sum(|o| o.memset_compute_ms),
+        memset_copy_ms: sum(|o| o.memset_copy_ms),
+        memset_comm_ms: sum(|o| o.memset_comm_ms),
+        comm_compute_pct_of_comm: None,
+    }
+    .with_share(comm_ms)
 }

@@ -29,6 +29,9 @@ pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(&'static str, f64)> {
 /// `step 274 ms (262 to 280)`.
 pub(crate) fn step(diagnosis: &Diagnosis) -> String {
     match &diagnosis.window.steps {
+        Some(steps) if steps.count == 1 => {
+            format!("1 step (`{}`), {}", steps.pattern, milliseconds(steps.p50_ms))
+        }
         Some(steps) => format!(
             "{} steps (`{}`), median {}, {} to {}",
             steps.count,
@@ -157,7 +160,8 @@ pub(crate) fn idle(diagnosis: &Diagnosis) -> Table {
             ]
         })
         .collect();
-    Table { titles: vec!["idle because", "gaps", "per step", "longest"], rows }
+    let each = if diagnosis.window.steps.is_some() { "per step" } else { "in all" };
+    Table { titles: vec!["idle because", "gaps", each, "longest"], rows }
 }
 
 /// Copy operators of a trace without GPU events.
