@@ -38,6 +38,8 @@ pub(crate) struct Host<'a> {
     /// Annotations of each thread, and Python frames of the user's own code, in order of start.
     annotations: HashMap<TrackId, Vec<EventId>>,
     frames: HashMap<TrackId, Vec<EventId>>,
+    launches: Vec<EventId>,
+    synchronisations: Vec<EventId>,
     /// By name number: what calls of that name do.
     calls: Vec<Call>,
 }
@@ -72,6 +74,7 @@ impl<'a> Host<'a> {
         let mut by_correlation: HashMap<u64, Option<EventId>> = HashMap::new();
         let mut waits = HashMap::new();
         let (mut annotations, mut frames) = (HashMap::new(), HashMap::new());
+        let (mut launches, mut synchronisations) = (Vec::new(), Vec::new());
         let users: Vec<bool> = trace.names().iter().map(is_users_code).collect();
         for track in trace.threads() {
             let Place::Thread { process, .. } = track.place() else { continue };
@@ -92,14 +95,18 @@ impl<'a> Host<'a> {
                 match event.kind() {
                     EventKind::RuntimeCall | EventKind::DriverCall => {
                         match calls[name] {
-                            Call::Synchronise => sync.push(interval),
+                            Call::Synchronise => {
+                                sync.push(interval);
+                                synchronisations.push(event.id());
+                            }
+                            Call::Launch => launches.push(event.id()),
                             Call::Copy => {
                                 copy.push(interval);
                                 if event.duration().get() > LONG_COPY_CALL {
                                     long.push(interval);
                                 }
                             }
-                            Call::Launch | Call::Other => {}
+                            Call::Other => {}
                         }
                         if let Some(id) = event.correlation() {
                             // One id, two calls: two processes in one file. Neither is believed.
@@ -130,7 +137,7 @@ impl<'a> Host<'a> {
                 },
             );
         }
-        Self { trace, by_correlation, waits, annotations, frames, calls }
+        Self { trace, by_correlation, waits, annotations, frames, launches, synchronisations, calls }
     }
 
     /// The call that launched this GPU work.
@@ -150,9 +157,14 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Runtime and driver calls that wait for the device, in no particular order.
+    /// Calls that wait for the device, thread by thread in order of time.
     pub(crate) fn synchronisations(&self) -> impl Iterator<Item = Event<'a>> + '_ {
-        self.trace.events().filter(|event| self.call_kind(event) == Call::Synchronise)
+        self.synchronisations.iter().map(|&id| self.trace.event(id))
+    }
+
+    /// Calls that launch, thread by thread in order of time.
+    pub(crate) fn launches(&self) -> impl ExactSizeIterator<Item = Event<'a>> + '_ {
+        self.launches.iter().map(|&id| self.trace.event(id))
     }
 
     /// The innermost operator around a call.

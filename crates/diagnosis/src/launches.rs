@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use busbound_trace::{EventKind, Nanos, Trace};
 use serde::Serialize;
 
-use crate::host::{Call, Host};
+use crate::host::Host;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -33,12 +33,13 @@ pub struct LaunchingOperator {
 }
 
 /// Launches whose operator is looked up, about.
-const SAMPLED: usize = 4_000;
+const SAMPLED: usize = 2_000;
 
 pub(crate) fn launches(trace: &Trace, host: &Host<'_>) -> Launches {
-    let kernels = trace.events().filter(|event| event.kind() == EventKind::Kernel);
+    let kernels =
+        trace.streams().flat_map(|track| track.events()).filter(|event| event.kind() == EventKind::Kernel);
     let durations: Vec<Nanos> = kernels.map(|event| event.duration()).collect();
-    let calls: Vec<_> = trace.events().filter(|event| host.call_kind(event) == Call::Launch).collect();
+    let calls: Vec<_> = host.launches().collect();
     let long: Vec<Nanos> =
         calls.iter().map(|call| call.duration()).filter(|time| time.get() > 1_000_000).collect();
     let mut operators: BTreeMap<&str, u64> = BTreeMap::new();

@@ -42,9 +42,9 @@ impl Window {
     /// Steps from the annotation that looks most like one.
     pub(crate) fn of(trace: &Trace, host: &Host<'_>) -> Self {
         let mut patterns: BTreeMap<(TrackId, String), Vec<Event<'_>>> = BTreeMap::new();
-        let is_old_step = |event: &Event<'_>| {
-            event.kind() == EventKind::Operator && event.name().starts_with("ProfilerStep#")
-        };
+        let steps: Vec<bool> = trace.names().iter().map(|name| name.starts_with("ProfilerStep#")).collect();
+        let is_old_step =
+            |event: &Event<'_>| event.kind() == EventKind::Operator && steps[event.name_id().index()];
         for event in trace.events().filter(|e| e.kind() == EventKind::Annotation || is_old_step(e)) {
             patterns.entry((event.track_id(), pattern_of(event.name()))).or_default().push(event);
         }

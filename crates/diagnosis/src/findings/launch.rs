@@ -5,7 +5,6 @@ use serde_json::json;
 use super::{Draft, Saving};
 use crate::facts::Facts;
 use crate::gaps::{GapCause, call_times, idle_beside_ms};
-use crate::host::Call;
 use crate::quantity::{count, milliseconds};
 
 /// Nanoseconds; an ordinary launch takes some microseconds.
@@ -26,10 +25,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let by =
         if operators.is_empty() { String::new() } else { format!(" Launched by {}.", operators.join(", ")) };
     // What happens once is no property of the step: kernels loaded at their first use, a long gap.
-    let long = facts
-        .trace
-        .events()
-        .filter(|event| facts.host.call_kind(event) == Call::Launch && event.duration().get() > LONG_CALL);
+    let long = facts.host.launches().filter(|call| call.duration().get() > LONG_CALL);
     let loading = idle_beside_ms(&facts.gaps, GapCause::Launch, &call_times(long)).min(idle);
     let (once, first_use) = if loading > 0.3 * idle {
         let text = format!(

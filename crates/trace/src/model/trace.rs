@@ -33,6 +33,9 @@ pub struct Trace {
     pub(crate) order: OnceLock<TimeOrder>,
 }
 
+/// Tracks of more events than this are put in order on a thread of their own.
+const LARGE_TRACK: usize = 100_000;
+
 /// Event numbers grouped by track, in order of time within each.
 #[derive(Debug, Default)]
 pub(crate) struct TimeOrder {
@@ -141,13 +144,26 @@ impl TimeOrder {
             ids[*at] = EventId(i);
             *at += 1;
         }
-        for track in 0..tracks {
-            // Parents before their children: of two that begin together the longer one comes first.
-            ids[begins[track]..begins[track + 1]].sort_by_key(|id| {
+        // Parents before their children: of two that begin together the longer one comes first.
+        let in_order = |slice: &mut [EventId]| {
+            slice.sort_by_key(|id| {
                 let i = id.index();
                 (events.start[i], std::cmp::Reverse(events.duration[i]))
             });
-        }
+        };
+        // Tracks are independent; most events lie on few of them.
+        std::thread::scope(|scope| {
+            let mut rest = ids.as_mut_slice();
+            for track in 0..tracks {
+                let (slice, others) = rest.split_at_mut(begins[track + 1] - begins[track]);
+                rest = others;
+                if slice.len() > LARGE_TRACK {
+                    scope.spawn(move || in_order(slice));
+                } else {
+                    in_order(slice);
+                }
+            }
+        });
         Self { ids, begins }
     }
 }
