@@ -81,8 +81,7 @@ impl<'a> Host<'a> {
             if matches!(process, Label::Number(n) if n < 0) {
                 continue;
             }
-            let (mut sync, mut copy, mut long) = (Vec::new(), Vec::new(), Vec::new());
-            let (mut input, mut all) = (Vec::new(), Vec::new());
+            let mut times = ThreadTimes::default();
             let (mut named, mut framed) = (Vec::new(), Vec::new());
             for event in track.events() {
                 match event.kind() {
@@ -96,14 +95,14 @@ impl<'a> Host<'a> {
                     EventKind::RuntimeCall | EventKind::DriverCall => {
                         match calls[name] {
                             Call::Synchronise => {
-                                sync.push(interval);
+                                times.synchronising.push(interval);
                                 synchronisations.push(event.id());
                             }
                             Call::Launch => launches.push(event.id()),
                             Call::Copy => {
-                                copy.push(interval);
+                                times.copying.push(interval);
                                 if event.duration().get() > LONG_COPY_CALL {
-                                    long.push(interval);
+                                    times.copying_long.push(interval);
                                 }
                             }
                             Call::Other => {}
@@ -117,25 +116,16 @@ impl<'a> Host<'a> {
                         }
                     }
                     EventKind::Operator | EventKind::Annotation | EventKind::PythonFrame if inputs[name] => {
-                        input.push(interval);
+                        times.input.push(interval);
                     }
                     EventKind::ProfilerSpan | EventKind::ProfilerOverhead | EventKind::Annotation => continue,
                     _ => {}
                 }
-                all.push(interval);
+                times.recorded.push(interval);
             }
             annotations.insert(track.id(), named);
             frames.insert(track.id(), framed);
-            waits.insert(
-                track.id(),
-                ThreadTimes {
-                    synchronising: IntervalSet::from_unsorted(sync),
-                    copying: IntervalSet::from_unsorted(copy),
-                    copying_long: IntervalSet::from_unsorted(long),
-                    input: IntervalSet::from_unsorted(input),
-                    recorded: IntervalSet::from_unsorted(all),
-                },
-            );
+            waits.insert(track.id(), times);
         }
         Self { trace, by_correlation, waits, annotations, frames, launches, synchronisations, calls }
     }

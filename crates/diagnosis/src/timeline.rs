@@ -39,48 +39,56 @@ impl DeviceTimeline {
 
 pub(crate) fn timelines(trace: &Trace, communication: &CommunicationNames) -> Vec<DeviceTimeline> {
     #[derive(Default)]
-    struct Raw {
-        compute: Vec<Interval>,
-        communication: Vec<Interval>,
-        bus: Vec<Interval>,
-        host: Vec<Interval>,
-        internal: Vec<Interval>,
-        memsets: Vec<Interval>,
+    struct Sets {
+        compute: IntervalSet,
+        communication: IntervalSet,
+        bus: IntervalSet,
+        host: IntervalSet,
+        internal: IntervalSet,
+        memsets: IntervalSet,
     }
-    let mut devices: BTreeMap<i32, Raw> = BTreeMap::new();
+    let mut devices: BTreeMap<i32, Sets> = BTreeMap::new();
     for stream in trace.streams() {
         let Place::Stream { device, .. } = stream.place() else { continue };
+        let mut sets = Sets::default();
         for event in stream.events().filter(|event| event.kind().is_gpu_work()) {
-            let raw = devices.entry(device).or_default();
             let interval = Interval::new(event.start(), event.end());
             match event.kind() {
                 EventKind::Kernel if communication.contains(event.name_id()) => {
-                    raw.communication.push(interval)
+                    sets.communication.push(interval)
                 }
-                EventKind::Kernel => raw.compute.push(interval),
-                EventKind::Memset => raw.memsets.push(interval),
+                EventKind::Kernel => sets.compute.push(interval),
+                EventKind::Memset => sets.memsets.push(interval),
                 _ => match event.transfer().map(|transfer| transfer.direction) {
                     Some(Direction::HostToDevice | Direction::DeviceToHost) => {
-                        raw.host.push(interval);
-                        raw.bus.push(interval);
+                        sets.host.push(interval);
+                        sets.bus.push(interval);
                     }
-                    Some(Direction::PeerToPeer) => raw.bus.push(interval),
-                    _ => raw.internal.push(interval),
+                    Some(Direction::PeerToPeer) => sets.bus.push(interval),
+                    _ => sets.internal.push(interval),
                 },
             }
         }
+        if !stream.events().any(|event| event.kind().is_gpu_work()) {
+            continue;
+        }
+        let known = devices.entry(device).or_default();
+        *known = Sets {
+            compute: known.compute.union(&sets.compute),
+            communication: known.communication.union(&sets.communication),
+            bus: known.bus.union(&sets.bus),
+            host: known.host.union(&sets.host),
+            internal: known.internal.union(&sets.internal),
+            memsets: known.memsets.union(&sets.memsets),
+        };
     }
     devices
         .into_iter()
-        .map(|(device, raw)| {
-            let compute = IntervalSet::from_unsorted(raw.compute);
-            let communication = IntervalSet::from_unsorted(raw.communication);
-            let bus_copies = IntervalSet::from_unsorted(raw.bus);
-            let copies = bus_copies.union(&IntervalSet::from_unsorted(raw.internal));
-            let memsets = IntervalSet::from_unsorted(raw.memsets);
+        .map(|(device, sets)| {
+            let Sets { compute, communication, bus: bus_copies, host: host_copies, internal, memsets } = sets;
+            let copies = bus_copies.union(&internal);
             let kernels = compute.union(&communication);
             let busy = kernels.union(&copies).union(&memsets);
-            let host_copies = IntervalSet::from_unsorted(raw.host);
             DeviceTimeline {
                 device,
                 compute,

@@ -61,8 +61,12 @@ impl IntervalSet {
         set
     }
 
-    /// Adds an interval that begins no earlier than the last one did.
-    fn push(&mut self, interval: Interval) {
+    /// Adds an interval that begins no earlier than the last one added did, as the events of a track do.
+    pub fn push(&mut self, interval: Interval) {
+        debug_assert!(self.intervals.last().is_none_or(|last| last.start <= interval.start));
+        if interval.end <= interval.start {
+            return;
+        }
         match self.intervals.last_mut() {
             Some(last) if interval.start <= last.end => last.end = last.end.max(interval.end),
             _ => self.intervals.push(interval),
