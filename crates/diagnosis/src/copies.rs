@@ -9,6 +9,7 @@ use busbound_trace::{
 use serde::Serialize;
 
 use crate::host::{Call, Host};
+use crate::timeline::{self, DeviceTimeline};
 
 /// Copies above this count as large and are shown apart.
 pub(crate) const LARGE: u64 = 100_000_000;
@@ -213,7 +214,7 @@ fn host_side(trace: &Trace, host: &Host<'_>, copy: &Event<'_>, call: &Event<'_>)
 /// The groups that the report shows, most time first.
 pub(crate) fn groups(
     copies: &[Copy<'_>],
-    kernels: &BTreeMap<i32, IntervalSet>,
+    timelines: &[DeviceTimeline],
     kernels_on_stream: &BTreeMap<(i32, i64), u64>,
     link: &LinkFacts,
     edges: &[f64],
@@ -224,14 +225,14 @@ pub(crate) fn groups(
         by_key.entry(key).or_default().push(copy);
     }
     let mut groups: Vec<_> =
-        by_key.values().map(|copies| group(copies, kernels, kernels_on_stream, link, edges)).collect();
+        by_key.values().map(|copies| group(copies, timelines, kernels_on_stream, link, edges)).collect();
     groups.sort_by(|a, b| b.total_ms.total_cmp(&a.total_ms));
     groups
 }
 
 fn group(
     copies: &[&Copy<'_>],
-    kernels: &BTreeMap<i32, IntervalSet>,
+    timelines: &[DeviceTimeline],
     kernels_on_stream: &BTreeMap<(i32, i64), u64>,
     link: &LinkFacts,
     edges: &[f64],
@@ -250,7 +251,7 @@ fn group(
     for (device, copies) in &per_device {
         let times = busy_of(copies);
         busy += times.length();
-        exposed += kernels.get(device).map_or(times.length(), |kernels| times.difference(kernels).length());
+        exposed += timeline::exposed(timelines, *device, &times);
     }
     let sized: Vec<_> = copies.iter().filter(|copy| copy.gbps().is_some()).collect();
     let bytes: u64 = copies.iter().filter_map(|copy| copy.bytes()).sum();

@@ -17,7 +17,7 @@ use crate::parallel::join;
 use crate::survey::{Source, SourceFacts, survey};
 use crate::syncs::SyncTotal;
 use crate::timeline::{self, Overlaps, Times};
-use crate::verdict::{self, Bound, Verdict};
+use crate::verdict::{self, Verdict};
 use crate::window::StepTimes;
 
 pub const DIAGNOSIS_SCHEMA: &str = "busbound.diagnosis/1";
@@ -127,11 +127,6 @@ pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Opt
 }
 
 impl Diagnosis {
-    /// Whether anything is worth changing.
-    pub fn is_healthy(&self) -> bool {
-        self.verdict.bound != Bound::Unknown && self.findings.iter().all(|f| f.saves_ms_per_step.high <= 0.0)
-    }
-
     /// Steps that figures are divided by.
     pub fn step_count(&self) -> f64 {
         self.window.rounds

@@ -25,7 +25,6 @@ pub(crate) struct Facts<'a> {
     pub(crate) link: LinkFacts,
     pub(crate) window: Window,
     pub(crate) timelines: Vec<DeviceTimeline>,
-    pub(crate) kernels: BTreeMap<i32, IntervalSet>,
     /// Of each device, in the order of `timelines`.
     pub(crate) device_times: Vec<(Times, Overlaps)>,
     pub(crate) time: Times,
@@ -45,8 +44,6 @@ impl<'a> Facts<'a> {
         let communication = CommunicationNames::of(trace.names());
         let (host, timelines) = join(|| Host::of(trace), || timeline::timelines(trace, &communication));
         let link = machine.link_of(gpu_name(trace, timelines.first().map(|t| t.device)));
-        let kernels: BTreeMap<i32, IntervalSet> =
-            timelines.iter().map(|t| (t.device, t.kernels.clone())).collect();
         let kernels_on_stream = kernels_on_stream(trace);
         let ((gaps, idle), (window, copies, groups, contention, syncs, launches)) = join(
             || {
@@ -58,7 +55,7 @@ impl<'a> Facts<'a> {
                 let window = Window::of(trace, &host);
                 let copies = copies::copies(trace, &host);
                 let edges = &options.histogram_edges;
-                let groups = copies::groups(&copies, &kernels, &kernels_on_stream, &link, edges);
+                let groups = copies::groups(&copies, &timelines, &kernels_on_stream, &link, edges);
                 let contention = contention::contention(trace, &copies, &timelines, &communication, &link);
                 let syncs = syncs::syncs(&host, &window);
                 (window, copies, groups, contention, syncs, launches::launches(trace, &host))
@@ -75,7 +72,6 @@ impl<'a> Facts<'a> {
             link,
             window,
             timelines,
-            kernels,
             device_times: times.into_iter().zip(overlaps).collect(),
             time,
             overlap,
@@ -153,8 +149,7 @@ impl<'a> Facts<'a> {
             by_device.entry(copy.device).or_default().push(copy.interval());
         }
         let exposed = |(device, intervals): (i32, Vec<_>)| {
-            let times = IntervalSet::from_unsorted(intervals);
-            self.kernels.get(&device).map_or(times.length(), |kernels| times.difference(kernels).length())
+            timeline::exposed(&self.timelines, device, &IntervalSet::from_unsorted(intervals))
         };
         by_device.into_iter().map(exposed).sum::<Nanos>().as_millis()
     }

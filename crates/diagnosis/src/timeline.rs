@@ -51,7 +51,9 @@ pub(crate) fn timelines(trace: &Trace, communication: &CommunicationNames) -> Ve
     for stream in trace.streams() {
         let Place::Stream { device, .. } = stream.place() else { continue };
         let mut sets = Sets::default();
+        let mut any_work = false;
         for event in stream.events().filter(|event| event.kind().is_gpu_work()) {
+            any_work = true;
             let interval = Interval::new(event.start(), event.end());
             match event.kind() {
                 EventKind::Kernel if communication.contains(event.name_id()) => {
@@ -69,7 +71,7 @@ pub(crate) fn timelines(trace: &Trace, communication: &CommunicationNames) -> Ve
                 },
             }
         }
-        if !stream.events().any(|event| event.kind().is_gpu_work()) {
+        if !any_work {
             continue;
         }
         let known = devices.entry(device).or_default();
@@ -102,6 +104,14 @@ pub(crate) fn timelines(trace: &Trace, communication: &CommunicationNames) -> Ve
             }
         })
         .collect()
+}
+
+/// The part of `times` on one device with no kernel running beside it.
+pub(crate) fn exposed(timelines: &[DeviceTimeline], device: i32, times: &IntervalSet) -> Nanos {
+    match timelines.iter().find(|timeline| timeline.device == device) {
+        Some(timeline) => times.difference(&timeline.kernels).length(),
+        None => times.length(),
+    }
 }
 
 /// Times in milliseconds: unions per device, summed over devices.

@@ -6,7 +6,7 @@ use super::{Draft, Saving};
 use crate::copies::{Copy, expected_ns};
 use crate::facts::Facts;
 use crate::quantity::milliseconds;
-use busbound_trace::{IntervalSet, MemoryKind};
+use busbound_trace::MemoryKind;
 
 const SMALLEST: u64 = 1 << 20;
 
@@ -24,7 +24,8 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
         .filter(|copy| !facts.kernels_on_stream.contains_key(&(copy.device, copy.stream)))
         // Before the first kernel recorded, the device may have been busy with one that was not.
         .filter(|copy| {
-            let kernels = facts.kernels.get(&copy.device).and_then(IntervalSet::hull);
+            let timeline = facts.timelines.iter().find(|timeline| timeline.device == copy.device);
+            let kernels = timeline.and_then(|timeline| timeline.kernels.hull());
             kernels.is_some_and(|hull| copy.event.start() >= hull.start)
         })
         .collect();

@@ -183,14 +183,8 @@ impl Scanner<'_, '_> {
                     Err(_) => self.end_of_stretch(),
                 }
             }
-            Err(Fault::Malformed) => match self.find_event(from) {
-                // What stands here may itself be an event, behind a stray bracket.
-                Some(next) => {
-                    self.resume(from, next, LossKind::DamagedMetadata);
-                    Step::Next
-                }
-                None => self.recover(from, LossKind::DamagedMetadata),
-            },
+            // What stands here may itself be an event, behind a stray bracket.
+            Err(Fault::Malformed) => self.recover_at(from, from, LossKind::DamagedMetadata),
         }
     }
 
@@ -355,7 +349,12 @@ impl Scanner<'_, '_> {
 
     /// Counts the loss at `from` and goes on at the next readable event, if this stretch has one.
     fn recover(&mut self, from: usize, what: LossKind) -> Step {
-        match self.find_event(from + 1) {
+        self.recover_at(from, from + 1, what)
+    }
+
+    /// As [`recover`](Self::recover), with the search beginning at `search`.
+    fn recover_at(&mut self, from: usize, search: usize, what: LossKind) -> Step {
+        match self.find_event(search) {
             Some(next) => {
                 self.resume(from, next, what);
                 Step::Next
