@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use regex::Regex;
 
 /// Is your GPU waiting for the bus, where, and what do you gain by which change?
 #[derive(Debug, Parser)]
@@ -93,6 +94,8 @@ pub(crate) struct DiagnoseArgs {
     #[arg(long, value_name = "MS", default_value_t = 0.5)]
     pub(crate) shortest: f64,
     #[command(flatten)]
+    pub(crate) analysis: AnalysisArgs,
+    #[command(flatten)]
     pub(crate) reading: ReadingArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -106,6 +109,8 @@ pub(crate) struct CompareArgs {
     /// What the runs differ in, one number a run: batch=2,4,8
     #[arg(long, value_name = "KEY=N,N,…", value_parser = parse_labels)]
     pub(crate) label: Option<(String, Vec<f64>)>,
+    #[command(flatten)]
+    pub(crate) analysis: AnalysisArgs,
     /// The GPU's link or the GPU: pcie4x16, pcie5x8, h100-pcie, a100-sxm, …
     #[arg(long, value_name = "NAME")]
     pub(crate) machine: Option<String>,
@@ -113,6 +118,17 @@ pub(crate) struct CompareArgs {
     pub(crate) reading: ReadingArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// What counts as a step, a block or a stage.
+#[derive(Debug, Args)]
+pub(crate) struct AnalysisArgs {
+    /// Annotations that mark steps [default: ProfilerStep#N, step, iteration …; else what repeats]
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) steps: Option<Regex>,
+    /// Leave out the first N steps [default: those at the beginning that are clearly longer]
+    #[arg(long, value_name = "N")]
+    pub(crate) warmup: Option<usize>,
 }
 
 #[derive(Debug, Args)]

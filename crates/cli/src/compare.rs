@@ -1,10 +1,10 @@
 //! `busbound compare`.
 
-use busbound_diagnosis::{Labels, Options, compare, diagnose};
+use busbound_diagnosis::{Labels, compare, diagnose};
 use busbound_report::{comparison_as_json, comparison_as_markdown, comparison_as_terminal};
 
 use crate::args::{CompareArgs, Format};
-use crate::diagnose::resolve_machine;
+use crate::diagnose::{resolve_analysis, resolve_machine};
 use crate::failure::Failure;
 use crate::output::write_answer;
 use crate::reading::{AllRead, each_trace};
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
         return usage(format!("--label has {values} numbers for {runs} runs; give one for each"));
     }
     let mut runs = Vec::new();
-    let options = Options::default();
+    let options = resolve_analysis(&args.analysis);
     let all = each_trace(&args.paths, &args.reading, &output, |trace, source| {
         runs.push(diagnose(trace, source, &machine, &options));
     })?;

@@ -5,7 +5,7 @@ use busbound_machine::Machine;
 use busbound_report::{diagnoses_as_json, diagnoses_as_markdown, diagnoses_as_terminal};
 use busbound_trace::{ReadOptions, read};
 
-use crate::args::{DemoArgs, DiagnoseArgs, Format};
+use crate::args::{AnalysisArgs, DemoArgs, DiagnoseArgs, Format};
 use crate::failure::Failure;
 use crate::output::write_answer;
 use crate::reading::each_trace;
@@ -40,8 +40,15 @@ pub(crate) fn resolve_machine(name: Option<&str>) -> Result<Machine, Failure> {
     })
 }
 
-fn resolve_options(args: &DiagnoseArgs) -> Result<Options, Failure> {
+pub(crate) fn resolve_analysis(args: &AnalysisArgs) -> Options {
     let mut options = Options::default();
+    options.steps.clone_from(&args.steps);
+    options.warmup = args.warmup;
+    options
+}
+
+fn resolve_options(args: &DiagnoseArgs) -> Result<Options, Failure> {
+    let mut options = resolve_analysis(&args.analysis);
     if !args.edges.iter().all(|edge| *edge > 0.0) || !args.edges.is_sorted() {
         return Err(Failure::Usage(anyhow::anyhow!(
             "--edges takes rates above zero in rising order, e.g. 5,20,50,80"

@@ -116,8 +116,8 @@ pub fn compare(runs: &[Diagnosis], labels: Option<&Labels>) -> Comparison {
 /// Why figures of these runs must not stand side by side.
 fn cannot_be_compared(runs: &[Diagnosis]) -> Option<&'static str> {
     let some_but_not_all = |has: &dyn Fn(&Diagnosis) -> bool| runs.iter().any(has) && !runs.iter().all(has);
-    if some_but_not_all(&|run| run.window.steps.is_some()) {
-        Some("some runs mark steps and some do not, so a step would stand beside a whole trace")
+    if runs.windows(2).any(|pair| pair[0].unit() != pair[1].unit()) {
+        Some("some runs mark steps and some do not, so a step would stand beside something else")
     } else if some_but_not_all(&|run| !run.devices.is_empty()) {
         Some("some runs recorded the GPU and some did not")
     } else if runs.iter().any(|run| step_ms(run) <= 0.0) {
@@ -230,7 +230,7 @@ fn statement(runs: &[Diagnosis], labels: Option<&Labels>, sweep: Option<&Sweep>)
         return format!("Cannot be compared: {why}.");
     }
     let (a, b) = (step_ms(first), step_ms(last));
-    let what = if first.window.steps.is_some() && last.window.steps.is_some() { "step" } else { "trace" };
+    let what = if first.unit() == last.unit() { first.unit() } else { "trace" };
     let change = 100.0 * (b / a - 1.0);
     let faster = if b < a { "faster" } else { "slower" };
     let times = format!("{} → {} a {what}", milliseconds(a), milliseconds(b));
@@ -304,8 +304,19 @@ fn limitations(runs: &[Diagnosis]) -> Vec<String> {
         if !run.source.complete {
             list.push(format!("{} was read in part: its figures speak of that part.", run.source.path));
         }
-        if run.window.steps.is_none() {
-            list.push(format!("{} marks no steps: its figures are for the whole trace.", run.source.path));
+        match run.unit() {
+            "trace" => {
+                list.push(format!(
+                    "{} marks no steps: its figures are for the whole trace.",
+                    run.source.path
+                ));
+            }
+            "round" => list.push(format!(
+                "{} marks no steps: its figures are for a round of {}.",
+                run.source.path,
+                run.window.steps.as_ref().map_or("", |steps| steps.pattern.as_str())
+            )),
+            _ => {}
         }
         if run.devices.is_empty() {
             list.push(format!(

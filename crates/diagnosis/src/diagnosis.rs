@@ -14,11 +14,11 @@ use crate::launches::Launches;
 use crate::limitations::{self, Limitation};
 use crate::options::Options;
 use crate::parallel::join;
-use crate::survey::{Source, SourceFacts, survey};
+use crate::survey::{Source, SourceFacts, Survey, survey};
 use crate::syncs::SyncTotal;
 use crate::timeline::{self, Overlaps, Times};
 use crate::verdict::{self, Verdict};
-use crate::window::StepTimes;
+use crate::window::{OutlierStep, StepTimes};
 
 pub const DIAGNOSIS_SCHEMA: &str = "busbound.diagnosis/1";
 
@@ -64,8 +64,10 @@ pub struct GpuLink {
 pub struct WindowFacts {
     /// First to last work of the devices, summed over them.
     pub span_ms: f64,
-    /// `null` where no steps are marked; figures "per step" are then for the whole trace.
+    /// `null` where no steps are found; figures "per step" are then for the whole trace.
     pub steps: Option<StepTimes>,
+    /// Steps that took clearly longer than the others, and what they did differently.
+    pub outliers: Vec<OutlierStep>,
     /// What totals are divided by for figures per step: the steps, and what was recorded of work launched
     /// before the first of them; 1 where no steps are marked.
     pub rounds: f64,
@@ -82,16 +84,28 @@ pub struct DeviceFacts {
 /// Diagnoses one trace against a machine.
 pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Options) -> Diagnosis {
     let (survey, facts) = join(|| survey(trace, source), || Facts::of(trace, machine, options));
+    let warm_up = options.warmup.unwrap_or_else(|| facts.window.warm_up());
+    match facts.window.without_first(warm_up, trace).filter(|_| warm_up > 0) {
+        Some(steady) => answer(&Facts::of(&steady, machine, options), &survey, machine, options, warm_up),
+        None => answer(&facts, &survey, machine, options, 0),
+    }
+}
+
+fn answer(
+    facts: &Facts<'_>,
+    survey: &Survey,
+    machine: &Machine,
+    options: &Options,
+    warmup_dropped: usize,
+) -> Diagnosis {
+    let trace = facts.trace;
     let has_gpu = !facts.timelines.is_empty();
     let cpu_copies =
         if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, &facts.link, &options.cpu_copies) };
-    let verdict = if has_gpu {
-        verdict::verdict(&facts)
-    } else {
-        crate::cpu_only::verdict(&facts, &survey, &cpu_copies)
-    };
-    let findings = if has_gpu { findings::findings(&facts) } else { Vec::new() };
-    let mut limitations = limitations::limitations(&facts, &survey);
+    let verdict =
+        if has_gpu { verdict::verdict(facts) } else { crate::cpu_only::verdict(facts, survey, &cpu_copies) };
+    let findings = if has_gpu { findings::findings(facts) } else { Vec::new() };
+    let mut limitations = limitations::limitations(facts, survey, options, warmup_dropped);
     if !has_gpu {
         limitations.extend(crate::cpu_only::limitations(trace, &cpu_copies));
     }
@@ -104,11 +118,12 @@ pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Opt
     };
     Diagnosis {
         schema: DIAGNOSIS_SCHEMA,
-        source: survey.source,
+        source: survey.source.clone(),
         machine: MachineFacts { gpus: facts.timelines.iter().map(link).collect() },
         window: WindowFacts {
             span_ms: facts.time.span_ms,
-            steps: facts.window.times(),
+            steps: facts.window.times().map(|times| StepTimes { warmup_dropped, ..times }),
+            outliers: facts.window.outliers(trace, &facts.host),
             rounds: facts.window.rounds(),
         },
         verdict,
@@ -118,11 +133,11 @@ pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Opt
         cpu_copies,
         findings,
         limitations,
-        copies: facts.groups,
-        idle: facts.idle,
-        contention: facts.contention,
-        launches: facts.launches,
-        synchronisations: facts.syncs.totals,
+        copies: facts.groups.clone(),
+        idle: facts.idle.clone(),
+        contention: facts.contention.clone(),
+        launches: facts.launches.clone(),
+        synchronisations: facts.syncs.totals.clone(),
     }
 }
 
@@ -132,7 +147,8 @@ impl Diagnosis {
         self.window.rounds
     }
 
+    /// What figures are for: a step, a round of what repeats, or the trace.
     pub fn unit(&self) -> &'static str {
-        if self.window.steps.is_some() { "step" } else { "trace" }
+        self.window.steps.as_ref().map_or("trace", |steps| steps.found.unit())
     }
 }

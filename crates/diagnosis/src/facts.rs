@@ -16,7 +16,7 @@ use crate::parallel::join;
 use crate::quantity::milliseconds;
 use crate::syncs::{self, Syncs};
 use crate::timeline::{self, DeviceTimeline, Overlaps, Times};
-use crate::window::Window;
+use crate::window::{StepsFound, Window};
 
 pub(crate) struct Facts<'a> {
     pub(crate) trace: &'a Trace,
@@ -52,7 +52,7 @@ impl<'a> Facts<'a> {
                 (gaps, idle)
             },
             || {
-                let window = Window::of(trace, &host);
+                let window = Window::of(trace, &host, options);
                 let copies = copies::copies(trace, &host);
                 let edges = &options.histogram_edges;
                 let groups = copies::groups(&copies, &timelines, &kernels_on_stream, &link, edges);
@@ -92,22 +92,22 @@ impl<'a> Facts<'a> {
 
     /// The word that figures are per.
     pub(crate) fn unit(&self) -> &'static str {
-        if self.window.steps.is_empty() { "trace" } else { "step" }
+        self.window.found.map_or("trace", StepsFound::unit)
     }
 
     /// `of each 274 ms step`, or `of the 12.9 s trace`. Where the device's work spans another time than the
     /// steps do, that is said.
     pub(crate) fn of_each(&self) -> String {
-        let span = milliseconds(self.step_ms());
+        let (span, unit) = (milliseconds(self.step_ms()), self.unit());
         match self.window.times() {
             None => format!("of the {span} trace"),
             Some(steps) if (steps.p50_ms / self.step_ms() - 1.0).abs() > 0.15 => {
                 format!(
-                    "of the {span} that the GPU's work spans a step (median step {})",
+                    "of the {span} that the GPU's work spans a {unit} (median {unit} {})",
                     milliseconds(steps.p50_ms)
                 )
             }
-            Some(_) => format!("of each {span} step"),
+            Some(_) => format!("of each {span} {unit}"),
         }
     }
 

@@ -13,6 +13,12 @@ pub(crate) enum Call {
     Copy,
     /// Waits for the device: its time is waiting, not work.
     Synchronise,
+    /// Takes or gives back memory.
+    Allocate,
+    /// Captures a graph or makes it ready to run.
+    Capture,
+    /// Loads kernels.
+    Load,
     Other,
 }
 
@@ -24,6 +30,25 @@ pub(crate) fn call_of(name: &str) -> Call {
         Call::Copy
     } else if has("Launch") {
         Call::Launch
+    } else if [
+        "Malloc",
+        "Free",
+        "HostAlloc",
+        "HostRegister",
+        "HostUnregister",
+        "MemAlloc",
+        "MemCreate",
+        "MemMap",
+        "MemUnmap",
+    ]
+    .into_iter()
+    .any(has)
+    {
+        Call::Allocate
+    } else if has("Capture") && !has("IsCapturing") && !has("CaptureInfo") || has("GraphInstantiate") {
+        Call::Capture
+    } else if has("ModuleLoad") || has("LibraryLoad") || has("LinkComplete") {
+        Call::Load
     } else {
         Call::Other
     }
@@ -40,6 +65,10 @@ pub(crate) struct Host<'a> {
     frames: HashMap<TrackId, Vec<EventId>>,
     launches: Vec<EventId>,
     synchronisations: Vec<EventId>,
+    /// Calls that allocate, capture or load.
+    rare_calls: Vec<EventId>,
+    /// Times at which the framework compiled.
+    compilations: IntervalSet,
     /// By name number: what calls of that name do.
     calls: Vec<Call>,
 }
@@ -67,6 +96,12 @@ fn is_input(name: &str) -> bool {
         || name.contains("dataloader.py") && name.ends_with(": __next__")
 }
 
+/// Ranges under which the framework compiles: TorchDynamo's and Inductor's own timers.
+fn is_compilation(name: &str) -> bool {
+    name.ends_with("(dynamo_timed)")
+        || name.contains("torch/_dynamo/convert_frame.py") && name.ends_with("_compile")
+}
+
 impl<'a> Host<'a> {
     pub(crate) fn of(trace: &'a Trace) -> Self {
         let calls: Vec<Call> = trace.names().iter().map(call_of).collect();
@@ -74,7 +109,9 @@ impl<'a> Host<'a> {
         let mut by_correlation: HashMap<u64, Option<EventId>> = HashMap::new();
         let mut waits = HashMap::new();
         let (mut annotations, mut frames) = (HashMap::new(), HashMap::new());
-        let (mut launches, mut synchronisations) = (Vec::new(), Vec::new());
+        let (mut launches, mut synchronisations, mut rare_calls) = (Vec::new(), Vec::new(), Vec::new());
+        let compiling: Vec<bool> = trace.names().iter().map(is_compilation).collect();
+        let mut compilations = Vec::new();
         let users: Vec<bool> = trace.names().iter().map(is_users_code).collect();
         for track in trace.threads() {
             let Place::Thread { process, .. } = track.place() else { continue };
@@ -91,6 +128,9 @@ impl<'a> Host<'a> {
                 }
                 let interval = Interval::new(event.start(), event.end());
                 let name = event.name_id().index();
+                if compiling[name] {
+                    compilations.push(interval);
+                }
                 match event.kind() {
                     EventKind::RuntimeCall | EventKind::DriverCall => {
                         match calls[name] {
@@ -105,6 +145,7 @@ impl<'a> Host<'a> {
                                     times.copying_long.push(interval);
                                 }
                             }
+                            Call::Allocate | Call::Capture | Call::Load => rare_calls.push(event.id()),
                             Call::Other => {}
                         }
                         if let Some(id) = event.correlation() {
@@ -127,7 +168,18 @@ impl<'a> Host<'a> {
             frames.insert(track.id(), framed);
             waits.insert(track.id(), times);
         }
-        Self { trace, by_correlation, waits, annotations, frames, launches, synchronisations, calls }
+        Self {
+            trace,
+            by_correlation,
+            waits,
+            annotations,
+            frames,
+            launches,
+            synchronisations,
+            rare_calls,
+            compilations: IntervalSet::from_unsorted(compilations),
+            calls,
+        }
     }
 
     /// The call that launched this GPU work.
@@ -150,6 +202,35 @@ impl<'a> Host<'a> {
     /// Calls that wait for the device, thread by thread in order of time.
     pub(crate) fn synchronisations(&self) -> impl Iterator<Item = Event<'a>> + '_ {
         self.synchronisations.iter().map(|&id| self.trace.event(id))
+    }
+
+    /// Calls that allocate, capture or load, thread by thread in order of time.
+    pub(crate) fn rare_calls(&self) -> impl Iterator<Item = Event<'a>> + '_ {
+        self.rare_calls.iter().map(|&id| self.trace.event(id))
+    }
+
+    /// Times at which the framework compiled.
+    pub(crate) fn compilations(&self) -> impl Iterator<Item = Interval> + '_ {
+        self.compilations.iter()
+    }
+
+    /// Times at which a thread waited for its next batch.
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = Interval> + '_ {
+        self.threads().into_iter().flat_map(|(_, times)| times.input.iter())
+    }
+
+    /// What each thread was inside of, in the order of the tracks.
+    fn threads(&self) -> Vec<(TrackId, &ThreadTimes)> {
+        let mut threads: Vec<_> = self.waits.iter().map(|(&track, times)| (track, times)).collect();
+        threads.sort_by_key(|(track, _)| *track);
+        threads
+    }
+
+    /// Annotations of every thread, thread by thread in order of time.
+    pub(crate) fn annotations(&self) -> Vec<Event<'a>> {
+        let mut tracks: Vec<_> = self.annotations.iter().collect();
+        tracks.sort_by_key(|(track, _)| **track);
+        tracks.into_iter().flat_map(|(_, ids)| ids).map(|&id| self.trace.event(id)).collect()
     }
 
     /// Calls that launch, thread by thread in order of time.
@@ -238,6 +319,14 @@ mod tests {
             ("cudaStreamSynchronize", Call::Synchronise),
             ("cudaEventSynchronize", Call::Synchronise),
             ("cudaMemsetAsync", Call::Other),
+            ("cudaMalloc", Call::Allocate),
+            ("cudaHostAlloc", Call::Allocate),
+            ("cuMemCreate", Call::Allocate),
+            ("hipFree", Call::Allocate),
+            ("cudaStreamBeginCapture", Call::Capture),
+            ("cudaStreamIsCapturing", Call::Other),
+            ("cudaGraphInstantiateWithFlags", Call::Capture),
+            ("cuModuleLoadData", Call::Load),
         ] {
             assert_eq!(call_of(name), call, "{name}");
         }

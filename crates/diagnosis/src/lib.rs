@@ -56,4 +56,4 @@ pub use survey::{
 pub use syncs::{SyncReason, SyncTotal};
 pub use timeline::{Overlaps, Times};
 pub use verdict::{Bound, Verdict};
-pub use window::StepTimes;
+pub use window::{Difference, OutlierStep, StepQuantity, StepTimes, StepsFound};

@@ -5,8 +5,10 @@ use serde::Serialize;
 
 use crate::facts::Facts;
 use crate::gaps::GapCause;
+use crate::options::Options;
 use crate::survey::Survey;
 use crate::timeline::DeviceTimeline;
+use crate::window::StepsFound;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -15,7 +17,12 @@ pub struct Limitation {
     pub text: String,
 }
 
-pub(crate) fn limitations(facts: &Facts<'_>, survey: &Survey) -> Vec<Limitation> {
+pub(crate) fn limitations(
+    facts: &Facts<'_>,
+    survey: &Survey,
+    options: &Options,
+    warmup_dropped: usize,
+) -> Vec<Limitation> {
     let mut list = Vec::new();
     let mut say = |id, text: String| list.push(Limitation { id, text });
     for lost in &survey.source.lost {
@@ -36,7 +43,33 @@ pub(crate) fn limitations(facts: &Facts<'_>, survey: &Survey) -> Vec<Limitation>
         say(missing.id, format!("{}; that prevents {}.", missing.what, missing.prevents));
     }
     if facts.window.steps.is_empty() {
-        say("steps", "No steps are marked, so figures are for the whole trace.".to_owned());
+        let text = match &options.steps {
+            Some(wanted) => {
+                format!("No annotation matches --steps {wanted}, so figures are for the whole trace.")
+            }
+            None => {
+                "No steps are marked and no period shows in the launches, so figures are for the whole trace."
+                    .to_owned()
+            }
+        };
+        say("steps", text);
+    }
+    if facts.window.found == Some(StepsFound::Period) {
+        say(
+            "steps_by_period",
+            format!(
+                "No steps are marked: a round is {}, and a step of the program may be several. Name an annotation with --steps.",
+                facts.window.pattern.as_deref().unwrap_or_default()
+            ),
+        );
+    }
+    if warmup_dropped > 0 && options.warmup.is_none() {
+        say(
+            "warm_up",
+            format!(
+                "The first {warmup_dropped} step(s) took more than 1.5 times as long as those after them and are left out as warm-up; --warmup 0 keeps them."
+            ),
+        );
     }
     if facts.link.source == LinkSource::Assumed && !facts.copies.is_empty() {
         say(

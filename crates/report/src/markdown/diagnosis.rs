@@ -24,6 +24,9 @@ fn one(out: &mut String, diagnosis: &Diagnosis) {
     let _ = writeln!(out, "**{}**\n", diagnosis.verdict.statement);
     let _ = writeln!(out, "- trace: {}", diagnosis.source.path);
     let _ = writeln!(out, "- window: {}", text::step(diagnosis));
+    for outlier in text::outliers(diagnosis) {
+        let _ = writeln!(out, "- outlier: {outlier}");
+    }
     for link in text::links(diagnosis) {
         let _ = writeln!(out, "- link: {link}");
     }

@@ -59,6 +59,9 @@ fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
             format!("times are summed over {} GPUs; --format json has each", diagnosis.devices.len());
         hanging(out, "            ", &devices, width);
     }
+    for (i, outlier) in text::outliers(diagnosis).iter().enumerate() {
+        hanging(out, if i == 0 { "  outliers  " } else { "            " }, outlier, width);
+    }
     for link in text::links(diagnosis) {
         hanging(out, "  link      ", &link, width);
     }

@@ -1,7 +1,9 @@
 //! What does a diagnosis say in words?
 
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
-use busbound_diagnosis::{Bound, CopyGroup, CpuCopyClass, Diagnosis, Finding, GapCause, Severity, SizeClass};
+use busbound_diagnosis::{
+    Bound, CopyGroup, CpuCopyClass, Diagnosis, Finding, GapCause, Severity, SizeClass, StepsFound,
+};
 use busbound_machine::LinkSource;
 
 use super::Table;
@@ -26,22 +28,50 @@ pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(&'static str, f64)> {
         .collect()
 }
 
-/// `step 274 ms (262 to 280)`.
+/// `4 steps (`step`), median 274 ms, 262 to 280 ms`.
 pub(crate) fn step(diagnosis: &Diagnosis) -> String {
-    match &diagnosis.window.steps {
-        Some(steps) if steps.count == 1 => {
-            format!("1 step (`{}`), {}", steps.pattern, milliseconds(steps.p50_ms))
-        }
-        Some(steps) => format!(
-            "{} steps (`{}`), median {}, {} to {}",
-            steps.count,
-            steps.pattern,
+    let Some(steps) = &diagnosis.window.steps else {
+        return format!("no steps found; {} of device time", milliseconds(diagnosis.window.span_ms));
+    };
+    let pattern = match steps.found {
+        StepsFound::Period => steps.pattern.clone(),
+        StepsFound::Given | StepsFound::Annotation => format!("`{}`", steps.pattern),
+    };
+    let unit = diagnosis.unit();
+    let mut text = match steps.count {
+        1 => format!("1 {unit} ({pattern}), {}", milliseconds(steps.p50_ms)),
+        count => format!(
+            "{count} {unit}s ({pattern}), median {}, {} to {}",
             milliseconds(steps.p50_ms),
             milliseconds(steps.min_ms),
             milliseconds(steps.max_ms)
         ),
-        None => format!("no steps marked; {} of device time", milliseconds(diagnosis.window.span_ms)),
+    };
+    // Quantiles of a handful are its extremes.
+    if steps.count >= 20 {
+        text.push_str(&format!("; p90 {}, p99 {}", milliseconds(steps.p90_ms), milliseconds(steps.p99_ms)));
     }
+    match steps.warmup_dropped {
+        0 => {}
+        1 => text.push_str(&format!("; 1 {unit} before them left out as warm-up")),
+        n => text.push_str(&format!("; {n} {unit}s before them left out as warm-up")),
+    }
+    text
+}
+
+/// Steps that took clearly longer, one line each; of many, the longest.
+pub(crate) fn outliers(diagnosis: &Diagnosis) -> Vec<String> {
+    const TOLD: usize = 5;
+    let outliers = &diagnosis.window.outliers;
+    let mut longest: Vec<_> = outliers.iter().collect();
+    longest.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    longest.truncate(TOLD);
+    longest.sort_by_key(|outlier| outlier.index);
+    let mut lines: Vec<String> = longest.into_iter().map(|outlier| outlier.statement.clone()).collect();
+    if outliers.len() > TOLD {
+        lines.push(format!("and {} more, see --format json", outliers.len() - TOLD));
+    }
+    lines
 }
 
 /// The links copies are judged against, and how they are known.
@@ -160,7 +190,11 @@ pub(crate) fn idle(diagnosis: &Diagnosis) -> Table {
             ]
         })
         .collect();
-    let each = if diagnosis.window.steps.is_some() { "per step" } else { "in all" };
+    let each = match diagnosis.unit() {
+        "step" => "per step",
+        "round" => "per round",
+        _ => "in all",
+    };
     Table { titles: vec!["idle because", "gaps", each, "longest"], rows }
 }
 

@@ -137,6 +137,34 @@ impl Events {
         Some(&self.collectives[at].1)
     }
 
+    /// The rows that satisfy `keep`, in their order. What they point at is kept whole.
+    pub(crate) fn part(&self, keep: impl Fn(EventId) -> bool) -> Self {
+        let rows: Vec<usize> =
+            (0u32..).take(self.len()).filter(|&row| keep(EventId(row))).map(|row| row as usize).collect();
+        fn of<T: Copy>(column: &[T], rows: &[usize]) -> Vec<T> {
+            rows.iter().map(|&row| column[row]).collect()
+        }
+        let moved = |(id, collective): &(EventId, Collective)| {
+            let row = rows.binary_search(&id.index()).ok()?;
+            Some((EventId(u32::try_from(row).ok()?), *collective))
+        };
+        Self {
+            kind: of(&self.kind, &rows),
+            name: of(&self.name, &rows),
+            track: of(&self.track, &rows),
+            start: of(&self.start, &rows),
+            duration: of(&self.duration, &rows),
+            correlation: of(&self.correlation, &rows),
+            external: of(&self.external, &rows),
+            detail: of(&self.detail, &rows),
+            transfers: self.transfers.clone(),
+            launches: self.launches.clone(),
+            syncs: self.syncs.clone(),
+            copy_operators: self.copy_operators.clone(),
+            collectives: self.collectives.iter().filter_map(moved).collect(),
+        }
+    }
+
     /// Lays another table under this one, with its names and tracks renumbered.
     pub(crate) fn append(&mut self, other: &Self, names: &[NameId], tracks: &[TrackId]) {
         let rows = u32::try_from(self.len()).unwrap_or(u32::MAX);

@@ -113,6 +113,23 @@ impl Trace {
         self.tracks().into_iter().filter(|track| matches!(track.place, Place::Thread { .. }))
     }
 
+    /// The same run with only the events that satisfy `keep`, as when its warm-up is left out.
+    ///
+    /// Event numbers are new; names, tracks and what was lost in reading are as before.
+    pub fn part(&self, keep: impl Fn(&Event<'_>) -> bool) -> Self {
+        Self {
+            events: self.events.part(|id| keep(&self.event(id))),
+            names: self.names.clone(),
+            tracks: self.tracks.clone(),
+            links: self.links.clone(),
+            memory: self.memory.clone(),
+            given_names: self.given_names.clone(),
+            origin: self.origin.clone(),
+            stats: self.stats.clone(),
+            order: OnceLock::new(),
+        }
+    }
+
     /// Memory the trace holds, for the reader's bound and for reports.
     pub fn heap_bytes(&self) -> usize {
         self.events.heap_bytes()

@@ -1,0 +1,223 @@
+//! Which steps does the trace hold, and how long is one?
+//!
+//! Where they begin comes from annotations ([`marks`]) or, where none mark them, from what repeats in the
+//! launches ([`period`]). A host that runs ahead begins its steps faster than the device works through
+//! them: a step ends where the work launched in it does.
+
+mod marks;
+mod outliers;
+mod period;
+
+use busbound_trace::{Event, Interval, Nanos, Timestamp, Trace};
+use serde::Serialize;
+
+pub use outliers::{Difference, OutlierStep, StepQuantity};
+
+use crate::host::Host;
+use crate::options::Options;
+
+/// How the steps were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum StepsFound {
+    /// The expression that the user gave.
+    Given,
+    /// Annotations that look like steps.
+    Annotation,
+    /// What repeats in the sequence of launches. A step of the program may hold several of these.
+    Period,
+}
+
+impl StepsFound {
+    /// What one of them is called.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Given | Self::Annotation => "step",
+            Self::Period => "round",
+        }
+    }
+}
+
+/// Where steps begin on the host.
+#[derive(Debug, Clone)]
+pub(super) struct Beginnings {
+    pub(super) found: StepsFound,
+    pub(super) pattern: String,
+    pub(super) starts: Vec<Timestamp>,
+    /// Where the host leaves each, which is where it ends if no work of the device is known.
+    pub(super) ends: Vec<Timestamp>,
+    /// Whether the last is whole.
+    pub(super) last_is_whole: bool,
+}
+
+/// The steps found, in time order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Window {
+    /// From the end of the step before to its own end, on the device where there is one.
+    pub(crate) steps: Vec<Interval>,
+    /// Where each step starts on the host.
+    pub(crate) starts: Vec<Timestamp>,
+    /// Steps' worth of work in the trace: more than the steps marked, if work was recorded that had been
+    /// launched before the first.
+    rounds: f64,
+    pub(crate) pattern: Option<String>,
+    pub(crate) found: Option<StepsFound>,
+    /// The step of each piece of the device's work, by event number, plus one; 0 for none.
+    step_of_work: Vec<u32>,
+}
+
+/// Length of steps in milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StepTimes {
+    pub count: usize,
+    pub pattern: String,
+    pub found: StepsFound,
+    pub p50_ms: f64,
+    pub p90_ms: f64,
+    pub p99_ms: f64,
+    pub min_ms: f64,
+    pub max_ms: f64,
+    /// Steps at the beginning that no figure of this answer speaks of.
+    pub warmup_dropped: usize,
+    /// Each step's length, in order; of many steps, the first thousand.
+    pub each_ms: Vec<f64>,
+}
+
+/// Steps whose lengths are listed.
+const LISTED: usize = 1_000;
+
+impl Window {
+    pub(crate) fn of(trace: &Trace, host: &Host<'_>, options: &Options) -> Self {
+        let begin = match &options.steps {
+            Some(wanted) => marks::given(trace, host, wanted),
+            None => marks::likely(trace, host).or_else(|| period::period(trace, host)),
+        };
+        let Some(begin) = begin else { return Self::default() };
+        let starts = begin.starts;
+        let Work { hulls, inside, before, step_of_work } = work_of_steps(trace, host, &starts);
+        let mut steps: Vec<Interval> = Vec::with_capacity(starts.len());
+        for (i, &began) in starts.iter().enumerate() {
+            let start = match (steps.last(), hulls[i]) {
+                (Some(before), _) => before.end,
+                // Work queued before the first step may still be running when it begins.
+                (None, Some(work)) if starts.len() > 1 => work.start.max(began),
+                (None, _) => began,
+            };
+            let next_start = starts.get(i + 1).copied();
+            let left = begin.ends[i];
+            let end = hulls[i].map_or(next_start.unwrap_or(left), |work| work.end.max(left));
+            steps.push(Interval::new(start, end.max(start)));
+        }
+        // Unless launches are missing throughout, which says nothing of steps.
+        let more = if inside > before { before as f64 / inside as f64 } else { 0.0 };
+        let mut rounds = starts.len() as f64 * (1.0 + more);
+        if !begin.last_is_whole && steps.len() > 1 {
+            steps.pop();
+            let of_last = step_of_work.iter().filter(|step| **step as usize == starts.len()).count() as f64;
+            let each = (inside as f64 - of_last) / steps.len() as f64;
+            rounds = if each > 0.0 { (inside + before) as f64 / each } else { steps.len() as f64 };
+        }
+        let (pattern, found) = (Some(begin.pattern), Some(begin.found));
+        Self { steps, starts, rounds, pattern, found, step_of_work }
+    }
+
+    /// What totals are divided by for figures per step.
+    pub(crate) fn rounds(&self) -> f64 {
+        if self.steps.is_empty() { 1.0 } else { self.rounds }
+    }
+
+    /// The step in which a piece of the device's work was launched.
+    pub(crate) fn step_of_work(&self, work: &Event<'_>) -> Option<usize> {
+        (*self.step_of_work.get(work.id().index())? as usize).checked_sub(1)
+    }
+
+    /// The step that the host was in.
+    pub(crate) fn step_at(&self, at: Timestamp) -> Option<usize> {
+        self.starts.partition_point(|&start| start <= at).checked_sub(1)
+    }
+
+    pub(crate) fn times(&self) -> Option<StepTimes> {
+        let mut lengths: Vec<Nanos> = self.steps.iter().map(|step| step.length()).collect();
+        let each_ms = lengths.iter().take(LISTED).map(|length| length.as_millis()).collect();
+        lengths.sort_unstable();
+        let quantile = |q: f64| lengths[((lengths.len() - 1) as f64 * q).round() as usize].as_millis();
+        Some(StepTimes {
+            count: lengths.len(),
+            pattern: self.pattern.clone()?,
+            found: self.found?,
+            p50_ms: quantile(0.5),
+            p90_ms: quantile(0.9),
+            p99_ms: quantile(0.99),
+            min_ms: quantile(0.0),
+            max_ms: quantile(1.0),
+            warmup_dropped: 0,
+            each_ms,
+        })
+    }
+
+    /// What of its own work each step did that others did not, where it took clearly longer.
+    pub(crate) fn outliers(&self, trace: &Trace, host: &Host<'_>) -> Vec<OutlierStep> {
+        outliers::outliers(self, trace, host)
+    }
+
+    /// The trace without its first steps: without what was launched in them and what the host did then.
+    pub(crate) fn without_first(&self, steps: usize, trace: &Trace) -> Option<Trace> {
+        let (&cut, step) = (self.starts.get(steps)?, self.steps.get(steps)?);
+        Some(trace.part(|event| {
+            if !event.kind().is_gpu_work() {
+                return event.end() > cut;
+            }
+            match self.step_of_work(event) {
+                Some(of) => of >= steps,
+                None => event.start() >= step.start,
+            }
+        }))
+    }
+
+    /// Steps at the beginning that are clearly longer than those after them: caches fill, kernels are
+    /// loaded and compiled.
+    pub(crate) fn warm_up(&self) -> usize {
+        let lengths: Vec<Nanos> = self.steps.iter().map(|step| step.length()).collect();
+        // Never more than a quarter: a run that is slow for longer is not warming up.
+        let most = lengths.len() / 4;
+        let is_long = |i: usize| {
+            let mut rest = lengths[i + 1..].to_vec();
+            rest.sort_unstable();
+            lengths[i].get() * 2 > rest[rest.len() / 2].get() * 3
+        };
+        (0..most).take_while(|&i| is_long(i)).count()
+    }
+}
+
+struct Work {
+    /// First start and last end of the device's work launched in each step.
+    hulls: Vec<Option<Interval>>,
+    /// Pieces of work launched in a step, and before the first.
+    inside: u64,
+    before: u64,
+    step_of_work: Vec<u32>,
+}
+
+fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp]) -> Work {
+    let mut hulls: Vec<Option<Interval>> = vec![None; starts.len()];
+    let mut step_of_work = vec![0; trace.len()];
+    let (mut inside, mut before) = (0, 0);
+    for event in trace.events().filter(|event| event.kind().is_gpu_work()) {
+        // Work whose launch is not in the trace had been launched before recording began.
+        let step = host
+            .call_behind(&event)
+            .and_then(|call| starts.partition_point(|&start| start <= call.start()).checked_sub(1));
+        let Some(step) = step else {
+            before += 1;
+            continue;
+        };
+        inside += 1;
+        step_of_work[event.id().index()] = u32::try_from(step + 1).unwrap_or(0);
+        let known = hulls[step].get_or_insert(Interval::new(event.start(), event.end()));
+        known.start = known.start.min(event.start());
+        known.end = known.end.max(event.end());
+    }
+    Work { hulls, inside, before, step_of_work }
+}

@@ -1,0 +1,219 @@
+//! Which steps took clearly longer, and what did they do that the others did not?
+
+use std::collections::BTreeMap;
+
+use busbound_trace::{EventKind, Interval, Nanos, Trace};
+use serde::Serialize;
+
+use super::{StepsFound, Window};
+use crate::copies::is_on_bus;
+use crate::host::{Call, Host};
+use crate::quantity::{bytes, milliseconds};
+
+/// What a step's time can go to, as far as it is compared between steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum StepQuantity {
+    /// Calls that take or give back memory of the device or the host.
+    Allocation,
+    /// Graph capture and instantiation.
+    Capture,
+    /// Kernels loaded, or compiled by the framework.
+    Compilation,
+    Synchronisation,
+    Input,
+    /// Calls that launch.
+    Launch,
+    Copy,
+    Kernel,
+}
+
+impl StepQuantity {
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Allocation => "memory allocation calls",
+            Self::Capture => "graph capture",
+            Self::Compilation => "loading or compiling kernels",
+            Self::Synchronisation => "synchronisation",
+            Self::Input => "waiting for input",
+            Self::Launch => "launch calls",
+            Self::Copy => "copies over the bus",
+            Self::Kernel => "kernels",
+        }
+    }
+}
+
+/// A step that took clearly longer than the others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OutlierStep {
+    /// Which one, from 0, warm-up not counted.
+    pub index: usize,
+    pub ms: f64,
+    /// What it did more of than the median step, most first. Parts may overlap in time.
+    pub differences: Vec<Difference>,
+    pub statement: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Difference {
+    pub what: StepQuantity,
+    pub ms: f64,
+    pub median_ms: f64,
+    pub count: u64,
+    pub median_count: u64,
+    pub bytes: u64,
+    pub median_bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    time: Nanos,
+    count: u64,
+    bytes: u64,
+}
+
+/// A step is an outlier beyond this multiple of the median, if that is also beyond the usual spread.
+const LONGER: f64 = 1.25;
+const SPREADS: f64 = 5.0;
+/// Fewer steps have no "usual".
+const FEWEST: usize = 5;
+/// A difference smaller than this share of what the step took more does not explain it.
+const EXPLAINS: f64 = 0.1;
+/// Outliers told.
+const MOST: usize = 20;
+
+pub(super) fn outliers(window: &Window, trace: &Trace, host: &Host<'_>) -> Vec<OutlierStep> {
+    if window.steps.len() < FEWEST {
+        return Vec::new();
+    }
+    let lengths: Vec<f64> = window.steps.iter().map(|step| step.length().as_millis()).collect();
+    let median = median_of(lengths.clone());
+    let spread = 1.4826 * median_of(lengths.iter().map(|length| (length - median).abs()).collect());
+    let limit = (median * LONGER).max(median + SPREADS * spread);
+    if lengths.iter().all(|length| *length <= limit) {
+        return Vec::new();
+    }
+    let profiles = profiles(window, trace, host);
+    let mut slow: Vec<usize> = (0..lengths.len()).filter(|&i| lengths[i] > limit).collect();
+    slow.sort_by(|&a, &b| lengths[b].total_cmp(&lengths[a]));
+    slow.truncate(MOST);
+    slow.sort_unstable();
+    let unit = window.found.map_or("step", StepsFound::unit);
+    slow.into_iter().map(|i| outlier(unit, i, lengths[i], median, &profiles)).collect()
+}
+
+type Profile = BTreeMap<StepQuantity, Sum>;
+
+fn outlier(unit: &str, index: usize, ms: f64, median: f64, profiles: &[Profile]) -> OutlierStep {
+    let excess = ms - median;
+    let all = profiles[index].iter().map(|(&what, sum)| {
+        let usual =
+            |of: fn(&Sum) -> f64| median_of(profiles.iter().map(|p| p.get(&what).map_or(0.0, of)).collect());
+        Difference {
+            what,
+            ms: sum.time.as_millis(),
+            median_ms: usual(|s| s.time.as_millis()),
+            count: sum.count,
+            median_count: usual(|s| s.count as f64) as u64,
+            bytes: sum.bytes,
+            median_bytes: usual(|s| s.bytes as f64) as u64,
+        }
+    });
+    let mut differences: Vec<Difference> = all.filter(|d| d.more_ms() > EXPLAINS * excess).collect();
+    // A wait for the device is an effect of what the device did, where that explains it.
+    let by_device = |d: &Difference| matches!(d.what, StepQuantity::Copy | StepQuantity::Kernel);
+    if differences.iter().any(|d| by_device(d) && d.more_ms() > 0.5 * excess) {
+        differences.retain(|d| d.what != StepQuantity::Synchronisation || d.count > d.median_count + 1);
+    }
+    differences.sort_by(|a, b| b.more_ms().total_cmp(&a.more_ms()));
+    let parts: Vec<String> = differences.iter().map(clause).collect();
+    let why = if parts.is_empty() {
+        "the GPU's work took no longer than usual; it came later, and nothing recorded says why".to_owned()
+    } else {
+        parts.join("; ")
+    };
+    let statement =
+        format!("{unit} {index} took {} against {}: {why}", milliseconds(ms), milliseconds(median));
+    OutlierStep { index, ms, differences, statement }
+}
+
+impl Difference {
+    fn more_ms(&self) -> f64 {
+        self.ms - self.median_ms
+    }
+}
+
+fn clause(d: &Difference) -> String {
+    let (what, times) =
+        (d.what.describe(), format!("{} against {}", milliseconds(d.ms), milliseconds(d.median_ms)));
+    let more_bytes = d.bytes > d.median_bytes + d.median_bytes / 20;
+    match d.what {
+        StepQuantity::Copy if more_bytes => {
+            format!("{what} {times} ({} against {})", bytes(d.bytes), bytes(d.median_bytes))
+        }
+        StepQuantity::Copy => format!("{what} {times} for the same {}: slower", bytes(d.bytes)),
+        // The first launch of a kernel loads it.
+        StepQuantity::Launch if d.ms > 3.0 * d.median_ms => {
+            format!("{what} {times}: kernels loaded at first use, or a full queue")
+        }
+        _ if d.count != d.median_count => format!("{what} {times} ({} against {})", d.count, d.median_count),
+        StepQuantity::Kernel => format!("{what} {times}: as many, but slower"),
+        _ => format!("{what} {times}"),
+    }
+}
+
+/// What each step did of each quantity.
+fn profiles(window: &Window, trace: &Trace, host: &Host<'_>) -> Vec<Profile> {
+    let mut profiles = vec![Profile::new(); window.steps.len()];
+    let mut add = |step: Option<usize>, what, time, bytes| {
+        if let Some(profile) = step.and_then(|step| profiles.get_mut(step)) {
+            let sum = profile.entry(what).or_default();
+            sum.time += time;
+            sum.count += 1;
+            sum.bytes += bytes;
+        }
+    };
+    for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
+        let step = window.step_of_work(&work);
+        match work.kind() {
+            EventKind::Kernel => add(step, StepQuantity::Kernel, work.duration(), 0),
+            EventKind::Copy => {
+                if let Some(transfer) = work.transfer().filter(|transfer| is_on_bus(transfer.direction)) {
+                    let bytes = transfer.bytes.map_or(0, |bytes| bytes.get());
+                    add(step, StepQuantity::Copy, work.duration(), bytes);
+                }
+            }
+            _ => {}
+        }
+    }
+    for call in host.rare_calls() {
+        let what = match host.call_kind(&call) {
+            Call::Allocate => StepQuantity::Allocation,
+            Call::Capture => StepQuantity::Capture,
+            _ => StepQuantity::Compilation,
+        };
+        add(window.step_at(call.start()), what, call.duration(), 0);
+    }
+    for call in host.launches() {
+        add(window.step_at(call.start()), StepQuantity::Launch, call.duration(), 0);
+    }
+    for call in host.synchronisations() {
+        add(window.step_at(call.start()), StepQuantity::Synchronisation, call.duration(), 0);
+    }
+    for compilation in host.compilations() {
+        let step = window.step_at(compilation.start);
+        add(step, StepQuantity::Compilation, Interval::length(compilation), 0);
+    }
+    for input in host.inputs() {
+        add(window.step_at(input.start), StepQuantity::Input, input.length(), 0);
+    }
+    profiles
+}
+
+fn median_of(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
