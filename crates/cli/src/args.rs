@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use busbound_diagnosis::StageChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 
@@ -129,6 +130,16 @@ pub(crate) struct AnalysisArgs {
     /// Leave out the first N steps [default: those at the beginning that are clearly longer]
     #[arg(long, value_name = "N")]
     pub(crate) warmup: Option<usize>,
+    /// Lay time to the annotations that match, e.g. 'layer\d+' [default: the two outermost levels]
+    #[arg(long, value_name = "REGEX", conflicts_with = "depth")]
+    pub(crate) by: Option<Regex>,
+    /// Lay time to annotations down to this many levels
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=20))]
+    pub(crate) depth: Option<u8>,
+    /// A stage of a pipeline and its annotations, twice or more, e.g. 'load=^load$' [default: stage0,
+    /// stage1 …]
+    #[arg(long = "stage", value_name = "NAME=REGEX", value_parser = parse_stage)]
+    pub(crate) stages: Vec<StageChoice>,
 }
 
 #[derive(Debug, Args)]
@@ -169,6 +180,16 @@ fn parse_labels(text: &str) -> Result<(String, Vec<f64>), String> {
     let values: Option<Vec<f64>> =
         values.split(',').map(|value| value.trim().parse().ok().filter(|value: &f64| *value > 0.0)).collect();
     Ok((key.to_owned(), values.ok_or_else(wrong)?))
+}
+
+/// `load=^load$`.
+fn parse_stage(text: &str) -> Result<StageChoice, String> {
+    let (name, expression) = text
+        .split_once('=')
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or("give a name and an expression, e.g. load=^load$")?;
+    let matching = Regex::new(expression).map_err(|error| error.to_string())?;
+    Ok(StageChoice { name: name.to_owned(), matching })
 }
 
 /// `500MB`, `8GB`, `1.5GiB` or plain bytes.

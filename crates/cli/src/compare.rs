@@ -25,7 +25,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
         return usage(format!("--label has {values} numbers for {runs} runs; give one for each"));
     }
     let mut runs = Vec::new();
-    let options = resolve_analysis(&args.analysis);
+    let options = resolve_analysis(&args.analysis)?;
     let all = each_trace(&args.paths, &args.reading, &output, |trace, source| {
         runs.push(diagnose(trace, source, &machine, &options));
     })?;

@@ -1,6 +1,6 @@
 //! `busbound diagnose` and `busbound demo`.
 
-use busbound_diagnosis::{CpuCopyThresholds, Diagnosis, Options, Source, diagnose};
+use busbound_diagnosis::{BlockChoice, CpuCopyThresholds, Diagnosis, Options, Source, diagnose};
 use busbound_machine::Machine;
 use busbound_report::{diagnoses_as_json, diagnoses_as_markdown, diagnoses_as_terminal};
 use busbound_trace::{ReadOptions, read};
@@ -40,15 +40,24 @@ pub(crate) fn resolve_machine(name: Option<&str>) -> Result<Machine, Failure> {
     })
 }
 
-pub(crate) fn resolve_analysis(args: &AnalysisArgs) -> Options {
+pub(crate) fn resolve_analysis(args: &AnalysisArgs) -> Result<Options, Failure> {
+    if args.stages.len() == 1 {
+        return Err(Failure::Usage(anyhow::anyhow!("one stage is no pipeline: give --stage twice or more")));
+    }
     let mut options = Options::default();
     options.steps.clone_from(&args.steps);
     options.warmup = args.warmup;
-    options
+    options.stages.clone_from(&args.stages);
+    match (&args.by, args.depth) {
+        (Some(wanted), _) => options.blocks = BlockChoice::Matching(wanted.clone()),
+        (None, Some(depth)) => options.blocks = BlockChoice::Depth(usize::from(depth)),
+        (None, None) => {}
+    }
+    Ok(options)
 }
 
 fn resolve_options(args: &DiagnoseArgs) -> Result<Options, Failure> {
-    let mut options = resolve_analysis(&args.analysis);
+    let mut options = resolve_analysis(&args.analysis)?;
     if !args.edges.iter().all(|edge| *edge > 0.0) || !args.edges.is_sorted() {
         return Err(Failure::Usage(anyhow::anyhow!(
             "--edges takes rates above zero in rising order, e.g. 5,20,50,80"

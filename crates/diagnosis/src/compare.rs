@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::compare_stages::{self, StageChange};
 use crate::copies::kind_of;
 use crate::diagnosis::Diagnosis;
 use crate::gaps::GapCause;
@@ -22,6 +23,8 @@ pub struct Comparison {
     pub gone: Vec<String>,
     pub stayed: Vec<String>,
     pub sweep: Option<Sweep>,
+    /// What became of the stages of a pipeline, where both ends of the comparison have the same.
+    pub stages: Option<StageChange>,
     pub limitations: Vec<String>,
 }
 
@@ -109,6 +112,10 @@ pub fn compare(runs: &[Diagnosis], labels: Option<&Labels>) -> Comparison {
         stayed: only(&after, &before, true),
         figures,
         sweep,
+        stages: compare_stages::change(
+            runs.first().and_then(|run| run.stages.as_ref()),
+            runs.last().and_then(|run| run.stages.as_ref()),
+        ),
         limitations: limitations(runs),
     }
 }

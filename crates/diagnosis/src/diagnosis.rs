@@ -4,6 +4,7 @@ use busbound_machine::{LinkFacts, Machine};
 use busbound_trace::Trace;
 use serde::Serialize;
 
+use crate::attribution::{self, Attribution, BlockChoice};
 use crate::contention::Contention;
 use crate::copies::CopyGroup;
 use crate::cpu_copies::{self, CpuCopies};
@@ -14,6 +15,7 @@ use crate::launches::Launches;
 use crate::limitations::{self, Limitation};
 use crate::options::Options;
 use crate::parallel::join;
+use crate::stages::{self, StageAnswer, Stages};
 use crate::survey::{Source, SourceFacts, Survey, survey};
 use crate::syncs::SyncTotal;
 use crate::timeline::{self, Overlaps, Times};
@@ -39,6 +41,10 @@ pub struct Diagnosis {
     pub cpu_copies: Vec<CpuCopies>,
     pub idle: Vec<IdleCause>,
     pub contention: Vec<Contention>,
+    /// Where a step's time goes, by the blocks that the program names; `null` where it names none.
+    pub attribution: Option<Attribution>,
+    /// The stages of a pipeline; `null` where none are given and none named.
+    pub stages: Option<Stages>,
     pub launches: Launches,
     pub synchronisations: Vec<SyncTotal>,
     pub findings: Vec<Finding>,
@@ -109,6 +115,28 @@ fn answer(
     if !has_gpu {
         limitations.extend(crate::cpu_only::limitations(trace, &cpu_copies));
     }
+    let named;
+    let chosen = if options.stages.is_empty() {
+        named = stages::likely(trace, &facts.host);
+        &named
+    } else {
+        &options.stages
+    };
+    let stages = match chosen.as_slice() {
+        [] => None,
+        chosen => match stages::stages(facts, chosen) {
+            StageAnswer::Stages(stages) => Some(stages),
+            StageAnswer::Nothing(why) => {
+                limitations.push(Limitation { id: "stages", text: format!("Stages: {why}.") });
+                None
+            }
+        },
+    };
+    let attribution = attribution::attribution(facts, &options.blocks);
+    if let (None, BlockChoice::Matching(wanted)) = (&attribution, &options.blocks) {
+        let text = format!("No annotation matches --by {wanted}, so no time is laid to blocks.");
+        limitations.push(Limitation { id: "blocks", text });
+    }
     let device = |(timeline, &(time, overlap)): (&timeline::DeviceTimeline, &(Times, Overlaps))| {
         DeviceFacts { device: timeline.device, time, overlap }
     };
@@ -133,6 +161,8 @@ fn answer(
         cpu_copies,
         findings,
         limitations,
+        attribution,
+        stages,
         copies: facts.groups.clone(),
         idle: facts.idle.clone(),
         contention: facts.contention.clone(),

@@ -15,8 +15,11 @@
 //! # Ok::<(), busbound_trace::OpenError>(())
 //! ```
 
+mod attribution;
+mod blocks;
 mod communication;
 mod compare;
+mod compare_stages;
 mod contention;
 mod copies;
 mod cpu_copies;
@@ -31,13 +34,16 @@ mod limitations;
 mod options;
 mod parallel;
 pub mod quantity;
+mod stages;
 mod survey;
 mod syncs;
 mod timeline;
 mod verdict;
 mod window;
 
+pub use attribution::{Attribution, BlockChoice, BlockTime};
 pub use compare::{COMPARISON_SCHEMA, ComparedRun, Comparison, Figure, Growth, Labels, Sweep, compare};
+pub use compare_stages::StageChange;
 pub use contention::Contention;
 pub use copies::{Blocking, CopyGroup, CopyStream, HistogramBin, Rates, SizeClass};
 pub use cpu_copies::{CpuCopies, CpuCopyClass, CpuCopyThresholds};
@@ -47,6 +53,7 @@ pub use gaps::{GapCause, IdleCause, IdlePlace};
 pub use launches::{Launches, LaunchingOperator};
 pub use limitations::Limitation;
 pub use options::Options;
+pub use stages::{Item, PipelineShape, StageChoice, StageTime, Stages};
 pub use survey::missing::Missing;
 pub use survey::steps::StepPattern;
 pub use survey::{

@@ -2,7 +2,9 @@
 
 use regex::Regex;
 
+use crate::attribution::{BlockChoice, UNASKED_DEPTH};
 use crate::cpu_copies::CpuCopyThresholds;
+use crate::stages::StageChoice;
 
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -14,6 +16,11 @@ pub struct Options {
     pub steps: Option<Regex>,
     /// Steps at the beginning to leave out of everything; without it those that are clearly longer.
     pub warmup: Option<usize>,
+    /// Annotations that time is laid to.
+    pub blocks: BlockChoice,
+    /// The stages of a pipeline, two or more; without them those that the program calls `stage0`, `stage1`
+    /// and so on.
+    pub stages: Vec<StageChoice>,
 }
 
 impl Default for Options {
@@ -23,6 +30,8 @@ impl Default for Options {
             cpu_copies: CpuCopyThresholds::default(),
             steps: None,
             warmup: None,
+            blocks: BlockChoice::Depth(UNASKED_DEPTH),
+            stages: Vec::new(),
         }
     }
 }

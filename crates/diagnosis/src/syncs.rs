@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{EventKind, Interval, Nanos, Place};
+use busbound_trace::{Event, Interval, Nanos, Place};
 use serde::Serialize;
 
 use crate::gaps::{CallTimes, call_times};
 use crate::host::Host;
+use crate::survey::steps::pattern_of;
 use crate::window::Window;
 
 /// Why a synchronisation was called.
@@ -128,29 +129,27 @@ pub(crate) fn syncs(host: &Host<'_>, window: &Window) -> Syncs {
     Syncs { totals, device_wide, avoidable_times: call_times(avoidable) }
 }
 
-/// Share of the annotations of one pattern that end in a device-wide synchronisation.
-pub(crate) fn blocks_that_end_in_sync(
-    host_trace: &busbound_trace::Trace,
+/// The pattern of blocks that mostly end in a device-wide synchronisation, and how many do.
+pub(crate) fn blocks_that_end_in_sync<'a>(
     syncs: &Syncs,
-    window: &Window,
+    blocks: impl IntoIterator<Item = Event<'a>>,
 ) -> Option<(String, u64)> {
+    if syncs.device_wide.is_empty() {
+        return None;
+    }
     let mut patterns: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let mut waits = syncs.device_wide.clone();
     waits.sort();
-    for event in host_trace.events().filter(|event| event.kind() == EventKind::Annotation) {
-        let pattern = crate::survey::steps::pattern_of(event.name());
-        if window.pattern.as_ref() == Some(&pattern) {
-            continue;
-        }
-        let sum = patterns.entry(pattern).or_default();
+    for block in blocks {
+        let sum = patterns.entry(pattern_of(block.name())).or_default();
         sum.0 += 1;
         // Within the block and up to its end, or at once after it.
         let slack = Nanos::new(100_000);
-        let near = waits.partition_point(|wait| wait.end + slack < event.end());
+        let near = waits.partition_point(|wait| wait.end + slack < block.end());
         sum.1 += u64::from(
             waits
                 .get(near)
-                .is_some_and(|wait| wait.start < event.end() + slack && wait.end + slack > event.end()),
+                .is_some_and(|wait| wait.start < block.end() + slack && wait.end + slack > block.end()),
         );
     }
     patterns

@@ -21,6 +21,9 @@ pub fn comparison_as_markdown(comparison: &Comparison) -> String {
         super::grid(&mut out, &table);
         out.push('\n');
     }
+    if let Some(stages) = &comparison.stages {
+        let _ = writeln!(out, "{}\n", stages.statement);
+    }
     for sentence in
         text::growth(comparison).iter().chain(&text::findings(comparison)).chain(&comparison.limitations)
     {

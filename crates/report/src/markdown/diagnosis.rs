@@ -6,7 +6,7 @@ use busbound_diagnosis::Diagnosis;
 use busbound_diagnosis::quantity::milliseconds;
 
 use super::grid;
-use crate::text::diagnosis as text;
+use crate::text::{attribution, diagnosis as text};
 
 /// The diagnoses as one Markdown document.
 pub fn diagnoses_as_markdown(all: &[Diagnosis]) -> String {
@@ -41,6 +41,14 @@ fn one(out: &mut String, diagnosis: &Diagnosis) {
             out.push('\n');
             grid(out, &table);
         }
+    }
+    let blocks = attribution::blocks(diagnosis);
+    if !blocks.rows.is_empty() {
+        out.push('\n');
+        grid(out, &blocks);
+    }
+    for sentence in attribution::caution(diagnosis).into_iter().chain(text::stages(diagnosis)) {
+        let _ = writeln!(out, "\n{sentence}");
     }
     if let Some(sentence) = text::contention(diagnosis) {
         let _ = writeln!(out, "\n{sentence}");

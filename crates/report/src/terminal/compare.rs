@@ -28,6 +28,10 @@ pub fn comparison_as_terminal(comparison: &Comparison, width: u16) -> String {
         super::columns(&mut out, &table, width);
         out.push('\n');
     }
+    if let Some(stages) = &comparison.stages {
+        hanging(&mut out, "  ", &stages.statement, width);
+        out.push('\n');
+    }
     for sentence in text::growth(comparison).iter().chain(&text::findings(comparison)) {
         hanging(&mut out, "  ", sentence, width);
     }

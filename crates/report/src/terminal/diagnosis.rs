@@ -4,7 +4,7 @@ use busbound_diagnosis::quantity::milliseconds;
 use busbound_diagnosis::{Diagnosis, Severity};
 
 use super::{FAINT, STRONG, columns, hanging, line};
-use crate::text::diagnosis as text;
+use crate::text::{attribution, diagnosis as text};
 
 /// Characters of the longest bar, all parts together.
 const BAR: f64 = 40.0;
@@ -34,6 +34,15 @@ fn one(out: &mut String, diagnosis: &Diagnosis, width: u16) {
             out.push('\n');
             columns(out, &table, width);
         }
+    }
+    let blocks = attribution::blocks(diagnosis);
+    if !blocks.rows.is_empty() {
+        out.push('\n');
+        columns(out, &blocks, width);
+    }
+    for sentence in attribution::caution(diagnosis).into_iter().chain(text::stages(diagnosis)) {
+        out.push('\n');
+        hanging(out, "  ", sentence, width);
     }
     if let Some(sentence) = text::contention(diagnosis) {
         out.push('\n');

@@ -217,6 +217,11 @@ pub(crate) fn cpu_copies(diagnosis: &Diagnosis) -> Table {
     Table { titles: vec!["copy operators", "count", "bytes", "host time", "rate"], rows }
 }
 
+/// What the stages of a pipeline come to.
+pub(crate) fn stages(diagnosis: &Diagnosis) -> Option<&str> {
+    diagnosis.stages.as_ref().map(|stages| stages.statement.as_str())
+}
+
 /// What copies and collectives do to each other, as far as the run shows.
 pub(crate) fn contention(diagnosis: &Diagnosis) -> Option<String> {
     if diagnosis.overlap.host_copy_comm_ms <= 0.0 {
@@ -286,9 +291,15 @@ pub(crate) fn overview(all: &[Diagnosis]) -> String {
         }
     }
     let list: Vec<_> = bounds.iter().map(|(word, n)| format!("{n} {word}")).collect();
-    format!(
+    let mut text = format!(
         "{} runs: {}. Each is judged by its own clock; nothing is laid across ranks.",
         all.len(),
         list.join(", ")
-    )
+    );
+    if all.iter().any(|diagnosis| diagnosis.stages.is_some()) {
+        text.push_str(
+            " Stages are followed within each process alone: the clocks of two ranks are not aligned, so whether a stage of one runs beside a stage of another cannot be read from their times.",
+        );
+    }
+    text
 }

@@ -1,5 +1,6 @@
 //! What is said in words and rows, whatever the format: terminal and Markdown share it.
 
+pub(crate) mod attribution;
 pub(crate) mod compare;
 pub(crate) mod diagnosis;
 pub(crate) mod survey;

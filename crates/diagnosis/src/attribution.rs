@@ -1,0 +1,263 @@
+//! Where does a step's time go, by the blocks that the program names?
+
+use std::collections::BTreeMap;
+
+use busbound_trace::{EventKind, Interval, IntervalSet, NameId, Nanos, Place, Timestamp};
+use hashbrown::HashMap;
+use regex::Regex;
+use serde::Serialize;
+
+use crate::blocks::Blocks;
+use crate::copies::is_on_bus;
+use crate::facts::Facts;
+use crate::quantity::printable;
+use crate::survey::steps::pattern_of;
+use crate::syncs;
+
+/// Which annotations are blocks.
+#[derive(Debug, Clone)]
+pub enum BlockChoice {
+    /// Those whose name matches.
+    Matching(Regex),
+    /// All, down to this many levels below the step.
+    Depth(usize),
+}
+
+/// Time by block, in milliseconds per step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Attribution {
+    /// Whether the user chose the blocks.
+    pub asked: bool,
+    /// In the order of the tree: each block before those within it. What a block launched counts in
+    /// those around it too.
+    pub blocks: Vec<BlockTime>,
+    /// Work of the device launched under no block. With the outermost blocks it is all there is.
+    pub outside: BlockTime,
+    /// Set where blocks end in a synchronisation of the device: these figures then serve attribution,
+    /// and not throughput.
+    pub synchronised: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BlockTime {
+    pub name: String,
+    /// 0 for the outermost.
+    pub depth: usize,
+    /// How often it runs in a step.
+    pub count: f64,
+    /// Between its begin and its end on the host.
+    pub host_ms: f64,
+    /// Work of the device launched under it, by correlation and over all streams: the sum of its pieces.
+    pub gpu_ms: f64,
+    pub compute_ms: f64,
+    pub communication_ms: f64,
+    /// Copies over the bus, and how much of them ran with no kernel beside them.
+    pub copy_ms: f64,
+    pub copy_bytes: f64,
+    pub exposed_ms: f64,
+    /// Share of the step at which work of this block was on the device, 0 to 1. Blocks that run beside
+    /// each other share time, so that these need not add up to 1.
+    pub share: f64,
+}
+
+/// Levels shown where nobody asks for any.
+pub(crate) const UNASKED_DEPTH: usize = 2;
+/// More siblings of one pattern than this stand in one row.
+const SIBLINGS: usize = 24;
+/// More rows than this are nobody's answer.
+const ROWS: usize = 400;
+
+#[derive(Debug, Default)]
+struct Sum {
+    count: u64,
+    host: Nanos,
+    compute: Nanos,
+    communication: Nanos,
+    copy: Nanos,
+    other: Nanos,
+    bytes: u64,
+    exposed: Nanos,
+    busy: BTreeMap<i32, Vec<Interval>>,
+    first: Option<Timestamp>,
+}
+
+/// `None` where the trace has no such annotation.
+pub(crate) fn attribution(facts: &Facts<'_>, choice: &BlockChoice) -> Option<Attribution> {
+    let (trace, host) = (facts.trace, &facts.host);
+    let step_pattern = facts.window.pattern.as_deref();
+    let is_chosen: Vec<bool> = trace
+        .names()
+        .iter()
+        .map(|name| match choice {
+            BlockChoice::Matching(wanted) => wanted.is_match(name),
+            BlockChoice::Depth(_) => step_pattern != Some(pattern_of(name).as_str()),
+        })
+        .collect();
+    let blocks = Blocks::of(trace, host, |event| is_chosen[event.name_id().index()]);
+    if blocks.list.is_empty() {
+        return None;
+    }
+    let rows = Rows::of(&blocks, choice);
+    let mut sums: Vec<Sum> = Vec::new();
+    sums.resize_with(rows.paths.len() + 1, Sum::default);
+    for (block, row) in blocks.list.iter().zip(&rows.of_block) {
+        if let Some(row) = *row {
+            let sum = &mut sums[row];
+            sum.count += 1;
+            sum.host += block.event.duration();
+            sum.first = Some(sum.first.map_or(block.event.start(), |first| first.min(block.event.start())));
+        }
+    }
+    let outside = rows.paths.len();
+    for stream in trace.streams() {
+        let Place::Stream { device, .. } = stream.place() else { continue };
+        let timeline = facts.timelines.iter().find(|timeline| timeline.device == device);
+        for work in stream.events().filter(|event| event.kind().is_gpu_work()) {
+            let innermost = host.call_behind(&work).and_then(|call| blocks.around(&call));
+            let interval = Interval::new(work.start(), work.end());
+            let is_communication = facts.communication.contains(work.name_id());
+            let over_bus = work.transfer().filter(|transfer| is_on_bus(transfer.direction));
+            let beside = |set: fn(&crate::timeline::DeviceTimeline) -> &IntervalSet| {
+                timeline.map_or(Nanos::ZERO, |timeline| set(timeline).length_within(interval))
+            };
+            let exposed = match work.kind() {
+                EventKind::Kernel if is_communication => work.duration() - beside(|t| &t.compute),
+                EventKind::Copy if over_bus.is_some() => work.duration() - beside(|t| &t.kernels),
+                _ => Nanos::ZERO,
+            };
+            let mut add = |row: usize| {
+                let sum = &mut sums[row];
+                match work.kind() {
+                    EventKind::Kernel if is_communication => sum.communication += work.duration(),
+                    EventKind::Kernel => sum.compute += work.duration(),
+                    EventKind::Copy if over_bus.is_some() => {
+                        sum.copy += work.duration();
+                        sum.bytes +=
+                            over_bus.and_then(|transfer| transfer.bytes).map_or(0, |bytes| bytes.get());
+                    }
+                    _ => sum.other += work.duration(),
+                }
+                sum.exposed += exposed;
+                sum.busy.entry(device).or_default().push(interval);
+            };
+            let Some(innermost) = innermost else {
+                add(outside);
+                continue;
+            };
+            // Once for each row on the way up, even where a block stands within one of its own name.
+            let mut counted: Vec<usize> = Vec::new();
+            let mut at = Some(innermost);
+            while let Some(block) = at {
+                if let Some(row) = rows.of_block[block].filter(|row| !counted.contains(row)) {
+                    counted.push(row);
+                    add(row);
+                }
+                at = blocks.list[block].parent;
+            }
+        }
+    }
+    let (steps, span) = (facts.steps(), facts.time.span_ms);
+    let finish = |sum: Sum, name: &str, depth: usize| {
+        let busy: Nanos =
+            sum.busy.into_values().map(|intervals| IntervalSet::from_unsorted(intervals).length()).sum();
+        let per_step = |time: Nanos| time.as_millis() / steps;
+        BlockTime {
+            name: name.to_owned(),
+            depth,
+            count: sum.count as f64 / steps,
+            host_ms: per_step(sum.host),
+            gpu_ms: per_step(sum.compute + sum.communication + sum.copy + sum.other),
+            compute_ms: per_step(sum.compute),
+            communication_ms: per_step(sum.communication),
+            copy_ms: per_step(sum.copy),
+            copy_bytes: sum.bytes as f64 / steps,
+            exposed_ms: per_step(sum.exposed),
+            share: if span > 0.0 { busy.as_millis() / span } else { 0.0 },
+        }
+    };
+    let outside = finish(sums.pop()?, "(outside)", 0);
+    let order = rows.in_tree_order(&sums);
+    let mut sums: Vec<Option<Sum>> = sums.into_iter().map(Some).collect();
+    let list = order
+        .into_iter()
+        .filter_map(|row| {
+            let path = &rows.paths[row];
+            Some(finish(sums[row].take()?, path.last()?, path.len() - 1))
+        })
+        .take(ROWS)
+        .collect();
+    let synchronised = syncs::blocks_that_end_in_sync(&facts.syncs, blocks.list.iter().map(|block| block.event)).map(|(pattern, ended)| {
+        format!(
+            "Blocks `{pattern}` end in a synchronisation of the device ({ended} of them): nothing runs across their ends, so these figures say where the time goes and not how fast the run is without them."
+        )
+    });
+    let asked = !matches!(choice, BlockChoice::Depth(UNASKED_DEPTH));
+    Some(Attribution { asked, blocks: list, outside, synchronised })
+}
+
+/// The rows of the table: blocks of the same name in the same place.
+struct Rows {
+    paths: Vec<Vec<String>>,
+    of_block: Vec<Option<usize>>,
+}
+
+impl Rows {
+    fn of(blocks: &Blocks<'_>, choice: &BlockChoice) -> Self {
+        let deepest = match choice {
+            BlockChoice::Matching(_) => usize::MAX,
+            BlockChoice::Depth(depth) => *depth,
+        };
+        let collapsed = collapsed_patterns(blocks);
+        let mut by_path: HashMap<Vec<String>, usize> = HashMap::new();
+        let (mut paths, mut of_block): (Vec<Vec<String>>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
+        let mut depth_of: Vec<usize> = Vec::new();
+        for block in &blocks.list {
+            let depth = block.parent.map_or(0, |parent| depth_of[parent] + 1);
+            depth_of.push(depth);
+            if depth >= deepest {
+                of_block.push(None);
+                continue;
+            }
+            let mut path = match block.parent.and_then(|parent| of_block[parent]) {
+                Some(row) => paths[row].clone(),
+                None => Vec::new(),
+            };
+            let pattern = pattern_of(block.event.name());
+            path.push(if collapsed.contains(&pattern) { pattern } else { printable(block.event.name()) });
+            let row = *by_path.entry(path.clone()).or_insert_with(|| {
+                paths.push(path);
+                paths.len() - 1
+            });
+            of_block.push(Some(row));
+        }
+        Self { paths, of_block }
+    }
+
+    /// Parents before children; siblings as they first ran.
+    fn in_tree_order(&self, sums: &[Sum]) -> Vec<usize> {
+        let by_path: HashMap<&[String], usize> =
+            self.paths.iter().enumerate().map(|(row, path)| (path.as_slice(), row)).collect();
+        let key = |row: &usize| -> Vec<(Option<Timestamp>, usize)> {
+            let path = &self.paths[*row];
+            let ancestors = (1..=path.len()).filter_map(|length| by_path.get(&path[..length]));
+            ancestors.map(|&row| (sums[row].first, row)).collect()
+        };
+        let mut rows: Vec<usize> = (0..self.paths.len()).collect();
+        rows.sort_by_cached_key(key);
+        rows
+    }
+}
+
+/// Patterns that so many names share that each is no row of its own.
+fn collapsed_patterns(blocks: &Blocks<'_>) -> Vec<String> {
+    let mut names: BTreeMap<String, Vec<NameId>> = BTreeMap::new();
+    let mut seen: HashMap<NameId, ()> = HashMap::new();
+    for block in &blocks.list {
+        if seen.insert(block.event.name_id(), ()).is_none() {
+            names.entry(pattern_of(block.event.name())).or_default().push(block.event.name_id());
+        }
+    }
+    names.into_iter().filter(|(_, names)| names.len() > SIBLINGS).map(|(pattern, _)| pattern).collect()
+}

@@ -1,0 +1,57 @@
+//! What does the attribution to blocks say in words?
+
+use busbound_diagnosis::quantity::milliseconds;
+use busbound_diagnosis::{BlockTime, Diagnosis};
+
+use super::Table;
+
+/// Rows of a tree nobody asked for: the largest.
+const UNASKED: usize = 12;
+/// A block below this share of the step, on the device and on the host, is not worth a line of these.
+const SMALL: f64 = 0.01;
+
+/// The tree of blocks; whole where it was asked for, else its largest.
+pub(crate) fn blocks(diagnosis: &Diagnosis) -> Table {
+    let Some(attribution) = &diagnosis.attribution else {
+        return Table { titles: Vec::new(), rows: Vec::new() };
+    };
+    let step_ms = diagnosis.time.span_ms / diagnosis.step_count() / diagnosis.devices.len().max(1) as f64;
+    let large =
+        |block: &&BlockTime| attribution.asked || block.share >= SMALL || block.host_ms > SMALL * step_ms;
+    let shown: Vec<&BlockTime> = attribution.blocks.iter().filter(large).collect();
+    let most = if attribution.asked { usize::MAX } else { UNASKED };
+    let left_out = shown.len().saturating_sub(most);
+    let mut rows: Vec<Vec<String>> = shown.into_iter().take(most).map(row).collect();
+    if left_out > 0 {
+        rows.push(vec![format!("… {left_out} more: --by or --depth"); 1]);
+    }
+    if attribution.outside.gpu_ms > 0.0 && !rows.is_empty() {
+        rows.push(row(&attribution.outside));
+    }
+    let each = if diagnosis.window.steps.is_some() { "GPU" } else { "GPU in all" };
+    Table { titles: vec!["blocks", "runs", "host", each, "compute", "copies", "exposed", "on the GPU"], rows }
+}
+
+fn row(block: &BlockTime) -> Vec<String> {
+    let time = |ms: f64| if ms > 0.0 { milliseconds(ms) } else { "–".to_owned() };
+    let count = match block.count {
+        n if n <= 0.0 => "–".to_owned(),
+        n if (n - n.round()).abs() < 0.005 => format!("{n:.0}"),
+        n => format!("{n:.2}"),
+    };
+    vec![
+        format!("{}{}", "  ".repeat(block.depth), block.name),
+        count,
+        time(block.host_ms),
+        time(block.gpu_ms),
+        time(block.compute_ms),
+        time(block.copy_ms),
+        time(block.exposed_ms),
+        format!("{:.0} %", 100.0 * block.share),
+    ]
+}
+
+/// The caution that belongs under the tree.
+pub(crate) fn caution(diagnosis: &Diagnosis) -> Option<&str> {
+    diagnosis.attribution.as_ref()?.synchronised.as_deref()
+}
