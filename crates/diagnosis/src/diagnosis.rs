@@ -1,5 +1,7 @@
 //! Is the GPU waiting for the bus, where, and why? The whole answer.
 
+use std::ops::Range;
+
 use busbound_machine::{LinkFacts, Machine};
 use busbound_trace::Trace;
 use serde::Serialize;
@@ -8,6 +10,7 @@ use crate::attribution::{self, Attribution, BlockChoice};
 use crate::contention::Contention;
 use crate::copies::CopyGroup;
 use crate::cpu_copies::{self, CpuCopies};
+use crate::critical::{self, CriticalPath};
 use crate::facts::{Facts, gpu_name};
 use crate::findings::{self, Finding};
 use crate::gaps::IdleCause;
@@ -45,6 +48,8 @@ pub struct Diagnosis {
     pub attribution: Option<Attribution>,
     /// The stages of a pipeline; `null` where none are given and none named.
     pub stages: Option<Stages>,
+    /// `null` without work of a device.
+    pub critical_path: Option<CriticalPath>,
     pub launches: Launches,
     pub synchronisations: Vec<SyncTotal>,
     pub findings: Vec<Finding>,
@@ -90,11 +95,31 @@ pub struct DeviceFacts {
 /// Diagnoses one trace against a machine.
 pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Options) -> Diagnosis {
     let (survey, facts) = join(|| survey(trace, source), || Facts::of(trace, machine, options));
-    let warm_up = options.warmup.unwrap_or_else(|| facts.window.warm_up());
-    match facts.window.without_first(warm_up, trace).filter(|_| warm_up > 0) {
-        Some(steady) => answer(&Facts::of(&steady, machine, options), &survey, machine, options, warm_up),
-        None => answer(&facts, &survey, machine, options, 0),
+    let window = &facts.window;
+    let outliers = window.outliers(trace, &facts.host);
+    let all = window.steps.len();
+    let steady = window.steady(&outliers, options);
+    let mut left_out = LeftOut { warm_up: 0, others: 0, outliers, steady: steady.clone() };
+    if steady.len() < all
+        && let Some(part) = window.only(steady.clone(), trace)
+    {
+        left_out.warm_up = if options.warmup.is_some() { steady.start } else { window.warm_up() };
+        left_out.others = all - steady.len() - left_out.warm_up;
+        let mut answer = answer(&Facts::of(&part, machine, options), &survey, machine, options, left_out);
+        // Compilation happens in the steps that were left out.
+        answer.launches.compiled = facts.launches.compiled;
+        return answer;
     }
+    answer(&facts, &survey, machine, options, left_out)
+}
+
+/// What of the trace the figures do not speak of.
+pub(crate) struct LeftOut {
+    pub(crate) warm_up: usize,
+    pub(crate) others: usize,
+    /// All that were found, also those left out.
+    pub(crate) outliers: Vec<OutlierStep>,
+    pub(crate) steady: Range<usize>,
 }
 
 fn answer(
@@ -102,7 +127,7 @@ fn answer(
     survey: &Survey,
     machine: &Machine,
     options: &Options,
-    warmup_dropped: usize,
+    left_out: LeftOut,
 ) -> Diagnosis {
     let trace = facts.trace;
     let has_gpu = !facts.timelines.is_empty();
@@ -111,7 +136,7 @@ fn answer(
     let verdict =
         if has_gpu { verdict::verdict(facts) } else { crate::cpu_only::verdict(facts, survey, &cpu_copies) };
     let findings = if has_gpu { findings::findings(facts) } else { Vec::new() };
-    let mut limitations = limitations::limitations(facts, survey, options, warmup_dropped);
+    let mut limitations = limitations::limitations(facts, survey, options, &left_out);
     if !has_gpu {
         limitations.extend(crate::cpu_only::limitations(trace, &cpu_copies));
     }
@@ -150,8 +175,12 @@ fn answer(
         machine: MachineFacts { gpus: facts.timelines.iter().map(link).collect() },
         window: WindowFacts {
             span_ms: facts.time.span_ms,
-            steps: facts.window.times().map(|times| StepTimes { warmup_dropped, ..times }),
-            outliers: facts.window.outliers(trace, &facts.host),
+            steps: facts.window.times().map(|times| StepTimes {
+                warmup_dropped: left_out.warm_up,
+                outliers_dropped: left_out.others,
+                ..times
+            }),
+            outliers: left_out.outliers,
             rounds: facts.window.rounds(),
         },
         verdict,
@@ -163,6 +192,7 @@ fn answer(
         limitations,
         attribution,
         stages,
+        critical_path: critical::critical_path(facts),
         copies: facts.groups.clone(),
         idle: facts.idle.clone(),
         contention: facts.contention.clone(),

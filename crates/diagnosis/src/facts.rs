@@ -58,7 +58,8 @@ impl<'a> Facts<'a> {
                 let groups = copies::groups(&copies, &timelines, &kernels_on_stream, &link, edges);
                 let contention = contention::contention(trace, &copies, &timelines, &communication, &link);
                 let syncs = syncs::syncs(&host, &window);
-                (window, copies, groups, contention, syncs, launches::launches(trace, &host))
+                let launches = launches::launches(trace, &host, &timelines, &window);
+                (window, copies, groups, contention, syncs, launches)
             },
         );
         let times: Vec<Times> = timelines.iter().map(DeviceTimeline::times).collect();

@@ -19,6 +19,8 @@ pub(crate) enum Call {
     Capture,
     /// Loads kernels.
     Load,
+    /// Makes streams or events.
+    Create,
     Other,
 }
 
@@ -49,6 +51,8 @@ pub(crate) fn call_of(name: &str) -> Call {
         Call::Capture
     } else if has("ModuleLoad") || has("LibraryLoad") || has("LinkComplete") {
         Call::Load
+    } else if has("StreamCreate") || has("EventCreate") {
+        Call::Create
     } else {
         Call::Other
     }
@@ -65,7 +69,7 @@ pub(crate) struct Host<'a> {
     frames: HashMap<TrackId, Vec<EventId>>,
     launches: Vec<EventId>,
     synchronisations: Vec<EventId>,
-    /// Calls that allocate, capture or load.
+    /// Calls that allocate, capture, load or create.
     rare_calls: Vec<EventId>,
     /// Times at which the framework compiled.
     compilations: IntervalSet,
@@ -83,6 +87,10 @@ pub(crate) struct ThreadTimes {
     pub(crate) input: IntervalSet,
     /// Anything recorded at all.
     pub(crate) recorded: IntervalSet,
+    /// Operators and calls: what a thread that waits for another one has none of.
+    pub(crate) worked: IntervalSet,
+    /// Whether it launches work of the device.
+    pub(crate) launches: bool,
 }
 
 /// Enqueueing a copy takes some ten microseconds; a call of this many nanoseconds has waited.
@@ -119,6 +127,7 @@ impl<'a> Host<'a> {
                 continue;
             }
             let mut times = ThreadTimes::default();
+            let launched_before = launches.len();
             let (mut named, mut framed) = (Vec::new(), Vec::new());
             for event in track.events() {
                 match event.kind() {
@@ -145,7 +154,9 @@ impl<'a> Host<'a> {
                                     times.copying_long.push(interval);
                                 }
                             }
-                            Call::Allocate | Call::Capture | Call::Load => rare_calls.push(event.id()),
+                            Call::Allocate | Call::Capture | Call::Load | Call::Create => {
+                                rare_calls.push(event.id());
+                            }
                             Call::Other => {}
                         }
                         if let Some(id) = event.correlation() {
@@ -163,7 +174,11 @@ impl<'a> Host<'a> {
                     _ => {}
                 }
                 times.recorded.push(interval);
+                if event.kind() != EventKind::PythonFrame {
+                    times.worked.push(interval);
+                }
             }
+            times.launches = launches.len() > launched_before;
             annotations.insert(track.id(), named);
             frames.insert(track.id(), framed);
             waits.insert(track.id(), times);
@@ -184,8 +199,12 @@ impl<'a> Host<'a> {
 
     /// The call that launched this GPU work.
     pub(crate) fn call_behind(&self, work: &Event<'_>) -> Option<Event<'a>> {
-        let id = (*self.by_correlation.get(&work.correlation()?)?)?;
-        Some(self.trace.event(id))
+        self.call_with(work.correlation()?)
+    }
+
+    /// The call with this correlation.
+    pub(crate) fn call_with(&self, correlation: u64) -> Option<Event<'a>> {
+        Some(self.trace.event((*self.by_correlation.get(&correlation)?)?))
     }
 
     pub(crate) fn thread(&self, track: TrackId) -> Option<&ThreadTimes> {
@@ -204,7 +223,7 @@ impl<'a> Host<'a> {
         self.synchronisations.iter().map(|&id| self.trace.event(id))
     }
 
-    /// Calls that allocate, capture or load, thread by thread in order of time.
+    /// Calls that allocate, capture, load or create, thread by thread in order of time.
     pub(crate) fn rare_calls(&self) -> impl Iterator<Item = Event<'a>> + '_ {
         self.rare_calls.iter().map(|&id| self.trace.event(id))
     }
@@ -220,7 +239,7 @@ impl<'a> Host<'a> {
     }
 
     /// What each thread was inside of, in the order of the tracks.
-    fn threads(&self) -> Vec<(TrackId, &ThreadTimes)> {
+    pub(crate) fn threads(&self) -> Vec<(TrackId, &ThreadTimes)> {
         let mut threads: Vec<_> = self.waits.iter().map(|(&track, times)| (track, times)).collect();
         threads.sort_by_key(|(track, _)| *track);
         threads
@@ -327,6 +346,7 @@ mod tests {
             ("cudaStreamIsCapturing", Call::Other),
             ("cudaGraphInstantiateWithFlags", Call::Capture),
             ("cuModuleLoadData", Call::Load),
+            ("cudaStreamCreateWithPriority", Call::Create),
         ] {
             assert_eq!(call_of(name), call, "{name}");
         }

@@ -2,15 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{EventKind, Nanos, Trace};
+use busbound_trace::{EventKind, Interval, Nanos, Trace};
 use serde::Serialize;
 
+use crate::compiled::{self, Compiled};
 use crate::host::Host;
+use crate::queue::{self, LaunchQueue};
+use crate::timeline::DeviceTimeline;
+use crate::window::Window;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Launches {
     pub kernels: u64,
+    /// Over the time that the devices' work spans.
+    pub kernels_per_second: f64,
     pub median_kernel_us: f64,
     /// Host calls that launch.
     pub calls: u64,
@@ -20,6 +26,11 @@ pub struct Launches {
     pub long_calls: u64,
     pub long_calls_ms: f64,
     pub graph_launches: u64,
+    /// Host time inside launching calls, per step.
+    pub calls_ms_per_step: f64,
+    /// Launched and not begun; `null` where launches and work cannot be joined.
+    pub queue: Option<LaunchQueue>,
+    pub compiled: Compiled,
     /// Operators that launched most kernels.
     pub operators: Vec<LaunchingOperator>,
 }
@@ -35,7 +46,12 @@ pub struct LaunchingOperator {
 /// Launches whose operator is looked up, about.
 const SAMPLED: usize = 2_000;
 
-pub(crate) fn launches(trace: &Trace, host: &Host<'_>) -> Launches {
+pub(crate) fn launches(
+    trace: &Trace,
+    host: &Host<'_>,
+    timelines: &[DeviceTimeline],
+    window: &Window,
+) -> Launches {
     let kernels =
         trace.streams().flat_map(|track| track.events()).filter(|event| event.kind() == EventKind::Kernel);
     let durations: Vec<Nanos> = kernels.map(|event| event.duration()).collect();
@@ -62,8 +78,15 @@ pub(crate) fn launches(trace: &Trace, host: &Host<'_>) -> Launches {
         .collect();
     operators.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.operator.cmp(&b.operator)));
     operators.truncate(5);
+    let span: Nanos = timelines.iter().filter_map(DeviceTimeline::hull).map(Interval::length).sum();
+    let seconds = span.as_millis() / 1e3;
     Launches {
         kernels: durations.len() as u64,
+        kernels_per_second: if seconds > 0.0 { durations.len() as f64 / seconds } else { 0.0 },
+        calls_ms_per_step: calls.iter().map(|call| call.duration()).sum::<Nanos>().as_millis()
+            / window.rounds(),
+        queue: queue::queue(trace, host, timelines),
+        compiled: compiled::compiled(trace, host),
         median_kernel_us: median(durations).as_micros(),
         calls: calls.len() as u64,
         median_call_us: median(calls.iter().map(|call| call.duration()).collect()).as_micros(),

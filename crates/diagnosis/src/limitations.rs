@@ -3,6 +3,7 @@
 use busbound_machine::LinkSource;
 use serde::Serialize;
 
+use crate::diagnosis::LeftOut;
 use crate::facts::Facts;
 use crate::gaps::GapCause;
 use crate::options::Options;
@@ -21,7 +22,7 @@ pub(crate) fn limitations(
     facts: &Facts<'_>,
     survey: &Survey,
     options: &Options,
-    warmup_dropped: usize,
+    left_out: &LeftOut,
 ) -> Vec<Limitation> {
     let mut list = Vec::new();
     let mut say = |id, text: String| list.push(Limitation { id, text });
@@ -63,11 +64,23 @@ pub(crate) fn limitations(
             ),
         );
     }
-    if warmup_dropped > 0 && options.warmup.is_none() {
+    if left_out.others > 0 {
+        say(
+            "outliers_left_out",
+            format!(
+                "Steps that took clearly longer make up much of the trace; figures are for the {} steps {} to {} without one. --warmup 0 keeps them all.",
+                left_out.steady.len(),
+                left_out.steady.start,
+                left_out.steady.end - 1
+            ),
+        );
+    }
+    if left_out.warm_up > 0 && options.warmup.is_none() {
         say(
             "warm_up",
             format!(
-                "The first {warmup_dropped} step(s) took more than 1.5 times as long as those after them and are left out as warm-up; --warmup 0 keeps them."
+                "The first {} step(s) took more than 1.5 times as long as those after them and are left out as warm-up; --warmup 0 keeps them.",
+                left_out.warm_up
             ),
         );
     }

@@ -8,6 +8,8 @@ mod marks;
 mod outliers;
 mod period;
 
+use std::ops::Range;
+
 use busbound_trace::{Event, Interval, Nanos, Timestamp, Trace};
 use serde::Serialize;
 
@@ -81,10 +83,16 @@ pub struct StepTimes {
     pub max_ms: f64,
     /// Steps at the beginning that no figure of this answer speaks of.
     pub warmup_dropped: usize,
+    /// Steps after them that no figure speaks of, because steps among them took clearly longer.
+    pub outliers_dropped: usize,
     /// Each step's length, in order; of many steps, the first thousand.
     pub each_ms: Vec<f64>,
 }
 
+/// Steps that took longer make up much of a run from this share on.
+const MUCH: f64 = 0.2;
+/// A shorter stretch of steps does not stand for the run.
+const FEWEST_STEADY: usize = 3;
 /// Steps whose lengths are listed.
 const LISTED: usize = 1_000;
 
@@ -153,6 +161,7 @@ impl Window {
             min_ms: quantile(0.0),
             max_ms: quantile(1.0),
             warmup_dropped: 0,
+            outliers_dropped: 0,
             each_ms,
         })
     }
@@ -162,18 +171,45 @@ impl Window {
         outliers::outliers(self, trace, host)
     }
 
-    /// The trace without its first steps: without what was launched in them and what the host did then.
-    pub(crate) fn without_first(&self, steps: usize, trace: &Trace) -> Option<Trace> {
-        let (&cut, step) = (self.starts.get(steps)?, self.steps.get(steps)?);
+    /// The trace of some steps alone: what was launched in them, and what the host did then.
+    pub(crate) fn only(&self, steps: Range<usize>, trace: &Trace) -> Option<Trace> {
+        let (&from, first) = (self.starts.get(steps.start)?, self.steps.get(steps.start)?);
+        let (until, last) = (self.starts.get(steps.end).copied(), self.steps.get(steps.end - 1)?);
         Some(trace.part(|event| {
             if !event.kind().is_gpu_work() {
-                return event.end() > cut;
+                return event.end() > from && until.is_none_or(|until| event.start() < until);
             }
             match self.step_of_work(event) {
-                Some(of) => of >= steps,
-                None => event.start() >= step.start,
+                Some(of) => steps.contains(&of),
+                None => event.start() >= first.start && event.start() < last.end,
             }
         }))
+    }
+
+    /// The steps that figures should speak of: without warm-up, and where steps that took clearly longer
+    /// make up much of the time, the longest stretch without one.
+    pub(crate) fn steady(&self, outliers: &[OutlierStep], options: &Options) -> Range<usize> {
+        let all = self.steps.len();
+        if let Some(given) = options.warmup {
+            return given.min(all.saturating_sub(1))..all;
+        }
+        let warm = self.warm_up()..all;
+        let Some(median) = self.times().map(|times| times.p50_ms) else { return warm };
+        let whole: f64 = self.steps.iter().map(|step| step.length().as_millis()).sum();
+        let after_warm_up = outliers.iter().filter(|outlier| outlier.index >= warm.start);
+        let more: f64 = after_warm_up.clone().map(|outlier| outlier.ms - median).sum();
+        if more < MUCH * whole {
+            return warm;
+        }
+        let ends = after_warm_up.map(|outlier| outlier.index).chain([all]);
+        let mut stretches = Vec::new();
+        let mut from = warm.start;
+        for end in ends {
+            stretches.push(from..end);
+            from = end + 1;
+        }
+        let longest = stretches.into_iter().rev().max_by_key(|stretch| stretch.len());
+        longest.filter(|stretch| stretch.len() >= FEWEST_STEADY).unwrap_or(warm)
     }
 
     /// Steps at the beginning that are clearly longer than those after them: caches fill, kernels are

@@ -24,7 +24,7 @@ struct Token {
 /// A period is believed if it is seen this often, if this share of the sequence agrees with it, and if
 /// it is long enough to be a loop of the program and not of one operator.
 const FEWEST: usize = 3;
-const AGREES: f64 = 0.9;
+const AGREES: f64 = 0.75;
 const SHORTEST: usize = 4;
 const SHORTEST_NANOS: i64 = 200_000;
 /// Of two periods that agree this nearly as well the shorter one counts: the longer is a multiple.

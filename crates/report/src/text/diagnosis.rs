@@ -51,6 +51,9 @@ pub(crate) fn step(diagnosis: &Diagnosis) -> String {
     if steps.count >= 20 {
         text.push_str(&format!("; p90 {}, p99 {}", milliseconds(steps.p90_ms), milliseconds(steps.p99_ms)));
     }
+    if steps.outliers_dropped > 0 {
+        text.push_str(&format!("; {} others left out, see outliers", steps.outliers_dropped));
+    }
     match steps.warmup_dropped {
         0 => {}
         1 => text.push_str(&format!("; 1 {unit} before them left out as warm-up")),

@@ -226,6 +226,21 @@ impl<'a> Track<'a> {
         self.ids().get(position..).unwrap_or_default().iter().map(move |&id| Event { trace, id })
     }
 
+    /// The events that start before `at`, the last one first.
+    pub fn events_before(&self, at: Timestamp) -> impl Iterator<Item = Event<'a>> + use<'a> {
+        let trace = self.trace;
+        self.ids()[..self.position(at)].iter().rev().map(move |&id| Event { trace, id })
+    }
+
+    /// The events that start from `from` on and before `until`, in order of time.
+    pub fn events_between(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> impl Iterator<Item = Event<'a>> + use<'a> {
+        self.events_from(self.position(from)).take_while(move |event| event.start() < until)
+    }
+
     /// The innermost event that covers `at` and satisfies `wanted`.
     pub fn enclosing(&self, at: Timestamp, wanted: impl Fn(&Event<'a>) -> bool) -> Option<Event<'a>> {
         // Children start after their parents, so the nearest one before that still covers is it.
