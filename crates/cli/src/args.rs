@@ -94,6 +94,9 @@ pub(crate) struct DiagnoseArgs {
     /// Without GPU events: shorter copy operators are not judged, in ms
     #[arg(long, value_name = "MS", default_value_t = 0.5)]
     pub(crate) shortest: f64,
+    /// What Nsight Compute measured of the kernels: ncu --csv --page raw --set roofline PROGRAM
+    #[arg(long, value_name = "FILE.csv")]
+    pub(crate) ncu: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) analysis: AnalysisArgs,
     #[command(flatten)]

@@ -1,9 +1,11 @@
 //! `busbound diagnose` and `busbound demo`.
 
+use std::fs::File;
+
 use busbound_diagnosis::{BlockChoice, CpuCopyThresholds, Diagnosis, Options, Source, diagnose};
 use busbound_machine::Machine;
 use busbound_report::{diagnoses_as_json, diagnoses_as_markdown, diagnoses_as_terminal};
-use busbound_trace::{ReadOptions, read};
+use busbound_trace::{NcuError, ReadOptions, read, read_ncu};
 
 use crate::args::{AnalysisArgs, DemoArgs, DiagnoseArgs, Format};
 use crate::failure::Failure;
@@ -69,6 +71,11 @@ fn resolve_options(args: &DiagnoseArgs) -> Result<Options, Failure> {
         bus_share_of_peak: args.bus_below,
         shortest_ms: args.shortest,
     };
+    if let Some(path) = &args.ncu {
+        let unreadable = |error: NcuError| Failure::Unreadable(anyhow::anyhow!("{} {error}", path.display()));
+        let file = File::open(path).map_err(|error| unreadable(error.into()))?;
+        options.measured_kernels = Some(read_ncu(file).map_err(unreadable)?);
+    }
     Ok(options)
 }
 

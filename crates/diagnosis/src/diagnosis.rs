@@ -14,6 +14,7 @@ use crate::critical::{self, CriticalPath};
 use crate::facts::{Facts, gpu_name};
 use crate::findings::{self, Finding};
 use crate::gaps::IdleCause;
+use crate::kernels::{self, Kernels};
 use crate::launches::Launches;
 use crate::limitations::{self, Limitation};
 use crate::options::Options;
@@ -22,8 +23,8 @@ use crate::stages::{self, StageAnswer, Stages};
 use crate::survey::{Source, SourceFacts, Survey, survey};
 use crate::syncs::SyncTotal;
 use crate::timeline::{self, Overlaps, Times};
-use crate::verdict::{self, Verdict};
-use crate::window::{OutlierStep, StepTimes};
+use crate::verdict::{self, Bound, Verdict};
+use crate::window::{OutlierStep, StepTimes, StepsFound};
 
 pub const DIAGNOSIS_SCHEMA: &str = "busbound.diagnosis/1";
 
@@ -50,6 +51,8 @@ pub struct Diagnosis {
     pub stages: Option<Stages>,
     /// `null` without work of a device.
     pub critical_path: Option<CriticalPath>,
+    /// The kernels that take most time, where compute bounds the run or Nsight Compute measured them.
+    pub kernels: Option<Kernels>,
     pub launches: Launches,
     pub synchronisations: Vec<SyncTotal>,
     pub findings: Vec<Finding>,
@@ -100,7 +103,9 @@ pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Opt
     let all = window.steps.len();
     let steady = window.steady(&outliers, options);
     let mut left_out = LeftOut { warm_up: 0, others: 0, outliers, steady: steady.clone() };
-    if steady.len() < all
+    // What the user named is all that the answer should speak of.
+    let is_given = window.found == Some(StepsFound::Given);
+    if (steady.len() < all || is_given && all > 0)
         && let Some(part) = window.only(steady.clone(), trace)
     {
         left_out.warm_up = if options.warmup.is_some() { steady.start } else { window.warm_up() };
@@ -162,6 +167,11 @@ fn answer(
         let text = format!("No annotation matches --by {wanted}, so no time is laid to blocks.");
         limitations.push(Limitation { id: "blocks", text });
     }
+    let measured = options.measured_kernels.as_deref();
+    // As long as the device waits for something else, its kernels are not the question.
+    let kernels = (verdict.bound == Bound::Compute || measured.is_some())
+        .then(|| kernels::kernels(facts, measured))
+        .flatten();
     let device = |(timeline, &(time, overlap)): (&timeline::DeviceTimeline, &(Times, Overlaps))| {
         DeviceFacts { device: timeline.device, time, overlap }
     };
@@ -193,6 +203,7 @@ fn answer(
         attribution,
         stages,
         critical_path: critical::critical_path(facts),
+        kernels,
         copies: facts.groups.clone(),
         idle: facts.idle.clone(),
         contention: facts.contention.clone(),

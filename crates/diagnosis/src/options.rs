@@ -1,5 +1,6 @@
 //! What may be set about a diagnosis.
 
+use busbound_trace::MeasuredKernel;
 use regex::Regex;
 
 use crate::attribution::{BlockChoice, UNASKED_DEPTH};
@@ -21,6 +22,8 @@ pub struct Options {
     /// The stages of a pipeline, two or more; without them those that the program calls `stage0`, `stage1`
     /// and so on.
     pub stages: Vec<StageChoice>,
+    /// What Nsight Compute measured of this program's kernels.
+    pub measured_kernels: Option<Vec<MeasuredKernel>>,
 }
 
 impl Default for Options {
@@ -32,6 +35,7 @@ impl Default for Options {
             warmup: None,
             blocks: BlockChoice::Depth(UNASKED_DEPTH),
             stages: Vec::new(),
+            measured_kernels: None,
         }
     }
 }

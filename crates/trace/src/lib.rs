@@ -23,6 +23,7 @@ mod error;
 mod interval;
 mod kineto;
 mod model;
+mod ncu;
 mod read;
 
 pub use error::OpenError;
@@ -43,6 +44,7 @@ pub use model::time::{Nanos, Timestamp};
 pub use model::trace::{Event, Trace, Track};
 pub use model::track::{Label, Place, TrackId};
 pub use model::transfer::{Direction, MemoryKind, Transfer};
+pub use ncu::{MeasuredKernel, NcuError, Operations, read_ncu};
 pub use read::{
     Progress, ReadOptions, discover, open, open_with_progress, rank_in_name, read, read_with_progress,
 };

@@ -13,20 +13,37 @@ use crate::quantity::printable;
 pub(super) struct Piece {
     pub(super) class: PathClass,
     pub(super) interval: Interval,
-    /// The work or call it is, or that it leads to.
+    /// The work or call it is, or that it leads to; `None` for what leads to the end of the step.
     what: Option<EventId>,
+    /// The thread of host time.
+    thread: Option<TrackId>,
 }
 
 impl Piece {
     pub(super) fn describe(&self, facts: &Facts<'_>) -> String {
         let Some(event) = self.what.map(|id| facts.trace.event(id)) else {
-            return self.class.describe().to_owned();
+            return match (self.class, self.thread) {
+                (PathClass::Host, Some(thread)) => {
+                    format!("{}, to the end", host_work(facts, thread, self.interval))
+                }
+                (class, _) => class.describe().to_owned(),
+            };
         };
         let name = printable(event.name());
         let on_host = matches!(event.place(), Place::Thread { .. });
-        let place = || facts.host.around(&event).describe().unwrap_or_else(|| name.clone());
+        let place = || {
+            let around = facts.host.around(&event);
+            let operator = around.operator.is_some();
+            around
+                .describe()
+                .map_or(name.clone(), |text| if operator { text } else { format!("{name} {text}") })
+        };
         match self.class {
-            PathClass::Host => format!("host, up to {}", place()),
+            PathClass::Host => {
+                let doing =
+                    self.thread.map_or("host".to_owned(), |thread| host_work(facts, thread, self.interval));
+                format!("{doing}, up to {}", place())
+            }
             PathClass::Input => format!("waiting for input, up to {}", place()),
             PathClass::Launch if on_host => format!("{name}, {}", place()),
             PathClass::Launch => format!("from launch to {name}"),
@@ -37,6 +54,23 @@ impl Piece {
             PathClass::Unexplained => format!("nothing recorded before {name}"),
             _ => name,
         }
+    }
+}
+
+/// `host in cudaMalloc`, where one call or operator takes most of a stretch; `host, nothing recorded`, where
+/// nothing does.
+fn host_work(facts: &Facts<'_>, thread: TrackId, stretch: Interval) -> String {
+    let within = facts.trace.track(thread).events_between(stretch.start, stretch.end).filter(|event| {
+        matches!(event.kind(), EventKind::RuntimeCall | EventKind::DriverCall | EventKind::Operator)
+    });
+    // The innermost of those that take most of it: a call before the operator that makes it.
+    let most = within.filter(|event| event.duration().get() * 2 > stretch.length().get());
+    let innermost = most.min_by_key(|event| (event.duration(), event.id()));
+    let recorded = facts.host.thread(thread).map_or(Nanos::ZERO, |times| times.worked.length_within(stretch));
+    match innermost {
+        Some(event) => format!("host in {}", printable(event.name())),
+        None if recorded.get() * 10 < stretch.length().get() => "host, no operator recorded".to_owned(),
+        None => "host".to_owned(),
     }
 }
 
@@ -57,8 +91,8 @@ impl Edges {
 enum Position<'a> {
     /// In this piece of the device's work.
     Work(Event<'a>),
-    /// On this thread; on the way to this call or work.
-    Thread(TrackId, Event<'a>),
+    /// On this thread; on the way to this call, or to the end of the step.
+    Thread(TrackId, Option<EventId>),
 }
 
 /// What a piece of work waited for last.
@@ -70,6 +104,8 @@ enum Cause<'a> {
 
 /// Work that begins this much later than what it waited for may have waited for something else.
 const UNEXPLAINED_WAIT: i64 = 5_000;
+/// The way from a call to the device takes up to this long with nothing in the way.
+const LAUNCH_LATENCY: i64 = 50_000;
 /// Two events of one cause lie this close.
 const CLOSE: i64 = 10_000;
 /// The same where the trace says that there was a wait.
@@ -127,14 +163,15 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
         // The host goes on after the device's last work: on the thread that launched it.
         let call = self.facts.host.call_behind(&last);
-        Some(call.map_or(Position::Work(last), |call| Position::Thread(call.track_id(), call)))
+        Some(call.map_or(Position::Work(last), |call| Position::Thread(call.track_id(), None)))
     }
 
     /// Adds what lies between a moment and where the walk stands.
     fn cover(&mut self, class: PathClass, since: Timestamp, what: Option<EventId>) {
         let since = since.max(self.from);
         if since < self.at {
-            self.pieces.push(Piece { class, interval: Interval::new(since, self.at), what });
+            let interval = Interval::new(since, self.at);
+            self.pieces.push(Piece { class, interval, what, thread: None });
             self.at = since;
         }
     }
@@ -162,7 +199,7 @@ impl<'f, 'a> Walk<'f, 'a> {
                 };
                 self.cover_wait(PathClass::Launch, call.end().min(work.start()), &work);
                 self.cover(class, call.start(), Some(call.id()));
-                Some(Position::Thread(call.track_id(), call))
+                Some(Position::Thread(call.track_id(), Some(call.id())))
             }
             None => {
                 self.cover(PathClass::Unexplained, self.from, id);
@@ -175,7 +212,9 @@ impl<'f, 'a> Walk<'f, 'a> {
     /// the device meanwhile, that was in the way.
     fn cover_wait(&mut self, class: PathClass, since: Timestamp, work: &Event<'a>) {
         let window = Interval::new(since, self.at);
-        if window.length() > Nanos::new(UNEXPLAINED_WAIT)
+        // A launch takes this long by itself.
+        let usual = if class == PathClass::Launch { LAUNCH_LATENCY } else { UNEXPLAINED_WAIT };
+        if window.length() > Nanos::new(usual)
             && let Place::Stream { device, .. } = work.place()
             && let Some(timeline) = self.facts.timelines.iter().find(|timeline| timeline.device == device)
         {
@@ -293,17 +332,17 @@ impl<'f, 'a> Walk<'f, 'a> {
     }
 
     /// Back to what the thread last waited for: the device, or another thread.
-    fn back_on_thread(&mut self, thread: TrackId, goal: Event<'a>) -> Option<Position<'a>> {
+    fn back_on_thread(&mut self, thread: TrackId, goal: Option<EventId>) -> Option<Position<'a>> {
         let blocking = self.waits.blocking.get(&thread).map_or(&[][..], Vec::as_slice);
         let last = blocking.partition_point(|blocking| blocking.call.start() < self.at).checked_sub(1);
         let last = last.map(|i| blocking[i]).filter(|blocking| blocking.call.end() > self.from);
         let since = last.map_or(self.from, |blocking| blocking.call.end()).min(self.at).max(self.from);
         if let Some((other, left)) = self.other_thread(thread, since) {
             self.edges.wait(false);
-            self.cover_host(thread, left, &goal);
+            self.cover_host(thread, left, goal);
             return Some(Position::Thread(other, goal));
         }
-        self.cover_host(thread, since, &goal);
+        self.cover_host(thread, since, goal);
         let blocking = last?;
         self.back_from_blocking(thread, blocking)
     }
@@ -311,7 +350,7 @@ impl<'f, 'a> Walk<'f, 'a> {
     fn back_from_blocking(&mut self, thread: TrackId, blocking: Blocking<'a>) -> Option<Position<'a>> {
         let call = blocking.call;
         let (target, recorded) = match blocking.copy {
-            Some(copy) => (Some(copy), true),
+            Some(copy) => (Some(copy), false),
             None => self.waited_for(&call),
         };
         // It waited only for what ended after it began.
@@ -321,7 +360,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             return Some(Position::Work(work));
         }
         self.cover(PathClass::Synchronisation, call.start(), Some(call.id()));
-        Some(Position::Thread(thread, call))
+        Some(Position::Thread(thread, Some(call.id())))
     }
 
     /// The work whose end let a synchronisation return, and whether the trace says so.
@@ -361,7 +400,7 @@ impl<'f, 'a> Walk<'f, 'a> {
     }
 
     /// Host time back to `since`, parted into calls, waiting for input and the rest.
-    fn cover_host(&mut self, thread: TrackId, since: Timestamp, goal: &Event<'a>) {
+    fn cover_host(&mut self, thread: TrackId, since: Timestamp, goal: Option<EventId>) {
         let since = since.max(self.from);
         if since >= self.at {
             return;
@@ -374,9 +413,9 @@ impl<'f, 'a> Walk<'f, 'a> {
         };
         let none = IntervalSet::default();
         let input = host.thread(thread).map_or(&none, |times| &times.input);
-        let mut parts: Vec<(PathClass, Interval, EventId)> = Vec::new();
+        let mut parts: Vec<(PathClass, Interval, Option<EventId>)> = Vec::new();
         // Host time is named for the call that it leads to.
-        let between = |parts: &mut Vec<_>, from: Timestamp, until: Timestamp, goal: EventId| {
+        let between = |parts: &mut Vec<_>, from: Timestamp, until: Timestamp, goal: Option<EventId>| {
             let window = Interval::new(from, until);
             let waited = input.within(window);
             let worked = IntervalSet::from_unsorted([window]).difference(&waited);
@@ -390,14 +429,19 @@ impl<'f, 'a> Walk<'f, 'a> {
             if end <= start {
                 continue;
             }
-            between(&mut parts, from, start, call.id());
-            parts.push((class, Interval::new(start, end), call.id()));
+            between(&mut parts, from, start, Some(call.id()));
+            parts.push((class, Interval::new(start, end), Some(call.id())));
             from = end;
         }
-        between(&mut parts, from, self.at, goal.id());
+        between(&mut parts, from, self.at, goal);
         parts.sort_by_key(|(_, interval, _)| std::cmp::Reverse(interval.start));
         for (class, interval, what) in parts {
-            self.cover(class, interval.start, Some(what));
+            self.cover(class, interval.start, what);
+            if class == PathClass::Host
+                && let Some(piece) = self.pieces.last_mut()
+            {
+                piece.thread = Some(thread);
+            }
         }
     }
 }

@@ -61,7 +61,10 @@ fn annotations<'a>(trace: &'a Trace, host: &Host<'a>) -> impl Iterator<Item = Ev
 }
 
 fn beginnings(found: StepsFound, pattern: String, events: &[Event<'_>]) -> Beginnings {
+    // Only what the user names is meant to end where it ends: of others, the loop may go on a little.
+    let until = events.last().map(Event::end).filter(|_| found == StepsFound::Given);
     Beginnings {
+        until,
         found,
         pattern,
         starts: events.iter().map(Event::start).collect(),

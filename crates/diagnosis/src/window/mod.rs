@@ -51,6 +51,8 @@ pub(super) struct Beginnings {
     pub(super) ends: Vec<Timestamp>,
     /// Whether the last is whole.
     pub(super) last_is_whole: bool,
+    /// From when on work belongs to no step any more.
+    pub(super) until: Option<Timestamp>,
 }
 
 /// The steps found, in time order.
@@ -65,6 +67,8 @@ pub(crate) struct Window {
     rounds: f64,
     pub(crate) pattern: Option<String>,
     pub(crate) found: Option<StepsFound>,
+    /// From when on work belongs to no step any more.
+    until: Option<Timestamp>,
     /// The step of each piece of the device's work, by event number, plus one; 0 for none.
     step_of_work: Vec<u32>,
 }
@@ -104,7 +108,7 @@ impl Window {
         };
         let Some(begin) = begin else { return Self::default() };
         let starts = begin.starts;
-        let Work { hulls, inside, before, step_of_work } = work_of_steps(trace, host, &starts);
+        let Work { hulls, inside, before, step_of_work } = work_of_steps(trace, host, &starts, begin.until);
         let mut steps: Vec<Interval> = Vec::with_capacity(starts.len());
         for (i, &began) in starts.iter().enumerate() {
             let start = match (steps.last(), hulls[i]) {
@@ -128,7 +132,7 @@ impl Window {
             rounds = if each > 0.0 { (inside + before) as f64 / each } else { steps.len() as f64 };
         }
         let (pattern, found) = (Some(begin.pattern), Some(begin.found));
-        Self { steps, starts, rounds, pattern, found, step_of_work }
+        Self { steps, starts, rounds, pattern, found, until: begin.until, step_of_work }
     }
 
     /// What totals are divided by for figures per step.
@@ -174,9 +178,12 @@ impl Window {
     /// The trace of some steps alone: what was launched in them, and what the host did then.
     pub(crate) fn only(&self, steps: Range<usize>, trace: &Trace) -> Option<Trace> {
         let (&from, first) = (self.starts.get(steps.start)?, self.steps.get(steps.start)?);
-        let (until, last) = (self.starts.get(steps.end).copied(), self.steps.get(steps.end - 1)?);
+        let last = self.steps.get(steps.end - 1)?;
+        let until = self.starts.get(steps.end).copied().or(self.until);
         Some(trace.part(|event| {
             if !event.kind().is_gpu_work() {
+                // The synchronisation that waits for the last step comes after it.
+                let until = until.map(|until| until.max(last.end));
                 return event.end() > from && until.is_none_or(|until| event.start() < until);
             }
             match self.step_of_work(event) {
@@ -236,15 +243,18 @@ struct Work {
     step_of_work: Vec<u32>,
 }
 
-fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp]) -> Work {
+fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Option<Timestamp>) -> Work {
     let mut hulls: Vec<Option<Interval>> = vec![None; starts.len()];
     let mut step_of_work = vec![0; trace.len()];
     let (mut inside, mut before) = (0, 0);
     for event in trace.events().filter(|event| event.kind().is_gpu_work()) {
         // Work whose launch is not in the trace had been launched before recording began.
-        let step = host
-            .call_behind(&event)
-            .and_then(|call| starts.partition_point(|&start| start <= call.start()).checked_sub(1));
+        let call = host.call_behind(&event);
+        if call.zip(until).is_some_and(|(call, until)| call.start() >= until) {
+            continue;
+        }
+        let step =
+            call.and_then(|call| starts.partition_point(|&start| start <= call.start()).checked_sub(1));
         let Some(step) = step else {
             before += 1;
             continue;

@@ -66,6 +66,7 @@ pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
         pattern: format!("{length} launches that repeat"),
         ends: ends.collect(),
         starts,
+        until: None,
         last_is_whole: rest * 100 >= length * 95,
     })
 }

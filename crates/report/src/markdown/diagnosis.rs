@@ -6,7 +6,7 @@ use busbound_diagnosis::Diagnosis;
 use busbound_diagnosis::quantity::milliseconds;
 
 use super::grid;
-use crate::text::{attribution, diagnosis as text};
+use crate::text::{attribution, diagnosis as text, path};
 
 /// The diagnoses as one Markdown document.
 pub fn diagnoses_as_markdown(all: &[Diagnosis]) -> String {
@@ -33,6 +33,12 @@ fn one(out: &mut String, diagnosis: &Diagnosis) {
     for (what, ms) in text::parts(diagnosis) {
         let _ = writeln!(out, "- {what}: {} a {}", milliseconds(ms), diagnosis.unit());
     }
+    if let Some(launching) = path::launching(diagnosis) {
+        let _ = writeln!(out, "- launches: {launching}");
+    }
+    if let Some(path) = path::path(diagnosis) {
+        let _ = writeln!(out, "- critical path: {path}");
+    }
     for copies in text::copies(diagnosis) {
         let _ = writeln!(out, "- copies: {copies}");
     }
@@ -42,12 +48,15 @@ fn one(out: &mut String, diagnosis: &Diagnosis) {
             grid(out, &table);
         }
     }
-    let blocks = attribution::blocks(diagnosis);
-    if !blocks.rows.is_empty() {
-        out.push('\n');
-        grid(out, &blocks);
+    for table in [attribution::blocks(diagnosis), path::longest(diagnosis), path::kernels(diagnosis)] {
+        if !table.rows.is_empty() {
+            out.push('\n');
+            grid(out, &table);
+        }
     }
-    for sentence in attribution::caution(diagnosis).into_iter().chain(text::stages(diagnosis)) {
+    let sentences = [attribution::caution(diagnosis), text::stages(diagnosis), path::compiled(diagnosis)];
+    let kernels = path::about_kernels(diagnosis);
+    for sentence in sentences.into_iter().flatten().chain(kernels.as_deref()) {
         let _ = writeln!(out, "\n{sentence}");
     }
     if let Some(sentence) = text::contention(diagnosis) {

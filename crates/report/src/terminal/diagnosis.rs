@@ -4,7 +4,7 @@ use busbound_diagnosis::quantity::milliseconds;
 use busbound_diagnosis::{Diagnosis, Severity};
 
 use super::{FAINT, STRONG, columns, hanging, line};
-use crate::text::{attribution, diagnosis as text};
+use crate::text::{attribution, diagnosis as text, path};
 
 /// Characters of the longest bar, all parts together.
 const BAR: f64 = 40.0;
@@ -35,12 +35,15 @@ fn one(out: &mut String, diagnosis: &Diagnosis, width: u16) {
             columns(out, &table, width);
         }
     }
-    let blocks = attribution::blocks(diagnosis);
-    if !blocks.rows.is_empty() {
-        out.push('\n');
-        columns(out, &blocks, width);
+    for table in [attribution::blocks(diagnosis), path::longest(diagnosis), path::kernels(diagnosis)] {
+        if !table.rows.is_empty() {
+            out.push('\n');
+            columns(out, &table, width);
+        }
     }
-    for sentence in attribution::caution(diagnosis).into_iter().chain(text::stages(diagnosis)) {
+    let sentences = [attribution::caution(diagnosis), text::stages(diagnosis), path::compiled(diagnosis)];
+    let kernels = path::about_kernels(diagnosis);
+    for sentence in sentences.into_iter().flatten().chain(kernels.as_deref()) {
         out.push('\n');
         hanging(out, "  ", sentence, width);
     }
@@ -79,6 +82,12 @@ fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
         let bar = "█".repeat((ms / total * BAR).round() as usize);
         let share = 100.0 * ms / total;
         line(out, &format!("  {head:<10}{what:<24}{:>9} {share:>4.0} %  {bar}", milliseconds(*ms)));
+    }
+    if let Some(launching) = path::launching(diagnosis) {
+        hanging(out, "  launches  ", &launching, width);
+    }
+    if let Some(path) = path::path(diagnosis) {
+        hanging(out, "  critical  ", &path, width);
     }
     for (i, copies) in text::copies(diagnosis).iter().enumerate() {
         hanging(out, if i == 0 { "  copies    " } else { "            " }, copies, width);

@@ -3,6 +3,7 @@
 pub(crate) mod attribution;
 pub(crate) mod compare;
 pub(crate) mod diagnosis;
+pub(crate) mod path;
 pub(crate) mod survey;
 
 /// A table: titles, and rows of the same length. The first column is text, the rest are numbers.
