@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use busbound_diagnosis::StageChoice;
+use busbound_diagnosis::{FIGURES, StageChoice};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 
@@ -14,7 +14,33 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 fine (also where only some of several inputs could be read), 2 wrong usage,\n3 nothing in the input could be read.";
+const EXIT_CODES: &str = "\
+Exit codes: 0 fine (also where only some of several inputs could be read), 1 a gate's requirement does
+not hold, 2 wrong usage, 3 nothing in the input could be read.";
+
+const GATE_EXAMPLES: &str = "\
+A requirement compares figures with numbers (5, 0.3, 30%) or with those of the baseline, using
++ - * / ( ) and < <= > >= == !=. `baseline` is the baseline's value of the first figure named,
+`baseline.FIGURE` that of another. What a run does not tell does not pass.
+
+Examples:
+  busbound gate run.json.gz --require 'exposed_copy_ms < 5' --require 'idle_share < 10%'
+  busbound gate new.json --baseline old.json --require 'step_p50 <= 1.05 * baseline'
+  busbound gate good.json --require 'findings == 0' --format json -o bar.json    saves a baseline
+  busbound gate new.json --baseline bar.json --require 'step_p50 <= 1.05 * baseline' --github
+  busbound gate run.json --stage load=^load$ --stage compute=^compute$ --require 'overlap_score >= 0.3'
+
+Figures:";
+
+/// The examples, and every figure with its unit.
+fn gate_help() -> String {
+    let mut text = GATE_EXAMPLES.to_owned();
+    for figure in FIGURES {
+        let unit = if figure.unit.is_empty() { String::new() } else { format!(" ({})", figure.unit) };
+        text.push_str(&format!("\n  {:<19} {}{unit}", figure.name, figure.what));
+    }
+    text
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -26,6 +52,9 @@ pub(crate) enum Command {
     /// What changed between two runs, or along a sweep?
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
+    /// Does this run still meet its bar? Exit code 1 if not; for CI.
+    #[command(after_help = gate_help())]
+    Gate(GateArgs),
     /// What is in this file, and what is missing from it?
     #[command(after_help = SURVEY_EXAMPLES)]
     Survey(SurveyArgs),
@@ -97,6 +126,34 @@ pub(crate) struct DiagnoseArgs {
     /// What Nsight Compute measured of the kernels: ncu --csv --page raw --set roofline PROGRAM
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) ncu: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) analysis: AnalysisArgs,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GateArgs {
+    /// Trace files or directories of rank files; every one has to meet every requirement
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// What has to hold, e.g. 'exposed_copy_ms < 5'; may be given several times
+    #[arg(long, required = true, value_name = "EXPR")]
+    pub(crate) require: Vec<String>,
+    /// A run to compare with: a trace, or what an earlier gate wrote with --format json
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Write JUnit XML here as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Print GitHub annotations of what failed to standard error
+    #[arg(long)]
+    pub(crate) github: bool,
+    /// The GPU's link or the GPU: pcie4x16, pcie5x8, h100-pcie, a100-sxm, …
+    #[arg(long, value_name = "NAME")]
+    pub(crate) machine: Option<String>,
     #[command(flatten)]
     pub(crate) analysis: AnalysisArgs,
     #[command(flatten)]

@@ -8,20 +8,25 @@ pub(crate) enum Failure {
     Usage(anyhow::Error),
     /// Nothing in the input could be read.
     Unreadable(anyhow::Error),
+    /// A requirement does not hold; the answer has said which.
+    GateFailed,
     /// The answer could not be written.
     Output(anyhow::Error),
 }
 
 impl Failure {
-    pub(crate) fn message(&self) -> String {
+    /// What is left to say about it.
+    pub(crate) fn message(&self) -> Option<String> {
         match self {
-            Self::Usage(error) | Self::Unreadable(error) => format!("{error:#}"),
-            Self::Output(error) => format!("cannot write the answer: {error:#}"),
+            Self::Usage(error) | Self::Unreadable(error) => Some(format!("{error:#}")),
+            Self::Output(error) => Some(format!("cannot write the answer: {error:#}")),
+            Self::GateFailed => None,
         }
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
+            Self::GateFailed => ExitCode::from(1),
             Self::Unreadable(_) => ExitCode::from(3),
             Self::Usage(_) | Self::Output(_) => ExitCode::from(2),
         }

@@ -4,6 +4,7 @@ mod args;
 mod compare;
 mod diagnose;
 mod failure;
+mod gate;
 mod output;
 mod progress;
 mod reading;
@@ -22,12 +23,15 @@ fn main() -> ExitCode {
         Command::Demo(args) => diagnose::demo(args),
         Command::Diagnose(args) => diagnose::run(args),
         Command::Compare(args) => compare::run(args),
+        Command::Gate(args) => gate::run(args),
         Command::Survey(args) => survey::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            output::complain(&failure.message());
+            if let Some(message) = failure.message() {
+                output::complain(&message);
+            }
             failure.exit_code()
         }
     }

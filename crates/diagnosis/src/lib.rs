@@ -30,6 +30,7 @@ mod diagnosis;
 mod facts;
 mod findings;
 mod gaps;
+mod gate;
 mod host;
 mod kernels;
 mod launches;
@@ -56,6 +57,10 @@ pub use critical::{CriticalPath, PathClass, PathEdges, PathPiece, PathShare};
 pub use diagnosis::{DIAGNOSIS_SCHEMA, DeviceFacts, Diagnosis, GpuLink, MachineFacts, WindowFacts, diagnose};
 pub use findings::{Finding, Saving, Severity};
 pub use gaps::{GapCause, IdleCause, IdlePlace};
+pub use gate::{
+    Baseline, BaselineError, Check, FIGURES, FigureName, GATE_SCHEMA, Gate, GatedRun, Requirement,
+    RequirementError, gate,
+};
 pub use kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched, Roofline};
 pub use launches::{Launches, LaunchingOperator};
 pub use limitations::Limitation;

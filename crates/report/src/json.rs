@@ -1,6 +1,6 @@
 //! For programs: one object, or `runs` for several inputs.
 
-use busbound_diagnosis::{Comparison, DIAGNOSIS_SCHEMA, Diagnosis, SURVEY_SCHEMA, Survey};
+use busbound_diagnosis::{Comparison, DIAGNOSIS_SCHEMA, Diagnosis, Gate, SURVEY_SCHEMA, Survey};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -40,4 +40,12 @@ pub fn diagnoses_as_json(all: &[Diagnosis]) -> serde_json::Result<String> {
 /// None in practice.
 pub fn comparison_as_json(comparison: &Comparison) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(comparison)? + "\n")
+}
+
+/// A gate as one object; of one run, it can be a later gate's baseline.
+///
+/// # Errors
+/// None in practice.
+pub fn gate_as_json(gate: &Gate) -> serde_json::Result<String> {
+    Ok(serde_json::to_string_pretty(gate)? + "\n")
 }

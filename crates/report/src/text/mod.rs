@@ -3,6 +3,7 @@
 pub(crate) mod attribution;
 pub(crate) mod compare;
 pub(crate) mod diagnosis;
+pub(crate) mod gate;
 pub(crate) mod path;
 pub(crate) mod survey;
 

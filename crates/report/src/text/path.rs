@@ -8,7 +8,7 @@ use super::Table;
 /// `compute 96 %, copies 3 %`: the classes of the path that matter.
 pub(crate) fn path(diagnosis: &Diagnosis) -> Option<String> {
     let path = diagnosis.critical_path.as_ref()?;
-    let mut list: Vec<String> = path
+    let list: Vec<String> = path
         .classes
         .iter()
         .filter(|class| class.share >= 0.01)
@@ -18,11 +18,15 @@ pub(crate) fn path(diagnosis: &Diagnosis) -> Option<String> {
         return None;
     }
     let edges = &path.edges;
-    let waits = edges.recorded_waits + edges.inferred_waits;
-    if waits > 0 {
-        list.push(format!("{} of {} waits on it inferred", count(edges.inferred_waits), count(waits)));
-    }
-    Some(list.join(", "))
+    let waits = match (edges.recorded_waits, edges.inferred_waits) {
+        (0, 0) => String::new(),
+        (recorded, 0) => format!("; {} waits on it, all recorded", count(recorded)),
+        (0, inferred) => format!("; {} waits on it, all inferred from the times", count(inferred)),
+        (recorded, inferred) => {
+            format!("; {} waits on it recorded, {} inferred", count(recorded), count(inferred))
+        }
+    };
+    Some(list.join(", ") + &waits)
 }
 
 /// The longest pieces of the path; of those of one name, one row.
@@ -139,10 +143,10 @@ pub(crate) fn about_kernels(diagnosis: &Diagnosis) -> Option<String> {
 
 /// Names of kernels run to hundreds of characters; their beginning tells.
 fn short(name: &str) -> String {
-    const MOST: usize = 60;
-    let name = name.strip_prefix("void ").unwrap_or(name);
+    const MOST: usize = 52;
+    let name = name.replace("void ", "").replace("at::native::", "").replace("(anonymous namespace)::", "");
     if name.chars().count() <= MOST {
-        return name.to_owned();
+        return name;
     }
     name.chars().take(MOST - 1).chain(['…']).collect()
 }

@@ -1,0 +1,368 @@
+//! What does a requirement say? `step_p50 <= 1.05 * baseline`.
+//!
+//! ```text
+//! requirement = sum, ("<" | "<=" | ">" | ">=" | "==" | "!="), sum
+//! sum         = product, { ("+" | "-"), product }
+//! product     = factor, { ("*" | "/"), factor }
+//! factor      = number, ["%"] | figure | "baseline" | "baseline", ".", figure | "(", sum, ")" | "-", factor
+//! ```
+//!
+//! `baseline` alone is the baseline's value of the first figure in the requirement.
+
+use super::figures::{FIGURES, FigureName};
+
+/// A requirement, understood.
+#[derive(Debug, Clone)]
+pub struct Requirement {
+    /// As it was written.
+    pub text: String,
+    left: Expression,
+    comparison: Comparison,
+    right: Expression,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Equal,
+    NotEqual,
+}
+
+#[derive(Debug, Clone)]
+enum Expression {
+    Number(f64),
+    Figure(&'static FigureName),
+    /// Of the requirement's first figure, where none is named.
+    Baseline(Option<&'static FigureName>),
+    Of(Box<Self>, char, Box<Self>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequirementError {
+    #[error("{text:?} names {name:?}, which is no figure; figures are {known}")]
+    UnknownFigure { text: String, name: String, known: String },
+    #[error("{text:?} cannot be read at {rest:?}: write FIGURE < LIMIT, e.g. exposed_copy_ms < 5")]
+    Syntax { text: String, rest: String },
+    #[error("{text:?} speaks of the baseline, but names no figure")]
+    BaselineOfNothing { text: String },
+}
+
+/// Values of figures in one run and in its baseline.
+pub(super) trait Values {
+    fn figure(&self, figure: &FigureName) -> Option<f64>;
+    fn baseline(&self, figure: &FigureName) -> Option<f64>;
+}
+
+/// What a requirement comes to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Outcome {
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) holds: bool,
+}
+
+impl Requirement {
+    /// # Errors
+    /// If it cannot be read, or names a figure that there is not.
+    pub fn parse(text: &str) -> Result<Self, RequirementError> {
+        let mut reader = Reader { text, rest: text, first: None, bare_baselines: false };
+        let left = reader.sum()?;
+        let comparison = reader.comparison()?;
+        let right = reader.sum()?;
+        if !reader.rest.trim().is_empty() {
+            return Err(reader.wrong());
+        }
+        let mut requirement = Self { text: text.trim().to_owned(), left, comparison, right };
+        if reader.bare_baselines {
+            let first = reader.first.ok_or(RequirementError::BaselineOfNothing { text: text.to_owned() })?;
+            requirement.left.name_baseline(first);
+            requirement.right.name_baseline(first);
+        }
+        Ok(requirement)
+    }
+
+    pub fn needs_baseline(&self) -> bool {
+        self.left.needs_baseline() || self.right.needs_baseline()
+    }
+
+    /// The figures that the run must have for it to be decided.
+    pub(super) fn figures(&self) -> Vec<&'static FigureName> {
+        let mut list = Vec::new();
+        self.left.figures(&mut list);
+        self.right.figures(&mut list);
+        list
+    }
+
+    /// `None` where a figure it names is not told.
+    pub(super) fn decide(&self, values: &impl Values) -> Option<Outcome> {
+        let (left, right) = (self.left.value(values)?, self.right.value(values)?);
+        let holds = match self.comparison {
+            Comparison::Less => left < right,
+            Comparison::LessOrEqual => left <= right,
+            Comparison::Greater => left > right,
+            Comparison::GreaterOrEqual => left >= right,
+            Comparison::Equal => left == right,
+            Comparison::NotEqual => left != right,
+        };
+        Some(Outcome { left, right, holds })
+    }
+}
+
+impl Expression {
+    fn value(&self, values: &impl Values) -> Option<f64> {
+        Some(match self {
+            Self::Number(number) => *number,
+            Self::Figure(figure) => values.figure(figure)?,
+            Self::Baseline(figure) => values.baseline((*figure)?)?,
+            Self::Of(a, operator, b) => {
+                let (a, b) = (a.value(values)?, b.value(values)?);
+                match operator {
+                    '+' => a + b,
+                    '-' => a - b,
+                    '*' => a * b,
+                    _ => a / b,
+                }
+            }
+        })
+    }
+
+    fn needs_baseline(&self) -> bool {
+        match self {
+            Self::Baseline(_) => true,
+            Self::Of(a, _, b) => a.needs_baseline() || b.needs_baseline(),
+            Self::Number(_) | Self::Figure(_) => false,
+        }
+    }
+
+    fn figures(&self, list: &mut Vec<&'static FigureName>) {
+        match self {
+            Self::Figure(figure) | Self::Baseline(Some(figure)) => list.push(figure),
+            Self::Of(a, _, b) => {
+                a.figures(list);
+                b.figures(list);
+            }
+            Self::Number(_) | Self::Baseline(None) => {}
+        }
+    }
+
+    fn name_baseline(&mut self, figure: &'static FigureName) {
+        match self {
+            Self::Baseline(named) => *named = named.or(Some(figure)),
+            Self::Of(a, _, b) => {
+                a.name_baseline(figure);
+                b.name_baseline(figure);
+            }
+            _ => {}
+        }
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    rest: &'a str,
+    first: Option<&'static FigureName>,
+    bare_baselines: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn wrong(&self) -> RequirementError {
+        RequirementError::Syntax { text: self.text.to_owned(), rest: self.rest.trim().to_owned() }
+    }
+
+    fn take(&mut self, token: &str) -> bool {
+        let rest = self.rest.trim_start();
+        match rest.strip_prefix(token) {
+            Some(after) => {
+                self.rest = after;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest.trim_start();
+        let end = rest.find(|c| !wanted(c)).unwrap_or(rest.len());
+        self.rest = &rest[end..];
+        &rest[..end]
+    }
+
+    fn comparison(&mut self) -> Result<Comparison, RequirementError> {
+        let known = [
+            ("<=", Comparison::LessOrEqual),
+            (">=", Comparison::GreaterOrEqual),
+            ("==", Comparison::Equal),
+            ("!=", Comparison::NotEqual),
+            ("<", Comparison::Less),
+            (">", Comparison::Greater),
+        ];
+        known
+            .into_iter()
+            .find_map(|(token, comparison)| self.take(token).then_some(comparison))
+            .ok_or_else(|| self.wrong())
+    }
+
+    fn sum(&mut self) -> Result<Expression, RequirementError> {
+        self.chain(['+', '-'], Self::product)
+    }
+
+    fn product(&mut self) -> Result<Expression, RequirementError> {
+        self.chain(['*', '/'], |reader| reader.factor(0))
+    }
+
+    fn chain(
+        &mut self,
+        operators: [char; 2],
+        part: impl Fn(&mut Self) -> Result<Expression, RequirementError>,
+    ) -> Result<Expression, RequirementError> {
+        let mut left = part(self)?;
+        while let Some(operator) =
+            operators.into_iter().find(|operator| self.take(operator.encode_utf8(&mut [0; 4])))
+        {
+            left = Expression::Of(Box::new(left), operator, Box::new(part(self)?));
+        }
+        Ok(left)
+    }
+
+    fn factor(&mut self, depth: usize) -> Result<Expression, RequirementError> {
+        if depth > 64 {
+            return Err(self.wrong());
+        }
+        if self.take("(") {
+            let inner = self.nested_sum(depth)?;
+            return if self.take(")") { Ok(inner) } else { Err(self.wrong()) };
+        }
+        if self.take("-") {
+            let inner = self.factor(depth + 1)?;
+            return Ok(Expression::Of(Box::new(Expression::Number(0.0)), '-', Box::new(inner)));
+        }
+        if self.rest.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+            let before = self.rest;
+            let digits = self.take_while(|c| c.is_ascii_digit() || c == '.');
+            let Ok(number) = digits.parse::<f64>() else {
+                self.rest = before;
+                return Err(self.wrong());
+            };
+            let scale = if self.take("%") { 0.01 } else { 1.0 };
+            return Ok(Expression::Number(number * scale));
+        }
+        let before = self.rest;
+        let name = self.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
+        match name {
+            "" => {
+                self.rest = before;
+                Err(self.wrong())
+            }
+            "baseline" if self.take(".") => {
+                let name = self.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
+                Ok(Expression::Baseline(Some(self.figure(name)?)))
+            }
+            "baseline" => {
+                self.bare_baselines = true;
+                Ok(Expression::Baseline(None))
+            }
+            name => {
+                let figure = self.figure(name)?;
+                self.first.get_or_insert(figure);
+                Ok(Expression::Figure(figure))
+            }
+        }
+    }
+
+    fn nested_sum(&mut self, depth: usize) -> Result<Expression, RequirementError> {
+        // Parentheses within parentheses are counted through the factors they hold.
+        self.chain(['+', '-'], |reader| reader.chain(['*', '/'], |reader| reader.factor(depth + 1)))
+    }
+
+    fn figure(&self, name: &str) -> Result<&'static FigureName, RequirementError> {
+        FigureName::named(name).ok_or_else(|| RequirementError::UnknownFigure {
+            text: self.text.to_owned(),
+            name: name.to_owned(),
+            known: FIGURES.iter().map(|figure| figure.name).collect::<Vec<_>>().join(", "),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fixed;
+
+    impl Values for Fixed {
+        fn figure(&self, figure: &FigureName) -> Option<f64> {
+            match figure.name {
+                "step_p50" => Some(104.0),
+                "exposed_copy_ms" => Some(3.0),
+                _ => None,
+            }
+        }
+
+        fn baseline(&self, figure: &FigureName) -> Option<f64> {
+            match figure.name {
+                "step_p50" => Some(100.0),
+                "exposed_copy_ms" => Some(1.0),
+                _ => None,
+            }
+        }
+    }
+
+    fn holds(text: &str) -> Option<bool> {
+        Requirement::parse(text).unwrap_or_else(|error| panic!("{error}")).decide(&Fixed).map(|o| o.holds)
+    }
+
+    #[test]
+    fn requirements_mean_what_they_say() {
+        for (text, expected) in [
+            ("step_p50<=1.05*baseline", Some(true)),
+            ("step_p50 <= baseline * 1.03", Some(false)),
+            ("step_p50 < baseline + 5", Some(true)),
+            ("exposed_copy_ms<5", Some(true)),
+            ("exposed_copy_ms / step_p50 < 2%", Some(false)),
+            ("exposed_copy_ms / step_p50 < 3%", Some(true)),
+            ("exposed_copy_ms <= 3 * baseline.exposed_copy_ms", Some(true)),
+            ("exposed_copy_ms < baseline.step_p50 - 96", Some(true)),
+            ("(step_p50 - exposed_copy_ms) * 2 == 202", Some(true)),
+            ("2 + 3 * 4 == 14", Some(true)),
+            ("step_p50 > -1", Some(true)),
+            ("step_p50 != 104", Some(false)),
+            ("overlap_score >= 0.3", None),
+        ] {
+            assert_eq!(holds(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_where() {
+        for (text, part) in [
+            ("step_p5 < 3", "step_p50"),
+            ("step_p50 <", "cannot be read"),
+            ("step_p50 = 3", "at \"= 3\""),
+            ("step_p50 < 3 ms", "at \"ms\""),
+            ("", "cannot be read"),
+            ("baseline < 3", "no figure"),
+            ("step_p50 < 1.2.3", "1.2.3"),
+            ("(step_p50 < 3", "cannot be read"),
+        ] {
+            let error = Requirement::parse(text).expect_err(text).to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_makes_it_panic(text in "[ -~]{0,60}") {
+            let _ = Requirement::parse(&text);
+        }
+
+        #[test]
+        fn nesting_is_bounded(depth in 1usize..3000) {
+            let text = format!("{}1{} < 2", "(".repeat(depth), ")".repeat(depth));
+            let _ = Requirement::parse(&text);
+        }
+    }
+}

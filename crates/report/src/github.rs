@@ -1,0 +1,25 @@
+//! The gate as workflow commands, which GitHub shows as annotations of the run.
+
+use busbound_diagnosis::Gate;
+
+/// One line for each requirement that does not hold; empty where all do.
+pub fn gate_as_github(gate: &Gate) -> String {
+    let mut out = String::new();
+    for run in &gate.runs {
+        for check in run.checks.iter().filter(|check| !check.passed) {
+            let why = check.why.as_deref().unwrap_or_default();
+            let message = format!("{}: {}. {}", run.path, why, run.verdict);
+            out.push_str(&format!("::error title={}::{}\n", property(&check.require), data(&message)));
+        }
+    }
+    out
+}
+
+/// What would end a command or a property is written as a code.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}

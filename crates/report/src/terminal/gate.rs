@@ -1,0 +1,32 @@
+//! The gate at a terminal.
+
+use busbound_diagnosis::Gate;
+
+use super::{FAINT, STRONG, columns, hanging, line};
+use crate::text::gate as text;
+
+/// A gate, `width` columns wide.
+pub fn gate_as_terminal(gate: &Gate, width: u16) -> String {
+    let mut out = String::new();
+    let mut statement = String::new();
+    hanging(&mut statement, "", &gate.statement, width);
+    line(&mut out, &format!("{STRONG}{}{STRONG:#}\n", statement.trim_end()));
+    if let Some(baseline) = &gate.baseline {
+        hanging(&mut out, "  baseline  ", baseline, width);
+    }
+    for run in &gate.runs {
+        line(&mut out, &format!("  {FAINT}{}{FAINT:#}", run.path));
+        columns(&mut out, &text::checks(run), width);
+        for sentence in text::undecided(run) {
+            hanging(&mut out, "  · ", &sentence, width);
+        }
+        if !run.complete {
+            hanging(&mut out, "  · ", "The file was read in part: its figures speak of that part.", width);
+        }
+        if !run.passed {
+            hanging(&mut out, "  ", &run.verdict, width);
+        }
+        out.push('\n');
+    }
+    out
+}
