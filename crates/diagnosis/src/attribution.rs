@@ -100,13 +100,16 @@ pub(crate) fn attribution(facts: &Facts<'_>, choice: &BlockChoice) -> Option<Att
         return None;
     }
     let rows = Rows::of(&blocks, choice);
+    // A block around the steps may have begun long before them.
+    let spoken_of = facts.window.host_time();
     let mut sums: Vec<Sum> = Vec::new();
     sums.resize_with(rows.paths.len() + 1, Sum::default);
     for (block, row) in blocks.list.iter().zip(&rows.of_block) {
         if let Some(row) = *row {
             let sum = &mut sums[row];
             sum.count += 1;
-            sum.host += block.event.duration();
+            let time = Interval::new(block.event.start(), block.event.end());
+            sum.host += spoken_of.map_or(time, |window| time.intersect(window)).length();
             sum.first = Some(sum.first.map_or(block.event.start(), |first| first.min(block.event.start())));
         }
     }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use busbound_machine::{LinkFacts, Machine};
-use busbound_trace::{EventKind, IntervalSet, Nanos, Place, Trace};
+use busbound_trace::{EventKind, Interval, IntervalSet, Nanos, Place, Trace};
 
 use crate::communication::CommunicationNames;
 use crate::contention::{self, Contention};
 use crate::copies::{self, Copy, CopyGroup, size_class};
 use crate::gaps::{self, Gap, GapCause, IdleCause};
-use crate::host::Host;
+use crate::host::{Call, Host};
 use crate::launches::{self, Launches};
 use crate::options::Options;
 use crate::parallel::join;
@@ -33,6 +33,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) groups: Vec<CopyGroup>,
     pub(crate) gaps: Vec<Gap<'a>>,
     pub(crate) idle: Vec<IdleCause>,
+    /// Idle time during which the thread that ended it was inside allocation calls.
+    pub(crate) allocating_idle_ms: f64,
     pub(crate) contention: Vec<Contention>,
     pub(crate) launches: Launches,
     pub(crate) syncs: Syncs,
@@ -45,11 +47,13 @@ impl<'a> Facts<'a> {
         let (host, timelines) = join(|| Host::of(trace), || timeline::timelines(trace, &communication));
         let link = machine.link_of(gpu_name(trace, timelines.first().map(|t| t.device)));
         let kernels_on_stream = kernels_on_stream(trace);
-        let ((gaps, idle), (window, copies, groups, contention, syncs, launches)) = join(
+        let ((gaps, idle, allocating_idle_ms), (window, copies, groups, contention, syncs, launches)) = join(
             || {
                 let gaps = gaps::gaps(trace, &host, &timelines);
                 let idle = gaps::idle_causes(&gaps, &host);
-                (gaps, idle)
+                let allocations = host.rare_calls().filter(|call| host.call_kind(call) == Call::Allocate);
+                let allocating = gaps::idle_inside_ms(&gaps, &gaps::call_times(allocations));
+                (gaps, idle, allocating)
             },
             || {
                 let window = Window::of(trace, &host, options);
@@ -80,6 +84,7 @@ impl<'a> Facts<'a> {
             groups,
             gaps,
             idle,
+            allocating_idle_ms,
             contention,
             launches,
             syncs,
@@ -153,6 +158,34 @@ impl<'a> Facts<'a> {
             timeline::exposed(&self.timelines, device, &IntervalSet::from_unsorted(intervals))
         };
         by_device.into_iter().map(exposed).sum::<Nanos>().as_millis()
+    }
+}
+
+impl Facts<'_> {
+    /// The part of it that lies between the first and the last kernel of a step, in stretches so long that
+    /// they are more than the turn-around between two kernels.
+    pub(crate) fn exposed_between_kernels_ms(&self, copies: &[&Copy<'_>]) -> f64 {
+        let mut hulls: BTreeMap<(i32, Option<usize>), Interval> = BTreeMap::new();
+        for stream in self.trace.streams() {
+            let Place::Stream { device, .. } = stream.place() else { continue };
+            for kernel in stream.events().filter(|event| event.kind() == EventKind::Kernel) {
+                let own = Interval::new(kernel.start(), kernel.end());
+                let hull = hulls.entry((device, self.window.step_of_work(&kernel))).or_insert(own);
+                *hull = Interval::new(hull.start.min(own.start), hull.end.max(own.end));
+            }
+        }
+        let on = |device: i32| {
+            let within = hulls.iter().filter(|((of, _), _)| *of == device).map(|(_, hull)| *hull);
+            let copies = copies.iter().filter(|copy| copy.device == device).map(|copy| copy.interval());
+            let copies = IntervalSet::from_unsorted(copies);
+            copies.intersection(&IntervalSet::from_unsorted(within))
+        };
+        const WAIT: Nanos = Nanos::new(20_000);
+        let alone = |timeline: &DeviceTimeline| on(timeline.device).difference(&timeline.kernels);
+        let stretches = self.timelines.iter().map(alone);
+        let waits =
+            |set: IntervalSet| set.iter().map(Interval::length).filter(|time| *time > WAIT).sum::<Nanos>();
+        stretches.map(waits).sum::<Nanos>().as_millis()
     }
 }
 

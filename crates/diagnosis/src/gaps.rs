@@ -172,6 +172,18 @@ pub(crate) fn idle_beside_ms(gaps: &[Gap<'_>], cause: GapCause, calls: &CallTime
     these.map(|gap| gap.interval.length()).sum::<Nanos>().as_millis()
 }
 
+/// Idle time during which the thread that ended it was inside these calls.
+pub(crate) fn idle_inside_ms(gaps: &[Gap<'_>], calls: &CallTimes) -> f64 {
+    if calls.is_empty() {
+        return 0.0;
+    }
+    let inside = |gap: &Gap<'_>| {
+        let calls = gap.call.and_then(|call| calls.get(&call.track_id()));
+        calls.map_or(Nanos::ZERO, |calls| calls.length_within(gap.interval))
+    };
+    gaps.iter().map(inside).sum::<Nanos>().as_millis()
+}
+
 /// When threads were inside calls of some sort.
 pub(crate) type CallTimes = BTreeMap<TrackId, IntervalSet>;
 

@@ -134,6 +134,9 @@ fn clause(facts: &Facts<'_>, bound: Bound) -> String {
         Bound::Launch if facts.launch_waits_are_for_copies() => {
             "the GPU waits for the host to issue small copies, one call after the other".to_owned()
         }
+        Bound::Launch if facts.allocating_idle_ms > 0.5 * facts.idle_ms(GapCause::Launch) => {
+            "the GPU waits for the host, which is allocating memory".to_owned()
+        }
         Bound::Launch => {
             let launches = &facts.launches;
             format!(

@@ -137,12 +137,19 @@ fn fill_from_raw(kernel: &mut MeasuredKernel, metrics: &BTreeMap<&str, f64>) {
     kernel.memory_roof = get("dram__bytes.sum.peak_sustained")
         .zip(get("dram__cycles_elapsed.avg.per_second"))
         .map(|(a, b)| a * b);
-    for (name, &count) in metrics.range("sm__ops_path_tensor_src_".."sm__ops_path_tensor_src_~") {
-        let Some(kind) = name.strip_suffix(".sum").filter(|_| count > 0.0) else { continue };
-        let precision = kind.trim_start_matches("sm__ops_path_tensor_src_");
-        let precision = precision.split('_').next().unwrap_or(precision);
-        let roof = get(&format!("{kind}.sum.peak_sustained_elapsed.per_second"));
-        kernel.operations.push(Operations { precision: format!("{precision} tensor"), count, roof });
+    // By instruction, each with a roof of its own; the sums over instructions count sparse ones in theirs.
+    for family in ["sm__ops_path_tensor_op_", "sm__ops_path_tensor_src_"] {
+        let end = format!("{family}~");
+        for (name, &count) in metrics.range(family..end.as_str()) {
+            let Some(kind) = name.strip_suffix(".sum").filter(|_| count > 0.0) else { continue };
+            let precision = kind.split("src_").nth(1).unwrap_or(kind);
+            let precision = precision.split('_').next().unwrap_or(precision);
+            let roof = get(&format!("{kind}.sum.peak_sustained_elapsed.per_second"));
+            kernel.operations.push(Operations { precision: format!("{precision} tensor"), count, roof });
+        }
+        if !kernel.operations.is_empty() {
+            break;
+        }
     }
     let clock = get("smsp__cycles_elapsed.avg.per_second");
     for (precision, fused, single, times, roof) in [

@@ -14,8 +14,9 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let Some(cause) = facts.idle.iter().find(|idle| idle.cause == GapCause::Launch) else {
         return Vec::new();
     };
-    // Before small copies it is their number that costs, which is another finding.
-    let (idle, longest) = (cause.ms - cause.before_copies_ms, cause.longest_ms);
+    // Before small copies it is their number that costs, and memory taken meanwhile costs by itself: other
+    // findings say so.
+    let (idle, longest) = (cause.ms - cause.before_copies_ms - facts.allocating_idle_ms, cause.longest_ms);
     if idle < 0.1 * facts.time.span_ms {
         return Vec::new();
     }
@@ -33,7 +34,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
             milliseconds(loading / steps),
         );
         (loading, text)
-    } else if longest > 0.3 * idle {
+    } else if longest > 0.3 * idle && longest < idle {
         let place = cause.longest_place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
         (longest, format!(" A single gap takes {} of it{place}.", milliseconds(longest)))
     } else {

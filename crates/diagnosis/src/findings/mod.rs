@@ -1,6 +1,7 @@
 //! What should be changed? Each finding has its evidence, its precondition, its fix and what it saves.
 //! No evidence, no finding.
 
+mod allocation;
 mod communication;
 mod contention;
 mod device_copies;
@@ -98,13 +99,14 @@ impl Draft {
 
 /// All findings, most saving first.
 pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
-    let checks: [fn(&Facts<'_>) -> Vec<Draft>; 14] = [
+    let checks: [fn(&Facts<'_>) -> Vec<Draft>; 15] = [
         pageable::check,
         serialised::check,
         prefetch::check,
         small::check,
         sync::check,
         input::check,
+        allocation::check,
         launch::check,
         communication::check,
         contention::check,

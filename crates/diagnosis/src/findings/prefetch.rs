@@ -106,8 +106,8 @@ fn late(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> Option<Draft> {
         return None;
     }
     let per_step = copies.len() as f64 / steps;
-    // The first copy of a step has nothing before it to hide behind.
-    let high = exposed - exposed.min(total / copies.len() as f64 * steps);
+    // Before a step's first kernel and after its last a copy has nothing of the step to hide behind.
+    let high = facts.exposed_between_kernels_ms(copies);
     if high < 0.02 * facts.time.span_ms {
         return None;
     }
@@ -128,7 +128,7 @@ fn late(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> Option<Draft> {
         }),
         precondition: "GPU memory for one more group in flight.",
         saves: Saving { low: 0.3 * high / steps, high: high / steps },
-        basis: "bound: exposed copy time after the first copy of each step",
+        basis: "bound: exposed copy time between the first and the last kernel of each step",
         fix: "Start each copy one group earlier (depth 2), before the kernels of the group before it are launched.".to_owned(),
     })
 }

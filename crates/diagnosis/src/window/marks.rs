@@ -61,8 +61,12 @@ fn annotations<'a>(trace: &'a Trace, host: &Host<'a>) -> impl Iterator<Item = Ev
 }
 
 fn beginnings(found: StepsFound, pattern: String, events: &[Event<'_>]) -> Beginnings {
-    // Only what the user names is meant to end where it ends: of others, the loop may go on a little.
-    let until = events.last().map(Event::end).filter(|_| found == StepsFound::Given);
+    // A step lasts until the next begins; the last one, where the user names it, as long as those before.
+    let mut periods: Vec<Nanos> = events.windows(2).map(|pair| pair[1].start() - pair[0].start()).collect();
+    periods.sort_unstable();
+    let usual = periods.get(periods.len() / 2).copied().unwrap_or(Nanos::ZERO);
+    let last = events.last().filter(|_| found == StepsFound::Given);
+    let until = last.map(|last| last.end().max(last.start() + usual));
     Beginnings {
         until,
         found,

@@ -145,6 +145,11 @@ impl Window {
         (*self.step_of_work.get(work.id().index())? as usize).checked_sub(1)
     }
 
+    /// From the host's first moment in a step to the end of the last.
+    pub(crate) fn host_time(&self) -> Option<Interval> {
+        Some(Interval::new(*self.starts.first()?, self.steps.last()?.end))
+    }
+
     /// The step that the host was in.
     pub(crate) fn step_at(&self, at: Timestamp) -> Option<usize> {
         self.starts.partition_point(|&start| start <= at).checked_sub(1)

@@ -1,0 +1,413 @@
+//! Steps, blocks, stages, the critical path, kernels and the gate, on runs whose answers are known by
+//! construction or were computed by hand from the raw events.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use busbound_diagnosis::{
+    Baseline, BlockChoice, Diagnosis, KernelBound, Options, PathClass, PipelineShape, Requirement, Source,
+    StageChoice, StepQuantity, StepsFound, compare, diagnose, gate,
+};
+use busbound_machine::Machine;
+use busbound_trace::{ReadOptions, Trace, open, read_ncu};
+use regex::Regex;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn trace(name: &str) -> Trace {
+    open(&root().join("fixtures").join(format!("{name}.json.gz")), &ReadOptions::default()).unwrap()
+}
+
+fn with(name: &str, options: &Options) -> Diagnosis {
+    diagnose(&trace(name), &Source::named(name), &Machine::default(), options)
+}
+
+fn fixture(name: &str) -> Diagnosis {
+    with(name, &Options::default())
+}
+
+fn options(change: impl FnOnce(&mut Options)) -> Options {
+    let mut options = Options::default();
+    change(&mut options);
+    options
+}
+
+fn near(value: f64, expected: f64, tolerance: f64) -> bool {
+    (value - expected).abs() <= tolerance * expected.abs()
+}
+
+// Steps.
+
+#[test]
+fn steps_are_what_the_expression_names() {
+    let diagnosis =
+        with("runs/nested_blocks", &options(|o| o.steps = Some(Regex::new("^forward$").unwrap())));
+    let steps = diagnosis.window.steps.unwrap();
+    assert_eq!((steps.found, steps.count), (StepsFound::Given, 5));
+    // A step lasts until the next begins: all of the work but the first batch's copy, which is before.
+    let all = fixture("runs/nested_blocks");
+    assert_eq!(diagnosis.time.compute_ms, all.time.compute_ms);
+    assert_eq!((all.copies[0].count, diagnosis.copies[0].count), (5, 4));
+}
+
+#[test]
+fn an_expression_that_matches_nothing_is_said_and_nothing_else_is_taken() {
+    let diagnosis = with("runs/nested_blocks", &options(|o| o.steps = Some(Regex::new("^epoch$").unwrap())));
+    assert!(diagnosis.window.steps.is_none());
+    assert!(diagnosis.limitations.iter().any(|l| l.id == "steps" && l.text.contains("^epoch$")));
+}
+
+#[test]
+fn without_marks_the_period_of_the_launches_is_the_step() {
+    // Three steps of six tokens of eight layers, with a synchronisation after each step: 36 pieces a token.
+    let decode = fixture("runs/bare_decode").window;
+    let steps = decode.steps.unwrap();
+    assert_eq!((steps.found, steps.count), (StepsFound::Period, 3));
+    assert_eq!(decode.rounds, 3.0);
+    // The same programs with marks give the same figures a step.
+    let marked = fixture("runs/weights_pageable_24x32mb");
+    let bare = fixture("runs/bare_weights_pageable");
+    assert_eq!(bare.window.steps.as_ref().unwrap().count, 3);
+    let copies = |run: &Diagnosis| run.copies[0].count as f64 / run.step_count();
+    assert_eq!((copies(&marked), copies(&bare)), (24.0, 24.0));
+}
+
+#[test]
+fn an_operator_in_a_loop_is_no_step() {
+    // Forty-eight products after each other, no mark told: nothing tells one from the next but the wait
+    // at the end of the step.
+    let trace = trace("compute_only_c4");
+    let unmarked = trace.part(|event| !event.name().starts_with("step"));
+    let diagnosis = diagnose(&unmarked, &Source::named("x"), &Machine::default(), &Options::default());
+    let steps = diagnosis.window.steps.unwrap();
+    assert_eq!((steps.found, steps.count), (StepsFound::Period, 4));
+    assert!(near(steps.p50_ms, fixture("compute_only_c4").window.steps.unwrap().p50_ms, 0.02));
+}
+
+#[test]
+fn warm_up_is_left_out_of_everything_when_asked() {
+    let all = fixture("off_block_pinned_c4");
+    let later = with("off_block_pinned_c4", &options(|o| o.warmup = Some(2)));
+    let steps = later.window.steps.as_ref().unwrap();
+    assert_eq!((steps.count, steps.warmup_dropped), (2, 2));
+    assert_eq!((all.copies[0].count, later.copies[0].count), (48, 24));
+    assert!(near(later.time.compute_ms, all.time.compute_ms / 2.0, 0.02));
+    assert_eq!(later.verdict.bound, all.verdict.bound);
+}
+
+#[test]
+fn slow_steps_are_a_class_of_their_own_with_what_they_did() {
+    let diagnosis = fixture("runs/unlike_steps");
+    let did = |index: usize| -> Vec<StepQuantity> {
+        let outlier = diagnosis.window.outliers.iter().find(|outlier| outlier.index == index).unwrap();
+        outlier.differences.iter().map(|difference| difference.what).collect()
+    };
+    assert_eq!(did(4)[0], StepQuantity::Allocation);
+    assert!(did(7).contains(&StepQuantity::Synchronisation) && did(7).contains(&StepQuantity::Kernel));
+    assert_eq!(did(10), [StepQuantity::Copy]);
+    assert!(did(12).contains(&StepQuantity::Capture));
+    assert_eq!(did(14), [StepQuantity::Kernel]);
+    // They make up much of the run, so that figures are for the longest stretch without one.
+    let steps = diagnosis.window.steps.as_ref().unwrap();
+    assert_eq!((steps.count, steps.outliers_dropped), (4, 12));
+    assert!(near(steps.p50_ms, 7.17, 0.04), "{}: the wall without the profiler", steps.p50_ms);
+    let kept = with("runs/unlike_steps", &options(|o| o.warmup = Some(0)));
+    assert_eq!(kept.window.steps.unwrap().count, 16);
+}
+
+#[test]
+fn a_recompilation_is_an_outlier_and_a_sign() {
+    let diagnosis = fixture("runs/broken_compile");
+    let outlier = &diagnosis.window.outliers[0];
+    assert_eq!((outlier.index, outlier.differences[0].what), (5, StepQuantity::Compilation));
+    let compiled = &diagnosis.launches.compiled;
+    assert_eq!((compiled.regions, compiled.frames, compiled.recompiled), (160, 2, 2));
+    assert!(compiled.compiling_ms > 500.0);
+    // 2.4 ms a step, and not the mean with the step that compiled.
+    assert!(diagnosis.verdict.statement.contains("2.40 ms step"), "{}", diagnosis.verdict.statement);
+}
+
+// Blocks.
+
+#[test]
+fn blocks_and_what_lies_outside_them_are_all_of_the_devices_time() {
+    for name in ["off_layerwise_d2_c4", "off_layerwise_pageable_d2_c4"] {
+        let diagnosis =
+            with(name, &options(|o| o.blocks = BlockChoice::Matching(Regex::new(r"layer\d+").unwrap())));
+        let attribution = diagnosis.attribution.as_ref().unwrap();
+        assert_eq!(attribution.blocks.len(), 12);
+        let trace = trace(name);
+        let work = trace.events().filter(|event| event.kind().is_gpu_work());
+        let all = work.map(|event| event.duration().as_millis()).sum::<f64>() / 4.0;
+        let blocks: f64 = attribution.blocks.iter().map(|block| block.gpu_ms).sum();
+        assert!(near(blocks + attribution.outside.gpu_ms, all, 1e-9));
+        // Every product is launched in a layer, every copy outside of one.
+        let compute: f64 = attribution.blocks.iter().map(|block| block.compute_ms).sum();
+        assert!(near(compute, diagnosis.time.compute_ms / 4.0, 1e-9));
+        assert_eq!(attribution.outside.compute_ms, 0.0);
+        assert!(attribution.synchronised.is_none());
+    }
+}
+
+#[test]
+fn blocks_nest_and_the_backward_pass_belongs_to_what_waits_for_it() {
+    let diagnosis = with("runs/nested_blocks", &options(|o| o.blocks = BlockChoice::Depth(3)));
+    let blocks = diagnosis.attribution.unwrap().blocks;
+    let names: Vec<(usize, &str)> = blocks.iter().map(|b| (b.depth, b.name.as_str())).take(6).collect();
+    assert_eq!(
+        names,
+        [(0, "input"), (0, "forward"), (1, "block0"), (2, "attention"), (2, "mlp"), (1, "block1")]
+    );
+    let gpu = |name: &str| blocks.iter().filter(|b| b.name == name).map(|b| b.gpu_ms).sum::<f64>();
+    assert!(gpu("block0") < gpu("forward"));
+    assert!(near(gpu("attention") + gpu("mlp"), gpu("block0") + gpu("block1") + gpu("block2"), 0.02));
+    // About twice the forward pass, on a thread that has no annotations.
+    assert!((1.5..2.5).contains(&(gpu("backward") / gpu("forward"))));
+}
+
+#[test]
+fn the_backward_pass_of_a_block_is_laid_to_it_where_nothing_else_holds_it() {
+    let by = |wanted: &str| {
+        let choice = BlockChoice::Matching(Regex::new(wanted).unwrap());
+        with("runs/nested_blocks", &options(|o| o.blocks = choice)).attribution.unwrap()
+    };
+    let (blocks, forward) = (by(r"^block\d$"), by("^forward$"));
+    let gpu = |list: &[busbound_diagnosis::BlockTime]| list.iter().map(|b| b.gpu_ms).sum::<f64>();
+    assert!(gpu(&blocks.blocks) > 2.0 * 1.5, "{}", gpu(&blocks.blocks));
+    assert!(gpu(&blocks.blocks) > 0.8 * gpu(&forward.blocks));
+}
+
+#[test]
+fn blocks_that_end_in_a_synchronisation_serve_attribution_alone() {
+    let attribution = fixture("runs/sync_after_each_block").attribution.unwrap();
+    assert!(attribution.synchronised.unwrap().contains("`block*`"));
+}
+
+// Stages.
+
+fn stages(names: &[&str]) -> Vec<StageChoice> {
+    let stage = |name: &&str| StageChoice {
+        name: (*name).to_owned(),
+        matching: Regex::new(&format!("^{name}$")).unwrap(),
+    };
+    names.iter().map(stage).collect()
+}
+
+#[test]
+fn the_overlap_score_is_that_computed_by_hand() {
+    let overlap = fixture("pipe_overlap").stages.unwrap();
+    // By hand from the spans on the device: 0.972, with 12.63 and 7.94 ms and a period of 12.85 ms.
+    assert!((overlap.overlap_score - 0.972).abs() < 0.001, "{}", overlap.overlap_score);
+    assert_eq!((overlap.items, overlap.shape), (24, PipelineShape::Longest));
+    assert!(
+        near(overlap.stages[0].median_ms, 12.63, 0.001) && near(overlap.stages[1].median_ms, 7.94, 0.001)
+    );
+    let serial = fixture("pipe_serial").stages.unwrap();
+    assert!(serial.overlap_score <= 0.05, "{}", serial.overlap_score);
+    assert_eq!(serial.shape, PipelineShape::Sum);
+    assert_eq!(serial.each[0].period_ms, None);
+    let item = &serial.each[5];
+    let hidden = item.stages_ms.iter().sum::<f64>() - item.period_ms.unwrap();
+    assert_eq!(item.hidden_ms, Some(hidden));
+}
+
+#[test]
+fn a_comparison_says_what_the_score_hides() {
+    let change = compare(&[fixture("pipe_serial"), fixture("pipe_overlap")], None).stages.unwrap();
+    assert_eq!(change.period_pct.round(), -11.0);
+    let longer: Vec<f64> = change.stages.iter().map(|(_, pct)| pct.round()).collect();
+    assert_eq!(longer, [42.0, 47.0]);
+    assert!(change.gained_share.unwrap() < 0.25);
+    assert!(change.statement.contains("Most of that overlap is no gain"), "{}", change.statement);
+}
+
+#[test]
+fn three_stages_by_name() {
+    let diagnosis = with("runs/three_stages", &options(|o| o.stages = stages(&["load", "compute", "store"])));
+    let found = diagnosis.stages.unwrap();
+    assert_eq!(found.items, 24);
+    assert!(found.overlap_score > 0.9);
+    assert!(near(found.period_ms, found.stages[1].median_ms, 0.02), "compute is the longest");
+}
+
+#[test]
+fn a_stage_that_is_not_there_is_named_with_what_is() {
+    let diagnosis = with("pipe_serial", &options(|o| o.stages = stages(&["stage0", "decode"])));
+    assert!(diagnosis.stages.is_none());
+    let why = diagnosis.limitations.iter().find(|l| l.id == "stages").unwrap();
+    assert!(why.text.contains("decode") && why.text.contains("`stage1`"), "{}", why.text);
+}
+
+// Launching.
+
+#[test]
+fn the_queue_is_deep_where_the_host_runs_ahead_and_empty_where_it_cannot() {
+    let queue = |name: &str| fixture(name).launches.queue.unwrap();
+    // 108 pieces a step, all launched within the first milliseconds.
+    let ahead = queue("off_layerwise_d2_c4");
+    assert!(ahead.max_depth > 100 && ahead.empty_share < 0.05, "{ahead:?}");
+    assert!(near(ahead.over_time.iter().sum::<f64>() / 60.0, ahead.mean_depth, 1e-9));
+    let behind = queue("launch_bound");
+    assert!(behind.max_depth < 5 && behind.empty_share > 0.7, "{behind:?}");
+    assert_eq!(fixture("graph_replay").launches.graph_launches, 30);
+}
+
+// The critical path.
+
+fn share(diagnosis: &Diagnosis, class: PathClass) -> f64 {
+    let path = diagnosis.critical_path.as_ref().unwrap();
+    path.classes.iter().find(|share| share.class == class).map_or(0.0, |share| share.share)
+}
+
+#[test]
+fn the_path_is_as_long_as_the_step_and_of_what_bounds_it() {
+    for (name, class, least) in [
+        ("compute_only_c4", PathClass::Compute, 0.98),
+        ("off_layerwise_d2_c4", PathClass::Compute, 0.93),
+        ("off_block_pageable_c4", PathClass::Copy, 0.70),
+        ("train_pageable", PathClass::Input, 0.40),
+        ("launch_bound", PathClass::Host, 0.50),
+        ("runs/bus_too_short", PathClass::Copy, 0.80),
+        ("runs/weights_pageable_24x32mb", PathClass::Copy, 0.80),
+        ("runs/nested_blocks", PathClass::Host, 0.80),
+        ("runs/three_stages", PathClass::Compute, 0.80),
+    ] {
+        let diagnosis = fixture(name);
+        let path = diagnosis.critical_path.as_ref().unwrap();
+        assert!(near(path.path_ms, path.step_ms, 1e-6), "{name}: {} of {}", path.path_ms, path.step_ms);
+        assert!(share(&diagnosis, class) > least, "{name}: {:?}", path.classes);
+        let shares: f64 = path.classes.iter().map(|class| class.share).sum();
+        assert!(near(shares, 1.0, 1e-9));
+        assert_eq!(path.longest.len(), 10.min(path.pieces), "{name}");
+    }
+}
+
+#[test]
+fn recorded_waits_lead_through_the_copies_that_were_waited_for() {
+    // Each of twelve groups waits for its copy: all copies are on the path, recorded or not.
+    for name in ["runs/prefetch_too_late", "runs/recorded_prefetch_too_late"] {
+        let diagnosis = fixture(name);
+        let copies = diagnosis.copies[0].busy_ms / diagnosis.step_count();
+        let path = diagnosis.critical_path.as_ref().unwrap();
+        assert!(near(share(&diagnosis, PathClass::Copy) * path.path_ms, copies, 0.05), "{name}");
+    }
+    // The host's waits are recorded there; which event a stream waited for this profiler leaves out.
+    let edges = fixture("runs/recorded_prefetch_too_late").critical_path.unwrap().edges;
+    assert!(edges.recorded_waits >= 2 && edges.inferred_waits >= 60, "{edges:?}");
+    let edges = fixture("runs/prefetch_too_late").critical_path.unwrap().edges;
+    assert_eq!(edges.recorded_waits, 0);
+}
+
+#[test]
+fn paths_of_others_traces_follow_their_recorded_waits() {
+    let folder = root().join("../shared/peers/hta/critical_path");
+    if !folder.is_dir() {
+        eprintln!("skipped: ../shared/peers is not here");
+        return;
+    }
+    let path_of = |file: &str, options: &Options| {
+        let trace = open(&folder.join(file), &ReadOptions::default()).unwrap();
+        diagnose(&trace, &Source::named(file), &Machine::default(), options).critical_path.unwrap()
+    };
+    let measured = options(|o| o.steps = Some(Regex::new(r"measure\|forward").unwrap()));
+    let alexnet = path_of("alexnet/benchmark_result_2869224_1695835535_trace.json.gz", &measured);
+    assert!(near(alexnet.path_ms, alexnet.step_ms, 0.01));
+    // The final Context Sync, and the Stream Wait Event before the last kernels.
+    assert_eq!((alexnet.edges.recorded_waits, alexnet.edges.inferred_waits), (2, 0));
+    assert_eq!(alexnet.edges.stream_order, 32);
+    assert!(alexnet.longest.iter().any(|piece| piece.name.contains("cudaMalloc")), "{:?}", alexnet.longest);
+    let event_sync = path_of("cuda_event_sync/event_sync_trace.json.gz", &Options::default());
+    assert!(near(event_sync.path_ms, event_sync.step_ms, 0.01));
+    // The Event Sync on the spinning kernel; the copy to pageable memory is known to block.
+    assert_eq!((event_sync.edges.recorded_waits, event_sync.edges.inferred_waits), (1, 1));
+    let streams = path_of("cuda_event_sync_multi_stream/event_sync_trace.json.gz", &Options::default());
+    assert!(near(streams.path_ms, streams.step_ms, 0.01));
+    assert_eq!(streams.edges.inferred_waits, 0);
+}
+
+// Kernels.
+
+#[test]
+fn kernels_are_told_where_compute_bounds_the_run_and_not_before() {
+    let kernels = fixture("compute_only_c4").kernels.unwrap();
+    assert!(kernels.top[0].name.starts_with("nvjet") && kernels.top[0].share > 0.99);
+    assert_eq!(kernels.top[0].runs_per_step, 48.0);
+    assert_eq!(kernels.top[0].geometry.unwrap().block, [384, 1, 1]);
+    assert!(fixture("off_block_pageable_c4").kernels.is_none());
+}
+
+#[test]
+fn nsight_compute_places_kernels_under_the_roof() {
+    let export = |file: &str| read_ncu(File::open(root().join("fixtures/ncu").join(file)).unwrap()).unwrap();
+    let raw = export("raw.csv");
+    assert_eq!(raw.len(), 8);
+    // 2 × 4096³ operations of the tensor cores, exactly; 2 × 2048³ and what the loop adds without them.
+    assert_eq!(raw[0].operations[0].count, 2.0 * 4096f64.powi(3));
+    assert_eq!(raw[0].operations[0].precision, "bf16 tensor");
+    assert!(near(raw[1].operations[0].count, 2.0 * 2048f64.powi(3), 0.01));
+    // 100 million floats read and written.
+    assert!(near(raw[2].memory_bytes.unwrap(), 800e6, 0.05), "{:?}", raw[2].memory_bytes);
+    assert!(near(raw[2].memory_roof.unwrap(), 4.8e12, 0.01));
+
+    let diagnosis = with("ncu/kernels", &options(|o| o.measured_kernels = Some(raw.clone())));
+    let kernels = diagnosis.kernels.unwrap();
+    assert_eq!(kernels.measured.unwrap().found_in_trace, 8);
+    let bounds: Vec<(&str, KernelBound)> = kernels
+        .top
+        .iter()
+        .filter_map(|kernel| Some((kernel.name.as_str(), kernel.roofline.as_ref()?.bound)))
+        .collect();
+    let of = |part: &str| bounds.iter().find(|(name, _)| name.contains(part)).unwrap().1;
+    assert_eq!(of("nvjet"), KernelBound::Compute);
+    assert_eq!(of("simt_sgemm"), KernelBound::Compute);
+    assert_eq!(of("MulFunctor"), KernelBound::Memory);
+    assert_eq!(of("reduce_kernel"), KernelBound::Memory);
+    assert_eq!(of("radixSortKVInPlace"), KernelBound::Latency);
+    let product = kernels.top.iter().find(|k| k.name.starts_with("nvjet")).unwrap().roofline.clone().unwrap();
+    assert!(near(product.tflops.unwrap(), 780.3, 0.001));
+    assert!(near(product.of_precision_roof.unwrap(), 0.9035, 0.001));
+
+    // The page that ncu prints by default says less of the same kernels, and nothing else.
+    let details = export("details.csv");
+    for (a, b) in raw.iter().zip(&details) {
+        assert_eq!((&a.name, a.grid, a.block), (&b.name, b.grid, b.block));
+        assert!(near(a.duration_ns.unwrap(), b.duration_ns.unwrap(), 0.005));
+        assert!((a.memory_pct.unwrap() - b.memory_pct.unwrap()).abs() < 0.006);
+        assert!((a.compute_pct.unwrap() - b.compute_pct.unwrap()).abs() < 0.2);
+        assert!(b.operations.is_empty());
+    }
+}
+
+// The gate.
+
+#[test]
+fn a_gate_passes_what_holds_and_fails_what_does_not_or_is_not_told() {
+    let runs = [fixture("pipe_overlap")];
+    let baseline = Baseline::of(&fixture("pipe_serial"));
+    let wanted = |list: &[&str]| -> Vec<Requirement> {
+        list.iter().map(|text| Requirement::parse(text).unwrap()).collect()
+    };
+    let passes = wanted(&["overlap_score>=0.30", "exposed_copy_ms<5", "step_p50<=1.05*baseline"]);
+    assert!(gate(&runs, &passes, Some(&baseline)).passed);
+    let fails = wanted(&["overlap_score >= 0.99", "step_p50 <= 0.9 * baseline", "h2d_gbps > 1"]);
+    let failed = gate(&runs, &fails, Some(&baseline));
+    assert!(!failed.passed && failed.runs[0].checks.iter().all(|check| !check.passed));
+    assert!(failed.runs[0].checks[2].why.as_ref().unwrap().contains("does not tell h2d_gbps"));
+}
+
+#[test]
+fn figures_of_the_gate_are_those_of_the_diagnosis_per_step() {
+    let run = fixture("off_block_pageable_c4");
+    let figures = Baseline::of(&run).figures;
+    assert_eq!(figures["step_p50"], run.window.steps.as_ref().unwrap().p50_ms);
+    assert_eq!(figures["exposed_copy_ms"], run.time.exposed_copy_ms / 4.0);
+    assert!(near(figures["h2d_mb"], 12.0 * 167.772_160, 1e-9));
+    assert_eq!(figures["pageable_mb"], figures["h2d_mb"]);
+    assert!(near(figures["h2d_gbps"], run.copies[0].gbps.unwrap().weighted, 1e-9));
+    assert_eq!(figures["high_findings"], 1.0);
+    assert!(!figures.contains_key("overlap_score"));
+}
