@@ -66,10 +66,11 @@ pub(crate) fn queue(trace: &Trace, host: &Host<'_>, timelines: &[DeviceTimeline]
                 empty += next - at;
             } else {
                 // Spread over the parts that the stretch touches.
-                for touched in part(at)..=part(next) {
+                let (first, last) = (part(at), part(next));
+                for (touched, sum) in (first..=last).zip(&mut sums[first..=last]) {
                     let (from, to) = (edge(touched).max(at), edge(touched + 1).min(next));
                     if to > from {
-                        sums[touched] += i128::from((to - from).get()) * i128::from(depth);
+                        *sum += i128::from((to - from).get()) * i128::from(depth);
                     }
                 }
                 max_depth = max_depth.max(depth);

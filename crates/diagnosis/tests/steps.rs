@@ -135,9 +135,9 @@ fn a_recompilation_is_an_outlier_and_a_sign() {
 
 #[test]
 fn blocks_and_what_lies_outside_them_are_all_of_the_devices_time() {
+    let layers = Regex::new(r"layer\d+").unwrap();
     for name in ["off_layerwise_d2_c4", "off_layerwise_pageable_d2_c4"] {
-        let diagnosis =
-            with(name, &options(|o| o.blocks = BlockChoice::Matching(Regex::new(r"layer\d+").unwrap())));
+        let diagnosis = with(name, &options(|o| o.blocks = BlockChoice::Matching(layers.clone())));
         let attribution = diagnosis.attribution.as_ref().unwrap();
         assert_eq!(attribution.blocks.len(), 12);
         let trace = trace(name);

@@ -183,7 +183,8 @@ impl<'f, 'a> Walk<'f, 'a> {
         match self.cause_of(&work) {
             Some(Cause::Before(before)) => {
                 self.edges.0.stream_order += 1;
-                self.cover_wait(PathClass::Turnaround, before.end(), &work);
+                let class = self.class_of_wait(&work, before.end());
+                self.cover_wait(class, before.end(), &work);
                 Some(Position::Work(before))
             }
             Some(Cause::Event { source, recorded }) => {
@@ -206,6 +207,14 @@ impl<'f, 'a> Walk<'f, 'a> {
                 None
             }
         }
+    }
+
+    /// Longer than the device takes by itself, and the call still staging: then it waited for that.
+    fn class_of_wait(&self, work: &Event<'a>, since: Timestamp) -> PathClass {
+        let call = self.facts.host.call_behind(work).filter(|call| call.end() > work.start());
+        let is_staging = call.is_some_and(|call| self.facts.host.call_kind(&call) == Call::Copy)
+            && work.start() - since > Nanos::new(LAUNCH_LATENCY);
+        if is_staging { PathClass::Staging } else { PathClass::Turnaround }
     }
 
     /// Time between the end of what work waited for and its begin. Where other work of the same sort held
@@ -248,8 +257,9 @@ impl<'f, 'a> Walk<'f, 'a> {
         // How near the end of an unnamed source must lie; `None` where there is none.
         let mut near = (!self.waits.are_recorded).then_some(Nanos::new(CLOSE));
         if let Some(call) = call {
-            // Some calls return after their work has begun.
-            take(call.end().min(work.start()), Cause::Launch(call));
+            // A call that goes on while its work runs may have handed it over at any time since it began.
+            let handed_over = if call.end() <= work.start() { call.end() } else { call.start() };
+            take(handed_over, Cause::Launch(call));
             let since =
                 before.and_then(|before| self.facts.host.call_behind(&before)).map(|call| call.start());
             for wait in self.waits_before(work, call.start(), since) {
