@@ -145,6 +145,9 @@ pub(crate) struct GateArgs {
     /// A run to compare with: a trace, or what an earlier gate wrote with --format json
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
+    /// Let a file pass that could be read in part only
+    #[arg(long)]
+    pub(crate) partial: bool,
     /// Write JUnit XML here as well
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,

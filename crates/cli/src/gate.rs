@@ -26,7 +26,7 @@ pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
     let all = each_trace(&args.paths, &args.reading, &output, |trace, source| {
         runs.push(diagnose(trace, source, &machine, &options));
     })?;
-    let gate = gate(&runs, &requirements, baseline.as_ref());
+    let gate = gate(&runs, &requirements, baseline.as_ref(), args.partial);
     let text = match output.format {
         Format::Terminal => gate_as_terminal(&gate, output.width),
         Format::Markdown => gate_as_markdown(&gate),

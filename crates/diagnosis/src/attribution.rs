@@ -86,13 +86,12 @@ struct Sum {
 /// `None` where the trace has no such annotation.
 pub(crate) fn attribution(facts: &Facts<'_>, choice: &BlockChoice) -> Option<Attribution> {
     let (trace, host) = (facts.trace, &facts.host);
-    let step_pattern = facts.window.pattern.as_deref();
     let is_chosen: Vec<bool> = trace
         .names()
         .iter()
         .map(|name| match choice {
             BlockChoice::Matching(wanted) => wanted.is_match(name),
-            BlockChoice::Depth(_) => step_pattern != Some(pattern_of(name).as_str()),
+            BlockChoice::Depth(_) => !facts.marks_steps(name),
         })
         .collect();
     let blocks = Blocks::of(trace, host, |event| is_chosen[event.name_id().index()]);
@@ -103,7 +102,7 @@ pub(crate) fn attribution(facts: &Facts<'_>, choice: &BlockChoice) -> Option<Att
     // A block around the steps may have begun long before them.
     let spoken_of = facts.window.host_time();
     let mut sums: Vec<Sum> = Vec::new();
-    sums.resize_with(rows.paths.len() + 1, Sum::default);
+    sums.resize_with(rows.rows.len() + 1, Sum::default);
     for (block, row) in blocks.list.iter().zip(&rows.of_block) {
         if let Some(row) = *row {
             let sum = &mut sums[row];
@@ -113,7 +112,9 @@ pub(crate) fn attribution(facts: &Facts<'_>, choice: &BlockChoice) -> Option<Att
             sum.first = Some(sum.first.map_or(block.event.start(), |first| first.min(block.event.start())));
         }
     }
-    let outside = rows.paths.len();
+    let outside = rows.rows.len();
+    // By row: the piece of work that it was last counted for.
+    let (mut pieces, mut counted_for) = (0u64, vec![0u64; rows.rows.len()]);
     for stream in trace.streams() {
         let Place::Stream { device, .. } = stream.place() else { continue };
         let timeline = facts.timelines.iter().find(|timeline| timeline.device == device);
@@ -150,11 +151,11 @@ pub(crate) fn attribution(facts: &Facts<'_>, choice: &BlockChoice) -> Option<Att
                 continue;
             };
             // Once for each row on the way up, even where a block stands within one of its own name.
-            let mut counted: Vec<usize> = Vec::new();
+            pieces += 1;
             let mut at = Some(innermost);
             while let Some(block) = at {
-                if let Some(row) = rows.of_block[block].filter(|row| !counted.contains(row)) {
-                    counted.push(row);
+                if let Some(row) = rows.of_block[block].filter(|&row| counted_for[row] != pieces) {
+                    counted_for[row] = pieces;
                     add(row);
                 }
                 at = blocks.list[block].parent;
@@ -186,8 +187,8 @@ pub(crate) fn attribution(facts: &Facts<'_>, choice: &BlockChoice) -> Option<Att
     let list = order
         .into_iter()
         .filter_map(|row| {
-            let path = &rows.paths[row];
-            Some(finish(sums[row].take()?, path.last()?, path.len() - 1))
+            let of = &rows.rows[row];
+            Some(finish(sums[row].take()?, &of.name, of.depth))
         })
         .take(ROWS)
         .collect();
@@ -202,8 +203,14 @@ pub(crate) fn attribution(facts: &Facts<'_>, choice: &BlockChoice) -> Option<Att
 
 /// The rows of the table: blocks of the same name in the same place.
 struct Rows {
-    paths: Vec<Vec<String>>,
+    rows: Vec<Row>,
     of_block: Vec<Option<usize>>,
+}
+
+struct Row {
+    name: String,
+    parent: Option<usize>,
+    depth: usize,
 }
 
 impl Rows {
@@ -213,8 +220,8 @@ impl Rows {
             BlockChoice::Depth(depth) => *depth,
         };
         let collapsed = collapsed_patterns(blocks);
-        let mut by_path: HashMap<Vec<String>, usize> = HashMap::new();
-        let (mut paths, mut of_block): (Vec<Vec<String>>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
+        let mut by_place: HashMap<(Option<usize>, String), usize> = HashMap::new();
+        let (mut rows, mut of_block): (Vec<Row>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
         let mut depth_of: Vec<usize> = Vec::new();
         for block in &blocks.list {
             let depth = block.parent.map_or(0, |parent| depth_of[parent] + 1);
@@ -223,33 +230,35 @@ impl Rows {
                 of_block.push(None);
                 continue;
             }
-            let mut path = match block.parent.and_then(|parent| of_block[parent]) {
-                Some(row) => paths[row].clone(),
-                None => Vec::new(),
-            };
+            let parent = block.parent.and_then(|parent| of_block[parent]);
             let pattern = pattern_of(block.event.name());
-            path.push(if collapsed.contains(&pattern) { pattern } else { printable(block.event.name()) });
-            let row = *by_path.entry(path.clone()).or_insert_with(|| {
-                paths.push(path);
-                paths.len() - 1
+            let name = if collapsed.contains(&pattern) { pattern } else { printable(block.event.name()) };
+            let row = *by_place.entry((parent, name)).or_insert_with_key(|(_, name)| {
+                rows.push(Row { name: name.clone(), parent, depth });
+                rows.len() - 1
             });
             of_block.push(Some(row));
         }
-        Self { paths, of_block }
+        Self { rows, of_block }
     }
 
     /// Parents before children; siblings as they first ran.
     fn in_tree_order(&self, sums: &[Sum]) -> Vec<usize> {
-        let by_path: HashMap<&[String], usize> =
-            self.paths.iter().enumerate().map(|(row, path)| (path.as_slice(), row)).collect();
-        let key = |row: &usize| -> Vec<(Option<Timestamp>, usize)> {
-            let path = &self.paths[*row];
-            let ancestors = (1..=path.len()).filter_map(|length| by_path.get(&path[..length]));
-            ancestors.map(|&row| (sums[row].first, row)).collect()
-        };
-        let mut rows: Vec<usize> = (0..self.paths.len()).collect();
-        rows.sort_by_cached_key(key);
-        rows
+        let mut children: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
+        for (row, of) in self.rows.iter().enumerate() {
+            children.entry(of.parent).or_default().push(row);
+        }
+        for list in children.values_mut() {
+            // Last first, because they are taken from the end.
+            list.sort_by_key(|&row| std::cmp::Reverse((sums[row].first, row)));
+        }
+        let mut order = Vec::with_capacity(self.rows.len());
+        let mut next = children.remove(&None).unwrap_or_default();
+        while let Some(row) = next.pop() {
+            order.push(row);
+            next.extend(children.remove(&Some(row)).unwrap_or_default());
+        }
+        order
     }
 }
 

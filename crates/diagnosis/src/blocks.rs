@@ -1,5 +1,7 @@
 //! Under which annotation was a piece of the device's work launched?
 
+use std::collections::BTreeMap;
+
 use busbound_trace::{Event, Label, LinkEnd, Place, Timestamp, Trace, TrackId};
 use hashbrown::HashMap;
 
@@ -10,6 +12,13 @@ use crate::host::Host;
 pub(crate) struct Block<'a> {
     pub(crate) event: Event<'a>,
     pub(crate) parent: Option<usize>,
+}
+
+/// Ends before begins: of two that touch, the second is not within the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Edge {
+    End,
+    Begin,
 }
 
 /// Chosen annotations, nested as they were opened, and which is the innermost at any time.
@@ -27,37 +36,39 @@ pub(crate) struct Blocks<'a> {
 
 impl<'a> Blocks<'a> {
     pub(crate) fn of(trace: &'a Trace, host: &Host<'a>, counts: impl Fn(&Event<'a>) -> bool) -> Self {
+        let mut by_thread: BTreeMap<TrackId, Vec<Event<'a>>> = BTreeMap::new();
+        for event in host.annotations().into_iter().filter(counts) {
+            by_thread.entry(event.track_id()).or_default().push(event);
+        }
         let mut list: Vec<Block<'a>> = Vec::new();
         let mut changes: HashMap<TrackId, Vec<(Timestamp, Option<usize>)>> = HashMap::new();
-        let mut open: Vec<usize> = Vec::new();
-        let mut track = None;
-        let close =
-            |open: &mut Vec<usize>, list: &[Block<'a>], changes: &mut Vec<_>, until: Option<Timestamp>| {
-                while let Some(&last) = open.last() {
-                    let end = list[last].event.end();
-                    if until.is_some_and(|until| end > until) {
-                        break;
-                    }
-                    open.pop();
-                    changes.push((end, open.last().copied()));
-                }
-            };
-        // Thread by thread, in order of start, parents before their children.
-        for event in host.annotations().into_iter().filter(counts) {
-            if track != Some(event.track_id()) {
-                if let Some(track) = track {
-                    close(&mut open, &list, changes.entry(track).or_default(), None);
-                }
-                track = Some(event.track_id());
+        for (track, events) in by_thread {
+            // Begins and ends in order of time. Annotations need not nest: ones that overlap end in any order.
+            let first = list.len();
+            let mut edges: Vec<(Timestamp, Edge, usize)> = Vec::with_capacity(2 * events.len());
+            for (i, event) in events.iter().enumerate().filter(|(_, event)| event.end() > event.start()) {
+                edges.push((event.start(), Edge::Begin, first + i));
+                edges.push((event.end(), Edge::End, first + i));
             }
-            let changes = changes.entry(event.track_id()).or_default();
-            close(&mut open, &list, changes, Some(event.start()));
-            list.push(Block { event, parent: open.last().copied() });
-            open.push(list.len() - 1);
-            changes.push((event.start(), Some(list.len() - 1)));
-        }
-        if let Some(track) = track {
-            close(&mut open, &list, changes.entry(track).or_default(), None);
+            list.extend(events.iter().map(|&event| Block { event, parent: None }));
+            edges.sort_by_key(|&(at, edge, block)| (at, edge, block));
+            let mut open: Vec<usize> = Vec::new();
+            let track_changes = changes.entry(track).or_default();
+            for (at, edge, block) in edges {
+                match edge {
+                    Edge::Begin => {
+                        list[block].parent = open.last().copied();
+                        open.push(block);
+                    }
+                    Edge::End => {
+                        // Mostly the last one.
+                        if let Some(place) = open.iter().rposition(|&known| known == block) {
+                            open.remove(place);
+                        }
+                    }
+                }
+                track_changes.push((at, open.last().copied()));
+            }
         }
         let mut threads: Vec<TrackId> = changes.keys().copied().collect();
         threads.sort_by_key(|track| (std::cmp::Reverse(changes[track].len()), *track));
@@ -77,18 +88,20 @@ impl<'a> Blocks<'a> {
         changes[..changes.partition_point(|(from, _)| *from <= at)].last()?.1
     }
 
-    /// The innermost block under which a call was made. A call on a thread without blocks, as the
-    /// backward pass makes them, belongs to what the process's own thread is in meanwhile, else to the
-    /// block of the forward operator that it is the backward of.
+    /// The innermost block under which a call was made. A call outside of any on another thread than the one
+    /// with most blocks, as the backward pass makes them, belongs to what that one is in meanwhile, else to
+    /// the block of the forward operator that it is the backward of.
     pub(crate) fn around(&self, call: &Event<'_>) -> Option<usize> {
         let (track, at) = (call.track_id(), call.start());
-        if self.changes.contains_key(&track) {
-            return self.open_at(track, at);
+        if let Some(block) = self.open_at(track, at) {
+            return Some(block);
         }
         let process = process_of(self.trace, track);
-        let of_process = self.threads.iter().filter(|thread| process_of(self.trace, **thread) == process);
-        let meanwhile = of_process.copied().find_map(|thread| self.open_at(thread, at));
-        meanwhile.or_else(|| self.forward_of(track, at))
+        let own = self.threads.iter().copied().find(|thread| process_of(self.trace, *thread) == process)?;
+        if own == track {
+            return None;
+        }
+        self.open_at(own, at).or_else(|| self.forward_of(track, at))
     }
 
     fn forward_of(&self, track: TrackId, at: Timestamp) -> Option<usize> {

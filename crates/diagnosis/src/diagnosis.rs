@@ -24,7 +24,7 @@ use crate::survey::{Source, SourceFacts, Survey, survey};
 use crate::syncs::SyncTotal;
 use crate::timeline::{self, Overlaps, Times};
 use crate::verdict::{self, Bound, Verdict};
-use crate::window::{OutlierStep, StepTimes, StepsFound};
+use crate::window::{OutlierStep, StepTimes};
 
 pub const DIAGNOSIS_SCHEMA: &str = "busbound.diagnosis/1";
 
@@ -80,8 +80,11 @@ pub struct WindowFacts {
     pub span_ms: f64,
     /// `null` where no steps are found; figures "per step" are then for the whole trace.
     pub steps: Option<StepTimes>,
-    /// Steps that took clearly longer than the others, and what they did differently.
+    /// All steps after the warm-up, where `steps` leaves some of them out.
+    pub with_outliers: Option<StepTimes>,
+    /// Steps that took clearly longer than the others, and what they did differently; of many, the longest.
     pub outliers: Vec<OutlierStep>,
+    pub outlier_count: usize,
     /// What totals are divided by for figures per step: the steps, and what was recorded of work launched
     /// before the first of them; 1 where no steps are marked.
     pub rounds: f64,
@@ -99,17 +102,25 @@ pub struct DeviceFacts {
 pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Options) -> Diagnosis {
     let (survey, facts) = join(|| survey(trace, source), || Facts::of(trace, machine, options));
     let window = &facts.window;
-    let outliers = window.outliers(trace, &facts.host);
+    let (outlier_count, outliers) = window.outliers(trace, &facts.host);
     let all = window.steps.len();
     let steady = window.steady(&outliers, options);
-    let mut left_out = LeftOut { warm_up: 0, others: 0, outliers, steady: steady.clone() };
-    // What the user named is all that the answer should speak of.
-    let is_given = window.found == Some(StepsFound::Given);
-    if (steady.len() < all || is_given && all > 0)
+    let mut left_out = LeftOut {
+        warm_up: 0,
+        others: 0,
+        outliers,
+        outlier_count,
+        with_outliers: None,
+        steady: steady.clone(),
+    };
+    if (steady.len() < all || window.is_part_of_the_trace() && all > 0)
         && let Some(part) = window.only(steady.clone(), trace)
     {
         left_out.warm_up = if options.warmup.is_some() { steady.start } else { window.warm_up() };
         left_out.others = all - steady.len() - left_out.warm_up;
+        if left_out.others > 0 {
+            left_out.with_outliers = window.times_from(left_out.warm_up);
+        }
         let mut answer = answer(&Facts::of(&part, machine, options), &survey, machine, options, left_out);
         // Compilation happens in the steps that were left out.
         answer.launches.compiled = facts.launches.compiled;
@@ -122,8 +133,10 @@ pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Opt
 pub(crate) struct LeftOut {
     pub(crate) warm_up: usize,
     pub(crate) others: usize,
-    /// All that were found, also those left out.
+    /// All that were found, also those left out; of many, the longest.
     pub(crate) outliers: Vec<OutlierStep>,
+    pub(crate) outlier_count: usize,
+    with_outliers: Option<StepTimes>,
     pub(crate) steady: Range<usize>,
 }
 
@@ -190,6 +203,8 @@ fn answer(
                 outliers_dropped: left_out.others,
                 ..times
             }),
+            with_outliers: left_out.with_outliers,
+            outlier_count: left_out.outlier_count,
             outliers: left_out.outliers,
             rounds: facts.window.rounds(),
         },
@@ -209,6 +224,13 @@ fn answer(
         contention: facts.contention.clone(),
         launches: facts.launches.clone(),
         synchronisations: facts.syncs.totals.clone(),
+    }
+}
+
+impl WindowFacts {
+    /// All steps after the warm-up, also those that took clearly longer.
+    pub fn every_step(&self) -> Option<&StepTimes> {
+        self.with_outliers.as_ref().or(self.steps.as_ref())
     }
 }
 

@@ -14,6 +14,7 @@ use crate::launches::{self, Launches};
 use crate::options::Options;
 use crate::parallel::join;
 use crate::quantity::milliseconds;
+use crate::survey::steps::pattern_of;
 use crate::syncs::{self, Syncs};
 use crate::timeline::{self, DeviceTimeline, Overlaps, Times};
 use crate::window::{StepsFound, Window};
@@ -94,6 +95,15 @@ impl<'a> Facts<'a> {
 
     pub(crate) fn steps(&self) -> f64 {
         self.window.rounds()
+    }
+
+    /// Whether annotations of this name are the steps.
+    pub(crate) fn marks_steps(&self, name: &str) -> bool {
+        match (&self.window.pattern, &self.window.given) {
+            (_, Some(given)) => given.is_match(name),
+            (Some(pattern), None) => *pattern == pattern_of(name),
+            (None, None) => false,
+        }
     }
 
     /// The word that figures are per.

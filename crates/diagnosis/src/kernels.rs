@@ -57,10 +57,11 @@ pub struct Geometry {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Roofline {
-    pub bound: KernelBound,
+    /// `null` where the export has no shares of the peak.
+    pub bound: Option<KernelBound>,
     /// Share of the roof that it reaches, 0 to 1: of the memory's or of the multiprocessors', whichever is
     /// nearer.
-    pub of_roof: f64,
+    pub of_roof: Option<f64>,
     pub memory_pct: Option<f64>,
     pub compute_pct: Option<f64>,
     pub bytes: Option<f64>,
@@ -128,7 +129,9 @@ pub(crate) fn kernels(facts: &Facts<'_>, measured: Option<&[MeasuredKernel]>) ->
         let known = |kernel: &&MeasuredKernel| {
             by_time.iter().any(|(name, _, sum)| {
                 let name = facts.trace.names().get(*name);
-                sum.geometries.keys().any(|geometry| is_same(kernel, name, Some(geometry)))
+                let geometries = sum.geometries.keys().map(Some);
+                let unknown = sum.geometries.is_empty().then_some(None);
+                geometries.chain(unknown).any(|geometry| is_same(kernel, name, geometry))
             })
         };
         Matched { kernels: measured.len(), found_in_trace: measured.iter().filter(known).count() }
@@ -170,22 +173,31 @@ impl Geometry {
 /// The measured kernel of this name and geometry; of several runs of it the longest.
 fn roofline(measured: &[MeasuredKernel], name: &str, geometry: Option<&Geometry>) -> Option<Roofline> {
     let same = measured.iter().filter(|kernel| is_same(kernel, name, geometry));
-    let kernel = same.max_by(|a, b| a.duration_ns.unwrap_or(0.0).total_cmp(&b.duration_ns.unwrap_or(0.0)))?;
+    // One function has many instances: the one whose arguments agree longest, and of its runs the longest.
+    let wanted = instance(name);
+    let alike = |kernel: &MeasuredKernel| {
+        let other = instance(&kernel.name);
+        wanted.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count()
+    };
+    let kernel = same.max_by(|a, b| {
+        let longer = a.duration_ns.unwrap_or(0.0).total_cmp(&b.duration_ns.unwrap_or(0.0));
+        alike(a).cmp(&alike(b)).then(longer)
+    })?;
     let seconds = kernel.duration_ns.filter(|ns| *ns > 0.0).map(|ns| ns / 1e9);
-    let (memory, compute) = (kernel.memory_pct.unwrap_or(0.0), kernel.compute_pct.unwrap_or(0.0));
-    let nearest = memory.max(compute);
-    let bound = match () {
-        () if nearest < NEAR_A_ROOF => KernelBound::Latency,
+    let shares = kernel.memory_pct.zip(kernel.compute_pct);
+    let nearest = shares.map(|(memory, compute)| memory.max(compute));
+    let bound = shares.map(|(memory, compute)| match () {
+        () if memory.max(compute) < NEAR_A_ROOF => KernelBound::Latency,
         () if memory >= compute => KernelBound::Memory,
         () => KernelBound::Compute,
-    };
+    });
     let most = kernel.operations.iter().max_by(|a, b| a.count.total_cmp(&b.count));
     let rate = most.zip(seconds).map(|(most, seconds)| most.count / seconds);
     let operations =
         (!kernel.operations.is_empty()).then(|| kernel.operations.iter().map(|o| o.count).sum::<f64>());
     Some(Roofline {
         bound,
-        of_roof: nearest / 100.0,
+        of_roof: nearest.map(|pct| pct / 100.0),
         memory_pct: kernel.memory_pct,
         compute_pct: kernel.compute_pct,
         bytes: kernel.memory_bytes,
@@ -203,6 +215,12 @@ fn roofline(measured: &[MeasuredKernel], name: &str, geometry: Option<&Geometry>
 fn is_same(kernel: &MeasuredKernel, name: &str, geometry: Option<&Geometry>) -> bool {
     function_name(&kernel.name) == function_name(name)
         && geometry.is_none_or(|geometry| geometry.grid == kernel.grid && geometry.block == kernel.block)
+}
+
+/// A name without what the two tools print differently: namespaces, spaces, casts of numbers.
+fn instance(name: &str) -> String {
+    let name = name.replace("(anonymous namespace)::", "").replace("<unnamed>::", "").replace("(int)", "");
+    name.replace("native::", "").replace("at::", "").replace(' ', "")
 }
 
 /// `cunn_SoftMaxForwardReg` of `void at::native::(anonymous namespace)::cunn_SoftMaxForwardReg<float>(…)`.

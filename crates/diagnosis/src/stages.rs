@@ -59,6 +59,8 @@ pub enum PipelineShape {
     Longest,
     /// The sum of the stages: they take turns.
     Sum,
+    /// More than the stages together: something else holds the items up.
+    More,
     Between,
 }
 
@@ -118,12 +120,21 @@ pub(crate) fn stages(facts: &Facts<'_>, chosen: &[StageChoice]) -> StageAnswer {
     let hideable = sum - longest;
     let overlap_score = if hideable > 0.0 { hidden_ms / hideable } else { 0.0 };
     let shape = match overlap_score {
+        _ if period_ms > 1.15 * sum => PipelineShape::More,
         score if score >= 0.9 => PipelineShape::Longest,
         score if score <= 0.1 => PipelineShape::Sum,
         _ => PipelineShape::Between,
     };
     let on_device = !facts.timelines.is_empty();
-    let statement = statement(&times, period_ms, hidden_ms, overlap_score, shape);
+    let mut statement = statement(&times, period_ms, hidden_ms, overlap_score, shape);
+    if times.iter().any(|stage| stage.count != items) {
+        let counts: Vec<String> =
+            times.iter().map(|stage| format!("{} {}", stage.name, stage.count)).collect();
+        statement.push_str(&format!(
+            " The stages do not run equally often ({}): the first {items} of each are taken for the same items.",
+            counts.join(", ")
+        ));
+    }
     each.truncate(LISTED);
     StageAnswer::Stages(Stages {
         stages: times,
@@ -149,6 +160,10 @@ fn statement(times: &[StageTime], period: f64, hidden: f64, score: f64, shape: P
         PipelineShape::Sum => format!(
             "OverlapScore {score:.2}: an item takes as long as its stages together ({period}; {list}): they take turns."
         ),
+        PipelineShape::More => format!(
+            "OverlapScore {score:.2}: an item takes {period}, which is more than its stages together ({list}): {} of it is none of them.",
+            milliseconds(-hidden)
+        ),
         PipelineShape::Between => format!(
             "OverlapScore {score:.2}: an item takes {period} ({list}); {} of the stages are hidden.",
             milliseconds(hidden)
@@ -172,12 +187,15 @@ fn spans(facts: &Facts<'_>, chosen: &[StageChoice]) -> Result<Vec<Vec<Interval>>
                 annotation_names(host)
             ));
         }
-        let mut spans: Vec<Option<Interval>> = if on_device {
-            device_spans(trace, host, &blocks)
-        } else {
-            let time = |i: usize| Interval::new(blocks.list[i].event.start(), blocks.list[i].event.end());
-            (0..blocks.list.len()).map(|i| Some(time(i))).collect()
-        };
+        let found =
+            if on_device { device_spans(trace, host, &blocks) } else { vec![None; blocks.list.len()] };
+        if on_device && found.iter().all(Option::is_none) {
+            return Err(format!("stage {} launches no work of the device", stage.name));
+        }
+        // An item that launches nothing still is one: it takes the host's time.
+        let on_host = |i: usize| Interval::new(blocks.list[i].event.start(), blocks.list[i].event.end());
+        let mut spans: Vec<Option<Interval>> =
+            found.iter().enumerate().map(|(i, span)| Some(span.unwrap_or(on_host(i)))).collect();
         // A stage within a stage of the same name is part of it.
         for (i, block) in blocks.list.iter().enumerate() {
             if block.parent.is_some() {
@@ -187,9 +205,6 @@ fn spans(facts: &Facts<'_>, chosen: &[StageChoice]) -> Result<Vec<Vec<Interval>>
         let mut order: Vec<usize> = (0..spans.len()).filter(|&i| spans[i].is_some()).collect();
         order.sort_by_key(|&i| blocks.list[i].event.start());
         let spans: Vec<Interval> = order.into_iter().filter_map(|i| spans[i]).collect();
-        if spans.is_empty() {
-            return Err(format!("stage {} launches no work of the device", stage.name));
-        }
         all.push(spans);
     }
     Ok(all)

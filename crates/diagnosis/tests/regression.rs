@@ -179,3 +179,200 @@ fn a_tiny_copy_that_took_long_did_not_cross_the_bus_for_that() {
     assert_eq!(diagnosis.cpu_copies.len(), 1);
     assert_eq!(diagnosis.cpu_copies[0].class, busbound_diagnosis::CpuCopyClass::Undecided);
 }
+
+fn annotation(name: &str, thread: u32, ts: u32, dur: u32) -> Value {
+    json!({"ph":"X","cat":"user_annotation","name":name,"pid":1,"tid":thread,"ts":ts,"dur":dur})
+}
+
+fn call_on(thread: u32, correlation: u32, ts: u32, dur: u32) -> Value {
+    json!({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":thread,"ts":ts,"dur":dur,"args":{"correlation":correlation}})
+}
+
+fn with(events: &[Value], change: impl FnOnce(&mut Options)) -> Diagnosis {
+    let trace = json!({"traceEvents": events}).to_string();
+    let trace = read(trace.as_bytes(), Path::new("t"), &ReadOptions::default()).unwrap();
+    let mut options = Options::default();
+    change(&mut options);
+    diagnose(&trace, &Source::named("t"), &Machine::default(), &options)
+}
+
+fn by(wanted: &str) -> impl FnOnce(&mut Options) {
+    let choice = busbound_diagnosis::BlockChoice::Matching(regex::Regex::new(wanted).unwrap());
+    move |options| options.blocks = choice
+}
+
+/// A wait of milliseconds that ends some microseconds after a copy was called turn-around, and so was one
+/// that nothing explains.
+#[test]
+fn a_long_wait_is_not_turn_around() {
+    let mut events = vec![step(0, 0, 3000)];
+    events.extend([call("cudaLaunchKernel", 1, 0, 5), kernel("a", 7, 1, 10, 500)]);
+    events.extend([call("cudaMemcpyAsync", 2, 10, 5), copy(H2D, 8, 2, 20, 3000, 1 << 27)]);
+    events.extend([call("cudaLaunchKernel", 3, 20, 5), kernel("b", 7, 3, 3035, 500)]);
+    let path = diagnosis(&events, "NVIDIA H200").critical_path.unwrap();
+    let share = |path: &busbound_diagnosis::CriticalPath, class| {
+        path.classes.iter().find(|share| share.class == class).map_or(0.0, |share| share.ms)
+    };
+    use busbound_diagnosis::PathClass;
+    assert!((share(&path, PathClass::Copy) - 3.0).abs() < 0.001, "{:?}", path.classes);
+    events.retain(|event| event["cat"] != "gpu_memcpy");
+    let path = diagnosis(&events, "NVIDIA H200").critical_path.unwrap();
+    assert!(share(&path, PathClass::Unexplained) > 2.5, "{:?}", path.classes);
+    assert!(share(&path, PathClass::Turnaround) < 0.1, "{:?}", path.classes);
+}
+
+/// The backward pass fell outside of all blocks as soon as its thread had an annotation anywhere.
+#[test]
+fn a_thread_with_annotations_elsewhere_still_belongs_to_the_backward_pass() {
+    let events = [
+        annotation("backward", 1, 0, 1000),
+        annotation("forward", 1, 2000, 100),
+        annotation("nccl:all_reduce", 2, 900, 50),
+        call_on(2, 1, 100, 5),
+        kernel("dgrad", 7, 1, 200, 300),
+        call_on(2, 2, 910, 5),
+        kernel("reduce", 7, 2, 920, 20),
+        call_on(1, 3, 1500, 5),
+        kernel("other", 7, 3, 1510, 20),
+    ];
+    let attribution = with(&events, by("backward|nccl")).attribution.unwrap();
+    let gpu = |name: &str| attribution.blocks.iter().find(|block| block.name == name).unwrap().gpu_ms;
+    assert_eq!((gpu("backward"), gpu("nccl:all_reduce")), (0.3, 0.02));
+    // What the program's own thread launches outside of blocks is outside.
+    assert_eq!(attribution.outside.gpu_ms, 0.02);
+}
+
+#[test]
+fn annotations_that_overlap_without_nesting_each_get_their_own() {
+    let mut events = Vec::new();
+    for i in 0..20 {
+        let at = i * 1000;
+        events.extend([annotation("A", 1, at, 100), annotation("B", 1, at + 50, 100)]);
+        for (k, launched) in [20, 60, 120, 200].into_iter().enumerate() {
+            let id = i * 10 + k as u32 + 1;
+            events.push(call("cudaLaunchKernel", id, at + launched, 2));
+            events.push(kernel("k", 7, id, at + launched + 10, 10));
+        }
+    }
+    let attribution = with(&events, by("^[AB]$")).attribution.unwrap();
+    let totals: Vec<(&str, usize, f64)> = attribution
+        .blocks
+        .iter()
+        .map(|b| (b.name.as_str(), b.depth, (b.gpu_ms * b.count * 1e3).round()))
+        .collect();
+    // One kernel in A alone, one in both, one in B alone, one in neither.
+    assert_eq!(
+        totals.iter().map(|(name, depth, _)| (*name, *depth)).collect::<Vec<_>>(),
+        [("A", 0), ("B", 1)]
+    );
+    let per_round = |ms: f64| (ms / attribution.outside.gpu_ms).round();
+    assert_eq!(per_round(attribution.blocks[1].gpu_ms), 2.0);
+    assert_eq!(per_round(attribution.blocks[0].gpu_ms), 3.0);
+}
+
+/// A gate passed because the steps it should catch had been left out as outliers.
+#[test]
+fn a_gate_sees_the_steps_that_took_longer() {
+    let mut events = Vec::new();
+    let mut at = 0;
+    for i in 0..40 {
+        let length = if i % 10 == 9 { 5000 } else { 1000 };
+        events.push(step(i, at, length));
+        events.push(call("cudaLaunchKernel", i + 1, at + 1, 5));
+        events.push(kernel("k", 7, i + 1, at + 10, length - 20));
+        at += length;
+    }
+    let run = diagnosis(&events, "NVIDIA H200");
+    assert!(run.window.steps.as_ref().unwrap().outliers_dropped > 0);
+    let figures = busbound_diagnosis::Baseline::of(&run).figures;
+    assert_eq!(figures["outlier_steps"], 4.0);
+    assert!(figures["step_max"] > 4.9 && figures["step_p99"] > 4.9, "{figures:?}");
+    assert!(figures["step_p50"] < 1.1);
+}
+
+/// Figures a step stood against figures of a whole trace.
+#[test]
+fn a_gate_does_not_compare_a_step_with_a_trace() {
+    use busbound_diagnosis::{Baseline, Requirement, gate};
+    let work = |i: u32| {
+        [call("cudaLaunchKernel", i, 1000 * i, 5), kernel("k", 7, i, 1000 * i + 10, 400 + 7 * i * i)]
+    };
+    let bare: Vec<Value> = (1..4).flat_map(work).collect();
+    let mut marked = bare.clone();
+    marked.extend((1..4).map(|i| step(i, 1000 * i, 900)));
+    let (bare, marked) = (diagnosis(&bare, "NVIDIA H200"), diagnosis(&marked, "NVIDIA H200"));
+    let wanted = [Requirement::parse("compute_ms <= 1.05 * baseline").unwrap()];
+    let gate = gate(&[marked], &wanted, Some(&Baseline::of(&bare)), false);
+    assert!(!gate.passed);
+    let why = gate.runs[0].checks[0].why.as_ref().unwrap();
+    assert!(why.contains("for a step") && why.contains("for a trace"), "{why}");
+}
+
+/// One copy that runs on beside later steps made its own step long and those after it nothing.
+#[test]
+fn a_copy_that_outlives_its_step_does_not_lengthen_it() {
+    let mut events = Vec::new();
+    for i in 0..6 {
+        let at = i * 1000;
+        events.push(step(i, at, 1000));
+        events.push(call("cudaLaunchKernel", 2 * i + 1, at + 1, 5));
+        events.push(kernel("k", 7, 2 * i + 1, at + 10, 980));
+    }
+    events.push(call("cudaMemcpyAsync", 100, 20, 5));
+    events.push(copy("Memcpy DtoH (Device -> Pinned)", 9, 100, 30, 4500, 1 << 28));
+    let steps = diagnosis(&events, "NVIDIA H200").window.steps.unwrap();
+    assert!(steps.each_ms.iter().all(|ms| (0.9..1.1).contains(ms)), "{:?}", steps.each_ms);
+}
+
+/// Setting up was counted as rounds of what repeats after it.
+#[test]
+fn what_comes_before_a_period_is_no_round() {
+    let mut events = Vec::new();
+    let mut id = 0;
+    let mut at = 0;
+    let mut launch = |name: String, events: &mut Vec<Value>| {
+        id += 1;
+        at += 100;
+        events.extend([call("cudaLaunchKernel", id, at, 5), kernel(&name, 7, id, at + 10, 50)]);
+    };
+    for i in 0..150 {
+        launch(format!("init{i}"), &mut events);
+    }
+    for _ in 0..60 {
+        for k in 0..12 {
+            launch(format!("layer{k}"), &mut events);
+        }
+    }
+    let diagnosis = diagnosis(&events, "NVIDIA H200");
+    assert_eq!(diagnosis.window.steps.as_ref().unwrap().count, 60);
+    assert!((diagnosis.time.compute_ms / diagnosis.step_count() - 0.6).abs() < 1e-6);
+}
+
+#[test]
+fn a_stage_that_launches_nothing_once_does_not_shift_the_others() {
+    let mut events = Vec::new();
+    for i in 0..6 {
+        let at = i * 1000;
+        events.extend([annotation("load", 1, at, 100), annotation("compute", 1, at + 200, 100)]);
+        if i != 2 {
+            events.extend([
+                call("cudaLaunchKernel", 2 * i + 1, at + 10, 5),
+                kernel("l", 7, 2 * i + 1, at + 20, 100),
+            ]);
+        }
+        events.extend([
+            call("cudaLaunchKernel", 2 * i + 2, at + 210, 5),
+            kernel("c", 7, 2 * i + 2, at + 220, 500),
+        ]);
+    }
+    let choice = |name: &str| busbound_diagnosis::StageChoice {
+        name: name.to_owned(),
+        matching: regex::Regex::new(name).unwrap(),
+    };
+    let stages = with(&events, |o| o.stages = vec![choice("load"), choice("compute")]).stages.unwrap();
+    assert_eq!(stages.items, 6);
+    assert_eq!(stages.each[5].stages_ms, [0.1, 0.5]);
+    // A millisecond an item for 0.6 ms of stages.
+    assert_eq!(stages.shape, busbound_diagnosis::PipelineShape::More);
+    assert!(stages.statement.contains("more than its stages together"), "{}", stages.statement);
+}

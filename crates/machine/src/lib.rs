@@ -14,9 +14,11 @@
 
 mod catalogue;
 mod curve;
+mod interconnect;
 mod link;
 mod resolve;
 
 pub use catalogue::{GpuFacts, catalogue};
+pub use interconnect::{Hop, Interconnect, UnknownLink};
 pub use link::PcieLink;
 pub use resolve::{HostMemory, LinkFacts, LinkSource, Machine, UnknownMachine};

@@ -16,7 +16,7 @@ fn failing(path: &str) -> busbound_diagnosis::Gate {
     let run = diagnose(&trace, &Source::named(path), &Machine::default(), &Options::default());
     let wanted =
         ["compute_ms > 5", "compute_ms < 5", "step_p50 < 3"].map(|text| Requirement::parse(text).unwrap());
-    gate(&[run], &wanted, None)
+    gate(&[run], &wanted, None, false)
 }
 
 #[test]

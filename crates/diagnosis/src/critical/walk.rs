@@ -51,7 +51,7 @@ impl Piece {
             PathClass::Contended => format!("{name} behind work of other streams"),
             PathClass::Turnaround => format!("before {name}"),
             PathClass::Synchronisation => format!("{name}, {}", place()),
-            PathClass::Unexplained => format!("nothing recorded before {name}"),
+            PathClass::Unexplained => format!("waiting for something not recorded, at {name}"),
             _ => name,
         }
     }
@@ -133,6 +133,10 @@ impl<'f, 'a> Walk<'f, 'a> {
     ) -> Vec<Piece> {
         let mut walk = Self { facts, waits, from: step.start, at: step.end, pieces: Vec::new(), edges };
         let mut position = walk.last_of(step);
+        if let Some(Position::Work(last)) = &position {
+            // What lies after the last work that is known.
+            walk.cover(PathClass::Unexplained, last.end(), Some(last.id()));
+        }
         // Each turn goes back in time or along one of finitely many waits at one moment.
         let mut turns_without_progress = 0;
         while let Some(here) = position {
@@ -189,7 +193,8 @@ impl<'f, 'a> Walk<'f, 'a> {
             }
             Some(Cause::Event { source, recorded }) => {
                 self.edges.wait(recorded);
-                self.cover_wait(PathClass::Turnaround, source.end(), &work);
+                let class = self.class_of_wait(&work, source.end());
+                self.cover_wait(class, source.end(), &work);
                 Some(Position::Work(source))
             }
             Some(Cause::Launch(call)) => {
@@ -209,12 +214,15 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
     }
 
-    /// Longer than the device takes by itself, and the call still staging: then it waited for that.
+    /// Longer than the device takes by itself: then it waited for its own call, if that was still staging,
+    /// or for something that the trace does not show.
     fn class_of_wait(&self, work: &Event<'a>, since: Timestamp) -> PathClass {
         let call = self.facts.host.call_behind(work).filter(|call| call.end() > work.start());
-        let is_staging = call.is_some_and(|call| self.facts.host.call_kind(&call) == Call::Copy)
-            && work.start() - since > Nanos::new(LAUNCH_LATENCY);
-        if is_staging { PathClass::Staging } else { PathClass::Turnaround }
+        if work.start() - since <= Nanos::new(LAUNCH_LATENCY) {
+            return PathClass::Turnaround;
+        }
+        let is_staging = call.is_some_and(|call| self.facts.host.call_kind(&call) == Call::Copy);
+        if is_staging { PathClass::Staging } else { PathClass::Unexplained }
     }
 
     /// Time between the end of what work waited for and its begin. Where other work of the same sort held
@@ -274,8 +282,11 @@ impl<'f, 'a> Walk<'f, 'a> {
             }
         }
         let explained = best.as_ref().map(|(at, _)| *at);
-        let waited = explained.is_none_or(|at| work.start() - at > Nanos::new(UNEXPLAINED_WAIT));
-        if waited
+        let waited = explained.map_or(Nanos::new(i64::MAX), |at| work.start() - at);
+        // The longer the wait, the less likely that something else ends near its end by chance.
+        let near =
+            near.map(|near| near.max(Nanos::new(waited.get() / 10).min(Nanos::new(CLOSE_TO_KNOWN_WAIT))));
+        if waited > Nanos::new(UNEXPLAINED_WAIT)
             && let Some(near) = near
             && let Some(source) = self.fitting_source(work, explained, near)
         {

@@ -4,13 +4,10 @@ use serde_json::json;
 
 use super::{Draft, Saving};
 use crate::facts::Facts;
-use crate::survey::steps::pattern_of;
 use crate::syncs::blocks_that_end_in_sync;
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
-    let is_step = |pattern: String| facts.window.pattern.as_ref() == Some(&pattern);
-    let within_steps =
-        facts.host.annotations().into_iter().filter(|event| !is_step(pattern_of(event.name())));
+    let within_steps = facts.host.annotations().into_iter().filter(|event| !facts.marks_steps(event.name()));
     let Some((pattern, blocks)) = blocks_that_end_in_sync(&facts.syncs, within_steps) else {
         return Vec::new();
     };

@@ -97,9 +97,10 @@ impl Requirement {
         list
     }
 
-    /// `None` where a figure it names is not told.
+    /// `None` where a figure it names is not told, or where it divides by nothing.
     pub(super) fn decide(&self, values: &impl Values) -> Option<Outcome> {
-        let (left, right) = (self.left.value(values)?, self.right.value(values)?);
+        let finite = |value: f64| value.is_finite().then_some(value);
+        let (left, right) = (finite(self.left.value(values)?)?, finite(self.right.value(values)?)?);
         let holds = match self.comparison {
             Comparison::Less => left < right,
             Comparison::LessOrEqual => left <= right,
@@ -331,6 +332,8 @@ mod tests {
             ("step_p50 > -1", Some(true)),
             ("step_p50 != 104", Some(false)),
             ("overlap_score >= 0.3", None),
+            ("1 / (step_p50 - 104) > 3", None),
+            ("0 / (step_p50 - 104) != 1", None),
         ] {
             assert_eq!(holds(text), expected, "{text}");
         }

@@ -37,24 +37,26 @@ const fn figure(
 
 /// Every figure, in the order in which they are listed.
 pub const FIGURES: &[FigureName] = &[
-    figure("step_p50", "ms", "median length of a step", |run| Some(run.window.steps.as_ref()?.p50_ms)),
-    figure("step_p90", "ms", "90th percentile of it", |run| Some(run.window.steps.as_ref()?.p90_ms)),
-    figure("step_p99", "ms", "99th percentile of it", |run| Some(run.window.steps.as_ref()?.p99_ms)),
-    figure("step_max", "ms", "the longest step", |run| Some(run.window.steps.as_ref()?.max_ms)),
+    figure("step_p50", "ms", "median length of a step", |run| Some(run.window.every_step()?.p50_ms)),
+    figure("step_p90", "ms", "90th percentile of it", |run| Some(run.window.every_step()?.p90_ms)),
+    figure("step_p99", "ms", "99th percentile of it", |run| Some(run.window.every_step()?.p99_ms)),
+    figure("step_max", "ms", "the longest step", |run| Some(run.window.every_step()?.max_ms)),
     figure("outlier_steps", "", "steps that took clearly longer", |run| {
-        run.window.steps.as_ref().map(|_| run.window.outliers.len() as f64)
+        run.window.steps.as_ref().map(|_| run.window.outlier_count as f64)
     }),
-    figure("span_ms", "ms a step", "first to last work of the device", |run| each(run, run.time.span_ms)),
-    figure("busy_ms", "ms a step", "the device doing anything", |run| each(run, run.time.busy_ms)),
-    figure("compute_ms", "ms a step", "compute kernels", |run| each(run, run.time.compute_ms)),
-    figure("copy_ms", "ms a step", "copies", |run| each(run, run.time.copy_ms)),
-    figure("comm_ms", "ms a step", "communication kernels", |run| each(run, run.time.comm_ms)),
-    figure("idle_ms", "ms a step", "the device idle", |run| each(run, run.time.idle_ms)),
+    figure("span_ms", "ms a step", "first to last work of the device", |run| {
+        each_device(run, run.time.span_ms)
+    }),
+    figure("busy_ms", "ms a step", "the device doing anything", |run| each_device(run, run.time.busy_ms)),
+    figure("compute_ms", "ms a step", "compute kernels", |run| each_device(run, run.time.compute_ms)),
+    figure("copy_ms", "ms a step", "copies", |run| each_device(run, run.time.copy_ms)),
+    figure("comm_ms", "ms a step", "communication kernels", |run| each_device(run, run.time.comm_ms)),
+    figure("idle_ms", "ms a step", "the device idle", |run| each_device(run, run.time.idle_ms)),
     figure("exposed_copy_ms", "ms a step", "copies with no kernel beside them", |run| {
-        each(run, run.time.exposed_copy_ms)
+        each_device(run, run.time.exposed_copy_ms)
     }),
     figure("exposed_comm_ms", "ms a step", "communication with no compute beside it", |run| {
-        each(run, run.time.exposed_comm_ms)
+        each_device(run, run.time.exposed_comm_ms)
     }),
     figure("busy_share", "of 1", "busy time of the span", |run| share(run, run.time.busy_ms)),
     figure("compute_share", "of 1", "compute time of the span", |run| share(run, run.time.compute_ms)),
@@ -109,6 +111,11 @@ fn has_device(run: &Diagnosis) -> Option<()> {
 
 fn each(run: &Diagnosis, total: f64) -> Option<f64> {
     has_device(run).map(|()| total / run.step_count())
+}
+
+/// Of one device; where there are several, their mean.
+fn each_device(run: &Diagnosis, total: f64) -> Option<f64> {
+    each(run, total).map(|all| all / run.devices.len() as f64)
 }
 
 fn share(run: &Diagnosis, ms: f64) -> Option<f64> {

@@ -36,6 +36,8 @@ pub struct GatedRun {
     /// Whether all of the file could be read.
     pub complete: bool,
     pub verdict: String,
+    /// What figures are for: a step, a round of what repeats, or the trace.
+    pub unit: String,
     pub passed: bool,
     pub checks: Vec<Check>,
     /// Every figure of the run, for use as a baseline.
@@ -59,6 +61,7 @@ pub struct Check {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Baseline {
     pub path: String,
+    pub unit: String,
     pub figures: BTreeMap<String, f64>,
 }
 
@@ -71,6 +74,7 @@ struct SavedGate {
 
 #[derive(Debug, Deserialize)]
 struct SavedRun {
+    unit: String,
     figures: BTreeMap<String, f64>,
 }
 
@@ -87,7 +91,7 @@ pub enum BaselineError {
 
 impl Baseline {
     pub fn of(run: &Diagnosis) -> Self {
-        Self { path: run.source.path.clone(), figures: all_figures(run) }
+        Self { path: run.source.path.clone(), unit: run.unit().to_owned(), figures: all_figures(run) }
     }
 
     /// A baseline that `busbound gate --format json` wrote.
@@ -100,7 +104,7 @@ impl Baseline {
             return Err(BaselineError::Schema(saved.schema));
         }
         match <[SavedRun; 1]>::try_from(saved.runs) {
-            Ok([run]) => Ok(Self { path: path.to_owned(), figures: run.figures }),
+            Ok([run]) => Ok(Self { path: path.to_owned(), unit: run.unit, figures: run.figures }),
             Err(runs) => Err(BaselineError::Runs(runs.len())),
         }
     }
@@ -125,17 +129,26 @@ impl Values for RunValues<'_> {
     }
 }
 
-/// Holds every run against every requirement.
-pub fn gate(runs: &[Diagnosis], requirements: &[Requirement], baseline: Option<&Baseline>) -> Gate {
+/// Holds every run against every requirement. A file read in part does not pass unless `partial` allows it.
+pub fn gate(
+    runs: &[Diagnosis],
+    requirements: &[Requirement],
+    baseline: Option<&Baseline>,
+    partial: bool,
+) -> Gate {
     let runs: Vec<GatedRun> = runs
         .iter()
         .map(|run| {
             let values = RunValues { run, baseline };
-            let checks: Vec<Check> = requirements.iter().map(|wanted| check(wanted, &values)).collect();
+            let mut checks: Vec<Check> = requirements.iter().map(|wanted| check(wanted, &values)).collect();
+            if !run.source.complete && !partial {
+                checks.push(read_in_part());
+            }
             GatedRun {
                 path: run.source.path.clone(),
                 complete: run.source.complete,
                 verdict: run.verdict.statement.clone(),
+                unit: run.unit().to_owned(),
                 passed: checks.iter().all(|check| check.passed),
                 checks,
                 figures: all_figures(run),
@@ -161,14 +174,43 @@ pub fn gate(runs: &[Diagnosis], requirements: &[Requirement], baseline: Option<&
     }
 }
 
+/// Figures of a part say nothing of the rest.
+fn read_in_part() -> Check {
+    Check {
+        require: "the whole file could be read".to_owned(),
+        passed: false,
+        value: None,
+        limit: None,
+        unit: String::new(),
+        why: Some("it was read in part; --partial holds what was read to the bar".to_owned()),
+    }
+}
+
 fn check(wanted: &Requirement, values: &RunValues<'_>) -> Check {
     let figures = wanted.figures();
-    let unit = figures.first().map_or("", |figure| figure.unit).to_owned();
-    let Some(outcome) = wanted.decide(values) else {
+    let mut unit = figures.first().map_or("", |figure| figure.unit).to_owned();
+    if values.run.unit() != "step" {
+        unit = unit.replace("a step", &format!("a {}", values.run.unit()));
+    }
+    let of_other =
+        values.baseline.filter(|baseline| wanted.needs_baseline() && baseline.unit != values.run.unit());
+    let outcome = if of_other.is_some() { None } else { wanted.decide(values) };
+    let Some(outcome) = outcome else {
         let missing = figures.iter().find(|figure| values.figure(figure).is_none());
-        let why = match missing {
-            Some(figure) => format!("this run does not tell {} ({})", figure.name, figure.what),
-            None => "the baseline does not tell it".to_owned(),
+        let untold = |figure: &&&FigureName| values.baseline.is_some() && values.baseline(figure).is_none();
+        let why = match (of_other, missing) {
+            (Some(baseline), _) => {
+                format!(
+                    "this run's figures are for a {}, the baseline's for a {}",
+                    values.run.unit(),
+                    baseline.unit
+                )
+            }
+            (None, Some(figure)) => format!("this run does not tell {} ({})", figure.name, figure.what),
+            (None, None) if wanted.needs_baseline() && figures.iter().any(|figure| untold(&figure)) => {
+                "the baseline does not tell it".to_owned()
+            }
+            (None, None) => "it divides by zero".to_owned(),
         };
         return Check {
             require: wanted.text.clone(),

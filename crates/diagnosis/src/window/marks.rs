@@ -80,15 +80,32 @@ fn beginnings(found: StepsFound, pattern: String, events: &[Event<'_>]) -> Begin
 /// How much an annotation's pattern looks like a step of the whole run; `None` if not at all.
 fn likeness(pattern: &str) -> Option<u8> {
     let lower = pattern.to_ascii_lowercase();
-    match lower.as_str() {
-        "profilerstep#*" => Some(9),
-        "step" | "train_step" | "training_step" | "iteration" | "iter" => Some(8),
-        _ if lower.starts_with("optimizer.") || lower.starts_with("nccl:") => None,
-        _ if ["step*", "step_*", "step *", "iter*", "iter_*", "iteration*", "iteration_*"]
-            .contains(&lower.as_str()) =>
+    if lower == "profilerstep#*" {
+        return Some(9);
+    }
+    // `step`, `step 3`, `train_step_3`, `iter#3`.
+    let (word, numbered) = match lower.strip_suffix('*') {
+        Some(word) => (word.trim_end_matches(['_', ' ', '#', '-', ':', '.']), true),
+        None => (lower.as_str(), false),
+    };
+    let is_step = ["step", "train_step", "training_step", "iteration", "iter"].contains(&word);
+    is_step.then_some(if numbered { 7 } else { 8 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_known_by_their_names() {
+        for name in
+            ["ProfilerStep#*", "step", "Step *", "train_step_*", "train_step *", "iteration*", "iter#*"]
         {
-            Some(7)
+            assert!(likeness(name).is_some(), "{name}");
         }
-        _ => None,
+        for name in ["Optimizer.step#AdamW.step", "nccl:all_reduce", "layer*", "stepper", "forward"] {
+            assert!(likeness(name).is_none(), "{name}");
+        }
+        assert!(likeness("ProfilerStep#*") > likeness("step") && likeness("step") > likeness("iter *"));
     }
 }

@@ -10,7 +10,8 @@ mod period;
 
 use std::ops::Range;
 
-use busbound_trace::{Event, Interval, Nanos, Timestamp, Trace};
+use busbound_trace::{Event, EventKind, Interval, Nanos, Timestamp, Trace};
+use regex::Regex;
 use serde::Serialize;
 
 pub use outliers::{Difference, OutlierStep, StepQuantity};
@@ -67,8 +68,12 @@ pub(crate) struct Window {
     rounds: f64,
     pub(crate) pattern: Option<String>,
     pub(crate) found: Option<StepsFound>,
+    /// The expression by which the user named them.
+    pub(crate) given: Option<Regex>,
     /// From when on work belongs to no step any more.
     until: Option<Timestamp>,
+    /// Share of the work that was launched before the first step, 0 to 1.
+    outside_share: f64,
     /// The step of each piece of the device's work, by event number, plus one; 0 for none.
     step_of_work: Vec<u32>,
 }
@@ -108,7 +113,8 @@ impl Window {
         };
         let Some(begin) = begin else { return Self::default() };
         let starts = begin.starts;
-        let Work { hulls, inside, before, step_of_work } = work_of_steps(trace, host, &starts, begin.until);
+        let Work { hulls, kernels, inside, before, step_of_work } =
+            work_of_steps(trace, host, &starts, begin.until);
         let mut steps: Vec<Interval> = Vec::with_capacity(starts.len());
         for (i, &began) in starts.iter().enumerate() {
             let start = match (steps.last(), hulls[i]) {
@@ -119,20 +125,41 @@ impl Window {
             };
             let next_start = starts.get(i + 1).copied();
             let left = begin.ends[i];
-            let end = hulls[i].map_or(next_start.unwrap_or(left), |work| work.end.max(left));
+            // A copy that still runs when the next step's kernels have ended does not hold its own step up.
+            let next_kernels = kernels.get(i + 1).copied().flatten();
+            let work = match (hulls[i], kernels[i], next_kernels) {
+                (Some(work), Some(kernels), Some(next)) if work.end > next.end => Some(kernels),
+                (work, ..) => work,
+            };
+            let end = work.map_or(next_start.unwrap_or(left), |work| work.end.max(left));
             steps.push(Interval::new(start, end.max(start)));
         }
-        // Unless launches are missing throughout, which says nothing of steps.
-        let more = if inside > before { before as f64 / inside as f64 } else { 0.0 };
+        // Unless launches are missing throughout, which says nothing of steps; and what comes before a period
+        // is mostly none of it.
+        let is_period = begin.found == StepsFound::Period;
+        let more = if inside > before && !is_period { before as f64 / inside as f64 } else { 0.0 };
         let mut rounds = starts.len() as f64 * (1.0 + more);
         if !begin.last_is_whole && steps.len() > 1 {
             steps.pop();
             let of_last = step_of_work.iter().filter(|step| **step as usize == starts.len()).count() as f64;
             let each = (inside as f64 - of_last) / steps.len() as f64;
-            rounds = if each > 0.0 { (inside + before) as f64 / each } else { steps.len() as f64 };
+            rounds = if each > 0.0 { inside as f64 / each } else { steps.len() as f64 };
         }
+        let outside_share = before as f64 / (inside + before).max(1) as f64;
         let (pattern, found) = (Some(begin.pattern), Some(begin.found));
-        Self { steps, starts, rounds, pattern, found, until: begin.until, step_of_work }
+        let given = options.steps.clone();
+        Self { steps, starts, rounds, pattern, found, given, until: begin.until, outside_share, step_of_work }
+    }
+
+    /// Whether what was found leaves out so much of the trace that figures should too.
+    pub(crate) fn is_part_of_the_trace(&self) -> bool {
+        match self.found {
+            // What the user named is all that the answer should speak of.
+            Some(StepsFound::Given) => true,
+            // Setting up is no round.
+            Some(StepsFound::Period) => self.outside_share > 0.05,
+            _ => false,
+        }
     }
 
     /// What totals are divided by for figures per step.
@@ -156,7 +183,15 @@ impl Window {
     }
 
     pub(crate) fn times(&self) -> Option<StepTimes> {
-        let mut lengths: Vec<Nanos> = self.steps.iter().map(|step| step.length()).collect();
+        self.times_from(0)
+    }
+
+    /// Of the steps from one on.
+    pub(crate) fn times_from(&self, first: usize) -> Option<StepTimes> {
+        let mut lengths: Vec<Nanos> = self.steps.get(first..)?.iter().map(|step| step.length()).collect();
+        if lengths.is_empty() {
+            return None;
+        }
         let each_ms = lengths.iter().take(LISTED).map(|length| length.as_millis()).collect();
         lengths.sort_unstable();
         let quantile = |q: f64| lengths[((lengths.len() - 1) as f64 * q).round() as usize].as_millis();
@@ -176,7 +211,8 @@ impl Window {
     }
 
     /// What of its own work each step did that others did not, where it took clearly longer.
-    pub(crate) fn outliers(&self, trace: &Trace, host: &Host<'_>) -> Vec<OutlierStep> {
+    /// How many there are, and the longest of them.
+    pub(crate) fn outliers(&self, trace: &Trace, host: &Host<'_>) -> (usize, Vec<OutlierStep>) {
         outliers::outliers(self, trace, host)
     }
 
@@ -230,18 +266,18 @@ impl Window {
         let lengths: Vec<Nanos> = self.steps.iter().map(|step| step.length()).collect();
         // Never more than a quarter: a run that is slow for longer is not warming up.
         let most = lengths.len() / 4;
-        let is_long = |i: usize| {
-            let mut rest = lengths[i + 1..].to_vec();
-            rest.sort_unstable();
-            lengths[i].get() * 2 > rest[rest.len() / 2].get() * 3
-        };
-        (0..most).take_while(|&i| is_long(i)).count()
+        let mut rest = lengths[most..].to_vec();
+        rest.sort_unstable();
+        let Some(usual) = rest.get(rest.len() / 2) else { return 0 };
+        lengths[..most].iter().take_while(|length| length.get() * 2 > usual.get() * 3).count()
     }
 }
 
 struct Work {
     /// First start and last end of the device's work launched in each step.
     hulls: Vec<Option<Interval>>,
+    /// The same of its kernels.
+    kernels: Vec<Option<Interval>>,
     /// Pieces of work launched in a step, and before the first.
     inside: u64,
     before: u64,
@@ -250,6 +286,7 @@ struct Work {
 
 fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Option<Timestamp>) -> Work {
     let mut hulls: Vec<Option<Interval>> = vec![None; starts.len()];
+    let mut kernels = hulls.clone();
     let mut step_of_work = vec![0; trace.len()];
     let (mut inside, mut before) = (0, 0);
     for event in trace.events().filter(|event| event.kind().is_gpu_work()) {
@@ -266,9 +303,15 @@ fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Op
         };
         inside += 1;
         step_of_work[event.id().index()] = u32::try_from(step + 1).unwrap_or(0);
-        let known = hulls[step].get_or_insert(Interval::new(event.start(), event.end()));
-        known.start = known.start.min(event.start());
-        known.end = known.end.max(event.end());
+        let own = Interval::new(event.start(), event.end());
+        let widen = |hull: &mut Option<Interval>| {
+            let known = hull.get_or_insert(own);
+            *known = Interval::new(known.start.min(own.start), known.end.max(own.end));
+        };
+        widen(&mut hulls[step]);
+        if event.kind() == EventKind::Kernel {
+            widen(&mut kernels[step]);
+        }
     }
-    Work { hulls, inside, before, step_of_work }
+    Work { hulls, kernels, inside, before, step_of_work }
 }

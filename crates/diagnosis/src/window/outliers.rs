@@ -88,24 +88,25 @@ const EXPLAINS: f64 = 0.1;
 /// Outliers told.
 const MOST: usize = 20;
 
-pub(super) fn outliers(window: &Window, trace: &Trace, host: &Host<'_>) -> Vec<OutlierStep> {
+pub(super) fn outliers(window: &Window, trace: &Trace, host: &Host<'_>) -> (usize, Vec<OutlierStep>) {
     if window.steps.len() < FEWEST {
-        return Vec::new();
+        return (0, Vec::new());
     }
     let lengths: Vec<f64> = window.steps.iter().map(|step| step.length().as_millis()).collect();
     let median = median_of(lengths.clone());
     let spread = 1.4826 * median_of(lengths.iter().map(|length| (length - median).abs()).collect());
     let limit = (median * LONGER).max(median + SPREADS * spread);
     if lengths.iter().all(|length| *length <= limit) {
-        return Vec::new();
+        return (0, Vec::new());
     }
     let profiles = profiles(window, trace, host);
     let mut slow: Vec<usize> = (0..lengths.len()).filter(|&i| lengths[i] > limit).collect();
+    let count = slow.len();
     slow.sort_by(|&a, &b| lengths[b].total_cmp(&lengths[a]));
     slow.truncate(MOST);
     slow.sort_unstable();
     let unit = window.found.map_or("step", StepsFound::unit);
-    slow.into_iter().map(|i| outlier(unit, i, lengths[i], median, &profiles)).collect()
+    (count, slow.into_iter().map(|i| outlier(unit, i, lengths[i], median, &profiles)).collect())
 }
 
 type Profile = BTreeMap<StepQuantity, Sum>;

@@ -49,10 +49,19 @@ pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
     let offset = (0..length).max_by_key(|&offset| (late(offset), std::cmp::Reverse(offset)))?;
     let mut places: Vec<usize> =
         anchor.iter().map(|place| place + offset).filter(|&place| place < tokens.len()).collect();
-    // What precedes the first anchor may be whole as well.
-    while let Some(before) = places.first()?.checked_sub(length) {
-        places.insert(0, before);
+    // What precedes the first anchor may be whole as well, if it is the same.
+    let mut earlier = Vec::new();
+    let mut first = *places.first()?;
+    while let Some(before) = first.checked_sub(length) {
+        let same = (0..length).filter(|i| sequence.get(first + i) == Some(&sequence[before + i])).count();
+        if (same as f64) < AGREES * length as f64 {
+            break;
+        }
+        earlier.push(before);
+        first = before;
     }
+    earlier.reverse();
+    places.splice(0..0, earlier);
     let (&first, &last) = (places.first()?, places.last()?);
     let span = tokens[last].at - tokens[first].at;
     if span.get() < SHORTEST_NANOS * (places.len() as i64 - 1) {

@@ -20,9 +20,6 @@ pub fn gate_as_terminal(gate: &Gate, width: u16) -> String {
         for sentence in text::undecided(run) {
             hanging(&mut out, "  · ", &sentence, width);
         }
-        if !run.complete {
-            hanging(&mut out, "  · ", "The file was read in part: its figures speak of that part.", width);
-        }
         if !run.passed {
             hanging(&mut out, "  ", &run.verdict, width);
         }

@@ -40,7 +40,7 @@ fn row(block: &BlockTime) -> Vec<String> {
         n => format!("{n:.2}"),
     };
     vec![
-        format!("{}{}", "  ".repeat(block.depth), block.name),
+        tree_name(block),
         count,
         time(block.host_ms),
         time(block.gpu_ms),
@@ -49,6 +49,19 @@ fn row(block: &BlockTime) -> Vec<String> {
         time(block.exposed_ms),
         format!("{:.0} %", 100.0 * block.share),
     ]
+}
+
+/// Indented by its depth and short enough not to be broken, which would lose the indentation.
+fn tree_name(block: &BlockTime) -> String {
+    const MOST: usize = 36;
+    let depth = block.depth.min(8);
+    let room = MOST - 2 * depth;
+    let mut name: String = block.name.chars().take(room).collect();
+    if name.chars().count() < block.name.chars().count() {
+        name.pop();
+        name.push('…');
+    }
+    format!("{}{name}", "  ".repeat(depth))
 }
 
 /// The caution that belongs under the tree.

@@ -1,7 +1,7 @@
 //! What do the critical path, the launches and the kernels say in words?
 
 use busbound_diagnosis::quantity::{count, milliseconds};
-use busbound_diagnosis::{Bound, Diagnosis, KernelTime, Roofline};
+use busbound_diagnosis::{Bound, Diagnosis, KernelTime, PathClass, Roofline};
 
 use super::Table;
 
@@ -26,7 +26,16 @@ pub(crate) fn path(diagnosis: &Diagnosis) -> Option<String> {
             format!("; {} waits on it recorded, {} inferred", count(recorded), count(inferred))
         }
     };
-    Some(list.join(", ") + &waits)
+    let share = |class: PathClass| {
+        path.classes.iter().find(|share| share.class == class).map_or(0.0, |share| share.share)
+    };
+    // Kernels may fill the device's time and still not decide when the step ends.
+    let aside = diagnosis.verdict.bound == Bound::Compute
+        && share(PathClass::Compute) < 0.4
+        && share(PathClass::Host) + share(PathClass::Launch) > 0.4;
+    let aside =
+        if aside { "; the kernels run beside the host, which decides when the step ends" } else { "" };
+    Some(list.join(", ") + &waits + aside)
 }
 
 /// The longest pieces of the path; of those of one name, one row.
@@ -125,7 +134,13 @@ fn placed(roofline: &Roofline) -> Vec<String> {
         (Some(tflops), Some(precision)) if tflops >= 0.05 => format!("{tflops:.1} TFLOP/s {precision}"),
         _ => "–".to_owned(),
     };
-    vec![roofline.bound.word().to_owned(), format!("{:.0} %", 100.0 * roofline.of_roof), memory, arithmetic]
+    let told = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    vec![
+        told(roofline.bound.map(|bound| bound.word().to_owned())),
+        told(roofline.of_roof.map(|share| format!("{:.0} %", 100.0 * share))),
+        memory,
+        arithmetic,
+    ]
 }
 
 /// What is to be said of the kernels beside the table.

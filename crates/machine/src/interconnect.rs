@@ -1,0 +1,135 @@
+//! How fast is a link between GPUs or nodes, and what does NCCL take it for?
+//!
+//! Rates are GB/s of one direction. "NVLink 4 = 900 GB/s" counts both.
+
+use serde::{Deserialize, Serialize};
+
+use crate::link::PcieLink;
+
+/// What a hop of a collective crosses; NCCL's latencies go by this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Hop {
+    NvLink,
+    Pci,
+    Net,
+}
+
+/// A link that collectives run over: all that one GPU has of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Interconnect {
+    pub name: String,
+    pub hop: Hop,
+    /// Line peak of one direction.
+    pub peak_gbps: f64,
+    /// What NCCL's own model plans with.
+    pub nccl_gbps: f64,
+}
+
+/// NVLink by generation: links of a GPU that has all of them, GB/s of each, and what NCCL takes each for.
+///
+/// Per GPU: P100 4 × 20, V100 6 × 25, A100 12 × 25, H100 and H200 18 × 25, B200 18 × 50.
+const NVLINK: [(f64, f64, f64); 5] =
+    [(4.0, 20.0, 18.0), (6.0, 25.0, 20.0), (12.0, 25.0, 20.0), (18.0, 25.0, 20.6), (18.0, 50.0, 40.1)];
+
+/// Networks by what one port carries, in GB/s.
+const NETS: &[(&str, &str, f64)] = &[
+    ("ib-hdr", "InfiniBand HDR", 25.0),
+    ("ib-ndr", "InfiniBand NDR", 50.0),
+    ("ib-xdr", "InfiniBand XDR", 100.0),
+    ("eth-25", "Ethernet 25G", 3.125),
+    ("eth-100", "Ethernet 100G", 12.5),
+    ("eth-200", "Ethernet 200G", 25.0),
+    ("eth-400", "Ethernet 400G", 50.0),
+    ("eth-800", "Ethernet 800G", 100.0),
+];
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown link {name:?}: give a rate in GB/s such as 32, or one of {known}")]
+pub struct UnknownLink {
+    name: String,
+    known: String,
+}
+
+impl Interconnect {
+    /// A link by name (`pcie4x16`, `nvlink4`, `ib-ndr`) or by its rate in GB/s (`32`, taken for PCIe by its
+    /// latency).
+    ///
+    /// # Errors
+    /// If it is neither; the message lists the names.
+    pub fn named(name: &str) -> Result<Self, UnknownLink> {
+        let lower = name.trim().to_ascii_lowercase();
+        if let Some(pcie) = PcieLink::parse(&lower) {
+            return Ok(Self::pcie(pcie));
+        }
+        let nvlink =
+            lower.strip_prefix("nvlink").and_then(|generation| generation.trim().parse::<usize>().ok());
+        if let Some(&(links, each, planned)) =
+            nvlink.and_then(|generation| NVLINK.get(generation.checked_sub(1)?))
+        {
+            return Ok(Self {
+                name: format!("NVLink {}", nvlink.unwrap_or_default()),
+                hop: Hop::NvLink,
+                peak_gbps: links * each,
+                nccl_gbps: links * planned,
+            });
+        }
+        if let Some((_, title, gbps)) = NETS.iter().find(|(key, ..)| *key == lower) {
+            return Ok(Self { name: (*title).to_owned(), hop: Hop::Net, peak_gbps: *gbps, nccl_gbps: *gbps });
+        }
+        match lower.trim_end_matches("gb/s").trim().parse::<f64>() {
+            Ok(gbps) if gbps > 0.0 && gbps.is_finite() => {
+                Ok(Self { name: format!("{gbps} GB/s"), hop: Hop::Pci, peak_gbps: gbps, nccl_gbps: gbps })
+            }
+            _ => Err(UnknownLink { name: name.to_owned(), known: Self::names().join(", ") }),
+        }
+    }
+
+    fn pcie(link: PcieLink) -> Self {
+        // 12 GB/s at generation 3 and double for each after; 16 lanes.
+        let planned = 12.0 * 2f64.powi(i32::from(link.generation) - 3) * f64::from(link.lanes) / 16.0;
+        Self { name: link.name(), hop: Hop::Pci, peak_gbps: link.peak_gbps(), nccl_gbps: planned }
+    }
+
+    /// The names that [`named`](Self::named) takes, one of each sort of PCIe.
+    pub fn names() -> Vec<String> {
+        let pcie = (3..=6).map(|generation| format!("pcie{generation}x16"));
+        let nvlink = (1..=NVLINK.len()).map(|generation| format!("nvlink{generation}"));
+        pcie.chain(nvlink).chain(NETS.iter().map(|(key, ..)| (*key).to_owned())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_have_the_rates_of_one_direction() {
+        for (name, peak, planned, hop) in [
+            ("pcie3x16", 15.75, 12.0, Hop::Pci),
+            ("pcie4x16", 31.5, 24.0, Hop::Pci),
+            ("pcie5x16", 63.0, 48.0, Hop::Pci),
+            ("pcie5x8", 31.5, 24.0, Hop::Pci),
+            ("nvlink1", 80.0, 72.0, Hop::NvLink),
+            ("nvlink3", 300.0, 240.0, Hop::NvLink),
+            ("NVLink4", 450.0, 370.8, Hop::NvLink),
+            ("nvlink5", 900.0, 721.8, Hop::NvLink),
+            ("ib-ndr", 50.0, 50.0, Hop::Net),
+            ("32", 32.0, 32.0, Hop::Pci),
+            ("16 GB/s", 16.0, 16.0, Hop::Pci),
+        ] {
+            let link = Interconnect::named(name).unwrap();
+            assert!(
+                (link.peak_gbps - peak).abs() < 0.1 && (link.nccl_gbps - planned).abs() < 0.1,
+                "{link:?}"
+            );
+            assert_eq!(link.hop, hop);
+        }
+        for wrong in ["nvlink9", "nvlink0", "-3", "0", "NaN", "fast", ""] {
+            let error = Interconnect::named(wrong).unwrap_err().to_string();
+            assert!(error.contains("pcie4x16") && error.contains("nvlink4"), "{error}");
+        }
+    }
+}

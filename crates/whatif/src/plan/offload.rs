@@ -1,0 +1,410 @@
+//! Can prefetching hide weights that live in host memory?
+//!
+//! A discrete-event simulation of one step: a compute stream, a copy stream, and one direction of the link,
+//! shared fairly with the all-to-all of each layer where there is one. Depth d means that the copy of layer
+//! i begins when layer i − d does: d layers are under way beside the one that runs. Depth 0 is blocking: the
+//! copy begins when the layer before has ended.
+
+use busbound_machine::{HostMemory, LinkFacts};
+use serde::Serialize;
+
+use super::{BadInput, ensure};
+use crate::Range;
+use crate::fair_link::FairLink;
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OffloadInputs {
+    pub layers: u32,
+    pub layer_bytes: f64,
+    pub compute_ms: Range,
+    pub link: LinkFacts,
+    /// Whether host memory is pinned; pageable copies block whatever the depth.
+    pub pinned: bool,
+    pub depth: u32,
+    /// Share of the layers that stays on the GPU, 0 to 1.
+    pub resident: f64,
+    /// Ranks whose copies share one link to the host.
+    pub sharing: u32,
+    /// Bytes that arrive over the same link during each layer, from other GPUs.
+    pub all_to_all_bytes: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Offload {
+    pub inputs: OffloadInputs,
+    /// What one copy reaches alone, and what is left of it for this rank.
+    pub copy_gbps: f64,
+    pub copy_ms: f64,
+    pub offloaded_layers: u32,
+    pub step_ms: Range,
+    /// If every layer stayed on the GPU.
+    pub resident_ms: Range,
+    pub overhead_ms: Range,
+    /// Waited before each layer, by the upper end of compute.
+    pub exposed_ms: Vec<f64>,
+    pub gpu_bytes: f64,
+    /// The step at each depth, by the upper end of compute.
+    pub depths: Vec<DepthStep>,
+    /// Beyond it nothing improves.
+    pub enough_depth: u32,
+    /// Share of the layers that must stay for the rest to be hidden behind compute; 0 where all are.
+    pub resident_that_hides: Range,
+    pub hides: Hiding,
+    /// GB/s that the bus lacks for hiding all; 0 where it does not.
+    pub short_gbps: Range,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DepthStep {
+    pub depth: u32,
+    pub step_ms: f64,
+    pub exposed_ms: f64,
+    pub gpu_bytes: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Hiding {
+    /// All but the first copy, which has nothing to hide behind.
+    All,
+    /// At this depth less than another one would hide.
+    Partly,
+    /// The bus is too short: no depth hides all.
+    Cannot,
+    /// Everything stays on the GPU.
+    NothingToHide,
+}
+
+/// What one simulated step comes to.
+#[derive(Debug, Clone, PartialEq)]
+struct Simulated {
+    step_ms: f64,
+    exposed_ms: Vec<f64>,
+}
+
+impl Offload {
+    /// # Errors
+    /// If an input makes no sense.
+    pub fn plan(inputs: OffloadInputs) -> Result<Self, BadInput> {
+        ensure((1..=100_000).contains(&inputs.layers), "--layers", "between 1 and 100000", inputs.layers)?;
+        ensure(
+            inputs.layer_bytes >= 1.0 && inputs.layer_bytes < 1e15,
+            "--bytes",
+            "above zero",
+            inputs.layer_bytes,
+        )?;
+        ensure((0.0..=1.0).contains(&inputs.resident), "--resident", "between 0 and 100 %", inputs.resident)?;
+        ensure(inputs.sharing >= 1, "--sharing", "1 or more ranks", inputs.sharing)?;
+        ensure(inputs.all_to_all_bytes >= 0.0, "--all-to-all", "0 or more bytes", inputs.all_to_all_bytes)?;
+        let memory = if inputs.pinned { HostMemory::Pinned } else { HostMemory::Pageable };
+        let alone = inputs.link.expected_gbps(inputs.layer_bytes as u64, memory);
+        let copy_gbps = alone.min(inputs.link.reachable_gbps() / f64::from(inputs.sharing));
+        let copy_ms = inputs.layer_bytes / copy_gbps / 1e6;
+        let offloaded = offloaded(&inputs);
+        let offloaded_layers = offloaded.iter().filter(|layer| **layer).count() as u32;
+        // Pageable copies hold the host until they are done: depth is in name only.
+        let depth_that_counts = |depth: u32| if inputs.pinned { depth as usize } else { 0 };
+        let at = |depth: u32, compute: f64| {
+            simulate(&inputs, &offloaded, copy_gbps, depth_that_counts(depth), compute)
+        };
+        let slowest = at(inputs.depth, inputs.compute_ms.high);
+        let step_ms = inputs.compute_ms.map(|compute| at(inputs.depth, compute).step_ms);
+        let resident_ms = inputs
+            .compute_ms
+            .map(|compute| simulate(&inputs, &vec![false; offloaded.len()], copy_gbps, 0, compute).step_ms);
+        let overhead_ms = inputs.compute_ms.map(|compute| {
+            let none = vec![false; offloaded.len()];
+            at(inputs.depth, compute).step_ms - simulate(&inputs, &none, copy_gbps, 0, compute).step_ms
+        });
+        let deepest = inputs.depth.max(8).min(inputs.layers);
+        let gpu_bytes = |depth: u32| gpu_bytes(&inputs, offloaded_layers, depth);
+        let depths: Vec<DepthStep> = (0..=deepest)
+            .map(|depth| {
+                let one = at(depth, inputs.compute_ms.high);
+                DepthStep {
+                    depth,
+                    step_ms: one.step_ms,
+                    exposed_ms: one.exposed_ms.iter().sum(),
+                    gpu_bytes: gpu_bytes(depth),
+                }
+            })
+            .collect();
+        let best = depths.iter().map(|depth| depth.step_ms).fold(f64::INFINITY, f64::min);
+        let enough_depth = depths
+            .iter()
+            .find(|depth| depth.step_ms <= best * 1.0005)
+            .map_or(inputs.depth, |depth| depth.depth);
+        let needed = |compute: f64| (inputs.layer_bytes + inputs.all_to_all_bytes) / compute / 1e6;
+        let short_gbps = if offloaded_layers == 0 {
+            Range::one(0.0)
+        } else {
+            let share = f64::from(offloaded_layers) / f64::from(inputs.layers);
+            inputs.compute_ms.map(|compute| (needed(compute) * share - copy_gbps).max(0.0))
+        };
+        let resident_that_hides = inputs.compute_ms.map(|compute| {
+            let room = (copy_gbps * compute * 1e6 - inputs.all_to_all_bytes).max(0.0);
+            (1.0 - room / inputs.layer_bytes).max(0.0)
+        });
+        let all: f64 = slowest.exposed_ms.iter().sum();
+        let hides = match () {
+            () if offloaded_layers == 0 => Hiding::NothingToHide,
+            () if short_gbps.high > 0.0 => Hiding::Cannot,
+            () if all <= copy_ms * 1.001 => Hiding::All,
+            () => Hiding::Partly,
+        };
+        Ok(Self {
+            overhead_ms,
+            gpu_bytes: gpu_bytes(inputs.depth),
+            exposed_ms: slowest.exposed_ms,
+            inputs,
+            copy_gbps,
+            copy_ms,
+            offloaded_layers,
+            step_ms,
+            resident_ms,
+            depths,
+            enough_depth,
+            resident_that_hides,
+            hides,
+            short_gbps,
+        })
+    }
+}
+
+/// Which layers are copied: the resident ones lie evenly among them.
+fn offloaded(inputs: &OffloadInputs) -> Vec<bool> {
+    let layers = f64::from(inputs.layers);
+    let copied = layers - (layers * inputs.resident).round();
+    let share = copied / layers;
+    (0..inputs.layers)
+        .map(|i| (f64::from(i + 1) * share + 1e-9).floor() > (f64::from(i) * share + 1e-9).floor())
+        .collect()
+}
+
+fn gpu_bytes(inputs: &OffloadInputs, offloaded: u32, depth: u32) -> f64 {
+    let slots = (depth + 1).min(offloaded);
+    f64::from(inputs.layers - offloaded + slots) * inputs.layer_bytes
+}
+
+/// What crosses the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    Copy(usize),
+    AllToAll(usize),
+}
+
+/// The layer that runs.
+#[derive(Debug, Clone, Copy)]
+struct Running {
+    layer: usize,
+    kernels_end: f64,
+    exchanged: bool,
+}
+
+fn simulate(
+    inputs: &OffloadInputs,
+    offloaded: &[bool],
+    copy_gbps: f64,
+    depth: usize,
+    compute_ms: f64,
+) -> Simulated {
+    const BYTES_PER_MS: f64 = 1e6;
+    let layers = offloaded.len();
+    let reachable = inputs.link.reachable_gbps();
+    let mut link = FairLink::new(reachable / f64::from(inputs.sharing) * BYTES_PER_MS);
+    let mut flows: Vec<Flow> = Vec::new();
+    let mut arrived: Vec<bool> = offloaded.iter().map(|copied| !copied).collect();
+    let mut exposed = vec![0.0; layers];
+    let (mut now, mut idle_since) = (0.0f64, 0.0f64);
+    let mut running: Option<Running> = None;
+    let (mut begun, mut ended) = (0, 0);
+    let mut to_copy = (0..layers).filter(|&layer| offloaded[layer]).peekable();
+    let mut copying = false;
+    loop {
+        if running.is_none() && begun < layers && arrived[begun] {
+            exposed[begun] = now - idle_since;
+            let exchanged = inputs.all_to_all_bytes <= 0.0;
+            if !exchanged {
+                link.start(flows.len(), inputs.all_to_all_bytes, reachable * BYTES_PER_MS);
+                flows.push(Flow::AllToAll(begun));
+            }
+            running = Some(Running { layer: begun, kernels_end: now + compute_ms, exchanged });
+            begun += 1;
+        }
+        let may_begin = |layer: usize| if depth == 0 { ended >= layer } else { begun + depth > layer };
+        if !copying && let Some(layer) = to_copy.next_if(|&layer| may_begin(layer)) {
+            link.start(flows.len(), inputs.layer_bytes, copy_gbps * BYTES_PER_MS);
+            flows.push(Flow::Copy(layer));
+            copying = true;
+        }
+        let kernels_left = running.map(|running| running.kernels_end - now).filter(|left| *left > 0.0);
+        let next = [kernels_left, link.next_end()].into_iter().flatten().min_by(f64::total_cmp);
+        let Some(wait) = next else { break };
+        now += wait;
+        for id in link.pass(wait) {
+            match (flows[id], &mut running) {
+                (Flow::Copy(layer), _) => {
+                    arrived[layer] = true;
+                    copying = false;
+                }
+                (Flow::AllToAll(layer), Some(running)) if running.layer == layer => running.exchanged = true,
+                (Flow::AllToAll(_), _) => {}
+            }
+        }
+        if running.is_some_and(|running| running.exchanged && running.kernels_end <= now + 1e-12) {
+            running = None;
+            ended += 1;
+            idle_since = now;
+        }
+    }
+    Simulated { step_ms: now, exposed_ms: exposed }
+}
+
+pub const FORMULAS: &[&str] = &[
+    "one step, simulated: copies one after the other on their stream, the copy of layer i from the begin of layer i − depth on (depth 0: after layer i − 1)",
+    "copy = bytes / what a copy of that size reaches on the link, shared fairly with other ranks and with the all-to-all",
+    "without contention: depth ≥ 1 gives copy + (layers − 1) × max(compute, copy) + compute, depth 0 layers × (compute + copy)",
+    "resident share that hides all = 1 − (rate × compute − all-to-all) / bytes a layer",
+];
+
+#[cfg(test)]
+mod tests {
+    use busbound_machine::Machine;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn inputs(layers: u32, bytes: f64, compute: f64, depth: u32) -> OffloadInputs {
+        OffloadInputs {
+            layers,
+            layer_bytes: bytes,
+            compute_ms: Range::one(compute),
+            link: Machine::named("h200").unwrap().link_of(None),
+            pinned: true,
+            depth,
+            resident: 0.0,
+            sharing: 1,
+            all_to_all_bytes: 0.0,
+        }
+    }
+
+    #[test]
+    fn with_much_compute_only_the_first_layer_is_exposed() {
+        for depth in 1..6 {
+            let plan = Offload::plan(inputs(40, 168e6, 500.0, depth)).unwrap();
+            assert_eq!(plan.hides, Hiding::All, "depth {depth}");
+            assert!(plan.exposed_ms[1..].iter().all(|ms| *ms < 1e-9));
+            assert!((plan.exposed_ms[0] - plan.copy_ms).abs() < 1e-9);
+            assert_eq!(plan.enough_depth, 1);
+        }
+    }
+
+    /// Walls of the programs of fixtures/README.md on the H200, in ms: compute a group as compute_only has
+    /// it, then blocking from pinned memory and prefetched 1, 2 and 4 groups ahead.
+    #[test]
+    fn walls_of_real_runs_are_met_within_ten_percent() {
+        for (compute_only, block, layerwise) in [
+            (19.42, 53.61, [37.93, 37.86, 37.79]),
+            (77.62, 104.12, [81.18, 81.34, 80.96]),
+            (238.69, 257.16, [242.89, 241.30, 242.30]),
+        ] {
+            let compute = compute_only / 12.0;
+            let step = |depth| Offload::plan(inputs(12, 167_772_160.0, compute, depth)).unwrap().step_ms.low;
+            let near = |predicted: f64, wall: f64| (predicted / wall - 1.0).abs() < 0.10;
+            assert!(near(step(0), block), "blocking: {} against {block}", step(0));
+            for (depth, wall) in [1, 2, 4].into_iter().zip(layerwise) {
+                assert!(near(step(depth), wall), "depth {depth}: {} against {wall}", step(depth));
+            }
+        }
+    }
+
+    #[test]
+    fn a_bus_that_is_too_short_is_short_by_a_figure() {
+        let plan = Offload::plan(inputs(12, 167_772_160.0, 1.5, 2)).unwrap();
+        assert_eq!(plan.hides, Hiding::Cannot);
+        // 111.8 GB/s wanted, 55.4 there.
+        assert!((plan.short_gbps.low - 56.5).abs() < 0.5, "{}", plan.short_gbps.low);
+        // Half of it must stay, and then it is hidden.
+        let resident = plan.resident_that_hides.low;
+        assert!((0.48..0.53).contains(&resident), "{resident}");
+        let kept =
+            Offload::plan(OffloadInputs { resident: resident + 0.05, ..inputs(12, 167_772_160.0, 1.5, 4) })
+                .unwrap();
+        assert_eq!(kept.hides, Hiding::All, "{:?}", kept.exposed_ms);
+    }
+
+    #[test]
+    fn who_shares_the_link_gets_a_part_of_it() {
+        let alone = Offload::plan(inputs(12, 1e8, 3.0, 2)).unwrap();
+        let four = Offload::plan(OffloadInputs { sharing: 4, ..inputs(12, 1e8, 3.0, 2) }).unwrap();
+        assert!((four.copy_ms / alone.copy_ms - 4.0).abs() < 0.05);
+        assert_eq!((alone.hides, four.hides), (Hiding::All, Hiding::Cannot));
+        // 150 MB of exchange a layer leave too little of the link for 100 MB of weights.
+        let beside =
+            Offload::plan(OffloadInputs { all_to_all_bytes: 1.5e8, ..inputs(12, 1e8, 3.0, 2) }).unwrap();
+        assert!(beside.step_ms.low > alone.step_ms.low * 1.2);
+        assert_eq!(beside.hides, Hiding::Cannot);
+    }
+
+    #[test]
+    fn pageable_memory_blocks_whatever_the_depth() {
+        let at = |depth| {
+            Offload::plan(OffloadInputs { pinned: false, ..inputs(12, 1e8, 5.0, depth) }).unwrap().step_ms
+        };
+        assert_eq!(at(0), at(4));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for wrong in [
+            inputs(0, 1e8, 5.0, 1),
+            inputs(4, 0.0, 5.0, 1),
+            OffloadInputs { resident: 1.5, ..inputs(4, 1e8, 5.0, 1) },
+            OffloadInputs { sharing: 0, ..inputs(4, 1e8, 5.0, 1) },
+            OffloadInputs { all_to_all_bytes: -1.0, ..inputs(4, 1e8, 5.0, 1) },
+        ] {
+            assert!(Offload::plan(wrong).is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_simulation_is_the_closed_form_where_there_is_one(
+            layers in 1u32..60,
+            megabytes in 1.0f64..500.0,
+            compute in 0.05f64..20.0,
+            depth in 0u32..6,
+        ) {
+            let plan = Offload::plan(inputs(layers, megabytes * 1e6, compute, depth)).unwrap();
+            let (n, copy) = (f64::from(layers), plan.copy_ms);
+            let expected = if depth == 0 {
+                n * (compute + copy)
+            } else {
+                copy + (n - 1.0) * compute.max(copy) + compute
+            };
+            prop_assert!((plan.step_ms.low / expected - 1.0).abs() < 1e-9, "{} against {}", plan.step_ms.low, expected);
+            let waited: f64 = plan.exposed_ms.iter().sum();
+            prop_assert!((waited + n * compute - plan.step_ms.low).abs() < 1e-6 * expected);
+        }
+
+        #[test]
+        fn more_depth_and_more_resident_never_cost_time(
+            layers in 2u32..30,
+            megabytes in 1.0f64..300.0,
+            compute in 0.1f64..10.0,
+            depth in 0u32..5,
+            resident in 0.0f64..0.9,
+        ) {
+            let step = |depth, resident| {
+                let inputs = OffloadInputs { resident, ..inputs(layers, megabytes * 1e6, compute, depth) };
+                Offload::plan(inputs).unwrap().step_ms.low
+            };
+            prop_assert!(step(depth + 1, resident) <= step(depth, resident) * (1.0 + 1e-9));
+            prop_assert!(step(depth, 1.0) <= step(depth, resident) * (1.0 + 1e-9));
+        }
+    }
+}

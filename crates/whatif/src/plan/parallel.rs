@@ -1,0 +1,380 @@
+//! Which parallelism suits a transformer on these GPUs? Bytes and time of each, and their hybrids, ranked.
+//!
+//! A model of volumes, not of kernels: compute is the model's arithmetic at a stated share of the GPU's
+//! rate, and every exchange goes at what NCCL plans its link for. It ranks; it does not promise a step time.
+
+use busbound_machine::Interconnect;
+use serde::Serialize;
+
+use super::allreduce::{Cluster, allreduce_ms, ring_bytes};
+use super::{BadInput, ensure};
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ParallelInputs {
+    pub layers: u32,
+    pub hidden: u32,
+    pub heads: u32,
+    pub vocabulary: u32,
+    /// Sequences a step over all ranks.
+    pub batch: u32,
+    pub sequence: u32,
+    /// Of activations and gradients.
+    pub bytes_per_value: f64,
+    pub cluster: Cluster,
+    /// Dense arithmetic of one GPU, and the share of it that kernels reach.
+    pub tflops: f64,
+    pub utilisation: f64,
+    pub gpu_gb: f64,
+    pub microbatches: u32,
+}
+
+/// Ranks in each direction; their product is all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Degrees {
+    pub data: u32,
+    pub tensor: u32,
+    pub pipeline: u32,
+    pub sequence: u32,
+}
+
+impl Degrees {
+    pub fn name(self) -> String {
+        let parts = [("dp", self.data), ("tp", self.tensor), ("pp", self.pipeline), ("sp", self.sequence)];
+        let used: Vec<String> =
+            parts.iter().filter(|(_, n)| *n > 1).map(|(name, n)| format!("{name}{n}")).collect();
+        if used.is_empty() { "one GPU".to_owned() } else { used.join(" × ") }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Arrangement {
+    pub degrees: Degrees,
+    pub name: String,
+    pub step_ms: f64,
+    pub compute_ms: f64,
+    pub sequences_per_second: f64,
+    /// Compute over step, 0 to 1.
+    pub efficiency: f64,
+    /// Bytes each GPU sends a step, and their time, by what they are for.
+    pub exchanges: Vec<Exchange>,
+    pub bubble_ms: f64,
+    pub memory_gb: f64,
+    pub fits: bool,
+    /// What it loses most time to; `null` for one that loses none.
+    pub loses_to: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Exchange {
+    pub what: &'static str,
+    pub bytes: f64,
+    pub ms: f64,
+    /// Beyond what runs beside compute.
+    pub exposed_ms: f64,
+    pub over: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Parallel {
+    pub inputs: ParallelInputs,
+    pub parameters: f64,
+    /// Those that fit first, then by speed.
+    pub ranked: Vec<Arrangement>,
+}
+
+impl Parallel {
+    /// # Errors
+    /// If an input makes no sense.
+    pub fn plan(inputs: ParallelInputs) -> Result<Self, BadInput> {
+        inputs.cluster.check()?;
+        for (what, value) in [
+            ("--layers", inputs.layers),
+            ("--hidden", inputs.hidden),
+            ("--heads", inputs.heads),
+            ("--vocabulary", inputs.vocabulary),
+            ("--batch", inputs.batch),
+            ("--sequence", inputs.sequence),
+            ("--microbatches", inputs.microbatches),
+        ] {
+            ensure((1..=100_000_000).contains(&value), what, "1 or more", value)?;
+        }
+        let (hidden, heads) = (inputs.hidden, inputs.heads);
+        ensure(
+            hidden.is_multiple_of(heads),
+            "--heads",
+            format!("a divisor of the hidden size {hidden}"),
+            heads,
+        )?;
+        ensure(inputs.tflops > 0.0, "--tflops", "above zero", inputs.tflops)?;
+        let utilisation = inputs.utilisation;
+        ensure(
+            utilisation > 0.0 && utilisation <= 1.0,
+            "--utilisation",
+            "above 0 and at most 100 %",
+            utilisation,
+        )?;
+        ensure(inputs.gpu_gb > 0.0, "--memory", "above zero", inputs.gpu_gb)?;
+        let parameters = parameters(&inputs);
+        let mut ranked: Vec<Arrangement> =
+            degrees(&inputs).into_iter().map(|degrees| arrange(&inputs, parameters, degrees)).collect();
+        ensure(
+            !ranked.is_empty(),
+            "--ranks",
+            "such that batch, heads or layers can be divided among them",
+            inputs.cluster.ranks,
+        )?;
+        ranked.sort_by(|a, b| b.fits.cmp(&a.fits).then(a.step_ms.total_cmp(&b.step_ms)));
+        Ok(Self { inputs, parameters, ranked })
+    }
+}
+
+/// Attention and a four-fold MLP, and the embedding.
+fn parameters(inputs: &ParallelInputs) -> f64 {
+    let hidden = f64::from(inputs.hidden);
+    12.0 * f64::from(inputs.layers) * hidden * hidden + f64::from(inputs.vocabulary) * hidden
+}
+
+/// Every way to part the ranks that the model allows.
+fn degrees(inputs: &ParallelInputs) -> Vec<Degrees> {
+    let ranks = inputs.cluster.ranks;
+    let divisors: Vec<u32> = (1..=ranks).filter(|n| ranks.is_multiple_of(*n)).collect();
+    let mut all = Vec::new();
+    for &tensor in &divisors {
+        for &pipeline in &divisors {
+            for &sequence in &divisors {
+                let inner = u64::from(tensor) * u64::from(pipeline) * u64::from(sequence);
+                if inner > u64::from(ranks) || !u64::from(ranks).is_multiple_of(inner) {
+                    continue;
+                }
+                let data = (u64::from(ranks) / inner) as u32;
+                let heads = inputs.heads.is_multiple_of(tensor * sequence);
+                let possible = heads
+                    && inputs.layers >= pipeline
+                    && inputs.batch.is_multiple_of(data)
+                    && inputs.sequence.is_multiple_of(sequence)
+                    // Tensor and sequence parallelism across nodes is not what anyone would run.
+                    && tensor * sequence <= inputs.cluster.ranks_per_node();
+                if possible {
+                    all.push(Degrees { data, tensor, pipeline, sequence });
+                }
+            }
+        }
+    }
+    all
+}
+
+fn arrange(inputs: &ParallelInputs, parameters: f64, degrees: Degrees) -> Arrangement {
+    let Degrees { data, tensor, pipeline, sequence } = degrees;
+    let of = f64::from;
+    let (layers, hidden, length) = (of(inputs.layers), of(inputs.hidden), of(inputs.sequence));
+    let tokens = of(inputs.batch) * length;
+    // Forward and backward: 6 a parameter and token, and the attention's own products.
+    let arithmetic = 6.0 * parameters * tokens + 12.0 * layers * hidden * length * tokens;
+    let rate = of(inputs.cluster.ranks) * inputs.tflops * 1e12 * inputs.utilisation;
+    let compute_ms = arithmetic / rate * 1e3;
+    let value = inputs.bytes_per_value;
+    // Activations of one layer in one replica, and the layers of one stage.
+    let activations = tokens / of(data) * hidden * value;
+    let stage_layers = layers / of(pipeline);
+    let within = |ranks: u32| Cluster::one_node(ranks, inputs.cluster.link.clone());
+    let mut exchanges = Vec::new();
+    if tensor > 1 {
+        // Two all-reduces forward and two backward in each layer, and nothing to hide them behind.
+        let each = activations / of(sequence) / of(inputs.microbatches);
+        let number = 4.0 * stage_layers * of(inputs.microbatches);
+        let ms = number * allreduce_ms(&within(tensor), each);
+        let bytes = number * ring_bytes(each, tensor);
+        exchanges.push(Exchange {
+            what: "tensor: all-reduce of activations",
+            bytes,
+            ms,
+            exposed_ms: ms,
+            over: link_name(&inputs.cluster.link),
+        });
+    }
+    if sequence > 1 {
+        // Ulysses: queries, keys, values and the result, forward and backward.
+        let each = activations / of(sequence) * of(sequence - 1) / of(sequence) / of(tensor);
+        let bytes = 8.0 * stage_layers * each;
+        let ms = bytes / inputs.cluster.link.nccl_gbps / 1e6;
+        exchanges.push(Exchange {
+            what: "sequence: all-to-all of activations",
+            bytes,
+            ms,
+            exposed_ms: ms,
+            over: link_name(&inputs.cluster.link),
+        });
+    }
+    // Ranks are laid out tensor, sequence, pipeline, data: what no longer fits a node crosses the network.
+    let node = inputs.cluster.ranks_per_node();
+    if pipeline > 1 {
+        let crosses = tensor * sequence * pipeline > node;
+        let gbps = if crosses { between(&inputs.cluster) } else { inputs.cluster.link.nccl_gbps };
+        let bytes = 2.0 * activations / of(sequence) / of(tensor);
+        let ms = bytes / gbps / 1e6;
+        // All but those of the first micro-batch run beside compute.
+        let exposed_ms = ms / of(inputs.microbatches);
+        exchanges.push(Exchange {
+            what: "pipeline: activations to the next stage",
+            bytes,
+            ms,
+            exposed_ms,
+            over: over(&inputs.cluster, crosses),
+        });
+    }
+    let replicas = data * sequence;
+    if replicas > 1 {
+        let crosses = tensor * pipeline * replicas > node;
+        let gradients = parameters / of(tensor) / of(pipeline) * value;
+        let cluster = if crosses {
+            let nodes = inputs.cluster.nodes.min(replicas);
+            Cluster { ranks: replicas / nodes * nodes, nodes, ..inputs.cluster.clone() }
+        } else {
+            within(replicas)
+        };
+        let ms = allreduce_ms(&cluster, gradients);
+        let backward = compute_ms * 2.0 / 3.0;
+        let exposed_ms = (ms - backward).max(0.05 * ms);
+        exchanges.push(Exchange {
+            what: "data: all-reduce of gradients",
+            bytes: ring_bytes(gradients, replicas),
+            ms,
+            exposed_ms,
+            over: over(&inputs.cluster, crosses),
+        });
+    }
+    let bubble_ms = compute_ms * of(pipeline - 1) / of(inputs.microbatches);
+    let exposed: f64 = exchanges.iter().map(|exchange| exchange.exposed_ms).sum();
+    let step_ms = compute_ms + bubble_ms + exposed;
+    // Weights, gradients and Adam's state in mixed precision: 16 bytes a parameter.
+    let state = 16.0 * parameters / of(tensor) / of(pipeline);
+    // With the activations recomputed in the backward pass: one value a layer, and one layer whole.
+    let kept = (stage_layers + 34.0) * activations / of(inputs.microbatches) / of(tensor) / of(sequence)
+        * of(pipeline.min(inputs.microbatches));
+    let memory_gb = (state + kept) / 1e9;
+    let worst = exchanges
+        .iter()
+        .map(|exchange| (exchange.what.to_owned(), exchange.exposed_ms))
+        .chain([("pipeline: the bubble".to_owned(), bubble_ms)])
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .filter(|(_, ms)| *ms > 0.0);
+    let fits = memory_gb <= inputs.gpu_gb;
+    Arrangement {
+        degrees,
+        name: degrees.name(),
+        step_ms,
+        compute_ms,
+        sequences_per_second: of(inputs.batch) / step_ms * 1e3,
+        efficiency: compute_ms / step_ms,
+        exchanges,
+        bubble_ms,
+        memory_gb,
+        fits,
+        loses_to: if fits { worst.map(|(what, _)| what) } else { Some("it does not fit".to_owned()) },
+    }
+}
+
+fn between(cluster: &Cluster) -> f64 {
+    cluster.net.as_ref().map_or(cluster.link.nccl_gbps, |net| net.nccl_gbps)
+}
+
+fn over(cluster: &Cluster, crosses: bool) -> String {
+    match &cluster.net {
+        Some(net) if crosses => link_name(net),
+        _ => link_name(&cluster.link),
+    }
+}
+
+fn link_name(link: &Interconnect) -> String {
+    link.name.clone()
+}
+
+pub const FORMULAS: &[&str] = &[
+    "parameters = 12 layers hidden² + vocabulary hidden; arithmetic = 6 parameters tokens + 12 layers hidden sequence tokens; compute = arithmetic / (ranks × rate × utilisation)",
+    "tensor: 4 all-reduces of the activations a layer; sequence (Ulysses): 8 all-to-alls a layer of (n − 1) / n of its part; both exposed",
+    "pipeline: activations twice a micro-batch; bubble = compute × (stages − 1) / micro-batches",
+    "data: all-reduce of gradients, hidden behind the backward pass (2/3 of compute) but for a twentieth",
+    "memory = 16 bytes a parameter (weights, gradients, Adam) / (tensor × pipeline) + activations with recomputation",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seven_billion(link: &str, ranks: u32) -> ParallelInputs {
+        ParallelInputs {
+            layers: 32,
+            hidden: 4096,
+            heads: 32,
+            vocabulary: 32_000,
+            batch: 64,
+            sequence: 4096,
+            bytes_per_value: 2.0,
+            cluster: Cluster::one_node(ranks, Interconnect::named(link).unwrap()),
+            tflops: 989.0,
+            utilisation: 0.4,
+            gpu_gb: 141.0,
+            microbatches: 8,
+        }
+    }
+
+    fn of<'a>(plan: &'a Parallel, name: &str) -> &'a Arrangement {
+        plan.ranked.iter().find(|arrangement| arrangement.name == name).unwrap()
+    }
+
+    #[test]
+    fn volumes_are_those_computed_by_hand() {
+        let plan = Parallel::plan(seven_billion("nvlink4", 8)).unwrap();
+        // 12 × 32 × 4096² + 32000 × 4096.
+        assert_eq!(plan.parameters, 6_573_522_944.0);
+        let data = &of(&plan, "dp8").exchanges[0];
+        assert_eq!(data.bytes, 2.0 * 7.0 / 8.0 * plan.parameters * 2.0);
+        // 64 × 4096 × 4096 × 2 bytes of activations, 4 × 32 times 2 × 7/8 of them.
+        let tensor = &of(&plan, "tp8").exchanges[0];
+        assert_eq!(tensor.bytes, 128.0 * 1.75 * 2_147_483_648.0);
+        // 8 × 32 times 7/8 of an eighth of them.
+        let sequence = &of(&plan, "sp8").exchanges[0];
+        assert_eq!(sequence.bytes, 256.0 * 7.0 / 8.0 * 2_147_483_648.0 / 8.0);
+    }
+
+    #[test]
+    fn a_slow_link_makes_tensor_parallelism_lose() {
+        let fast = Parallel::plan(seven_billion("nvlink4", 8)).unwrap();
+        let slow = Parallel::plan(seven_billion("pcie4x16", 8)).unwrap();
+        assert!(of(&slow, "tp8").step_ms > 3.0 * of(&fast, "tp8").step_ms);
+        assert!(of(&slow, "tp8").loses_to.as_ref().unwrap().starts_with("tensor"));
+        assert_eq!(slow.ranked[0].degrees.tensor, 1);
+        // 16 bytes a parameter are 105 GB: whole replicas fit 141 GB and not 80.
+        assert!(of(&fast, "dp8").fits);
+        let small = Parallel::plan(ParallelInputs { gpu_gb: 80.0, ..seven_billion("nvlink4", 8) }).unwrap();
+        assert!(!of(&small, "dp8").fits && small.ranked[0].fits);
+    }
+
+    #[test]
+    fn every_hybrid_uses_all_ranks() {
+        let plan = Parallel::plan(seven_billion("nvlink4", 8)).unwrap();
+        assert!(plan.ranked.len() > 15);
+        for arrangement in &plan.ranked {
+            let Degrees { data, tensor, pipeline, sequence } = arrangement.degrees;
+            assert_eq!(data * tensor * pipeline * sequence, 8);
+            assert!(arrangement.step_ms >= arrangement.compute_ms);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for wrong in [
+            ParallelInputs { heads: 7, ..seven_billion("nvlink4", 8) },
+            ParallelInputs { layers: 0, ..seven_billion("nvlink4", 8) },
+            ParallelInputs { utilisation: 0.0, ..seven_billion("nvlink4", 8) },
+            seven_billion("nvlink4", 0),
+        ] {
+            assert!(Parallel::plan(wrong).is_err());
+        }
+    }
+}
