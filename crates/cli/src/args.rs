@@ -6,6 +6,8 @@ use busbound_diagnosis::{FIGURES, StageChoice};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 
+use crate::args_plan::PlanCommand;
+
 /// Is your GPU waiting for the bus, where, and what do you gain by which change?
 #[derive(Debug, Parser)]
 #[command(name = "busbound", version, max_term_width = 100, after_help = EXIT_CODES)]
@@ -55,6 +57,9 @@ pub(crate) enum Command {
     /// Does this run still meet its bar? Exit code 1 if not; for CI.
     #[command(after_help = gate_help())]
     Gate(GateArgs),
+    /// What will a run take that I have not made, and which knobs suit it?
+    #[command(subcommand)]
+    Plan(PlanCommand),
     /// What is in this file, and what is missing from it?
     #[command(after_help = SURVEY_EXAMPLES)]
     Survey(SurveyArgs),
@@ -256,7 +261,7 @@ fn parse_stage(text: &str) -> Result<StageChoice, String> {
 }
 
 /// `500MB`, `8GB`, `1.5GiB` or plain bytes.
-fn parse_size(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, f64); 9] = [
         ("KiB", 1024.0),
         ("MiB", 1_048_576.0),

@@ -1,11 +1,13 @@
 //! `busbound`: arguments in, exit code out. No analysis here.
 
 mod args;
+mod args_plan;
 mod compare;
 mod diagnose;
 mod failure;
 mod gate;
 mod output;
+mod plan;
 mod progress;
 mod reading;
 mod request;
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
         Command::Diagnose(args) => diagnose::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Gate(args) => gate::run(args),
+        Command::Plan(command) => plan::run(command),
         Command::Survey(args) => survey::run(args),
     };
     match result {

@@ -1,12 +1,17 @@
-//! Which link does a GPU have? By the name its driver reports, which is the name in the trace.
+//! What does the data sheet say of a GPU? By the name its driver reports, which is the name in the trace.
 //!
-//! PCIe generation and width from NVIDIA's and AMD's data sheets of each board; NVLink is the sum of
-//! all links of the GPU, one direction. The slot may be narrower than the board: a trace cannot tell.
+//! Sources: NVIDIA's data sheets of each board (H100, H200, B200 and B300 HGX, GB200 and GB300 NVL72, GH200, A100, A800,
+//! A30, A40, A10, L4, L20, L40, L40S, V100, P100, T4, RTX PRO 6000, RTX 6000 Ada, RTX A6000) and architecture white
+//! papers (Ada, Ampere GA102, Turing, Blackwell GeForce); H800 and H20 by the vendors' server sheets; AMD's data sheets
+//! of the Instinct boards. Dense rates, without sparsity; where a chip has no bf16 (before Ampere) it is fp16. NVLink is
+//! the sum of all links of the GPU, one direction. The slot may be narrower than the board: a trace cannot tell.
+
+use serde::Serialize;
 
 use crate::link::PcieLink;
 
 /// What the data sheet says of a GPU.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct GpuFacts {
     /// How the driver's name is recognised: all these words occur in it.
     pub words: &'static [&'static str],
@@ -17,67 +22,86 @@ pub struct GpuFacts {
     pub nvlink_gbps: f64,
     /// GB/s of one direction to the host where that is not PCIe (NVLink-C2C); 0 where it is.
     pub c2c_gbps: f64,
+    /// GB/s of the device's own memory.
+    pub memory_gbps: f64,
+    /// Dense bf16 on tensor or matrix cores, fp32 accumulation.
+    pub bf16_tflops: f64,
+    pub memory_gb: f64,
+    /// The board's usual limit.
+    pub watts: f64,
 }
 
+/// `chip` is memory GB/s, bf16 TFLOP/s, memory GB, watts.
 const fn gpu(
     key: &'static str,
     words: &'static [&'static str],
     generation: u8,
     lanes: u8,
     nvlink_gbps: f64,
+    chip: [f64; 4],
 ) -> GpuFacts {
-    GpuFacts { words, key, pcie: PcieLink { generation, lanes }, nvlink_gbps, c2c_gbps: 0.0 }
+    let [memory_gbps, bf16_tflops, memory_gb, watts] = chip;
+    let pcie = PcieLink { generation, lanes };
+    GpuFacts { words, key, pcie, nvlink_gbps, c2c_gbps: 0.0, memory_gbps, bf16_tflops, memory_gb, watts }
 }
 
 /// A GPU that shares a module with its host: 450 GB/s each way between them.
-const fn superchip(key: &'static str, words: &'static [&'static str], nvlink_gbps: f64) -> GpuFacts {
-    GpuFacts { c2c_gbps: 450.0, ..gpu(key, words, 5, 16, nvlink_gbps) }
+const fn superchip(
+    key: &'static str,
+    words: &'static [&'static str],
+    nvlink_gbps: f64,
+    chip: [f64; 4],
+) -> GpuFacts {
+    GpuFacts { c2c_gbps: 450.0, ..gpu(key, words, 5, 16, nvlink_gbps, chip) }
 }
 
 /// More specific names stand before less specific ones: the first that fits counts.
 const GPUS: &[GpuFacts] = &[
-    gpu("b200", &["B200"], 5, 16, 900.0),
-    gpu("b300", &["B300"], 6, 16, 900.0),
-    superchip("gh200", &["GH200"], 450.0),
-    superchip("gb200", &["GB200"], 900.0),
-    superchip("gb300", &["GB300"], 900.0),
-    gpu("h200-nvl", &["H200", "NVL"], 5, 16, 450.0),
-    gpu("h200", &["H200"], 5, 16, 450.0),
-    gpu("h100-nvl", &["H100", "NVL"], 5, 16, 300.0),
-    gpu("h100-pcie", &["H100", "PCIe"], 5, 16, 0.0),
-    gpu("h100-sxm", &["H100"], 5, 16, 450.0),
-    gpu("h800", &["H800"], 5, 16, 200.0),
-    gpu("h20", &["H20"], 5, 16, 450.0),
-    gpu("a100-pcie", &["A100", "PCI"], 4, 16, 0.0),
-    gpu("a100-sxm", &["A100"], 4, 16, 300.0),
-    gpu("a800", &["A800"], 4, 16, 200.0),
-    gpu("a30", &["A30"], 4, 16, 0.0),
-    gpu("a40", &["A40"], 4, 16, 0.0),
-    gpu("a10g", &["A10G"], 4, 16, 0.0),
-    gpu("a10", &["A10"], 4, 16, 0.0),
-    gpu("l40s", &["L40S"], 4, 16, 0.0),
-    gpu("l40", &["L40"], 4, 16, 0.0),
-    gpu("l20", &["L20"], 4, 16, 0.0),
-    gpu("l4", &["L4"], 4, 16, 0.0),
-    gpu("v100-pcie", &["V100", "PCIE"], 3, 16, 0.0),
-    gpu("v100-sxm", &["V100"], 3, 16, 150.0),
-    gpu("p100-pcie", &["P100", "PCIE"], 3, 16, 0.0),
-    gpu("p100-sxm", &["P100"], 3, 16, 80.0),
-    gpu("t4", &["Tesla T4"], 3, 16, 0.0),
-    gpu("rtx-pro-6000", &["RTX PRO 6000"], 5, 16, 0.0),
-    gpu("rtx-6000-ada", &["RTX 6000 Ada"], 4, 16, 0.0),
-    gpu("rtx-a6000", &["RTX A6000"], 4, 16, 0.0),
-    gpu("rtx-5090", &["RTX 5090"], 5, 16, 0.0),
-    gpu("rtx-5080", &["RTX 5080"], 5, 16, 0.0),
-    gpu("rtx-4090", &["RTX 4090"], 4, 16, 0.0),
-    gpu("rtx-4080", &["RTX 4080"], 4, 16, 0.0),
-    gpu("rtx-3090", &["RTX 3090"], 4, 16, 0.0),
-    gpu("rtx-3080", &["RTX 3080"], 4, 16, 0.0),
-    gpu("rtx-2080-ti", &["RTX 2080 Ti"], 3, 16, 0.0),
-    gpu("mi355x", &["MI355"], 5, 16, 537.0),
-    gpu("mi325x", &["MI325"], 5, 16, 448.0),
-    gpu("mi300x", &["MI300"], 5, 16, 448.0),
-    gpu("mi250x", &["MI250"], 4, 16, 300.0),
+    superchip("gb300", &["GB300"], 900.0, [8000.0, 2500.0, 279.0, 1400.0]),
+    superchip("gb200", &["GB200"], 900.0, [8000.0, 2500.0, 186.0, 1200.0]),
+    superchip("gh200", &["GH200"], 450.0, [4000.0, 990.0, 96.0, 900.0]),
+    gpu("b300", &["B300"], 6, 16, 900.0, [8000.0, 2250.0, 270.0, 1100.0]),
+    gpu("b200", &["B200"], 5, 16, 900.0, [8000.0, 2250.0, 180.0, 1000.0]),
+    gpu("h200-nvl", &["H200", "NVL"], 5, 16, 450.0, [4800.0, 836.0, 141.0, 600.0]),
+    gpu("h200", &["H200"], 5, 16, 450.0, [4800.0, 989.0, 141.0, 700.0]),
+    gpu("h100-nvl", &["H100", "NVL"], 5, 16, 300.0, [3938.0, 836.0, 94.0, 400.0]),
+    gpu("h100-pcie", &["H100", "PCIe"], 5, 16, 0.0, [2039.0, 756.0, 80.0, 350.0]),
+    gpu("h100-sxm", &["H100"], 5, 16, 450.0, [3352.0, 989.0, 80.0, 700.0]),
+    gpu("h800", &["H800"], 5, 16, 200.0, [3352.0, 989.0, 80.0, 700.0]),
+    gpu("h20", &["H20"], 5, 16, 450.0, [4000.0, 148.0, 96.0, 400.0]),
+    gpu("a100-pcie-40gb", &["A100", "PCI", "40GB"], 4, 16, 0.0, [1555.0, 312.0, 40.0, 250.0]),
+    gpu("a100-pcie", &["A100", "PCI"], 4, 16, 0.0, [1935.0, 312.0, 80.0, 300.0]),
+    gpu("a100-sxm-40gb", &["A100", "40GB"], 4, 16, 300.0, [1555.0, 312.0, 40.0, 400.0]),
+    gpu("a100-sxm", &["A100"], 4, 16, 300.0, [2039.0, 312.0, 80.0, 400.0]),
+    gpu("a800", &["A800"], 4, 16, 200.0, [2039.0, 312.0, 80.0, 400.0]),
+    gpu("a30", &["A30"], 4, 16, 0.0, [933.0, 165.0, 24.0, 165.0]),
+    gpu("a40", &["A40"], 4, 16, 0.0, [696.0, 149.7, 48.0, 300.0]),
+    gpu("a10g", &["A10G"], 4, 16, 0.0, [600.0, 70.0, 24.0, 300.0]),
+    gpu("a10", &["A10"], 4, 16, 0.0, [600.0, 125.0, 24.0, 150.0]),
+    gpu("l40s", &["L40S"], 4, 16, 0.0, [864.0, 362.0, 48.0, 350.0]),
+    gpu("l40", &["L40"], 4, 16, 0.0, [864.0, 181.0, 48.0, 300.0]),
+    gpu("l20", &["L20"], 4, 16, 0.0, [864.0, 119.5, 48.0, 275.0]),
+    gpu("l4", &["L4"], 4, 16, 0.0, [300.0, 121.0, 24.0, 72.0]),
+    gpu("v100-pcie", &["V100", "PCIE"], 3, 16, 0.0, [900.0, 112.0, 32.0, 250.0]),
+    gpu("v100-sxm", &["V100"], 3, 16, 150.0, [900.0, 125.0, 32.0, 300.0]),
+    gpu("p100-pcie", &["P100", "PCIE"], 3, 16, 0.0, [732.0, 18.7, 16.0, 250.0]),
+    gpu("p100-sxm", &["P100"], 3, 16, 80.0, [732.0, 21.2, 16.0, 300.0]),
+    gpu("t4", &["Tesla T4"], 3, 16, 0.0, [320.0, 65.0, 16.0, 70.0]),
+    gpu("rtx-pro-6000", &["RTX PRO 6000"], 5, 16, 0.0, [1792.0, 504.0, 96.0, 600.0]),
+    gpu("rtx-6000-ada", &["RTX 6000 Ada"], 4, 16, 0.0, [960.0, 364.0, 48.0, 300.0]),
+    gpu("rtx-a6000", &["RTX A6000"], 4, 16, 0.0, [768.0, 155.0, 48.0, 300.0]),
+    gpu("rtx-5090", &["RTX 5090"], 5, 16, 0.0, [1792.0, 209.5, 32.0, 575.0]),
+    gpu("rtx-5080", &["RTX 5080"], 5, 16, 0.0, [960.0, 112.6, 16.0, 360.0]),
+    gpu("rtx-4090", &["RTX 4090"], 4, 16, 0.0, [1008.0, 165.2, 24.0, 450.0]),
+    gpu("rtx-4080", &["RTX 4080"], 4, 16, 0.0, [717.0, 97.5, 16.0, 320.0]),
+    gpu("rtx-3090", &["RTX 3090"], 4, 16, 0.0, [936.0, 71.0, 24.0, 350.0]),
+    gpu("rtx-3080", &["RTX 3080"], 4, 16, 0.0, [760.0, 59.5, 10.0, 320.0]),
+    gpu("rtx-2080-ti", &["RTX 2080 Ti"], 3, 16, 0.0, [616.0, 53.8, 11.0, 250.0]),
+    gpu("mi355x", &["MI355"], 5, 16, 537.0, [8000.0, 2517.0, 288.0, 1400.0]),
+    gpu("mi325x", &["MI325"], 5, 16, 448.0, [6000.0, 1307.0, 256.0, 1000.0]),
+    gpu("mi300x", &["MI300"], 5, 16, 448.0, [5300.0, 1307.0, 192.0, 750.0]),
+    // Of the two dies of a board each is a device of its own: half of the board's figures.
+    gpu("mi250x", &["MI250"], 4, 16, 300.0, [1638.0, 191.5, 64.0, 280.0]),
 ];
 
 /// Every GPU known.
@@ -85,7 +109,8 @@ pub fn catalogue() -> &'static [GpuFacts] {
     GPUS
 }
 
-pub(crate) fn by_driver_name(name: &str) -> Option<&'static GpuFacts> {
+/// The GPU of a name as the driver reports it.
+pub fn gpu_of_name(name: &str) -> Option<&'static GpuFacts> {
     let name = name.to_ascii_lowercase();
     // "A10" must not be found in "A100": a word is bounded by what is no letter or digit.
     let has = |word: &str| {
@@ -100,7 +125,8 @@ pub(crate) fn by_driver_name(name: &str) -> Option<&'static GpuFacts> {
     GPUS.iter().find(|gpu| gpu.words.iter().all(|word| has(word)))
 }
 
-pub(crate) fn by_key(key: &str) -> Option<&'static GpuFacts> {
+/// The GPU of a key such as `h100-pcie`.
+pub fn gpu_of_key(key: &str) -> Option<&'static GpuFacts> {
     GPUS.iter().find(|gpu| gpu.key.eq_ignore_ascii_case(key))
 }
 
@@ -115,7 +141,11 @@ mod tests {
             ("NVIDIA H100 80GB HBM3", "h100-sxm"),
             ("NVIDIA H100 PCIe", "h100-pcie"),
             ("NVIDIA A100-SXM4-80GB", "a100-sxm"),
-            ("NVIDIA A100-PCIE-40GB", "a100-pcie"),
+            ("NVIDIA A100-PCIE-40GB", "a100-pcie-40gb"),
+            ("NVIDIA A100 80GB PCIe", "a100-pcie"),
+            ("NVIDIA A100-SXM4-40GB", "a100-sxm-40gb"),
+            ("NVIDIA GB200", "gb200"),
+            ("NVIDIA B200", "b200"),
             ("NVIDIA A100-PG509-200", "a100-sxm"),
             ("NVIDIA A10", "a10"),
             ("NVIDIA A10G", "a10g"),
@@ -126,9 +156,27 @@ mod tests {
             ("NVIDIA GeForce RTX 4090", "rtx-4090"),
             ("AMD Instinct MI300X", "mi300x"),
         ] {
-            assert_eq!(by_driver_name(name).map(|gpu| gpu.key), Some(key), "{name}");
+            assert_eq!(gpu_of_name(name).map(|gpu| gpu.key), Some(key), "{name}");
         }
-        assert_eq!(by_driver_name("AMD Radeon Graphics"), None);
+        assert_eq!(gpu_of_name("AMD Radeon Graphics"), None);
+    }
+
+    #[test]
+    fn every_fact_is_a_sensible_number() {
+        for gpu in GPUS {
+            assert!((250.0..10_000.0).contains(&gpu.memory_gbps), "{}", gpu.key);
+            assert!((15.0..3_000.0).contains(&gpu.bf16_tflops), "{}", gpu.key);
+            assert!(
+                (8.0..300.0).contains(&gpu.memory_gb) && (60.0..1_500.0).contains(&gpu.watts),
+                "{}",
+                gpu.key
+            );
+        }
+        let h200 = gpu_of_key("h200").unwrap();
+        assert_eq!(
+            (h200.memory_gbps, h200.bf16_tflops, h200.memory_gb, h200.watts),
+            (4800.0, 989.0, 141.0, 700.0)
+        );
     }
 
     #[test]

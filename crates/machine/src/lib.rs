@@ -18,7 +18,7 @@ mod interconnect;
 mod link;
 mod resolve;
 
-pub use catalogue::{GpuFacts, catalogue};
+pub use catalogue::{GpuFacts, catalogue, gpu_of_key, gpu_of_name};
 pub use interconnect::{Hop, Interconnect, UnknownLink};
 pub use link::PcieLink;
 pub use resolve::{HostMemory, LinkFacts, LinkSource, Machine, UnknownMachine};

@@ -1,7 +1,7 @@
 //! What is the peak of a PCIe link? Lane rate, coding and width.
 
 /// A PCIe link of one generation and width.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct PcieLink {
     pub generation: u8,
     pub lanes: u8,

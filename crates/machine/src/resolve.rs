@@ -87,7 +87,7 @@ impl Machine {
     /// If the name is neither; the message lists the names.
     pub fn named(name: &str) -> Result<Self, UnknownMachine> {
         let given =
-            PcieLink::parse(name).map(Given::Link).or_else(|| catalogue::by_key(name).map(Given::Gpu));
+            PcieLink::parse(name).map(Given::Link).or_else(|| catalogue::gpu_of_key(name).map(Given::Gpu));
         match given {
             Some(given) => Ok(Self { given: Some(given) }),
             None => Err(UnknownMachine {
@@ -100,7 +100,7 @@ impl Machine {
     /// The link of a GPU by the name its driver reports: what the user gave, else the catalogue,
     /// else an assumption.
     pub fn link_of(&self, gpu: Option<&str>) -> LinkFacts {
-        let listed = gpu.and_then(catalogue::by_driver_name);
+        let listed = gpu.and_then(catalogue::gpu_of_name);
         let (pcie, source, nvlink) = match (&self.given, listed) {
             (Some(Given::Link(link)), _) => (*link, LinkSource::Given, listed.map(|gpu| gpu.nvlink_gbps)),
             (Some(Given::Gpu(gpu)), _) => (gpu.pcie, LinkSource::Given, Some(gpu.nvlink_gbps)),

@@ -1,7 +1,10 @@
 //! For programs: one object, or `runs` for several inputs.
 
 use busbound_diagnosis::{Comparison, DIAGNOSIS_SCHEMA, Diagnosis, Gate, SURVEY_SCHEMA, Survey};
+use busbound_whatif::plan::PLAN_SCHEMA;
 use serde::Serialize;
+
+use crate::text::plan::{Plan, plan};
 
 #[derive(Serialize)]
 struct Several<'a, T> {
@@ -48,4 +51,29 @@ pub fn comparison_as_json(comparison: &Comparison) -> serde_json::Result<String>
 /// None in practice.
 pub fn gate_as_json(gate: &Gate) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(gate)? + "\n")
+}
+
+#[derive(Serialize)]
+struct PlanObject<'a> {
+    schema: &'static str,
+    plan: &'static str,
+    statement: String,
+    formulas: &'static [&'static str],
+    result: &'a Plan,
+}
+
+/// A plan as one object.
+///
+/// # Errors
+/// None in practice.
+pub fn plan_as_json(answer: &Plan) -> serde_json::Result<String> {
+    let text = plan(answer);
+    let object = PlanObject {
+        schema: PLAN_SCHEMA,
+        plan: text.kind,
+        statement: text.statement,
+        formulas: text.formulas,
+        result: answer,
+    };
+    Ok(serde_json::to_string_pretty(&object)? + "\n")
 }

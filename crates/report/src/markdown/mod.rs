@@ -3,6 +3,7 @@
 pub(crate) mod compare;
 pub(crate) mod diagnosis;
 pub(crate) mod gate;
+pub(crate) mod plan;
 pub(crate) mod survey;
 
 use std::fmt::Write;

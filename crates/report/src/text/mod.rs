@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod diagnosis;
 pub(crate) mod gate;
 pub(crate) mod path;
+pub(crate) mod plan;
 pub(crate) mod survey;
 
 /// A table: titles, and rows of the same length. The first column is text, the rest are numbers.

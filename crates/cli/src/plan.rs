@@ -1,0 +1,199 @@
+//! `busbound plan`.
+
+use busbound_diagnosis::{Diagnosis, Options, diagnose};
+use busbound_machine::{HostMemory, Interconnect, LinkFacts, Machine, gpu_of_key};
+use busbound_report::{Plan, plan_as_json, plan_as_markdown, plan_as_terminal};
+use busbound_trace::Direction;
+use busbound_whatif::Range;
+use busbound_whatif::plan::BadInput;
+use busbound_whatif::plan::allreduce::{AllReduce, Cluster};
+use busbound_whatif::plan::budget::Budget;
+use busbound_whatif::plan::ddp::{Ddp, DdpInputs};
+use busbound_whatif::plan::offload::{Offload, OffloadInputs};
+use busbound_whatif::plan::parallel::{Parallel, ParallelInputs};
+
+use crate::args::{Format, OutputArgs};
+use crate::args_plan::{
+    AllreduceArgs, BudgetArgs, ClusterArgs, DdpArgs, ModelArgs, OffloadArgs, ParallelArgs, PlanCommand,
+};
+use crate::failure::Failure;
+use crate::output::write_answer;
+use crate::reading::each_trace;
+use crate::request::resolve_output;
+
+pub(crate) fn run(command: &PlanCommand) -> Result<(), Failure> {
+    match command {
+        PlanCommand::Allreduce(args) => show(&allreduce(args)?, &args.output),
+        PlanCommand::Ddp(args) => show(&ddp(args)?, &args.output),
+        PlanCommand::Offload(args) => show(&offload(args)?, &args.output),
+        PlanCommand::Parallel(args) => show(&parallel(args)?, &args.output),
+        PlanCommand::Budget(args) => show(&budget(args)?, &args.output),
+    }
+}
+
+fn show(plan: &Plan, args: &OutputArgs) -> Result<(), Failure> {
+    let output = resolve_output(args);
+    let text = match output.format {
+        Format::Terminal => plan_as_terminal(plan, output.width),
+        Format::Markdown => plan_as_markdown(plan),
+        Format::Json => plan_as_json(plan).map_err(|error| Failure::Output(error.into()))?,
+    };
+    write_answer(&text, &output)
+}
+
+fn usage(error: BadInput) -> Failure {
+    Failure::Usage(error.into())
+}
+
+fn cluster(args: &ClusterArgs) -> Cluster {
+    let per_node = args.ranks / args.nodes.max(1);
+    Cluster {
+        ranks: args.ranks,
+        nodes: args.nodes,
+        link: args.link.clone(),
+        net: args.net.clone(),
+        ports: args.ports.unwrap_or(per_node.max(1)),
+    }
+}
+
+fn bytes(args: &ModelArgs) -> f64 {
+    args.bytes.map_or_else(|| args.params.unwrap_or(0.0) * args.dtype, |bytes| bytes as f64)
+}
+
+fn allreduce(args: &AllreduceArgs) -> Result<Plan, Failure> {
+    let (cluster, bytes) = (cluster(&args.cluster), bytes(&args.model));
+    let mut plans = vec![AllReduce::plan(cluster.clone(), bytes).map_err(usage)?];
+    if args.compare {
+        let names =
+            ["pcie3x16", "pcie4x16", "pcie5x16", "pcie6x16", "nvlink2", "nvlink3", "nvlink4", "nvlink5"];
+        for link in names.iter().filter_map(|name| Interconnect::named(name).ok()) {
+            if link.name != cluster.link.name {
+                plans.push(AllReduce::plan(Cluster { link, ..cluster.clone() }, bytes).map_err(usage)?);
+            }
+        }
+    }
+    Ok(Plan::AllReduce(plans))
+}
+
+fn ddp(args: &DdpArgs) -> Result<Plan, Failure> {
+    let inputs = DdpInputs {
+        cluster: cluster(&args.cluster),
+        bytes: bytes(&args.model),
+        bucket_bytes: args.bucket as f64,
+        compute_ms: args.compute,
+        backward_share: args.backward,
+        accumulation: args.accumulation,
+        samples: args.batch,
+        steps: args.steps,
+        wanted_efficiency: args.efficiency,
+    };
+    Ok(Plan::Ddp(Box::new(Ddp::plan(inputs).map_err(usage)?)))
+}
+
+fn link(name: &str) -> Result<LinkFacts, Failure> {
+    let machine = Machine::named(name).map_err(|error| Failure::Usage(error.into()))?;
+    Ok(machine.link_of(None))
+}
+
+fn offload(args: &OffloadArgs) -> Result<Plan, Failure> {
+    let seen = args.trace.is_some().then(|| seen(args)).transpose()?;
+    let link = match (&args.link, &seen) {
+        (Some(name), _) => link(name)?,
+        (None, Some(seen)) => seen.link.clone(),
+        (None, None) => Machine::default().link_of(None),
+    };
+    let missing = || {
+        Failure::Usage(anyhow::anyhow!(
+            "the trace has no large copies from the host: give --layers, --bytes and --compute"
+        ))
+    };
+    let inputs = OffloadInputs {
+        layers: args.layers.or(seen.as_ref().map(|seen| seen.layers)).ok_or_else(missing)?,
+        layer_bytes: args
+            .bytes
+            .map(|bytes| bytes as f64)
+            .or(seen.as_ref().map(|seen| seen.bytes))
+            .ok_or_else(missing)?,
+        compute_ms: args.compute.or(seen.as_ref().map(|seen| seen.compute_ms)).ok_or_else(missing)?,
+        link,
+        pinned: !args.pageable,
+        depth: args.depth,
+        resident: args.resident,
+        sharing: args.sharing,
+        all_to_all_bytes: args.all_to_all.unwrap_or(0) as f64,
+    };
+    Ok(Plan::Offload(Box::new(Offload::plan(inputs).map_err(usage)?)))
+}
+
+/// What a run shows of its layers.
+struct Seen {
+    layers: u32,
+    bytes: f64,
+    compute_ms: Range,
+    link: LinkFacts,
+}
+
+fn seen(args: &OffloadArgs) -> Result<Seen, Failure> {
+    let output = resolve_output(&args.output);
+    let mut runs: Vec<Diagnosis> = Vec::new();
+    let paths: Vec<_> = args.trace.iter().cloned().collect();
+    each_trace(&paths, &args.reading, &output, |trace, source| {
+        runs.push(diagnose(trace, source, &Machine::default(), &Options::default()));
+    })?;
+    let usage = |text: &str| Failure::Usage(anyhow::anyhow!("{text}"));
+    let [run] = runs.as_slice() else { return Err(usage("--trace takes one trace")) };
+    let inbound = run.copies.iter().filter(|group| group.direction == Direction::HostToDevice);
+    // Copies of less than a megabyte are batches and scalars, not weights.
+    let large = inbound.flat_map(|group| &group.sizes).filter(|class| class.from_bytes >= 1 << 20);
+    let (count, bytes) =
+        large.fold((0.0, 0.0), |(n, b), class| (n + class.count as f64, b + class.bytes as f64));
+    let steps = run.step_count();
+    let layers = (count / steps).round();
+    if layers < 1.0 || run.time.compute_ms <= 0.0 {
+        return Err(usage(
+            "the trace has no large copies from the host beside its kernels: give --layers, --bytes and --compute",
+        ));
+    }
+    let link =
+        run.machine.gpus.first().map_or_else(|| Machine::default().link_of(None), |gpu| gpu.link.clone());
+    Ok(Seen {
+        layers: layers as u32,
+        bytes: bytes / count,
+        compute_ms: Range::one(run.time.compute_ms / steps / layers),
+        link,
+    })
+}
+
+fn parallel(args: &ParallelArgs) -> Result<Plan, Failure> {
+    let known = || busbound_machine::catalogue().iter().map(|gpu| gpu.key).collect::<Vec<_>>().join(", ");
+    let gpu = gpu_of_key(&args.gpu).ok_or_else(|| {
+        Failure::Usage(anyhow::anyhow!("unknown GPU {:?}: give one of {}", args.gpu, known()))
+    })?;
+    let inputs = ParallelInputs {
+        layers: args.layers,
+        hidden: args.hidden,
+        heads: args.heads,
+        vocabulary: args.vocabulary,
+        batch: args.batch,
+        sequence: args.sequence,
+        bytes_per_value: args.dtype,
+        cluster: cluster(&args.cluster),
+        tflops: gpu.bf16_tflops,
+        utilisation: args.utilisation,
+        gpu_gb: gpu.memory_gb,
+        microbatches: args.microbatches,
+    };
+    Ok(Plan::Parallel(Box::new(Parallel::plan(inputs).map_err(usage)?)))
+}
+
+fn budget(args: &BudgetArgs) -> Result<Plan, Failure> {
+    let link = link(&args.link)?;
+    let copy = args.copy.unwrap_or(args.bytes);
+    let reached = link.expected_gbps(copy, HostMemory::Pinned);
+    let mut rates = vec![("line peak", link.peak_gbps), ("pinned copies of this size", reached)];
+    rates.push(("pageable copies of this size", link.expected_gbps(copy, HostMemory::Pageable)));
+    if let Some(observed) = args.observed {
+        rates.push(("observed", observed));
+    }
+    Ok(Plan::Budget(Budget::plan(args.bytes as f64, args.step, &rates).map_err(usage)?))
+}

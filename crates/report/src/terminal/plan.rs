@@ -1,0 +1,30 @@
+//! A plan at a terminal.
+
+use super::{FAINT, STRONG, hanging, line, rows};
+use crate::text::plan::{Plan, plan};
+
+/// A plan, `width` columns wide.
+pub fn plan_as_terminal(answer: &Plan, width: u16) -> String {
+    let text = plan(answer);
+    let mut out = String::new();
+    let mut statement = String::new();
+    hanging(&mut statement, "", &text.statement, width);
+    line(&mut out, &format!("{STRONG}{}{STRONG:#}\n", statement.trim_end()));
+    for (name, value) in &text.inputs {
+        hanging(&mut out, &format!("  {name:<13} "), value, width);
+    }
+    for table in &text.tables {
+        out.push('\n');
+        rows(&mut out, &table.titles, &table.rows, width);
+    }
+    out.push('\n');
+    for note in &text.notes {
+        hanging(&mut out, "  · ", note, width);
+    }
+    line(&mut out, &format!("  {FAINT}How it is reckoned{FAINT:#}"));
+    for formula in text.formulas {
+        hanging(&mut out, "  · ", formula, width);
+    }
+    out.push('\n');
+    out
+}

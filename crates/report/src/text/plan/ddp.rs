@@ -1,0 +1,70 @@
+//! Data-parallel training in words.
+
+use busbound_diagnosis::quantity::{bytes, milliseconds};
+use busbound_whatif::plan::ddp::{Ddp, DdpStep, FORMULAS};
+
+use super::{PlanTable, PlanText, cluster, ms, number, percent};
+
+pub(super) fn text(plan: &Ddp) -> PlanText {
+    let inputs = &plan.inputs;
+    let row = |what: &str, step: &DdpStep| {
+        let hours = step.hours_for_all_steps;
+        vec![
+            what.to_owned(),
+            ms(step.exposed_ms),
+            ms(step.step_ms),
+            percent(step.efficiency),
+            number(step.samples_per_second),
+            format!("{} h", number(hours)),
+        ]
+    };
+    let statement = format!(
+        "Synchronising gradients leaves {} of each {} step exposed: {} of the step is compute. {}",
+        ms(plan.with_overlap.exposed_ms),
+        ms(plan.with_overlap.step_ms),
+        percent(plan.with_overlap.efficiency),
+        if plan.smallest_accumulation <= u64::from(inputs.accumulation) {
+            format!("{:.0} % is reached as it is.", 100.0 * inputs.wanted_efficiency)
+        } else {
+            format!(
+                "{:.0} % needs {} micro-batches a step.",
+                100.0 * inputs.wanted_efficiency,
+                plan.smallest_accumulation
+            )
+        }
+    );
+    PlanText {
+        kind: "ddp",
+        statement,
+        inputs: vec![
+            ("gradients", bytes(inputs.bytes as u64)),
+            ("over", cluster(&inputs.cluster)),
+            ("buckets", format!("{} of {}", plan.buckets, bytes(inputs.bucket_bytes as u64))),
+            (
+                "compute",
+                format!(
+                    "{} a micro-batch, {:.0} % of it backward",
+                    ms(inputs.compute_ms),
+                    100.0 * inputs.backward_share
+                ),
+            ),
+            (
+                "accumulation",
+                format!(
+                    "{} micro-batches a step of {} samples on each rank",
+                    inputs.accumulation, inputs.samples
+                ),
+            ),
+            ("sync", format!("{} for all buckets, whatever the batch", milliseconds(plan.sync_ms))),
+        ],
+        tables: vec![PlanTable {
+            titles: vec!["", "exposed", "step", "efficiency", "samples/s", "all steps"],
+            rows: vec![
+                row("buckets beside the backward pass", &plan.with_overlap),
+                row("after it", &plan.without_overlap),
+            ],
+        }],
+        notes: Vec::new(),
+        formulas: FORMULAS,
+    }
+}

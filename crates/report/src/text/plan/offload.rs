@@ -1,0 +1,99 @@
+//! Offloaded weights in words.
+
+use busbound_diagnosis::quantity::{bytes, milliseconds};
+use busbound_machine::LinkSource;
+use busbound_whatif::plan::offload::{FORMULAS, Hiding, Offload};
+
+use super::{PlanTable, PlanText, ms, number, percent};
+
+pub(super) fn text(plan: &Offload) -> PlanText {
+    let inputs = &plan.inputs;
+    let how = match inputs.link.source {
+        LinkSource::Measured => "measured",
+        LinkSource::Given => "as given",
+        LinkSource::Catalogue => "by the GPU's name",
+        LinkSource::Assumed => "assumed",
+    };
+    let memory = if inputs.pinned { "pinned" } else { "pageable" };
+    let mut listed = vec![
+        (
+            "layers",
+            format!(
+                "{} of {}, {} of them copied",
+                inputs.layers,
+                bytes(inputs.layer_bytes as u64),
+                plan.offloaded_layers
+            ),
+        ),
+        ("compute", format!("{} a layer", ms(inputs.compute_ms))),
+        (
+            "link",
+            format!(
+                "{} ({how}), {memory} host memory: {:.1} GB/s, {} a copy",
+                inputs.link.name,
+                plan.copy_gbps,
+                milliseconds(plan.copy_ms)
+            ),
+        ),
+        ("depth", inputs.depth.to_string()),
+    ];
+    if inputs.sharing > 1 {
+        listed.push(("shared", format!("by {} ranks", inputs.sharing)));
+    }
+    if inputs.all_to_all_bytes > 0.0 {
+        listed.push((
+            "all-to-all",
+            format!("{} a layer over the same link", bytes(inputs.all_to_all_bytes as u64)),
+        ));
+    }
+    let rows = plan
+        .depths
+        .iter()
+        .map(|depth| {
+            vec![
+                depth.depth.to_string(),
+                milliseconds(depth.step_ms),
+                milliseconds(depth.exposed_ms),
+                bytes(depth.gpu_bytes as u64),
+            ]
+        })
+        .collect();
+    let mut notes = vec![
+        "Kernels are taken at the time given. A GPU that copies while it computes never rests and may clock down: measured on an H200, the same products took 12 % longer.".to_owned(),
+    ];
+    if !inputs.pinned {
+        notes.push("From pageable memory copies block whatever the depth: pin the buffers.".to_owned());
+    }
+    PlanText {
+        kind: "offload",
+        statement: statement(plan),
+        inputs: listed,
+        tables: vec![PlanTable { titles: vec!["depth", "step", "waited", "GPU memory for weights"], rows }],
+        notes,
+        formulas: FORMULAS,
+    }
+}
+
+fn statement(plan: &Offload) -> String {
+    let step = format!("{} a step against {} resident", ms(plan.step_ms), ms(plan.resident_ms));
+    match plan.hides {
+        Hiding::NothingToHide => format!("Everything stays on the GPU: {}.", ms(plan.step_ms)),
+        Hiding::All => format!(
+            "Prefetch hides it, but for the first copy: {step}; depth {} is enough, and takes {} of GPU memory.",
+            plan.enough_depth,
+            bytes(
+                plan.depths.iter().find(|d| d.depth == plan.enough_depth).map_or(0.0, |d| d.gpu_bytes) as u64
+            )
+        ),
+        Hiding::Partly => format!(
+            "Prefetch hides it down to {} more than resident: {step}; depth {} would do better.",
+            ms(plan.overhead_ms),
+            plan.enough_depth
+        ),
+        Hiding::Cannot => format!(
+            "No prefetch hides it: the bus is short by {} GB/s; {step}. Keep {} of the layers on the GPU, or send fewer bytes.",
+            number(plan.short_gbps),
+            percent(plan.resident_that_hides)
+        ),
+    }
+}
