@@ -60,6 +60,9 @@ pub(crate) enum Command {
     /// What will a run take that I have not made, and which knobs suit it?
     #[command(subcommand)]
     Plan(PlanCommand),
+    /// What is this machine: GPUs, switches, links, and what lies between them?
+    #[command(after_help = TOPO_EXAMPLES)]
+    Topo(TopoArgs),
     /// What is in this file, and what is missing from it?
     #[command(after_help = SURVEY_EXAMPLES)]
     Survey(SurveyArgs),
@@ -90,6 +93,31 @@ Examples:
   busbound survey traces/                     every rank file in a directory
   zcat huge.json.gz | busbound survey -       from standard input
   busbound survey run.json --format json      for programs";
+
+const TOPO_EXAMPLES: &str = "\
+Reads the PCI tree of this machine, and NVLinks and peer access where an NVIDIA driver is loaded. Nothing
+is changed.
+
+Examples:
+  busbound topo
+  busbound topo --format json -o machine-topology.json
+  busbound topo --from-nccl topo.xml        what NCCL_TOPO_DUMP_FILE wrote
+  busbound topo --from-smi topo.txt         a saved nvidia-smi topo -m";
+
+#[derive(Debug, Args)]
+pub(crate) struct TopoArgs {
+    /// NCCL's topology file, as NCCL_TOPO_DUMP_FILE writes it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from_smi", "root"])]
+    pub(crate) from_nccl: Option<PathBuf>,
+    /// A saved `nvidia-smi topo -m`
+    #[arg(long, value_name = "FILE", conflicts_with = "root")]
+    pub(crate) from_smi: Option<PathBuf>,
+    /// Where sys/ and proc/ of another machine lie
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {

@@ -45,9 +45,10 @@ pub(crate) struct ClusterArgs {
     /// Nodes they are spread over
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) nodes: u32,
-    /// Between GPUs of a node: nvlink4, pcie4x16, …, or GB/s of one direction
-    #[arg(long, value_name = "LINK", default_value = "nvlink4", value_parser = Interconnect::named)]
-    pub(crate) link: Interconnect,
+    /// Between GPUs of a node: nvlink4, pcie4x16, …, or GB/s of one direction [default: nvlink4, or what
+    /// the GPU named has]
+    #[arg(long, value_name = "LINK", value_parser = Interconnect::named)]
+    pub(crate) link: Option<Interconnect>,
     /// One port between nodes: ib-ndr, eth-400, …, or GB/s
     #[arg(long, value_name = "LINK", value_parser = Interconnect::named)]
     pub(crate) net: Option<Interconnect>,

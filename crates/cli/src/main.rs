@@ -12,6 +12,7 @@ mod progress;
 mod reading;
 mod request;
 mod survey;
+mod topo;
 
 use std::process::ExitCode;
 
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::run(args),
         Command::Gate(args) => gate::run(args),
         Command::Plan(command) => plan::run(command),
+        Command::Topo(args) => topo::run(args),
         Command::Survey(args) => survey::run(args),
     };
     match result {

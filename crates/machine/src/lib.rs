@@ -17,6 +17,7 @@ mod curve;
 mod interconnect;
 mod link;
 mod resolve;
+pub mod topology;
 
 pub use catalogue::{GpuFacts, catalogue, gpu_of_key, gpu_of_name};
 pub use interconnect::{Hop, Interconnect, UnknownLink};

@@ -1,6 +1,7 @@
 //! For programs: one object, or `runs` for several inputs.
 
 use busbound_diagnosis::{Comparison, DIAGNOSIS_SCHEMA, Diagnosis, Gate, SURVEY_SCHEMA, Survey};
+use busbound_machine::topology::Topology;
 use busbound_whatif::plan::PLAN_SCHEMA;
 use serde::Serialize;
 
@@ -76,4 +77,12 @@ pub fn plan_as_json(answer: &Plan) -> serde_json::Result<String> {
         result: answer,
     };
     Ok(serde_json::to_string_pretty(&object)? + "\n")
+}
+
+/// A machine as one object.
+///
+/// # Errors
+/// None in practice.
+pub fn topology_as_json(topology: &Topology) -> serde_json::Result<String> {
+    Ok(serde_json::to_string_pretty(topology)? + "\n")
 }

@@ -8,16 +8,20 @@ mod terminal;
 mod text;
 
 pub use github::gate_as_github;
-pub use json::{comparison_as_json, diagnoses_as_json, gate_as_json, plan_as_json, surveys_as_json};
+pub use json::{
+    comparison_as_json, diagnoses_as_json, gate_as_json, plan_as_json, surveys_as_json, topology_as_json,
+};
 pub use junit::gate_as_junit;
 pub use markdown::compare::comparison_as_markdown;
 pub use markdown::diagnosis::diagnoses_as_markdown;
 pub use markdown::gate::gate_as_markdown;
 pub use markdown::plan::plan_as_markdown;
 pub use markdown::survey::surveys_as_markdown;
+pub use markdown::topology::topology_as_markdown;
 pub use terminal::compare::comparison_as_terminal;
 pub use terminal::diagnosis::diagnoses_as_terminal;
 pub use terminal::gate::gate_as_terminal;
 pub use terminal::plan::plan_as_terminal;
 pub use terminal::survey::surveys_as_terminal;
+pub use terminal::topology::topology_as_terminal;
 pub use text::plan::Plan;

@@ -5,6 +5,7 @@ pub(crate) mod diagnosis;
 pub(crate) mod gate;
 pub(crate) mod plan;
 pub(crate) mod survey;
+pub(crate) mod topology;
 
 use std::fmt::Write;
 

@@ -7,6 +7,7 @@ pub(crate) mod gate;
 pub(crate) mod path;
 pub(crate) mod plan;
 pub(crate) mod survey;
+pub(crate) mod topology;
 
 /// A table: titles, and rows of the same length. The first column is text, the rest are numbers.
 pub(crate) struct Table {

@@ -1,0 +1,109 @@
+//! What does the driver tell of the links between GPUs?
+
+use busbound_machine::topology::{Connection, Pair, PeerAccess};
+use nvml_wrapper::enum_wrappers::device::{P2pCapabilitiesIndex, P2pStatus};
+use nvml_wrapper::struct_wrappers::device::PciInfo;
+use nvml_wrapper::{Device, Nvml};
+
+/// NVLinks and peer access as NVML tells them, by PCI address.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Wiring {
+    /// Bonded links between two GPUs.
+    pub nvlinks: Vec<(String, String, u32)>,
+    pub pairs: Vec<Pair>,
+    /// Names as the driver reports them, by address.
+    pub names: Vec<(String, String)>,
+}
+
+/// Links of a GPU that NVML numbers.
+const MOST_LINKS: u32 = 18;
+
+/// Asks NVML.
+///
+/// # Errors
+/// With a sentence, where there is no NVIDIA driver or it does not answer.
+pub fn wiring() -> Result<Wiring, String> {
+    let nvml = Nvml::init().map_err(|error| format!("NVML cannot be used: {error}"))?;
+    let count = nvml.device_count().map_err(|error| format!("NVML lists no GPUs: {error}"))?;
+    let devices: Vec<Device<'_>> = (0..count).filter_map(|i| nvml.device_by_index(i).ok()).collect();
+    let mut wiring = Wiring::default();
+    let mut addresses = Vec::new();
+    for device in &devices {
+        let address = device.pci_info().map(|info| address(&info)).unwrap_or_default();
+        if let Ok(name) = device.name() {
+            wiring.names.push((address.clone(), name));
+        }
+        addresses.push(address);
+    }
+    let links: Vec<Vec<String>> = devices.iter().map(remote_ends).collect();
+    for i in 0..devices.len() {
+        for j in i + 1..devices.len() {
+            let direct = links[i].iter().filter(|end| **end == addresses[j]).count();
+            // Links that end in no GPU end in a switch, which joins all GPUs that have such.
+            let switched = |ends: &[String]| ends.iter().filter(|end| !addresses.contains(*end)).count();
+            let count = if direct > 0 { direct } else { switched(&links[i]).min(switched(&links[j])) };
+            if count > 0 {
+                wiring.nvlinks.push((addresses[i].clone(), addresses[j].clone(), count as u32));
+            }
+            wiring.pairs.push(Pair {
+                a: addresses[i].clone(),
+                b: addresses[j].clone(),
+                // The tree says it; this is for the peer access alone.
+                connection: Connection::Sys,
+                peer_access: peer_access(&devices[i], &devices[j]),
+            });
+        }
+    }
+    Ok(wiring)
+}
+
+/// Where the active links of a GPU end.
+fn remote_ends(device: &Device<'_>) -> Vec<String> {
+    (0..MOST_LINKS)
+        .map(|link| device.link_wrapper_for(link))
+        .filter(|link| link.is_active().unwrap_or(false))
+        .filter_map(|link| link.remote_pci_info().ok())
+        .map(|info| address(&info))
+        .collect()
+}
+
+fn peer_access(a: &Device<'_>, b: &Device<'_>) -> Vec<PeerAccess> {
+    let kinds = [
+        ("read", P2pCapabilitiesIndex::Read),
+        ("write", P2pCapabilitiesIndex::Write),
+        ("nvlink", P2pCapabilitiesIndex::NvLink),
+        ("atomics", P2pCapabilitiesIndex::Atomics),
+    ];
+    let told = kinds.into_iter().filter_map(|(kind, index)| {
+        let status = match a.p2p_status(b, index).ok()? {
+            P2pStatus::Ok => "ok",
+            P2pStatus::ChipsetNotSupported => "chipset not supported",
+            P2pStatus::GpuNotSupported => "GPU not supported",
+            P2pStatus::IohTopologyNotSupported => "topology not supported",
+            P2pStatus::DisabledByRegkey => "disabled by a driver setting",
+            P2pStatus::NotSupported => "not supported",
+            _ => "unknown",
+        };
+        Some(PeerAccess { kind: kind.to_owned(), status: status.to_owned() })
+    });
+    told.collect()
+}
+
+/// As sysfs writes it: NVML's domain has eight digits.
+fn address(info: &PciInfo) -> String {
+    format!("{:04x}:{:02x}:{:02x}.0", info.domain, info.bus, info.device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a machine with a driver it answers, on one without it says so; it never panics.
+    #[test]
+    fn without_a_driver_there_is_a_sentence() {
+        match wiring() {
+            Ok(wiring) => assert!(!wiring.names.is_empty()),
+            Err(sentence) => assert!(sentence.starts_with("NVML"), "{sentence}"),
+        }
+    }
+}

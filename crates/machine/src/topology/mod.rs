@@ -1,0 +1,287 @@
+//! How is this machine wired? GPUs, switches and host bridges, and what lies between two of them.
+//!
+//! The tree comes from sysfs ([`sysfs`]), from NCCL's topology file ([`nccl`]) or, flat, from a saved
+//! `nvidia-smi topo -m` ([`smi`]). What it means is computed here and in [`judge`], without IO.
+
+mod judge;
+pub(crate) mod nccl;
+pub(crate) mod smi;
+pub(crate) mod sysfs;
+
+use serde::Serialize;
+
+pub use judge::Remark;
+pub use nccl::{NcclError, from_nccl};
+pub use smi::from_smi;
+pub use sysfs::from_sysfs;
+
+use crate::link::PcieLink;
+
+pub const TOPOLOGY_SCHEMA: &str = "busbound.topology/1";
+
+/// A place in the tree of PCI devices: its place in the list.
+pub type DeviceIndex = usize;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum DeviceKind {
+    Gpu,
+    Nic,
+    Nvme,
+    /// A port of a switch, or a root port.
+    Bridge,
+    NvSwitch,
+    Other,
+}
+
+/// One PCI device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PciDevice {
+    /// `0000:17:00.0`.
+    pub address: String,
+    pub kind: DeviceKind,
+    /// As the driver or the catalogue of ids names it; `null` where neither does.
+    pub name: Option<String>,
+    /// The bridge above; `null` under a host bridge.
+    pub parent: Option<DeviceIndex>,
+    /// `pci0000:16`: devices of one host bridge share it.
+    pub host_bridge: String,
+    /// `null` where the system says −1 or nothing.
+    pub numa: Option<u32>,
+    pub cpus: Option<String>,
+    pub link: Option<HopLink>,
+    /// Whether access control redirects peer traffic upwards; `null` where that cannot be read.
+    pub acs: Option<bool>,
+}
+
+/// A link as it is and as it could be.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HopLink {
+    pub generation: u8,
+    pub lanes: u8,
+    pub max_generation: u8,
+    pub max_lanes: u8,
+}
+
+impl HopLink {
+    /// GB/s of one direction, as it is now.
+    pub fn now_gbps(self) -> f64 {
+        PcieLink { generation: self.generation, lanes: self.lanes }.peak_gbps()
+    }
+
+    /// At its highest speed, with the lanes it has now: what it gives under load.
+    pub fn under_load_gbps(self) -> f64 {
+        PcieLink { generation: self.max_generation, lanes: self.lanes }.peak_gbps()
+    }
+}
+
+/// What a path between two devices crosses, nearest first; the words of `nvidia-smi topo -m`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Connection {
+    /// Bonded NVLinks.
+    #[serde(rename = "NV")]
+    NvLink(u32),
+    /// One PCIe switch.
+    #[serde(rename = "PIX")]
+    Pix,
+    /// Several PCIe switches.
+    #[serde(rename = "PXB")]
+    Pxb,
+    /// A host bridge.
+    #[serde(rename = "PHB")]
+    Phb,
+    /// Host bridges of one NUMA node.
+    #[serde(rename = "NODE")]
+    Node,
+    /// The link between sockets.
+    #[serde(rename = "SYS")]
+    Sys,
+}
+
+impl Connection {
+    pub fn word(self) -> String {
+        match self {
+            Self::NvLink(links) => format!("NV{links}"),
+            Self::Pix => "PIX".to_owned(),
+            Self::Pxb => "PXB".to_owned(),
+            Self::Phb => "PHB".to_owned(),
+            Self::Node => "NODE".to_owned(),
+            Self::Sys => "SYS".to_owned(),
+        }
+    }
+
+    /// `NV18`, `PIX` and so on.
+    pub fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "PIX" => Self::Pix,
+            "PXB" => Self::Pxb,
+            "PHB" => Self::Phb,
+            "NODE" => Self::Node,
+            "SYS" | "SOC" => Self::Sys,
+            _ => Self::NvLink(word.strip_prefix("NV")?.parse().ok()?),
+        })
+    }
+}
+
+/// Two devices and what lies between them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Pair {
+    pub a: String,
+    pub b: String,
+    pub connection: Connection,
+    /// What the driver says of peer access, by kind; empty where it was not asked. It is no proof: data is.
+    pub peer_access: Vec<PeerAccess>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PeerAccess {
+    /// `read`, `write`, `nvlink`, `atomics`, `prop`.
+    pub kind: String,
+    /// `ok`, or why not.
+    pub status: String,
+}
+
+/// How DMA addresses are translated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Iommu {
+    Off,
+    /// Present, and addresses pass as they are.
+    PassThrough,
+    Translating,
+    Unknown,
+}
+
+/// The machine as it was read.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Topology {
+    pub schema: &'static str,
+    /// `sysfs`, `NCCL topology file`, `nvidia-smi topo -m`.
+    pub source: String,
+    pub devices: Vec<PciDevice>,
+    pub gpus: Vec<GpuPlace>,
+    pub pairs: Vec<Pair>,
+    pub numa_nodes: Option<u32>,
+    pub iommu: Iommu,
+    /// `null` where it cannot be told.
+    pub virtual_machine: Option<String>,
+    pub is_virtual: bool,
+    /// Bytes that may be pinned; `null` for no limit or where it is not told.
+    pub pinned_limit: Option<u64>,
+    pub memory_limit: Option<u64>,
+    pub driver: bool,
+    pub remarks: Vec<Remark>,
+}
+
+/// A GPU and its way to the host.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GpuPlace {
+    pub index: u32,
+    pub address: String,
+    pub name: Option<String>,
+    pub numa: Option<u32>,
+    pub cpus: Option<String>,
+    /// The line that binds a process to it; `null` where there is one node or none is told.
+    pub numactl: Option<String>,
+    /// From the GPU up to the root, one for each link.
+    pub path: Vec<Hop>,
+    /// The hop that gives least under load.
+    pub narrowest: Option<usize>,
+    /// What it gives under load, GB/s of one direction.
+    pub host_gbps: Option<f64>,
+    /// NVLinks, over all peers.
+    pub nvlinks: u32,
+    /// GPUs that share its way to the host, itself included.
+    pub sharing: u32,
+    /// Devices that share a switch with it: NICs and NVMe that can reach it without the host.
+    pub beside: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Hop {
+    pub address: String,
+    pub link: HopLink,
+}
+
+/// What a reader found, before anything is made of it.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    pub(crate) source: String,
+    /// Whether ports show the link below them, as they do in sysfs.
+    pub(crate) links_at_both_ends: bool,
+    pub(crate) devices: Vec<PciDevice>,
+    /// Bonded NVLinks between two GPUs, by their addresses.
+    pub(crate) nvlinks: Vec<(String, String, u32)>,
+    /// Pairs as somebody else printed them.
+    pub(crate) printed_pairs: Vec<Pair>,
+    pub(crate) numa_nodes: Option<u32>,
+    pub(crate) iommu: Option<Iommu>,
+    pub(crate) virtual_machine: Option<String>,
+    pub(crate) is_virtual: bool,
+    pub(crate) pinned_limit: Option<u64>,
+    pub(crate) memory_limit: Option<u64>,
+    pub(crate) driver: bool,
+}
+
+impl Found {
+    /// Adds what the driver's library tells: NVLinks, peer access, names.
+    pub fn with_driver(
+        mut self,
+        nvlinks: Vec<(String, String, u32)>,
+        pairs: Vec<Pair>,
+        names: &[(String, String)],
+    ) -> Self {
+        self.nvlinks.extend(nvlinks);
+        self.printed_pairs.extend(pairs);
+        for device in &mut self.devices {
+            if let Some((_, name)) = names.iter().find(|(address, _)| *address == device.address) {
+                device.name = Some(name.clone());
+            }
+        }
+        self.driver = true;
+        self
+    }
+
+    /// Everything that follows from it.
+    pub fn topology(self) -> Topology {
+        judge::topology(self)
+    }
+}
+
+/// `32.0 GT/s PCIe` → 5.
+pub(crate) fn generation_of(speed: &str) -> Option<u8> {
+    let rate: f64 = speed.split_whitespace().next()?.parse().ok()?;
+    Some(match rate {
+        r if r < 2.0 => return None,
+        r if r < 3.0 => 1,
+        r if r < 6.0 => 2,
+        r if r < 10.0 => 3,
+        r if r < 20.0 => 4,
+        r if r < 40.0 => 5,
+        _ => 6,
+    })
+}
+
+/// What a PCI class is for us.
+pub(crate) fn kind_of(class: u32, vendor: u32) -> DeviceKind {
+    match (class >> 16, class >> 8) {
+        // 3D and VGA controllers of NVIDIA and AMD, and AMD's processing accelerators.
+        (0x03, _) if [0x10de, 0x1002].contains(&vendor) => DeviceKind::Gpu,
+        (0x12, _) if vendor == 0x1002 => DeviceKind::Gpu,
+        (_, 0x0604) => DeviceKind::Bridge,
+        (_, 0x0680) if vendor == 0x10de => DeviceKind::NvSwitch,
+        (0x02, _) => DeviceKind::Nic,
+        (_, 0x0108) => DeviceKind::Nvme,
+        _ => DeviceKind::Other,
+    }
+}

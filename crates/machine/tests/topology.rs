@@ -1,0 +1,187 @@
+//! Machines of known wiring: is it told, and is what is amiss named, and nothing else?
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use busbound_machine::topology::{Connection, DeviceKind, Iommu, Topology, from_nccl, from_smi, from_sysfs};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/topology").join(name)
+}
+
+/// Lays a tree out as files, as the kernel does, and reads it.
+fn machine(name: &str) -> (tempfile::TempDir, Topology) {
+    let root = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(fixture(&format!("{name}.tree"))).unwrap();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (path, content) = line.split_once(' ').unwrap();
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{content}\n")).unwrap();
+    }
+    let topology = from_sysfs(root.path()).topology();
+    (root, topology)
+}
+
+fn between(topology: &Topology, a: &str, b: &str) -> Connection {
+    let is = |x: &str, y: &str| x == a && y == b || x == b && y == a;
+    topology.pairs.iter().find(|pair| is(&pair.a, &pair.b)).unwrap().connection
+}
+
+fn warnings(topology: &Topology) -> Vec<&str> {
+    topology.remarks.iter().filter(|remark| remark.is_warning).map(|remark| remark.id).collect()
+}
+
+fn notes(topology: &Topology) -> Vec<&str> {
+    topology.remarks.iter().filter(|remark| !remark.is_warning).map(|remark| remark.id).collect()
+}
+
+#[test]
+fn eight_gpus_with_nvswitch() {
+    let (_root, topology) = machine("nvswitch8");
+    assert_eq!(topology.gpus.len(), 8);
+    assert_eq!(topology.devices.iter().filter(|d| d.kind == DeviceKind::NvSwitch).count(), 4);
+    let gpu = &topology.gpus[0];
+    assert_eq!(gpu.address, "0000:18:00.0");
+    // To the switch, and from the switch to the root port.
+    assert_eq!(gpu.path.len(), 2);
+    assert!((gpu.host_gbps.unwrap() - 63.0).abs() < 0.1);
+    assert_eq!(gpu.numactl.as_deref(), Some("numactl --cpunodebind=0 --membind=0"));
+    assert_eq!(topology.gpus[7].numactl.as_deref(), Some("numactl --cpunodebind=1 --membind=1"));
+    // Its own NIC and the NVMe are on its switch, the other GPUs' are not.
+    assert_eq!(gpu.beside, ["NIC 0000:19:00.0", "NVMe 0000:1a:00.0"]);
+    assert_eq!(between(&topology, "0000:18:00.0", "0000:19:00.0"), Connection::Pix);
+    // Without the driver's library NVLinks are not told; by the tree alone these are nodes and sockets.
+    assert_eq!(between(&topology, "0000:18:00.0", "0000:3a:00.0"), Connection::Node);
+    assert_eq!(between(&topology, "0000:18:00.0", "0000:9a:00.0"), Connection::Sys);
+    assert_eq!(warnings(&topology), [] as [&str; 0]);
+    assert_eq!(
+        (topology.iommu, topology.is_virtual, topology.pinned_limit),
+        (Iommu::PassThrough, false, None)
+    );
+}
+
+#[test]
+fn the_driver_adds_nvlinks_and_names() {
+    let (root, _) = machine("nvswitch8");
+    let (a, b) = ("0000:18:00.0".to_owned(), "0000:3a:00.0".to_owned());
+    let names = [(a.clone(), "NVIDIA H100 80GB HBM3".to_owned())];
+    let topology =
+        from_sysfs(root.path()).with_driver(vec![(a.clone(), b.clone(), 18)], Vec::new(), &names).topology();
+    assert_eq!(between(&topology, &a, &b), Connection::NvLink(18));
+    assert_eq!(topology.gpus[0].name.as_deref(), Some("NVIDIA H100 80GB HBM3"));
+    assert_eq!(topology.gpus[0].nvlinks, 18);
+}
+
+#[test]
+fn four_gpus_on_two_sockets() {
+    let (_root, topology) = machine("pcie4_two_sockets");
+    let gpus: Vec<&str> = topology.gpus.iter().map(|gpu| gpu.address.as_str()).collect();
+    assert_eq!(gpus, ["0000:17:00.0", "0000:4b:00.0", "0000:99:00.0", "0000:ca:00.0"]);
+    assert_eq!(between(&topology, gpus[0], gpus[1]), Connection::Node);
+    assert_eq!(between(&topology, gpus[0], gpus[2]), Connection::Sys);
+    // Idle links at generation 1 are no fault, and count at their full speed.
+    let idle = topology.remarks.iter().find(|remark| remark.id == "idle_link").unwrap();
+    assert!(!idle.is_warning && idle.text.contains("and 3 more"), "{}", idle.text);
+    assert!((topology.gpus[0].host_gbps.unwrap() - 31.5).abs() < 0.1);
+    assert_eq!(warnings(&topology), ["iommu"]);
+    assert_eq!(topology.gpus[0].name.as_deref(), Some("NVIDIA A100 80GB PCIe"));
+}
+
+#[test]
+fn four_gpus_below_one_switch() {
+    let (_root, topology) = machine("one_switch4");
+    for (i, a) in topology.gpus.iter().enumerate() {
+        assert_eq!(a.sharing, 4);
+        assert_eq!(a.beside, ["NIC 0000:47:00.0"]);
+        for b in &topology.gpus[i + 1..] {
+            assert_eq!(between(&topology, &a.address, &b.address), Connection::Pix);
+        }
+    }
+    assert!(notes(&topology).contains(&"shared_uplink"));
+    assert!(notes(&topology).contains(&"no_driver"));
+    assert_eq!(warnings(&topology), [] as [&str; 0]);
+}
+
+#[test]
+fn a_card_of_sixteen_lanes_trained_to_eight() {
+    let (_root, topology) = machine("x16_at_x8");
+    assert_eq!(warnings(&topology), ["narrow_link"]);
+    let warning = &topology.remarks.iter().find(|remark| remark.id == "narrow_link").unwrap().text;
+    assert!(warning.contains("0000:01:00.0 has 8 of 16 lanes: 15.8 GB/s"), "{warning}");
+    assert!((topology.gpus[0].host_gbps.unwrap() - 15.75).abs() < 0.01);
+    // The narrowest hop is the card's own link, and not the root port that could do more.
+    assert_eq!(topology.gpus[0].path[topology.gpus[0].narrowest.unwrap()].address, "0000:01:00.0");
+}
+
+#[test]
+fn a_virtual_machine_gets_no_advice_about_the_host() {
+    let (_root, topology) = machine("virtual_machine");
+    assert!(topology.is_virtual);
+    assert_eq!(topology.gpus.len(), 1);
+    assert_eq!((topology.gpus[0].numa, topology.gpus[0].numactl.as_ref()), (None, None));
+    assert_eq!(warnings(&topology), [] as [&str; 0]);
+    let text = serde_json::to_string(&topology).unwrap();
+    assert!(!text.contains("ACS)"), "{text}");
+}
+
+#[test]
+fn access_control_is_a_warning_on_bare_metal_alone() {
+    let mut config = vec![0u8; 4096];
+    config[0x100..0x104].copy_from_slice(&[0x0d, 0x00, 0x01, 0x00]);
+    config[0x106] = 0b0001_1101;
+    let lay = |root: &Path| {
+        fs::write(root.join("sys/devices/pci0000:40/0000:40:01.1/0000:41:00.0/0000:42:00.0/config"), &config)
+            .unwrap();
+    };
+    let (root, _) = machine("one_switch4");
+    lay(root.path());
+    let topology = from_sysfs(root.path()).topology();
+    assert_eq!(warnings(&topology), ["acs"]);
+    fs::create_dir_all(root.path().join("proc")).unwrap();
+    fs::write(root.path().join("proc/cpuinfo"), "flags\t\t: fpu hypervisor\n").unwrap();
+    assert_eq!(warnings(&from_sysfs(root.path()).topology()), [] as [&str; 0]);
+}
+
+#[test]
+fn nccls_file_and_nvidia_smi_tell_the_same_of_the_same_machine() {
+    let nccl = from_nccl(&fs::read_to_string(fixture("nccl-eight-gpus.xml")).unwrap()).unwrap().topology();
+    let smi =
+        from_smi(&fs::read_to_string(fixture("nvidia-smi-eight-gpus.txt")).unwrap()).unwrap().topology();
+    for topology in [&nccl, &smi] {
+        assert_eq!(topology.gpus.len(), 8);
+        let between_gpus = topology.pairs.iter().filter(|pair| {
+            let is_gpu = |end: &str| topology.gpus.iter().any(|gpu| gpu.address == end);
+            is_gpu(&pair.a) && is_gpu(&pair.b)
+        });
+        assert!(between_gpus.clone().all(|pair| pair.connection == Connection::NvLink(18)));
+        assert_eq!(between_gpus.count(), 28);
+        assert_eq!(topology.numa_nodes, Some(2));
+        assert_eq!(topology.gpus[5].numactl.as_deref(), Some("numactl --cpunodebind=1 --membind=1"));
+    }
+    assert_eq!(between(&smi, "GPU3", "NIC3"), Connection::Pix);
+    assert_eq!(between(&smi, "GPU3", "NIC4"), Connection::Sys);
+    assert_eq!(smi.gpus[0].cpus.as_deref(), Some("0-55,112-167"));
+    assert_eq!(nccl.gpus[2].beside, ["NIC 0000:39:00.0"]);
+}
+
+#[test]
+fn real_files_of_one_gpu_are_read() {
+    let smi = from_smi(&fs::read_to_string(fixture("nvidia-smi-one-gpu.txt")).unwrap()).unwrap().topology();
+    assert_eq!((smi.gpus.len(), smi.gpus[0].cpus.as_deref()), (1, Some("0-15")));
+    let nccl = from_nccl(&fs::read_to_string(fixture("nccl-one-gpu.xml")).unwrap()).unwrap().topology();
+    assert_eq!((nccl.gpus.len(), nccl.gpus[0].address.as_str()), (1, "0000:00:06.0"));
+    // It was dumped where the width was not told.
+    assert_eq!(nccl.gpus[0].host_gbps, None);
+}
+
+#[test]
+fn what_is_something_else_says_so() {
+    assert!(from_nccl("<html></html>").is_err());
+    assert!(from_nccl("not xml <").is_err());
+    assert!(from_smi("command not found").is_none());
+    let empty = tempfile::tempdir().unwrap();
+    assert!(from_sysfs(empty.path()).topology().gpus.is_empty());
+}

@@ -1,0 +1,42 @@
+//! The topology at a terminal.
+
+use busbound_machine::topology::Topology;
+
+use super::{STRONG, hanging, line, rows};
+use crate::text::topology as text;
+
+/// A machine, `width` columns wide.
+pub fn topology_as_terminal(topology: &Topology, width: u16) -> String {
+    let mut out = String::new();
+    line(&mut out, &format!("{STRONG}{}{STRONG:#}\n", text::statement(topology)));
+    hanging(&mut out, "  from      ", &topology.source, width);
+    hanging(&mut out, "  host      ", &text::host(topology), width);
+    for gpu in &topology.gpus {
+        hanging(&mut out, &format!("  {:<9} ", format!("GPU{}", gpu.index)), &text::gpu(gpu), width);
+    }
+    let tree = text::tree(topology);
+    if !tree.is_empty() {
+        out.push('\n');
+        for branch in tree {
+            line(&mut out, &format!("  {branch}"));
+        }
+    }
+    let (titles, pairs) = text::matrix(topology);
+    if !pairs.is_empty() {
+        out.push('\n');
+        rows(&mut out, &titles, &pairs, width);
+    }
+    for sentence in text::refused(topology) {
+        hanging(&mut out, "  · ", &sentence, width);
+    }
+    out.push('\n');
+    for remark in &topology.remarks {
+        let head = if remark.is_warning { "  ! " } else { "  · " };
+        hanging(&mut out, head, &remark.text, width);
+        if let Some(remedy) = &remark.remedy {
+            hanging(&mut out, "    → ", remedy, width);
+        }
+    }
+    out.push('\n');
+    out
+}

@@ -1,0 +1,175 @@
+//! What does a topology say in words and rows?
+
+use busbound_machine::topology::{DeviceKind, GpuPlace, Iommu, PciDevice, Topology};
+
+/// The answer in a sentence.
+pub(crate) fn statement(topology: &Topology) -> String {
+    let gpus = topology.gpus.len();
+    let warnings = topology.remarks.iter().filter(|remark| remark.is_warning).count();
+    if gpus == 0 {
+        return "No GPU: nothing on the PCI bus is one.".to_owned();
+    }
+    let count = if gpus == 1 { "1 GPU".to_owned() } else { format!("{gpus} GPUs") };
+    let narrow: Vec<f64> = topology.gpus.iter().filter_map(|gpu| gpu.host_gbps).collect();
+    let (least, most) =
+        narrow.iter().fold((f64::INFINITY, 0.0f64), |(a, b), gbps| (a.min(*gbps), b.max(*gbps)));
+    let links = if narrow.is_empty() {
+        "the links to the host are not told".to_owned()
+    } else if most - least < 0.1 {
+        format!("{least:.1} GB/s each way to the host")
+    } else {
+        format!("{least:.1} to {most:.1} GB/s each way to the host")
+    };
+    let trouble = match warnings {
+        0 => "nothing amiss that can be seen".to_owned(),
+        1 => "1 warning".to_owned(),
+        n => format!("{n} warnings"),
+    };
+    format!("{count}, {links}: {trouble}.")
+}
+
+/// The tree from the host bridges down, one line a device; devices that are none of ours are left out.
+pub(crate) fn tree(topology: &Topology) -> Vec<String> {
+    let devices = &topology.devices;
+    let mut lines = Vec::new();
+    let mut bridges: Vec<(&str, Option<u32>)> = Vec::new();
+    for device in devices.iter().filter(|device| device.parent.is_none() && !device.host_bridge.is_empty()) {
+        if bridges.last().is_none_or(|(known, _)| *known != device.host_bridge) {
+            bridges.push((&device.host_bridge, device.numa));
+        }
+    }
+    for (bridge, numa) in bridges {
+        let roots =
+            (0..devices.len()).filter(|&i| devices[i].parent.is_none() && devices[i].host_bridge == bridge);
+        let below: Vec<String> = roots.flat_map(|root| branch(devices, root, 1)).collect();
+        if !below.is_empty() {
+            let node = numa.map_or(String::new(), |node| format!(", NUMA node {node}"));
+            lines.push(format!("{bridge}{node}"));
+            lines.extend(below);
+        }
+    }
+    lines
+}
+
+fn branch(devices: &[PciDevice], device: usize, depth: usize) -> Vec<String> {
+    let children = (0..devices.len()).filter(|&i| devices[i].parent == Some(device));
+    let below: Vec<String> = children.flat_map(|child| branch(devices, child, depth + 1)).collect();
+    let of = &devices[device];
+    let kind = match of.kind {
+        DeviceKind::Gpu => "GPU",
+        DeviceKind::Nic => "NIC",
+        DeviceKind::Nvme => "NVMe",
+        DeviceKind::NvSwitch => "NVSwitch",
+        DeviceKind::Bridge if below.is_empty() => return Vec::new(),
+        DeviceKind::Bridge => "bridge",
+        DeviceKind::Other if below.is_empty() => return Vec::new(),
+        DeviceKind::Other => "device",
+    };
+    let name = of.name.as_ref().map_or(String::new(), |name| format!(" {name}"));
+    let link = of.link.map_or(String::new(), |link| {
+        let now = format!("PCIe {} x{}", link.generation, link.lanes);
+        if (link.generation, link.lanes) == (link.max_generation, link.max_lanes) {
+            format!("  {now}")
+        } else {
+            format!("  {now} (of {} x{})", link.max_generation, link.max_lanes)
+        }
+    });
+    let mut lines = vec![format!("{}{} {kind}{name}{link}", "  ".repeat(depth), of.address)];
+    lines.extend(below);
+    lines
+}
+
+/// The way of each GPU to the host, and how to run near it.
+pub(crate) fn gpu(place: &GpuPlace) -> String {
+    let name = place.name.as_deref().unwrap_or("GPU");
+    let mut parts = vec![format!("{} {name}", place.address)];
+    if let Some((gbps, hop)) = place.host_gbps.zip(place.narrowest) {
+        let narrowest = &place.path[hop];
+        parts.push(format!(
+            "{gbps:.1} GB/s each way to the host (narrowest hop {}: PCIe {} x{})",
+            narrowest.address, narrowest.link.max_generation, narrowest.link.lanes
+        ));
+    }
+    if place.nvlinks > 0 {
+        parts.push(format!("{} NVLinks", place.nvlinks));
+    }
+    if let Some(cpus) = &place.cpus {
+        parts.push(format!("near CPUs {cpus}"));
+    }
+    if let Some(numactl) = &place.numactl {
+        parts.push(numactl.clone());
+    }
+    if !place.beside.is_empty() {
+        parts.push(format!("on its switch: {}", place.beside.join(", ")));
+    }
+    parts.join("; ")
+}
+
+/// The matrix of pairs: titles, and a row for each device.
+pub(crate) fn matrix(topology: &Topology) -> (Vec<String>, Vec<Vec<String>>) {
+    let is_gpu = |address: &str| topology.gpus.iter().find(|gpu| gpu.address == address);
+    let mut named: Vec<String> = topology.gpus.iter().map(|gpu| gpu.address.clone()).collect();
+    for pair in &topology.pairs {
+        for end in [&pair.a, &pair.b] {
+            if !named.contains(end) {
+                named.push(end.clone());
+            }
+        }
+    }
+    let title =
+        |address: &String| is_gpu(address).map_or_else(|| address.clone(), |gpu| format!("GPU{}", gpu.index));
+    let cell = |a: &String, b: &String| {
+        let pair =
+            topology.pairs.iter().find(|pair| pair.a == *a && pair.b == *b || pair.a == *b && pair.b == *a);
+        pair.map_or(if a == b { "X".to_owned() } else { "–".to_owned() }, |pair| pair.connection.word())
+    };
+    let columns: Vec<&String> = named.iter().filter(|address| is_gpu(address).is_some()).collect();
+    let mut titles = vec![String::new()];
+    titles.extend(columns.iter().map(|address| title(address)));
+    let rows = named
+        .iter()
+        .map(|row| {
+            std::iter::once(title(row)).chain(columns.iter().map(|column| cell(row, column))).collect()
+        })
+        .collect();
+    if named.len() < 2 { (titles, Vec::new()) } else { (titles, rows) }
+}
+
+/// Peer access that the driver does not grant, pair by pair.
+pub(crate) fn refused(topology: &Topology) -> Vec<String> {
+    let pairs = topology.pairs.iter().flat_map(|pair| {
+        let refused =
+            pair.peer_access.iter().filter(|access| access.status != "ok" && access.kind != "nvlink");
+        refused.map(move |access| format!("{} ↔ {}: peer {} {}", pair.a, pair.b, access.kind, access.status))
+    });
+    pairs.collect()
+}
+
+/// What the host is set to.
+pub(crate) fn host(topology: &Topology) -> String {
+    let mut parts = Vec::new();
+    if let Some(nodes) = topology.numa_nodes {
+        parts.push(if nodes == 1 { "1 NUMA node".to_owned() } else { format!("{nodes} NUMA nodes") });
+    }
+    parts.push(
+        match topology.iommu {
+            Iommu::Off => "IOMMU off",
+            Iommu::PassThrough => "IOMMU passes addresses through",
+            Iommu::Translating => "IOMMU translates addresses",
+            Iommu::Unknown => "IOMMU not told",
+        }
+        .to_owned(),
+    );
+    if topology.is_virtual {
+        let name = topology.virtual_machine.as_ref().map_or(String::new(), |name| format!(" ({name})"));
+        parts.push(format!("virtual machine{name}"));
+    }
+    parts.push(match topology.pinned_limit {
+        Some(limit) => format!("locked memory limited to {} kB", limit / 1024),
+        None => "no limit to locked memory told".to_owned(),
+    });
+    if let Some(limit) = topology.memory_limit {
+        parts.push(format!("cgroup memory limit {:.1} GB", limit as f64 / 1e9));
+    }
+    parts.join(", ")
+}
