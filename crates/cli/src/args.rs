@@ -160,6 +160,8 @@ pub(crate) struct DiagnoseArgs {
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) ncu: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) emit: EmitArgs,
+    #[command(flatten)]
     pub(crate) analysis: AnalysisArgs,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
@@ -260,6 +262,23 @@ pub(crate) struct OutputArgs {
     /// No progress on standard error
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+/// What to write in place of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Emit {
+    /// KEY=VALUE lines
+    Env,
+    Yaml,
+    /// Exports, to be sourced
+    Sh,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EmitArgs {
+    /// Write the launch settings that the answer argues for, each with its reason, in place of the answer
+    #[arg(long, value_enum)]
+    pub(crate) emit: Option<Emit>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

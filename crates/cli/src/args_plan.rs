@@ -6,7 +6,7 @@ use busbound_machine::Interconnect;
 use busbound_whatif::Range;
 use clap::{Args, Subcommand};
 
-use crate::args::{OutputArgs, ReadingArgs, parse_size};
+use crate::args::{EmitArgs, OutputArgs, ReadingArgs, parse_size};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
@@ -111,6 +111,8 @@ pub(crate) struct DdpArgs {
     #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = parse_share)]
     pub(crate) efficiency: f64,
     #[command(flatten)]
+    pub(crate) emit: EmitArgs,
+    #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
@@ -148,6 +150,8 @@ pub(crate) struct OffloadArgs {
     pub(crate) pageable: bool,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
+    #[command(flatten)]
+    pub(crate) emit: EmitArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

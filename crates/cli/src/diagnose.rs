@@ -2,14 +2,16 @@
 
 use std::fs::File;
 
-use busbound_diagnosis::{BlockChoice, CpuCopyThresholds, Diagnosis, Options, Source, diagnose};
+use busbound_diagnosis::{
+    BlockChoice, CpuCopyThresholds, Diagnosis, Options, Source, advice_of_diagnosis, diagnose,
+};
 use busbound_machine::Machine;
 use busbound_report::{diagnoses_as_json, diagnoses_as_markdown, diagnoses_as_terminal};
 use busbound_trace::{NcuError, ReadOptions, read, read_ncu};
 
 use crate::args::{AnalysisArgs, DemoArgs, DiagnoseArgs, Format};
 use crate::failure::Failure;
-use crate::output::write_answer;
+use crate::output::{write_advice, write_answer};
 use crate::reading::each_trace;
 use crate::request::{Output, resolve_output};
 
@@ -25,7 +27,13 @@ pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
     each_trace(&args.paths, &args.reading, &output, |trace, source| {
         all.push(diagnose(trace, source, &machine, &options));
     })?;
-    show(&all, &output)
+    match (args.emit.emit, all.as_slice()) {
+        (Some(emit), [one]) => write_advice(&advice_of_diagnosis(one), emit, &output),
+        (Some(_), several) => {
+            Err(Failure::Usage(anyhow::anyhow!("--emit takes one trace, not {}", several.len())))
+        }
+        (None, _) => show(&all, &output),
+    }
 }
 
 pub(crate) fn demo(args: &DemoArgs) -> Result<(), Failure> {

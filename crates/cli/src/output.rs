@@ -4,6 +4,10 @@ use std::io::{self, Write};
 
 use anyhow::Context;
 
+use busbound_diagnosis::Advice;
+use busbound_report::{advice_as_env, advice_as_sh, advice_as_yaml};
+
+use crate::args::Emit;
 use crate::failure::Failure;
 use crate::request::Output;
 
@@ -20,6 +24,16 @@ pub(crate) fn write_answer(text: &str, output: &Output) -> Result<(), Failure> {
             other => other.context("standard output").map_err(Failure::Output),
         },
     }
+}
+
+/// Writes advice in place of the answer.
+pub(crate) fn write_advice(advice: &Advice, emit: Emit, output: &Output) -> Result<(), Failure> {
+    let text = match emit {
+        Emit::Env => advice_as_env(advice),
+        Emit::Yaml => advice_as_yaml(advice),
+        Emit::Sh => advice_as_sh(advice),
+    };
+    write_answer(&text, output)
 }
 
 /// What went wrong with a part of the work; said even where remarks are not wanted.

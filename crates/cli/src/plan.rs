@@ -1,8 +1,8 @@
 //! `busbound plan`.
 
-use busbound_diagnosis::{Diagnosis, Options, diagnose};
+use busbound_diagnosis::{Diagnosis, Options, advice_of_ddp, advice_of_offload, diagnose};
 use busbound_machine::{HostMemory, Interconnect, LinkFacts, Machine, gpu_of_key};
-use busbound_report::{Plan, plan_as_json, plan_as_markdown, plan_as_terminal};
+use busbound_report::{Plan, plan_as_json, plan_as_markdown, plan_as_terminal, plan_statement};
 use busbound_trace::Direction;
 use busbound_whatif::Range;
 use busbound_whatif::plan::BadInput;
@@ -12,20 +12,20 @@ use busbound_whatif::plan::ddp::{Ddp, DdpInputs};
 use busbound_whatif::plan::offload::{Offload, OffloadInputs};
 use busbound_whatif::plan::parallel::{Parallel, ParallelInputs};
 
-use crate::args::{Format, OutputArgs};
+use crate::args::{Emit, Format, OutputArgs};
 use crate::args_plan::{
     AllreduceArgs, BudgetArgs, ClusterArgs, DdpArgs, ModelArgs, OffloadArgs, ParallelArgs, PlanCommand,
 };
 use crate::failure::Failure;
-use crate::output::write_answer;
+use crate::output::{write_advice, write_answer};
 use crate::reading::each_trace;
 use crate::request::resolve_output;
 
 pub(crate) fn run(command: &PlanCommand) -> Result<(), Failure> {
     match command {
         PlanCommand::Allreduce(args) => show(&allreduce(args)?, &args.output),
-        PlanCommand::Ddp(args) => show(&ddp(args)?, &args.output),
-        PlanCommand::Offload(args) => show(&offload(args)?, &args.output),
+        PlanCommand::Ddp(args) => show_or_emit(&ddp(args)?, args.emit.emit, &args.output),
+        PlanCommand::Offload(args) => show_or_emit(&offload(args)?, args.emit.emit, &args.output),
         PlanCommand::Parallel(args) => show(&parallel(args)?, &args.output),
         PlanCommand::Budget(args) => show(&budget(args)?, &args.output),
     }
@@ -39,6 +39,17 @@ fn show(plan: &Plan, args: &OutputArgs) -> Result<(), Failure> {
         Format::Json => plan_as_json(plan).map_err(|error| Failure::Output(error.into()))?,
     };
     write_answer(&text, &output)
+}
+
+fn show_or_emit(plan: &Plan, emit: Option<Emit>, args: &OutputArgs) -> Result<(), Failure> {
+    let Some(emit) = emit else { return show(plan, args) };
+    let statement = plan_statement(plan);
+    let advice = match plan {
+        Plan::Ddp(plan) => advice_of_ddp(plan, &statement),
+        Plan::Offload(plan) => advice_of_offload(plan, &statement),
+        _ => return show(plan, args),
+    };
+    write_advice(&advice, emit, &resolve_output(args))
 }
 
 fn usage(error: BadInput) -> Failure {

@@ -15,6 +15,7 @@
 //! # Ok::<(), busbound_trace::OpenError>(())
 //! ```
 
+mod advice;
 mod attribution;
 mod blocks;
 mod communication;
@@ -46,6 +47,7 @@ mod timeline;
 mod verdict;
 mod window;
 
+pub use advice::{Advice, Setting, Target, advice_of_ddp, advice_of_diagnosis, advice_of_offload};
 pub use attribution::{Attribution, BlockChoice, BlockTime};
 pub use compare::{COMPARISON_SCHEMA, ComparedRun, Comparison, Figure, Growth, Labels, Sweep, compare};
 pub use compare_stages::StageChange;

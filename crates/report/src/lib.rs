@@ -1,5 +1,6 @@
 //! Showing it: one folder or file per format. What a person reads in one format is in all of them.
 
+mod emit;
 mod github;
 mod json;
 mod junit;
@@ -7,6 +8,7 @@ mod markdown;
 mod terminal;
 mod text;
 
+pub use emit::{advice_as_env, advice_as_sh, advice_as_yaml};
 pub use github::gate_as_github;
 pub use json::{
     comparison_as_json, diagnoses_as_json, gate_as_json, plan_as_json, surveys_as_json, topology_as_json,
@@ -24,4 +26,4 @@ pub use terminal::gate::gate_as_terminal;
 pub use terminal::plan::plan_as_terminal;
 pub use terminal::survey::surveys_as_terminal;
 pub use terminal::topology::topology_as_terminal;
-pub use text::plan::Plan;
+pub use text::plan::{Plan, plan_statement};

@@ -52,6 +52,11 @@ pub(crate) fn plan(plan: &Plan) -> PlanText {
     }
 }
 
+/// The answer of a plan in a sentence.
+pub fn plan_statement(answer: &Plan) -> String {
+    plan(answer).statement
+}
+
 /// `81.2 ms`, or `78.0 ms to 81.2 ms`.
 fn ms(range: Range) -> String {
     if range.is_one() {

@@ -1,0 +1,70 @@
+//! What a plan argues for.
+
+use busbound_whatif::plan::ddp::Ddp;
+use busbound_whatif::plan::offload::{Hiding, Offload};
+
+use super::offload::{Offloading, set};
+use super::{Advice, Because, Target};
+
+/// Buckets, and the accumulation that reaches the wanted efficiency.
+pub fn advice_of_ddp(plan: &Ddp, statement: &str) -> Advice {
+    let mut settings = Vec::new();
+    let inputs = &plan.inputs;
+    let wanted = 100.0 * inputs.wanted_efficiency;
+    let exposed = plan.with_overlap.exposed_ms.high;
+    if plan.smallest_accumulation > u64::from(inputs.accumulation) {
+        Because {
+            settings: &mut settings,
+            why: format!("{exposed:.1} ms of synchronising stay exposed in a step; {wanted:.0} % of compute needs this many micro-batches"),
+            when: "the optimiser bears a batch that much larger".to_owned(),
+        }
+        .set(Target::Ddp, "gradient_accumulation_steps", plan.smallest_accumulation)
+        .set(Target::Ddp, "no_sync", "for all micro-batches but the last");
+    }
+    Because {
+        settings: &mut settings,
+        why: format!("the plan was reckoned with {} buckets of it", plan.buckets),
+        when: "gradients become ready evenly over the backward pass".to_owned(),
+    }
+    .set(Target::Ddp, "bucket_cap_mb", format!("{:.0}", inputs.bucket_bytes / 1e6));
+    Advice { from: "plan ddp".to_owned(), statement: statement.to_owned(), settings }
+}
+
+/// Depth and resident share, by the names that frameworks use.
+pub fn advice_of_offload(plan: &Offload, statement: &str) -> Advice {
+    let mut settings = Vec::new();
+    let advice =
+        |settings| Advice { from: "plan offload".to_owned(), statement: statement.to_owned(), settings };
+    if plan.hides == Hiding::NothingToHide {
+        return advice(settings);
+    }
+    let resident = match plan.hides {
+        Hiding::Cannot => plan.resident_that_hides.high,
+        _ => plan.inputs.resident,
+    };
+    let why = match plan.hides {
+        Hiding::Cannot => format!(
+            "the bus is short by {:.1} GB/s for all of it: {:.0} % must stay on the GPU",
+            plan.short_gbps.high,
+            100.0 * resident
+        ),
+        _ => format!(
+            "beyond depth {} nothing improves, and {:.1} ms of copy hide behind {:.1} ms of compute a layer",
+            plan.enough_depth, plan.copy_ms, plan.inputs.compute_ms.low
+        ),
+    };
+    let depth = plan.enough_depth.max(1);
+    let layers = f64::from(plan.inputs.layers);
+    let slots = f64::from(depth + 1).min(layers * (1.0 - resident));
+    let memory = (layers * resident + slots) * plan.inputs.layer_bytes;
+    let mut because = Because {
+        settings: &mut settings,
+        why,
+        when: format!(
+            "{:.1} GB of GPU memory are free for weights, and host buffers are pinned once and kept",
+            memory / 1e9
+        ),
+    };
+    set(&mut because, &Offloading { depth, resident });
+    advice(settings)
+}

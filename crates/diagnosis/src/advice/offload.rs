@@ -1,0 +1,80 @@
+//! The knobs of offloading by the names that frameworks use.
+
+use super::{Because, Target};
+
+/// What an offloaded run should do.
+pub(super) struct Offloading {
+    /// Groups copied ahead.
+    pub(super) depth: u32,
+    /// Share that stays on the GPU, 0 to 1.
+    pub(super) resident: f64,
+}
+
+/// Prefetching: a copy stream, pinned memory, so many groups ahead.
+pub(super) fn set(because: &mut Because<'_>, offloading: &Offloading) {
+    let depth = offloading.depth.max(1);
+    let (group, of_group) = share(1.0 - offloading.resident);
+    for target in [Target::Sglang, Target::Vllm] {
+        because.set(target, "offload_group_size", group).set(target, "offload_num_in_group", of_group).set(
+            target,
+            "offload_prefetch_step",
+            depth,
+        );
+    }
+    because
+        .set(Target::SglangDiffusion, "dit_layerwise_offload", "true")
+        .set(Target::SglangDiffusion, "dit_offload_prefetch_size", depth)
+        .set(Target::SglangDiffusion, "pin_cpu_memory", "true");
+    if offloading.resident > 0.0 {
+        because.set(
+            Target::SglangDiffusion,
+            "dit_layerwise_resident_layers",
+            format!("{:.2}", offloading.resident),
+        );
+    }
+    because
+        .set(Target::Diffusers, "offload_type", "block_level")
+        .set(Target::Diffusers, "num_blocks_per_group", 1)
+        .set(Target::Diffusers, "use_stream", "true")
+        .set(Target::Diffusers, "non_blocking", "true");
+    pinned(because);
+}
+
+/// Pinned host memory, for frameworks that do not take it by themselves.
+pub(super) fn pinned(because: &mut Because<'_>) {
+    because
+        .set(Target::DeepSpeed, "zero_optimization.offload_param.pin_memory", "true")
+        .set(Target::DeepSpeed, "zero_optimization.offload_optimizer.pin_memory", "true")
+        .set(Target::Fsdp2, "offload_policy", "CPUOffloadPolicy(pin_memory=True)")
+        .set(Target::SglangDiffusion, "pin_cpu_memory", "true");
+}
+
+/// A share as so many of a small group: the nearest that is no more than wanted, because what is beyond it
+/// cannot be hidden.
+fn share(wanted: f64) -> (u32, u32) {
+    let mut best = (10, 1);
+    let mut nearest = f64::INFINITY;
+    for group in 1..=10u32 {
+        let of_group = (wanted * f64::from(group) + 0.01).floor();
+        let off = wanted - of_group / f64::from(group);
+        if of_group >= 1.0 && off < nearest - 1e-9 {
+            nearest = off;
+            best = (group, of_group as u32);
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn shares_are_so_many_of_a_group() {
+        for (wanted, expected) in
+            [(1.0, (1, 1)), (0.5, (2, 1)), (0.25, (4, 1)), (0.67, (3, 2)), (0.9, (10, 9)), (0.49, (9, 4)), (0.01, (10, 1))]
+        {
+            assert_eq!(share(wanted), expected, "{wanted}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Advice as a file to start the next run with: environment, YAML or shell.
+
+use std::fmt::Write;
+
+use busbound_diagnosis::{Advice, Setting, Target};
+
+/// `KEY=VALUE` lines for an env file. Only what is an environment variable is set; the rest is told.
+pub fn advice_as_env(advice: &Advice) -> String {
+    let mut out = head(advice);
+    body(&mut out, advice, |setting| format!("{}={}", setting.key, setting.value));
+    out
+}
+
+/// The same as shell, to be sourced before the launch.
+pub fn advice_as_sh(advice: &Advice) -> String {
+    let mut out = format!("#!/bin/sh\n{}", head(advice));
+    body(&mut out, advice, |setting| {
+        format!("export {}='{}'", setting.key, setting.value.replace('\'', "'\\''"))
+    });
+    out
+}
+
+fn body(out: &mut String, advice: &Advice, line: impl Fn(&Setting) -> String) {
+    let mut before: Option<&Setting> = None;
+    for setting in &advice.settings {
+        reason(out, setting, before, "");
+        if setting.target == Target::Environment {
+            let _ = writeln!(out, "{}", line(setting));
+        } else {
+            let _ = writeln!(out, "# {}: {}={}", setting.target.key(), setting.key, setting.value);
+        }
+        before = Some(setting);
+    }
+    nothing(out, advice);
+}
+
+/// Every setting under its section.
+pub fn advice_as_yaml(advice: &Advice) -> String {
+    let mut out = head(advice);
+    let mut before: Option<&Setting> = None;
+    for setting in &advice.settings {
+        if before.is_none_or(|before| before.target != setting.target) {
+            let _ = writeln!(out, "{}:", setting.target.key());
+            before = None;
+        }
+        reason(&mut out, setting, before, "  ");
+        let _ = writeln!(out, "  {}: {}", setting.key, scalar(&setting.value));
+        before = Some(setting);
+    }
+    if advice.settings.is_empty() {
+        out.push_str("{}\n");
+    }
+    nothing(&mut out, advice);
+    out
+}
+
+/// Numbers and truth values as they are, the rest quoted.
+fn scalar(value: &str) -> String {
+    let plain = value.parse::<f64>().is_ok() || ["true", "false"].contains(&value);
+    if plain { value.to_owned() } else { format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")) }
+}
+
+fn head(advice: &Advice) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "# Written by busbound from {}.", one_line(&advice.from));
+    let _ = writeln!(out, "# {}", one_line(&advice.statement));
+    if advice.settings.iter().any(|setting| setting.target > Target::Compile) {
+        out.push_str("# Of the frameworks take the one you use.\n");
+    }
+    out.push('\n');
+    out
+}
+
+/// Said once for settings of the same reason that follow each other.
+fn reason(out: &mut String, setting: &Setting, before: Option<&Setting>, indent: &str) {
+    if before.is_some_and(|before| before.why == setting.why && before.when == setting.when) {
+        return;
+    }
+    let _ = writeln!(out, "{indent}# why: {}", one_line(&setting.why));
+    let _ = writeln!(out, "{indent}# if: {}", one_line(&setting.when));
+}
+
+fn nothing(out: &mut String, advice: &Advice) {
+    if advice.settings.is_empty() {
+        out.push_str("# Nothing here argues for a setting.\n");
+    }
+}
+
+/// A comment is one line, whatever a trace puts into it.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
