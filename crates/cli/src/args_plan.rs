@@ -247,9 +247,9 @@ fn parse_dtype(text: &str) -> Result<f64, String> {
 
 /// `95%` or `0.95`.
 fn parse_share(text: &str) -> Result<f64, String> {
-    let (number, factor) = text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |number| (number, 0.01));
+    let (number, whole) = text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |number| (number, 100.0));
     match number.trim().parse::<f64>() {
-        Ok(value) if (0.0..=1.0).contains(&(value * factor)) => Ok(value * factor),
+        Ok(value) if (0.0..=1.0).contains(&(value / whole)) => Ok(value / whole),
         _ => Err("give a share such as 95% or 0.95".to_owned()),
     }
 }

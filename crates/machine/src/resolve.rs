@@ -32,6 +32,8 @@ pub struct LinkFacts {
     /// Line peak of one direction.
     pub peak_gbps: f64,
     pub source: LinkSource,
+    /// What large pinned copies reach, where that is known and not reckoned from the peak.
+    pub reached_gbps: Option<f64>,
     /// GB/s to other GPUs over links of their own; 0 where there are none, `None` if not known.
     pub nvlink_gbps: Option<f64>,
 }
@@ -42,7 +44,7 @@ const REACHED: f64 = 0.88;
 impl LinkFacts {
     /// What large copies from pinned memory reach.
     pub fn reachable_gbps(&self) -> f64 {
-        self.peak_gbps * REACHED
+        self.reached_gbps.unwrap_or(self.peak_gbps * REACHED)
     }
 
     /// What a copy of this size can be expected to reach. The shape is that measured on one H200:
@@ -70,24 +72,32 @@ pub struct Machine {
 #[derive(Debug, Clone, PartialEq)]
 enum Given {
     Link(PcieLink),
+    /// GB/s of one direction.
+    Rate(f64),
     Gpu(&'static GpuFacts),
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("unknown machine {name:?}: give a link such as pcie4x16, or one of {known}")]
+#[error(
+    "unknown machine {name:?}: give a link such as pcie4x16, a rate in GB/s such as 63, or one of {known}"
+)]
 pub struct UnknownMachine {
     name: String,
     known: String,
 }
 
 impl Machine {
-    /// A machine by name: a link (`pcie4x16`) or a GPU of the catalogue (`h100-pcie`).
+    /// A machine by name: a link (`pcie4x16`), a GPU of the catalogue (`h100-pcie`), or what the link gives
+    /// in GB/s of one direction (`63`).
     ///
     /// # Errors
     /// If the name is neither; the message lists the names.
     pub fn named(name: &str) -> Result<Self, UnknownMachine> {
-        let given =
-            PcieLink::parse(name).map(Given::Link).or_else(|| catalogue::gpu_of_key(name).map(Given::Gpu));
+        let rate = || name.parse::<f64>().ok().filter(|gbps| *gbps > 0.0 && gbps.is_finite());
+        let given = PcieLink::parse(name)
+            .map(Given::Link)
+            .or_else(|| catalogue::gpu_of_key(name).map(Given::Gpu))
+            .or_else(|| rate().map(Given::Rate));
         match given {
             Some(given) => Ok(Self { given: Some(given) }),
             None => Err(UnknownMachine {
@@ -101,21 +111,44 @@ impl Machine {
     /// else an assumption.
     pub fn link_of(&self, gpu: Option<&str>) -> LinkFacts {
         let listed = gpu.and_then(catalogue::gpu_of_name);
+        if let Some(Given::Rate(gbps)) = self.given {
+            return LinkFacts {
+                name: format!("{gbps} GB/s"),
+                peak_gbps: gbps,
+                source: LinkSource::Given,
+                reached_gbps: Some(gbps),
+                nvlink_gbps: listed.map(|gpu| gpu.nvlink_gbps),
+            };
+        }
         let (pcie, source, nvlink) = match (&self.given, listed) {
+            // Told above.
+            (Some(Given::Rate(_)), _) => (PcieLink { generation: 4, lanes: 16 }, LinkSource::Given, None),
             (Some(Given::Link(link)), _) => (*link, LinkSource::Given, listed.map(|gpu| gpu.nvlink_gbps)),
             (Some(Given::Gpu(gpu)), _) => (gpu.pcie, LinkSource::Given, Some(gpu.nvlink_gbps)),
             (None, Some(gpu)) => (gpu.pcie, LinkSource::Catalogue, Some(gpu.nvlink_gbps)),
             (None, None) => (PcieLink { generation: 4, lanes: 16 }, LinkSource::Assumed, None),
         };
         let c2c = match (&self.given, listed) {
-            (Some(Given::Link(_)), _) => 0.0,
+            (Some(Given::Link(_) | Given::Rate(_)), _) => 0.0,
             (Some(Given::Gpu(gpu)), _) => gpu.c2c_gbps,
             (None, listed) => listed.map_or(0.0, |gpu| gpu.c2c_gbps),
         };
         if c2c > 0.0 {
-            return LinkFacts { name: "NVLink-C2C".to_owned(), peak_gbps: c2c, source, nvlink_gbps: nvlink };
+            return LinkFacts {
+                name: "NVLink-C2C".to_owned(),
+                peak_gbps: c2c,
+                source,
+                reached_gbps: None,
+                nvlink_gbps: nvlink,
+            };
         }
-        LinkFacts { name: pcie.name(), peak_gbps: pcie.peak_gbps(), source, nvlink_gbps: nvlink }
+        LinkFacts {
+            name: pcie.name(),
+            peak_gbps: pcie.peak_gbps(),
+            source,
+            reached_gbps: None,
+            nvlink_gbps: nvlink,
+        }
     }
 }
 
@@ -133,6 +166,8 @@ mod tests {
         assert_eq!((gpu.name.as_str(), gpu.nvlink_gbps), ("PCIe 5 x16", Some(0.0)));
         assert_eq!(Machine::default().link_of(None).source, LinkSource::Assumed);
         assert_eq!(Machine::default().link_of(Some("NVIDIA GH200 480GB")).name, "NVLink-C2C");
+        let rate = Machine::named("63").unwrap().link_of(None);
+        assert_eq!((rate.peak_gbps, rate.reachable_gbps()), (63.0, 63.0));
         let error = Machine::named("h999").unwrap_err().to_string();
         assert!(error.contains("h100-pcie") && error.contains("pcie4x16"), "{error}");
     }

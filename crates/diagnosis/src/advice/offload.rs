@@ -71,9 +71,15 @@ mod tests {
 
     #[test]
     fn shares_are_so_many_of_a_group() {
-        for (wanted, expected) in
-            [(1.0, (1, 1)), (0.5, (2, 1)), (0.25, (4, 1)), (0.67, (3, 2)), (0.9, (10, 9)), (0.49, (9, 4)), (0.01, (10, 1))]
-        {
+        for (wanted, expected) in [
+            (1.0, (1, 1)),
+            (0.5, (2, 1)),
+            (0.25, (4, 1)),
+            (0.67, (3, 2)),
+            (0.9, (10, 9)),
+            (0.49, (9, 4)),
+            (0.01, (10, 1)),
+        ] {
             assert_eq!(share(wanted), expected, "{wanted}");
         }
     }

@@ -74,7 +74,7 @@ impl Ddp {
         let each = allreduce_ms(&inputs.cluster, inputs.bytes / buckets);
         let sync_ms = buckets * each;
         let exposed = |compute: f64| exposed_ms(compute * inputs.backward_share, buckets, each);
-        let with_overlap = step(&inputs, &exposed);
+        let with_overlap = step(&inputs, exposed);
         let without_overlap = step(&inputs, |_| sync_ms);
         // A C / (A C + exposed) ≥ wanted.
         let needed = |compute: f64| exposed(compute) * wanted / (1.0 - wanted) / compute;
