@@ -1,6 +1,6 @@
 //! What the hardware can do: links, GPUs, and how fast a copy of a given size can be.
 //!
-//! Facts only: no IO, no clock. Rates are GB/s, 10⁹ bytes a second, one direction.
+//! Facts only: no IO, no clock, but for [`topology::from_sysfs`]. Rates are GB/s, 10⁹ bytes a second, one direction.
 //!
 //! ```
 //! use busbound_machine::{HostMemory, Machine};
