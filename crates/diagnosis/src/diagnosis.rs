@@ -1,7 +1,5 @@
 //! Is the GPU waiting for the bus, where, and why? The whole answer.
 
-use std::ops::Range;
-
 use busbound_machine::{LinkFacts, Machine};
 use busbound_trace::Trace;
 use serde::Serialize;
@@ -20,6 +18,7 @@ use crate::limitations::{self, Limitation};
 use crate::options::Options;
 use crate::parallel::join;
 use crate::stages::{self, StageAnswer, Stages};
+use crate::steady::{LeftOut, steady};
 use crate::survey::{Source, SourceFacts, Survey, survey};
 use crate::syncs::SyncTotal;
 use crate::timeline::{self, Overlaps, Times};
@@ -101,43 +100,12 @@ pub struct DeviceFacts {
 /// Diagnoses one trace against a machine.
 pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Options) -> Diagnosis {
     let (survey, facts) = join(|| survey(trace, source), || Facts::of(trace, machine, options));
-    let window = &facts.window;
-    let (outlier_count, outliers) = window.outliers(trace, &facts.host);
-    let all = window.steps.len();
-    let steady = window.steady(&outliers, options);
-    let mut left_out = LeftOut {
-        warm_up: 0,
-        others: 0,
-        outliers,
-        outlier_count,
-        with_outliers: None,
-        steady: steady.clone(),
-    };
-    if (steady.len() < all || window.is_part_of_the_trace() && all > 0)
-        && let Some(part) = window.only(steady.clone(), trace)
-    {
-        left_out.warm_up = if options.warmup.is_some() { steady.start } else { window.warm_up() };
-        left_out.others = all - steady.len() - left_out.warm_up;
-        if left_out.others > 0 {
-            left_out.with_outliers = window.times_from(left_out.warm_up);
-        }
-        let mut answer = answer(&Facts::of(&part, machine, options), &survey, machine, options, left_out);
-        // Compilation happens in the steps that were left out.
-        answer.launches.compiled = facts.launches.compiled;
-        return answer;
-    }
-    answer(&facts, &survey, machine, options, left_out)
-}
-
-/// What of the trace the figures do not speak of.
-pub(crate) struct LeftOut {
-    pub(crate) warm_up: usize,
-    pub(crate) others: usize,
-    /// All that were found, also those left out; of many, the longest.
-    pub(crate) outliers: Vec<OutlierStep>,
-    pub(crate) outlier_count: usize,
-    with_outliers: Option<StepTimes>,
-    pub(crate) steady: Range<usize>,
+    let (part, left_out) = steady(&facts, options);
+    let Some(part) = part else { return answer(&facts, &survey, machine, options, left_out) };
+    let mut answer = answer(&Facts::of(&part, machine, options), &survey, machine, options, left_out);
+    // Compilation happens in the steps that were left out.
+    answer.launches.compiled = facts.launches.compiled;
+    answer
 }
 
 fn answer(

@@ -41,6 +41,7 @@ mod parallel;
 pub mod quantity;
 mod queue;
 mod stages;
+mod steady;
 mod survey;
 mod syncs;
 mod timeline;

@@ -3,10 +3,10 @@
 use busbound_machine::LinkSource;
 use serde::Serialize;
 
-use crate::diagnosis::LeftOut;
 use crate::facts::Facts;
 use crate::gaps::GapCause;
 use crate::options::Options;
+use crate::steady::LeftOut;
 use crate::survey::Survey;
 use crate::timeline::DeviceTimeline;
 use crate::window::StepsFound;

@@ -51,7 +51,7 @@ impl StepQuantity {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OutlierStep {
-    /// Which one, from 0, warm-up not counted.
+    /// Which one of all steps, from 0.
     pub index: usize,
     pub ms: f64,
     /// What it did more of than the median step, most first. Parts may overlap in time.

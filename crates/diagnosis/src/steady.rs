@@ -1,0 +1,49 @@
+//! Which part of the trace do the figures speak of? Without warm-up, and where steps that took clearly
+//! longer make up much of it, without those.
+
+use std::ops::Range;
+
+use busbound_trace::Trace;
+
+use crate::facts::Facts;
+use crate::options::Options;
+use crate::window::{OutlierStep, StepTimes};
+
+/// What is left out, and what there was.
+#[derive(Debug)]
+pub(crate) struct LeftOut {
+    pub(crate) warm_up: usize,
+    /// Steps after the warm-up.
+    pub(crate) others: usize,
+    /// Steps after the warm-up that took longer, also those left out; of many, the longest.
+    pub(crate) outliers: Vec<OutlierStep>,
+    pub(crate) outlier_count: usize,
+    /// All steps after the warm-up, where others are left out.
+    pub(crate) with_outliers: Option<StepTimes>,
+    /// The steps that are spoken of.
+    pub(crate) steady: Range<usize>,
+}
+
+/// The part of the trace that counts, where that is not all of it.
+pub(crate) fn steady(facts: &Facts<'_>, options: &Options) -> (Option<Trace>, LeftOut) {
+    let window = &facts.window;
+    let (mut outlier_count, mut outliers) = window.outliers(facts.trace, &facts.host);
+    let all = window.steps.len();
+    let steady = window.steady(&outliers, options);
+    let warm_up = if options.warmup.is_some() { steady.start } else { window.warm_up() };
+    let warming = outliers.iter().filter(|outlier| outlier.index < warm_up).count();
+    outliers.retain(|outlier| outlier.index >= warm_up);
+    outlier_count -= warming;
+    let is_part = (steady.len() < all || window.is_part_of_the_trace()) && all > 0;
+    let part = if is_part { window.only(steady.clone(), facts.trace) } else { None };
+    let mut left_out =
+        LeftOut { warm_up: 0, others: 0, outliers, outlier_count, with_outliers: None, steady };
+    if part.is_some() {
+        left_out.warm_up = warm_up;
+        left_out.others = all - left_out.steady.len() - warm_up;
+        if left_out.others > 0 {
+            left_out.with_outliers = window.times_from(warm_up);
+        }
+    }
+    (part, left_out)
+}
