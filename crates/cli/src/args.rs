@@ -141,7 +141,7 @@ pub(crate) struct DiagnoseArgs {
     /// Trace files, directories of rank files, or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// The GPU's link or the GPU: pcie4x16, pcie5x8, h100-pcie, a100-sxm, …
+    /// The GPU's link or the GPU (pcie4x16, h100-pcie, …), a rate in GB/s, or a measured profile.json
     #[arg(long, value_name = "NAME")]
     pub(crate) machine: Option<String>,
     /// Edges of the bandwidth histogram in GB/s
@@ -189,7 +189,7 @@ pub(crate) struct GateArgs {
     /// Print GitHub annotations of what failed to standard error
     #[arg(long)]
     pub(crate) github: bool,
-    /// The GPU's link or the GPU: pcie4x16, pcie5x8, h100-pcie, a100-sxm, …
+    /// The GPU's link or the GPU (pcie4x16, h100-pcie, …), a rate in GB/s, or a measured profile.json
     #[arg(long, value_name = "NAME")]
     pub(crate) machine: Option<String>,
     #[command(flatten)]
@@ -210,7 +210,7 @@ pub(crate) struct CompareArgs {
     pub(crate) label: Option<(String, Vec<f64>)>,
     #[command(flatten)]
     pub(crate) analysis: AnalysisArgs,
-    /// The GPU's link or the GPU: pcie4x16, pcie5x8, h100-pcie, a100-sxm, …
+    /// The GPU's link or the GPU (pcie4x16, h100-pcie, …), a rate in GB/s, or a measured profile.json
     #[arg(long, value_name = "NAME")]
     pub(crate) machine: Option<String>,
     #[command(flatten)]

@@ -130,7 +130,8 @@ pub(crate) struct OffloadArgs {
     /// Take what is not given from this run: large copies a step, their bytes, compute between them
     #[arg(long, value_name = "PATH")]
     pub(crate) trace: Option<PathBuf>,
-    /// The GPU's link or the GPU: pcie4x16, h200, … [default: that of the trace, else PCIe 4 x16]
+    /// The GPU's link or the GPU (pcie4x16, h200, …), a rate in GB/s, or a measured profile.json [default:
+    /// that of the trace, else PCIe 4 x16]
     #[arg(long, value_name = "NAME")]
     pub(crate) link: Option<String>,
     /// Layers copied ahead of the one that runs; 0 blocks
@@ -198,7 +199,7 @@ pub(crate) struct BudgetArgs {
     /// Of copies this large [default: one copy]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) copy: Option<u64>,
-    /// The GPU's link or the GPU: pcie4x16, h200, …
+    /// The GPU's link or the GPU (pcie4x16, h200, …), a rate in GB/s, or a measured profile.json
     #[arg(long, value_name = "NAME")]
     pub(crate) link: String,
     /// Length of a step in ms

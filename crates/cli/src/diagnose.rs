@@ -1,11 +1,13 @@
 //! `busbound diagnose` and `busbound demo`.
 
-use std::fs::File;
+use std::fs::{self, File};
+
+use anyhow::Context;
 
 use busbound_diagnosis::{
     BlockChoice, CpuCopyThresholds, Diagnosis, Options, Source, advice_of_diagnosis, diagnose,
 };
-use busbound_machine::Machine;
+use busbound_machine::{Machine, MachineProfile};
 use busbound_report::{diagnoses_as_json, diagnoses_as_markdown, diagnoses_as_terminal};
 use busbound_trace::{NcuError, ReadOptions, read, read_ncu};
 
@@ -44,10 +46,16 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<(), Failure> {
     show(&[diagnose(&trace, &Source::named(path), &Machine::default(), &Options::default())], &output)
 }
 
+/// A profile where a file is named, else a link or a GPU.
 pub(crate) fn resolve_machine(name: Option<&str>) -> Result<Machine, Failure> {
-    name.map_or(Ok(Machine::default()), |name| {
-        Machine::named(name).map_err(|error| Failure::Usage(error.into()))
-    })
+    let Some(name) = name else { return Ok(Machine::default()) };
+    if name.ends_with(".json") {
+        let text = fs::read_to_string(name).with_context(|| name.to_owned()).map_err(Failure::Unreadable)?;
+        let profile = MachineProfile::parse(&text);
+        let unreadable = |error| Failure::Unreadable(anyhow::anyhow!("{name} {error}"));
+        return Ok(Machine::measured(profile.map_err(unreadable)?));
+    }
+    Machine::named(name).map_err(|error| Failure::Usage(error.into()))
 }
 
 pub(crate) fn resolve_analysis(args: &AnalysisArgs) -> Result<Options, Failure> {

@@ -16,6 +16,7 @@ use crate::args::{Emit, Format, OutputArgs};
 use crate::args_plan::{
     AllreduceArgs, BudgetArgs, ClusterArgs, DdpArgs, ModelArgs, OffloadArgs, ParallelArgs, PlanCommand,
 };
+use crate::diagnose::resolve_machine;
 use crate::failure::Failure;
 use crate::output::{write_advice, write_answer};
 use crate::reading::each_trace;
@@ -107,8 +108,7 @@ fn ddp(args: &DdpArgs) -> Result<Plan, Failure> {
 }
 
 fn link(name: &str) -> Result<LinkFacts, Failure> {
-    let machine = Machine::named(name).map_err(|error| Failure::Usage(error.into()))?;
-    Ok(machine.link_of(None))
+    Ok(resolve_machine(Some(name))?.link_of(None))
 }
 
 fn offload(args: &OffloadArgs) -> Result<Plan, Failure> {

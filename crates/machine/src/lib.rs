@@ -16,10 +16,14 @@ mod catalogue;
 mod curve;
 mod interconnect;
 mod link;
+mod profile;
 mod resolve;
 pub mod topology;
 
 pub use catalogue::{GpuFacts, catalogue, gpu_of_key, gpu_of_name};
 pub use interconnect::{Hop, Interconnect, UnknownLink};
 pub use link::PcieLink;
+pub use profile::{
+    CurveDirection, CurveMemory, CurvePoint, MachineProfile, MeasuredCurve, PROFILE_SCHEMA, ProfileError,
+};
 pub use resolve::{HostMemory, LinkFacts, LinkSource, Machine, UnknownMachine};

@@ -1,10 +1,13 @@
 //! Which link is this run judged against, and how is that known?
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{self, GpuFacts};
 use crate::curve;
 use crate::link::PcieLink;
+use crate::profile::{MachineProfile, SharedProfile};
 
 /// How a link is known, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +39,9 @@ pub struct LinkFacts {
     pub reached_gbps: Option<f64>,
     /// GB/s to other GPUs over links of their own; 0 where there are none, `None` if not known.
     pub nvlink_gbps: Option<f64>,
+    /// The curves, where they were measured.
+    #[serde(skip)]
+    pub(crate) profile: Option<SharedProfile>,
 }
 
 /// The part of the line peak that large pinned copies reach, as measured on PCIe 5.
@@ -52,6 +58,9 @@ impl LinkFacts {
     pub fn expected_gbps(&self, bytes: u64, memory: HostMemory) -> f64 {
         if bytes == 0 {
             return 0.0;
+        }
+        if let Some(measured) = self.profile.as_ref().and_then(|profile| profile.at(bytes, memory)) {
+            return measured;
         }
         let points = match memory {
             HostMemory::Pinned => curve::PINNED_H200,
@@ -74,6 +83,7 @@ enum Given {
     Link(PcieLink),
     /// GB/s of one direction.
     Rate(f64),
+    Profile(SharedProfile),
     Gpu(&'static GpuFacts),
 }
 
@@ -107,47 +117,50 @@ impl Machine {
         }
     }
 
-    /// The link of a GPU by the name its driver reports: what the user gave, else the catalogue,
+    /// A machine that was measured.
+    pub fn measured(profile: MachineProfile) -> Self {
+        Self { given: Some(Given::Profile(Arc::new(profile))) }
+    }
+
+    /// The link of a GPU by the name its driver reports: what was measured or given, else the catalogue,
     /// else an assumption.
     pub fn link_of(&self, gpu: Option<&str>) -> LinkFacts {
         let listed = gpu.and_then(catalogue::gpu_of_name);
-        if let Some(Given::Rate(gbps)) = self.given {
-            return LinkFacts {
-                name: format!("{gbps} GB/s"),
-                peak_gbps: gbps,
-                source: LinkSource::Given,
-                reached_gbps: Some(gbps),
-                nvlink_gbps: listed.map(|gpu| gpu.nvlink_gbps),
-            };
-        }
-        let (pcie, source, nvlink) = match (&self.given, listed) {
-            // Told above.
-            (Some(Given::Rate(_)), _) => (PcieLink { generation: 4, lanes: 16 }, LinkSource::Given, None),
-            (Some(Given::Link(link)), _) => (*link, LinkSource::Given, listed.map(|gpu| gpu.nvlink_gbps)),
-            (Some(Given::Gpu(gpu)), _) => (gpu.pcie, LinkSource::Given, Some(gpu.nvlink_gbps)),
-            (None, Some(gpu)) => (gpu.pcie, LinkSource::Catalogue, Some(gpu.nvlink_gbps)),
-            (None, None) => (PcieLink { generation: 4, lanes: 16 }, LinkSource::Assumed, None),
-        };
-        let c2c = match (&self.given, listed) {
-            (Some(Given::Link(_) | Given::Rate(_)), _) => 0.0,
-            (Some(Given::Gpu(gpu)), _) => gpu.c2c_gbps,
-            (None, listed) => listed.map_or(0.0, |gpu| gpu.c2c_gbps),
-        };
-        if c2c > 0.0 {
-            return LinkFacts {
-                name: "NVLink-C2C".to_owned(),
-                peak_gbps: c2c,
-                source,
-                reached_gbps: None,
-                nvlink_gbps: nvlink,
-            };
-        }
-        LinkFacts {
-            name: pcie.name(),
-            peak_gbps: pcie.peak_gbps(),
+        let nvlink_gbps = listed.map(|gpu| gpu.nvlink_gbps);
+        let plain = |name: String, peak_gbps: f64, source: LinkSource, nvlink_gbps: Option<f64>| LinkFacts {
+            name,
+            peak_gbps,
             source,
             reached_gbps: None,
-            nvlink_gbps: nvlink,
+            nvlink_gbps,
+            profile: None,
+        };
+        let of_gpu = |gpu: &GpuFacts, source: LinkSource| {
+            let (name, peak) = match gpu.c2c_gbps {
+                c2c if c2c > 0.0 => ("NVLink-C2C".to_owned(), c2c),
+                _ => (gpu.pcie.name(), gpu.pcie.peak_gbps()),
+            };
+            plain(name, peak, source, Some(gpu.nvlink_gbps))
+        };
+        match (&self.given, listed) {
+            (Some(Given::Profile(profile)), _) => LinkFacts {
+                reached_gbps: profile.plateau_gbps(),
+                profile: Some(Arc::clone(profile)),
+                ..plain(profile.link.clone(), profile.peak_gbps, LinkSource::Measured, nvlink_gbps)
+            },
+            (Some(Given::Rate(gbps)), _) => LinkFacts {
+                reached_gbps: Some(*gbps),
+                ..plain(format!("{gbps} GB/s"), *gbps, LinkSource::Given, nvlink_gbps)
+            },
+            (Some(Given::Link(link)), _) => {
+                plain(link.name(), link.peak_gbps(), LinkSource::Given, nvlink_gbps)
+            }
+            (Some(Given::Gpu(gpu)), _) => of_gpu(gpu, LinkSource::Given),
+            (None, Some(gpu)) => of_gpu(gpu, LinkSource::Catalogue),
+            (None, None) => {
+                let link = PcieLink { generation: 4, lanes: 16 };
+                plain(link.name(), link.peak_gbps(), LinkSource::Assumed, None)
+            }
         }
     }
 }
@@ -170,6 +183,25 @@ mod tests {
         assert_eq!((rate.peak_gbps, rate.reachable_gbps()), (63.0, 63.0));
         let error = Machine::named("h999").unwrap_err().to_string();
         assert!(error.contains("h100-pcie") && error.contains("pcie4x16"), "{error}");
+    }
+
+    #[test]
+    fn what_was_measured_comes_before_everything() {
+        let json = include_str!("../../../fixtures/machines/h200.json");
+        let machine = Machine::measured(MachineProfile::parse(json).unwrap());
+        let link = machine.link_of(Some("Tesla V100-SXM2-32GB"));
+        assert_eq!((link.source, link.name.as_str()), (LinkSource::Measured, "PCIe 5 x16"));
+        assert_eq!(link.reachable_gbps(), 55.4);
+        assert!((link.expected_gbps(4 << 10, HostMemory::Pinned) - 0.52).abs() < 1e-9);
+        assert!((link.expected_gbps(64 << 20, HostMemory::Pageable) - 6.70).abs() < 1e-9);
+        for (from, to) in [
+            ("busbound.machine/1", "busbound.machine/9"),
+            ("\"peak_gbps\": 63.015", "\"peak_gbps\": -1"),
+            ("\"bytes\": 16384", "\"bytes\": 1"),
+            ("\"pinned\"", "\"pageable\""),
+        ] {
+            assert!(MachineProfile::parse(&json.replace(from, to)).is_err(), "{from}");
+        }
     }
 
     #[test]

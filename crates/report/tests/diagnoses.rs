@@ -57,6 +57,7 @@ fn a_comparison_in_both_formats() {
 fn the_documented_schemas_are_what_is_written() {
     common::check_schema("diagnosis", &schemars::schema_for!(Diagnosis));
     common::check_schema("topology", &schemars::schema_for!(busbound_machine::topology::Topology));
+    common::check_schema("machine", &schemars::schema_for!(busbound_machine::MachineProfile));
     common::check_schema("gate", &schemars::schema_for!(busbound_diagnosis::Gate));
     common::check_schema("comparison", &schemars::schema_for!(busbound_diagnosis::Comparison));
 }
