@@ -53,6 +53,16 @@ fn a_comparison_in_both_formats() {
     insta::assert_snapshot!("comparison_markdown", comparison_as_markdown(&comparison));
 }
 
+/// Files of several ranks get figures each, and a sentence why nothing is laid across them.
+#[test]
+fn stages_of_several_ranks_are_not_laid_over_each_other() {
+    let ranks = [fixture("pipe_serial.json.gz"), fixture("pipe_overlap.json.gz")];
+    for text in [plain(&diagnoses_as_terminal(&ranks, 4000)), diagnoses_as_markdown(&ranks)] {
+        assert!(text.contains("OverlapScore -0.04") && text.contains("OverlapScore 0.97"), "{text}");
+        assert!(text.contains("the clocks of two ranks are not aligned"), "{text}");
+    }
+}
+
 #[test]
 fn the_documented_schemas_are_what_is_written() {
     common::check_schema("diagnosis", &schemars::schema_for!(Diagnosis));
