@@ -58,19 +58,21 @@ fn usage(error: BadInput) -> Failure {
 }
 
 /// `usual` is the link where none is given.
-fn cluster(args: &ClusterArgs, usual: &str) -> Result<Cluster, Failure> {
+fn cluster(args: &ClusterArgs, usual: Interconnect) -> Cluster {
     let per_node = args.ranks / args.nodes.max(1);
-    let link = match &args.link {
-        Some(link) => link.clone(),
-        None => Interconnect::named(usual).map_err(|error| Failure::Usage(error.into()))?,
-    };
-    Ok(Cluster {
+    let link = args.link.clone().unwrap_or(usual);
+    Cluster {
         ranks: args.ranks,
         nodes: args.nodes,
         link,
         net: args.net.clone(),
         ports: args.ports.unwrap_or(per_node.max(1)),
-    })
+    }
+}
+
+/// The link of most training nodes, where none is named.
+fn usual_link() -> Result<Interconnect, Failure> {
+    Interconnect::named("nvlink4").map_err(|error| Failure::Usage(error.into()))
 }
 
 fn bytes(args: &ModelArgs) -> f64 {
@@ -78,7 +80,7 @@ fn bytes(args: &ModelArgs) -> f64 {
 }
 
 fn allreduce(args: &AllreduceArgs) -> Result<Plan, Failure> {
-    let (cluster, bytes) = (cluster(&args.cluster, "nvlink4")?, bytes(&args.model));
+    let (cluster, bytes) = (cluster(&args.cluster, usual_link()?), bytes(&args.model));
     let mut plans = vec![AllReduce::plan(cluster.clone(), bytes).map_err(usage)?];
     if args.compare {
         let names =
@@ -94,7 +96,7 @@ fn allreduce(args: &AllreduceArgs) -> Result<Plan, Failure> {
 
 fn ddp(args: &DdpArgs) -> Result<Plan, Failure> {
     let inputs = DdpInputs {
-        cluster: cluster(&args.cluster, "nvlink4")?,
+        cluster: cluster(&args.cluster, usual_link()?),
         bytes: bytes(&args.model),
         bucket_bytes: args.bucket as f64,
         compute_ms: args.compute,
@@ -185,14 +187,6 @@ fn parallel(args: &ParallelArgs) -> Result<Plan, Failure> {
     let gpu = gpu_of_key(&args.gpu).ok_or_else(|| {
         Failure::Usage(anyhow::anyhow!("unknown GPU {:?}: give one of {}", args.gpu, known()))
     })?;
-    let usual =
-        if gpu.nvlink_gbps > 0.0 { gpu.nvlink_gbps.to_string() } else { gpu.pcie.name().replace(' ', "") };
-    // By name where it has all links of its generation, so that NCCL's own figures are known.
-    let full = ["nvlink1", "nvlink2", "nvlink3", "nvlink4", "nvlink5"];
-    let usual = full
-        .into_iter()
-        .find(|name| Interconnect::named(name).is_ok_and(|link| link.peak_gbps == gpu.nvlink_gbps))
-        .map_or(usual, str::to_owned);
     let inputs = ParallelInputs {
         layers: args.layers,
         hidden: args.hidden,
@@ -201,7 +195,7 @@ fn parallel(args: &ParallelArgs) -> Result<Plan, Failure> {
         batch: args.batch,
         sequence: args.sequence,
         bytes_per_value: args.dtype,
-        cluster: cluster(&args.cluster, &usual)?,
+        cluster: cluster(&args.cluster, Interconnect::of_gpu(gpu)),
         tflops: gpu.bf16_tflops,
         utilisation: args.utilisation,
         gpu_gb: gpu.memory_gb,

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::catalogue::GpuFacts;
 use crate::link::PcieLink;
 
 /// What a hop of a collective crosses; NCCL's latencies go by this.
@@ -84,6 +85,23 @@ impl Interconnect {
                 Ok(Self { name: format!("{gbps} GB/s"), hop: Hop::Pci, peak_gbps: gbps, nccl_gbps: gbps })
             }
             _ => Err(UnknownLink { name: name.to_owned(), known: Self::names().join(", ") }),
+        }
+    }
+
+    /// What joins GPUs of this kind: their own links, else PCIe.
+    pub fn of_gpu(gpu: &GpuFacts) -> Self {
+        if gpu.nvlink_gbps <= 0.0 {
+            return Self::pcie(gpu.pcie);
+        }
+        // NCCL plans with about this much of a link that it does not know by name.
+        const PLANNED: f64 = 0.82;
+        let is_nvidia = !gpu.key.starts_with("mi");
+        let name = if is_nvidia { "NVLink" } else { "Infinity Fabric" };
+        Self {
+            name: format!("{name} of {}", gpu.key),
+            hop: Hop::NvLink,
+            peak_gbps: gpu.nvlink_gbps,
+            nccl_gbps: gpu.nvlink_gbps * PLANNED,
         }
     }
 

@@ -88,5 +88,7 @@ fn nothing(out: &mut String, advice: &Advice) {
 
 /// A comment is one line, whatever a trace puts into it.
 fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    // YAML ends a line at the separators of Unicode too.
+    let ends_line = |c: char| c.is_control() || ['\u{2028}', '\u{2029}'].contains(&c);
+    text.chars().map(|c| if ends_line(c) { ' ' } else { c }).collect()
 }

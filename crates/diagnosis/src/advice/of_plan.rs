@@ -1,9 +1,9 @@
 //! What a plan argues for.
 
 use busbound_whatif::plan::ddp::Ddp;
-use busbound_whatif::plan::offload::{Hiding, Offload};
+use busbound_whatif::plan::offload::{Hiding, Offload, OffloadInputs};
 
-use super::offload::{Offloading, set};
+use super::offload::{Offloading, pinned, set};
 use super::{Advice, Because, Target};
 
 /// Buckets, and the accumulation that reaches the wanted efficiency.
@@ -26,7 +26,12 @@ pub fn advice_of_ddp(plan: &Ddp, statement: &str) -> Advice {
         why: format!("the plan was reckoned with {} buckets of it", plan.buckets),
         when: "gradients become ready evenly over the backward pass".to_owned(),
     }
-    .set(Target::Ddp, "bucket_cap_mb", format!("{:.0}", inputs.bucket_bytes / 1e6));
+    // The option counts in MiB.
+    .set(
+        Target::Ddp,
+        "bucket_cap_mb",
+        format!("{:.0}", (inputs.bucket_bytes / 1_048_576.0).round().max(1.0)),
+    );
     Advice { from: "plan ddp".to_owned(), statement: statement.to_owned(), settings }
 }
 
@@ -38,14 +43,26 @@ pub fn advice_of_offload(plan: &Offload, statement: &str) -> Advice {
     if plan.hides == Hiding::NothingToHide {
         return advice(settings);
     }
+    if !plan.inputs.pinned {
+        let mut because = Because {
+            settings: &mut settings,
+            why: format!("copies from pageable memory block: {:.1} ms a layer", plan.copy_ms),
+            when: "the same host buffers serve every step".to_owned(),
+        };
+        pinned(&mut because);
+        return advice(settings);
+    }
     let resident = match plan.hides {
-        Hiding::Cannot => plan.resident_that_hides.high,
+        Hiding::Cannot => plan.resident_that_hides.high.max(plan.inputs.resident),
         _ => plan.inputs.resident,
     };
-    let why = match plan.hides {
+    let (hides, short) = (plan.hides, plan.short_gbps.high);
+    // With more layers resident another depth may be enough.
+    let kept = Offload::plan(OffloadInputs { resident, ..plan.inputs.clone() });
+    let plan = kept.as_ref().unwrap_or(plan);
+    let why = match hides {
         Hiding::Cannot => format!(
-            "the bus is short by {:.1} GB/s for all of it: {:.0} % must stay on the GPU",
-            plan.short_gbps.high,
+            "the bus is short by {short:.1} GB/s for all of it: {:.0} % must stay on the GPU",
             100.0 * resident
         ),
         _ => format!(

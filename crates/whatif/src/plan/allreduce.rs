@@ -30,7 +30,7 @@ impl Cluster {
     /// # Errors
     /// If there are no ranks, if nodes do not divide them, or if nodes have no network between them.
     pub fn check(&self) -> Result<(), BadInput> {
-        ensure(self.ranks >= 1, "--ranks", "1 or more", self.ranks)?;
+        ensure((1..=65_536).contains(&self.ranks), "--ranks", "between 1 and 65536", self.ranks)?;
         ensure(
             self.nodes >= 1 && self.ranks.is_multiple_of(self.nodes.max(1)),
             "--nodes",
@@ -184,8 +184,12 @@ pub fn way(cluster: &Cluster, bytes: f64, algorithm: Algorithm, protocol: Protoc
 /// The fastest protocol of an algorithm.
 pub fn fastest(cluster: &Cluster, bytes: f64, algorithm: Algorithm) -> Way {
     let simple = way(cluster, bytes, algorithm, Protocol::Simple);
-    let others = [Protocol::Ll, Protocol::Ll128].map(|protocol| way(cluster, bytes, algorithm, protocol));
-    others.into_iter().fold(simple, |best, way| if way.ms < best.ms { way } else { best })
+    // NCCL does not use LL128 where PCIe lies between the GPUs of a node: it may tear its lines.
+    let tears = cluster.link.hop == Hop::Pci && cluster.ranks_per_node() > 1;
+    let protocols = [Protocol::Ll, Protocol::Ll128].into_iter().filter(|p| !(tears && *p == Protocol::Ll128));
+    protocols
+        .map(|protocol| way(cluster, bytes, algorithm, protocol))
+        .fold(simple, |best, way| if way.ms < best.ms { way } else { best })
 }
 
 /// The faster of ring and tree.
@@ -220,7 +224,7 @@ impl AllReduce {
             "2 or more: one rank has nothing to reduce with",
             cluster.ranks,
         )?;
-        ensure(bytes > 0.0 && bytes.is_finite(), "the size", "above zero", bytes)?;
+        ensure(bytes > 0.0 && bytes < 1e18, "the size", "above zero and below 1 EB", bytes)?;
         Ok(Self {
             bytes,
             bytes_per_gpu: ring_bytes(bytes, cluster.ranks),
@@ -291,6 +295,10 @@ mod tests {
     fn small_messages_go_by_latency_and_large_ones_by_bandwidth() {
         let node = Cluster::one_node(8, link("nvlink4"));
         assert_eq!(fastest(&node, 1e3, Algorithm::Ring).protocol, Protocol::Ll);
+        let pcie = Cluster::one_node(8, link("pcie4x16"));
+        for exponent in 2..10 {
+            assert_ne!(fastest(&pcie, 10f64.powi(exponent), Algorithm::Ring).protocol, Protocol::Ll128);
+        }
         let large = fastest(&node, 10e9, Algorithm::Ring);
         assert_eq!(large.protocol, Protocol::Simple);
         assert!((large.busbw_gbps - 370.8).abs() < 0.5, "{}", large.busbw_gbps);
@@ -306,7 +314,7 @@ mod tests {
             ports: 8,
         };
         for (cluster, part) in [
-            (with(0, 1, None), "1 or more"),
+            (with(0, 1, None), "between 1 and"),
             (with(1, 1, None), "2 or more"),
             (with(8, 3, Some("ib-ndr")), "a divisor of the 8 ranks"),
             (with(16, 2, None), "ib-ndr"),

@@ -30,7 +30,7 @@ impl Budget {
         ensure(bytes > 0.0 && bytes.is_finite(), "--bytes", "above zero", bytes)?;
         ensure(step_ms.is_none_or(|ms| ms > 0.0), "--step", "above zero", step_ms.unwrap_or(0.0))?;
         let rate = |(what, gbps): &(&str, f64)| {
-            ensure(*gbps > 0.0, "the rate", "above zero", gbps)?;
+            ensure(*gbps > 0.0 && gbps.is_finite(), "the rate", "above zero", gbps)?;
             let ms = bytes / gbps / 1e6;
             Ok(BudgetRate { what: (*what).to_owned(), gbps: *gbps, ms, share: step_ms.map(|step| ms / step) })
         };

@@ -58,7 +58,8 @@ impl Ddp {
     /// If an input makes no sense.
     pub fn plan(inputs: DdpInputs) -> Result<Self, BadInput> {
         inputs.cluster.check()?;
-        ensure(inputs.bytes > 0.0, "the size", "above zero", inputs.bytes)?;
+        let bytes = inputs.bytes;
+        ensure(bytes > 0.0 && bytes < 1e18, "the size", "above zero and below 1 EB", bytes)?;
         ensure(inputs.bucket_bytes > 0.0, "--bucket", "above zero", inputs.bucket_bytes)?;
         ensure(
             (0.0..=1.0).contains(&inputs.backward_share),

@@ -154,7 +154,7 @@ fn degrees(inputs: &ParallelInputs) -> Vec<Degrees> {
                 let data = (u64::from(ranks) / inner) as u32;
                 let heads = inputs.heads.is_multiple_of(tensor * sequence);
                 let possible = heads
-                    && inputs.layers >= pipeline
+                    && inputs.layers.is_multiple_of(pipeline)
                     && inputs.batch.is_multiple_of(data)
                     && inputs.sequence.is_multiple_of(sequence)
                     // Tensor and sequence parallelism across nodes is not what anyone would run.
@@ -171,6 +171,8 @@ fn degrees(inputs: &ParallelInputs) -> Vec<Degrees> {
 fn arrange(inputs: &ParallelInputs, parameters: f64, degrees: Degrees) -> Arrangement {
     let Degrees { data, tensor, pipeline, sequence } = degrees;
     let of = f64::from;
+    // A micro-batch is a sequence or more.
+    let microbatches = inputs.microbatches.min(inputs.batch / data).max(1);
     let (layers, hidden, length) = (of(inputs.layers), of(inputs.hidden), of(inputs.sequence));
     let tokens = of(inputs.batch) * length;
     // Forward and backward: 6 a parameter and token, and the attention's own products.
@@ -185,8 +187,8 @@ fn arrange(inputs: &ParallelInputs, parameters: f64, degrees: Degrees) -> Arrang
     let mut exchanges = Vec::new();
     if tensor > 1 {
         // Two all-reduces forward and two backward in each layer, and nothing to hide them behind.
-        let each = activations / of(sequence) / of(inputs.microbatches);
-        let number = 4.0 * stage_layers * of(inputs.microbatches);
+        let each = activations / of(sequence) / of(microbatches);
+        let number = 4.0 * stage_layers * of(microbatches);
         let ms = number * allreduce_ms(&within(tensor), each);
         let bytes = number * ring_bytes(each, tensor);
         exchanges.push(Exchange {
@@ -210,15 +212,16 @@ fn arrange(inputs: &ParallelInputs, parameters: f64, degrees: Degrees) -> Arrang
             over: link_name(&inputs.cluster.link),
         });
     }
-    // Ranks are laid out tensor, sequence, pipeline, data: what no longer fits a node crosses the network.
+    // Ranks are laid out tensor, sequence, pipeline, data: what no longer fits a node crosses the network,
+    // of whose ports every GPU of a node has its part.
     let node = inputs.cluster.ranks_per_node();
     if pipeline > 1 {
         let crosses = tensor * sequence * pipeline > node;
-        let gbps = if crosses { between(&inputs.cluster) } else { inputs.cluster.link.nccl_gbps };
+        let gbps = if crosses { port_gbps(&inputs.cluster) } else { inputs.cluster.link.nccl_gbps };
         let bytes = 2.0 * activations / of(sequence) / of(tensor);
         let ms = bytes / gbps / 1e6;
         // All but those of the first micro-batch run beside compute.
-        let exposed_ms = ms / of(inputs.microbatches);
+        let exposed_ms = ms / of(microbatches);
         exchanges.push(Exchange {
             what: "pipeline: activations to the next stage",
             bytes,
@@ -229,11 +232,19 @@ fn arrange(inputs: &ParallelInputs, parameters: f64, degrees: Degrees) -> Arrang
     }
     let replicas = data * sequence;
     if replicas > 1 {
-        let crosses = tensor * pipeline * replicas > node;
+        // Replicas within a node: those of a sequence, and as many of the data as fit.
+        let inner = tensor * sequence * pipeline;
+        let near = sequence * (node / inner).clamp(1, data);
+        let nodes = replicas.div_ceil(near);
         let gradients = parameters / of(tensor) / of(pipeline) * value;
-        let cluster = if crosses {
-            let nodes = inputs.cluster.nodes.min(replicas);
-            Cluster { ranks: replicas / nodes * nodes, nodes, ..inputs.cluster.clone() }
+        let cluster = if nodes > 1 {
+            // Its part of the ports: that of its GPUs in the node.
+            let net = inputs.cluster.net.clone().map(|net| Interconnect {
+                peak_gbps: port_gbps(&inputs.cluster) * of(near),
+                nccl_gbps: port_gbps(&inputs.cluster) * of(near),
+                ..net
+            });
+            Cluster { ranks: replicas, nodes, net, ports: 1, ..inputs.cluster.clone() }
         } else {
             within(replicas)
         };
@@ -245,17 +256,20 @@ fn arrange(inputs: &ParallelInputs, parameters: f64, degrees: Degrees) -> Arrang
             bytes: ring_bytes(gradients, replicas),
             ms,
             exposed_ms,
-            over: over(&inputs.cluster, crosses),
+            over: over(&inputs.cluster, nodes > 1),
         });
     }
-    let bubble_ms = compute_ms * of(pipeline - 1) / of(inputs.microbatches);
+    let bubble_ms = compute_ms * of(pipeline - 1) / of(microbatches);
     let exposed: f64 = exchanges.iter().map(|exchange| exchange.exposed_ms).sum();
     let step_ms = compute_ms + bubble_ms + exposed;
     // Weights, gradients and Adam's state in mixed precision: 16 bytes a parameter.
     let state = 16.0 * parameters / of(tensor) / of(pipeline);
-    // With the activations recomputed in the backward pass: one value a layer, and one layer whole.
-    let kept = (stage_layers + 34.0) * activations / of(inputs.microbatches) / of(tensor) / of(sequence)
-        * of(pipeline.min(inputs.microbatches));
+    // With the activations recomputed in the backward pass: the input of every layer for each micro-batch in
+    // flight, which tensor parallelism does not divide, and what one layer makes in between (17 values for
+    // each of its input).
+    let microbatch = activations / of(microbatches) / of(sequence);
+    let inputs_kept = stage_layers * microbatch * of(pipeline.min(microbatches));
+    let kept = inputs_kept + 17.0 * microbatch / of(tensor);
     let memory_gb = (state + kept) / 1e9;
     let worst = exchanges
         .iter()
@@ -279,8 +293,11 @@ fn arrange(inputs: &ParallelInputs, parameters: f64, degrees: Degrees) -> Arrang
     }
 }
 
-fn between(cluster: &Cluster) -> f64 {
-    cluster.net.as_ref().map_or(cluster.link.nccl_gbps, |net| net.nccl_gbps)
+/// GB/s of the network that each GPU of a node has.
+fn port_gbps(cluster: &Cluster) -> f64 {
+    let all =
+        cluster.net.as_ref().map_or(cluster.link.nccl_gbps, |net| net.nccl_gbps * f64::from(cluster.ports));
+    all / f64::from(cluster.ranks_per_node())
 }
 
 fn over(cluster: &Cluster, crosses: bool) -> String {
@@ -299,7 +316,7 @@ pub const FORMULAS: &[&str] = &[
     "tensor: 4 all-reduces of the activations a layer; sequence (Ulysses): 8 all-to-alls a layer of (n − 1) / n of its part; both exposed",
     "pipeline: activations twice a micro-batch; bubble = compute × (stages − 1) / micro-batches",
     "data: all-reduce of gradients, hidden behind the backward pass (2/3 of compute) but for a twentieth",
-    "memory = 16 bytes a parameter (weights, gradients, Adam) / (tensor × pipeline) + activations with recomputation",
+    "memory = 16 bytes a parameter (weights, gradients, Adam) / (tensor × pipeline) + activations with recomputation; utilisation is of the model's arithmetic, so what is recomputed is in it",
 ];
 
 #[cfg(test)]
@@ -353,6 +370,42 @@ mod tests {
         assert!(of(&fast, "dp8").fits);
         let small = Parallel::plan(ParallelInputs { gpu_gb: 80.0, ..seven_billion("nvlink4", 8) }).unwrap();
         assert!(!of(&small, "dp8").fits && small.ranked[0].fits);
+    }
+
+    /// Eight groups of two share the eight ports of a node: each GPU has one.
+    #[test]
+    fn groups_share_the_ports_of_their_node() {
+        let cluster = Cluster {
+            ranks: 16,
+            nodes: 2,
+            link: Interconnect::named("nvlink4").unwrap(),
+            net: Some(Interconnect::named("ib-ndr").unwrap()),
+            ports: 8,
+        };
+        let plan = Parallel::plan(ParallelInputs { cluster: cluster.clone(), ..seven_billion("nvlink4", 8) })
+            .unwrap();
+        let exchange = |plan: &Parallel, name: &str| {
+            let arrangement = of(plan, name);
+            arrangement.exchanges.iter().find(|e| e.what.starts_with("data")).unwrap().clone()
+        };
+        // A model of 6.57 billion in eight parts: 1.64 GB each way over 50 GB/s.
+        let across = exchange(&plan, "dp2 × tp8");
+        assert!(
+            (across.bytes / 1e9 - 1.643).abs() < 0.001 && (32.0..36.0).contains(&across.ms),
+            "{across:?}"
+        );
+        let fewer = Cluster { ports: 1, ..cluster };
+        let plan = Parallel::plan(ParallelInputs { cluster: fewer, ..seven_billion("nvlink4", 8) }).unwrap();
+        assert!(exchange(&plan, "dp2 × tp8").ms > 7.0 * across.ms);
+        // Replicas of a sequence lie within a node.
+        assert!(exchange(&plan, "pp2 × sp8").ms < 50.0);
+    }
+
+    #[test]
+    fn a_micro_batch_is_a_sequence_or_more() {
+        let plan = Parallel::plan(ParallelInputs { batch: 1, ..seven_billion("nvlink4", 8) }).unwrap();
+        let stages = of(&plan, "pp2 × sp4");
+        assert_eq!(stages.bubble_ms, stages.compute_ms);
     }
 
     #[test]

@@ -85,6 +85,13 @@ fn statement(plan: &Offload) -> String {
                 plan.depths.iter().find(|d| d.depth == plan.enough_depth).map_or(0.0, |d| d.gpu_bytes) as u64
             )
         ),
+        Hiding::Partly if !plan.inputs.pinned => {
+            format!("Copies from pageable memory block, whatever the depth: {step}. Pin the buffers.")
+        }
+        Hiding::Partly if plan.short_gbps.high > 0.0 => format!(
+            "It depends on compute: at the lower end of the range the bus is short by {:.1} GB/s, at the upper end prefetch hides it; {step}.",
+            plan.short_gbps.high
+        ),
         Hiding::Partly => format!(
             "Prefetch hides it down to {} more than resident: {step}; depth {} would do better.",
             ms(plan.overhead_ms),
