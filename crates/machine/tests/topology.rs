@@ -185,3 +185,81 @@ fn what_is_something_else_says_so() {
     let empty = tempfile::tempdir().unwrap();
     assert!(from_sysfs(empty.path()).topology().gpus.is_empty());
 }
+
+/// Azure hangs its GPUs below another bus: only the bus's own list has them.
+#[cfg(unix)]
+#[test]
+fn devices_below_another_bus_are_found() {
+    let root = tempfile::tempdir().unwrap();
+    let real = root.path().join("sys/devices/LNXSYSTM:00/VMBUS:01/guid/pci0001:00/0001:00:00.0");
+    fs::create_dir_all(&real).unwrap();
+    for (file, content) in [("class", "0x030200"), ("vendor", "0x10de"), ("numa_node", "1")] {
+        fs::write(real.join(file), content).unwrap();
+    }
+    let bus = root.path().join("sys/bus/pci/devices");
+    fs::create_dir_all(&bus).unwrap();
+    std::os::unix::fs::symlink(&real, bus.join("0001:00:00.0")).unwrap();
+    let topology = from_sysfs(root.path()).topology();
+    assert_eq!(topology.gpus.len(), 1);
+    assert_eq!(topology.devices[0].host_bridge, "pci0001:00");
+}
+
+#[test]
+fn a_bridge_without_a_class_does_not_hide_what_is_below_it() {
+    let (root, _) = machine("x16_at_x8");
+    fs::remove_file(root.path().join("sys/devices/pci0000:00/0000:00:01.0/class")).unwrap();
+    assert_eq!(from_sysfs(root.path()).topology().gpus.len(), 1);
+}
+
+#[test]
+fn the_iommu_of_other_devices_does_not_matter() {
+    let (root, _) = machine("pcie4_two_sockets");
+    let groups = root.path().join("sys/kernel/iommu_groups");
+    for (group, kind, member) in [("0", "DMA-FQ", "0000:00:17.0"), ("1", "identity", "0000:17:00.0")] {
+        fs::create_dir_all(groups.join(group).join("devices").join(member)).unwrap();
+        fs::write(groups.join(group).join("type"), kind).unwrap();
+    }
+    let topology = from_sysfs(root.path()).topology();
+    assert_eq!((topology.iommu, warnings(&topology)), (Iommu::PassThrough, vec![]));
+}
+
+#[test]
+fn a_virtual_machine_with_few_lanes_is_told_of_them_and_of_no_remedy() {
+    let (root, _) = machine("x16_at_x8");
+    fs::create_dir_all(root.path().join("proc")).unwrap();
+    fs::write(root.path().join("proc/cpuinfo"), "flags\t\t: fpu hypervisor\n").unwrap();
+    let topology = from_sysfs(root.path()).topology();
+    let narrow = topology.remarks.iter().find(|remark| remark.id == "narrow_link").unwrap();
+    assert_eq!(narrow.remedy, None);
+}
+
+#[test]
+fn two_switches_between_gpus_are_told_from_one() {
+    let pci = |busid: &str, class: &str, inner: &str| {
+        format!(
+            "<pci busid=\"{busid}\" class=\"{class}\" vendor=\"0x10de\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">{inner}</pci>"
+        )
+    };
+    let gpu = |busid: &str| {
+        pci(busid, "0x030200", "<gpu dev=\"0\"><nvlink target=\"0000:09:00.0\" count=\"4\"/></gpu>")
+    };
+    let inner = |busid: &str, gpus: &str| pci(busid, "0x060400", gpus);
+    let below = inner("0000:02:00.0", &(gpu("0000:03:00.0") + &gpu("0000:04:00.0")))
+        + &inner("0000:05:00.0", &gpu("0000:06:00.0"));
+    let text =
+        format!("<system version=\"1\"><cpu numaid=\"0\">{}</cpu></system>", inner("0000:01:00.0", &below));
+    let topology = from_nccl(&text).unwrap().topology();
+    assert_eq!(between(&topology, "0000:03:00.0", "0000:04:00.0"), Connection::Pix);
+    assert_eq!(between(&topology, "0000:03:00.0", "0000:06:00.0"), Connection::Pxb);
+}
+
+#[test]
+fn what_nvidia_smi_did_not_print_is_not_made_up() {
+    let text = "\tGPU0\tGPU1\tibp1s0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t??\tPIX\t0-31\t0-1\nGPU1\t??\t X \tSYS\t0-31\t0\nibp1s0\tPIX\tSYS\t X \n";
+    let topology = from_smi(text).unwrap().topology();
+    let told: Vec<(&str, &str)> =
+        topology.pairs.iter().map(|pair| (pair.a.as_str(), pair.b.as_str())).collect();
+    assert_eq!(told, [("GPU0", "ibp1s0"), ("GPU1", "ibp1s0")]);
+    // Near to two nodes is near to none.
+    assert_eq!((topology.gpus[0].numa, topology.gpus[1].numa), (None, Some(0)));
+}

@@ -18,6 +18,9 @@ pub struct Remark {
     pub remedy: Option<String>,
 }
 
+/// Links of the GPU that has most.
+const MOST_NVLINKS: u32 = 18;
+
 pub(super) fn topology(found: Found) -> Topology {
     let gpus: Vec<DeviceIndex> =
         (0..found.devices.len()).filter(|&i| found.devices[i].kind == DeviceKind::Gpu).collect();
@@ -71,8 +74,7 @@ fn place(index: u32, device: DeviceIndex, gpus: &[DeviceIndex], found: &Found) -
     let beside = (0..devices.len())
         .filter(|&i| matches!(devices[i].kind, DeviceKind::Nic | DeviceKind::Nvme))
         .filter(|&i| {
-            gpu.parent.is_some()
-                && matches!(connection(devices, device, i), Connection::Pix | Connection::Pxb)
+            gpu.parent.is_some() && matches!(connection(found, device, i), Connection::Pix | Connection::Pxb)
         })
         .map(|i| {
             let kind = if devices[i].kind == DeviceKind::Nic { "NIC" } else { "NVMe" };
@@ -89,7 +91,8 @@ fn place(index: u32, device: DeviceIndex, gpus: &[DeviceIndex], found: &Found) -
         host_gbps: narrowest.map(|hop| hops[hop].link.under_load_gbps()),
         path: hops,
         narrowest,
-        nvlinks: nvlinks.map(|(.., links)| *links).max().unwrap_or(0),
+        // Through a switch every peer is told all of them.
+        nvlinks: nvlinks.map(|(.., links)| *links).sum::<u32>().min(MOST_NVLINKS),
         sharing,
         beside,
     }
@@ -113,12 +116,15 @@ fn hops(found: &Found, path: &[DeviceIndex]) -> Vec<Hop> {
 }
 
 /// What lies between two devices, by the tree alone.
-fn connection(devices: &[PciDevice], a: DeviceIndex, b: DeviceIndex) -> Connection {
+fn connection(found: &Found, a: DeviceIndex, b: DeviceIndex) -> Connection {
+    let devices = &found.devices;
+    // A switch shows as an upstream port with a downstream port for each device below it, or as one device.
+    let one_switch = if found.links_at_both_ends { 2 } else { 1 };
     let (up_a, up_b) = (ancestors(devices, a), ancestors(devices, b));
     if let Some(at_a) = up_a.iter().position(|device| up_b.contains(device)) {
         let at_b = up_b.iter().position(|device| *device == up_a[at_a]).unwrap_or(0);
-        // A switch shows as an upstream port with a downstream port for each device below it.
-        return if at_a <= 2 && at_b <= 2 { Connection::Pix } else { Connection::Pxb };
+        let is_one = at_a <= one_switch && at_b <= one_switch;
+        return if is_one { Connection::Pix } else { Connection::Pxb };
     }
     let (a, b) = (&devices[a], &devices[b]);
     if a.host_bridge == b.host_bridge {
@@ -149,7 +155,9 @@ fn pairs(found: &Found) -> Vec<Pair> {
             let flat = devices[a].host_bridge.is_empty();
             let connection = match printed {
                 Some(pair) if flat => pair.connection,
-                _ => nvlink.unwrap_or_else(|| connection(devices, a, b)),
+                // What was not printed is not known.
+                None if flat => continue,
+                _ => nvlink.unwrap_or_else(|| connection(found, a, b)),
             };
             let peer_access = printed.map(|pair| pair.peer_access.clone()).unwrap_or_default();
             pairs.push(Pair { a: a_name.clone(), b: b_name.clone(), connection, peer_access });
@@ -187,16 +195,19 @@ fn remarks(found: &Found, gpus: &[GpuPlace], pairs: &[Pair]) -> Vec<Remark> {
                         hop.link.under_load_gbps(),
                         hop.link.under_load_gbps() * f64::from(possible) / f64::from(hop.link.lanes),
                     ),
-                    Some("Look at the slot's wiring and bifurcation in the firmware, reseat the board and its riser.".to_owned()),
+                    // In a virtual machine that is the host's to do.
+                    (!found.is_virtual).then(|| "Look at the slot's wiring and bifurcation in the firmware, reseat the board and its riser.".to_owned()),
                 );
             }
         }
     }
-    let slow: Vec<&Hop> = gpus
-        .iter()
-        .flat_map(|gpu| &gpu.path)
-        .filter(|hop| hop.link.generation < hop.link.max_generation)
-        .collect();
+    let mut slow: Vec<&Hop> = Vec::new();
+    for hop in gpus.iter().flat_map(|gpu| &gpu.path) {
+        let is_known = slow.iter().any(|known| known.address == hop.address);
+        if hop.link.generation < hop.link.max_generation && !is_known {
+            slow.push(hop);
+        }
+    }
     if let Some(hop) = slow.first() {
         let others = if slow.len() > 1 { format!(" and {} more", slow.len() - 1) } else { String::new() };
         say(
@@ -209,14 +220,22 @@ fn remarks(found: &Found, gpus: &[GpuPlace], pairs: &[Pair]) -> Vec<Remark> {
             None,
         );
     }
-    if let Some(gpu) = gpus.iter().find(|gpu| gpu.sharing > 1) {
+    let mut shared: Vec<(&str, u32, f64)> = Vec::new();
+    for gpu in gpus.iter().filter(|gpu| gpu.sharing > 1) {
+        // The last hop is the one they have in common.
+        if let Some(hop) = gpu.path.last()
+            && !shared.iter().any(|(address, ..)| *address == hop.address)
+            && gpu.path.len() > 1
+        {
+            shared.push((&hop.address, gpu.sharing, hop.link.under_load_gbps()));
+        }
+    }
+    for (address, number, gbps) in shared {
         say(
             "shared_uplink",
             false,
             format!(
-                "{} GPUs share one way to the host{}: their copies from and to host memory share it, direction by direction. Between them they do not need it.",
-                gpu.sharing,
-                gpu.host_gbps.map_or(String::new(), |gbps| format!(" of {gbps:.1} GB/s"))
+                "{number} GPUs share one way to the host of {gbps:.1} GB/s ({address}): their copies from and to host memory share it, direction by direction. Between each other they need not take it, unless access control makes them."
             ),
             None,
         );
@@ -234,11 +253,19 @@ fn remarks(found: &Found, gpus: &[GpuPlace], pairs: &[Pair]) -> Vec<Remark> {
             None,
         );
     } else if gpus.len() > 1 && over_pcie {
+        // Ports that no GPU is below do not matter to them.
+        let above_gpu: Vec<DeviceIndex> = (0..found.devices.len())
+            .filter(|&i| found.devices[i].kind == DeviceKind::Gpu)
+            .flat_map(|gpu| ancestors(&found.devices, gpu))
+            .collect();
         let redirecting: Vec<&str> = found
             .devices
             .iter()
-            .filter(|device| device.kind == DeviceKind::Bridge && device.acs == Some(true))
-            .map(|device| device.address.as_str())
+            .enumerate()
+            .filter(|(i, device)| {
+                device.kind == DeviceKind::Bridge && device.acs == Some(true) && above_gpu.contains(i)
+            })
+            .map(|(_, device)| device.address.as_str())
             .collect();
         if !redirecting.is_empty() {
             say(

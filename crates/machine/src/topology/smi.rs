@@ -8,15 +8,8 @@ pub fn from_smi(text: &str) -> Option<Found> {
     let header = plain.lines().find(|line| line.trim_start().starts_with("GPU0"))?;
     // Columns are separated by tabs; titles such as `CPU Affinity` have spaces within.
     let columns: Vec<&str> = header.split('\t').map(str::trim).filter(|title| !title.is_empty()).collect();
-    let named: Vec<&str> = columns
-        .iter()
-        .copied()
-        .take_while(|title| {
-            title.starts_with("GPU") && title[3..].parse::<u32>().is_ok()
-                || title.starts_with("NIC")
-                || title.starts_with("mlx")
-        })
-        .collect();
+    // Devices stand before the affinities, whatever they are called.
+    let named: Vec<&str> = columns.iter().copied().take_while(|title| !title.contains(' ')).collect();
     let mut found = Found { source: "nvidia-smi topo -m".to_owned(), ..Found::default() };
     let mut nodes = Vec::new();
     let rows = plain.lines().skip_while(|line| *line != header).skip(1);
@@ -28,7 +21,8 @@ pub fn from_smi(text: &str) -> Option<Found> {
             let at = columns.iter().position(|column| *column == title)?;
             cells.get(at + 1).copied().filter(|cell| !cell.is_empty() && *cell != "N/A")
         };
-        let numa = after("NUMA Affinity").and_then(|text| text.split(['-', ',']).next()?.parse().ok());
+        // Near to several nodes is near to none.
+        let numa = after("NUMA Affinity").and_then(|text| text.parse().ok());
         nodes.extend(numa);
         found.devices.push(PciDevice {
             address: (*name).to_owned(),

@@ -1,16 +1,21 @@
 //! The machine as Linux shows it under /sys and /proc. The root is given, so that trees made by hand do.
 
+use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{DeviceIndex, DeviceKind, Found, HopLink, Iommu, PciDevice, generation_of, kind_of};
 
 /// Reads the tree below a root, mostly `/`. What cannot be read is not there.
 pub fn from_sysfs(root: &Path) -> Found {
     let mut found = Found { source: "sysfs".to_owned(), links_at_both_ends: true, ..Found::default() };
-    for bridge in sorted_entries(&root.join("sys/devices")) {
-        if bridge.starts_with("pci") {
-            walk(&root.join("sys/devices").join(&bridge), &bridge, None, &mut found.devices);
+    let mut places: HashMap<PathBuf, DeviceIndex> = HashMap::new();
+    // Sorted, so that a bridge stands before what is below it.
+    for path in device_paths(root) {
+        let parent = path.parent().and_then(|above| places.get(above)).copied();
+        if let Some(device) = device(&path, parent) {
+            places.insert(path, found.devices.len());
+            found.devices.push(device);
         }
     }
     found.driver = root.join("proc/driver/nvidia/version").exists();
@@ -25,7 +30,7 @@ pub fn from_sysfs(root: &Path) -> Found {
     let nodes =
         nodes.iter().filter(|name| name.strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok()));
     found.numa_nodes = u32::try_from(nodes.count()).ok().filter(|n| *n > 0);
-    found.iommu = Some(iommu(root));
+    found.iommu = Some(iommu(root, &found));
     (found.is_virtual, found.virtual_machine) = virtual_machine(root);
     found.pinned_limit = read(&root.join("proc/self/limits")).and_then(|text| locked_memory(&text));
     found.memory_limit =
@@ -33,25 +38,38 @@ pub fn from_sysfs(root: &Path) -> Found {
     found
 }
 
-fn walk(folder: &Path, host_bridge: &str, parent: Option<DeviceIndex>, devices: &mut Vec<PciDevice>) {
-    for name in sorted_entries(folder) {
-        if !is_address(&name) {
-            continue;
+/// Where the devices lie: as the bus lists them, which finds those below other buses too, else by walking.
+fn device_paths(root: &Path) -> Vec<PathBuf> {
+    let bus = root.join("sys/bus/pci/devices");
+    let listed = sorted_entries(&bus);
+    let mut paths: Vec<PathBuf> =
+        listed.iter().filter_map(|name| fs::canonicalize(bus.join(name)).ok()).collect();
+    if paths.is_empty() {
+        let devices = root.join("sys/devices");
+        for bridge in sorted_entries(&devices).iter().filter(|name| name.starts_with("pci")) {
+            walk(&devices.join(bridge), &mut paths);
         }
-        let path = folder.join(&name);
-        let Some(device) = device(&path, &name, host_bridge, parent) else { continue };
-        devices.push(device);
-        let own = devices.len() - 1;
-        walk(&path, host_bridge, Some(own), devices);
+    }
+    paths.sort();
+    paths
+}
+
+fn walk(folder: &Path, paths: &mut Vec<PathBuf>) {
+    for name in sorted_entries(folder).iter().filter(|name| is_address(name)) {
+        paths.push(folder.join(name));
+        walk(&folder.join(name), paths);
     }
 }
 
-fn device(path: &Path, address: &str, host_bridge: &str, parent: Option<DeviceIndex>) -> Option<PciDevice> {
+fn device(path: &Path, parent: Option<DeviceIndex>) -> Option<PciDevice> {
+    let address = path.file_name()?.to_str().filter(|name| is_address(name))?;
+    let host_bridge =
+        path.ancestors().filter_map(|above| above.file_name()?.to_str()).find(|name| name.starts_with("pci"));
     let hexadecimal = |file: &str| {
         let text = read(&path.join(file))?;
         u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
     };
-    let (class, vendor) = (hexadecimal("class")?, hexadecimal("vendor").unwrap_or(0));
+    let (class, vendor) = (hexadecimal("class").unwrap_or(0), hexadecimal("vendor").unwrap_or(0));
     let text = |file: &str| read(&path.join(file)).map(|text| text.trim().to_owned());
     let number = |file: &str| text(file).and_then(|text| text.parse::<i64>().ok());
     let lanes = |file: &str| number(file).and_then(|n| u8::try_from(n).ok()).filter(|n| (1..=32).contains(n));
@@ -70,7 +88,7 @@ fn device(path: &Path, address: &str, host_bridge: &str, parent: Option<DeviceIn
         kind: kind_of(class, vendor),
         name: None,
         parent,
-        host_bridge: host_bridge.to_owned(),
+        host_bridge: host_bridge.unwrap_or("pci").to_owned(),
         numa: number("numa_node").and_then(|n| u32::try_from(n).ok()),
         cpus: text("local_cpulist").filter(|text| !text.is_empty()),
         link,
@@ -103,19 +121,26 @@ fn acs(config: &[u8]) -> Option<bool> {
     None
 }
 
-fn iommu(root: &Path) -> Iommu {
+/// Of the GPUs' groups, where these are told; else of any.
+fn iommu(root: &Path, found: &Found) -> Iommu {
     let groups = root.join("sys/kernel/iommu_groups");
     if !groups.is_dir() {
         return Iommu::Unknown;
     }
+    let all = sorted_entries(&groups);
+    let holds_gpu = |group: &&String| {
+        let members = sorted_entries(&groups.join(group).join("devices"));
+        found.devices.iter().any(|device| device.kind == DeviceKind::Gpu && members.contains(&device.address))
+    };
+    let of_gpus: Vec<&String> = all.iter().filter(holds_gpu).collect();
+    let asked: Vec<&String> = if of_gpus.is_empty() { all.iter().collect() } else { of_gpus };
     let types: Vec<String> =
-        sorted_entries(&groups).iter().filter_map(|group| read(&groups.join(group).join("type"))).collect();
-    if types.is_empty() {
-        Iommu::Off
-    } else if types.iter().any(|kind| kind.trim().starts_with("DMA")) {
-        Iommu::Translating
-    } else {
-        Iommu::PassThrough
+        asked.iter().filter_map(|group| read(&groups.join(group).join("type"))).collect();
+    match () {
+        () if asked.is_empty() => Iommu::Off,
+        () if types.is_empty() => Iommu::Unknown,
+        () if types.iter().any(|kind| kind.trim().starts_with("DMA")) => Iommu::Translating,
+        () => Iommu::PassThrough,
     }
 }
 
