@@ -23,10 +23,10 @@ pub fn advice_of_diagnosis(diagnosis: &Diagnosis) -> Advice {
                 because.set(Target::DataLoader, "pin_memory", "true");
             }
             "pageable_copies" | "non_blocking_pageable" => pinned(&mut because),
-            "late_prefetch" => set(&mut because, &Offloading { depth: 2, resident: 0.0 }),
+            "late_prefetch" => set(&mut because, &Offloading { depth: 2, resident: 0.0, layers: None }),
             "bandwidth_deficit" => {
                 let resident = number("resident_share_needed").unwrap_or(0.0).clamp(0.0, 1.0);
-                set(&mut because, &Offloading { depth: 2, resident });
+                set(&mut because, &Offloading { depth: 2, resident, layers: None });
             }
             "unneeded_offload" => {
                 because.set(Target::Vllm, "cpu_offload_gb", 0).set(Target::Sglang, "cpu_offload_gb", 0).set(

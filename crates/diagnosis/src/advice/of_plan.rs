@@ -82,6 +82,6 @@ pub fn advice_of_offload(plan: &Offload, statement: &str) -> Advice {
             memory / 1e9
         ),
     };
-    set(&mut because, &Offloading { depth, resident });
+    set(&mut because, &Offloading { depth, resident, layers: Some(plan.inputs.layers) });
     advice(settings)
 }

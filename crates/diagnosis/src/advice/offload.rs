@@ -8,12 +8,18 @@ pub(super) struct Offloading {
     pub(super) depth: u32,
     /// Share that stays on the GPU, 0 to 1.
     pub(super) resident: f64,
+    /// Layers in all, where that is known.
+    pub(super) layers: Option<u32>,
 }
 
 /// Prefetching: a copy stream, pinned memory, so many groups ahead.
 pub(super) fn set(because: &mut Because<'_>, offloading: &Offloading) {
     let depth = offloading.depth.max(1);
-    let (group, of_group) = share(1.0 - offloading.resident);
+    let copied = 1.0 - offloading.resident;
+    let (group, of_group) = match offloading.layers {
+        Some(layers) => of_layers(layers, copied),
+        None => share(copied),
+    };
     for target in [Target::Sglang, Target::Vllm] {
         because.set(target, "offload_group_size", group).set(target, "offload_num_in_group", of_group).set(
             target,
@@ -49,6 +55,16 @@ pub(super) fn pinned(because: &mut Because<'_>) {
         .set(Target::SglangDiffusion, "pin_cpu_memory", "true");
 }
 
+/// So many of the layers, in the smallest groups that are alike.
+fn of_layers(layers: u32, copied: f64) -> (u32, u32) {
+    let copied = (f64::from(layers) * copied).round().clamp(1.0, f64::from(layers)) as u32;
+    let (mut a, mut b) = (layers, copied);
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    (layers / a, copied / a)
+}
+
 /// A share as so many of a small group: the nearest that is no more than wanted, because what is beyond it
 /// cannot be hidden.
 fn share(wanted: f64) -> (u32, u32) {
@@ -67,7 +83,15 @@ fn share(wanted: f64) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::share;
+    use super::{of_layers, share};
+
+    #[test]
+    fn groups_are_the_smallest_that_are_alike() {
+        assert_eq!(of_layers(12, 0.5), (2, 1));
+        assert_eq!(of_layers(12, 5.0 / 12.0), (12, 5));
+        assert_eq!(of_layers(40, 1.0), (1, 1));
+        assert_eq!(of_layers(100, 0.09), (100, 9));
+    }
 
     #[test]
     fn shares_are_so_many_of_a_group() {
