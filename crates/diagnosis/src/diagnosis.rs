@@ -143,7 +143,8 @@ fn answer(
             }
         },
     };
-    let attribution = attribution::attribution(facts, &options.blocks);
+    let (attribution, critical_path) =
+        join(|| attribution::attribution(facts, &options.blocks), || critical::critical_path(facts));
     if let (None, BlockChoice::Matching(wanted)) = (&attribution, &options.blocks) {
         let text = format!("No annotation matches --by {wanted}, so no time is laid to blocks.");
         limitations.push(Limitation { id: "blocks", text });
@@ -185,7 +186,7 @@ fn answer(
         limitations,
         attribution,
         stages,
-        critical_path: critical::critical_path(facts),
+        critical_path,
         kernels,
         copies: facts.groups.clone(),
         idle: facts.idle.clone(),
