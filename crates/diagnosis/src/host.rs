@@ -11,6 +11,8 @@ use busbound_trace::{Event, EventId, EventKind, Interval, IntervalSet, Label, Pl
 pub(crate) enum Call {
     Launch,
     Copy,
+    /// Hands a memset to the device.
+    Memset,
     /// Waits for the device: its time is waiting, not work.
     Synchronise,
     /// Takes or gives back memory.
@@ -30,6 +32,8 @@ pub(crate) fn call_of(name: &str) -> Call {
         Call::Synchronise
     } else if has("Memcpy") {
         Call::Copy
+    } else if has("Memset") {
+        Call::Memset
     } else if has("Launch") {
         Call::Launch
     } else if [
@@ -157,7 +161,7 @@ impl<'a> Host<'a> {
                             Call::Allocate | Call::Capture | Call::Load | Call::Create => {
                                 rare_calls.push(event.id());
                             }
-                            Call::Other => {}
+                            Call::Memset | Call::Other => {}
                         }
                         if let Some(id) = event.correlation() {
                             // One id, two calls: two processes in one file. Neither is believed.
@@ -337,7 +341,7 @@ mod tests {
             ("hipMemcpyWithStream", Call::Copy),
             ("cudaStreamSynchronize", Call::Synchronise),
             ("cudaEventSynchronize", Call::Synchronise),
-            ("cudaMemsetAsync", Call::Other),
+            ("cudaMemsetAsync", Call::Memset),
             ("cudaMalloc", Call::Allocate),
             ("cudaHostAlloc", Call::Allocate),
             ("cuMemCreate", Call::Allocate),

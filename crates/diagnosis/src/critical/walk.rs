@@ -428,7 +428,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
         let host = &self.facts.host;
         let class_of = |event: &Event<'a>| match host.call_kind(event) {
-            Call::Launch => Some(PathClass::Launch),
+            Call::Launch | Call::Memset => Some(PathClass::Launch),
             Call::Copy => Some(PathClass::Staging),
             _ => None,
         };
