@@ -1,7 +1,7 @@
 //! How is this machine wired? GPUs, switches and host bridges, and what lies between two of them.
 //!
-//! The tree comes from sysfs ([`sysfs`]), from NCCL's topology file ([`nccl`]) or, flat, from a saved
-//! `nvidia-smi topo -m` ([`smi`]). What it means is computed here and in [`judge`], without IO.
+//! The tree comes from sysfs ([`from_sysfs`]), from NCCL's topology file ([`from_nccl`]) or, flat, from a saved
+//! `nvidia-smi topo -m` ([`from_smi`]). What it means follows without IO ([`Found::topology`]).
 
 mod judge;
 pub(crate) mod nccl;
