@@ -53,7 +53,7 @@ fn row(block: &BlockTime) -> Vec<String> {
 
 /// Indented by its depth and short enough not to be broken, which would lose the indentation.
 fn tree_name(block: &BlockTime) -> String {
-    const MOST: usize = 36;
+    const MOST: usize = 32;
     let depth = block.depth.min(8);
     let room = MOST - 2 * depth;
     let mut name: String = block.name.chars().take(room).collect();

@@ -55,7 +55,7 @@ pub(crate) fn longest(diagnosis: &Diagnosis) -> Table {
     let rows = rows
         .into_iter()
         .map(|(name, class, pieces, ms)| {
-            vec![short(&name), class.to_owned(), pieces.to_string(), milliseconds(ms)]
+            vec![short(&name, 52), class.to_owned(), pieces.to_string(), milliseconds(ms)]
         })
         .collect();
     Table { titles: vec!["ten longest pieces of the critical path", "class", "pieces", "together"], rows }
@@ -100,7 +100,7 @@ pub(crate) fn kernels(diagnosis: &Diagnosis) -> Table {
     let measured = kernels.measured.is_some();
     let row = |kernel: &KernelTime| {
         let mut cells = vec![
-            short(&kernel.name),
+            short(&kernel.name, if measured { 26 } else { 44 }),
             format!("{:.0} %", 100.0 * kernel.share),
             format!("{:.0}", kernel.runs_per_step),
             milliseconds(kernel.ms_per_step),
@@ -157,11 +157,10 @@ pub(crate) fn about_kernels(diagnosis: &Diagnosis) -> Option<String> {
 }
 
 /// Names of kernels run to hundreds of characters; their beginning tells.
-fn short(name: &str) -> String {
-    const MOST: usize = 52;
+fn short(name: &str, most: usize) -> String {
     let name = name.replace("void ", "").replace("at::native::", "").replace("(anonymous namespace)::", "");
-    if name.chars().count() <= MOST {
+    if name.chars().count() <= most {
         return name;
     }
-    name.chars().take(MOST - 1).chain(['…']).collect()
+    name.chars().take(most - 1).chain(['…']).collect()
 }
