@@ -116,6 +116,8 @@ pub(crate) struct TopoArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) emit: EmitArgs,
+    #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 

@@ -4,17 +4,21 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
+use busbound_diagnosis::advice_of_topology;
 use busbound_machine::topology::{Found, Topology, from_nccl, from_smi, from_sysfs};
 use busbound_report::{topology_as_json, topology_as_markdown, topology_as_terminal};
 
 use crate::args::{Format, TopoArgs};
 use crate::failure::Failure;
-use crate::output::write_answer;
+use crate::output::{write_advice, write_answer};
 use crate::request::resolve_output;
 
 pub(crate) fn run(args: &TopoArgs) -> Result<(), Failure> {
     let topology = read(args)?;
     let output = resolve_output(&args.output);
+    if let Some(emit) = args.emit.emit {
+        return write_advice(&advice_of_topology(&topology), emit, &output);
+    }
     let text = match output.format {
         Format::Terminal => topology_as_terminal(&topology, output.width),
         Format::Markdown => topology_as_markdown(&topology),

@@ -48,7 +48,9 @@ mod timeline;
 mod verdict;
 mod window;
 
-pub use advice::{Advice, Setting, Target, advice_of_ddp, advice_of_diagnosis, advice_of_offload};
+pub use advice::{
+    Advice, Setting, Target, advice_of_ddp, advice_of_diagnosis, advice_of_offload, advice_of_topology,
+};
 pub use attribution::{Attribution, BlockChoice, BlockTime};
 pub use compare::{COMPARISON_SCHEMA, ComparedRun, Comparison, Figure, Growth, Labels, Sweep, compare};
 pub use compare_stages::StageChange;

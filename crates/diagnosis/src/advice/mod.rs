@@ -5,12 +5,14 @@
 
 mod of_diagnosis;
 mod of_plan;
+mod of_topology;
 mod offload;
 
 use serde::Serialize;
 
 pub use of_diagnosis::advice_of_diagnosis;
 pub use of_plan::{advice_of_ddp, advice_of_offload};
+pub use of_topology::advice_of_topology;
 
 /// Where a setting goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -18,6 +20,8 @@ pub use of_plan::{advice_of_ddp, advice_of_offload};
 pub enum Target {
     /// An environment variable.
     Environment,
+    /// What stands before the command of a rank.
+    Launch,
     /// An argument of `torch.utils.data.DataLoader`.
     DataLoader,
     /// An argument of `DistributedDataParallel`, or the training loop's own.
@@ -37,6 +41,7 @@ impl Target {
     pub fn key(self) -> &'static str {
         match self {
             Self::Environment => "env",
+            Self::Launch => "launch",
             Self::DataLoader => "dataloader",
             Self::Ddp => "ddp",
             Self::Compile => "torch_compile",
