@@ -143,9 +143,8 @@ pub(crate) struct DiagnoseArgs {
     /// Trace files, directories of rank files, or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// The GPU's link or the GPU (pcie4x16, h100-pcie, …), a rate in GB/s, or a measured profile.json
-    #[arg(long, value_name = "NAME")]
-    pub(crate) machine: Option<String>,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
     /// Edges of the bandwidth histogram in GB/s
     #[arg(long, value_name = "GB/s,…", value_delimiter = ',', default_values_t = [5.0, 20.0, 50.0, 80.0])]
     pub(crate) edges: Vec<f64>,
@@ -191,9 +190,8 @@ pub(crate) struct GateArgs {
     /// Print GitHub annotations of what failed to standard error
     #[arg(long)]
     pub(crate) github: bool,
-    /// The GPU's link or the GPU (pcie4x16, h100-pcie, …), a rate in GB/s, or a measured profile.json
-    #[arg(long, value_name = "NAME")]
-    pub(crate) machine: Option<String>,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
     #[command(flatten)]
     pub(crate) analysis: AnalysisArgs,
     #[command(flatten)]
@@ -212,13 +210,20 @@ pub(crate) struct CompareArgs {
     pub(crate) label: Option<(String, Vec<f64>)>,
     #[command(flatten)]
     pub(crate) analysis: AnalysisArgs,
-    /// The GPU's link or the GPU (pcie4x16, h100-pcie, …), a rate in GB/s, or a measured profile.json
-    #[arg(long, value_name = "NAME")]
-    pub(crate) machine: Option<String>,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// What copies are judged against.
+#[derive(Debug, Args)]
+pub(crate) struct MachineArgs {
+    /// The GPU's link or the GPU (pcie4x16, h100-pcie, …), a rate in GB/s, or a measured profile.json
+    #[arg(long, value_name = "NAME")]
+    pub(crate) machine: Option<String>,
 }
 
 /// What counts as a step, a block or a stage.

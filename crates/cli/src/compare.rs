@@ -12,7 +12,7 @@ use crate::request::resolve_output;
 
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output);
-    let machine = resolve_machine(args.machine.as_deref())?;
+    let machine = resolve_machine(args.machine.machine.as_deref())?;
     let usage = |text: String| Err(Failure::Usage(anyhow::anyhow!(text)));
     if let Some(path) = args.paths.iter().find(|path| path.is_dir()) {
         return usage(format!("compare takes one trace a run; {} is a directory", path.display()));

@@ -23,7 +23,7 @@ const DEMO: &[u8] = include_bytes!("../../../fixtures/off_block_pageable_c4.json
 
 pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output);
-    let machine = resolve_machine(args.machine.as_deref())?;
+    let machine = resolve_machine(args.machine.machine.as_deref())?;
     let options = resolve_options(args)?;
     let mut all = Vec::new();
     each_trace(&args.paths, &args.reading, &output, |trace, source| {

@@ -17,7 +17,7 @@ use crate::request::{Output, resolve_output};
 
 pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output);
-    let machine = resolve_machine(args.machine.as_deref())?;
+    let machine = resolve_machine(args.machine.machine.as_deref())?;
     let options = resolve_analysis(&args.analysis)?;
     let requirements = resolve_requirements(args)?;
     let baseline =

@@ -107,7 +107,7 @@ pub(crate) fn attribution(facts: &Facts<'_>, choice: &BlockChoice) -> Option<Att
         if let Some(row) = *row {
             let sum = &mut sums[row];
             sum.count += 1;
-            let time = Interval::new(block.event.start(), block.event.end());
+            let time = block.event.interval();
             sum.host += spoken_of.map_or(time, |window| time.intersect(window)).length();
             sum.first = Some(sum.first.map_or(block.event.start(), |first| first.min(block.event.start())));
         }
@@ -120,7 +120,7 @@ pub(crate) fn attribution(facts: &Facts<'_>, choice: &BlockChoice) -> Option<Att
         let timeline = facts.timelines.iter().find(|timeline| timeline.device == device);
         for work in stream.events().filter(|event| event.kind().is_gpu_work()) {
             let innermost = host.call_behind(&work).and_then(|call| blocks.around(&call));
-            let interval = Interval::new(work.start(), work.end());
+            let interval = work.interval();
             let is_communication = facts.communication.contains(work.name_id());
             let over_bus = work.transfer().filter(|transfer| is_on_bus(transfer.direction));
             let beside = |set: fn(&crate::timeline::DeviceTimeline) -> &IntervalSet| {

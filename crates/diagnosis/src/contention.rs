@@ -77,7 +77,7 @@ pub(crate) fn contention(
             let message = event.collective().map(|c| (c.name, c.elements_in, c.elements_out));
             let samples =
                 collectives.entry((device, event.name_id(), message)).or_insert_with(Samples::default);
-            let interval = Interval::new(event.start(), event.end());
+            let interval = event.interval();
             samples.add(event.duration().get() as f64, interval, host.get(&device));
         }
     }

@@ -101,16 +101,17 @@ pub struct DeviceFacts {
 pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Options) -> Diagnosis {
     let (survey, facts) = join(|| survey(trace, source), || Facts::of(trace, machine, options));
     let (part, left_out) = steady(&facts, options);
-    let Some(part) = part else { return answer(&facts, &survey, machine, options, left_out) };
-    let mut answer = answer(&Facts::of(&part, machine, options), &survey, machine, options, left_out);
-    // Compilation happens in the steps that were left out.
-    answer.launches.compiled = facts.launches.compiled;
+    let Some(part) = part else { return answer(facts, survey, machine, options, left_out) };
+    // Compilation happens in the steps that are left out.
+    let compiled = facts.launches.compiled;
+    let mut answer = answer(Facts::of(&part, machine, options), survey, machine, options, left_out);
+    answer.launches.compiled = compiled;
     answer
 }
 
 fn answer(
-    facts: &Facts<'_>,
-    survey: &Survey,
+    facts: Facts<'_>,
+    survey: Survey,
     machine: &Machine,
     options: &Options,
     left_out: LeftOut,
@@ -119,10 +120,13 @@ fn answer(
     let has_gpu = !facts.timelines.is_empty();
     let cpu_copies =
         if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, &facts.link, &options.cpu_copies) };
-    let verdict =
-        if has_gpu { verdict::verdict(facts) } else { crate::cpu_only::verdict(facts, survey, &cpu_copies) };
-    let findings = if has_gpu { findings::findings(facts) } else { Vec::new() };
-    let mut limitations = limitations::limitations(facts, survey, options, &left_out);
+    let verdict = if has_gpu {
+        verdict::verdict(&facts)
+    } else {
+        crate::cpu_only::verdict(&facts, &survey, &cpu_copies)
+    };
+    let findings = if has_gpu { findings::findings(&facts) } else { Vec::new() };
+    let mut limitations = limitations::limitations(&facts, &survey, options, &left_out);
     if !has_gpu {
         limitations.extend(crate::cpu_only::limitations(trace, &cpu_copies));
     }
@@ -135,7 +139,7 @@ fn answer(
     };
     let stages = match chosen.as_slice() {
         [] => None,
-        chosen => match stages::stages(facts, chosen) {
+        chosen => match stages::stages(&facts, chosen) {
             StageAnswer::Stages(stages) => Some(stages),
             StageAnswer::Nothing(why) => {
                 limitations.push(Limitation { id: "stages", text: format!("Stages: {why}.") });
@@ -144,7 +148,7 @@ fn answer(
         },
     };
     let (attribution, critical_path) =
-        join(|| attribution::attribution(facts, &options.blocks), || critical::critical_path(facts));
+        join(|| attribution::attribution(&facts, &options.blocks), || critical::critical_path(&facts));
     if let (None, BlockChoice::Matching(wanted)) = (&attribution, &options.blocks) {
         let text = format!("No annotation matches --by {wanted}, so no time is laid to blocks.");
         limitations.push(Limitation { id: "blocks", text });
@@ -152,7 +156,7 @@ fn answer(
     let measured = options.measured_kernels.as_deref();
     // As long as the device waits for something else, its kernels are not the question.
     let kernels = (verdict.bound == Bound::Compute || measured.is_some())
-        .then(|| kernels::kernels(facts, measured))
+        .then(|| kernels::kernels(&facts, measured))
         .flatten();
     let device = |(timeline, &(time, overlap)): (&timeline::DeviceTimeline, &(Times, Overlaps))| {
         DeviceFacts { device: timeline.device, time, overlap }
@@ -163,7 +167,7 @@ fn answer(
     };
     Diagnosis {
         schema: DIAGNOSIS_SCHEMA,
-        source: survey.source.clone(),
+        source: survey.source,
         machine: MachineFacts { gpus: facts.timelines.iter().map(link).collect() },
         window: WindowFacts {
             span_ms: facts.time.span_ms,
@@ -188,11 +192,11 @@ fn answer(
         stages,
         critical_path,
         kernels,
-        copies: facts.groups.clone(),
-        idle: facts.idle.clone(),
-        contention: facts.contention.clone(),
-        launches: facts.launches.clone(),
-        synchronisations: facts.syncs.totals.clone(),
+        copies: facts.groups,
+        idle: facts.idle,
+        contention: facts.contention,
+        launches: facts.launches,
+        synchronisations: facts.syncs.totals,
     }
 }
 

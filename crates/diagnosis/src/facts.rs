@@ -179,9 +179,9 @@ impl Facts<'_> {
         for stream in self.trace.streams() {
             let Place::Stream { device, .. } = stream.place() else { continue };
             for kernel in stream.events().filter(|event| event.kind() == EventKind::Kernel) {
-                let own = Interval::new(kernel.start(), kernel.end());
+                let own = kernel.interval();
                 let hull = hulls.entry((device, self.window.step_of_work(&kernel))).or_insert(own);
-                *hull = Interval::new(hull.start.min(own.start), hull.end.max(own.end));
+                *hull = hull.hull(own);
             }
         }
         let on = |device: i32| {

@@ -190,7 +190,7 @@ pub(crate) type CallTimes = BTreeMap<TrackId, IntervalSet>;
 pub(crate) fn call_times<'c>(calls: impl IntoIterator<Item = Event<'c>>) -> CallTimes {
     let mut by_thread: BTreeMap<TrackId, Vec<Interval>> = BTreeMap::new();
     for call in calls {
-        by_thread.entry(call.track_id()).or_default().push(Interval::new(call.start(), call.end()));
+        by_thread.entry(call.track_id()).or_default().push(call.interval());
     }
     by_thread.into_iter().map(|(thread, times)| (thread, IntervalSet::from_unsorted(times))).collect()
 }

@@ -139,7 +139,7 @@ impl<'a> Host<'a> {
                     EventKind::PythonFrame if users[event.name_id().index()] => framed.push(event.id()),
                     _ => {}
                 }
-                let interval = Interval::new(event.start(), event.end());
+                let interval = event.interval();
                 let name = event.name_id().index();
                 if compiling[name] {
                     compilations.push(interval);

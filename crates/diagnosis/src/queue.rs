@@ -1,10 +1,10 @@
 //! How far ahead of the device is the host? Work launched that has not begun, over time.
 
-use busbound_trace::{Interval, Nanos, Timestamp, Trace};
+use busbound_trace::{Nanos, Timestamp, Trace};
 use serde::Serialize;
 
 use crate::host::Host;
-use crate::timeline::DeviceTimeline;
+use crate::timeline::{self, DeviceTimeline};
 
 /// Pieces of work launched and not begun, over all streams of all devices.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -24,8 +24,7 @@ const PARTS: usize = 60;
 
 /// `None` where launches and work cannot be joined.
 pub(crate) fn queue(trace: &Trace, host: &Host<'_>, timelines: &[DeviceTimeline]) -> Option<LaunchQueue> {
-    let hulls = timelines.iter().filter_map(DeviceTimeline::hull);
-    let whole = hulls.reduce(|a, b| Interval::new(a.start.min(b.start), a.end.max(b.end)))?;
+    let whole = timeline::whole(timelines)?;
     if whole.length().get() <= 0 {
         return None;
     }

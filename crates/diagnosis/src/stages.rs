@@ -96,7 +96,7 @@ pub(crate) fn stages(facts: &Facts<'_>, chosen: &[StageChoice]) -> StageAnswer {
     let mut each: Vec<Item> = Vec::with_capacity(items);
     let mut before: Option<Interval> = None;
     for k in 0..items {
-        let whole = spans.iter().map(|stage| stage[k]).reduce(hull).unwrap_or(spans[0][k]);
+        let whole = spans.iter().map(|stage| stage[k]).reduce(Interval::hull).unwrap_or(spans[0][k]);
         let stages_ms: Vec<f64> = spans.iter().map(|stage| stage[k].length().as_millis()).collect();
         let period_ms = before.map(|before| (whole.end - before.end).as_millis());
         let hidden_ms = period_ms.map(|period| stages_ms.iter().sum::<f64>() - period);
@@ -216,8 +216,8 @@ fn device_spans(trace: &Trace, host: &Host<'_>, blocks: &Blocks<'_>) -> Vec<Opti
     for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
         let mut at = host.call_behind(&work).and_then(|call| blocks.around(&call));
         while let Some(block) = at {
-            let own = Interval::new(work.start(), work.end());
-            spans[block] = Some(spans[block].map_or(own, |known| hull(known, own)));
+            let own = work.interval();
+            spans[block] = Some(spans[block].map_or(own, |known| known.hull(own)));
             at = blocks.list[block].parent;
         }
     }
@@ -262,10 +262,6 @@ fn annotation_names(host: &Host<'_>) -> String {
             format!("{}{}", some.join(", "), if n > 8 { ", …" } else { "" })
         }
     }
-}
-
-fn hull(a: Interval, b: Interval) -> Interval {
-    Interval::new(a.start.min(b.start), a.end.max(b.end))
 }
 
 /// The middle one; of an even number the mean of the two in the middle.

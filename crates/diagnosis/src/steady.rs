@@ -24,16 +24,22 @@ pub(crate) struct LeftOut {
     pub(crate) steady: Range<usize>,
 }
 
+/// Outliers told.
+const TOLD: usize = 20;
+
 /// The part of the trace that counts, where that is not all of it.
 pub(crate) fn steady(facts: &Facts<'_>, options: &Options) -> (Option<Trace>, LeftOut) {
     let window = &facts.window;
-    let (mut outlier_count, mut outliers) = window.outliers(facts.trace, &facts.host);
     let all = window.steps.len();
-    let steady = window.steady(&outliers, options);
-    let warm_up = if options.warmup.is_some() { steady.start } else { window.warm_up() };
-    let warming = outliers.iter().filter(|outlier| outlier.index < warm_up).count();
+    let warm_up = options.warmup.map_or_else(|| window.warm_up(), |given| given.min(all.saturating_sub(1)));
+    let mut outliers = window.outliers(facts.trace, &facts.host);
     outliers.retain(|outlier| outlier.index >= warm_up);
-    outlier_count -= warming;
+    // Who says how long the warm-up is gets all that comes after it.
+    let steady = if options.warmup.is_some() { warm_up..all } else { window.steady(warm_up, &outliers) };
+    let outlier_count = outliers.len();
+    outliers.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    outliers.truncate(TOLD);
+    outliers.sort_by_key(|outlier| outlier.index);
     let is_part = (steady.len() < all || window.is_part_of_the_trace()) && all > 0;
     let part = if is_part { window.only(steady.clone(), facts.trace) } else { None };
     let mut left_out =

@@ -69,7 +69,7 @@ pub(crate) fn syncs(host: &Host<'_>, window: &Window) -> Syncs {
     let mut calls: Vec<_> = host
         .synchronisations()
         .filter(|call| matches!(call.place(), Place::Thread { .. }))
-        .map(|call| (call, Interval::new(call.start(), call.end())))
+        .map(|call| (call, call.interval()))
         .collect();
     calls.sort_by_key(|(call, _)| call.start());
     // The last of each step; without steps, the last of all.

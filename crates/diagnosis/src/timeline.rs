@@ -54,7 +54,7 @@ pub(crate) fn timelines(trace: &Trace, communication: &CommunicationNames) -> Ve
         let mut any_work = false;
         for event in stream.events().filter(|event| event.kind().is_gpu_work()) {
             any_work = true;
-            let interval = Interval::new(event.start(), event.end());
+            let interval = event.interval();
             match event.kind() {
                 EventKind::Kernel if communication.contains(event.name_id()) => {
                     sets.communication.push(interval)
@@ -104,6 +104,11 @@ pub(crate) fn timelines(trace: &Trace, communication: &CommunicationNames) -> Ve
             }
         })
         .collect()
+}
+
+/// From the first work of any device to the last.
+pub(crate) fn whole(timelines: &[DeviceTimeline]) -> Option<Interval> {
+    timelines.iter().filter_map(DeviceTimeline::hull).reduce(Interval::hull)
 }
 
 /// The part of `times` on one device with no kernel running beside it.

@@ -20,6 +20,18 @@ pub enum LinkSource {
     Assumed,
 }
 
+impl LinkSource {
+    /// How it is known, in words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Given => "as given",
+            Self::Catalogue => "by the GPU's name",
+            Self::Assumed => "assumed",
+        }
+    }
+}
+
 /// The host memory at the other end of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostMemory {

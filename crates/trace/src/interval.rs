@@ -24,6 +24,11 @@ impl Interval {
         self.start <= at && at < self.end
     }
 
+    /// From the earlier start to the later end.
+    pub fn hull(self, other: Self) -> Self {
+        Self { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+
     /// What both cover; empty (or backwards) if nothing.
     pub fn intersect(self, other: Self) -> Self {
         Self { start: self.start.max(other.start), end: self.end.min(other.end) }

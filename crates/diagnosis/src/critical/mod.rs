@@ -17,6 +17,7 @@ use busbound_trace::{Interval, Nanos};
 use serde::Serialize;
 
 use crate::facts::Facts;
+use crate::timeline;
 use waits::Waits;
 use walk::{Edges, Piece, Walk};
 
@@ -120,11 +121,7 @@ const LONGEST: usize = 10;
 
 /// `None` where the trace has no work of a device.
 pub(crate) fn critical_path(facts: &Facts<'_>) -> Option<CriticalPath> {
-    let whole = facts
-        .timelines
-        .iter()
-        .filter_map(|timeline| timeline.hull())
-        .reduce(|a, b| Interval::new(a.start.min(b.start), a.end.max(b.end)))?;
+    let whole = timeline::whole(&facts.timelines)?;
     let steps: Vec<Interval> = match facts.window.steps.as_slice() {
         [] => vec![whole],
         steps => steps.iter().copied().take(STEPS).filter(|step| step.length().get() > 0).collect(),

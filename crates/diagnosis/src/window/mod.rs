@@ -210,9 +210,8 @@ impl Window {
         })
     }
 
-    /// What of its own work each step did that others did not, where it took clearly longer.
-    /// How many there are, and the longest of them.
-    pub(crate) fn outliers(&self, trace: &Trace, host: &Host<'_>) -> (usize, Vec<OutlierStep>) {
+    /// Steps that took clearly longer, in order, and what of its own work each did that others did not.
+    pub(crate) fn outliers(&self, trace: &Trace, host: &Host<'_>) -> Vec<OutlierStep> {
         outliers::outliers(self, trace, host)
     }
 
@@ -234,22 +233,17 @@ impl Window {
         }))
     }
 
-    /// The steps that figures should speak of: without warm-up, and where steps that took clearly longer
-    /// make up much of the time, the longest stretch without one.
-    pub(crate) fn steady(&self, outliers: &[OutlierStep], options: &Options) -> Range<usize> {
-        let all = self.steps.len();
-        if let Some(given) = options.warmup {
-            return given.min(all.saturating_sub(1))..all;
-        }
-        let warm = self.warm_up()..all;
+    /// Of the steps after the warm-up, all; where steps that took clearly longer make up much of the time,
+    /// the longest stretch without one.
+    pub(crate) fn steady(&self, warm_up: usize, outliers: &[OutlierStep]) -> Range<usize> {
+        let warm = warm_up..self.steps.len();
         let Some(median) = self.times().map(|times| times.p50_ms) else { return warm };
         let whole: f64 = self.steps.iter().map(|step| step.length().as_millis()).sum();
-        let after_warm_up = outliers.iter().filter(|outlier| outlier.index >= warm.start);
-        let more: f64 = after_warm_up.clone().map(|outlier| outlier.ms - median).sum();
+        let more: f64 = outliers.iter().map(|outlier| outlier.ms - median).sum();
         if more < MUCH * whole {
             return warm;
         }
-        let ends = after_warm_up.map(|outlier| outlier.index).chain([all]);
+        let ends = outliers.iter().map(|outlier| outlier.index).chain([warm.end]);
         let mut stretches = Vec::new();
         let mut from = warm.start;
         for end in ends {
@@ -303,10 +297,9 @@ fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Op
         };
         inside += 1;
         step_of_work[event.id().index()] = u32::try_from(step + 1).unwrap_or(0);
-        let own = Interval::new(event.start(), event.end());
+        let own = event.interval();
         let widen = |hull: &mut Option<Interval>| {
-            let known = hull.get_or_insert(own);
-            *known = Interval::new(known.start.min(own.start), known.end.max(own.end));
+            *hull = Some(hull.map_or(own, |known| known.hull(own)));
         };
         widen(&mut hulls[step]);
         if event.kind() == EventKind::Kernel {

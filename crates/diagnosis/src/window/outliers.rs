@@ -1,8 +1,8 @@
 //! Which steps took clearly longer, and what did they do that the others did not?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use busbound_trace::{EventKind, Interval, Nanos, Trace};
+use busbound_trace::{EventKind, Nanos, Trace};
 use serde::Serialize;
 
 use super::{StepsFound, Window};
@@ -85,45 +85,68 @@ const SPREADS: f64 = 5.0;
 const FEWEST: usize = 5;
 /// A difference smaller than this share of what the step took more does not explain it.
 const EXPLAINS: f64 = 0.1;
-/// Outliers told.
-const MOST: usize = 20;
-
-pub(super) fn outliers(window: &Window, trace: &Trace, host: &Host<'_>) -> (usize, Vec<OutlierStep>) {
+/// Every one of them, in order.
+pub(super) fn outliers(window: &Window, trace: &Trace, host: &Host<'_>) -> Vec<OutlierStep> {
     if window.steps.len() < FEWEST {
-        return (0, Vec::new());
+        return Vec::new();
     }
     let lengths: Vec<f64> = window.steps.iter().map(|step| step.length().as_millis()).collect();
     let median = median_of(lengths.clone());
     let spread = 1.4826 * median_of(lengths.iter().map(|length| (length - median).abs()).collect());
     let limit = (median * LONGER).max(median + SPREADS * spread);
-    if lengths.iter().all(|length| *length <= limit) {
-        return (0, Vec::new());
+    let slow: Vec<usize> = (0..lengths.len()).filter(|&i| lengths[i] > limit).collect();
+    if slow.is_empty() {
+        return Vec::new();
     }
-    let profiles = profiles(window, trace, host);
-    let mut slow: Vec<usize> = (0..lengths.len()).filter(|&i| lengths[i] > limit).collect();
-    let count = slow.len();
-    slow.sort_by(|&a, &b| lengths[b].total_cmp(&lengths[a]));
-    slow.truncate(MOST);
-    slow.sort_unstable();
+    let usual = Usual::of(median, profiles(window, trace, host));
     let unit = window.found.map_or("step", StepsFound::unit);
-    (count, slow.into_iter().map(|i| outlier(unit, i, lengths[i], median, &profiles)).collect())
+    slow.into_iter().map(|i| outlier(unit, i, lengths[i], &usual)).collect()
 }
 
 type Profile = BTreeMap<StepQuantity, Sum>;
 
-fn outlier(unit: &str, index: usize, ms: f64, median: f64, profiles: &[Profile]) -> OutlierStep {
-    let excess = ms - median;
-    let all = profiles[index].iter().map(|(&what, sum)| {
-        let usual =
-            |of: fn(&Sum) -> f64| median_of(profiles.iter().map(|p| p.get(&what).map_or(0.0, of)).collect());
+/// What steps did, and what is usual.
+struct Usual {
+    ms: f64,
+    profiles: Vec<Profile>,
+    medians: BTreeMap<StepQuantity, UsualSum>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct UsualSum {
+    ms: f64,
+    count: u64,
+    bytes: u64,
+}
+
+impl Usual {
+    fn of(ms: f64, profiles: Vec<Profile>) -> Self {
+        let quantities: BTreeSet<StepQuantity> = profiles.iter().flat_map(BTreeMap::keys).copied().collect();
+        let usual = |what: StepQuantity| {
+            let median = |of: fn(&Sum) -> f64| {
+                median_of(profiles.iter().map(|profile| profile.get(&what).map_or(0.0, of)).collect())
+            };
+            let count = median(|sum| sum.count as f64) as u64;
+            let bytes = median(|sum| sum.bytes as f64) as u64;
+            (what, UsualSum { ms: median(|sum| sum.time.as_millis()), count, bytes })
+        };
+        let medians = quantities.into_iter().map(usual).collect();
+        Self { ms, profiles, medians }
+    }
+}
+
+fn outlier(unit: &str, index: usize, ms: f64, usual: &Usual) -> OutlierStep {
+    let excess = ms - usual.ms;
+    let all = usual.profiles[index].iter().map(|(&what, sum)| {
+        let median = usual.medians[&what];
         Difference {
             what,
             ms: sum.time.as_millis(),
-            median_ms: usual(|s| s.time.as_millis()),
+            median_ms: median.ms,
             count: sum.count,
-            median_count: usual(|s| s.count as f64) as u64,
+            median_count: median.count,
             bytes: sum.bytes,
-            median_bytes: usual(|s| s.bytes as f64) as u64,
+            median_bytes: median.bytes,
         }
     });
     // Few calls of a capture or a compilation are recorded: that they are there at all explains more.
@@ -145,7 +168,7 @@ fn outlier(unit: &str, index: usize, ms: f64, median: f64, profiles: &[Profile])
         parts.join("; ")
     };
     let statement =
-        format!("{unit} {index} took {} against {}: {why}", milliseconds(ms), milliseconds(median));
+        format!("{unit} {index} took {} against {}: {why}", milliseconds(ms), milliseconds(usual.ms));
     OutlierStep { index, ms, differences, statement }
 }
 
@@ -215,7 +238,7 @@ fn profiles(window: &Window, trace: &Trace, host: &Host<'_>) -> Vec<Profile> {
     }
     for compilation in host.compilations() {
         let step = window.step_at(compilation.start);
-        add(step, StepQuantity::Compilation, Interval::length(compilation), 0);
+        add(step, StepQuantity::Compilation, compilation.length(), 0);
     }
     for input in host.inputs() {
         add(window.step_at(input.start), StepQuantity::Input, input.length(), 0);

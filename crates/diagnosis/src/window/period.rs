@@ -5,11 +5,11 @@
 //! agrees is the period. Layers repeat within a step, but what frames them does not agree at their
 //! distance, so the step wins over the layer wherever anything tells one layer's place from another's.
 
-use busbound_trace::{Event, EventKind, Timestamp, Trace};
+use busbound_trace::{Event, EventId, Timestamp, Trace};
 use hashbrown::HashMap;
 
 use super::{Beginnings, StepsFound};
-use crate::host::{Call, Host};
+use crate::host::Host;
 
 /// One launch or synchronisation, in the order in which the host made them.
 struct Token {
@@ -83,31 +83,23 @@ pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
 /// What the host launched and where it waited, in order.
 fn tokens(trace: &Trace, host: &Host<'_>) -> Vec<Token> {
     // A graph's launch is one piece, named for the first work of the graph.
-    let mut first_work: HashMap<u32, Event<'_>> = HashMap::new();
+    let mut first_work: HashMap<EventId, (Event<'_>, Event<'_>)> = HashMap::new();
     for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
         if let Some(call) = host.call_behind(&work) {
-            let index = u32::try_from(call.id().index()).unwrap_or(u32::MAX);
-            let known = first_work.entry(index).or_insert(work);
+            let (_, known) = first_work.entry(call.id()).or_insert((call, work));
             if work.start() < known.start() {
                 *known = work;
             }
         }
     }
     let names = u32::try_from(trace.names().len()).unwrap_or(u32::MAX);
-    let mut tokens: Vec<Token> = first_work
-        .into_iter()
-        .filter_map(|(_, work)| {
-            let call = host.call_behind(&work)?;
-            let what = u32::try_from(work.name_id().index()).unwrap_or(u32::MAX);
-            Some(Token { at: call.start(), end: call.end(), worked_until: call.end(), what })
-        })
-        .collect();
-    // A synchronisation may share its name's number with nothing launched.
-    let waits = host.synchronisations().filter(|call| {
-        matches!(call.kind(), EventKind::RuntimeCall | EventKind::DriverCall)
-            && host.call_kind(call) == Call::Synchronise
+    let launched = first_work.into_values().map(|(call, work)| {
+        let what = u32::try_from(work.name_id().index()).unwrap_or(u32::MAX);
+        Token { at: call.start(), end: call.end(), worked_until: call.end(), what }
     });
-    tokens.extend(waits.map(|call| Token {
+    let mut tokens: Vec<Token> = launched.collect();
+    // A synchronisation may share its name's number with nothing launched.
+    tokens.extend(host.synchronisations().map(|call| Token {
         at: call.start(),
         end: call.end(),
         worked_until: call.start(),

@@ -42,17 +42,9 @@ fn one(out: &mut String, diagnosis: &Diagnosis) {
     for copies in text::copies(diagnosis) {
         let _ = writeln!(out, "- copies: {copies}");
     }
-    for table in [text::sizes(diagnosis), text::idle(diagnosis), text::cpu_copies(diagnosis)] {
-        if !table.rows.is_empty() {
-            out.push('\n');
-            grid(out, &table);
-        }
-    }
-    for table in [attribution::blocks(diagnosis), path::longest(diagnosis), path::kernels(diagnosis)] {
-        if !table.rows.is_empty() {
-            out.push('\n');
-            grid(out, &table);
-        }
+    for table in text::tables(diagnosis) {
+        out.push('\n');
+        grid(out, &table);
     }
     let sentences = [attribution::caution(diagnosis), text::stages(diagnosis), path::compiled(diagnosis)];
     let kernels = path::about_kernels(diagnosis);

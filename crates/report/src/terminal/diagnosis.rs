@@ -29,17 +29,9 @@ fn one(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     hanging(&mut verdict, "", &diagnosis.verdict.statement, width);
     line(out, &format!("{STRONG}{}{STRONG:#}\n", verdict.trim_end()));
     time(out, diagnosis, width);
-    for table in [text::sizes(diagnosis), text::idle(diagnosis), text::cpu_copies(diagnosis)] {
-        if !table.rows.is_empty() {
-            out.push('\n');
-            columns(out, &table, width);
-        }
-    }
-    for table in [attribution::blocks(diagnosis), path::longest(diagnosis), path::kernels(diagnosis)] {
-        if !table.rows.is_empty() {
-            out.push('\n');
-            columns(out, &table, width);
-        }
+    for table in text::tables(diagnosis) {
+        out.push('\n');
+        columns(out, &table, width);
     }
     let sentences = [attribution::caution(diagnosis), text::stages(diagnosis), path::compiled(diagnosis)];
     let kernels = path::about_kernels(diagnosis);

@@ -4,9 +4,8 @@ use busbound_diagnosis::quantity::{bytes, count, milliseconds};
 use busbound_diagnosis::{
     Bound, CopyGroup, CpuCopyClass, Diagnosis, Finding, GapCause, Severity, SizeClass, StepsFound,
 };
-use busbound_machine::LinkSource;
 
-use super::Table;
+use super::{Table, attribution, path};
 
 /// Parts of the device's time, per step, in the order they are drawn. They do not overlap.
 pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(&'static str, f64)> {
@@ -81,12 +80,7 @@ pub(crate) fn outliers(diagnosis: &Diagnosis) -> Vec<String> {
 pub(crate) fn links(diagnosis: &Diagnosis) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for gpu in &diagnosis.machine.gpus {
-        let how = match gpu.link.source {
-            LinkSource::Measured => "measured",
-            LinkSource::Given => "as given",
-            LinkSource::Catalogue => "by the GPU's name",
-            LinkSource::Assumed => "assumed",
-        };
+        let how = gpu.link.source.describe();
         let name = gpu.name.as_deref().unwrap_or("GPU not named in the trace");
         let line =
             format!("{name}, {} ({how}): {:.1} GB/s each way at most", gpu.link.name, gpu.link.peak_gbps);
@@ -154,8 +148,22 @@ fn copy_line(group: &CopyGroup, diagnosis: &Diagnosis) -> String {
     line
 }
 
+/// The tables that have something to say, in the order in which they are laid out.
+pub(crate) fn tables(diagnosis: &Diagnosis) -> Vec<Table> {
+    let mut tables = vec![
+        sizes(diagnosis),
+        idle(diagnosis),
+        cpu_copies(diagnosis),
+        attribution::blocks(diagnosis),
+        path::longest(diagnosis),
+        path::kernels(diagnosis),
+    ];
+    tables.retain(|table| !table.rows.is_empty());
+    tables
+}
+
 /// Copies on the bus by size, against what the link gives for the size.
-pub(crate) fn sizes(diagnosis: &Diagnosis) -> Table {
+fn sizes(diagnosis: &Diagnosis) -> Table {
     let row = |group: &CopyGroup, class: &SizeClass| {
         vec![
             format!("{}, {}", group.kind(), class.label),
@@ -176,7 +184,7 @@ pub(crate) fn sizes(diagnosis: &Diagnosis) -> Table {
 }
 
 /// Why the device was idle.
-pub(crate) fn idle(diagnosis: &Diagnosis) -> Table {
+fn idle(diagnosis: &Diagnosis) -> Table {
     let steps = diagnosis.step_count();
     let rows = diagnosis
         .idle
@@ -202,7 +210,7 @@ pub(crate) fn idle(diagnosis: &Diagnosis) -> Table {
 }
 
 /// Copy operators of a trace without GPU events.
-pub(crate) fn cpu_copies(diagnosis: &Diagnosis) -> Table {
+fn cpu_copies(diagnosis: &Diagnosis) -> Table {
     let rows = diagnosis
         .cpu_copies
         .iter()

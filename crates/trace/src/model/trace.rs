@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use crate::interval::Interval;
 use crate::model::collective::Collective;
 use crate::model::copy_operator::CopyOperator;
 use crate::model::events::{EventId, Events, NO_ID};
@@ -309,6 +310,10 @@ impl<'a> Event<'a> {
 
     pub fn end(&self) -> Timestamp {
         self.start() + self.duration()
+    }
+
+    pub fn interval(&self) -> Interval {
+        Interval::new(self.start(), self.end())
     }
 
     /// Joins a runtime call and the GPU work it launched, within one process.

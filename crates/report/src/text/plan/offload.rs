@@ -1,19 +1,13 @@
 //! Offloaded weights in words.
 
 use busbound_diagnosis::quantity::{bytes, milliseconds};
-use busbound_machine::LinkSource;
 use busbound_whatif::plan::offload::{FORMULAS, Hiding, Offload};
 
 use super::{PlanTable, PlanText, ms, number, percent};
 
 pub(super) fn text(plan: &Offload) -> PlanText {
     let inputs = &plan.inputs;
-    let how = match inputs.link.source {
-        LinkSource::Measured => "measured",
-        LinkSource::Given => "as given",
-        LinkSource::Catalogue => "by the GPU's name",
-        LinkSource::Assumed => "assumed",
-    };
+    let how = inputs.link.source.describe();
     let memory = if inputs.pinned { "pinned" } else { "pageable" };
     let mut listed = vec![
         (
