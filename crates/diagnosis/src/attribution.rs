@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use busbound_trace::{EventKind, Interval, IntervalSet, NameId, Nanos, Place, Timestamp};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use regex::Regex;
 use serde::Serialize;
 
@@ -219,8 +219,8 @@ impl Rows {
             BlockChoice::Matching(_) => usize::MAX,
             BlockChoice::Depth(depth) => *depth,
         };
-        let collapsed = collapsed_patterns(blocks);
-        let mut by_place: HashMap<(Option<usize>, String), usize> = HashMap::new();
+        let labels = Labels::of(blocks);
+        let mut by_place: HashMap<(Option<usize>, usize), usize> = HashMap::new();
         let (mut rows, mut of_block): (Vec<Row>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
         let mut depth_of: Vec<usize> = Vec::new();
         for block in &blocks.list {
@@ -231,10 +231,9 @@ impl Rows {
                 continue;
             }
             let parent = block.parent.and_then(|parent| of_block[parent]);
-            let pattern = pattern_of(block.event.name());
-            let name = if collapsed.contains(&pattern) { pattern } else { printable(block.event.name()) };
-            let row = *by_place.entry((parent, name)).or_insert_with_key(|(_, name)| {
-                rows.push(Row { name: name.clone(), parent, depth });
+            let label = labels.of_name[&block.event.name_id()];
+            let row = *by_place.entry((parent, label)).or_insert_with(|| {
+                rows.push(Row { name: labels.list[label].clone(), parent, depth });
                 rows.len() - 1
             });
             of_block.push(Some(row));
@@ -262,14 +261,34 @@ impl Rows {
     }
 }
 
-/// Patterns that so many names share that each is no row of its own.
-fn collapsed_patterns(blocks: &Blocks<'_>) -> Vec<String> {
-    let mut names: BTreeMap<String, Vec<NameId>> = BTreeMap::new();
-    let mut seen: HashMap<NameId, ()> = HashMap::new();
-    for block in &blocks.list {
-        if seen.insert(block.event.name_id(), ()).is_none() {
-            names.entry(pattern_of(block.event.name())).or_default().push(block.event.name_id());
+/// What blocks are called in the table, worked out once for each name.
+struct Labels {
+    list: Vec<String>,
+    of_name: HashMap<NameId, usize>,
+}
+
+impl Labels {
+    fn of(blocks: &Blocks<'_>) -> Self {
+        let mut by_pattern: BTreeMap<String, BTreeMap<NameId, &str>> = BTreeMap::new();
+        let mut seen: HashSet<NameId> = HashSet::new();
+        for event in blocks.list.iter().map(|block| block.event) {
+            if seen.insert(event.name_id()) {
+                by_pattern.entry(pattern_of(event.name())).or_default().insert(event.name_id(), event.name());
+            }
         }
+        let mut labels = Self { list: Vec::new(), of_name: HashMap::new() };
+        for (pattern, names) in by_pattern {
+            // So many names that each is no row of its own.
+            if names.len() > SIBLINGS {
+                labels.of_name.extend(names.into_keys().map(|name| (name, labels.list.len())));
+                labels.list.push(pattern);
+                continue;
+            }
+            for (name, text) in names {
+                labels.of_name.insert(name, labels.list.len());
+                labels.list.push(printable(text));
+            }
+        }
+        labels
     }
-    names.into_iter().filter(|(_, names)| names.len() > SIBLINGS).map(|(pattern, _)| pattern).collect()
 }

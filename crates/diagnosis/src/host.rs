@@ -67,6 +67,8 @@ pub(crate) fn call_of(name: &str) -> Call {
 pub(crate) struct Host<'a> {
     trace: &'a Trace,
     by_correlation: HashMap<u64, Option<EventId>>,
+    /// By event number: the call behind work of the device. Every pass asks for it.
+    behind: Vec<Option<EventId>>,
     waits: HashMap<TrackId, ThreadTimes>,
     /// Annotations of each thread, and Python frames of the user's own code, in order of start.
     annotations: HashMap<TrackId, Vec<EventId>>,
@@ -187,8 +189,14 @@ impl<'a> Host<'a> {
             frames.insert(track.id(), framed);
             waits.insert(track.id(), times);
         }
+        let call_of = |work: &Event<'_>| *by_correlation.get(&work.correlation()?)?;
+        let behind = trace
+            .events()
+            .map(|event| if event.kind().is_gpu_work() { call_of(&event) } else { None })
+            .collect();
         Self {
             trace,
+            behind,
             by_correlation,
             waits,
             annotations,
@@ -203,7 +211,7 @@ impl<'a> Host<'a> {
 
     /// The call that launched this GPU work.
     pub(crate) fn call_behind(&self, work: &Event<'_>) -> Option<Event<'a>> {
-        self.call_with(work.correlation()?)
+        Some(self.trace.event(self.behind[work.id().index()]?))
     }
 
     /// The call with this correlation.

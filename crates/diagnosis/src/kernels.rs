@@ -2,9 +2,10 @@
 //!
 //! Told last: as long as the device waits for anything, faster kernels only make it wait sooner.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use busbound_trace::{EventKind, Launch, MeasuredKernel, NameId, Nanos};
+use hashbrown::HashMap;
 use serde::Serialize;
 
 use crate::facts::Facts;
@@ -125,16 +126,17 @@ pub(crate) fn kernels(facts: &Facts<'_>, measured: Option<&[MeasuredKernel]>) ->
     let mut by_time: Vec<(NameId, Nanos, Sum)> =
         sums.into_iter().map(|(name, sum)| (name, sum.runs.iter().copied().sum(), sum)).collect();
     by_time.sort_by_key(|(name, time, _)| (std::cmp::Reverse(*time), *name));
-    let matched = measured.map(|measured| {
-        let known = |kernel: &&MeasuredKernel| {
-            by_time.iter().any(|(name, _, sum)| {
-                let name = facts.trace.names().get(*name);
-                let geometries = sum.geometries.keys().map(Some);
-                let unknown = sum.geometries.is_empty().then_some(None);
-                geometries.chain(unknown).any(|geometry| is_same(kernel, name, geometry))
-            })
-        };
-        Matched { kernels: measured.len(), found_in_trace: measured.iter().filter(known).count() }
+    let by_function = measured.map(by_function);
+    let matched = by_function.as_ref().map(|by_function| {
+        let mut found: BTreeSet<usize> = BTreeSet::new();
+        for (name, _, sum) in &by_time {
+            let same = by_function.get(&function_name(facts.trace.names().get(*name)));
+            let runs_so = |kernel: &MeasuredKernel| {
+                sum.geometries.is_empty() || sum.geometries.keys().any(|geometry| geometry.is_of(kernel))
+            };
+            found.extend(same.into_iter().flatten().filter(|(_, kernel)| runs_so(kernel)).map(|(i, _)| *i));
+        }
+        Matched { kernels: by_function.values().map(Vec::len).sum(), found_in_trace: found.len() }
     });
     let steps = facts.steps();
     let top = by_time
@@ -152,14 +154,32 @@ pub(crate) fn kernels(facts: &Facts<'_>, measured: Option<&[MeasuredKernel]>) ->
                 share: time.as_millis() / all.as_millis(),
                 median_us: sum.runs[sum.runs.len() / 2].as_micros(),
                 geometry,
-                roofline: measured.and_then(|measured| roofline(measured, name, geometry.as_ref())),
+                roofline: by_function
+                    .as_ref()
+                    .and_then(|measured| roofline(measured, name, geometry.as_ref())),
             }
         })
         .collect();
     Some(Kernels { top, different, ms_per_step: all.as_millis() / steps, measured: matched })
 }
 
+/// Measured kernels, numbered, by the function they are: the two tools print names differently, but that
+/// and the geometry are the same in both.
+type ByFunction<'m> = HashMap<String, Vec<(usize, &'m MeasuredKernel)>>;
+
+fn by_function(measured: &[MeasuredKernel]) -> ByFunction<'_> {
+    let mut kernels: ByFunction<'_> = HashMap::new();
+    for (i, kernel) in measured.iter().enumerate() {
+        kernels.entry(function_name(&kernel.name)).or_default().push((i, kernel));
+    }
+    kernels
+}
+
 impl Geometry {
+    fn is_of(&self, kernel: &MeasuredKernel) -> bool {
+        self.grid == kernel.grid && self.block == kernel.block
+    }
+
     fn of(launch: &Launch) -> Self {
         Self {
             grid: launch.grid,
@@ -171,8 +191,9 @@ impl Geometry {
 }
 
 /// The measured kernel of this name and geometry; of several runs of it the longest.
-fn roofline(measured: &[MeasuredKernel], name: &str, geometry: Option<&Geometry>) -> Option<Roofline> {
-    let same = measured.iter().filter(|kernel| is_same(kernel, name, geometry));
+fn roofline(measured: &ByFunction<'_>, name: &str, geometry: Option<&Geometry>) -> Option<Roofline> {
+    let same = measured.get(&function_name(name))?.iter().map(|(_, kernel)| *kernel);
+    let same = same.filter(|kernel| geometry.is_none_or(|geometry| geometry.is_of(kernel)));
     // One function has many instances: the one whose arguments agree longest, and of its runs the longest.
     let wanted = instance(name);
     let alike = |kernel: &MeasuredKernel| {
@@ -209,12 +230,6 @@ fn roofline(measured: &[MeasuredKernel], name: &str, geometry: Option<&Geometry>
         intensity: operations.zip(kernel.memory_bytes).filter(|(_, bytes)| *bytes > 0.0).map(|(o, b)| o / b),
         duration_us: kernel.duration_ns.map(|ns| ns / 1e3),
     })
-}
-
-/// The two tools print names differently; the function's own name and the geometry are the same in both.
-fn is_same(kernel: &MeasuredKernel, name: &str, geometry: Option<&Geometry>) -> bool {
-    function_name(&kernel.name) == function_name(name)
-        && geometry.is_none_or(|geometry| geometry.grid == kernel.grid && geometry.block == kernel.block)
 }
 
 /// A name without what the two tools print differently: namespaces, spaces, casts of numbers.

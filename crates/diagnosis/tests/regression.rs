@@ -376,3 +376,22 @@ fn a_stage_that_launches_nothing_once_does_not_shift_the_others() {
     assert_eq!(stages.shape, busbound_diagnosis::PipelineShape::More);
     assert!(stages.statement.contains("more than its stages together"), "{}", stages.statement);
 }
+
+/// Only the longest outliers are told, but none may lie in the stretch that figures are for.
+#[test]
+fn a_steady_stretch_holds_no_outlier_however_many_there_are() {
+    let mut events = Vec::new();
+    let mut at = 0;
+    for i in 0..200 {
+        // Longer and longer, so that the shortest of them are those that are not told.
+        let length = if i % 5 == 4 { 3000 + 10 * i } else { 1000 };
+        events.push(step(i, at, length));
+        events.push(call("cudaLaunchKernel", i + 1, at + 1, 5));
+        events.push(kernel("k", 7, i + 1, at + 10, length - 20));
+        at += length;
+    }
+    let window = diagnosis(&events, "NVIDIA H200").window;
+    let steps = window.steps.unwrap();
+    assert_eq!((window.outlier_count, window.outliers.len(), steps.count), (40, 20, 4));
+    assert!(steps.max_ms < 1.5, "{:?}", steps.each_ms);
+}

@@ -1,6 +1,6 @@
 //! Who waited for whom? Recorded where the profiler was asked for it, else inferred.
 
-use busbound_trace::{Event, EventKind, Place, Timestamp, TrackId};
+use busbound_trace::{Event, EventKind, IntervalSet, Place, Timestamp, TrackId};
 use hashbrown::HashMap;
 
 use crate::facts::Facts;
@@ -21,8 +21,8 @@ pub(super) struct StreamWait {
 pub(super) enum HostWait {
     /// What one stream had been given before a moment.
     Stream { stream: TrackId, until: Timestamp },
-    /// Everything that had been given to a device, or to all where none is named.
-    Device(Option<i32>),
+    /// Everything that had been given to a device.
+    Device(i32),
     /// An event of which the trace does not say where it was recorded.
     Unknown,
 }
@@ -36,7 +36,7 @@ pub(super) struct Blocking<'a> {
 }
 
 #[derive(Debug)]
-pub(super) struct Waits<'a> {
+pub(super) struct Waits<'f, 'a> {
     /// Whether the trace records synchronisations at all.
     pub(super) are_recorded: bool,
     /// By the stream that waits, in the order asked.
@@ -45,17 +45,20 @@ pub(super) struct Waits<'a> {
     pub(super) of_host: HashMap<u64, HostWait>,
     /// By thread, in order.
     pub(super) blocking: HashMap<TrackId, Vec<Blocking<'a>>>,
+    /// Every stream and its device.
+    pub(super) streams: Vec<(TrackId, i32)>,
+    /// Threads that launch, and when each worked.
+    pub(super) launching: Vec<(TrackId, &'f IntervalSet)>,
 }
 
-impl<'a> Waits<'a> {
-    pub(super) fn of(facts: &Facts<'a>) -> Self {
+impl<'f, 'a> Waits<'f, 'a> {
+    pub(super) fn of(facts: &'f Facts<'a>) -> Self {
         let (trace, host) = (facts.trace, &facts.host);
         let tracks: HashMap<Place, TrackId> =
             trace.streams().map(|track| (track.place(), track.id())).collect();
         let mut of_stream: HashMap<TrackId, Vec<StreamWait>> = HashMap::new();
         let mut of_host = HashMap::new();
         let mut are_recorded = false;
-        let kinds: Vec<&str> = trace.names().iter().collect();
         for event in trace.events().filter(|event| event.kind() == EventKind::Synchronisation) {
             let (Some(sync), Place::Stream { device, stream }) = (event.synchronisation(), event.place())
             else {
@@ -67,7 +70,7 @@ impl<'a> Waits<'a> {
             let record = sync.waits_on_record.and_then(|id| host.call_with(id)).map(|call| call.start());
             let source = sync.waits_on_stream.and_then(stream_of);
             let asked = host.call_with(correlation).map_or(event.start(), |call| call.start());
-            match kinds[sync.what.index()] {
+            match trace.names().get(sync.what) {
                 "Stream Wait Event" => {
                     let waits = of_stream.entry(event.track_id()).or_default();
                     waits.push(StreamWait { asked, source: source.zip(record) });
@@ -84,7 +87,7 @@ impl<'a> Waits<'a> {
                     of_host.insert(correlation, HostWait::Stream { stream, until: asked });
                 }
                 _ => {
-                    of_host.insert(correlation, HostWait::Device(Some(device)));
+                    of_host.insert(correlation, HostWait::Device(device));
                 }
             }
         }
@@ -105,6 +108,14 @@ impl<'a> Waits<'a> {
         for calls in blocking.values_mut() {
             calls.sort_by_key(|blocking| (blocking.call.start(), blocking.call.id()));
         }
-        Self { are_recorded, of_stream, of_host, blocking }
+        let streams = tracks.iter().filter_map(|(place, track)| match place {
+            Place::Stream { device, .. } => Some((*track, *device)),
+            Place::Thread { .. } => None,
+        });
+        let mut streams: Vec<_> = streams.collect();
+        streams.sort_unstable();
+        let launching = host.threads().into_iter().filter(|(_, times)| times.launches);
+        let launching = launching.map(|(track, times)| (track, &times.worked)).collect();
+        Self { are_recorded, of_stream, of_host, blocking, streams, launching }
     }
 }

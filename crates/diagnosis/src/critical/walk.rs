@@ -117,7 +117,7 @@ const PATIENCE: usize = 256;
 
 pub(super) struct Walk<'f, 'a> {
     facts: &'f Facts<'a>,
-    waits: &'f Waits<'a>,
+    waits: &'f Waits<'f, 'a>,
     from: Timestamp,
     at: Timestamp,
     pieces: Vec<Piece>,
@@ -127,7 +127,7 @@ pub(super) struct Walk<'f, 'a> {
 impl<'f, 'a> Walk<'f, 'a> {
     pub(super) fn of(
         facts: &'f Facts<'a>,
-        waits: &'f Waits<'a>,
+        waits: &'f Waits<'f, 'a>,
         step: Interval,
         edges: &'f mut Edges,
     ) -> Vec<Piece> {
@@ -159,15 +159,20 @@ impl<'f, 'a> Walk<'f, 'a> {
 
     /// The work that ends the step, or the thread that does.
     fn last_of(&self, step: Interval) -> Option<Position<'a>> {
-        let works =
-            self.facts.trace.streams().filter_map(|track| self.last_ended(track.id(), step.end, |_| true));
+        let works = self.streams(None).filter_map(|stream| self.last_ended(stream, step.end, |_| true));
         let last = works.max_by_key(|work| (work.end(), work.id()))?;
-        if step.end - last.end() < Nanos::new(CLOSE) || self.facts.host.threads().is_empty() {
+        if step.end - last.end() < Nanos::new(CLOSE) {
             return Some(Position::Work(last));
         }
         // The host goes on after the device's last work: on the thread that launched it.
         let call = self.facts.host.call_behind(&last);
         Some(call.map_or(Position::Work(last), |call| Position::Thread(call.track_id(), None)))
+    }
+
+    /// The streams of a device, or of all.
+    fn streams(&self, device: Option<i32>) -> impl Iterator<Item = TrackId> + use<'f, 'a> {
+        let streams = self.waits.streams.iter();
+        streams.filter(move |(_, of)| device.is_none_or(|device| *of == device)).map(|(stream, _)| *stream)
     }
 
     /// Adds what lies between a moment and where the walk stands.
@@ -341,11 +346,8 @@ impl<'f, 'a> Walk<'f, 'a> {
         near: Nanos,
     ) -> Option<Event<'a>> {
         let Place::Stream { device, .. } = work.place() else { return None };
-        let others = self.facts.trace.streams().filter(|track| {
-            track.id() != work.track_id()
-                && matches!(track.place(), Place::Stream { device: of, .. } if of == device)
-        });
-        let ended = others.filter_map(|track| self.last_ended(track.id(), work.start(), |_| true));
+        let others = self.streams(Some(device)).filter(|stream| *stream != work.track_id());
+        let ended = others.filter_map(|stream| self.last_ended(stream, work.start(), |_| true));
         ended
             .filter(|other| work.start() - other.end() <= near)
             .filter(|other| explained.is_none_or(|explained| other.end() > explained))
@@ -388,16 +390,13 @@ impl<'f, 'a> Walk<'f, 'a> {
     fn waited_for(&self, call: &Event<'a>) -> (Option<Event<'a>>, bool) {
         let known = call.correlation().and_then(|id| self.waits.of_host.get(&id)).copied();
         let on_device = |device: Option<i32>| {
-            let streams = self.facts.trace.streams().filter(|track| {
-                matches!(track.place(), Place::Stream { device: of, .. } if device.is_none_or(|device| of == device))
-            });
-            streams
-                .filter_map(|track| self.given_before(track.id(), call.end(), call.start()))
+            self.streams(device)
+                .filter_map(|stream| self.given_before(stream, call.end(), call.start()))
                 .max_by_key(|work| (work.end(), work.id()))
         };
         match known {
             Some(HostWait::Stream { stream, until }) => (self.given_before(stream, call.end(), until), true),
-            Some(HostWait::Device(device)) => (on_device(device), true),
+            Some(HostWait::Device(device)) => (on_device(Some(device)), true),
             Some(HostWait::Unknown) | None => (on_device(None), false),
         }
     }
@@ -408,13 +407,10 @@ impl<'f, 'a> Walk<'f, 'a> {
         let own = &self.facts.host.thread(thread)?.worked;
         let window = Interval::new(since, self.at);
         let free = IntervalSet::from_unsorted([window]).difference(&own.within(window));
-        let others: Vec<_> = self.facts.host.threads();
-        let others = others.into_iter().filter(|(track, times)| *track != thread && times.launches);
-        let others: Vec<_> = others.collect();
         let worked = |gap: Interval| {
+            let others = self.waits.launching.iter().filter(|(track, _)| *track != thread);
             others
-                .iter()
-                .filter_map(|(track, times)| Some((*track, times.worked.within(gap).hull()?.end)))
+                .filter_map(|(track, worked)| Some((*track, worked.within(gap).hull()?.end)))
                 .max_by_key(|(track, left)| (*left, std::cmp::Reverse(*track)))
         };
         free.iter().rev().filter(|gap| gap.length() >= Nanos::new(THREAD_GAP)).find_map(worked)
