@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use busbound_diagnosis::{FIGURES, StageChoice};
+use busbound_machine::bench::Suite;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 
@@ -18,7 +19,7 @@ pub(crate) struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 fine (also where only some of several inputs could be read), 1 a gate's requirement does
-not hold, 2 wrong usage, 3 nothing in the input could be read.";
+not hold, 2 wrong usage, 3 nothing in the input could be read, 4 no GPU to measure.";
 
 const GATE_EXAMPLES: &str = "\
 A requirement compares figures with numbers (5, 0.3, 30%) or with those of the baseline, using
@@ -63,6 +64,9 @@ pub(crate) enum Command {
     /// What is this machine: GPUs, switches, links, and what lies between them?
     #[command(after_help = TOPO_EXAMPLES)]
     Topo(TopoArgs),
+    /// What does this machine really reach? Measures its GPU and writes the profile that --machine takes.
+    #[command(after_help = BENCH_EXAMPLES)]
+    Bench(BenchArgs),
     /// What is in this file, and what is missing from it?
     #[command(after_help = SURVEY_EXAMPLES)]
     Survey(SurveyArgs),
@@ -103,6 +107,56 @@ Examples:
   busbound topo --format json -o machine-topology.json
   busbound topo --from-nccl topo.xml        what NCCL_TOPO_DUMP_FILE wrote
   busbound topo --from-smi topo.txt         a saved nvidia-smi topo -m";
+
+const BENCH_EXAMPLES: &str = "\
+Takes an eighth of the free memory at most (1 GiB a buffer), sets no clock and no mode, and gives
+everything back on Ctrl-C, with what was measured by then.
+
+Examples:
+  busbound bench                                   the curves and the usual suspects, under 20 s
+  busbound bench --full --save h100-node7.json     every size and memory kind, a few minutes
+  busbound bench --suite copy,duplex --gpu 1
+  busbound bench --raw samples.json                keep every repetition
+  busbound bench --from samples.json               judge kept samples again, without a GPU
+  busbound diagnose run.json --machine machine.json";
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// Every size, memory kind and combination, with a progress bar [default: a quick round]
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Only these: copy, duplex, p2p, latency, overlap, double-buffer, offload, allreduce, power, hbm
+    #[arg(long = "suite", value_name = "NAME,…", value_delimiter = ',', value_parser = parse_suite)]
+    pub(crate) suites: Vec<Suite>,
+    /// Which GPU, as CUDA counts them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) gpu: u32,
+    /// Where the profile goes [default: machine.json here; where that is taken machine-2.json, …]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Write no profile
+    #[arg(long, conflicts_with = "save")]
+    pub(crate) no_save: bool,
+    /// Keep the raw times of every repetition here
+    #[arg(long, value_name = "FILE")]
+    pub(crate) raw: Option<PathBuf>,
+    /// Judge samples that --raw kept, in place of measuring
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["full", "suites", "gpu", "raw"])]
+    pub(crate) from: Option<PathBuf>,
+    /// Write the figures as nvbandwidth's JSON in place of the answer
+    #[arg(long)]
+    pub(crate) nvbandwidth: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+fn parse_suite(text: &str) -> Result<Suite, String> {
+    let found = Suite::ALL.into_iter().find(|suite| suite.name() == text);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = Suite::ALL.iter().map(|suite| suite.name()).collect();
+        format!("there is no such suite; there are {}", names.join(", "))
+    })
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct TopoArgs {
@@ -263,6 +317,9 @@ pub(crate) struct OutputArgs {
     /// How to show the answer
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     pub(crate) format: Format,
+    /// Short for --format json
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) json: bool,
     /// Write the answer to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -10,6 +10,10 @@ pub(crate) enum Failure {
     Unreadable(anyhow::Error),
     /// A requirement does not hold; the answer has said which.
     GateFailed,
+    /// There is no GPU, or it cannot be used.
+    NoGpu(anyhow::Error),
+    /// Stopped by the user; the answer has what there was.
+    Interrupted,
     /// The answer could not be written.
     Output(anyhow::Error),
 }
@@ -18,9 +22,9 @@ impl Failure {
     /// What is left to say about it.
     pub(crate) fn message(&self) -> Option<String> {
         match self {
-            Self::Usage(error) | Self::Unreadable(error) => Some(format!("{error:#}")),
+            Self::Usage(error) | Self::Unreadable(error) | Self::NoGpu(error) => Some(format!("{error:#}")),
             Self::Output(error) => Some(format!("cannot write the answer: {error:#}")),
-            Self::GateFailed => None,
+            Self::GateFailed | Self::Interrupted => None,
         }
     }
 
@@ -28,6 +32,8 @@ impl Failure {
         match self {
             Self::GateFailed => ExitCode::from(1),
             Self::Unreadable(_) => ExitCode::from(3),
+            Self::NoGpu(_) => ExitCode::from(4),
+            Self::Interrupted => ExitCode::from(130),
             Self::Usage(_) | Self::Output(_) => ExitCode::from(2),
         }
     }

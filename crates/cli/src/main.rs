@@ -2,6 +2,7 @@
 
 mod args;
 mod args_plan;
+mod bench;
 mod compare;
 mod diagnose;
 mod failure;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Command::Gate(args) => gate::run(args),
         Command::Plan(command) => plan::run(command),
         Command::Topo(args) => topo::run(args),
+        Command::Bench(args) => bench::run(args),
         Command::Survey(args) => survey::run(args),
     };
     match result {

@@ -42,6 +42,11 @@ pub(crate) fn complain(text: &str) {
     let _ = writeln!(anstream::stderr(), "busbound: {text}");
 }
 
+/// What is good to know beside the answer.
+pub(crate) fn remark(text: &str) {
+    complain(text);
+}
+
 /// Lines for the CI server, which reads standard error as well; the answer stays alone.
 pub(crate) fn announce(lines: &str) {
     let _ = io::stderr().write_all(lines.as_bytes());

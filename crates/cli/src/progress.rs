@@ -1,8 +1,9 @@
-//! Is it still working? A bar on standard error, once reading has taken a moment.
+//! Is it still working? A bar on standard error, once the work has taken a moment.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use busbound_gpu::bench;
 use busbound_trace::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -44,6 +45,33 @@ impl ReadingBar {
 }
 
 impl Drop for ReadingBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Tasks of a benchmark, one after another.
+pub(crate) struct TaskBar {
+    bar: ProgressBar,
+}
+
+impl TaskBar {
+    pub(crate) fn new(enabled: bool) -> Self {
+        let bar = if enabled { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
+            bar.set_style(style);
+        }
+        Self { bar }
+    }
+
+    pub(crate) fn update(&self, progress: &bench::Progress) {
+        self.bar.set_length(progress.of as u64);
+        self.bar.set_position(progress.done as u64);
+        self.bar.set_message(progress.what.clone());
+    }
+}
+
+impl Drop for TaskBar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

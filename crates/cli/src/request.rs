@@ -77,7 +77,7 @@ pub(crate) fn resolve_output(args: &OutputArgs) -> Output {
     let terminal =
         (args.output.is_none() && stdout().is_terminal()).then(terminal_size::terminal_size).flatten();
     Output {
-        format: args.format,
+        format: if args.json { Format::Json } else { args.format },
         file: args.output.clone(),
         width: terminal.map_or(USUAL_WIDTH, |(width, _)| width.0.clamp(60, 140)),
         show_progress: !args.quiet && stderr().is_terminal(),

@@ -17,6 +17,7 @@
 
 mod advice;
 mod attribution;
+mod bench;
 mod blocks;
 mod communication;
 mod compare;
@@ -52,6 +53,10 @@ pub use advice::{
     Advice, Setting, Target, advice_of_ddp, advice_of_diagnosis, advice_of_offload, advice_of_topology,
 };
 pub use attribution::{Attribution, BlockChoice, BlockTime};
+pub use bench::{
+    BENCH_SCHEMA, Benchmark, Cause, DoubleBuffered, Judgement, MeasuredFigure, Offloaded, PlanErrors,
+    judge_bench,
+};
 pub use compare::{COMPARISON_SCHEMA, ComparedRun, Comparison, Figure, Growth, Labels, Sweep, compare};
 pub use compare_stages::StageChange;
 pub use compiled::Compiled;

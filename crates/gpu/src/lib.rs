@@ -1,6 +1,12 @@
 //! Touching the GPU. The only crate that asks the driver, through libraries loaded at run time: a machine
 //! without them is a normal case.
 
+pub mod bench;
+mod driver;
+mod host;
+mod nccl;
+mod telemetry;
 mod wiring;
 
+pub use driver::CudaError;
 pub use wiring::{Wiring, wiring};

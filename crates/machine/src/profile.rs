@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bench::{Direction, Engine, Identity, KernelKind, LatencyKind, Memory, Pace, Spread};
 use crate::curve;
 use crate::resolve::HostMemory;
 
 pub const PROFILE_SCHEMA: &str = "busbound.machine/1";
 
-/// Curves of copies by direction and memory, with what they were measured on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Curves of copies by direction and memory, with what they were measured on, and what else was measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MachineProfile {
     pub schema: String,
@@ -22,39 +23,123 @@ pub struct MachineProfile {
     pub peak_gbps: f64,
     /// Where the figures come from: command, machine, date.
     pub measured: String,
+    /// UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
     pub curves: Vec<MeasuredCurve>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplex: Option<DuplexFacts>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overlap: Vec<OverlapFacts>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latencies: Vec<LatencyFacts>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<PowerFacts>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hbm: Vec<HbmFacts>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub p2p: Vec<PeerFacts>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allreduce: Vec<AllReduceFacts>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeasuredCurve {
-    pub direction: CurveDirection,
-    pub memory: CurveMemory,
+    pub direction: Direction,
+    pub memory: Memory,
+    #[serde(default)]
+    pub engine: Engine,
+    #[serde(default)]
+    pub pace: Pace,
     /// In order of size.
     pub points: Vec<CurvePoint>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum CurveDirection {
-    H2d,
-    D2h,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum CurveMemory {
-    Pinned,
-    Pageable,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurvePoint {
     pub bytes: u64,
+    /// The median.
     pub gbps: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p5: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95: Option<f64>,
+}
+
+/// Pinned copies in both directions at once.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DuplexFacts {
+    pub bytes: u64,
+    /// Both directions added up.
+    pub together_gbps: f64,
+    /// One direction while the other is busy throughout.
+    pub h2d_loaded_gbps: f64,
+    pub d2h_loaded_gbps: f64,
+}
+
+/// What a copy and a kernel cost each other; 1 is nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OverlapFacts {
+    pub direction: Direction,
+    pub kernel: KernelKind,
+    pub bytes: u64,
+    pub copy_slowdown: f64,
+    pub kernel_slowdown: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LatencyFacts {
+    pub what: LatencyKind,
+    pub us: Spread,
+}
+
+/// How much slower the same matrix kernel runs when the GPU never rests.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PowerFacts {
+    /// Time of the kernel at full duty over that at half duty.
+    pub full_duty_slowdown: f64,
+    pub half_duty_mhz: Option<f64>,
+    pub full_duty_mhz: Option<f64>,
+    pub half_duty_watts: Option<f64>,
+    pub full_duty_watts: Option<f64>,
+    pub limit_watts: Option<f64>,
+}
+
+/// Device memory to device memory; bytes read and bytes written both count.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HbmFacts {
+    pub engine: Engine,
+    pub bytes: u64,
+    pub gbps: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PeerFacts {
+    pub from: u32,
+    pub to: u32,
+    /// Whether the GPUs reach each other's memory, or the driver stages through the host.
+    pub direct: bool,
+    pub gbps: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AllReduceFacts {
+    pub ranks: u32,
+    pub bytes: u64,
+    pub algbw_gbps: f64,
+    /// `algbw` × 2(n−1)/n; 0 of one rank, which exchanges nothing.
+    pub busbw_gbps: f64,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +163,7 @@ impl MachineProfile {
         if profile.schema != PROFILE_SCHEMA {
             return Err(ProfileError::Schema(profile.schema));
         }
-        let above_zero = |gbps: f64| gbps.is_finite() && gbps > 0.0;
+        let above_zero = |figure: f64| figure.is_finite() && figure > 0.0;
         if !above_zero(profile.peak_gbps) {
             return Err(ProfileError::Nonsense("peak_gbps must be above zero"));
         }
@@ -90,35 +175,97 @@ impl MachineProfile {
                 return Err(ProfileError::Nonsense("a curve must have points in order of size"));
             }
         }
-        if profile.curve(CurveDirection::H2d, HostMemory::Pinned).is_none() {
+        if !profile.tells_copies() {
             return Err(ProfileError::Nonsense("it has no curve of pinned copies to the device"));
+        }
+        if profile.power.is_some_and(|power| !above_zero(power.full_duty_slowdown)) {
+            return Err(ProfileError::Nonsense("full_duty_slowdown must be above zero"));
         }
         Ok(profile)
     }
 
-    fn curve(&self, direction: CurveDirection, memory: HostMemory) -> Option<&MeasuredCurve> {
-        let memory = match memory {
-            HostMemory::Pinned => CurveMemory::Pinned,
-            HostMemory::Pageable => CurveMemory::Pageable,
-        };
-        self.curves.iter().find(|curve| curve.direction == direction && curve.memory == memory)
+    /// Whether it has the one curve that no answer can do without.
+    pub fn tells_copies(&self) -> bool {
+        self.copies(Direction::H2d, Memory::Pinned).is_some()
     }
 
-    /// GB/s of a copy of this size to the device; `None` where that memory was not measured.
-    pub(crate) fn at(&self, bytes: u64, memory: HostMemory) -> Option<f64> {
-        let points: Vec<(u64, f64)> = self
-            .curve(CurveDirection::H2d, memory)?
-            .points
+    /// The curve of copies back to back by the copy engine.
+    pub fn copies(&self, direction: Direction, memory: Memory) -> Option<&MeasuredCurve> {
+        self.curve(direction, memory, Engine::CopyEngine, Pace::BackToBack)
+    }
+
+    pub fn curve(
+        &self,
+        direction: Direction,
+        memory: Memory,
+        engine: Engine,
+        pace: Pace,
+    ) -> Option<&MeasuredCurve> {
+        self.curves.iter().find(|curve| {
+            (curve.direction, curve.memory, curve.engine, curve.pace) == (direction, memory, engine, pace)
+        })
+    }
+
+    /// GB/s of a copy of this size; `None` where that memory was not measured. A direction that was not
+    /// measured is taken as the other.
+    pub(crate) fn at(&self, bytes: u64, direction: Direction, memory: HostMemory) -> Option<f64> {
+        let memory = memory.into();
+        let curve = self.copies(direction, memory).or_else(|| self.copies(Direction::H2d, memory))?;
+        Some(curve.at(bytes))
+    }
+
+    /// GB/s of one copy to the device by itself, where that was measured.
+    pub(crate) fn single_at(&self, bytes: u64, memory: HostMemory) -> Option<f64> {
+        let curve = self.curve(Direction::H2d, memory.into(), Engine::CopyEngine, Pace::Single)?;
+        Some(curve.at(bytes))
+    }
+
+    /// Microseconds in which the host launches something and learns that it is done.
+    pub(crate) fn wait_us(&self) -> Option<f64> {
+        self.latencies
             .iter()
-            .map(|point| (point.bytes, point.gbps))
-            .collect();
-        Some(curve::at(&points, bytes))
+            .find(|latency| latency.what == LatencyKind::LaunchAndWait)
+            .map(|one| one.us.median)
     }
 
-    /// What large pinned copies reach.
+    /// Every rate of copies from this memory, times this.
+    pub(crate) fn scale(&mut self, memory: Memory, times: f64) {
+        for curve in self.curves.iter_mut().filter(|curve| curve.memory == memory) {
+            curve.points.iter_mut().for_each(|point| point.gbps *= times);
+        }
+    }
+
+    /// What large pinned copies to the device reach.
     pub(crate) fn plateau_gbps(&self) -> Option<f64> {
-        let curve = self.curve(CurveDirection::H2d, HostMemory::Pinned)?;
-        curve.points.iter().map(|point| point.gbps).max_by(f64::total_cmp)
+        self.copies(Direction::H2d, Memory::Pinned)?.plateau_gbps()
+    }
+}
+
+impl From<HostMemory> for Memory {
+    fn from(memory: HostMemory) -> Self {
+        match memory {
+            HostMemory::Pinned => Self::Pinned,
+            HostMemory::Pageable => Self::Pageable,
+        }
+    }
+}
+
+impl MeasuredCurve {
+    /// GB/s at any size.
+    pub fn at(&self, bytes: u64) -> f64 {
+        let points: Vec<(u64, f64)> = self.points.iter().map(|point| (point.bytes, point.gbps)).collect();
+        curve::at(&points, bytes)
+    }
+
+    /// The best rate of any size.
+    pub fn plateau_gbps(&self) -> Option<f64> {
+        self.points.iter().map(|point| point.gbps).max_by(f64::total_cmp)
+    }
+
+    /// The smallest size that reaches this share of the plateau.
+    pub fn reaches(&self, share: f64) -> Option<u64> {
+        let plateau = self.plateau_gbps()?;
+        self.points.iter().find(|point| point.gbps >= share * plateau).map(|point| point.bytes)
     }
 }
 

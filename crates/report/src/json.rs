@@ -1,6 +1,8 @@
 //! For programs: one object, or `runs` for several inputs.
 
-use busbound_diagnosis::{Comparison, DIAGNOSIS_SCHEMA, Diagnosis, Gate, SURVEY_SCHEMA, Survey};
+use busbound_diagnosis::{
+    BENCH_SCHEMA, Benchmark, Comparison, DIAGNOSIS_SCHEMA, Diagnosis, Gate, SURVEY_SCHEMA, Survey,
+};
 use busbound_machine::topology::Topology;
 use busbound_whatif::plan::PLAN_SCHEMA;
 use serde::Serialize;
@@ -85,4 +87,12 @@ pub fn plan_as_json(answer: &Plan) -> serde_json::Result<String> {
 /// None in practice.
 pub fn topology_as_json(topology: &Topology) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(topology)? + "\n")
+}
+
+/// A benchmark as one object.
+///
+/// # Errors
+/// None in practice.
+pub fn bench_as_json(bench: &Benchmark) -> serde_json::Result<String> {
+    one_or_several(std::slice::from_ref(bench), BENCH_SCHEMA)
 }

@@ -5,21 +5,26 @@ mod github;
 mod json;
 mod junit;
 mod markdown;
+mod nvbandwidth;
 mod terminal;
 mod text;
 
 pub use emit::{advice_as_env, advice_as_sh, advice_as_yaml};
 pub use github::gate_as_github;
 pub use json::{
-    comparison_as_json, diagnoses_as_json, gate_as_json, plan_as_json, surveys_as_json, topology_as_json,
+    bench_as_json, comparison_as_json, diagnoses_as_json, gate_as_json, plan_as_json, surveys_as_json,
+    topology_as_json,
 };
 pub use junit::gate_as_junit;
+pub use markdown::bench::bench_as_markdown;
 pub use markdown::compare::comparison_as_markdown;
 pub use markdown::diagnosis::diagnoses_as_markdown;
 pub use markdown::gate::gate_as_markdown;
 pub use markdown::plan::plan_as_markdown;
 pub use markdown::survey::surveys_as_markdown;
 pub use markdown::topology::topology_as_markdown;
+pub use nvbandwidth::bench_as_nvbandwidth;
+pub use terminal::bench::bench_as_terminal;
 pub use terminal::compare::comparison_as_terminal;
 pub use terminal::diagnosis::diagnoses_as_terminal;
 pub use terminal::gate::gate_as_terminal;

@@ -1,5 +1,6 @@
 //! For tickets and pull requests.
 
+pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod diagnosis;
 pub(crate) mod gate;

@@ -1,5 +1,6 @@
 //! For a person at a terminal. Styled; whoever prints it strips the styles where they do not belong.
 
+pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod diagnosis;
 pub(crate) mod gate;

@@ -1,6 +1,7 @@
 //! What is said in words and rows, whatever the format: terminal and Markdown share it.
 
 pub(crate) mod attribution;
+pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod diagnosis;
 pub(crate) mod gate;

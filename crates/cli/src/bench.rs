@@ -1,0 +1,97 @@
+//! `busbound bench`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use busbound_diagnosis::judge_bench;
+use busbound_gpu::CudaError;
+use busbound_gpu::bench::Request;
+use busbound_machine::bench::{Mode, Samples, Suite};
+use busbound_report::{bench_as_json, bench_as_markdown, bench_as_nvbandwidth, bench_as_terminal};
+
+use crate::args::{BenchArgs, Format};
+use crate::failure::Failure;
+use crate::output::{remark, write_answer};
+use crate::progress::TaskBar;
+use crate::request::{Output, resolve_output};
+
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    let output = resolve_output(&args.output);
+    let samples = match &args.from {
+        Some(path) => {
+            let text = fs::read_to_string(path)
+                .with_context(|| path.display().to_string())
+                .map_err(Failure::Unreadable)?;
+            Samples::parse(&text)
+                .map_err(|error| Failure::Unreadable(anyhow::anyhow!("{} {error}", path.display())))?
+        }
+        None => measure(args, &output)?,
+    };
+    if let Some(path) = &args.raw {
+        let json = serde_json::to_string(&samples).context("samples").map_err(Failure::Output)?;
+        save(path, &json)?;
+    }
+    let bench = judge_bench(&samples);
+    // Samples that were kept have given their profile already.
+    let saved = (args.from.is_none() || args.save.is_some()) && !args.no_save && bench.profile.tells_copies();
+    if saved {
+        let path = args.save.clone().unwrap_or_else(free_name);
+        let json =
+            serde_json::to_string_pretty(&bench.profile).context("profile").map_err(Failure::Output)?;
+        save(&path, &(json + "\n"))?;
+        if !args.output.quiet {
+            remark(&format!("the profile is in {0}: --machine {0}", path.display()));
+        }
+    }
+    let text = match output.format {
+        _ if args.nvbandwidth => {
+            bench_as_nvbandwidth(&bench).map_err(|error| Failure::Output(error.into()))?
+        }
+        Format::Terminal => bench_as_terminal(&bench, output.width),
+        Format::Markdown => bench_as_markdown(&bench),
+        Format::Json => bench_as_json(&bench).map_err(|error| Failure::Output(error.into()))?,
+    };
+    write_answer(&text, &output)?;
+    if samples.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+fn save(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).with_context(|| path.display().to_string()).map_err(Failure::Output)
+}
+
+/// `machine.json`, or the first of `machine-2.json`, … that is free: an earlier profile is not overwritten.
+fn free_name() -> PathBuf {
+    let names =
+        std::iter::once("machine.json".to_owned()).chain((2..1000).map(|n| format!("machine-{n}.json")));
+    let free = names.map(PathBuf::from).find(|path| !path.exists());
+    free.unwrap_or_else(|| PathBuf::from("machine.json"))
+}
+
+fn measure(args: &BenchArgs, output: &Output) -> Result<Samples, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    // The first Ctrl-C ends the measurement in order; the second ends the program, whatever it does.
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        let registered = signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)));
+        registered.context("cannot listen for Ctrl-C").map_err(Failure::Output)?;
+    }
+    let request = Request {
+        gpu: args.gpu,
+        mode: if args.full { Mode::Full } else { Mode::Quick },
+        suites: if args.suites.is_empty() { Suite::ALL.to_vec() } else { args.suites.clone() },
+        date: jiff::Timestamp::now()
+            .round(jiff::Unit::Second)
+            .map_or_else(|_| String::new(), |now| now.to_string()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let bar = TaskBar::new(output.show_progress);
+    busbound_gpu::bench::run(&request, &stop, &mut |progress| bar.update(&progress)).map_err(|error| {
+        match error {
+            CudaError::NoSuchGpu { .. } => Failure::Usage(error.into()),
+            error => Failure::NoGpu(error.into()),
+        }
+    })
+}

@@ -1,0 +1,174 @@
+//! Steps that were really run, beside what the plan says of them.
+
+use busbound_machine::bench::{Case, DoubleBufferTask, Memory, OffloadTask, Order, Samples, Spread};
+use busbound_machine::{HostMemory, LinkFacts};
+use busbound_whatif::Range;
+use busbound_whatif::plan::offload::{Offload, OffloadInputs};
+use serde::Serialize;
+
+/// One setting: measured, and predicted from the profile of the same run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Offloaded {
+    pub layers: u32,
+    pub bytes: u64,
+    pub memory: Memory,
+    pub order: Order,
+    pub depth: u32,
+    /// One layer, all of them measured without copies.
+    pub compute_ms: f64,
+    pub step_ms: Spread,
+    /// From the profile's curve, as `plan offload --machine` has it.
+    pub predicted_ms: f64,
+    /// (predicted − measured) / measured.
+    pub error: f64,
+    /// What one copy after another reached just before the step was run.
+    pub copy_gbps: f64,
+    /// What the profile's curve says of the same copies.
+    pub profile_gbps: f64,
+    /// The error with the rate of the moment in place of the profile's: the plan's own share of it.
+    pub error_at_rate: f64,
+}
+
+/// How far plans were off for one kind of memory, without sign.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PlanErrors {
+    pub memory: Memory,
+    pub count: usize,
+    /// From the profile.
+    pub median: f64,
+    pub worst: f64,
+    /// With the rate of the moment.
+    pub median_at_rate: f64,
+    pub worst_at_rate: f64,
+}
+
+impl PlanErrors {
+    /// For each memory that has any.
+    pub(super) fn of(all: &[Offloaded]) -> Vec<Self> {
+        let of = |memory: Memory| {
+            let of_it: Vec<&Offloaded> = all.iter().filter(|one| one.memory == memory).collect();
+            let (median, worst) = middle_and_worst(of_it.iter().map(|one| one.error))?;
+            let (median_at_rate, worst_at_rate) =
+                middle_and_worst(of_it.iter().map(|one| one.error_at_rate))?;
+            Some(Self { memory, count: of_it.len(), median, worst, median_at_rate, worst_at_rate })
+        };
+        [Memory::Pinned, Memory::Pageable].into_iter().filter_map(of).collect()
+    }
+}
+
+fn middle_and_worst(errors: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
+    let sizes = errors.map(f64::abs);
+    Some((Spread::of(sizes.clone())?.median, sizes.max_by(f64::total_cmp)?))
+}
+
+/// Copy and compute in turns on one stream, and with two buffers and two streams.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DoubleBuffered {
+    pub chunks: u32,
+    pub bytes: u64,
+    pub compute_to_copy: f64,
+    pub naive_ms: f64,
+    pub buffered_ms: f64,
+    pub gain: f64,
+    /// As the plan has it.
+    pub predicted_gain: f64,
+}
+
+pub(super) fn offloaded(samples: &Samples, link: &LinkFacts) -> Vec<Offloaded> {
+    let all = samples.cases.iter().filter_map(|case| match case {
+        Case::Offload { task, copy_ns, compute_ns, step_ns, verified: true } => {
+            of_offload(task, copy_ns, compute_ns, step_ns, link)
+        }
+        _ => None,
+    });
+    all.collect()
+}
+
+fn of_offload(
+    task: &OffloadTask,
+    copy_ns: &[u64],
+    compute_ns: &[u64],
+    step_ns: &[u64],
+    link: &LinkFacts,
+) -> Option<Offloaded> {
+    let compute_ms = Spread::of_ns(compute_ns)?.median / f64::from(task.layers) / 1e6;
+    let step_ms = Spread::of(step_ns.iter().map(|ns| *ns as f64 / 1e6))?;
+    let pinned = task.memory == Memory::Pinned;
+    let predicted_ms = planned(link, task.layers, task.bytes, compute_ms, pinned, task.depth)?;
+    let copy_gbps = Spread::of_rates(copy_ns, task.bytes)?.median;
+    let memory = if pinned { HostMemory::Pinned } else { HostMemory::Pageable };
+    let profile_gbps = link.expected_gbps(task.bytes, memory);
+    let at_rate = link.with_rates_times(memory, copy_gbps / profile_gbps);
+    let at_rate_ms = planned(&at_rate, task.layers, task.bytes, compute_ms, pinned, task.depth)?;
+    Some(Offloaded {
+        layers: task.layers,
+        bytes: task.bytes,
+        memory: task.memory,
+        order: task.order,
+        depth: task.depth,
+        compute_ms,
+        step_ms,
+        predicted_ms,
+        error: predicted_ms / step_ms.median - 1.0,
+        copy_gbps,
+        profile_gbps,
+        error_at_rate: at_rate_ms / step_ms.median - 1.0,
+    })
+}
+
+fn planned(
+    link: &LinkFacts,
+    layers: u32,
+    bytes: u64,
+    compute_ms: f64,
+    pinned: bool,
+    depth: u32,
+) -> Option<f64> {
+    let inputs = OffloadInputs {
+        layers,
+        layer_bytes: bytes as f64,
+        compute_ms: Range { low: compute_ms, high: compute_ms },
+        link: link.clone(),
+        pinned,
+        depth,
+        resident: 0.0,
+        sharing: 1,
+        all_to_all_bytes: 0.0,
+    };
+    Offload::plan(inputs).ok().map(|plan| plan.step_ms.low)
+}
+
+pub(super) fn double_buffered(samples: &Samples, link: &LinkFacts) -> Vec<DoubleBuffered> {
+    let all = samples.cases.iter().filter_map(|case| match case {
+        Case::DoubleBuffer { task, compute_ns, naive_ns, buffered_ns, verified: true } => {
+            of_double_buffer(task, compute_ns, naive_ns, buffered_ns, link)
+        }
+        _ => None,
+    });
+    all.collect()
+}
+
+fn of_double_buffer(
+    task: &DoubleBufferTask,
+    compute_ns: &[u64],
+    naive_ns: &[u64],
+    buffered_ns: &[u64],
+    link: &LinkFacts,
+) -> Option<DoubleBuffered> {
+    let median_ms = |ns: &[u64]| Spread::of_ns(ns).map(|spread| spread.median / 1e6);
+    let compute_ms = median_ms(compute_ns)? / f64::from(task.chunks);
+    let (naive_ms, buffered_ms) = (median_ms(naive_ns)?, median_ms(buffered_ns)?);
+    let at = |depth| planned(link, task.chunks, task.bytes, compute_ms, true, depth);
+    Some(DoubleBuffered {
+        chunks: task.chunks,
+        bytes: task.bytes,
+        compute_to_copy: task.compute_to_copy,
+        naive_ms,
+        buffered_ms,
+        gain: naive_ms / buffered_ms,
+        predicted_gain: at(0)? / at(1)?,
+    })
+}

@@ -1,0 +1,97 @@
+//! What does an all-reduce over all GPUs of this process reach?
+
+use busbound_machine::bench::{AllReduceTask, Case, Memory, Skipped, Suite};
+
+use super::Trouble;
+use super::rig::{Rig, host_ns};
+use crate::driver::{CudaError, DeviceBuffer, Gpu, HostBuffer, Result, Stream};
+use crate::nccl::{Nccl, Rank};
+
+const IN_A_ROW: u64 = 10;
+
+/// One GPU's part.
+struct Part {
+    from: DeviceBuffer,
+    to: DeviceBuffer,
+    stream: Stream,
+    gpu: Gpu,
+}
+
+pub(super) fn measure(rig: &mut Rig<'_>, task: AllReduceTask) -> std::result::Result<Case, Trouble> {
+    rig.buffers.clear();
+    if rig.nccl.is_none() {
+        rig.nccl = Some(Nccl::start(rig.gpus));
+        rig.gpu.make_current()?;
+    }
+    let measured = match rig.nccl.as_ref() {
+        Some(Ok(nccl)) => run(rig, nccl, task),
+        Some(Err(why)) => Err(Trouble::Skip(Skipped { suite: Suite::AllReduce, why: why.clone() })),
+        None => unreachable!("it was just started"),
+    };
+    rig.gpu.make_current()?;
+    measured
+}
+
+fn run(rig: &Rig<'_>, nccl: &Nccl, task: AllReduceTask) -> std::result::Result<Case, Trouble> {
+    let count = (task.bytes / 4) as usize;
+    let parts: Vec<Part> = (0..rig.gpus).map(|rank| part(rank, task.bytes)).collect::<Result<_>>()?;
+    let ranks: Vec<Rank<'_>> = parts
+        .iter()
+        .map(|part| Rank { gpu: &part.gpu, stream: &part.stream, from: &part.from, to: &part.to })
+        .collect();
+    let mut trouble = None;
+    // As nccl-tests has it: the host's clock over several in a row, ended on every GPU.
+    let ns = rig.repeat(rig.mode.patience(), || {
+        let all = host_ns(|| {
+            for _ in 0..IN_A_ROW {
+                if let Err(why) = nccl.all_reduce(&ranks, count) {
+                    trouble = Some(why);
+                    return Err(CudaError::Stopped);
+                }
+            }
+            parts.iter().try_for_each(|part| {
+                part.gpu.make_current()?;
+                part.stream.synchronize()
+            })
+        })?;
+        Ok((all / IN_A_ROW).max(1))
+    });
+    if let Some(why) = trouble {
+        return Err(Trouble::Skip(Skipped { suite: Suite::AllReduce, why }));
+    }
+    let ns = ns?;
+    let verified = is_sum(&parts[0], task.bytes, rig.gpus)?;
+    Ok(Case::AllReduce { ranks: rig.gpus, task, ns, verified, library: nccl.version.clone() })
+}
+
+fn part(rank: u32, bytes: u64) -> Result<Part> {
+    let gpu = Gpu::open(rank)?;
+    let stream = Stream::new()?;
+    let (from, to) = (DeviceBuffer::new(bytes)?, DeviceBuffer::new(bytes)?);
+    to.zero()?;
+    let mut host = HostBuffer::new(bytes, Memory::Pinned)?;
+    for (i, word) in host.words_mut().iter_mut().enumerate() {
+        let value = u64::from(value(i, rank).to_bits());
+        *word = value << 32 | value;
+    }
+    stream.to_device(&from, 0, &host, 0, bytes)?;
+    stream.synchronize()?;
+    Ok(Part { from, to, stream, gpu })
+}
+
+/// Small whole numbers: their sum over ranks is exact.
+fn value(pair: usize, rank: u32) -> f32 {
+    (pair % 1000) as f32 + rank as f32
+}
+
+fn is_sum(part: &Part, bytes: u64, ranks: u32) -> Result<bool> {
+    part.gpu.make_current()?;
+    let host = HostBuffer::new(bytes, Memory::Pinned)?;
+    part.stream.to_host(&host, 0, &part.to, 0, bytes)?;
+    part.stream.synchronize()?;
+    let expected = |pair: usize| (0..ranks).map(|rank| value(pair, rank)).sum::<f32>();
+    Ok(host.words().iter().enumerate().all(|(pair, word)| {
+        let bits = u64::from(expected(pair).to_bits());
+        *word == bits << 32 | bits
+    }))
+}

@@ -1,0 +1,88 @@
+//! Buffers that tasks in a row share: making a gibibyte of pinned memory takes longer than measuring it.
+
+use busbound_machine::bench::Memory;
+
+use crate::driver::{DeviceBuffer, HostBuffer, ManagedBuffer, Result, mix};
+
+/// At most one buffer on each side; another kind or a larger one takes its place.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    host: Option<(Memory, Filled)>,
+    device: Option<DeviceBuffer>,
+    managed: Option<ManagedBuffer>,
+}
+
+/// Host memory of which word i holds `mix(i + SEED)`, unless copies have overwritten it.
+#[derive(Debug)]
+pub(super) struct Filled {
+    pub(super) buffer: HostBuffer,
+    overwritten: bool,
+}
+
+/// What host memory is filled from.
+pub(super) const SEED: u64 = 1;
+
+impl Filled {
+    pub(super) fn new(bytes: u64, memory: Memory) -> Result<Self> {
+        let mut filled = Self { buffer: HostBuffer::new(bytes, memory)?, overwritten: true };
+        filled.restore();
+        Ok(filled)
+    }
+
+    pub(super) fn restore(&mut self) {
+        if std::mem::take(&mut self.overwritten) {
+            for (i, word) in self.buffer.words_mut().iter_mut().enumerate() {
+                *word = mix(i as u64 + SEED);
+            }
+        }
+    }
+
+    /// Copies to the host are about to.
+    pub(super) fn will_be_overwritten(&mut self) {
+        self.overwritten = true;
+    }
+
+    /// Whether it holds, from `at` on, what the device was filled with. Reading write-combined memory is very
+    /// slow, so that one is looked at once a page.
+    pub(super) fn holds(&self, at: u64, bytes: u64, seed: u64, memory: Memory) -> bool {
+        let step = if memory == Memory::WriteCombined && bytes > 1 << 20 { 512 } else { 1 };
+        let words = &self.buffer.words()[(at / 8) as usize..((at + bytes) / 8) as usize];
+        words.iter().enumerate().step_by(step).all(|(i, word)| *word == mix(i as u64 + seed))
+    }
+}
+
+impl Buffers {
+    /// Makes sure that the buffers are there and as large.
+    pub(super) fn prepare(&mut self, memory: Memory, bytes: u64) -> Result<(&mut Filled, &DeviceBuffer)> {
+        if self.device.as_ref().is_none_or(|device| device.bytes() < bytes) {
+            self.device = None;
+            self.device = Some(DeviceBuffer::new(bytes)?);
+        }
+        if self.host.as_ref().is_none_or(|(kind, filled)| *kind != memory || filled.buffer.bytes() < bytes) {
+            self.host = None;
+            self.host = Some((memory, Filled::new(bytes, memory)?));
+        }
+        match (&mut self.host, &self.device) {
+            (Some((_, host)), Some(device)) => Ok((host, device)),
+            _ => unreachable!("both were just made"),
+        }
+    }
+
+    pub(super) fn managed(&mut self, bytes: u64) -> Result<&ManagedBuffer> {
+        self.host = None;
+        self.device = None;
+        if self.managed.as_ref().is_none_or(|managed| managed.as_device().bytes() < bytes) {
+            self.managed = None;
+            self.managed = Some(ManagedBuffer::new(bytes)?);
+        }
+        match &self.managed {
+            Some(managed) => Ok(managed),
+            None => unreachable!("it was just made"),
+        }
+    }
+
+    /// Gives everything back, for suites that bring their own.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}

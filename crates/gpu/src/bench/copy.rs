@@ -1,0 +1,100 @@
+//! How fast does one copy of a size go, or many in a row?
+
+use std::cell::Cell;
+
+use busbound_machine::bench::{Case, CopyTask, Direction, Engine, Memory, Pace};
+
+use super::rig::Rig;
+use crate::driver::{DeviceBuffer, HostBuffer, Result};
+
+/// What the device is filled with before it is copied to, so that old data is not taken for new.
+const STALE: u64 = 1 << 40;
+
+pub(super) fn measure(rig: &mut Rig<'_>, task: CopyTask) -> Result<Case> {
+    if task.memory == Memory::Managed {
+        return migrate(rig, task);
+    }
+    let mut buffers = std::mem::take(&mut rig.buffers);
+    let measured = with(rig, task, buffers.prepare(task.memory, rig.largest)?);
+    rig.buffers = buffers;
+    measured
+}
+
+fn with(
+    rig: &Rig<'_>,
+    task: CopyTask,
+    (host, device): (&mut super::buffers::Filled, &DeviceBuffer),
+) -> Result<Case> {
+    let CopyTask { direction, memory, bytes, .. } = task;
+    let seed = match direction {
+        Direction::H2d => {
+            host.restore();
+            rig.kernels.fill(&rig.main, device, bytes, STALE)?;
+            super::buffers::SEED
+        }
+        Direction::D2h => {
+            host.will_be_overwritten();
+            rig.kernels.fill(&rig.main, device, bytes, bytes)?;
+            bytes
+        }
+    };
+    rig.main.synchronize()?;
+    // The host's end of staged copies walks on: what was just copied lies in the CPU's cache, from where it
+    // is staged half as fast again as data that does not.
+    let places = if memory == Memory::Pageable { (host.buffer.bytes() / bytes).max(1) } else { 1 };
+    let next = Cell::new(0);
+    let place = || {
+        let now = next.get();
+        next.set((now + 1) % places);
+        now * bytes
+    };
+    let once = |copies: u32| {
+        let queue = || (0..copies).try_for_each(|_| one(rig, task, (&host.buffer, place()), device));
+        if memory == Memory::Pageable { rig.unheld(queue) } else { rig.held(queue) }
+    };
+    once(1)?;
+    let copies = match task.pace {
+        Pace::Single => 1,
+        Pace::BackToBack => rig.repetitions_of(once(1)?, 2),
+    };
+    let ns = rig.repeat(rig.mode.patience(), || once(copies))?;
+    // The last place that was copied from or to.
+    let last = (next.get() + places - 1) % places * bytes;
+    let verified = match direction {
+        Direction::H2d => rig.kernels.holds(&rig.main, device, bytes, seed + last / 8)?,
+        Direction::D2h => host.holds(last, bytes, seed, memory),
+    };
+    Ok(Case::Copy { task, copies, ns, verified })
+}
+
+fn one(rig: &Rig<'_>, task: CopyTask, (host, at): (&HostBuffer, u64), device: &DeviceBuffer) -> Result<()> {
+    match (task.engine, task.direction) {
+        (Engine::CopyEngine, Direction::H2d) => rig.main.to_device(device, 0, host, at, task.bytes),
+        (Engine::CopyEngine, Direction::D2h) => rig.main.to_host(host, at, device, 0, task.bytes),
+        (Engine::Kernel, Direction::H2d) => {
+            rig.kernels.copy(&rig.main, device.at(0), host.device_pointer()? + at, task.bytes)
+        }
+        (Engine::Kernel, Direction::D2h) => {
+            rig.kernels.copy(&rig.main, host.device_pointer()? + at, device.at(0), task.bytes)
+        }
+    }
+}
+
+/// Managed memory is not copied but moved; each time it must first be moved back.
+fn migrate(rig: &mut Rig<'_>, task: CopyTask) -> Result<Case> {
+    let mut buffers = std::mem::take(&mut rig.buffers);
+    let managed = buffers.managed(rig.largest)?;
+    rig.kernels.fill(&rig.main, managed.as_device(), task.bytes, task.bytes)?;
+    let (there, back) = match task.direction {
+        Direction::H2d => (Some(&rig.gpu), None),
+        Direction::D2h => (None, Some(&rig.gpu)),
+    };
+    let ns = rig.repeat(rig.mode.patience(), || {
+        rig.main.migrate(managed, task.bytes, back)?;
+        rig.main.synchronize()?;
+        rig.unheld(|| rig.main.migrate(managed, task.bytes, there))
+    })?;
+    let verified = rig.kernels.holds(&rig.main, managed.as_device(), task.bytes, task.bytes)?;
+    rig.buffers = buffers;
+    Ok(Case::Copy { task, copies: 1, ns, verified })
+}

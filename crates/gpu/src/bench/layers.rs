@@ -1,0 +1,214 @@
+//! The pattern itself: weights that live in host memory come in for each layer, in the orders that people write.
+//!
+//! Each layer folds the weights it saw into a word of its own. A prefetch that overwrote a slot too early
+//! would show there, and its time would not count.
+
+use std::cell::Cell;
+
+use busbound_machine::bench::{Case, DoubleBufferTask, Memory, OffloadTask, Order, Spread};
+
+use super::buffers::Filled;
+use super::rig::Rig;
+use crate::driver::{DeviceBuffer, Event, Result};
+
+/// Turns of the arithmetic by which its pace is found.
+const PROBE_TURNS: u32 = 4_000;
+
+/// Buffers and marks of one setting.
+struct Layers<'r, 'a> {
+    rig: &'r Rig<'a>,
+    host: &'r Filled,
+    /// What each place in host memory folds to.
+    folded: Vec<u64>,
+    slots: DeviceBuffer,
+    slot_count: u32,
+    seen: DeviceBuffer,
+    ready: Vec<Event>,
+    done: Vec<Event>,
+    layers: u32,
+    bytes: u64,
+    memory: Memory,
+    turns: u32,
+    /// The place of the step's first layer.
+    first: Cell<usize>,
+}
+
+pub(super) fn offload(rig: &mut Rig<'_>, task: OffloadTask) -> Result<Case> {
+    let mut buffers = std::mem::take(&mut rig.buffers);
+    let (host, _) = buffers.prepare(task.memory, rig.largest)?;
+    let patience = rig.mode.step_patience();
+    let measured = (|| {
+        let mut layers = Layers::new(rig, host, task.layers, task.bytes, task.memory, task.depth + 1)?;
+        let copy_ns = layers.copies_alone()?;
+        layers.set_compute(task.compute_to_copy, &copy_ns)?;
+        let compute_ns = rig.repeat(patience, || layers.compute_only())?;
+        let step_ns = rig.repeat(patience, || layers.step(task.order))?;
+        let verified = layers.saw_their_weights()?;
+        Ok(Case::Offload { task, copy_ns, compute_ns, step_ns, verified })
+    })();
+    rig.buffers = buffers;
+    measured
+}
+
+pub(super) fn double_buffer(rig: &mut Rig<'_>, task: DoubleBufferTask) -> Result<Case> {
+    let mut buffers = std::mem::take(&mut rig.buffers);
+    let (host, _) = buffers.prepare(Memory::Pinned, rig.largest)?;
+    let patience = rig.mode.step_patience();
+    let measured = (|| {
+        let mut layers = Layers::new(rig, host, task.chunks, task.bytes, Memory::Pinned, 2)?;
+        layers.set_compute(task.compute_to_copy, &layers.copies_alone()?)?;
+        let compute_ns = rig.repeat(patience, || layers.compute_only())?;
+        let naive_ns = rig.repeat(patience, || layers.step(Order::OneStream))?;
+        let naive_verified = layers.saw_their_weights()?;
+        let buffered_ns = rig.repeat(patience, || layers.step(Order::Prefetched))?;
+        let verified = naive_verified && layers.saw_their_weights()?;
+        Ok(Case::DoubleBuffer { task, compute_ns, naive_ns, buffered_ns, verified })
+    })();
+    rig.buffers = buffers;
+    measured
+}
+
+impl<'r, 'a> Layers<'r, 'a> {
+    fn new(
+        rig: &'r Rig<'a>,
+        host: &'r mut Filled,
+        layers: u32,
+        bytes: u64,
+        memory: Memory,
+        slot_count: u32,
+    ) -> Result<Self> {
+        host.restore();
+        // Weights come from all over the buffer, one step's from elsewhere than the last one's: those of a
+        // few small layers would otherwise stay in the CPU's cache. Layers share places where all of them
+        // would take more than is to be taken.
+        let places = (host.buffer.bytes() / bytes).max(1);
+        let words = (bytes / 8) as usize;
+        let folded = host
+            .buffer
+            .words()
+            .chunks_exact(words)
+            .take(places as usize)
+            .map(|place| place.iter().fold(0, |all, word| all ^ word));
+        let events = || (0..layers).map(|_| Event::new()).collect::<Result<Vec<_>>>();
+        let slots = DeviceBuffer::new(bytes * u64::from(slot_count))?;
+        slots.zero()?;
+        Ok(Self {
+            rig,
+            folded: folded.collect(),
+            host,
+            slots,
+            slot_count,
+            seen: DeviceBuffer::new(8 * u64::from(layers))?,
+            ready: events()?,
+            done: events()?,
+            layers,
+            bytes,
+            memory,
+            turns: 0,
+            first: Cell::new(0),
+        })
+    }
+
+    /// One layer's copy without any compute, from memory as cold as in a step.
+    fn copies_alone(&self) -> Result<Vec<u64>> {
+        let rig = self.rig;
+        rig.repeat(rig.mode.step_patience(), || {
+            self.first.set(self.place(self.layers));
+            let queue = || (0..self.layers).try_for_each(|layer| self.copy(&rig.main, layer));
+            let all = if self.memory == Memory::Pageable { rig.unheld(queue)? } else { rig.held(queue)? };
+            Ok((all / u64::from(self.layers)).max(1))
+        })
+    }
+
+    /// Makes a layer compute for this multiple of its copy's time.
+    fn set_compute(&mut self, compute_to_copy: f64, copy_ns: &[u64]) -> Result<()> {
+        let rig = self.rig;
+        let copy_ns = Spread::of_ns(copy_ns).map_or(0.0, |spread| spread.median);
+        let kernel = |turns: u32| {
+            let one = || {
+                rig.held(|| {
+                    rig.kernels.layer(&rig.main, self.slots.at(0), self.bytes, turns, self.seen.at(0))
+                })
+            };
+            one()?;
+            Ok::<_, crate::driver::CudaError>((one()?.min(one()?)) as f64)
+        };
+        let (reading, probed) = (kernel(0)?, kernel(PROBE_TURNS)?);
+        let turn_ns = ((probed - reading) / f64::from(PROBE_TURNS)).max(0.1);
+        self.turns = ((compute_to_copy * copy_ns - reading) / turn_ns).clamp(1.0, 1e8) as u32;
+        Ok(())
+    }
+
+    fn slot(&self, layer: u32) -> u64 {
+        u64::from(layer % self.slot_count) * self.bytes
+    }
+
+    fn place(&self, layer: u32) -> usize {
+        (self.first.get() + layer as usize) % self.folded.len()
+    }
+
+    fn copy(&self, stream: &crate::driver::Stream, layer: u32) -> Result<()> {
+        let from = self.place(layer) as u64 * self.bytes;
+        stream.to_device(&self.slots, self.slot(layer), &self.host.buffer, from, self.bytes)
+    }
+
+    fn compute(&self, layer: u32) -> Result<()> {
+        let weights = self.slots.at(self.slot(layer));
+        let seen = self.seen.at(8 * u64::from(layer));
+        self.rig.kernels.layer(&self.rig.main, weights, self.bytes, self.turns, seen)
+    }
+
+    fn compute_only(&self) -> Result<u64> {
+        self.rig.held(|| (0..self.layers).try_for_each(|layer| self.compute(layer)))
+    }
+
+    /// One step from the first copy to the end of the last layer.
+    fn step(&self, order: Order) -> Result<u64> {
+        self.seen.zero()?;
+        self.first.set(self.place(self.layers));
+        let rig = self.rig;
+        let queue = || match order {
+            Order::Blocking => (0..self.layers).try_for_each(|layer| {
+                self.copy(&rig.main, layer)?;
+                rig.main.synchronize()?;
+                self.compute(layer)
+            }),
+            Order::OneStream => (0..self.layers).try_for_each(|layer| {
+                self.copy(&rig.main, layer)?;
+                self.compute(layer)
+            }),
+            Order::Prefetched => self.prefetched(),
+        };
+        // Where the host takes part, it must be free to.
+        if self.memory == Memory::Pageable || order == Order::Blocking {
+            rig.unheld(queue)
+        } else {
+            rig.held(queue)
+        }
+    }
+
+    fn prefetched(&self) -> Result<()> {
+        let (compute, copies) = (&self.rig.main, &self.rig.side);
+        // The copies start with the step, not before.
+        let begun = Event::new()?;
+        compute.record(&begun)?;
+        copies.wait(&begun)?;
+        for layer in 0..self.layers {
+            // A slot is free when the layer that last used it is done.
+            if let Some(before) = layer.checked_sub(self.slot_count) {
+                copies.wait(&self.done[before as usize])?;
+            }
+            self.copy(copies, layer)?;
+            copies.record(&self.ready[layer as usize])?;
+            compute.wait(&self.ready[layer as usize])?;
+            self.compute(layer)?;
+            compute.record(&self.done[layer as usize])?;
+        }
+        Ok(())
+    }
+
+    fn saw_their_weights(&self) -> Result<bool> {
+        let seen = self.seen.words(self.layers as usize)?;
+        Ok(seen.iter().zip(0..).all(|(seen, layer)| *seen == self.folded[self.place(layer)]))
+    }
+}

@@ -1,0 +1,45 @@
+//! How fast does one GPU's memory reach another's, and does it arrive?
+
+use busbound_machine::bench::Case;
+
+use super::rig::Rig;
+use crate::driver::{DeviceBuffer, Event, Gpu, Kernels, Result, Stream};
+
+pub(super) fn measure(rig: &mut Rig<'_>, from: u32, to: u32, bytes: u64) -> Result<Case> {
+    rig.buffers.clear();
+    let measured = pair(rig, from, to, bytes);
+    // Other suites expect their own GPU.
+    rig.gpu.make_current()?;
+    measured
+}
+
+fn pair(rig: &Rig<'_>, from: u32, to: u32, bytes: u64) -> Result<Case> {
+    let far = Gpu::open(to)?;
+    let far_kernels = Kernels::load(&far)?;
+    let far_stream = Stream::new()?;
+    let arrived = DeviceBuffer::new(bytes)?;
+    arrived.zero()?;
+    let near = Gpu::open(from)?;
+    let direct = near.reaches(&far)?;
+    let near_kernels = Kernels::load(&near)?;
+    let stream = Stream::new()?;
+    let sent = DeviceBuffer::new(bytes)?;
+    near_kernels.fill(&stream, &sent, bytes, bytes)?;
+    let (start, end) = (Event::new()?, Event::new()?);
+    // No hold: its flag is mapped for one GPU, and copies of this size dwarf their launch.
+    let once = |copies: u32| {
+        stream.synchronize()?;
+        stream.record(&start)?;
+        (0..copies).try_for_each(|_| stream.to_peer(&arrived, &far, &sent, &near, bytes))?;
+        stream.record(&end)?;
+        stream.synchronize()?;
+        end.ns_since(&start)
+    };
+    once(1)?;
+    let copies = rig.repetitions_of(once(1)?, 4);
+    let ns = rig.repeat(rig.mode.patience(), || once(copies))?;
+    far.make_current()?;
+    let verified = far_kernels.holds(&far_stream, &arrived, bytes, bytes)?;
+    near.make_current()?;
+    Ok(Case::PeerToPeer { from, to, bytes, copies, direct, ns, verified })
+}

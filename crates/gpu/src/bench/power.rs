@@ -1,0 +1,50 @@
+//! How far does the clock fall when the GPU never rests?
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use busbound_machine::bench::{Case, PowerSample};
+
+use super::rig::Rig;
+use crate::driver::{DeviceBuffer, Event, Result, TENSOR_BYTES};
+use crate::telemetry::Telemetry;
+
+/// Long against a launch, short against the seconds in which power is averaged.
+const KERNEL_NS: f64 = 5e6;
+const PROBE_TURNS: u32 = 2_000;
+/// Kernels that are queued at once at full duty.
+const ROW: usize = 10;
+
+pub(super) fn measure(rig: &mut Rig<'_>, duty_percent: u32, seconds: f64) -> Result<Case> {
+    rig.buffers.clear();
+    let random = DeviceBuffer::new(TENSOR_BYTES)?;
+    rig.kernels.fill(&rig.main, &random, TENSOR_BYTES, 1)?;
+    let seen = DeviceBuffer::new(8)?;
+    let launch = |turns: u32| rig.kernels.tensor(&rig.main, &random, turns, seen.at(0));
+    rig.held(|| launch(PROBE_TURNS))?;
+    let probed = rig.held(|| launch(PROBE_TURNS))? as f64;
+    let turns = (f64::from(PROBE_TURNS) * KERNEL_NS / probed).clamp(1.0, 1e9) as u32;
+    let marks: Vec<Event> = (0..=ROW).map(|_| Event::new()).collect::<Result<_>>()?;
+    let mut kernel_ns = Vec::new();
+    let mut samples: Vec<PowerSample> = Vec::new();
+    let began = Instant::now();
+    while began.elapsed().as_secs_f64() < seconds {
+        rig.go_on()?;
+        let row = if duty_percent == 100 { ROW } else { 1 };
+        rig.main.record(&marks[0])?;
+        for mark in &marks[1..=row] {
+            launch(turns)?;
+            rig.main.record(mark)?;
+        }
+        samples.extend(rig.telemetry.as_ref().and_then(Telemetry::power));
+        rig.main.synchronize()?;
+        for pair in marks[..=row].windows(2) {
+            kernel_ns.push(pair[1].ns_since(&pair[0])?);
+        }
+        if let Some(last) = kernel_ns.last().filter(|_| duty_percent < 100) {
+            let rest = *last as f64 * (100.0 / f64::from(duty_percent) - 1.0);
+            sleep(Duration::from_nanos(rest as u64));
+        }
+    }
+    Ok(Case::Power { duty_percent, kernel_ns, samples })
+}

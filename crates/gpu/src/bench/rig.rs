@@ -1,0 +1,188 @@
+//! What every suite measures with: the GPU, its kernels, two streams, and a clock that starts when they do.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use busbound_machine::bench::{Identity, LinkSeen, Memory, Mode, Patience};
+
+use super::buffers::Buffers;
+use crate::driver::{
+    CudaError, DeviceBuffer, Event, Gpu, Hold, HostBuffer, Kernels, Result, Stream, cuda_version,
+};
+use crate::host;
+use crate::nccl::Nccl;
+use crate::telemetry::Telemetry;
+
+pub(super) struct Rig<'a> {
+    // In the order in which they must be let go: what lies on the GPU before the GPU.
+    pub(super) buffers: Buffers,
+    pub(super) nccl: Option<std::result::Result<Nccl, String>>,
+    pub(super) hold: Hold,
+    pub(super) kernels: Kernels,
+    pub(super) main: Stream,
+    pub(super) side: Stream,
+    start: Event,
+    end: Event,
+    go: Event,
+    pub(super) telemetry: Option<Telemetry>,
+    pub(super) gpu: Gpu,
+    pub(super) gpus: u32,
+    pub(super) mode: Mode,
+    /// The largest copy that may be asked for.
+    pub(super) largest: u64,
+    place: host::Place,
+    pinned: bool,
+    stop: &'a AtomicBool,
+}
+
+/// One repetition lasts about this long, so that the clock's step does not matter.
+const REPETITION_NS: u64 = 2_000_000;
+/// More work than this is not queued at once: the queue has an end, and a held one does not drain.
+pub(super) const MOST_QUEUED: u32 = 256;
+
+impl<'a> Rig<'a> {
+    pub(super) fn open(ordinal: u32, gpus: u32, mode: Mode, stop: &'a AtomicBool) -> Result<Self> {
+        let gpu = Gpu::open(ordinal)?;
+        let address = gpu.pci_address()?;
+        let place = host::place_of(Path::new("/"), &address);
+        // Before anything is allocated: memory lies where the thread that first touches it runs.
+        let pinned = place.cpus.as_deref().is_some_and(host::pin_to);
+        Ok(Self {
+            buffers: Buffers::default(),
+            nccl: None,
+            hold: Hold::new()?,
+            kernels: Kernels::load(&gpu)?,
+            main: Stream::new()?,
+            side: Stream::new()?,
+            start: Event::new()?,
+            end: Event::new()?,
+            go: Event::new()?,
+            telemetry: Telemetry::of(&address),
+            gpu,
+            gpus,
+            mode,
+            largest: 1 << 20,
+            place,
+            pinned,
+            stop,
+        })
+    }
+
+    pub(super) fn identity(&self) -> Result<Identity> {
+        let telemetry = self.telemetry.as_ref();
+        Ok(Identity {
+            gpu: self.gpu.name()?,
+            pci_address: self.gpu.pci_address()?,
+            gpus: self.gpus,
+            driver: telemetry.and_then(Telemetry::driver).unwrap_or_else(|| "unknown".to_owned()),
+            cuda: cuda_version(),
+            memory_bytes: self.gpu.memory()?.1,
+            multiprocessors: self.gpu.multiprocessors()?,
+            power_limit_watts: telemetry.and_then(Telemetry::power_limit_watts),
+            link: None,
+            host_cpu: host::cpu_name(),
+            kernel: host::kernel(),
+            numa_node: self.place.numa_node,
+            pinned_to_cpus: self.place.cpus.clone().filter(|_| self.pinned),
+            virtual_machine: host::is_virtual(),
+        })
+    }
+
+    /// An idle link trains down: asked while copies cross it.
+    pub(super) fn link_under_load(&mut self) -> Result<Option<LinkSeen>> {
+        let bytes = self.largest.min(64 << 20);
+        let host = HostBuffer::new(bytes, Memory::Pinned)?;
+        let device = DeviceBuffer::new(bytes)?;
+        for _ in 0..32 {
+            self.main.to_device(&device, 0, &host, 0, bytes)?;
+        }
+        let link = self.telemetry.as_ref().and_then(Telemetry::link);
+        self.main.synchronize()?;
+        Ok(link)
+    }
+
+    pub(super) fn go_on(&self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) { Err(CudaError::Stopped) } else { Ok(()) }
+    }
+
+    /// Repeats after a warm-up, until the times tell enough.
+    pub(super) fn repeat(
+        &self,
+        patience: Patience,
+        mut once: impl FnMut() -> Result<u64>,
+    ) -> Result<Vec<u64>> {
+        self.go_on()?;
+        once()?;
+        let mut times = Vec::new();
+        while !patience.is_over(&times) {
+            self.go_on()?;
+            times.push(once()?);
+        }
+        Ok(times)
+    }
+
+    /// Time on the GPU of what is queued on the main stream, without the cost of queueing it.
+    pub(super) fn held(&self, queue: impl FnOnce() -> Result<()>) -> Result<u64> {
+        self.hold.behind(&self.kernels, &self.main, || {
+            self.main.record(&self.start)?;
+            queue()?;
+            self.main.record(&self.end)
+        })?;
+        self.main.synchronize()?;
+        self.end.ns_since(&self.start)
+    }
+
+    /// The same where the host takes part (pageable memory): a held stream would never let it finish.
+    pub(super) fn unheld(&self, queue: impl FnOnce() -> Result<()>) -> Result<u64> {
+        self.main.synchronize()?;
+        self.main.record(&self.start)?;
+        queue()?;
+        self.main.record(&self.end)?;
+        self.main.synchronize()?;
+        self.end.ns_since(&self.start)
+    }
+
+    /// Both streams start together; time of what is queued on the one that `timed` says.
+    pub(super) fn together(&self, timed: Timed, queue: impl FnOnce() -> Result<()>) -> Result<u64> {
+        self.hold.behind(&self.kernels, &self.main, || {
+            self.main.record(&self.go)?;
+            self.side.wait(&self.go)?;
+            self.stream(timed).record(&self.start)?;
+            queue()?;
+            if timed == Timed::Both {
+                // The main stream ends when the other has.
+                self.side.record(&self.go)?;
+                self.main.wait(&self.go)?;
+            }
+            self.stream(timed).record(&self.end)
+        })?;
+        self.main.synchronize()?;
+        self.side.synchronize()?;
+        self.end.ns_since(&self.start)
+    }
+
+    fn stream(&self, timed: Timed) -> &Stream {
+        if timed == Timed::Side { &self.side } else { &self.main }
+    }
+
+    /// How many of something that takes this long make a repetition.
+    pub(super) fn repetitions_of(&self, one_ns: u64, least: u32) -> u32 {
+        (REPETITION_NS.div_ceil(one_ns.max(1)) as u32).clamp(least, 64)
+    }
+}
+
+/// Whose end counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Timed {
+    Main,
+    Side,
+    Both,
+}
+
+/// Host time of a call.
+pub(super) fn host_ns(call: impl FnOnce() -> Result<()>) -> Result<u64> {
+    let began = Instant::now();
+    call()?;
+    Ok((began.elapsed().as_nanos() as u64).max(1))
+}

@@ -1,0 +1,224 @@
+//! The kernels, compiled by the driver, and how each is launched.
+
+use std::ffi::{CString, c_void};
+
+use cudarc::driver::result;
+use cudarc::driver::sys;
+
+use super::memory::DeviceBuffer;
+use super::stream::Stream;
+use super::{CudaError, Gpu, Result};
+
+/// What word `i` of filled memory is; the kernels compute the same.
+pub(crate) fn mix(i: u64) -> u64 {
+    let product = i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    product ^ (product >> 32)
+}
+
+const THREADS: u32 = 256;
+
+/// Which kernel does what a GEMM does to this GPU's power budget?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Matrix {
+    /// Asynchronous products over shared memory: Hopper's tensor cores are busy with nothing less.
+    Hopper,
+    /// Products in registers. Later chips have instructions that draw more.
+    Ampere,
+    /// No tensor cores for bf16: plain arithmetic.
+    None,
+}
+
+impl Matrix {
+    fn of(compute_capability: (i32, i32)) -> Self {
+        match compute_capability.0 {
+            ..=7 => Self::None,
+            9 => Self::Hopper,
+            _ => Self::Ampere,
+        }
+    }
+
+    fn ptx(self) -> Option<&'static str> {
+        match self {
+            Self::Hopper => Some(include_str!("hopper.ptx")),
+            Self::Ampere => Some(include_str!("tensor.ptx")),
+            Self::None => None,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Kernels {
+    module: sys::CUmodule,
+    tensor_module: Option<sys::CUmodule>,
+    hold: sys::CUfunction,
+    empty: sys::CUfunction,
+    fill: sys::CUfunction,
+    check: sys::CUfunction,
+    copy: sys::CUfunction,
+    layer: sys::CUfunction,
+    matrix: Matrix,
+    tensor: Option<sys::CUfunction>,
+    multiprocessors: u32,
+}
+
+impl Kernels {
+    pub(crate) fn load(gpu: &Gpu) -> Result<Self> {
+        gpu.make_current()?;
+        let module = load(include_str!("kernels.ptx"))?;
+        let matrix = Matrix::of(gpu.compute_capability()?);
+        let tensor_module = matrix.ptx().map(load).transpose()?;
+        Ok(Self {
+            module,
+            tensor_module,
+            hold: function(module, "hold")?,
+            empty: function(module, "empty")?,
+            fill: function(module, "fill")?,
+            check: function(module, "check")?,
+            copy: function(module, "copy")?,
+            layer: function(module, "layer")?,
+            matrix,
+            tensor: tensor_module.map(|module| function(module, "tensor")).transpose()?,
+            multiprocessors: gpu.multiprocessors()?,
+        })
+    }
+
+    pub(crate) fn hold(&self, stream: &Stream, flag: u64, limit_ns: u64) -> Result<()> {
+        launch(self.hold, stream, 1, 1, &mut [arg(&flag), arg(&limit_ns)])
+    }
+
+    pub(crate) fn empty(&self, stream: &Stream) -> Result<()> {
+        launch(self.empty, stream, 1, 1, &mut [])
+    }
+
+    /// Writes what [`mix`] says, counting from `seed`.
+    pub(crate) fn fill(&self, stream: &Stream, buffer: &DeviceBuffer, bytes: u64, seed: u64) -> Result<()> {
+        buffer.ensure_within(0, bytes);
+        let (words, count) = (buffer.at(0), bytes / 8);
+        launch(self.fill, stream, self.all(), THREADS, &mut [arg(&words), arg(&count), arg(&seed)])
+    }
+
+    /// Whether memory holds what [`Kernels::fill`] would write.
+    pub(crate) fn holds(
+        &self,
+        stream: &Stream,
+        buffer: &DeviceBuffer,
+        bytes: u64,
+        seed: u64,
+    ) -> Result<bool> {
+        buffer.ensure_within(0, bytes);
+        let wrong = DeviceBuffer::new(8)?;
+        wrong.zero()?;
+        let (words, count, counter) = (buffer.at(0), bytes / 8, wrong.at(0));
+        let arguments = &mut [arg(&words), arg(&count), arg(&seed), arg(&counter)];
+        launch(self.check, stream, self.all(), THREADS, arguments)?;
+        stream.synchronize()?;
+        Ok(wrong.words(1)? == [0])
+    }
+
+    /// Copies by the multiprocessors; either end may be the host's.
+    pub(crate) fn copy(&self, stream: &Stream, to: u64, from: u64, bytes: u64) -> Result<()> {
+        let count = bytes / 16;
+        let blocks = self.all().min(count.div_ceil(u64::from(THREADS)) as u32).max(1);
+        launch(self.copy, stream, blocks, THREADS, &mut [arg(&to), arg(&from), arg(&count)])
+    }
+
+    /// Reads `bytes` of weights, then computes; `seen` is the word into which the weights are folded.
+    pub(crate) fn layer(
+        &self,
+        stream: &Stream,
+        weights: u64,
+        bytes: u64,
+        turns: u32,
+        seen: u64,
+    ) -> Result<()> {
+        let count = bytes / 8;
+        let arguments = &mut [arg(&weights), arg(&count), arg(&turns), arg(&seen)];
+        launch(self.layer, stream, self.all(), THREADS, arguments)
+    }
+
+    /// Matrix products; arithmetic in registers where the GPU has no tensor cores for bf16.
+    pub(crate) fn tensor(&self, stream: &Stream, random: &DeviceBuffer, turns: u32, seen: u64) -> Result<()> {
+        random.ensure_within(0, TENSOR_BYTES);
+        let words = random.at(0);
+        let arguments = &mut [arg(&words), arg(&turns), arg(&seen)];
+        match (self.tensor, self.matrix) {
+            // One block fills a multiprocessor's registers.
+            (Some(tensor), Matrix::Hopper) => launch(tensor, stream, self.multiprocessors, 384, arguments),
+            (Some(tensor), _) => launch(tensor, stream, self.multiprocessors * 4, THREADS, arguments),
+            (None, _) => self.layer(stream, words, 0, turns, seen),
+        }
+    }
+
+    /// As many blocks as fill the GPU.
+    fn all(&self) -> u32 {
+        self.multiprocessors * 8
+    }
+}
+
+/// What the matrix kernels read over and over: more than caches hold.
+pub(crate) const TENSOR_BYTES: u64 = 64 << 20;
+
+impl Drop for Kernels {
+    fn drop(&mut self) {
+        for module in self.tensor_module.into_iter().chain([self.module]) {
+            // SAFETY: loaded in `load`, unloaded once.
+            let _ = unsafe { result::module::unload(module) };
+        }
+    }
+}
+
+fn load(ptx: &str) -> Result<sys::CUmodule> {
+    let text = CString::new(ptx).map_err(|_| CudaError::Driver("PTX with a zero byte".to_owned()))?;
+    // SAFETY: the text ends with a zero and lives through the call.
+    Ok(unsafe { result::module::load_data(text.as_ptr().cast())? })
+}
+
+fn function(module: sys::CUmodule, name: &str) -> Result<sys::CUfunction> {
+    let name = CString::new(name).map_err(|_| CudaError::Driver("a name with a zero byte".to_owned()))?;
+    // SAFETY: the module is loaded and outlives its functions: both lie in one `Kernels`.
+    Ok(unsafe { result::module::get_function(module, name)? })
+}
+
+/// The driver reads a parameter through a pointer to it.
+fn arg<T>(value: &T) -> *mut c_void {
+    std::ptr::from_ref(value).cast_mut().cast()
+}
+
+fn launch(
+    function: sys::CUfunction,
+    stream: &Stream,
+    blocks: u32,
+    threads: u32,
+    arguments: &mut [*mut c_void],
+) -> Result<()> {
+    // SAFETY: every argument points to a live value of the type that the kernel declares, and the driver
+    // has read them all when the call returns.
+    unsafe { result::launch_kernel(function, (blocks, 1, 1), (threads, 1, 1), 0, stream.0, arguments) }
+        .map_err(CudaError::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernels_write_is_what_the_host_expects() {
+        assert_eq!(mix(0), 0);
+        assert_eq!(mix(1), 0x9E37_79B9_7F4A_7C15 ^ 0x9E37_79B9);
+        // Every kernel by the name it is looked up by.
+        let has = |ptx: &str, name: &str| ptx.contains(&format!(".visible .entry {name}("));
+        for name in ["hold", "empty", "fill", "check", "copy", "layer"] {
+            assert!(has(include_str!("kernels.ptx"), name), "{name}");
+        }
+        for (capability, matrix) in [
+            ((7, 5), Matrix::None),
+            ((8, 0), Matrix::Ampere),
+            ((8, 9), Matrix::Ampere),
+            ((9, 0), Matrix::Hopper),
+            ((10, 0), Matrix::Ampere),
+        ] {
+            assert_eq!(Matrix::of(capability), matrix);
+            assert!(matrix.ptx().is_none_or(|ptx| has(ptx, "tensor")));
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! A benchmark at a terminal.
+
+use busbound_diagnosis::{Benchmark, Judgement};
+
+use super::{STRONG, columns, hanging, line};
+use crate::text::bench as text;
+
+/// Planned steps that are listed here; the other formats have all.
+const WORST: usize = 5;
+
+/// What a machine reaches, `width` columns wide.
+pub fn bench_as_terminal(bench: &Benchmark, width: u16) -> String {
+    let mut out = String::new();
+    hanging(&mut out, "", &bench.statement, width);
+    out = format!("{STRONG}{}{STRONG:#}\n\n", out.trim_end());
+    hanging(&mut out, "  on        ", &text::measured_on(bench), width);
+    hanging(&mut out, "  took      ", &text::took(bench), width);
+    for skipped in text::skipped(bench) {
+        hanging(&mut out, "            ", &skipped, width);
+    }
+    if let Some(table) = text::curves(&bench.profile) {
+        out.push('\n');
+        columns(&mut out, &table, width);
+    }
+    out.push('\n');
+    for figure in &bench.figures {
+        let (value, words) = text::figure(figure);
+        let mark = if figure.judgement == Judgement::Short { '!' } else { ' ' };
+        hanging(&mut out, &format!(" {mark}{value:>11}  "), &words, width);
+        for (i, cause) in text::causes(figure).iter().enumerate() {
+            hanging(&mut out, &format!("              {}. ", i + 1), cause, width);
+        }
+    }
+    if let Some(table) = text::double_buffer(bench) {
+        out.push('\n');
+        columns(&mut out, &table, width);
+    }
+    let sentences = text::plan_errors(bench);
+    if !sentences.is_empty() {
+        out.push('\n');
+    }
+    for sentence in sentences {
+        hanging(&mut out, "  ", &sentence, width);
+    }
+    if let Some(table) = text::offload(bench, Some(WORST)) {
+        let of = bench.offload.len();
+        let which =
+            if of > WORST { format!("The {WORST} of {of} that it missed by most:") } else { String::new() };
+        line(&mut out, &format!("  {which}"));
+        columns(&mut out, &table, width);
+    }
+    out.push('\n');
+    out
+}

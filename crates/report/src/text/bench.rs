@@ -1,0 +1,213 @@
+//! What does a benchmark say in words and rows?
+
+use busbound_diagnosis::quantity::{bytes, milliseconds};
+use busbound_diagnosis::{Benchmark, Judgement, MeasuredFigure, Offloaded, PlanErrors};
+use busbound_machine::bench::{Direction, Engine, Memory, Mode, Order, Pace};
+use busbound_machine::{MachineProfile, MeasuredCurve};
+
+use super::Table;
+
+/// Sizes that are worth a column.
+const SHOWN: [(u64, &str); 7] = [
+    (4 << 10, "4 KiB"),
+    (64 << 10, "64 KiB"),
+    (1 << 20, "1 MiB"),
+    (4 << 20, "4 MiB"),
+    (16 << 20, "16 MiB"),
+    (256 << 20, "256 MiB"),
+    (1 << 30, "1 GiB"),
+];
+
+/// GB/s by memory and size.
+pub(crate) fn curves(profile: &MachineProfile) -> Option<Table> {
+    let columns: Vec<(u64, &'static str)> = SHOWN
+        .into_iter()
+        .filter(|(size, _)| {
+            profile.curves.iter().any(|curve| curve.points.iter().any(|point| point.bytes == *size))
+        })
+        .collect();
+    let mut titles = vec!["GB/s"];
+    titles.extend(columns.iter().map(|(_, title)| *title));
+    let row = |curve: &MeasuredCurve| {
+        let cells = columns.iter().map(|(size, _)| {
+            let point = curve.points.iter().find(|point| point.bytes == *size);
+            point.map_or("–".to_owned(), |point| two_digits(point.gbps))
+        });
+        std::iter::once(name(curve)).chain(cells).collect()
+    };
+    let rows: Vec<Vec<String>> = profile.curves.iter().map(row).collect();
+    (!rows.is_empty()).then_some(Table { titles, rows })
+}
+
+fn name(curve: &MeasuredCurve) -> String {
+    let way = match curve.direction {
+        Direction::H2d => "to device",
+        Direction::D2h => "to host",
+    };
+    let mut name = format!("{} {way}", curve.memory.words());
+    match (curve.engine, curve.memory) {
+        (Engine::Kernel, _) => name.push_str(", by kernel"),
+        (Engine::CopyEngine, Memory::Managed) => name.push_str(", migrated"),
+        (Engine::CopyEngine, _) => {}
+    }
+    if curve.pace == Pace::Single && curve.memory != Memory::Managed {
+        name.push_str(", one at a time");
+    }
+    name
+}
+
+fn two_digits(value: f64) -> String {
+    if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
+}
+
+/// `55.4 GB/s   88 % of PCIe 5 x16's 63.0 is 55.5: as it should be`.
+pub(crate) fn figure(figure: &MeasuredFigure) -> (String, String) {
+    let value = match figure.unit {
+        "" => format!("{:.0}", figure.measured),
+        "×" => format!("{:.2} ×", figure.measured),
+        "KiB" if figure.measured >= 1024.0 => format!("{:.0} MiB", figure.measured / 1024.0),
+        "KiB" => format!("{:.0} KiB", figure.measured),
+        "GB/s" if figure.measured >= 1000.0 => format!("{:.0} GB/s", figure.measured),
+        unit => format!("{} {unit}", two_digits(figure.measured)),
+    };
+    let judged = match (figure.expected, &figure.expected_from) {
+        (Some(expected), Some(from)) => {
+            let word = if figure.judgement == Judgement::Short { "short" } else { "as it should be" };
+            format!(": {word}, {} expected ({from})", two_digits(expected))
+        }
+        _ => String::new(),
+    };
+    (value, format!("{}{judged}", figure.what))
+}
+
+/// Whether its causes are worth a line here: those of a fact are in the documentation.
+pub(crate) fn causes(figure: &MeasuredFigure) -> Vec<String> {
+    if figure.judgement != Judgement::Short {
+        return Vec::new();
+    }
+    let line = |cause: &busbound_diagnosis::Cause| {
+        format!("{}{}. Check: {}", if cause.seen { "Seen: " } else { "" }, cause.why, cause.check)
+    };
+    figure.causes.iter().map(line).collect()
+}
+
+/// How the plan did on this machine, a sentence for each memory.
+pub(crate) fn plan_errors(bench: &Benchmark) -> Vec<String> {
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let sentence = |errors: &PlanErrors| {
+        let mut text = format!(
+            "`plan offload` with this profile, on {} steps from {} memory that were really run: off by {} in the middle, {} at worst",
+            errors.count,
+            errors.memory.words(),
+            percent(errors.median),
+            percent(errors.worst)
+        );
+        if errors.memory == Memory::Pageable {
+            text.push_str(&format!(
+                "; at the rate that the host reached just before each step, which varies, {} and {}",
+                percent(errors.median_at_rate),
+                percent(errors.worst_at_rate)
+            ));
+        }
+        text
+    };
+    bench.offload_errors.iter().map(sentence).collect()
+}
+
+/// Steps as planned and as run; with `most`, those that the plan missed by most.
+pub(crate) fn offload(bench: &Benchmark, most: Option<usize>) -> Option<Table> {
+    let mut all: Vec<&Offloaded> = bench.offload.iter().collect();
+    if let Some(most) = most.filter(|most| *most < all.len()) {
+        all.sort_by(|a, b| b.error.abs().total_cmp(&a.error.abs()));
+        all.truncate(most);
+    }
+    let titles = vec![
+        "offloaded step",
+        "layers",
+        "bytes",
+        "compute",
+        "depth",
+        "measured",
+        "planned",
+        "off by",
+        "at rate",
+    ];
+    let rows: Vec<Vec<String>> = all
+        .into_iter()
+        .map(|one| {
+            let order = match one.order {
+                Order::Blocking => "blocking",
+                Order::OneStream => "one stream",
+                Order::Prefetched => "prefetched",
+            };
+            vec![
+                format!("{} {order}", one.memory.words()),
+                one.layers.to_string(),
+                bytes(one.bytes),
+                milliseconds(one.compute_ms),
+                one.depth.to_string(),
+                milliseconds(one.step_ms.median),
+                milliseconds(one.predicted_ms),
+                format!("{:+.1} %", 100.0 * one.error),
+                format!("{:+.1} %", 100.0 * one.error_at_rate),
+            ]
+        })
+        .collect();
+    (!rows.is_empty()).then_some(Table { titles, rows })
+}
+
+pub(crate) fn double_buffer(bench: &Benchmark) -> Option<Table> {
+    let titles = vec!["compute to copy", "in turns", "double buffered", "gain", "planned gain"];
+    let rows: Vec<Vec<String>> = bench
+        .double_buffer
+        .iter()
+        .map(|one| {
+            vec![
+                format!("{}", one.compute_to_copy),
+                milliseconds(one.naive_ms),
+                milliseconds(one.buffered_ms),
+                format!("{:.2} ×", one.gain),
+                format!("{:.2} ×", one.predicted_gain),
+            ]
+        })
+        .collect();
+    (!rows.is_empty()).then_some(Table { titles, rows })
+}
+
+/// On what, how long, and what it took.
+pub(crate) fn measured_on(bench: &Benchmark) -> String {
+    let profile = &bench.profile;
+    let mut parts = Vec::new();
+    if let Some(identity) = &profile.identity {
+        parts.push(format!("driver {}, CUDA {}", identity.driver, identity.cuda));
+        parts.push(identity.host_cpu.clone());
+        if identity.virtual_machine == Some(true) {
+            parts.push("virtual machine".to_owned());
+        }
+        parts.push(match (&identity.pinned_to_cpus, identity.numa_node) {
+            (Some(cpus), Some(node)) => format!("kept to CPUs {cpus} of NUMA node {node}"),
+            (Some(cpus), None) => format!("kept to CPUs {cpus}, NUMA node not told"),
+            (None, _) => "not kept to any CPU: the GPU's are not told".to_owned(),
+        });
+    }
+    parts.extend(profile.date.clone());
+    parts.join(", ")
+}
+
+pub(crate) fn took(bench: &Benchmark) -> String {
+    let mode = match bench.mode {
+        Mode::Quick => "quick round",
+        Mode::Full => "full round",
+    };
+    let stopped = if bench.interrupted { ", stopped before its end" } else { "" };
+    format!(
+        "{mode} of {:.1} s{stopped}; held {} of the GPU's memory and {} of the host's at most",
+        bench.wall_s,
+        bytes(bench.device_bytes),
+        bytes(bench.host_bytes)
+    )
+}
+
+pub(crate) fn skipped(bench: &Benchmark) -> Vec<String> {
+    bench.skipped.iter().map(|skip| format!("{} left out: {}", skip.suite.name(), skip.why)).collect()
+}
