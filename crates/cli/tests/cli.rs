@@ -111,3 +111,62 @@ fn the_memory_bound_stops_reading_and_says_so() {
     assert_eq!(code, Some(0));
     assert!(out.starts_with("Read in part (memory bound): "), "{out}");
 }
+
+/// On a machine with a GPU this would measure: only the sentence of one without is tested here.
+#[test]
+fn without_a_gpu_there_is_one_sentence_and_exit_code_4() {
+    let directory = tempfile::tempdir().unwrap();
+    // CUDA hides its GPUs where this says so, and then there is none for anyone.
+    let output = busbound(&["bench", "--suite", "latency"])
+        .current_dir(&directory)
+        .env("CUDA_VISIBLE_DEVICES", "")
+        .output()
+        .unwrap();
+    let (stdout, stderr, code) = text(&output);
+    assert_eq!((stdout.as_str(), code), ("", Some(4)), "{stderr}");
+    assert!(stderr.starts_with("busbound: ") && stderr.trim_end().lines().count() == 1, "{stderr}");
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "nothing is written");
+}
+
+#[test]
+fn kept_samples_are_judged_again_and_the_profile_serves_everywhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let raw = fixture("machines/raw/h200-quick.json");
+    let run = |args: &[&str]| text(&busbound(args).current_dir(&directory).output().unwrap());
+    let (stdout, stderr, code) = run(&["bench", "--from", &raw]);
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    assert!(stdout.starts_with("NVIDIA H200: 55."), "{stdout}");
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "judging again saves nothing");
+    let (_, stderr, _) = run(&["bench", "--from", &raw, "--save", "here.json"]);
+    assert_eq!(stderr, "busbound: the profile is in here.json: --machine here.json\n");
+    let trace = fixture("off_block_pinned_c4.json.gz");
+    let (stdout, _, code) = run(&["diagnose", &trace, "--machine", "here.json", "--json"]);
+    assert_eq!(code, Some(0));
+    let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(json["machine"]["gpus"][0]["link"]["source"], "measured");
+    let (stdout, _, code) = run(&[
+        "plan",
+        "offload",
+        "--layers",
+        "12",
+        "--bytes",
+        "32MiB",
+        "--compute",
+        "0.6",
+        "--link",
+        "here.json",
+    ]);
+    assert!(code == Some(0) && stdout.contains("(measured)"), "{stdout}");
+    let (stdout, _, _) = run(&["bench", "--from", &raw, "--nvbandwidth"]);
+    let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(json["nvbandwidth"]["testcases"][0]["name"], "host_to_device_memcpy_ce");
+    for (args, code, words) in [
+        (vec!["bench", "--from", &trace], 3, "stream did not contain valid UTF-8"),
+        (vec!["bench", "--from", "here.json"], 3, "holds no samples"),
+        (vec!["bench", "--suite", "copies"], 2, "there is no such suite"),
+        (vec!["bench", "--from", &raw, "--full"], 2, "cannot be used with"),
+    ] {
+        let (_, stderr, seen) = run(&args);
+        assert!(seen == Some(code) && stderr.contains(words), "{args:?}: {seen:?} {stderr}");
+    }
+}

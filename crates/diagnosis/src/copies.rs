@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use busbound_machine::{HostMemory, LinkFacts};
+use busbound_machine::{HostMemory, LinkFacts, bench};
 use busbound_trace::{
     Direction, Event, EventKind, Interval, IntervalSet, MemoryKind, Nanos, Place, Trace, Transfer,
 };
@@ -300,7 +300,11 @@ fn group(
 /// Time the copy would take from pinned memory on this link.
 pub(crate) fn expected_ns(copy: &Copy<'_>, link: &LinkFacts) -> f64 {
     let bytes = copy.bytes().unwrap_or(0);
-    if bytes == 0 { 0.0 } else { bytes as f64 / link.expected_gbps(bytes, HostMemory::Pinned) }
+    let direction = match copy.transfer.direction {
+        Direction::DeviceToHost => bench::Direction::D2h,
+        _ => bench::Direction::H2d,
+    };
+    if bytes == 0 { 0.0 } else { bytes as f64 / link.expected_of(bytes, direction, HostMemory::Pinned) }
 }
 
 fn rates(each: &[f64], bytes: u64, nanos: i64) -> Option<Rates> {

@@ -46,7 +46,7 @@ pub fn advice_of_offload(plan: &Offload, statement: &str) -> Advice {
     if !plan.inputs.pinned {
         let mut because = Because {
             settings: &mut settings,
-            why: format!("copies from pageable memory block: {:.1} ms a layer", plan.copy_ms),
+            why: format!("copies from pageable memory hold the host: {:.1} ms a layer", plan.copy_ms),
             when: "the same host buffers serve every step".to_owned(),
         };
         pinned(&mut because);

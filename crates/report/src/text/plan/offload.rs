@@ -56,7 +56,7 @@ pub(super) fn text(plan: &Offload) -> PlanText {
         "Kernels are taken at the time given. A GPU that copies while it computes never rests and may clock down: measured on an H200, the same products took 12 % longer.".to_owned(),
     ];
     if !inputs.pinned {
-        notes.push("From pageable memory copies block whatever the depth: pin the buffers.".to_owned());
+        notes.push("Copies from pageable memory hold the host: launch a layer before the copies of those behind it, or nothing overlaps. Pinned, they would be several times faster.".to_owned());
     }
     PlanText {
         kind: "offload",
@@ -79,9 +79,6 @@ fn statement(plan: &Offload) -> String {
                 plan.depths.iter().find(|d| d.depth == plan.enough_depth).map_or(0.0, |d| d.gpu_bytes) as u64
             )
         ),
-        Hiding::Partly if !plan.inputs.pinned => {
-            format!("Copies from pageable memory block, whatever the depth: {step}. Pin the buffers.")
-        }
         Hiding::Partly if plan.short_gbps.high > 0.0 => format!(
             "It depends on compute: at the lower end of the range the bus is short by {:.1} GB/s, at the upper end prefetch hides it; {step}.",
             plan.short_gbps.high
@@ -90,6 +87,10 @@ fn statement(plan: &Offload) -> String {
             "Prefetch hides it down to {} more than resident: {step}; depth {} would do better.",
             ms(plan.overhead_ms),
             plan.enough_depth
+        ),
+        Hiding::Cannot if !plan.inputs.pinned => format!(
+            "No prefetch hides copies from pageable memory: the host stages {} GB/s less than that takes; {step}. Pin the buffers.",
+            number(plan.short_gbps)
         ),
         Hiding::Cannot => format!(
             "No prefetch hides it: the bus is short by {} GB/s; {step}. Keep {} of the layers on the GPU, or send fewer bytes.",
