@@ -30,22 +30,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         }
         None => measure(args, &output)?,
     };
-    if let Some(path) = &args.raw {
-        let json = serde_json::to_string(&samples).context("samples").map_err(Failure::Output)?;
-        save(path, &json)?;
-    }
     let bench = judge_bench(&samples);
-    // Samples that were kept have given their profile already.
-    let saved = (args.from.is_none() || args.save.is_some()) && !args.no_save && bench.profile.tells_copies();
-    if saved {
-        let path = args.save.clone().unwrap_or_else(free_name);
-        let json =
-            serde_json::to_string_pretty(&bench.profile).context("profile").map_err(Failure::Output)?;
-        save(&path, &(json + "\n"))?;
-        if !args.output.quiet {
-            remark(&format!("the profile is in {0}: --machine {0}", path.display()));
-        }
-    }
     let text = match output.format {
         _ if args.nvbandwidth => {
             bench_as_nvbandwidth(&bench).map_err(|error| Failure::Output(error.into()))?
@@ -54,7 +39,23 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         Format::Markdown => bench_as_markdown(&bench),
         Format::Json => bench_as_json(&bench).map_err(|error| Failure::Output(error.into()))?,
     };
+    // The answer first: a file that cannot be written must not lose minutes of measuring.
     write_answer(&text, &output)?;
+    if let Some(path) = &args.raw {
+        let json = serde_json::to_string(&samples).context("samples").map_err(Failure::Output)?;
+        save(path, &json)?;
+    }
+    // Samples that were kept have given their profile already; what was stopped early is no profile.
+    let worth_it = args.from.is_none() && bench.is_whole();
+    if (worth_it || args.save.is_some()) && !args.no_save && bench.profile.tells_copies() {
+        let path = args.save.clone().unwrap_or_else(free_name);
+        let json =
+            serde_json::to_string_pretty(&bench.profile).context("profile").map_err(Failure::Output)?;
+        save(&path, &(json + "\n"))?;
+        if !args.output.quiet {
+            remark(&format!("the profile is in {0}: --machine {0}", path.display()));
+        }
+    }
     if samples.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
 }
 

@@ -8,8 +8,9 @@ use busbound_trace::{
 };
 use serde::Serialize;
 
-use crate::host::{Call, Host};
+use crate::host::Host;
 use crate::timeline::{self, DeviceTimeline};
+use busbound_trace::Call;
 
 /// Copies above this count as large and are shown apart.
 pub(crate) const LARGE: u64 = 100_000_000;

@@ -9,7 +9,7 @@ use crate::communication::CommunicationNames;
 use crate::contention::{self, Contention};
 use crate::copies::{self, Copy, CopyGroup, size_class};
 use crate::gaps::{self, Gap, GapCause, IdleCause};
-use crate::host::{Call, Host};
+use crate::host::Host;
 use crate::launches::{self, Launches};
 use crate::options::Options;
 use crate::parallel::join;
@@ -18,6 +18,7 @@ use crate::survey::steps::pattern_of;
 use crate::syncs::{self, Syncs};
 use crate::timeline::{self, DeviceTimeline, Overlaps, Times};
 use crate::window::{StepsFound, Window};
+use busbound_trace::Call;
 
 pub(crate) struct Facts<'a> {
     pub(crate) trace: &'a Trace,

@@ -4,63 +4,7 @@
 use crate::quantity::printable;
 use hashbrown::HashMap;
 
-use busbound_trace::{Event, EventId, EventKind, Interval, IntervalSet, Label, Place, Trace, TrackId};
-
-/// What a runtime or driver call does, told by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Call {
-    Launch,
-    Copy,
-    /// Hands a memset to the device.
-    Memset,
-    /// Waits for the device: its time is waiting, not work.
-    Synchronise,
-    /// Takes or gives back memory.
-    Allocate,
-    /// Captures a graph or makes it ready to run.
-    Capture,
-    /// Loads kernels.
-    Load,
-    /// Makes streams or events.
-    Create,
-    Other,
-}
-
-pub(crate) fn call_of(name: &str) -> Call {
-    let has = |needle: &str| name.contains(needle);
-    if has("Synchronize") || has("EventSync") {
-        Call::Synchronise
-    } else if has("Memcpy") {
-        Call::Copy
-    } else if has("Memset") {
-        Call::Memset
-    } else if has("Launch") {
-        Call::Launch
-    } else if [
-        "Malloc",
-        "Free",
-        "HostAlloc",
-        "HostRegister",
-        "HostUnregister",
-        "MemAlloc",
-        "MemCreate",
-        "MemMap",
-        "MemUnmap",
-    ]
-    .into_iter()
-    .any(has)
-    {
-        Call::Allocate
-    } else if has("Capture") && !has("IsCapturing") && !has("CaptureInfo") || has("GraphInstantiate") {
-        Call::Capture
-    } else if has("ModuleLoad") || has("LibraryLoad") || has("LinkComplete") {
-        Call::Load
-    } else if has("StreamCreate") || has("EventCreate") {
-        Call::Create
-    } else {
-        Call::Other
-    }
-}
+use busbound_trace::{Call, Event, EventId, EventKind, Interval, IntervalSet, Label, Place, Trace, TrackId};
 
 /// The host side of a trace, indexed for the questions asked of it.
 #[derive(Debug)]
@@ -118,7 +62,7 @@ fn is_compilation(name: &str) -> bool {
 
 impl<'a> Host<'a> {
     pub(crate) fn of(trace: &'a Trace) -> Self {
-        let calls: Vec<Call> = trace.names().iter().map(call_of).collect();
+        let calls: Vec<Call> = trace.names().iter().map(Call::of).collect();
         let inputs: Vec<bool> = trace.names().iter().map(is_input).collect();
         let mut by_correlation: HashMap<u64, Option<EventId>> = HashMap::new();
         let mut waits = HashMap::new();
@@ -163,7 +107,7 @@ impl<'a> Host<'a> {
                             Call::Allocate | Call::Capture | Call::Load | Call::Create => {
                                 rare_calls.push(event.id());
                             }
-                            Call::Memset | Call::Other => {}
+                            Call::Memset | Call::RecordEvent | Call::WaitEvent | Call::Other => {}
                         }
                         if let Some(id) = event.correlation() {
                             // One id, two calls: two processes in one file. Neither is believed.
@@ -337,32 +281,6 @@ fn is_users_code(frame: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn calls_are_told_by_their_names() {
-        for (name, call) in [
-            ("cudaLaunchKernel", Call::Launch),
-            ("cuLaunchKernelEx", Call::Launch),
-            ("hipModuleLaunchKernel", Call::Launch),
-            ("cudaGraphLaunch", Call::Launch),
-            ("cudaMemcpyAsync", Call::Copy),
-            ("hipMemcpyWithStream", Call::Copy),
-            ("cudaStreamSynchronize", Call::Synchronise),
-            ("cudaEventSynchronize", Call::Synchronise),
-            ("cudaMemsetAsync", Call::Memset),
-            ("cudaMalloc", Call::Allocate),
-            ("cudaHostAlloc", Call::Allocate),
-            ("cuMemCreate", Call::Allocate),
-            ("hipFree", Call::Allocate),
-            ("cudaStreamBeginCapture", Call::Capture),
-            ("cudaStreamIsCapturing", Call::Other),
-            ("cudaGraphInstantiateWithFlags", Call::Capture),
-            ("cuModuleLoadData", Call::Load),
-            ("cudaStreamCreateWithPriority", Call::Create),
-        ] {
-            assert_eq!(call_of(name), call, "{name}");
-        }
-    }
 
     #[test]
     fn the_users_own_frames_are_told_from_torchs() {

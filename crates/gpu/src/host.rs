@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The processor's name.
 pub(crate) fn cpu_name() -> String {
@@ -31,7 +31,15 @@ pub(crate) fn free_memory() -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
     // Unknown: enough for what is always asked for.
-    kib.map_or(4 << 30, |kib| kib << 10)
+    let free = kib.map_or(4 << 30, |kib| kib << 10);
+    let bytes = |name: &str| {
+        fs::read_to_string(Path::new("/sys/fs/cgroup").join(name)).ok()?.trim().parse::<u64>().ok()
+    };
+    // A container may have less than the machine.
+    match (bytes("memory.max"), bytes("memory.current")) {
+        (Some(most), Some(now)) => free.min(most.saturating_sub(now)),
+        _ => free,
+    }
 }
 
 /// Where a device lies in the host.
@@ -50,8 +58,15 @@ pub(crate) fn place_of(root: &Path, pci_address: &str) -> Place {
     Place { numa_node, cpus: text("local_cpulist").filter(|cpus| !cpus.is_empty()) }
 }
 
-/// Keeps this thread on these CPUs; memory it touches first then lies near them too. Whether it could.
+/// Keeps this thread on these CPUs; memory it touches first then lies near them too. Whether it could, and
+/// whether it was free to: who has bound us elsewhere (numactl, taskset) wants it so.
 pub(crate) fn pin_to(cpus: &str) -> bool {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").map(|text| listed(&text).len());
+    let is_bound =
+        sched_getaffinity(None).is_ok_and(|set| online.is_ok_and(|online| (set.count() as usize) < online));
+    if is_bound {
+        return false;
+    }
     let mut set = CpuSet::new();
     for cpu in listed(cpus).into_iter().filter(|cpu| *cpu < CpuSet::MAX_CPU) {
         set.set(cpu);

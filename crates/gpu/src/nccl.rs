@@ -24,7 +24,8 @@ type AllReduce =
 #[derive(Debug)]
 pub(crate) struct Nccl {
     comms: Vec<Comm>,
-    library: Library,
+    /// Never unloaded: threads of its own may outlive what we know of.
+    library: &'static Library,
     pub(crate) version: String,
 }
 
@@ -32,7 +33,7 @@ impl Nccl {
     /// # Errors
     /// With a sentence where NCCL is not found or does not start.
     pub(crate) fn start(gpus: u32) -> Result<Self, String> {
-        let library = open()?;
+        let library: &'static Library = Box::leak(Box::new(open()?));
         let mut code: c_int = 0;
         // SAFETY: the signature is that of nccl.h and the pointer is to a live integer.
         let answer = unsafe {
@@ -60,14 +61,17 @@ impl Nccl {
         unsafe {
             let plain = |name: &[u8]| self.library.get::<unsafe extern "C" fn() -> c_int>(name).map_err(said);
             let reduce = self.library.get::<AllReduce>(b"ncclAllReduce").map_err(said)?;
+            let end = plain(b"ncclGroupEnd")?;
             check(plain(b"ncclGroupStart")?())?;
-            for (rank, comm) in ranks.iter().zip(&self.comms) {
+            let queued = ranks.iter().zip(&self.comms).try_for_each(|(rank, comm)| {
                 assert!(4 * count as u64 <= rank.from.bytes().min(rank.to.bytes()), "buffers too short");
                 rank.gpu.make_current().map_err(|error| error.to_string())?;
                 let (from, to) = (rank.from.at(0) as *const c_void, rank.to.at(0) as *mut c_void);
-                check(reduce(from, to, count, FLOAT32, SUM, *comm, rank.stream.raw()))?;
-            }
-            check(plain(b"ncclGroupEnd")?())
+                check(reduce(from, to, count, FLOAT32, SUM, *comm, rank.stream.raw()))
+            });
+            // Ended in any case: a group left open would swallow what comes after it.
+            let ended = check(end());
+            queued.and(ended)
         }
     }
 }

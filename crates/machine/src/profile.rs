@@ -111,6 +111,9 @@ pub struct PowerFacts {
     pub half_duty_watts: Option<f64>,
     pub full_duty_watts: Option<f64>,
     pub limit_watts: Option<f64>,
+    /// Whether the kernel was one that draws what a GEMM draws on this chip; else the factor is too low.
+    #[serde(default)]
+    pub like_a_gemm: bool,
 }
 
 /// Device memory to device memory; bytes read and bytes written both count.
@@ -129,6 +132,7 @@ pub struct PeerFacts {
     pub to: u32,
     /// Whether the GPUs reach each other's memory, or the driver stages through the host.
     pub direct: bool,
+    pub bytes: u64,
     pub gbps: f64,
 }
 

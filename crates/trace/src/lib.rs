@@ -28,6 +28,7 @@ mod read;
 
 pub use error::OpenError;
 pub use interval::{Interval, IntervalSet};
+pub use model::call::Call;
 pub use model::collective::Collective;
 pub use model::copy_operator::{CopyOperator, element_size};
 pub use model::events::EventId;

@@ -1,7 +1,7 @@
 //! Which figures are told, and what should each be?
 
 use busbound_machine::bench::{Case, Direction, Engine, KernelKind, LatencyKind, Memory, Samples};
-use busbound_machine::{MachineProfile, MeasuredCurve, gpu_of_name};
+use busbound_machine::{MachineProfile, MeasuredCurve, PcieLink, gpu_of_name};
 use serde::Serialize;
 
 use super::causes::{self, Cause};
@@ -40,12 +40,12 @@ const LINK_REACHED: f64 = 0.88;
 const DUPLEX_REACHED: f64 = 0.90;
 /// A copy within the device reaches this part of its memory's rate (H200: 4187 of 4800).
 const HBM_REACHED: f64 = 0.87;
-/// A pair of GPUs reaches this part of its NVLinks.
-const NVLINK_REACHED: f64 = 0.88;
 /// Below this part of what is expected a figure is short: machines of a kind differ by less.
 const SHORT: f64 = 0.90;
 /// Copies of this size no longer feel what each costs beside its bytes.
 const LARGE: u64 = 16 << 20;
+/// Buffers of this size are several times the largest cache.
+const BEYOND_CACHES: u64 = 256 << 20;
 
 pub(super) fn figures(samples: &Samples, profile: &MachineProfile) -> Vec<MeasuredFigure> {
     let mut figures = Vec::new();
@@ -92,31 +92,29 @@ fn held_against(
     figure
 }
 
-/// What the largest copies reach.
-fn largest(curve: &MeasuredCurve) -> f64 {
+/// What the largest copies reach; `None` where only small ones were made.
+fn largest(curve: &MeasuredCurve) -> Option<f64> {
     let large = curve.points.iter().filter(|point| point.bytes >= LARGE).map(|point| point.gbps);
-    large.max_by(f64::total_cmp).or(curve.plateau_gbps()).unwrap_or(0.0)
+    large.max_by(f64::total_cmp)
 }
 
-/// The link that the GPU should have: by its data sheet, else by what both ends say they can.
-fn due(samples: &Samples, profile: &MachineProfile) -> (String, f64) {
-    match gpu_of_name(&profile.gpu) {
+/// The link that the GPU should have: by its data sheet, else by what both ends say they can; `None` where
+/// neither is known.
+fn due(samples: &Samples, profile: &MachineProfile) -> Option<(String, f64)> {
+    Some(match gpu_of_name(&profile.gpu) {
         Some(gpu) if gpu.c2c_gbps > 0.0 => ("NVLink-C2C".to_owned(), gpu.c2c_gbps),
         Some(gpu) => (gpu.pcie.name(), gpu.pcie.peak_gbps()),
         None => {
-            let able = samples.identity.link.and_then(|seen| {
-                let generation = u8::try_from(seen.max_generation).ok()?;
-                let lanes = u8::try_from(seen.max_lanes).ok()?;
-                Some(busbound_machine::PcieLink { generation, lanes })
-            });
-            able.map_or((profile.link.clone(), profile.peak_gbps), |link| (link.name(), link.peak_gbps()))
+            let seen = samples.identity.link.filter(|seen| seen.max_generation > 0 && seen.max_lanes > 0)?;
+            let generation = u8::try_from(seen.max_generation).ok()?;
+            let link = PcieLink { generation, lanes: u8::try_from(seen.max_lanes).ok()? };
+            (link.name(), link.peak_gbps())
         }
-    }
+    })
 }
 
 fn pinned(samples: &Samples, profile: &MachineProfile, figures: &mut Vec<MeasuredFigure>) {
-    let (link, peak) = due(samples, profile);
-    let reached = |direction| profile.copies(direction, Memory::Pinned).map(largest);
+    let reached = |direction| profile.copies(direction, Memory::Pinned).and_then(largest);
     let both = [Direction::H2d, Direction::D2h].map(reached);
     for (id, what, measured, other) in [
         ("pinned_h2d", "pinned memory to the device", both[0], both[1]),
@@ -124,6 +122,10 @@ fn pinned(samples: &Samples, profile: &MachineProfile, figures: &mut Vec<Measure
     ] {
         let Some(measured) = measured else { continue };
         let figure = told(id, what.to_owned(), measured, "GB/s");
+        let Some((link, peak)) = due(samples, profile) else {
+            figures.push(figure);
+            continue;
+        };
         let from = format!("{:.0} % of {link}'s {peak:.1}", 100.0 * LINK_REACHED);
         let expected = LINK_REACHED * peak;
         let other_is_fine = other.is_some_and(|other| other >= SHORT * expected);
@@ -161,15 +163,15 @@ fn duplex(samples: &Samples, profile: &MachineProfile, figures: &mut Vec<Measure
     let Some(duplex) = &profile.duplex else { return };
     let figure = told("duplex", "both directions at once, added up".to_owned(), duplex.together_gbps, "GB/s");
     let alone: Option<f64> = [Direction::H2d, Direction::D2h]
-        .map(|direction| profile.copies(direction, Memory::Pinned).map(largest))
+        .map(|direction| profile.copies(direction, Memory::Pinned).and_then(largest))
         .into_iter()
         .sum();
     figures.push(match alone {
-        Some(alone) => {
+        Some(alone) if duplex.bytes >= LARGE => {
             let from = format!("{:.0} % of the two alone", 100.0 * DUPLEX_REACHED);
             held_against(figure, DUPLEX_REACHED * alone, from, || causes::of_duplex(samples))
         }
-        None => figure,
+        _ => figure,
     });
 }
 
@@ -193,15 +195,15 @@ fn overlap(profile: &MachineProfile, figures: &mut Vec<MeasuredFigure>) {
 }
 
 fn memory(samples: &Samples, profile: &MachineProfile, figures: &mut Vec<MeasuredFigure>) {
-    let best = profile.hbm.iter().map(|one| one.gbps).max_by(f64::total_cmp);
-    let Some(best) = best else { return };
-    let figure = told("hbm", "within device memory, bytes read and written".to_owned(), best, "GB/s");
+    let Some(best) = profile.hbm.iter().max_by(|a, b| a.gbps.total_cmp(&b.gbps)) else { return };
+    let figure = told("hbm", "within device memory, bytes read and written".to_owned(), best.gbps, "GB/s");
     figures.push(match gpu_of_name(&profile.gpu) {
-        Some(gpu) => {
+        // Less than this may stay in a cache.
+        Some(gpu) if best.bytes >= BEYOND_CACHES => {
             let from = format!("{:.0} % of the data sheet's {:.0}", 100.0 * HBM_REACHED, gpu.memory_gbps);
             held_against(figure, HBM_REACHED * gpu.memory_gbps, from, || causes::of_memory(samples))
         }
-        None => figure,
+        _ => figure,
     });
     let by_copy_engine = profile.hbm.iter().find(|one| one.engine == Engine::CopyEngine);
     let by_kernel = profile.hbm.iter().find(|one| one.engine == Engine::Kernel);
@@ -216,7 +218,9 @@ fn power(profile: &MachineProfile, figures: &mut Vec<MeasuredFigure>) {
         (Some(half), Some(full)) => format!(" ({half:.0} MHz at half duty, {full:.0} at full)"),
         _ => String::new(),
     };
-    let what = format!("a matrix kernel's time when the GPU never rests{clocks}");
+    let kernel = if power.like_a_gemm { "a matrix kernel's" } else { "an arithmetic kernel's" };
+    let least = if power.like_a_gemm { "" } else { "; a GEMM draws more on this chip and slows further" };
+    let what = format!("{kernel} time when the GPU never rests{clocks}{least}");
     figures.push(told("full_duty", what, power.full_duty_slowdown, "×"));
 }
 
@@ -239,16 +243,24 @@ fn latencies(profile: &MachineProfile, figures: &mut Vec<MeasuredFigure>) {
 fn peers(samples: &Samples, profile: &MachineProfile, figures: &mut Vec<MeasuredFigure>) {
     let nvlink = gpu_of_name(&profile.gpu).map_or(0.0, |gpu| gpu.nvlink_gbps);
     for pair in &profile.p2p {
-        let way = if pair.direct { "" } else { ", staged through the host" };
-        let what = format!("GPU {} to GPU {}{way}", pair.from, pair.to);
+        let mut what = format!("GPU {} to GPU {}", pair.from, pair.to);
+        // How many of a GPU's links go to which other one is not known here: a pair may have few of them.
+        if nvlink > 0.0 {
+            what.push_str(&format!(" (its NVLinks together give {nvlink:.0} one way)"));
+        }
+        if !pair.direct {
+            what.push_str(", staged through the host");
+        }
         let figure = told("p2p", what, pair.gbps, "GB/s");
-        let (expected, from) = if nvlink > 0.0 {
-            (NVLINK_REACHED * nvlink, format!("{:.0} % of NVLink's {nvlink:.0}", 100.0 * NVLINK_REACHED))
-        } else {
-            let (link, peak) = due(samples, profile);
-            (LINK_REACHED * peak, format!("{:.0} % of {link}'s {peak:.1}", 100.0 * LINK_REACHED))
-        };
-        figures.push(held_against(figure, expected, from, || causes::of_peers(pair.direct, nvlink > 0.0)));
+        figures.push(match due(samples, profile) {
+            Some((link, peak)) if pair.bytes >= LARGE => {
+                let from = format!("at least {:.0} % of {link}'s {peak:.1}", 100.0 * LINK_REACHED);
+                held_against(figure, LINK_REACHED * peak, from, || {
+                    causes::of_peers(pair.direct, nvlink > 0.0)
+                })
+            }
+            _ => figure,
+        });
     }
 }
 

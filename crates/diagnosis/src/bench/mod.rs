@@ -39,6 +39,13 @@ pub struct Benchmark {
     pub profile: MachineProfile,
 }
 
+impl Benchmark {
+    /// Whether it has copies large enough to tell the link by, and so makes a profile to rely on.
+    pub fn is_whole(&self) -> bool {
+        self.figures.iter().any(|figure| figure.id == "pinned_h2d")
+    }
+}
+
 /// Judges what was measured.
 pub fn judge_bench(samples: &Samples) -> Benchmark {
     let profile = samples.profile();
@@ -98,12 +105,16 @@ fn statement(samples: &Samples, profile: &MachineProfile, figures: &[MeasuredFig
             pinned.measured / pageable.measured
         ));
     }
-    let short = figures.iter().filter(|figure| figure.judgement == Judgement::Short).count();
-    text.push_str(&match short {
-        0 if samples.interrupted => ". Stopped before its end; nothing short so far.".to_owned(),
+    let count = |judgement| figures.iter().filter(|figure| figure.judgement == judgement).count();
+    let judged = figures.iter().filter(|figure| figure.expected.is_some()).count();
+    text.push_str(&match count(Judgement::Short) {
+        0 if judged == 0 => ". Nothing that was measured has a yardstick.".to_owned(),
         0 => ". Nothing is short of what it should be.".to_owned(),
         1 => ". 1 figure is short of what it should be.".to_owned(),
         n => format!(". {n} figures are short of what they should be."),
     });
+    if samples.interrupted {
+        text.push_str(" Stopped before its end.");
+    }
     text
 }

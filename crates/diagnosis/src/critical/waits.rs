@@ -4,7 +4,7 @@ use busbound_trace::{Event, EventKind, IntervalSet, Place, Timestamp, TrackId};
 use hashbrown::HashMap;
 
 use crate::facts::Facts;
-use crate::host::Call;
+use busbound_trace::Call;
 
 /// A stream that waits for what another one had been given before an event was recorded on it.
 #[derive(Debug, Clone, Copy)]

@@ -5,8 +5,8 @@ use busbound_trace::{Event, EventId, EventKind, Interval, IntervalSet, Nanos, Pl
 use super::waits::{Blocking, HostWait, StreamWait, Waits};
 use super::{PathClass, PathEdges};
 use crate::facts::Facts;
-use crate::host::Call;
 use crate::quantity::printable;
+use busbound_trace::Call;
 
 /// One stretch of the path.
 #[derive(Debug, Clone, Copy)]

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::{Draft, Saving};
 use crate::facts::Facts;
-use crate::host::Call;
 use crate::quantity::{count, milliseconds};
+use busbound_trace::Call;
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let idle = facts.allocating_idle_ms;

@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use super::{StepsFound, Window};
 use crate::copies::is_on_bus;
-use crate::host::{Call, Host};
+use crate::host::Host;
 use crate::quantity::{bytes, milliseconds};
+use busbound_trace::Call;
 
 /// What a step's time can go to, as far as it is compared between steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -28,6 +28,10 @@ pub(super) fn measure(rig: &mut Rig<'_>, task: AllReduceTask) -> std::result::Re
         Some(Err(why)) => Err(Trouble::Skip(Skipped { suite: Suite::AllReduce, why: why.clone() })),
         None => unreachable!("it was just started"),
     };
+    if let Err(Trouble::Skip(skip)) = &measured {
+        // What failed once is not asked again.
+        rig.nccl = Some(Err(skip.why.clone()));
+    }
     rig.gpu.make_current()?;
     measured
 }

@@ -53,6 +53,9 @@ pub fn run(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Samples, CudaError> {
     let began = Instant::now();
+    if std::env::var("CUDA_LAUNCH_BLOCKING").is_ok_and(|value| value != "0") {
+        return Err(CudaError::LaunchBlocking);
+    }
     let gpus = crate::driver::gpus()?;
     let mut rig = Rig::open(request.gpu, gpus, request.mode, stop)?;
     let (free, _) = rig.gpu.memory()?;
@@ -87,7 +90,17 @@ pub fn run(
                 samples.interrupted = true;
                 break;
             }
-            Err(Trouble::Driver(error)) => return Err(error),
+            // One task that fails does not lose the others; a GPU that no longer answers does.
+            Err(Trouble::Driver(error)) => {
+                if rig.gpu.make_current().and_then(|()| rig.main.synchronize()).is_err() {
+                    return Err(error);
+                }
+                rig.buffers.clear();
+                let skip = Skipped { suite: task.suite(), why: error.to_string() };
+                if !samples.skipped.contains(&skip) {
+                    samples.skipped.push(skip);
+                }
+            }
         }
     }
     (samples.device_bytes, samples.host_bytes) = held_at_most();
@@ -132,7 +145,7 @@ fn skipped(request: &Request, gpus: u32, managed: bool) -> Vec<Skipped> {
         }
     };
     if gpus == 1 {
-        skip(Suite::PeerToPeer, "this machine has one GPU: there is no other to copy to");
+        skip(Suite::PeerToPeer, "CUDA shows one GPU here: there is no other to copy to");
     }
     if !managed && request.mode == Mode::Full {
         skip(Suite::Copy, "managed memory does not migrate on this machine and was left out");

@@ -36,7 +36,13 @@ pub(super) fn measure(rig: &mut Rig<'_>, task: OverlapTask) -> Result<Case> {
     rig.held(|| kernels_on(&rig.main, 1))?;
     let one_copy = rig.held(|| copies_on(&rig.main, 1))?;
     let one_kernel = rig.held(|| kernels_on(&rig.main, 1))?;
-    let (copies, launches) = (rig.repetitions_of(one_copy, 2), rig.repetitions_of(one_kernel, 2));
+    // No more than what the other side can cover with what may be queued at once.
+    let covered = |timed: u64, covering: u64| {
+        let most = f64::from(MOST_QUEUED) * covering as f64 / (COVER * timed as f64);
+        (most as u32).max(1)
+    };
+    let copies = rig.repetitions_of(one_copy, 2).min(covered(one_copy, one_kernel));
+    let launches = rig.repetitions_of(one_kernel, 2).min(covered(one_kernel, one_copy));
     let copy_alone_ns = rig.repeat(patience, || rig.held(|| copies_on(&rig.main, copies)))?;
     let kernel_alone_ns = rig.repeat(patience, || rig.held(|| kernels_on(&rig.main, launches)))?;
     let cover = |alone: &[u64], one: u64| {

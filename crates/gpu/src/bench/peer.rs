@@ -14,13 +14,15 @@ pub(super) fn measure(rig: &mut Rig<'_>, from: u32, to: u32, bytes: u64) -> Resu
 }
 
 fn pair(rig: &Rig<'_>, from: u32, to: u32, bytes: u64) -> Result<Case> {
-    let far = Gpu::open(to)?;
+    // Declared first, so that they are let go last: what lies on a GPU goes before it.
+    let (far, near) = (Gpu::open(to)?, Gpu::open(from)?);
+    far.make_current()?;
     let far_kernels = Kernels::load(&far)?;
     let far_stream = Stream::new()?;
     let arrived = DeviceBuffer::new(bytes)?;
     arrived.zero()?;
-    let near = Gpu::open(from)?;
     let direct = near.reaches(&far)?;
+    near.make_current()?;
     let near_kernels = Kernels::load(&near)?;
     let stream = Stream::new()?;
     let sent = DeviceBuffer::new(bytes)?;
@@ -40,6 +42,7 @@ fn pair(rig: &Rig<'_>, from: u32, to: u32, bytes: u64) -> Result<Case> {
     let ns = rig.repeat(rig.mode.patience(), || once(copies))?;
     far.make_current()?;
     let verified = far_kernels.holds(&far_stream, &arrived, bytes, bytes)?;
+    drop((arrived, far_stream, far_kernels));
     near.make_current()?;
     Ok(Case::PeerToPeer { from, to, bytes, copies, direct, ns, verified })
 }

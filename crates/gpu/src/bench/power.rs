@@ -46,5 +46,5 @@ pub(super) fn measure(rig: &mut Rig<'_>, duty_percent: u32, seconds: f64) -> Res
             sleep(Duration::from_nanos(rest as u64));
         }
     }
-    Ok(Case::Power { duty_percent, kernel_ns, samples })
+    Ok(Case::Power { duty_percent, kernel_ns, samples, like_a_gemm: rig.kernels.are_like_a_gemm() })
 }

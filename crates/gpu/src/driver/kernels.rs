@@ -57,6 +57,7 @@ pub(crate) struct Kernels {
     copy: sys::CUfunction,
     layer: sys::CUfunction,
     matrix: Matrix,
+    like_a_gemm: bool,
     tensor: Option<sys::CUfunction>,
     multiprocessors: u32,
 }
@@ -66,7 +67,8 @@ impl Kernels {
         gpu.make_current()?;
         let module = load(include_str!("kernels.ptx"))?;
         let matrix = Matrix::of(gpu.compute_capability()?);
-        let tensor_module = matrix.ptx().map(load).transpose()?;
+        // Without it there is plain arithmetic, and every other suite.
+        let tensor_module = matrix.ptx().and_then(|ptx| load(ptx).ok());
         Ok(Self {
             module,
             tensor_module,
@@ -77,6 +79,7 @@ impl Kernels {
             copy: function(module, "copy")?,
             layer: function(module, "layer")?,
             matrix,
+            like_a_gemm: matches!(gpu.compute_capability()?.0, 8 | 9),
             tensor: tensor_module.map(|module| function(module, "tensor")).transpose()?,
             multiprocessors: gpu.multiprocessors()?,
         })
@@ -147,6 +150,11 @@ impl Kernels {
             (Some(tensor), _) => launch(tensor, stream, self.multiprocessors * 4, THREADS, arguments),
             (None, _) => self.layer(stream, words, 0, turns, seen),
         }
+    }
+
+    /// Whether the matrix kernel draws what a GEMM draws on this chip.
+    pub(crate) fn are_like_a_gemm(&self) -> bool {
+        self.tensor.is_some() && self.like_a_gemm
     }
 
     /// As many blocks as fill the GPU.

@@ -57,7 +57,10 @@ impl DeviceBuffer {
 
     pub(crate) fn zero(&self) -> Result<()> {
         // SAFETY: the range is the buffer.
-        unsafe { result::memset_d8_sync(self.pointer, 0, self.bytes as usize) }.map_err(CudaError::from)
+        unsafe { result::memset_d8_sync(self.pointer, 0, self.bytes as usize) }?;
+        // It runs on the default stream, for which ours do not wait.
+        // SAFETY: the default stream is always there.
+        unsafe { result::stream::synchronize(std::ptr::null_mut()) }.map_err(CudaError::from)
     }
 
     /// The 64-bit words at its beginning.

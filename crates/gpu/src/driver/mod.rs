@@ -27,12 +27,16 @@ pub enum CudaError {
     NoDriver,
     #[error("the NVIDIA driver finds no GPU here: {0}")]
     NoGpu(String),
-    #[error("there is no GPU {wanted}: this machine has {count}, numbered from 0")]
+    #[error("there is no GPU {wanted}: CUDA shows {count} here, numbered from 0")]
     NoSuchGpu { wanted: u32, count: u32 },
     #[error("the driver failed: {0}")]
     Driver(String),
     #[error("the host cannot give {0} bytes of memory")]
     HostMemory(u64),
+    #[error(
+        "CUDA_LAUNCH_BLOCKING is set: every launch would wait, and no time would mean anything; unset it"
+    )]
+    LaunchBlocking,
     #[error("stopped")]
     Stopped,
 }

@@ -226,6 +226,23 @@ pub enum Task {
     Hbm { bytes: u64, engine: Engine },
 }
 
+impl Task {
+    pub fn suite(&self) -> Suite {
+        match self {
+            Self::Copy(_) => Suite::Copy,
+            Self::Duplex { .. } => Suite::Duplex,
+            Self::PeerToPeer { .. } => Suite::PeerToPeer,
+            Self::Latency { .. } => Suite::Latency,
+            Self::Overlap(_) => Suite::Overlap,
+            Self::DoubleBuffer(_) => Suite::DoubleBuffer,
+            Self::Offload(_) => Suite::Offload,
+            Self::AllReduce(_) => Suite::AllReduce,
+            Self::Power { .. } => Suite::Power,
+            Self::Hbm { .. } => Suite::Hbm,
+        }
+    }
+}
+
 /// What is measured now, for people who wait.
 impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -337,6 +354,9 @@ pub enum Case {
         duty_percent: u32,
         kernel_ns: Vec<u64>,
         samples: Vec<PowerSample>,
+        /// Whether the kernel keeps this chip's tensor cores as busy as a GEMM does.
+        #[serde(default = "yes")]
+        like_a_gemm: bool,
     },
     Hbm {
         bytes: u64,
@@ -398,6 +418,11 @@ impl Case {
             Self::Power { kernel_ns, .. } => vec![kernel_ns],
         }
     }
+}
+
+/// Samples from before it was told are of a Hopper.
+fn yes() -> bool {
+    true
 }
 
 #[derive(Debug, thiserror::Error)]

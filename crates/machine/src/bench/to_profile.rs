@@ -81,18 +81,23 @@ impl Samples {
         }
         let seen = self.identity.link.and_then(|seen| {
             Some(PcieLink {
-                generation: u8::try_from(seen.generation).ok()?,
-                lanes: u8::try_from(seen.lanes).ok()?,
+                generation: u8::try_from(seen.generation).ok().filter(|generation| *generation > 0)?,
+                lanes: u8::try_from(seen.lanes).ok().filter(|lanes| *lanes > 0)?,
             })
         });
-        let link = seen.or(listed.map(|gpu| gpu.pcie)).unwrap_or(PcieLink { generation: 4, lanes: 16 });
-        (link.name(), link.peak_gbps())
+        match seen.or(listed.map(|gpu| gpu.pcie)) {
+            Some(link) => (link.name(), link.peak_gbps()),
+            None => {
+                let assumed = PcieLink { generation: 4, lanes: 16 };
+                (format!("{} (assumed)", assumed.name()), assumed.peak_gbps())
+            }
+        }
     }
 
     fn power(&self) -> Option<PowerFacts> {
         let at = |wanted: u32| {
             self.cases.iter().find_map(|case| match case {
-                Case::Power { duty_percent, kernel_ns, samples } if *duty_percent == wanted => {
+                Case::Power { duty_percent, kernel_ns, samples, .. } if *duty_percent == wanted => {
                     // The clock takes a while to fall: the later half is the steady one.
                     let steady = &kernel_ns[kernel_ns.len() / 2..];
                     let late = &samples[samples.len() / 2..];
@@ -111,6 +116,10 @@ impl Samples {
             half_duty_watts: half_watts,
             full_duty_watts: full_watts,
             limit_watts: self.identity.power_limit_watts,
+            like_a_gemm: self
+                .cases
+                .iter()
+                .all(|case| !matches!(case, Case::Power { like_a_gemm: false, .. })),
         })
     }
 }
@@ -143,6 +152,7 @@ fn add(profile: &mut MachineProfile, case: &Case) {
                 from: *from,
                 to: *to,
                 direct: *direct,
+                bytes: *bytes,
                 gbps: figure(rate.median),
             }));
         }
@@ -164,7 +174,9 @@ fn add(profile: &mut MachineProfile, case: &Case) {
                 ranks: *ranks,
                 bytes: task.bytes,
                 algbw_gbps: figure(rate.median),
-                busbw_gbps: figure(rate.median * 2.0 * f64::from(ranks - 1) / f64::from(*ranks)),
+                busbw_gbps: figure(
+                    rate.median * 2.0 * f64::from(ranks.saturating_sub(1)) / f64::from(*ranks),
+                ),
             }));
         }
         Case::Hbm { bytes, engine, copies, ns, .. } => {

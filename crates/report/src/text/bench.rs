@@ -187,7 +187,8 @@ pub(crate) fn measured_on(bench: &Benchmark) -> String {
         parts.push(match (&identity.pinned_to_cpus, identity.numa_node) {
             (Some(cpus), Some(node)) => format!("kept to CPUs {cpus} of NUMA node {node}"),
             (Some(cpus), None) => format!("kept to CPUs {cpus}, NUMA node not told"),
-            (None, _) => "not kept to any CPU: the GPU's are not told".to_owned(),
+            (None, _) => "on the CPUs it was given: those near the GPU are not told, or it was bound already"
+                .to_owned(),
         });
     }
     parts.extend(profile.date.clone());

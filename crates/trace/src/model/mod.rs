@@ -1,5 +1,6 @@
 //! What a trace is, once read. No IO and no clock here: same input, same output.
 
+pub(crate) mod call;
 pub(crate) mod collective;
 pub(crate) mod copy_operator;
 pub(crate) mod events;
