@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use busbound_diagnosis::{FIGURES, StageChoice};
 use busbound_machine::bench::Suite;
+use busbound_whatif::replay::Change;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 
@@ -58,6 +59,9 @@ pub(crate) enum Command {
     /// Does this run still meet its bar? Exit code 1 if not; for CI.
     #[command(after_help = gate_help())]
     Gate(GateArgs),
+    /// What would this run take if …?
+    #[command(name = "whatif", after_help = WHATIF_EXAMPLES)]
+    WhatIf(WhatIfArgs),
     /// What will a run take that I have not made, and which knobs suit it?
     #[command(subcommand)]
     Plan(PlanCommand),
@@ -97,6 +101,24 @@ Examples:
   busbound survey traces/                     every rank file in a directory
   zcat huge.json.gz | busbound survey -       from standard input
   busbound survey run.json --format json      for programs";
+
+const WHATIF_EXAMPLES: &str = "\
+Runs the trace again with the change made: copies take what the machine's curve says of their size and
+memory, hosts go on where they no longer wait, work waits for its data by events.
+
+Changes, made in the order given:
+  pin           host memory page-locked
+  prefetch=N    copies to the device on a stream of their own, N groups ahead
+  async         copies that block made asynchronous, each direction on its own stream
+  coalesce      small copies in a row merged into one
+  nosync        synchronisation within a step removed
+  link=NAME     another link (pcie4x16, h100-pcie, a rate in GB/s)
+  resident=N%   this share of the weights that come in each step kept on the device
+
+Examples:
+  busbound whatif run.json.gz                               what is worth trying, the best first
+  busbound whatif run.json.gz --apply pin --apply prefetch=2
+  busbound whatif run.json.gz --apply link=pcie4x16 --machine machine.json";
 
 const TOPO_EXAMPLES: &str = "\
 Reads the PCI tree of this machine, and NVLinks and peer access where an NVIDIA driver is loaded. Nothing
@@ -244,6 +266,24 @@ pub(crate) struct GateArgs {
     /// Print GitHub annotations of what failed to standard error
     #[arg(long)]
     pub(crate) github: bool,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
+    #[command(flatten)]
+    pub(crate) analysis: AnalysisArgs,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WhatIfArgs {
+    /// Trace files or directories of rank files
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// A change; several are made one after another [default: what the trace gives reason to try]
+    #[arg(long, value_name = "CHANGE", value_delimiter = ',')]
+    pub(crate) apply: Vec<Change>,
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
     #[command(flatten)]

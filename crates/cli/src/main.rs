@@ -14,6 +14,7 @@ mod reading;
 mod request;
 mod survey;
 mod topo;
+mod whatif;
 
 use std::process::ExitCode;
 
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Diagnose(args) => diagnose::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Gate(args) => gate::run(args),
+        Command::WhatIf(args) => whatif::run(args),
         Command::Plan(command) => plan::run(command),
         Command::Topo(args) => topo::run(args),
         Command::Bench(args) => bench::run(args),

@@ -47,6 +47,7 @@ mod survey;
 mod syncs;
 mod timeline;
 mod verdict;
+mod whatif;
 mod window;
 
 pub use advice::{
@@ -86,4 +87,5 @@ pub use survey::{
 pub use syncs::{SyncReason, SyncTotal};
 pub use timeline::{Overlaps, Times};
 pub use verdict::{Bound, Verdict};
+pub use whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, what_if};
 pub use window::{Difference, OutlierStep, StepQuantity, StepTimes, StepsFound};

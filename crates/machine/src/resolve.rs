@@ -106,6 +106,11 @@ impl LinkFacts {
         bytes / ((bytes - ahead) / alone + sent_ns + wait_ns)
     }
 
+    /// The profile behind it, where it was measured.
+    pub fn measured(&self) -> Option<&MachineProfile> {
+        self.profile.as_deref()
+    }
+
     /// The same link on a host that copies at this multiple of the rates measured; without a profile, itself.
     pub fn with_rates_times(&self, memory: HostMemory, times: f64) -> Self {
         let mut link = self.clone();

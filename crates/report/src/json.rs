@@ -2,6 +2,7 @@
 
 use busbound_diagnosis::{
     BENCH_SCHEMA, Benchmark, Comparison, DIAGNOSIS_SCHEMA, Diagnosis, Gate, SURVEY_SCHEMA, Survey,
+    WHATIF_SCHEMA, WhatIf,
 };
 use busbound_machine::topology::Topology;
 use busbound_whatif::plan::PLAN_SCHEMA;
@@ -95,4 +96,12 @@ pub fn topology_as_json(topology: &Topology) -> serde_json::Result<String> {
 /// None in practice.
 pub fn bench_as_json(bench: &Benchmark) -> serde_json::Result<String> {
     one_or_several(std::slice::from_ref(bench), BENCH_SCHEMA)
+}
+
+/// Predictions: of one input as one object, of several as `runs`.
+///
+/// # Errors
+/// None in practice.
+pub fn whatif_as_json(all: &[WhatIf]) -> serde_json::Result<String> {
+    one_or_several(all, WHATIF_SCHEMA)
 }

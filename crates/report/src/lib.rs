@@ -13,7 +13,7 @@ pub use emit::{advice_as_env, advice_as_sh, advice_as_yaml};
 pub use github::gate_as_github;
 pub use json::{
     bench_as_json, comparison_as_json, diagnoses_as_json, gate_as_json, plan_as_json, surveys_as_json,
-    topology_as_json,
+    topology_as_json, whatif_as_json,
 };
 pub use junit::gate_as_junit;
 pub use markdown::bench::bench_as_markdown;
@@ -23,6 +23,7 @@ pub use markdown::gate::gate_as_markdown;
 pub use markdown::plan::plan_as_markdown;
 pub use markdown::survey::surveys_as_markdown;
 pub use markdown::topology::topology_as_markdown;
+pub use markdown::whatif::whatif_as_markdown;
 pub use nvbandwidth::bench_as_nvbandwidth;
 pub use terminal::bench::bench_as_terminal;
 pub use terminal::compare::comparison_as_terminal;
@@ -31,4 +32,5 @@ pub use terminal::gate::gate_as_terminal;
 pub use terminal::plan::plan_as_terminal;
 pub use terminal::survey::surveys_as_terminal;
 pub use terminal::topology::topology_as_terminal;
+pub use terminal::whatif::whatif_as_terminal;
 pub use text::plan::{Plan, plan_statement};

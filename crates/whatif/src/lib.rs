@@ -1,4 +1,4 @@
-//! What would happen if: plans of runs not made yet.
+//! What would happen if: runs of a trace made again with a change, and plans of runs not made yet.
 //!
 //! No IO and no clock. Every plan says which inputs it took and by which formulas it came to its result.
 //!
@@ -16,5 +16,6 @@
 mod fair_link;
 pub mod plan;
 mod range;
+pub mod replay;
 
 pub use range::Range;

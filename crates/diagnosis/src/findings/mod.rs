@@ -20,7 +20,10 @@ mod sync;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use busbound_whatif::replay::Change;
+
 use crate::facts::Facts;
+use crate::whatif;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -97,6 +100,37 @@ impl Draft {
     }
 }
 
+/// The change that a finding's fix is, where the trace can be run again with it.
+fn change_of(id: &str) -> Option<Change> {
+    match id {
+        "pageable_copies" | "pageable_d2h" | "non_blocking_pageable" => Some(Change::Pin),
+        "serialised_copies" => Some(Change::Prefetch(1)),
+        "small_copies" => Some(Change::Coalesce),
+        "sync_in_loop" => Some(Change::NoSync),
+        _ => None,
+    }
+}
+
+/// Savings of fixes that can be tried on the trace are what the trace takes with them, not bounds.
+fn replay(facts: &Facts<'_>, drafts: &mut [Draft]) {
+    if drafts.iter().all(|draft| change_of(draft.id).is_none()) {
+        return;
+    }
+    let Some(replay) = whatif::replay_of(facts) else { return };
+    // Two findings with the same fix would each promise all of it: those keep their own bounds.
+    let fixes: Vec<Option<Change>> = drafts.iter().map(|draft| change_of(draft.id)).collect();
+    for (draft, fix) in drafts.iter_mut().zip(&fixes) {
+        let Some(change) = fix else { continue };
+        if fixes.iter().filter(|other| *other == fix).count() > 1 {
+            continue;
+        }
+        if let Some(saving) = whatif::saving(&replay, std::slice::from_ref(change)) {
+            draft.saves = saving;
+            draft.basis = "the trace run again with the fix made (`busbound whatif`)";
+        }
+    }
+}
+
 /// All findings, most saving first.
 pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     let checks: [fn(&Facts<'_>) -> Vec<Draft>; 15] = [
@@ -119,8 +153,9 @@ pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     if facts.time.span_ms <= 0.0 {
         return Vec::new();
     }
-    let drafts = checks.iter().flat_map(|check| check(facts));
-    let mut findings: Vec<_> = drafts.map(|draft| draft.finish(facts)).collect();
+    let mut drafts: Vec<Draft> = checks.iter().flat_map(|check| check(facts)).collect();
+    replay(facts, &mut drafts);
+    let mut findings: Vec<_> = drafts.into_iter().map(|draft| draft.finish(facts)).collect();
     findings.sort_by(|a, b| {
         let key = |f: &Finding| f.saves_ms_per_step.high;
         key(b).total_cmp(&key(a)).then_with(|| a.id.cmp(b.id))

@@ -7,6 +7,7 @@ pub(crate) mod gate;
 pub(crate) mod plan;
 pub(crate) mod survey;
 pub(crate) mod topology;
+pub(crate) mod whatif;
 
 use std::fmt::Write;
 

@@ -9,6 +9,7 @@ pub(crate) mod path;
 pub(crate) mod plan;
 pub(crate) mod survey;
 pub(crate) mod topology;
+pub(crate) mod whatif;
 
 /// A table: titles, and rows of the same length. The first column is text, the rest are numbers.
 pub(crate) struct Table {

@@ -1,0 +1,32 @@
+//! Predictions at a terminal.
+
+use busbound_diagnosis::WhatIf;
+
+use super::{STRONG, columns, hanging};
+use crate::text::whatif as text;
+
+/// What runs would take, `width` columns wide.
+pub fn whatif_as_terminal(answers: &[WhatIf], width: u16) -> String {
+    let mut out = String::new();
+    for answer in answers {
+        if answers.len() > 1 {
+            out.push_str(&format!("{}\n", answer.path));
+        }
+        let mut sentence = String::new();
+        hanging(&mut sentence, "", &answer.statement, width);
+        out.push_str(&format!("{STRONG}{}{STRONG:#}\n\n", sentence.trim_end()));
+        if !answer.scenarios.is_empty() {
+            columns(&mut out, &text::table(answer), width);
+            out.push('\n');
+        }
+        for (change, words) in text::to_do(answer) {
+            hanging(&mut out, &format!("  {change:<9} "), &words, width);
+        }
+        hanging(&mut out, "  replay    ", &text::replay(answer), width);
+        for note in text::power(answer).iter().chain(&answer.notes) {
+            hanging(&mut out, "  · ", note, width);
+        }
+        out.push('\n');
+    }
+    out
+}

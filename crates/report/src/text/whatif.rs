@@ -1,0 +1,65 @@
+//! What does a prediction say in words and rows?
+
+use busbound_diagnosis::WhatIf;
+use busbound_diagnosis::quantity::{bytes, milliseconds};
+
+use super::Table;
+
+pub(crate) fn table(answer: &WhatIf) -> Table {
+    let titles = vec!["change", "predicted", "low", "high", "gain", "GPU memory"];
+    let rows = answer
+        .scenarios
+        .iter()
+        .map(|one| {
+            vec![
+                one.apply.join(" + "),
+                milliseconds(one.step_ms),
+                milliseconds(one.low_ms),
+                milliseconds(one.high_ms),
+                if one.applies {
+                    format!("{:.0} %", 100.0 * one.gain_ms / answer.baseline_ms)
+                } else {
+                    "–".to_owned()
+                },
+                if one.extra_bytes > 0 { format!("+{}", bytes(one.extra_bytes)) } else { "–".to_owned() },
+            ]
+        })
+        .collect();
+    Table { titles, rows }
+}
+
+/// How sure it is.
+pub(crate) fn replay(answer: &WhatIf) -> String {
+    format!(
+        "run again unchanged the trace takes {:+.1} % of what it took; {} waits named by the trace, {} told by the times",
+        100.0 * answer.replay_error,
+        answer.recorded_waits,
+        answer.inferred_waits
+    )
+}
+
+/// What has to be written, and what has to be so, for the scenarios listed: each change once.
+pub(crate) fn to_do(answer: &WhatIf) -> Vec<(String, String)> {
+    let mut lines: Vec<(String, String)> = Vec::new();
+    for one in answer.scenarios.iter().filter(|one| one.applies) {
+        let parts = one.effort.split("; ").zip(one.precondition.split("; "));
+        for (change, (effort, needs)) in one.apply.iter().zip(parts) {
+            let name = change.split('=').next().unwrap_or(change).to_owned();
+            if !lines.iter().any(|(known, _)| *known == name) {
+                lines.push((name, format!("{effort}. Holds if {needs}.")));
+            }
+        }
+    }
+    lines
+}
+
+/// What the power limit takes, where it does.
+pub(crate) fn power(answer: &WhatIf) -> Option<String> {
+    let most = answer.scenarios.iter().map(|one| one.power).fold(1.0, f64::max);
+    (most > 1.005).then(|| {
+        format!(
+            "The GPU then rests less and clocks down: matrix kernels up to {:.0} % longer, counted.",
+            100.0 * (most - 1.0)
+        )
+    })
+}

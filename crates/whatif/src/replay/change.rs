@@ -1,0 +1,551 @@
+//! What can be changed, and what does each change do to the graph?
+
+use std::fmt;
+use std::str::FromStr;
+
+use busbound_machine::{HostMemory, LinkFacts, Machine, bench};
+use busbound_trace::Direction;
+use hashbrown::{HashMap, HashSet};
+
+use super::build::EVENT_PASSES;
+use super::graph::{Does, Graph, Item, ItemId, OpId, Time, Work};
+use super::power::Effect;
+
+/// A change to a run, before anyone writes it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// Host memory page-locked.
+    Pin,
+    /// Copies to the device on a stream of their own, so many groups ahead.
+    Prefetch(u32),
+    /// Copies that block made asynchronous, each direction on its own stream.
+    Async,
+    /// Small copies in a row merged into one.
+    Coalesce,
+    /// Synchronisation within a step removed.
+    NoSync,
+    /// Another link, by the name that was given.
+    Link(String, Box<LinkFacts>),
+    /// This share of the weights that come in each step kept on the device, 0 to 1.
+    Resident(f64),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown change {given:?}: {why}; there are pin, prefetch=N, async, coalesce, nosync, link=NAME and resident=N%"
+)]
+pub struct UnknownChange {
+    given: String,
+    why: &'static str,
+}
+
+impl FromStr for Change {
+    type Err = UnknownChange;
+
+    fn from_str(text: &str) -> Result<Self, UnknownChange> {
+        let wrong = |why| UnknownChange { given: text.to_owned(), why };
+        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        match (name, value) {
+            ("pin", None) => Ok(Self::Pin),
+            ("async", None) => Ok(Self::Async),
+            ("coalesce", None) => Ok(Self::Coalesce),
+            ("nosync", None) => Ok(Self::NoSync),
+            ("prefetch", Some(depth)) => match depth.parse() {
+                Ok(depth @ 1..=64) => Ok(Self::Prefetch(depth)),
+                _ => Err(wrong("prefetch takes a depth from 1 to 64")),
+            },
+            ("prefetch", None) => Ok(Self::Prefetch(1)),
+            ("link", Some(name)) => {
+                let machine = Machine::named(name).map_err(|_| wrong("no link or GPU has that name"))?;
+                Ok(Self::Link(name.to_owned(), Box::new(machine.link_of(None))))
+            }
+            ("resident", Some(share)) => {
+                let number = share.trim_end_matches('%').parse::<f64>().ok();
+                let share = number
+                    .filter(|share| (0.0..=100.0).contains(share))
+                    .ok_or(wrong("give a share such as 50%"))?;
+                Ok(Self::Resident(share / 100.0))
+            }
+            _ => Err(wrong("no such change")),
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pin => f.write_str("pin"),
+            Self::Prefetch(depth) => write!(f, "prefetch={depth}"),
+            Self::Async => f.write_str("async"),
+            Self::Coalesce => f.write_str("coalesce"),
+            Self::NoSync => f.write_str("nosync"),
+            Self::Link(name, _) => write!(f, "link={name}"),
+            Self::Resident(share) => write!(f, "resident={:.0}%", 100.0 * share),
+        }
+    }
+}
+
+impl Change {
+    /// Whether its effect hangs on which work made which data, which no trace tells.
+    pub(super) fn depends_on_data(&self) -> bool {
+        matches!(self, Self::Async)
+    }
+}
+
+/// What is taken for granted where the trace does not tell.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Assumed {
+    /// Times of changed copies, as a multiple of the curve's.
+    pub(super) copies: f64,
+    /// Host work right behind a staged copy, as a multiple of what it took: staging leaves the CPU's caches
+    /// to the copy, and what comes next finds them cold.
+    pub(super) behind_staging: f64,
+    /// Host work for each copy that is merged into another, as a multiple of what it took: it has to be packed.
+    pub(super) packing: f64,
+    /// How much of the power effect comes.
+    pub(super) power: Effect,
+    /// What is copied has nothing to do with the work beside it: it is of the turn before or after.
+    pub(super) independent: bool,
+}
+
+impl Assumed {
+    pub(super) const MIDDLE: Self = Self {
+        copies: 1.0,
+        behind_staging: 0.5,
+        packing: 0.2,
+        power: Effect::AsMeasured,
+        independent: false,
+    };
+    pub(super) const BEST: Self =
+        Self { copies: 0.98, behind_staging: 0.3, packing: 0.0, power: Effect::None, independent: true };
+    pub(super) const WORST: Self =
+        Self { copies: 1.03, behind_staging: 1.0, packing: 0.6, power: Effect::Most, independent: false };
+}
+
+/// What a change came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Made {
+    pub(super) changed: usize,
+    pub(super) extra_bytes: u64,
+}
+
+/// Smaller copies are not worth a stream of their own.
+const WORTH_MOVING: u64 = 64 << 10;
+/// Copies up to this size are merged.
+const SMALL: u64 = 1 << 20;
+
+pub(super) fn apply(graph: &mut Graph, change: &Change, link: &LinkFacts, assumed: Assumed) -> Made {
+    match change {
+        Change::Pin => pin(graph, link, assumed),
+        Change::Prefetch(depth) => prefetch(graph, *depth as usize),
+        Change::Async => asynchronous(graph, assumed),
+        Change::Coalesce => coalesce(graph, link, assumed),
+        Change::NoSync => no_sync(graph),
+        Change::Link(_, new) => other_link(graph, link, new, assumed),
+        Change::Resident(share) => resident(graph, *share),
+    }
+}
+
+/// Time of a copy by the link's curve, in nanoseconds.
+fn copy_ns(bytes: u64, direction: Direction, pageable: bool, link: &LinkFacts) -> f64 {
+    let direction = match direction {
+        Direction::DeviceToHost => bench::Direction::D2h,
+        _ => bench::Direction::H2d,
+    };
+    let memory = if pageable { HostMemory::Pageable } else { HostMemory::Pinned };
+    if bytes == 0 { 0.0 } else { bytes as f64 / link.expected_of(bytes, direction, memory) }
+}
+
+/// The wait in its own operator, by copy.
+fn own_waits(graph: &Graph) -> HashMap<OpId, ItemId> {
+    let waits = graph.items.iter().enumerate().filter_map(|(id, item)| match item.does {
+        Does::Wait { copy: Some(copy), .. } => Some((copy, id)),
+        _ => None,
+    });
+    waits.collect()
+}
+
+fn pin(graph: &mut Graph, link: &LinkFacts, assumed: Assumed) -> Made {
+    let mut made = Made::default();
+    let own = own_waits(graph);
+    // The calls behind which the host went on.
+    let mut behind: Vec<ItemId> = Vec::new();
+    for op in 0..graph.ops.len() {
+        let Work::Copy { direction, pageable: true, bytes } = graph.ops[op].work else { continue };
+        if graph.ops[op].work.bus().is_none() || graph.ops[op].dropped {
+            continue;
+        }
+        let work = &mut graph.ops[op];
+        work.work = Work::Copy { direction, pageable: false, bytes };
+        work.alone = copy_ns(bytes, direction, false, link) * assumed.copies;
+        // Staging began before the copy did.
+        work.after_call = work.after_call.min(2 * EVENT_PASSES);
+        if let Some(item) = work.item
+            && graph.items[item].does == Does::IssueHeld(op)
+        {
+            graph.items[item].does = Does::Issue(vec![op]);
+            graph.items[item].cost = graph.copy_call;
+            behind.push(own.get(&op).copied().unwrap_or(item));
+        }
+        made.changed += 1;
+    }
+    let behind: HashSet<ItemId> = behind.into_iter().collect();
+    for thread in graph.threads.clone() {
+        for pair in thread.windows(2).filter(|pair| behind.contains(&pair[0])) {
+            let next = &mut graph.items[pair[1]];
+            next.gap = (next.gap as f64 * assumed.behind_staging) as Time;
+        }
+    }
+    made
+}
+
+/// Copies that come in, and the work that follows them until the next.
+#[derive(Debug)]
+struct Group {
+    step: usize,
+    copies: Vec<OpId>,
+    /// In order of their calls.
+    work: Vec<OpId>,
+}
+
+fn is_fetched(graph: &Graph, op: OpId) -> bool {
+    let work = &graph.ops[op];
+    !work.dropped
+        && work.item.is_some()
+        && matches!(work.work, Work::Copy { direction: Direction::HostToDevice, bytes, .. } if bytes >= WORTH_MOVING)
+}
+
+/// Work in the order of its calls.
+fn in_order(graph: &Graph) -> Vec<OpId> {
+    let mut order: Vec<OpId> = (0..graph.ops.len()).filter(|op| !graph.ops[*op].dropped).collect();
+    order.sort_by_key(|op| {
+        let work = &graph.ops[*op];
+        (work.item.map_or(work.start, |item| graph.items[item].start), *op)
+    });
+    order
+}
+
+fn groups(graph: &Graph, wanted: impl Fn(OpId) -> bool) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for op in in_order(graph) {
+        if wanted(op) {
+            let step = graph.ops[op].step;
+            match groups.last_mut().filter(|group| {
+                group.step == step && !group.work.iter().any(|op| graph.ops[*op].work.is_kernel())
+            }) {
+                Some(group) => group.copies.push(op),
+                None => groups.push(Group { step, copies: vec![op], work: Vec::new() }),
+            }
+        } else if let Some(group) = groups.last_mut().filter(|group| group.step == graph.ops[op].step) {
+            group.work.push(op);
+        }
+    }
+    groups
+}
+
+/// A new stream of the device that this work runs on.
+fn new_stream(graph: &mut Graph, like: OpId) -> usize {
+    graph.streams.push(Vec::new());
+    graph.stream_device.push(graph.stream_device[graph.ops[like].stream]);
+    graph.streams.len() - 1
+}
+
+fn move_to(graph: &mut Graph, op: OpId, stream: usize) {
+    let old = graph.ops[op].stream;
+    graph.streams[old].retain(|other| *other != op);
+    graph.ops[op].stream = stream;
+    graph.ops[op].after_work = graph.ops[op].after_work.min(EVENT_PASSES);
+    graph.ops[op].after_call = graph.ops[op].after_call.min(2 * EVENT_PASSES);
+    graph.streams[stream].push(op);
+}
+
+/// The first work of each stream waits for a copy by an event.
+fn consume(graph: &mut Graph, copies: &[OpId], work: &[OpId]) {
+    let mut seen: Vec<usize> = Vec::new();
+    for &op in work {
+        let stream = graph.ops[op].stream;
+        if seen.contains(&stream) || graph.ops[op].work.bus().is_some() {
+            continue;
+        }
+        seen.push(stream);
+        graph.ops[op].waits.extend(copies.iter().map(|copy| (*copy, EVENT_PASSES)));
+    }
+}
+
+fn prefetch(graph: &mut Graph, depth: usize) -> Made {
+    let own = own_waits(graph);
+    // Copies on a stream of their own that nothing waits for on the host are ahead already.
+    let kernels: Vec<bool> = (0..graph.streams.len()).map(|stream| graph.has_kernels(stream)).collect();
+    let wanted: Vec<bool> = (0..graph.ops.len())
+        .map(|op| is_fetched(graph, op) && (kernels[graph.ops[op].stream] || own.contains_key(&op)))
+        .collect();
+    let all = groups(graph, |op| wanted[op]);
+    let Some(first) = all.first().and_then(|group| group.copies.first().copied()) else {
+        return Made::default();
+    };
+    let stream = new_stream(graph, first);
+    let mut made = Made::default();
+    let thread_of: HashMap<ItemId, usize> = graph
+        .threads
+        .iter()
+        .enumerate()
+        .flat_map(|(thread, order)| order.iter().map(move |item| (*item, thread)))
+        .collect();
+    // Calls to be put before others, by thread.
+    let mut moved: HashMap<ItemId, Vec<ItemId>> = HashMap::new();
+    // Where each group's copies were called for, before any of them moves.
+    let places: Vec<Option<ItemId>> =
+        all.iter().map(|group| group.copies.first().and_then(|op| graph.ops[*op].item)).collect();
+    let mut largest = 0;
+    for (i, group) in all.iter().enumerate() {
+        let in_step = all[..i].iter().rev().take_while(|other| other.step == group.step).count();
+        let ahead = in_step.min(depth);
+        let Some(place) = places[i - ahead] else { continue };
+        for &op in &group.copies {
+            let Some(item) = graph.ops[op].item else { continue };
+            // The call goes ahead; what the host did before it stays where it was.
+            let held = graph.items[item].does == Does::IssueHeld(op);
+            let call = Item {
+                does: if held { Does::IssueHeld(op) } else { Does::Issue(vec![op]) },
+                gap: 0,
+                after: None,
+                cost: if held { graph.items[item].cost } else { graph.copy_call },
+                ..graph.items[item].clone()
+            };
+            let id = graph.items.len();
+            graph.items.push(call);
+            graph.items[item].does = Does::Nothing;
+            graph.items[item].cost = 0;
+            graph.ops[op].item = Some(id);
+            moved.entry(place).or_default().push(id);
+            if let Some(wait) = own.get(&op) {
+                graph.items[*wait].does = Does::Nothing;
+                graph.items[*wait].cost = 0;
+            }
+            move_to(graph, op, stream);
+            made.changed += 1;
+        }
+        // A place on the device is free when the group that had it is done.
+        if let Some(before) = i.checked_sub(depth + 1).filter(|before| all[*before].step == group.step)
+            && let Some(&last) = all[before].work.iter().rev().find(|op| graph.ops[**op].work.is_kernel())
+            && let Some(&copy) = group.copies.first()
+        {
+            graph.ops[copy].waits.push((last, EVENT_PASSES));
+        }
+        let copies = group.copies.clone();
+        consume(graph, &copies, &group.work);
+        let bytes = |op: &OpId| match graph.ops[*op].work {
+            Work::Copy { bytes, .. } => bytes,
+            _ => 0,
+        };
+        largest = largest.max(group.copies.iter().map(bytes).sum());
+    }
+    for (place, calls) in moved {
+        let Some(&thread) = thread_of.get(&place) else { continue };
+        let order = &mut graph.threads[thread];
+        if let Some(at) = order.iter().position(|item| *item == place) {
+            order.splice(at..at, calls);
+        }
+    }
+    made.extra_bytes = largest * depth as u64;
+    made
+}
+
+fn asynchronous(graph: &mut Graph, assumed: Assumed) -> Made {
+    let own = own_waits(graph);
+    let order = in_order(graph);
+    let mut made = Made::default();
+    let mut streams: HashMap<Direction, usize> = HashMap::new();
+    let mut largest = 0;
+    for (i, &op) in order.iter().enumerate() {
+        let Work::Copy { direction, pageable, bytes } = graph.ops[op].work else { continue };
+        // A copy to pageable memory blocks whatever is asked, and a value that comes to the host is waited
+        // for with reason.
+        let is_value = direction == Direction::DeviceToHost && bytes < WORTH_MOVING;
+        let blocks = own.contains_key(&op)
+            || graph.ops[op].item.is_some_and(|item| graph.items[item].does == Does::IssueHeld(op));
+        if graph.ops[op].work.bus().is_none()
+            || !blocks
+            || is_value
+            || pageable && direction == Direction::DeviceToHost
+        {
+            continue;
+        }
+        let old = graph.ops[op].stream;
+        let before = graph.streams[old]
+            .iter()
+            .position(|other| *other == op)
+            .and_then(|at| at.checked_sub(1))
+            .map(|at| graph.streams[old][at]);
+        let stream = match streams.get(&direction) {
+            Some(stream) => *stream,
+            None => {
+                let stream = new_stream(graph, op);
+                streams.insert(direction, stream);
+                stream
+            }
+        };
+        move_to(graph, op, stream);
+        if let Some(wait) = own.get(&op) {
+            graph.items[*wait].does = Does::Nothing;
+            graph.items[*wait].cost = 0;
+        }
+        match direction {
+            // Whether the work that follows uses what has just come, or what came before it.
+            Direction::HostToDevice if assumed.independent => {}
+            Direction::HostToDevice => {
+                let step = graph.ops[op].step;
+                let rest = order[i + 1..].iter().copied().take_while(|next| {
+                    graph.ops[*next].step == step
+                        && graph.ops[*next].work.bus() != Some(Direction::HostToDevice)
+                });
+                let work: Vec<OpId> = rest.collect();
+                consume(graph, &[op], &work);
+            }
+            _ if !assumed.independent => {
+                if let Some(before) = before {
+                    graph.ops[op].waits.push((before, EVENT_PASSES));
+                }
+            }
+            _ => {}
+        }
+        largest = largest.max(bytes);
+        made.changed += 1;
+    }
+    made.extra_bytes = 2 * largest;
+    made
+}
+
+fn coalesce(graph: &mut Graph, link: &LinkFacts, assumed: Assumed) -> Made {
+    let mut made = Made::default();
+    let mut run: Vec<OpId> = Vec::new();
+    let mut runs: Vec<Vec<OpId>> = Vec::new();
+    let own = own_waits(graph);
+    for op in in_order(graph) {
+        let work = &graph.ops[op];
+        let small = matches!(work.work, Work::Copy { direction: Direction::HostToDevice, bytes, .. } if bytes <= SMALL);
+        let goes_on = run.first().is_some_and(|first| {
+            let first = &graph.ops[*first];
+            let same = |a: Work, b: Work| matches!((a, b), (Work::Copy { pageable: a, .. }, Work::Copy { pageable: b, .. }) if a == b);
+            first.stream == work.stream && first.step == work.step && same(first.work, work.work)
+        });
+        if small && goes_on {
+            run.push(op);
+        } else {
+            runs.push(std::mem::take(&mut run));
+            if small {
+                run.push(op);
+            }
+        }
+    }
+    runs.push(run);
+    for run in runs.into_iter().filter(|run| run.len() > 1) {
+        let mut total = 0;
+        for (i, &op) in run.iter().enumerate() {
+            let Work::Copy { bytes, .. } = graph.ops[op].work else { continue };
+            total += bytes;
+            if i > 0 {
+                drop_copy(graph, op, own.get(&op).copied());
+                // Most of what prepared the copy goes with it.
+                if let Some(item) = graph.ops[op].item {
+                    let gap = graph.items[item].gap as f64;
+                    graph.items[item].gap = (gap * assumed.packing) as Time;
+                }
+            }
+            made.changed += 1;
+        }
+        if let Work::Copy { direction, pageable, .. } = graph.ops[run[0]].work {
+            graph.ops[run[0]].work = Work::Copy { direction, pageable, bytes: total };
+            graph.ops[run[0]].alone = copy_ns(total, direction, pageable, link) * assumed.copies;
+        }
+    }
+    made
+}
+
+/// The copy is not made any more, nor waited for.
+fn drop_copy(graph: &mut Graph, op: OpId, own_wait: Option<ItemId>) {
+    graph.ops[op].dropped = true;
+    for item in graph.ops[op].item.into_iter().chain(own_wait) {
+        graph.items[item].does = Does::Nothing;
+        graph.items[item].cost = 0;
+    }
+}
+
+fn no_sync(graph: &mut Graph) -> Made {
+    let mut made = Made::default();
+    // The last wait of a step is what ends it: the program may need it to hand out its result.
+    let mut last: HashMap<usize, Time> = HashMap::new();
+    for item in graph.items.iter().filter(|item| matches!(item.does, Does::Wait { .. })) {
+        let at = last.entry(item.step).or_insert(item.start);
+        *at = (*at).max(item.start);
+    }
+    for id in 0..graph.items.len() {
+        let item = &graph.items[id];
+        let Does::Wait { copy, .. } = item.does else { continue };
+        // A value that comes to the host is waited for with reason.
+        let needed = copy.is_some_and(|copy| graph.ops[copy].work.bus() == Some(Direction::DeviceToHost));
+        if needed || last.get(&item.step) == Some(&item.start) {
+            continue;
+        }
+        graph.items[id].does = Does::Nothing;
+        graph.items[id].cost = 0;
+        made.changed += 1;
+    }
+    made
+}
+
+fn other_link(graph: &mut Graph, old: &LinkFacts, new: &LinkFacts, assumed: Assumed) -> Made {
+    let mut made = Made::default();
+    for work in graph.ops.iter_mut().filter(|op| op.work.bus().is_some() && !op.dropped) {
+        let Work::Copy { direction, pageable, bytes } = work.work else { continue };
+        let (before, after) =
+            (copy_ns(bytes, direction, pageable, old), copy_ns(bytes, direction, pageable, new));
+        if before > 0.0 {
+            work.alone *= after / before * assumed.copies;
+            made.changed += 1;
+        }
+    }
+    made
+}
+
+fn resident(graph: &mut Graph, share: f64) -> Made {
+    let own = own_waits(graph);
+    let all = groups(graph, |op| is_fetched(graph, op));
+    let mut made = Made::default();
+    let mut kept_of_step: HashMap<usize, u64> = HashMap::new();
+    for (i, group) in all.iter().enumerate() {
+        let in_step = all[..i].iter().rev().take_while(|other| other.step == group.step).count() as f64;
+        // Evenly among the groups of a step.
+        if ((in_step + 1.0) * share + 1e-9).floor() <= (in_step * share + 1e-9).floor() {
+            continue;
+        }
+        for &op in &group.copies {
+            if let Work::Copy { bytes, .. } = graph.ops[op].work {
+                *kept_of_step.entry(group.step).or_default() += bytes;
+            }
+            drop_copy(graph, op, own.get(&op).copied());
+            made.changed += 1;
+        }
+    }
+    made.extra_bytes = kept_of_step.values().copied().max().unwrap_or(0);
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_read_as_they_are_written() {
+        for text in ["pin", "prefetch=2", "async", "coalesce", "nosync", "link=pcie4x16", "resident=50%"] {
+            assert_eq!(text.parse::<Change>().unwrap().to_string(), text);
+        }
+        assert_eq!("prefetch".parse::<Change>().unwrap(), Change::Prefetch(1));
+        assert_eq!("resident=25".parse::<Change>().unwrap(), Change::Resident(0.25));
+        for wrong in ["", "pinned", "prefetch=0", "prefetch=x", "link=h999", "resident=120%", "pin=2", "link"]
+        {
+            let error = wrong.parse::<Change>().unwrap_err().to_string();
+            assert!(error.contains("there are pin, prefetch=N"), "{error}");
+        }
+    }
+}

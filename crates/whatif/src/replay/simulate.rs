@@ -1,0 +1,359 @@
+//! How long does the graph take? Runs it: hosts call, streams work in order, copies share the link by direction.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use busbound_trace::Direction;
+
+use super::graph::{Awaited, Does, Graph, ItemId, OpId, Time, Work};
+
+/// What work costs other work.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Sharing {
+    /// A copy's time while the other direction is busy, as a multiple of its own.
+    pub(super) duplex: f64,
+    /// A kernel's time while copies cross the bus, likewise.
+    pub(super) kernel_beside_copy: f64,
+    /// Kernels of matrix work take this multiple of what the trace has.
+    pub(super) heavy: f64,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Simulated {
+    pub(super) end: Time,
+    /// When the last work or call of each step ended.
+    pub(super) step_ends: Vec<Time>,
+    /// Time with matrix work on the device.
+    pub(super) heavy: Time,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Happens {
+    Item(ItemId),
+    ItemEnd(ItemId),
+    Op(OpId),
+}
+
+/// What each piece of work still waits for.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    left: u32,
+    ready: Time,
+}
+
+impl Simulated {
+    /// The middle one of the steps, in nanoseconds.
+    pub(super) fn step(&self) -> f64 {
+        middle_step(&self.step_ends)
+    }
+}
+
+/// The middle of the times between one step's end and the next one's.
+pub(super) fn middle_step(ends: &[Time]) -> f64 {
+    let mut last = 0;
+    let mut steps: Vec<Time> = Vec::with_capacity(ends.len());
+    for end in ends.iter().filter(|end| **end > 0) {
+        steps.push(*end - last);
+        last = (*end).max(last);
+    }
+    steps.sort_unstable();
+    match steps.len() {
+        0 => 0.0,
+        // Of an even number the lower one: a step is rather held up than hurried.
+        n => steps[(n - 1) / 2] as f64,
+    }
+}
+
+pub(super) fn simulate(graph: &Graph, sharing: &Sharing) -> Simulated {
+    Simulation::new(graph, sharing).run()
+}
+
+struct Simulation<'g> {
+    graph: &'g Graph,
+    sharing: Sharing,
+    heap: BinaryHeap<Reverse<(Time, u64, Happens)>>,
+    order: u64,
+    ops: Vec<Pending>,
+    step_ends: Vec<Time>,
+    done: Vec<bool>,
+    /// Work that waits for this one, and what lies between.
+    dependents: Vec<Vec<(OpId, Time)>>,
+    items: Vec<Pending>,
+    /// Calls that follow this one, and what lies between.
+    following: Vec<Vec<(ItemId, Time)>>,
+    /// Calls that are held by this work.
+    holds: Vec<Vec<ItemId>>,
+    /// How much work each waiting call is held by.
+    held_by: Vec<u32>,
+    last_issued: Vec<Option<OpId>>,
+    /// What runs, with the work left in it and its rate.
+    active: Vec<(OpId, f64, f64)>,
+    now: Time,
+    end: Time,
+    heavy: Time,
+}
+
+impl<'g> Simulation<'g> {
+    fn new(graph: &'g Graph, sharing: &Sharing) -> Self {
+        let mut ops: Vec<Pending> =
+            graph.ops.iter().map(|op| Pending { left: u32::from(op.item.is_some()), ready: 0 }).collect();
+        let mut dependents = vec![Vec::new(); graph.ops.len()];
+        for stream in &graph.streams {
+            let kept: Vec<OpId> = stream.iter().copied().filter(|op| !graph.ops[*op].dropped).collect();
+            for pair in kept.windows(2) {
+                dependents[pair[0]].push((pair[1], graph.ops[pair[1]].after_work));
+                ops[pair[1]].left += 1;
+            }
+        }
+        for (id, op) in graph.ops.iter().enumerate().filter(|(_, op)| !op.dropped) {
+            for (awaited, between) in op.waits.iter().filter(|(awaited, _)| !graph.ops[*awaited].dropped) {
+                dependents[*awaited].push((id, *between));
+                ops[id].left += 1;
+            }
+        }
+        let mut items = vec![Pending { left: 0, ready: 0 }; graph.items.len()];
+        let mut following = vec![Vec::new(); graph.items.len()];
+        for thread in &graph.threads {
+            for (i, &item) in thread.iter().enumerate() {
+                match i.checked_sub(1).map(|before| thread[before]) {
+                    Some(before) => {
+                        following[before].push((item, graph.items[item].gap));
+                        items[item].left += 1;
+                    }
+                    None => items[item].ready = graph.items[item].gap,
+                }
+                if let Some((other, between)) = graph.items[item].after {
+                    following[other].push((item, between));
+                    items[item].left += 1;
+                }
+            }
+        }
+        Self {
+            sharing: *sharing,
+            heap: BinaryHeap::new(),
+            order: 0,
+            step_ends: vec![0; graph.steps.max(1)],
+            done: graph.ops.iter().map(|op| op.dropped).collect(),
+            dependents,
+            following,
+            holds: vec![Vec::new(); graph.ops.len()],
+            held_by: vec![0; graph.items.len()],
+            last_issued: vec![None; graph.streams.len()],
+            active: Vec::new(),
+            now: 0,
+            end: 0,
+            heavy: 0,
+            ops,
+            items,
+            graph,
+        }
+    }
+
+    fn at(&mut self, time: Time, happens: Happens) {
+        self.order += 1;
+        self.heap.push(Reverse((time.max(self.now), self.order, happens)));
+    }
+
+    fn run(mut self) -> Simulated {
+        for item in 0..self.items.len() {
+            if self.items[item].left == 0
+                && self.graph.threads.iter().any(|thread| thread.first() == Some(&item))
+            {
+                self.at(self.items[item].ready, Happens::Item(item));
+            }
+        }
+        for op in 0..self.ops.len() {
+            if self.ops[op].left == 0 && !self.graph.ops[op].dropped {
+                let start = self.graph.ops[op].after_call;
+                self.at(start, Happens::Op(op));
+            }
+        }
+        loop {
+            let next_end = self.next_end();
+            let next = self.heap.peek().map(|Reverse((time, ..))| *time);
+            match (next, next_end) {
+                (None, None) => break,
+                (Some(time), ended) if ended.is_none_or(|(at, _)| time < at) => {
+                    self.advance(time);
+                    if let Some(Reverse((_, _, happens))) = self.heap.pop() {
+                        self.handle(happens);
+                    }
+                }
+                (_, Some((time, op))) => {
+                    self.advance(time);
+                    self.finish(op);
+                }
+                (Some(_), None) => unreachable!("an event without an end before it is handled above"),
+            }
+        }
+        Simulated { end: self.end, step_ends: self.step_ends, heavy: self.heavy }
+    }
+
+    fn ended(&mut self, step: usize) {
+        self.end = self.end.max(self.now);
+        if let Some(end) = self.step_ends.get_mut(step) {
+            *end = (*end).max(self.now);
+        }
+    }
+
+    /// The running work that ends first.
+    fn next_end(&self) -> Option<(Time, OpId)> {
+        let ends = self.active.iter().map(|(op, left, rate)| (self.now + (left / rate).ceil() as Time, *op));
+        ends.min()
+    }
+
+    fn advance(&mut self, to: Time) {
+        let passed = (to - self.now) as f64;
+        for (_, left, rate) in &mut self.active {
+            *left = (*left - passed * *rate).max(0.0);
+        }
+        if self.active.iter().any(|(op, ..)| self.graph.ops[*op].work == Work::Kernel { heavy: true }) {
+            self.heavy += to - self.now;
+        }
+        self.now = to;
+    }
+
+    fn handle(&mut self, happens: Happens) {
+        match happens {
+            Happens::Item(item) => self.call(item),
+            Happens::ItemEnd(item) => {
+                self.ended(self.graph.items[item].step);
+                for i in 0..self.following[item].len() {
+                    let (next, between) = self.following[item][i];
+                    let pending = &mut self.items[next];
+                    pending.ready = pending.ready.max(self.now + between);
+                    pending.left -= 1;
+                    if pending.left == 0 {
+                        self.at(self.items[next].ready, Happens::Item(next));
+                    }
+                }
+            }
+            Happens::Op(op) => self.begin(op),
+        }
+    }
+
+    fn call(&mut self, item: ItemId) {
+        let graph = self.graph;
+        let call = &graph.items[item];
+        match &call.does {
+            Does::Issue(ops) => {
+                for &op in ops {
+                    self.issue(op);
+                }
+                self.at(self.now + call.cost, Happens::ItemEnd(item));
+            }
+            Does::IssueHeld(op) => {
+                self.issue(*op);
+                self.hold(item, &[*op]);
+            }
+            Does::Wait { awaited, .. } => {
+                let awaited: Vec<OpId> = match *awaited {
+                    Awaited::None => Vec::new(),
+                    Awaited::Op(op) => vec![op],
+                    Awaited::Stream(stream) => self.last_issued[stream].into_iter().collect(),
+                    Awaited::Device(device) => (0..graph.streams.len())
+                        .filter(|stream| graph.stream_device[*stream] == device)
+                        .filter_map(|stream| self.last_issued[stream])
+                        .collect(),
+                };
+                self.hold(item, &awaited);
+            }
+            Does::Nothing => self.at(self.now, Happens::ItemEnd(item)),
+        }
+    }
+
+    /// Holds a call until all of this is done.
+    fn hold(&mut self, item: ItemId, ops: &[OpId]) {
+        let open: Vec<OpId> = ops.iter().copied().filter(|op| !self.done[*op]).collect();
+        if open.is_empty() {
+            self.at(self.now + self.graph.items[item].cost, Happens::ItemEnd(item));
+        }
+        self.held_by[item] = open.len() as u32;
+        for op in open {
+            self.holds[op].push(item);
+        }
+    }
+
+    fn issue(&mut self, op: OpId) {
+        let work = &self.graph.ops[op];
+        if work.dropped {
+            return;
+        }
+        self.last_issued[work.stream] = Some(op);
+        self.ready(op, self.now + self.graph.latency + work.after_call);
+    }
+
+    /// One of the things that this work waits for has happened.
+    fn ready(&mut self, op: OpId, at: Time) {
+        let pending = &mut self.ops[op];
+        pending.ready = pending.ready.max(at);
+        pending.left -= 1;
+        if pending.left == 0 {
+            let start = pending.ready;
+            self.at(start, Happens::Op(op));
+        }
+    }
+
+    fn begin(&mut self, op: OpId) {
+        let work = &self.graph.ops[op];
+        let scale = if work.work == (Work::Kernel { heavy: true }) { self.sharing.heavy } else { 1.0 };
+        self.active.push((op, work.alone * scale, 1.0));
+        self.share();
+    }
+
+    fn finish(&mut self, op: OpId) {
+        self.active.retain(|(other, ..)| *other != op);
+        self.share();
+        self.done[op] = true;
+        self.ended(self.graph.ops[op].step);
+        for i in 0..self.dependents[op].len() {
+            let (next, between) = self.dependents[op][i];
+            self.ready(next, self.now + between);
+        }
+        for item in std::mem::take(&mut self.holds[op]) {
+            self.held_by[item] -= 1;
+            if self.held_by[item] == 0 {
+                self.at(self.now + self.graph.items[item].cost, Happens::ItemEnd(item));
+            }
+        }
+    }
+
+    /// Sets the rates of what runs. Kernels of several streams share the device: those worth the question
+    /// fill it.
+    fn share(&mut self) {
+        let devices: Vec<(i32, bool)> = self
+            .active
+            .iter()
+            .map(|(op, ..)| {
+                let work = &self.graph.ops[*op];
+                (self.graph.stream_device[work.stream], work.work.is_kernel())
+            })
+            .collect();
+        let direction = |op: OpId| self.graph.ops[op].work.bus();
+        let count = |wanted: Direction, active: &[(OpId, f64, f64)]| {
+            active.iter().filter(|(op, ..)| direction(*op) == Some(wanted)).count()
+        };
+        let up = count(Direction::HostToDevice, &self.active);
+        let down = count(Direction::DeviceToHost, &self.active);
+        for i in 0..self.active.len() {
+            let op = self.active[i].0;
+            self.active[i].2 = match direction(op) {
+                Some(Direction::HostToDevice) => rate(up, down, self.sharing.duplex),
+                Some(_) => rate(down, up, self.sharing.duplex),
+                None if devices[i].1 => {
+                    let kernels = devices.iter().filter(|other| **other == devices[i]).count() as f64;
+                    let beside = if up + down > 0 { self.sharing.kernel_beside_copy } else { 1.0 };
+                    1.0 / (kernels * beside)
+                }
+                None => 1.0,
+            };
+        }
+    }
+}
+
+/// A copy's part of the link.
+pub(super) fn rate(same: usize, other: usize, duplex: f64) -> f64 {
+    let alone = 1.0 / same.max(1) as f64;
+    if other > 0 { alone / duplex } else { alone }
+}
