@@ -284,6 +284,9 @@ pub(crate) struct WhatIfArgs {
     /// A change; several are made one after another [default: what the trace gives reason to try]
     #[arg(long, value_name = "CHANGE", value_delimiter = ',')]
     pub(crate) apply: Vec<Change>,
+    /// Write both timelines here, as it was and as predicted, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) timeline: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
     #[command(flatten)]

@@ -1,7 +1,9 @@
 //! `busbound whatif`.
 
-use busbound_diagnosis::{WhatIf, what_if};
-use busbound_report::{whatif_as_json, whatif_as_markdown, whatif_as_terminal};
+use anyhow::Context;
+use busbound_diagnosis::{WhatIf, predicted_timeline, what_if};
+use busbound_report::{timeline_as_chrome, whatif_as_json, whatif_as_markdown, whatif_as_terminal};
+use busbound_whatif::replay::Change;
 
 use crate::args::{Format, WhatIfArgs};
 use crate::diagnose::{resolve_analysis, resolve_machine};
@@ -18,9 +20,16 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
     let wanted = if args.apply.is_empty() { Vec::new() } else { vec![args.apply.clone()] };
     let mut answers: Vec<WhatIf> = Vec::new();
     let mut refused = Vec::new();
+    let mut timeline = None;
     each_trace(&args.paths, &args.reading, &output, |trace, source| {
         match what_if(trace, &source.path, &machine, &options, &wanted) {
-            Ok(answer) => answers.push(answer),
+            Ok(answer) => {
+                if args.timeline.is_some() && timeline.is_none() {
+                    let changes = best_of(&answer);
+                    timeline = predicted_timeline(trace, &machine, &options, &changes).ok();
+                }
+                answers.push(answer);
+            }
             Err(why) => refused.push(format!("{}: {why}", source.path)),
         }
     })?;
@@ -35,5 +44,16 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
         Format::Markdown => whatif_as_markdown(&answers),
         Format::Json => whatif_as_json(&answers).map_err(|error| Failure::Output(error.into()))?,
     };
-    write_answer(&text, &output)
+    write_answer(&text, &output)?;
+    if let (Some(path), Some(timeline)) = (&args.timeline, &timeline) {
+        let text = timeline_as_chrome(timeline).map_err(|error| Failure::Output(error.into()))?;
+        std::fs::write(path, text).with_context(|| path.display().to_string()).map_err(Failure::Output)?;
+    }
+    Ok(())
+}
+
+/// The changes asked for, or the best of those tried.
+fn best_of(answer: &WhatIf) -> Vec<Change> {
+    let best = answer.scenarios.first().map(|one| one.apply.as_slice()).unwrap_or_default();
+    best.iter().filter_map(|change| change.parse().ok()).collect()
 }

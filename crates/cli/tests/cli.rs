@@ -170,3 +170,34 @@ fn kept_samples_are_judged_again_and_the_profile_serves_everywhere() {
         assert!(seen == Some(code) && stderr.contains(words), "{args:?}: {seen:?} {stderr}");
     }
 }
+
+/// Both timelines in one file that trace viewers open: every copy and kernel once as it was, and once as it would be.
+#[test]
+fn whatif_writes_both_timelines() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = fixture("off_block_pageable_c4.json.gz");
+    let args =
+        ["whatif", &trace, "--apply", "pin", "--apply", "prefetch=1", "--timeline", "both.json", "--json"];
+    let (stdout, stderr, code) = text(&busbound(&args).current_dir(&directory).output().unwrap());
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    let answer: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(answer["scenarios"][0]["apply"], serde_json::json!(["pin", "prefetch=1"]));
+    let written = std::fs::read_to_string(directory.path().join("both.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&written).unwrap();
+    let work: Vec<&serde_json::Value> =
+        json["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X").collect();
+    let of = |pid: u64| work.iter().filter(|event| event["pid"] == pid).count();
+    assert!(of(1) > 100 && of(1) == of(2), "{} and {}", of(1), of(2));
+    let end = |pid: u64| {
+        let ends = work.iter().filter(|event| event["pid"] == pid);
+        ends.map(|event| event["ts"].as_f64().unwrap() + event["dur"].as_f64().unwrap()).fold(0.0, f64::max)
+    };
+    assert!(end(2) < 0.4 * end(1), "{} and {}", end(1), end(2));
+    for (args, code, words) in [
+        (vec!["whatif", &trace, "--apply", "pinned"], 2, "there are pin, prefetch=N"),
+        (vec!["whatif", "no-such.json"], 3, "no-such.json"),
+    ] {
+        let (_, stderr, seen) = text(&busbound(&args).output().unwrap());
+        assert!(seen == Some(code) && stderr.contains(words), "{args:?}: {seen:?} {stderr}");
+    }
+}

@@ -87,5 +87,7 @@ pub use survey::{
 pub use syncs::{SyncReason, SyncTotal};
 pub use timeline::{Overlaps, Times};
 pub use verdict::{Bound, Verdict};
-pub use whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, what_if};
+pub use whatif::{
+    NoReplay, PredictedTimeline, Scenario, TimelineWork, WHATIF_SCHEMA, WhatIf, predicted_timeline, what_if,
+};
 pub use window::{Difference, OutlierStep, StepQuantity, StepTimes, StepsFound};

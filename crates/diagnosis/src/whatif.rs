@@ -87,6 +87,49 @@ pub fn what_if(
     }
 }
 
+/// The device's work as it was and as it would be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PredictedTimeline {
+    pub changes: String,
+    pub work: Vec<TimelineWork>,
+}
+
+/// One piece of it, on streams by number, in nanoseconds from the first step's beginning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimelineWork {
+    pub name: String,
+    pub measured: (usize, i64, i64),
+    pub predicted: Option<(usize, i64, i64)>,
+}
+
+/// Both timelines of the steady steps.
+///
+/// # Errors
+/// Where the trace has no work of a device to run again.
+pub fn predicted_timeline(
+    trace: &Trace,
+    machine: &Machine,
+    options: &Options,
+    changes: &[Change],
+) -> Result<PredictedTimeline, NoReplay> {
+    let facts = Facts::of(trace, machine, options);
+    let (part, _) = steady(&facts, options);
+    let of = |facts: &Facts<'_>| {
+        let replay = replay_of(facts).ok_or(NoReplay("the trace has no GPU work to run again"))?;
+        let work = replay.timeline(changes).into_iter().map(|moved| TimelineWork {
+            name: crate::quantity::printable(facts.trace.event(moved.event).name()),
+            measured: moved.measured,
+            predicted: moved.predicted,
+        });
+        let changes = changes.iter().map(Change::to_string).collect::<Vec<_>>().join(" + ");
+        Ok(PredictedTimeline { changes, work: work.collect() })
+    };
+    match &part {
+        Some(part) => of(&Facts::of(part, machine, options)),
+        None => of(&facts),
+    }
+}
+
 fn of_facts(facts: &Facts<'_>, path: &str, wanted: &[Vec<Change>]) -> Result<WhatIf, NoReplay> {
     if facts.timelines.is_empty() {
         return Err(NoReplay(
@@ -256,7 +299,7 @@ fn worth_their_effort(ranked: Vec<Scenario>) -> Vec<Scenario> {
     for one in &ranked {
         let simpler = ranked.iter().any(|other| {
             let cheaper = (other.apply.len(), other.extra_bytes) < (one.apply.len(), one.extra_bytes);
-            cheaper && other.step_ms <= one.step_ms * 1.005
+            cheaper && other.step_ms <= one.step_ms * 1.02
         });
         if !simpler {
             kept.push(one.clone());

@@ -8,6 +8,7 @@ mod markdown;
 mod nvbandwidth;
 mod terminal;
 mod text;
+mod timeline;
 
 pub use emit::{advice_as_env, advice_as_sh, advice_as_yaml};
 pub use github::gate_as_github;
@@ -34,3 +35,4 @@ pub use terminal::survey::surveys_as_terminal;
 pub use terminal::topology::topology_as_terminal;
 pub use terminal::whatif::whatif_as_terminal;
 pub use text::plan::{Plan, plan_statement};
+pub use timeline::timeline_as_chrome;

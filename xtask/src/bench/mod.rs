@@ -62,6 +62,10 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     if args.peers {
         report.section(&peers::run(args.runs)?);
     }
+    // The results pages that tests compute and hold to their bars.
+    let mut pages =
+        cargo(&["test", "--release", "-p", "busbound-report", "--test", "bench", "--test", "whatif"]);
+    run_command(pages.env("INSTA_UPDATE", "always"))?;
     if args.build {
         report.section(&build::run()?);
     }

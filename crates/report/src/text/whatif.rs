@@ -31,7 +31,7 @@ pub(crate) fn table(answer: &WhatIf) -> Table {
 /// How sure it is.
 pub(crate) fn replay(answer: &WhatIf) -> String {
     format!(
-        "run again unchanged the trace takes {:+.1} % of what it took; {} waits named by the trace, {} told by the times",
+        "run again unchanged the trace is off by {:+.1} %; {} waits named by the trace, {} told by the times",
         100.0 * answer.replay_error,
         answer.recorded_waits,
         answer.inferred_waits

@@ -41,10 +41,8 @@ struct Builder<'a> {
     until: Time,
     graph: Graph,
     kinds: Vec<Call>,
-    op_of: HashMap<EventId, OpId>,
     /// Work by the correlation of its call.
     by_correlation: HashMap<u64, Vec<OpId>>,
-    events: Vec<EventId>,
     /// Calls that make a stream wait, with their thread and when.
     wait_calls: Vec<(usize, Time)>,
     /// Calls that mark a stream, by thread, with their name.
@@ -65,9 +63,7 @@ impl<'a> Builder<'a> {
             until: since(stretch.end),
             graph: Graph { steps: stretch.starts.len(), ..Graph::default() },
             kinds: trace.names().iter().map(Call::of).collect(),
-            op_of: HashMap::new(),
             by_correlation: HashMap::new(),
-            events: Vec::new(),
             wait_calls: Vec::new(),
             mark_calls: Vec::new(),
             calls: Vec::new(),
@@ -98,6 +94,7 @@ impl<'a> Builder<'a> {
                 let op = self.graph.ops.len();
                 self.graph.ops.push(Op {
                     work: work_of(&event),
+                    event: event.id(),
                     stream,
                     item: None,
                     alone: (end - start) as f64,
@@ -109,8 +106,6 @@ impl<'a> Builder<'a> {
                     end,
                     dropped: false,
                 });
-                self.op_of.insert(event.id(), op);
-                self.events.push(event.id());
                 if let Some(correlation) = event.correlation() {
                     self.by_correlation.entry(correlation).or_default().push(op);
                 }

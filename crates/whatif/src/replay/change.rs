@@ -356,7 +356,7 @@ fn asynchronous(graph: &mut Graph, assumed: Assumed) -> Made {
     let order = in_order(graph);
     let mut made = Made::default();
     let mut streams: HashMap<Direction, usize> = HashMap::new();
-    let mut largest = 0;
+    let mut fetched: HashMap<usize, u64> = HashMap::new();
     for (i, &op) in order.iter().enumerate() {
         let Work::Copy { direction, pageable, bytes } = graph.ops[op].work else { continue };
         // A copy to pageable memory blocks whatever is asked, and a value that comes to the host is waited
@@ -409,10 +409,11 @@ fn asynchronous(graph: &mut Graph, assumed: Assumed) -> Made {
             }
             _ => {}
         }
-        largest = largest.max(bytes);
+        *fetched.entry(graph.ops[op].step).or_default() += bytes;
         made.changed += 1;
     }
-    made.extra_bytes = 2 * largest;
+    // Nothing holds the host any more: all that a step fetches may be on its way at once.
+    made.extra_bytes = fetched.values().copied().max().unwrap_or(0);
     made
 }
 

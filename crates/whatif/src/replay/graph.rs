@@ -1,7 +1,7 @@
 //! What waited for what? The trace as a graph: calls of host threads in their order, the device's work they issue,
 //! streams, events and synchronisations, with the time that each took by itself.
 
-use busbound_trace::Direction;
+use busbound_trace::{Direction, EventId};
 
 /// Nanoseconds from the beginning of the first step.
 pub(super) type Time = i64;
@@ -114,6 +114,7 @@ impl Work {
 #[derive(Debug, Clone)]
 pub(super) struct Op {
     pub(super) work: Work,
+    pub(super) event: EventId,
     pub(super) stream: usize,
     /// The call behind it.
     pub(super) item: Option<ItemId>,

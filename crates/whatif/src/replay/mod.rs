@@ -10,7 +10,7 @@ mod power;
 mod simulate;
 
 use busbound_machine::LinkFacts;
-use busbound_trace::{Timestamp, Trace};
+use busbound_trace::{EventId, Timestamp, Trace};
 
 pub use change::{Change, UnknownChange};
 
@@ -49,6 +49,16 @@ pub struct Predicted {
     pub applies: bool,
     /// What slows matrix kernels when the device rests less, as a multiple.
     pub power: f64,
+}
+
+/// One piece of work in both timelines: the stream by number, start and end in nanoseconds from the first step's
+/// beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moved {
+    pub event: EventId,
+    pub measured: (usize, i64, i64),
+    /// `None` where it would no longer be done.
+    pub predicted: Option<(usize, i64, i64)>,
 }
 
 /// How sure the graph is.
@@ -126,7 +136,24 @@ impl Replay {
         }
     }
 
+    /// Where each piece of work was, and where it would be.
+    pub fn timeline(&self, changes: &[Change]) -> Vec<Moved> {
+        let (graph, simulated, _) = self.simulated(changes, Assumed::MIDDLE);
+        let work = graph.ops.iter().zip(&self.graph.ops).zip(&simulated.ops);
+        work.map(|((after, before), (start, end))| Moved {
+            event: before.event,
+            measured: (before.stream, before.start, before.end),
+            predicted: (!after.dropped).then_some((after.stream, *start, *end)),
+        })
+        .collect()
+    }
+
     fn run(&self, changes: &[Change], assumed: Assumed) -> Ran {
+        let (_, simulated, made) = self.simulated(changes, assumed);
+        Ran { step_ms: simulated.step() / 1e6, ..made }
+    }
+
+    fn simulated(&self, changes: &[Change], assumed: Assumed) -> (Graph, Simulated, Ran) {
         let mut graph = self.graph.clone();
         let mut applied = false;
         let mut extra_bytes = 0;
@@ -139,7 +166,8 @@ impl Replay {
             if assumed.power == Effect::Most { beside_copy(&self.link) } else { BESIDE_COPY };
         let mut sharing = Sharing { duplex: duplex(&self.link), kernel_beside_copy, heavy: 1.0 };
         if !applied {
-            return Ran { step_ms: self.step_ms(), extra_bytes, applied, power: 1.0 };
+            let made = Ran { step_ms: self.step_ms(), extra_bytes, applied, power: 1.0 };
+            return (graph, self.unchanged.clone(), made);
         }
         let mut simulated = simulate(&graph, &sharing);
         // A device that rests less clocks lower; that makes it rest less still. It settles at once.
@@ -148,7 +176,8 @@ impl Replay {
             sharing.heavy = self.power.slowdown(before, duty(&simulated), assumed.power);
             simulated = simulate(&graph, &sharing);
         }
-        Ran { step_ms: simulated.step() / 1e6, extra_bytes, applied, power: sharing.heavy }
+        let made = Ran { step_ms: simulated.step() / 1e6, extra_bytes, applied, power: sharing.heavy };
+        (graph, simulated, made)
     }
 }
 

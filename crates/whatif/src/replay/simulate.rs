@@ -22,6 +22,8 @@ pub(super) struct Sharing {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Simulated {
     pub(super) end: Time,
+    /// Start and end of each piece of work.
+    pub(super) ops: Vec<(Time, Time)>,
     /// When the last work or call of each step ended.
     pub(super) step_ends: Vec<Time>,
     /// Time with matrix work on the device.
@@ -76,6 +78,7 @@ struct Simulation<'g> {
     order: u64,
     ops: Vec<Pending>,
     step_ends: Vec<Time>,
+    times: Vec<(Time, Time)>,
     done: Vec<bool>,
     /// Work that waits for this one, and what lies between.
     dependents: Vec<Vec<(OpId, Time)>>,
@@ -134,6 +137,7 @@ impl<'g> Simulation<'g> {
             heap: BinaryHeap::new(),
             order: 0,
             step_ends: vec![0; graph.steps.max(1)],
+            times: vec![(0, 0); graph.ops.len()],
             done: graph.ops.iter().map(|op| op.dropped).collect(),
             dependents,
             following,
@@ -187,7 +191,7 @@ impl<'g> Simulation<'g> {
                 (Some(_), None) => unreachable!("an event without an end before it is handled above"),
             }
         }
-        Simulated { end: self.end, step_ends: self.step_ends, heavy: self.heavy }
+        Simulated { end: self.end, ops: self.times, step_ends: self.step_ends, heavy: self.heavy }
     }
 
     fn ended(&mut self, step: usize) {
@@ -296,6 +300,7 @@ impl<'g> Simulation<'g> {
     }
 
     fn begin(&mut self, op: OpId) {
+        self.times[op].0 = self.now;
         let work = &self.graph.ops[op];
         let scale = if work.work == (Work::Kernel { heavy: true }) { self.sharing.heavy } else { 1.0 };
         self.active.push((op, work.alone * scale, 1.0));
@@ -306,6 +311,7 @@ impl<'g> Simulation<'g> {
         self.active.retain(|(other, ..)| *other != op);
         self.share();
         self.done[op] = true;
+        self.times[op].1 = self.now;
         self.ended(self.graph.ops[op].step);
         for i in 0..self.dependents[op].len() {
             let (next, between) = self.dependents[op][i];
