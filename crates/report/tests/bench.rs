@@ -1,6 +1,8 @@
 //! `busbound bench` from the real GPU's recorded samples: what a person reads, what programs read, and the results page,
 //! whose every figure is computed here from what is committed.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -1,5 +1,7 @@
 //! What was predicted from the slow run, against what the fixed one took: pairs of real runs.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
