@@ -20,7 +20,7 @@ pub struct WhatIf {
     pub path: String,
     /// The answer in a sentence.
     pub statement: String,
-    /// Milliseconds of a step as measured.
+    /// Milliseconds of the middle step as measured, from one step's end to the next one's.
     pub baseline_ms: f64,
     /// `step`, `round` or `trace`: what the milliseconds are of.
     pub unit: &'static str,
@@ -136,8 +136,8 @@ fn of_facts(facts: &Facts<'_>, path: &str, wanted: &[Vec<Change>]) -> Result<Wha
             "the trace has no GPU events: there is nothing whose time could be predicted (record with CUDA activity)",
         ));
     }
-    let replay = replay_of(facts).ok_or(NoReplay("no step of the trace has work of a GPU to run again"))?;
-    let baseline_ms = replay.step_ms() / (1.0 + replay.confidence().error);
+    let replay = replay_of(facts).ok_or(NoReplay("the trace does not hold together well enough to be run again: its calls, work and waits do not give its times"))?;
+    let baseline_ms = replay.step_ms();
     let mut scenarios: Vec<Scenario> = if wanted.is_empty() {
         let tried = candidates(facts).into_iter().map(|changes| scenario(&replay, &changes, baseline_ms));
         let mut useful: Vec<Scenario> =
@@ -165,6 +165,12 @@ fn of_facts(facts: &Facts<'_>, path: &str, wanted: &[Vec<Change>]) -> Result<Wha
         notes.push(format!(
             "In {:.0} % of the time the GPU waited for something that the trace does not tell; that stays as it is.",
             100.0 * confidence.unexplained
+        ));
+    }
+    if confidence.without_call > 0.05 {
+        notes.push(format!(
+            "The calls behind {:.0} % of the GPU's work are not in the trace: what the host does there stays as it is.",
+            100.0 * confidence.without_call
         ));
     }
     if facts.window.times().is_none() {
@@ -207,7 +213,7 @@ pub(crate) fn replay_of(facts: &Facts<'_>) -> Option<Replay> {
 }
 
 fn scenario(replay: &Replay, changes: &[Change], baseline_ms: f64) -> Scenario {
-    let Predicted { step_ms, low_ms, high_ms, extra_bytes, applies, power } = replay.predict(changes);
+    let Predicted { step_ms, low_ms, high_ms, extra_bytes, applies, power, .. } = replay.predict(changes);
     Scenario {
         apply: changes.iter().map(Change::to_string).collect(),
         step_ms,
@@ -288,9 +294,10 @@ fn is_offloading(facts: &Facts<'_>) -> bool {
 pub(crate) fn saving(replay: &Replay, changes: &[Change]) -> Option<Saving> {
     let predicted = replay.predict(changes);
     let now = replay.step_ms();
-    predicted
-        .applies
-        .then(|| Saving { low: (now - predicted.high_ms).max(0.0), high: (now - predicted.low_ms).max(0.0) })
+    predicted.applies.then(|| Saving {
+        low: (now - predicted.worst_ms).max(0.0),
+        high: (now - predicted.best_ms).max(0.0),
+    })
 }
 
 /// Without those that more is written for than for another one that is as fast.
@@ -313,7 +320,7 @@ impl WhatIf {
         let now = crate::quantity::milliseconds(self.baseline_ms);
         let unit = self.unit;
         let Some(best) = self.scenarios.first() else {
-            return format!("Nothing that busbound can change would make this run faster: {now} a {unit}.");
+            return format!("Nothing that was tried would make this run faster: {now} a {unit}.");
         };
         let change = best.apply.join(" + ");
         if !best.applies {
@@ -326,7 +333,7 @@ impl WhatIf {
             crate::quantity::milliseconds(best.high_ms)
         );
         if best.low_ms <= self.baseline_ms && self.baseline_ms <= best.high_ms {
-            return format!("`{change}` would change little: {range}.");
+            return format!("`{change}` may change little: {range}; the range holds what it takes now.");
         }
         let times = self.baseline_ms / best.step_ms;
         let by = if times > 1.0 { format!("{times:.1} times as fast") } else { "slower".to_owned() };

@@ -271,3 +271,49 @@ one combination above 15 % is of 4 MiB layers, blocking: half of such a copy is 
 the host reaches in those 0.2 ms differs from what it reaches over a row of copies.
 
 ";
+
+/// A run stopped while copies were still small told nothing of the link, and must not be called short.
+#[test]
+fn a_run_stopped_early_is_not_judged_by_its_small_copies() {
+    let mut samples = samples("h200-quick.json");
+    samples.cases.retain(|case| matches!(case, Case::Copy { task, .. } if task.bytes <= 64 << 10));
+    samples.interrupted = true;
+    let bench = judge_bench(&samples);
+    assert!(!bench.is_whole() && bench.figures.iter().all(|figure| figure.judgement != Judgement::Short));
+    assert!(bench.statement.ends_with("Stopped before its end."), "{}", bench.statement);
+}
+
+/// Trained is all that both ends agree on, and that may be less than the card's own link.
+#[test]
+fn a_card_in_an_older_slot_is_told_that_it_is() {
+    let mut samples = samples("h200-quick.json");
+    samples.identity.link = Some(LinkSeen { generation: 4, lanes: 16, max_generation: 4, max_lanes: 16 });
+    for case in &mut samples.cases {
+        if let Case::Copy { ns, .. } = case {
+            ns.iter_mut().for_each(|ns| *ns *= 2);
+        }
+    }
+    let bench = judge_bench(&samples);
+    let cause = &figure(&bench, "pinned_h2d").causes[0];
+    assert!(cause.seen && cause.why.contains("PCIe 4 x16, all that slot and host give"), "{cause:?}");
+}
+
+#[test]
+fn latencies_alone_are_not_praised() {
+    let mut samples = samples("h200-quick.json");
+    samples.cases.retain(|case| matches!(case, Case::Latency { .. }));
+    let statement = judge_bench(&samples).statement;
+    assert!(statement.ends_with("Nothing that was measured has a yardstick."), "{statement}");
+}
+
+/// Nobody knows the link of a GPU that is in no list and whose driver does not tell.
+#[test]
+fn an_unknown_link_is_not_judged() {
+    let mut samples = samples("h200-quick.json");
+    samples.identity.gpu = "Something New".to_owned();
+    samples.identity.link = Some(LinkSeen { generation: 0, lanes: 0, max_generation: 0, max_lanes: 0 });
+    let bench = judge_bench(&samples);
+    assert_eq!(figure(&bench, "pinned_h2d").judgement, Judgement::Told);
+    assert_eq!(bench.profile.link, "PCIe 4 x16 (assumed)");
+    assert!(bench.profile.peak_gbps > 0.0);
+}

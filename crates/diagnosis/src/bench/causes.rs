@@ -1,6 +1,7 @@
 //! Why might a figure be short, in order of likelihood, and which check tells the causes apart?
 
 use busbound_machine::bench::Samples;
+use busbound_machine::gpu_of_name;
 use serde::Serialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -50,18 +51,19 @@ pub(super) fn of_link(samples: &Samples, other_direction_is_fine: bool) -> Vec<C
             ));
         }
     }
-    let full_link = identity
-        .link
-        .is_some_and(|link| (link.lanes, link.generation) == (link.max_lanes, link.max_generation));
-    let largest = samples.cases.iter().filter_map(|case| match case {
-        busbound_machine::bench::Case::Copy { task, .. } => Some(task.bytes),
-        _ => None,
-    });
-    if largest.max().is_some_and(|bytes| bytes < 16 << 20) {
+    // Both ends may agree on less than the card could: a slot of fewer lanes or an older host.
+    if let (Some(link), Some(gpu)) = (identity.link, gpu_of_name(&identity.gpu))
+        && (link.generation < u32::from(gpu.pcie.generation) || link.lanes < u32::from(gpu.pcie.lanes))
+        && (link.generation, link.lanes) == (link.max_generation, link.max_lanes)
+    {
         causes.push(seen(
-            "only small copies were made, for want of free memory: each has a cost beside its bytes"
-                .to_owned(),
-            "run it again with memory free on both sides",
+            format!(
+                "the link runs at PCIe {} x{}, all that slot and host give; the card has {}",
+                link.generation,
+                link.lanes,
+                gpu.pcie.name()
+            ),
+            "another slot (`busbound topo` shows the tree), or this is what the host can",
         ));
     }
     if other_direction_is_fine {
@@ -85,12 +87,10 @@ pub(super) fn of_link(samples: &Samples, other_direction_is_fine: bool) -> Vec<C
         "someone else on the same link or switch",
         "`nvidia-smi dmon -s t` while nothing of yours runs; `busbound topo` shows who shares the way to the host",
     ));
-    if !full_link {
-        causes.push(likely(
-            "a narrower link further up, between switch and host",
-            "`busbound topo`: the narrowest hop of the way to the host",
-        ));
-    }
+    causes.push(likely(
+        "a narrower link further up, between switch and host",
+        "`busbound topo`: the narrowest hop of the way to the host",
+    ));
     if identity.virtual_machine == Some(true) {
         causes.push(likely(
             "a virtual machine that hides where its memory and the GPU lie",

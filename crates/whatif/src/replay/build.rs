@@ -17,6 +17,8 @@ const CLOSE: Time = 60_000;
 const IDLE_THREAD: Time = 50_000;
 /// What work waits after the work before it, where the trace shows no better.
 const TURNAROUND: Time = 1_500;
+/// How far back a stream is searched for what had been issued by a moment.
+const MOST_LOOKED_AT: usize = 4096;
 /// An unhurried copy call, where the trace shows none.
 const COPY_CALL: Time = 10_000;
 /// How long an event between streams takes to pass.
@@ -131,11 +133,13 @@ impl<'a> Builder<'a> {
                     continue;
                 }
                 let kind = self.kinds[event.name_id().index()];
-                let ops = event
+                let mut ops = event
                     .correlation()
                     .and_then(|id| self.by_correlation.get(&id))
                     .cloned()
                     .unwrap_or_default();
+                // One call has issued it: an id that two processes share is believed once.
+                ops.retain(|op| self.graph.ops[*op].item.is_none());
                 let does = match kind {
                     Call::WaitEvent => {
                         self.wait_calls.push((thread, start));
@@ -221,7 +225,10 @@ impl<'a> Builder<'a> {
                 let start = self.graph.items[item].start;
                 let idle_since = start - self.graph.items[item].gap;
                 let before = all.partition_point(|(end, ..)| *end <= start);
-                let other = all[..before].iter().rev().find(|(_, of, _)| *of != thread);
+                // Of calls of one moment none comes before the other.
+                let earlier = |other: usize| self.graph.items[other].start < start;
+                let other =
+                    all[..before].iter().rev().find(|(_, of, other)| *of != thread && earlier(*other));
                 let Some(&(end, _, other)) = other.filter(|(end, ..)| *end > idle_since) else { continue };
                 self.graph.items[item].after = Some((other, start - end));
                 // Its own thread no longer holds it back by more than a moment.
@@ -292,6 +299,10 @@ impl<'a> Builder<'a> {
     }
 
     fn wait(&mut self, op: OpId, awaited: OpId) {
+        // Nothing waits for what began with it or after it: waits must not go in a circle.
+        if self.graph.ops[awaited].start >= self.graph.ops[op].start {
+            return;
+        }
         let between = (self.graph.ops[op].start - self.graph.ops[awaited].end).clamp(0, EVENT_PASSES);
         if !self.graph.ops[op].waits.iter().any(|(known, _)| *known == awaited) {
             self.graph.ops[op].waits.push((awaited, between));
@@ -369,9 +380,15 @@ impl<'a> Builder<'a> {
         let last = others.filter_map(|other| {
             let order = &graph.streams[other];
             let before = order.partition_point(|other| graph.ops[*other].end <= start + EVENT_PASSES);
-            order[..before].iter().rev().take(64).copied().find(|other| {
-                graph.ops[*other].item.is_none_or(|item| graph.items[item].start < issued_before)
-            })
+            order[..before]
+                .iter()
+                .rev()
+                .take(64)
+                .copied()
+                .filter(|other| graph.ops[*other].start < start)
+                .find(|other| {
+                    graph.ops[*other].item.is_none_or(|item| graph.items[item].start < issued_before)
+                })
         });
         last.max_by_key(|other| graph.ops[*other].end)
     }
@@ -492,10 +509,11 @@ impl<'a> Builder<'a> {
     /// When the work ended that a stream had been given before a call began.
     fn ended_by(&self, stream: usize, start: Time, end: Time) -> Time {
         let graph = &self.graph;
-        let given = graph.streams[stream].iter().rev().map(|op| &graph.ops[*op]);
-        let last = given
-            .filter(|op| op.end <= end)
-            .find(|op| op.item.is_none_or(|item| graph.items[item].start <= start));
+        let order = &graph.streams[stream];
+        let upto = order.partition_point(|op| graph.ops[*op].end <= end);
+        let given = order[..upto].iter().rev().map(|op| &graph.ops[*op]);
+        let last =
+            given.take(MOST_LOOKED_AT).find(|op| op.item.is_none_or(|item| graph.items[item].start <= start));
         last.map_or(start, |op| op.end)
     }
 
@@ -527,12 +545,9 @@ impl<'a> Builder<'a> {
         let ended = (0..graph.streams.len()).filter_map(|stream| {
             let order = &graph.streams[stream];
             let upto = order.partition_point(|op| graph.ops[*op].end <= end);
-            let last = order[..upto]
-                .iter()
-                .rev()
-                .take(64)
-                .copied()
-                .find(|op| graph.ops[*op].item.is_none_or(|item| graph.items[item].start <= start))?;
+            let before = |item: usize| (graph.items[item].start, item) < (start, wait);
+            let issued = |op: &OpId| graph.ops[*op].item.is_none_or(before);
+            let last = order[..upto].iter().rev().take(64).copied().find(issued)?;
             (graph.ops[last].end > start).then_some(last)
         });
         let Some(last) = ended.max_by_key(|op| graph.ops[*op].end) else { return (Awaited::None, None) };

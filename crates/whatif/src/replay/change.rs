@@ -80,7 +80,7 @@ impl fmt::Display for Change {
             Self::Coalesce => f.write_str("coalesce"),
             Self::NoSync => f.write_str("nosync"),
             Self::Link(name, _) => write!(f, "link={name}"),
-            Self::Resident(share) => write!(f, "resident={:.0}%", 100.0 * share),
+            Self::Resident(share) => write!(f, "resident={}%", (1e6 * share).round() / 1e4),
         }
     }
 }
@@ -131,6 +131,8 @@ pub(super) struct Made {
 
 /// Smaller copies are not worth a stream of their own.
 const WORTH_MOVING: u64 = 64 << 10;
+/// The most that cold caches cost the host after a staged copy.
+const COLD_CACHES: Time = 150_000;
 /// Copies up to this size are merged.
 const SMALL: u64 = 1 << 20;
 
@@ -156,6 +158,15 @@ fn copy_ns(bytes: u64, direction: Direction, pageable: bool, link: &LinkFacts) -
     if bytes == 0 { 0.0 } else { bytes as f64 / link.expected_of(bytes, direction, memory) }
 }
 
+/// Whether its call issues nothing else: a graph's nodes cannot be moved one by one.
+fn is_alone(graph: &Graph, op: OpId) -> bool {
+    graph.ops[op].item.is_some_and(|item| match &graph.items[item].does {
+        Does::Issue(ops) => ops.len() == 1,
+        Does::IssueHeld(_) => true,
+        _ => false,
+    })
+}
+
 /// The wait in its own operator, by copy.
 fn own_waits(graph: &Graph) -> HashMap<OpId, ItemId> {
     let waits = graph.items.iter().enumerate().filter_map(|(id, item)| match item.does {
@@ -172,7 +183,8 @@ fn pin(graph: &mut Graph, link: &LinkFacts, assumed: Assumed) -> Made {
     let mut behind: Vec<ItemId> = Vec::new();
     for op in 0..graph.ops.len() {
         let Work::Copy { direction, pageable: true, bytes } = graph.ops[op].work else { continue };
-        if graph.ops[op].work.bus().is_none() || graph.ops[op].dropped {
+        // Of a copy whose size is not told nothing can be said.
+        if graph.ops[op].work.bus().is_none() || graph.ops[op].dropped || bytes == 0 {
             continue;
         }
         let work = &mut graph.ops[op];
@@ -185,7 +197,9 @@ fn pin(graph: &mut Graph, link: &LinkFacts, assumed: Assumed) -> Made {
         {
             graph.items[item].does = Does::Issue(vec![op]);
             graph.items[item].cost = graph.copy_call;
-            behind.push(own.get(&op).copied().unwrap_or(item));
+            if bytes >= WORTH_MOVING {
+                behind.push(own.get(&op).copied().unwrap_or(item));
+            }
         }
         made.changed += 1;
     }
@@ -193,7 +207,8 @@ fn pin(graph: &mut Graph, link: &LinkFacts, assumed: Assumed) -> Made {
     for thread in graph.threads.clone() {
         for pair in thread.windows(2).filter(|pair| behind.contains(&pair[0])) {
             let next = &mut graph.items[pair[1]];
-            next.gap = (next.gap as f64 * assumed.behind_staging) as Time;
+            let saved = (next.gap as f64 * (1.0 - assumed.behind_staging)) as Time;
+            next.gap -= saved.min(COLD_CACHES);
         }
     }
     made
@@ -203,6 +218,8 @@ fn pin(graph: &mut Graph, link: &LinkFacts, assumed: Assumed) -> Made {
 #[derive(Debug)]
 struct Group {
     step: usize,
+    /// Among those of its step.
+    number: usize,
     copies: Vec<OpId>,
     /// In order of their calls.
     work: Vec<OpId>,
@@ -211,7 +228,7 @@ struct Group {
 fn is_fetched(graph: &Graph, op: OpId) -> bool {
     let work = &graph.ops[op];
     !work.dropped
-        && work.item.is_some()
+        && is_alone(graph, op)
         && matches!(work.work, Work::Copy { direction: Direction::HostToDevice, bytes, .. } if bytes >= WORTH_MOVING)
 }
 
@@ -225,18 +242,40 @@ fn in_order(graph: &Graph) -> Vec<OpId> {
     order
 }
 
-fn groups(graph: &Graph, wanted: impl Fn(OpId) -> bool) -> Vec<Group> {
+/// The groups of each device, device by device.
+fn groups(graph: &Graph, wanted: impl Fn(OpId) -> bool) -> Vec<Vec<Group>> {
+    let mut devices: Vec<i32> = graph.stream_device.clone();
+    devices.sort_unstable();
+    devices.dedup();
+    let order = in_order(graph);
+    devices
+        .into_iter()
+        .map(|device| {
+            let of_device =
+                order.iter().copied().filter(|op| graph.stream_device[graph.ops[*op].stream] == device);
+            groups_of(graph, of_device, &wanted)
+        })
+        .collect()
+}
+
+fn groups_of(graph: &Graph, order: impl Iterator<Item = OpId>, wanted: impl Fn(OpId) -> bool) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    for op in in_order(graph) {
+    let mut has_computed = false;
+    for op in order {
+        let step = graph.ops[op].step;
+        let open = groups.last_mut().filter(|group| group.step == step);
         if wanted(op) {
-            let step = graph.ops[op].step;
-            match groups.last_mut().filter(|group| {
-                group.step == step && !group.work.iter().any(|op| graph.ops[*op].work.is_kernel())
-            }) {
+            match open.filter(|_| !has_computed) {
                 Some(group) => group.copies.push(op),
-                None => groups.push(Group { step, copies: vec![op], work: Vec::new() }),
+                None => {
+                    let number =
+                        groups.last().filter(|last| last.step == step).map_or(0, |last| last.number + 1);
+                    groups.push(Group { step, number, copies: vec![op], work: Vec::new() });
+                }
             }
-        } else if let Some(group) = groups.last_mut().filter(|group| group.step == graph.ops[op].step) {
+            has_computed = false;
+        } else if let Some(group) = open {
+            has_computed |= graph.ops[op].work.is_kernel();
             group.work.push(op);
         }
     }
@@ -250,13 +289,29 @@ fn new_stream(graph: &mut Graph, like: OpId) -> usize {
     graph.streams.len() - 1
 }
 
-fn move_to(graph: &mut Graph, op: OpId, stream: usize) {
-    let old = graph.ops[op].stream;
-    graph.streams[old].retain(|other| *other != op);
-    graph.ops[op].stream = stream;
-    graph.ops[op].after_work = graph.ops[op].after_work.min(EVENT_PASSES);
-    graph.ops[op].after_call = graph.ops[op].after_call.min(2 * EVENT_PASSES);
-    graph.streams[stream].push(op);
+/// Puts work on other streams, at their ends and in this order.
+fn move_all(graph: &mut Graph, moves: &[(OpId, usize)]) {
+    let moved: HashSet<OpId> = moves.iter().map(|(op, _)| *op).collect();
+    for stream in &mut graph.streams {
+        stream.retain(|op| !moved.contains(op));
+    }
+    for &(op, stream) in moves {
+        let work = &mut graph.ops[op];
+        work.stream = stream;
+        work.after_work = work.after_work.min(EVENT_PASSES);
+        work.after_call = work.after_call.min(2 * EVENT_PASSES);
+        graph.streams[stream].push(op);
+    }
+}
+
+/// A copy that no longer holds the host, unless it is staged by it.
+fn let_go(graph: &mut Graph, op: OpId) {
+    if let (Some(item), Work::Copy { pageable: false, .. }) = (graph.ops[op].item, graph.ops[op].work)
+        && graph.items[item].does == Does::IssueHeld(op)
+    {
+        graph.items[item].does = Does::Issue(vec![op]);
+        graph.items[item].cost = graph.copy_call;
+    }
 }
 
 /// The first work of each stream waits for a copy by an event.
@@ -279,139 +334,140 @@ fn prefetch(graph: &mut Graph, depth: usize) -> Made {
     let wanted: Vec<bool> = (0..graph.ops.len())
         .map(|op| is_fetched(graph, op) && (kernels[graph.ops[op].stream] || own.contains_key(&op)))
         .collect();
-    let all = groups(graph, |op| wanted[op]);
+    let mut made = Made::default();
+    // Calls to be put before others.
+    let mut moved: HashMap<ItemId, Vec<ItemId>> = HashMap::new();
+    for all in groups(graph, |op| wanted[op]) {
+        let of_device = prefetch_on(graph, depth, &all, &own, &mut moved);
+        made.changed += of_device.changed;
+        made.extra_bytes += of_device.extra_bytes;
+    }
+    for thread in &mut graph.threads {
+        let order = std::mem::take(thread);
+        for item in order {
+            thread.extend(moved.remove(&item).unwrap_or_default());
+            thread.push(item);
+        }
+    }
+    made
+}
+
+fn prefetch_on(
+    graph: &mut Graph,
+    depth: usize,
+    all: &[Group],
+    own: &HashMap<OpId, ItemId>,
+    moved: &mut HashMap<ItemId, Vec<ItemId>>,
+) -> Made {
     let Some(first) = all.first().and_then(|group| group.copies.first().copied()) else {
         return Made::default();
     };
     let stream = new_stream(graph, first);
     let mut made = Made::default();
-    let thread_of: HashMap<ItemId, usize> = graph
-        .threads
-        .iter()
-        .enumerate()
-        .flat_map(|(thread, order)| order.iter().map(move |item| (*item, thread)))
-        .collect();
-    // Calls to be put before others, by thread.
-    let mut moved: HashMap<ItemId, Vec<ItemId>> = HashMap::new();
+    let mut moves = Vec::new();
     // Where each group's copies were called for, before any of them moves.
     let places: Vec<Option<ItemId>> =
         all.iter().map(|group| group.copies.first().and_then(|op| graph.ops[*op].item)).collect();
     let mut largest = 0;
     for (i, group) in all.iter().enumerate() {
-        let in_step = all[..i].iter().rev().take_while(|other| other.step == group.step).count();
-        let ahead = in_step.min(depth);
-        let Some(place) = places[i - ahead] else { continue };
+        let Some(place) = places[i - group.number.min(depth)] else { continue };
         for &op in &group.copies {
+            let_go(graph, op);
             let Some(item) = graph.ops[op].item else { continue };
             // The call goes ahead; what the host did before it stays where it was.
-            let held = graph.items[item].does == Does::IssueHeld(op);
-            let call = Item {
-                does: if held { Does::IssueHeld(op) } else { Does::Issue(vec![op]) },
-                gap: 0,
-                after: None,
-                cost: if held { graph.items[item].cost } else { graph.copy_call },
-                ..graph.items[item].clone()
-            };
+            let call = Item { gap: 0, after: None, ..graph.items[item].clone() };
             let id = graph.items.len();
             graph.items.push(call);
-            graph.items[item].does = Does::Nothing;
-            graph.items[item].cost = 0;
+            no_longer(graph, item);
             graph.ops[op].item = Some(id);
             moved.entry(place).or_default().push(id);
             if let Some(wait) = own.get(&op) {
-                graph.items[*wait].does = Does::Nothing;
-                graph.items[*wait].cost = 0;
+                no_longer(graph, *wait);
             }
-            move_to(graph, op, stream);
+            moves.push((op, stream));
             made.changed += 1;
         }
         // A place on the device is free when the group that had it is done.
-        if let Some(before) = i.checked_sub(depth + 1).filter(|before| all[*before].step == group.step)
-            && let Some(&last) = all[before].work.iter().rev().find(|op| graph.ops[**op].work.is_kernel())
+        if group.number > depth
+            && let Some(&last) =
+                all[i - depth - 1].work.iter().rev().find(|op| graph.ops[**op].work.is_kernel())
             && let Some(&copy) = group.copies.first()
         {
             graph.ops[copy].waits.push((last, EVENT_PASSES));
         }
-        let copies = group.copies.clone();
-        consume(graph, &copies, &group.work);
+        consume(graph, &group.copies, &group.work);
         let bytes = |op: &OpId| match graph.ops[*op].work {
             Work::Copy { bytes, .. } => bytes,
             _ => 0,
         };
         largest = largest.max(group.copies.iter().map(bytes).sum());
     }
-    for (place, calls) in moved {
-        let Some(&thread) = thread_of.get(&place) else { continue };
-        let order = &mut graph.threads[thread];
-        if let Some(at) = order.iter().position(|item| *item == place) {
-            order.splice(at..at, calls);
-        }
-    }
+    move_all(graph, &moves);
     made.extra_bytes = largest * depth as u64;
     made
+}
+
+/// The call is not made any more; the host work before it stays.
+fn no_longer(graph: &mut Graph, item: ItemId) {
+    graph.items[item].does = Does::Nothing;
+    graph.items[item].cost = 0;
 }
 
 fn asynchronous(graph: &mut Graph, assumed: Assumed) -> Made {
     let own = own_waits(graph);
     let order = in_order(graph);
+    let device_of: Vec<i32> = graph.ops.iter().map(|op| graph.stream_device[op.stream]).collect();
+    let mut before: HashMap<OpId, OpId> = HashMap::new();
+    for stream in &graph.streams {
+        before.extend(stream.windows(2).map(|pair| (pair[1], pair[0])));
+    }
     let mut made = Made::default();
-    let mut streams: HashMap<Direction, usize> = HashMap::new();
+    let mut moves = Vec::new();
+    let mut streams: HashMap<(i32, Direction), usize> = HashMap::new();
     let mut fetched: HashMap<usize, u64> = HashMap::new();
     for (i, &op) in order.iter().enumerate() {
         let Work::Copy { direction, pageable, bytes } = graph.ops[op].work else { continue };
         // A copy to pageable memory blocks whatever is asked, and a value that comes to the host is waited
         // for with reason.
-        let is_value = direction == Direction::DeviceToHost && bytes < WORTH_MOVING;
-        let blocks = own.contains_key(&op)
-            || graph.ops[op].item.is_some_and(|item| graph.items[item].does == Does::IssueHeld(op));
+        let to_host = direction == Direction::DeviceToHost;
+        let must_block = to_host && (pageable || bytes < WORTH_MOVING);
+        let held = graph.ops[op].item.is_some_and(|item| graph.items[item].does == Does::IssueHeld(op));
         if graph.ops[op].work.bus().is_none()
-            || !blocks
-            || is_value
-            || pageable && direction == Direction::DeviceToHost
+            || !is_alone(graph, op)
+            || must_block
+            || !(held || own.contains_key(&op))
         {
             continue;
         }
-        let old = graph.ops[op].stream;
-        let before = graph.streams[old]
-            .iter()
-            .position(|other| *other == op)
-            .and_then(|at| at.checked_sub(1))
-            .map(|at| graph.streams[old][at]);
-        let stream = match streams.get(&direction) {
+        let (device, step) = (device_of[op], graph.ops[op].step);
+        let stream = match streams.get(&(device, direction)) {
             Some(stream) => *stream,
             None => {
                 let stream = new_stream(graph, op);
-                streams.insert(direction, stream);
+                streams.insert((device, direction), stream);
                 stream
             }
         };
-        move_to(graph, op, stream);
+        moves.push((op, stream));
+        let_go(graph, op);
         if let Some(wait) = own.get(&op) {
-            graph.items[*wait].does = Does::Nothing;
-            graph.items[*wait].cost = 0;
+            no_longer(graph, *wait);
         }
-        match direction {
-            // Whether the work that follows uses what has just come, or what came before it.
-            Direction::HostToDevice if assumed.independent => {}
-            Direction::HostToDevice => {
-                let step = graph.ops[op].step;
-                let rest = order[i + 1..].iter().copied().take_while(|next| {
-                    graph.ops[*next].step == step
-                        && graph.ops[*next].work.bus() != Some(Direction::HostToDevice)
-                });
-                let work: Vec<OpId> = rest.collect();
-                consume(graph, &[op], &work);
-            }
-            _ if !assumed.independent => {
-                if let Some(before) = before {
-                    graph.ops[op].waits.push((before, EVENT_PASSES));
-                }
-            }
-            _ => {}
+        if !assumed.independent && to_host {
+            graph.ops[op].waits.extend(before.get(&op).map(|before| (*before, EVENT_PASSES)));
+        } else if !assumed.independent {
+            // The work that follows, up to the next that comes in, uses what has come.
+            let rest = order[i + 1..].iter().copied().filter(|next| device_of[*next] == device);
+            let work: Vec<OpId> = rest
+                .take_while(|next| graph.ops[*next].step == step)
+                .take_while(|next| graph.ops[*next].work.bus() != Some(Direction::HostToDevice))
+                .collect();
+            consume(graph, &[op], &work);
         }
-        *fetched.entry(graph.ops[op].step).or_default() += bytes;
+        *fetched.entry(step).or_default() += bytes;
         made.changed += 1;
     }
+    move_all(graph, &moves);
     // Nothing holds the host any more: all that a step fetches may be on its way at once.
     made.extra_bytes = fetched.values().copied().max().unwrap_or(0);
     made
@@ -424,7 +480,8 @@ fn coalesce(graph: &mut Graph, link: &LinkFacts, assumed: Assumed) -> Made {
     let own = own_waits(graph);
     for op in in_order(graph) {
         let work = &graph.ops[op];
-        let small = matches!(work.work, Work::Copy { direction: Direction::HostToDevice, bytes, .. } if bytes <= SMALL);
+        let small = is_alone(graph, op)
+            && matches!(work.work, Work::Copy { direction: Direction::HostToDevice, bytes: 1..=SMALL, .. });
         let goes_on = run.first().is_some_and(|first| {
             let first = &graph.ops[*first];
             let same = |a: Work, b: Work| matches!((a, b), (Work::Copy { pageable: a, .. }, Work::Copy { pageable: b, .. }) if a == b);
@@ -467,8 +524,7 @@ fn coalesce(graph: &mut Graph, link: &LinkFacts, assumed: Assumed) -> Made {
 fn drop_copy(graph: &mut Graph, op: OpId, own_wait: Option<ItemId>) {
     graph.ops[op].dropped = true;
     for item in graph.ops[op].item.into_iter().chain(own_wait) {
-        graph.items[item].does = Does::Nothing;
-        graph.items[item].cost = 0;
+        no_longer(graph, item);
     }
 }
 
@@ -488,8 +544,7 @@ fn no_sync(graph: &mut Graph) -> Made {
         if needed || last.get(&item.step) == Some(&item.start) {
             continue;
         }
-        graph.items[id].does = Does::Nothing;
-        graph.items[id].cost = 0;
+        no_longer(graph, id);
         made.changed += 1;
     }
     made
@@ -511,13 +566,13 @@ fn other_link(graph: &mut Graph, old: &LinkFacts, new: &LinkFacts, assumed: Assu
 
 fn resident(graph: &mut Graph, share: f64) -> Made {
     let own = own_waits(graph);
-    let all = groups(graph, |op| is_fetched(graph, op));
+    let all: Vec<Group> = groups(graph, |op| is_fetched(graph, op)).into_iter().flatten().collect();
     let mut made = Made::default();
     let mut kept_of_step: HashMap<usize, u64> = HashMap::new();
-    for (i, group) in all.iter().enumerate() {
-        let in_step = all[..i].iter().rev().take_while(|other| other.step == group.step).count() as f64;
+    for group in &all {
+        let number = group.number as f64;
         // Evenly among the groups of a step.
-        if ((in_step + 1.0) * share + 1e-9).floor() <= (in_step * share + 1e-9).floor() {
+        if ((number + 1.0) * share + 1e-9).floor() <= (number * share + 1e-9).floor() {
             continue;
         }
         for &op in &group.copies {

@@ -43,6 +43,9 @@ pub struct Predicted {
     pub step_ms: f64,
     pub low_ms: f64,
     pub high_ms: f64,
+    /// The best and the worst of what cannot be known, without the replay's own error.
+    pub best_ms: f64,
+    pub worst_ms: f64,
     /// Device memory that the change takes beyond what the run takes now.
     pub extra_bytes: u64,
     /// Whether the trace has anything that the changes could change.
@@ -78,6 +81,8 @@ pub struct Confidence {
 const BESIDE_COPY: f64 = 1.0;
 /// A copy's time beside the other direction where no profile tells: as on an H200.
 const DUPLEX: f64 = 1.08;
+/// A replay that misses the trace by more is none.
+const MOST_ERROR: f64 = 0.10;
 /// No prediction is better than this, whatever the replay's own error: traces are recorded under a profiler, and steps are not.
 const LEAST_SPREAD: f64 = 0.035;
 
@@ -91,12 +96,19 @@ impl Replay {
         let sharing = Sharing { duplex: duplex(link), kernel_beside_copy: BESIDE_COPY, heavy: 1.0 };
         let unchanged = simulate(&graph, &sharing);
         let power = Power::of(link);
-        Some(Self { graph, link: link.clone(), unchanged, power })
+        // A graph that does not come near the trace says nothing of what a change would do to it.
+        let error = unchanged.end as f64 / graph.end as f64 - 1.0;
+        (unchanged.complete && error.abs() < MOST_ERROR).then(|| Self {
+            graph,
+            link: link.clone(),
+            unchanged,
+            power,
+        })
     }
 
     /// Milliseconds of the middle step, run again unchanged.
     pub fn step_ms(&self) -> f64 {
-        self.unchanged.step() / 1e6
+        self.unchanged.step() / 1e6 / (1.0 + self.confidence().error)
     }
 
     pub fn confidence(&self) -> Confidence {
@@ -117,7 +129,8 @@ impl Replay {
         let best = self.run(changes, Assumed::BEST);
         let worst = self.run(changes, Assumed::WORST);
         let error = self.confidence().error.abs();
-        let spread = error + LEAST_SPREAD + 0.25 * self.confidence().unexplained;
+        let spread =
+            error + LEAST_SPREAD + 0.25 * (self.confidence().unexplained + self.confidence().without_call);
         let all = [middle.step_ms, best.step_ms, worst.step_ms];
         let step_ms = if changes.iter().any(Change::depends_on_data) {
             // Whether what is copied belongs to the work beside it the trace does not tell: the middle of both.
@@ -126,10 +139,14 @@ impl Replay {
         } else {
             middle.step_ms
         };
+        let best_ms = all.iter().copied().fold(step_ms, f64::min);
+        let worst_ms = all.iter().copied().fold(step_ms, f64::max);
         Predicted {
             step_ms,
-            low_ms: all.iter().copied().fold(step_ms, f64::min) * (1.0 - spread),
-            high_ms: all.iter().copied().fold(step_ms, f64::max) * (1.0 + spread),
+            low_ms: best_ms * (1.0 - spread),
+            high_ms: worst_ms * (1.0 + spread),
+            best_ms,
+            worst_ms,
             extra_bytes: middle.extra_bytes,
             applies: middle.applied,
             power: middle.power,
@@ -150,7 +167,13 @@ impl Replay {
 
     fn run(&self, changes: &[Change], assumed: Assumed) -> Ran {
         let (_, simulated, made) = self.simulated(changes, assumed);
-        Ran { step_ms: simulated.step() / 1e6, ..made }
+        // The replay's own error is in both; where a change left work undone, nothing can be said.
+        let scale = 1.0 + self.confidence().error;
+        if simulated.complete && made.applied {
+            Ran { step_ms: simulated.step() / 1e6 / scale, ..made }
+        } else {
+            Ran { step_ms: self.step_ms(), applied: false, power: 1.0, ..made }
+        }
     }
 
     fn simulated(&self, changes: &[Change], assumed: Assumed) -> (Graph, Simulated, Ran) {

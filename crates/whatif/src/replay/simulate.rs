@@ -28,6 +28,8 @@ pub(super) struct Simulated {
     pub(super) step_ends: Vec<Time>,
     /// Time with matrix work on the device.
     pub(super) heavy: Time,
+    /// Whether all of it ran: waits that go in a circle would leave some of it undone.
+    pub(super) complete: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,8 +58,13 @@ pub(super) fn middle_step(ends: &[Time]) -> f64 {
     let mut last = 0;
     let mut steps: Vec<Time> = Vec::with_capacity(ends.len());
     for end in ends.iter().filter(|end| **end > 0) {
-        steps.push(*end - last);
-        last = (*end).max(last);
+        // A step may end before the one ahead of it has: then it takes no time of its own.
+        let end = (*end).max(last);
+        steps.push(end - last);
+        last = end;
+    }
+    if steps.iter().filter(|step| **step == 0).count() * 4 > steps.len() {
+        return last as f64 / steps.len() as f64;
     }
     steps.sort_unstable();
     match steps.len() {
@@ -80,6 +87,7 @@ struct Simulation<'g> {
     step_ends: Vec<Time>,
     times: Vec<(Time, Time)>,
     done: Vec<bool>,
+    ended_items: Vec<bool>,
     /// Work that waits for this one, and what lies between.
     dependents: Vec<Vec<(OpId, Time)>>,
     items: Vec<Pending>,
@@ -139,6 +147,7 @@ impl<'g> Simulation<'g> {
             step_ends: vec![0; graph.steps.max(1)],
             times: vec![(0, 0); graph.ops.len()],
             done: graph.ops.iter().map(|op| op.dropped).collect(),
+            ended_items: vec![false; graph.items.len()],
             dependents,
             following,
             holds: vec![Vec::new(); graph.ops.len()],
@@ -191,7 +200,9 @@ impl<'g> Simulation<'g> {
                 (Some(_), None) => unreachable!("an event without an end before it is handled above"),
             }
         }
-        Simulated { end: self.end, ops: self.times, step_ends: self.step_ends, heavy: self.heavy }
+        let called = self.graph.threads.iter().flatten().all(|item| self.ended_items[*item]);
+        let complete = called && self.done.iter().all(|done| *done);
+        Simulated { end: self.end, ops: self.times, step_ends: self.step_ends, heavy: self.heavy, complete }
     }
 
     fn ended(&mut self, step: usize) {
@@ -222,6 +233,7 @@ impl<'g> Simulation<'g> {
         match happens {
             Happens::Item(item) => self.call(item),
             Happens::ItemEnd(item) => {
+                self.ended_items[item] = true;
                 self.ended(self.graph.items[item].step);
                 for i in 0..self.following[item].len() {
                     let (next, between) = self.following[item][i];
@@ -328,29 +340,21 @@ impl<'g> Simulation<'g> {
     /// Sets the rates of what runs. Kernels of several streams share the device: those worth the question
     /// fill it.
     fn share(&mut self) {
-        let devices: Vec<(i32, bool)> = self
-            .active
-            .iter()
-            .map(|(op, ..)| {
-                let work = &self.graph.ops[*op];
-                (self.graph.stream_device[work.stream], work.work.is_kernel())
-            })
-            .collect();
-        let direction = |op: OpId| self.graph.ops[op].work.bus();
-        let count = |wanted: Direction, active: &[(OpId, f64, f64)]| {
-            active.iter().filter(|(op, ..)| direction(*op) == Some(wanted)).count()
-        };
-        let up = count(Direction::HostToDevice, &self.active);
-        let down = count(Direction::DeviceToHost, &self.active);
-        for i in 0..self.active.len() {
-            let op = self.active[i].0;
-            self.active[i].2 = match direction(op) {
+        let graph = self.graph;
+        let of = |op: OpId| (graph.stream_device[graph.ops[op].stream], graph.ops[op].work);
+        let running: Vec<(i32, Work)> = self.active.iter().map(|(op, ..)| of(*op)).collect();
+        for (i, &(device, work)) in running.iter().enumerate() {
+            let count = |wanted: &dyn Fn(Work) -> bool| {
+                running.iter().filter(|(other, work)| *other == device && wanted(*work)).count()
+            };
+            let up = count(&|work| work.bus() == Some(Direction::HostToDevice));
+            let down = count(&|work| work.bus() == Some(Direction::DeviceToHost));
+            self.active[i].2 = match work.bus() {
                 Some(Direction::HostToDevice) => rate(up, down, self.sharing.duplex),
                 Some(_) => rate(down, up, self.sharing.duplex),
-                None if devices[i].1 => {
-                    let kernels = devices.iter().filter(|other| **other == devices[i]).count() as f64;
+                None if work.is_kernel() => {
                     let beside = if up + down > 0 { self.sharing.kernel_beside_copy } else { 1.0 };
-                    1.0 / (kernels * beside)
+                    1.0 / (count(&Work::is_kernel) as f64 * beside)
                 }
                 None => 1.0,
             };

@@ -1,0 +1,194 @@
+//! Small traces written by hand for what real ones seldom hold: each was a wrong prediction once.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+use std::path::Path;
+
+use busbound_machine::Machine;
+use busbound_trace::{ReadOptions, Timestamp, read};
+use busbound_whatif::replay::{Predicted, Replay, Stretch};
+
+/// Device and stream.
+type At = (u32, u32);
+
+/// Events in microseconds.
+#[derive(Default)]
+struct Written(Vec<String>);
+
+impl Written {
+    fn call(&mut self, name: &str, thread: u32, at: f64, takes: f64, id: u32) -> &mut Self {
+        self.0.push(format!(
+            r#"{{"ph":"X","cat":"cuda_runtime","name":"{name}","pid":1,"tid":{thread},"ts":{at},"dur":{takes},"args":{{"correlation":{id}}}}}"#
+        ));
+        self
+    }
+
+    fn kernel(&mut self, (gpu, stream): At, at: f64, takes: f64, id: u32) -> &mut Self {
+        self.0.push(format!(
+            r#"{{"ph":"X","cat":"kernel","name":"gemm","pid":{gpu},"tid":{stream},"ts":{at},"dur":{takes},"args":{{"correlation":{id},"device":{gpu},"stream":{stream}}}}}"#
+        ));
+        self
+    }
+
+    fn copy(
+        &mut self,
+        memory: &str,
+        (gpu, stream): At,
+        at: f64,
+        takes: f64,
+        (id, bytes): (u32, u64),
+    ) -> &mut Self {
+        let size = if bytes > 0 { format!(r#","bytes":{bytes}"#) } else { String::new() };
+        self.0.push(format!(
+            r#"{{"ph":"X","cat":"gpu_memcpy","name":"Memcpy HtoD ({memory} -> Device)","pid":{gpu},"tid":{stream},"ts":{at},"dur":{takes},"args":{{"correlation":{id},"device":{gpu},"stream":{stream}{size}}}}}"#
+        ));
+        self
+    }
+
+    fn replay(&self, starts: &[f64], end: f64) -> Option<Replay> {
+        let json = format!("[{}]", self.0.join(","));
+        let trace = read(json.as_bytes(), Path::new("written.json"), &ReadOptions::default()).unwrap();
+        let at = |us: f64| Timestamp::from_nanos((us * 1e3) as i64);
+        let stretch = Stretch { starts: starts.iter().map(|us| at(*us)).collect(), end: at(end) };
+        Replay::of(&trace, &stretch, &Machine::named("h200").unwrap().link_of(None))
+    }
+}
+
+fn predict(replay: &Replay, change: &str) -> Predicted {
+    let predicted = replay.predict(&[change.parse().unwrap()]);
+    assert!(
+        predicted.low_ms > 0.0
+            && predicted.low_ms <= predicted.step_ms
+            && predicted.step_ms <= predicted.high_ms
+    );
+    predicted
+}
+
+/// One call that issues a copy and kernels: its nodes cannot be moved one by one, and must not be lost.
+#[test]
+fn a_graph_launch_with_a_copy_in_it_stays_whole() {
+    let mut written = Written::default();
+    written.call("cudaGraphLaunch", 1, 0.0, 20.0, 1);
+    written.copy("Pinned", (0, 7), 30.0, 2000.0, (1, 100_000_000)).kernel((0, 7), 2031.0, 7000.0, 1);
+    written.call("cudaDeviceSynchronize", 1, 30.0, 9010.0, 2);
+    let replay = written.replay(&[0.0], 9040.0).unwrap();
+    for change in ["prefetch=1", "resident=100%", "coalesce", "async"] {
+        let predicted = predict(&replay, change);
+        assert!(!predicted.applies && (predicted.step_ms - 9.04).abs() < 0.05, "{change}: {predicted:?}");
+    }
+}
+
+/// Two short kernels that begin together after a wait that nothing explains do not wait for each other.
+#[test]
+fn work_that_begins_together_does_not_wait_for_each_other() {
+    let mut written = Written::default();
+    written.call("cudaLaunchKernel", 1, 0.0, 5.0, 1).call("cudaLaunchKernel", 1, 6.0, 5.0, 2);
+    written.kernel((0, 7), 100.0, 1.0, 1).kernel((0, 8), 100.0, 1.0, 2);
+    written.call("cudaLaunchKernel", 1, 200.0, 5.0, 3).kernel((0, 7), 210.0, 9000.0, 3);
+    written.call("cudaDeviceSynchronize", 1, 210.0, 9005.0, 4);
+    let replay = written.replay(&[0.0], 9215.0).unwrap();
+    assert!(replay.confidence().error.abs() < 0.001, "{:?}", replay.confidence());
+}
+
+/// A step whose work outlasts the next one's takes no negative time.
+#[test]
+fn steps_that_overlap_do_not_take_less_than_nothing() {
+    let mut written = Written::default();
+    for step in 0..4u32 {
+        let (at, id) = (f64::from(step) * 1000.0, 10 * step);
+        written.call("cudaLaunchKernel", 1, at, 5.0, id + 1).call(
+            "cudaLaunchKernel",
+            1,
+            at + 10.0,
+            5.0,
+            id + 2,
+        );
+        // The first stream runs far behind.
+        written.kernel((0, 7), f64::from(step) * 3000.0 + 20.0, 2990.0, id + 1);
+        written.kernel((0, 8), at + 30.0, 900.0, id + 2);
+    }
+    let replay = written.replay(&[0.0, 1000.0, 2000.0, 3000.0], 12_020.0).unwrap();
+    assert!(replay.step_ms() > 0.8 && replay.step_ms() < 3.1, "{}", replay.step_ms());
+    predict(&replay, "link=pcie3x16");
+}
+
+/// Each GPU has its own link and its own kernels.
+#[test]
+fn two_gpus_do_not_share_a_link() {
+    let of = |gpus: &[u32]| {
+        let mut written = Written::default();
+        for layer in 0..6u32 {
+            let at = f64::from(layer) * 2000.0;
+            for gpu in gpus {
+                let (thread, id) = (10 + gpu, 100 * gpu + 10 * layer);
+                written.call("cudaMemcpyAsync", thread, at, 10.0, id + 1);
+                written.copy("Pinned", (*gpu, 7), at + 10.0, 1000.0, (id + 1, 55_000_000));
+                written.call("cudaStreamSynchronize", thread, at + 11.0, 1002.0, id + 2);
+                written.call("cudaLaunchKernel", thread, at + 1015.0, 5.0, id + 3);
+                written.kernel((*gpu, 7), at + 1025.0, 960.0, id + 3);
+            }
+        }
+        for gpu in gpus {
+            written.call("cudaDeviceSynchronize", 10 + gpu, 11_100.0, 890.0, 100 * gpu + 99);
+        }
+        written.replay(&[0.0], 11_990.0).unwrap()
+    };
+    let (one, two) = (of(&[0]), of(&[0, 1]));
+    assert!(two.confidence().error.abs() < 0.01, "{:?}", two.confidence());
+    let (one, two) = (predict(&one, "prefetch=1").step_ms, predict(&two, "prefetch=1").step_ms);
+    assert!(one < 8.0 && (two / one - 1.0).abs() < 0.05, "{one} and {two}");
+}
+
+/// Two processes may use the same ids: work is issued once.
+#[test]
+fn an_id_that_two_calls_share_issues_its_work_once() {
+    let mut written = Written::default();
+    written.call("cudaLaunchKernel", 1, 0.0, 5.0, 1).call("cudaLaunchKernel", 2, 10.0, 5.0, 1);
+    written.kernel((0, 7), 20.0, 5000.0, 1).kernel((0, 7), 5025.0, 3000.0, 1);
+    let replay = written.replay(&[0.0], 8025.0).unwrap();
+    assert!((replay.step_ms() - 8.025).abs() < 0.05, "{}", replay.step_ms());
+}
+
+/// Nothing is known of a copy whose size is not told; it does not become free.
+#[test]
+fn a_copy_of_unknown_size_stays_as_it_was() {
+    let mut written = Written::default();
+    written.call("cudaMemcpyAsync", 1, 0.0, 5000.0, 1).copy("Pageable", (0, 7), 10.0, 4980.0, (1, 0));
+    written.call("cudaLaunchKernel", 1, 5010.0, 5.0, 2).kernel((0, 7), 5020.0, 1000.0, 2);
+    let replay = written.replay(&[0.0], 6020.0).unwrap();
+    assert!(!predict(&replay, "pin").applies);
+}
+
+/// What the host does after a small copy has nothing to do with the copy.
+#[test]
+fn pinning_a_few_bytes_does_not_halve_the_hosts_work() {
+    let mut written = Written::default();
+    written.call("cudaMemcpyAsync", 1, 0.0, 40.0, 1).copy("Pageable", (0, 7), 10.0, 5.0, (1, 4));
+    written.call("cudaLaunchKernel", 1, 90_000.0, 5.0, 2).kernel((0, 7), 90_010.0, 1000.0, 2);
+    let replay = written.replay(&[0.0], 91_010.0).unwrap();
+    let predicted = predict(&replay, "pin");
+    assert!(predicted.step_ms > 90.9, "{predicted:?}");
+}
+
+/// A plain `cudaMemcpy` from pinned memory holds the host until it is made asynchronous.
+#[test]
+fn a_pinned_copy_that_holds_the_host_lets_it_go() {
+    let mut written = Written::default();
+    for layer in 0..6u32 {
+        let (at, id) = (f64::from(layer) * 2000.0, 10 * layer);
+        written.call("cudaMemcpy", 1, at, 1015.0, id + 1);
+        written.copy("Pinned", (0, 7), at + 10.0, 1000.0, (id + 1, 55_000_000));
+        written.call("cudaLaunchKernel", 1, at + 1016.0, 5.0, id + 3).kernel(
+            (0, 7),
+            at + 1025.0,
+            960.0,
+            id + 3,
+        );
+    }
+    written.call("cudaDeviceSynchronize", 1, 11_100.0, 890.0, 99);
+    let replay = written.replay(&[0.0], 11_990.0).unwrap();
+    for change in ["prefetch=1", "async"] {
+        let predicted = predict(&replay, change);
+        assert!(predicted.applies && predicted.step_ms < 9.5, "{change}: {predicted:?}");
+    }
+}
