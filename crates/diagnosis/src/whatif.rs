@@ -294,9 +294,11 @@ fn is_offloading(facts: &Facts<'_>) -> bool {
 pub(crate) fn saving(replay: &Replay, changes: &[Change]) -> Option<Saving> {
     let predicted = replay.predict(changes);
     let now = replay.step_ms();
+    // What is uncertain of a step is so of what is taken from it; what nothing is taken from gains nothing.
+    let spread = predicted.high_ms / predicted.worst_ms - 1.0;
     predicted.applies.then(|| Saving {
-        low: (now - predicted.worst_ms).max(0.0),
-        high: (now - predicted.best_ms).max(0.0),
+        low: (now - predicted.worst_ms).max(0.0) * (1.0 - spread),
+        high: (now - predicted.best_ms).max(0.0) * (1.0 + spread),
     })
 }
 

@@ -52,7 +52,7 @@ const KNOWN: &[(&str, Bound, &[&str])] = &[
         Bound::Transfer,
         &["unneeded_offload", "serialised_copies", "bandwidth_deficit"],
     ),
-    ("runs/slow_loader", Bound::Input, &["input_wait", "serialised_copies", "slow_link"]),
+    ("runs/slow_loader", Bound::Input, &["input_wait", "slow_link", "serialised_copies"]),
     ("runs/healthy_prefetch", Bound::Compute, &[]),
     ("runs/clones_on_device", Bound::Compute, &["device_copies"]),
     ("runs/sync_after_each_block", Bound::Compute, &["sync_in_loop", "profiler_distortion"]),
