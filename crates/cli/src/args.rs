@@ -165,6 +165,9 @@ pub(crate) struct BenchArgs {
     /// Judge samples that --raw kept, in place of measuring
     #[arg(long, value_name = "FILE", conflicts_with_all = ["full", "suites", "gpu", "raw"])]
     pub(crate) from: Option<PathBuf>,
+    /// Write a page with the curves drawn here as well
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) html: Option<PathBuf>,
     /// Write the figures as nvbandwidth's JSON in place of the answer
     #[arg(long)]
     pub(crate) nvbandwidth: bool,
@@ -284,8 +287,8 @@ pub(crate) struct WhatIfArgs {
     /// A change; several are made one after another [default: what the trace gives reason to try]
     #[arg(long, value_name = "CHANGE", value_delimiter = ',')]
     pub(crate) apply: Vec<Change>,
-    /// Write both timelines here, as it was and as predicted, for ui.perfetto.dev
-    #[arg(long, value_name = "FILE.json")]
+    /// Write both timelines here, as it was and as predicted: .json for ui.perfetto.dev, .html for a page
+    #[arg(long, value_name = "FILE")]
     pub(crate) timeline: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) machine: MachineArgs,

@@ -10,7 +10,9 @@ use busbound_diagnosis::judge_bench;
 use busbound_gpu::CudaError;
 use busbound_gpu::bench::Request;
 use busbound_machine::bench::{Mode, Samples, Suite};
-use busbound_report::{bench_as_json, bench_as_markdown, bench_as_nvbandwidth, bench_as_terminal};
+use busbound_report::{
+    bench_as_html, bench_as_json, bench_as_markdown, bench_as_nvbandwidth, bench_as_terminal,
+};
 
 use crate::args::{BenchArgs, Format};
 use crate::failure::Failure;
@@ -44,6 +46,9 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     if let Some(path) = &args.raw {
         let json = serde_json::to_string(&samples).context("samples").map_err(Failure::Output)?;
         save(path, &json)?;
+    }
+    if let Some(path) = &args.html {
+        save(path, &bench_as_html(&bench))?;
     }
     // Samples that were kept have given their profile already; what was stopped early is no profile.
     let worth_it = args.from.is_none() && bench.is_whole();

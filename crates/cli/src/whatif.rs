@@ -2,7 +2,9 @@
 
 use anyhow::Context;
 use busbound_diagnosis::{WhatIf, predicted_timeline, what_if};
-use busbound_report::{timeline_as_chrome, whatif_as_json, whatif_as_markdown, whatif_as_terminal};
+use busbound_report::{
+    timeline_as_chrome, timeline_as_html, whatif_as_json, whatif_as_markdown, whatif_as_terminal,
+};
 use busbound_whatif::replay::Change;
 
 use crate::args::{Format, WhatIfArgs};
@@ -46,7 +48,10 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
     };
     write_answer(&text, &output)?;
     if let (Some(path), Some(timeline)) = (&args.timeline, &timeline) {
-        let text = timeline_as_chrome(timeline).map_err(|error| Failure::Output(error.into()))?;
+        let text = match path.extension() {
+            Some(extension) if extension == "html" => timeline_as_html(timeline),
+            _ => timeline_as_chrome(timeline).map_err(|error| Failure::Output(error.into()))?,
+        };
         std::fs::write(path, text).with_context(|| path.display().to_string()).map_err(Failure::Output)?;
     }
     Ok(())

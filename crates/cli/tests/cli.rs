@@ -193,6 +193,13 @@ fn whatif_writes_both_timelines() {
         ends.map(|event| event["ts"].as_f64().unwrap() + event["dur"].as_f64().unwrap()).fold(0.0, f64::max)
     };
     assert!(end(2) < 0.4 * end(1), "{} and {}", end(1), end(2));
+    let args = ["whatif", &trace, "--apply", "pin", "--timeline", "both.html"];
+    assert_eq!(text(&busbound(&args).current_dir(&directory).output().unwrap()).2, Some(0));
+    let page = std::fs::read_to_string(directory.path().join("both.html")).unwrap();
+    assert!(
+        page.starts_with("<!DOCTYPE html>") && page.contains("predicted: pin (") && !page.contains("http")
+    );
+    assert!(page.matches("<rect class=\"work\"").count() > 100);
     for (args, code, words) in [
         (vec!["whatif", &trace, "--apply", "pinned"], 2, "there are pin, prefetch=N"),
         (vec!["whatif", "no-such.json"], 3, "no-such.json"),

@@ -2,6 +2,7 @@
 
 mod emit;
 mod github;
+mod html;
 mod json;
 mod junit;
 mod markdown;
@@ -12,6 +13,8 @@ mod timeline;
 
 pub use emit::{advice_as_env, advice_as_sh, advice_as_yaml};
 pub use github::gate_as_github;
+pub use html::curves::bench_as_html;
+pub use html::lanes::timeline_as_html;
 pub use json::{
     bench_as_json, comparison_as_json, diagnoses_as_json, gate_as_json, plan_as_json, surveys_as_json,
     topology_as_json, whatif_as_json,

@@ -317,3 +317,21 @@ fn an_unknown_link_is_not_judged() {
     assert_eq!(bench.profile.link, "PCIe 4 x16 (assumed)");
     assert!(bench.profile.peak_gbps > 0.0);
 }
+
+/// Every curve is drawn with every point, names are text, and nothing is fetched.
+#[test]
+fn the_page_draws_every_curve() {
+    let mut samples = samples("h200-full-1.json");
+    samples.identity.gpu = "H200 <script>alert('x')</script>".to_owned();
+    let bench = judge_bench(&samples);
+    let page = busbound_report::bench_as_html(&bench);
+    let curves: Vec<&str> =
+        page.lines().filter(|line| line.starts_with("<polyline class=\"curve\"")).collect();
+    assert_eq!(curves.len(), bench.profile.curves.len());
+    for (line, curve) in curves.iter().zip(&bench.profile.curves) {
+        let points = line.split("points=\"").nth(1).unwrap().split('"').next().unwrap();
+        assert_eq!(points.split(' ').count(), curve.points.len());
+    }
+    assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
+    assert!(!page.contains("http") && !page.contains("NaN") && !page.contains("inf,"));
+}

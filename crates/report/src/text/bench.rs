@@ -33,13 +33,14 @@ pub(crate) fn curves(profile: &MachineProfile) -> Option<Table> {
             let point = curve.points.iter().find(|point| point.bytes == *size);
             point.map_or("–".to_owned(), |point| two_digits(point.gbps))
         });
-        std::iter::once(name(curve)).chain(cells).collect()
+        std::iter::once(curve_name(curve)).chain(cells).collect()
     };
     let rows: Vec<Vec<String>> = profile.curves.iter().map(row).collect();
     (!rows.is_empty()).then_some(Table { titles, rows })
 }
 
-fn name(curve: &MeasuredCurve) -> String {
+/// `pinned to device, one at a time`.
+pub(crate) fn curve_name(curve: &MeasuredCurve) -> String {
     let way = match curve.direction {
         Direction::H2d => "to device",
         Direction::D2h => "to host",
