@@ -12,18 +12,19 @@ use crate::text::bench as text;
 const WIDTH: f64 = 1200.0;
 const HEIGHT: f64 = 560.0;
 const LEFT: f64 = 60.0;
-const RIGHT: f64 = 250.0;
+const RIGHT: f64 = 320.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 45.0;
 
 /// What a machine reaches, as a page.
 pub fn bench_as_html(bench: &Benchmark) -> String {
-    let mut paragraphs = vec![bench.statement.clone(), text::measured_on(bench), text::took(bench)];
-    paragraphs.extend(bench.figures.iter().map(|figure| {
+    let paragraphs = [bench.statement.clone(), text::measured_on(bench), text::took(bench)];
+    let figure = |figure| {
         let (value, words) = text::figure(figure);
         format!("{value}: {words}")
-    }));
-    page(&format!("{}: what it reaches", bench.profile.gpu), &paragraphs, &plot(&bench.profile))
+    };
+    let figures: Vec<String> = bench.figures.iter().map(figure).collect();
+    page(&format!("{}: what it reaches", bench.profile.gpu), &paragraphs, &plot(&bench.profile), &figures)
 }
 
 /// Sizes and rates as places in the drawing.

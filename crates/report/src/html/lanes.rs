@@ -30,7 +30,7 @@ pub fn timeline_as_html(timeline: &PredictedTimeline) -> String {
     let key = "Kernels blue, copies to the device orange, copies to the host green; the same scale in both. \
                Hover for names and times; what is thinner than a line is drawn as one."
         .to_owned();
-    page(&title, &[title.clone(), key], &out)
+    page(&title, &[title.clone(), key], &out, &[])
 }
 
 struct Placed<'a> {

@@ -26,8 +26,8 @@ fn escaped(text: &str) -> String {
 const COLOURS: [&str; 8] =
     ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#7f7f7f", "#f0e442"];
 
-/// A page around drawings; `paragraphs` are text.
-fn page(title: &str, paragraphs: &[String], drawings: &str) -> String {
+/// A page around drawings; `paragraphs` stand above them, `listed` below, both text.
+fn page(title: &str, paragraphs: &[String], drawings: &str, listed: &[String]) -> String {
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>{}</title><style>{STYLE}</style></head><body>\n",
@@ -38,6 +38,10 @@ fn page(title: &str, paragraphs: &[String], drawings: &str) -> String {
         let _ = writeln!(out, "<{tag}>{}</{tag}>", escaped(paragraph));
     }
     out.push_str(drawings);
+    if !listed.is_empty() {
+        let items: String = listed.iter().map(|item| format!("<li>{}</li>\n", escaped(item))).collect();
+        let _ = write!(out, "<ul>\n{items}</ul>");
+    }
     out.push_str("\n</body></html>\n");
     out
 }
