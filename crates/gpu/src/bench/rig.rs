@@ -39,7 +39,7 @@ pub(super) struct Rig<'a> {
 /// One repetition lasts about this long, so that the clock's step does not matter.
 const REPETITION_NS: u64 = 2_000_000;
 /// More work than this is not queued at once: the queue has an end, and a held one does not drain.
-pub(super) const MOST_QUEUED: u32 = 600;
+pub(super) const MOST_QUEUED: u32 = 256;
 
 impl<'a> Rig<'a> {
     pub(super) fn open(ordinal: u32, gpus: u32, mode: Mode, stop: &'a AtomicBool) -> Result<Self> {
