@@ -131,8 +131,8 @@ Examples:
   busbound topo --from-smi topo.txt         a saved nvidia-smi topo -m";
 
 const BENCH_EXAMPLES: &str = "\
-Takes an eighth of the free memory at most for a buffer (1 GiB; three at once), sets no clock and no mode, and gives
-everything back on Ctrl-C, with what was measured by then.
+Takes an eighth of the free memory at most for a buffer (1 GiB; three at once), sets no clock and
+no mode, and gives everything back on Ctrl-C, with what was measured by then.
 
 Examples:
   busbound bench                                   the curves and the usual suspects, under 20 s

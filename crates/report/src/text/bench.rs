@@ -58,7 +58,11 @@ pub(crate) fn curve_name(curve: &MeasuredCurve) -> String {
 }
 
 fn two_digits(value: f64) -> String {
-    if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
+    match value {
+        ..9.995 => format!("{value:.2}"),
+        ..999.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
 }
 
 /// `55.4 GB/s   88 % of PCIe 5 x16's 63.0 is 55.5: as it should be`.
@@ -68,7 +72,6 @@ pub(crate) fn figure(figure: &MeasuredFigure) -> (String, String) {
         "×" => format!("{:.2} ×", figure.measured),
         "KiB" if figure.measured >= 1024.0 => format!("{:.0} MiB", figure.measured / 1024.0),
         "KiB" => format!("{:.0} KiB", figure.measured),
-        "GB/s" if figure.measured >= 1000.0 => format!("{:.0} GB/s", figure.measured),
         unit => format!("{} {unit}", two_digits(figure.measured)),
     };
     let judged = match (figure.expected, &figure.expected_from) {
