@@ -1,7 +1,7 @@
 //! `busbound bench`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -16,7 +16,7 @@ use busbound_report::{
 
 use crate::args::{BenchArgs, Format};
 use crate::failure::Failure;
-use crate::output::{remark, write_answer};
+use crate::output::{complain, write_answer, write_file};
 use crate::progress::TaskBar;
 use crate::request::{Output, resolve_output};
 
@@ -45,10 +45,10 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     write_answer(&text, &output)?;
     if let Some(path) = &args.raw {
         let json = serde_json::to_string(&samples).context("samples").map_err(Failure::Output)?;
-        save(path, &json)?;
+        write_file(path, &json)?;
     }
     if let Some(path) = &args.html {
-        save(path, &bench_as_html(&bench))?;
+        write_file(path, &bench_as_html(&bench))?;
     }
     // Samples that were kept have given their profile already; what was stopped early is no profile.
     let worth_it = args.from.is_none() && bench.is_whole();
@@ -56,16 +56,12 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         let path = args.save.clone().unwrap_or_else(free_name);
         let json =
             serde_json::to_string_pretty(&bench.profile).context("profile").map_err(Failure::Output)?;
-        save(&path, &(json + "\n"))?;
+        write_file(&path, &(json + "\n"))?;
         if !args.output.quiet {
-            remark(&format!("the profile is in {0}: --machine {0}", path.display()));
+            complain(&format!("the profile is in {0}: --machine {0}", path.display()));
         }
     }
     if samples.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
-}
-
-fn save(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).with_context(|| path.display().to_string()).map_err(Failure::Output)
 }
 
 /// `machine.json`, or the first of `machine-2.json`, … that is free: an earlier profile is not overwritten.

@@ -1,6 +1,7 @@
 //! Where do words go? The answer to standard output or a file, remarks to standard error.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use anyhow::Context;
 
@@ -16,7 +17,7 @@ pub(crate) fn write_answer(text: &str, output: &Output) -> Result<(), Failure> {
     match &output.file {
         Some(path) => {
             let plain = anstream::adapter::strip_str(text).to_string();
-            std::fs::write(path, plain).with_context(|| path.display().to_string()).map_err(Failure::Output)
+            write_file(path, &plain)
         }
         None => match anstream::stdout().write_all(text.as_bytes()) {
             // The reader (`head`, a pager) has seen enough.
@@ -24,6 +25,11 @@ pub(crate) fn write_answer(text: &str, output: &Output) -> Result<(), Failure> {
             other => other.context("standard output").map_err(Failure::Output),
         },
     }
+}
+
+/// Writes a file; where it cannot, its name is said.
+pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).with_context(|| path.display().to_string()).map_err(Failure::Output)
 }
 
 /// Writes advice in place of the answer.
@@ -36,15 +42,10 @@ pub(crate) fn write_advice(advice: &Advice, emit: Emit, output: &Output) -> Resu
     write_answer(&text, output)
 }
 
-/// What went wrong with a part of the work; said even where remarks are not wanted.
+/// A line beside the answer: what went wrong with a part of the work, or where a file is.
 pub(crate) fn complain(text: &str) {
     // Nothing sensible is left to do if standard error is gone.
     let _ = writeln!(anstream::stderr(), "busbound: {text}");
-}
-
-/// What is good to know beside the answer.
-pub(crate) fn remark(text: &str) {
-    complain(text);
 }
 
 /// Lines for the CI server, which reads standard error as well; the answer stays alone.

@@ -1,6 +1,5 @@
 //! `busbound whatif`.
 
-use anyhow::Context;
 use busbound_diagnosis::{WhatIf, predicted_timeline, what_if};
 use busbound_report::{
     timeline_as_chrome, timeline_as_html, whatif_as_json, whatif_as_markdown, whatif_as_terminal,
@@ -10,7 +9,7 @@ use busbound_whatif::replay::Change;
 use crate::args::{Format, WhatIfArgs};
 use crate::diagnose::{resolve_analysis, resolve_machine};
 use crate::failure::Failure;
-use crate::output::{complain, write_answer};
+use crate::output::{complain, write_answer, write_file};
 use crate::reading::each_trace;
 use crate::request::resolve_output;
 
@@ -52,7 +51,7 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
             Some(extension) if extension == "html" => timeline_as_html(timeline),
             _ => timeline_as_chrome(timeline).map_err(|error| Failure::Output(error.into()))?,
         };
-        std::fs::write(path, text).with_context(|| path.display().to_string()).map_err(Failure::Output)?;
+        write_file(path, &text)?;
     }
     Ok(())
 }

@@ -79,11 +79,15 @@ pub fn what_if(
     options: &Options,
     wanted: &[Vec<Change>],
 ) -> Result<WhatIf, NoReplay> {
+    of_steady(trace, machine, options, |facts| of_facts(facts, path, wanted))
+}
+
+/// What `of` makes of the steps that are spoken of.
+fn of_steady<T>(trace: &Trace, machine: &Machine, options: &Options, of: impl FnOnce(&Facts<'_>) -> T) -> T {
     let facts = Facts::of(trace, machine, options);
-    let (part, _) = steady(&facts, options);
-    match &part {
-        Some(part) => of_facts(&Facts::of(part, machine, options), path, wanted),
-        None => of_facts(&facts, path, wanted),
+    match steady(&facts, options).0 {
+        Some(part) => of(&Facts::of(&part, machine, options)),
+        None => of(&facts),
     }
 }
 
@@ -112,9 +116,7 @@ pub fn predicted_timeline(
     options: &Options,
     changes: &[Change],
 ) -> Result<PredictedTimeline, NoReplay> {
-    let facts = Facts::of(trace, machine, options);
-    let (part, _) = steady(&facts, options);
-    let of = |facts: &Facts<'_>| {
+    of_steady(trace, machine, options, |facts| {
         let replay = replay_of(facts).ok_or(NoReplay("the trace has no GPU work to run again"))?;
         let work = replay.timeline(changes).into_iter().map(|moved| TimelineWork {
             name: crate::quantity::printable(facts.trace.event(moved.event).name()),
@@ -123,11 +125,7 @@ pub fn predicted_timeline(
         });
         let changes = changes.iter().map(Change::to_string).collect::<Vec<_>>().join(" + ");
         Ok(PredictedTimeline { changes, work: work.collect() })
-    };
-    match &part {
-        Some(part) => of(&Facts::of(part, machine, options)),
-        None => of(&facts),
-    }
+    })
 }
 
 fn of_facts(facts: &Facts<'_>, path: &str, wanted: &[Vec<Change>]) -> Result<WhatIf, NoReplay> {

@@ -159,12 +159,12 @@ impl<'a> Builder<'a> {
                 };
                 let item = self.graph.items.len();
                 let step = self.step(start);
-                if let Does::Issue(ops) = &does {
-                    for &op in ops {
-                        self.graph.ops[op].item = Some(item);
-                        self.graph.ops[op].step = step;
-                    }
-                } else if let Does::IssueHeld(op) = does {
+                let issued = match &does {
+                    Does::Issue(ops) => ops.as_slice(),
+                    Does::IssueHeld(op) => std::slice::from_ref(op),
+                    Does::Wait { .. } | Does::Nothing => &[],
+                };
+                for &op in issued {
                     self.graph.ops[op].item = Some(item);
                     self.graph.ops[op].step = step;
                 }
@@ -574,10 +574,7 @@ impl<'a> Builder<'a> {
 
     /// What work would have taken by itself: copies with the link, kernels with the device.
     fn alone(&mut self, duplex: f64) {
-        let mut devices = self.graph.stream_device.clone();
-        devices.sort_unstable();
-        devices.dedup();
-        for device in devices {
+        for device in self.graph.devices() {
             self.alone_on(device, duplex);
         }
     }

@@ -244,11 +244,9 @@ fn in_order(graph: &Graph) -> Vec<OpId> {
 
 /// The groups of each device, device by device.
 fn groups(graph: &Graph, wanted: impl Fn(OpId) -> bool) -> Vec<Vec<Group>> {
-    let mut devices: Vec<i32> = graph.stream_device.clone();
-    devices.sort_unstable();
-    devices.dedup();
     let order = in_order(graph);
-    devices
+    graph
+        .devices()
         .into_iter()
         .map(|device| {
             let of_device =

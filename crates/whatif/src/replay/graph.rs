@@ -134,6 +134,14 @@ pub(super) struct Op {
 }
 
 impl Graph {
+    /// Every device once, in order.
+    pub(super) fn devices(&self) -> Vec<i32> {
+        let mut devices = self.stream_device.clone();
+        devices.sort_unstable();
+        devices.dedup();
+        devices
+    }
+
     /// Whether kernels run on this stream.
     pub(super) fn has_kernels(&self, stream: usize) -> bool {
         self.streams[stream].iter().any(|op| self.ops[*op].work.is_kernel())

@@ -54,7 +54,7 @@ impl Simulated {
 }
 
 /// The middle of the times between one step's end and the next one's.
-pub(super) fn middle_step(ends: &[Time]) -> f64 {
+fn middle_step(ends: &[Time]) -> f64 {
     let mut last = 0;
     let mut steps: Vec<Time> = Vec::with_capacity(ends.len());
     for end in ends.iter().filter(|end| **end > 0) {
