@@ -1,8 +1,9 @@
-//! Developer commands: `cargo xtask test`, `cargo xtask bench`.
+//! Developer commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask web`, `cargo xtask gallery`.
 
 mod bench;
 mod shell;
 mod test;
+mod web;
 
 use clap::{Parser, Subcommand};
 
@@ -19,11 +20,17 @@ enum Command {
     Test,
     /// Ratios and counts that must not get worse; writes docs/results/
     Bench(bench::BenchArgs),
+    /// Builds the HTML report's script and style sheet from web/ into crates/report/assets
+    Web,
+    /// Draws the pages shown in the README and in docs/ again: docs/gallery/
+    Gallery,
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Test => test::run(),
         Command::Bench(args) => bench::run(&args),
+        Command::Web => web::build(),
+        Command::Gallery => web::gallery(),
     }
 }

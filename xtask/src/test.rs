@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
 use crate::shell::{self, cargo, root, say, works};
+use crate::web;
 
 pub(crate) fn run() -> anyhow::Result<()> {
     if works(&mut cargo(&["fmt", "--version"])) {
@@ -18,7 +19,9 @@ pub(crate) fn run() -> anyhow::Result<()> {
     }
     // Unit, property, snapshot and CLI tests, then the examples in the documentation.
     run_cargo(&["test", "--workspace"])?;
-    shell::run(cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))
+    shell::run(cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    // The pages, in a real browser.
+    web::test()
 }
 
 fn run_cargo(args: &[&str]) -> anyhow::Result<()> {

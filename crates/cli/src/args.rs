@@ -48,7 +48,7 @@ fn gate_help() -> String {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// What does this look like? Diagnoses a real trace that is built into the program.
+    /// What does this look like? Diagnoses a real trace that is built into the program and writes its page.
     Demo(DemoArgs),
     /// Is my GPU waiting for the bus, where, what do I change, what do I gain?
     #[command(after_help = DIAGNOSE_EXAMPLES)]
@@ -71,6 +71,9 @@ pub(crate) enum Command {
     /// What does this machine really reach? Measures its GPU and writes the profile that --machine takes.
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArgs),
+    /// Hand it to the tools I already use.
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportArgs),
     /// What is in this file, and what is missing from it?
     #[command(after_help = SURVEY_EXAMPLES)]
     Survey(SurveyArgs),
@@ -84,11 +87,14 @@ Examples:
   busbound diagnose run.json.gz
   busbound diagnose traces/                          every rank by itself
   busbound diagnose run.json --machine pcie4x8       a slot narrower than the card
-  busbound diagnose run.json --format markdown       for a ticket";
+  busbound diagnose run.json --format markdown       for a ticket
+  busbound diagnose run.json --format html -o run.html   to look at: timeline, copies against the link,
+                                                     findings where they happen, what a fix would do";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
   busbound compare before.json.gz after.json.gz
+  busbound compare before.json.gz after.json.gz --format html -o both.html    lanes on one scale
   busbound compare b2.json b4.json b8.json --label batch=2,4,8    throughput over the batch size,
                                                                   and what grew faster than it";
 
@@ -141,6 +147,45 @@ Examples:
   busbound bench --raw samples.json                keep every repetition
   busbound bench --from samples.json               judge kept samples again, without a GPU
   busbound diagnose run.json --machine machine.json";
+
+const EXPORT_EXAMPLES: &str = "\
+For perfetto: every event that could be read on its own track, also of a file that is cut off; beside them
+the bus in GB/s each way, why each device was idle, where each finding lies, and the timeline predicted.
+
+Examples:
+  busbound export run.json.gz --to perfetto -o run.perfetto.json.gz    open it in ui.perfetto.dev
+  busbound export run.json.gz --to perfetto --apply pin,prefetch=1     with this prediction";
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// A trace file, or - for standard input
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    /// For which tool
+    #[arg(long, value_enum)]
+    pub(crate) to: ExportTo,
+    /// Changes whose timeline is predicted [default: the best of those worth trying]
+    #[arg(long, value_name = "CHANGE", value_delimiter = ',')]
+    pub(crate) apply: Vec<Change>,
+    /// Where it goes; packed where it ends in .gz [default: PATH's name with .perfetto.json.gz, here]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// No progress on standard error
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
+    #[command(flatten)]
+    pub(crate) analysis: AnalysisArgs,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportTo {
+    /// ui.perfetto.dev or chrome://tracing
+    Perfetto,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
@@ -202,6 +247,12 @@ pub(crate) struct TopoArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
+    /// Where the page goes
+    #[arg(long, value_name = "FILE", default_value = "busbound-demo.html")]
+    pub(crate) page: PathBuf,
+    /// Open the page in the browser
+    #[arg(long)]
+    pub(crate) open: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -396,6 +447,8 @@ pub(crate) enum Format {
     Terminal,
     Markdown,
     Json,
+    /// One page that opens from disk, offline, and can be mailed
+    Html,
 }
 
 /// `batch=2,4,8`.

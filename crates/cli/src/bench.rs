@@ -39,6 +39,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         }
         Format::Terminal => bench_as_terminal(&bench, output.width),
         Format::Markdown => bench_as_markdown(&bench),
+        Format::Html => bench_as_html(&bench),
         Format::Json => bench_as_json(&bench).map_err(|error| Failure::Output(error.into()))?,
     };
     // The answer first: a file that cannot be written must not lose minutes of measuring.

@@ -1,12 +1,16 @@
 //! `busbound compare`.
 
-use busbound_diagnosis::{Labels, compare, diagnose};
-use busbound_report::{comparison_as_json, comparison_as_markdown, comparison_as_terminal};
+use std::path::Path;
+
+use busbound_diagnosis::{Labels, compare, diagnose, diagnose_and_draw};
+use busbound_report::{
+    comparison_as_html, comparison_as_json, comparison_as_markdown, comparison_as_terminal,
+};
 
 use crate::args::{CompareArgs, Format};
 use crate::diagnose::{resolve_analysis, resolve_machine};
 use crate::failure::Failure;
-use crate::output::write_answer;
+use crate::output::{write_answer, write_page};
 use crate::reading::{AllRead, each_trace};
 use crate::request::resolve_output;
 
@@ -24,10 +28,16 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
         let (values, runs) = (labels.values.len(), args.paths.len());
         return usage(format!("--label has {values} numbers for {runs} runs; give one for each"));
     }
-    let mut runs = Vec::new();
+    let (mut runs, mut drawn) = (Vec::new(), Vec::new());
     let options = resolve_analysis(&args.analysis)?;
     let all = each_trace(&args.paths, &args.reading, &output, |trace, source| {
-        runs.push(diagnose(trace, source, &machine, &options));
+        if output.format == Format::Html {
+            let one = diagnose_and_draw(trace, source, &machine, &options, &[]);
+            runs.push(one.diagnosis.clone());
+            drawn.push(one);
+        } else {
+            runs.push(diagnose(trace, source, &machine, &options));
+        }
     })?;
     if all == AllRead::No {
         // A comparison with a run missing would compare the wrong ones.
@@ -38,6 +48,10 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
         Format::Terminal => comparison_as_terminal(&comparison, output.width),
         Format::Markdown => comparison_as_markdown(&comparison),
         Format::Json => comparison_as_json(&comparison).map_err(|e| Failure::Output(e.into()))?,
+        Format::Html => {
+            let page = comparison_as_html(&comparison, &drawn);
+            return write_page(&page, Path::new("comparison.html"), &output);
+        }
     };
     write_answer(&text, &output)
 }

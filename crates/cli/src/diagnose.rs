@@ -1,19 +1,21 @@
 //! `busbound diagnose` and `busbound demo`.
 
 use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
 use busbound_diagnosis::{
-    BlockChoice, CpuCopyThresholds, Diagnosis, Options, Source, advice_of_diagnosis, diagnose,
+    BlockChoice, CpuCopyThresholds, Diagnosis, Drawn, Options, Source, advice_of_diagnosis, diagnose,
+    diagnose_and_draw,
 };
 use busbound_machine::{Machine, MachineProfile};
-use busbound_report::{diagnoses_as_json, diagnoses_as_markdown, diagnoses_as_terminal};
+use busbound_report::{diagnoses_as_html, diagnoses_as_json, diagnoses_as_markdown, diagnoses_as_terminal};
 use busbound_trace::{NcuError, ReadOptions, read, read_ncu};
 
 use crate::args::{AnalysisArgs, DemoArgs, DiagnoseArgs, Format};
 use crate::failure::Failure;
-use crate::output::{write_advice, write_answer};
+use crate::output::{complain, write_advice, write_answer, write_file, write_page};
 use crate::reading::each_trace;
 use crate::request::{Output, resolve_output};
 
@@ -25,6 +27,13 @@ pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output);
     let machine = resolve_machine(args.machine.machine.as_deref())?;
     let options = resolve_options(args)?;
+    if output.format == Format::Html && args.emit.emit.is_none() {
+        let mut all = Vec::new();
+        each_trace(&args.paths, &args.reading, &output, |trace, source| {
+            all.push(diagnose_and_draw(trace, source, &machine, &options, &[]));
+        })?;
+        return write_page(&diagnoses_as_html(&all), &page_of(&args.paths), &output);
+    }
     let mut all = Vec::new();
     each_trace(&args.paths, &args.reading, &output, |trace, source| {
         all.push(diagnose(trace, source, &machine, &options));
@@ -43,7 +52,31 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<(), Failure> {
     let path = "fixtures/off_block_pageable_c4.json.gz";
     let trace =
         read(DEMO, path.as_ref(), &ReadOptions::default()).map_err(|e| Failure::Unreadable(e.into()))?;
-    show(&[diagnose(&trace, &Source::named(path), &Machine::default(), &Options::default())], &output)
+    let (source, machine, options) = (Source::named(path), Machine::default(), Options::default());
+    let drawn = [diagnose_and_draw(&trace, &source, &machine, &options, &[])];
+    let page = diagnoses_as_html(&drawn);
+    if output.format == Format::Html {
+        return write_page(&page, &args.page, &output);
+    }
+    let [Drawn { diagnosis, .. }] = drawn;
+    show(&[diagnosis], &output)?;
+    write_file(&args.page, &page)?;
+    complain(&format!("the page is in {}", args.page.display()));
+    if args.open {
+        open::that(&args.page).context("no browser could be opened").map_err(Failure::Output)?;
+    }
+    Ok(())
+}
+
+/// `run.html` for `run.json.gz`, here.
+pub(crate) fn page_of(paths: &[PathBuf]) -> PathBuf {
+    PathBuf::from(format!("{}.html", stem_of(paths.first().map_or(Path::new("run"), PathBuf::as_path))))
+}
+
+/// `run` for `traces/run.json.gz`.
+pub(crate) fn stem_of(path: &Path) -> String {
+    let name = path.file_name().filter(|name| *name != "-").unwrap_or("run".as_ref()).to_string_lossy();
+    name.split_once(".json").or_else(|| name.split_once(".trace")).map_or(&*name, |(stem, _)| stem).to_owned()
 }
 
 /// A profile where a file is named, else a link or a GPU.
@@ -99,7 +132,7 @@ fn show(all: &[Diagnosis], output: &Output) -> Result<(), Failure> {
     let text = match output.format {
         Format::Terminal => diagnoses_as_terminal(all, output.width),
         Format::Markdown => diagnoses_as_markdown(all),
-        Format::Json => diagnoses_as_json(all).map_err(|e| Failure::Output(e.into()))?,
+        Format::Json | Format::Html => diagnoses_as_json(all).map_err(|e| Failure::Output(e.into()))?,
     };
     write_answer(&text, output)
 }

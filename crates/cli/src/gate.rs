@@ -6,7 +6,9 @@ use std::path::Path;
 use anyhow::Context;
 use busbound_diagnosis::{Baseline, Diagnosis, GATE_SCHEMA, Options, Requirement, diagnose, gate};
 use busbound_machine::Machine;
-use busbound_report::{gate_as_github, gate_as_json, gate_as_junit, gate_as_markdown, gate_as_terminal};
+use busbound_report::{
+    gate_as_github, gate_as_json, gate_as_junit, gate_as_markdown, gate_as_terminal, markdown_as_html,
+};
 
 use crate::args::{Format, GateArgs};
 use crate::diagnose::{resolve_analysis, resolve_machine};
@@ -30,6 +32,7 @@ pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
     let text = match output.format {
         Format::Terminal => gate_as_terminal(&gate, output.width),
         Format::Markdown => gate_as_markdown(&gate),
+        Format::Html => markdown_as_html("Does the run meet its bar?", &gate_as_markdown(&gate)),
         Format::Json => gate_as_json(&gate).map_err(|e| Failure::Output(e.into()))?,
     };
     if let Some(path) = &args.junit {

@@ -5,6 +5,7 @@ mod args_plan;
 mod bench;
 mod compare;
 mod diagnose;
+mod export;
 mod failure;
 mod gate;
 mod output;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Plan(command) => plan::run(command),
         Command::Topo(args) => topo::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Export(args) => export::run(args),
         Command::Survey(args) => survey::run(args),
     };
     match result {

@@ -1,6 +1,6 @@
 //! Where do words go? The answer to standard output or a file, remarks to standard error.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -24,6 +24,19 @@ pub(crate) fn write_answer(text: &str, output: &Output) -> Result<(), Failure> {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             other => other.context("standard output").map_err(Failure::Output),
         },
+    }
+}
+
+/// A page, which a terminal would only be flooded by: there it gets a file of its own.
+pub(crate) fn write_page(page: &str, name: &Path, output: &Output) -> Result<(), Failure> {
+    match &output.file {
+        Some(path) => write_file(path, page),
+        None if io::stdout().is_terminal() => {
+            write_file(name, page)?;
+            complain(&format!("the page is in {}", name.display()));
+            Ok(())
+        }
+        None => write_answer(page, output),
     }
 }
 

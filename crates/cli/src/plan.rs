@@ -2,7 +2,9 @@
 
 use busbound_diagnosis::{Diagnosis, Options, advice_of_ddp, advice_of_offload, diagnose};
 use busbound_machine::{HostMemory, Interconnect, LinkFacts, Machine, gpu_of_key};
-use busbound_report::{Plan, plan_as_json, plan_as_markdown, plan_as_terminal, plan_statement};
+use busbound_report::{
+    Plan, markdown_as_html, plan_as_json, plan_as_markdown, plan_as_terminal, plan_statement,
+};
 use busbound_trace::Direction;
 use busbound_whatif::Range;
 use busbound_whatif::plan::BadInput;
@@ -37,6 +39,7 @@ fn show(plan: &Plan, args: &OutputArgs) -> Result<(), Failure> {
     let text = match output.format {
         Format::Terminal => plan_as_terminal(plan, output.width),
         Format::Markdown => plan_as_markdown(plan),
+        Format::Html => markdown_as_html("The plan", &plan_as_markdown(plan)),
         Format::Json => plan_as_json(plan).map_err(|error| Failure::Output(error.into()))?,
     };
     write_answer(&text, &output)

@@ -73,6 +73,14 @@ pub(crate) struct Output {
 /// Wider lines are hard to read, and a pipe has no width.
 const USUAL_WIDTH: u16 = 100;
 
+impl Output {
+    /// For commands whose answer is a file of their own.
+    pub(crate) fn quiet_or_not(format: Format, quiet: bool) -> Self {
+        let show_progress = !quiet && stderr().is_terminal();
+        Self { format, file: None, width: USUAL_WIDTH, show_progress }
+    }
+}
+
 pub(crate) fn resolve_output(args: &OutputArgs) -> Output {
     let terminal =
         (args.output.is_none() && stdout().is_terminal()).then(terminal_size::terminal_size).flatten();

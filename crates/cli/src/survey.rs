@@ -1,7 +1,7 @@
 //! `busbound survey`.
 
 use busbound_diagnosis::survey;
-use busbound_report::{surveys_as_json, surveys_as_markdown, surveys_as_terminal};
+use busbound_report::{markdown_as_html, surveys_as_json, surveys_as_markdown, surveys_as_terminal};
 
 use crate::args::{Format, SurveyArgs};
 use crate::failure::Failure;
@@ -16,6 +16,7 @@ pub(crate) fn run(args: &SurveyArgs) -> Result<(), Failure> {
     let text = match output.format {
         Format::Terminal => surveys_as_terminal(&surveys, output.width),
         Format::Markdown => surveys_as_markdown(&surveys),
+        Format::Html => markdown_as_html("What is in the trace", &surveys_as_markdown(&surveys)),
         Format::Json => surveys_as_json(&surveys).map_err(|e| Failure::Output(e.into()))?,
     };
     write_answer(&text, &output)

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use busbound_diagnosis::advice_of_topology;
 use busbound_machine::topology::{Found, Topology, from_nccl, from_smi, from_sysfs};
-use busbound_report::{topology_as_json, topology_as_markdown, topology_as_terminal};
+use busbound_report::{markdown_as_html, topology_as_json, topology_as_markdown, topology_as_terminal};
 
 use crate::args::{Format, TopoArgs};
 use crate::failure::Failure;
@@ -22,6 +22,7 @@ pub(crate) fn run(args: &TopoArgs) -> Result<(), Failure> {
     let text = match output.format {
         Format::Terminal => topology_as_terminal(&topology, output.width),
         Format::Markdown => topology_as_markdown(&topology),
+        Format::Html => markdown_as_html("What is this machine?", &topology_as_markdown(&topology)),
         Format::Json => topology_as_json(&topology).map_err(|error| Failure::Output(error.into()))?,
     };
     write_answer(&text, &output)

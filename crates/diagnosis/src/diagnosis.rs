@@ -2,6 +2,7 @@
 
 use busbound_machine::{LinkFacts, Machine};
 use busbound_trace::Trace;
+use busbound_whatif::replay::Change;
 use serde::Serialize;
 
 use crate::attribution::{self, Attribution, BlockChoice};
@@ -17,12 +18,14 @@ use crate::launches::Launches;
 use crate::limitations::{self, Limitation};
 use crate::options::Options;
 use crate::parallel::join;
+use crate::picture::{self, Picture};
 use crate::stages::{self, StageAnswer, Stages};
 use crate::steady::{LeftOut, steady};
 use crate::survey::{Source, SourceFacts, Survey, survey};
 use crate::syncs::SyncTotal;
 use crate::timeline::{self, Overlaps, Times};
 use crate::verdict::{self, Bound, Verdict};
+use crate::whatif::{self, NoReplay, WhatIf};
 use crate::window::{OutlierStep, StepTimes};
 
 pub const DIAGNOSIS_SCHEMA: &str = "busbound.diagnosis/1";
@@ -99,34 +102,77 @@ pub struct DeviceFacts {
 
 /// Diagnoses one trace against a machine.
 pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Options) -> Diagnosis {
-    let (survey, facts) = join(|| survey(trace, source), || Facts::of(trace, machine, options));
-    let (part, left_out) = steady(&facts, options);
-    let Some(part) = part else { return answer(facts, survey, machine, options, left_out) };
+    diagnose_and(trace, source, machine, options, |_| ()).0
+}
+
+/// A diagnosis with what it takes to draw it.
+#[derive(Debug)]
+pub struct Drawn {
+    pub diagnosis: Diagnosis,
+    pub picture: Picture,
+    /// What the run would take with changes.
+    pub whatif: Result<WhatIf, NoReplay>,
+}
+
+/// As [`diagnose`], with a picture and a prediction: of the changes named, or of those worth trying.
+pub fn diagnose_and_draw(
+    trace: &Trace,
+    source: &Source,
+    machine: &Machine,
+    options: &Options,
+    wanted: &[Vec<Change>],
+) -> Drawn {
+    let (diagnosis, (picture, whatif)) = diagnose_and(trace, source, machine, options, |judged| {
+        let (whatif, best) = whatif::with_timeline(judged.facts, &source.path, wanted);
+        let picture =
+            picture::draw(judged.whole, judged.facts, judged.left_out, judged.findings, best.as_ref());
+        (picture, whatif)
+    });
+    Drawn { diagnosis, picture, whatif }
+}
+
+/// What a diagnosis is made from.
+struct Judged<'a, 't> {
+    whole: &'a Facts<'t>,
+    /// Of the steps that are spoken of.
+    facts: &'a Facts<'a>,
+    left_out: &'a LeftOut,
+    findings: &'a [Finding],
+}
+
+fn diagnose_and<T>(
+    trace: &Trace,
+    source: &Source,
+    machine: &Machine,
+    options: &Options,
+    more: impl FnOnce(&Judged<'_, '_>) -> T,
+) -> (Diagnosis, T) {
+    let (survey, whole) = join(|| survey(trace, source), || Facts::of(trace, machine, options));
+    let (part, left_out) = steady(&whole, options);
+    let of_part = part.as_ref().map(|part| Facts::of(part, machine, options));
+    let facts = of_part.as_ref().unwrap_or(&whole);
+    let mut diagnosis = answer(facts, survey, machine, options, &left_out);
     // Compilation happens in the steps that are left out.
-    let compiled = facts.launches.compiled;
-    let mut answer = answer(Facts::of(&part, machine, options), survey, machine, options, left_out);
-    answer.launches.compiled = compiled;
-    answer
+    diagnosis.launches.compiled = whole.launches.compiled.clone();
+    let more = more(&Judged { whole: &whole, facts, left_out: &left_out, findings: &diagnosis.findings });
+    (diagnosis, more)
 }
 
 fn answer(
-    facts: Facts<'_>,
+    facts: &Facts<'_>,
     survey: Survey,
     machine: &Machine,
     options: &Options,
-    left_out: LeftOut,
+    left_out: &LeftOut,
 ) -> Diagnosis {
     let trace = facts.trace;
     let has_gpu = !facts.timelines.is_empty();
     let cpu_copies =
         if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, &facts.link, &options.cpu_copies) };
-    let verdict = if has_gpu {
-        verdict::verdict(&facts)
-    } else {
-        crate::cpu_only::verdict(&facts, &survey, &cpu_copies)
-    };
-    let findings = if has_gpu { findings::findings(&facts) } else { Vec::new() };
-    let mut limitations = limitations::limitations(&facts, &survey, options, &left_out);
+    let verdict =
+        if has_gpu { verdict::verdict(facts) } else { crate::cpu_only::verdict(facts, &survey, &cpu_copies) };
+    let findings = if has_gpu { findings::findings(facts) } else { Vec::new() };
+    let mut limitations = limitations::limitations(facts, &survey, options, left_out);
     if !has_gpu {
         limitations.extend(crate::cpu_only::limitations(trace, &cpu_copies));
     }
@@ -139,7 +185,7 @@ fn answer(
     };
     let stages = match chosen.as_slice() {
         [] => None,
-        chosen => match stages::stages(&facts, chosen) {
+        chosen => match stages::stages(facts, chosen) {
             StageAnswer::Stages(stages) => Some(stages),
             StageAnswer::Nothing(why) => {
                 limitations.push(Limitation { id: "stages", text: format!("Stages: {why}.") });
@@ -148,7 +194,7 @@ fn answer(
         },
     };
     let (attribution, critical_path) =
-        join(|| attribution::attribution(&facts, &options.blocks), || critical::critical_path(&facts));
+        join(|| attribution::attribution(facts, &options.blocks), || critical::critical_path(facts));
     if let (None, BlockChoice::Matching(wanted)) = (&attribution, &options.blocks) {
         let text = format!("No annotation matches --by {wanted}, so no time is laid to blocks.");
         limitations.push(Limitation { id: "blocks", text });
@@ -156,7 +202,7 @@ fn answer(
     let measured = options.measured_kernels.as_deref();
     // As long as the device waits for something else, its kernels are not the question.
     let kernels = (verdict.bound == Bound::Compute || measured.is_some())
-        .then(|| kernels::kernels(&facts, measured))
+        .then(|| kernels::kernels(facts, measured))
         .flatten();
     let device = |(timeline, &(time, overlap)): (&timeline::DeviceTimeline, &(Times, Overlaps))| {
         DeviceFacts { device: timeline.device, time, overlap }
@@ -176,9 +222,9 @@ fn answer(
                 outliers_dropped: left_out.others,
                 ..times
             }),
-            with_outliers: left_out.with_outliers,
+            with_outliers: left_out.with_outliers.clone(),
             outlier_count: left_out.outlier_count,
-            outliers: left_out.outliers,
+            outliers: left_out.outliers.clone(),
             rounds: facts.window.rounds(),
         },
         verdict,
@@ -192,11 +238,11 @@ fn answer(
         stages,
         critical_path,
         kernels,
-        copies: facts.groups,
-        idle: facts.idle,
-        contention: facts.contention,
-        launches: facts.launches,
-        synchronisations: facts.syncs.totals,
+        copies: facts.groups.clone(),
+        idle: facts.idle.clone(),
+        contention: facts.contention.clone(),
+        launches: facts.launches.clone(),
+        synchronisations: facts.syncs.totals.clone(),
     }
 }
 

@@ -68,6 +68,7 @@ pub struct IdlePlace {
 /// One gap in a device's work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gap<'a> {
+    pub(crate) device: i32,
     pub(crate) interval: Interval,
     pub(crate) cause: GapCause,
     /// The work that ended it, and the call behind that.
@@ -104,7 +105,13 @@ pub(crate) fn gaps<'a>(trace: &'a Trace, host: &Host<'a>, timelines: &[DeviceTim
                 }
             };
             let call = work.and_then(|work| host.call_behind(&work));
-            all.push(Gap { interval, cause: cause_of(interval, call.as_ref(), host), work, call });
+            all.push(Gap {
+                device: timeline.device,
+                interval,
+                cause: cause_of(interval, call.as_ref(), host),
+                work,
+                call,
+            });
         }
     }
     all

@@ -39,6 +39,7 @@ mod launches;
 mod limitations;
 mod options;
 mod parallel;
+mod picture;
 pub mod quantity;
 mod queue;
 mod stages;
@@ -65,7 +66,10 @@ pub use contention::Contention;
 pub use copies::{Blocking, CopyGroup, CopyStream, HistogramBin, Rates, SizeClass};
 pub use cpu_copies::{CpuCopies, CpuCopyClass, CpuCopyThresholds};
 pub use critical::{CriticalPath, PathClass, PathEdges, PathPiece, PathShare};
-pub use diagnosis::{DIAGNOSIS_SCHEMA, DeviceFacts, Diagnosis, GpuLink, MachineFacts, WindowFacts, diagnose};
+pub use diagnosis::{
+    DIAGNOSIS_SCHEMA, DeviceFacts, Diagnosis, Drawn, GpuLink, MachineFacts, WindowFacts, diagnose,
+    diagnose_and_draw,
+};
 pub use findings::{Finding, Saving, Severity};
 pub use gaps::{GapCause, IdleCause, IdlePlace};
 pub use gate::{
@@ -76,6 +80,10 @@ pub use kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched, Roofline}
 pub use launches::{Launches, LaunchingOperator};
 pub use limitations::Limitation;
 pub use options::Options;
+pub use picture::{
+    Dot, DotKind, GroupOf, Lane, LaneGroup, LaneSort, Picture, Piece, RateCurve, Row, Span as PictureSpan,
+    StepSpan,
+};
 pub use queue::LaunchQueue;
 pub use stages::{Item, PipelineShape, StageChoice, StageTime, Stages};
 pub use survey::missing::Missing;
@@ -87,7 +95,5 @@ pub use survey::{
 pub use syncs::{SyncReason, SyncTotal};
 pub use timeline::{Overlaps, Times};
 pub use verdict::{Bound, Verdict};
-pub use whatif::{
-    NoReplay, PredictedTimeline, Scenario, TimelineWork, WHATIF_SCHEMA, WhatIf, predicted_timeline, what_if,
-};
+pub use whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, what_if};
 pub use window::{Difference, OutlierStep, StepQuantity, StepTimes, StepsFound};

@@ -1,8 +1,8 @@
 //! What would this run take if …? The steady steps of a trace, run again with changes.
 
 use busbound_machine::Machine;
-use busbound_trace::{Direction, Trace};
-use busbound_whatif::replay::{Change, Predicted, Replay, Stretch};
+use busbound_trace::{Direction, Timestamp, Trace};
+use busbound_whatif::replay::{Change, Moved, Predicted, Replay, Stretch};
 use serde::Serialize;
 
 use crate::facts::Facts;
@@ -79,7 +79,7 @@ pub fn what_if(
     options: &Options,
     wanted: &[Vec<Change>],
 ) -> Result<WhatIf, NoReplay> {
-    of_steady(trace, machine, options, |facts| of_facts(facts, path, wanted))
+    of_steady(trace, machine, options, |facts| Ok(of_replay(facts, &replayed(facts)?, path, wanted)))
 }
 
 /// What `of` makes of the steps that are spoken of.
@@ -91,59 +91,55 @@ fn of_steady<T>(trace: &Trace, machine: &Machine, options: &Options, of: impl Fn
     }
 }
 
-/// The device's work as it was and as it would be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PredictedTimeline {
-    pub changes: String,
-    pub work: Vec<TimelineWork>,
+/// Where the device's work would be with the best of the changes.
+#[derive(Debug)]
+pub(crate) struct BestReplay {
+    pub(crate) changes: String,
+    /// When the first step begins on the host: what its times are counted from.
+    pub(crate) begin: Timestamp,
+    pub(crate) moved: Vec<Moved>,
 }
 
-/// One piece of it, on streams by number, in nanoseconds from the first step's beginning.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TimelineWork {
-    pub name: String,
-    pub measured: (usize, i64, i64),
-    pub predicted: Option<(usize, i64, i64)>,
+/// The answer, and the timeline of its first scenario where that would gain something.
+pub(crate) fn with_timeline(
+    facts: &Facts<'_>,
+    path: &str,
+    wanted: &[Vec<Change>],
+) -> (Result<WhatIf, NoReplay>, Option<BestReplay>) {
+    let replay = match replayed(facts) {
+        Ok(replay) => replay,
+        Err(why) => return (Err(why), None),
+    };
+    let answer = of_replay(facts, &replay, path, wanted);
+    let best = answer.scenarios.first().filter(|best| best.applies).and_then(|best| {
+        let changes: Vec<Change> = best.apply.iter().filter_map(|change| change.parse().ok()).collect();
+        let begin = stretch_of(facts)?.starts.first().copied()?;
+        Some(BestReplay { changes: best.apply.join(" + "), begin, moved: replay.timeline(&changes) })
+    });
+    (Ok(answer), best)
 }
 
-/// Both timelines of the steady steps.
-///
-/// # Errors
-/// Where the trace has no work of a device to run again.
-pub fn predicted_timeline(
-    trace: &Trace,
-    machine: &Machine,
-    options: &Options,
-    changes: &[Change],
-) -> Result<PredictedTimeline, NoReplay> {
-    of_steady(trace, machine, options, |facts| {
-        let replay = replay_of(facts).ok_or(NoReplay("the trace has no GPU work to run again"))?;
-        let work = replay.timeline(changes).into_iter().map(|moved| TimelineWork {
-            name: crate::quantity::printable(facts.trace.event(moved.event).name()),
-            measured: moved.measured,
-            predicted: moved.predicted,
-        });
-        let changes = changes.iter().map(Change::to_string).collect::<Vec<_>>().join(" + ");
-        Ok(PredictedTimeline { changes, work: work.collect() })
-    })
-}
-
-fn of_facts(facts: &Facts<'_>, path: &str, wanted: &[Vec<Change>]) -> Result<WhatIf, NoReplay> {
+fn replayed(facts: &Facts<'_>) -> Result<Replay, NoReplay> {
     if facts.timelines.is_empty() {
         return Err(NoReplay(
             "the trace has no GPU events: there is nothing whose time could be predicted (record with CUDA activity)",
         ));
     }
-    let replay = replay_of(facts).ok_or(NoReplay("the trace does not hold together well enough to be run again: its calls, work and waits do not give its times"))?;
+    replay_of(facts).ok_or(NoReplay(
+        "the trace does not hold together well enough to be run again: its calls, work and waits do not give its times",
+    ))
+}
+
+fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Change>]) -> WhatIf {
     let baseline_ms = replay.step_ms();
     let mut scenarios: Vec<Scenario> = if wanted.is_empty() {
-        let tried = candidates(facts).into_iter().map(|changes| scenario(&replay, &changes, baseline_ms));
+        let tried = candidates(facts).into_iter().map(|changes| scenario(replay, &changes, baseline_ms));
         let mut useful: Vec<Scenario> =
             tried.filter(|one| one.applies && one.gain_ms > 0.01 * baseline_ms).collect();
         useful.sort_by(|a, b| a.step_ms.total_cmp(&b.step_ms));
         worth_their_effort(useful)
     } else {
-        wanted.iter().map(|changes| scenario(&replay, changes, baseline_ms)).collect()
+        wanted.iter().map(|changes| scenario(replay, changes, baseline_ms)).collect()
     };
     scenarios.truncate(SHOWN);
     let confidence = replay.confidence();
@@ -190,24 +186,24 @@ fn of_facts(facts: &Facts<'_>, path: &str, wanted: &[Vec<Change>]) -> Result<Wha
         notes,
     };
     answer.statement = answer.sentence(wanted.is_empty());
-    Ok(answer)
+    answer
 }
 
 /// Scenarios that are listed.
 const SHOWN: usize = 8;
 
 pub(crate) fn replay_of(facts: &Facts<'_>) -> Option<Replay> {
+    Replay::of(facts.trace, &stretch_of(facts)?, &facts.link)
+}
+
+fn stretch_of(facts: &Facts<'_>) -> Option<Stretch> {
     let window = &facts.window;
-    let stretch = match (window.starts.first(), window.steps.last()) {
-        (Some(_), Some(last)) => Stretch { starts: window.starts.clone(), end: last.end },
-        _ => {
-            let calls = facts.trace.events().map(|event| event.start()).min()?;
-            let end =
-                facts.timelines.iter().filter_map(|line| line.busy.hull()).map(|hull| hull.end).max()?;
-            Stretch { starts: vec![calls], end }
-        }
-    };
-    Replay::of(facts.trace, &stretch, &facts.link)
+    if let (Some(_), Some(last)) = (window.starts.first(), window.steps.last()) {
+        return Some(Stretch { starts: window.starts.clone(), end: last.end });
+    }
+    let calls = facts.trace.events().map(|event| event.start()).min()?;
+    let end = facts.timelines.iter().filter_map(|line| line.busy.hull()).map(|hull| hull.end).max()?;
+    Some(Stretch { starts: vec![calls], end })
 }
 
 fn scenario(replay: &Replay, changes: &[Change], baseline_ms: f64) -> Scenario {

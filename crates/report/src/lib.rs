@@ -7,14 +7,14 @@ mod json;
 mod junit;
 mod markdown;
 mod nvbandwidth;
+mod perfetto;
 mod terminal;
 mod text;
-mod timeline;
 
 pub use emit::{advice_as_env, advice_as_sh, advice_as_yaml};
 pub use github::gate_as_github;
 pub use html::curves::bench_as_html;
-pub use html::lanes::timeline_as_html;
+pub use html::{comparison_as_html, diagnoses_as_html, markdown_as_html, predictions_as_html};
 pub use json::{
     bench_as_json, comparison_as_json, diagnoses_as_json, gate_as_json, plan_as_json, surveys_as_json,
     topology_as_json, whatif_as_json,
@@ -29,6 +29,7 @@ pub use markdown::survey::surveys_as_markdown;
 pub use markdown::topology::topology_as_markdown;
 pub use markdown::whatif::whatif_as_markdown;
 pub use nvbandwidth::bench_as_nvbandwidth;
+pub use perfetto::{Packing, write_perfetto};
 pub use terminal::bench::bench_as_terminal;
 pub use terminal::compare::comparison_as_terminal;
 pub use terminal::diagnosis::diagnoses_as_terminal;
@@ -38,4 +39,3 @@ pub use terminal::survey::surveys_as_terminal;
 pub use terminal::topology::topology_as_terminal;
 pub use terminal::whatif::whatif_as_terminal;
 pub use text::plan::{Plan, plan_statement};
-pub use timeline::timeline_as_chrome;

@@ -19,6 +19,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let (number, held) = calls().fold((0u64, 0.0), |(n, ms), call| (n + 1, ms + call.duration().as_millis()));
     let place = facts.host.around(&longest).clause();
     vec![Draft {
+        at: calls().map(|call| call.interval()).collect(),
         id: "allocation_in_loop",
         title: format!("The host allocates memory within the {unit}"),
         seen: format!(

@@ -30,6 +30,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     });
     let room = (facts.time.compute_ms - facts.overlap.comm_compute_ms).max(0.0);
     vec![Draft {
+        at: facts.timelines.iter().flat_map(|t| t.communication.difference(&t.compute).iter().collect::<Vec<_>>()).collect(),
         id: "exposed_communication",
         title: "Communication with no compute beside it".to_owned(),
         seen: format!(

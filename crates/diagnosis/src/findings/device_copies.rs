@@ -3,7 +3,7 @@
 use busbound_trace::Direction;
 use serde_json::json;
 
-use super::{Draft, Saving};
+use super::{Draft, Saving, times_of};
 use crate::copies::Copy;
 use crate::facts::Facts;
 use crate::quantity::{count, milliseconds};
@@ -25,6 +25,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let place = places.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| place);
     let by = place.as_ref().map(|place| format!(", most of them by {place}")).unwrap_or_default();
     vec![Draft {
+        at: times_of(&inside),
         id: "device_copies",
         title: "Copies within the device".to_owned(),
         seen: format!(

@@ -15,6 +15,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
         return Vec::new();
     }
     vec![Draft {
+        at: facts.syncs.device_wide.clone(),
         id: "profiler_distortion",
         title: "Each block ends in a device synchronisation".to_owned(),
         seen: format!(

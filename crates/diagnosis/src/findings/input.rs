@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Draft, Saving};
+use super::{Draft, Saving, gaps_of};
 use crate::facts::Facts;
 use crate::gaps::GapCause;
 use crate::quantity::milliseconds;
@@ -26,6 +26,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
         )
     };
     vec![Draft {
+        at: gaps_of(facts, GapCause::Input),
         id: "input_wait",
         title: "The GPU waits for input".to_owned(),
         seen: format!(

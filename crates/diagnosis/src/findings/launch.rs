@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Draft, Saving};
+use super::{Draft, Saving, gaps_of};
 use crate::facts::Facts;
 use crate::gaps::{GapCause, call_times, idle_beside_ms};
 use crate::quantity::{count, milliseconds};
@@ -41,6 +41,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
         (0.0, String::new())
     };
     vec![Draft {
+        at: gaps_of(facts, GapCause::Launch),
         id: "launch_bound",
         title: "The host launches too slowly".to_owned(),
         seen: format!(

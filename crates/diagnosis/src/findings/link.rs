@@ -4,7 +4,7 @@ use busbound_machine::LinkSource;
 use busbound_trace::MemoryKind;
 use serde_json::json;
 
-use super::{Draft, Saving};
+use super::{Draft, Saving, times_of};
 use crate::copies::{Copy, expected_ns};
 use crate::facts::Facts;
 use crate::quantity::{count, milliseconds};
@@ -32,6 +32,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let exposed = facts.exposed_ms(pinned.iter().copied());
     let (is, could) = (moved as f64 / 1e6 / total, moved as f64 / 1e6 / expected);
     vec![Draft {
+        at: times_of(&pinned),
         id: "slow_link",
         title: "Pinned copies are slower than the link allows".to_owned(),
         seen: format!(

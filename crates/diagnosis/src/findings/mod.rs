@@ -13,6 +13,7 @@ mod offload;
 mod pageable;
 mod power;
 mod prefetch;
+mod recipes;
 mod serialised;
 mod small;
 mod sync;
@@ -20,9 +21,12 @@ mod sync;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use busbound_trace::Interval;
 use busbound_whatif::replay::Change;
 
+use crate::copies::Copy;
 use crate::facts::Facts;
+use crate::gaps::GapCause;
 use crate::whatif;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -58,7 +62,12 @@ pub struct Finding {
     /// How the saving was reached.
     pub saving_basis: &'static str,
     pub fix: String,
+    /// The fix in PyTorch, where it is code.
+    pub fix_code: Option<&'static str>,
     pub docs: String,
+    /// When it happens, for those who draw it.
+    #[serde(skip)]
+    pub at: Vec<Interval>,
 }
 
 /// What a finding brings; severity and links are the same for all.
@@ -71,6 +80,7 @@ struct Draft {
     saves: Saving,
     basis: &'static str,
     fix: String,
+    at: Vec<Interval>,
 }
 
 impl Draft {
@@ -95,9 +105,21 @@ impl Draft {
             saves_ms_per_step: self.saves,
             saving_basis: self.basis,
             fix: self.fix,
+            fix_code: recipes::code(self.id, facts),
             docs: format!("docs/findings.md#{}", self.id),
+            at: self.at,
         }
     }
+}
+
+/// When copies ran.
+fn times_of(copies: &[&Copy<'_>]) -> Vec<Interval> {
+    copies.iter().map(|copy| copy.interval()).collect()
+}
+
+/// When the device was idle for this cause.
+fn gaps_of(facts: &Facts<'_>, cause: GapCause) -> Vec<Interval> {
+    facts.gaps.iter().filter(|gap| gap.cause == cause).map(|gap| gap.interval).collect()
 }
 
 /// The change that a finding's fix is, where the trace can be run again with it.

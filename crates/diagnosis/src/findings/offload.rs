@@ -3,7 +3,7 @@
 use busbound_trace::{Direction, MemoryOwner};
 use serde_json::json;
 
-use super::{Draft, Saving};
+use super::{Draft, Saving, times_of};
 use crate::facts::Facts;
 use crate::quantity::bytes;
 
@@ -32,6 +32,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
         return Vec::new();
     }
     vec![Draft {
+        at: times_of(&inbound),
         id: "unneeded_offload",
         title: "What is fetched every step would fit on the GPU".to_owned(),
         seen: format!(

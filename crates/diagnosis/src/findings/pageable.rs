@@ -3,7 +3,8 @@
 use busbound_trace::{Direction, EventKind, MemoryKind};
 use serde_json::json;
 
-use super::{Draft, Saving};
+use super::recipes::uses_loader;
+use super::{Draft, Saving, times_of};
 use crate::copies::{Copy, expected_ns};
 use crate::facts::Facts;
 use crate::gaps::{GapCause, call_times, idle_beside_ms};
@@ -95,10 +96,9 @@ fn draft(facts: &Facts<'_>, copies: &[&Copy<'_>], sort: Sort) -> Option<Draft> {
         moved as f64 / 1e6 / pinned,
         facts.link.name,
     );
-    let uses_loader = facts.trace.names().iter().any(|name| name.starts_with("enumerate(DataLoader)"));
     let pin = if sort == Sort::Back {
         "Copy into a buffer made once with torch.empty(…, pin_memory=True), with non_blocking=True, and wait for an event before reading it."
-    } else if uses_loader {
+    } else if uses_loader(facts) {
         "DataLoader(…, pin_memory=True), then batch.to(device, non_blocking=True)."
     } else {
         "Pin the buffers once, where they are made (buf = buf.pin_memory()), and keep them."
@@ -113,6 +113,7 @@ fn draft(facts: &Facts<'_>, copies: &[&Copy<'_>], sort: Sort) -> Option<Draft> {
         ),
     };
     Some(Draft {
+        at: times_of(copies),
         id,
         title,
         seen,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{EventKind, Nanos, Timestamp};
+use busbound_trace::{EventKind, Interval, Nanos, Timestamp};
 use serde_json::json;
 
 use super::{Draft, Saving};
@@ -43,6 +43,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let name = facts.trace.names().get(name);
     let short: String = name.chars().take(60).collect();
     vec![Draft {
+        at: runs[runs.len() / 2..].iter().map(|&(start, time)| Interval::new(start, start + time)).collect(),
         id: "power_limited",
         title: "Kernels get slower under sustained load".to_owned(),
         seen: format!(

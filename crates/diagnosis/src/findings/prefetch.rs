@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Draft, Saving};
+use super::{Draft, Saving, times_of};
 use crate::copies::{Copy, expected_ns};
 use crate::facts::Facts;
 use crate::quantity::milliseconds;
@@ -67,6 +67,7 @@ fn deficit(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> Option<Draft> {
     let rate = facts.link.reachable_gbps();
     let wanted = moved as f64 / 1e6 / compute.max(1e-9);
     Some(Draft {
+        at: times_of(&inbound),
         id: "bandwidth_deficit",
         title: "The bus is too short for the bytes: no prefetch hides them all".to_owned(),
         seen: format!(
@@ -112,6 +113,7 @@ fn late(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> Option<Draft> {
         return None;
     }
     Some(Draft {
+        at: times_of(copies),
         id: "late_prefetch",
         title: "Prefetch comes too late or is too shallow".to_owned(),
         seen: format!(

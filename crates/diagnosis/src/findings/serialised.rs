@@ -3,7 +3,7 @@
 use busbound_trace::{Direction, MemoryKind};
 use serde_json::json;
 
-use super::{Draft, Saving};
+use super::{Draft, Saving, times_of};
 use crate::copies::Copy;
 use crate::facts::Facts;
 use crate::quantity::{bytes, count, milliseconds};
@@ -57,6 +57,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
         String::new()
     };
     vec![Draft {
+        at: times_of(&copies),
         id: "serialised_copies",
         title: "Pinned copies and compute take turns on one stream".to_owned(),
         seen: format!(

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Draft, Saving};
+use super::{Draft, Saving, times_of};
 use crate::copies::Copy;
 use crate::facts::Facts;
 use crate::gaps::GapCause;
@@ -33,6 +33,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let exposed = facts.exposed_ms(small.iter().copied());
     let place = small[0].call.and_then(|call| facts.host.around(&call).describe());
     vec![Draft {
+        at: times_of(&small),
         id: "small_copies",
         title: "Many small copies".to_owned(),
         seen: format!(

@@ -39,6 +39,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
         "Wait for an event on the stream (stream.wait_event) instead of stopping the host; synchronise once at the end."
     };
     vec![Draft {
+        at: facts.syncs.avoidable_times.values().flat_map(|times| times.iter()).collect(),
         id: "sync_in_loop",
         title: if read.is_some() {
             "Values are read back within the step".to_owned()

@@ -18,13 +18,19 @@ const BOTTOM: f64 = 45.0;
 
 /// What a machine reaches, as a page.
 pub fn bench_as_html(bench: &Benchmark) -> String {
-    let paragraphs = [bench.statement.clone(), text::measured_on(bench), text::took(bench)];
-    let figure = |figure| {
+    let figures = bench.figures.iter().map(|figure| {
         let (value, words) = text::figure(figure);
-        format!("{value}: {words}")
-    };
-    let figures: Vec<String> = bench.figures.iter().map(figure).collect();
-    page(&format!("{}: what it reaches", bench.profile.gpu), &paragraphs, &plot(&bench.profile), &figures)
+        format!("<li>{}</li>\n", escaped(&format!("{value}: {words}")))
+    });
+    let body = format!(
+        "<article class=\"run\"><header><h1>{}</h1></header>\n<p>{}</p>\n<p>{}</p>\n{}\n<ul>\n{}</ul></article>\n",
+        escaped(&bench.statement),
+        escaped(&text::measured_on(bench)),
+        escaped(&text::took(bench)),
+        plot(&bench.profile),
+        figures.collect::<String>()
+    );
+    page(&format!("{}: what it reaches", bench.profile.gpu), &body, false)
 }
 
 /// Sizes and rates as places in the drawing.

@@ -42,7 +42,7 @@ fn one(out: &mut String, diagnosis: &Diagnosis) {
     for copies in text::copies(diagnosis) {
         let _ = writeln!(out, "- copies: {copies}");
     }
-    for table in text::tables(diagnosis) {
+    for table in text::tables(diagnosis, text::Blocks::Within) {
         out.push('\n');
         grid(out, &table);
     }

@@ -21,7 +21,7 @@ pub fn surveys_as_markdown(surveys: &[Survey]) -> String {
 
 fn one(out: &mut String, survey: &Survey) {
     let _ = writeln!(out, "**{}**\n", survey.headline);
-    for loss in text::lost(survey) {
+    for loss in text::lost(&survey.source) {
         let _ = writeln!(out, "- lost: {loss}");
     }
     for (word, fact) in text::facts(survey) {

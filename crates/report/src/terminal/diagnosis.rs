@@ -29,7 +29,7 @@ fn one(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     hanging(&mut verdict, "", &diagnosis.verdict.statement, width);
     line(out, &format!("{STRONG}{}{STRONG:#}\n", verdict.trim_end()));
     time(out, diagnosis, width);
-    for table in text::tables(diagnosis) {
+    for table in text::tables(diagnosis, text::Blocks::Within) {
         out.push('\n');
         columns(out, &table, width);
     }

@@ -21,7 +21,7 @@ pub fn surveys_as_terminal(surveys: &[Survey], width: u16) -> String {
 
 fn one(out: &mut String, survey: &Survey, width: u16) {
     line(out, &format!("{STRONG}{}{STRONG:#}\n", survey.headline));
-    for loss in text::lost(survey) {
+    for loss in text::lost(&survey.source) {
         hanging(out, "  lost       ", &loss, width);
     }
     for (word, fact) in text::facts(survey) {

@@ -148,13 +148,23 @@ fn copy_line(group: &CopyGroup, diagnosis: &Diagnosis) -> String {
     line
 }
 
+/// Whether the tree of blocks stands among the tables.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blocks {
+    Within,
+    Apart,
+}
+
 /// The tables that have something to say, in the order in which they are laid out.
-pub(crate) fn tables(diagnosis: &Diagnosis) -> Vec<Table> {
+pub(crate) fn tables(diagnosis: &Diagnosis, blocks: Blocks) -> Vec<Table> {
     let mut tables = vec![
         sizes(diagnosis),
         idle(diagnosis),
         cpu_copies(diagnosis),
-        attribution::blocks(diagnosis),
+        match blocks {
+            Blocks::Within => attribution::blocks(diagnosis),
+            Blocks::Apart => Table { titles: Vec::new(), rows: Vec::new() },
+        },
         path::longest(diagnosis),
         path::kernels(diagnosis),
     ];

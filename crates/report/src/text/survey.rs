@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use busbound_diagnosis::{Device, LostPart, Process, RankOrigin, StepPattern, Stream, Survey};
+use busbound_diagnosis::{Device, LostPart, Process, RankOrigin, SourceFacts, StepPattern, Stream, Survey};
 use busbound_trace::Direction;
 
 use crate::text::Table;
@@ -167,9 +167,9 @@ pub(crate) fn threads(survey: &Survey) -> Table {
 }
 
 /// What was lost, with its place; empty for a whole file.
-pub(crate) fn lost(survey: &Survey) -> Vec<String> {
-    let gzip = survey.source.compressed;
-    survey.source.lost.iter().map(|part| lost_part(part, gzip)).collect()
+pub(crate) fn lost(source: &SourceFacts) -> Vec<String> {
+    let gzip = source.compressed;
+    source.lost.iter().map(|part| lost_part(part, gzip)).collect()
 }
 
 fn lost_part(part: &LostPart, gzip: bool) -> String {

@@ -1,0 +1,71 @@
+//! Every copy as a dot: its size against what it reached.
+
+use std::collections::BTreeMap;
+
+use busbound_trace::{Direction, MemoryKind};
+
+use crate::copies::kind_of;
+use crate::facts::Facts;
+
+/// Copies that go the same way between the same kinds of memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DotKind {
+    /// `H2D pageable`, `D2D`.
+    pub label: String,
+    pub direction: Direction,
+    /// The kind of the host's memory, where one end is the host's.
+    pub memory: Option<MemoryKind>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dot {
+    /// By number, in [`Picture::dot_kinds`](super::Picture::dot_kinds).
+    pub kind: u32,
+    pub bytes: u64,
+    /// How long it took.
+    pub ns: i64,
+    /// From the picture's beginning; of several the first.
+    pub start: i64,
+    /// Copies it stands for.
+    pub count: u32,
+}
+
+/// More dots than this are put together where they would lie on each other.
+const DOTS: usize = 40_000;
+/// Places a doubling of size or time is divided into, where dots are put together.
+const PLACES: f64 = 24.0;
+
+pub(super) fn dots(facts: &Facts<'_>, origin: i64) -> (Vec<DotKind>, Vec<Dot>, u64) {
+    let mut kinds: Vec<DotKind> = Vec::new();
+    let mut known: BTreeMap<(Direction, MemoryKind, MemoryKind), u32> = BTreeMap::new();
+    let mut dots = Vec::new();
+    let mut unplaced = 0;
+    for copy in &facts.copies {
+        let key = (copy.transfer.direction, copy.transfer.src, copy.transfer.dst);
+        let kind = *known.entry(key).or_insert_with(|| {
+            kinds.push(DotKind { label: kind_of(key), direction: key.0, memory: copy.host_memory() });
+            u32::try_from(kinds.len() - 1).unwrap_or(0)
+        });
+        match (copy.bytes(), copy.event.duration().get()) {
+            (Some(bytes @ 1..), ns @ 1..) => {
+                let start = copy.event.start().as_nanos() - origin;
+                dots.push(Dot { kind, bytes, ns, start, count: 1 });
+            }
+            _ => unplaced += 1,
+        }
+    }
+    let dots = if dots.len() > DOTS { together(dots) } else { dots };
+    (kinds, dots, unplaced)
+}
+
+fn together(dots: Vec<Dot>) -> Vec<Dot> {
+    let place = |value: f64| (value.log2() * PLACES).round() as i64;
+    let mut by_place: BTreeMap<(u32, i64, i64), Dot> = BTreeMap::new();
+    for dot in dots {
+        let key = (dot.kind, place(dot.bytes as f64), place(dot.ns as f64));
+        let one = by_place.entry(key).or_insert(Dot { count: 0, ..dot });
+        one.count += 1;
+        one.start = one.start.min(dot.start);
+    }
+    by_place.into_values().collect()
+}

@@ -1,0 +1,97 @@
+//! What threads of the host did: annotations, operators and calls, within each other.
+
+use busbound_trace::{EventKind, Label, Place, Track};
+
+use super::names::DrawnNames;
+use super::rows::{Piece, Row};
+use super::{GroupOf, Lane, LaneGroup, LaneSort};
+use crate::facts::Facts;
+use crate::quantity::count;
+
+/// Threads drawn: those that launch most.
+const THREADS: usize = 6;
+/// Levels drawn of each.
+const LEVELS: usize = 10;
+
+pub(super) fn groups(
+    facts: &Facts<'_>,
+    names: &mut DrawnNames<'_>,
+    notes: &mut Vec<String>,
+) -> Vec<LaneGroup> {
+    let mut threads: Vec<(usize, Track<'_>)> = facts
+        .trace
+        .threads()
+        .filter(|track| !matches!(track.place(), Place::Thread { process: Label::Number(n), .. } if n < 0))
+        .map(|track| (track.events().filter(|event| is_call(event.kind())).count(), track))
+        .filter(|(calls, track)| *calls > 0 || track.events().any(|event| is_drawn(event.kind())))
+        .collect();
+    threads.sort_by_key(|(calls, track)| (std::cmp::Reverse(*calls), track.place()));
+    if threads.len() > THREADS {
+        notes.push(format!("{} threads of the host that call least are not drawn.", threads.len() - THREADS));
+        threads.truncate(THREADS);
+    }
+    let mut too_deep = 0;
+    let groups: Vec<LaneGroup> = threads
+        .into_iter()
+        .map(|(_, track)| LaneGroup {
+            title: title(facts, &track),
+            of: GroupOf::Thread,
+            lanes: vec![Lane { sort: LaneSort::Host, rows: nested(&track, names, &mut too_deep) }],
+        })
+        .collect();
+    if too_deep > 0 {
+        notes.push(format!(
+            "{} events of the host that lie deeper than {LEVELS} levels are not drawn.",
+            count(too_deep)
+        ));
+    }
+    if facts.trace.events().any(|event| event.kind() == EventKind::PythonFrame) {
+        notes.push("Python frames are not drawn; `busbound export --to perfetto` has them.".to_owned());
+    }
+    groups
+}
+
+fn is_call(kind: EventKind) -> bool {
+    matches!(kind, EventKind::RuntimeCall | EventKind::DriverCall)
+}
+
+fn is_drawn(kind: EventKind) -> bool {
+    is_call(kind) || matches!(kind, EventKind::Operator | EventKind::Annotation)
+}
+
+fn title(facts: &Facts<'_>, track: &Track<'_>) -> String {
+    let Place::Thread { process, thread } = track.place() else { return String::new() };
+    let number = thread.display(facts.trace.names());
+    match facts.trace.given_name(process, Some(thread)).map(crate::quantity::printable) {
+        Some(name) if name.contains(&number) => format!("Host {name}"),
+        Some(name) => format!("Host thread {number} ({name})"),
+        None => format!("Host thread {number}"),
+    }
+}
+
+fn nested(track: &Track<'_>, names: &mut DrawnNames<'_>, too_deep: &mut u64) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut open: Vec<i64> = Vec::new();
+    for event in track.events().filter(|event| is_drawn(event.kind())) {
+        let (start, end) = (event.start().as_nanos(), event.end().as_nanos());
+        while open.last().is_some_and(|until| *until <= start) {
+            open.pop();
+        }
+        let level = open.len();
+        open.push(end);
+        if level >= LEVELS {
+            *too_deep += 1;
+            continue;
+        }
+        if rows.len() <= level {
+            rows.resize_with(level + 1, Row::default);
+        }
+        let row = &mut rows[level].pieces;
+        // Two without length at one moment are drawn as one.
+        if row.last().is_some_and(|last| last.start == start) {
+            continue;
+        }
+        row.push(Piece::plain(start, end, names.event(event.name_id())));
+    }
+    rows
+}

@@ -1,0 +1,260 @@
+//! What does the run look like? Lanes of work, copies as dots, and where the findings lie, for renderers that draw.
+//!
+//! A picture shows the whole trace; the figures of a [`Diagnosis`](crate::Diagnosis) speak of the stretch of it that
+//! is [`judged`](Picture::judged). Times are nanoseconds from the picture's beginning.
+
+mod detail;
+mod device_lanes;
+mod dots;
+mod host_lanes;
+mod names;
+mod predicted;
+mod rows;
+
+use busbound_machine::{HostMemory, LinkSource, bench};
+use busbound_trace::{Interval, IntervalSet, Timestamp};
+
+pub use dots::{Dot, DotKind};
+pub use rows::{Piece, Row};
+
+use crate::facts::Facts;
+use crate::findings::Finding;
+use crate::steady::LeftOut;
+use crate::whatif::BestReplay;
+use names::DrawnNames;
+
+/// Everything that is drawn of one trace.
+#[derive(Debug, Clone)]
+pub struct Picture {
+    /// When the picture begins, by the trace's own clock.
+    pub origin: Timestamp,
+    /// From its beginning to the last thing drawn.
+    pub span_ns: i64,
+    /// The stretch that the diagnosis speaks of.
+    pub judged: Span,
+    pub steps: Vec<StepSpan>,
+    /// What pieces are called, by number.
+    pub names: Vec<String>,
+    pub groups: Vec<LaneGroup>,
+    /// Every copy of the judged stretch; of very many, those alike as one.
+    pub dots: Vec<Dot>,
+    pub dot_kinds: Vec<DotKind>,
+    /// Copies that cannot be placed: without bytes, or without length.
+    pub unplaced_copies: u64,
+    /// What the link gives for a copy's size.
+    pub curves: Vec<RateCurve>,
+    /// Where each finding lies, in the order of the diagnosis.
+    pub findings: Vec<Vec<Span>>,
+    /// What is not drawn, and how much of it.
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    pub start: i64,
+    pub end: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepSpan {
+    pub span: Span,
+    /// Whether the diagnosis speaks of it.
+    pub judged: bool,
+    /// Whether it took clearly longer than the others.
+    pub outlier: bool,
+}
+
+/// Lanes that belong together: a device, what is predicted for it, a thread of the host.
+#[derive(Debug, Clone)]
+pub struct LaneGroup {
+    pub title: String,
+    pub of: GroupOf,
+    pub lanes: Vec<Lane>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum GroupOf {
+    Device { device: i32, peak_gbps: f64 },
+    Predicted,
+    Thread,
+}
+
+#[derive(Debug, Clone)]
+pub struct Lane {
+    pub sort: LaneSort,
+    pub rows: Vec<Row>,
+}
+
+/// What a lane shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LaneSort {
+    Compute,
+    Communication,
+    ToDevice,
+    ToHost,
+    OtherCopies,
+    Idle,
+    Host,
+}
+
+impl LaneSort {
+    /// The word by which pages know it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Communication => "communication",
+            Self::ToDevice => "h2d",
+            Self::ToHost => "d2h",
+            Self::OtherCopies => "other",
+            Self::Idle => "idle",
+            Self::Host => "host",
+        }
+    }
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Communication => "communication",
+            Self::ToDevice => "H2D copies",
+            Self::ToHost => "D2H copies",
+            Self::OtherCopies => "other copies, memsets",
+            Self::Idle => "idle because",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// Rates over sizes, one way and from one sort of memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RateCurve {
+    pub label: String,
+    pub to_device: bool,
+    pub pinned: bool,
+    /// (bytes, GB/s) in order of size.
+    pub points: Vec<(u64, f64)>,
+}
+
+/// Pieces kept: more take a page beyond what is opened at once.
+const PIECES: usize = 700_000;
+/// Stretches of one finding that are marked.
+const MARKED: usize = 5_000;
+
+/// Draws the whole trace; what is judged of it, the findings and the best prediction come with it.
+pub(crate) fn draw(
+    whole: &Facts<'_>,
+    judged: &Facts<'_>,
+    left_out: &LeftOut,
+    findings: &[Finding],
+    best: Option<&BestReplay>,
+) -> Picture {
+    let mut names = DrawnNames::of(whole.trace.names());
+    let mut notes = Vec::new();
+    let mut groups = device_lanes::groups(whole, &mut names, &mut notes);
+    groups.extend(host_lanes::groups(whole, &mut names, &mut notes));
+    let extent =
+        groups.iter().filter_map(LaneGroup::extent).reduce(Span::hull).unwrap_or(Span { start: 0, end: 0 });
+    let origin = extent.start;
+    let relative = |interval: Interval| Span {
+        start: interval.start.as_nanos() - origin,
+        end: interval.end.as_nanos() - origin,
+    };
+    for piece in groups.iter_mut().flat_map(LaneGroup::pieces_mut) {
+        piece.shift(-origin);
+    }
+    let judged_span = judged_stretch(judged).map_or(Span { start: 0, end: extent.end - origin }, relative);
+    if let Some(best) = best {
+        // What would be takes its place right under the device that it is about.
+        let predicted = predicted::group(best, judged, origin, &mut names);
+        let at = groups.iter().rposition(|group| matches!(group.of, GroupOf::Device { .. }));
+        groups.splice(at.map_or(0, |at| at + 1)..at.map_or(0, |at| at + 1), predicted);
+    }
+    detail::merge_to(&mut groups, PIECES, &mut notes);
+    let (dot_kinds, dots, unplaced_copies) = dots::dots(judged, origin);
+    let outliers: Vec<usize> = left_out.outliers.iter().map(|outlier| outlier.index).collect();
+    let step = |(i, interval): (usize, &Interval)| StepSpan {
+        span: relative(*interval),
+        judged: left_out.steady.contains(&i),
+        outlier: outliers.contains(&i),
+    };
+    Picture {
+        origin: Timestamp::from_nanos(origin),
+        span_ns: groups.iter().filter_map(LaneGroup::extent).map(|span| span.end).max().unwrap_or(0),
+        judged: judged_span,
+        steps: whole.window.steps.iter().enumerate().map(step).collect(),
+        names: names.into_list(),
+        groups,
+        dots,
+        dot_kinds,
+        unplaced_copies,
+        curves: curves(judged),
+        findings: findings.iter().map(|finding| marked(&finding.at, relative)).collect(),
+        notes,
+    }
+}
+
+/// From the first step to the end of the last; without steps, all work of the devices.
+fn judged_stretch(facts: &Facts<'_>) -> Option<Interval> {
+    let steps = &facts.window.steps;
+    match (steps.first(), steps.last()) {
+        (Some(first), Some(last)) => Some(first.hull(*last)),
+        _ => crate::timeline::whole(&facts.timelines),
+    }
+}
+
+/// The stretches of a finding; of many, those that lie near each other as one.
+fn marked(at: &[Interval], relative: impl Fn(Interval) -> Span) -> Vec<Span> {
+    let set = IntervalSet::from_unsorted(at.iter().copied());
+    let Some(hull) = set.hull() else { return Vec::new() };
+    let mut spans: Vec<Span> = Vec::new();
+    let near = if set.iter().count() > MARKED { hull.length().get() / MARKED as i64 } else { 0 };
+    for span in set.iter().map(relative) {
+        match spans.last_mut() {
+            Some(last) if span.start - last.end <= near => last.end = span.end,
+            _ => spans.push(span),
+        }
+    }
+    spans
+}
+
+/// What the link gives, drawn from 256 B to 1 GiB.
+fn curves(facts: &Facts<'_>) -> Vec<RateCurve> {
+    if facts.link.source == LinkSource::Assumed {
+        return Vec::new();
+    }
+    let from = match facts.link.measured() {
+        Some(_) => "measured on this machine",
+        None => "as an H200 reaches it, on this link",
+    };
+    let ways = [(bench::Direction::H2d, true, "H2D"), (bench::Direction::D2h, false, "D2H")];
+    let memories = [(HostMemory::Pinned, true, "pinned"), (HostMemory::Pageable, false, "pageable")];
+    ways.into_iter()
+        .flat_map(|way| memories.into_iter().map(move |memory| (way, memory)))
+        .map(|((direction, to_device, way), (memory, pinned, of))| RateCurve {
+            label: format!("{way} {of}, {from}"),
+            to_device,
+            pinned,
+            points: (8..=30)
+                .map(|power| 1u64 << power)
+                .map(|bytes| (bytes, facts.link.expected_of(bytes, direction, memory)))
+                .collect(),
+        })
+        .collect()
+}
+
+impl Span {
+    fn hull(self, other: Self) -> Self {
+        Self { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+}
+
+impl LaneGroup {
+    fn pieces_mut(&mut self) -> impl Iterator<Item = &mut Piece> {
+        self.lanes.iter_mut().flat_map(|lane| &mut lane.rows).flat_map(|row| &mut row.pieces)
+    }
+
+    fn extent(&self) -> Option<Span> {
+        let rows = self.lanes.iter().flat_map(|lane| &lane.rows);
+        let of_row = |row: &Row| Some(Span { start: row.pieces.first()?.start, end: row.pieces.last()?.end });
+        rows.filter_map(of_row).reduce(Span::hull)
+    }
+}

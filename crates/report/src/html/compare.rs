@@ -1,0 +1,67 @@
+//! Two runs or more as one page: their lanes on one scale, and every figure side by side.
+
+use askama::Template;
+use busbound_diagnosis::{Comparison, Drawn};
+
+use super::encode::encoded;
+use super::filters;
+use super::run::{Bar, bar, labels};
+use super::{Grid, page, rendered};
+use crate::text::compare as text;
+
+#[derive(Template)]
+#[template(path = "compare.html")]
+struct CompareView {
+    statement: String,
+    runs: Vec<Compared>,
+    sentences: Vec<String>,
+    table: Grid,
+    sweep: Option<Grid>,
+    limits: Vec<String>,
+    data: Vec<String>,
+}
+
+struct Compared {
+    label: String,
+    path: String,
+    verdict: String,
+    bar: Option<Bar>,
+}
+
+/// A comparison with its runs, in the same order.
+pub fn comparison_as_html(comparison: &Comparison, runs: &[Drawn]) -> String {
+    let (titles, rows) = text::figures(comparison);
+    let compared = comparison.runs.iter().zip(runs).map(|(run, drawn)| Compared {
+        label: run.label.clone(),
+        path: run.path.clone(),
+        verdict: run.verdict.clone(),
+        bar: Some(bar(&drawn.diagnosis)).filter(|bar| !bar.parts.is_empty()),
+    });
+    let sentences = comparison
+        .stages
+        .iter()
+        .map(|stages| stages.statement.clone())
+        .chain(text::growth(comparison))
+        .chain(text::findings(comparison));
+    let of_runs = runs.iter().zip(&comparison.runs).flat_map(|(drawn, run)| {
+        let limitations = drawn.diagnosis.limitations.iter().map(|limitation| &limitation.text);
+        limitations
+            .chain(&drawn.picture.notes)
+            .map(|text| format!("{}: {text}", run.label))
+            .collect::<Vec<_>>()
+    });
+    let view = CompareView {
+        statement: comparison.statement.clone(),
+        runs: compared.collect(),
+        sentences: sentences.collect(),
+        table: Grid { titles, rows },
+        sweep: text::sweep(comparison).map(Grid::from),
+        limits: comparison.limitations.iter().cloned().chain(of_runs).collect(),
+        data: runs
+            .iter()
+            .zip(&comparison.runs)
+            .map(|(drawn, run)| encoded(&drawn.picture, &labels(&drawn.diagnosis, &run.label)))
+            .collect(),
+    };
+    page(&comparison.statement, &rendered(&view), true)
+}

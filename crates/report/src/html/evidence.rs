@@ -1,0 +1,87 @@
+//! A finding's figures in rows: each with its words and its unit, read off its name.
+
+use busbound_diagnosis::quantity::{bytes, count, milliseconds};
+use serde_json::{Map, Value};
+
+pub(super) struct Evidence {
+    pub(super) what: String,
+    pub(super) value: String,
+}
+
+/// The figures that are numbers or words; lists are in the JSON.
+pub(super) fn rows(evidence: &Map<String, Value>, unit: &str) -> Vec<Evidence> {
+    evidence
+        .iter()
+        .filter_map(|(name, value)| {
+            let value = match value {
+                Value::Number(number) => quantity(name, number.as_f64()?),
+                Value::String(text) => text.clone(),
+                Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
+                _ => return None,
+            };
+            Some(Evidence { what: words(name, unit), value })
+        })
+        .collect()
+}
+
+fn quantity(name: &str, value: f64) -> String {
+    let has = |part: &str| name.split('_').any(|word| word == part);
+    if has("ms") {
+        milliseconds(value)
+    } else if has("us") {
+        milliseconds(value / 1e3)
+    } else if has("gbps") {
+        format!("{value:.2} GB/s")
+    } else if has("bytes") {
+        bytes(value as u64)
+    } else if has("share") {
+        format!("{:.0} %", 100.0 * value)
+    } else if value.fract() == 0.0 && value >= 0.0 {
+        count(value as u64)
+    } else {
+        format!("{value:.1}")
+    }
+}
+
+/// `host_blocked_ms_per_step` is `host blocked a step`: the unit stands at the value.
+fn words(name: &str, unit: &str) -> String {
+    let name = name.replace("_per_step", &format!("_a_{unit}"));
+    let kept = name.split('_').filter(|word| !matches!(*word, "ms" | "us"));
+    let text = kept.map(|word| if word == "gbps" { "rate" } else { word }).collect::<Vec<_>>().join(" ");
+    match text.strip_prefix("a ") {
+        // `ms_per_step` has no other words.
+        Some(unit) => format!("time a {unit}"),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn units_come_from_names() {
+        let Value::Object(map) = json!({
+            "copies": 4800, "ms_per_step": 205.2, "pinned_gbps": 55.4, "bytes": 167_772_160, "place": null,
+            "median_kernel_us": 3.1, "share_of_the_commonest_size": 1.0, "copies_per_step": 12.5, "operators": ["a"]
+        }) else {
+            unreachable!()
+        };
+        let rows: Vec<String> =
+            rows(&map, "round").iter().map(|row| format!("{}: {}", row.what, row.value)).collect();
+        for wanted in [
+            "copies: 4,800",
+            "time a round: 205 ms",
+            "pinned rate: 55.40 GB/s",
+            "bytes: 168 MB",
+            "median kernel: 3.10 µs",
+            "share of the commonest size: 100 %",
+            "copies a round: 12.5",
+        ] {
+            assert!(rows.iter().any(|row| row == wanted), "{wanted}: {rows:?}");
+        }
+        assert_eq!(rows.len(), 7, "{rows:?}");
+    }
+}

@@ -1,0 +1,48 @@
+//! How words become HTML: templates escape by themselves; these do a little more.
+
+#![expect(unreachable_pub, reason = "what the macro makes of a filter is public")]
+
+use askama::{Result, Values, filter_fn};
+
+use super::escaped;
+
+/// Text in which what stands between backticks is code; escaped.
+#[filter_fn]
+pub(super) fn coded(text: impl std::fmt::Display, _: &dyn Values) -> Result<String> {
+    Ok(code_between_backticks(&text.to_string()))
+}
+
+/// Lines laid out in columns for a terminal, as one line.
+#[filter_fn]
+pub(super) fn spaced(text: impl std::fmt::Display, _: &dyn Values) -> Result<String> {
+    Ok(text.to_string().replace("  ", " · "))
+}
+
+fn code_between_backticks(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    // An odd one out has no partner: it is text.
+    let pairs = (parts.len() - 1) / 2 * 2;
+    let mut html = String::with_capacity(text.len() + 32);
+    for (i, part) in parts.iter().enumerate() {
+        match i {
+            0 => {}
+            i if i > pairs => html.push('`'),
+            i if i % 2 == 1 => html.push_str("<code>"),
+            _ => html.push_str("</code>"),
+        }
+        html.push_str(&escaped(part));
+    }
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::code_between_backticks as coded;
+
+    #[test]
+    fn backticks_in_pairs_are_code_and_all_is_escaped() {
+        assert_eq!(coded("under `step`, `a<b>`"), "under <code>step</code>, <code>a&lt;b&gt;</code>");
+        assert_eq!(coded("a ` b"), "a ` b");
+        assert_eq!(coded("`x` and `</code><script>"), "<code>x</code> and `&lt;/code&gt;&lt;script&gt;");
+    }
+}

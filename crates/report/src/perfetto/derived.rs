@@ -1,0 +1,122 @@
+//! What busbound found, as tracks: the bus in GB/s, why devices were idle, where findings lie, what is predicted.
+
+use std::io::{self, Write};
+
+use busbound_diagnosis::{Diagnosis, GroupOf, Lane, LaneGroup, LaneSort, Picture, Piece};
+use serde_json::json;
+
+use super::{Events, Track};
+use crate::text::diagnosis::saving;
+
+/// Ids from here on are busbound's own.
+const OWN: i64 = 8_000_000_000;
+const CATEGORY: &str = "busbound";
+
+pub(super) fn write<W: Write>(
+    events: &mut Events<W>,
+    diagnosis: &Diagnosis,
+    picture: &Picture,
+) -> io::Result<()> {
+    findings(events, diagnosis, picture)?;
+    for (i, group) in (1..).zip(&picture.groups) {
+        let process = OWN + i;
+        match group.of {
+            GroupOf::Device { device, .. } => device_tracks(events, process, device, group, picture)?,
+            GroupOf::Predicted => predicted(events, process, group, picture)?,
+            GroupOf::Thread => {}
+        }
+    }
+    Ok(())
+}
+
+/// A thread for each finding, with a slice wherever it lies.
+fn findings<W: Write>(events: &mut Events<W>, diagnosis: &Diagnosis, picture: &Picture) -> io::Result<()> {
+    if diagnosis.findings.is_empty() {
+        return Ok(());
+    }
+    events.process_name(OWN, &format!("busbound: {}", diagnosis.verdict.statement))?;
+    events.sort_index(OWN, -3)?;
+    for ((thread, finding), spans) in (1..).zip(&diagnosis.findings).zip(&picture.findings) {
+        let track = Track { process: OWN, thread };
+        let saves = saving(finding, diagnosis.unit());
+        events.thread_name(track, &format!("{}: {saves}", finding.title))?;
+        let args = format!("\"seen\": {}, \"fix\": {}", json!(finding.seen), json!(finding.fix));
+        for span in spans {
+            let when = (picture.origin.as_nanos() + span.start, span.end - span.start);
+            events.complete(track, CATEGORY, &finding.title, when, &args)?;
+        }
+    }
+    Ok(())
+}
+
+fn device_tracks<W: Write>(
+    events: &mut Events<W>,
+    process: i64,
+    device: i32,
+    group: &LaneGroup,
+    picture: &Picture,
+) -> io::Result<()> {
+    events.process_name(process, &format!("busbound: GPU {device}"))?;
+    events.sort_index(process, -2)?;
+    for lane in &group.lanes {
+        match lane.sort {
+            LaneSort::ToDevice => rates(events, process, "bus to the device", lane, picture)?,
+            LaneSort::ToHost => rates(events, process, "bus to the host", lane, picture)?,
+            LaneSort::Idle => slices(events, process, lane, picture)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn predicted<W: Write>(
+    events: &mut Events<W>,
+    process: i64,
+    group: &LaneGroup,
+    picture: &Picture,
+) -> io::Result<()> {
+    events.process_name(process, &format!("busbound: {}", group.title))?;
+    events.sort_index(process, -1)?;
+    for lane in &group.lanes {
+        slices(events, process, lane, picture)?;
+    }
+    Ok(())
+}
+
+/// A thread for each row of a lane.
+fn slices<W: Write>(events: &mut Events<W>, process: i64, lane: &Lane, picture: &Picture) -> io::Result<()> {
+    for (row, pieces) in (0..).zip(&lane.rows) {
+        let track = Track { process, thread: 100 * (lane.sort as i64 + 1) + row };
+        events.thread_name(track, lane.sort.title())?;
+        for piece in &pieces.pieces {
+            let name = picture.names.get(piece.name as usize).map_or("", String::as_str);
+            let when = (picture.origin.as_nanos() + piece.start, piece.end - piece.start);
+            let args = if piece.bytes > 0 { format!("\"bytes\": {}", piece.bytes) } else { String::new() };
+            events.complete(track, CATEGORY, name, when, &args)?;
+        }
+    }
+    Ok(())
+}
+
+/// What crosses the bus at each moment: a step up where a copy begins, and down where it ends.
+fn rates<W: Write>(
+    events: &mut Events<W>,
+    process: i64,
+    name: &str,
+    lane: &Lane,
+    picture: &Picture,
+) -> io::Result<()> {
+    let pieces = lane.rows.iter().flat_map(|row| &row.pieces).filter(|piece| piece.end > piece.start);
+    let rate = |piece: &Piece| piece.bytes as f64 / (piece.end - piece.start) as f64;
+    let mut changes: Vec<(i64, f64)> =
+        pieces.flat_map(|piece| [(piece.start, rate(piece)), (piece.end, -rate(piece))]).collect();
+    changes.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let mut now = 0.0;
+    for at_once in changes.chunk_by(|a, b| a.0 == b.0) {
+        now += at_once.iter().map(|(_, change)| change).sum::<f64>();
+        // What is left of adding and taking away the same floats.
+        let value = if now.abs() < 1e-6 { 0.0 } else { now };
+        events.counter(process, name, picture.origin.as_nanos() + at_once[0].0, value)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! For ui.perfetto.dev and chrome://tracing: the run on its own tracks, and beside them what busbound found.
+//!
+//! Chrome's JSON, because both viewers and busbound itself read it. The original tracks keep their ids; what is derived
+//! lies in processes of its own with ids that no operating system gives.
+
+mod derived;
+mod original;
+
+use std::io::{self, BufWriter, Write};
+
+use busbound_diagnosis::Drawn;
+use busbound_trace::Trace;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// How the file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packing {
+    Plain,
+    Gzip,
+}
+
+/// Writes the trace with the tracks derived from it.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_perfetto(out: impl Write, trace: &Trace, drawn: &Drawn, packing: Packing) -> io::Result<()> {
+    match packing {
+        Packing::Plain => write_all(BufWriter::new(out), trace, drawn).map(|_| ()),
+        Packing::Gzip => {
+            // A viewer unpacks it once: what counts is how long writing takes.
+            let packed = GzEncoder::new(BufWriter::new(out), Compression::fast());
+            write_all(packed, trace, drawn)?.finish()?.flush()
+        }
+    }
+}
+
+fn write_all<W: Write>(mut out: W, trace: &Trace, drawn: &Drawn) -> io::Result<W> {
+    write!(out, "{{\"schemaVersion\": 1, \"deviceProperties\": ")?;
+    serde_json::to_writer(&mut out, &original::devices(trace))?;
+    write!(out, ",\n\"displayTimeUnit\": \"ms\", \"traceEvents\": [")?;
+    let mut events = Events { out, is_first: true };
+    original::write(&mut events, trace)?;
+    derived::write(&mut events, &drawn.diagnosis, &drawn.picture)?;
+    writeln!(events.out, "\n]}}")?;
+    events.out.flush()?;
+    Ok(events.out)
+}
+
+/// A list of JSON objects being written.
+struct Events<W> {
+    out: W,
+    is_first: bool,
+}
+
+/// Where an event lies.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Track {
+    process: i64,
+    thread: i64,
+}
+
+/// Nanoseconds as the format's microseconds, to the last digit.
+struct Micros(i64);
+
+impl std::fmt::Display for Micros {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        write!(f, "{sign}{}.{:03}", self.0.unsigned_abs() / 1_000, self.0.unsigned_abs() % 1_000)
+    }
+}
+
+/// Text as a JSON string.
+struct Quoted<'a>(&'a str);
+
+impl std::fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&serde_json::to_string(self.0).map_err(|_| std::fmt::Error)?)
+    }
+}
+
+impl<W: Write> Events<W> {
+    fn begin(&mut self) -> io::Result<()> {
+        let separator = if std::mem::take(&mut self.is_first) { "\n" } else { ",\n" };
+        self.out.write_all(separator.as_bytes())
+    }
+
+    /// A stretch of time; `args` are the members of its object, or nothing.
+    fn complete(
+        &mut self,
+        track: Track,
+        category: &str,
+        name: &str,
+        (start, length): (i64, i64),
+        args: &str,
+    ) -> io::Result<()> {
+        self.begin()?;
+        let Track { process, thread } = track;
+        write!(
+            self.out,
+            "{{\"ph\": \"X\", \"cat\": \"{category}\", \"name\": {}, \"pid\": {process}, \"tid\": {thread}, \"ts\": {}, \"dur\": {}, \"args\": {{{args}}}}}",
+            Quoted(name),
+            Micros(start),
+            Micros(length)
+        )
+    }
+
+    fn counter(&mut self, process: i64, name: &str, at: i64, value: f64) -> io::Result<()> {
+        self.begin()?;
+        write!(
+            self.out,
+            "{{\"ph\": \"C\", \"name\": {}, \"pid\": {process}, \"ts\": {}, \"args\": {{\"GB/s\": {value:.3}}}}}",
+            Quoted(name),
+            Micros(at)
+        )
+    }
+
+    /// One end of an arrow from a call to the work it launched.
+    fn arrow(&mut self, phase: &str, id: u64, track: Track, at: i64) -> io::Result<()> {
+        self.begin()?;
+        let Track { process, thread } = track;
+        let binding = if phase == "f" { ", \"bp\": \"e\"" } else { "" };
+        write!(
+            self.out,
+            "{{\"ph\": \"{phase}\", \"id\": {id}, \"pid\": {process}, \"tid\": {thread}, \"ts\": {}, \"cat\": \"ac2g\", \"name\": \"ac2g\"{binding}}}",
+            Micros(at)
+        )
+    }
+
+    fn process_name(&mut self, process: i64, name: &str) -> io::Result<()> {
+        self.begin()?;
+        write!(
+            self.out,
+            "{{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": {process}, \"tid\": 0, \"args\": {{\"name\": {}}}}}",
+            Quoted(name)
+        )
+    }
+
+    fn thread_name(&mut self, Track { process, thread }: Track, name: &str) -> io::Result<()> {
+        self.begin()?;
+        write!(
+            self.out,
+            "{{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": {process}, \"tid\": {thread}, \"args\": {{\"name\": {}}}}}",
+            Quoted(name)
+        )
+    }
+
+    /// Processes are listed in the order of this.
+    fn sort_index(&mut self, process: i64, index: i64) -> io::Result<()> {
+        self.begin()?;
+        write!(
+            self.out,
+            "{{\"ph\": \"M\", \"name\": \"process_sort_index\", \"pid\": {process}, \"tid\": 0, \"args\": {{\"sort_index\": {index}}}}}"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_keep_every_nanosecond() {
+        assert_eq!(Micros(1_234_567).to_string(), "1234.567");
+        assert_eq!(Micros(7).to_string(), "0.007");
+        assert_eq!(Micros(-1_500).to_string(), "-1.500");
+        assert_eq!(Quoted("a\"b\u{1}</script>").to_string(), "\"a\\\"b\\u0001</script>\"");
+    }
+}

@@ -1,0 +1,139 @@
+//! The run's own tracks: every event that was read, on its thread or stream.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use busbound_trace::{Event, EventKind, Label, Place, Trace};
+use serde_json::{Value, json};
+
+use super::{Events, Track};
+
+/// Words used as ids get numbers from here on.
+const NAMED: i64 = 7_000_000_000;
+
+pub(super) fn devices(trace: &Trace) -> Vec<Value> {
+    let gpus = trace.origin().gpus.iter();
+    gpus.map(|gpu| {
+        let mut device = json!({"id": gpu.id, "name": gpu.name});
+        if let Some(memory) = gpu.memory {
+            device["totalGlobalMem"] = memory.get().into();
+        }
+        device
+    })
+    .collect()
+}
+
+pub(super) fn write<W: Write>(events: &mut Events<W>, trace: &Trace) -> io::Result<()> {
+    let mut processes = BTreeSet::new();
+    for track in trace.tracks() {
+        let place = track_of(track.place());
+        match track.place() {
+            Place::Thread { process, thread } => {
+                if processes.insert(place.process) {
+                    let name = trace.given_name(process, None).unwrap_or("host");
+                    events.process_name(place.process, name)?;
+                }
+                if let Some(name) = trace.given_name(process, Some(thread)) {
+                    events.thread_name(place, name)?;
+                }
+            }
+            Place::Stream { device, stream } => {
+                if processes.insert(place.process) {
+                    let name = trace.origin().gpus.iter().find(|gpu| gpu.id == device);
+                    let name = name
+                        .map_or_else(|| format!("GPU {device}"), |gpu| format!("GPU {device}: {}", gpu.name));
+                    events.process_name(place.process, &name)?;
+                    events.sort_index(place.process, 5_000_000 + place.process)?;
+                }
+                events.thread_name(place, &format!("stream {stream}"))?;
+            }
+        }
+    }
+    let calls = calls(trace);
+    for event in trace.events() {
+        let track = track_of(event.place());
+        let when = (event.start().as_nanos(), event.duration().get());
+        events.complete(track, category(event.kind()), event.name(), when, &args(&event))?;
+        if event.kind().is_gpu_work()
+            && let Some(id) = event.correlation()
+            && let Some(call) = calls.get(&id)
+        {
+            events.arrow("s", id, track_of(call.place()), call.start().as_nanos())?;
+            events.arrow("f", id, track, event.start().as_nanos())?;
+        }
+    }
+    Ok(())
+}
+
+/// The calls that launched something, by the id that joins them to it.
+fn calls(trace: &Trace) -> HashMap<u64, Event<'_>> {
+    let calls =
+        trace.events().filter(|event| matches!(event.kind(), EventKind::RuntimeCall | EventKind::DriverCall));
+    calls.filter_map(|call| Some((call.correlation()?, call))).collect()
+}
+
+fn track_of(place: Place) -> Track {
+    let number = |label: Label| match label {
+        Label::Number(number) => number,
+        Label::Text(name) => NAMED + name.index() as i64,
+    };
+    match place {
+        Place::Thread { process, thread } => Track { process: number(process), thread: number(thread) },
+        Place::Stream { device, stream } => Track { process: i64::from(device), thread: stream },
+    }
+}
+
+/// The newest of the names that profilers have used for a kind.
+fn category(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::Operator => "cpu_op",
+        EventKind::Annotation => "user_annotation",
+        EventKind::GpuAnnotation => "gpu_user_annotation",
+        EventKind::PythonFrame => "python_function",
+        EventKind::RuntimeCall => "cuda_runtime",
+        EventKind::DriverCall => "cuda_driver",
+        EventKind::Kernel => "kernel",
+        EventKind::Copy => "gpu_memcpy",
+        EventKind::Memset => "gpu_memset",
+        EventKind::Synchronisation => "cuda_sync",
+        EventKind::EventRecord => "cuda_event",
+        EventKind::ProfilerOverhead => "overhead",
+        EventKind::ProfilerSpan => "Trace",
+        EventKind::Other => "other",
+    }
+}
+
+/// What is known of an event, as members of an object.
+fn args(event: &Event<'_>) -> String {
+    let mut members: BTreeMap<&str, Value> = BTreeMap::new();
+    if let Some(id) = event.external_id() {
+        members.insert("External id", id.into());
+    }
+    if let Some(id) = event.correlation() {
+        members.insert("correlation", id.into());
+    }
+    if let Place::Stream { device, stream } = event.place() {
+        members.insert("device", device.into());
+        members.insert("stream", stream.into());
+    }
+    if let Some(bytes) = event.transfer().and_then(|transfer| transfer.bytes) {
+        members.insert("bytes", bytes.get().into());
+        if event.duration().get() > 0 {
+            let rate = bytes.get() as f64 / event.duration().get() as f64;
+            members.insert("memory bandwidth (GB/s)", rate.into());
+        }
+    }
+    if let Some(launch) = event.launch() {
+        members.insert("grid", json!(launch.grid));
+        members.insert("block", json!(launch.block));
+        members.insert("registers per thread", launch.registers_per_thread.into());
+        members.insert("shared memory", launch.shared_memory.into());
+    }
+    let mut text = String::new();
+    for (name, value) in members {
+        let separator = if text.is_empty() { "" } else { ", " };
+        let _ = write!(text, "{separator}\"{name}\": {value}");
+    }
+    text
+}

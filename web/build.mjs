@@ -1,0 +1,58 @@
+// Builds the script and the style sheet of the report into crates/report/assets, or checks that they are what the
+// sources give (--check). The first line of each carries a digest of the sources, for those who have no Node.
+
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { build } from 'esbuild';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const assets = join(here, '..', 'crates', 'report', 'assets');
+
+function files(directory) {
+  return readdirSync(directory, { withFileTypes: true })
+    .flatMap((entry) => (entry.isDirectory() ? files(join(directory, entry.name)) : [join(directory, entry.name)]))
+    .sort();
+}
+
+/** Of names and contents, in order: the same in crates/report/tests/assets.rs. */
+function digest() {
+  const hash = createHash('sha256');
+  const sources = [...files(join(here, 'src')), join(here, 'package-lock.json'), join(here, 'build.mjs')];
+  for (const file of sources) {
+    hash.update(`${relative(here, file).replaceAll('\\', '/')}\n`);
+    hash.update(readFileSync(file));
+  }
+  return hash.digest('hex');
+}
+
+const { outputFiles } = await build({
+  entryPoints: [join(here, 'src', 'main.ts')],
+  outdir: assets,
+  entryNames: 'report',
+  bundle: true,
+  minify: true,
+  write: false,
+  format: 'iife',
+  target: ['chrome103', 'firefox113', 'safari16.4'],
+  charset: 'utf8',
+  legalComments: 'inline',
+});
+
+const sources = digest();
+let isSame = true;
+for (const { path, text } of outputFiles) {
+  const whole = `/* busbound's report, built from web/ (sources ${sources}); uPlot is by Leon Sorokin, MIT licence */\n${text}`;
+  if (process.argv.includes('--check')) {
+    if (readFileSync(path, 'utf8') !== whole) {
+      console.error(`${relative(join(here, '..'), path)} is not what web/ gives: run cargo xtask web`);
+      isSame = false;
+    }
+  } else {
+    writeFileSync(path, whole);
+    console.log(`${relative(join(here, '..'), path)}: ${whole.length} bytes`);
+  }
+}
+process.exitCode = isSame ? 0 : 1;

@@ -1,0 +1,95 @@
+// How long was each step? Those left out and those that took longer are marked.
+
+import uPlot from 'uplot';
+
+import type { Picture } from './picture';
+import { SvgSurface } from './surface';
+import { time } from './words';
+
+const HEIGHT = 190;
+
+type Values = (number | null)[];
+
+export class Steps {
+  private readonly plot: uPlot;
+  private readonly numbers: number[];
+  private readonly usual: Values;
+  private readonly longer: Values;
+  private readonly leftOut: Values;
+  private readonly median: number;
+
+  constructor(
+    mount: HTMLElement,
+    private readonly picture: Picture,
+    onStep: (from: number, to: number) => void,
+  ) {
+    const { steps } = picture;
+    const lengths = Array.from(steps.start, (start, i) => steps.end[i] - start);
+    this.numbers = lengths.map((_, i) => i + 1);
+    const judged = lengths.filter((_, i) => steps.judged[i]).sort((a, b) => a - b);
+    this.median = judged[(judged.length - 1) >> 1] ?? 0;
+    this.usual = lengths.map((length, i) => (steps.judged[i] && !steps.outlier[i] ? length : null));
+    this.longer = lengths.map((length, i) => (steps.outlier[i] ? length : null));
+    this.leftOut = lengths.map((length, i) => (!steps.judged[i] && !steps.outlier[i] ? length : null));
+    const style = getComputedStyle(mount);
+    const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+    const axis = { stroke: colour('text'), grid: { stroke: colour('line') }, ticks: { stroke: colour('line') } };
+    const value = (_: uPlot, v: number | null) => (v === null ? '–' : time(v));
+    const dots = (label: string, stroke: string, size: number): uPlot.Series => ({
+      label,
+      stroke,
+      value,
+      paths: () => null,
+      points: { show: true, size, fill: stroke, stroke },
+    });
+    const { unit } = picture;
+    const longest = Math.max(...lengths);
+    this.plot = new uPlot(
+      {
+        width: Math.max(200, mount.clientWidth),
+        height: HEIGHT,
+        cursor: { drag: { x: false, y: false } },
+        scales: { x: { time: false, range: [0.5, lengths.length + 0.5] }, y: { range: [0, 1.1 * longest] } },
+        axes: [
+          { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 10000], values: (_, all) => all.map((n) => `${unit} ${n}`) },
+          { ...axis, size: 74, values: (_, all) => all.map((ns) => time(ns)) },
+        ],
+        series: [
+          { label: unit },
+          dots('judged', colour('compute'), 7),
+          dots('clearly longer', colour('mark'), 9),
+          dots('left out', colour('faint'), 6),
+          { label: 'median of the judged', stroke: colour('text'), dash: [6, 4], width: 1, points: { show: false }, value },
+        ],
+      },
+      [this.numbers, this.usual, this.longer, this.leftOut, this.numbers.map(() => this.median)],
+      mount,
+    );
+    new ResizeObserver(() => this.plot.setSize({ width: Math.max(200, mount.clientWidth), height: HEIGHT })).observe(mount);
+    this.plot.over.addEventListener('click', () => {
+      const at = this.plot.cursor.idx;
+      if (at !== null && at !== undefined) onStep(steps.start[at], steps.end[at]);
+    });
+  }
+
+  still(width: number): SVGSVGElement {
+    const surface = new SvgSurface(width, HEIGHT, 'Length of each step');
+    const left = 74;
+    const longest = Math.max(this.median, ...[...this.usual, ...this.longer, ...this.leftOut].map((v) => v ?? 0));
+    const x = (n: number) => left + ((n - 0.5) / this.numbers.length) * (width - left - 10);
+    const y = (ns: number) => HEIGHT - 22 - (ns / (1.1 * longest)) * (HEIGHT - 34);
+    surface.line([[left, y(0)], [width - 10, y(0)]], 'line', 1, false);
+    surface.line([[left, y(this.median)], [width - 10, y(this.median)]], 'text', 1, true);
+    surface.text(left - 6, y(this.median), time(this.median), 'text', 'end');
+    const all = [
+      [this.usual, 'compute'],
+      [this.longer, 'mark'],
+      [this.leftOut, 'faint'],
+    ] as const;
+    for (const [values, colour] of all) {
+      values.forEach((ns, i) => ns !== null && surface.mark(x(i + 1), y(ns), 3, 'circle', colour, 0.9));
+    }
+    surface.text(left, HEIGHT - 8, `${this.numbers.length} ${this.picture.unit}s; the median of those judged dashed`, 'faint', 'start');
+    return surface.element;
+  }
+}

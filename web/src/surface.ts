@@ -1,0 +1,160 @@
+// Something to draw on: a canvas for the screen, SVG for paper. Colours are names of the style sheet's variables.
+
+export type Colour =
+  | 'text'
+  | 'faint'
+  | 'line'
+  | 'paper'
+  | 'shade'
+  | 'compute'
+  | 'communication'
+  | 'h2d'
+  | 'd2h'
+  | 'other'
+  | 'idle'
+  | 'host'
+  | 'pageable'
+  | 'mark'
+  | 'idle-copy'
+  | 'idle-launch'
+  | 'idle-sync'
+  | 'idle-input'
+  | 'idle-unknown';
+
+export type Shape = 'circle' | 'square' | 'triangle';
+
+export interface Surface {
+  rect(x: number, y: number, width: number, height: number, colour: Colour, alpha: number): void;
+  line(points: readonly (readonly [number, number])[], colour: Colour, width: number, dashed: boolean): void;
+  text(x: number, y: number, text: string, colour: Colour, align: 'start' | 'middle' | 'end', bold?: boolean): void;
+  mark(x: number, y: number, size: number, shape: Shape, colour: Colour, alpha: number): void;
+}
+
+export const FONT = '12px system-ui, sans-serif';
+
+export class CanvasSurface implements Surface {
+  private readonly colours = new Map<Colour, string>();
+
+  constructor(
+    private readonly context: CanvasRenderingContext2D,
+    private readonly style: CSSStyleDeclaration,
+  ) {
+    context.font = FONT;
+    context.textBaseline = 'middle';
+  }
+
+  private colour(colour: Colour): string {
+    let value = this.colours.get(colour);
+    if (value === undefined) {
+      value = this.style.getPropertyValue(`--${colour}`).trim() || '#888';
+      this.colours.set(colour, value);
+    }
+    return value;
+  }
+
+  rect(x: number, y: number, width: number, height: number, colour: Colour, alpha: number): void {
+    this.context.globalAlpha = alpha;
+    this.context.fillStyle = this.colour(colour);
+    this.context.fillRect(x, y, width, height);
+    this.context.globalAlpha = 1;
+  }
+
+  line(points: readonly (readonly [number, number])[], colour: Colour, width: number, dashed: boolean): void {
+    const { context } = this;
+    context.strokeStyle = this.colour(colour);
+    context.lineWidth = width;
+    context.setLineDash(dashed ? [6, 4] : []);
+    context.beginPath();
+    points.forEach(([x, y], i) => (i === 0 ? context.moveTo(x, y) : context.lineTo(x, y)));
+    context.stroke();
+    context.setLineDash([]);
+  }
+
+  text(x: number, y: number, text: string, colour: Colour, align: 'start' | 'middle' | 'end', bold = false): void {
+    const { context } = this;
+    context.fillStyle = this.colour(colour);
+    context.textAlign = align === 'middle' ? 'center' : align;
+    context.font = bold ? `bold ${FONT}` : FONT;
+    context.fillText(text, x, y);
+  }
+
+  mark(x: number, y: number, size: number, shape: Shape, colour: Colour, alpha: number): void {
+    const { context } = this;
+    context.globalAlpha = alpha;
+    context.fillStyle = this.colour(colour);
+    context.beginPath();
+    if (shape === 'circle') context.arc(x, y, size, 0, 2 * Math.PI);
+    else if (shape === 'square') context.rect(x - size, y - size, 2 * size, 2 * size);
+    else {
+      context.moveTo(x, y - 1.2 * size);
+      context.lineTo(x + 1.1 * size, y + size);
+      context.lineTo(x - 1.1 * size, y + size);
+    }
+    context.fill();
+    context.globalAlpha = 1;
+  }
+}
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+export class SvgSurface implements Surface {
+  readonly element: SVGSVGElement;
+
+  constructor(width: number, height: number, label: string) {
+    this.element = document.createElementNS(SVG, 'svg');
+    this.element.setAttribute('viewBox', `0 0 ${width} ${height}`);
+    this.element.setAttribute('class', 'still');
+    this.element.setAttribute('role', 'img');
+    this.element.setAttribute('aria-label', label);
+  }
+
+  private add(name: string, attributes: Record<string, string>): SVGElement {
+    const element = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    this.element.append(element);
+    return element;
+  }
+
+  rect(x: number, y: number, width: number, height: number, colour: Colour, alpha: number): void {
+    this.add('rect', {
+      x: x.toFixed(1),
+      y: y.toFixed(1),
+      width: width.toFixed(1),
+      height: height.toFixed(1),
+      style: `fill:var(--${colour})`,
+      'fill-opacity': alpha.toFixed(2),
+    });
+  }
+
+  line(points: readonly (readonly [number, number])[], colour: Colour, width: number, dashed: boolean): void {
+    this.add('polyline', {
+      points: points.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(' '),
+      style: `stroke:var(--${colour});fill:none`,
+      'stroke-width': String(width),
+      ...(dashed ? { 'stroke-dasharray': '6 4' } : {}),
+    });
+  }
+
+  text(x: number, y: number, text: string, colour: Colour, align: 'start' | 'middle' | 'end', bold = false): void {
+    const element = this.add('text', {
+      x: x.toFixed(1),
+      y: (y + 4).toFixed(1),
+      'text-anchor': align,
+      style: `fill:var(--${colour})`,
+      ...(bold ? { 'font-weight': 'bold' } : {}),
+    });
+    element.textContent = text;
+  }
+
+  mark(x: number, y: number, size: number, shape: Shape, colour: Colour, alpha: number): void {
+    const style = { class: 'mark', style: `fill:var(--${colour})`, 'fill-opacity': alpha.toFixed(2) };
+    if (shape === 'circle') this.add('circle', { cx: x.toFixed(1), cy: y.toFixed(1), r: String(size), ...style });
+    else if (shape === 'square') {
+      const side = String(2 * size);
+      this.add('rect', { x: (x - size).toFixed(1), y: (y - size).toFixed(1), width: side, height: side, ...style });
+    } else {
+      const points = `${x},${y - 1.2 * size} ${x + 1.1 * size},${y + size} ${x - 1.1 * size},${y + size}`;
+      this.add('polygon', { points, ...style });
+    }
+  }
+}

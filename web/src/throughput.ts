@@ -1,0 +1,151 @@
+// What crossed the bus when, each way, against what the link can carry: on the timeline's scale.
+
+import uPlot from 'uplot';
+
+import type { Group, LaneSort, Picture, Row } from './picture';
+import { firstAbove } from './search';
+import { SvgSurface } from './surface';
+import type { Timeline } from './timeline/timeline';
+import { rate, time } from './words';
+
+const HEIGHT = 150;
+
+/** Bytes of a row up to a time; a copy's bytes are spread evenly over it. */
+function bytesUpTo(row: Row, at: number): number {
+  const i = firstAbove(row.end, at);
+  if (i >= row.length || row.start[i] >= at) return row.bytesBefore[i];
+  return row.bytesBefore[i] + (row.bytes[i] * (at - row.start[i])) / (row.end[i] - row.start[i]);
+}
+
+export function throughput(group: Group, sort: LaneSort, from: number, to: number, buckets: number): Float64Array {
+  const rows = group.lanes.filter((lane) => lane.sort === sort).flatMap((lane) => lane.rows);
+  const rates = new Float64Array(buckets);
+  const step = (to - from) / buckets;
+  for (const row of rows) {
+    let before = bytesUpTo(row, from);
+    for (let i = 0; i < buckets; i++) {
+      const upTo = bytesUpTo(row, from + (i + 1) * step);
+      rates[i] += (upTo - before) / step;
+      before = upTo;
+    }
+  }
+  return rates;
+}
+
+class Bus {
+  private readonly plot: uPlot;
+  private readonly holder = document.createElement('div');
+
+  constructor(
+    mount: HTMLElement,
+    private readonly timeline: Timeline,
+    private readonly picture: Picture,
+    private readonly group: Group,
+    private readonly offset: number,
+    title: string,
+  ) {
+    const heading = document.createElement('h3');
+    heading.textContent = title;
+    mount.append(heading, this.holder);
+    const style = getComputedStyle(mount);
+    const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+    const axis = { stroke: colour('text'), grid: { stroke: colour('line') }, ticks: { stroke: colour('line') } };
+    this.plot = new uPlot(
+      {
+        width: Math.max(200, timeline.width),
+        height: HEIGHT,
+        padding: [8, 0, 0, 0],
+        legend: { live: true },
+        cursor: { drag: { x: true, y: false }, y: false },
+        scales: { x: { time: false, auto: false, range: () => this.range() }, y: { range: [0, 1.08 * group.peak] } },
+        axes: [
+          { ...axis, values: (_, ticks) => ticks.map((at) => time(at)) },
+          { ...axis, size: timeline.left, values: (_, ticks) => ticks.map((value) => `${value} GB/s`) },
+        ],
+        series: [
+          { label: 'at', value: (_, at: number | null) => (at === null ? '–' : time(at)) },
+          this.series('to the device', colour('h2d')),
+          this.series('to the host', colour('d2h')),
+          { label: `peak of ${picture.link} each way`, stroke: colour('text'), dash: [6, 4], width: 1, points: { show: false }, value: (_, v: number | null) => (v === null ? '–' : rate(v)) },
+        ],
+        hooks: {
+          setSelect: [
+            (plot) => {
+              if (plot.select.width < 2) return;
+              const from = plot.posToVal(plot.select.left, 'x');
+              const to = plot.posToVal(plot.select.left + plot.select.width, 'x');
+              plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+              timeline.show({ from, to });
+            },
+          ],
+        },
+      },
+      this.data(),
+      this.holder,
+    );
+    timeline.onChange(() => this.update());
+    new ResizeObserver(() => this.plot.setSize({ width: Math.max(200, timeline.width), height: HEIGHT })).observe(mount);
+  }
+
+  private series(label: string, stroke: string): uPlot.Series {
+    const value = (_: uPlot, v: number | null) => (v === null ? '–' : rate(v));
+    const series: uPlot.Series = { label, stroke, fill: `${stroke}33`, width: 1.5, points: { show: false }, value };
+    const stepped = uPlot.paths.stepped?.({ align: 1 });
+    return stepped ? { ...series, paths: stepped } : series;
+  }
+
+  private range(): [number, number] {
+    return [this.timeline.view.from, this.timeline.view.to];
+  }
+
+  private data(): uPlot.AlignedData {
+    const [from, to] = this.range();
+    const buckets = Math.max(50, Math.round((this.timeline.width - this.timeline.left) / 2));
+    const times = Float64Array.from({ length: buckets }, (_, i) => from + ((to - from) * i) / buckets);
+    const at = (sort: LaneSort) => throughput(this.group, sort, from - this.offset, to - this.offset, buckets);
+    const peak = new Float64Array(buckets).fill(this.group.peak);
+    return [times, at('h2d'), at('d2h'), peak];
+  }
+
+  private asked = false;
+  private update(): void {
+    if (this.asked) return;
+    this.asked = true;
+    requestAnimationFrame(() => {
+      this.asked = false;
+      this.plot.setData(this.data());
+    });
+  }
+
+  still(width: number): SVGSVGElement {
+    const surface = new SvgSurface(width, HEIGHT, `Throughput of the bus, ${this.group.title}`);
+    const [times, up, down] = this.data() as [Float64Array, Float64Array, Float64Array];
+    const [from, to] = this.range();
+    const { left } = this.timeline;
+    const x = (at: number) => left + ((at - from) / (to - from)) * (width - left);
+    const y = (gbps: number) => HEIGHT - 20 - (gbps / (1.08 * this.group.peak)) * (HEIGHT - 30);
+    const steps = (rates: Float64Array) => Array.from(rates, (value, i) => [x(times[i]), y(value)] as const);
+    surface.line([[left, y(this.group.peak)], [width, y(this.group.peak)]], 'text', 1, true);
+    surface.text(left - 6, y(this.group.peak), rate(this.group.peak), 'text', 'end');
+    surface.text(left - 6, y(0), '0 GB/s', 'text', 'end');
+    surface.line([[left, y(0)], [width, y(0)]], 'line', 1, false);
+    surface.line(steps(up), 'h2d', 1.5, false);
+    surface.line(steps(down), 'd2h', 1.5, false);
+    surface.text(left, HEIGHT - 6, `to the device orange, to the host green; ${this.picture.link} peak dashed`, 'faint', 'start');
+    return surface.element;
+  }
+}
+
+/** A chart for each device that copies over the bus. */
+export function throughputs(mount: HTMLElement, timeline: Timeline): { still(width: number): SVGSVGElement }[] {
+  const charts: Bus[] = [];
+  for (const { picture, offset } of timeline.runs) {
+    for (const group of picture.groups) {
+      if (group.of !== 'device' || group.peak <= 0) continue;
+      if (!group.lanes.some((lane) => lane.sort === 'h2d' || lane.sort === 'd2h')) continue;
+      const of = timeline.runs.length > 1 ? `${picture.label}: ${group.title}` : group.title;
+      charts.push(new Bus(mount, timeline, picture, group, offset, `The bus of ${of}`));
+    }
+  }
+  return charts;
+}

@@ -1,0 +1,184 @@
+// Drawing lanes. Cost goes with the pixels and not with the events: pieces narrower than a pixel are found by
+// searching for where the pixel ends, and its shade comes from sums that are at hand.
+
+import { firstAbove, firstFrom } from '../search';
+import type { Colour, Surface } from '../surface';
+import { count, time } from '../words';
+import { AXIS, type Layout, type RowLine, type Run } from './layout';
+import { type Scale, ticks } from './view';
+
+export interface Chosen {
+  readonly line: RowLine;
+  readonly piece: number;
+}
+
+export interface Scene {
+  readonly layout: Layout;
+  readonly scale: Scale;
+  readonly width: number;
+  readonly runs: readonly Run[];
+  /** The finding whose places are marked. */
+  readonly finding: number | null;
+  readonly chosen: Chosen | null;
+}
+
+export function drawTimeline(surface: Surface, scene: Scene): void {
+  const { layout, scale, runs } = scene;
+  const single = runs.length === 1 ? runs[0] : null;
+  if (single) shadeNotJudged(surface, single, scale, layout.height);
+  axis(surface, scene);
+  for (const line of layout.rows) drawRow(surface, line, scale);
+  if (single && scene.finding !== null) markFinding(surface, single, scene.finding, scale, layout.height);
+  if (scene.chosen) outline(surface, scene.chosen, scale);
+  gutter(surface, scene);
+}
+
+function shadeNotJudged(surface: Surface, { picture, offset }: Run, scale: Scale, height: number): void {
+  const clamp = (x: number) => Math.min(Math.max(x, scale.left), scale.right);
+  const from = clamp(scale.x(picture.judged[0] + offset));
+  const to = clamp(scale.x(picture.judged[1] + offset));
+  if (from > scale.left) surface.rect(scale.left, AXIS, from - scale.left, height - AXIS, 'shade', 1);
+  if (to < scale.right) surface.rect(to, AXIS, scale.right - to, height - AXIS, 'shade', 1);
+}
+
+function axis(surface: Surface, { layout, scale, runs }: Scene): void {
+  for (const at of ticks(scale, 90)) {
+    const x = scale.x(at);
+    surface.line([[x, AXIS - 8], [x, layout.height]], 'line', 1, false);
+    surface.text(x + 3, 9, time(at), 'faint', 'start');
+  }
+  if (runs.length !== 1) return;
+  const { steps, unit } = runs[0].picture;
+  let labelled = -Infinity;
+  for (let i = firstAbove(steps.end, scale.view.from); i < steps.start.length && steps.start[i] < scale.view.to; i++) {
+    const x = Math.max(scale.x(steps.start[i]), scale.left);
+    if (x < labelled + 46) continue;
+    surface.line([[x, AXIS - 14], [x, layout.height]], steps.outlier[i] ? 'mark' : 'faint', 1, true);
+    surface.text(x + 3, AXIS - 10, `${unit} ${i + 1}`, steps.outlier[i] ? 'mark' : 'text', 'start');
+    labelled = x;
+  }
+}
+
+const IDLE: readonly [string, Colour][] = [
+  ['host inside a copy call', 'idle-copy'],
+  ['host had not launched', 'idle-launch'],
+  ['host had synchronised', 'idle-sync'],
+  ['waiting for input', 'idle-input'],
+];
+
+function colourOf(line: RowLine, piece: number): Colour {
+  const { sort } = line.lane;
+  if (sort === 'idle') {
+    const name = line.run.picture.names[line.row.name[piece]];
+    return IDLE.find(([start]) => name.startsWith(start))?.[1] ?? 'idle-unknown';
+  }
+  // From pageable memory: another colour, because it is another story.
+  if (sort === 'h2d' || sort === 'd2h') {
+    const note = line.run.picture.names[line.row.note[piece]];
+    return note.includes('pageable') ? 'pageable' : sort;
+  }
+  return sort;
+}
+
+/** Pieces at least this wide stand by themselves. */
+const WIDE = 1.5;
+
+function drawRow(surface: Surface, line: RowLine, scale: Scale): void {
+  const { row, y, height, run } = line;
+  const shift = run.offset;
+  const from = scale.view.from - shift;
+  const to = scale.view.to - shift;
+  let i = firstAbove(row.end, from);
+  // Columns of one shade beside each other are drawn as one.
+  let open: { x: number; width: number; alpha: number; colour: Colour } | null = null;
+  const close = () => {
+    if (open) surface.rect(open.x, y, open.width, height, open.colour, open.alpha);
+    open = null;
+  };
+  while (i < row.length && row.start[i] < to) {
+    const x = scale.x(row.start[i] + shift);
+    const wide = (row.end[i] - row.start[i]) / scale.perPixel;
+    if (wide >= WIDE) {
+      close();
+      drawPiece(surface, line, i, Math.max(x, scale.left), Math.min(x + wide, scale.right));
+      i++;
+      continue;
+    }
+    const column = Math.floor(x);
+    const ends = scale.time(column + 1) - shift;
+    let next = Math.max(firstFrom(row.start, ends, i), i + 1);
+    // A long piece that begins in this column is drawn by itself.
+    if (next - 1 > i && (row.end[next - 1] - row.start[next - 1]) / scale.perPixel >= WIDE) next--;
+    const share = (row.busyBefore[next] - row.busyBefore[i]) / scale.perPixel;
+    const alpha = Math.ceil(Math.min(1, Math.max(0.25, share)) * 8) / 8;
+    const colour = colourOf(line, i);
+    if (open && open.alpha === alpha && open.colour === colour && open.x + open.width === column) open.width += 1;
+    else {
+      close();
+      if (column >= scale.left - 1) open = { x: Math.max(column, scale.left), width: 1, alpha, colour };
+    }
+    i = next;
+  }
+  close();
+}
+
+function drawPiece(surface: Surface, line: RowLine, piece: number, from: number, to: number): void {
+  const { row, y, height } = line;
+  const several = row.count[piece] > 1;
+  // Neighbours are told apart by their shade; several drawn as one by being lighter.
+  const alpha = several ? 0.55 : row.name[piece] % 2 === 0 ? 1 : 0.8;
+  const gap = to - from > 4 ? 0.6 : 0;
+  surface.rect(from, y, to - from - gap, height, colourOf(line, piece), alpha);
+  const room = Math.floor((to - from - 8) / 6.4);
+  if (room < 3) return;
+  const name = several
+    ? `${count(row.count[piece])} × ${short(line.run.picture.names[row.name[piece]])}`
+    : short(line.run.picture.names[row.name[piece]]);
+  const text = name.length > room ? `${name.slice(0, Math.max(1, room - 1))}…` : name;
+  surface.text(from + 4, y + height / 2 + 0.5, text, 'paper', 'start');
+}
+
+/** `at::native::vectorized_elementwise_kernel` of `void at::native::vectorized_elementwise_kernel<4, …>(…)`. */
+export function short(name: string): string {
+  const bare = name.replace(/^void /, '');
+  return bare.startsWith('Mem') ? bare : bare.replace(/[<(].*$/s, '') || bare;
+}
+
+function markFinding(surface: Surface, run: Run, finding: number, scale: Scale, height: number): void {
+  const spans = run.picture.findings[finding];
+  if (!spans) return;
+  for (let i = firstAbove(spans.end, scale.view.from); i < spans.start.length && spans.start[i] < scale.view.to; ) {
+    const x = Math.max(scale.x(spans.start[i]), scale.left);
+    let to = scale.x(spans.end[i]);
+    i++;
+    // Those that would lie on each other are one.
+    while (i < spans.start.length && scale.x(spans.start[i]) <= to + 1) to = scale.x(spans.end[i++]);
+    const width = Math.max(1.5, Math.min(to, scale.right) - x);
+    surface.rect(x, AXIS - 4, width, 4, 'mark', 1);
+    surface.rect(x, AXIS, width, height - AXIS, 'mark', 0.16);
+  }
+}
+
+function outline(surface: Surface, { line, piece }: Chosen, scale: Scale): void {
+  const shift = line.run.offset;
+  const left = Math.max(scale.x(line.row.start[piece] + shift), scale.left);
+  const right = Math.min(Math.max(scale.x(line.row.end[piece] + shift), left + 2), scale.right);
+  if (right < scale.left || left > scale.right) return;
+  const { y, height } = line;
+  surface.line([[left, y], [right, y], [right, y + height], [left, y + height], [left, y]], 'text', 2, false);
+}
+
+function gutter(surface: Surface, { layout, scale, width }: Scene): void {
+  surface.rect(0, 0, scale.left, layout.height, 'paper', 1);
+  for (const line of layout.lines) {
+    const middle = line.y + line.height / 2;
+    if (line.kind === 'title') {
+      surface.rect(0, line.y + 3, width, line.height - 5, 'shade', 1);
+      surface.text(6, middle + 1, `${line.folded ? '▸' : '▾'} ${line.text}`, 'text', 'start', true);
+    } else if (line.title) {
+      const room = Math.floor((scale.left - 12) / 6.2);
+      const text = line.title.length > room ? `${line.title.slice(0, room - 1)}…` : line.title;
+      surface.text(scale.left - 6, middle, text, 'text', 'end');
+    }
+  }
+}

@@ -1,0 +1,298 @@
+// The timeline: lanes that can be moved, zoomed and asked, by mouse, finger or keyboard.
+
+import { Canvas } from '../canvas';
+import type { Picture } from '../picture';
+import { SvgSurface } from '../surface';
+import { hideTooltip, showTooltip } from '../tooltip';
+import { type Chosen, drawTimeline, type Scene } from './draw';
+import { foldedAtFirst, type Layout, layOut, type Run } from './layout';
+import { beside, describe, nearest, pieceAt } from './pieces';
+import { clamped, moved, Scale, type View, zoomed } from './view';
+
+export class Timeline {
+  readonly runs: readonly Run[];
+  /** Where lanes begin: other charts on the same scale begin there too. */
+  left = 150;
+  private readonly end: number;
+  private readonly judged: View;
+  private readonly folded: Set<string>;
+  private readonly canvas: Canvas;
+  private readonly details = document.createElement('div');
+  private readonly listeners: (() => void)[] = [];
+  private layout: Layout;
+  private view_: View;
+  private finding: number | null = null;
+  private chosen: Chosen | null = null;
+
+  constructor(mount: HTMLElement, pictures: readonly Picture[]) {
+    // Alone a run keeps its own time; several begin together, where the first judged step of each does.
+    const aligned = pictures.length > 1;
+    this.runs = pictures.map((picture) => ({ picture, offset: aligned ? -picture.judged[0] : 0 }));
+    this.end = Math.max(1, ...this.runs.map(({ picture, offset }) => picture.span + offset));
+    const [first] = this.runs;
+    const last = Math.max(...this.runs.map(({ picture, offset }) => picture.judged[1] + offset));
+    this.judged = { from: aligned ? 0 : first.picture.judged[0], to: last };
+    this.view_ = this.atFirst();
+    this.folded = foldedAtFirst(this.runs);
+    this.layout = layOut(this.runs, this.folded);
+    this.canvas = new Canvas(
+      mount,
+      'Timeline of the devices and the host',
+      (surface) => drawTimeline(surface, this.scene(this.canvas.width)),
+      (width) => {
+        this.left = width < 600 ? 84 : 150;
+        return this.layout.height;
+      },
+    );
+    this.details.className = 'details';
+    this.details.setAttribute('aria-live', 'polite');
+    mount.append(this.details);
+    this.listen(this.canvas.element);
+    this.tell();
+  }
+
+  /** Some steps and not all, where there are many: what a step is made of is seen at once. */
+  private atFirst(): View {
+    const { from, to } = this.judged;
+    const { steps } = this.runs[0].picture;
+    const first = steps.judged.indexOf(true);
+    if (this.runs.length > 1 || first < 0 || steps.judged.filter(Boolean).length <= 4) return clamped(this.judged, this.end);
+    const third = Math.min(first + 2, steps.end.length - 1);
+    const span = steps.end[third] - steps.start[first];
+    return clamped({ from: Math.max(from, steps.start[first] - 0.02 * span), to: Math.min(to, steps.end[third] + 0.02 * span) }, this.end);
+  }
+
+  get view(): View {
+    return this.view_;
+  }
+
+  get scale(): Scale {
+    return new Scale(this.view_, this.left, this.canvas.width);
+  }
+
+  get width(): number {
+    return this.canvas.width;
+  }
+
+  onChange(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  show(view: View): void {
+    this.view_ = clamped(view, this.end);
+    this.canvas.redraw();
+    for (const listener of this.listeners) listener();
+  }
+
+  /** Marks a finding's places and brings the first of them into view. */
+  showFinding(finding: number): void {
+    this.finding = this.finding === finding ? null : finding;
+    const spans = this.runs[0].picture.findings[finding];
+    if (this.finding !== null && spans && spans.start.length > 0) {
+      const { steps } = this.runs[0].picture;
+      const inStep = steps.end.findIndex((end) => end > spans.start[0]);
+      const from = inStep >= 0 ? Math.min(steps.start[inStep], spans.start[0]) : spans.start[0];
+      const to = inStep >= 0 ? Math.max(steps.end[inStep], spans.end[0]) : spans.end[Math.min(3, spans.end.length - 1)];
+      const margin = 0.04 * (to - from);
+      this.show({ from: from - margin, to: to + margin });
+    }
+    this.canvas.redraw();
+  }
+
+  get shownFinding(): number | null {
+    return this.finding;
+  }
+
+  /** Brings the piece of a lane that begins at this time into view. */
+  showPiece(start: number): void {
+    for (const line of this.layout.rows) {
+      const found = nearest(line, start + 1);
+      if (found && line.lane.sort !== 'host' && line.row.start[found.piece] === start) {
+        this.choose(found);
+        this.fill();
+        return;
+      }
+    }
+  }
+
+  still(width: number): SVGSVGElement {
+    const surface = new SvgSurface(width, this.layout.height, 'Timeline of the devices and the host');
+    drawTimeline(surface, this.scene(width));
+    return surface.element;
+  }
+
+  private scene(width: number): Scene {
+    const { layout, runs, finding, chosen } = this;
+    return { layout, runs, finding, chosen, width, scale: new Scale(this.view_, this.left, width) };
+  }
+
+  private choose(chosen: Chosen | null): void {
+    this.chosen = chosen;
+    this.tell();
+    this.canvas.redraw();
+  }
+
+  /** The view filled with the chosen piece, or with the judged steps. */
+  private fill(): void {
+    if (!this.chosen) return this.show(this.judged);
+    const { line, piece } = this.chosen;
+    const start = line.row.start[piece] + line.run.offset;
+    const end = line.row.end[piece] + line.run.offset;
+    const margin = Math.max(10, 0.15 * (end - start));
+    this.show({ from: start - margin, to: end + margin });
+  }
+
+  private tell(): void {
+    const lines = this.chosen ? describe(this.chosen) : ['Nothing is chosen: click a piece, or press ↓ and n.'];
+    this.details.replaceChildren(
+      ...lines.map((text, i) => {
+        const part = document.createElement(i === 0 && this.chosen ? 'b' : 'span');
+        part.textContent = text;
+        return part;
+      }),
+    );
+  }
+
+  private listen(element: HTMLCanvasElement): void {
+    element.tabIndex = 0;
+    element.addEventListener('keydown', (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || !this.key(event.key)) return;
+      event.preventDefault();
+    });
+    element.addEventListener(
+      'wheel',
+      (event) => {
+        // A page scrolls by the wheel; the timeline zooms once it has been clicked, or with a key held.
+        if (!event.ctrlKey && !event.metaKey && document.activeElement !== element && Math.abs(event.deltaX) < 1) return;
+        event.preventDefault();
+        const x = event.clientX - element.getBoundingClientRect().left;
+        const { scale } = this;
+        if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.show(moved(this.view_, event.deltaX * scale.perPixel));
+        else this.show(zoomed(this.view_, 1.0015 ** event.deltaY, scale.time(x)));
+      },
+      { passive: false },
+    );
+    this.listenToPointers(element);
+  }
+
+  private listenToPointers(element: HTMLCanvasElement): void {
+    const held = new Map<number, number>();
+    let dragged = 0;
+    element.addEventListener('pointerdown', (event) => {
+      held.set(event.pointerId, event.clientX);
+      dragged = 0;
+      element.setPointerCapture(event.pointerId);
+    });
+    element.addEventListener('pointermove', (event) => {
+      const { left, top } = element.getBoundingClientRect();
+      const before = held.get(event.pointerId);
+      if (before === undefined) {
+        const under = pieceAt(this.layout, this.scale, event.clientX - left, event.clientY - top);
+        if (under) showTooltip(describe(under), event.clientX, event.clientY);
+        else hideTooltip();
+        return;
+      }
+      hideTooltip();
+      const { perPixel } = this.scale;
+      if (held.size === 1) {
+        dragged += Math.abs(event.clientX - before);
+        this.show(moved(this.view_, (before - event.clientX) * perPixel));
+      } else {
+        // Two fingers: what lies between them stays between them.
+        const other = [...held].find(([id]) => id !== event.pointerId)?.[1] ?? before;
+        const factor = Math.abs(before - other) / Math.max(8, Math.abs(event.clientX - other));
+        this.show(zoomed(this.view_, factor, this.scale.time(other - left)));
+        dragged = 100;
+      }
+      held.set(event.pointerId, event.clientX);
+    });
+    const release = (event: PointerEvent) => {
+      const wasHeld = held.delete(event.pointerId);
+      if (!wasHeld || dragged > 4 || event.type !== 'pointerup') return;
+      const { left, top } = element.getBoundingClientRect();
+      this.click(event.clientX - left, event.clientY - top);
+    };
+    element.addEventListener('pointerup', release);
+    element.addEventListener('pointercancel', release);
+    element.addEventListener('pointerleave', hideTooltip);
+    element.addEventListener('dblclick', () => this.fill());
+  }
+
+  private click(x: number, y: number): void {
+    const title = this.layout.lines.find((line) => line.kind === 'title' && y >= line.y && y < line.y + line.height);
+    if (title?.kind === 'title') {
+      if (!this.folded.delete(title.key)) this.folded.add(title.key);
+      this.layout = layOut(this.runs, this.folded);
+      this.choose(null);
+      this.canvas.resize();
+      return;
+    }
+    this.choose(pieceAt(this.layout, this.scale, x, y));
+  }
+
+  private key(key: string): boolean {
+    const { from, to } = this.view_;
+    const middle = (from + to) / 2;
+    const at = this.chosen ? this.chosen.line.row.start[this.chosen.piece] + this.chosen.line.run.offset : middle;
+    switch (key) {
+      case 'ArrowLeft':
+        this.show(moved(this.view_, -0.15 * (to - from)));
+        return true;
+      case 'ArrowRight':
+        this.show(moved(this.view_, 0.15 * (to - from)));
+        return true;
+      case '+':
+      case '=':
+        this.show(zoomed(this.view_, 0.6, middle));
+        return true;
+      case '-':
+        this.show(zoomed(this.view_, 1 / 0.6, middle));
+        return true;
+      case '0':
+        this.show({ from: 0, to: this.end });
+        return true;
+      case '1':
+        this.show(this.judged);
+        return true;
+      case 'n':
+      case 'p':
+        if (this.chosen) this.choose(beside(this.chosen, key === 'n' ? 1 : -1));
+        else this.lane(1, middle);
+        this.follow();
+        return true;
+      case 'ArrowDown':
+        this.lane(1, at);
+        return true;
+      case 'ArrowUp':
+        this.lane(-1, at);
+        return true;
+      case 'f':
+      case 'Enter':
+        this.fill();
+        return true;
+      case 'Escape':
+        this.finding = null;
+        this.choose(null);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** To the next row that holds something, at the time we are at. */
+  private lane(by: 1 | -1, at: number): void {
+    const { rows } = this.layout;
+    const now = this.chosen ? rows.indexOf(this.chosen.line) : by === 1 ? -1 : rows.length;
+    const next = rows[now + by];
+    if (next) this.choose(nearest(next, at));
+  }
+
+  /** A chosen piece that is out of sight is brought into it. */
+  private follow(): void {
+    if (!this.chosen) return;
+    const { line, piece } = this.chosen;
+    const start = line.row.start[piece] + line.run.offset;
+    const { from, to } = this.view_;
+    if (start < from || start > to) this.show(moved(this.view_, start - (from + to) / 2));
+  }
+}

@@ -1,0 +1,34 @@
+// How is a number written so that a tired person reads it right? As crates/diagnosis/src/quantity.rs does.
+
+export function time(ns: number): string {
+  const size = Math.abs(ns);
+  if (size < 1e3) return `${Math.round(ns)} ns`;
+  if (size < 1e6) return `${digits(ns / 1e3)} µs`;
+  if (size < 1e9) return `${digits(ns / 1e6)} ms`;
+  return `${digits(ns / 1e9)} s`;
+}
+
+export function bytes(count: number): string {
+  if (count < 1e3) return `${Math.round(count)} B`;
+  if (count < 1e6) return `${digits(count / 1e3)} kB`;
+  if (count < 1e9) return `${digits(count / 1e6)} MB`;
+  return `${digits(count / 1e9)} GB`;
+}
+
+/** Bytes a nanosecond are gigabytes a second. */
+export function rate(gbps: number): string {
+  return `${digits(gbps)} GB/s`;
+}
+
+export function count(n: number): string {
+  return n.toLocaleString('en-US');
+}
+
+function digits(value: number): string {
+  const size = Math.abs(value);
+  if (size < 0.0005) return '0';
+  if (size < 0.9995) return value.toFixed(3);
+  if (size < 9.995) return value.toFixed(2);
+  if (size < 99.95) return value.toFixed(1);
+  return value.toFixed(0);
+}

@@ -1,0 +1,108 @@
+//! `cargo xtask web` and the tests of the pages: Node builds the script, a real browser opens what comes out.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::shell::{cargo, root, run, say, works};
+
+fn web() -> PathBuf {
+    root().join("web")
+}
+
+fn node(args: &[&str]) -> Command {
+    let mut command = Command::new("node");
+    command.args(args).current_dir(web());
+    command
+}
+
+/// Builds the script and the style sheet.
+pub(crate) fn build() -> anyhow::Result<()> {
+    anyhow::ensure!(has_toolchain(), "Node 18 or newer and npm are needed (apt-get install nodejs npm)");
+    run(&mut node(&["node_modules/typescript/bin/tsc", "--noEmit"]))?;
+    run(&mut node(&["build.mjs"]))
+}
+
+/// Everything about the pages that can be tested here; what cannot is said in a line.
+pub(crate) fn test() -> anyhow::Result<()> {
+    if !has_toolchain() {
+        say(
+            "skipped the pages' script and their tests in a browser: Node 18 or newer, npm or its packages are missing",
+        );
+        return Ok(());
+    }
+    run(&mut node(&["node_modules/typescript/bin/tsc", "--noEmit"]))?;
+    run(&mut node(&["build.mjs", "--check"]))?;
+    let Some(browser) = browser() else {
+        say("skipped the pages' tests in a browser: there is no chromium, and it could not be installed");
+        return Ok(());
+    };
+    run(&mut cargo(&["build", "--package", "busbound"]))?;
+    let mut tests = node(&["--test", "--test-reporter=spec", "test/"]);
+    run(tests.env("CHROMIUM", browser).env("BUSBOUND", root().join("target/debug/busbound")))?;
+    say("the pages as the browser showed them are in target/screenshots");
+    Ok(())
+}
+
+/// Takes the pictures of the README and the guide.
+pub(crate) fn gallery() -> anyhow::Result<()> {
+    anyhow::ensure!(has_toolchain(), "Node 18 or newer and npm are needed (apt-get install nodejs npm)");
+    let Some(browser) = browser() else { anyhow::bail!("chromium is needed (apt-get install chromium)") };
+    run(&mut cargo(&["build", "--package", "busbound"]))?;
+    let mut gallery = node(&["gallery.mjs"]);
+    run(gallery.env("CHROMIUM", browser).env("BUSBOUND", root().join("target/debug/busbound")))
+}
+
+/// Node with the packages that the lock file names; installed where they are not and can be.
+fn has_toolchain() -> bool {
+    let node_works =
+        || works(Command::new("node").arg("--version")) && works(Command::new("npm").arg("--version"));
+    if !node_works() {
+        install(&["nodejs", "npm"]);
+    }
+    if !node_works() {
+        return false;
+    }
+    // npm leaves a copy of the lock file behind: as long as the sources' one is not newer, nothing has changed.
+    let modified = |path: PathBuf| path.metadata().and_then(|file| file.modified()).ok();
+    let installed = modified(web().join("node_modules/.package-lock.json"));
+    if installed.is_none() || installed < modified(web().join("package-lock.json")) {
+        let mut install = Command::new("npm");
+        install.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(web());
+        if run(&mut install).is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+fn browser() -> Option<PathBuf> {
+    let find = || {
+        let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
+        let usual =
+            ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].map(PathBuf::from);
+        named.into_iter().chain(usual).find(|path| path.exists())
+    };
+    find().or_else(|| {
+        install(&["chromium"]);
+        find()
+    })
+}
+
+/// With Debian's package manager, as root; where that is not so, nothing happens.
+fn install(packages: &[&str]) {
+    let is_root = || Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.starts_with(b"0\n"));
+    if !Path::new("/usr/bin/apt-get").exists() || !is_root() {
+        return;
+    }
+    say(&format!("installing {}", packages.join(", ")));
+    let apt = |args: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(args).env("DEBIAN_FRONTEND", "noninteractive");
+        works(&mut command)
+    };
+    let mut args = vec!["install", "--yes", "--no-install-recommends"];
+    args.extend(packages);
+    if !apt(&args) {
+        let _ = apt(&["update"]) && apt(&args);
+    }
+}
