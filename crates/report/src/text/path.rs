@@ -55,10 +55,10 @@ pub(crate) fn longest(diagnosis: &Diagnosis) -> Table {
     let rows = rows
         .into_iter()
         .map(|(name, class, pieces, ms)| {
-            vec![short(&name, 52), class.to_owned(), pieces.to_string(), milliseconds(ms)]
+            vec![short(&name, 44), class.to_owned(), pieces.to_string(), milliseconds(ms)]
         })
         .collect();
-    Table { titles: vec!["ten longest pieces of the critical path", "class", "pieces", "together"], rows }
+    Table { titles: vec!["longest pieces of the critical path", "class", "pieces", "together"], rows }
 }
 
 /// What launching costs, where that is the question.
