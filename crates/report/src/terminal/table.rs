@@ -8,7 +8,7 @@ use crate::text::is_numeric;
 const INDENT: &str = "  ";
 const GAP: usize = 2;
 /// With less than this for a text, rows are easier to read as sentences.
-const LEAST_TEXT: usize = 18;
+const LEAST_TEXT: usize = 14;
 /// With this much for the names, titles need not be broken for them.
 const ENOUGH_FOR_NAMES: usize = 24;
 
@@ -137,9 +137,7 @@ fn sentences(out: &mut String, titles: &[&str], rows: &[Vec<String>], width: u16
     }
     for row in rows {
         let said = row.iter().zip(titles).skip(1).filter(|(cell, _)| !["", "–"].contains(&cell.as_str()));
-        let said: Vec<String> = said
-            .map(|(cell, title)| if title.is_empty() { cell.clone() } else { format!("{title} {cell}") })
-            .collect();
+        let said: Vec<String> = said.map(|(cell, title)| named(title, cell)).collect();
         let name = row.first().map_or("", String::as_str);
         let indent = INDENT.len() + columns_of(name) - columns_of(name.trim_start());
         let sentence = if said.is_empty() {
@@ -152,5 +150,69 @@ fn sentences(out: &mut String, titles: &[&str], rows: &[Vec<String>], width: u16
             let indent = if i == 0 { indent } else { indent + 2 };
             line(out, &format!("{:indent$}{text}", ""));
         }
+    }
+}
+
+/// `time 821 ms`; a unit that stands in the title comes after its number.
+fn named(title: &str, cell: &str) -> String {
+    match title.strip_suffix(" GB/s") {
+        Some(title) => format!("{title} {cell} GB/s"),
+        None if title.is_empty() => cell.to_owned(),
+        None => format!("{title} {cell}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(titles: &[&str], cells: &[&[&str]], width: u16) -> String {
+        let cells: Vec<Vec<String>> =
+            cells.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect();
+        let mut out = String::new();
+        rows(&mut out, titles, &cells, width);
+        out.replace(&FAINT.to_string(), "").replace(&format!("{FAINT:#}"), "")
+    }
+
+    const TITLES: [&str; 4] = ["copies", "class", "rate", "pinned gives"];
+    const ROWS: [&[&str]; 2] =
+        [&["to the device, over 100 MB", "slow", "9.81 GB/s", "55.35 GB/s"], &["  back", "fine", "–", "–"]];
+
+    #[test]
+    fn titles_are_broken_before_names_and_numbers_never() {
+        assert_eq!(
+            shown(&TITLES, &ROWS, 60),
+            "  copies                      class       rate  pinned gives\n\
+             \x20 to the device, over 100 MB  slow   9.81 GB/s    55.35 GB/s\n\
+             \x20   back                      fine           –             –\n"
+        );
+        assert_eq!(
+            shown(&TITLES, &ROWS, 58),
+            "                                                    pinned\n\
+             \x20 copies                      class       rate       gives\n\
+             \x20 to the device, over 100 MB  slow   9.81 GB/s  55.35 GB/s\n\
+             \x20   back                      fine           –           –\n"
+        );
+        assert_eq!(
+            shown(&TITLES, &ROWS, 48),
+            "                                          pinned\n\
+             \x20 copies            class       rate       gives\n\
+             \x20 to the device,    slow   9.81 GB/s  55.35 GB/s\n\
+             \x20   over 100 MB\n\
+             \x20   back            fine           –           –\n"
+        );
+    }
+
+    #[test]
+    fn without_room_rows_are_sentences() {
+        assert_eq!(
+            shown(&TITLES, &ROWS, 40),
+            "  copies\n\
+             \x20 to the device, over 100 MB: class\n\
+             \x20   slow, rate 9.81 GB/s, pinned gives\n\
+             \x20   55.35 GB/s\n\
+             \x20   back: class fine\n"
+        );
+        assert_eq!(named("peak GB/s", "450.0"), "peak 450.0 GB/s");
     }
 }

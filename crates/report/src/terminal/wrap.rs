@@ -2,9 +2,6 @@
 
 use unicode_width::UnicodeWidthStr;
 
-/// What a head may take of the width before the text goes under it instead of beside it.
-const LARGEST_HEAD: usize = 2;
-
 /// Columns that a text takes on a terminal: a Chinese character takes two.
 pub(super) fn columns_of(text: &str) -> usize {
     text.width()
@@ -57,7 +54,8 @@ fn glued(mut words: Vec<String>, word: &str) -> Vec<String> {
 pub(super) fn hanging(out: &mut String, head: &str, text: &str, width: u16) {
     let width = usize::from(width);
     let mut indent = columns_of(head);
-    let under = indent > width / LARGEST_HEAD;
+    // Beside a head that takes half of the width there is no room to read in: the text goes under it.
+    let under = indent > width / 2;
     out.push_str(if under { head.trim_end() } else { head });
     if under {
         indent = 4;

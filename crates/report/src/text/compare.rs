@@ -1,6 +1,6 @@
 //! What does a comparison say in words?
 
-use busbound_diagnosis::quantity::{bytes, count};
+use busbound_diagnosis::quantity::{bytes, count, milliseconds};
 use busbound_diagnosis::{Comparison, Figure};
 
 use super::Table;
@@ -21,6 +21,7 @@ fn row(figure: &Figure) -> Vec<String> {
         _ if *value == 0.0 => "–".to_owned(),
         // Copies are of bytes as well as of gigabytes.
         "MB" => bytes((value * 1e6).round() as u64),
+        "µs" if *value >= 1e3 => milliseconds(value / 1e3),
         "" if value.fract() == 0.0 => count(*value as u64),
         _ => format!("{}{unit}", number(*value)),
     };
