@@ -40,7 +40,8 @@ fn widths(titles: &[&str], rows: &[Vec<String>], room: usize) -> Option<Vec<usiz
     if over(&narrow) == 0 {
         return Some(narrow);
     }
-    let mut widths = if natural[0] >= ENOUGH_FOR_NAMES + over(&natural) { natural } else { narrow };
+    let names = natural.first().copied().unwrap_or(0);
+    let mut widths = if names >= ENOUGH_FOR_NAMES + over(&natural) { natural } else { narrow };
     let mut texts: Vec<usize> = (0..titles.len()).filter(|&i| i == 0 || !is_numeric(rows, i)).collect();
     texts.sort_by_key(|&column| std::cmp::Reverse(widths[column]));
     for column in texts {
@@ -50,7 +51,7 @@ fn widths(titles: &[&str], rows: &[Vec<String>], room: usize) -> Option<Vec<usiz
     (over(&widths) == 0).then_some(widths)
 }
 
-/// The least width in which a title takes two lines.
+/// The least width in which a title takes at most two lines.
 fn least_title(title: &str) -> usize {
     let longest = title.split(' ').map(columns_of).max().unwrap_or(0);
     (longest..columns_of(title)).find(|width| broken(title, *width).len() <= 2).unwrap_or(columns_of(title))
