@@ -88,8 +88,7 @@ Examples:
   busbound diagnose traces/                          every rank by itself
   busbound diagnose run.json --machine pcie4x8       a slot narrower than the card
   busbound diagnose run.json --format markdown       for a ticket
-  busbound diagnose run.json --format html -o run.html   to look at: timeline, copies against the link,
-                                                     findings where they happen, what a fix would do";
+  busbound diagnose run.json --format html -o run.html   to look at, offline, and to mail";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
@@ -161,7 +160,7 @@ pub(crate) struct ExportArgs {
     /// A trace file, or - for standard input
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
-    /// For which tool
+    /// For which tool: perfetto is ui.perfetto.dev or chrome://tracing
     #[arg(long, value_enum)]
     pub(crate) to: ExportTo,
     /// Changes whose timeline is predicted [default: the best of those worth trying]
@@ -183,7 +182,6 @@ pub(crate) struct ExportArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportTo {
-    /// ui.perfetto.dev or chrome://tracing
     Perfetto,
 }
 
@@ -411,7 +409,7 @@ pub(crate) struct ReadingArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// How to show the answer
+    /// How to show the answer; html is one page that opens from disk, offline, and can be mailed
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     pub(crate) format: Format,
     /// Short for --format json
@@ -447,7 +445,6 @@ pub(crate) enum Format {
     Terminal,
     Markdown,
     Json,
-    /// One page that opens from disk, offline, and can be mailed
     Html,
 }
 

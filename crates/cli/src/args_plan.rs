@@ -27,6 +27,8 @@ pub(crate) enum PlanCommand {
     Offload(OffloadArgs),
     /// Which parallelism suits a transformer on these GPUs?
     #[command(
+        // Clap does not break a usage line, and this one would be wider than the help.
+        override_usage = "busbound plan parallel [OPTIONS] --layers <N> --hidden <N> --heads <N> --batch <N>\n                               --sequence <N> --ranks <N>",
         after_help = "Example:\n  busbound plan parallel --layers 32 --hidden 4096 --heads 32 --batch 64 --sequence 4096 --ranks 8 --gpu h200"
     )]
     Parallel(ParallelArgs),

@@ -70,8 +70,8 @@ pub(crate) struct Output {
     pub(crate) show_progress: bool,
 }
 
-/// Wider lines are hard to read, and a pipe has no width.
-const USUAL_WIDTH: u16 = 100;
+/// A pipe has no width; what comes out of it ends in tickets and terminals, and 80 columns fit into both.
+const USUAL_WIDTH: u16 = 80;
 
 impl Output {
     /// For commands whose answer is a file of their own.

@@ -29,11 +29,11 @@ fn diagnoses_on_the_terminal() {
         "cpuonly_block_pageable",
         "launch_bound",
     ] {
-        let text = plain(&diagnoses_as_terminal(&[fixture(&format!("{name}.json.gz"))], 100));
+        let text = plain(&diagnoses_as_terminal(&[fixture(&format!("{name}.json.gz"))], 80));
         insta::assert_snapshot!(format!("diagnosis_{name}"), text);
     }
     for name in ["damaged", "cut_before_gpu", "amd", "two_gpus_two_processes"] {
-        let text = plain(&diagnoses_as_terminal(&[fixture(&format!("hostile/{name}.json"))], 100));
+        let text = plain(&diagnoses_as_terminal(&[fixture(&format!("hostile/{name}.json"))], 80));
         insta::assert_snapshot!(format!("diagnosis_{name}"), text);
     }
 }
@@ -49,7 +49,7 @@ fn markdown_and_json_say_the_same() {
 fn a_comparison_in_both_formats() {
     let runs = [fixture("pipe_serial.json.gz"), fixture("pipe_overlap.json.gz")];
     let comparison = compare(&runs, None);
-    insta::assert_snapshot!("comparison", plain(&comparison_as_terminal(&comparison, 100)));
+    insta::assert_snapshot!("comparison", plain(&comparison_as_terminal(&comparison, 80)));
     insta::assert_snapshot!("comparison_markdown", comparison_as_markdown(&comparison));
 }
 

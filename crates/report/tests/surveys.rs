@@ -18,7 +18,7 @@ fn fixture(name: &str) -> Survey {
 }
 
 fn shown(survey: Survey) -> String {
-    plain(&surveys_as_terminal(&[survey], 100))
+    plain(&surveys_as_terminal(&[survey], 80))
 }
 
 #[test]

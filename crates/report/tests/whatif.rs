@@ -258,7 +258,7 @@ fn changes_combine_in_order_and_the_answer_is_the_same_in_every_format() {
     let searched = WhatIf { path: "off_block_pageable_c4.json.gz".to_owned(), ..answer(&trace, &[]) };
     insta::assert_snapshot!(
         "whatif_terminal",
-        common::plain(&whatif_as_terminal(std::slice::from_ref(&searched), 100))
+        common::plain(&whatif_as_terminal(std::slice::from_ref(&searched), 80))
     );
     insta::assert_snapshot!("whatif_markdown", whatif_as_markdown(&[searched]));
 }

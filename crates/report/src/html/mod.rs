@@ -37,7 +37,7 @@ struct Page<'a> {
 
 fn page(title: &str, body: &str, has_script: bool) -> String {
     let version = env!("CARGO_PKG_VERSION");
-    rendered(&Page { title, version, css: CSS, script: SCRIPT, has_script, body })
+    rendered(&Page { title, version, css: CSS, script: SCRIPT, has_script, body }) + "\n"
 }
 
 /// Templates render into memory, which does not fail.

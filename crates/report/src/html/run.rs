@@ -263,7 +263,7 @@ fn prediction(answer: &WhatIf) -> Prediction {
             String::new()
         },
     }));
-    let notes = std::iter::once(format!("{}.", crate::terminal::capitalised(&whatif::replay(answer))))
+    let notes = std::iter::once(format!("{}.", crate::text::capitalised(&whatif::replay(answer))))
         .chain(whatif::power(answer))
         .chain(answer.notes.iter().cloned());
     Prediction {

@@ -4,30 +4,29 @@ use std::fmt::Write;
 
 use busbound_diagnosis::Comparison;
 
-use super::rows;
+use super::{code, grid, headline, inline, item, paragraph, rows};
 use crate::text::compare as text;
 
 /// A comparison as a Markdown document.
 pub fn comparison_as_markdown(comparison: &Comparison) -> String {
-    let mut out = format!("**{}**\n\n", comparison.statement);
+    let mut out = String::new();
+    headline(&mut out, &comparison.statement);
     for run in &comparison.runs {
-        let _ = writeln!(out, "- {}: {} — {}", run.label, run.path, run.verdict);
+        let _ = writeln!(out, "- {}: {} — {}", inline(&run.label), code(&run.path), inline(&run.verdict));
     }
-    out.push('\n');
     let (titles, figures) = text::figures(comparison);
     rows(&mut out, &titles, &figures);
-    out.push('\n');
     if let Some(table) = text::sweep(comparison) {
-        super::grid(&mut out, &table);
-        out.push('\n');
+        grid(&mut out, &table);
     }
     if let Some(stages) = &comparison.stages {
-        let _ = writeln!(out, "{}\n", stages.statement);
+        paragraph(&mut out, &stages.statement);
     }
+    out.push('\n');
     for sentence in
         text::growth(comparison).iter().chain(&text::findings(comparison)).chain(&comparison.limitations)
     {
-        let _ = writeln!(out, "- {sentence}");
+        item(&mut out, sentence);
     }
     out
 }

@@ -5,14 +5,14 @@ use std::fmt::Write;
 use busbound_diagnosis::Diagnosis;
 use busbound_diagnosis::quantity::milliseconds;
 
-use super::grid;
+use super::{capitalised, code, grid, headline, inline, item, paragraph};
 use crate::text::{attribution, diagnosis as text, path};
 
 /// The diagnoses as one Markdown document.
 pub fn diagnoses_as_markdown(all: &[Diagnosis]) -> String {
     let mut out = String::new();
     if all.len() > 1 {
-        let _ = writeln!(out, "**{}**\n", text::overview(all));
+        headline(&mut out, &text::overview(all));
     }
     for diagnosis in all {
         one(&mut out, diagnosis);
@@ -21,59 +21,52 @@ pub fn diagnoses_as_markdown(all: &[Diagnosis]) -> String {
 }
 
 fn one(out: &mut String, diagnosis: &Diagnosis) {
-    let _ = writeln!(out, "**{}**\n", diagnosis.verdict.statement);
-    let _ = writeln!(out, "- trace: {}", diagnosis.source.path);
-    let _ = writeln!(out, "- window: {}", text::step(diagnosis));
+    headline(out, &diagnosis.verdict.statement);
+    let _ = writeln!(out, "- trace: {}", code(&diagnosis.source.path));
+    item(out, &format!("window: {}", text::step(diagnosis)));
     for outlier in text::outliers(diagnosis) {
-        let _ = writeln!(out, "- outlier: {outlier}");
+        item(out, &format!("outlier: {outlier}"));
     }
     for link in text::links(diagnosis) {
-        let _ = writeln!(out, "- link: {link}");
+        item(out, &format!("link: {link}"));
     }
     for (what, ms) in text::parts(diagnosis) {
-        let _ = writeln!(out, "- {what}: {} a {}", milliseconds(ms), diagnosis.unit());
+        item(out, &format!("{what}: {} a {}", milliseconds(ms), diagnosis.unit()));
     }
     if let Some(launching) = path::launching(diagnosis) {
-        let _ = writeln!(out, "- launches: {launching}");
+        item(out, &format!("launches: {launching}"));
     }
     if let Some(path) = path::path(diagnosis) {
-        let _ = writeln!(out, "- critical path: {path}");
+        item(out, &format!("critical path: {path}"));
     }
     for copies in text::copies(diagnosis) {
-        let _ = writeln!(out, "- copies: {copies}");
+        item(out, &format!("copies: {copies}"));
     }
     for table in text::tables(diagnosis, text::Blocks::Within) {
-        out.push('\n');
         grid(out, &table);
     }
     let sentences = [attribution::caution(diagnosis), text::stages(diagnosis), path::compiled(diagnosis)];
-    let kernels = path::about_kernels(diagnosis);
-    for sentence in sentences.into_iter().flatten().chain(kernels.as_deref()) {
-        let _ = writeln!(out, "\n{sentence}");
+    let others = [path::about_kernels(diagnosis), text::contention(diagnosis)];
+    for sentence in sentences.into_iter().flatten().chain(others.iter().flatten().map(String::as_str)) {
+        paragraph(out, sentence);
     }
-    if let Some(sentence) = text::contention(diagnosis) {
-        let _ = writeln!(out, "\n{sentence}");
+    if let Some(sentence) = text::nothing_to_fix(diagnosis) {
+        paragraph(out, sentence);
     }
     out.push('\n');
-    if let Some(sentence) = text::nothing_to_fix(diagnosis) {
-        let _ = writeln!(out, "{sentence}\n");
-    }
     for (i, finding) in diagnosis.findings.iter().enumerate() {
         let saving = text::saving(finding, diagnosis.unit());
-        let _ = writeln!(
-            out,
-            "{}. **{}**: {saving} ({})",
-            i + 1,
-            finding.title,
-            text::severity(finding.severity)
-        );
-        let _ = writeln!(out, "   {}", finding.seen);
-        let _ = writeln!(out, "   *Fix:* {} *Pays if:* {}\n", finding.fix, finding.precondition);
+        let (title, severity) = (inline(&finding.title), text::severity(finding.severity));
+        let _ = writeln!(out, "{}. **{title}**: {} ({severity})", i + 1, inline(&saving));
+        // Paragraphs of the same item: lines of one would run together.
+        let _ = writeln!(out, "\n   {}", inline(&finding.seen));
+        let _ = writeln!(out, "\n   *Fix:* {}", inline(&finding.fix));
+        let _ = writeln!(out, "\n   *Pays if:* {}\n", inline(&finding.precondition));
     }
     if !diagnosis.limitations.is_empty() {
         out.push_str("Not told by this trace:\n\n");
         for limitation in &diagnosis.limitations {
-            let _ = writeln!(out, "- {}", limitation.text);
+            item(out, &capitalised(&limitation.text));
         }
         out.push('\n');
     }

@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod diagnosis;
+mod escape;
 pub(crate) mod gate;
 pub(crate) mod plan;
 pub(crate) mod survey;
@@ -11,18 +12,43 @@ pub(crate) mod whatif;
 
 use std::fmt::Write;
 
-use crate::text::Table;
+use self::escape::{cell, code, inline};
+use crate::text::{Table, capitalised, is_numeric};
 
+/// The answer.
+fn headline(out: &mut String, text: &str) {
+    let _ = writeln!(out, "**{}**\n", inline(text));
+}
+
+/// One item of a list.
+fn item(out: &mut String, text: &str) {
+    let _ = writeln!(out, "- {}", inline(text));
+}
+
+/// A paragraph, with an empty line before it.
+fn paragraph(out: &mut String, text: &str) {
+    let _ = writeln!(out, "\n{}", inline(text));
+}
+
+/// A table, with an empty line before it: without one it would belong to the paragraph above.
 fn grid(out: &mut String, table: &Table) {
     rows(out, &table.titles, &table.rows);
 }
 
 fn rows(out: &mut String, titles: &[impl AsRef<str>], rows: &[Vec<String>]) {
-    let titles: Vec<&str> = titles.iter().map(AsRef::as_ref).collect();
-    let _ = writeln!(out, "| {} |", titles.join(" | "));
-    let _ = writeln!(out, "|---{}|", "|---:".repeat(titles.len() - 1));
+    let titles: Vec<String> = titles.iter().map(|title| cell(title.as_ref())).collect();
+    let sides = (0..titles.len()).map(|i| if i > 0 && is_numeric(rows, i) { "---:|" } else { "---|" });
+    let _ = writeln!(out, "\n| {} |", titles.join(" | "));
+    let _ = writeln!(out, "|{}", sides.collect::<String>());
     for row in rows {
-        let cells: Vec<_> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
+        // The depth of a block in a tree; spaces at the beginning of a cell would be lost.
+        let name = |text: &String| {
+            let depth = (text.len() - text.trim_start().len()) / 2;
+            format!("{}{}", "&emsp;".repeat(depth), cell(text.trim_start()))
+        };
+        let mut cells: Vec<String> = row.iter().map(name).collect();
+        // Every row has as many cells as there are titles, or the table's right side is ragged.
+        cells.resize(titles.len(), String::new());
         let _ = writeln!(out, "| {} |", cells.join(" | "));
     }
 }

@@ -1,17 +1,15 @@
 //! The survey as Markdown.
 
-use std::fmt::Write;
-
 use busbound_diagnosis::Survey;
 
-use super::grid;
+use super::{grid, headline, item, paragraph};
 use crate::text::survey as text;
 
 /// The surveys as one Markdown document.
 pub fn surveys_as_markdown(surveys: &[Survey]) -> String {
     let mut out = String::new();
     if surveys.len() > 1 {
-        let _ = writeln!(out, "**{}**\n", text::overview(surveys));
+        headline(&mut out, &text::overview(surveys));
     }
     for survey in surveys {
         one(&mut out, survey);
@@ -20,32 +18,26 @@ pub fn surveys_as_markdown(surveys: &[Survey]) -> String {
 }
 
 fn one(out: &mut String, survey: &Survey) {
-    let _ = writeln!(out, "**{}**\n", survey.headline);
+    headline(out, &survey.headline);
     for loss in text::lost(&survey.source) {
-        let _ = writeln!(out, "- lost: {loss}");
+        item(out, &format!("lost: {loss}"));
     }
     for (word, fact) in text::facts(survey) {
-        let _ = writeln!(out, "- {word}: {fact}");
+        item(out, &format!("{word}: {fact}"));
     }
     for table in text::worth_showing(survey) {
-        out.push('\n');
         grid(out, &table);
     }
     if !survey.missing.is_empty() {
         out.push_str("\nMissing, and what that prevents:\n\n");
         for missing in &survey.missing {
-            let _ = writeln!(
-                out,
-                "- {}. Prevents: {}. Next time: {}",
-                missing.what, missing.prevents, missing.remedy
-            );
+            let sentence =
+                format!("{}. Prevents: {}. Next time: {}", missing.what, missing.prevents, missing.remedy);
+            item(out, &super::capitalised(&sentence));
         }
     }
-    let remarks = text::remarks(survey);
-    if !remarks.is_empty() {
-        out.push('\n');
-        for remark in remarks {
-            let _ = writeln!(out, "{remark}\n");
-        }
+    for remark in text::remarks(survey) {
+        paragraph(out, &remark);
     }
+    out.push('\n');
 }

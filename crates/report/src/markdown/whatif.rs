@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use busbound_diagnosis::WhatIf;
 
-use super::rows;
+use super::{code, grid, headline, inline, item};
 use crate::text::whatif as text;
 
 /// What runs would take as a Markdown document.
@@ -12,20 +12,21 @@ pub fn whatif_as_markdown(answers: &[WhatIf]) -> String {
     let mut out = String::new();
     for answer in answers {
         if answers.len() > 1 {
-            let _ = writeln!(out, "## {}\n", answer.path);
+            let _ = writeln!(out, "## {}\n", code(&answer.path));
         }
-        let _ = writeln!(out, "**{}**\n", answer.statement);
+        headline(&mut out, &answer.statement);
         if !answer.scenarios.is_empty() {
-            let table = text::table(answer);
-            rows(&mut out, &table.titles, &table.rows);
+            // The headline has its empty line already.
+            out.pop();
+            grid(&mut out, &text::table(answer));
             out.push('\n');
         }
         for (change, words) in text::to_do(answer) {
-            let _ = writeln!(out, "- `{change}`: {words}");
+            let _ = writeln!(out, "- {}: {}", code(&change), inline(&words));
         }
-        let _ = writeln!(out, "- replay: {}", text::replay(answer));
+        item(&mut out, &format!("replay: {}", text::replay(answer)));
         for note in text::power(answer).iter().chain(&answer.notes) {
-            let _ = writeln!(out, "- {note}");
+            item(&mut out, note);
         }
         out.push('\n');
     }

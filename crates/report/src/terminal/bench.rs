@@ -2,7 +2,7 @@
 
 use busbound_diagnosis::{Benchmark, Judgement};
 
-use super::{STRONG, columns, hanging, line};
+use super::{columns, hanging, headline};
 use crate::text::bench as text;
 
 /// Planned steps that are listed here; the other formats have all.
@@ -11,8 +11,7 @@ const WORST: usize = 5;
 /// What a machine reaches, `width` columns wide.
 pub fn bench_as_terminal(bench: &Benchmark, width: u16) -> String {
     let mut out = String::new();
-    hanging(&mut out, "", &bench.statement, width);
-    out = format!("{STRONG}{}{STRONG:#}\n\n", out.trim_end());
+    headline(&mut out, &bench.statement, width);
     hanging(&mut out, "  on        ", &text::measured_on(bench), width);
     hanging(&mut out, "  took      ", &text::took(bench), width);
     for skipped in text::skipped(bench) {
@@ -44,9 +43,10 @@ pub fn bench_as_terminal(bench: &Benchmark, width: u16) -> String {
     }
     if let Some(table) = text::offload(bench, Some(WORST)) {
         let of = bench.offload.len();
-        let which =
-            if of > WORST { format!("The {WORST} of {of} that it missed by most:") } else { String::new() };
-        line(&mut out, &format!("  {which}"));
+        out.push('\n');
+        if of > WORST {
+            hanging(&mut out, "  ", &format!("The {WORST} of {of} that it missed by most:"), width);
+        }
         columns(&mut out, &table, width);
     }
     out.push('\n');

@@ -2,15 +2,13 @@
 
 use busbound_diagnosis::Comparison;
 
-use super::{STRONG, hanging, line, rows};
+use super::{hanging, headline, rows};
 use crate::text::compare as text;
 
 /// A comparison, `width` columns wide.
 pub fn comparison_as_terminal(comparison: &Comparison, width: u16) -> String {
     let mut out = String::new();
-    let mut statement = String::new();
-    hanging(&mut statement, "", &comparison.statement, width);
-    line(&mut out, &format!("{STRONG}{}{STRONG:#}\n", statement.trim_end()));
+    headline(&mut out, &comparison.statement, width);
     let room = comparison.runs.iter().map(|run| run.label.chars().count()).max().unwrap_or(0);
     for run in &comparison.runs {
         hanging(

@@ -3,17 +3,17 @@
 use busbound_diagnosis::quantity::milliseconds;
 use busbound_diagnosis::{Diagnosis, Severity};
 
-use super::{FAINT, STRONG, columns, hanging, line};
+use super::{FAINT, STRONG, capitalised, columns, hanging, headline, line};
 use crate::text::{attribution, diagnosis as text, path};
 
-/// Characters of the longest bar, all parts together.
-const BAR: f64 = 40.0;
+/// Characters of all bars together, where there is room for them.
+const BAR: usize = 40;
 
 /// The diagnoses one under the other, `width` columns wide.
 pub fn diagnoses_as_terminal(all: &[Diagnosis], width: u16) -> String {
     let mut out = String::new();
     if all.len() > 1 {
-        line(&mut out, &format!("{STRONG}{}{STRONG:#}\n", text::overview(all)));
+        headline(&mut out, &text::overview(all), width);
     }
     for diagnosis in all {
         if all.len() > 1 {
@@ -25,9 +25,7 @@ pub fn diagnoses_as_terminal(all: &[Diagnosis], width: u16) -> String {
 }
 
 fn one(out: &mut String, diagnosis: &Diagnosis, width: u16) {
-    let mut verdict = String::new();
-    hanging(&mut verdict, "", &diagnosis.verdict.statement, width);
-    line(out, &format!("{STRONG}{}{STRONG:#}\n", verdict.trim_end()));
+    headline(out, &diagnosis.verdict.statement, width);
     time(out, diagnosis, width);
     for table in text::tables(diagnosis, text::Blocks::Within) {
         out.push('\n');
@@ -48,7 +46,7 @@ fn one(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     if !diagnosis.limitations.is_empty() {
         line(out, &format!("  {STRONG}Not told by this trace{STRONG:#}"));
         for limitation in &diagnosis.limitations {
-            hanging(out, "  · ", &limitation.text, width);
+            hanging(out, "  · ", &capitalised(&limitation.text), width);
         }
     }
     out.push('\n');
@@ -69,11 +67,14 @@ fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     for link in text::links(diagnosis) {
         hanging(out, "  link      ", &link, width);
     }
+    let longest = parts.iter().map(|(what, _)| what.chars().count()).max().unwrap_or(0);
     for (i, (what, ms)) in parts.iter().enumerate() {
         let head = if i == 0 { format!("per {}", diagnosis.unit()) } else { String::new() };
-        let bar = "█".repeat((ms / total * BAR).round() as usize);
         let share = 100.0 * ms / total;
-        line(out, &format!("  {head:<10}{what:<24}{:>9} {share:>4.0} %  {bar}", milliseconds(*ms)));
+        let figures = format!("  {head:<10}{what:<longest$}  {:>8}  {share:>3.0} %  ", milliseconds(*ms));
+        let room = usize::from(width).saturating_sub(figures.chars().count()).min(BAR);
+        let bar = "█".repeat((ms / total * room as f64).round() as usize);
+        line(out, format!("{figures}{bar}").trim_end());
     }
     if let Some(launching) = path::launching(diagnosis) {
         hanging(out, "  launches  ", &launching, width);
@@ -88,22 +89,19 @@ fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
 
 fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     if let Some(sentence) = text::nothing_to_fix(diagnosis) {
-        line(out, &format!("  {sentence}\n"));
+        hanging(out, "  ", sentence, width);
+        out.push('\n');
     }
     for (i, finding) in diagnosis.findings.iter().enumerate() {
         let saving = text::saving(finding, diagnosis.unit());
         let style = if finding.severity == Severity::High { STRONG } else { anstyle::Style::new() };
-        line(
-            out,
-            &format!(
-                "  {:<2} {style}{}{style:#}: {saving}  [{}]",
-                i + 1,
-                finding.title,
-                text::severity(finding.severity)
-            ),
-        );
+        let title = format!("{}: {saving}  [{}]", finding.title, text::severity(finding.severity));
+        let mut lines = String::new();
+        hanging(&mut lines, &format!("  {:<2} ", i + 1), &title, width);
+        // A title that had to be broken stays as plain as the rest of its line.
+        out.push_str(&lines.replacen(&finding.title, &format!("{style}{}{style:#}", finding.title), 1));
         hanging(out, "     ", &finding.seen, width);
-        hanging(out, "     ", &format!("→ {}", finding.fix), width);
+        hanging(out, "     → ", &finding.fix, width);
         hanging(out, "     ", &format!("Pays if: {}", finding.precondition), width);
         out.push('\n');
     }

@@ -2,15 +2,13 @@
 
 use busbound_diagnosis::Gate;
 
-use super::{FAINT, STRONG, columns, hanging, line};
+use super::{FAINT, columns, hanging, headline, line};
 use crate::text::gate as text;
 
 /// A gate, `width` columns wide.
 pub fn gate_as_terminal(gate: &Gate, width: u16) -> String {
     let mut out = String::new();
-    let mut statement = String::new();
-    hanging(&mut statement, "", &gate.statement, width);
-    line(&mut out, &format!("{STRONG}{}{STRONG:#}\n", statement.trim_end()));
+    headline(&mut out, &gate.statement, width);
     if let Some(baseline) = &gate.baseline {
         hanging(&mut out, "  baseline  ", baseline, width);
     }

@@ -6,15 +6,16 @@ pub(crate) mod diagnosis;
 pub(crate) mod gate;
 pub(crate) mod plan;
 pub(crate) mod survey;
+mod table;
 pub(crate) mod topology;
 pub(crate) mod whatif;
-
-use std::fmt::Write;
+mod wrap;
 
 use anstyle::Style;
-use comfy_table::{CellAlignment, ContentArrangement, presets};
 
-use crate::text::Table;
+use self::table::rows;
+use self::wrap::hanging;
+use crate::text::{Table, capitalised};
 
 const STRONG: Style = Style::new().bold();
 const FAINT: Style = Style::new().dimmed();
@@ -24,55 +25,13 @@ fn line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-pub(crate) fn capitalised(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
-}
-
-/// Text after a head, broken at words, its further lines under its first.
-fn hanging(out: &mut String, head: &str, text: &str, width: u16) {
-    let indent = head.chars().count();
-    let room = usize::from(width).saturating_sub(indent).max(30);
-    let mut used = 0;
-    out.push_str(head);
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if used > 0 && used + 1 + length > room {
-            let _ = write!(out, "\n{:indent$}", "");
-            used = 0;
-        }
-        if used > 0 {
-            out.push(' ');
-            used += 1;
-        }
-        out.push_str(word);
-        used += length;
-    }
-    out.push('\n');
+/// The answer: strong, with an empty line under it.
+fn headline(out: &mut String, text: &str, width: u16) {
+    let mut lines = String::new();
+    hanging(&mut lines, "", text, width);
+    line(out, &format!("{STRONG}{}{STRONG:#}\n", lines.trim_end()));
 }
 
 fn columns(out: &mut String, table: &Table, width: u16) {
     rows(out, &table.titles, &table.rows, width);
-}
-
-fn rows(out: &mut String, titles: &[impl AsRef<str>], rows: &[Vec<String>], width: u16) {
-    let mut text = comfy_table::Table::new();
-    text.load_style(presets::NOTHING);
-    text.set_content_arrangement(ContentArrangement::Dynamic);
-    text.set_width(width.saturating_sub(2));
-    text.set_header(titles.iter().map(AsRef::as_ref));
-    for row in rows {
-        text.add_row(row);
-    }
-    for column in text.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    for (i, row) in text.lines().enumerate() {
-        let row = row.trim_end();
-        if i == 0 {
-            line(out, &format!(" {FAINT}{row}{FAINT:#}"));
-        } else {
-            line(out, &format!(" {row}"));
-        }
-    }
 }

@@ -1,15 +1,13 @@
 //! A plan at a terminal.
 
-use super::{FAINT, STRONG, hanging, line, rows};
+use super::{FAINT, hanging, headline, line, rows};
 use crate::text::plan::{Plan, plan};
 
 /// A plan, `width` columns wide.
 pub fn plan_as_terminal(answer: &Plan, width: u16) -> String {
     let text = plan(answer);
     let mut out = String::new();
-    let mut statement = String::new();
-    hanging(&mut statement, "", &text.statement, width);
-    line(&mut out, &format!("{STRONG}{}{STRONG:#}\n", statement.trim_end()));
+    headline(&mut out, &text.statement, width);
     for (name, value) in &text.inputs {
         hanging(&mut out, &format!("  {name:<13} "), value, width);
     }

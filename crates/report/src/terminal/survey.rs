@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use busbound_diagnosis::Survey;
 
-use super::{FAINT, STRONG, capitalised, columns, hanging, line};
+use super::{FAINT, STRONG, capitalised, columns, hanging, headline, line};
 use crate::text::survey as text;
 
 /// The surveys one under the other, `width` columns wide.
 pub fn surveys_as_terminal(surveys: &[Survey], width: u16) -> String {
     let mut out = String::new();
     if surveys.len() > 1 {
-        line(&mut out, &format!("{STRONG}{}{STRONG:#}\n", text::overview(surveys)));
+        headline(&mut out, &text::overview(surveys), width);
     }
     for survey in surveys {
         one(&mut out, survey, width);
@@ -20,7 +20,7 @@ pub fn surveys_as_terminal(surveys: &[Survey], width: u16) -> String {
 }
 
 fn one(out: &mut String, survey: &Survey, width: u16) {
-    line(out, &format!("{STRONG}{}{STRONG:#}\n", survey.headline));
+    headline(out, &survey.headline, width);
     for loss in text::lost(&survey.source) {
         hanging(out, "  lost       ", &loss, width);
     }

@@ -2,13 +2,13 @@
 
 use busbound_machine::topology::Topology;
 
-use super::{STRONG, hanging, line, rows};
+use super::{hanging, headline, rows};
 use crate::text::topology as text;
 
 /// A machine, `width` columns wide.
 pub fn topology_as_terminal(topology: &Topology, width: u16) -> String {
     let mut out = String::new();
-    line(&mut out, &format!("{STRONG}{}{STRONG:#}\n", text::statement(topology)));
+    headline(&mut out, &text::statement(topology), width);
     hanging(&mut out, "  from      ", &topology.source, width);
     hanging(&mut out, "  host      ", &text::host(topology), width);
     for gpu in &topology.gpus {
@@ -18,7 +18,10 @@ pub fn topology_as_terminal(topology: &Topology, width: u16) -> String {
     if !tree.is_empty() {
         out.push('\n');
         for branch in tree {
-            line(&mut out, &format!("  {branch}"));
+            // What does not fit stands under the device, a little in.
+            let device = branch.trim_start();
+            let depth = branch.len() - device.len();
+            hanging(&mut out, &" ".repeat(2 + depth), device, width);
         }
     }
     let (titles, pairs) = text::matrix(topology);
@@ -29,7 +32,9 @@ pub fn topology_as_terminal(topology: &Topology, width: u16) -> String {
     for sentence in text::refused(topology) {
         hanging(&mut out, "  · ", &sentence, width);
     }
-    out.push('\n');
+    if !topology.remarks.is_empty() {
+        out.push('\n');
+    }
     for remark in &topology.remarks {
         let head = if remark.is_warning { "  ! " } else { "  · " };
         hanging(&mut out, head, &remark.text, width);

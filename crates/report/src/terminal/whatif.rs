@@ -2,7 +2,7 @@
 
 use busbound_diagnosis::WhatIf;
 
-use super::{STRONG, columns, hanging};
+use super::{columns, hanging, headline};
 use crate::text::whatif as text;
 
 /// What runs would take, `width` columns wide.
@@ -12,9 +12,7 @@ pub fn whatif_as_terminal(answers: &[WhatIf], width: u16) -> String {
         if answers.len() > 1 {
             out.push_str(&format!("{}\n", answer.path));
         }
-        let mut sentence = String::new();
-        hanging(&mut sentence, "", &answer.statement, width);
-        out.push_str(&format!("{STRONG}{}{STRONG:#}\n\n", sentence.trim_end()));
+        headline(&mut out, &answer.statement, width);
         if !answer.scenarios.is_empty() {
             columns(&mut out, &text::table(answer), width);
             out.push('\n');

@@ -5,7 +5,7 @@ use busbound_diagnosis::{Benchmark, Judgement, MeasuredFigure, Offloaded, PlanEr
 use busbound_machine::bench::{Direction, Engine, Memory, Mode, Order, Pace};
 use busbound_machine::{MachineProfile, MeasuredCurve};
 
-use super::Table;
+use super::{Table, plural};
 
 /// Sizes that are worth a column.
 const SHOWN: [(u64, &str); 7] = [
@@ -100,8 +100,8 @@ pub(crate) fn plan_errors(bench: &Benchmark) -> Vec<String> {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let sentence = |errors: &PlanErrors| {
         let mut text = format!(
-            "`plan offload` with this profile, on {} steps from {} memory that were really run: off by {} in the middle, {} at worst",
-            errors.count,
+            "`plan offload` with this profile, on {} from {} memory, really run: off by {} in the middle, {} at worst",
+            plural(errors.count as u64, "step", "steps"),
             errors.memory.words(),
             percent(errors.median),
             percent(errors.worst)
@@ -125,31 +125,19 @@ pub(crate) fn offload(bench: &Benchmark, most: Option<usize>) -> Option<Table> {
         all.sort_by(|a, b| b.error.abs().total_cmp(&a.error.abs()));
         all.truncate(most);
     }
-    let titles = vec![
-        "offloaded step",
-        "layers",
-        "bytes",
-        "compute",
-        "depth",
-        "measured",
-        "planned",
-        "off by",
-        "at rate",
-    ];
+    let titles = vec!["offloaded step", "layers", "compute", "took", "planned", "off by", "at rate"];
     let rows: Vec<Vec<String>> = all
         .into_iter()
         .map(|one| {
             let order = match one.order {
-                Order::Blocking => "blocking",
-                Order::OneStream => "one stream",
-                Order::Prefetched => "prefetched",
+                Order::Blocking => "blocking".to_owned(),
+                Order::OneStream => "one stream".to_owned(),
+                Order::Prefetched => format!("{} ahead", one.depth),
             };
             vec![
-                format!("{} {order}", one.memory.words()),
-                one.layers.to_string(),
-                bytes(one.bytes),
+                format!("{}, {order}", one.memory.words()),
+                format!("{} × {}", one.layers, bytes(one.bytes)),
                 milliseconds(one.compute_ms),
-                one.depth.to_string(),
                 milliseconds(one.step_ms.median),
                 milliseconds(one.predicted_ms),
                 format!("{:+.1} %", 100.0 * one.error),

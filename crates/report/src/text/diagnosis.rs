@@ -82,8 +82,7 @@ pub(crate) fn links(diagnosis: &Diagnosis) -> Vec<String> {
     for gpu in &diagnosis.machine.gpus {
         let how = gpu.link.source.describe();
         let name = gpu.name.as_deref().unwrap_or("GPU not named in the trace");
-        let line =
-            format!("{name}, {} ({how}): {:.1} GB/s each way at most", gpu.link.name, gpu.link.peak_gbps);
+        let line = format!("{name}, {} ({how}): peak {:.1} GB/s each way", gpu.link.name, gpu.link.peak_gbps);
         if !lines.contains(&line) {
             lines.push(line);
         }
@@ -118,7 +117,8 @@ fn copy_line(group: &CopyGroup, diagnosis: &Diagnosis) -> String {
     } else {
         format!("{per_step:.1}")
     };
-    let mut line = format!("{}  {number} copies/{unit}", group.kind());
+    let copies = if number == "1" { "copy" } else { "copies" };
+    let mut line = format!("{}  {number} {copies}/{unit}", group.kind());
     if group.without_bytes == group.count {
         line.push_str(&format!(", bytes not recorded, {}/{unit}", milliseconds(group.total_ms / steps)));
         return line;
@@ -188,7 +188,7 @@ fn sizes(diagnosis: &Diagnosis) -> Table {
         diagnosis.copies.iter().filter(|group| group.utilization.is_some() && matters(group, diagnosis));
     let rows = on_bus.flat_map(|group| group.sizes.iter().map(move |class| row(group, class))).collect();
     Table {
-        titles: vec!["copies by size, whole trace", "count", "bytes", "time", "rate", "pinned could reach"],
+        titles: vec!["copies by size, whole trace", "count", "bytes", "time", "rate", "pinned gives"],
         rows,
     }
 }

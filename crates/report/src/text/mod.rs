@@ -11,8 +11,28 @@ pub(crate) mod survey;
 pub(crate) mod topology;
 pub(crate) mod whatif;
 
+use busbound_diagnosis::quantity::count;
+
+/// A sentence that stands by itself.
+pub(crate) fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// `1 step`, `2 steps`.
+pub(crate) fn plural(n: u64, one: &str, several: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { several })
+}
+
 /// A table: titles, and rows of the same length. The first column is text, the rest are numbers.
 pub(crate) struct Table {
     pub(crate) titles: Vec<&'static str>,
     pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// Whether a column holds numbers, which are read from the right: it does unless it has words and no number.
+pub(crate) fn is_numeric(rows: &[Vec<String>], column: usize) -> bool {
+    let first = |cell: &String| cell.trim_start_matches(['+', '-', '×', ' ']).chars().next();
+    let firsts: Vec<char> = rows.iter().filter_map(|row| row.get(column)).filter_map(first).collect();
+    firsts.iter().any(char::is_ascii_digit) || !firsts.iter().any(|c| c.is_alphabetic())
 }

@@ -55,10 +55,10 @@ pub(crate) fn longest(diagnosis: &Diagnosis) -> Table {
     let rows = rows
         .into_iter()
         .map(|(name, class, pieces, ms)| {
-            vec![short(&name, 52), class.to_owned(), pieces.to_string(), milliseconds(ms)]
+            vec![short(&name, 44), class.to_owned(), pieces.to_string(), milliseconds(ms)]
         })
         .collect();
-    Table { titles: vec!["ten longest pieces of the critical path", "class", "pieces", "together"], rows }
+    Table { titles: vec!["longest pieces of the critical path", "class", "pieces", "together"], rows }
 }
 
 /// What launching costs, where that is the question.
@@ -67,10 +67,14 @@ pub(crate) fn launching(diagnosis: &Diagnosis) -> Option<String> {
     if !matches!(diagnosis.verdict.bound, Bound::Launch | Bound::Mixed) || launches.calls == 0 {
         return None;
     }
+    let kernel = match launches.median_kernel_us {
+        ..1e3 => format!("{:.1} µs", launches.median_kernel_us),
+        us => milliseconds(us / 1e3),
+    };
     let mut text = format!(
-        "{} kernels a second, median {:.1} µs; {} a {} inside launch calls, median {:.1} µs",
+        "{} kernels a second, median {}; {} a {} inside launch calls, median {:.1} µs",
         count(launches.kernels_per_second.round() as u64),
-        launches.median_kernel_us,
+        kernel,
         milliseconds(launches.calls_ms_per_step),
         diagnosis.unit(),
         launches.median_call_us

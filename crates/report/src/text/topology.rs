@@ -81,8 +81,12 @@ fn branch(devices: &[PciDevice], device: usize, depth: usize) -> Vec<String> {
 
 /// The way of each GPU to the host, and how to run near it.
 pub(crate) fn gpu(place: &GpuPlace) -> String {
-    let name = place.name.as_deref().unwrap_or("GPU");
-    let mut parts = vec![format!("{} {name}", place.address)];
+    let mut parts = vec![match &place.name {
+        Some(name) => format!("{} {name}", place.address),
+        None => place.address.clone(),
+    }];
+    // `nvidia-smi topo -m` has no address: the head of the line says the same.
+    parts.retain(|address| *address != format!("GPU{}", place.index));
     if let Some((gbps, hop)) = place.host_gbps.zip(place.narrowest) {
         let narrowest = &place.path[hop];
         parts.push(format!(

@@ -1,25 +1,12 @@
-//! What the report's tests share.
+//! What the report's tests share. A test that needs a part of it only takes that file.
 
-use std::path::{Path, PathBuf};
+mod paths;
+mod styles;
 
-pub(crate) fn fixture_path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
-}
+use std::path::Path;
 
-/// The terminal's text without its styles.
-pub(crate) fn plain(styled: &str) -> String {
-    let mut out = String::new();
-    let mut escape = false;
-    for c in styled.chars() {
-        match (escape, c) {
-            (false, '\u{1b}') => escape = true,
-            (true, 'm') => escape = false,
-            (true, _) => {}
-            (false, c) => out.push(c),
-        }
-    }
-    out
-}
+pub(crate) use paths::fixture_path;
+pub(crate) use styles::plain;
 
 /// docs/NAME.schema.json is the schema of the type; `INSTA_UPDATE=always` rewrites it.
 pub(crate) fn check_schema(name: &str, schema: &schemars::Schema) {

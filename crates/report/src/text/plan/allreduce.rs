@@ -7,7 +7,7 @@ use super::{PlanTable, PlanText, cluster};
 
 pub(super) fn text(links: &[AllReduce]) -> PlanText {
     let rows = links.iter().map(row).collect();
-    let titles = vec!["link", "peak", "NCCL plans", "at the peak", "ring", "tree", "busbw"];
+    let titles = vec!["link", "peak GB/s", "NCCL GB/s", "at the peak", "ring", "tree", "busbw GB/s"];
     let first = links.first();
     PlanText {
         kind: "allreduce",
@@ -17,7 +17,7 @@ pub(super) fn text(links: &[AllReduce]) -> PlanText {
         }),
         tables: vec![PlanTable { titles, rows }],
         notes: vec![
-            "Rates are GB/s of one direction. NCCL's model has no contention in it: other traffic on the link comes on top.".to_owned(),
+            "Rates are of one direction. NCCL GB/s is what NCCL plans with. NCCL's model has no contention in it: other traffic on the link comes on top.".to_owned(),
         ],
         formulas: FORMULAS,
     }
@@ -60,11 +60,11 @@ fn row(plan: &AllReduce) -> Vec<String> {
     let way = |way: &Way| format!("{} ({})", milliseconds(way.ms), way.protocol.name());
     vec![
         plan.cluster.link.name.clone(),
-        format!("{:.1} GB/s", plan.peak_gbps),
-        format!("{:.1} GB/s", plan.planned_gbps),
+        format!("{:.1}", plan.peak_gbps),
+        format!("{:.1}", plan.planned_gbps),
         milliseconds(plan.at_peak_ms),
         way(&plan.ring),
         way(&plan.tree),
-        format!("{:.1} GB/s", plan.best().busbw_gbps),
+        format!("{:.1}", plan.best().busbw_gbps),
     ]
 }

@@ -4,6 +4,7 @@ use busbound_diagnosis::quantity::{bytes, milliseconds};
 use busbound_whatif::plan::ddp::{Ddp, DdpStep, FORMULAS};
 
 use super::{PlanTable, PlanText, cluster, ms, number, percent};
+use crate::text::plural;
 
 pub(super) fn text(plan: &Ddp) -> PlanText {
     let inputs = &plan.inputs;
@@ -51,8 +52,9 @@ pub(super) fn text(plan: &Ddp) -> PlanText {
             (
                 "accumulation",
                 format!(
-                    "{} micro-batches a step of {} samples on each rank",
-                    inputs.accumulation, inputs.samples
+                    "{} a step of {} on each rank",
+                    plural(u64::from(inputs.accumulation), "micro-batch", "micro-batches"),
+                    plural(inputs.samples.round() as u64, "sample", "samples")
                 ),
             ),
             ("sync", format!("{} for all buckets, whatever the batch", milliseconds(plan.sync_ms))),

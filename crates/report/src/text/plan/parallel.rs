@@ -22,7 +22,7 @@ pub(super) fn text(plan: &Parallel) -> PlanText {
             a.loses_to.clone().unwrap_or_else(|| "–".to_owned()),
         ]
     };
-    let titles = vec!["ranks", "step", "sequences/s", "compute", "sent by a GPU", "memory", "loses most to"];
+    let titles = vec!["ranks", "step", "seq/s", "compute", "sent by a GPU", "memory", "loses most to"];
     PlanText {
         kind: "parallel",
         statement: statement(plan),

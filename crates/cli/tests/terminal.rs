@@ -1,0 +1,135 @@
+//! What a terminal gets and a pipe does not: colours, and lines as wide as the terminal.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+const ESCAPE: char = '\u{1b}';
+
+fn busbound(args: &[&str]) -> Command {
+    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", ".."].iter().collect();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_busbound"));
+    command.args(args).current_dir(root).env("TERM", "xterm-256color").stdin(Stdio::null());
+    if args.first() == Some(&"demo") {
+        // It writes its page where it is called.
+        command.current_dir(env!("CARGO_TARGET_TMPDIR"));
+    }
+    for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// What a command writes to a terminal of that many columns.
+fn at_a_terminal(mut command: Command, columns: u16) -> String {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let size = Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&ours, size).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let theirs = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let mut child = command.stdout(theirs).stderr(Stdio::null()).spawn().unwrap();
+    // The command holds the terminal's other end too; it has to be the only one, or reading never ends.
+    drop(command);
+    let mut bytes = Vec::new();
+    // Linux says that the other end is gone by an error.
+    let _ = File::from(ours).read_to_end(&mut bytes);
+    assert!(child.wait().unwrap().code().is_some_and(|code| code < 2));
+    String::from_utf8(bytes).unwrap().replace("\r\n", "\n")
+}
+
+fn in_a_pipe(mut command: Command) -> String {
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
+}
+
+fn without_styles(text: &str) -> String {
+    let mut parts = text.split(ESCAPE);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once('m').map_or("", |(_, rest)| rest))
+}
+
+#[test]
+fn colours_are_for_terminals_and_not_for_those_who_want_none() {
+    let shown = at_a_terminal(busbound(&["demo"]), 80);
+    assert!(shown.starts_with("\u{1b}[1mTransfer-bound"), "{shown}");
+    assert!(shown.contains(ESCAPE));
+    let mut none = busbound(&["demo"]);
+    none.env("NO_COLOR", "1");
+    let plain = at_a_terminal(none, 80);
+    assert!(plain.starts_with("Transfer-bound") && !plain.contains(ESCAPE), "{plain}");
+    assert_eq!(plain, without_styles(&shown));
+    let piped = in_a_pipe(busbound(&["demo"]));
+    assert_eq!(piped, plain, "a pipe gets what a terminal of 80 columns shows, without styles");
+    // Who asks for colours in a pipe gets them, but no colours means none.
+    let mut forced = busbound(&["demo"]);
+    forced.env("CLICOLOR_FORCE", "1");
+    assert!(in_a_pipe(forced).contains(ESCAPE));
+    let mut both = busbound(&["demo"]);
+    both.env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1");
+    assert!(!in_a_pipe(both).contains(ESCAPE));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let commands = [
+        "demo",
+        "plan allreduce --params 7e9 --ranks 8 --compare",
+        "plan ddp --params 7e9 --ranks 8 --compute 300",
+        "plan offload --layers 32 --bytes 400MB --compute 5",
+        "plan offload --trace fixtures/off_block_pageable_c4.json.gz --pageable",
+        "plan parallel --layers 32 --hidden 4096 --heads 32 --batch 64 --sequence 4096 --ranks 16 --gpu h100-sxm",
+        "plan budget --bytes 2GB --step 100 --link pcie4x16",
+        "diagnose fixtures/ncu/kernels.json.gz --ncu fixtures/ncu/raw.csv",
+        "compare fixtures/off_block_pageable_c4.json.gz fixtures/off_block_pinned_c4.json.gz fixtures/off_layerwise_d2_c4.json.gz --label batch=2,4,8",
+        "gate fixtures/train_pageable.json.gz --require exposed_copy_ms<5 --require idle_share<10%",
+    ];
+    for words in commands {
+        let args: Vec<&str> = words.split(' ').collect();
+        for columns in [60, 80, 100, 140] {
+            let text = without_styles(&at_a_terminal(busbound(&args), columns));
+            assert!(!text.is_empty());
+            for line in text.lines() {
+                let length = line.chars().count();
+                // A path longer than the room stands alone.
+                let fits = length <= usize::from(columns) || !line.trim_start().contains(' ');
+                assert!(fits, "{words}: {length} of {columns} columns:\n{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_help_is_at_most_100_columns_wide() {
+    let commands = [
+        "",
+        "demo",
+        "survey",
+        "diagnose",
+        "compare",
+        "gate",
+        "whatif",
+        "bench",
+        "topo",
+        "plan",
+        "plan allreduce",
+        "plan ddp",
+        "plan offload",
+        "plan parallel",
+        "plan budget",
+    ];
+    for command in commands {
+        let args: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+        for text in [in_a_pipe(busbound(&args)), without_styles(&at_a_terminal(busbound(&args), 200))] {
+            let longest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+            assert!((40..=100).contains(&longest), "{command}: {longest} columns\n{text}");
+        }
+    }
+}

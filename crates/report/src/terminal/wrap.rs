@@ -1,0 +1,99 @@
+//! How does a sentence fit into the columns there are?
+
+use unicode_width::UnicodeWidthStr;
+
+/// Columns that a text takes on a terminal: a Chinese character takes two.
+pub(super) fn columns_of(text: &str) -> usize {
+    text.width()
+}
+
+/// Text broken at spaces into lines of `room` columns; the gaps between words stay as wide as they are. A number stays
+/// with its unit. A word longer than the room, mostly a path, stays whole, so that it can be copied.
+pub(super) fn broken(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let (mut used, mut gap) = (0, 0);
+    for word in text.split(' ').fold(Vec::new(), glued) {
+        let length = columns_of(&word);
+        if length == 0 {
+            gap += 1;
+            continue;
+        }
+        if used > 0 && used + gap + length > room {
+            lines.push(String::new());
+            used = 0;
+        } else if let Some(line) = lines.last_mut() {
+            // Spaces before the first word are its place in a tree; those where a line ends are nothing.
+            line.push_str(&" ".repeat(gap));
+            used += gap;
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(&word);
+        }
+        used += length;
+        gap = 1;
+    }
+    lines
+}
+
+/// Puts a unit to the number before it.
+fn glued(mut words: Vec<String>, word: &str) -> Vec<String> {
+    const UNITS: [&str; 13] =
+        ["%", "ns", "µs", "ms", "s", "h", "B", "kB", "MB", "GB", "GB/s", "MHz", "TFLOP/s"];
+    let unit = UNITS.contains(&word.trim_end_matches([',', ';', ':', '.', ')']));
+    match words.last_mut().filter(|last| unit && last.ends_with(|c: char| c.is_ascii_digit())) {
+        Some(number) => {
+            number.push(' ');
+            number.push_str(word);
+        }
+        None => words.push(word.to_owned()),
+    }
+    words
+}
+
+/// Text after a head, its further lines under its first.
+pub(super) fn hanging(out: &mut String, head: &str, text: &str, width: u16) {
+    let width = usize::from(width);
+    let mut indent = columns_of(head);
+    // Beside a head that takes half of the width there is no room to read in: the text goes under it.
+    let under = indent > width / 2;
+    out.push_str(if under { head.trim_end() } else { head });
+    if under {
+        indent = 4;
+    }
+    for (i, line) in broken(text, width.saturating_sub(indent)).iter().enumerate() {
+        if i > 0 || under {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+        }
+        out.push_str(line);
+    }
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(head: &str, text: &str, width: u16) -> String {
+        let mut out = String::new();
+        hanging(&mut out, head, text, width);
+        out
+    }
+
+    #[test]
+    fn lines_hang_under_the_first_and_end_in_no_space() {
+        assert_eq!(
+            shown("  copies  ", "H2D pageable  12 copies/step  2 GB", 26),
+            "  copies  H2D pageable  12\n          copies/step\n          2 GB\n"
+        );
+    }
+
+    #[test]
+    fn a_path_stays_whole_and_a_long_head_stands_alone() {
+        assert_eq!(
+            shown("  ", "in /a/very/long/path.json: no", 12),
+            "  in\n  /a/very/long/path.json:\n  no\n"
+        );
+        assert_eq!(shown("  a long label  ", "path: words", 20), "  a long label\n    path: words\n");
+    }
+}

@@ -1,0 +1,7 @@
+//! Where the fixtures lie.
+
+use std::path::{Path, PathBuf};
+
+pub(crate) fn fixture_path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
+}

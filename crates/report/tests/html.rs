@@ -1,0 +1,86 @@
+//! The pages without a browser: what is in their data, and that nothing in them comes from elsewhere. What they look like
+//! and do is tested in a real one, under web/test.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+use std::io::Read;
+use std::path::Path;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use busbound_diagnosis::{Drawn, Options, Source, diagnose_and_draw};
+use busbound_machine::Machine;
+use busbound_report::{diagnoses_as_html, predictions_as_html};
+use busbound_trace::{EventKind, ReadOptions, Trace, open};
+use flate2::read::DeflateDecoder;
+use serde_json::Value;
+
+fn fixture(name: &str) -> Trace {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
+    open(&path, &ReadOptions::default()).unwrap()
+}
+
+fn drawn(trace: &Trace) -> Drawn {
+    diagnose_and_draw(trace, &Source::named("run.json"), &Machine::default(), &Options::default(), &[])
+}
+
+/// The head of the page's data, and how many bytes of columns follow.
+fn data(page: &str) -> (Value, usize) {
+    let marker = "<script type=\"application/octet-stream\" class=\"data\">";
+    let begin = page.find(marker).unwrap() + marker.len();
+    let end = begin + page[begin..].find('<').unwrap();
+    let packed = BASE64_STANDARD.decode(&page[begin..end]).unwrap();
+    let mut bytes = Vec::new();
+    DeflateDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
+    let length = u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize;
+    (serde_json::from_slice(&bytes[4..4 + length]).unwrap(), bytes.len() - 4 - length)
+}
+
+#[test]
+fn every_piece_of_work_is_in_the_page_once() {
+    for name in [
+        "off_block_pageable_c4.json.gz",
+        "launch_bound.json.gz",
+        "swap_duplex.json.gz",
+        "train_pageable.json.gz",
+    ] {
+        let trace = fixture(name);
+        let drawn = drawn(&trace);
+        let (head, _) = data(&diagnoses_as_html(std::slice::from_ref(&drawn)));
+        let pieces = |lanes: &[&str]| -> u64 {
+            let groups = head["groups"].as_array().unwrap().iter().filter(|group| group["of"] == "device");
+            let lanes = groups
+                .flat_map(|group| group["lanes"].as_array().unwrap())
+                .filter(|lane| lanes.contains(&lane["sort"].as_str().unwrap()));
+            lanes.flat_map(|lane| lane["rows"].as_array().unwrap()).filter_map(Value::as_u64).sum()
+        };
+        let of = |kind: EventKind| trace.events().filter(|event| event.kind() == kind).count() as u64;
+        assert_eq!(pieces(&["compute", "communication"]), of(EventKind::Kernel), "{name}");
+        assert_eq!(pieces(&["h2d", "d2h", "other"]), of(EventKind::Copy) + of(EventKind::Memset), "{name}");
+        let copies: u64 = drawn.diagnosis.copies.iter().map(|group| group.count).sum();
+        let dots: u64 = drawn.picture.dots.iter().map(|dot| u64::from(dot.count)).sum();
+        assert_eq!(dots + drawn.picture.unplaced_copies, copies, "{name}");
+        assert_eq!(head["findings"].as_array().unwrap().len(), drawn.diagnosis.findings.len(), "{name}");
+    }
+}
+
+#[test]
+fn a_page_names_no_other_place() {
+    let trace = fixture("off_block_pageable_c4.json.gz");
+    let all = [drawn(&trace)];
+    for page in [diagnoses_as_html(&all), predictions_as_html(&all)] {
+        // The namespace of SVG is a name and not an address.
+        let rest = page.replace("http://www.w3.org/2000/svg", "").replace("http://www.w3.org/1999/xhtml", "");
+        for part in ["http://", "https://", "src=", "@import", "url(", "<link", "<base"] {
+            assert!(!rest.contains(part), "{part}");
+        }
+        assert!(page.contains("default-src 'none'"));
+        assert!(page.len() < 200_000, "{} bytes", page.len());
+    }
+}
+
+#[test]
+fn the_same_trace_gives_the_same_page() {
+    let trace = fixture("train_pageable.json.gz");
+    assert_eq!(diagnoses_as_html(&[drawn(&trace)]), diagnoses_as_html(&[drawn(&trace)]));
+}

@@ -1,0 +1,208 @@
+//! Markdown as a reader of Markdown takes it: tables are tables, and names from a trace are text, whatever they hold.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+#[path = "common/paths.rs"]
+mod paths;
+
+use busbound_diagnosis::{
+    BlockChoice, Diagnosis, Options, Requirement, Source, compare, diagnose, gate, judge_bench, survey,
+    what_if,
+};
+use busbound_machine::Machine;
+use busbound_machine::bench::Samples;
+use busbound_machine::topology::from_nccl;
+use busbound_report::{
+    bench_as_markdown, comparison_as_markdown, diagnoses_as_markdown, gate_as_markdown, surveys_as_markdown,
+    topology_as_markdown, whatif_as_markdown,
+};
+use busbound_trace::{ReadOptions, Trace, open, read};
+use paths::fixture_path;
+use pulldown_cmark::{Alignment, Event, Options as Extensions, Parser, Tag, TagEnd};
+
+/// What a document comes to.
+#[derive(Default)]
+struct Read {
+    /// Cells as text, row by row, and how the columns are aligned.
+    tables: Vec<(Vec<Alignment>, Vec<Vec<String>>)>,
+    text: String,
+}
+
+/// Reads a document as GitHub does; HTML in it, links and images are not ours.
+fn parsed(markdown: &str) -> Read {
+    let mut read = Read::default();
+    let mut in_cell = false;
+    let extensions = Extensions::ENABLE_TABLES | Extensions::ENABLE_STRIKETHROUGH;
+    for event in Parser::new_ext(markdown, extensions) {
+        match event {
+            Event::Html(html) | Event::InlineHtml(html) => panic!("HTML {html:?} in\n{markdown}"),
+            Event::Start(Tag::Link { .. } | Tag::Image { .. } | Tag::Strikethrough | Tag::BlockQuote(_)) => {
+                panic!("{event:?} in\n{markdown}")
+            }
+            Event::Start(Tag::Table(sides)) => read.tables.push((sides, Vec::new())),
+            Event::Start(Tag::TableHead | Tag::TableRow) => {
+                read.tables.last_mut().unwrap().1.push(Vec::new());
+            }
+            Event::Start(Tag::TableCell) => {
+                in_cell = true;
+                read.tables.last_mut().unwrap().1.last_mut().unwrap().push(String::new());
+            }
+            Event::End(TagEnd::TableCell) => in_cell = false,
+            Event::Text(text) | Event::Code(text) => {
+                if in_cell {
+                    let row = read.tables.last_mut().unwrap().1.last_mut().unwrap();
+                    row.last_mut().unwrap().push_str(&text);
+                }
+                read.text.push_str(&text);
+            }
+            Event::SoftBreak | Event::End(_) => read.text.push(' '),
+            _ => {}
+        }
+    }
+    read
+}
+
+/// Every line that looks like one of a table is one, and every row has a cell for each title.
+fn check(what: &str, markdown: &str) -> Read {
+    let read = parsed(markdown);
+    let lines = markdown.lines().filter(|line| line.starts_with('|')).count();
+    let rows: usize = read.tables.iter().map(|(_, rows)| rows.len() + 1).sum();
+    assert_eq!(rows, lines, "{what}: a table is not read as one\n{markdown}");
+    for line in markdown.lines().filter(|line| line.starts_with("| ")) {
+        let cells = line.matches(" |").count();
+        assert!(cells > 1, "{what}: {line}");
+    }
+    for (sides, rows) in &read.tables {
+        assert_eq!(sides[0], Alignment::None, "{what}");
+        for (i, side) in sides.iter().enumerate().skip(1) {
+            let has_number = rows.iter().skip(1).any(|row| {
+                row[i].trim_start_matches(['+', '-', '×', ' ']).starts_with(|c: char| c.is_ascii_digit())
+            });
+            assert!(!has_number || *side == Alignment::Right, "{what}: column {i} of {rows:?}");
+        }
+    }
+    // Blocks stand apart: a list or a table that follows a paragraph at once is part of it in some readers.
+    let all: Vec<&str> = markdown.lines().collect();
+    for pair in all.windows(2) {
+        let kind = |line: &str| {
+            let line = line.trim_start();
+            if line.is_empty() {
+                "empty"
+            } else if line.starts_with('|') {
+                "table"
+            } else if line.starts_with("- ") || line.starts_with("1. ") {
+                "list"
+            } else {
+                "text"
+            }
+        };
+        let (a, b) = (kind(pair[0]), kind(pair[1]));
+        assert!(
+            a == b || a == "empty" || b == "empty",
+            "{what}: no empty line between\n{}\n{}",
+            pair[0],
+            pair[1]
+        );
+    }
+    read
+}
+
+const KERNEL: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)";
+const NAMES: [&str; 6] = [
+    "a|b || c",
+    "<script>alert(1)</script>",
+    "tick`s` and ``two`` <b>|</b>",
+    "[text](http://x) ![i](y) ~~gone~~ **bold** __init__ $x$ &lt;",
+    "two\nlines\n\n# and a heading\n| x |",
+    r"ends in \",
+];
+
+/// A run whose every name is hostile: kernels, operators, annotations, threads.
+fn hostile() -> Trace {
+    let mut events = Vec::new();
+    let name = |text: &str| serde_json::to_string(text).unwrap();
+    for step in 0..4 {
+        let base = 10_000 * step;
+        events.push(format!(
+            r#"{{"ph":"X","cat":"user_annotation","name":"step","pid":1,"tid":1,"ts":{base},"dur":9000}}"#
+        ));
+        for (i, text) in NAMES.iter().chain([&KERNEL]).enumerate() {
+            let (at, id) = (base + 100 + 1200 * i, 100 * step + i + 1);
+            for (cat, extra) in [("user_annotation", ""), ("cpu_op", "")] {
+                events.push(format!(
+                    r#"{{"ph":"X","cat":"{cat}","name":{},"pid":1,"tid":1,"ts":{at},"dur":500{extra}}}"#,
+                    name(text)
+                ));
+            }
+            events.push(format!(
+                r#"{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":{},"dur":5,"args":{{"correlation":{id}}}}}"#,
+                at + 10
+            ));
+            events.push(format!(
+                r#"{{"ph":"X","cat":"kernel","name":{},"pid":0,"tid":7,"ts":{},"dur":1150,"args":{{"stream":7,"device":0,"correlation":{id}}}}}"#,
+                name(text),
+                at + 40
+            ));
+        }
+    }
+    events.push(format!(
+        r#"{{"ph":"M","name":"thread_name","pid":1,"tid":1,"ts":0,"args":{{"name":{}}}}}"#,
+        name(NAMES[2])
+    ));
+    let json = format!("[{}]", events.join(","));
+    read(json.as_bytes(), "hostile.json".as_ref(), &ReadOptions::default()).unwrap()
+}
+
+fn run(path: &str, trace: &Trace) -> Diagnosis {
+    let mut options = Options::default();
+    options.blocks = BlockChoice::Depth(4);
+    diagnose(trace, &Source::named(path), &Machine::default(), &options)
+}
+
+#[test]
+fn names_from_a_trace_are_text() {
+    let trace = hostile();
+    for path in ["a|b`c`<i>_d_.json", "two\n# lines.json"] {
+        let diagnosis = run(path, &trace);
+        let read = check("diagnosis", &diagnoses_as_markdown(std::slice::from_ref(&diagnosis)));
+        let cells: Vec<&String> =
+            read.tables.iter().flat_map(|(_, rows)| rows.iter().map(|row| &row[0])).collect();
+        for beginning in
+            ["a|b || c", "<script>alert(1)</script>", "[text](http://x)", "vectorized_elementwise_kernel<4,"]
+        {
+            assert!(cells.iter().any(|cell| cell.contains(beginning)), "{beginning} is not in {cells:#?}");
+        }
+        assert!(read.text.contains(&path.replace('\n', " ")), "{}", read.text);
+        let told = check("survey", &surveys_as_markdown(&[survey(&trace, &Source::named(path))]));
+        assert!(!told.tables.is_empty());
+        let wanted = ["compute_ms < 1", "idle_share < 1%"].map(|text| Requirement::parse(text).unwrap());
+        check("gate", &gate_as_markdown(&gate(std::slice::from_ref(&diagnosis), &wanted, None, false)));
+        check("comparison", &comparison_as_markdown(&compare(&[diagnosis.clone(), diagnosis], None)));
+        let answer = what_if(&trace, path, &Machine::default(), &Options::default(), &[]).unwrap();
+        check("whatif", &whatif_as_markdown(&[answer.clone(), answer]));
+    }
+}
+
+#[test]
+fn every_fixture_reads_as_intended() {
+    for folder in ["", "runs", "hostile"] {
+        for entry in std::fs::read_dir(fixture_path(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if !(name.ends_with(".json.gz") || folder == "hostile") {
+                continue;
+            }
+            let trace = open(&path, &ReadOptions::default()).unwrap();
+            check(&name, &diagnoses_as_markdown(&[run(&name, &trace)]));
+            check(&name, &surveys_as_markdown(&[survey(&trace, &Source::named(&name))]));
+            if let Ok(answer) = what_if(&trace, &name, &Machine::default(), &Options::default(), &[]) {
+                check(&name, &whatif_as_markdown(&[answer]));
+            }
+        }
+    }
+    let text = |name: &str| std::fs::read_to_string(fixture_path(name)).unwrap();
+    let topology = from_nccl(&text("topology/nccl-eight-gpus.xml")).unwrap().topology();
+    check("topology", &topology_as_markdown(&topology));
+    let samples = Samples::parse(&text("machines/raw/h200-quick.json")).unwrap();
+    check("bench", &bench_as_markdown(&judge_bench(&samples)));
+}

@@ -1,0 +1,109 @@
+//! What is written for Perfetto: all of the run, so that busbound reads the same from it, and what was derived.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use busbound_diagnosis::{Drawn, Options, Source, diagnose_and_draw};
+use busbound_machine::Machine;
+use busbound_report::{Packing, write_perfetto};
+use busbound_trace::{ReadOptions, Trace, open, read};
+use serde_json::Value;
+
+fn drawn(trace: &Trace) -> Drawn {
+    diagnose_and_draw(trace, &Source::named("run.json"), &Machine::default(), &Options::default(), &[])
+}
+
+fn exported(trace: &Trace, packing: Packing) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_perfetto(&mut out, trace, &drawn(trace), packing).unwrap();
+    out
+}
+
+fn fixture(name: &str) -> Trace {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
+    open(&path, &ReadOptions::default()).unwrap()
+}
+
+const TRACES: [&str; 9] = [
+    "off_block_pageable_c4.json.gz",
+    "off_layerwise_d2_c4.json.gz",
+    "off_layerwise_d2_c4_syncevents.json.gz",
+    "train_pageable.json.gz",
+    "launch_bound.json.gz",
+    "graph_replay.json.gz",
+    "swap_duplex.json.gz",
+    "pipe_serial.json.gz",
+    "hostile/cut_in_gpu.json.gz",
+];
+
+#[test]
+fn what_is_written_is_read_back_as_the_same_run() {
+    for name in TRACES {
+        let trace = fixture(name);
+        let bytes = exported(&trace, Packing::Gzip);
+        let again = read(&bytes[..], Path::new("again.json.gz"), &ReadOptions::default()).unwrap();
+        let (before, after) = (drawn(&trace).diagnosis, drawn(&again).diagnosis);
+        assert_eq!(before.verdict.statement, after.verdict.statement, "{name}");
+        assert_eq!(before.time, after.time, "{name}");
+        assert_eq!(before.overlap, after.overlap, "{name}");
+        assert_eq!(before.copies, after.copies, "{name}");
+        assert_eq!(before.idle, after.idle, "{name}");
+        assert_eq!(before.window.steps, after.window.steps, "{name}");
+    }
+}
+
+#[test]
+fn what_was_found_lies_on_tracks_of_its_own() {
+    let trace = fixture("off_block_pageable_c4.json.gz");
+    let drawn = drawn(&trace);
+    let json: Value = serde_json::from_slice(&exported(&trace, Packing::Plain)).unwrap();
+    let events = json["traceEvents"].as_array().unwrap();
+    let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).collect::<Vec<_>>();
+    // 48 copies one after another, some of which touch: the rate goes up and down for each.
+    let counters = of("C");
+    assert!(counters.len() > 48 && counters.len() <= 96, "{}", counters.len());
+    let highest = counters.iter().filter_map(|event| event["args"]["GB/s"].as_f64()).fold(0.0, f64::max);
+    assert!(highest > 9.0 && highest < 11.0, "{highest}");
+    assert_eq!(counters.last().unwrap()["args"]["GB/s"], 0.0);
+    let named = |title: &str| of("X").into_iter().filter(|event| event["name"] == title).count();
+    assert_eq!(named(&drawn.diagnosis.findings[0].title), drawn.picture.findings[0].len());
+    assert!(named("host inside a copy call") > 10);
+    let processes: BTreeSet<&str> = events
+        .iter()
+        .filter(|event| event["name"] == "process_name")
+        .filter_map(|event| event["args"]["name"].as_str())
+        .filter(|name| name.starts_with("busbound: "))
+        .collect();
+    assert_eq!(processes.len(), 3, "{processes:?}");
+    // Every arrow has both its ends.
+    assert_eq!(of("s").len(), of("f").len());
+    assert!(!of("s").is_empty());
+}
+
+/// Slices of one track must lie within or beside each other: a viewer drops those that overlap in part.
+#[test]
+fn no_slices_of_what_is_derived_overlap() {
+    for name in TRACES {
+        let json: Value = serde_json::from_slice(&exported(&fixture(name), Packing::Plain)).unwrap();
+        let events = json["traceEvents"].as_array().unwrap().iter();
+        let mut slices: Vec<(i64, i64, f64, f64)> = events
+            .filter(|event| event["cat"] == "busbound")
+            .map(|event| {
+                let number = |member: &str| event[member].as_f64().unwrap();
+                (
+                    event["pid"].as_i64().unwrap(),
+                    event["tid"].as_i64().unwrap(),
+                    number("ts"),
+                    number("ts") + number("dur"),
+                )
+            })
+            .collect();
+        slices.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2)));
+        for pair in slices.windows(2) {
+            let same_track = (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1);
+            assert!(!same_track || pair[0].3 <= pair[1].2 + 1e-3, "{name}: {pair:?}");
+        }
+    }
+}
