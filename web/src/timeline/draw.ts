@@ -3,7 +3,7 @@
 
 import { firstAbove, firstFrom } from '../search';
 import type { Colour, Surface } from '../surface';
-import { count, time } from '../words';
+import { bytes, count, rate, time } from '../words';
 import { AXIS, type Layout, type RowLine, type Run } from './layout';
 import { type Scale, ticks } from './view';
 
@@ -28,7 +28,7 @@ export function drawTimeline(surface: Surface, scene: Scene): void {
   if (single) shadeNotJudged(surface, single, scale, layout.height);
   axis(surface, scene);
   for (const line of layout.rows) drawRow(surface, line, scale);
-  if (single && scene.finding !== null) markFinding(surface, single, scene.finding, scale, layout.height);
+  if (single && scene.finding !== null) markFinding(surface, single, scene.finding, scale, layout);
   if (scene.chosen) outline(surface, scene.chosen, scale);
   gutter(surface, scene);
 }
@@ -131,11 +131,16 @@ function drawPiece(surface: Surface, line: RowLine, piece: number, from: number,
   surface.rect(from, y, to - from - gap, height, colourOf(line, piece), alpha);
   const room = Math.floor((to - from - 8) / 6.4);
   if (room < 3) return;
-  const name = several
-    ? `${count(row.count[piece])} × ${short(line.run.picture.names[row.name[piece]])}`
-    : short(line.run.picture.names[row.name[piece]]);
+  const name = several ? `${count(row.count[piece])} × ${labelOf(line, piece)}` : labelOf(line, piece);
   const text = name.length > room ? `${name.slice(0, Math.max(1, room - 1))}…` : name;
   surface.text(from + 4, y + height / 2 + 0.5, text, 'paper', 'start');
+}
+
+/** What fits into a piece: of a copy its size, of anything else its name. */
+function labelOf({ row, lane, run }: RowLine, piece: number): string {
+  const isCopy = lane.sort === 'h2d' || lane.sort === 'd2h' || lane.sort === 'other';
+  if (!isCopy || row.bytes[piece] === 0) return short(run.picture.names[row.name[piece]]);
+  return `${bytes(row.bytes[piece])}, ${rate(row.bytes[piece] / (row.end[piece] - row.start[piece]))}`;
 }
 
 /** `at::native::vectorized_elementwise_kernel` of `void at::native::vectorized_elementwise_kernel<4, …>(…)`. */
@@ -144,9 +149,11 @@ export function short(name: string): string {
   return bare.startsWith('Mem') ? bare : bare.replace(/[<(].*$/s, '') || bare;
 }
 
-function markFinding(surface: Surface, run: Run, finding: number, scale: Scale, height: number): void {
+function markFinding(surface: Surface, run: Run, finding: number, scale: Scale, layout: Layout): void {
   const spans = run.picture.findings[finding];
   if (!spans) return;
+  // What is predicted has no findings.
+  const rows = layout.rows.filter((line) => line.group.of !== 'predicted');
   for (let i = firstAbove(spans.end, scale.view.from); i < spans.start.length && spans.start[i] < scale.view.to; ) {
     const x = Math.max(scale.x(spans.start[i]), scale.left);
     let to = scale.x(spans.end[i]);
@@ -155,7 +162,7 @@ function markFinding(surface: Surface, run: Run, finding: number, scale: Scale, 
     while (i < spans.start.length && scale.x(spans.start[i]) <= to + 1) to = scale.x(spans.end[i++]);
     const width = Math.max(1.5, Math.min(to, scale.right) - x);
     surface.rect(x, AXIS - 4, width, 4, 'mark', 1);
-    surface.rect(x, AXIS, width, height - AXIS, 'mark', 0.16);
+    for (const { y, height } of rows) surface.rect(x, y, width, height + 1, 'mark', 0.16);
   }
 }
 

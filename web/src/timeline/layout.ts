@@ -51,13 +51,14 @@ export function keyOf(run: number, group: number): string {
   return `${run}/${group}`;
 }
 
-/** Threads of the host but the first begin folded: there may be many. */
+/** Threads of the host but the first begin folded, for there may be many; beside another run all do, and what is predicted. */
 export function foldedAtFirst(runs: readonly Run[]): Set<string> {
   const folded = new Set<string>();
   runs.forEach(({ picture }, r) => {
     let threads = 0;
     picture.groups.forEach((group, g) => {
-      if (group.of === 'thread' && (threads++ > 0 || runs.length > 1)) folded.add(keyOf(r, g));
+      const isBeside = runs.length > 1 && group.of !== 'device';
+      if (isBeside || (group.of === 'thread' && threads++ > 0)) folded.add(keyOf(r, g));
     });
   });
   return folded;

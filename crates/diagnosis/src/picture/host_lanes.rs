@@ -1,6 +1,6 @@
 //! What threads of the host did: annotations, operators and calls, within each other.
 
-use busbound_trace::{EventKind, Label, Place, Track};
+use busbound_trace::{EventKind, IntervalSet, Label, Nanos, Place, Track};
 
 use super::names::DrawnNames;
 use super::rows::{Piece, Row};
@@ -8,7 +8,7 @@ use super::{GroupOf, Lane, LaneGroup, LaneSort};
 use crate::facts::Facts;
 use crate::quantity::count;
 
-/// Threads drawn: those that launch most.
+/// Threads drawn: those of which most is recorded.
 const THREADS: usize = 6;
 /// Levels drawn of each.
 const LEVELS: usize = 10;
@@ -18,16 +18,20 @@ pub(super) fn groups(
     names: &mut DrawnNames<'_>,
     notes: &mut Vec<String>,
 ) -> Vec<LaneGroup> {
-    let mut threads: Vec<(usize, Track<'_>)> = facts
+    let mut threads: Vec<(Nanos, Track<'_>)> = facts
         .trace
         .threads()
         .filter(|track| !matches!(track.place(), Place::Thread { process: Label::Number(n), .. } if n < 0))
-        .map(|track| (track.events().filter(|event| is_call(event.kind())).count(), track))
-        .filter(|(calls, track)| *calls > 0 || track.events().any(|event| is_drawn(event.kind())))
+        .map(|track| {
+            let drawn = track.events().filter(|event| is_drawn(event.kind()));
+            (IntervalSet::from_unsorted(drawn.map(|event| event.interval())).length(), track)
+        })
+        .filter(|(recorded, _)| recorded.get() > 0)
         .collect();
-    threads.sort_by_key(|(calls, track)| (std::cmp::Reverse(*calls), track.place()));
+    threads.sort_by_key(|(recorded, track)| (std::cmp::Reverse(*recorded), track.place()));
     if threads.len() > THREADS {
-        notes.push(format!("{} threads of the host that call least are not drawn.", threads.len() - THREADS));
+        let rest = threads.len() - THREADS;
+        notes.push(format!("{rest} threads of the host of which least is recorded are not drawn."));
         threads.truncate(THREADS);
     }
     let mut too_deep = 0;
@@ -51,12 +55,9 @@ pub(super) fn groups(
     groups
 }
 
-fn is_call(kind: EventKind) -> bool {
-    matches!(kind, EventKind::RuntimeCall | EventKind::DriverCall)
-}
-
 fn is_drawn(kind: EventKind) -> bool {
-    is_call(kind) || matches!(kind, EventKind::Operator | EventKind::Annotation)
+    use EventKind::{Annotation, DriverCall, Operator, RuntimeCall};
+    matches!(kind, Annotation | DriverCall | Operator | RuntimeCall)
 }
 
 fn title(facts: &Facts<'_>, track: &Track<'_>) -> String {
