@@ -43,6 +43,16 @@ pub(crate) fn test() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// How large pages are, and whether they keep up; writes docs/results/page.md.
+pub(crate) fn bench() -> anyhow::Result<()> {
+    let Some(browser) = browser().filter(|_| has_toolchain()) else {
+        say("skipped the pages: Node 18 or newer, npm or chromium is missing");
+        return Ok(());
+    };
+    let mut bench = node(&["bench.mjs"]);
+    run(bench.env("CHROMIUM", browser).env("BUSBOUND", root().join("target/release/busbound")))
+}
+
 /// Takes the pictures of the README and the guide.
 pub(crate) fn gallery() -> anyhow::Result<()> {
     anyhow::ensure!(has_toolchain(), "Node 18 or newer and npm are needed (apt-get install nodejs npm)");

@@ -167,6 +167,10 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
             100.0 * confidence.without_call
         ));
     }
+    let (run, all) = (steps_run_again(facts), facts.window.steps.len());
+    if run < all {
+        notes.push(format!("The trace is long: the first {run} of its {all} steps are run again."));
+    }
     if facts.window.times().is_none() {
         notes.push("No steps are marked or found: the whole trace counts as one.".to_owned());
     }
@@ -196,10 +200,21 @@ pub(crate) fn replay_of(facts: &Facts<'_>) -> Option<Replay> {
     Replay::of(facts.trace, &stretch_of(facts)?, &facts.link)
 }
 
+/// Steps that are run again: all, but of a very long trace the first, because each scenario runs them several times.
+fn steps_run_again(facts: &Facts<'_>) -> usize {
+    const EVENTS: usize = 300_000;
+    const FEWEST: usize = 10;
+    let (steps, events) = (facts.window.steps.len(), facts.trace.len());
+    if events <= EVENTS { steps } else { (steps * EVENTS / events).max(FEWEST).min(steps) }
+}
+
 fn stretch_of(facts: &Facts<'_>) -> Option<Stretch> {
     let window = &facts.window;
-    if let (Some(_), Some(last)) = (window.starts.first(), window.steps.last()) {
-        return Some(Stretch { starts: window.starts.clone(), end: last.end });
+    let steps = steps_run_again(facts);
+    if let Some(last) = steps.checked_sub(1).and_then(|last| window.steps.get(last)) {
+        // A last step that is not whole has a beginning and is no step: its calls are part of it all.
+        let starts = if steps < window.steps.len() { &window.starts[..steps] } else { &window.starts[..] };
+        return Some(Stretch { starts: starts.to_vec(), end: last.end });
     }
     let calls = facts.trace.events().map(|event| event.start()).min()?;
     let end = facts.timelines.iter().filter_map(|line| line.busy.hull()).map(|hull| hull.end).max()?;

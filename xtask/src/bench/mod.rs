@@ -62,6 +62,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     if args.peers {
         report.section(&peers::run(args.runs)?);
     }
+    crate::web::bench()?;
     // The results pages that tests compute and hold to their bars.
     let mut pages =
         cargo(&["test", "--release", "-p", "busbound-report", "--test", "bench", "--test", "whatif"]);

@@ -7,53 +7,101 @@ use busbound_trace::Nanos;
 
 /// A merged piece covers at most this many times the length below which pieces are merged.
 const COVERS: i64 = 16;
+/// Nanoseconds: where merging begins.
+const FIRST: i64 = 200;
 
-/// Merges short pieces that lie near each other until at most `most` are left: the host's first.
+/// Below this many nanoseconds the host's pieces are merged before anything of a device is, and a device's before
+/// longer ones of the host.
+const SHORT: i64 = 50_000;
+const ANY: i64 = i64::MAX / (4 * COVERS);
+
+/// Merges short pieces that lie near each other until at most `most` are left.
 pub(super) fn merge_to(groups: &mut [LaneGroup], most: usize, notes: &mut Vec<String>) {
-    let all = |groups: &[LaneGroup]| groups.iter().map(pieces).sum::<usize>();
-    let before = all(groups);
-    let mut shorter = 500;
-    while all(groups) > most && shorter < i64::MAX / (4 * COVERS) {
-        shorter *= 2;
-        for of_host in [true, false] {
-            let these = groups.iter_mut().filter(|group| (group.of == GroupOf::Thread) == of_host);
-            these
-                .flat_map(|group| &mut group.lanes)
-                .flat_map(|lane| &mut lane.rows)
-                .for_each(|row| merge(row, shorter));
-            if all(groups) <= most {
-                break;
-            }
+    let (mut of_host, mut of_devices) = (0, 0);
+    let before = pieces(groups, true, of_host) + pieces(groups, false, of_devices);
+    let mut left = before;
+    for (is_host, limit) in [(true, SHORT), (false, SHORT), (true, ANY), (false, ANY)] {
+        let others = if is_host { pieces(groups, false, of_devices) } else { pieces(groups, true, of_host) };
+        let shorter = if is_host { &mut of_host } else { &mut of_devices };
+        while left > most && *shorter < limit {
+            *shorter = (*shorter + *shorter / 3).max(FIRST);
+            left = others + pieces(groups, is_host, *shorter);
         }
     }
-    let after = all(groups);
-    if after < before {
-        notes.push(format!(
-            "{} of {} pieces are drawn by themselves or with their neighbours as one: those shorter than {} that lie near each other are merged. `busbound export --to perfetto` has each.",
-            count(after as u64),
-            count(before as u64),
-            time(Nanos::new(shorter))
-        ));
+    if left == before {
+        return;
+    }
+    for group in groups.iter_mut() {
+        let shorter = if group.of == GroupOf::Thread { of_host } else { of_devices };
+        group.lanes.iter_mut().flat_map(|lane| &mut lane.rows).for_each(|row| merge(row, shorter));
+    }
+    let below = |of: &str, shorter: i64| {
+        (shorter > 0).then(|| format!("{of} shorter than {}", time(Nanos::new(shorter))))
+    };
+    let which = [below("of the host", of_host), below("of devices", of_devices)];
+    notes.push(format!(
+        "{} pieces are drawn as {}: those {} that lie near each other are merged. `busbound export --to perfetto` has each.",
+        count(before as u64),
+        count(left as u64),
+        which.into_iter().flatten().collect::<Vec<_>>().join(" and those "),
+    ));
+}
+
+/// Pieces of the host, or of devices, that would be left.
+fn pieces(groups: &[LaneGroup], of_host: bool, shorter: i64) -> usize {
+    let these = groups.iter().filter(|group| (group.of == GroupOf::Thread) == of_host);
+    let rows = these.flat_map(|group| &group.lanes).flat_map(|lane| &lane.rows);
+    rows.map(|row| merged(&row.pieces, shorter)).sum()
+}
+
+/// A piece that is being put together: where it began, where it ends so far, and whether it may take more in.
+struct Open {
+    start: i64,
+    end: i64,
+    is_short: bool,
+}
+
+impl Open {
+    fn of(piece: &Piece, shorter: i64) -> Self {
+        Self { start: piece.start, end: piece.end, is_short: piece.end - piece.start < shorter }
+    }
+
+    /// Takes a piece in, where it belongs with the others.
+    fn takes(&mut self, piece: &Piece, shorter: i64) -> bool {
+        let belongs = self.is_short
+            && piece.end - piece.start < shorter
+            && piece.start - self.end < shorter
+            && piece.end - self.start <= shorter * COVERS;
+        if belongs {
+            self.end = piece.end;
+        }
+        belongs
     }
 }
 
-fn pieces(group: &LaneGroup) -> usize {
-    group.lanes.iter().flat_map(|lane| &lane.rows).map(|row| row.pieces.len()).sum()
+/// How many pieces those of a row come to.
+fn merged(pieces: &[Piece], shorter: i64) -> usize {
+    let mut open: Option<Open> = None;
+    let mut number = 0;
+    for piece in pieces {
+        if !open.as_mut().is_some_and(|open| open.takes(piece, shorter)) {
+            open = Some(Open::of(piece, shorter));
+            number += 1;
+        }
+    }
+    number
 }
 
 fn merge(row: &mut Row, shorter: i64) {
-    let mut kept: Vec<Piece> = Vec::with_capacity(row.pieces.len() / 2);
+    let mut kept: Vec<Piece> = Vec::with_capacity(row.pieces.len() / 4);
+    let mut open: Option<Open> = None;
     // The longest event of the piece that is being put together, whose name it carries.
     let mut longest = 0;
     for piece in row.pieces.drain(..) {
-        let own = piece.busy / i64::from(piece.count.max(1));
-        match kept.last_mut() {
-            Some(last)
-                if piece.end - piece.start < shorter * if piece.count > 1 { COVERS } else { 1 }
-                    && (last.count > 1 || last.end - last.start < shorter)
-                    && piece.start - last.end < shorter
-                    && piece.end - last.start <= shorter * COVERS =>
-            {
+        let own = piece.end - piece.start;
+        let is_taken = open.as_mut().is_some_and(|open| open.takes(&piece, shorter));
+        match kept.last_mut().filter(|_| is_taken) {
+            Some(last) => {
                 last.end = piece.end;
                 last.busy += piece.busy;
                 last.count += piece.count;
@@ -63,8 +111,9 @@ fn merge(row: &mut Row, shorter: i64) {
                     (last.name, last.note, longest) = (piece.name, piece.note, own);
                 }
             }
-            _ => {
+            None => {
                 longest = own;
+                open = Some(Open::of(&piece, shorter));
                 kept.push(piece);
             }
         }

@@ -135,7 +135,7 @@ pub struct RateCurve {
 }
 
 /// Pieces kept: more take a page beyond what is opened at once.
-const PIECES: usize = 700_000;
+const PIECES: usize = 1_200_000;
 /// Stretches of one finding that are marked.
 const MARKED: usize = 5_000;
 
