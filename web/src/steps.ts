@@ -3,7 +3,8 @@
 import uPlot from 'uplot';
 
 import type { Picture } from './picture';
-import { SvgSurface } from './surface';
+import { axisOf, ink, keepUp } from './plot';
+import { type Colour, SvgSurface } from './surface';
 import { time } from './words';
 
 const HEIGHT = 190;
@@ -17,6 +18,7 @@ export class Steps {
   private readonly longer: Values;
   private readonly leftOut: Values;
   private readonly median: number;
+  private readonly longest: number;
 
   constructor(
     mount: HTMLElement,
@@ -31,41 +33,36 @@ export class Steps {
     this.usual = lengths.map((length, i) => (steps.judged[i] && !steps.outlier[i] ? length : null));
     this.longer = lengths.map((length, i) => (steps.outlier[i] ? length : null));
     this.leftOut = lengths.map((length, i) => (!steps.judged[i] && !steps.outlier[i] ? length : null));
-    const style = getComputedStyle(mount);
-    const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
-    const axis = { stroke: colour('text'), grid: { stroke: colour('line') }, ticks: { stroke: colour('line') } };
+    const axis = axisOf(mount);
     const value = (_: uPlot, v: number | null) => (v === null ? '–' : time(v));
-    const dots = (label: string, stroke: string, size: number): uPlot.Series => ({
-      label,
-      stroke,
-      value,
-      paths: () => null,
-      points: { show: true, size, fill: stroke, stroke },
-    });
+    const dots = (label: string, colour: Colour, size: number): uPlot.Series => {
+      const stroke = ink(mount, colour);
+      return { label, stroke, value, paths: () => null, points: { show: true, size, fill: stroke, stroke } };
+    };
     const { unit } = picture;
-    const longest = Math.max(...lengths);
+    this.longest = lengths.reduce((most, length) => Math.max(most, length), 0);
     this.plot = new uPlot(
       {
         width: Math.max(200, mount.clientWidth),
         height: HEIGHT,
         cursor: { drag: { x: false, y: false } },
-        scales: { x: { time: false, range: [0.5, lengths.length + 0.5] }, y: { range: [0, 1.1 * longest] } },
+        scales: { x: { time: false, range: [0.5, lengths.length + 0.5] }, y: { range: [0, 1.1 * this.longest] } },
         axes: [
           { ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 10000], values: (_, all) => all.map((n) => `${unit} ${n}`) },
           { ...axis, size: 74, values: (_, all) => all.map((ns) => time(ns)) },
         ],
         series: [
           { label: unit },
-          dots('judged', colour('compute'), 7),
-          dots('clearly longer', colour('mark'), 9),
-          dots('left out', colour('faint'), 6),
-          { label: 'median of the judged', stroke: colour('text'), dash: [6, 4], width: 1, points: { show: false }, value },
+          dots('judged', 'compute', 7),
+          dots('clearly longer', 'mark', 9),
+          dots('left out', 'faint', 6),
+          { label: 'median of the judged', stroke: ink(mount, 'text'), dash: [6, 4], width: 1, points: { show: false }, value },
         ],
       },
       [this.numbers, this.usual, this.longer, this.leftOut, this.numbers.map(() => this.median)],
       mount,
     );
-    new ResizeObserver(() => this.plot.setSize({ width: Math.max(200, mount.clientWidth), height: HEIGHT })).observe(mount);
+    keepUp(this.plot, mount, () => mount.clientWidth);
     this.plot.over.addEventListener('click', () => {
       const at = this.plot.cursor.idx;
       if (at !== null && at !== undefined) onStep(steps.start[at], steps.end[at]);
@@ -75,7 +72,7 @@ export class Steps {
   still(width: number): SVGSVGElement {
     const surface = new SvgSurface(width, HEIGHT, 'Length of each step');
     const left = 74;
-    const longest = Math.max(this.median, ...[...this.usual, ...this.longer, ...this.leftOut].map((v) => v ?? 0));
+    const { longest } = this;
     const x = (n: number) => left + ((n - 0.5) / this.numbers.length) * (width - left - 10);
     const y = (ns: number) => HEIGHT - 22 - (ns / (1.1 * longest)) * (HEIGHT - 34);
     surface.line([[left, y(0)], [width - 10, y(0)]], 'line', 1, false);

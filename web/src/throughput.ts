@@ -3,8 +3,9 @@
 import uPlot from 'uplot';
 
 import type { Group, LaneSort, Picture, Row } from './picture';
+import { axisOf, ink, keepUp } from './plot';
 import { firstAbove } from './search';
-import { SvgSurface } from './surface';
+import { type Colour, SvgSurface } from './surface';
 import type { Timeline } from './timeline/timeline';
 import { rate, time } from './words';
 
@@ -47,9 +48,7 @@ class Bus {
     const heading = document.createElement('h3');
     heading.textContent = title;
     mount.append(heading, this.holder);
-    const style = getComputedStyle(mount);
-    const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
-    const axis = { stroke: colour('text'), grid: { stroke: colour('line') }, ticks: { stroke: colour('line') } };
+    const axis = axisOf(mount);
     this.plot = new uPlot(
       {
         width: Math.max(200, timeline.width),
@@ -64,9 +63,9 @@ class Bus {
         ],
         series: [
           { label: 'at', value: (_, at: number | null) => (at === null ? '–' : time(at)) },
-          this.series('to the device', colour('h2d')),
-          this.series('to the host', colour('d2h')),
-          { label: `peak of ${picture.link} each way`, stroke: colour('text'), dash: [6, 4], width: 1, points: { show: false }, value: (_, v: number | null) => (v === null ? '–' : rate(v)) },
+          this.series(mount, 'to the device', 'h2d'),
+          this.series(mount, 'to the host', 'd2h'),
+          { label: `peak of ${picture.link} each way`, stroke: ink(mount, 'text'), dash: [6, 4], width: 1, points: { show: false }, value: (_, v: number | null) => (v === null ? '–' : rate(v)) },
         ],
         hooks: {
           setSelect: [
@@ -84,12 +83,13 @@ class Bus {
       this.holder,
     );
     timeline.onChange(() => this.update());
-    new ResizeObserver(() => this.plot.setSize({ width: Math.max(200, timeline.width), height: HEIGHT })).observe(mount);
+    keepUp(this.plot, mount, () => timeline.width);
   }
 
-  private series(label: string, stroke: string): uPlot.Series {
+  private series(mount: HTMLElement, label: string, colour: Colour): uPlot.Series {
     const value = (_: uPlot, v: number | null) => (v === null ? '–' : rate(v));
-    const series: uPlot.Series = { label, stroke, fill: `${stroke}33`, width: 1.5, points: { show: false }, value };
+    const [stroke, fill] = [ink(mount, colour), ink(mount, colour, '33')];
+    const series: uPlot.Series = { label, stroke, fill, width: 1.5, points: { show: false }, value };
     const stepped = uPlot.paths.stepped?.({ align: 1 });
     return stepped ? { ...series, paths: stepped } : series;
   }

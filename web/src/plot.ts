@@ -1,0 +1,23 @@
+// What every uPlot chart needs: colours of the style sheet, also after they change, and the width of its place.
+
+import uPlot from 'uplot';
+
+import type { Colour } from './surface';
+
+/** A colour as uPlot asks for it each time it draws. */
+export function ink(mount: HTMLElement, colour: Colour, alpha = ''): () => string {
+  return () => `${getComputedStyle(mount).getPropertyValue(`--${colour}`).trim()}${alpha}`;
+}
+
+export function axisOf(mount: HTMLElement): uPlot.Axis {
+  const line = { stroke: ink(mount, 'line'), width: 1 };
+  return { stroke: ink(mount, 'text'), grid: line, ticks: line };
+}
+
+/** Draws again when the place is resized or the colours change. */
+export function keepUp(plot: uPlot, mount: HTMLElement, width: () => number): void {
+  new ResizeObserver(() => plot.setSize({ width: Math.max(200, width()), height: plot.height })).observe(mount);
+  const redraw = () => plot.redraw(false);
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+  document.addEventListener('busbound-theme', redraw);
+}
