@@ -14,16 +14,18 @@ const assets = join(here, '..', 'crates', 'report', 'assets');
 function files(directory) {
   return readdirSync(directory, { withFileTypes: true })
     .flatMap((entry) => (entry.isDirectory() ? files(join(directory, entry.name)) : [join(directory, entry.name)]))
-    .sort();
+;
 }
 
 /** Of names and contents, in order: the same in crates/report/tests/assets.rs. */
 function digest() {
   const hash = createHash('sha256');
-  const sources = [...files(join(here, 'src')), join(here, 'package-lock.json'), join(here, 'build.mjs')];
-  for (const file of sources) {
-    hash.update(`${relative(here, file).replaceAll('\\', '/')}\n`);
-    hash.update(readFileSync(file));
+  const names = [...files(join(here, 'src')), join(here, 'package-lock.json'), join(here, 'build.mjs')]
+    .map((file) => relative(here, file).replaceAll('\\', '/'))
+    .sort();
+  for (const name of names) {
+    hash.update(`${name}\n`);
+    hash.update(readFileSync(join(here, name)));
   }
   return hash.digest('hex');
 }
@@ -42,9 +44,14 @@ const { outputFiles } = await build({
 });
 
 const sources = digest();
+const head = `/* busbound's report, built from web/ (sources ${sources}); uPlot is by Leon Sorokin, MIT licence */`;
+const built = outputFiles.map(({ path, text }) => ({ path, whole: `${head}\n${text}` }));
+// The page's policy lets this script run and no other.
+const script = built.find(({ path }) => path.endsWith('.js'));
+const scriptDigest = createHash('sha256').update(script.whole).digest('base64');
+built.push({ path: `${script.path}.sha256`, whole: `sha256-${scriptDigest}\n` });
 let isSame = true;
-for (const { path, text } of outputFiles) {
-  const whole = `/* busbound's report, built from web/ (sources ${sources}); uPlot is by Leon Sorokin, MIT licence */\n${text}`;
+for (const { path, whole } of built) {
   if (process.argv.includes('--check')) {
     if (readFileSync(path, 'utf8') !== whole) {
       console.error(`${relative(join(here, '..'), path)} is not what web/ gives: run cargo xtask web`);

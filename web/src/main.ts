@@ -29,28 +29,28 @@ async function drawRun(run: HTMLElement): Promise<void> {
   const timeline = new Timeline(lanes, pictures);
   stills.add(lanes, timeline);
   const bus = mount('throughput');
-  if (bus) for (const chart of throughputs(bus, timeline)) stills.add(bus, chart);
+  if (bus) attempt(bus, () => throughputs(bus, timeline).forEach((chart) => stills.add(bus, chart)));
   const [picture] = pictures;
   const roof = mount('roofline');
   if (roof && picture.dots.length > 0) {
     const toDot = (start: number) => {
-      timeline.showPiece(start);
+      timeline.showCopy(start);
       lanes.scrollIntoView({ behavior: 'smooth', block: 'center' });
     };
-    stills.add(roof, new Roofline(roof, picture, toDot));
+    attempt(roof, () => stills.add(roof, new Roofline(roof, picture, toDot)));
   }
   const steps = mount('steps');
   if (steps && picture.steps.start.length > 1) {
-    stills.add(steps, new Steps(steps, picture, (from, to) => timeline.show({ from, to })));
+    attempt(steps, () => stills.add(steps, new Steps(steps, picture, (from, to) => timeline.show({ from, to }))));
   }
   const buttons = [...run.querySelectorAll<HTMLButtonElement>('button.show')];
+  timeline.onMark = (finding) => {
+    for (const button of buttons) button.setAttribute('aria-pressed', String(Number(button.dataset['show']) === finding));
+  };
   for (const button of buttons) {
     button.addEventListener('click', () => {
       timeline.showFinding(Number(button.dataset['show']));
-      for (const other of buttons) {
-        other.setAttribute('aria-pressed', String(Number(other.dataset['show']) === timeline.shownFinding));
-      }
-      if (timeline.shownFinding !== null) lanes.scrollIntoView({ behavior: 'smooth', block: 'center' });
+      if (button.getAttribute('aria-pressed') === 'true') lanes.scrollIntoView({ behavior: 'smooth', block: 'center' });
     });
   }
   run.dataset['drawn'] = 'done';
@@ -60,12 +60,21 @@ function hasLanes(picture: Picture): boolean {
   return picture.groups.length > 0;
 }
 
+/** A chart that cannot be drawn is said so, and the others go on. */
+function attempt(mount: HTMLElement, draw: () => void): void {
+  try {
+    draw();
+  } catch (error) {
+    fail(mount, error);
+  }
+}
+
 function fail(run: HTMLElement, error: unknown): void {
   const text = document.createElement('p');
   text.className = 'failure';
   text.textContent = `The drawings could not be made (${String(error)}). Words and tables are whole. A browser of 2023 or newer draws them.`;
   run.prepend(text);
-  run.dataset['drawn'] = 'failed';
+  console.error(error);
 }
 
 /** Of several runs the one that the address names is shown. */
@@ -75,7 +84,10 @@ function show(runs: readonly HTMLElement[]): void {
   for (const link of document.querySelectorAll<HTMLAnchorElement>('nav.runs a')) {
     link.setAttribute('aria-current', String(link.hash === `#${wanted.id}`));
   }
-  drawRun(wanted).catch((error: unknown) => fail(wanted, error));
+  drawRun(wanted).catch((error: unknown) => {
+    fail(wanted, error);
+    wanted.dataset['drawn'] = 'failed';
+  });
 }
 
 function themeButton(): void {
@@ -90,6 +102,7 @@ function themeButton(): void {
     label();
     document.dispatchEvent(new Event('busbound-theme'));
   });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', label);
   label();
   document.body.prepend(button);
 }

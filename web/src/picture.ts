@@ -73,6 +73,8 @@ export interface Picture {
   readonly unit: string;
   readonly span: number;
   readonly judged: readonly [number, number];
+  /** Where the record of the devices ends, if the file was cut off. */
+  readonly until: number | null;
   readonly link: string;
   readonly peak: number;
   readonly names: readonly string[];

@@ -15,8 +15,12 @@ export function axisOf(mount: HTMLElement): uPlot.Axis {
 }
 
 /** Draws again when the place is resized or the colours change. */
-export function keepUp(plot: uPlot, mount: HTMLElement, width: () => number): void {
-  new ResizeObserver(() => plot.setSize({ width: Math.max(200, width()), height: plot.height })).observe(mount);
+export function keepUp(plot: uPlot, mount: HTMLElement, width: () => number, after: () => void = () => {}): void {
+  const { height } = plot;
+  new ResizeObserver(() => {
+    plot.setSize({ width: Math.max(200, width()), height });
+    after();
+  }).observe(mount);
   const redraw = () => plot.redraw(false);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
   document.addEventListener('busbound-theme', redraw);

@@ -2,12 +2,12 @@
 
 import uPlot from 'uplot';
 
-import type { Group, LaneSort, Picture, Row } from './picture';
+import type { Group, Lane, LaneSort, Picture, Row } from './picture';
 import { axisOf, ink, keepUp } from './plot';
 import { firstAbove } from './search';
 import { type Colour, SvgSurface } from './surface';
 import type { Timeline } from './timeline/timeline';
-import { rate, time } from './words';
+import { at, moment, rate } from './words';
 
 const HEIGHT = 150;
 
@@ -36,6 +36,7 @@ export function throughput(group: Group, sort: LaneSort, from: number, to: numbe
 class Bus {
   private readonly plot: uPlot;
   private readonly holder = document.createElement('div');
+  private most = 0;
 
   constructor(
     mount: HTMLElement,
@@ -56,13 +57,13 @@ class Bus {
         padding: [8, 0, 0, 0],
         legend: { live: true },
         cursor: { drag: { x: true, y: false }, y: false },
-        scales: { x: { time: false, auto: false, range: () => this.range() }, y: { range: [0, 1.08 * group.peak] } },
+        scales: { x: { time: false, auto: false, range: () => this.range() }, y: { range: () => [0, 1.08 * this.most] } },
         axes: [
-          { ...axis, values: (_, ticks) => ticks.map((at) => time(at)) },
-          { ...axis, size: timeline.left, values: (_, ticks) => ticks.map((value) => `${value} GB/s`) },
+          { ...axis, values: (_, ticks) => ticks.map((moment) => at(moment, (ticks[1] ?? 1) - (ticks[0] ?? 0))) },
+          { ...axis, size: () => timeline.left, values: (_, ticks) => ticks.map((value) => `${value} GB/s`) },
         ],
         series: [
-          { label: 'at', value: (_, at: number | null) => (at === null ? '–' : time(at)) },
+          { label: 'at', value: (_, now: number | null) => (now === null ? '–' : moment(now)) },
           this.series(mount, 'to the device', 'h2d'),
           this.series(mount, 'to the host', 'd2h'),
           { label: `peak of ${picture.link} each way`, stroke: ink(mount, 'text'), dash: [6, 4], width: 1, points: { show: false }, value: (_, v: number | null) => (v === null ? '–' : rate(v)) },
@@ -83,7 +84,7 @@ class Bus {
       this.holder,
     );
     timeline.onChange(() => this.update());
-    keepUp(this.plot, mount, () => timeline.width);
+    keepUp(this.plot, mount, () => timeline.width, () => this.update());
   }
 
   private series(mount: HTMLElement, label: string, colour: Colour): uPlot.Series {
@@ -102,9 +103,16 @@ class Bus {
     const [from, to] = this.range();
     const buckets = Math.max(50, Math.round((this.timeline.width - this.timeline.left) / 2));
     const times = Float64Array.from({ length: buckets }, (_, i) => from + ((to - from) * i) / buckets);
-    const at = (sort: LaneSort) => throughput(this.group, sort, from - this.offset, to - this.offset, buckets);
+    const { until } = this.picture;
+    const known = (rates: Float64Array) =>
+      // What was not recorded is not nothing.
+      until === null ? rates : Array.from(rates, (value, i) => (times[i] - this.offset < until ? value : null));
+    const rates = (sort: LaneSort) => throughput(this.group, sort, from - this.offset, to - this.offset, buckets);
+    const [up, down] = [rates('h2d'), rates('d2h')];
+    // Copies that overlap in the record, or a link that is faster than was thought, may go beyond the peak.
+    this.most = up.reduce((most, value) => Math.max(most, value), down.reduce((most, value) => Math.max(most, value), this.group.peak));
     const peak = new Float64Array(buckets).fill(this.group.peak);
-    return [times, at('h2d'), at('d2h'), peak];
+    return [times, known(up), known(down), peak];
   }
 
   private asked = false;
@@ -119,12 +127,15 @@ class Bus {
 
   still(width: number): SVGSVGElement {
     const surface = new SvgSurface(width, HEIGHT, `Throughput of the bus, ${this.group.title}`);
-    const [times, up, down] = this.data() as [Float64Array, Float64Array, Float64Array];
+    const [times, up, down] = this.data();
     const [from, to] = this.range();
     const { left } = this.timeline;
     const x = (at: number) => left + ((at - from) / (to - from)) * (width - left);
-    const y = (gbps: number) => HEIGHT - 20 - (gbps / (1.08 * this.group.peak)) * (HEIGHT - 30);
-    const steps = (rates: Float64Array) => Array.from(rates, (value, i) => [x(times[i]), y(value)] as const);
+    const y = (gbps: number) => HEIGHT - 20 - (gbps / (1.08 * this.most)) * (HEIGHT - 30);
+    const steps = (rates: ArrayLike<number | null | undefined>) =>
+      Array.from(rates, (value, i) => [x(times[i]), value ?? NaN] as const)
+        .filter(([, value]) => !Number.isNaN(value))
+        .map(([at, value]) => [at, y(value)] as const);
     surface.line([[left, y(this.group.peak)], [width, y(this.group.peak)]], 'text', 1, true);
     surface.text(left - 6, y(this.group.peak), rate(this.group.peak), 'text', 'end');
     surface.text(left - 6, y(0), '0 GB/s', 'text', 'end');
@@ -136,13 +147,19 @@ class Bus {
   }
 }
 
+function hasBytes(row: Row): boolean {
+  return row.bytesBefore[row.length] > 0;
+}
+
 /** A chart for each device that copies over the bus. */
 export function throughputs(mount: HTMLElement, timeline: Timeline): { still(width: number): SVGSVGElement }[] {
   const charts: Bus[] = [];
   for (const { picture, offset } of timeline.runs) {
     for (const group of picture.groups) {
       if (group.of !== 'device' || group.peak <= 0) continue;
-      if (!group.lanes.some((lane) => lane.sort === 'h2d' || lane.sort === 'd2h')) continue;
+      const isCopied = (lane: Lane) => (lane.sort === 'h2d' || lane.sort === 'd2h') && lane.rows.some(hasBytes);
+      // Copies that do not tell their bytes would look like none.
+      if (!group.lanes.some(isCopied)) continue;
       const of = timeline.runs.length > 1 ? `${picture.label}: ${group.title}` : group.title;
       charts.push(new Bus(mount, timeline, picture, group, offset, `The bus of ${of}`));
     }

@@ -8,6 +8,20 @@ export function time(ns: number): string {
   return `${digits(ns / 1e9)} s`;
 }
 
+/** A moment to the nanosecond: `937.123456 ms`. */
+export function moment(ns: number): string {
+  return at(ns, 1);
+}
+
+/** A moment on a scale whose marks lie `step` nanoseconds apart: with as many decimals as tell them apart. */
+export function at(ns: number, step: number): string {
+  const size = Math.abs(ns);
+  const [unit, length] = size < 1e3 ? ['ns', 1] : size < 1e6 ? ['µs', 1e3] : size < 1e9 ? ['ms', 1e6] : ['s', 1e9];
+  const decimals = Math.max(0, Math.ceil(Math.log10(length / step) - 1e-9));
+  const text = (ns / length).toFixed(Math.min(9, decimals));
+  return `${text.includes('.') ? text.replace(/0+$/, '').replace(/\.$/, '') : text} ${unit}`;
+}
+
 export function bytes(count: number): string {
   if (count < 1e3) return `${Math.round(count)} B`;
   if (count < 1e6) return `${digits(count / 1e3)} kB`;

@@ -3,10 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::shell::{cargo, root, run, say, works};
+use crate::shell::{cargo, output, root, run, say, works};
 
 fn web() -> PathBuf {
     root().join("web")
+}
+
+/// The binary that cargo has built.
+fn binary(profile: &str) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    root().join(target).join(profile).join("busbound")
 }
 
 fn node(args: &[&str]) -> Command {
@@ -37,8 +43,8 @@ pub(crate) fn test() -> anyhow::Result<()> {
         return Ok(());
     };
     run(&mut cargo(&["build", "--package", "busbound"]))?;
-    let mut tests = node(&["--test", "--test-reporter=spec", "test/"]);
-    run(tests.env("CHROMIUM", browser).env("BUSBOUND", root().join("target/debug/busbound")))?;
+    let mut tests = node(&["--test", "--test-reporter=spec", "test/report.test.mjs"]);
+    run(tests.env("CHROMIUM", browser).env("BUSBOUND", binary("debug")))?;
     say("the pages as the browser showed them are in target/screenshots");
     Ok(())
 }
@@ -50,7 +56,7 @@ pub(crate) fn bench() -> anyhow::Result<()> {
         return Ok(());
     };
     let mut bench = node(&["bench.mjs"]);
-    run(bench.env("CHROMIUM", browser).env("BUSBOUND", root().join("target/release/busbound")))
+    run(bench.env("CHROMIUM", browser).env("BUSBOUND", binary("release")))
 }
 
 /// Takes the pictures of the README and the guide.
@@ -59,13 +65,17 @@ pub(crate) fn gallery() -> anyhow::Result<()> {
     let Some(browser) = browser() else { anyhow::bail!("chromium is needed (apt-get install chromium)") };
     run(&mut cargo(&["build", "--package", "busbound"]))?;
     let mut gallery = node(&["gallery.mjs"]);
-    run(gallery.env("CHROMIUM", browser).env("BUSBOUND", root().join("target/debug/busbound")))
+    run(gallery.env("CHROMIUM", browser).env("BUSBOUND", binary("debug")))
 }
 
 /// Node with the packages that the lock file names; installed where they are not and can be.
 fn has_toolchain() -> bool {
-    let node_works =
-        || works(Command::new("node").arg("--version")) && works(Command::new("npm").arg("--version"));
+    let is_new = || {
+        let version = output(Command::new("node").arg("--version")).unwrap_or_default();
+        let major = version.trim().trim_start_matches('v').split('.').next();
+        major.and_then(|major| major.parse().ok()).is_some_and(|major: u32| major >= 18)
+    };
+    let node_works = || is_new() && works(Command::new("npm").arg("--version"));
     if !node_works() {
         install(&["nodejs", "npm"]);
     }
@@ -90,7 +100,8 @@ fn browser() -> Option<PathBuf> {
         let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
         let usual =
             ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].map(PathBuf::from);
-        named.into_iter().chain(usual).find(|path| path.exists())
+        // Ubuntu's is a stub that only says where to get it.
+        named.into_iter().chain(usual).find(|path| works(Command::new(path).arg("--version")))
     };
     find().or_else(|| {
         install(&["chromium"]);
@@ -107,6 +118,8 @@ fn install(packages: &[&str]) {
     say(&format!("installing {}", packages.join(", ")));
     let apt = |args: &[&str]| {
         let mut command = Command::new("apt-get");
+        // Where there is no network this should be over soon.
+        command.args(["-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20"]);
         command.args(args).env("DEBIAN_FRONTEND", "noninteractive");
         works(&mut command)
     };

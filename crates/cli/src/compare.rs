@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use busbound_diagnosis::{Labels, compare, diagnose, diagnose_and_draw};
+use busbound_diagnosis::{Detail, Labels, compare, diagnose, diagnose_and_draw};
 use busbound_report::{
     comparison_as_html, comparison_as_json, comparison_as_markdown, comparison_as_terminal,
 };
@@ -29,10 +29,11 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
         return usage(format!("--label has {values} numbers for {runs} runs; give one for each"));
     }
     let (mut runs, mut drawn) = (Vec::new(), Vec::new());
+    let detail = Detail::Page { runs: args.paths.len() };
     let options = resolve_analysis(&args.analysis)?;
     let all = each_trace(&args.paths, &args.reading, &output, |trace, source| {
         if output.format == Format::Html {
-            let one = diagnose_and_draw(trace, source, &machine, &options, &[]);
+            let one = diagnose_and_draw(trace, source, &machine, &options, &[], detail);
             runs.push(one.diagnosis.clone());
             drawn.push(one);
         } else {

@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use busbound_diagnosis::{
-    BlockChoice, CpuCopyThresholds, Diagnosis, Drawn, Options, Source, advice_of_diagnosis, diagnose,
+    BlockChoice, CpuCopyThresholds, Detail, Diagnosis, Options, Source, advice_of_diagnosis, diagnose,
     diagnose_and_draw,
 };
 use busbound_machine::{Machine, MachineProfile};
-use busbound_report::{diagnoses_as_html, diagnoses_as_json, diagnoses_as_markdown, diagnoses_as_terminal};
+use busbound_report::{Lead, RunsPage, diagnoses_as_json, diagnoses_as_markdown, diagnoses_as_terminal};
 use busbound_trace::{NcuError, ReadOptions, read, read_ncu};
 
 use crate::args::{AnalysisArgs, DemoArgs, DiagnoseArgs, Format};
 use crate::failure::Failure;
 use crate::output::{complain, write_advice, write_answer, write_file, write_page};
 use crate::reading::each_trace;
-use crate::request::{Output, resolve_output};
+use crate::request::{Output, resolve_inputs, resolve_output};
 
 /// A run of twelve groups of matrix products whose weights come from pageable memory, recorded on
 /// an H200; see fixtures/README.md.
@@ -28,11 +28,12 @@ pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
     let machine = resolve_machine(args.machine.machine.as_deref())?;
     let options = resolve_options(args)?;
     if output.format == Format::Html && args.emit.emit.is_none() {
-        let mut all = Vec::new();
+        let mut page = RunsPage::new(Lead::Verdict);
+        let detail = detail_of(&args.paths)?;
         each_trace(&args.paths, &args.reading, &output, |trace, source| {
-            all.push(diagnose_and_draw(trace, source, &machine, &options, &[]));
+            page.add(diagnose_and_draw(trace, source, &machine, &options, &[], detail));
         })?;
-        return write_page(&diagnoses_as_html(&all), &page_of(&args.paths), &output);
+        return write_page(&page.finish(), &page_of(&args.paths), &output);
     }
     let mut all = Vec::new();
     each_trace(&args.paths, &args.reading, &output, |trace, source| {
@@ -53,12 +54,14 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<(), Failure> {
     let trace =
         read(DEMO, path.as_ref(), &ReadOptions::default()).map_err(|e| Failure::Unreadable(e.into()))?;
     let (source, machine, options) = (Source::named(path), Machine::default(), Options::default());
-    let drawn = [diagnose_and_draw(&trace, &source, &machine, &options, &[])];
-    let page = diagnoses_as_html(&drawn);
+    let drawn = diagnose_and_draw(&trace, &source, &machine, &options, &[], Detail::Page { runs: 1 });
+    let diagnosis = drawn.diagnosis.clone();
+    let mut page = RunsPage::new(Lead::Verdict);
+    page.add(drawn);
+    let page = page.finish();
     if output.format == Format::Html {
         return write_page(&page, &args.page, &output);
     }
-    let [Drawn { diagnosis, .. }] = drawn;
     show(&[diagnosis], &output)?;
     write_file(&args.page, &page)?;
     complain(&format!("the page is in {}", args.page.display()));
@@ -66,6 +69,12 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<(), Failure> {
         open::that(&args.page).context("no browser could be opened").map_err(Failure::Output)?;
     }
     Ok(())
+}
+
+/// How much detail each of the runs on one page may have.
+pub(crate) fn detail_of(paths: &[PathBuf]) -> Result<Detail, Failure> {
+    let runs = resolve_inputs(paths).map_err(Failure::Unreadable)?.list.len();
+    Ok(Detail::Page { runs })
 }
 
 /// `run.html` for `run.json.gz`, here.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use busbound_diagnosis::{Drawn, diagnose_and_draw};
+use busbound_diagnosis::{Detail, Drawn, diagnose_and_draw};
 use busbound_report::{Packing, write_perfetto};
 use busbound_trace::Trace;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         .unwrap_or_else(|| PathBuf::from(format!("{}.perfetto.json.gz", stem_of(&args.path))));
     let mut written = Ok(());
     each_trace(std::slice::from_ref(&args.path), &args.reading, &output, |trace, source| {
-        let drawn = diagnose_and_draw(trace, source, &machine, &options, &wanted);
+        let drawn = diagnose_and_draw(trace, source, &machine, &options, &wanted, Detail::All);
         written = write_trace(&path, trace, &drawn);
     })?;
     written?;

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use busbound_diagnosis::{Drawn, WhatIf, diagnose_and_draw, what_if};
-use busbound_report::{predictions_as_html, whatif_as_json, whatif_as_markdown, whatif_as_terminal};
+use busbound_diagnosis::{Detail, Options, Source, WhatIf, diagnose_and_draw, what_if};
+use busbound_machine::Machine;
+use busbound_report::{Lead, RunsPage, whatif_as_json, whatif_as_markdown, whatif_as_terminal};
 use busbound_trace::Trace;
+use busbound_whatif::replay::Change;
 
 use crate::args::{Format, WhatIfArgs};
-use crate::diagnose::{page_of, resolve_analysis, resolve_machine};
+use crate::diagnose::{detail_of, page_of, resolve_analysis, resolve_machine};
 use crate::export::write_trace;
 use crate::failure::Failure;
 use crate::output::{complain, write_answer, write_file, write_page};
@@ -21,25 +23,26 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
     // All changes named make one scenario, in order.
     let wanted = if args.apply.is_empty() { Vec::new() } else { vec![args.apply.clone()] };
     let mut answers: Vec<WhatIf> = Vec::new();
-    let mut pages: Vec<Drawn> = Vec::new();
+    let mut page = RunsPage::new(Lead::Prediction);
     let mut refused = Vec::new();
     let mut timeline = args.timeline.as_deref();
     let mut written = Ok(());
+    let detail = detail_of(&args.paths)?;
     each_trace(&args.paths, &args.reading, &output, |trace, source| {
         // Only what is drawn needs the picture.
-        let answer = if output.format == Format::Html || timeline.is_some() {
-            let drawn = diagnose_and_draw(trace, source, &machine, &options, &wanted);
-            if drawn.whatif.is_ok()
-                && let Some(path) = timeline.take()
-            {
-                written = write_timeline(path, trace, &drawn);
-            }
+        let answer = if output.format == Format::Html {
+            let drawn = diagnose_and_draw(trace, source, &machine, &options, &wanted, detail);
             let answer = drawn.whatif.clone();
-            pages.push(drawn);
+            page.add(drawn);
             answer
         } else {
             what_if(trace, &source.path, &machine, &options, &wanted)
         };
+        if answer.is_ok()
+            && let Some(path) = timeline.take()
+        {
+            written = write_timeline(path, trace, source, &machine, &options, &wanted);
+        }
         match answer {
             Ok(answer) => answers.push(answer),
             Err(why) => refused.push(format!("{}: {why}", source.path)),
@@ -58,17 +61,27 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
             let json = whatif_as_json(&answers).map_err(|error| Failure::Output(error.into()))?;
             write_answer(&json, &output)
         }
-        Format::Html => write_page(&predictions_as_html(&pages), &page_of(&args.paths), &output),
+        Format::Html => write_page(&page.finish(), &page_of(&args.paths), &output),
     }?;
     written
 }
 
 /// As it was and as predicted: a page, or a file for a trace viewer.
-fn write_timeline(path: &Path, trace: &Trace, drawn: &Drawn) -> Result<(), Failure> {
+fn write_timeline(
+    path: &Path,
+    trace: &Trace,
+    source: &Source,
+    machine: &Machine,
+    options: &Options,
+    wanted: &[Vec<Change>],
+) -> Result<(), Failure> {
+    let draw = |detail| diagnose_and_draw(trace, source, machine, options, wanted, detail);
     match path.extension() {
         Some(extension) if extension == "html" => {
-            write_file(path, &predictions_as_html(std::slice::from_ref(drawn)))
+            let mut page = RunsPage::new(Lead::Prediction);
+            page.add(draw(Detail::Page { runs: 1 }));
+            write_file(path, &page.finish())
         }
-        _ => write_trace(path, trace, drawn),
+        _ => write_trace(path, trace, &draw(Detail::All)),
     }
 }

@@ -6,6 +6,7 @@ use busbound_trace::{EventKind, Interval, Nanos, Trace};
 use serde::Serialize;
 
 use crate::host::Host;
+use crate::quantity::number_of;
 
 /// What the trace shows of compiled code. All zero where there is none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -59,13 +60,14 @@ pub(crate) fn compiled(trace: &Trace, host: &Host<'_>) -> Compiled {
     let recompiled = versions - frames;
     let mut signs = Vec::new();
     if resumed > 0 {
-        signs.push(format!("{resumed} graph break(s): compiled code leaves off and resumes"));
+        signs.push(format!("{}: compiled code leaves off and resumes", number_of(resumed, "graph break")));
     } else if frames > 1 {
         signs.push(format!("{frames} compiled frames: separate functions, or one that breaks into {frames}"));
     }
     if recompiled > 0 {
         signs.push(format!(
-            "{recompiled} recompilation(s): a frame runs in more than one version, mostly for another shape"
+            "{}: a frame runs in more than one version, mostly for another shape",
+            number_of(recompiled, "recompilation")
         ));
     }
     if compiling_ms > 0.0 {

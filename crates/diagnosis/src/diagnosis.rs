@@ -18,7 +18,7 @@ use crate::launches::Launches;
 use crate::limitations::{self, Limitation};
 use crate::options::Options;
 use crate::parallel::join;
-use crate::picture::{self, Picture};
+use crate::picture::{self, Detail, Picture};
 use crate::stages::{self, StageAnswer, Stages};
 use crate::steady::{LeftOut, steady};
 use crate::survey::{Source, SourceFacts, Survey, survey};
@@ -121,23 +121,22 @@ pub fn diagnose_and_draw(
     machine: &Machine,
     options: &Options,
     wanted: &[Vec<Change>],
+    detail: Detail,
 ) -> Drawn {
     let (diagnosis, (picture, whatif)) = diagnose_and(trace, source, machine, options, |judged| {
         let (whatif, best) = whatif::with_timeline(judged.facts, &source.path, wanted);
-        let picture =
-            picture::draw(judged.whole, judged.facts, judged.left_out, judged.findings, best.as_ref());
-        (picture, whatif)
+        (picture::draw(judged, best.as_ref(), detail), whatif)
     });
     Drawn { diagnosis, picture, whatif }
 }
 
 /// What a diagnosis is made from.
-struct Judged<'a, 't> {
-    whole: &'a Facts<'t>,
+pub(crate) struct Judged<'a, 't> {
+    pub(crate) whole: &'a Facts<'t>,
     /// Of the steps that are spoken of.
-    facts: &'a Facts<'a>,
-    left_out: &'a LeftOut,
-    findings: &'a [Finding],
+    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) left_out: &'a LeftOut,
+    pub(crate) diagnosis: &'a Diagnosis,
 }
 
 fn diagnose_and<T>(
@@ -154,7 +153,7 @@ fn diagnose_and<T>(
     let mut diagnosis = answer(facts, survey, machine, options, &left_out);
     // Compilation happens in the steps that are left out.
     diagnosis.launches.compiled = whole.launches.compiled.clone();
-    let more = more(&Judged { whole: &whole, facts, left_out: &left_out, findings: &diagnosis.findings });
+    let more = more(&Judged { whole: &whole, facts, left_out: &left_out, diagnosis: &diagnosis });
     (diagnosis, more)
 }
 

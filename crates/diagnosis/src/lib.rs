@@ -81,8 +81,8 @@ pub use launches::{Launches, LaunchingOperator};
 pub use limitations::Limitation;
 pub use options::Options;
 pub use picture::{
-    Dot, DotKind, GroupOf, Lane, LaneGroup, LaneSort, Picture, Piece, RateCurve, Row, Span as PictureSpan,
-    StepSpan,
+    Detail, Dot, DotKind, GroupOf, Lane, LaneGroup, LaneSort, Picture, Piece, RateCurve, Row,
+    Span as PictureSpan, StepSpan,
 };
 pub use queue::LaunchQueue;
 pub use stages::{Item, PipelineShape, StageChoice, StageTime, Stages};

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::facts::Facts;
 use crate::gaps::GapCause;
 use crate::options::Options;
+use crate::quantity::number_of;
 use crate::steady::LeftOut;
 use crate::survey::Survey;
 use crate::timeline::DeviceTimeline;
@@ -30,10 +31,18 @@ pub(crate) fn limitations(
         let place = if lost.in_compressed_bytes { "of the compressed file" } else { "of the JSON" };
         say(
             "lost",
-            format!(
-                "{}: in {} place(s), first at byte {} {place}; what was lost is in no figure.",
-                lost.text, lost.count, lost.first_offset
-            ),
+            match lost.count {
+                1 => format!(
+                    "{} at byte {} {place}; what was lost is in no figure.",
+                    lost.text, lost.first_offset
+                ),
+                count => format!(
+                    "{}: in {}, first at byte {} {place}; what was lost is in no figure.",
+                    lost.text,
+                    number_of(count, "place"),
+                    lost.first_offset
+                ),
+            },
         );
     }
     for missing in &survey.missing {
@@ -79,8 +88,8 @@ pub(crate) fn limitations(
         say(
             "warm_up",
             format!(
-                "The first {} step(s) took more than 1.5 times as long as those after them and are left out as warm-up; --warmup 0 keeps them.",
-                left_out.warm_up
+                "Left out as warm-up, because longer than 1.5 times what came after: {} at the beginning; --warmup 0 keeps all.",
+                number_of(left_out.warm_up as u64, "step")
             ),
         );
     }

@@ -51,6 +51,11 @@ pub fn count(n: u64) -> String {
     grouped
 }
 
+/// `1 place`, `2 places`.
+pub fn number_of(n: u64, one: &str) -> String {
+    format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
 /// A name from a trace with control characters made visible: they would move the cursor of a terminal
 /// or break a table.
 pub fn printable(name: &str) -> String {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::blocks::Blocks;
 use crate::facts::Facts;
 use crate::host::Host;
-use crate::quantity::{milliseconds, printable};
+use crate::quantity::{milliseconds, number_of, printable};
 
 /// One stage: what it is called, and which annotations are its items.
 #[derive(Debug, Clone)]
@@ -90,7 +90,8 @@ pub(crate) fn stages(facts: &Facts<'_>, chosen: &[StageChoice]) -> StageAnswer {
     let items = spans.iter().map(Vec::len).min().unwrap_or(0);
     if items < 3 {
         return StageAnswer::Nothing(format!(
-            "only {items} item(s) passed every stage; it takes three to have a period"
+            "only {} passed every stage; it takes three to have a period",
+            number_of(items as u64, "item")
         ));
     }
     let mut each: Vec<Item> = Vec::with_capacity(items);

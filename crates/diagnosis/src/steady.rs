@@ -18,6 +18,8 @@ pub(crate) struct LeftOut {
     /// Steps after the warm-up that took longer, also those left out; of many, the longest.
     pub(crate) outliers: Vec<OutlierStep>,
     pub(crate) outlier_count: usize,
+    /// Which steps they are, all of them.
+    pub(crate) outlier_steps: Vec<usize>,
     /// All steps after the warm-up, where others are left out.
     pub(crate) with_outliers: Option<StepTimes>,
     /// The steps that are spoken of.
@@ -37,13 +39,21 @@ pub(crate) fn steady(facts: &Facts<'_>, options: &Options) -> (Option<Trace>, Le
     // Who says how long the warm-up is gets all that comes after it.
     let steady = if options.warmup.is_some() { warm_up..all } else { window.steady(warm_up, &outliers) };
     let outlier_count = outliers.len();
+    let outlier_steps = outliers.iter().map(|outlier| outlier.index).collect();
     outliers.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     outliers.truncate(TOLD);
     outliers.sort_by_key(|outlier| outlier.index);
     let is_part = (steady.len() < all || window.is_part_of_the_trace()) && all > 0;
     let part = if is_part { window.only(steady.clone(), facts.trace) } else { None };
-    let mut left_out =
-        LeftOut { warm_up: 0, others: 0, outliers, outlier_count, with_outliers: None, steady };
+    let mut left_out = LeftOut {
+        warm_up: 0,
+        others: 0,
+        outliers,
+        outlier_count,
+        outlier_steps,
+        with_outliers: None,
+        steady,
+    };
     if part.is_some() {
         left_out.warm_up = warm_up;
         left_out.others = all - left_out.steady.len() - warm_up;

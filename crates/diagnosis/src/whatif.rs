@@ -94,13 +94,13 @@ fn of_steady<T>(trace: &Trace, machine: &Machine, options: &Options, of: impl Fn
 /// Where the device's work would be with the best of the changes.
 #[derive(Debug)]
 pub(crate) struct BestReplay {
-    pub(crate) changes: String,
+    pub(crate) changes: Vec<Change>,
     /// When the first step begins on the host: what its times are counted from.
     pub(crate) begin: Timestamp,
     pub(crate) moved: Vec<Moved>,
 }
 
-/// The answer, and the timeline of its first scenario where that would gain something.
+/// The answer, and the timeline of its first scenario where the trace has anything for it to change.
 pub(crate) fn with_timeline(
     facts: &Facts<'_>,
     path: &str,
@@ -112,9 +112,10 @@ pub(crate) fn with_timeline(
     };
     let answer = of_replay(facts, &replay, path, wanted);
     let best = answer.scenarios.first().filter(|best| best.applies).and_then(|best| {
-        let changes: Vec<Change> = best.apply.iter().filter_map(|change| change.parse().ok()).collect();
+        let changes: Result<Vec<Change>, _> = best.apply.iter().map(|change| change.parse()).collect();
+        let changes = changes.ok()?;
         let begin = stretch_of(facts)?.starts.first().copied()?;
-        Some(BestReplay { changes: best.apply.join(" + "), begin, moved: replay.timeline(&changes) })
+        Some(BestReplay { begin, moved: replay.timeline(&changes), changes })
     });
     (Ok(answer), best)
 }
@@ -169,7 +170,7 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
     }
     let (run, all) = (steps_run_again(facts), facts.window.steps.len());
     if run < all {
-        notes.push(format!("The trace is long: the first {run} of its {all} steps are run again."));
+        notes.push(format!("The trace is long: the first {run} of the {all} steps judged are run again."));
     }
     if facts.window.times().is_none() {
         notes.push("No steps are marked or found: the whole trace counts as one.".to_owned());

@@ -395,3 +395,26 @@ fn a_steady_stretch_holds_no_outlier_however_many_there_are() {
     assert_eq!((window.outlier_count, window.outliers.len(), steps.count), (40, 20, 4));
     assert!(steps.max_ms < 1.5, "{:?}", steps.each_ms);
 }
+
+/// The host's part of four steps is there, the GPU's of one and three quarters: what the GPU did was divided by four.
+#[test]
+fn a_file_cut_among_its_gpu_events_is_divided_by_the_steps_that_these_hold() {
+    let open = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
+        let trace = busbound_trace::open(&path, &ReadOptions::default()).unwrap();
+        diagnose(&trace, &Source::named(name), &Machine::default(), &Options::default())
+    };
+    let (whole, cut) = (open("off_block_pageable_c4.json.gz"), open("hostile/cut_in_gpu.json.gz"));
+    assert!(!cut.source.complete);
+    assert_eq!(cut.verdict.bound, Bound::Transfer);
+    let per_step = |diagnosis: &Diagnosis, ms: f64| ms / diagnosis.step_count();
+    let near = |what: &str, of: fn(&Diagnosis) -> f64| {
+        let (a, b) = (per_step(&whole, of(&whole)), per_step(&cut, of(&cut)));
+        assert!((b / a - 1.0).abs() < 0.05, "{what}: {a} and {b} ms a step");
+    };
+    near("compute", |diagnosis| diagnosis.time.compute_ms);
+    near("copies", |diagnosis| diagnosis.time.copy_ms);
+    near("span", |diagnosis| diagnosis.time.span_ms);
+    let saves = cut.findings[0].saves_ms_per_step;
+    assert!(saves.high < per_step(&cut, cut.time.span_ms), "{saves:?}");
+}

@@ -14,7 +14,7 @@ mod text;
 pub use emit::{advice_as_env, advice_as_sh, advice_as_yaml};
 pub use github::gate_as_github;
 pub use html::curves::bench_as_html;
-pub use html::{comparison_as_html, diagnoses_as_html, markdown_as_html, predictions_as_html};
+pub use html::{Lead, RunsPage, comparison_as_html, markdown_as_html};
 pub use json::{
     bench_as_json, comparison_as_json, diagnoses_as_json, gate_as_json, plan_as_json, surveys_as_json,
     topology_as_json, whatif_as_json,

@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest, Sha256};
 
 fn root() -> PathBuf {
@@ -22,21 +24,29 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
 #[test]
 fn the_script_and_the_style_sheet_are_built_from_these_sources() {
     let web = root().join("web");
-    let mut sources = Vec::new();
+    let mut sources = vec![web.join("package-lock.json"), web.join("build.mjs")];
     files(&web.join("src"), &mut sources);
-    sources.sort();
-    sources.extend([web.join("package-lock.json"), web.join("build.mjs")]);
+    let name = |path: &PathBuf| path.strip_prefix(&web).unwrap().to_str().unwrap().replace('\\', "/");
+    let mut names: Vec<String> = sources.iter().map(name).collect();
+    names.sort();
     let mut digest = Sha256::new();
-    for source in sources {
-        let name = source.strip_prefix(&web).unwrap().to_str().unwrap().replace('\\', "/");
+    for name in names {
         digest.update(format!("{name}\n"));
-        digest.update(fs::read(&source).unwrap());
+        digest.update(fs::read(web.join(name)).unwrap());
     }
     let digest: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     for asset in ["report.js", "report.css"] {
         let text = fs::read_to_string(root().join("crates/report/assets").join(asset)).unwrap();
         assert!(text.contains(&digest), "{asset} is not what web/ gives: run `cargo xtask web`");
     }
+}
+
+#[test]
+fn the_policy_names_the_script() {
+    let assets = root().join("crates/report/assets");
+    let digest = Sha256::digest(fs::read(assets.join("report.js")).unwrap());
+    let named = fs::read_to_string(assets.join("report.js.sha256")).unwrap();
+    assert_eq!(named.trim(), format!("sha256-{}", BASE64_STANDARD.encode(digest)));
 }
 
 #[test]

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use busbound_diagnosis::{Drawn, Options, Source, diagnose_and_draw};
+use busbound_diagnosis::{Detail, Drawn, Options, Source, diagnose_and_draw};
 use busbound_machine::Machine;
-use busbound_report::{diagnoses_as_html, predictions_as_html};
+use busbound_report::{Lead, RunsPage};
 use busbound_trace::{EventKind, ReadOptions, Trace, open};
 use flate2::read::DeflateDecoder;
 use serde_json::Value;
@@ -21,7 +21,20 @@ fn fixture(name: &str) -> Trace {
 }
 
 fn drawn(trace: &Trace) -> Drawn {
-    diagnose_and_draw(trace, &Source::named("run.json"), &Machine::default(), &Options::default(), &[])
+    diagnose_and_draw(
+        trace,
+        &Source::named("run.json"),
+        &Machine::default(),
+        &Options::default(),
+        &[],
+        Detail::Page { runs: 1 },
+    )
+}
+
+fn page_of(trace: &Trace, lead: Lead) -> String {
+    let mut page = RunsPage::new(lead);
+    page.add(drawn(trace));
+    page.finish()
 }
 
 /// The head of the page's data, and how many bytes of columns follow.
@@ -46,7 +59,8 @@ fn every_piece_of_work_is_in_the_page_once() {
     ] {
         let trace = fixture(name);
         let drawn = drawn(&trace);
-        let (head, _) = data(&diagnoses_as_html(std::slice::from_ref(&drawn)));
+        let (head, columns) = data(&page_of(&trace, Lead::Verdict));
+        assert!(columns > 1_000, "{columns} bytes");
         let pieces = |lanes: &[&str]| -> u64 {
             let groups = head["groups"].as_array().unwrap().iter().filter(|group| group["of"] == "device");
             let lanes = groups
@@ -67,8 +81,7 @@ fn every_piece_of_work_is_in_the_page_once() {
 #[test]
 fn a_page_names_no_other_place() {
     let trace = fixture("off_block_pageable_c4.json.gz");
-    let all = [drawn(&trace)];
-    for page in [diagnoses_as_html(&all), predictions_as_html(&all)] {
+    for page in [page_of(&trace, Lead::Verdict), page_of(&trace, Lead::Prediction)] {
         // The namespace of SVG is a name and not an address.
         let rest = page.replace("http://www.w3.org/2000/svg", "").replace("http://www.w3.org/1999/xhtml", "");
         for part in ["http://", "https://", "src=", "@import", "url(", "<link", "<base"] {
@@ -82,5 +95,5 @@ fn a_page_names_no_other_place() {
 #[test]
 fn the_same_trace_gives_the_same_page() {
     let trace = fixture("train_pageable.json.gz");
-    assert_eq!(diagnoses_as_html(&[drawn(&trace)]), diagnoses_as_html(&[drawn(&trace)]));
+    assert_eq!(page_of(&trace, Lead::Verdict), page_of(&trace, Lead::Verdict));
 }

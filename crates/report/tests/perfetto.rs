@@ -5,14 +5,21 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use busbound_diagnosis::{Drawn, Options, Source, diagnose_and_draw};
+use busbound_diagnosis::{Detail, Drawn, Options, Source, diagnose_and_draw};
 use busbound_machine::Machine;
 use busbound_report::{Packing, write_perfetto};
-use busbound_trace::{ReadOptions, Trace, open, read};
+use busbound_trace::{EventKind, ReadOptions, Trace, open, read};
 use serde_json::Value;
 
 fn drawn(trace: &Trace) -> Drawn {
-    diagnose_and_draw(trace, &Source::named("run.json"), &Machine::default(), &Options::default(), &[])
+    diagnose_and_draw(
+        trace,
+        &Source::named("run.json"),
+        &Machine::default(),
+        &Options::default(),
+        &[],
+        Detail::All,
+    )
 }
 
 fn exported(trace: &Trace, packing: Packing) -> Vec<u8> {
@@ -45,12 +52,15 @@ fn what_is_written_is_read_back_as_the_same_run() {
         let bytes = exported(&trace, Packing::Gzip);
         let again = read(&bytes[..], Path::new("again.json.gz"), &ReadOptions::default()).unwrap();
         let (before, after) = (drawn(&trace).diagnosis, drawn(&again).diagnosis);
-        assert_eq!(before.verdict.statement, after.verdict.statement, "{name}");
         assert_eq!(before.time, after.time, "{name}");
         assert_eq!(before.overlap, after.overlap, "{name}");
         assert_eq!(before.copies, after.copies, "{name}");
         assert_eq!(before.idle, after.idle, "{name}");
-        assert_eq!(before.window.steps, after.window.steps, "{name}");
+        // That a file was cut off cannot be told from the whole one that is made of it.
+        if before.source.complete {
+            assert_eq!(before.verdict.statement, after.verdict.statement, "{name}");
+            assert_eq!(before.window.steps, after.window.steps, "{name}");
+        }
     }
 }
 
@@ -77,9 +87,37 @@ fn what_was_found_lies_on_tracks_of_its_own() {
         .filter(|name| name.starts_with("busbound: "))
         .collect();
     assert_eq!(processes.len(), 3, "{processes:?}");
-    // Every arrow has both its ends.
-    assert_eq!(of("s").len(), of("f").len());
-    assert!(!of("s").is_empty());
+}
+
+/// Perfetto takes ids that do not fit into 32 bits for 0, and one number for one arrow.
+#[test]
+fn ids_fit_and_every_arrow_is_one() {
+    for name in TRACES {
+        let trace = fixture(name);
+        let json: Value = serde_json::from_slice(&exported(&trace, Packing::Plain)).unwrap();
+        let events = json["traceEvents"].as_array().unwrap();
+        for event in events {
+            for id in ["pid", "tid"] {
+                let fits = event[id].is_null() || event[id].as_u64().is_some_and(|id| id < 1 << 31);
+                assert!(fits, "{name}: {event}");
+            }
+        }
+        let ends = |phase: &str| -> Vec<u64> {
+            let of = events.iter().filter(|event| event["ph"] == phase);
+            of.map(|event| event["id"].as_u64().unwrap()).collect()
+        };
+        let (from, to) = (ends("s"), ends("f"));
+        assert_eq!(from, to, "{name}");
+        assert_eq!(from.iter().collect::<BTreeSet<_>>().len(), from.len(), "{name}");
+        let calls: BTreeSet<u64> = trace
+            .events()
+            .filter(|event| matches!(event.kind(), EventKind::RuntimeCall | EventKind::DriverCall))
+            .filter_map(|event| event.correlation())
+            .collect();
+        let work = trace.events().filter(|event| event.kind().is_gpu_work());
+        let joined = work.filter(|work| work.correlation().is_some_and(|id| calls.contains(&id))).count();
+        assert_eq!(from.len(), joined, "{name}");
+    }
 }
 
 /// Slices of one track must lie within or beside each other: a viewer drops those that overlap in part.

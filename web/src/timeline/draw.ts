@@ -3,7 +3,7 @@
 
 import { firstAbove, firstFrom } from '../search';
 import type { Colour, Surface } from '../surface';
-import { bytes, count, rate, time } from '../words';
+import { at as momentOn, bytes, count, rate } from '../words';
 import { AXIS, type Layout, type RowLine, type Run } from './layout';
 import { type Scale, ticks } from './view';
 
@@ -27,7 +27,10 @@ export function drawTimeline(surface: Surface, scene: Scene): void {
   const single = runs.length === 1 ? runs[0] : null;
   if (single) shadeNotJudged(surface, single, scale, layout.height);
   axis(surface, scene);
-  for (const line of layout.rows) drawRow(surface, line, scale);
+  for (const line of layout.rows) {
+    drawRow(surface, line, scale);
+    cutOff(surface, line, scale);
+  }
   if (single && scene.finding !== null) markFinding(surface, single, scene.finding, scale, layout);
   if (scene.chosen) outline(surface, scene.chosen, scale);
   gutter(surface, scene);
@@ -42,10 +45,11 @@ function shadeNotJudged(surface: Surface, { picture, offset }: Run, scale: Scale
 }
 
 function axis(surface: Surface, { layout, scale, runs }: Scene): void {
-  for (const at of ticks(scale, 90)) {
-    const x = scale.x(at);
+  const { at, step } = ticks(scale, 110);
+  for (const moment of at) {
+    const x = scale.x(moment);
     surface.line([[x, AXIS - 8], [x, layout.height]], 'line', 1, false);
-    surface.text(x + 3, 9, time(at), 'faint', 'start');
+    surface.text(x + 3, 9, momentOn(moment, step), 'faint', 'start');
   }
   if (runs.length !== 1) return;
   const { steps, unit } = runs[0].picture;
@@ -53,7 +57,12 @@ function axis(surface: Surface, { layout, scale, runs }: Scene): void {
   for (let i = firstAbove(steps.end, scale.view.from); i < steps.start.length && steps.start[i] < scale.view.to; i++) {
     const x = Math.max(scale.x(steps.start[i]), scale.left);
     if (x < labelled + 46) continue;
-    surface.line([[x, AXIS - 14], [x, layout.height]], steps.outlier[i] ? 'mark' : 'faint', 1, true);
+    const colour = steps.outlier[i] ? 'mark' : 'faint';
+    surface.line([[x, AXIS - 14], [x, AXIS]], colour, 1, true);
+    // Steps are the devices': the host runs ahead of them, and what is predicted has others.
+    for (const { group, y, height } of layout.rows) {
+      if (group.of === 'device') surface.line([[x, y], [x, y + height + 1]], colour, 1, true);
+    }
     surface.text(x + 3, AXIS - 10, `${unit} ${i + 1}`, steps.outlier[i] ? 'mark' : 'text', 'start');
     labelled = x;
   }
@@ -110,7 +119,7 @@ function drawRow(surface: Surface, line: RowLine, scale: Scale): void {
     // A long piece that begins in this column is drawn by itself.
     if (next - 1 > i && (row.end[next - 1] - row.start[next - 1]) / scale.perPixel >= WIDE) next--;
     const share = (row.busyBefore[next] - row.busyBefore[i]) / scale.perPixel;
-    const alpha = Math.ceil(Math.min(1, Math.max(0.25, share)) * 8) / 8;
+    const alpha = Math.ceil(Math.min(1, Math.max(0.5, share)) * 8) / 8;
     const colour = colourOf(line, i);
     if (open && open.alpha === alpha && open.colour === colour && open.x + open.width === column) open.width += 1;
     else {
@@ -125,22 +134,39 @@ function drawRow(surface: Surface, line: RowLine, scale: Scale): void {
 function drawPiece(surface: Surface, line: RowLine, piece: number, from: number, to: number): void {
   const { row, y, height } = line;
   const several = row.count[piece] > 1;
-  // Neighbours are told apart by their shade; several drawn as one by being lighter.
-  const alpha = several ? 0.55 : row.name[piece] % 2 === 0 ? 1 : 0.8;
-  const gap = to - from > 4 ? 0.6 : 0;
-  surface.rect(from, y, to - from - gap, height, colourOf(line, piece), alpha);
+  // A gap tells neighbours apart; several drawn as one are lower.
+  const gap = to - from > 4 ? 1 : 0;
+  const inset = several ? 2.5 : 0;
+  surface.rect(from, y + inset, to - from - gap, height - 2 * inset, colourOf(line, piece), 1);
   const room = Math.floor((to - from - 8) / 6.4);
-  if (room < 3) return;
-  const name = several ? `${count(row.count[piece])} × ${labelOf(line, piece)}` : labelOf(line, piece);
-  const text = name.length > room ? `${name.slice(0, Math.max(1, room - 1))}…` : name;
-  surface.text(from + 4, y + height / 2 + 0.5, text, 'paper', 'start');
+  const text = labelOf(line, piece, room);
+  if (text) surface.text(from + 4, y + height / 2 + 0.5, text, 'paper', 'start');
 }
 
-/** What fits into a piece: of a copy its size, of anything else its name. */
-function labelOf({ row, lane, run }: RowLine, piece: number): string {
+/** What fits into a piece: of a copy its size and rate, whole, of anything else as much of its name. */
+function labelOf({ row, lane, run }: RowLine, piece: number, room: number): string {
+  const times = row.count[piece] > 1 ? `${count(row.count[piece])} × ` : '';
   const isCopy = lane.sort === 'h2d' || lane.sort === 'd2h' || lane.sort === 'other';
-  if (!isCopy || row.bytes[piece] === 0) return short(run.picture.names[row.name[piece]]);
-  return `${bytes(row.bytes[piece])}, ${rate(row.bytes[piece] / (row.end[piece] - row.start[piece]))}`;
+  if (isCopy && row.bytes[piece] > 0) {
+    const size = bytes(row.bytes[piece]);
+    const busy = row.busyBefore[piece + 1] - row.busyBefore[piece];
+    const fitting = [`${times}${size}, ${rate(row.bytes[piece] / busy)}`, size].find((text) => text.length <= room);
+    return fitting ?? '';
+  }
+  if (room < 3) return '';
+  const name = times + short(run.picture.names[row.name[piece]]);
+  return name.length > room ? `${name.slice(0, Math.max(1, room - 1))}…` : name;
+}
+
+/** What was not recorded of a device is not idleness. */
+function cutOff(surface: Surface, { run, group, title, y, height }: RowLine, scale: Scale): void {
+  const { until } = run.picture;
+  if (until === null || group.of !== 'device') return;
+  const from = Math.max(scale.x(until + run.offset), scale.left);
+  if (from >= scale.right) return;
+  surface.rect(from, y, scale.right - from, height + 1, 'shade', 1);
+  for (let x = from + 4; x < scale.right; x += 12) surface.line([[x, y + height], [x + 6, y]], 'line', 1, false);
+  if (title && scale.right - from > 240) surface.text(from + 8, y + height / 2, 'not recorded: the file was cut off', 'faint', 'start');
 }
 
 /** `at::native::vectorized_elementwise_kernel` of `void at::native::vectorized_elementwise_kernel<4, …>(…)`. */

@@ -1,7 +1,7 @@
 // Which piece is it, and what is to be said of it?
 
 import { firstAbove } from '../search';
-import { bytes, count, rate, time } from '../words';
+import { bytes, count, moment, rate, time } from '../words';
 import type { Chosen } from './draw';
 import type { Layout, RowLine } from './layout';
 import type { Scale } from './view';
@@ -21,7 +21,7 @@ export function pieceAt(layout: Layout, scale: Scale, x: number, y: number): Cho
 }
 
 export function describe({ line, piece }: Chosen): string[] {
-  const { row, lane, run } = line;
+  const { row, lane, run, group } = line;
   const { names, steps, unit } = run.picture;
   const start = row.start[piece];
   const taken = row.end[piece] - start;
@@ -29,7 +29,7 @@ export function describe({ line, piece }: Chosen): string[] {
   const name = names[row.name[piece]] || '(without a name)';
   const lines = [several ? `${count(row.count[piece])} events; the longest: ${name}` : name];
   const busy = row.busyBefore[piece + 1] - row.busyBefore[piece];
-  lines.push(several ? `${time(busy)} of ${time(taken)}, from ${time(start)}` : `${time(taken)}, from ${time(start)}`);
+  lines.push(`${several ? `${time(busy)} of ` : ''}${time(taken)}, from ${moment(start)}`);
   if (row.bytes[piece] > 0) {
     const reached = busy > 0 ? `, ${rate(row.bytes[piece] / busy)}` : '';
     lines.push(`${bytes(row.bytes[piece])} (${count(row.bytes[piece])} bytes)${reached}`);
@@ -37,7 +37,8 @@ export function describe({ line, piece }: Chosen): string[] {
   const note = names[row.note[piece]];
   lines.push(note ? `${lane.title}, ${note}` : lane.title);
   if (!Number.isNaN(row.launched[piece])) lines.push(`its call began ${time(start - row.launched[piece])} before`);
-  const step = firstAbove(steps.end, start);
+  // Steps are the devices': the host runs ahead of them, and what is predicted has others.
+  const step = group.of === 'device' ? firstAbove(steps.end, start) : steps.start.length;
   if (step < steps.start.length && steps.start[step] <= start) lines.push(`${unit} ${step + 1}`);
   return lines;
 }
@@ -48,9 +49,19 @@ export function beside({ line, piece }: Chosen, by: 1 | -1): Chosen {
   return { line, piece: next };
 }
 
-/** The piece nearest in time in a row. */
+/** The piece of a row that covers a time, or comes next after it. */
 export function nearest(line: RowLine, at: number): Chosen | null {
   if (line.row.length === 0) return null;
   const piece = Math.min(firstAbove(line.row.end, at - line.run.offset), line.row.length - 1);
   return { line, piece };
+}
+
+/** The copy of a device that begins at this time, or the piece that it is merged into. */
+export function copyAt(layout: Layout, start: number): Chosen | null {
+  const found = layout.rows
+    .filter((line) => line.group.of === 'device' && ['h2d', 'd2h', 'other'].includes(line.lane.sort))
+    .map((line) => nearest(line, start))
+    .filter((chosen) => chosen !== null)
+    .filter(({ line, piece }) => line.row.start[piece] <= start && line.row.bytes[piece] > 0);
+  return found.find(({ line, piece }) => line.row.start[piece] === start) ?? found[0] ?? null;
 }

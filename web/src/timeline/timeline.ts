@@ -5,15 +5,15 @@ import type { Picture } from '../picture';
 import { SvgSurface } from '../surface';
 import { hideTooltip, showTooltip } from '../tooltip';
 import { type Chosen, drawTimeline, type Scene } from './draw';
-import { foldedAtFirst, type Layout, layOut, type Run } from './layout';
-import { beside, describe, nearest, pieceAt } from './pieces';
+import { foldedAtFirst, keyOf, type Layout, layOut, type Line, type Run, type TitleLine } from './layout';
+import { beside, copyAt, describe, nearest, pieceAt } from './pieces';
 import { clamped, moved, Scale, type View, zoomed } from './view';
 
 export class Timeline {
   readonly runs: readonly Run[];
   /** Where lanes begin: other charts on the same scale begin there too. */
   left = 150;
-  private readonly end: number;
+  private readonly all: View;
   private readonly judged: View;
   private readonly folded: Set<string>;
   private readonly canvas: Canvas;
@@ -23,12 +23,17 @@ export class Timeline {
   private view_: View;
   private finding: number | null = null;
   private chosen: Chosen | null = null;
+  /** The time that lanes are changed at. */
+  private anchor: number | null = null;
 
   constructor(mount: HTMLElement, pictures: readonly Picture[]) {
     // Alone a run keeps its own time; several begin together, where the first judged step of each does.
     const aligned = pictures.length > 1;
     this.runs = pictures.map((picture) => ({ picture, offset: aligned ? -picture.judged[0] : 0 }));
-    this.end = Math.max(1, ...this.runs.map(({ picture, offset }) => picture.span + offset));
+    this.all = {
+      from: Math.min(...this.runs.map(({ offset }) => offset)),
+      to: Math.max(1, ...this.runs.map(({ picture, offset }) => picture.span + offset)),
+    };
     const [first] = this.runs;
     const last = Math.max(...this.runs.map(({ picture, offset }) => picture.judged[1] + offset));
     this.judged = { from: aligned ? 0 : first.picture.judged[0], to: last };
@@ -38,7 +43,11 @@ export class Timeline {
     this.canvas = new Canvas(
       mount,
       'Timeline of the devices and the host',
-      (surface) => drawTimeline(surface, this.scene(this.canvas.width)),
+      (surface) => {
+        drawTimeline(surface, this.scene(this.canvas.width));
+        const { dataset } = this.canvas.element;
+        [dataset['from'], dataset['to']] = [String(this.view_.from), String(this.view_.to)];
+      },
       (width) => {
         this.left = width < 600 ? 84 : 150;
         return this.layout.height;
@@ -56,10 +65,10 @@ export class Timeline {
     const { from, to } = this.judged;
     const { steps } = this.runs[0].picture;
     const first = steps.judged.indexOf(true);
-    if (this.runs.length > 1 || first < 0 || steps.judged.filter(Boolean).length <= 4) return clamped(this.judged, this.end);
+    if (this.runs.length > 1 || first < 0 || steps.judged.filter(Boolean).length <= 4) return clamped(this.judged, this.all);
     const third = Math.min(first + 2, steps.end.length - 1);
     const span = steps.end[third] - steps.start[first];
-    return clamped({ from: Math.max(from, steps.start[first] - 0.02 * span), to: Math.min(to, steps.end[third] + 0.02 * span) }, this.end);
+    return clamped({ from: Math.max(from, steps.start[first] - 0.02 * span), to: Math.min(to, steps.end[third] + 0.02 * span) }, this.all);
   }
 
   get view(): View {
@@ -79,14 +88,15 @@ export class Timeline {
   }
 
   show(view: View): void {
-    this.view_ = clamped(view, this.end);
+    hideTooltip();
+    this.view_ = clamped(view, this.all);
     this.canvas.redraw();
     for (const listener of this.listeners) listener();
   }
 
   /** Marks a finding's places and brings the first of them into view. */
   showFinding(finding: number): void {
-    this.finding = this.finding === finding ? null : finding;
+    this.mark(this.finding === finding ? null : finding);
     const spans = this.runs[0].picture.findings[finding];
     if (this.finding !== null && spans && spans.start.length > 0) {
       const { steps } = this.runs[0].picture;
@@ -96,23 +106,25 @@ export class Timeline {
       const margin = 0.04 * (to - from);
       this.show({ from: from - margin, to: to + margin });
     }
+  }
+
+  private mark(finding: number | null): void {
+    this.finding = finding;
     this.canvas.redraw();
+    this.onMark(finding);
   }
 
-  get shownFinding(): number | null {
-    return this.finding;
-  }
+  /** Told which finding is marked. */
+  onMark: (finding: number | null) => void = () => {};
 
-  /** Brings the piece of a lane that begins at this time into view. */
-  showPiece(start: number): void {
-    for (const line of this.layout.rows) {
-      const found = nearest(line, start + 1);
-      if (found && line.lane.sort !== 'host' && line.row.start[found.piece] === start) {
-        this.choose(found);
-        this.fill();
-        return;
-      }
-    }
+  /** Brings the copy that begins at this time into view, out of a folded group too. */
+  showCopy(start: number): void {
+    const found = copyAt(layOut(this.runs, new Set()), start);
+    if (!found) return;
+    const group = this.runs[0].picture.groups.indexOf(found.line.group);
+    if (this.folded.delete(keyOf(0, group))) this.lay();
+    this.choose(copyAt(this.layout, start));
+    this.fill();
   }
 
   still(width: number): SVGSVGElement {
@@ -128,6 +140,7 @@ export class Timeline {
 
   private choose(chosen: Chosen | null): void {
     this.chosen = chosen;
+    this.anchor = chosen ? chosen.line.row.start[chosen.piece] + chosen.line.run.offset : null;
     this.tell();
     this.canvas.redraw();
   }
@@ -155,6 +168,8 @@ export class Timeline {
 
   private listen(element: HTMLCanvasElement): void {
     element.tabIndex = 0;
+    // It takes keys, which an image does not.
+    element.setAttribute('role', 'application');
     element.addEventListener('keydown', (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || !this.key(event.key)) return;
       event.preventDefault();
@@ -215,25 +230,36 @@ export class Timeline {
     element.addEventListener('pointerup', release);
     element.addEventListener('pointercancel', release);
     element.addEventListener('pointerleave', hideTooltip);
-    element.addEventListener('dblclick', () => this.fill());
+    element.addEventListener('dblclick', (event) => {
+      if (!this.titleAt(event.clientY - element.getBoundingClientRect().top)) this.fill();
+    });
   }
 
   private click(x: number, y: number): void {
-    const title = this.layout.lines.find((line) => line.kind === 'title' && y >= line.y && y < line.y + line.height);
-    if (title?.kind === 'title') {
+    const title = this.titleAt(y);
+    if (title) {
       if (!this.folded.delete(title.key)) this.folded.add(title.key);
-      this.layout = layOut(this.runs, this.folded);
       this.choose(null);
-      this.canvas.resize();
+      this.lay();
       return;
     }
     this.choose(pieceAt(this.layout, this.scale, x, y));
   }
 
+  private titleAt(y: number): TitleLine | undefined {
+    const isThere = (line: Line): line is TitleLine => line.kind === 'title' && y >= line.y && y < line.y + line.height;
+    return this.layout.lines.find(isThere);
+  }
+
+  /** Lays the lanes out again, after groups were folded or opened. */
+  private lay(): void {
+    this.layout = layOut(this.runs, this.folded);
+    this.canvas.resize();
+  }
+
   private key(key: string): boolean {
     const { from, to } = this.view_;
     const middle = (from + to) / 2;
-    const at = this.chosen ? this.chosen.line.row.start[this.chosen.piece] + this.chosen.line.run.offset : middle;
     switch (key) {
       case 'ArrowLeft':
         this.show(moved(this.view_, -0.15 * (to - from)));
@@ -249,7 +275,7 @@ export class Timeline {
         this.show(zoomed(this.view_, 1 / 0.6, middle));
         return true;
       case '0':
-        this.show({ from: 0, to: this.end });
+        this.show(this.all);
         return true;
       case '1':
         this.show(this.judged);
@@ -257,34 +283,51 @@ export class Timeline {
       case 'n':
       case 'p':
         if (this.chosen) this.choose(beside(this.chosen, key === 'n' ? 1 : -1));
-        else this.lane(1, middle);
+        else this.lane(1);
         this.follow();
         return true;
       case 'ArrowDown':
-        this.lane(1, at);
+        this.lane(1);
         return true;
       case 'ArrowUp':
-        this.lane(-1, at);
+        this.lane(-1);
+        return true;
+      case 'o':
+        this.foldAll();
         return true;
       case 'f':
       case 'Enter':
         this.fill();
         return true;
       case 'Escape':
-        this.finding = null;
+        this.mark(null);
         this.choose(null);
+        // The wheel scrolls the page again.
+        this.canvas.element.blur();
         return true;
       default:
         return false;
     }
   }
 
-  /** To the next row that holds something, at the time we are at. */
-  private lane(by: 1 | -1, at: number): void {
+  /** To the next row, at the time that is looked at: that of the piece chosen last by `n`, `p` or the pointer. */
+  private lane(by: 1 | -1): void {
     const { rows } = this.layout;
     const now = this.chosen ? rows.indexOf(this.chosen.line) : by === 1 ? -1 : rows.length;
     const next = rows[now + by];
-    if (next) this.choose(nearest(next, at));
+    if (!next) return;
+    const at = this.anchor ?? (this.view_.from + this.view_.to) / 2;
+    this.choose(nearest(next, at));
+    this.anchor = at;
+  }
+
+  /** Opens every group, or folds those that were folded at first. */
+  private foldAll(): void {
+    const isOpen = this.folded.size === 0;
+    this.folded.clear();
+    if (isOpen) for (const key of foldedAtFirst(this.runs)) this.folded.add(key);
+    this.choose(null);
+    this.lay();
   }
 
   /** A chosen piece that is out of sight is brought into it. */

@@ -6,13 +6,16 @@ export interface View {
   readonly to: number;
 }
 
-/** Nothing is shorter than this many nanoseconds. */
-const LEAST = 20;
+/** Nothing is shorter than this many nanoseconds, or than what numbers of that size can tell apart. */
+function least(all: View): number {
+  return Math.max(20, 2 ** -42 * Math.max(Math.abs(all.from), Math.abs(all.to)));
+}
 
-export function clamped({ from, to }: View, end: number): View {
-  const margin = 0.01 * end;
-  const length = Math.min(Math.max(to - from, LEAST), end + 2 * margin);
-  const start = Math.min(Math.max(from, -margin), end + margin - length);
+/** The view kept within all there is, and a little around it. */
+export function clamped({ from, to }: View, all: View): View {
+  const margin = 0.01 * (all.to - all.from);
+  const length = Math.min(Math.max(to - from, least(all)), all.to - all.from + 2 * margin);
+  const start = Math.min(Math.max(from, all.from - margin), all.to + margin - length);
   return { from: start, to: start + length };
 }
 
@@ -46,11 +49,11 @@ export class Scale {
 }
 
 /** Round times for an axis, at most about one every `apart` pixels. */
-export function ticks(scale: Scale, apart: number): number[] {
+export function ticks(scale: Scale, apart: number): { readonly at: readonly number[]; readonly step: number } {
   const least = scale.perPixel * apart;
   const power = 10 ** Math.floor(Math.log10(least));
   const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= least) ?? 10 * power;
-  const all: number[] = [];
-  for (let at = Math.ceil(scale.view.from / step) * step; at <= scale.view.to; at += step) all.push(at);
-  return all;
+  const first = Math.ceil(scale.view.from / step);
+  const number = Math.max(0, Math.floor(scale.view.to / step) - first + 1);
+  return { at: Array.from({ length: Math.min(number, 1000) }, (_, i) => (first + i) * step), step };
 }

@@ -3,6 +3,7 @@
 use busbound_machine::topology::Topology;
 
 use super::{Advice, Because, Target};
+use crate::quantity::number_of;
 
 /// The line that binds the process of each GPU to the memory and the cores near it; none where there is one
 /// node, or where nobody says which is near.
@@ -20,9 +21,9 @@ pub fn advice_of_topology(topology: &Topology) -> Advice {
     Advice {
         from: format!("topo ({})", topology.source),
         statement: format!(
-            "{} GPU(s) on {} NUMA node(s).",
-            topology.gpus.len(),
-            topology.numa_nodes.unwrap_or(1)
+            "{} on {}.",
+            number_of(topology.gpus.len() as u64, "GPU"),
+            number_of(u64::from(topology.numa_nodes.unwrap_or(1)), "NUMA node")
         ),
         settings,
     }

@@ -52,6 +52,7 @@ def fetch(i):    # two buffers in turn; `host` is pinned
         copies.wait_event(used[i - 2] if i >= 2 else used[-1])    # the buffer is free again
         buffers[i % 2].copy_(host[i], non_blocking=True)
         ready[i].record(copies)
+copies.wait_stream(torch.cuda.current_stream())    # once: the buffers' memory may still be in use
 fetch(0)
 for i, layer in enumerate(layers):
     if i + 1 < len(layers):
@@ -61,10 +62,14 @@ for i, layer in enumerate(layers):
     used[i].record()";
 
 const PACK: &str = "\
-flat = torch.empty(sum(t.numel() for t in small), dtype=small[0].dtype, pin_memory=True)    # once
-torch.cat([t.flatten() for t in small], out=flat)
-on_device = flat.to(device, non_blocking=True)    # one copy
-parts = on_device.split([t.numel() for t in small])";
+flat = torch.empty(sum(t.numel() for t in small), dtype=small[0].dtype, pin_memory=True)
+sent = torch.cuda.Event()    # both once; tensors of one dtype go into one buffer
+for small in batches:
+    sent.synchronize()       # the copy before has read the buffer
+    torch.cat([t.flatten() for t in small], out=flat)
+    on_device = flat.to(device, non_blocking=True)    # one copy
+    sent.record()
+    parts = on_device.split([t.numel() for t in small])";
 
 const READ_LATER: &str = "\
 total = torch.zeros((), device=device)

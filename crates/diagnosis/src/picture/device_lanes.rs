@@ -1,21 +1,24 @@
 //! What a device did, and why it did nothing, as lanes.
 
-use busbound_trace::{Direction, Event, EventKind, Place};
+use busbound_trace::{Direction, Event, EventKind, MemoryKind, Place};
+use hashbrown::HashMap;
 
 use super::names::DrawnNames;
 use super::rows::{Piece, Rows};
 use super::{GroupOf, Lane, LaneGroup, LaneSort};
 use crate::communication::CommunicationNames;
 use crate::copies::kind_of;
-use crate::facts::{Facts, gpu_name};
+use crate::diagnosis::GpuLink;
+use crate::facts::Facts;
 use crate::gaps::GapCause;
-use crate::quantity::count;
+use crate::quantity::{count, printable};
 
 const WORK: [LaneSort; 5] =
     [LaneSort::Compute, LaneSort::Communication, LaneSort::ToDevice, LaneSort::ToHost, LaneSort::OtherCopies];
 
 pub(super) fn groups(
     facts: &Facts<'_>,
+    gpus: &[GpuLink],
     names: &mut DrawnNames<'_>,
     notes: &mut Vec<String>,
 ) -> Vec<LaneGroup> {
@@ -35,10 +38,14 @@ pub(super) fn groups(
         }
         work.sort_by_key(|(event, _)| (event.start(), event.id()));
         let mut lanes: [Rows; 5] = Default::default();
+        let mut said = Said::default();
         for (event, stream) in &work {
             let lane = lane_of(event, &facts.communication);
-            let mut piece = piece(event, names, &format!("stream {stream}"));
-            piece.launched = facts.host.call_behind(event).map(|call| call.start().as_nanos());
+            let mut piece = piece(event, names);
+            piece.note = said.note(event, *stream, names);
+            // A call that begins after its work is told by another clock: when it was is not known.
+            let call = facts.host.call_behind(event).map(|call| call.start().as_nanos());
+            piece.launched = call.filter(|at| *at <= piece.start);
             lanes[lane].add(piece, *stream);
         }
         without_room += lanes.iter().map(|rows| rows.without_room).sum::<u64>();
@@ -50,20 +57,26 @@ pub(super) fn groups(
             .collect();
         lanes.push(idle(facts, device, names));
         lanes.retain(|lane| !lane.rows.is_empty());
-        let name = gpu_name(facts.trace, Some(device)).unwrap_or("GPU");
-        groups.push(LaneGroup {
-            title: format!("GPU {device}, {name}"),
-            of: GroupOf::Device { device, peak_gbps: facts.link.peak_gbps },
-            lanes,
-        });
+        let gpu = gpus.iter().find(|gpu| gpu.device == device);
+        let peak_gbps = gpu.map_or(facts.link.peak_gbps, |gpu| gpu.link.peak_gbps);
+        let title = match gpu.and_then(|gpu| gpu.name.as_deref()) {
+            Some(name) => format!("GPU {device}, {}", printable(name)),
+            None => format!("GPU {device}"),
+        };
+        groups.push(LaneGroup { title, of: GroupOf::Device { device, peak_gbps }, lanes });
     }
-    if without_room > 0 {
+    tell_without_room(without_room, notes);
+    groups
+}
+
+/// What has no line is not drawn, and that is said.
+pub(super) fn tell_without_room(pieces: u64, notes: &mut Vec<String>) {
+    if pieces > 0 {
         notes.push(format!(
             "{} pieces of work are not drawn: more than eight of their sort run at once.",
-            count(without_room)
+            count(pieces)
         ));
     }
-    groups
 }
 
 /// Which of the lanes work belongs in, by number.
@@ -84,19 +97,30 @@ pub(super) fn sort_of(lane: usize) -> LaneSort {
 }
 
 /// One event of a device as a piece, where and when it was.
-pub(super) fn piece(event: &Event<'_>, names: &mut DrawnNames<'_>, stream: &str) -> Piece {
-    let mut piece =
-        Piece::plain(event.start().as_nanos(), event.end().as_nanos(), names.event(event.name_id()));
-    let transfer = event.transfer();
-    piece.bytes = transfer.and_then(|transfer| transfer.bytes).map_or(0, |bytes| bytes.get());
-    piece.note = match transfer.filter(|_| event.kind() == EventKind::Copy) {
-        Some(transfer) => {
-            let kind = kind_of((transfer.direction, transfer.src, transfer.dst));
-            names.own(&format!("{kind}, {stream}"))
-        }
-        None => names.own(stream),
-    };
-    piece
+pub(super) fn piece(event: &Event<'_>, names: &mut DrawnNames<'_>) -> Piece {
+    let (start, end) = (event.start().as_nanos(), event.end().as_nanos());
+    let bytes = event.transfer().and_then(|transfer| transfer.bytes).map_or(0, |bytes| bytes.get());
+    Piece { bytes, ..Piece::plain(start, end, names.event(event.name_id())) }
+}
+
+/// Which way a copy goes, between which kinds of memory.
+type CopyKind = (Direction, MemoryKind, MemoryKind);
+
+/// What is said of work beside its name: put into words once for each stream and kind of copy.
+#[derive(Default)]
+struct Said {
+    notes: HashMap<(i64, Option<CopyKind>), u32>,
+}
+
+impl Said {
+    fn note(&mut self, event: &Event<'_>, stream: i64, names: &mut DrawnNames<'_>) -> u32 {
+        let copy = event.transfer().filter(|_| event.kind() == EventKind::Copy);
+        let kind = copy.map(|transfer| (transfer.direction, transfer.src, transfer.dst));
+        *self.notes.entry((stream, kind)).or_insert_with(|| match kind {
+            Some(kind) => names.own(&format!("{}, stream {stream}", kind_of(kind))),
+            None => names.own(&format!("stream {stream}")),
+        })
+    }
 }
 
 /// The gaps that have a cause; a device's turn-around between two pieces of work has none of its own.

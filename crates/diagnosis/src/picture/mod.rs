@@ -17,9 +17,8 @@ use busbound_trace::{Interval, IntervalSet, Timestamp};
 pub use dots::{Dot, DotKind};
 pub use rows::{Piece, Row};
 
+use crate::diagnosis::Judged;
 use crate::facts::Facts;
-use crate::findings::Finding;
-use crate::steady::LeftOut;
 use crate::whatif::BestReplay;
 use names::DrawnNames;
 
@@ -45,6 +44,8 @@ pub struct Picture {
     pub curves: Vec<RateCurve>,
     /// Where each finding lies, in the order of the diagnosis.
     pub findings: Vec<Vec<Span>>,
+    /// Where the record of the devices ends, if the file was cut off before the host's did.
+    pub devices_until: Option<i64>,
     /// What is not drawn, and how much of it.
     pub notes: Vec<String>,
 }
@@ -134,71 +135,74 @@ pub struct RateCurve {
     pub points: Vec<(u64, f64)>,
 }
 
-/// Pieces kept: more take a page beyond what is opened at once.
+/// How much of a long trace is drawn piece by piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Every piece, as a file for a trace viewer has it.
+    All,
+    /// As much as a page opens at once, which this many runs share.
+    Page { runs: usize },
+}
+
+/// Pieces of a page: more take it beyond what is opened at once.
 const PIECES: usize = 1_200_000;
 /// Stretches of one finding that are marked.
 const MARKED: usize = 5_000;
 
 /// Draws the whole trace; what is judged of it, the findings and the best prediction come with it.
-pub(crate) fn draw(
-    whole: &Facts<'_>,
-    judged: &Facts<'_>,
-    left_out: &LeftOut,
-    findings: &[Finding],
-    best: Option<&BestReplay>,
-) -> Picture {
+pub(crate) fn draw(judged: &Judged<'_, '_>, best: Option<&BestReplay>, detail: Detail) -> Picture {
+    let Judged { whole, facts, left_out, diagnosis } = *judged;
     let mut names = DrawnNames::of(whole.trace.names());
     let mut notes = Vec::new();
-    let mut groups = device_lanes::groups(whole, &mut names, &mut notes);
+    let mut groups = device_lanes::groups(whole, &diagnosis.machine.gpus, &mut names, &mut notes);
+    if let Some(best) = best {
+        groups = predicted::beside(groups, best, facts, &mut names, &mut notes);
+    }
     groups.extend(host_lanes::groups(whole, &mut names, &mut notes));
-    let extent =
-        groups.iter().filter_map(LaneGroup::extent).reduce(Span::hull).unwrap_or(Span { start: 0, end: 0 });
+    let absolute =
+        |interval: Interval| Span { start: interval.start.as_nanos(), end: interval.end.as_nanos() };
+    let found = diagnosis.findings.iter().flat_map(|finding| &finding.at).copied().map(absolute);
+    let steps = whole.window.steps.iter().copied().map(absolute);
+    let extent = groups.iter().filter_map(LaneGroup::extent).chain(steps).chain(found).reduce(Span::hull);
+    let extent = extent.unwrap_or(Span { start: 0, end: 0 });
     let origin = extent.start;
-    let relative = |interval: Interval| Span {
-        start: interval.start.as_nanos() - origin,
-        end: interval.end.as_nanos() - origin,
-    };
+    let relative = |interval: Interval| absolute(interval).moved(-origin);
     for piece in groups.iter_mut().flat_map(LaneGroup::pieces_mut) {
         piece.shift(-origin);
     }
-    let judged_span = judged_stretch(judged).map_or(Span { start: 0, end: extent.end - origin }, relative);
-    if let Some(best) = best {
-        // What would be takes its place right under the device that it is about.
-        let predicted = predicted::group(best, judged, origin, &mut names);
-        let at = groups.iter().rposition(|group| matches!(group.of, GroupOf::Device { .. }));
-        groups.splice(at.map_or(0, |at| at + 1)..at.map_or(0, |at| at + 1), predicted);
+    if let Detail::Page { runs } = detail {
+        detail::merge_to(&mut groups, PIECES / runs.max(1), &mut notes);
     }
-    detail::merge_to(&mut groups, PIECES, &mut notes);
-    let (dot_kinds, dots, unplaced_copies) = dots::dots(judged, origin);
-    let outliers: Vec<usize> = left_out.outliers.iter().map(|outlier| outlier.index).collect();
+    let (dot_kinds, dots, unplaced_copies) = dots::dots(facts, origin);
     let step = |(i, interval): (usize, &Interval)| StepSpan {
         span: relative(*interval),
         judged: left_out.steady.contains(&i),
-        outlier: outliers.contains(&i),
+        outlier: left_out.outlier_steps.contains(&i),
     };
     Picture {
         origin: Timestamp::from_nanos(origin),
-        span_ns: groups.iter().filter_map(LaneGroup::extent).map(|span| span.end).max().unwrap_or(0),
-        judged: judged_span,
+        span_ns: extent.end - origin,
+        judged: judged_stretch(facts).map_or(extent.moved(-origin), relative),
         steps: whole.window.steps.iter().enumerate().map(step).collect(),
         names: names.into_list(),
         groups,
         dots,
         dot_kinds,
         unplaced_copies,
-        curves: curves(judged),
-        findings: findings.iter().map(|finding| marked(&finding.at, relative)).collect(),
+        curves: curves(facts),
+        findings: diagnosis.findings.iter().map(|finding| marked(&finding.at, relative)).collect(),
+        devices_until: (!diagnosis.source.complete)
+            .then(|| crate::timeline::whole(&whole.timelines))
+            .flatten()
+            .map(|work| relative(work).end),
         notes,
     }
 }
 
-/// From the first step to the end of the last; without steps, all work of the devices.
+/// The steps and all work that is counted with them.
 fn judged_stretch(facts: &Facts<'_>) -> Option<Interval> {
-    let steps = &facts.window.steps;
-    match (steps.first(), steps.last()) {
-        (Some(first), Some(last)) => Some(first.hull(*last)),
-        _ => crate::timeline::whole(&facts.timelines),
-    }
+    let steps = facts.window.steps.iter().copied();
+    steps.chain(crate::timeline::whole(&facts.timelines)).reduce(Interval::hull)
 }
 
 /// The stretches of a finding; of many, those that lie near each other as one.
@@ -242,6 +246,10 @@ fn curves(facts: &Facts<'_>) -> Vec<RateCurve> {
 }
 
 impl Span {
+    fn moved(self, by: i64) -> Self {
+        Self { start: self.start + by, end: self.end + by }
+    }
+
     fn hull(self, other: Self) -> Self {
         Self { start: self.start.min(other.start), end: self.end.max(other.end) }
     }

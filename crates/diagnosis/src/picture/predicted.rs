@@ -1,40 +1,73 @@
-//! What the device would do with a fix, as lanes under those of what it did.
+//! What devices would do with a fix, as lanes under those of what they did.
 
-use super::device_lanes::{lane_of, piece, sort_of};
+use std::collections::BTreeMap;
+
+use busbound_trace::{EventKind, MemoryKind, Place};
+use busbound_whatif::replay::Change;
+
+use super::device_lanes::{lane_of, piece, sort_of, tell_without_room};
 use super::names::DrawnNames;
 use super::rows::{Piece, Rows};
 use super::{GroupOf, Lane, LaneGroup};
+use crate::copies::kind_of;
 use crate::facts::Facts;
+use crate::quantity::printable;
 use crate::whatif::BestReplay;
 
-/// `None` where nothing would be done any more. The first step begins when it did.
-pub(super) fn group(
+/// The groups of devices, each followed by what is predicted for it. The first step begins when it did.
+pub(super) fn beside(
+    devices: Vec<LaneGroup>,
     best: &BestReplay,
     facts: &Facts<'_>,
-    origin: i64,
     names: &mut DrawnNames<'_>,
-) -> Option<LaneGroup> {
+    notes: &mut Vec<String>,
+) -> Vec<LaneGroup> {
     let mut work: Vec<_> = best
         .moved
         .iter()
         .filter_map(|moved| Some((moved.predicted?, facts.trace.event(moved.event))))
         .collect();
     work.sort_by_key(|((_, start, end), event)| (*start, *end, event.id()));
-    let begin = best.begin.as_nanos() - origin;
-    let mut lanes: [Rows; 5] = Default::default();
+    let begin = best.begin.as_nanos();
+    let mut lanes: BTreeMap<i32, [Rows; 5]> = BTreeMap::new();
+    let mut notes_of = BTreeMap::new();
+    let is_pinned = best.changes.contains(&Change::Pin);
+    let memory = |kind: MemoryKind| match kind {
+        MemoryKind::Pageable if is_pinned => MemoryKind::Pinned,
+        kind => kind,
+    };
     for ((stream, start, end), event) in &work {
+        let Place::Stream { device, .. } = event.place() else { continue };
         let (start, end) = (start + begin, end + begin);
-        // Its memory may be another then: what is said of it is only where it would run.
-        let note = names.own(&format!("stream {stream} of the prediction"));
-        let drawn = Piece { start, end, busy: end - start, note, ..piece(event, names, "") };
-        lanes[lane_of(event, &facts.communication)].add(drawn, i64::try_from(*stream).unwrap_or(0));
+        let mut drawn = Piece { start, end, busy: end - start, ..piece(event, names) };
+        let copy = event.transfer().filter(|_| event.kind() == EventKind::Copy);
+        let kind = copy.map(|transfer| (transfer.direction, memory(transfer.src), memory(transfer.dst)));
+        drawn.note = *notes_of.entry((*stream, kind)).or_insert_with(|| {
+            let kind = kind.map(|kind| format!("{}, ", kind_of(kind))).unwrap_or_default();
+            names.own(&format!("{kind}stream {stream} of the prediction"))
+        });
+        if is_pinned && copy.is_some() {
+            drawn.name = names.own(&printable(&event.name().replace("Pageable", "Pinned")));
+        }
+        let rows = &mut lanes.entry(device).or_default()[lane_of(event, &facts.communication)];
+        rows.add(drawn, i64::try_from(*stream).unwrap_or(0));
     }
-    work.first()?;
-    let lanes: Vec<Lane> = lanes
-        .into_iter()
-        .enumerate()
-        .map(|(i, rows)| Lane { sort: sort_of(i), rows: rows.into_rows() })
-        .filter(|lane| !lane.rows.is_empty())
-        .collect();
-    Some(LaneGroup { title: format!("Predicted with {}", best.changes), of: GroupOf::Predicted, lanes })
+    tell_without_room(lanes.values().flatten().map(|rows| rows.without_room).sum(), notes);
+    let mut groups = Vec::new();
+    let several = devices.len() > 1;
+    let changes = best.changes.iter().map(Change::to_string).collect::<Vec<_>>().join(" + ");
+    for group in devices {
+        let GroupOf::Device { device, .. } = group.of else { continue };
+        groups.push(group);
+        let Some(rows) = lanes.remove(&device) else { continue };
+        let lanes =
+            rows.into_iter().enumerate().map(|(i, rows)| Lane { sort: sort_of(i), rows: rows.into_rows() });
+        let of = if several { format!("GPU {device} predicted") } else { "Predicted".to_owned() };
+        groups.push(LaneGroup {
+            title: format!("{of} with {changes}"),
+            of: GroupOf::Predicted,
+            lanes: lanes.filter(|lane| !lane.rows.is_empty()).collect(),
+        });
+    }
+    groups
 }

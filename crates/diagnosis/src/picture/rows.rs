@@ -39,7 +39,7 @@ pub struct Row {
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     rows: Vec<Row>,
-    /// Of the last piece of each: the stream it was of.
+    /// The stream of the first piece of each: others are guests in it.
     streams: Vec<i64>,
     /// Pieces for which there was no line.
     pub(super) without_room: u64,
@@ -55,10 +55,7 @@ impl Rows {
         let of_stream = (0..self.rows.len()).find(|&i| self.streams[i] == stream && is_free(&self.rows[i]));
         let at = of_stream.or_else(|| self.rows.iter().position(is_free));
         match at {
-            Some(at) => {
-                self.rows[at].pieces.push(piece);
-                self.streams[at] = stream;
-            }
+            Some(at) => self.rows[at].pieces.push(piece),
             None if self.rows.len() < MOST => {
                 self.rows.push(Row { pieces: vec![piece] });
                 self.streams.push(stream);

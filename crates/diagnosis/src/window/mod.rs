@@ -112,9 +112,16 @@ impl Window {
             None => marks::likely(trace, host).or_else(|| period::period(trace, host)),
         };
         let Some(begin) = begin else { return Self::default() };
-        let starts = begin.starts;
+        let (mut starts, mut last_is_whole) = (begin.starts, begin.last_is_whole);
         let Work { hulls, kernels, inside, before, step_of_work } =
             work_of_steps(trace, host, &starts, begin.until);
+        // Profilers write the devices' events last. Where the file was cut off among them, steps of the host follow that
+        // have none, and the one in which they end has some of them only.
+        let recorded = hulls.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        if !trace.stats().is_complete() && (1..starts.len()).contains(&recorded) {
+            starts.truncate(recorded);
+            last_is_whole = false;
+        }
         let mut steps: Vec<Interval> = Vec::with_capacity(starts.len());
         for (i, &began) in starts.iter().enumerate() {
             let start = match (steps.last(), hulls[i]) {
@@ -139,7 +146,7 @@ impl Window {
         let is_period = begin.found == StepsFound::Period;
         let more = if inside > before && !is_period { before as f64 / inside as f64 } else { 0.0 };
         let mut rounds = starts.len() as f64 * (1.0 + more);
-        if !begin.last_is_whole && steps.len() > 1 {
+        if !last_is_whole && steps.len() > 1 {
             steps.pop();
             let of_last = step_of_work.iter().filter(|step| **step as usize == starts.len()).count() as f64;
             let each = (inside as f64 - of_last) / steps.len() as f64;

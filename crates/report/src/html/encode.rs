@@ -21,6 +21,7 @@ struct Head<'a> {
     unit: &'a str,
     span: i64,
     judged: [i64; 2],
+    until: Option<i64>,
     link: &'a str,
     peak: f64,
     names: &'a [String],
@@ -47,6 +48,7 @@ pub(super) fn encoded(picture: &Picture, labels: &Labels<'_>) -> String {
         unit: labels.unit,
         span: picture.span_ns,
         judged: [picture.judged.start, picture.judged.end],
+        until: picture.devices_until,
         link: labels.link,
         peak: labels.peak_gbps,
         names: &picture.names,
@@ -118,9 +120,10 @@ fn group(group: &LaneGroup) -> Value {
 
 fn pieces(columns: &mut Columns, pieces: &[Piece]) {
     let mut before = 0;
-    // Pieces of a row never overlap, so the gap before each is never negative, but for the first.
+    // Pieces of a row never overlap and none begins before the picture does, so no gap is negative.
     columns.each(pieces, |piece| {
         let gap = piece.start - before;
+        debug_assert!(gap >= 0, "pieces overlap, or begin before the picture does");
         before = piece.end;
         positive(gap)
     });

@@ -12,16 +12,18 @@ mod prose;
 mod run;
 
 use askama::Template;
-use busbound_diagnosis::Drawn;
+use busbound_diagnosis::{Diagnosis, Drawn};
 
 pub use compare::comparison_as_html;
 pub use prose::markdown_as_html;
 
 use crate::text::{Table, diagnosis as text};
-use run::{Lead, RunView};
+use run::RunView;
 
 const CSS: &str = include_str!("../../assets/report.css");
 const SCRIPT: &str = include_str!("../../assets/report.js");
+/// What the page's policy knows the script by.
+const SCRIPT_DIGEST: &str = include_str!("../../assets/report.js.sha256");
 
 #[derive(Template)]
 #[template(path = "page.html")]
@@ -30,6 +32,7 @@ struct Page<'a> {
     version: &'static str,
     css: &'static str,
     script: &'static str,
+    script_digest: &'static str,
     has_script: bool,
     /// HTML; whoever makes it has escaped what is in it.
     body: &'a str,
@@ -37,7 +40,8 @@ struct Page<'a> {
 
 fn page(title: &str, body: &str, has_script: bool) -> String {
     let version = env!("CARGO_PKG_VERSION");
-    rendered(&Page { title, version, css: CSS, script: SCRIPT, has_script, body }) + "\n"
+    let script_digest = if has_script { SCRIPT_DIGEST.trim() } else { "none" };
+    rendered(&Page { title, version, css: CSS, script: SCRIPT, script_digest, has_script, body }) + "\n"
 }
 
 /// Templates render into memory, which does not fail.
@@ -45,33 +49,44 @@ fn rendered(template: &impl Template) -> String {
     template.render().unwrap_or_default()
 }
 
-/// The diagnoses as one page; of several runs one is shown at a time.
-pub fn diagnoses_as_html(all: &[Drawn]) -> String {
-    runs_as_html(all, Lead::Verdict)
+/// What a page is asked for, which comes first on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lead {
+    Verdict,
+    Prediction,
 }
 
-/// As [`diagnoses_as_html`], with what is predicted first.
-pub fn predictions_as_html(all: &[Drawn]) -> String {
-    runs_as_html(all, Lead::Prediction)
+/// A page being made: each run is put into it as it is read, so that one picture is held at a time.
+#[derive(Debug)]
+pub struct RunsPage {
+    lead: Lead,
+    runs: Vec<Diagnosis>,
+    titles: Vec<String>,
+    body: String,
 }
 
-fn runs_as_html(all: &[Drawn], lead: Lead) -> String {
-    let mut body = String::new();
-    if all.len() > 1 {
-        let diagnoses: Vec<_> = all.iter().map(|drawn| drawn.diagnosis.clone()).collect();
-        body.push_str(&rendered(&Runs {
-            overview: text::overview(&diagnoses),
-            paths: diagnoses.iter().map(|diagnosis| diagnosis.source.path.clone()).collect(),
-        }));
+impl RunsPage {
+    pub fn new(lead: Lead) -> Self {
+        Self { lead, runs: Vec::new(), titles: Vec::new(), body: String::new() }
     }
-    for (number, drawn) in all.iter().enumerate() {
-        body.push_str(&rendered(&RunView::of(drawn, number, lead)));
+
+    pub fn add(&mut self, drawn: Drawn) {
+        self.body.push_str(&rendered(&RunView::of(&drawn, self.runs.len(), self.lead)));
+        self.titles.push(run::statement(&drawn, self.lead).to_owned());
+        self.runs.push(drawn.diagnosis);
     }
-    let title = match all {
-        [one] => run::statement(one, lead).to_owned(),
-        several => format!("{} runs", several.len()),
-    };
-    page(&title, &body, true)
+
+    /// The page; of several runs one is shown at a time.
+    pub fn finish(self) -> String {
+        match self.titles.as_slice() {
+            [one] => page(one, &self.body, true),
+            several => {
+                let paths = self.runs.iter().map(|run| run.source.path.clone()).collect();
+                let list = rendered(&Runs { overview: text::overview(&self.runs), paths });
+                page(&format!("{} runs", several.len()), &(list + &self.body), true)
+            }
+        }
+    }
 }
 
 #[derive(Template)]

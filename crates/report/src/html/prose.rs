@@ -1,14 +1,15 @@
 //! Answers that are words and tables: their Markdown as a page.
 
-use pulldown_cmark::{Event, Options, Parser, html};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
 use super::page;
 
-/// A page of a Markdown document; HTML within it is shown, not taken for HTML.
+/// A page of a Markdown document; HTML within it is shown, not taken for HTML, and links lead nowhere.
 pub fn markdown_as_html(title: &str, markdown: &str) -> String {
-    let parsed = Parser::new_ext(markdown, Options::ENABLE_TABLES).map(|event| match event {
-        Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
-        other => other,
+    let parsed = Parser::new_ext(markdown, Options::ENABLE_TABLES).filter_map(|event| match event {
+        Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),
+        Event::Start(Tag::Link { .. } | Tag::Image { .. }) | Event::End(TagEnd::Link | TagEnd::Image) => None,
+        other => Some(other),
     });
     let mut body = String::from("<article class=\"run prose\">\n");
     html::push_html(&mut body, parsed);
@@ -32,5 +33,7 @@ mod tests {
                 && page.contains("<td style=\"text-align: right\">2</td>")
         );
         assert!(!page.contains("<script>"));
+        let page = markdown_as_html("", "[a](javascript:alert(1)) ![b](https://example.com/c.png)");
+        assert!(page.contains("<p>a b</p>"), "{page}");
     }
 }

@@ -4,10 +4,10 @@ use askama::Template;
 use busbound_diagnosis::quantity::{bytes, milliseconds};
 use busbound_diagnosis::{CopyGroup, Diagnosis, Drawn, Finding, WhatIf};
 
-use super::Grid;
 use super::encode::{Labels, encoded};
 use super::evidence::{self, Evidence};
 use super::filters;
+use super::{Grid, Lead};
 use crate::text::{attribution, diagnosis as text, diagnosis::Blocks, path, whatif};
 
 /// Everything the page says of one run.
@@ -162,13 +162,6 @@ impl RunView {
             data: encoded(&drawn.picture, &labels(diagnosis, label)),
         }
     }
-}
-
-/// What the page is asked for, which comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lead {
-    Verdict,
-    Prediction,
 }
 
 /// The first sentence.

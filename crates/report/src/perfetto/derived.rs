@@ -8,8 +8,8 @@ use serde_json::json;
 use super::{Events, Track};
 use crate::text::diagnosis::saving;
 
-/// Ids from here on are busbound's own.
-const OWN: i64 = 8_000_000_000;
+/// Ids from here on are busbound's own; they fit into 31 bits.
+const OWN: i64 = 2_000_000_000;
 const CATEGORY: &str = "busbound";
 
 pub(super) fn write<W: Write>(
@@ -87,7 +87,8 @@ fn predicted<W: Write>(
 fn slices<W: Write>(events: &mut Events<W>, process: i64, lane: &Lane, picture: &Picture) -> io::Result<()> {
     for (row, pieces) in (0..).zip(&lane.rows) {
         let track = Track { process, thread: 100 * (lane.sort as i64 + 1) + row };
-        events.thread_name(track, lane.sort.title())?;
+        let number = if lane.rows.len() > 1 { format!(" {}", row + 1) } else { String::new() };
+        events.thread_name(track, &format!("{}{number}", lane.sort.title()))?;
         for piece in &pieces.pieces {
             let name = picture.names.get(piece.name as usize).map_or("", String::as_str);
             let when = (picture.origin.as_nanos() + piece.start, piece.end - piece.start);
@@ -108,6 +109,10 @@ fn rates<W: Write>(
 ) -> io::Result<()> {
     let pieces = lane.rows.iter().flat_map(|row| &row.pieces).filter(|piece| piece.end > piece.start);
     let rate = |piece: &Piece| piece.bytes as f64 / (piece.end - piece.start) as f64;
+    // A trace without bytes does not say that nothing crossed the bus.
+    if pieces.clone().all(|piece| piece.bytes == 0) {
+        return Ok(());
+    }
     let mut changes: Vec<(i64, f64)> =
         pieces.flat_map(|piece| [(piece.start, rate(piece)), (piece.end, -rate(piece))]).collect();
     changes.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));

@@ -9,8 +9,47 @@ use serde_json::{Value, json};
 
 use super::{Events, Track};
 
-/// Words used as ids get numbers from here on.
-const NAMED: i64 = 7_000_000_000;
+/// Ids that are words, negative or too long get numbers from here on: Perfetto takes what does not fit into 32 bits for 0.
+const ASSIGNED: i64 = 1_900_000_000;
+
+/// The ids that processes and threads have in the file.
+pub(super) struct Ids {
+    processes: HashMap<Label, i64>,
+    threads: HashMap<(i64, Label), i64>,
+}
+
+impl Ids {
+    fn of(trace: &Trace) -> Self {
+        let mut ids = Self { processes: HashMap::new(), threads: HashMap::new() };
+        for track in trace.tracks() {
+            let (process, thread) = match track.place() {
+                Place::Thread { process, thread } => (process, thread),
+                Place::Stream { device, stream } => (Label::Number(device.into()), Label::Number(stream)),
+            };
+            let next = ASSIGNED + ids.processes.len() as i64;
+            let process = *ids.processes.entry(process).or_insert_with(|| fitting(process).unwrap_or(next));
+            let next = ASSIGNED + ids.threads.len() as i64;
+            ids.threads.entry((process, thread)).or_insert_with(|| fitting(thread).unwrap_or(next));
+        }
+        ids
+    }
+
+    fn track(&self, place: Place) -> Track {
+        let (process, thread) = match place {
+            Place::Thread { process, thread } => (process, thread),
+            Place::Stream { device, stream } => (Label::Number(device.into()), Label::Number(stream)),
+        };
+        let process = self.processes.get(&process).copied().unwrap_or(ASSIGNED);
+        Track { process, thread: self.threads.get(&(process, thread)).copied().unwrap_or(ASSIGNED) }
+    }
+}
+
+fn fitting(label: Label) -> Option<i64> {
+    match label {
+        Label::Number(number) => Some(number).filter(|number| (0..ASSIGNED).contains(number)),
+        Label::Text(_) => None,
+    }
+}
 
 pub(super) fn devices(trace: &Trace) -> Vec<Value> {
     let gpus = trace.origin().gpus.iter();
@@ -26,13 +65,15 @@ pub(super) fn devices(trace: &Trace) -> Vec<Value> {
 
 pub(super) fn write<W: Write>(events: &mut Events<W>, trace: &Trace) -> io::Result<()> {
     let mut processes = BTreeSet::new();
+    let ids = Ids::of(trace);
     for track in trace.tracks() {
-        let place = track_of(track.place());
+        let place = ids.track(track.place());
         match track.place() {
             Place::Thread { process, thread } => {
                 if processes.insert(place.process) {
-                    let name = trace.given_name(process, None).unwrap_or("host");
-                    events.process_name(place.process, name)?;
+                    let name = trace.given_name(process, None).map(str::to_owned);
+                    let name = name.unwrap_or_else(|| process.display(trace.names()));
+                    events.process_name(place.process, &name)?;
                 }
                 if let Some(name) = trace.given_name(process, Some(thread)) {
                     events.thread_name(place, name)?;
@@ -50,18 +91,28 @@ pub(super) fn write<W: Write>(events: &mut Events<W>, trace: &Trace) -> io::Resu
             }
         }
     }
-    let calls = calls(trace);
     for event in trace.events() {
-        let track = track_of(event.place());
         let when = (event.start().as_nanos(), event.duration().get());
-        events.complete(track, category(event.kind()), event.name(), when, &args(&event))?;
-        if event.kind().is_gpu_work()
-            && let Some(id) = event.correlation()
-            && let Some(call) = calls.get(&id)
-        {
-            events.arrow("s", id, track_of(call.place()), call.start().as_nanos())?;
-            events.arrow("f", id, track, event.start().as_nanos())?;
-        }
+        events.complete(
+            ids.track(event.place()),
+            category(event.kind()),
+            event.name(),
+            when,
+            &args(&event),
+        )?;
+    }
+    arrows(events, trace, &ids)
+}
+
+/// From calls to the work they launched, each with a number of its own: one launch of a graph has many. They come after all
+/// that they join, because a viewer looks for what is there.
+fn arrows<W: Write>(events: &mut Events<W>, trace: &Trace, ids: &Ids) -> io::Result<()> {
+    let calls = calls(trace);
+    let work = trace.events().filter(|event| event.kind().is_gpu_work());
+    let joined = work.filter_map(|work| Some((calls.get(&work.correlation()?)?, work)));
+    for (number, (call, work)) in (1..).zip(joined) {
+        events.arrow("s", number, ids.track(call.place()), call.start().as_nanos())?;
+        events.arrow("f", number, ids.track(work.place()), work.start().as_nanos())?;
     }
     Ok(())
 }
@@ -71,17 +122,6 @@ fn calls(trace: &Trace) -> HashMap<u64, Event<'_>> {
     let calls =
         trace.events().filter(|event| matches!(event.kind(), EventKind::RuntimeCall | EventKind::DriverCall));
     calls.filter_map(|call| Some((call.correlation()?, call))).collect()
-}
-
-fn track_of(place: Place) -> Track {
-    let number = |label: Label| match label {
-        Label::Number(number) => number,
-        Label::Text(name) => NAMED + name.index() as i64,
-    };
-    match place {
-        Place::Thread { process, thread } => Track { process: number(process), thread: number(thread) },
-        Place::Stream { device, stream } => Track { process: i64::from(device), thread: stream },
-    }
 }
 
 /// The newest of the names that profilers have used for a kind.

@@ -313,7 +313,7 @@ pub(crate) fn overview(all: &[Diagnosis]) -> String {
     }
     let list: Vec<_> = bounds.iter().map(|(word, n)| format!("{n} {word}")).collect();
     let mut text = format!(
-        "{} runs: {}. Each is judged by its own clock; nothing is laid across ranks.",
+        "{} runs: {}. Each is judged by its own clock; nothing is laid across them.",
         all.len(),
         list.join(", ")
     );
