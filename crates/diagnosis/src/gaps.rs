@@ -244,7 +244,7 @@ fn cause_of(gap: Interval, call: Option<&Event<'_>>, host: &Host<'_>) -> GapCaus
     if most_of(&thread.synchronising) || thread.synchronising.length_within(just_before).get() > 0 {
         return GapCause::Synchronisation;
     }
-    if thread.recorded.length_within(window).get() * 5 < window.length().get() {
+    if thread.recorded.length_within(window).wide() * 5 < window.length().wide() {
         return GapCause::Unexplained;
     }
     GapCause::Launch

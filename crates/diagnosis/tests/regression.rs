@@ -418,3 +418,16 @@ fn a_file_cut_among_its_gpu_events_is_divided_by_the_steps_that_these_hold() {
     let saves = cut.findings[0].saves_ms_per_step;
     assert!(saves.high < per_step(&cut, cut.time.span_ms), "{saves:?}");
 }
+
+/// One event at time zero beside those of today: the span times ten was more than 64 bits hold.
+#[test]
+fn events_decades_apart_are_no_panic() {
+    let events = [
+        kernel("k", 1, 1, 0, 1),
+        json!({"ph":"X","cat":"kernel","name":"k","pid":0,"tid":1,
+        "ts":1_700_000_000_000_000i64,"dur":1,"args":{"device":0,"stream":1,"correlation":2}}),
+    ];
+    let diagnosis = diagnosis(&events, "NVIDIA H200");
+    check_words(&diagnosis);
+    assert!(diagnosis.time.span_ms > 1.6e12);
+}

@@ -64,12 +64,12 @@ fn host_work(facts: &Facts<'_>, thread: TrackId, stretch: Interval) -> String {
         matches!(event.kind(), EventKind::RuntimeCall | EventKind::DriverCall | EventKind::Operator)
     });
     // The innermost of those that take most of it: a call before the operator that makes it.
-    let most = within.filter(|event| event.duration().get() * 2 > stretch.length().get());
+    let most = within.filter(|event| event.duration().wide() * 2 > stretch.length().wide());
     let innermost = most.min_by_key(|event| (event.duration(), event.id()));
     let recorded = facts.host.thread(thread).map_or(Nanos::ZERO, |times| times.worked.length_within(stretch));
     match innermost {
         Some(event) => format!("host in {}", printable(event.name())),
-        None if recorded.get() * 10 < stretch.length().get() => "host, no operator recorded".to_owned(),
+        None if recorded.wide() * 10 < stretch.length().wide() => "host, no operator recorded".to_owned(),
         None => "host".to_owned(),
     }
 }
@@ -241,7 +241,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             && let Some(timeline) = self.facts.timelines.iter().find(|timeline| timeline.device == device)
         {
             let held = if work.kind() == EventKind::Copy { &timeline.copies } else { &timeline.kernels };
-            if held.length_within(window).get() * 10 > window.length().get() * 8 {
+            if held.length_within(window).wide() * 10 > window.length().wide() * 8 {
                 return self.cover(PathClass::Contended, since, Some(work.id()));
             }
         }

@@ -270,7 +270,7 @@ impl Window {
         let mut rest = lengths[most..].to_vec();
         rest.sort_unstable();
         let Some(usual) = rest.get(rest.len() / 2) else { return 0 };
-        lengths[..most].iter().take_while(|length| length.get() * 2 > usual.get() * 3).count()
+        lengths[..most].iter().take_while(|length| length.wide() * 2 > usual.wide() * 3).count()
     }
 }
 

@@ -40,6 +40,11 @@ impl Nanos {
         self.0
     }
 
+    /// For products: a span of years times ten is more than 64 bits hold.
+    pub fn wide(self) -> i128 {
+        i128::from(self.0)
+    }
+
     /// For display and rates only: arithmetic stays in integers.
     pub fn as_millis(self) -> f64 {
         self.0 as f64 / 1e6
