@@ -42,7 +42,8 @@ for (const [name, file] of Object.entries(traces)) {
     }
     const limits = await page.locator('.limits li').allTextContents();
     for (const { text } of diagnosis.limitations) {
-      assert.ok(limits.includes(text.replaceAll('`', '')), text);
+      const shown = text.replaceAll('`', '');
+      assert.ok(limits.includes(shown[0].toUpperCase() + shown.slice(1)), text);
     }
     await screenshot(page, name);
     assert.deepEqual(seen, { errors: [], requests: [url] });

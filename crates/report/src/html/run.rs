@@ -1,14 +1,14 @@
 //! One run as the page shows it: words and tables here, what is drawn by the script in a block of data.
 
 use askama::Template;
-use busbound_diagnosis::quantity::{bytes, milliseconds};
+use busbound_diagnosis::quantity::{bytes, count, milliseconds};
 use busbound_diagnosis::{CopyGroup, Diagnosis, Drawn, Finding, WhatIf};
 
 use super::encode::{Labels, encoded};
 use super::evidence::{self, Evidence};
 use super::filters;
 use super::{Grid, Lead};
-use crate::text::{attribution, diagnosis as text, diagnosis::Blocks, path, whatif};
+use crate::text::{attribution, capitalised, diagnosis as text, diagnosis::Blocks, path, whatif};
 
 /// Everything the page says of one run.
 #[derive(Template)]
@@ -132,7 +132,7 @@ impl RunView {
             path::about_kernels(diagnosis),
             text::contention(diagnosis),
         ];
-        let limits = diagnosis.limitations.iter().map(|limitation| limitation.text.clone());
+        let limits = diagnosis.limitations.iter().map(|limitation| capitalised(&limitation.text));
         Self {
             number,
             label: label.to_owned(),
@@ -156,7 +156,7 @@ impl RunView {
             stages: stages(diagnosis),
             blocks: blocks(diagnosis),
             sentences: sentences.into_iter().flatten().collect(),
-            limits: limits.chain(drawn.picture.notes.iter().cloned()).chain(lost(diagnosis)).collect(),
+            limits: limits.chain(drawn.picture.notes.iter().cloned()).chain(read_whole(diagnosis)).collect(),
             has_steps: drawn.picture.steps.len() > 1,
             has_copies: !drawn.picture.dots.is_empty(),
             data: encoded(&drawn.picture, &labels(diagnosis, label)),
@@ -256,7 +256,7 @@ fn prediction(answer: &WhatIf) -> Prediction {
             String::new()
         },
     }));
-    let notes = std::iter::once(format!("{}.", crate::text::capitalised(&whatif::replay(answer))))
+    let notes = std::iter::once(format!("{}.", capitalised(&whatif::replay(answer))))
         .chain(whatif::power(answer))
         .chain(answer.notes.iter().cloned());
     Prediction {
@@ -318,14 +318,8 @@ fn blocks(diagnosis: &Diagnosis) -> Vec<Block> {
         .collect()
 }
 
-/// What could not be read: said at the end of every page.
-fn lost(diagnosis: &Diagnosis) -> Vec<String> {
+/// Whether all was read; what was not is among the limitations.
+fn read_whole(diagnosis: &Diagnosis) -> Option<String> {
     let source = &diagnosis.source;
-    if source.complete {
-        return vec![format!(
-            "Read whole: {} events, nothing lost.",
-            busbound_diagnosis::quantity::count(source.events)
-        )];
-    }
-    crate::text::survey::lost(source).into_iter().map(|part| format!("Lost in reading: {part}")).collect()
+    source.complete.then(|| format!("Read whole: {} events, nothing lost.", count(source.events)))
 }
