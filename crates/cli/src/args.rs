@@ -71,6 +71,9 @@ pub(crate) enum Command {
     /// What does this machine really reach? Measures its GPU and writes the profile that --machine takes.
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArgs),
+    /// Record a run without touching its code.
+    #[command(after_help = RECORD_EXAMPLES)]
+    Record(RecordArgs),
     /// Hand it to the tools I already use.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArgs),
@@ -147,26 +150,66 @@ Examples:
   busbound bench --from samples.json               judge kept samples again, without a GPU
   busbound diagnose run.json --machine machine.json";
 
+const RECORD_EXAMPLES: &str = "\
+Starts CMD with a small library in it that records copies, kernels, calls, waits and NVTX ranges through the
+process's own CUPTI. Its output, exit code and signals are its own. Each further process that uses CUDA writes
+a file beside the first one: run.1234.bbt. A run that is killed loses the last second at most.
+
+Examples:
+  busbound record -- python train.py
+  busbound record -o run.bbt --delay 60 --duration 10 -- torchrun --nproc-per-node 8 train.py
+  busbound diagnose run.bbt";
+
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    /// Where the recording goes
+    #[arg(short, long, value_name = "FILE.bbt", default_value = "run.bbt")]
+    pub(crate) output: PathBuf,
+    /// Seconds from the first use of CUDA until recording begins
+    #[arg(long, value_name = "S", default_value_t = 0.0, value_parser = parse_seconds)]
+    pub(crate) delay: f64,
+    /// Seconds that are recorded [default: all]
+    #[arg(long, value_name = "S", value_parser = parse_seconds)]
+    pub(crate) duration: Option<f64>,
+    /// Overwrite a recording that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Say nothing about the recording
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..1e9).contains(&seconds) => Ok(seconds),
+        _ => Err("give seconds, e.g. 10 or 0.5".to_owned()),
+    }
+}
+
 const EXPORT_EXAMPLES: &str = "\
 For perfetto: every event that could be read on its own track, also of a file that is cut off; beside them
 the bus in GB/s each way, why each device was idle, where each finding lies, and the timeline predicted.
 
 Examples:
   busbound export run.json.gz --to perfetto -o run.perfetto.json.gz    open it in ui.perfetto.dev
-  busbound export run.json.gz --to perfetto --apply pin,prefetch=1     with this prediction";
+  busbound export run.json.gz --to perfetto --apply pin,prefetch=1     with this prediction
+  busbound export run.bbt --to chrome -o run.json.gz                   for what reads torch.profiler's files";
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// A trace file, or - for standard input
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
-    /// For which tool: perfetto is ui.perfetto.dev or chrome://tracing
+    /// For which tool: perfetto is ui.perfetto.dev or chrome://tracing, chrome the trace alone, shaped like torch.profiler's
     #[arg(long, value_enum)]
     pub(crate) to: ExportTo,
     /// Changes whose timeline is predicted [default: the best of those worth trying]
     #[arg(long, value_name = "CHANGE", value_delimiter = ',')]
     pub(crate) apply: Vec<Change>,
-    /// Where it goes; packed where it ends in .gz [default: PATH's name with .perfetto.json.gz, here]
+    /// Where it goes; packed where it ends in .gz [default: PATH's name with .perfetto.json.gz or .chrome.json.gz, here]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// No progress on standard error
@@ -183,6 +226,7 @@ pub(crate) struct ExportArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportTo {
     Perfetto,
+    Chrome,
 }
 
 #[derive(Debug, Args)]

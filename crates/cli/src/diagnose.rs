@@ -85,7 +85,8 @@ pub(crate) fn page_of(paths: &[PathBuf]) -> PathBuf {
 /// `run` for `traces/run.json.gz`.
 pub(crate) fn stem_of(path: &Path) -> String {
     let name = path.file_name().filter(|name| *name != "-").unwrap_or("run".as_ref()).to_string_lossy();
-    name.split_once(".json").or_else(|| name.split_once(".trace")).map_or(&*name, |(stem, _)| stem).to_owned()
+    let stem = [".json", ".trace", ".bbt"].iter().find_map(|end| name.split_once(end));
+    stem.map_or(&*name, |(stem, _)| stem).to_owned()
 }
 
 /// A profile where a file is named, else a link or a GPU.

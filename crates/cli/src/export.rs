@@ -1,11 +1,12 @@
 //! `busbound export`.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use busbound_diagnosis::{Detail, Drawn, diagnose_and_draw};
-use busbound_report::{Packing, write_perfetto};
+use busbound_report::{Packing, write_chrome, write_perfetto};
 use busbound_trace::Trace;
 
 use crate::args::{ExportArgs, ExportTo, Format};
@@ -24,15 +25,23 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(anyhow::anyhow!("export takes one trace; {directory} is a directory")));
     }
     let wanted = if args.apply.is_empty() { Vec::new() } else { vec![args.apply.clone()] };
-    let ExportTo::Perfetto = args.to;
+    let tool = match args.to {
+        ExportTo::Perfetto => "perfetto",
+        ExportTo::Chrome => "chrome",
+    };
     let path = args
         .output
         .clone()
-        .unwrap_or_else(|| PathBuf::from(format!("{}.perfetto.json.gz", stem_of(&args.path))));
+        .unwrap_or_else(|| PathBuf::from(format!("{}.{tool}.json.gz", stem_of(&args.path))));
     let mut written = Ok(());
     each_trace(std::slice::from_ref(&args.path), &args.reading, &output, |trace, source| {
-        let drawn = diagnose_and_draw(trace, source, &machine, &options, &wanted, Detail::All);
-        written = write_trace(&path, trace, &drawn);
+        written = match args.to {
+            ExportTo::Perfetto => {
+                let drawn = diagnose_and_draw(trace, source, &machine, &options, &wanted, Detail::All);
+                write_trace(&path, trace, &drawn)
+            }
+            ExportTo::Chrome => write_to(&path, |file, packing| write_chrome(file, trace, packing)),
+        };
     })?;
     written?;
     if !args.quiet {
@@ -43,10 +52,14 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
 
 /// Writes the trace with what was found, packed where the name says so.
 pub(crate) fn write_trace(path: &Path, trace: &Trace, drawn: &Drawn) -> Result<(), Failure> {
+    write_to(path, |file, packing| write_perfetto(file, trace, drawn, packing))
+}
+
+fn write_to(path: &Path, write: impl FnOnce(File, Packing) -> io::Result<()>) -> Result<(), Failure> {
     let packing = match path.extension() {
         Some(extension) if extension == "gz" => Packing::Gzip,
         _ => Packing::Plain,
     };
-    let write = || write_perfetto(File::create(path)?, trace, drawn, packing);
-    write().with_context(|| path.display().to_string()).map_err(Failure::Output)
+    let written = File::create(path).and_then(|file| write(file, packing));
+    written.with_context(|| path.display().to_string()).map_err(Failure::Output)
 }

@@ -12,6 +12,7 @@ mod output;
 mod plan;
 mod progress;
 mod reading;
+mod record;
 mod request;
 mod survey;
 mod topo;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Plan(command) => plan::run(command),
         Command::Topo(args) => topo::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Record(args) => return record::run(args),
         Command::Export(args) => export::run(args),
         Command::Survey(args) => survey::run(args),
     };

@@ -290,3 +290,33 @@ fn whatif_writes_both_timelines() {
         assert!(seen == Some(code) && stderr.contains(words), "{args:?}: {seen:?} {stderr}");
     }
 }
+
+/// Without CUDA there is nothing to record; the program's own doings are its own all the same.
+#[test]
+fn record_passes_output_exit_codes_and_signals_through() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| {
+        let mut command = busbound(args);
+        text(&command.current_dir(&directory).env("XDG_CACHE_HOME", directory.path()).output().unwrap())
+    };
+    let (stdout, stderr, code) = run(&["record", "--", "sh", "-c", "echo out; echo err >&2; exit 7"]);
+    assert_eq!((stdout.as_str(), code), ("out\n", Some(7)));
+    assert!(stderr.starts_with("err\n") && stderr.contains("nothing was recorded"), "{stderr}");
+    let (_, stderr, code) = run(&["record", "--quiet", "--", "sh", "-c", "kill -9 $$"]);
+    assert_eq!((stderr.as_str(), code), ("", Some(137)));
+    // What is sent to busbound reaches the program.
+    let script = "trap 'echo stopped; exit 5' TERM; kill -TERM $PPID; while :; do sleep 0.05; done";
+    let (stdout, _, code) = run(&["record", "--quiet", "--", "sh", "-c", script]);
+    assert_eq!((stdout.as_str(), code), ("stopped\n", Some(5)));
+    // The library is there, and only for this user.
+    let script = "ls -l \"$CUDA_INJECTION64_PATH\" | cut -c1-10; echo \"$BUSBOUND_RECORD_TO $BUSBOUND_RECORD_DURATION\"";
+    let args = ["record", "--quiet", "-o", "x.bbt", "--duration", "2.5", "--", "sh", "-c", script];
+    let (stdout, ..) = run(&args);
+    let to = directory.path().canonicalize().unwrap().join("x.bbt");
+    assert_eq!(stdout, format!("-rwx------\n{} 2.5\n", to.display()));
+    std::fs::write(directory.path().join("run.bbt"), "mine").unwrap();
+    let (_, stderr, code) = run(&["record", "--", "true"]);
+    assert!(code == Some(2) && stderr.contains("is there already"), "{stderr}");
+    let (_, stderr, code) = run(&["record", "--force", "--", "no-such-program"]);
+    assert!(code == Some(3) && stderr.contains("no-such-program"), "{code:?} {stderr}");
+}

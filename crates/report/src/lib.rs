@@ -29,7 +29,7 @@ pub use markdown::survey::surveys_as_markdown;
 pub use markdown::topology::topology_as_markdown;
 pub use markdown::whatif::whatif_as_markdown;
 pub use nvbandwidth::bench_as_nvbandwidth;
-pub use perfetto::{Packing, write_perfetto};
+pub use perfetto::{Packing, write_chrome, write_perfetto};
 pub use terminal::bench::bench_as_terminal;
 pub use terminal::compare::comparison_as_terminal;
 pub use terminal::diagnosis::diagnoses_as_terminal;

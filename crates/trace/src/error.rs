@@ -31,6 +31,8 @@ pub enum OpenError {
     CutBeforeEvents { path: PathBuf, offset: u64 },
     #[error("{} is no profiler trace: its traceEvents is not a list of events", path.display())]
     EventsAreNoList { path: PathBuf },
+    #[error("{} is a recording without any event: the process used no CUDA while it was recorded", path.display())]
+    EmptyRecording { path: PathBuf },
     #[error("{} is a gzip file that breaks off at byte {offset}, before any of it can be read", path.display())]
     NothingInflated { path: PathBuf, offset: u64 },
 }

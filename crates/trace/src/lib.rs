@@ -19,6 +19,7 @@
 //! Reading never fails on partial data: every whole event before and after damage is kept, and
 //! [`ImportStats`] says what was lost and where.
 
+mod capture;
 mod error;
 mod interval;
 mod kineto;
@@ -37,7 +38,7 @@ pub use model::launch::Launch;
 pub use model::link::{Link, LinkEnd};
 pub use model::memory::{MemoryOwner, MemorySample};
 pub use model::names::{NameId, Names};
-pub use model::origin::{Distributed, Gpu, Origin};
+pub use model::origin::{Distributed, Gpu, Origin, SourceFormat};
 pub use model::size::Bytes;
 pub use model::stats::{ImportStats, Loss, LossKind, Repair};
 pub use model::sync::Synchronisation;

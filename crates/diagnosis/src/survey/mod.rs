@@ -209,7 +209,7 @@ pub fn survey(trace: &Trace, source: &Source) -> Survey {
         headline: String::new(),
         source: SourceFacts {
             path: source.path.clone(),
-            format: "kineto-json",
+            format: trace.origin().format.id(),
             complete: stats.is_complete(),
             file_bytes: stats.file_bytes,
             compressed: stats.compressed,

@@ -25,6 +25,18 @@ pub enum Packing {
 /// # Errors
 /// Those of the writer.
 pub fn write_perfetto(out: impl Write, trace: &Trace, drawn: &Drawn, packing: Packing) -> io::Result<()> {
+    write_packed(out, trace, Some(drawn), packing)
+}
+
+/// Writes the trace alone, shaped like torch.profiler's own files.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_chrome(out: impl Write, trace: &Trace, packing: Packing) -> io::Result<()> {
+    write_packed(out, trace, None, packing)
+}
+
+fn write_packed(out: impl Write, trace: &Trace, drawn: Option<&Drawn>, packing: Packing) -> io::Result<()> {
     match packing {
         Packing::Plain => write_all(BufWriter::new(out), trace, drawn).map(|_| ()),
         Packing::Gzip => {
@@ -35,13 +47,15 @@ pub fn write_perfetto(out: impl Write, trace: &Trace, drawn: &Drawn, packing: Pa
     }
 }
 
-fn write_all<W: Write>(mut out: W, trace: &Trace, drawn: &Drawn) -> io::Result<W> {
+fn write_all<W: Write>(mut out: W, trace: &Trace, drawn: Option<&Drawn>) -> io::Result<W> {
     write!(out, "{{\"schemaVersion\": 1, \"deviceProperties\": ")?;
     serde_json::to_writer(&mut out, &original::devices(trace))?;
     write!(out, ",\n\"displayTimeUnit\": \"ms\", \"traceEvents\": [")?;
     let mut events = Events { out, is_first: true };
     original::write(&mut events, trace)?;
-    derived::write(&mut events, &drawn.diagnosis, &drawn.picture)?;
+    if let Some(drawn) = drawn {
+        derived::write(&mut events, &drawn.diagnosis, &drawn.picture)?;
+    }
     writeln!(events.out, "\n]}}")?;
     events.out.flush()?;
     Ok(events.out)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use busbound_diagnosis::{Device, LostPart, Process, RankOrigin, SourceFacts, StepPattern, Stream, Survey};
-use busbound_trace::Direction;
+use busbound_trace::{Direction, SourceFormat};
 
 use crate::text::Table;
 
@@ -12,7 +12,10 @@ use busbound_diagnosis::quantity::{bytes, count, printable, rate, time};
 /// Facts about the whole file, each under its word.
 pub(crate) fn facts(survey: &Survey) -> Vec<(&'static str, String)> {
     let source = &survey.source;
-    let size = if !source.compressed {
+    let is_recording = source.format == SourceFormat::BusboundCapture.id();
+    let size = if is_recording {
+        bytes(source.file_bytes)
+    } else if !source.compressed {
         format!("{} of JSON", bytes(source.json_bytes))
     } else {
         format!("{} holding {} of JSON", bytes(source.file_bytes), bytes(source.json_bytes))
@@ -50,7 +53,8 @@ pub(crate) fn facts(survey: &Survey) -> Vec<(&'static str, String)> {
 
 fn producer(survey: &Survey) -> String {
     let named = |key: &str| survey.versions.get(key);
-    let mut parts = vec!["torch.profiler (Kineto)".to_owned()];
+    let is_recording = survey.source.format == SourceFormat::BusboundCapture.id();
+    let mut parts = vec![if is_recording { "busbound record" } else { "torch.profiler (Kineto)" }.to_owned()];
     if let Some(schema) = named("schemaVersion") {
         parts.push(format!("schema {schema}"));
     }

@@ -93,8 +93,16 @@ impl Envelope {
 
     /// Adds what a later part of the same file said; the later word counts.
     pub(crate) fn absorb(&mut self, later: Self) {
-        let Origin { versions, settings, gpus, distributed, base_time_ns, trace_name, profiler_messages } =
-            later.origin;
+        let Origin {
+            format: _,
+            versions,
+            settings,
+            gpus,
+            distributed,
+            base_time_ns,
+            trace_name,
+            profiler_messages,
+        } = later.origin;
         let room = VERSIONS_KEPT.saturating_sub(self.origin.versions.len());
         self.origin.versions.extend(versions.into_iter().take(room));
         self.origin.settings.extend(settings);

@@ -9,6 +9,8 @@ use crate::model::size::Bytes;
 /// What the trace says about its own making.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
+    /// What sort of file it is.
+    pub format: SourceFormat,
     /// Versions by the name the trace gives them, e.g. `cuda_runtime_version`.
     pub versions: BTreeMap<String, String>,
     /// What the profiler was asked to record (`record_shapes`, `with_stack`, …).
@@ -20,6 +22,26 @@ pub struct Origin {
     pub trace_name: Option<String>,
     /// Warnings and errors the profiler wrote into the file.
     pub profiler_messages: Vec<String>,
+}
+
+/// The formats that are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceFormat {
+    /// torch.profiler's.
+    #[default]
+    KinetoJson,
+    /// `busbound record`'s.
+    BusboundCapture,
+}
+
+impl SourceFormat {
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::KinetoJson => "kineto-json",
+            Self::BusboundCapture => "busbound-capture",
+        }
+    }
 }
 
 /// One device as `deviceProperties` lists it. All of the machine's devices are listed, used or not.

@@ -37,6 +37,14 @@ pub enum LossKind {
     GzipTrailingBytes,
     /// Reading stopped at the memory bound.
     MemoryBound,
+    /// A part of a recording that is no chunk, or whose checksum does not hold.
+    DamagedChunk,
+    /// A recording that ends within a chunk.
+    EndsInsideChunk,
+    /// A recording without its end: the process was killed, or is still running.
+    EndsWithoutMark,
+    /// What CUPTI had no room for while it recorded.
+    DroppedRecord,
     /// The operating system failed to deliver the rest of the file.
     ReadError,
 }
@@ -59,6 +67,10 @@ impl LossKind {
             Self::GzipChecksum => "the gzip checksum does not match",
             Self::GzipTrailingBytes => "bytes after the gzip stream",
             Self::MemoryBound => "reading stopped at the memory bound",
+            Self::DamagedChunk => "a chunk of the recording is damaged",
+            Self::EndsInsideChunk => "the recording ends inside a chunk",
+            Self::EndsWithoutMark => "the recording has no end: its process was killed, or still runs",
+            Self::DroppedRecord => "a record that CUPTI had no room for",
             Self::ReadError => "the rest of the file could not be read",
         }
     }
@@ -72,6 +84,8 @@ impl LossKind {
                 | Self::EndsBeforeEvents
                 | Self::EndsAfterEvents
                 | Self::GzipTruncated
+                | Self::EndsInsideChunk
+                | Self::EndsWithoutMark
                 | Self::ReadError
                 | Self::MemoryBound
         )

@@ -36,6 +36,7 @@ pub fn discover(path: &Path) -> io::Result<Vec<PathBuf>> {
 fn is_named_like_a_trace(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     name.ends_with(".json")
+        || name.ends_with(".bbt")
         || name.ends_with(".json.gz")
         || name.ends_with(".trace")
         || name.ends_with(".trace.gz")

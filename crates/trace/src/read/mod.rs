@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use discover::{discover, rank_in_name};
 
+use crate::capture;
 use crate::error::OpenError;
 use crate::model::stats::{ImportStats, LossKind};
 use crate::model::trace::Trace;
@@ -139,6 +140,14 @@ fn read_stream(
     let mut assembler = match sniff(head) {
         Content::Unsupported { what, hint } => {
             return Err(OpenError::Unsupported { path: path.to_owned(), what, hint });
+        }
+        Content::Capture => {
+            let mut trace = capture::read(source, options.memory_bound, &mut tick);
+            trace.stats.file_bytes = total.unwrap_or_else(|| counted.load(Ordering::Relaxed));
+            if trace.is_empty() {
+                return Err(OpenError::EmptyRecording { path: path.to_owned() });
+            }
+            return Ok(trace);
         }
         Content::Text => read_all(source, options.threads, options.memory_bound, &mut tick).assembler,
         Content::Gzip => {

@@ -1,9 +1,13 @@
 //! What sort of file is this? Told from its first bytes; the name is not trusted.
 
+use busbound_capture::format::MAGIC;
+
 /// What the first bytes say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Gzip,
+    /// What `busbound record` wrote.
+    Capture,
     /// JSON, or text damaged enough to be worth a try.
     Text,
     /// A format this version does not read, and what to do about it.
@@ -34,6 +38,9 @@ pub(crate) fn sniff(head: &[u8]) -> Content {
     ];
     if head.starts_with(super::gzip::MAGIC) || head == [0x1f] || head == [0x1f, 0x8b] {
         return Content::Gzip;
+    }
+    if !head.is_empty() && (head.starts_with(MAGIC) || MAGIC.starts_with(head)) {
+        return Content::Capture;
     }
     FOREIGN
         .iter()

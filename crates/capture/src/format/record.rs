@@ -1,0 +1,456 @@
+//! What one record says, and how it is written.
+
+use super::number::{Bytes, put, put_signed, put_text};
+
+/// One fact of a recording. Times are nanoseconds of CUPTI's clock; names are numbers that [`Record::Name`] gave.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Record<'a> {
+    Name {
+        id: u32,
+        text: &'a [u8],
+    },
+    /// Who is recorded: `key` is one of a few words, `value` its text.
+    Fact {
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    /// The same moment by CUPTI's clock and by the calendar.
+    Clock {
+        at: u64,
+        unix_ns: u64,
+    },
+    Gpu {
+        id: u32,
+        name: u32,
+        memory: u64,
+        multiprocessors: u32,
+        capability: (u32, u32),
+    },
+    /// PCIe of a GPU: generation and lanes, now and at most.
+    Link {
+        gpu: u32,
+        generation: u32,
+        lanes: u32,
+        max_generation: u32,
+        max_lanes: u32,
+    },
+    Thread {
+        id: u32,
+        name: u32,
+    },
+    Kernel {
+        start: u64,
+        end: u64,
+        on: Stream,
+        correlation: u32,
+        name: u32,
+        launch: Launch,
+    },
+    Copy {
+        start: u64,
+        end: u64,
+        on: Stream,
+        correlation: u32,
+        bytes: u64,
+        kind: u8,
+        from: u8,
+        to: u8,
+        flags: u8,
+    },
+    /// Between two devices.
+    PeerCopy {
+        start: u64,
+        end: u64,
+        on: Stream,
+        correlation: u32,
+        bytes: u64,
+        from_device: u32,
+        to_device: u32,
+    },
+    Memset {
+        start: u64,
+        end: u64,
+        on: Stream,
+        correlation: u32,
+        bytes: u64,
+        memory: u8,
+    },
+    Call {
+        start: u64,
+        end: u64,
+        thread: u32,
+        correlation: u32,
+        name: u32,
+        is_driver: bool,
+        result: u32,
+    },
+    Sync {
+        start: u64,
+        end: u64,
+        correlation: u32,
+        stream: i64,
+        kind: u32,
+        event: u32,
+    },
+    EventRecord {
+        correlation: u32,
+        stream: u32,
+        event: u32,
+    },
+    RangeStart {
+        at: u64,
+        id: u32,
+        thread: u32,
+        name: u32,
+    },
+    RangeEnd {
+        at: u64,
+        id: u32,
+    },
+    /// A mark without length.
+    Mark {
+        at: u64,
+        thread: u32,
+        name: u32,
+    },
+    Overhead {
+        start: u64,
+        end: u64,
+        kind: u32,
+        thread: u32,
+    },
+    /// Records that CUPTI had no room for.
+    Dropped {
+        at: u64,
+        count: u64,
+    },
+    /// Bytes that crossed the link since the last one, as the driver counts them.
+    LinkBytes {
+        at: u64,
+        gpu: u32,
+        to_device: u64,
+        to_host: u64,
+    },
+    Note {
+        text: &'a [u8],
+    },
+    /// The recording ended in order.
+    End,
+}
+
+/// Where work of a device ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stream {
+    pub device: u32,
+    pub stream: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launch {
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub registers: u32,
+    pub shared_memory: u32,
+}
+
+impl Record<'_> {
+    /// The moment by which records of a chunk are counted from each other.
+    fn moment(&self) -> Option<u64> {
+        match *self {
+            Self::Kernel { start, .. }
+            | Self::Copy { start, .. }
+            | Self::PeerCopy { start, .. }
+            | Self::Memset { start, .. }
+            | Self::Call { start, .. }
+            | Self::Sync { start, .. }
+            | Self::Overhead { start, .. } => Some(start),
+            Self::Clock { at, .. }
+            | Self::RangeStart { at, .. }
+            | Self::RangeEnd { at, .. }
+            | Self::Mark { at, .. }
+            | Self::Dropped { at, .. }
+            | Self::LinkBytes { at, .. } => Some(at),
+            _ => None,
+        }
+    }
+
+    /// Appends it; `before` is the moment of the record before it in the chunk.
+    pub(super) fn write(&self, out: &mut Vec<u8>, before: &mut u64) {
+        out.push(self.tag());
+        if let Some(at) = self.moment() {
+            put_signed(out, at.wrapping_sub(*before) as i64);
+            *before = at;
+        }
+        let mut all = |values: &[u64]| values.iter().for_each(|value| put(out, *value));
+        let length = |start: u64, end: u64| end.saturating_sub(start);
+        match *self {
+            Self::Name { id, text } => {
+                all(&[id.into()]);
+                put_text(out, text);
+            }
+            Self::Fact { key, value } => {
+                put_text(out, key);
+                put_text(out, value);
+            }
+            Self::Clock { unix_ns, .. } => all(&[unix_ns]),
+            Self::Gpu { id, name, memory, multiprocessors, capability } => all(&[
+                id.into(),
+                name.into(),
+                memory,
+                multiprocessors.into(),
+                capability.0.into(),
+                capability.1.into(),
+            ]),
+            Self::Link { gpu, generation, lanes, max_generation, max_lanes } => {
+                all(&[gpu, generation, lanes, max_generation, max_lanes].map(u64::from));
+            }
+            Self::Thread { id, name } => all(&[id.into(), name.into()]),
+            Self::Kernel { start, end, on, correlation, name, launch } => {
+                let Launch { grid, block, registers, shared_memory } = launch;
+                all(&[
+                    length(start, end),
+                    on.device.into(),
+                    on.stream.into(),
+                    correlation.into(),
+                    name.into(),
+                ]);
+                all(&grid.map(u64::from));
+                all(&block.map(u64::from));
+                all(&[registers.into(), shared_memory.into()]);
+            }
+            Self::Copy { start, end, on, correlation, bytes, kind, from, to, flags } => all(&[
+                length(start, end),
+                on.device.into(),
+                on.stream.into(),
+                correlation.into(),
+                bytes,
+                kind.into(),
+                from.into(),
+                to.into(),
+                flags.into(),
+            ]),
+            Self::PeerCopy { start, end, on, correlation, bytes, from_device, to_device } => all(&[
+                length(start, end),
+                on.device.into(),
+                on.stream.into(),
+                correlation.into(),
+                bytes,
+                from_device.into(),
+                to_device.into(),
+            ]),
+            Self::Memset { start, end, on, correlation, bytes, memory } => all(&[
+                length(start, end),
+                on.device.into(),
+                on.stream.into(),
+                correlation.into(),
+                bytes,
+                memory.into(),
+            ]),
+            Self::Call { start, end, thread, correlation, name, is_driver, result } => all(&[
+                length(start, end),
+                thread.into(),
+                correlation.into(),
+                name.into(),
+                is_driver.into(),
+                result.into(),
+            ]),
+            Self::Sync { start, end, correlation, stream, kind, event } => {
+                all(&[length(start, end), correlation.into(), kind.into(), event.into()]);
+                put_signed(out, stream);
+            }
+            Self::EventRecord { correlation, stream, event } => {
+                all(&[correlation, stream, event].map(u64::from));
+            }
+            Self::RangeStart { id, thread, name, .. } => all(&[id, thread, name].map(u64::from)),
+            Self::RangeEnd { id, .. } => all(&[id.into()]),
+            Self::Mark { thread, name, .. } => all(&[thread, name].map(u64::from)),
+            Self::Overhead { start, end, kind, thread } => {
+                all(&[length(start, end), kind.into(), thread.into()]);
+            }
+            Self::Dropped { count, .. } => all(&[count]),
+            Self::LinkBytes { gpu, to_device, to_host, .. } => all(&[gpu.into(), to_device, to_host]),
+            Self::Note { text } => put_text(out, text),
+            Self::End => {}
+        }
+    }
+
+    fn tag(&self) -> u8 {
+        match self {
+            Self::Name { .. } => 1,
+            Self::Fact { .. } => 2,
+            Self::Clock { .. } => 3,
+            Self::Gpu { .. } => 4,
+            Self::Link { .. } => 5,
+            Self::Thread { .. } => 6,
+            Self::Kernel { .. } => 7,
+            Self::Copy { .. } => 8,
+            Self::PeerCopy { .. } => 9,
+            Self::Memset { .. } => 10,
+            Self::Call { .. } => 11,
+            Self::Sync { .. } => 12,
+            Self::EventRecord { .. } => 13,
+            Self::RangeStart { .. } => 14,
+            Self::RangeEnd { .. } => 15,
+            Self::Mark { .. } => 16,
+            Self::Overhead { .. } => 17,
+            Self::Dropped { .. } => 18,
+            Self::LinkBytes { .. } => 19,
+            Self::Note { .. } => 20,
+            Self::End => 21,
+        }
+    }
+}
+
+/// The records of one payload, in order. It ends early at the first that makes no sense, which a checksum that holds rules out
+/// unless a newer version wrote it.
+#[derive(Debug, Clone)]
+pub struct Records<'a> {
+    bytes: Bytes<'a>,
+    before: u64,
+}
+
+impl<'a> Records<'a> {
+    pub fn of(payload: &'a [u8]) -> Self {
+        Self { bytes: Bytes { rest: payload }, before: 0 }
+    }
+
+    /// Bytes that are not read yet: after the last record, those that could not be.
+    pub fn unread(&self) -> usize {
+        self.bytes.rest.len()
+    }
+
+    fn moment(&mut self) -> Option<u64> {
+        self.before = self.before.wrapping_add(self.bytes.signed()? as u64);
+        Some(self.before)
+    }
+
+    /// Start, end, and where it ran.
+    fn work(&mut self) -> Option<(u64, u64, Stream, u32)> {
+        let start = self.moment()?;
+        let end = start.checked_add(self.bytes.number()?)?;
+        let on = Stream { device: self.bytes.small()?, stream: self.bytes.small()? };
+        Some((start, end, on, self.bytes.small()?))
+    }
+
+    fn read(&mut self) -> Option<Record<'a>> {
+        let tag = u8::try_from(self.bytes.number()?).ok()?;
+        let three = |bytes: &mut Bytes<'a>| Some([bytes.small()?, bytes.small()?, bytes.small()?]);
+        Some(match tag {
+            1 => Record::Name { id: self.bytes.small()?, text: self.bytes.text()? },
+            2 => Record::Fact { key: self.bytes.text()?, value: self.bytes.text()? },
+            3 => Record::Clock { at: self.moment()?, unix_ns: self.bytes.number()? },
+            4 => Record::Gpu {
+                id: self.bytes.small()?,
+                name: self.bytes.small()?,
+                memory: self.bytes.number()?,
+                multiprocessors: self.bytes.small()?,
+                capability: (self.bytes.small()?, self.bytes.small()?),
+            },
+            5 => Record::Link {
+                gpu: self.bytes.small()?,
+                generation: self.bytes.small()?,
+                lanes: self.bytes.small()?,
+                max_generation: self.bytes.small()?,
+                max_lanes: self.bytes.small()?,
+            },
+            6 => Record::Thread { id: self.bytes.small()?, name: self.bytes.small()? },
+            7 => {
+                let (start, end, on, correlation) = self.work()?;
+                let name = self.bytes.small()?;
+                let launch = Launch {
+                    grid: three(&mut self.bytes)?,
+                    block: three(&mut self.bytes)?,
+                    registers: self.bytes.small()?,
+                    shared_memory: self.bytes.small()?,
+                };
+                Record::Kernel { start, end, on, correlation, name, launch }
+            }
+            8 => {
+                let (start, end, on, correlation) = self.work()?;
+                let bytes = self.bytes.number()?;
+                let mut byte = || u8::try_from(self.bytes.number()?).ok();
+                let (kind, from, to, flags) = (byte()?, byte()?, byte()?, byte()?);
+                Record::Copy { start, end, on, correlation, bytes, kind, from, to, flags }
+            }
+            9 => {
+                let (start, end, on, correlation) = self.work()?;
+                let bytes = self.bytes.number()?;
+                let (from_device, to_device) = (self.bytes.small()?, self.bytes.small()?);
+                Record::PeerCopy { start, end, on, correlation, bytes, from_device, to_device }
+            }
+            10 => {
+                let (start, end, on, correlation) = self.work()?;
+                let bytes = self.bytes.number()?;
+                let memory = u8::try_from(self.bytes.number()?).ok()?;
+                Record::Memset { start, end, on, correlation, bytes, memory }
+            }
+            11 => {
+                let start = self.moment()?;
+                Record::Call {
+                    start,
+                    end: start.checked_add(self.bytes.number()?)?,
+                    thread: self.bytes.small()?,
+                    correlation: self.bytes.small()?,
+                    name: self.bytes.small()?,
+                    is_driver: self.bytes.number()? != 0,
+                    result: self.bytes.small()?,
+                }
+            }
+            12 => {
+                let start = self.moment()?;
+                let end = start.checked_add(self.bytes.number()?)?;
+                let (correlation, kind, event) =
+                    (self.bytes.small()?, self.bytes.small()?, self.bytes.small()?);
+                Record::Sync { start, end, correlation, stream: self.bytes.signed()?, kind, event }
+            }
+            13 => Record::EventRecord {
+                correlation: self.bytes.small()?,
+                stream: self.bytes.small()?,
+                event: self.bytes.small()?,
+            },
+            14 => Record::RangeStart {
+                at: self.moment()?,
+                id: self.bytes.small()?,
+                thread: self.bytes.small()?,
+                name: self.bytes.small()?,
+            },
+            15 => Record::RangeEnd { at: self.moment()?, id: self.bytes.small()? },
+            16 => Record::Mark { at: self.moment()?, thread: self.bytes.small()?, name: self.bytes.small()? },
+            17 => {
+                let start = self.moment()?;
+                Record::Overhead {
+                    start,
+                    end: start.checked_add(self.bytes.number()?)?,
+                    kind: self.bytes.small()?,
+                    thread: self.bytes.small()?,
+                }
+            }
+            18 => Record::Dropped { at: self.moment()?, count: self.bytes.number()? },
+            19 => Record::LinkBytes {
+                at: self.moment()?,
+                gpu: self.bytes.small()?,
+                to_device: self.bytes.number()?,
+                to_host: self.bytes.number()?,
+            },
+            20 => Record::Note { text: self.bytes.text()? },
+            21 => Record::End,
+            _ => return None,
+        })
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    fn next(&mut self) -> Option<Record<'a>> {
+        if self.bytes.rest.is_empty() {
+            return None;
+        }
+        let (bytes, before) = (self.bytes, self.before);
+        let record = self.read();
+        if record.is_none() {
+            (self.bytes, self.before) = (bytes, before);
+        }
+        record
+    }
+}

@@ -1,0 +1,91 @@
+//! Which libcupti belongs to this process? The one it has loaded, else the one that lies beside its other CUDA libraries.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::library::Library;
+
+/// A CUPTI, and where it was found.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) library: Library,
+    pub(super) place: String,
+}
+
+/// # Errors
+/// Where it was looked for, in words, if it was nowhere.
+pub(super) fn cupti() -> Result<Found, String> {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let mapped: Vec<&str> = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..])).collect();
+    let is_cupti = |path: &str| path.rsplit('/').next().is_some_and(|name| name.starts_with("libcupti.so"));
+    for path in mapped.iter().filter(|path| is_cupti(path)) {
+        if let Some(library) = Library::loaded(path) {
+            return Ok(Found { library, place: (*path).to_owned() });
+        }
+    }
+    let folders = folders(&mapped);
+    for folder in &folders {
+        for name in names_in(folder) {
+            let path = folder.join(name).display().to_string();
+            if let Some(library) = Library::load(&path) {
+                return Ok(Found { library, place: path });
+            }
+        }
+    }
+    for name in ["libcupti.so.13", "libcupti.so.12", "libcupti.so"] {
+        if let Some(library) = Library::load(name) {
+            return Ok(Found { library, place: name.to_owned() });
+        }
+    }
+    let looked: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    Err(format!(
+        "no libcupti: none is loaded, and there is none in {} or on the loader's path; install CUDA's CUPTI (pip install nvidia-cuda-cupti) or set CUDA_HOME",
+        if looked.is_empty() { "CUDA_HOME".to_owned() } else { looked.join(", ") }
+    ))
+}
+
+/// Folders beside what is loaded of CUDA: of one version before those of others.
+fn folders(mapped: &[&str]) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    let mut add = |folder: PathBuf| {
+        if folder.is_dir() && !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    };
+    for path in mapped {
+        let path = Path::new(path);
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        if !name.starts_with("libcudart") && !name.starts_with("libtorch") && !name.starts_with("libcublas") {
+            continue;
+        }
+        let Some(folder) = path.parent() else { continue };
+        add(folder.to_owned());
+        // …/site-packages/nvidia/cuda_runtime/lib and …/site-packages/torch/lib lie beside nvidia/cuda_cupti/lib, nvidia/cu13/lib.
+        for above in folder.ancestors().take(4) {
+            for packages in [above.to_owned(), above.join("nvidia")] {
+                for package in ["cuda_cupti", "cu13", "cu12"] {
+                    add(packages.join(package).join("lib"));
+                }
+            }
+        }
+    }
+    for home in ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from) {
+        for part in ["extras/CUPTI/lib64", "lib64", "targets/x86_64-linux/lib"] {
+            add(home.join(part));
+        }
+    }
+    for part in ["extras/CUPTI/lib64", "lib64"] {
+        add(Path::new("/usr/local/cuda").join(part));
+    }
+    folders
+}
+
+/// The libraries in a folder, the newest first.
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| name.starts_with("libcupti.so")).collect();
+    names.sort();
+    names.reverse();
+    names
+}

@@ -1,0 +1,285 @@
+//! The thread that writes: takes filled buffers, turns records into ours, and appends chunks to the file.
+
+#![expect(unsafe_code, reason = "names of CUPTI's records are addresses in this process")]
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::cupti::Cupti;
+use super::layout::{Activity, Raw};
+use super::library::text_at;
+use super::nvml::{Gpu, Nvml};
+use crate::format::{ChunkWriter, MAGIC, Record};
+
+/// What the thread is told.
+pub(super) enum Told {
+    /// A buffer that CUPTI has filled, with its valid length.
+    Buffer(Box<[u64]>, usize),
+    /// The process ends: write what there is, and say when that is done.
+    End(std::sync::mpsc::Sender<()>),
+}
+
+/// Nothing that is complete stays unwritten longer.
+const FLUSHED_EVERY: Duration = Duration::from_millis(400);
+/// The link's counters wrap: see [`Nvml::look`].
+const LOOKED_EVERY: Duration = Duration::from_millis(25);
+const COUNTED_EVERY: Duration = Duration::from_millis(100);
+/// A chunk is written when it has grown to this.
+const CHUNK: usize = 256 << 10;
+
+const MARKER_INSTANT: u32 = 1;
+const MARKER_START: u32 = 2;
+const MARKER_END: u32 = 4;
+
+/// When recording begins and ends, from the process's start on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    pub(super) delay: Duration,
+    pub(super) duration: Option<Duration>,
+}
+
+pub(super) struct Writer {
+    cupti: Cupti,
+    file: File,
+    chunk: ChunkWriter,
+    names: HashMap<Vec<u8>, u32>,
+    calls: HashMap<(bool, u32), u32>,
+    threads: HashMap<u32, ()>,
+    nvml: Option<Nvml>,
+    gpus: Vec<Gpu>,
+}
+
+impl Writer {
+    /// Begins the file: who is recorded.
+    pub(super) fn new(cupti: Cupti, mut file: File, place: &str) -> std::io::Result<Self> {
+        file.write_all(MAGIC)?;
+        let mut writer = Self {
+            cupti,
+            file,
+            chunk: ChunkWriter::default(),
+            names: HashMap::new(),
+            calls: HashMap::new(),
+            threads: HashMap::new(),
+            nvml: Nvml::load(),
+            gpus: Vec::new(),
+        };
+        let command = fs::read("/proc/self/cmdline").unwrap_or_default();
+        let words: Vec<&[u8]> = command.split(|byte| *byte == 0).filter(|word| !word.is_empty()).collect();
+        writer.fact("process", std::process::id().to_string().as_bytes());
+        writer.fact("command", &words.join(&b' '));
+        writer.fact("cupti", format!("{} {place}", cupti.version()).as_bytes());
+        for key in ["RANK", "LOCAL_RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES"] {
+            if let Some(value) = std::env::var_os(key) {
+                writer.fact(key, value.as_encoded_bytes());
+            }
+        }
+        writer.clock();
+        writer.write();
+        Ok(writer)
+    }
+
+    fn fact(&mut self, key: &str, value: &[u8]) {
+        self.chunk.add(&Record::Fact { key: key.as_bytes(), value });
+    }
+
+    pub(super) fn note(&mut self, text: &str) {
+        self.chunk.add(&Record::Note { text: text.as_bytes() });
+    }
+
+    fn clock(&mut self) {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let unix_ns = u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX);
+        self.chunk.add(&Record::Clock { at: self.cupti.now(), unix_ns });
+    }
+
+    /// Until the process ends.
+    pub(super) fn run(mut self, told: &Receiver<Told>, window: Window, has_begun: bool) {
+        let begun = Instant::now();
+        let mut recording = has_begun;
+        let mut is_over = false;
+        let (mut flushed, mut counted) = (begun, begun);
+        loop {
+            match told.recv_timeout(LOOKED_EVERY) {
+                Ok(Told::Buffer(mut buffer, valid)) => self.buffer(&mut buffer, valid),
+                Ok(Told::End(done)) => {
+                    while let Ok(Told::Buffer(mut buffer, valid)) = told.try_recv() {
+                        self.buffer(&mut buffer, valid);
+                    }
+                    self.count();
+                    self.lost();
+                    self.chunk.add(&Record::End);
+                    self.write();
+                    let _ = done.send(());
+                    return;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if !recording && !is_over && begun.elapsed() >= window.delay {
+                for kind in self.cupti.begin() {
+                    self.note(&format!("CUPTI does not record activity kind {kind} here"));
+                }
+                recording = true;
+            }
+            if recording && window.duration.is_some_and(|duration| begun.elapsed() >= window.delay + duration)
+            {
+                self.cupti.end();
+                self.cupti.flush(true);
+                (recording, is_over) = (false, true);
+            }
+            if let Some(nvml) = self.nvml.filter(|_| recording) {
+                self.gpus.iter_mut().for_each(|gpu| nvml.look(gpu));
+            }
+            if counted.elapsed() >= COUNTED_EVERY {
+                counted = Instant::now();
+                self.count();
+            }
+            if flushed.elapsed() >= FLUSHED_EVERY {
+                flushed = Instant::now();
+                // Buffers come back through the callback, to this very thread's channel.
+                self.cupti.flush(false);
+                self.lost();
+                self.write();
+            }
+        }
+    }
+
+    fn count(&mut self) {
+        let at = self.cupti.now();
+        for gpu in &mut self.gpus {
+            if let Some((to_device, to_host)) = gpu.take() {
+                self.chunk.add(&Record::LinkBytes { at, gpu: gpu.id, to_device, to_host });
+            }
+        }
+    }
+
+    fn lost(&mut self) {
+        let count = self.cupti.dropped();
+        if count > 0 {
+            let at = self.cupti.now();
+            self.chunk.add(&Record::Dropped { at, count });
+        }
+    }
+
+    /// A chunk goes to the file in one call: whole, or not at all.
+    fn write(&mut self) {
+        if let Some(chunk) = self.chunk.take() {
+            // A full disk ends the recording and not the program.
+            let _ = self.file.write_all(&chunk);
+        }
+    }
+
+    fn name(&mut self, text: &[u8]) -> u32 {
+        if let Some(&id) = self.names.get(text) {
+            return id;
+        }
+        let id = u32::try_from(self.names.len() + 1).unwrap_or(u32::MAX);
+        self.chunk.add(&Record::Name { id, text });
+        self.names.insert(text.to_vec(), id);
+        id
+    }
+
+    /// Text of a record that is read right now.
+    fn name_at(&mut self, address: usize) -> u32 {
+        // SAFETY: CUPTI keeps the names of its records as long as the process runs.
+        let text = unsafe { text_at(address) }.to_vec();
+        self.name(&text)
+    }
+
+    fn call_name(&mut self, is_driver: bool, callback: u32) -> u32 {
+        if let Some(&id) = self.calls.get(&(is_driver, callback)) {
+            return id;
+        }
+        let text = self.cupti.call_name(is_driver, callback);
+        let id = self.name(&text);
+        self.calls.insert((is_driver, callback), id);
+        id
+    }
+
+    fn thread(&mut self, id: u32) {
+        if self.threads.insert(id, ()).is_none()
+            && let Ok(text) = fs::read(format!("/proc/self/task/{id}/comm"))
+        {
+            let name = self.name(text.trim_ascii_end());
+            self.chunk.add(&Record::Thread { id, name });
+        }
+    }
+
+    fn buffer(&mut self, buffer: &mut [u64], valid: usize) {
+        // SAFETY: any u64 is eight bytes, and the slice covers the same memory.
+        let bytes = unsafe {
+            std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast::<u8>(), valid.min(buffer.len() * 8))
+        };
+        for at in self.cupti.records(bytes) {
+            if let Some(activity) = (Raw { bytes: &bytes[at..] }).activity() {
+                self.activity(activity);
+            }
+            if self.chunk.len() >= CHUNK {
+                self.write();
+            }
+        }
+    }
+
+    fn activity(&mut self, activity: Activity) {
+        let record = match activity {
+            Activity::Kernel { start, end, on, correlation, name, launch } => {
+                Record::Kernel { start, end, on, correlation, name: self.name_at(name), launch }
+            }
+            Activity::Copy { start, end, on, correlation, bytes, kind, from, to, flags } => {
+                Record::Copy { start, end, on, correlation, bytes, kind, from, to, flags }
+            }
+            Activity::PeerCopy { start, end, on, correlation, bytes, from_device, to_device } => {
+                Record::PeerCopy { start, end, on, correlation, bytes, from_device, to_device }
+            }
+            Activity::Memset { start, end, on, correlation, bytes, memory } => {
+                Record::Memset { start, end, on, correlation, bytes, memory }
+            }
+            Activity::Call { start, end, thread, correlation, callback, is_driver, result } => {
+                self.thread(thread);
+                let name = self.call_name(is_driver, callback);
+                Record::Call { start, end, thread, correlation, name, is_driver, result }
+            }
+            Activity::Sync { start, end, correlation, stream, kind, event } => {
+                let stream = if stream == u32::MAX { -1 } else { i64::from(stream) };
+                Record::Sync { start, end, correlation, stream, kind, event }
+            }
+            Activity::EventRecord { correlation, stream, event } => {
+                Record::EventRecord { correlation, stream, event }
+            }
+            Activity::Marker { at, id, flags, thread, name } if flags & MARKER_START != 0 => {
+                self.thread(thread);
+                Record::RangeStart { at, id, thread, name: self.name_at(name) }
+            }
+            Activity::Marker { at, id, flags, .. } if flags & MARKER_END != 0 => Record::RangeEnd { at, id },
+            Activity::Marker { at, thread, flags, name, .. } if flags & MARKER_INSTANT != 0 => {
+                Record::Mark { at, thread, name: self.name_at(name) }
+            }
+            Activity::Marker { .. } => return,
+            Activity::Overhead { start, end, kind, thread } => Record::Overhead { start, end, kind, thread },
+            Activity::ThreadName { thread, name } => Record::Thread { id: thread, name: self.name_at(name) },
+            Activity::Device { id, name, memory, multiprocessors, capability, uuid } => {
+                let name = self.name_at(name);
+                if let Some(nvml) = self.nvml
+                    && !self.gpus.iter().any(|gpu| gpu.id == id)
+                    && let Some(gpu) = nvml.gpu(id, uuid)
+                {
+                    if let Some([generation, lanes, max_generation, max_lanes]) = nvml.link(&gpu) {
+                        self.chunk.add(&Record::Link {
+                            gpu: id,
+                            generation,
+                            lanes,
+                            max_generation,
+                            max_lanes,
+                        });
+                    }
+                    self.gpus.push(gpu);
+                }
+                Record::Gpu { id, name, memory, multiprocessors, capability }
+            }
+        };
+        self.chunk.add(&record);
+    }
+}

@@ -1,0 +1,38 @@
+//! Compiles the library that `busbound record` injects, and puts it where the program can carry it inside itself.
+//!
+//! Cargo cannot make a program depend on a shared library of the same workspace; the crate has no dependencies, so one call of the
+//! compiler is all it takes.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+#[expect(clippy::print_stdout, reason = "this is how cargo is told")]
+fn main() -> Result<(), String> {
+    let variable = |name: &str| env::var(name).map_err(|_| format!("cargo did not set {name}"));
+    let source = Path::new(&variable("CARGO_MANIFEST_DIR")?).join("../capture/src");
+    let library = PathBuf::from(variable("OUT_DIR")?).join("busbound_capture.so");
+    println!("cargo::rerun-if-changed={}", source.display());
+    if variable("CARGO_CFG_TARGET_OS")? != "linux" {
+        // CUPTI's injection is Linux's; elsewhere the command says so.
+        return std::fs::write(&library, b"").map_err(|error| error.to_string());
+    }
+    let mut rustc = Command::new(variable("RUSTC")?);
+    rustc.args(["--crate-name", "busbound_capture", "--edition", "2024", "--crate-type", "cdylib"]);
+    rustc.args([
+        "-C",
+        "opt-level=3",
+        "-C",
+        "strip=symbols",
+        "--cfg",
+        "feature=\"injected\"",
+        "--cap-lints",
+        "allow",
+    ]);
+    rustc.args(["--target", &variable("TARGET")?]);
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    rustc.args(flags.split('\u{1f}').filter(|flag| !flag.is_empty()));
+    rustc.arg("-o").arg(&library).arg(source.join("lib.rs"));
+    let status = rustc.status().map_err(|error| format!("{rustc:?}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{rustc:?} failed: {status}")) }
+}
