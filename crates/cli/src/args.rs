@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 
 use crate::args_plan::PlanCommand;
+use crate::args_top::{TOP_EXAMPLES, TopArgs};
 
 /// Is your GPU waiting for the bus, where, and what do you gain by which change?
 #[derive(Debug, Parser)]
@@ -71,6 +72,9 @@ pub(crate) enum Command {
     /// What does this machine really reach? Measures its GPU and writes the profile that --machine takes.
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArgs),
+    /// What is the bus doing now?
+    #[command(after_help = TOP_EXAMPLES)]
+    Top(TopArgs),
     /// Hand it to the tools I already use.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArgs),

@@ -2,6 +2,7 @@
 
 mod args;
 mod args_plan;
+mod args_top;
 mod bench;
 mod compare;
 mod diagnose;
@@ -14,6 +15,7 @@ mod progress;
 mod reading;
 mod request;
 mod survey;
+mod top;
 mod topo;
 mod whatif;
 
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Command::Plan(command) => plan::run(command),
         Command::Topo(args) => topo::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Top(args) => top::run(args),
         Command::Export(args) => export::run(args),
         Command::Survey(args) => survey::run(args),
     };
