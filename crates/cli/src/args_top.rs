@@ -8,20 +8,22 @@ use clap::Args;
 use crate::args::{MachineArgs, OutputArgs};
 
 pub(crate) const TOP_EXAMPLES: &str = "\
-Directions are the GPU's: what it receives (RX) goes to the device, what it sends (TX) to the host. Shares
-are of the peak that `busbound bench` measured where --machine names its profile, else of the link's
-nominal peak; the answer says which, and who told the traffic. Nothing is changed, and no root is needed.
+Directions are the GPU's: what it receives (RX) goes to the device, what it sends (TX) to the host.
+Shares are of the peak that `busbound bench` measured where --machine names its profile, else of the
+link's nominal peak; the answer says which, and who told the traffic. Nothing is changed, and no root
+is needed.
 
-At a terminal this is a screen (q, Esc or Ctrl-C leaves it). Where standard output is none: one line a
-GPU and interval; with --prometheus nothing but the metrics.
+At a terminal this is a screen (q, Esc or Ctrl-C leaves it). Elsewhere it is one line for each GPU and
+interval; with --prometheus nothing but the metrics.
 
 Examples:
   busbound top --machine machine.json
-  busbound top --once                                     a table after one interval
-  busbound top --json --count 60 > minute.jsonl           one object a line
-  busbound top --log node7.jsonl                          and later: busbound top --replay node7.jsonl
-  busbound top --prometheus 127.0.0.1:9401 > /dev/null    GET /metrics
-  busbound top --heartbeat 'artifacts/*/heartbeat_rank*.jsonl' --heartbeat 'logs/*.log' --watchdog 1800";
+  busbound top --once                               a table after one interval
+  busbound top --json --count 60 > minute.jsonl     one object a line
+  busbound top --log node7.jsonl                    keeps every interval
+  busbound top --replay node7.jsonl                 plays them back, also without a GPU
+  busbound top --prometheus 127.0.0.1:9401          GET /metrics
+  busbound top --heartbeat 'run1/heartbeat_rank*.jsonl' --heartbeat 'logs/*.log' --watchdog 1800";
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {

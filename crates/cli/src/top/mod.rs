@@ -131,7 +131,7 @@ fn stream(
     // A log is as fast as it is read, unless somebody looks at its metrics meanwhile.
     let is_paced = feed.is_live() || metrics.is_some();
     let mut deadline = Instant::now();
-    let mut shown = 0;
+    let (mut shown, mut known) = (0, Vec::new());
     while args.count.is_none_or(|count| shown < count) {
         if is_paced && (feed.is_live() || shown > 0) {
             deadline += interval;
@@ -143,9 +143,10 @@ fn stream(
         publish(metrics, &snapshot);
         let text = match show {
             Show::JsonLines => as_json(&snapshot)?,
-            Show::Lines => top_as_lines(&snapshot),
+            Show::Lines => top_as_lines(&snapshot, &known),
             _ => String::new(),
         };
+        known = snapshot.signs;
         if say(&text)? == Reader::Gone {
             return Ok(());
         }

@@ -19,7 +19,9 @@ use self::gpm::Gpm;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveError {
-    #[error("there is no NVIDIA driver to ask: {0}")]
+    #[error("there is no NVIDIA driver here: its library libnvidia-ml.so.1 cannot be loaded")]
+    NoLibrary,
+    #[error("NVIDIA's driver does not answer: {0}")]
     NoDriver(NvmlError),
     #[error("NVIDIA's driver does not list its GPUs: {0}")]
     NotListed(NvmlError),
@@ -56,7 +58,10 @@ impl Sampler {
     /// # Errors
     /// Where there is no driver or no GPU.
     pub fn start() -> Result<Self, LiveError> {
-        let nvml = nvml().map_err(LiveError::NoDriver)?;
+        let nvml = nvml().map_err(|error| match error {
+            NvmlError::LibloadingError(_) => LiveError::NoLibrary,
+            error => LiveError::NoDriver(error),
+        })?;
         let count = nvml.device_count().map_err(LiveError::NotListed)?;
         let devices: Vec<Device<'static>> = (0..count).filter_map(|i| nvml.device_by_index(i).ok()).collect();
         if devices.is_empty() {

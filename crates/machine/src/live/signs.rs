@@ -202,7 +202,7 @@ impl GpuWatch {
                     gpu.index, limits.busy_below_percent
                 ),
                 format!(
-                    "for {:.0} s: busy {:.0} % of the time, {:.1} of {:.1} GB in use",
+                    "for {:.0} s it was busy {:.0} % of the time, with {:.1} of {:.1} GB in use",
                     self.starved.seconds,
                     self.starved.mean(),
                     memory.used_bytes as f64 / 1e9,
@@ -219,7 +219,7 @@ impl GpuWatch {
                 SignKind::BusNearPeak,
                 format!("GPU {}'s bus is near its peak {}", gpu.index, to.word()),
                 format!(
-                    "for {:.0} s: {:.1} GB/s, {:.0} % of the {:.1} GB/s {}",
+                    "for {:.0} s it carried {:.1} GB/s, {:.0} % of the {:.1} GB/s {}",
                     lasting.seconds,
                     lasting.mean() * peak.gbps(to),
                     lasting.mean() * 100.0,
@@ -420,7 +420,7 @@ mod tests {
             let share = if i % 2 == 0 { 0.9 } else { 1.0 };
             signs = watch.see(&snapshot(gpu(99, 0, Some(share)), &[], &[]));
         }
-        assert_eq!(signs[0].evidence, "for 12 s: 57.0 GB/s, 95 % of the 60.0 GB/s measured");
+        assert_eq!(signs[0].evidence, "for 12 s it carried 57.0 GB/s, 95 % of the 60.0 GB/s measured");
         assert_eq!((signs[0].id, signs[0].gpu), (SignKind::BusNearPeak, Some(0)));
         assert!(watch.see(&snapshot(gpu(99, 0, None), &[], &[])).is_empty());
         assert!(watch.see(&snapshot(gpu(99, 0, Some(0.99)), &[], &[])).is_empty());

@@ -99,6 +99,16 @@ impl BusSource {
             Self::NotTold => "nobody: this driver does not tell",
         }
     }
+
+    /// In few words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ByteCounters => "byte counters",
+            Self::Gpm => "GPM",
+            Self::Window20Ms => "a window of 20 ms",
+            Self::NotTold => "nobody",
+        }
+    }
 }
 
 /// What the link can carry in each direction.

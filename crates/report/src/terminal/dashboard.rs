@@ -164,10 +164,10 @@ fn framed(gpu: &GpuNow, history: Option<&GpuHistory>, area: Rect, buffer: &mut B
     let block = Block::bordered().title(title).border_style(FAINT).title_style(STRONG);
     let mut rest = block.inner(area);
     block.render(area, buffer);
-    let mut lines = vec![usage(gpu), text::state(gpu)];
+    let mut lines = vec![usage(gpu), text::short_state(gpu)];
     // What there is room for beyond two rows of curves.
     let spare = rest.height.saturating_sub(2 + 2);
-    lines.extend((spare >= 1).then(|| text::basis(gpu)));
+    lines.extend((spare >= 1).then(|| text::short_basis(gpu)));
     lines.extend(processes(gpu).into_iter().take(usize::from(spare.saturating_sub(1) / 2)));
     let mut rows = take_bottom(&mut rest, u16::try_from(lines.len()).unwrap_or(0));
     curves(gpu, history, rest, buffer);

@@ -1,6 +1,6 @@
 //! The bus of this moment at a terminal, once.
 
-use busbound_machine::live::Snapshot;
+use busbound_machine::live::{Sign, Snapshot};
 
 use super::{columns, hanging, headline};
 use crate::text::top as text;
@@ -47,13 +47,14 @@ fn interval(snapshot: &Snapshot) -> String {
     format!("{:.2} s up to {}{driver}", snapshot.interval_s, snapshot.at)
 }
 
-/// One line for each GPU, for a pipe that is read as it comes.
-pub fn top_as_lines(snapshot: &Snapshot) -> String {
+/// One line for each GPU, for a pipe that is read as it comes; and one for each sign that was not `known` before.
+pub fn top_as_lines(snapshot: &Snapshot, known: &[Sign]) -> String {
     let mut out = String::new();
     for line in text::lines(snapshot) {
         super::line(&mut out, &line);
     }
-    for sign in &snapshot.signs {
+    let is_same = |a: &Sign, b: &Sign| (a.id, a.gpu, &a.file) == (b.id, b.gpu, &b.file);
+    for sign in snapshot.signs.iter().filter(|sign| !known.iter().any(|before| is_same(before, sign))) {
         super::line(&mut out, &format!("{} ! {}", snapshot.at, text::sign(sign).0));
     }
     out

@@ -117,12 +117,30 @@ pub(crate) fn basis(gpu: &GpuNow) -> String {
         ),
         None => "peak not known".to_owned(),
     };
-    let unknown = if bus.unknown_share > 0.0 {
+    format!("{peak}; traffic told by {}{}", bus.source.describe(), unknown(bus))
+}
+
+/// The same in a line of a small screen.
+pub(crate) fn short_basis(gpu: &GpuNow) -> String {
+    let bus = &gpu.bus;
+    let peak = match &bus.peak {
+        Some(peak) => format!(
+            "peaks {:.1} and {:.1} GB/s, {}",
+            peak.to_device_gbps,
+            peak.to_host_gbps,
+            peak.source.word()
+        ),
+        None => "peaks not known".to_owned(),
+    };
+    format!("{peak}; told by {}{}", bus.source.word(), unknown(bus))
+}
+
+fn unknown(bus: &Bus) -> String {
+    if bus.unknown_share > 0.0 {
         format!(", {} of the time not known", percent(bus.unknown_share.max(0.01)))
     } else {
         String::new()
-    };
-    format!("{peak}; traffic told by {}{unknown}", bus.source.describe())
+    }
 }
 
 /// `PCIe 5 x16`, or `PCIe 1 x8 now, 5 x16 at most`.
@@ -151,10 +169,28 @@ pub(crate) fn state(gpu: &GpuNow) -> String {
     parts.join(", ")
 }
 
-pub(crate) fn held_down(gpu: &GpuNow) -> String {
+/// The same in a line of a small screen.
+pub(crate) fn short_state(gpu: &GpuNow) -> String {
+    let held = match gpu.throttled_by.as_deref() {
+        None | Some([]) => String::new(),
+        Some(reasons) => format!(" ({})", reasons.join(", ")),
+    };
+    let replays = gpu.pcie_replays.map(|replays| plural(replays, "replay", "replays"));
+    let nvlinks = gpu.nvlinks.map(|links| match (links.received_bytes_per_s, links.sent_bytes_per_s) {
+        (Some(received), Some(sent)) if links.active > 0 => {
+            format!("{} NVLinks {} in, {} out", links.active, per_second(received), per_second(sent))
+        }
+        _ => plural(u64::from(links.active), "NVLink", "NVLinks"),
+    });
+    let parts = [Some(format!("SM {}{held}", clock(gpu))), replays, nvlinks];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn held_down(gpu: &GpuNow) -> String {
     match gpu.throttled_by.as_deref() {
         None => "what holds it down not told".to_owned(),
         Some([]) => "not held down".to_owned(),
+        Some([only]) if only == "idle" => "low because it is idle".to_owned(),
         Some(reasons) => format!("held down by: {}", reasons.join(" and ")),
     }
 }
