@@ -10,11 +10,11 @@ use crate::args::{MachineArgs, OutputArgs};
 pub(crate) const TOP_EXAMPLES: &str = "\
 Directions are the GPU's: what it receives (RX) goes to the device, what it sends (TX) to the host.
 Shares are of the peak that `busbound bench` measured where --machine names its profile, else of the
-link's nominal peak; the answer says which, and who told the traffic. Nothing is changed, and no root
-is needed.
+link's nominal peak; the answer says which, and who told the traffic. Nothing is changed, and no
+root is needed.
 
-At a terminal this is a screen (q, Esc or Ctrl-C leaves it). Elsewhere it is one line for each GPU and
-interval; with --prometheus nothing but the metrics.
+At a terminal this is a screen (q, Esc or Ctrl-C leaves it). Elsewhere it is one line for each GPU
+and interval; with --prometheus nothing but the metrics.
 
 Examples:
   busbound top --machine machine.json

@@ -96,6 +96,28 @@ fn the_screen_at_two_sizes() {
     insta::assert_snapshot!("top_eight_gpus_80x24", screen(&with_gpus(&snapshots, 8), 80, 24));
 }
 
+#[test]
+fn a_log_cannot_move_the_cursor() {
+    let mut snapshot = replayed().pop().unwrap();
+    let evil = || "\u{1b}[2J\n".to_owned();
+    snapshot.at = evil();
+    snapshot.driver = Some(evil());
+    snapshot.training[0].file = evil();
+    let gpu = &mut snapshot.gpus[0];
+    (gpu.name, gpu.throttled_by) = (Some(evil()), Some(vec![evil()]));
+    gpu.processes.as_mut().unwrap()[0].name = Some(evil());
+    snapshot.signs[0].evidence = evil();
+    snapshot.signs[0].statement = evil();
+    for text in [
+        common::plain(&top_as_terminal(&snapshot, 80)),
+        top_as_markdown(&snapshot),
+        top_as_lines(&snapshot, &[]),
+        screen(&[snapshot.clone()], 140, 60),
+    ] {
+        assert!(!text.contains('\u{1b}') && text.contains("[2J"), "{text}");
+    }
+}
+
 /// Nobody's window is too small to be asked for.
 #[test]
 fn any_size_and_number_of_gpus_can_be_drawn() {

@@ -28,9 +28,13 @@ impl Metrics {
         let text = Arc::new(Mutex::new(None));
         let shared = Arc::clone(&text);
         let serve = move || {
-            for connection in listener.incoming().flatten() {
-                // A client that goes away is its own affair.
-                let _ = answer(connection, &shared);
+            for connection in listener.incoming() {
+                match connection {
+                    // A client that goes away is its own affair.
+                    Ok(connection) => drop(answer(connection, &shared)),
+                    // Too many open files, mostly: they do not close any sooner by asking at once again.
+                    Err(_) => std::thread::sleep(Duration::from_millis(100)),
+                }
             }
         };
         std::thread::Builder::new().name("metrics".to_owned()).spawn(serve).map_err(cannot)?;

@@ -134,7 +134,8 @@ fn stream(
     let (mut shown, mut known) = (0, Vec::new());
     while args.count.is_none_or(|count| shown < count) {
         if is_paced && (feed.is_live() || shown > 0) {
-            deadline += interval;
+            // A driver that answers too slowly costs intervals, and does not make the next ones short.
+            deadline = (deadline + interval).max(Instant::now());
             if !wait_until(deadline, stop) {
                 return Ok(());
             }

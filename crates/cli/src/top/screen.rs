@@ -51,7 +51,8 @@ pub(super) fn run(
         if Instant::now() < deadline {
             continue;
         }
-        deadline += interval;
+        // A driver that answers too slowly costs intervals, and does not make the next ones short.
+        deadline = (deadline + interval).max(Instant::now());
         // At the end of a log its last state stays.
         if let Some(snapshot) = feed.next()? {
             history.see(&snapshot);
@@ -92,10 +93,9 @@ fn wait(deadline: Instant, stop: &AtomicBool) -> Woken {
             return Woken::Leave;
         }
         let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Woken::GoOn;
-        }
+        // Keys are looked at even where there is no time to wait for them.
         match event::poll(left.min(NOTICE)) {
+            Ok(false) if left.is_zero() => return Woken::GoOn,
             Ok(false) => {}
             Ok(true) => match event::read() {
                 Ok(Event::Key(key))
@@ -107,6 +107,7 @@ fn wait(deadline: Instant, stop: &AtomicBool) -> Woken {
                 _ => {}
             },
             // Without a keyboard there are still signals.
+            Err(_) if left.is_zero() => return Woken::GoOn,
             Err(_) => std::thread::sleep(left.min(NOTICE)),
         }
     }

@@ -11,7 +11,7 @@ use crate::text::top as text;
 pub fn top_as_markdown(snapshot: &Snapshot) -> String {
     let mut out = String::new();
     headline(&mut out, &text::statement(snapshot));
-    item(&mut out, &format!("interval: {:.2} s up to {}", snapshot.interval_s, snapshot.at));
+    item(&mut out, &format!("interval: {}", text::interval(snapshot)));
     for gpu in &snapshot.gpus {
         let about = [text::name(gpu), text::link(gpu), text::basis(gpu), text::state(gpu)].join("; ");
         item(&mut out, &format!("GPU {}: {about}", gpu.index));

@@ -17,7 +17,7 @@ pub fn top_as_terminal(snapshot: &Snapshot, width: u16) -> String {
         hanging(&mut out, "            ", &text::basis(gpu), width);
         hanging(&mut out, "            ", &text::state(gpu), width);
     }
-    hanging(&mut out, "  interval  ", &interval(snapshot), width);
+    hanging(&mut out, "  interval  ", &text::interval(snapshot), width);
     let processes = text::processes(snapshot);
     if !processes.rows.is_empty() {
         out.push('\n');
@@ -42,11 +42,6 @@ pub fn top_as_terminal(snapshot: &Snapshot, width: u16) -> String {
     out
 }
 
-fn interval(snapshot: &Snapshot) -> String {
-    let driver = snapshot.driver.as_ref().map_or(String::new(), |driver| format!(", driver {driver}"));
-    format!("{:.2} s up to {}{driver}", snapshot.interval_s, snapshot.at)
-}
-
 /// One line for each GPU, for a pipe that is read as it comes; and one for each sign that was not `known` before.
 pub fn top_as_lines(snapshot: &Snapshot, known: &[Sign]) -> String {
     let mut out = String::new();
@@ -55,7 +50,7 @@ pub fn top_as_lines(snapshot: &Snapshot, known: &[Sign]) -> String {
     }
     let is_same = |a: &Sign, b: &Sign| (a.id, a.gpu, &a.file) == (b.id, b.gpu, &b.file);
     for sign in snapshot.signs.iter().filter(|sign| !known.iter().any(|before| is_same(before, sign))) {
-        super::line(&mut out, &format!("{} ! {}", snapshot.at, text::sign(sign).0));
+        super::line(&mut out, &format!("{} ! {}", text::at(snapshot), text::sign(sign).0));
     }
     out
 }

@@ -34,6 +34,18 @@ pub(crate) fn statement(snapshot: &Snapshot) -> String {
     format!("{how}: {moved}, {} of the {gbps:.1} GB/s {}.", percent(share), peak.source.word())
 }
 
+/// When the interval ended. A log is anyone's: what it holds must not move a terminal's cursor.
+pub(crate) fn at(snapshot: &Snapshot) -> String {
+    printable(&snapshot.at)
+}
+
+/// Which time is spoken of, and by whom.
+pub(crate) fn interval(snapshot: &Snapshot) -> String {
+    let driver =
+        snapshot.driver.as_ref().map_or(String::new(), |driver| format!(", driver {}", printable(driver)));
+    format!("{:.2} s up to {}{driver}", snapshot.interval_s, at(snapshot))
+}
+
 /// `52.3 GB/s`.
 pub(crate) fn per_second(rate: f64) -> String {
     format!("{}/s", bytes(rate.max(0.0).round() as u64))
@@ -173,7 +185,7 @@ pub(crate) fn state(gpu: &GpuNow) -> String {
 pub(crate) fn short_state(gpu: &GpuNow) -> String {
     let held = match gpu.throttled_by.as_deref() {
         None | Some([]) => String::new(),
-        Some(reasons) => format!(" ({})", reasons.join(", ")),
+        Some(reasons) => format!(" ({})", printable(&reasons.join(", "))),
     };
     let replays = gpu.pcie_replays.map(|replays| plural(replays, "replay", "replays"));
     let nvlinks = gpu.nvlinks.map(|links| match (links.received_bytes_per_s, links.sent_bytes_per_s) {
@@ -191,7 +203,7 @@ fn held_down(gpu: &GpuNow) -> String {
         None => "what holds it down not told".to_owned(),
         Some([]) => "not held down".to_owned(),
         Some([only]) if only == "idle" => "low because it is idle".to_owned(),
-        Some(reasons) => format!("held down by: {}", reasons.join(" and ")),
+        Some(reasons) => format!("held down by: {}", printable(&reasons.join(" and "))),
     }
 }
 
@@ -250,10 +262,8 @@ fn beat_in_words(beat: &Beat) -> String {
 /// What a sign says, what for, and what to do.
 pub(crate) fn sign(sign: &Sign) -> (String, String) {
     let file = sign.file.as_ref().map_or(String::new(), |file| format!(" ({})", printable(file)));
-    (
-        format!("{}: {}{file}.", sign.statement, printable(&sign.evidence)),
-        super::capitalised(&sign.next) + ".",
-    )
+    let said = format!("{}: {}", sign.statement, sign.evidence);
+    (printable(&said) + &file + ".", super::capitalised(&printable(&sign.next)) + ".")
 }
 
 /// One line for each GPU, for pipes.
@@ -263,7 +273,7 @@ pub(crate) fn lines(snapshot: &Snapshot) -> Vec<String> {
             |to: ToWhere| format!("{} {} ({})", rate(&gpu.bus, to), to.word(), share(&gpu.bus, to));
         format!(
             "{} GPU {}: {}, {}, busy {}, {}, {}",
-            snapshot.at,
+            at(snapshot),
             gpu.index,
             direction(ToWhere::Device),
             direction(ToWhere::Host),
