@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 
 use crate::args_plan::PlanCommand;
+use crate::args_top::{TOP_EXAMPLES, TopArgs};
 
 /// Is your GPU waiting for the bus, where, and what do you gain by which change?
 #[derive(Debug, Parser)]
@@ -74,6 +75,9 @@ pub(crate) enum Command {
     /// Record a run without touching its code.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArgs),
+    /// What is the bus doing now?
+    #[command(after_help = TOP_EXAMPLES)]
+    Top(TopArgs),
     /// Hand it to the tools I already use.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArgs),

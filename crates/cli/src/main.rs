@@ -2,6 +2,7 @@
 
 mod args;
 mod args_plan;
+mod args_top;
 mod bench;
 mod compare;
 mod diagnose;
@@ -15,6 +16,7 @@ mod reading;
 mod record;
 mod request;
 mod survey;
+mod top;
 mod topo;
 mod whatif;
 
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         Command::Topo(args) => topo::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Record(args) => return record::run(args),
+        Command::Top(args) => top::run(args),
         Command::Export(args) => export::run(args),
         Command::Survey(args) => survey::run(args),
     };

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -27,8 +27,8 @@ fn busbound(args: &[&str]) -> Command {
     command
 }
 
-/// What a command writes to a terminal of that many columns.
-fn at_a_terminal(mut command: Command, columns: u16) -> String {
+/// Both ends of a terminal of that many columns.
+fn terminal(columns: u16) -> (File, File) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
@@ -36,12 +36,18 @@ fn at_a_terminal(mut command: Command, columns: u16) -> String {
     tcsetwinsize(&ours, size).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap();
     let theirs = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    (File::from(ours), theirs)
+}
+
+/// What a command writes to a terminal of that many columns.
+fn at_a_terminal(mut command: Command, columns: u16) -> String {
+    let (mut ours, theirs) = terminal(columns);
     let mut child = command.stdout(theirs).stderr(Stdio::null()).spawn().unwrap();
     // The command holds the terminal's other end too; it has to be the only one, or reading never ends.
     drop(command);
     let mut bytes = Vec::new();
     // Linux says that the other end is gone by an error.
-    let _ = File::from(ours).read_to_end(&mut bytes);
+    let _ = ours.read_to_end(&mut bytes);
     assert!(child.wait().unwrap().code().is_some_and(|code| code < 2));
     String::from_utf8(bytes).unwrap().replace("\r\n", "\n")
 }
@@ -90,6 +96,7 @@ fn no_line_is_wider_than_the_terminal() {
         "diagnose fixtures/ncu/kernels.json.gz --ncu fixtures/ncu/raw.csv",
         "compare fixtures/off_block_pageable_c4.json.gz fixtures/off_block_pinned_c4.json.gz fixtures/off_layerwise_d2_c4.json.gz --label batch=2,4,8",
         "gate fixtures/train_pageable.json.gz --require exposed_copy_ms<5 --require idle_share<10%",
+        "top --replay fixtures/top/made.jsonl --once",
     ];
     for words in commands {
         let args: Vec<&str> = words.split(' ').collect();
@@ -117,6 +124,7 @@ fn the_help_is_at_most_100_columns_wide() {
         "gate",
         "whatif",
         "bench",
+        "top",
         "topo",
         "plan",
         "plan allreduce",
@@ -131,5 +139,42 @@ fn the_help_is_at_most_100_columns_wide() {
             let longest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
             assert!((40..=100).contains(&longest), "{command}: {longest} columns\n{text}");
         }
+    }
+}
+
+/// The screen of `top` takes the terminal and gives it back, by each way out.
+#[test]
+fn the_screen_is_left_by_keys_and_signals_and_the_terminal_is_as_before() {
+    const TAKEN: &str = "\u{1b}[?1049h";
+    const GIVEN_BACK: &str = "\u{1b}[?1049l";
+    for way_out in ["q", "\u{1b}", "\u{3}", "SIGTERM"] {
+        let (mut ours, theirs) = terminal(100);
+        let before = rustix::termios::tcgetattr(&theirs).unwrap();
+        let mut command = busbound(&["top", "--replay", "fixtures/top/made.jsonl", "--interval", "0.1"]);
+        command.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        let mut shown = Vec::new();
+        let mut piece = [0; 4096];
+        while !String::from_utf8_lossy(&shown).contains("to the device") {
+            let read = ours.read(&mut piece).unwrap();
+            shown.extend_from_slice(&piece[..read]);
+        }
+        match way_out {
+            "SIGTERM" => {
+                let pid = rustix::process::Pid::from_child(&child);
+                rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+            }
+            key => ours.write_all(key.as_bytes()).unwrap(),
+        }
+        while !String::from_utf8_lossy(&shown).contains(GIVEN_BACK) {
+            let read = ours.read(&mut piece).unwrap();
+            shown.extend_from_slice(&piece[..read]);
+        }
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{way_out:?}");
+        let shown = String::from_utf8_lossy(&shown).into_owned();
+        assert!(shown.contains(TAKEN) && shown.contains("GPU 0"), "{shown}");
+        let after = rustix::termios::tcgetattr(&theirs).unwrap();
+        assert_eq!(after.local_modes, before.local_modes, "{way_out:?}");
     }
 }

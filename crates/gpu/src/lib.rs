@@ -4,6 +4,7 @@
 pub mod bench;
 mod driver;
 mod host;
+pub mod live;
 mod nccl;
 mod telemetry;
 mod wiring;

@@ -1,8 +1,8 @@
 //! What does the driver say of the GPU while it works: link, clock, power?
 
 use busbound_machine::bench::{LinkSeen, PowerSample};
-use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::Clock;
+use nvml_wrapper::{Device, Nvml};
 
 /// NVML for one GPU; where it does not answer, nothing is told.
 #[derive(Debug)]
@@ -30,12 +30,7 @@ impl Telemetry {
 
     pub(crate) fn link(&self) -> Option<LinkSeen> {
         let device = self.nvml.device_by_index(self.index).ok()?;
-        Some(LinkSeen {
-            generation: device.current_pcie_link_gen().ok()?,
-            lanes: device.current_pcie_link_width().ok()?,
-            max_generation: device.max_pcie_link_gen().ok()?,
-            max_lanes: device.max_pcie_link_width().ok()?,
-        })
+        link_of(&device)
     }
 
     pub(crate) fn power(&self) -> Option<PowerSample> {
@@ -45,4 +40,14 @@ impl Telemetry {
             watts: f64::from(device.power_usage().ok()?) / 1e3,
         })
     }
+}
+
+/// The GPU's own link as it is now.
+pub(crate) fn link_of(device: &Device<'_>) -> Option<LinkSeen> {
+    Some(LinkSeen {
+        generation: device.current_pcie_link_gen().ok()?,
+        lanes: device.current_pcie_link_width().ok()?,
+        max_generation: device.max_pcie_link_gen().ok()?,
+        max_lanes: device.max_pcie_link_width().ok()?,
+    })
 }

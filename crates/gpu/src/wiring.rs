@@ -16,7 +16,7 @@ pub struct Wiring {
 }
 
 /// Links of a GPU that NVML numbers.
-const MOST_LINKS: u32 = 18;
+pub(crate) const MOST_LINKS: u32 = 18;
 
 /// Asks NVML.
 ///
@@ -90,7 +90,7 @@ fn peer_access(a: &Device<'_>, b: &Device<'_>) -> Vec<PeerAccess> {
 }
 
 /// As sysfs writes it: NVML's domain has eight digits.
-fn address(info: &PciInfo) -> String {
+pub(crate) fn address(info: &PciInfo) -> String {
     format!("{:04x}:{:02x}:{:02x}.0", info.domain, info.bus, info.device)
 }
 

@@ -17,6 +17,7 @@ mod catalogue;
 mod curve;
 mod interconnect;
 mod link;
+pub mod live;
 mod profile;
 mod resolve;
 pub mod topology;

@@ -4,6 +4,7 @@ use busbound_diagnosis::{
     BENCH_SCHEMA, Benchmark, Comparison, DIAGNOSIS_SCHEMA, Diagnosis, Gate, SURVEY_SCHEMA, Survey,
     WHATIF_SCHEMA, WhatIf,
 };
+use busbound_machine::live::Snapshot;
 use busbound_machine::topology::Topology;
 use busbound_whatif::plan::PLAN_SCHEMA;
 use serde::Serialize;
@@ -88,6 +89,14 @@ pub fn plan_as_json(answer: &Plan) -> serde_json::Result<String> {
 /// None in practice.
 pub fn topology_as_json(topology: &Topology) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(topology)? + "\n")
+}
+
+/// One interval as one line: what `--log` keeps and `--replay` reads.
+///
+/// # Errors
+/// None in practice.
+pub fn top_as_json_line(snapshot: &Snapshot) -> serde_json::Result<String> {
+    Ok(serde_json::to_string(snapshot)? + "\n")
 }
 
 /// A benchmark as one object.

@@ -7,6 +7,7 @@ mod escape;
 pub(crate) mod gate;
 pub(crate) mod plan;
 pub(crate) mod survey;
+pub(crate) mod top;
 pub(crate) mod topology;
 pub(crate) mod whatif;
 

@@ -2,11 +2,13 @@
 
 pub(crate) mod bench;
 pub(crate) mod compare;
+pub(crate) mod dashboard;
 pub(crate) mod diagnosis;
 pub(crate) mod gate;
 pub(crate) mod plan;
 pub(crate) mod survey;
 mod table;
+pub(crate) mod top;
 pub(crate) mod topology;
 pub(crate) mod whatif;
 mod wrap;

@@ -37,8 +37,10 @@ pub(super) fn broken(text: &str, room: usize) -> Vec<String> {
 
 /// Puts a unit to the number before it.
 fn glued(mut words: Vec<String>, word: &str) -> Vec<String> {
-    const UNITS: [&str; 13] =
-        ["%", "ns", "µs", "ms", "s", "h", "B", "kB", "MB", "GB", "GB/s", "MHz", "TFLOP/s"];
+    const UNITS: [&str; 17] = [
+        "%", "ns", "µs", "ms", "s", "h", "B", "kB", "MB", "GB", "B/s", "kB/s", "MB/s", "GB/s", "MHz",
+        "TFLOP/s", "W",
+    ];
     let unit = UNITS.contains(&word.trim_end_matches([',', ';', ':', '.', ')']));
     match words.last_mut().filter(|last| unit && last.ends_with(|c: char| c.is_ascii_digit())) {
         Some(number) => {

@@ -8,6 +8,7 @@ pub(crate) mod gate;
 pub(crate) mod path;
 pub(crate) mod plan;
 pub(crate) mod survey;
+pub(crate) mod top;
 pub(crate) mod topology;
 pub(crate) mod whatif;
 

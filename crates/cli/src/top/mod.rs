@@ -1,0 +1,185 @@
+//! `busbound top`: what is the bus doing now?
+
+mod feed;
+mod heartbeats;
+mod metrics;
+mod screen;
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use busbound_machine::live::Snapshot;
+use busbound_report::{
+    markdown_as_html, top_as_json_line, top_as_lines, top_as_markdown, top_as_prometheus, top_as_terminal,
+};
+
+use self::feed::Feed;
+use self::metrics::Metrics;
+use crate::args::Format;
+use crate::args_top::TopArgs;
+use crate::failure::Failure;
+use crate::output::{complain, write_answer};
+use crate::request::{Output, resolve_output};
+
+/// How what is seen is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Show {
+    Once,
+    JsonLines,
+    Lines,
+    /// Metrics alone.
+    Nothing,
+    Screen,
+}
+
+pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
+    let output = resolve_output(&args.output);
+    let show = resolve_show(args, &output)?;
+    let stop = listen_for_signals()?;
+    let mut feed = Feed::open(args)?;
+    let metrics = args.prometheus.as_deref().map(Metrics::serve).transpose()?;
+    if let Some(metrics) = &metrics {
+        complain(&format!("metrics are at http://{}/metrics", metrics.address()));
+    }
+    let interval = Duration::from_secs_f64(args.interval);
+    match show {
+        Show::Once => once(&mut feed, interval, &stop, &output),
+        Show::Screen => screen::run(&mut feed, args, metrics.as_ref(), &stop),
+        _ => stream(&mut feed, args, show, metrics.as_ref(), &stop),
+    }
+}
+
+fn resolve_show(args: &TopArgs, output: &Output) -> Result<Show, Failure> {
+    let is_document = matches!(output.format, Format::Markdown | Format::Html) || output.file.is_some();
+    if is_document && (args.count.is_some() || args.prometheus.is_some()) {
+        let why = "--format markdown and html and -o show one interval: leave --count and --prometheus out";
+        return Err(Failure::Usage(anyhow::anyhow!(why)));
+    }
+    Ok(match output.format {
+        _ if args.once || is_document => Show::Once,
+        Format::Json => Show::JsonLines,
+        _ if io::stdout().is_terminal() => Show::Screen,
+        _ if args.prometheus.is_some() => Show::Nothing,
+        _ => Show::Lines,
+    })
+}
+
+/// Ctrl-C is how one leaves: the first ends in order, the second at once.
+fn listen_for_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        let registered = signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)));
+        registered.context("cannot listen for Ctrl-C").map_err(Failure::Output)?;
+    }
+    Ok(stop)
+}
+
+/// How long a signal may wait to be noticed.
+const NOTICE: Duration = Duration::from_millis(50);
+
+/// Whether the time came, and not a signal.
+fn wait_until(deadline: Instant, stop: &AtomicBool) -> bool {
+    while !stop.load(Ordering::Relaxed) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(NOTICE));
+    }
+    false
+}
+
+fn once(feed: &mut Feed, interval: Duration, stop: &AtomicBool, output: &Output) -> Result<(), Failure> {
+    if feed.is_live() && !wait_until(Instant::now() + interval, stop) {
+        return Err(Failure::Interrupted);
+    }
+    // Of a log, what it came to.
+    let mut last = None;
+    while let Some(snapshot) = feed.next()? {
+        last = Some(snapshot);
+        if feed.is_live() {
+            break;
+        }
+    }
+    let Some(snapshot) = last else { return Ok(()) };
+    let text = match output.format {
+        Format::Terminal => top_as_terminal(&snapshot, output.width),
+        Format::Markdown => top_as_markdown(&snapshot),
+        Format::Html => markdown_as_html("What is the bus doing?", &top_as_markdown(&snapshot)),
+        Format::Json => as_json(&snapshot)?,
+    };
+    write_answer(&text, output)
+}
+
+fn as_json(snapshot: &Snapshot) -> Result<String, Failure> {
+    top_as_json_line(snapshot).map_err(|error| Failure::Output(error.into()))
+}
+
+/// Line after line, until the log ends, the reader has enough, or somebody says stop.
+fn stream(
+    feed: &mut Feed,
+    args: &TopArgs,
+    show: Show,
+    metrics: Option<&Metrics>,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let interval = Duration::from_secs_f64(args.interval);
+    // A log is as fast as it is read, unless somebody looks at its metrics meanwhile.
+    let is_paced = feed.is_live() || metrics.is_some();
+    let mut deadline = Instant::now();
+    let (mut shown, mut known) = (0, Vec::new());
+    while args.count.is_none_or(|count| shown < count) {
+        if is_paced && (feed.is_live() || shown > 0) {
+            // A driver that answers too slowly costs intervals, and does not make the next ones short.
+            deadline = (deadline + interval).max(Instant::now());
+            if !wait_until(deadline, stop) {
+                return Ok(());
+            }
+        }
+        let Some(snapshot) = feed.next()? else { break };
+        publish(metrics, &snapshot);
+        let text = match show {
+            Show::JsonLines => as_json(&snapshot)?,
+            Show::Lines => top_as_lines(&snapshot, &known),
+            _ => String::new(),
+        };
+        known = snapshot.signs;
+        if say(&text)? == Reader::Gone {
+            return Ok(());
+        }
+        shown += 1;
+    }
+    if metrics.is_some() && args.count.is_none() {
+        // The end of the log stays to be read.
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(NOTICE);
+        }
+    }
+    Ok(())
+}
+
+fn publish(metrics: Option<&Metrics>, snapshot: &Snapshot) {
+    if let Some(metrics) = metrics {
+        metrics.publish(top_as_prometheus(snapshot));
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    There,
+    Gone,
+}
+
+/// Writes at once: whoever reads the pipe wants to see it now.
+fn say(text: &str) -> Result<Reader, Failure> {
+    let mut stdout = anstream::stdout();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(Reader::There),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => Err(Failure::Output(anyhow::Error::new(error).context("standard output"))),
+    }
+}

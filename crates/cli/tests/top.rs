@@ -1,0 +1,172 @@
+//! `busbound top`, the real binary: from a log, since a test has no GPU.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn busbound(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_busbound"));
+    command.args(args).stdin(Stdio::null()).current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command
+}
+
+fn fixture(name: &str) -> String {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "fixtures", name].iter().collect();
+    path.display().to_string()
+}
+
+fn text(output: &Output) -> (String, String, Option<i32>) {
+    let utf8 = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (utf8(&output.stdout), utf8(&output.stderr), output.status.code())
+}
+
+fn run(args: &[&str]) -> (String, String, Option<i32>) {
+    text(&busbound(args).output().unwrap())
+}
+
+/// Every log in the fixtures, whether made by hand or by a GPU.
+fn logs() -> Vec<String> {
+    let found = std::fs::read_dir(fixture("top")).unwrap().map(|entry| entry.unwrap().path());
+    let mut logs: Vec<_> = found.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
+    logs.sort();
+    assert!(!logs.is_empty());
+    logs.iter().map(|path| path.display().to_string()).collect()
+}
+
+#[test]
+fn a_log_is_played_back_as_a_table_as_lines_and_as_json() {
+    for log in logs() {
+        let snapshots = std::fs::read_to_string(&log).unwrap().lines().count();
+        let (table, stderr, code) = run(&["top", "--replay", &log, "--once"]);
+        assert_eq!((stderr.as_str(), code), ("", Some(0)), "{log}");
+        assert!(table.contains("GPU 0") && table.contains("to the"), "{table}");
+        let (json, _, code) = run(&["top", "--replay", &log, "--json"]);
+        assert_eq!((json.lines().count(), code), (snapshots, Some(0)));
+        for line in json.lines() {
+            let object: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!(object["schema"], "busbound.top/1");
+        }
+        // What it wrote is a log as well, and nothing is lost on the way.
+        let again = Path::new(env!("CARGO_TARGET_TMPDIR")).join("again.jsonl");
+        std::fs::write(&again, &json).unwrap();
+        assert_eq!(run(&["top", "--replay", &again.display().to_string(), "--json"]).0, json);
+        let (lines, ..) = run(&["top", "--replay", &log]);
+        assert!(lines.lines().filter(|line| line.contains("GPU 0: ")).count() == snapshots, "{lines}");
+    }
+}
+
+#[test]
+fn shares_are_of_what_machine_says_and_signs_of_the_limits_given() {
+    let log = fixture("top/made.jsonl");
+    let (table, ..) = run(&["top", "--replay", &log, "--once"]);
+    assert!(table.replace('\n', " ").contains("81 % of the 63.0 GB/s nominal"), "{table}");
+    assert!(table.contains("near its peak to the device"), "{table}");
+    let profile = fixture("machines/h200.json");
+    let (table, ..) = run(&["top", "--replay", &log, "--once", "--machine", &profile]);
+    assert!(table.replace('\n', " ").contains("91 % of the 55.5 GB/s measured"), "{table}");
+    let (table, ..) = run(&["top", "--replay", &log, "--once", "--bus-share", "95%", "--patience", "60"]);
+    assert!(!table.contains("near its peak to the device") && !table.contains("memory full"), "{table}");
+    let (table, ..) = run(&["top", "--replay", &log, "--once", "--watchdog", "15"]);
+    assert!(table.contains("Steps come near the watchdog"), "{table}");
+    let (markdown, ..) = run(&["top", "--replay", &log, "--format", "markdown"]);
+    assert!(markdown.starts_with("**The bus is near its peak"), "{markdown}");
+}
+
+#[test]
+fn without_a_driver_there_is_one_sentence_and_exit_code_4() {
+    if Path::new("/proc/driver/nvidia/version").exists() {
+        return;
+    }
+    for args in [vec!["top"], vec!["top", "--once"], vec!["top", "--json", "--log", "never.jsonl"]] {
+        let (stdout, stderr, code) = run(&args);
+        assert_eq!((stdout.as_str(), code), ("", Some(4)), "{stderr}");
+        assert!(stderr.starts_with("busbound: ") && stderr.lines().count() == 1, "{stderr}");
+        assert!(stderr.contains("NVIDIA") && stderr.contains("--replay"), "{stderr}");
+    }
+    assert!(!Path::new(env!("CARGO_TARGET_TMPDIR")).join("never.jsonl").exists());
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_a_cut_log_is_played_as_far_as_it_goes() {
+    let log = fixture("top/made.jsonl");
+    let trace = fixture("walls.json");
+    for (args, code, words) in [
+        (vec!["top", "--replay", "no-such.jsonl"], 3, "no-such.jsonl"),
+        (vec!["top", "--replay", &trace], 3, "holds no snapshot of `busbound top`"),
+        (vec!["top", "--replay", &log, "--log", "x"], 2, "cannot be used with"),
+        (vec!["top", "--once", "--prometheus", "127.0.0.1:0"], 2, "cannot be used with"),
+        (vec!["top", "--replay", &log, "--prometheus", "nowhere"], 2, "cannot serve metrics at nowhere"),
+        (vec!["top", "--replay", &log, "-o", "x", "--count", "2"], 2, "leave --count"),
+        (vec!["top", "--interval", "0"], 2, "0.1 to 3600"),
+        (vec!["top", "--heartbeat", "a***"], 2, "--heartbeat a***"),
+        (vec!["top", "--keys", "loss=x"], 2, "there are toks_per_s"),
+    ] {
+        let (_, stderr, seen) = run(&args);
+        assert!(seen == Some(code) && stderr.contains(words), "{args:?}: {seen:?} {stderr}");
+    }
+    let whole = std::fs::read(&log).unwrap();
+    let cut = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut.jsonl");
+    std::fs::write(&cut, &whole[..whole.len() - 100]).unwrap();
+    let (json, stderr, code) = run(&["top", "--replay", &cut.display().to_string(), "--json"]);
+    assert_eq!((json.lines().count(), code), (23, Some(0)));
+    assert!(stderr.contains("passed over: 1 line"), "{stderr}");
+}
+
+/// Ends the command whatever the test does.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn ask(address: &str, request: &str) -> String {
+    let mut connection = TcpStream::connect(address).unwrap();
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn prometheus_reads_the_figures_over_plain_tcp() {
+    let log = fixture("top/made.jsonl");
+    let args = ["top", "--replay", &log, "--prometheus", "127.0.0.1:0", "--interval", "0.1"];
+    let mut child = Running(busbound(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let mut said = String::new();
+    BufReader::new(child.0.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    let address = said.trim().strip_prefix("busbound: metrics are at http://").unwrap();
+    let address = address.strip_suffix("/metrics").unwrap();
+    let get = "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
+    let patience = Instant::now() + Duration::from_secs(60);
+    // The log is played; its last interval has this sign.
+    let answer = loop {
+        let answer = ask(address, get);
+        if answer.contains("busbound_warning{id=\"collective_trouble\"") {
+            break answer;
+        }
+        assert!(Instant::now() < patience, "{answer}");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"), "{answer}");
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
+    let labels = "{gpu=\"0\",uuid=\"GPU-00000000-0000-0000-0000-000000000000\",name=\"NVIDIA H200\"}";
+    assert!(body.contains(&format!("\nbusbound_pcie_rx_bytes_per_second{labels} 5")), "{body}");
+    assert!(ask(address, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    assert!(ask(address, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
+}
+
+#[test]
+fn a_reader_that_stops_early_is_no_error() {
+    let log = fixture("top/made.jsonl");
+    let mut child = busbound(&["top", "--replay", &log, "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

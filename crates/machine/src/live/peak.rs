@@ -1,0 +1,91 @@
+//! What is the traffic a share of? What was measured, else what was given, else what the link's lanes carry.
+
+use super::snapshot::{BusPeak, GpuNow, PeakSource, Snapshot};
+use crate::bench::{Direction, LinkSeen, Memory};
+use crate::link::PcieLink;
+use crate::resolve::{LinkSource, Machine};
+
+impl LinkSeen {
+    /// GB/s of one direction with the lanes it has now, at its highest speed: an idle GPU trains its link down, and one
+    /// with work trains it up again.
+    pub fn under_load_gbps(self) -> f64 {
+        peak(self.max_generation.max(self.generation), self.lanes)
+    }
+
+    /// The most that it could ever carry.
+    pub fn most_gbps(self) -> f64 {
+        peak(self.max_generation.max(self.generation), self.max_lanes.max(self.lanes))
+    }
+}
+
+fn peak(generation: u32, lanes: u32) -> f64 {
+    let small = |n: u32| u8::try_from(n).unwrap_or(u8::MAX);
+    PcieLink { generation: small(generation), lanes: small(lanes) }.peak_gbps()
+}
+
+impl Snapshot {
+    /// Lays the traffic of every GPU beside its peak.
+    pub fn judge_against(&mut self, machine: &Machine) {
+        for gpu in &mut self.gpus {
+            let peak = peak_of(gpu, machine);
+            let share = |rate: Option<f64>, gbps: f64| rate.map(|rate| rate / (gbps * 1e9));
+            let bus = &mut gpu.bus;
+            bus.to_device_share =
+                peak.as_ref().and_then(|peak| share(bus.to_device_bytes_per_s, peak.to_device_gbps));
+            bus.to_host_share =
+                peak.as_ref().and_then(|peak| share(bus.to_host_bytes_per_s, peak.to_host_gbps));
+            bus.peak = peak;
+        }
+    }
+}
+
+fn peak_of(gpu: &GpuNow, machine: &Machine) -> Option<BusPeak> {
+    let both = |gbps: f64, source| BusPeak { to_device_gbps: gbps, to_host_gbps: gbps, source };
+    let facts = machine.link_of(gpu.name.as_deref());
+    let nominal = |link: LinkSeen| both(link.under_load_gbps(), PeakSource::Nominal);
+    match facts.source {
+        LinkSource::Measured => {
+            let profile = facts.measured()?;
+            let plateau = |direction| profile.copies(direction, Memory::Pinned)?.plateau_gbps();
+            let to_device_gbps = plateau(Direction::H2d)?;
+            let to_host_gbps = plateau(Direction::D2h).unwrap_or(to_device_gbps);
+            Some(BusPeak { to_device_gbps, to_host_gbps, source: PeakSource::Measured })
+        }
+        LinkSource::Given => Some(both(facts.peak_gbps, PeakSource::Given)),
+        LinkSource::Catalogue => {
+            Some(gpu.link.map_or_else(|| both(facts.peak_gbps, PeakSource::Nominal), nominal))
+        }
+        // Nothing is judged against an assumed link.
+        LinkSource::Assumed => gpu.link.map(nominal),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gpu(name: &str, link: Option<LinkSeen>) -> Snapshot {
+        let mut gpu = GpuNow { name: Some(name.to_owned()), link, ..GpuNow::default() };
+        gpu.bus.to_device_bytes_per_s = Some(31.5e9);
+        Snapshot::new(String::new(), 1.0, vec![gpu])
+    }
+
+    fn judged(mut snapshot: Snapshot, machine: &Machine) -> Option<(f64, PeakSource)> {
+        snapshot.judge_against(machine);
+        let bus = &snapshot.gpus[0].bus;
+        Some(((bus.to_device_share? * 100.0).round(), bus.peak.as_ref()?.source))
+    }
+
+    #[test]
+    fn what_was_measured_comes_before_what_was_given_before_the_lanes() {
+        let resting = LinkSeen { generation: 1, lanes: 16, max_generation: 5, max_lanes: 16 };
+        let machine = Machine::default();
+        assert_eq!(judged(gpu("NVIDIA H200", Some(resting)), &machine), Some((50.0, PeakSource::Nominal)));
+        let half = LinkSeen { lanes: 8, ..resting };
+        assert_eq!(judged(gpu("NVIDIA H200", Some(half)), &machine), Some((100.0, PeakSource::Nominal)));
+        assert_eq!(judged(gpu("NVIDIA H200", None), &machine), Some((50.0, PeakSource::Nominal)));
+        assert_eq!(judged(gpu("Voodoo 2", None), &machine), None, "nothing is assumed");
+        let given = Machine::named("42").unwrap();
+        assert_eq!(judged(gpu("Voodoo 2", None), &given), Some((75.0, PeakSource::Given)));
+    }
+}

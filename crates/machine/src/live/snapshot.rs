@@ -1,0 +1,236 @@
+//! What was seen of every GPU in one interval? The JSON that `busbound top` writes and replays.
+
+use serde::{Deserialize, Serialize};
+
+use super::heartbeat::Training;
+use super::signs::Sign;
+use crate::bench::LinkSeen;
+
+pub const TOP_SCHEMA: &str = "busbound.top/1";
+
+/// One interval of one machine. What the driver did not tell is `null`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Snapshot {
+    pub schema: String,
+    /// UTC, at the end of the interval.
+    pub at: String,
+    /// How long the interval was.
+    pub interval_s: f64,
+    pub driver: Option<String>,
+    pub gpus: Vec<GpuNow>,
+    /// What the training's own files told in this interval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub training: Vec<Training>,
+    /// Warning signs, each with its evidence.
+    #[serde(default)]
+    pub signs: Vec<Sign>,
+}
+
+/// One GPU in one interval.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GpuNow {
+    /// As NVML counts them.
+    pub index: u32,
+    pub uuid: Option<String>,
+    pub name: Option<String>,
+    /// `0000:17:00.0`.
+    pub address: Option<String>,
+    pub link: Option<LinkSeen>,
+    pub bus: Bus,
+    /// Share of the driver's sampling period in which a kernel ran, 0 to 100.
+    pub gpu_busy_percent: Option<u32>,
+    /// The same for reads and writes of device memory.
+    pub memory_busy_percent: Option<u32>,
+    pub memory: Option<MemoryNow>,
+    pub power_watts: Option<f64>,
+    pub power_limit_watts: Option<f64>,
+    pub sm_mhz: Option<u32>,
+    pub max_sm_mhz: Option<u32>,
+    /// Why clocks are not higher, in words; `null` where it is not told.
+    pub throttled_by: Option<Vec<String>>,
+    /// Packets sent again since the driver was loaded.
+    pub pcie_replays: Option<u64>,
+    pub nvlinks: Option<NvLinksNow>,
+    pub processes: Option<Vec<ProcessNow>>,
+}
+
+/// Traffic over the bus. Directions are the GPU's: what it receives (RX) goes to the device, what it sends (TX) to the host.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Bus {
+    pub source: BusSource,
+    /// RX.
+    pub to_device_bytes_per_s: Option<f64>,
+    /// TX.
+    pub to_host_bytes_per_s: Option<f64>,
+    /// Part of the interval in which the traffic is not known, because samples lay too far apart; 0 to 1.
+    #[serde(default)]
+    pub unknown_share: f64,
+    pub peak: Option<BusPeak>,
+    /// Of the peak, 0 to 1.
+    pub to_device_share: Option<f64>,
+    pub to_host_share: Option<f64>,
+}
+
+/// Where the traffic comes from, from best to worst.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum BusSource {
+    /// Counters of bytes, read many times a second: every byte of the interval.
+    ByteCounters,
+    /// GPM's average over the interval (Hopper and later).
+    Gpm,
+    /// The driver's count over 20 ms, once in the interval.
+    Window20Ms,
+    #[default]
+    NotTold,
+}
+
+impl BusSource {
+    /// In words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::ByteCounters => "the GPU's byte counters",
+            Self::Gpm => "GPM's average over the interval",
+            Self::Window20Ms => "one window of 20 ms in the interval",
+            Self::NotTold => "nobody: this driver does not tell",
+        }
+    }
+
+    /// In few words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ByteCounters => "byte counters",
+            Self::Gpm => "GPM",
+            Self::Window20Ms => "a window of 20 ms",
+            Self::NotTold => "nobody",
+        }
+    }
+}
+
+/// What the link can carry in each direction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BusPeak {
+    pub to_device_gbps: f64,
+    pub to_host_gbps: f64,
+    pub source: PeakSource,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum PeakSource {
+    /// What large pinned copies reached here.
+    Measured,
+    /// As `--machine` said.
+    Given,
+    /// Lane rate, coding and width.
+    Nominal,
+}
+
+impl PeakSource {
+    /// `55.4 GB/s measured`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Given => "given",
+            Self::Nominal => "nominal",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MemoryNow {
+    pub used_bytes: u64,
+    pub total_bytes: u64,
+}
+
+impl MemoryNow {
+    /// 0 to 1.
+    pub fn used_share(self) -> f64 {
+        if self.total_bytes == 0 { 0.0 } else { self.used_bytes as f64 / self.total_bytes as f64 }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NvLinksNow {
+    pub active: u32,
+    /// All links together; `null` where it is not told.
+    pub received_bytes_per_s: Option<f64>,
+    pub sent_bytes_per_s: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProcessNow {
+    pub pid: u32,
+    pub name: Option<String>,
+    pub memory_bytes: Option<u64>,
+}
+
+impl Snapshot {
+    /// One interval of these GPUs; nothing else is told yet.
+    pub fn new(at: String, interval_s: f64, gpus: Vec<GpuNow>) -> Self {
+        let schema = TOP_SCHEMA.to_owned();
+        Self { schema, at, interval_s, driver: None, gpus, training: Vec::new(), signs: Vec::new() }
+    }
+
+    /// The GPU whose bus is busiest, in which direction it is, and how much goes that way in bytes a second.
+    pub fn busiest(&self) -> Option<(&GpuNow, ToWhere, f64)> {
+        let both = self.gpus.iter().flat_map(|gpu| {
+            [ToWhere::Device, ToWhere::Host].map(|to| Some((gpu, to, gpu.bus.bytes_per_s(to)?)))
+        });
+        both.flatten().reduce(|best, next| {
+            let share =
+                |(gpu, to, rate): &(&GpuNow, ToWhere, f64)| (gpu.bus.share(*to).unwrap_or(0.0), *rate);
+            if share(&next) > share(&best) { next } else { best }
+        })
+    }
+}
+
+/// A direction, by where it leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToWhere {
+    Device,
+    Host,
+}
+
+impl ToWhere {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Device => "to the device",
+            Self::Host => "to the host",
+        }
+    }
+}
+
+impl Bus {
+    pub fn bytes_per_s(&self, to: ToWhere) -> Option<f64> {
+        match to {
+            ToWhere::Device => self.to_device_bytes_per_s,
+            ToWhere::Host => self.to_host_bytes_per_s,
+        }
+    }
+
+    pub fn share(&self, to: ToWhere) -> Option<f64> {
+        match to {
+            ToWhere::Device => self.to_device_share,
+            ToWhere::Host => self.to_host_share,
+        }
+    }
+}
+
+impl BusPeak {
+    pub fn gbps(&self, to: ToWhere) -> f64 {
+        match to {
+            ToWhere::Device => self.to_device_gbps,
+            ToWhere::Host => self.to_host_gbps,
+        }
+    }
+}

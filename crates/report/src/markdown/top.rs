@@ -1,0 +1,35 @@
+//! The bus of one interval as Markdown.
+
+use std::fmt::Write;
+
+use busbound_machine::live::Snapshot;
+
+use super::{grid, headline, inline, item};
+use crate::text::top as text;
+
+/// One interval as a Markdown document.
+pub fn top_as_markdown(snapshot: &Snapshot) -> String {
+    let mut out = String::new();
+    headline(&mut out, &text::statement(snapshot));
+    item(&mut out, &format!("interval: {}", text::interval(snapshot)));
+    for gpu in &snapshot.gpus {
+        let about = [text::name(gpu), text::link(gpu), text::basis(gpu), text::state(gpu)].join("; ");
+        item(&mut out, &format!("GPU {}: {about}", gpu.index));
+    }
+    for (file, beat) in text::training(snapshot) {
+        item(&mut out, &format!("training: {beat} ({file})"));
+    }
+    grid(&mut out, &text::overview(snapshot));
+    let processes = text::processes(snapshot);
+    if !processes.rows.is_empty() {
+        grid(&mut out, &processes);
+    }
+    if !snapshot.signs.is_empty() {
+        out.push('\n');
+    }
+    for sign in &snapshot.signs {
+        let (said, next) = text::sign(sign);
+        let _ = writeln!(out, "- **Warning:** {} {}", inline(&said), inline(&next));
+    }
+    out
+}

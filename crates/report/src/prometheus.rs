@@ -1,0 +1,143 @@
+//! For a Prometheus server: the figures of the last interval in its text format. What is not known is left out.
+
+use std::fmt::Write;
+
+use busbound_machine::live::{GpuNow, Snapshot, ToWhere};
+
+/// A metric and how it is read from a GPU.
+struct Metric {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    value: fn(&GpuNow) -> Option<f64>,
+}
+
+const fn gauge(name: &'static str, help: &'static str, value: fn(&GpuNow) -> Option<f64>) -> Metric {
+    Metric { name, kind: "gauge", help, value }
+}
+
+const METRICS: [Metric; 21] = [
+    gauge("busbound_pcie_rx_bytes_per_second", "What the GPU received over its bus: to the device.", |gpu| {
+        gpu.bus.to_device_bytes_per_s
+    }),
+    gauge("busbound_pcie_tx_bytes_per_second", "What the GPU sent over its bus: to the host.", |gpu| {
+        gpu.bus.to_host_bytes_per_s
+    }),
+    gauge("busbound_pcie_rx_peak_ratio", "RX as a share of the peak, 0 to 1.", |gpu| gpu.bus.to_device_share),
+    gauge("busbound_pcie_tx_peak_ratio", "TX as a share of the peak, 0 to 1.", |gpu| gpu.bus.to_host_share),
+    gauge("busbound_pcie_rx_peak_bytes_per_second", "The peak that RX is a share of.", |gpu| {
+        gpu.bus.peak.as_ref().map(|peak| peak.gbps(ToWhere::Device) * 1e9)
+    }),
+    gauge("busbound_pcie_tx_peak_bytes_per_second", "The peak that TX is a share of.", |gpu| {
+        gpu.bus.peak.as_ref().map(|peak| peak.gbps(ToWhere::Host) * 1e9)
+    }),
+    gauge("busbound_pcie_unknown_ratio", "Part of the interval in which the traffic is not known.", |gpu| {
+        Some(gpu.bus.unknown_share)
+    }),
+    gauge("busbound_pcie_generation", "Of the link, as it is trained now.", |gpu| {
+        gpu.link.map(|link| f64::from(link.generation))
+    }),
+    gauge("busbound_pcie_lanes", "Of the link, as it is trained now.", |gpu| {
+        gpu.link.map(|link| f64::from(link.lanes))
+    }),
+    gauge("busbound_pcie_max_generation", "What both ends of the link could.", |gpu| {
+        gpu.link.map(|link| f64::from(link.max_generation))
+    }),
+    gauge("busbound_pcie_max_lanes", "What both ends of the link could.", |gpu| {
+        gpu.link.map(|link| f64::from(link.max_lanes))
+    }),
+    Metric {
+        name: "busbound_pcie_replays_total",
+        kind: "counter",
+        help: "Packets sent again.",
+        value: |gpu| gpu.pcie_replays.map(|count| count as f64),
+    },
+    gauge("busbound_gpu_busy_ratio", "Share of the time in which a kernel ran.", |gpu| {
+        gpu.gpu_busy_percent.map(|percent| f64::from(percent) / 100.0)
+    }),
+    gauge("busbound_memory_busy_ratio", "Share of the time in which device memory was used.", |gpu| {
+        gpu.memory_busy_percent.map(|percent| f64::from(percent) / 100.0)
+    }),
+    gauge("busbound_memory_used_bytes", "Device memory in use.", |gpu| {
+        gpu.memory.map(|memory| memory.used_bytes as f64)
+    }),
+    gauge("busbound_memory_total_bytes", "Device memory there is.", |gpu| {
+        gpu.memory.map(|memory| memory.total_bytes as f64)
+    }),
+    gauge("busbound_power_watts", "What the GPU draws.", |gpu| gpu.power_watts),
+    gauge("busbound_power_limit_watts", "What it may draw.", |gpu| gpu.power_limit_watts),
+    gauge("busbound_sm_clock_hertz", "Clock of the multiprocessors.", |gpu| {
+        gpu.sm_mhz.map(|mhz| f64::from(mhz) * 1e6)
+    }),
+    gauge("busbound_nvlinks_active", "NVLinks that are up.", |gpu| {
+        gpu.nvlinks.map(|links| f64::from(links.active))
+    }),
+    gauge("busbound_processes", "Processes on the GPU.", |gpu| {
+        gpu.processes.as_ref().map(|all| all.len() as f64)
+    }),
+];
+
+/// The metrics of one interval.
+pub fn top_as_prometheus(snapshot: &Snapshot) -> String {
+    let mut out = String::new();
+    for metric in &METRICS {
+        let told: Vec<(&GpuNow, f64)> =
+            snapshot.gpus.iter().filter_map(|gpu| Some((gpu, (metric.value)(gpu)?))).collect();
+        if !told.is_empty() {
+            header(&mut out, metric.name, metric.kind, metric.help);
+        }
+        for (gpu, value) in told {
+            let _ = writeln!(out, "{}{{{}}} {value}", metric.name, labels(gpu));
+        }
+    }
+    each(&mut out, snapshot, "busbound_clock_held_down", "Why the clock is not higher.", "reason", |gpu| {
+        gpu.throttled_by.iter().flatten().cloned().collect()
+    });
+    each(&mut out, snapshot, "busbound_pcie_source", "Who told the traffic.", "source", |gpu| {
+        vec![gpu.bus.source.describe().to_owned()]
+    });
+    each(&mut out, snapshot, "busbound_pcie_peak_source", "How the peak is known.", "source", |gpu| {
+        gpu.bus.peak.iter().map(|peak| peak.source.word().to_owned()).collect()
+    });
+    if !snapshot.signs.is_empty() {
+        header(&mut out, "busbound_warning", "gauge", "Warning signs seen.");
+    }
+    for sign in &snapshot.signs {
+        let gpu = sign.gpu.map_or(String::new(), |gpu| gpu.to_string());
+        let file = escaped(sign.file.as_deref().unwrap_or_default());
+        let _ = writeln!(out, "busbound_warning{{id=\"{}\",gpu=\"{gpu}\",file=\"{file}\"}} 1", sign.id.id());
+    }
+    out
+}
+
+/// A metric that is 1 for each word that is true.
+fn each(
+    out: &mut String,
+    snapshot: &Snapshot,
+    name: &str,
+    help: &str,
+    label: &str,
+    words: impl Fn(&GpuNow) -> Vec<String>,
+) {
+    let told: Vec<(&GpuNow, String)> =
+        snapshot.gpus.iter().flat_map(|gpu| words(gpu).into_iter().map(move |word| (gpu, word))).collect();
+    if !told.is_empty() {
+        header(out, name, "gauge", help);
+    }
+    for (gpu, word) in told {
+        let _ = writeln!(out, "{name}{{{},{label}=\"{}\"}} 1", labels(gpu), escaped(&word));
+    }
+}
+
+fn header(out: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+fn labels(gpu: &GpuNow) -> String {
+    let text = |text: &Option<String>| escaped(text.as_deref().unwrap_or_default());
+    format!("gpu=\"{}\",uuid=\"{}\",name=\"{}\"", gpu.index, text(&gpu.uuid), text(&gpu.name))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

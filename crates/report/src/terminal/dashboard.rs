@@ -1,0 +1,227 @@
+//! How does a screen show the bus over time? A pure function of snapshots and size; who owns the terminal is the binary.
+
+use std::collections::VecDeque;
+
+use busbound_machine::live::{GpuHistory, GpuNow, History, Snapshot, ToWhere};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, RenderDirection, Sparkline, Widget};
+
+use super::wrap::{broken, columns_of};
+use crate::text::top as text;
+
+const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
+const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
+const TO_DEVICE: Style = Style::new().fg(Color::Cyan);
+const TO_HOST: Style = Style::new().fg(Color::Magenta);
+const WARNING: Style = Style::new().fg(Color::Yellow);
+
+/// Rows of a GPU with a frame around it: two curves, two rows of figures, the frame.
+const FRAMED: u16 = 7;
+/// Rows of a GPU with curves but no frame.
+const BARE: u16 = 4;
+/// Columns before a curve: direction, rate, share.
+const LABEL: u16 = 32;
+/// A curve that is higher than this says no more.
+const HIGHEST_CURVE: u16 = 6;
+
+/// What is on the screen.
+#[derive(Debug, Clone, Copy)]
+pub struct Dashboard<'a> {
+    pub snapshot: &'a Snapshot,
+    pub history: &'a History,
+    /// Where it comes from and whether it goes on, e.g. `replayed from log.jsonl, 7 of 20`.
+    pub note: &'a str,
+}
+
+/// Draws one screen.
+pub fn draw_dashboard(dashboard: &Dashboard<'_>, area: Rect, buffer: &mut Buffer) {
+    let mut rest = area;
+    head(dashboard, &mut rest, buffer);
+    foot(dashboard.note, &mut rest, buffer);
+    signs(dashboard.snapshot, &mut rest, buffer);
+    gpus(dashboard, rest, buffer);
+}
+
+/// Takes rows from the top of what is left.
+fn take_top(rest: &mut Rect, rows: u16) -> Rect {
+    let rows = rows.min(rest.height);
+    let taken = Rect { height: rows, ..*rest };
+    rest.y += rows;
+    rest.height -= rows;
+    taken
+}
+
+fn take_bottom(rest: &mut Rect, rows: u16) -> Rect {
+    let rows = rows.min(rest.height);
+    rest.height -= rows;
+    Rect { y: rest.y + rest.height, height: rows, ..*rest }
+}
+
+fn put(buffer: &mut Buffer, row: Rect, line: impl Into<String>, style: Style) {
+    if row.height > 0 {
+        Line::styled(cut(&line.into(), row.width), style).render(Rect { height: 1, ..row }, buffer);
+    }
+}
+
+/// A line that does not fit ends in `…`: it must not look whole.
+fn cut(line: &str, width: u16) -> String {
+    let width = usize::from(width);
+    if columns_of(line) <= width {
+        return line.to_owned();
+    }
+    let mut kept = String::new();
+    for c in line.chars() {
+        if columns_of(&kept) + columns_of(c.encode_utf8(&mut [0; 4])) + 1 > width {
+            break;
+        }
+        kept.push(c);
+    }
+    kept + "…"
+}
+
+fn head(dashboard: &Dashboard<'_>, rest: &mut Rect, buffer: &mut Buffer) {
+    for line in broken(&text::statement(dashboard.snapshot), usize::from(rest.width)).into_iter().take(3) {
+        let row = take_top(rest, 1);
+        put(buffer, row, line, STRONG);
+    }
+}
+
+fn foot(note: &str, rest: &mut Rect, buffer: &mut Buffer) {
+    let row = take_bottom(rest, 1);
+    put(buffer, row, format!("q leaves · {note}"), FAINT);
+}
+
+/// Training and warnings, in a third of the screen at most.
+fn signs(snapshot: &Snapshot, rest: &mut Rect, buffer: &mut Buffer) {
+    let mut lines = Vec::new();
+    for (file, beat) in text::training(snapshot) {
+        lines.push((format!("training: {beat} ({file})"), Style::new()));
+    }
+    let width = usize::from(rest.width).saturating_sub(2);
+    for sign in &snapshot.signs {
+        for (i, line) in broken(&text::sign(sign).0, width).into_iter().enumerate() {
+            lines.push((format!("{} {line}", if i == 0 { "!" } else { " " }), WARNING));
+        }
+    }
+    let most = usize::from(rest.height / 3).max(1);
+    if lines.len() > most {
+        let left_out = lines.len() + 1 - most;
+        lines.truncate(most - 1);
+        lines.push((format!("… {left_out} lines more: a taller terminal shows them"), WARNING));
+    }
+    let mut rows = take_bottom(rest, u16::try_from(lines.len()).unwrap_or(0));
+    for (line, style) in lines {
+        let row = take_top(&mut rows, 1);
+        put(buffer, row, line, style);
+    }
+}
+
+fn gpus(dashboard: &Dashboard<'_>, mut rest: Rect, buffer: &mut Buffer) {
+    let all = &dashboard.snapshot.gpus;
+    let count = u16::try_from(all.len()).unwrap_or(u16::MAX).max(1);
+    let each = (rest.height / count).max(1);
+    let fitting = usize::from(rest.height / each);
+    for (i, gpu) in all.iter().enumerate() {
+        if i + 1 == fitting && all.len() > fitting {
+            let row = take_top(&mut rest, 1);
+            let more = format!("… and {} GPUs more: a taller terminal shows them", all.len() - i);
+            return put(buffer, row, more, FAINT);
+        }
+        let history = dashboard.history.gpu(i);
+        match each {
+            FRAMED.. => framed(gpu, history, take_top(&mut rest, each), buffer),
+            BARE.. => bare(gpu, history, take_top(&mut rest, each), buffer),
+            _ => put(buffer, take_top(&mut rest, each), one_line(gpu), Style::new()),
+        }
+    }
+}
+
+fn title(gpu: &GpuNow) -> String {
+    format!("GPU {}  {}  {}", gpu.index, text::name(gpu), text::link(gpu))
+}
+
+fn one_line(gpu: &GpuNow) -> String {
+    let way = |to| format!("{} {} ({})", text::rate(&gpu.bus, to), to.word(), text::share(&gpu.bus, to));
+    let busy = text::busy(gpu.gpu_busy_percent);
+    format!("GPU {}  {}, {}, busy {busy}", gpu.index, way(ToWhere::Device), way(ToWhere::Host))
+}
+
+fn usage(gpu: &GpuNow) -> String {
+    format!(
+        "busy {}, memory busy {}, {} in use, {}",
+        text::busy(gpu.gpu_busy_percent),
+        text::busy(gpu.memory_busy_percent),
+        text::memory(gpu),
+        text::power(gpu)
+    )
+}
+
+fn framed(gpu: &GpuNow, history: Option<&GpuHistory>, area: Rect, buffer: &mut Buffer) {
+    let title = cut(&format!(" {} ", title(gpu)), area.width.saturating_sub(2));
+    let block = Block::bordered().title(title).border_style(FAINT).title_style(STRONG);
+    let mut rest = block.inner(area);
+    block.render(area, buffer);
+    let mut lines = vec![usage(gpu), text::short_state(gpu)];
+    // What there is room for beyond two rows of curves.
+    let spare = rest.height.saturating_sub(2 + 2);
+    lines.extend((spare >= 1).then(|| text::short_basis(gpu)));
+    lines.extend(processes(gpu).into_iter().take(usize::from(spare.saturating_sub(1) / 2)));
+    let mut rows = take_bottom(&mut rest, u16::try_from(lines.len()).unwrap_or(0));
+    curves(gpu, history, rest, buffer);
+    for line in lines {
+        put(buffer, take_top(&mut rows, 1), line, Style::new());
+    }
+}
+
+fn bare(gpu: &GpuNow, history: Option<&GpuHistory>, mut area: Rect, buffer: &mut Buffer) {
+    put(buffer, take_top(&mut area, 1), title(gpu), STRONG);
+    let figures = take_bottom(&mut area, 1);
+    curves(gpu, history, area, buffer);
+    put(buffer, figures, usage(gpu), Style::new());
+}
+
+/// The rates of now and the curves behind them, one direction above the other.
+fn curves(gpu: &GpuNow, history: Option<&GpuHistory>, area: Rect, buffer: &mut Buffer) {
+    let height = (area.height / 2).clamp(1, HIGHEST_CURVE);
+    let mut rest = area;
+    for (to, style) in [(ToWhere::Device, TO_DEVICE), (ToWhere::Host, TO_HOST)] {
+        let rows = take_top(&mut rest, height);
+        let label =
+            format!("{:<13} {:>10} {:>5}", to.word(), text::rate(&gpu.bus, to), text::share(&gpu.bus, to));
+        put(buffer, Rect { width: rows.width.min(LABEL), ..rows }, label, STRONG);
+        let curve =
+            Rect { x: rows.x + LABEL.min(rows.width), width: rows.width.saturating_sub(LABEL), ..rows };
+        let row = history.map(|history| match to {
+            ToWhere::Device => &history.to_device_bytes_per_s,
+            ToWhere::Host => &history.to_host_bytes_per_s,
+        });
+        if let Some(row) = row {
+            sparkline(row, gpu.bus.peak.as_ref().map(|peak| peak.gbps(to) * 1e9), style)
+                .render(curve, buffer);
+        }
+    }
+}
+
+/// The newest at the right; as high as the peak, where that is known. What is not known is a dot.
+fn sparkline(row: &VecDeque<Option<f64>>, peak: Option<f64>, style: Style) -> Sparkline<'static> {
+    // The widget counts in whole numbers.
+    let whole = |rate: f64| (rate / 1e6).round().max(0.0) as u64;
+    let newest_first: Vec<Option<u64>> = row.iter().rev().map(|rate| rate.map(whole)).collect();
+    let sparkline = Sparkline::default()
+        .data(newest_first)
+        .direction(RenderDirection::RightToLeft)
+        .absent_value_symbol("·")
+        .style(style);
+    match peak {
+        Some(peak) => sparkline.max(whole(peak).max(1)),
+        None => sparkline,
+    }
+}
+
+fn processes(gpu: &GpuNow) -> Vec<String> {
+    let all = gpu.processes.iter().flatten().map(text::process);
+    all.collect()
+}

@@ -1,0 +1,286 @@
+//! What is said of the bus while it works, for every format.
+
+use busbound_diagnosis::quantity::{bytes, printable};
+use busbound_machine::live::{Beat, Bus, GpuNow, ProcessNow, Sign, Snapshot, ToWhere};
+
+use super::{Table, plural};
+
+/// From this share of its peak on, a bus is near it.
+const NEAR: f64 = 0.7;
+/// Below this one it does next to nothing.
+const NEXT_TO_NOTHING: f64 = 0.05;
+
+/// The answer.
+pub(crate) fn statement(snapshot: &Snapshot) -> String {
+    let Some((gpu, to, rate)) = snapshot.busiest() else {
+        let is_unknown = snapshot.gpus.iter().any(|gpu| gpu.bus.unknown_share > 0.0);
+        return if is_unknown {
+            "What the bus carried is not known for this interval: its counters were read too rarely."
+        } else {
+            "What the bus carries is not told by this driver."
+        }
+        .to_owned();
+    };
+    let moved = format!("GPU {} moves {} {}", gpu.index, per_second(rate), to.word());
+    let (Some(share), Some(peak)) = (gpu.bus.share(to), &gpu.bus.peak) else {
+        return format!("{moved}; the peak of its link is not known.");
+    };
+    let how = match share {
+        s if s >= NEAR => "The bus is near its peak",
+        s if s >= NEXT_TO_NOTHING => "The bus has room",
+        _ => "The bus is nearly idle",
+    };
+    let gbps = peak.gbps(to);
+    format!("{how}: {moved}, {} of the {gbps:.1} GB/s {}.", percent(share), peak.source.word())
+}
+
+/// When the interval ended. A log is anyone's: what it holds must not move a terminal's cursor.
+pub(crate) fn at(snapshot: &Snapshot) -> String {
+    printable(&snapshot.at)
+}
+
+/// Which time is spoken of, and by whom.
+pub(crate) fn interval(snapshot: &Snapshot) -> String {
+    let driver =
+        snapshot.driver.as_ref().map_or(String::new(), |driver| format!(", driver {}", printable(driver)));
+    format!("{:.2} s up to {}{driver}", snapshot.interval_s, at(snapshot))
+}
+
+/// `52.3 GB/s`.
+pub(crate) fn per_second(rate: f64) -> String {
+    format!("{}/s", bytes(rate.max(0.0).round() as u64))
+}
+
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "–".to_owned())
+}
+
+pub(crate) fn rate(bus: &Bus, to: ToWhere) -> String {
+    or_dash(bus.bytes_per_s(to).map(per_second))
+}
+
+pub(crate) fn share(bus: &Bus, to: ToWhere) -> String {
+    or_dash(bus.share(to).map(percent))
+}
+
+pub(crate) fn busy(percent: Option<u32>) -> String {
+    or_dash(percent.map(|percent| format!("{percent} %")))
+}
+
+/// `132 of 141 GB`.
+pub(crate) fn memory(gpu: &GpuNow) -> String {
+    let gb = |bytes: u64| bytes as f64 / 1e9;
+    or_dash(
+        gpu.memory.map(|memory| format!("{:.1} of {:.1} GB", gb(memory.used_bytes), gb(memory.total_bytes))),
+    )
+}
+
+/// `612 of 700 W`.
+pub(crate) fn power(gpu: &GpuNow) -> String {
+    or_dash(gpu.power_watts.map(|watts| match gpu.power_limit_watts {
+        Some(limit) => format!("{watts:.0} of {limit:.0} W"),
+        None => format!("{watts:.0} W"),
+    }))
+}
+
+/// `1755 of 1980 MHz`.
+pub(crate) fn clock(gpu: &GpuNow) -> String {
+    or_dash(gpu.sm_mhz.map(|mhz| match gpu.max_sm_mhz {
+        Some(most) => format!("{mhz} of {most} MHz"),
+        None => format!("{mhz} MHz"),
+    }))
+}
+
+/// All GPUs, a row each.
+pub(crate) fn overview(snapshot: &Snapshot) -> Table {
+    let rows = snapshot.gpus.iter().map(|gpu| {
+        vec![
+            format!("GPU {}", gpu.index),
+            rate(&gpu.bus, ToWhere::Device),
+            share(&gpu.bus, ToWhere::Device),
+            rate(&gpu.bus, ToWhere::Host),
+            share(&gpu.bus, ToWhere::Host),
+            busy(gpu.gpu_busy_percent),
+            memory(gpu),
+            power(gpu),
+        ]
+    });
+    let titles =
+        vec!["", "to the device", "of peak", "to the host", "of peak", "GPU busy", "memory in use", "power"];
+    Table { titles, rows: rows.collect() }
+}
+
+/// What the shares are of, and who told the traffic.
+pub(crate) fn basis(gpu: &GpuNow) -> String {
+    let bus = &gpu.bus;
+    let peak = match &bus.peak {
+        Some(peak) if peak.to_device_gbps == peak.to_host_gbps => {
+            format!("peak {:.1} GB/s each way, {}", peak.to_device_gbps, peak.source.word())
+        }
+        Some(peak) => format!(
+            "peak {:.1} GB/s to the device and {:.1} GB/s to the host, {}",
+            peak.to_device_gbps,
+            peak.to_host_gbps,
+            peak.source.word()
+        ),
+        None => "peak not known".to_owned(),
+    };
+    format!("{peak}; traffic told by {}{}", bus.source.describe(), unknown(bus))
+}
+
+/// The same in a line of a small screen.
+pub(crate) fn short_basis(gpu: &GpuNow) -> String {
+    let bus = &gpu.bus;
+    let peak = match &bus.peak {
+        Some(peak) => format!(
+            "peaks {:.1} and {:.1} GB/s, {}",
+            peak.to_device_gbps,
+            peak.to_host_gbps,
+            peak.source.word()
+        ),
+        None => "peaks not known".to_owned(),
+    };
+    format!("{peak}; told by {}{}", bus.source.word(), unknown(bus))
+}
+
+fn unknown(bus: &Bus) -> String {
+    if bus.unknown_share > 0.0 {
+        format!(", {} of the time not known", percent(bus.unknown_share.max(0.01)))
+    } else {
+        String::new()
+    }
+}
+
+/// `PCIe 5 x16`, or `PCIe 1 x8 now, 5 x16 at most`.
+pub(crate) fn link(gpu: &GpuNow) -> String {
+    let Some(link) = gpu.link else { return "link not told".to_owned() };
+    let now = format!("PCIe {} x{}", link.generation, link.lanes);
+    if (link.generation, link.lanes) == (link.max_generation, link.max_lanes) {
+        format!("{now} (its most)")
+    } else {
+        format!("{now} now, {} x{} at most", link.max_generation, link.max_lanes)
+    }
+}
+
+pub(crate) fn name(gpu: &GpuNow) -> String {
+    printable(gpu.name.as_deref().unwrap_or("name not told"))
+}
+
+/// Clock, what holds it down, packets sent again, NVLinks.
+pub(crate) fn state(gpu: &GpuNow) -> String {
+    let mut parts = vec![format!("SM clock {}", clock(gpu)), held_down(gpu)];
+    parts.push(match gpu.pcie_replays {
+        Some(replays) => format!("{} sent again", plural(replays, "PCIe packet", "PCIe packets")),
+        None => "PCIe packets sent again not told".to_owned(),
+    });
+    parts.push(nvlinks(gpu));
+    parts.join(", ")
+}
+
+/// The same in a line of a small screen.
+pub(crate) fn short_state(gpu: &GpuNow) -> String {
+    let held = match gpu.throttled_by.as_deref() {
+        None | Some([]) => String::new(),
+        Some(reasons) => format!(" ({})", printable(&reasons.join(", "))),
+    };
+    let replays = gpu.pcie_replays.map(|replays| plural(replays, "replay", "replays"));
+    let nvlinks = gpu.nvlinks.map(|links| match (links.received_bytes_per_s, links.sent_bytes_per_s) {
+        (Some(received), Some(sent)) if links.active > 0 => {
+            format!("{} NVLinks {} in, {} out", links.active, per_second(received), per_second(sent))
+        }
+        _ => plural(u64::from(links.active), "NVLink", "NVLinks"),
+    });
+    let parts = [Some(format!("SM {}{held}", clock(gpu))), replays, nvlinks];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn held_down(gpu: &GpuNow) -> String {
+    match gpu.throttled_by.as_deref() {
+        None => "what holds it down not told".to_owned(),
+        Some([]) => "not held down".to_owned(),
+        Some([only]) if only == "idle" => "low because it is idle".to_owned(),
+        Some(reasons) => format!("held down by: {}", printable(&reasons.join(" and "))),
+    }
+}
+
+fn nvlinks(gpu: &GpuNow) -> String {
+    let Some(links) = gpu.nvlinks else { return "no NVLinks told".to_owned() };
+    let active = format!("{} active", plural(u64::from(links.active), "NVLink", "NVLinks"));
+    match (links.received_bytes_per_s, links.sent_bytes_per_s) {
+        (Some(received), Some(sent)) if links.active > 0 => {
+            format!("{active} ({} received, {} sent)", per_second(received), per_second(sent))
+        }
+        _ => active,
+    }
+}
+
+/// Who uses the GPUs; empty where nobody does.
+pub(crate) fn processes(snapshot: &Snapshot) -> Table {
+    let all = snapshot.gpus.iter().flat_map(|gpu| {
+        gpu.processes.iter().flatten().map(|process| {
+            vec![
+                printable(process.name.as_deref().unwrap_or("name not told")),
+                format!("GPU {}", gpu.index),
+                process.pid.to_string(),
+                or_dash(process.memory_bytes.map(bytes)),
+            ]
+        })
+    });
+    Table { titles: vec!["process", "on", "pid", "memory"], rows: all.collect() }
+}
+
+/// `pid 4242 python: 131 GB`.
+pub(crate) fn process(process: &ProcessNow) -> String {
+    let name = printable(process.name.as_deref().unwrap_or("name not told"));
+    let memory = process.memory_bytes.map_or_else(|| "memory not told".to_owned(), bytes);
+    format!("pid {} {name}: {memory}", process.pid)
+}
+
+/// The newest heartbeat of each file.
+pub(crate) fn training(snapshot: &Snapshot) -> Vec<(String, String)> {
+    let newest = snapshot.training.iter().filter_map(|training| {
+        let beat = training.beats.last()?;
+        Some((printable(&training.file), beat_in_words(beat)))
+    });
+    newest.collect()
+}
+
+fn beat_in_words(beat: &Beat) -> String {
+    let parts = [
+        beat.dt_step_s.map(|seconds| format!("step {seconds:.2} s")),
+        beat.batch.map(|batch| format!("batch {batch}")),
+        beat.toks_per_s.map(|rate| format!("{rate:.1} tokens/s")),
+        beat.gpu_util_pct.map(|percent| format!("GPU {percent:.0} % busy by its own account")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// What a sign says, what for, and what to do.
+pub(crate) fn sign(sign: &Sign) -> (String, String) {
+    let file = sign.file.as_ref().map_or(String::new(), |file| format!(" ({})", printable(file)));
+    let said = format!("{}: {}", sign.statement, sign.evidence);
+    (printable(&said) + &file + ".", super::capitalised(&printable(&sign.next)) + ".")
+}
+
+/// One line for each GPU, for pipes.
+pub(crate) fn lines(snapshot: &Snapshot) -> Vec<String> {
+    let line = |gpu: &GpuNow| {
+        let direction =
+            |to: ToWhere| format!("{} {} ({})", rate(&gpu.bus, to), to.word(), share(&gpu.bus, to));
+        format!(
+            "{} GPU {}: {}, {}, busy {}, {}, {}",
+            at(snapshot),
+            gpu.index,
+            direction(ToWhere::Device),
+            direction(ToWhere::Host),
+            busy(gpu.gpu_busy_percent),
+            memory(gpu),
+            power(gpu)
+        )
+    };
+    snapshot.gpus.iter().map(line).collect()
+}
