@@ -7,7 +7,6 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-#[expect(clippy::print_stdout, reason = "this is how cargo is told")]
 fn main() -> Result<(), String> {
     let variable = |name: &str| env::var(name).map_err(|_| format!("cargo did not set {name}"));
     let source = Path::new(&variable("CARGO_MANIFEST_DIR")?).join("../capture/src");

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use busbound_diagnosis::{Bound, Diagnosis, Labels, Options, Source, compare, diagnose};
 use busbound_machine::Machine;
-use busbound_trace::{ReadOptions, read};
+use busbound_trace::{EventKind, MemoryKind, ReadOptions, read};
 use serde_json::{Value, json};
 
 fn diagnosis(events: &[Value], gpu: &str) -> Diagnosis {
@@ -430,4 +430,39 @@ fn events_decades_apart_are_no_panic() {
     let diagnosis = diagnosis(&events, "NVIDIA H200");
     check_words(&diagnosis);
     assert!(diagnosis.time.span_ms > 1.6e12);
+}
+
+/// One program, once recorded by us and once by torch.profiler, on an H200: fixtures/recorded.
+#[test]
+fn a_recording_says_of_copies_what_torch_profiler_says() {
+    let trace = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recorded").join(name);
+        busbound_trace::open(&path, &ReadOptions::default()).unwrap()
+    };
+    let (ours, theirs) = (trace("offload.bbt"), trace("offload.json.gz"));
+    let copies = |trace: &busbound_trace::Trace| {
+        let mut all: std::collections::BTreeMap<_, Vec<(i64, u64)>> = std::collections::BTreeMap::new();
+        for event in trace.events() {
+            if let Some(transfer) = event.transfer().filter(|_| event.kind() == EventKind::Copy) {
+                let one = (event.duration().get(), transfer.bytes.unwrap().get());
+                all.entry((transfer.direction, transfer.src, transfer.dst)).or_default().push(one);
+            }
+        }
+        all.values_mut().for_each(|list| list.sort_unstable());
+        all
+    };
+    let (ours_by_kind, theirs_by_kind) = (copies(&ours), copies(&theirs));
+    assert_eq!(ours_by_kind.len(), 4);
+    for (kind, list) in &ours_by_kind {
+        let their = &theirs_by_kind[kind];
+        let bytes = |list: &[(i64, u64)]| list.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        assert_eq!((list.len(), bytes(list)), (their.len(), bytes(their)), "{kind:?}");
+        // How fast pageable memory is staged differs from run to run, and so do the first copies; the link does not.
+        let median = |list: &[(i64, u64)]| list[list.len() / 2].0 as f64;
+        let off = (median(list) / median(their) - 1.0).abs();
+        assert!(![kind.1, kind.2].contains(&MemoryKind::Pinned) || off < 0.01, "{kind:?}: {off}");
+    }
+    let verdict =
+        |trace| diagnose(trace, &Source::named("t"), &Machine::default(), &Options::default()).verdict.bound;
+    assert_eq!((verdict(&ours), verdict(&theirs)), (Bound::Transfer, Bound::Transfer));
 }
