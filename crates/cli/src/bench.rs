@@ -2,8 +2,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use busbound_diagnosis::judge_bench;
@@ -16,6 +14,7 @@ use busbound_report::{
 
 use crate::args::{BenchArgs, Format};
 use crate::failure::Failure;
+use crate::interrupt::listen_for_signals;
 use crate::output::{complain, write_answer, write_file};
 use crate::progress::TaskBar;
 use crate::request::{Output, resolve_output};
@@ -74,13 +73,7 @@ fn free_name() -> PathBuf {
 }
 
 fn measure(args: &BenchArgs, output: &Output) -> Result<Samples, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    // The first Ctrl-C ends the measurement in order; the second ends the program, whatever it does.
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        let registered = signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)));
-        registered.context("cannot listen for Ctrl-C").map_err(Failure::Output)?;
-    }
+    let stop = listen_for_signals()?;
     let request = Request {
         gpu: args.gpu,
         mode: if args.full { Mode::Full } else { Mode::Quick },

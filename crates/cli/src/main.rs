@@ -9,6 +9,7 @@ mod diagnose;
 mod export;
 mod failure;
 mod gate;
+mod interrupt;
 mod output;
 mod plan;
 mod progress;

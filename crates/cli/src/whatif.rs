@@ -27,7 +27,11 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
     let mut refused = Vec::new();
     let mut timeline = args.timeline.as_deref();
     let mut written = Ok(());
-    let detail = detail_of(&args.paths)?;
+    // A page's runs share its room; what is not drawn needs no count of them.
+    let detail = match output.format {
+        Format::Html => detail_of(&args.paths)?,
+        _ => Detail::Page { runs: 1 },
+    };
     each_trace(&args.paths, &args.reading, &output, |trace, source| {
         // Only what is drawn needs the picture.
         let answer = if output.format == Format::Html {

@@ -6,7 +6,7 @@ use busbound_trace::{EventKind, Interval, Nanos, Trace};
 use serde::Serialize;
 
 use crate::host::Host;
-use crate::quantity::number_of;
+use crate::quantity::plural;
 
 /// What the trace shows of compiled code. All zero where there is none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -60,14 +60,17 @@ pub(crate) fn compiled(trace: &Trace, host: &Host<'_>) -> Compiled {
     let recompiled = versions - frames;
     let mut signs = Vec::new();
     if resumed > 0 {
-        signs.push(format!("{}: compiled code leaves off and resumes", number_of(resumed, "graph break")));
+        signs.push(format!(
+            "{}: compiled code leaves off and resumes",
+            plural(resumed, "graph break", "graph breaks")
+        ));
     } else if frames > 1 {
         signs.push(format!("{frames} compiled frames: separate functions, or one that breaks into {frames}"));
     }
     if recompiled > 0 {
         signs.push(format!(
             "{}: a frame runs in more than one version, mostly for another shape",
-            number_of(recompiled, "recompilation")
+            plural(recompiled, "recompilation", "recompilations")
         ));
     }
     if compiling_ms > 0.0 {

@@ -239,9 +239,7 @@ fn cause_of(gap: Interval, call: Option<&Event<'_>>, host: &Host<'_>) -> GapCaus
         return GapCause::Copy;
     }
     // It waited for the device until just now; whatever it then does, the device waits for that.
-    let just_before =
-        Interval::new(gap.start + Nanos::new(-2_000), gap.start + Nanos::new(50_000).min(gap.length()));
-    if most_of(&thread.synchronising) || thread.synchronising.length_within(just_before).get() > 0 {
+    if most_of(&thread.synchronising) || thread.synchronising.length_within(just_before(gap)).get() > 0 {
         return GapCause::Synchronisation;
     }
     if thread.recorded.length_within(window).wide() * 5 < window.length().wide() {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::facts::Facts;
 use crate::gaps::GapCause;
 use crate::options::Options;
-use crate::quantity::number_of;
+use crate::quantity::plural;
 use crate::steady::LeftOut;
 use crate::survey::Survey;
 use crate::timeline::DeviceTimeline;
@@ -39,7 +39,7 @@ pub(crate) fn limitations(
                 count => format!(
                     "{}: in {}, first at byte {} {place}; what was lost is in no figure.",
                     lost.text,
-                    number_of(count, "place"),
+                    plural(count, "place", "places"),
                     lost.first_offset
                 ),
             },
@@ -89,7 +89,7 @@ pub(crate) fn limitations(
             "warm_up",
             format!(
                 "Left out as warm-up, because longer than 1.5 times what came after: {} at the beginning; --warmup 0 keeps all.",
-                number_of(left_out.warm_up as u64, "step")
+                plural(left_out.warm_up as u64, "step", "steps")
             ),
         );
     }

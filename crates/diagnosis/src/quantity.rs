@@ -52,8 +52,8 @@ pub fn count(n: u64) -> String {
 }
 
 /// `1 place`, `2 places`.
-pub fn number_of(n: u64, one: &str) -> String {
-    format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
+pub fn plural(n: u64, one: &str, several: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { several })
 }
 
 /// A name from a trace with control characters made visible: they would move the cursor of a terminal

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::blocks::Blocks;
 use crate::facts::Facts;
 use crate::host::Host;
-use crate::quantity::{milliseconds, number_of, printable};
+use crate::quantity::{milliseconds, plural, printable};
 
 /// One stage: what it is called, and which annotations are its items.
 #[derive(Debug, Clone)]
@@ -91,7 +91,7 @@ pub(crate) fn stages(facts: &Facts<'_>, chosen: &[StageChoice]) -> StageAnswer {
     if items < 3 {
         return StageAnswer::Nothing(format!(
             "only {} passed every stage; it takes three to have a period",
-            number_of(items as u64, "item")
+            plural(items as u64, "item", "items")
         ));
     }
     let mut each: Vec<Item> = Vec::with_capacity(items);

@@ -18,7 +18,7 @@ pub(crate) struct LeftOut {
     /// Steps after the warm-up that took longer, also those left out; of many, the longest.
     pub(crate) outliers: Vec<OutlierStep>,
     pub(crate) outlier_count: usize,
-    /// Which steps they are, all of them.
+    /// Which steps they are, all of them, in order.
     pub(crate) outlier_steps: Vec<usize>,
     /// All steps after the warm-up, where others are left out.
     pub(crate) with_outliers: Option<StepTimes>,

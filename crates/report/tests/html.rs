@@ -3,6 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
+#[path = "common/paths.rs"]
+mod paths;
+
 use std::io::Read;
 use std::path::Path;
 
@@ -15,9 +18,10 @@ use busbound_trace::{EventKind, ReadOptions, Trace, open};
 use flate2::read::DeflateDecoder;
 use serde_json::Value;
 
+use paths::fixture_path;
+
 fn fixture(name: &str) -> Trace {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
-    open(&path, &ReadOptions::default()).unwrap()
+    open(&fixture_path(name), &ReadOptions::default()).unwrap()
 }
 
 fn drawn(trace: &Trace) -> Drawn {

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
+#[path = "common/paths.rs"]
+mod paths;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -10,6 +13,8 @@ use busbound_machine::Machine;
 use busbound_report::{Packing, write_perfetto};
 use busbound_trace::{EventKind, ReadOptions, Trace, open, read};
 use serde_json::Value;
+
+use paths::fixture_path;
 
 fn drawn(trace: &Trace) -> Drawn {
     diagnose_and_draw(
@@ -29,8 +34,7 @@ fn exported(trace: &Trace, packing: Packing) -> Vec<u8> {
 }
 
 fn fixture(name: &str) -> Trace {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
-    open(&path, &ReadOptions::default()).unwrap()
+    open(&fixture_path(name), &ReadOptions::default()).unwrap()
 }
 
 const TRACES: [&str; 9] = [

@@ -3,7 +3,7 @@
 use super::number::{Bytes, put, put_signed, put_text};
 
 /// One fact of a recording. Times are nanoseconds of CUPTI's clock; names are numbers that [`Record::Name`] gave.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record<'a> {
     Name {
         id: u32,

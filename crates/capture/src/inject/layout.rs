@@ -1,7 +1,7 @@
 //! Where do CUPTI's records have what? Their structures grow at the end from version to version, so that offsets of the
 //! fields they have had since CUDA 11 hold for 12 and 13: only these are read. How long a record is CUPTI itself tells.
 
-use crate::format::{Launch, Stream};
+use crate::format::{Launch, Record, Stream};
 
 /// The kinds that are asked for.
 pub mod kind {
@@ -11,7 +11,6 @@ pub mod kind {
     pub const RUNTIME: u32 = 5;
     pub const DEVICE: u32 = 8;
     pub const KERNEL: u32 = 10;
-    pub const NAME: u32 = 11;
     pub const MARKER: u32 = 12;
     pub const OVERHEAD: u32 = 17;
     pub const MEMCPY_PEER: u32 = 22;
@@ -25,94 +24,18 @@ pub struct Raw<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What a record says. `name` and `domain` are addresses in the recorded process.
+/// What a record says: ready to be written, or with something that only the process can tell. `name` is an address in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
-    Kernel {
-        start: u64,
-        end: u64,
-        on: Stream,
-        correlation: u32,
-        name: usize,
-        launch: Launch,
-    },
-    Copy {
-        start: u64,
-        end: u64,
-        on: Stream,
-        correlation: u32,
-        bytes: u64,
-        kind: u8,
-        from: u8,
-        to: u8,
-        flags: u8,
-    },
-    PeerCopy {
-        start: u64,
-        end: u64,
-        on: Stream,
-        correlation: u32,
-        bytes: u64,
-        from_device: u32,
-        to_device: u32,
-    },
-    Memset {
-        start: u64,
-        end: u64,
-        on: Stream,
-        correlation: u32,
-        bytes: u64,
-        memory: u8,
-    },
-    Call {
-        start: u64,
-        end: u64,
-        thread: u32,
-        correlation: u32,
-        callback: u32,
-        is_driver: bool,
-        result: u32,
-    },
-    Sync {
-        start: u64,
-        end: u64,
-        correlation: u32,
-        stream: u32,
-        kind: u32,
-        event: u32,
-    },
-    EventRecord {
-        correlation: u32,
-        stream: u32,
-        event: u32,
-    },
-    Marker {
-        at: u64,
-        id: u32,
-        flags: u32,
-        thread: u32,
-        name: usize,
-    },
-    Overhead {
-        start: u64,
-        end: u64,
-        kind: u32,
-        thread: u32,
-    },
-    ThreadName {
-        thread: u32,
-        name: usize,
-    },
-    Device {
-        id: u32,
-        name: usize,
-        memory: u64,
-        multiprocessors: u32,
-        capability: (u32, u32),
-        uuid: [u8; 16],
-    },
+    Ready(Record<'static>),
+    Kernel { start: u64, end: u64, on: Stream, correlation: u32, name: usize, launch: Launch },
+    Call { start: u64, end: u64, thread: u32, correlation: u32, callback: u32, is_driver: bool, result: u32 },
+    Marker { at: u64, id: u32, flags: u32, thread: u32, name: usize },
+    Device { id: u32, name: usize, memory: u64, multiprocessors: u32, capability: (u32, u32), uuid: [u8; 16] },
 }
 
+/// What concerns the whole device and no stream of it.
+const ALL_STREAMS: u32 = u32::MAX;
 /// An object of CUPTI that is a thread: its process and its own id follow.
 const OBJECT_THREAD: u32 = 2;
 
@@ -166,7 +89,7 @@ impl Raw<'_> {
                     shared_memory: self.u32(76)?.saturating_add(self.u32(80)?),
                 },
             },
-            kind::MEMCPY => Activity::Copy {
+            kind::MEMCPY => Activity::Ready(Record::Copy {
                 start: self.u64(16)?,
                 end: self.u64(24)?,
                 on: self.stream(32)?,
@@ -176,8 +99,8 @@ impl Raw<'_> {
                 from: self.byte(5)?,
                 to: self.byte(6)?,
                 flags: self.byte(7)?,
-            },
-            kind::MEMCPY_PEER => Activity::PeerCopy {
+            }),
+            kind::MEMCPY_PEER => Activity::Ready(Record::PeerCopy {
                 start: self.u64(16)?,
                 end: self.u64(24)?,
                 on: self.stream(32)?,
@@ -185,15 +108,15 @@ impl Raw<'_> {
                 bytes: self.u64(8)?,
                 from_device: self.u32(44)?,
                 to_device: self.u32(52)?,
-            },
-            kind::MEMSET => Activity::Memset {
+            }),
+            kind::MEMSET => Activity::Ready(Record::Memset {
                 start: self.u64(16)?,
                 end: self.u64(24)?,
                 on: self.stream(32)?,
                 correlation: self.u32(44)?,
                 bytes: self.u64(8)?,
                 memory: self.byte(50)?,
-            },
+            }),
             kind @ (kind::RUNTIME | kind::DRIVER) => Activity::Call {
                 start: self.u64(8)?,
                 end: self.u64(16)?,
@@ -203,19 +126,22 @@ impl Raw<'_> {
                 is_driver: kind == kind::DRIVER,
                 result: self.u32(36)?,
             },
-            kind::SYNCHRONIZATION => Activity::Sync {
+            kind::SYNCHRONIZATION => Activity::Ready(Record::Sync {
                 start: self.u64(8)?,
                 end: self.u64(16)?,
                 correlation: self.u32(24)?,
-                stream: self.u32(32)?,
+                stream: match self.u32(32)? {
+                    ALL_STREAMS => -1,
+                    stream => stream.into(),
+                },
                 kind: self.u32(4)?,
                 event: self.u32(36)?,
-            },
-            kind::CUDA_EVENT => Activity::EventRecord {
+            }),
+            kind::CUDA_EVENT => Activity::Ready(Record::EventRecord {
                 correlation: self.u32(4)?,
                 stream: self.u32(12)?,
                 event: self.u32(16)?,
-            },
+            }),
             kind::MARKER => Activity::Marker {
                 at: self.u64(8)?,
                 id: self.u32(16)?,
@@ -223,15 +149,12 @@ impl Raw<'_> {
                 thread: if self.u32(20)? == OBJECT_THREAD { self.u32(28)? } else { 0 },
                 name: self.address(40)?,
             },
-            kind::OVERHEAD => Activity::Overhead {
+            kind::OVERHEAD => Activity::Ready(Record::Overhead {
                 start: self.u64(24)?,
                 end: self.u64(32)?,
                 kind: self.u32(4)?,
                 thread: if self.u32(8)? == OBJECT_THREAD { self.u32(16)? } else { 0 },
-            },
-            kind::NAME if self.u32(4)? == OBJECT_THREAD => {
-                Activity::ThreadName { thread: self.u32(12)?, name: self.address(24)? }
-            }
+            }),
             kind::DEVICE => Activity::Device {
                 id: self.u32(112)?,
                 name: self.address(136)?,

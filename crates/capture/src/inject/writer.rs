@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "names of CUPTI's records are addresses in this process")]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -47,7 +47,7 @@ pub(super) struct Writer {
     chunk: ChunkWriter,
     names: HashMap<Vec<u8>, u32>,
     calls: HashMap<(bool, u32), u32>,
-    threads: HashMap<u32, ()>,
+    threads: HashSet<u32>,
     nvml: Option<Nvml>,
     gpus: Vec<Gpu>,
 }
@@ -62,7 +62,7 @@ impl Writer {
             chunk: ChunkWriter::default(),
             names: HashMap::new(),
             calls: HashMap::new(),
-            threads: HashMap::new(),
+            threads: HashSet::new(),
             nvml: Nvml::load(),
             gpus: Vec::new(),
         };
@@ -200,7 +200,7 @@ impl Writer {
     }
 
     fn thread(&mut self, id: u32) {
-        if self.threads.insert(id, ()).is_none()
+        if self.threads.insert(id)
             && let Ok(text) = fs::read(format!("/proc/self/task/{id}/comm"))
         {
             let name = self.name(text.trim_ascii_end());
@@ -225,29 +225,14 @@ impl Writer {
 
     fn activity(&mut self, activity: Activity) {
         let record = match activity {
+            Activity::Ready(record) => record,
             Activity::Kernel { start, end, on, correlation, name, launch } => {
                 Record::Kernel { start, end, on, correlation, name: self.name_at(name), launch }
-            }
-            Activity::Copy { start, end, on, correlation, bytes, kind, from, to, flags } => {
-                Record::Copy { start, end, on, correlation, bytes, kind, from, to, flags }
-            }
-            Activity::PeerCopy { start, end, on, correlation, bytes, from_device, to_device } => {
-                Record::PeerCopy { start, end, on, correlation, bytes, from_device, to_device }
-            }
-            Activity::Memset { start, end, on, correlation, bytes, memory } => {
-                Record::Memset { start, end, on, correlation, bytes, memory }
             }
             Activity::Call { start, end, thread, correlation, callback, is_driver, result } => {
                 self.thread(thread);
                 let name = self.call_name(is_driver, callback);
                 Record::Call { start, end, thread, correlation, name, is_driver, result }
-            }
-            Activity::Sync { start, end, correlation, stream, kind, event } => {
-                let stream = if stream == u32::MAX { -1 } else { i64::from(stream) };
-                Record::Sync { start, end, correlation, stream, kind, event }
-            }
-            Activity::EventRecord { correlation, stream, event } => {
-                Record::EventRecord { correlation, stream, event }
             }
             Activity::Marker { at, id, flags, thread, name } if flags & MARKER_START != 0 => {
                 self.thread(thread);
@@ -258,8 +243,6 @@ impl Writer {
                 Record::Mark { at, thread, name: self.name_at(name) }
             }
             Activity::Marker { .. } => return,
-            Activity::Overhead { start, end, kind, thread } => Record::Overhead { start, end, kind, thread },
-            Activity::ThreadName { thread, name } => Record::Thread { id: thread, name: self.name_at(name) },
             Activity::Device { id, name, memory, multiprocessors, capability, uuid } => {
                 let name = self.name_at(name);
                 if let Some(nvml) = self.nvml

@@ -6,11 +6,9 @@ mod metrics;
 mod screen;
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use busbound_machine::live::Snapshot;
 use busbound_report::{
     markdown_as_html, top_as_json_line, top_as_lines, top_as_markdown, top_as_prometheus, top_as_terminal,
@@ -21,6 +19,7 @@ use self::metrics::Metrics;
 use crate::args::Format;
 use crate::args_top::TopArgs;
 use crate::failure::Failure;
+use crate::interrupt::listen_for_signals;
 use crate::output::{complain, write_answer};
 use crate::request::{Output, resolve_output};
 
@@ -65,17 +64,6 @@ fn resolve_show(args: &TopArgs, output: &Output) -> Result<Show, Failure> {
         _ if args.prometheus.is_some() => Show::Nothing,
         _ => Show::Lines,
     })
-}
-
-/// Ctrl-C is how one leaves: the first ends in order, the second at once.
-fn listen_for_signals() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        let registered = signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)));
-        registered.context("cannot listen for Ctrl-C").map_err(Failure::Output)?;
-    }
-    Ok(stop)
 }
 
 /// How long a signal may wait to be noticed.

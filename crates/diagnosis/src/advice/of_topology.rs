@@ -3,7 +3,7 @@
 use busbound_machine::topology::Topology;
 
 use super::{Advice, Because, Target};
-use crate::quantity::number_of;
+use crate::quantity::plural;
 
 /// The line that binds the process of each GPU to the memory and the cores near it; none where there is one
 /// node, or where nobody says which is near.
@@ -22,8 +22,8 @@ pub fn advice_of_topology(topology: &Topology) -> Advice {
         from: format!("topo ({})", topology.source),
         statement: format!(
             "{} on {}.",
-            number_of(topology.gpus.len() as u64, "GPU"),
-            number_of(u64::from(topology.numa_nodes.unwrap_or(1)), "NUMA node")
+            plural(topology.gpus.len() as u64, "GPU", "GPUs"),
+            plural(u64::from(topology.numa_nodes.unwrap_or(1)), "NUMA node", "NUMA nodes")
         ),
         settings,
     }

@@ -177,7 +177,7 @@ pub(crate) fn draw(judged: &Judged<'_, '_>, best: Option<&BestReplay>, detail: D
     let step = |(i, interval): (usize, &Interval)| StepSpan {
         span: relative(*interval),
         judged: left_out.steady.contains(&i),
-        outlier: left_out.outlier_steps.contains(&i),
+        outlier: left_out.outlier_steps.binary_search(&i).is_ok(),
     };
     Picture {
         origin: Timestamp::from_nanos(origin),

@@ -16,11 +16,10 @@ use crate::text::{attribution, capitalised, diagnosis as text, diagnosis::Blocks
 pub(super) struct RunView {
     /// Its number on the page, for ids.
     number: usize,
-    pub(super) label: String,
-    pub(super) statement: String,
+    statement: String,
     path: String,
     facts: Vec<String>,
-    pub(super) bar: Bar,
+    bar: Bar,
     cards: Vec<Card>,
     nothing: Option<&'static str>,
     whatif: Option<Prediction>,
@@ -117,7 +116,6 @@ struct Block {
 impl RunView {
     pub(super) fn of(drawn: &Drawn, number: usize, lead: Lead) -> Self {
         let diagnosis = &drawn.diagnosis;
-        let label = diagnosis.source.path.as_str();
         let mut facts = Vec::new();
         if lead == Lead::Prediction {
             facts.push(diagnosis.verdict.statement.clone());
@@ -135,7 +133,6 @@ impl RunView {
         let limits = diagnosis.limitations.iter().map(|limitation| capitalised(&limitation.text));
         Self {
             number,
-            label: label.to_owned(),
             statement: statement(drawn, lead).to_owned(),
             path: diagnosis.source.path.clone(),
             facts,
@@ -159,7 +156,7 @@ impl RunView {
             limits: limits.chain(drawn.picture.notes.iter().cloned()).chain(read_whole(diagnosis)).collect(),
             has_steps: drawn.picture.steps.len() > 1,
             has_copies: !drawn.picture.dots.is_empty(),
-            data: encoded(&drawn.picture, &labels(diagnosis, label)),
+            data: encoded(&drawn.picture, &labels(diagnosis, &diagnosis.source.path)),
         }
     }
 }

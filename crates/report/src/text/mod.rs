@@ -12,17 +12,12 @@ pub(crate) mod top;
 pub(crate) mod topology;
 pub(crate) mod whatif;
 
-use busbound_diagnosis::quantity::count;
+pub(crate) use busbound_diagnosis::quantity::plural;
 
 /// A sentence that stands by itself.
 pub(crate) fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
-}
-
-/// `1 step`, `2 steps`.
-pub(crate) fn plural(n: u64, one: &str, several: &str) -> String {
-    format!("{} {}", count(n), if n == 1 { one } else { several })
 }
 
 /// A table: titles, and rows of the same length. The first column is text, the rest are numbers.

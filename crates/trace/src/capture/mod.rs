@@ -202,11 +202,7 @@ impl Reading {
                 let name = self.trace.names.intern("CUPTI");
                 self.push(EventKind::ProfilerOverhead, name, self.of_thread(thread), start, end, None);
             }
-            Record::Dropped { count, .. } => {
-                for _ in 0..count.min(1_000_000) {
-                    self.trace.stats.lose(LossKind::DroppedRecord, 0, 0);
-                }
-            }
+            Record::Dropped { count, .. } => self.trace.stats.lose_several(LossKind::DroppedRecord, count),
             Record::LinkBytes { .. } => {
                 *self
                     .trace

@@ -175,6 +175,11 @@ impl ImportStats {
         self.add_loss(Loss { what, first_offset: offset, count: 1, bytes });
     }
 
+    /// So many of one kind that have no place in the file.
+    pub(crate) fn lose_several(&mut self, what: LossKind, count: u64) {
+        self.add_loss(Loss { what, first_offset: 0, count, bytes: 0 });
+    }
+
     pub(crate) fn repair(&mut self, what: Repair) {
         *self.repairs.entry(what).or_default() += 1;
     }
