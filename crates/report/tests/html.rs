@@ -7,7 +7,6 @@
 mod paths;
 
 use std::io::Read;
-use std::path::Path;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
