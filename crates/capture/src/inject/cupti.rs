@@ -8,6 +8,7 @@ use std::ptr::{null, null_mut};
 
 use super::layout::kind;
 use super::library::{Library, text_at};
+use super::waits;
 
 pub(super) type BufferRequested = extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 pub(super) type BufferCompleted = extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
@@ -25,6 +26,8 @@ type Subscribe = unsafe extern "C" fn(
     extern "C" fn(*mut c_void, u32, u32, *const c_void),
     *mut c_void,
 ) -> c_int;
+type EnableCallback = unsafe extern "C" fn(u32, *mut c_void, u32, u32) -> c_int;
+type StreamId = unsafe extern "C" fn(*mut c_void, usize, u8, *mut u32) -> c_int;
 type ThreadIds = unsafe extern "C" fn(u32) -> c_int;
 type Version = unsafe extern "C" fn(*mut u32) -> c_int;
 
@@ -55,17 +58,8 @@ const MOST_CALLS: u32 = 1000;
 /// Launches that do not come through the runtime: of all driver calls these are recorded.
 const DRIVER_LAUNCHES: [u32; 6] = [307, 442, 514, 515, 652, 653];
 
-const KINDS: [u32; 9] = [
-    kind::DEVICE,
-    kind::MEMCPY,
-    kind::MEMCPY_PEER,
-    kind::MEMSET,
-    kind::KERNEL,
-    kind::SYNCHRONIZATION,
-    kind::CUDA_EVENT,
-    kind::MARKER,
-    kind::OVERHEAD,
-];
+const KINDS: [u32; 7] =
+    [kind::DEVICE, kind::MEMCPY, kind::MEMCPY_PEER, kind::MEMSET, kind::KERNEL, kind::MARKER, kind::OVERHEAD];
 
 /// The functions of one CUPTI, in every version since CUDA 11.
 #[derive(Clone, Copy)]
@@ -81,11 +75,18 @@ pub(super) struct Cupti {
     dropped: DroppedRecords,
     callback_name: CallbackName,
     subscribe: Subscribe,
+    enable_callback: EnableCallback,
+    stream_id: StreamId,
+    /// What CUPTI knows us by, once it is taken.
+    subscriber: *mut c_void,
     thread_ids: Option<ThreadIds>,
     version: Version,
 }
 
-extern "C" fn no_callback(_: *mut c_void, _: u32, _: u32, _: *const c_void) {}
+// SAFETY: functions, and a name that means something to CUPTI alone; all may be used from any thread.
+unsafe impl Send for Cupti {}
+// SAFETY: as above.
+unsafe impl Sync for Cupti {}
 
 impl Cupti {
     /// `None` where the library lacks one of them.
@@ -109,6 +110,9 @@ impl Cupti {
                 )?),
                 callback_name: transmute::<*mut c_void, CallbackName>(symbol(c"cuptiGetCallbackName")?),
                 subscribe: transmute::<*mut c_void, Subscribe>(symbol(c"cuptiSubscribe")?),
+                enable_callback: transmute::<*mut c_void, EnableCallback>(symbol(c"cuptiEnableCallback")?),
+                stream_id: transmute::<*mut c_void, StreamId>(symbol(c"cuptiGetStreamIdEx")?),
+                subscriber: null_mut(),
                 thread_ids: symbol(c"cuptiSetThreadIdType")
                     .map(|address| transmute::<*mut c_void, ThreadIds>(address)),
                 version: transmute::<*mut c_void, Version>(symbol(c"cuptiGetVersion")?),
@@ -120,11 +124,14 @@ impl Cupti {
     ///
     /// # Errors
     /// In words: another profiler has it, or it refuses.
-    pub(super) fn take(&self, requested: BufferRequested, completed: BufferCompleted) -> Result<(), String> {
-        let mut subscriber = null_mut();
+    pub(super) fn take(
+        &mut self,
+        requested: BufferRequested,
+        completed: BufferCompleted,
+    ) -> Result<(), String> {
         // SAFETY: CUPTI's functions with arguments as its header asks; the callbacks live as long as the process.
         unsafe {
-            match (self.subscribe)(&raw mut subscriber, no_callback, null_mut()) {
+            match (self.subscribe)(&raw mut self.subscriber, waits::called, null_mut()) {
                 0 => {}
                 MULTIPLE_SUBSCRIBERS => {
                     return Err(
@@ -169,7 +176,15 @@ impl Cupti {
             Some(enable) => self.calls_that_matter().for_each(|call| _ = unsafe { enable(call, 1) }),
             None => whole(kind::RUNTIME),
         }
+        self.tell_of_waits(true);
         refused
+    }
+
+    fn tell_of_waits(&self, is_wanted: bool) {
+        for (domain, call) in waits::calls(self) {
+            // SAFETY: as above; the subscriber is the one that CUPTI gave.
+            unsafe { (self.enable_callback)(is_wanted.into(), self.subscriber, domain, call) };
+        }
     }
 
     fn calls_that_matter(&self) -> impl Iterator<Item = u32> + '_ {
@@ -180,6 +195,7 @@ impl Cupti {
     }
 
     pub(super) fn end(&self) {
+        self.tell_of_waits(false);
         for kind in KINDS.into_iter().chain([kind::DRIVER, kind::RUNTIME]) {
             // SAFETY: as above.
             unsafe { (self.disable)(kind) };
@@ -212,6 +228,13 @@ impl Cupti {
         // SAFETY: as above.
         unsafe { (self.version)(&raw mut version) };
         version
+    }
+
+    /// The number of a stream, which is given by its address, in the records of its context.
+    pub(super) fn stream(&self, context: *mut c_void, stream: usize, is_per_thread: bool) -> Option<u32> {
+        let mut id = 0;
+        // SAFETY: as above; context and stream are those of the call that CUPTI tells of.
+        (unsafe { (self.stream_id)(context, stream, is_per_thread.into(), &raw mut id) } == 0).then_some(id)
     }
 
     /// Records lost since the last time this was asked.

@@ -24,17 +24,25 @@ pub(super) fn cupti() -> Result<Found, String> {
         }
     }
     let folders = folders(&mapped);
-    for folder in &folders {
-        for name in names_in(folder) {
-            let path = folder.join(name).display().to_string();
-            if let Some(library) = Library::load(&path) {
-                return Ok(Found { library, place: path });
-            }
-        }
-    }
-    for name in ["libcupti.so.13", "libcupti.so.12", "libcupti.so"] {
-        if let Some(library) = Library::load(name) {
-            return Ok(Found { library, place: name.to_owned() });
+    // A CUPTI knows the calls of its own CUDA: that of the process first, wherever it lies, then any.
+    let own = mapped.iter().find_map(|path| path.rsplit('/').next()?.strip_prefix("libcudart.so."));
+    let own = own.and_then(|version| version.split('.').next()).map(|major| format!("libcupti.so.{major}"));
+    let any = ["libcupti.so.13", "libcupti.so.12", "libcupti.so"].map(str::to_owned);
+    let in_folders = |is_wanted: &dyn Fn(&str) -> bool| {
+        let paths = folders.iter().flat_map(|folder| {
+            names_in(folder).into_iter().filter(|name| is_wanted(name)).map(|name| folder.join(name))
+        });
+        paths.map(|path| path.display().to_string()).collect::<Vec<_>>()
+    };
+    let of_own = own.iter().flat_map(|own| {
+        in_folders(&|name| {
+            name.strip_prefix(own.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    });
+    let candidates = of_own.chain(own.clone()).chain(in_folders(&|_| true)).chain(any);
+    for place in candidates {
+        if let Some(library) = Library::load(&place) {
+            return Ok(Found { library, place });
         }
     }
     let looked: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();

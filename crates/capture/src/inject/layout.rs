@@ -14,8 +14,6 @@ pub mod kind {
     pub const MARKER: u32 = 12;
     pub const OVERHEAD: u32 = 17;
     pub const MEMCPY_PEER: u32 = 22;
-    pub const CUDA_EVENT: u32 = 36;
-    pub const SYNCHRONIZATION: u32 = 38;
 }
 
 /// A record as CUPTI wrote it, up to the end of its buffer.
@@ -34,8 +32,6 @@ pub enum Activity {
     Device { id: u32, name: usize, memory: u64, multiprocessors: u32, capability: (u32, u32), uuid: [u8; 16] },
 }
 
-/// What concerns the whole device and no stream of it.
-const ALL_STREAMS: u32 = u32::MAX;
 /// An object of CUPTI that is a thread: its process and its own id follow.
 const OBJECT_THREAD: u32 = 2;
 
@@ -126,22 +122,6 @@ impl Raw<'_> {
                 is_driver: kind == kind::DRIVER,
                 result: self.u32(36)?,
             },
-            kind::SYNCHRONIZATION => Activity::Ready(Record::Sync {
-                start: self.u64(8)?,
-                end: self.u64(16)?,
-                correlation: self.u32(24)?,
-                stream: match self.u32(32)? {
-                    ALL_STREAMS => -1,
-                    stream => stream.into(),
-                },
-                kind: self.u32(4)?,
-                event: self.u32(36)?,
-            }),
-            kind::CUDA_EVENT => Activity::Ready(Record::EventRecord {
-                correlation: self.u32(4)?,
-                stream: self.u32(12)?,
-                event: self.u32(16)?,
-            }),
             kind::MARKER => Activity::Marker {
                 at: self.u64(8)?,
                 id: self.u32(16)?,

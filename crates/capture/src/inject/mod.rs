@@ -8,6 +8,7 @@ mod find;
 pub mod layout;
 mod library;
 mod nvml;
+mod waits;
 mod writer;
 
 use std::ffi::{c_int, c_void};
@@ -28,8 +29,11 @@ pub const DURATION: &str = "BUSBOUND_RECORD_DURATION";
 
 /// As CUPTI advises, large enough that handing them over costs little.
 const BUFFER: usize = 1 << 20;
+/// Buffers kept for the next time: memory new from the system is faulted in page by page, by the thread that launches.
+const MOST_SPARE: usize = 16;
 
 static RECORDING: OnceLock<Recording> = OnceLock::new();
+static SPARE: Mutex<Vec<Box<[u64]>>> = Mutex::new(Vec::new());
 
 struct Recording {
     cupti: Cupti,
@@ -60,7 +64,7 @@ fn eprint_line(text: &str) {
 
 fn try_begin(to: &Path) -> Result<(), String> {
     let found = find::cupti()?;
-    let cupti = Cupti::of(&found.library)
+    let mut cupti = Cupti::of(&found.library)
         .ok_or_else(|| format!("{} lacks functions that recording needs", found.place))?;
     // First CUPTI, then the file: where another profiler has it, no empty file is left.
     cupti.take(buffer_requested, buffer_completed)?;
@@ -104,7 +108,8 @@ fn create(to: &Path) -> Result<(File, PathBuf), String> {
 }
 
 extern "C" fn buffer_requested(buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
-    let memory: Box<[u64]> = vec![0u64; BUFFER / 8].into_boxed_slice();
+    let spare = SPARE.lock().ok().and_then(|mut spare| spare.pop());
+    let memory = spare.unwrap_or_else(|| vec![0u64; BUFFER / 8].into_boxed_slice());
     // SAFETY: CUPTI gives three places to fill; the memory is given back in `buffer_completed`.
     unsafe {
         *buffer = Box::into_raw(memory).cast::<u8>();
@@ -124,6 +129,16 @@ extern "C" fn buffer_completed(_: *mut c_void, _: u32, buffer: *mut u8, size: us
         && let Ok(told) = recording.told.lock()
     {
         let _ = told.send(Told::Buffer(memory, valid));
+    }
+}
+
+/// Takes back a buffer that is written.
+fn keep(buffer: Box<[u64]>) {
+    if let Ok(mut spare) = SPARE.lock()
+        && spare.len() < MOST_SPARE
+        && buffer.len() == BUFFER / 8
+    {
+        spare.push(buffer);
     }
 }
 

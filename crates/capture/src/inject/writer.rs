@@ -12,6 +12,7 @@ use super::cupti::Cupti;
 use super::layout::{Activity, Raw};
 use super::library::text_at;
 use super::nvml::{Gpu, Nvml};
+use super::waits;
 use crate::format::{ChunkWriter, MAGIC, Record};
 
 /// What the thread is told.
@@ -103,11 +104,12 @@ impl Writer {
         let (mut flushed, mut counted) = (begun, begun);
         loop {
             match told.recv_timeout(LOOKED_EVERY) {
-                Ok(Told::Buffer(mut buffer, valid)) => self.buffer(&mut buffer, valid),
+                Ok(Told::Buffer(buffer, valid)) => self.buffer(buffer, valid),
                 Ok(Told::End(done)) => {
-                    while let Ok(Told::Buffer(mut buffer, valid)) = told.try_recv() {
-                        self.buffer(&mut buffer, valid);
+                    while let Ok(Told::Buffer(buffer, valid)) = told.try_recv() {
+                        self.buffer(buffer, valid);
                     }
+                    self.waits();
                     self.count();
                     self.lost();
                     self.chunk.add(&Record::End);
@@ -118,6 +120,7 @@ impl Writer {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
+            self.waits();
             if !recording && !is_over && begun.elapsed() >= window.delay {
                 for kind in self.cupti.begin() {
                     self.note(&format!("CUPTI does not record activity kind {kind} here"));
@@ -144,6 +147,12 @@ impl Writer {
                 self.lost();
                 self.write();
             }
+        }
+    }
+
+    fn waits(&mut self) {
+        for record in waits::take() {
+            self.chunk.add(&record);
         }
     }
 
@@ -208,7 +217,7 @@ impl Writer {
         }
     }
 
-    fn buffer(&mut self, buffer: &mut [u64], valid: usize) {
+    fn buffer(&mut self, mut buffer: Box<[u64]>, valid: usize) {
         // SAFETY: any u64 is eight bytes, and the slice covers the same memory.
         let bytes = unsafe {
             std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast::<u8>(), valid.min(buffer.len() * 8))
@@ -221,6 +230,7 @@ impl Writer {
                 self.write();
             }
         }
+        super::keep(buffer);
     }
 
     fn activity(&mut self, activity: Activity) {

@@ -132,11 +132,17 @@ fn gpus(dashboard: &Dashboard<'_>, mut rest: Rect, buffer: &mut Buffer) {
         }
         let history = dashboard.history.gpu(i);
         match each {
-            FRAMED.. => framed(gpu, history, take_top(&mut rest, each), buffer),
+            FRAMED.. => framed(gpu, history, take_top(&mut rest, each.min(most_rows(gpu))), buffer),
             BARE.. => bare(gpu, history, take_top(&mut rest, each), buffer),
             _ => put(buffer, take_top(&mut rest, each), one_line(gpu), Style::new()),
         }
     }
+}
+
+/// Rows beyond which a frame would hold nothing but space: the frame, the curves, three rows of figures, the processes.
+fn most_rows(gpu: &GpuNow) -> u16 {
+    let processes = u16::try_from(processes(gpu).len()).unwrap_or(u16::MAX);
+    (2 + 2 * HIGHEST_CURVE + 3).saturating_add(processes)
 }
 
 fn title(gpu: &GpuNow) -> String {
