@@ -10,7 +10,7 @@ use crate::contention::Contention;
 use crate::copies::CopyGroup;
 use crate::cpu_copies::{self, CpuCopies};
 use crate::critical::{self, CriticalPath};
-use crate::facts::{Facts, gpu_name};
+use crate::facts::{Facts, gpu_name, link_of};
 use crate::findings::{self, Finding};
 use crate::gaps::IdleCause;
 use crate::kernels::{self, Kernels};
@@ -207,8 +207,9 @@ fn answer(
         DeviceFacts { device: timeline.device, time, overlap }
     };
     let link = |timeline: &timeline::DeviceTimeline| {
-        let name = gpu_name(trace, Some(timeline.device));
-        GpuLink { device: timeline.device, name: name.map(str::to_owned), link: machine.link_of(name) }
+        let device = timeline.device;
+        let name = gpu_name(trace, Some(device)).map(str::to_owned);
+        GpuLink { device, name, link: link_of(machine, trace, Some(device)) }
     };
     Diagnosis {
         schema: DIAGNOSIS_SCHEMA,

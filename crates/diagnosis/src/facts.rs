@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use busbound_machine::{LinkFacts, Machine};
-use busbound_trace::{EventKind, Interval, IntervalSet, Nanos, Place, Trace};
+use busbound_machine::{LinkFacts, Machine, PcieLink};
+use busbound_trace::{EventKind, Gpu, Interval, IntervalSet, Nanos, Place, Trace};
 
 use crate::communication::CommunicationNames;
 use crate::contention::{self, Contention};
@@ -47,7 +47,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn of(trace: &'a Trace, machine: &Machine, options: &Options) -> Self {
         let communication = CommunicationNames::of(trace.names());
         let (host, timelines) = join(|| Host::of(trace), || timeline::timelines(trace, &communication));
-        let link = machine.link_of(gpu_name(trace, timelines.first().map(|t| t.device)));
+        let link = link_of(machine, trace, timelines.first().map(|t| t.device));
         let kernels_on_stream = kernels_on_stream(trace);
         let ((gaps, idle, allocating_idle_ms), (window, copies, groups, contention, syncs, launches)) = join(
             || {
@@ -201,11 +201,29 @@ impl Facts<'_> {
 }
 
 /// The name of a device, if the trace lists it.
-pub(crate) fn gpu_name(trace: &Trace, device: Option<i32>) -> Option<&str> {
+fn gpu(trace: &Trace, device: Option<i32>) -> Option<&Gpu> {
     let gpus = &trace.origin().gpus;
     let listed = device.and_then(|id| gpus.iter().find(|gpu| gpu.id == id));
     // Devices are renumbered when some are hidden from the process; machines rarely mix models.
-    listed.or(gpus.first()).map(|gpu| gpu.name.as_str())
+    listed.or(gpus.first())
+}
+
+pub(crate) fn gpu_name(trace: &Trace, device: Option<i32>) -> Option<&str> {
+    gpu(trace, device).map(|gpu| gpu.name.as_str())
+}
+
+/// The link that was recorded, as it was and as it could be.
+pub(crate) fn link_seen(trace: &Trace, device: Option<i32>) -> Option<(PcieLink, PcieLink)> {
+    let seen = gpu(trace, device)?.link?;
+    let link = |generation: u32, lanes: u32| {
+        Some(PcieLink { generation: u8::try_from(generation).ok()?, lanes: u8::try_from(lanes).ok()? })
+            .filter(|link| link.generation > 0 && link.lanes > 0)
+    };
+    Some((link(seen.generation, seen.lanes)?, link(seen.most_generation, seen.most_lanes)?))
+}
+
+pub(crate) fn link_of(machine: &Machine, trace: &Trace, device: Option<i32>) -> LinkFacts {
+    machine.link_seen(gpu_name(trace, device), link_seen(trace, device).map(|(now, _)| now))
 }
 
 fn kernels_on_stream(trace: &Trace) -> BTreeMap<(i32, i64), u64> {

@@ -98,6 +98,8 @@ pub(crate) fn limitations(
             "link_assumed",
             format!("The GPU's link is not known; {} is assumed. Give it with --machine.", facts.link.name),
         );
+    } else if facts.link.source == LinkSource::Recorded && !facts.copies.is_empty() {
+        say("link_state", "Whether the process ran on the wrong NUMA node is not in a recording.".to_owned());
     } else if !facts.copies.is_empty() {
         say(
             "link_state",

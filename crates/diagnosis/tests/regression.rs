@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use busbound_diagnosis::{Bound, Diagnosis, Labels, Options, Source, compare, diagnose};
-use busbound_machine::Machine;
+use busbound_machine::{LinkSource, Machine};
 use busbound_trace::{EventKind, MemoryKind, ReadOptions, read};
 use serde_json::{Value, json};
 
@@ -465,4 +465,56 @@ fn a_recording_says_of_copies_what_torch_profiler_says() {
     let verdict =
         |trace| diagnose(trace, &Source::named("t"), &Machine::default(), &Options::default()).verdict.bound;
     assert_eq!((verdict(&ours), verdict(&theirs)), (Bound::Transfer, Bound::Transfer));
+}
+
+/// A recording in which the driver told this link, of at most PCIe 5 x16: the real one, with its link records changed.
+fn recorded_on(generation: u32, lanes: u32) -> busbound_trace::Trace {
+    use busbound_capture::format::{Chunk, ChunkReader, ChunkWriter, MAGIC, Record, Records};
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recorded/offload.bbt");
+    let file = std::fs::read(path).unwrap();
+    let mut chunks = ChunkReader::new(file.strip_prefix(MAGIC).unwrap());
+    let mut changed = MAGIC.to_vec();
+    while let Some(chunk) = chunks.next_chunk().unwrap() {
+        let Chunk::Whole { payload, .. } = chunk else { panic!("the recording is whole") };
+        let mut writer = ChunkWriter::default();
+        for record in Records::of(&payload) {
+            match record {
+                Record::Link { gpu, max_generation, max_lanes, .. } => {
+                    // At rest the link is slower, which is no finding.
+                    writer.add(&Record::Link { gpu, generation: 1, lanes, max_generation, max_lanes });
+                    writer.add(&Record::Link { gpu, generation, lanes, max_generation, max_lanes });
+                }
+                other => writer.add(&other),
+            }
+        }
+        changed.extend(writer.take().unwrap());
+    }
+    busbound_trace::read(changed.as_slice(), Path::new("run.bbt"), &ReadOptions::default()).unwrap()
+}
+
+#[test]
+fn a_recording_is_judged_against_the_link_that_was_recorded() {
+    let of = |generation, lanes| {
+        let trace = recorded_on(generation, lanes);
+        diagnose(&trace, &Source::named("t"), &Machine::default(), &Options::default())
+    };
+    let whole = of(5, 16);
+    let link = &whole.machine.gpus[0].link;
+    assert_eq!((link.name.as_str(), link.source), ("PCIe 5 x16", LinkSource::Recorded));
+    assert!(whole.findings.iter().all(|finding| finding.id != "narrow_link"));
+    let state = whole.limitations.iter().find(|limitation| limitation.id == "link_state").unwrap();
+    assert_eq!(state.text, "Whether the process ran on the wrong NUMA node is not in a recording.");
+
+    let half = of(5, 8);
+    let link = &half.machine.gpus[0].link;
+    assert_eq!((link.name.as_str(), link.source), ("PCIe 5 x8", LinkSource::Recorded));
+    let finding = half.findings.iter().find(|finding| finding.id == "narrow_link").unwrap();
+    assert_eq!(finding.title, "The link ran at PCIe 5 x8, and could be PCIe 5 x16");
+    let exposed = finding.evidence["exposed_ms_per_step"].as_f64().unwrap();
+    assert!((finding.saves_ms_per_step.high - exposed / 2.0).abs() < 1e-9);
+
+    let given = Machine::named("pcie5x16").unwrap();
+    let told = diagnose(&recorded_on(5, 8), &Source::named("t"), &given, &Options::default());
+    assert_eq!(told.machine.gpus[0].link.source, LinkSource::Given);
+    assert!(told.findings.iter().all(|finding| finding.id != "narrow_link"));
 }

@@ -17,6 +17,8 @@ use crate::profile::{MachineProfile, SharedProfile};
 pub enum LinkSource {
     Measured,
     Given,
+    /// By the driver, while the run was recorded.
+    Recorded,
     Catalogue,
     Assumed,
 }
@@ -27,6 +29,7 @@ impl LinkSource {
         match self {
             Self::Measured => "measured",
             Self::Given => "as given",
+            Self::Recorded => "as recorded",
             Self::Catalogue => "by the GPU's name",
             Self::Assumed => "assumed",
         }
@@ -56,6 +59,9 @@ pub struct LinkFacts {
     #[serde(skip)]
     pub(crate) profile: Option<SharedProfile>,
 }
+
+/// What a GPU has of which nothing is known.
+const ASSUMED: PcieLink = PcieLink { generation: 4, lanes: 16 };
 
 /// The part of the line peak that large pinned copies reach, as measured on PCIe 5.
 const REACHED: f64 = 0.88;
@@ -184,6 +190,11 @@ impl Machine {
     /// The link of a GPU by the name its driver reports: what was measured or given, else the catalogue,
     /// else an assumption.
     pub fn link_of(&self, gpu: Option<&str>) -> LinkFacts {
+        self.link_seen(gpu, None)
+    }
+
+    /// The same where the driver said during the run which link it was: that comes before the catalogue.
+    pub fn link_seen(&self, gpu: Option<&str>, seen: Option<PcieLink>) -> LinkFacts {
         let listed = gpu.and_then(catalogue::gpu_of_name);
         let nvlink_gbps = listed.map(|gpu| gpu.nvlink_gbps);
         let plain = |name: String, peak_gbps: f64, source: LinkSource, nvlink_gbps: Option<f64>| LinkFacts {
@@ -215,11 +226,13 @@ impl Machine {
                 plain(link.name(), link.peak_gbps(), LinkSource::Given, nvlink_gbps)
             }
             (Some(Given::Gpu(gpu)), _) => of_gpu(gpu, LinkSource::Given),
-            (None, Some(gpu)) => of_gpu(gpu, LinkSource::Catalogue),
-            (None, None) => {
-                let link = PcieLink { generation: 4, lanes: 16 };
-                plain(link.name(), link.peak_gbps(), LinkSource::Assumed, None)
+            // What crosses a link between chips does not cross PCIe, whatever the driver says of that.
+            (None, listed) if seen.is_some() && listed.is_none_or(|gpu| gpu.c2c_gbps <= 0.0) => {
+                let link = seen.unwrap_or(ASSUMED);
+                plain(link.name(), link.peak_gbps(), LinkSource::Recorded, nvlink_gbps)
             }
+            (None, Some(gpu)) => of_gpu(gpu, LinkSource::Catalogue),
+            (None, None) => plain(ASSUMED.name(), ASSUMED.peak_gbps(), LinkSource::Assumed, None),
         }
     }
 }

@@ -38,7 +38,7 @@ pub use model::launch::Launch;
 pub use model::link::{Link, LinkEnd};
 pub use model::memory::{MemoryOwner, MemorySample};
 pub use model::names::{NameId, Names};
-pub use model::origin::{Distributed, Gpu, Origin, SourceFormat};
+pub use model::origin::{Distributed, Gpu, Origin, RecordedLink, SourceFormat};
 pub use model::size::Bytes;
 pub use model::stats::{ImportStats, Loss, LossKind, Repair};
 pub use model::sync::Synchronisation;

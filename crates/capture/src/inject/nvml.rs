@@ -49,6 +49,8 @@ pub(super) struct Gpu {
     /// Bytes since they were last taken: to the device, to the host.
     since: (u64, u64),
     is_counting: bool,
+    /// Generation and lanes as they were last told.
+    pub(super) link: Option<[u32; 4]>,
 }
 
 // SAFETY: the handle is a number to NVML, which may be called from any thread.
@@ -86,7 +88,14 @@ impl Nvml {
         let mut handle = null_mut();
         // SAFETY: a C string, and a place for the handle.
         let is_known = unsafe { (self.by_uuid)(name.as_ptr(), &raw mut handle) } == 0;
-        is_known.then_some(Gpu { id, handle, last: None, since: (0, 0), is_counting: self.fields.is_some() })
+        is_known.then_some(Gpu {
+            id,
+            handle,
+            last: None,
+            since: (0, 0),
+            is_counting: self.fields.is_some(),
+            link: None,
+        })
     }
 
     /// Generation and lanes, now and at most.

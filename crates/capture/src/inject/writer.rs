@@ -28,6 +28,8 @@ const FLUSHED_EVERY: Duration = Duration::from_millis(400);
 /// The link's counters wrap: see [`Nvml::look`].
 const LOOKED_EVERY: Duration = Duration::from_millis(25);
 const COUNTED_EVERY: Duration = Duration::from_millis(100);
+/// Links change their speed with the load.
+const LINK_ASKED_EVERY: Duration = Duration::from_secs(1);
 /// A chunk is written when it has grown to this.
 const CHUNK: usize = 256 << 10;
 
@@ -101,7 +103,7 @@ impl Writer {
         let begun = Instant::now();
         let mut recording = has_begun;
         let mut is_over = false;
-        let (mut flushed, mut counted) = (begun, begun);
+        let (mut flushed, mut counted, mut link_asked) = (begun, begun, begun);
         loop {
             match told.recv_timeout(LOOKED_EVERY) {
                 Ok(Told::Buffer(buffer, valid)) => self.buffer(buffer, valid),
@@ -140,6 +142,10 @@ impl Writer {
                 counted = Instant::now();
                 self.count();
             }
+            if link_asked.elapsed() >= LINK_ASKED_EVERY {
+                link_asked = Instant::now();
+                self.links();
+            }
             if flushed.elapsed() >= FLUSHED_EVERY {
                 flushed = Instant::now();
                 // Buffers come back through the callback, to this very thread's channel.
@@ -161,6 +167,18 @@ impl Writer {
         for gpu in &mut self.gpus {
             if let Some((to_device, to_host)) = gpu.take() {
                 self.chunk.add(&Record::LinkBytes { at, gpu: gpu.id, to_device, to_host });
+            }
+        }
+    }
+
+    /// Notes each link that is not what it was.
+    fn links(&mut self) {
+        let Some(nvml) = self.nvml else { return };
+        for gpu in &mut self.gpus {
+            let link = nvml.link(gpu).filter(|link| gpu.link != Some(*link));
+            if let Some(link @ [generation, lanes, max_generation, max_lanes]) = link {
+                gpu.link = Some(link);
+                self.chunk.add(&Record::Link { gpu: gpu.id, generation, lanes, max_generation, max_lanes });
             }
         }
     }
@@ -259,16 +277,8 @@ impl Writer {
                     && !self.gpus.iter().any(|gpu| gpu.id == id)
                     && let Some(gpu) = nvml.gpu(id, uuid)
                 {
-                    if let Some([generation, lanes, max_generation, max_lanes]) = nvml.link(&gpu) {
-                        self.chunk.add(&Record::Link {
-                            gpu: id,
-                            generation,
-                            lanes,
-                            max_generation,
-                            max_lanes,
-                        });
-                    }
                     self.gpus.push(gpu);
+                    self.links();
                 }
                 Record::Gpu { id, name, memory, multiprocessors, capability }
             }

@@ -14,7 +14,7 @@ use crate::model::events::Row;
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
 use crate::model::names::NameId;
-use crate::model::origin::{Distributed, Gpu, SourceFormat};
+use crate::model::origin::{Distributed, Gpu, RecordedLink, SourceFormat};
 use crate::model::size::Bytes;
 use crate::model::stats::LossKind;
 use crate::model::sync::Synchronisation;
@@ -79,6 +79,7 @@ struct Reading {
     event_records: Vec<(u32, u32, u32)>,
     waits: Vec<Wait>,
     facts: HashMap<Vec<u8>, String>,
+    links: HashMap<u32, RecordedLink>,
     has_ended: bool,
 }
 
@@ -122,13 +123,31 @@ impl Reading {
                     memory: Some(Bytes::new(memory)),
                     multiprocessors: Some(multiprocessors),
                     compute_capability: Some(capability),
+                    link: self.links.get(&id).copied(),
                 };
                 if !self.trace.origin.gpus.iter().any(|known| known.id == gpu.id) {
                     self.trace.origin.gpus.push(gpu);
                 }
             }
             Record::Link { gpu, generation, lanes, max_generation, max_lanes } => {
-                let text = format!("PCIe {generation} x{lanes} of at most {max_generation} x{max_lanes}");
+                let seen = RecordedLink {
+                    generation,
+                    lanes,
+                    most_generation: max_generation,
+                    most_lanes: max_lanes,
+                };
+                let best = self.links.entry(gpu).or_insert(seen);
+                if (seen.generation, seen.lanes) > (best.generation, best.lanes) {
+                    *best = seen;
+                }
+                let (best, id) = (*best, i32::try_from(gpu).unwrap_or(0));
+                if let Some(gpu) = self.trace.origin.gpus.iter_mut().find(|known| known.id == id) {
+                    gpu.link = Some(best);
+                }
+                let text = format!(
+                    "PCIe {} x{} of at most {max_generation} x{max_lanes}",
+                    best.generation, best.lanes
+                );
                 self.trace.origin.versions.insert(format!("link of GPU {gpu}"), text);
             }
             Record::Thread { id, name } => {

@@ -157,6 +157,7 @@ fn gpu(value: &Value) -> Option<Gpu> {
         memory: value.get("totalGlobalMem").and_then(Value::as_u64).map(Bytes::new),
         multiprocessors: small(value, "numSms"),
         compute_capability: small(value, "computeMajor").zip(small(value, "computeMinor")),
+        link: None,
     })
 }
 

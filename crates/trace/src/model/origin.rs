@@ -53,6 +53,19 @@ pub struct Gpu {
     pub memory: Option<Bytes>,
     pub multiprocessors: Option<u32>,
     pub compute_capability: Option<(u32, u32)>,
+    /// Its PCIe link during the run, where the file tells.
+    pub link: Option<RecordedLink>,
+}
+
+/// A PCIe link as the driver told it during the run. The generation is the highest that was seen: links save power when nothing crosses them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RecordedLink {
+    pub generation: u32,
+    pub lanes: u32,
+    /// What GPU and slot could have.
+    pub most_generation: u32,
+    pub most_lanes: u32,
 }
 
 /// The job this trace is one process of.
