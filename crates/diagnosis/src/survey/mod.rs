@@ -80,7 +80,10 @@ pub struct SourceFacts {
 pub struct LostPart {
     pub what: LossKind,
     pub text: &'static str,
-    /// Byte offset of the first occurrence.
+    /// The table it happened in, for files that have tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// Byte offset of the first occurrence; 0 where there is none to tell.
     #[serde(rename = "where")]
     pub first_offset: u64,
     /// Whether the offset counts bytes of the compressed file and not of the JSON in it.
@@ -249,6 +252,7 @@ fn lost_parts(trace: &Trace) -> Vec<LostPart> {
         .map(|loss| LostPart {
             what: loss.what,
             text: loss.what.describe(),
+            table: loss.table.clone(),
             first_offset: loss.first_offset,
             in_compressed_bytes: loss.what.is_in_compressed_bytes(),
             count: loss.count,

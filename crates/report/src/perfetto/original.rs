@@ -138,6 +138,7 @@ fn category(kind: EventKind) -> &'static str {
         EventKind::Memset => "gpu_memset",
         EventKind::Synchronisation => "cuda_sync",
         EventKind::EventRecord => "cuda_event",
+        EventKind::PageFault => "page_fault",
         EventKind::ProfilerOverhead => "overhead",
         EventKind::ProfilerSpan => "Trace",
         EventKind::Other => "other",
