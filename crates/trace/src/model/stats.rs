@@ -47,6 +47,8 @@ pub enum LossKind {
     DroppedRecord,
     /// The operating system failed to deliver the rest of the file.
     ReadError,
+    /// A database that is shorter than it says.
+    DatabaseCut,
     /// Rows of a table that the database can no longer give.
     DamagedTable,
     /// A row without a usable time.
@@ -78,6 +80,7 @@ impl LossKind {
             Self::EndsWithoutMark => "the recording has no end: its process was killed, or still runs",
             Self::DroppedRecord => "a record that CUPTI had no room for",
             Self::ReadError => "the rest of the file could not be read",
+            Self::DatabaseCut => "the file ends before the database does",
             Self::DamagedTable => "rows cannot be read",
             Self::UnusableRow => "a row without a usable time",
             Self::NotCollected => "the profiler did not collect everything",
@@ -96,6 +99,7 @@ impl LossKind {
                 | Self::EndsInsideChunk
                 | Self::EndsWithoutMark
                 | Self::ReadError
+                | Self::DatabaseCut
                 | Self::MemoryBound
         )
     }

@@ -194,9 +194,9 @@ impl Database {
             loop {
                 match rows.next() {
                     Ok(Some(values)) => {
-                        if let Ok(number) = values.get(0) {
-                            last = number;
-                        }
+                        // Pages that lead in a circle give the same rows again and again.
+                        let Some(number) = values.get(0).ok().filter(|number| *number > last) else { break };
+                        last = number;
                         found = true;
                         if take(&Row { values, places: &places }) == Next::Stop {
                             return End::Stopped;

@@ -16,6 +16,8 @@ mod strings;
 mod waits;
 mod work;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use self::database::{Database, End, Next, Row, Table};
@@ -60,6 +62,9 @@ pub(crate) fn read(
         return Err(OpenError::OtherDatabase { path: at(), tables: names.join(", ") });
     }
     let mut reading = Reading::of(&database, file_bytes, memory_bound, progress);
+    if let Some(cut) = missing_bytes(path, file_bytes) {
+        reading.trace.stats.lose(LossKind::DatabaseCut, file_bytes, cut);
+    }
     reading.read_all();
     let trace = reading.finish();
     if trace.is_empty() {
@@ -72,6 +77,18 @@ pub(crate) fn read(
         });
     }
     Ok(trace)
+}
+
+/// Bytes that the header counts and the file lacks.
+fn missing_bytes(path: &Path, file_bytes: u64) -> Option<u64> {
+    let mut header = [0; 100];
+    File::open(path).and_then(|mut file| file.read_exact(&mut header)).ok()?;
+    let page = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65_536,
+        size => u64::from(size),
+    };
+    let pages = u32::from_be_bytes([header[28], header[29], header[30], header[31]]);
+    (u64::from(pages) * page).checked_sub(file_bytes).filter(|missing| *missing > 0)
 }
 
 fn is_nsights(table: &str) -> bool {
