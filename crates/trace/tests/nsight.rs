@@ -26,6 +26,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// Somebody else's files, which lie beside the checkout or nowhere.
+#[expect(clippy::print_stderr, reason = "a skipped test should say so")]
 fn peer(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/peers/nsys_ai").join(name);
     if !path.is_file() {
@@ -83,12 +84,12 @@ fn our_own_export_is_read_to_the_last_row() {
     assert_eq!(gpu.memory, Some(Bytes::new(150_109_880_320)));
     assert_eq!((gpu.multiprocessors, gpu.compute_capability), (Some(132), Some((9, 0))));
 
-    let mut copies: BTreeMap<(Direction, MemoryKind, MemoryKind, u64, i64), (u64, i64)> = BTreeMap::new();
+    let mut copies = BTreeMap::new();
     for copy in of_kind(&trace, EventKind::Copy) {
         let transfer = copy.transfer().unwrap();
         let Place::Stream { stream, .. } = copy.place() else { panic!("copies lie on streams") };
         let key = (transfer.direction, transfer.src, transfer.dst, transfer.bytes.unwrap().get(), stream);
-        let sum = copies.entry(key).or_default();
+        let sum: &mut (u64, i64) = copies.entry(key).or_default();
         *sum = (sum.0 + 1, sum.1 + copy.duration().get());
     }
     use Direction::HostToDevice;
