@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use crate::facts::Facts;
 use crate::gaps::GapCause;
+use crate::managed::Managed;
 use crate::options::Options;
-use crate::quantity::plural;
+use crate::quantity::{milliseconds, plural};
 use crate::steady::LeftOut;
 use crate::survey::{LostPart, Survey};
 use crate::timeline::DeviceTimeline;
@@ -115,6 +116,17 @@ pub(crate) fn limitations(
     }
     if !facts.copies.is_empty() && facts.time.compute_ms <= 0.0 && facts.time.comm_ms <= 0.0 {
         say("no_kernels", "No kernel was recorded, so all copies look exposed.".to_owned());
+    }
+    let beside_faults = Managed::of(facts).waiting_ms();
+    if beside_faults > 0.02 * facts.time.span_ms {
+        say(
+            "managed_in_kernels",
+            format!(
+                "Kernels run for {} a {} while pages of managed memory are on their way; that time counts as compute.",
+                milliseconds(beside_faults / facts.steps()),
+                facts.unit()
+            ),
+        );
     }
     let host_bound = facts.idle_ms(GapCause::Launch) + facts.idle_ms(GapCause::Synchronisation);
     if host_bound > 0.1 * facts.time.span_ms {

@@ -9,6 +9,7 @@ mod distortion;
 mod input;
 mod launch;
 mod link;
+mod managed;
 mod offload;
 mod pageable;
 mod power;
@@ -155,7 +156,7 @@ fn replay(facts: &Facts<'_>, drafts: &mut [Draft]) {
 
 /// All findings, most saving first.
 pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
-    let checks: [fn(&Facts<'_>) -> Vec<Draft>; 15] = [
+    let checks: [fn(&Facts<'_>) -> Vec<Draft>; 16] = [
         pageable::check,
         serialised::check,
         prefetch::check,
@@ -168,6 +169,7 @@ pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
         contention::check,
         offload::check,
         link::check,
+        managed::check,
         device_copies::check,
         distortion::check,
         power::check,

@@ -2,6 +2,7 @@
 
 pub(crate) mod headline;
 pub(crate) mod missing;
+mod nsys;
 pub(crate) mod places;
 pub(crate) mod steps;
 
@@ -308,7 +309,9 @@ impl Totals {
                 continue;
             }
             gpu_bounds.include(event.start(), event.end());
-            totals.gpu_work_without_correlation += u64::from(event.correlation().is_none());
+            // Nobody called for a migration.
+            let is_lone = event.correlation().is_none() && event.migration().is_none();
+            totals.gpu_work_without_correlation += u64::from(is_lone);
             totals.collectives += u64::from(event.collective().is_some());
             if kind == EventKind::Copy
                 && let Some(transfer) = event.transfer()
