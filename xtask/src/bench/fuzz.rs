@@ -1,4 +1,4 @@
-//! A minute of fuzzing the reader: any bytes, no panic, no hang, the same on any number of threads.
+//! A minute of fuzzing each reader: any bytes, no panic, no hang, the same on any number of threads.
 
 use std::process::Command;
 
@@ -6,20 +6,25 @@ use crate::shell::{cargo, root, run as run_command, works};
 
 const SECONDS: u32 = 60;
 
+/// Targets, each with the folder of its seeds.
+const TARGETS: [(&str, &str); 2] = [("read", "fuzz/seeds"), ("nsight", "fuzz/seeds_nsight")];
+
 pub(crate) fn run() -> anyhow::Result<String> {
     if !works(&mut cargo(&["fuzz", "--version"])) {
         run_command(&mut cargo(&["install", "--locked", "cargo-fuzz"]))?;
     }
-    let corpus = root().join("fuzz/corpus/read");
-    std::fs::create_dir_all(&corpus)?;
-    // Without a sanitizer cargo-fuzz needs no nightly compiler; the crate has no unsafe code for
-    // one to watch over.
-    let mut fuzz: Command = cargo(&["fuzz", "run", "--sanitizer", "none", "read"]);
-    fuzz.arg(&corpus).arg(root().join("fuzz/seeds"));
-    fuzz.args(["--", "-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"]);
-    fuzz.arg(format!("-max_total_time={SECONDS}"));
-    run_command(&mut fuzz)?;
+    for (target, seeds) in TARGETS {
+        let corpus = root().join("fuzz/corpus").join(target);
+        std::fs::create_dir_all(&corpus)?;
+        // Without a sanitizer cargo-fuzz needs no nightly compiler; the crate has no unsafe code for
+        // one to watch over.
+        let mut fuzz: Command = cargo(&["fuzz", "run", "--sanitizer", "none", target]);
+        fuzz.arg(&corpus).arg(root().join(seeds));
+        fuzz.args(["--", "-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"]);
+        fuzz.arg(format!("-max_total_time={SECONDS}"));
+        run_command(&mut fuzz)?;
+    }
     Ok(format!(
-        "## Fuzzing\n\n{SECONDS} s of the reader without a panic, a hang or a difference between threads.\n"
+        "## Fuzzing\n\n{SECONDS} s of each reader without a panic, a hang or a difference between threads.\n"
     ))
 }

@@ -134,7 +134,11 @@ impl Database {
             Ok(())
         })?;
         let last = format!("SELECT max(rowid) FROM {}", quoted(name));
-        let last: Option<i64> = self.connection.query_row(&last, [], |row| row.get(0)).unwrap_or(None);
+        let last: rusqlite::Result<Option<i64>> = self.connection.query_row(&last, [], |row| row.get(0));
+        let last = last.unwrap_or_else(|_| {
+            self.forget_pages();
+            None
+        });
         let rows = last.and_then(|last| u64::try_from(last).ok()).unwrap_or(0);
         Ok(Table { name: name.to_owned(), columns, rows })
     }
@@ -162,6 +166,12 @@ impl Database {
         let mut tables: Vec<_> = self.tables.values().collect();
         tables.sort_by(|a, b| a.name.cmp(&b.name));
         tables
+    }
+
+    /// A page that was found damaged is taken for whole when it is met again in memory, and what then lies beyond its end
+    /// is read: it must be met anew.
+    fn forget_pages(&self) {
+        let _ = self.connection.execute_batch("PRAGMA shrink_memory");
     }
 
     /// Hands over the rows of a table, in their order in the file, with these columns.
@@ -206,6 +216,8 @@ impl Database {
                     Err(_) => break,
                 }
             }
+            drop(rows);
+            self.forget_pages();
             detours += 1;
             skip = if found { FIRST_SKIP } else { skip.saturating_mul(2) };
             let next = last.max(0).checked_add(skip);
