@@ -106,9 +106,9 @@ Examples:
                                                                   and what grew faster than it";
 
 const SURVEY_EXAMPLES: &str = "\
-Reads .json and .json.gz of torch.profiler, .sqlite of nsys export and .bbt of busbound record, whole, cut
-off or damaged: every readable event counts, and what was lost is said with its place. A .nsys-rep is
-exported first, where nsys is installed.
+Reads .json and .json.gz of torch.profiler, .sqlite of nsys export and .bbt of busbound record,
+whole, cut off or damaged: every readable event counts, and what was lost is said with its place.
+A .nsys-rep is exported first, where nsys is installed.
 
 Examples:
   busbound survey run.json.gz

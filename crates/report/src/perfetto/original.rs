@@ -87,7 +87,11 @@ pub(super) fn write<W: Write>(events: &mut Events<W>, trace: &Trace) -> io::Resu
                     events.process_name(place.process, &name)?;
                     events.sort_index(place.process, 5_000_000 + place.process)?;
                 }
-                events.thread_name(place, &format!("stream {stream}"))?;
+                let name = match stream {
+                    -1 => "the device as a whole".to_owned(),
+                    stream => format!("stream {stream}"),
+                };
+                events.thread_name(place, &name)?;
             }
         }
     }

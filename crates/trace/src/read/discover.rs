@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use super::report::is_named_like_report;
+
 /// The trace files that `path` stands for: itself, or, for a directory, everything below it that
 /// is named like a trace, in order of rank and name.
 pub fn discover(path: &Path) -> io::Result<Vec<PathBuf>> {
@@ -43,19 +45,14 @@ fn is_named_like_a_trace(path: &Path) -> bool {
         || name.ends_with(".trace")
         || name.ends_with(".trace.gz")
         || name.ends_with(".sqlite")
-        || is_named_like_a_report(path)
-}
-
-fn is_named_like_a_report(path: &Path) -> bool {
-    let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    extension == "nsys-rep" || extension == "qdrep"
+        || is_named_like_report(path)
 }
 
 /// A report whose export lies beside it is the same run.
 fn leave_out_exported(files: &mut Vec<PathBuf>) {
     let exports: HashSet<PathBuf> =
         files.iter().filter(|file| file.extension().is_some_and(|e| e == "sqlite")).cloned().collect();
-    files.retain(|file| !is_named_like_a_report(file) || !exports.contains(&file.with_extension("sqlite")));
+    files.retain(|file| !is_named_like_report(file) || !exports.contains(&file.with_extension("sqlite")));
 }
 
 /// The rank that a file name tells: `rank-3.pt.trace.json`, `trace_rank_12.json.gz`, `rank3_…`.
