@@ -139,3 +139,17 @@ fn what_nsight_did_not_record_is_asked_of_nsight() {
     assert_eq!(of("memory"), "nsys profile --cuda-memory-usage=true …");
     assert_eq!(of("graph_nodes"), "nsys profile --cuda-graph-trace=node …; it slows launches of graphs");
 }
+
+#[test]
+fn what_was_cut_off_is_not_said_to_be_unrecorded() {
+    let whole = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/nsight/off.sqlite"))
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.sqlite");
+    std::fs::write(&path, &whole[..100_000]).unwrap();
+    let trace = open(&path, &ReadOptions::default()).unwrap();
+    let survey = survey(&trace, &Source::named("cut.sqlite"));
+    let missing = survey.missing.iter().find(|missing| missing.id == "gpu_activity").unwrap();
+    assert_eq!(missing.what, "no GPU activity in the part that could be read");
+    assert_eq!(missing.remedy, "export the report again");
+}

@@ -30,7 +30,7 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
     };
     let is_nsight = trace.origin().format == SourceFormat::NsysSqlite;
     let mut lack = |id, what: String, prevents, remedy| {
-        let remedy = nsys::remedy(id).filter(|_| is_nsight).unwrap_or(remedy);
+        let remedy = nsys::remedy(id, survey.source.complete).filter(|_| is_nsight).unwrap_or(remedy);
         list.push(Missing { id, what, prevents, remedy });
     };
 
@@ -54,6 +54,7 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
     }
     if !recorded.gpu_activity {
         let cause = match (or_cut_off(survey), recorded.runtime_calls) {
+            _ if is_nsight && !survey.source.complete => format!("no GPU activity{here}"),
             _ if is_nsight => "no GPU activity: nsys did not trace CUDA, or nothing ran on a GPU".to_owned(),
             (cut, _) if !cut.is_empty() => {
                 format!("no GPU activity: the profiler ran with CPU activity only{cut}")

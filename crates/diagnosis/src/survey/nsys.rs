@@ -1,8 +1,10 @@
 //! How is it recorded next time with nsys? What each missing thing takes there.
 
 /// The remedy for what is missing; `None` where the answer is the same for every profiler.
-pub(super) fn remedy(missing: &str) -> Option<&'static str> {
+pub(super) fn remedy(missing: &str, is_whole: bool) -> Option<&'static str> {
     Some(match missing {
+        // It may have been in what was lost.
+        "gpu_activity" | "gpu_tail" | "runtime_calls" if !is_whole => "export the report again",
         "events" | "gpu_activity" | "runtime_calls" => "nsys profile --trace=cuda,nvtx,osrt …",
         "correlation" => "use what nsys export wrote; some converters drop the field",
         "operators" => "run the loop under torch.autograd.profiler.emit_nvtx()",
