@@ -93,6 +93,7 @@ assumption; the answer says which.
 Examples:
   busbound diagnose run.json.gz
   busbound diagnose traces/                          every rank by itself
+  busbound diagnose run.nsys-rep                     of Nsight Systems; so is run.sqlite
   busbound diagnose run.json --machine pcie4x8       a slot narrower than the card
   busbound diagnose run.json --format markdown       for a ticket
   busbound diagnose run.json --format html -o run.html   to look at, offline, and to mail";
@@ -105,12 +106,14 @@ Examples:
                                                                   and what grew faster than it";
 
 const SURVEY_EXAMPLES: &str = "\
-Reads .json and .json.gz of torch.profiler, whole, cut off or damaged: every readable event counts,
-and what was lost is said with its place.
+Reads .json and .json.gz of torch.profiler, .sqlite of nsys export and .bbt of busbound record,
+whole, cut off or damaged: every readable event counts, and what was lost is said with its place.
+A .nsys-rep is exported first, where nsys is installed.
 
 Examples:
   busbound survey run.json.gz
   busbound survey traces/                     every rank file in a directory
+  busbound survey run.sqlite                  what nsys export --type sqlite wrote
   zcat huge.json.gz | busbound survey -       from standard input
   busbound survey run.json --format json      for programs";
 

@@ -10,6 +10,7 @@ mod export;
 mod failure;
 mod gate;
 mod interrupt;
+mod nsys;
 mod output;
 mod plan;
 mod progress;

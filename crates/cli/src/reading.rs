@@ -4,10 +4,11 @@ use std::io::stdin;
 use std::path::PathBuf;
 
 use busbound_diagnosis::Source;
-use busbound_trace::{OpenError, ReadOptions, Trace, open_with_progress, read_with_progress};
+use busbound_trace::{ReadOptions, Trace, is_nsight_report, open_with_progress, read_with_progress};
 
 use crate::args::ReadingArgs;
 use crate::failure::Failure;
+use crate::nsys::Exported;
 use crate::output::complain;
 use crate::progress::ReadingBar;
 use crate::request::{Input, Output, resolve_inputs, resolve_reading};
@@ -31,7 +32,7 @@ pub(crate) fn each_trace(
     let mut unread = Vec::new();
     let mut taken = 0;
     for input in &inputs.list {
-        match read_input(input, &options, output.show_progress) {
+        match read_input(input, &options, output) {
             Ok(trace) => {
                 take(&trace, &Source::named(input.label().display().to_string()));
                 taken += 1;
@@ -46,7 +47,7 @@ pub(crate) fn each_trace(
         for error in &unread {
             complain(&format!("passed over: {error}"));
         }
-        return Err(Failure::Unreadable(last.into()));
+        return Err(Failure::Unreadable(last));
     }
     for error in &unread {
         complain(&format!("passed over: {error}"));
@@ -54,11 +55,17 @@ pub(crate) fn each_trace(
     Ok(if unread.is_empty() || inputs.from_directory { AllRead::Yes } else { AllRead::No })
 }
 
-fn read_input(input: &Input, options: &ReadOptions, show_progress: bool) -> Result<Trace, OpenError> {
-    let mut bar = ReadingBar::new(input.label(), show_progress);
+fn read_input(input: &Input, options: &ReadOptions, output: &Output) -> anyhow::Result<Trace> {
+    let exported = match input {
+        Input::File(path) if is_nsight_report(path) => Exported::from_report(path, output.quiet)?,
+        Input::File(_) | Input::Stdin => None,
+    };
+    let mut bar = ReadingBar::new(input.label(), output.show_progress);
     let mut progress = |p| bar.update(p);
-    match input {
-        Input::File(path) => open_with_progress(path, options, &mut progress),
-        Input::Stdin => read_with_progress(stdin(), input.label(), options, &mut progress),
-    }
+    let trace = match (&exported, input) {
+        (Some(exported), _) => open_with_progress(&exported.database(), options, &mut progress),
+        (None, Input::File(path)) => open_with_progress(path, options, &mut progress),
+        (None, Input::Stdin) => read_with_progress(stdin(), input.label(), options, &mut progress),
+    };
+    Ok(trace?)
 }

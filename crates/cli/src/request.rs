@@ -42,7 +42,7 @@ pub(crate) fn resolve_inputs(paths: &[PathBuf]) -> anyhow::Result<Inputs> {
         inputs.from_directory |= path.is_dir();
         anyhow::ensure!(
             !files.is_empty(),
-            "{} holds no trace: nothing in it ends in .json, .json.gz, .trace or .trace.gz",
+            "{} holds no trace: nothing in it ends in .json, .json.gz, .trace, .trace.gz, .bbt, .sqlite or .nsys-rep",
             path.display()
         );
         inputs.list.extend(files.into_iter().map(Input::File));
@@ -68,6 +68,8 @@ pub(crate) struct Output {
     pub(crate) file: Option<PathBuf>,
     pub(crate) width: u16,
     pub(crate) show_progress: bool,
+    /// Nothing but the answer, and what went wrong.
+    pub(crate) quiet: bool,
 }
 
 /// A pipe has no width; what comes out of it ends in tickets and terminals, and 80 columns fit into both.
@@ -77,7 +79,7 @@ impl Output {
     /// For commands whose answer is a file of their own.
     pub(crate) fn quiet_or_not(format: Format, quiet: bool) -> Self {
         let show_progress = !quiet && stderr().is_terminal();
-        Self { format, file: None, width: USUAL_WIDTH, show_progress }
+        Self { format, file: None, width: USUAL_WIDTH, show_progress, quiet }
     }
 }
 
@@ -89,5 +91,6 @@ pub(crate) fn resolve_output(args: &OutputArgs) -> Output {
         file: args.output.clone(),
         width: terminal.map_or(USUAL_WIDTH, |(width, _)| width.0.clamp(60, 140)),
         show_progress: !args.quiet && stderr().is_terminal(),
+        quiet: args.quiet,
     }
 }

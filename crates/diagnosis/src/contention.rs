@@ -54,7 +54,7 @@ pub(crate) fn contention(
     // Time of copies over the time their size asks for, by direction, memory and size class. Small
     // copies are bound by latency, and theirs varies for reasons of its own.
     let mut copies_by: BTreeMap<_, Samples> = BTreeMap::new();
-    for copy in copies.iter().filter(|copy| copy.is_on_bus()) {
+    for copy in copies.iter().filter(|copy| copy.is_on_bus() && !copy.is_migration()) {
         let Some(bytes) = copy.bytes().filter(|&bytes| size_class(bytes) > 0) else { continue };
         let key =
             (copy.device, copy.transfer.direction, copy.transfer.src, copy.transfer.dst, size_class(bytes));

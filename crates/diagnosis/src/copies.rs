@@ -157,6 +157,11 @@ impl Copy<'_> {
         is_on_bus(self.transfer.direction)
     }
 
+    /// Pages of managed memory that the driver moved; nobody called for this copy.
+    pub(crate) fn is_migration(&self) -> bool {
+        self.event.migration().is_some()
+    }
+
     /// The host memory it left from or went to.
     pub(crate) fn host_memory(&self) -> Option<MemoryKind> {
         host_end(&self.transfer)

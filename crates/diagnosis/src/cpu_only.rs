@@ -1,6 +1,6 @@
 //! What is the answer when there are no GPU events? What the host's own times allow, and no more.
 
-use busbound_trace::Trace;
+use busbound_trace::{SourceFormat, Trace};
 
 use crate::cpu_copies::{CpuCopies, CpuCopyClass};
 use crate::facts::Facts;
@@ -47,11 +47,18 @@ pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) 
 }
 
 pub(crate) fn limitations(trace: &Trace, copies: &[CpuCopies]) -> Vec<Limitation> {
+    let next_time = match trace.origin().format {
+        SourceFormat::NsysSqlite => "nsys profile --trace=cuda,nvtx",
+        SourceFormat::KinetoJson | SourceFormat::BusboundCapture => {
+            "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True)"
+        }
+    };
     let mut list = vec![Limitation {
         id: "cpu_only",
-        text: "Without GPU events: direction of copies, time on the device, overlap and idle time cannot be told. Record \
-               with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True)."
-            .to_owned(),
+        text: format!(
+            "Without GPU events: direction of copies, time on the device, overlap and idle time cannot be told. Record \
+             with {next_time}."
+        ),
     }];
     let mut say = |id, text| list.push(Limitation { id, text });
     if copies.iter().any(|sum| sum.class == CpuCopyClass::AsynchronousLaunch) {

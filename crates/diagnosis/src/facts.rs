@@ -159,6 +159,11 @@ impl<'a> Facts<'a> {
         idle.is_some_and(|idle| idle.before_copies_ms > 0.5 * idle.ms) && small * 5 >= on_bus.count() * 4
     }
 
+    /// Copies that the program asked for. Migrations of managed memory have findings of their own.
+    pub(crate) fn issued_copies(&self) -> impl Iterator<Item = &Copy<'a>> + Clone {
+        self.copies.iter().filter(|copy| !copy.is_migration())
+    }
+
     /// Time at which these copies ran and no kernel did, over all devices.
     pub(crate) fn exposed_ms<'c>(&self, copies: impl IntoIterator<Item = &'c Copy<'c>>) -> f64 {
         let mut by_device: BTreeMap<i32, Vec<_>> = BTreeMap::new();

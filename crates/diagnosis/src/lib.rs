@@ -37,6 +37,7 @@ mod host;
 mod kernels;
 mod launches;
 mod limitations;
+mod managed;
 mod options;
 mod parallel;
 mod picture;

@@ -1,14 +1,16 @@
 //! What can this trace not tell?
 
 use busbound_machine::LinkSource;
+use busbound_trace::SourceFormat;
 use serde::Serialize;
 
 use crate::facts::Facts;
 use crate::gaps::GapCause;
+use crate::managed::Managed;
 use crate::options::Options;
-use crate::quantity::plural;
+use crate::quantity::{milliseconds, plural};
 use crate::steady::LeftOut;
-use crate::survey::Survey;
+use crate::survey::{LostPart, Survey};
 use crate::timeline::DeviceTimeline;
 use crate::window::StepsFound;
 
@@ -28,22 +30,7 @@ pub(crate) fn limitations(
     let mut list = Vec::new();
     let mut say = |id, text: String| list.push(Limitation { id, text });
     for lost in &survey.source.lost {
-        let place = if lost.in_compressed_bytes { "of the compressed file" } else { "of the JSON" };
-        say(
-            "lost",
-            match lost.count {
-                1 => format!(
-                    "{} at byte {} {place}; what was lost is in no figure.",
-                    lost.text, lost.first_offset
-                ),
-                count => format!(
-                    "{}: in {}, first at byte {} {place}; what was lost is in no figure.",
-                    lost.text,
-                    plural(count, "place", "places"),
-                    lost.first_offset
-                ),
-            },
-        );
+        say("lost", format!("{}; what was lost is in no figure.", lost_part(lost, survey.source.format)));
     }
     for missing in &survey.missing {
         // What only names things, or what no copy needs, is said by the survey.
@@ -132,6 +119,17 @@ pub(crate) fn limitations(
     if !facts.copies.is_empty() && facts.time.compute_ms <= 0.0 && facts.time.comm_ms <= 0.0 {
         say("no_kernels", "No kernel was recorded, so all copies look exposed.".to_owned());
     }
+    let beside_faults = Managed::of(facts).waiting_ms();
+    if beside_faults > 0.02 * facts.time.span_ms {
+        say(
+            "managed_in_kernels",
+            format!(
+                "Kernels run for {} a {} while pages of managed memory are on their way; that time counts as compute.",
+                milliseconds(beside_faults / facts.steps()),
+                facts.unit()
+            ),
+        );
+    }
     let host_bound = facts.idle_ms(GapCause::Launch) + facts.idle_ms(GapCause::Synchronisation);
     if host_bound > 0.1 * facts.time.span_ms {
         say(
@@ -147,6 +145,28 @@ pub(crate) fn limitations(
         );
     }
     list
+}
+
+fn lost_part(lost: &LostPart, format: &str) -> String {
+    if !lost.what.has_offset() {
+        let times = if lost.count > 1 { format!(", {} times", lost.count) } else { String::new() };
+        let table = lost.table.as_ref().map(|table| format!(" in table {table}")).unwrap_or_default();
+        return format!("{}{table}{times}", lost.text);
+    }
+    let place = match lost.in_compressed_bytes {
+        true => " of the compressed file",
+        false if format == SourceFormat::KinetoJson.id() => " of the JSON",
+        false => "",
+    };
+    match lost.count {
+        1 => format!("{} at byte {}{place}", lost.text, lost.first_offset),
+        count => format!(
+            "{}: in {}, first at byte {}{place}",
+            lost.text,
+            plural(count, "place", "places"),
+            lost.first_offset
+        ),
+    }
 }
 
 fn compute_share(timeline: &DeviceTimeline) -> f64 {

@@ -294,7 +294,7 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
 
 /// Whether so many large copies come in each step that they look like weights and not like a batch.
 fn is_offloading(facts: &Facts<'_>) -> bool {
-    let large = facts.copies.iter().filter(|copy| {
+    let large = facts.issued_copies().filter(|copy| {
         copy.transfer.direction == Direction::HostToDevice && copy.bytes().unwrap_or(0) >= 1 << 20
     });
     large.count() as f64 >= 4.0 * facts.steps()

@@ -291,3 +291,21 @@ fn runs_beside_the_checkout_get_their_verdicts() {
     let layerwise = of("cpuonly_layerwise_d2");
     assert!(layerwise.verdict.statement.starts_with("Not told"), "{}", layerwise.verdict.statement);
 }
+
+fn nsight(name: &str) -> Diagnosis {
+    diagnosis_of(&root().join("fixtures/nsight").join(name))
+}
+
+#[test]
+fn an_nsight_export_is_diagnosed_like_any_other_trace() {
+    let run = nsight("off.sqlite");
+    assert_eq!(run.verdict.bound, Bound::Transfer);
+    assert_eq!(ids(&run), ["pageable_copies", "late_prefetch"]);
+    let steps = run.window.steps.unwrap();
+    assert_eq!((steps.count, steps.pattern.as_str(), steps.warmup_dropped), (4, "step", 1));
+    let copies: Vec<_> = run.copies.iter().map(|group| (group.kind(), group.count, group.bytes)).collect();
+    assert_eq!(
+        copies,
+        [("H2D pageable".to_owned(), 40, 40 * 67_108_864), ("H2D pinned".to_owned(), 40, 40 * 67_108_864)]
+    );
+}

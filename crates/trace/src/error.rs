@@ -1,7 +1,7 @@
 //! Why could nothing be read? One sentence each, with what to do.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Nothing at all could be read. Anything less than that is not an error but
 /// [`ImportStats`](crate::ImportStats).
@@ -31,8 +31,53 @@ pub enum OpenError {
     CutBeforeEvents { path: PathBuf, offset: u64 },
     #[error("{} is no profiler trace: its traceEvents is not a list of events", path.display())]
     EventsAreNoList { path: PathBuf },
+    #[error("{} is an Nsight Systems report, which only nsys can read; export it: {}", path.display(), export_command(path))]
+    NsightReport { path: PathBuf },
+    #[error("{} is an SQLite database that {how}, and those are read from files alone: {hint}", path.display())]
+    DatabaseNeedsFile { path: PathBuf, how: &'static str, hint: &'static str },
+    #[error(
+        "{} is an SQLite database but not an export of Nsight Systems (its tables are {tables}); \
+         give what nsys export --type sqlite wrote",
+        path.display()
+    )]
+    OtherDatabase { path: PathBuf, tables: String },
+    #[error("{} is an SQLite database that cannot be read: {reason}; export the report again", path.display())]
+    DatabaseUnreadable { path: PathBuf, reason: String },
+    #[error(
+        "{} is an export of Nsight Systems without any event of CUDA or NVTX; \
+         record with nsys profile --trace=cuda,nvtx",
+        path.display()
+    )]
+    EmptyExport { path: PathBuf },
     #[error("{} is a recording without any event: the process used no CUDA while it was recorded", path.display())]
     EmptyRecording { path: PathBuf },
     #[error("{} is a gzip file that breaks off at byte {offset}, before any of it can be read", path.display())]
     NothingInflated { path: PathBuf, offset: u64 },
+}
+
+/// What turns a report into a database that can be read.
+fn export_command(report: &Path) -> String {
+    let quoted = |path: &Path| {
+        let text = path.display().to_string();
+        let is_plain = text.chars().all(|c| c.is_alphanumeric() || "/._-+=:@,".contains(c));
+        if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    };
+    format!("nsys export --type sqlite -o {} {}", quoted(&report.with_extension("sqlite")), quoted(report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_can_be_pasted() {
+        assert_eq!(
+            export_command(Path::new("runs/x.nsys-rep")),
+            "nsys export --type sqlite -o runs/x.sqlite runs/x.nsys-rep"
+        );
+        assert_eq!(
+            export_command(Path::new("my run's.nsys-rep")),
+            r"nsys export --type sqlite -o 'my run'\''s.sqlite' 'my run'\''s.nsys-rep'"
+        );
+    }
 }

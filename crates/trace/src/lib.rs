@@ -25,6 +25,7 @@ mod interval;
 mod kineto;
 mod model;
 mod ncu;
+mod nsight;
 mod read;
 
 pub use error::OpenError;
@@ -36,6 +37,7 @@ pub use model::events::EventId;
 pub use model::kind::EventKind;
 pub use model::launch::Launch;
 pub use model::link::{Link, LinkEnd};
+pub use model::managed::{Faults, Migration, MigrationCause};
 pub use model::memory::{MemoryOwner, MemorySample};
 pub use model::names::{NameId, Names};
 pub use model::origin::{Distributed, Gpu, Origin, RecordedLink, SourceFormat};
@@ -48,5 +50,6 @@ pub use model::track::{Label, Place, TrackId};
 pub use model::transfer::{Direction, MemoryKind, Transfer};
 pub use ncu::{MeasuredKernel, NcuError, Operations, read_ncu};
 pub use read::{
-    Progress, ReadOptions, discover, open, open_with_progress, rank_in_name, read, read_with_progress,
+    Progress, ReadOptions, discover, is_nsight_report, open, open_with_progress, rank_in_name, read,
+    read_with_progress,
 };

@@ -5,8 +5,9 @@ use std::process::Command;
 use crate::shell::{cargo, root, run as run_command, works};
 
 const SECONDS: u32 = 60;
-/// Each with its seeds.
-const TARGETS: [(&str, &str); 2] = [("read", "fuzz/seeds"), ("recording", "fuzz/seeds-recording")];
+/// Targets, each with the folder of its seeds.
+const TARGETS: [(&str, &str); 3] =
+    [("read", "fuzz/seeds"), ("recording", "fuzz/seeds_recording"), ("nsight", "fuzz/seeds_nsight")];
 
 pub(crate) fn run() -> anyhow::Result<String> {
     if !works(&mut cargo(&["fuzz", "--version"])) {
@@ -24,7 +25,6 @@ pub(crate) fn run() -> anyhow::Result<String> {
         run_command(&mut fuzz)?;
     }
     Ok(format!(
-        "## Fuzzing\n\n{SECONDS} s of each reader (torch.profiler's JSON, recordings) without a panic, a hang or a difference \
-         between threads.\n"
+        "## Fuzzing\n\n{SECONDS} s of each reader without a panic, a hang or a difference between threads.\n"
     ))
 }

@@ -10,7 +10,7 @@ use crate::quantity::{count, milliseconds};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let inside: Vec<&Copy<'_>> =
-        facts.copies.iter().filter(|copy| copy.transfer.direction == Direction::DeviceToDevice).collect();
+        facts.issued_copies().filter(|copy| copy.transfer.direction == Direction::DeviceToDevice).collect();
     let exposed = facts.exposed_ms(inside.iter().copied());
     if inside.is_empty() || exposed < 0.05 * facts.time.span_ms {
         return Vec::new();

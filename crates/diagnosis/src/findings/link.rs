@@ -17,8 +17,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
         return Vec::new();
     }
     let pinned: Vec<&Copy<'_>> = facts
-        .copies
-        .iter()
+        .issued_copies()
         .filter(|copy| copy.host_memory() == Some(MemoryKind::Pinned))
         .filter(|copy| copy.bytes().is_some_and(|bytes| bytes >= SMALLEST))
         .collect();

@@ -9,6 +9,7 @@ mod distortion;
 mod input;
 mod launch;
 mod link;
+mod managed;
 mod narrow_link;
 mod offload;
 mod pageable;
@@ -156,7 +157,7 @@ fn replay(facts: &Facts<'_>, drafts: &mut [Draft]) {
 
 /// All findings, most saving first.
 pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
-    let checks: [fn(&Facts<'_>) -> Vec<Draft>; 16] = [
+    let checks: [fn(&Facts<'_>) -> Vec<Draft>; 17] = [
         pageable::check,
         serialised::check,
         prefetch::check,
@@ -169,6 +170,7 @@ pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
         contention::check,
         offload::check,
         link::check,
+        managed::check,
         narrow_link::check,
         device_copies::check,
         distortion::check,

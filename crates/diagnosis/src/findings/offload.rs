@@ -13,7 +13,7 @@ const WORTH_IT: f64 = 100e6;
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let steps = facts.steps();
     let inbound: Vec<_> =
-        facts.copies.iter().filter(|copy| copy.transfer.direction == Direction::HostToDevice).collect();
+        facts.issued_copies().filter(|copy| copy.transfer.direction == Direction::HostToDevice).collect();
     let moved = inbound.iter().filter_map(|copy| copy.bytes()).sum::<u64>() as f64 / steps;
     let Some(device) = inbound.first().map(|copy| copy.device) else { return Vec::new() };
     if moved < WORTH_IT || facts.window.steps.len() < 2 {

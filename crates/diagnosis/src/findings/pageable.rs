@@ -15,7 +15,7 @@ const SMALLEST: u64 = 64 << 10;
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let pageable = |direction: Direction| {
-        facts.copies.iter().filter(move |copy| {
+        facts.issued_copies().filter(move |copy| {
             copy.transfer.direction == direction
                 && copy.host_memory() == Some(MemoryKind::Pageable)
                 && copy.bytes().is_some_and(|bytes| bytes >= SMALLEST)

@@ -13,8 +13,7 @@ const SMALLEST: u64 = 1 << 20;
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     // Pageable copies cannot be judged as prefetches: they have a finding of their own.
     let large: Vec<&Copy<'_>> = facts
-        .copies
-        .iter()
+        .issued_copies()
         .filter(|copy| copy.is_on_bus() && copy.host_memory() != Some(MemoryKind::Pageable))
         .filter(|copy| copy.bytes().is_some_and(|bytes| bytes >= SMALLEST))
         .collect();

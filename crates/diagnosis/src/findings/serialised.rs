@@ -17,7 +17,7 @@ pub(super) fn serialised<'f, 'a>(facts: &'f Facts<'a>) -> Vec<&'f Copy<'a>> {
             && copy.bytes().is_some_and(|bytes| bytes >= SMALLEST)
             && facts.kernels_on_stream.contains_key(&(copy.device, copy.stream))
     };
-    facts.copies.iter().filter(is).collect()
+    facts.issued_copies().filter(is).collect()
 }
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {

@@ -14,8 +14,7 @@ const MANY_PER_STEP: f64 = 30.0;
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let (steps, unit) = (facts.steps(), facts.unit());
     let small: Vec<&Copy<'_>> = facts
-        .copies
-        .iter()
+        .issued_copies()
         .filter(|copy| copy.is_on_bus() && copy.bytes().is_some_and(|bytes| bytes < SMALL))
         .collect();
     let device: f64 = small.iter().map(|copy| copy.event.duration().as_millis()).sum();

@@ -117,6 +117,8 @@ impl Said {
         let copy = event.transfer().filter(|_| event.kind() == EventKind::Copy);
         let kind = copy.map(|transfer| (transfer.direction, transfer.src, transfer.dst));
         *self.notes.entry((stream, kind)).or_insert_with(|| match kind {
+            // Managed memory moves on no stream.
+            Some(kind) if stream < 0 => names.own(&kind_of(kind)),
             Some(kind) => names.own(&format!("{}, stream {stream}", kind_of(kind))),
             None => names.own(&format!("stream {stream}")),
         })

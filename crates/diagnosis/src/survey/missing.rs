@@ -1,9 +1,9 @@
 //! What does the trace lack, what does that prevent, and how is it recorded next time?
 
-use busbound_trace::{EventKind, LossKind, MemoryKind, Trace};
+use busbound_trace::{EventKind, LossKind, MemoryKind, SourceFormat, Trace};
 use serde::Serialize;
 
-use super::{Span, Survey, Totals};
+use super::{Span, Survey, Totals, nsys};
 use crate::quantity::time;
 
 /// One thing the trace does not have.
@@ -28,7 +28,11 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
         Some(true) => ", though the profiler was asked for them",
         _ => "",
     };
-    let mut lack = |id, what: String, prevents, remedy| list.push(Missing { id, what, prevents, remedy });
+    let is_nsight = trace.origin().format == SourceFormat::NsysSqlite;
+    let mut lack = |id, what: String, prevents, remedy| {
+        let remedy = nsys::remedy(id, survey.source.complete).filter(|_| is_nsight).unwrap_or(remedy);
+        list.push(Missing { id, what, prevents, remedy });
+    };
 
     if trace.is_empty() && survey.source.objects > 0 {
         lack(
@@ -50,6 +54,8 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
     }
     if !recorded.gpu_activity {
         let cause = match (or_cut_off(survey), recorded.runtime_calls) {
+            _ if is_nsight && !survey.source.complete => format!("no GPU activity{here}"),
+            _ if is_nsight => "no GPU activity: nsys did not trace CUDA, or nothing ran on a GPU".to_owned(),
             (cut, _) if !cut.is_empty() => {
                 format!("no GPU activity: the profiler ran with CPU activity only{cut}")
             }
@@ -159,7 +165,29 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
             "keep deviceProperties when cutting a trace down",
         );
     }
-    if recorded.operators && !recorded.shapes {
+    if trace.origin().settings.get("cuda_graph_nodes") == Some(&false) {
+        lack(
+            "graph_nodes",
+            "CUDA graphs were recorded as one piece of work each".to_owned(),
+            "seeing the copies and kernels in them; their whole time counts as compute",
+            "",
+        );
+    }
+    let has = |kind| trace.events().any(|event| event.kind() == kind);
+    let migrates = || trace.events().any(|event| event.migration().is_some());
+    if trace.origin().settings.get("gpu_page_faults") == Some(&false)
+        && migrates()
+        && !has(EventKind::PageFault)
+    {
+        lack(
+            "page_faults",
+            "managed memory moved, and page faults were not recorded".to_owned(),
+            "telling how long kernels waited for pages, and which code of the host touched them",
+            "",
+        );
+    }
+    // Of Nsight's files no shapes are read.
+    if recorded.operators && !recorded.shapes && !is_nsight {
         let prevents = if recorded.gpu_activity {
             "sizes of copy operators; GPU copies tell their own"
         } else {

@@ -2,6 +2,7 @@
 
 pub(crate) mod headline;
 pub(crate) mod missing;
+mod nsys;
 pub(crate) mod places;
 pub(crate) mod steps;
 
@@ -80,7 +81,10 @@ pub struct SourceFacts {
 pub struct LostPart {
     pub what: LossKind,
     pub text: &'static str,
-    /// Byte offset of the first occurrence.
+    /// The table it happened in, for files that have tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// Byte offset of the first occurrence; 0 where there is none to tell.
     #[serde(rename = "where")]
     pub first_offset: u64,
     /// Whether the offset counts bytes of the compressed file and not of the JSON in it.
@@ -249,6 +253,7 @@ fn lost_parts(trace: &Trace) -> Vec<LostPart> {
         .map(|loss| LostPart {
             what: loss.what,
             text: loss.what.describe(),
+            table: loss.table.clone(),
             first_offset: loss.first_offset,
             in_compressed_bytes: loss.what.is_in_compressed_bytes(),
             count: loss.count,
@@ -304,7 +309,9 @@ impl Totals {
                 continue;
             }
             gpu_bounds.include(event.start(), event.end());
-            totals.gpu_work_without_correlation += u64::from(event.correlation().is_none());
+            // Nobody called for a migration.
+            let is_lone = event.correlation().is_none() && event.migration().is_none();
+            totals.gpu_work_without_correlation += u64::from(is_lone);
             totals.collectives += u64::from(event.collective().is_some());
             if kind == EventKind::Copy
                 && let Some(transfer) = event.transfer()

@@ -87,7 +87,11 @@ pub(super) fn write<W: Write>(events: &mut Events<W>, trace: &Trace) -> io::Resu
                     events.process_name(place.process, &name)?;
                     events.sort_index(place.process, 5_000_000 + place.process)?;
                 }
-                events.thread_name(place, &format!("stream {stream}"))?;
+                let name = match stream {
+                    -1 => "the device as a whole".to_owned(),
+                    stream => format!("stream {stream}"),
+                };
+                events.thread_name(place, &name)?;
             }
         }
     }
@@ -138,6 +142,7 @@ fn category(kind: EventKind) -> &'static str {
         EventKind::Memset => "gpu_memset",
         EventKind::Synchronisation => "cuda_sync",
         EventKind::EventRecord => "cuda_event",
+        EventKind::PageFault => "page_fault",
         EventKind::ProfilerOverhead => "overhead",
         EventKind::ProfilerSpan => "Trace",
         EventKind::Other => "other",

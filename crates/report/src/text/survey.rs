@@ -12,8 +12,7 @@ use busbound_diagnosis::quantity::{bytes, count, printable, rate, time};
 /// Facts about the whole file, each under its word.
 pub(crate) fn facts(survey: &Survey) -> Vec<(&'static str, String)> {
     let source = &survey.source;
-    let is_recording = source.format == SourceFormat::BusboundCapture.id();
-    let size = if is_recording {
+    let size = if source.format != SourceFormat::KinetoJson.id() {
         bytes(source.file_bytes)
     } else if !source.compressed {
         format!("{} of JSON", bytes(source.json_bytes))
@@ -53,8 +52,13 @@ pub(crate) fn facts(survey: &Survey) -> Vec<(&'static str, String)> {
 
 fn producer(survey: &Survey) -> String {
     let named = |key: &str| survey.versions.get(key);
-    let is_recording = survey.source.format == SourceFormat::BusboundCapture.id();
-    let mut parts = vec![if is_recording { "busbound record" } else { "torch.profiler (Kineto)" }.to_owned()];
+    let is = |format: SourceFormat| survey.source.format == format.id();
+    let tool = match () {
+        () if is(SourceFormat::BusboundCapture) => "busbound record",
+        () if is(SourceFormat::NsysSqlite) => "Nsight Systems",
+        () => "torch.profiler (Kineto)",
+    };
+    let mut parts = vec![tool.to_owned()];
     if let Some(schema) = named("schemaVersion") {
         parts.push(format!("schema {schema}"));
     }
@@ -177,6 +181,11 @@ pub(crate) fn lost(source: &SourceFacts) -> Vec<String> {
 }
 
 fn lost_part(part: &LostPart, gzip: bool) -> String {
+    if !part.what.has_offset() {
+        let times = if part.count > 1 { format!(", {} times", count(part.count)) } else { String::new() };
+        let table = part.table.as_ref().map(|table| format!(" in table {table}")).unwrap_or_default();
+        return format!("{}{table}{times}", part.text);
+    }
     let place = match (part.in_compressed_bytes, gzip) {
         (true, _) => " of the compressed file",
         (false, true) => " of the JSON",
@@ -255,6 +264,7 @@ mod tests {
         let part = LostPart {
             what: busbound_trace::LossKind::DamagedEvent,
             text: "event is not valid JSON",
+            table: None,
             first_offset: 4096,
             in_compressed_bytes: false,
             count: 3,

@@ -3,7 +3,7 @@
 //! Chunks come in the order in which CUPTI handed its buffers over, so names precede their use and times do not rise; what
 //! needs another record (the end of a range, the event that was waited for) is joined at the end.
 
-mod names;
+pub(crate) mod names;
 
 use std::collections::HashMap;
 use std::io::Read;

@@ -7,7 +7,7 @@ use cpp_demangle::Symbol;
 /// Names longer than this are kept as they are: taking them apart takes time that grows faster than they do.
 const LONGEST: usize = 4096;
 
-pub(super) fn shown(name: &[u8]) -> Cow<'_, str> {
+pub(crate) fn shown(name: &[u8]) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(name);
     if !text.starts_with("_Z") || text.len() > LONGEST {
         return text;
@@ -19,7 +19,7 @@ pub(super) fn shown(name: &[u8]) -> Cow<'_, str> {
 }
 
 /// `cudaMemcpyAsync` of `cudaMemcpyAsync_v3020` and `cudaMemcpyAsync_ptsz_v7000`.
-pub(super) fn call(name: &str) -> &str {
+pub(crate) fn call(name: &str) -> &str {
     let is_call = name.starts_with("cu") && !name.contains(['(', ' ']);
     if !is_call {
         return name;

@@ -7,6 +7,7 @@ use crate::model::collective::Collective;
 use crate::model::copy_operator::CopyOperator;
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
+use crate::model::managed::{Faults, Migration};
 use crate::model::names::NameId;
 use crate::model::sync::Synchronisation;
 use crate::model::time::{Nanos, Timestamp};
@@ -57,6 +58,9 @@ pub(crate) struct Events {
     copy_operators: Vec<CopyOperator>,
     /// Sparse, ordered by event: both operators and kernels may have one beside their own detail.
     collectives: Vec<(EventId, Collective)>,
+    /// Sparse as well: few programs use managed memory.
+    migrations: Vec<(EventId, Migration)>,
+    faults: Vec<(EventId, Faults)>,
 }
 
 impl Events {
@@ -98,8 +102,19 @@ impl Events {
     }
 
     pub(crate) fn set_collective(&mut self, collective: Collective) {
-        let last = u32::try_from(self.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        self.collectives.push((EventId(last), collective));
+        self.collectives.push((self.last(), collective));
+    }
+
+    pub(crate) fn set_migration(&mut self, migration: Migration) {
+        self.migrations.push((self.last(), migration));
+    }
+
+    pub(crate) fn set_faults(&mut self, faults: Faults) {
+        self.faults.push((self.last(), faults));
+    }
+
+    fn last(&self) -> EventId {
+        EventId(u32::try_from(self.len().saturating_sub(1)).unwrap_or(u32::MAX))
     }
 
     fn point_detail_at(&mut self, rows: usize) {
@@ -133,8 +148,15 @@ impl Events {
     }
 
     pub(crate) fn collective(&self, id: EventId) -> Option<&Collective> {
-        let at = self.collectives.binary_search_by_key(&id, |&(event, _)| event).ok()?;
-        Some(&self.collectives[at].1)
+        sparse(&self.collectives, id)
+    }
+
+    pub(crate) fn migration(&self, id: EventId) -> Option<&Migration> {
+        sparse(&self.migrations, id)
+    }
+
+    pub(crate) fn faults(&self, id: EventId) -> Option<&Faults> {
+        sparse(&self.faults, id)
     }
 
     /// The rows that satisfy `keep`, in their order. What they point at is kept whole.
@@ -144,10 +166,10 @@ impl Events {
         fn of<T: Copy>(column: &[T], rows: &[usize]) -> Vec<T> {
             rows.iter().map(|&row| column[row]).collect()
         }
-        let moved = |(id, collective): &(EventId, Collective)| {
-            let row = rows.binary_search(&id.index()).ok()?;
-            Some((EventId(u32::try_from(row).ok()?), *collective))
-        };
+        fn moved<T: Copy>(sparse: &[(EventId, T)], rows: &[usize]) -> Vec<(EventId, T)> {
+            let new = |id: EventId| u32::try_from(rows.binary_search(&id.index()).ok()?).ok().map(EventId);
+            sparse.iter().filter_map(|&(id, fact)| Some((new(id)?, fact))).collect()
+        }
         Self {
             kind: of(&self.kind, &rows),
             name: of(&self.name, &rows),
@@ -161,7 +183,9 @@ impl Events {
             launches: self.launches.clone(),
             syncs: self.syncs.clone(),
             copy_operators: self.copy_operators.clone(),
-            collectives: self.collectives.iter().filter_map(moved).collect(),
+            collectives: moved(&self.collectives, &rows),
+            migrations: moved(&self.migrations, &rows),
+            faults: moved(&self.faults, &rows),
         }
     }
 
@@ -224,6 +248,8 @@ impl Events {
             + of(&self.syncs)
             + of(&self.copy_operators)
             + of(&self.collectives)
+            + of(&self.migrations)
+            + of(&self.faults)
     }
 
     pub(crate) fn clear(&mut self) {
@@ -240,5 +266,12 @@ impl Events {
         self.syncs.clear();
         self.copy_operators.clear();
         self.collectives.clear();
+        self.migrations.clear();
+        self.faults.clear();
     }
+}
+
+fn sparse<T>(facts: &[(EventId, T)], id: EventId) -> Option<&T> {
+    let at = facts.binary_search_by_key(&id, |(event, _)| *event).ok()?;
+    Some(&facts[at].1)
 }

@@ -27,6 +27,8 @@ pub enum EventKind {
     Synchronisation,
     /// A CUDA event record that the device saw (`cuda_event`).
     EventRecord,
+    /// Accesses to managed memory that was elsewhere, by the device or the host.
+    PageFault,
     /// Time the profiler itself took.
     ProfilerOverhead,
     /// The profiler's own span over the whole recording.
@@ -36,7 +38,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Operator,
         Self::Annotation,
         Self::GpuAnnotation,
@@ -48,6 +50,7 @@ impl EventKind {
         Self::Memset,
         Self::Synchronisation,
         Self::EventRecord,
+        Self::PageFault,
         Self::ProfilerOverhead,
         Self::ProfilerSpan,
         Self::Other,
@@ -77,6 +80,7 @@ impl EventKind {
             Self::Memset => "memsets",
             Self::Synchronisation => "synchronisations",
             Self::EventRecord => "event records",
+            Self::PageFault => "page faults",
             Self::ProfilerOverhead => "profiler overhead",
             Self::ProfilerSpan => "profiler spans",
             Self::Other => "other events",

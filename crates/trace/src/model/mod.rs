@@ -7,6 +7,7 @@ pub(crate) mod events;
 pub(crate) mod kind;
 pub(crate) mod launch;
 pub(crate) mod link;
+pub(crate) mod managed;
 pub(crate) mod memory;
 pub(crate) mod names;
 pub(crate) mod origin;

@@ -33,6 +33,8 @@ pub enum SourceFormat {
     KinetoJson,
     /// `busbound record`'s.
     BusboundCapture,
+    /// What `nsys export --type sqlite` wrote.
+    NsysSqlite,
 }
 
 impl SourceFormat {
@@ -40,6 +42,7 @@ impl SourceFormat {
         match self {
             Self::KinetoJson => "kineto-json",
             Self::BusboundCapture => "busbound-capture",
+            Self::NsysSqlite => "nsys-sqlite",
         }
     }
 }

@@ -47,6 +47,14 @@ pub enum LossKind {
     DroppedRecord,
     /// The operating system failed to deliver the rest of the file.
     ReadError,
+    /// A database that is shorter than it says.
+    DatabaseCut,
+    /// Rows of a table that the database can no longer give.
+    DamagedTable,
+    /// A row without a usable time.
+    UnusableRow,
+    /// The profiler says itself that it did not collect everything.
+    NotCollected,
 }
 
 impl LossKind {
@@ -72,6 +80,10 @@ impl LossKind {
             Self::EndsWithoutMark => "the recording has no end: its process was killed, or still runs",
             Self::DroppedRecord => "a record that CUPTI had no room for",
             Self::ReadError => "the rest of the file could not be read",
+            Self::DatabaseCut => "the file ends before the database does",
+            Self::DamagedTable => "rows cannot be read",
+            Self::UnusableRow => "a row without a usable time",
+            Self::NotCollected => "the profiler did not collect everything",
         }
     }
 
@@ -87,8 +99,14 @@ impl LossKind {
                 | Self::EndsInsideChunk
                 | Self::EndsWithoutMark
                 | Self::ReadError
+                | Self::DatabaseCut
                 | Self::MemoryBound
         )
+    }
+
+    /// Whether it has a place that bytes can be counted to.
+    pub fn has_offset(self) -> bool {
+        !matches!(self, Self::DroppedRecord | Self::DamagedTable | Self::UnusableRow | Self::NotCollected)
     }
 
     /// Whether `offset` counts compressed bytes (as they lie in the file) or JSON bytes.
@@ -101,6 +119,8 @@ impl LossKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
     pub what: LossKind,
+    /// The table it happened in, for files that have tables.
+    pub table: Option<String>,
     /// Byte offset of the first occurrence: into the JSON text, or into the file for gzip damage.
     /// Where the file ended early, it is the end; what was cut began `bytes` before it.
     pub first_offset: u64,
@@ -150,7 +170,7 @@ pub struct ImportStats {
     pub compressed: bool,
     /// Bytes of JSON, after decompression.
     pub json_bytes: u64,
-    /// Every object in the list of events, kept or not.
+    /// Every object in the list of events, or row of a table, kept or not.
     pub objects: u64,
     /// Events in the table.
     pub events: u64,
@@ -172,12 +192,17 @@ impl ImportStats {
     }
 
     pub(crate) fn lose(&mut self, what: LossKind, offset: u64, bytes: u64) {
-        self.add_loss(Loss { what, first_offset: offset, count: 1, bytes });
+        self.add_loss(Loss { what, table: None, first_offset: offset, count: 1, bytes });
     }
 
     /// So many of one kind that have no place in the file.
     pub(crate) fn lose_several(&mut self, what: LossKind, count: u64) {
-        self.add_loss(Loss { what, first_offset: 0, count, bytes: 0 });
+        self.add_loss(Loss { what, table: None, first_offset: 0, count, bytes: 0 });
+    }
+
+    /// Something in one table of a database.
+    pub(crate) fn lose_in(&mut self, table: &str, what: LossKind) {
+        self.add_loss(Loss { what, table: Some(table.to_owned()), first_offset: 0, count: 1, bytes: 0 });
     }
 
     pub(crate) fn repair(&mut self, what: Repair) {
@@ -185,7 +210,7 @@ impl ImportStats {
     }
 
     fn add_loss(&mut self, loss: Loss) {
-        match self.losses.iter_mut().find(|known| known.what == loss.what) {
+        match self.losses.iter_mut().find(|known| known.what == loss.what && known.table == loss.table) {
             Some(known) => {
                 known.first_offset = known.first_offset.min(loss.first_offset);
                 known.count += loss.count;

@@ -10,6 +10,7 @@ use crate::model::events::{EventId, Events, NO_ID};
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
 use crate::model::link::Link;
+use crate::model::managed::{Faults, Migration};
 use crate::model::memory::MemorySample;
 use crate::model::names::{NameId, Names};
 use crate::model::origin::Origin;
@@ -345,6 +346,15 @@ impl<'a> Event<'a> {
 
     pub fn collective(&self) -> Option<&'a Collective> {
         self.trace.events.collective(self.id)
+    }
+
+    /// Why a copy of managed memory happened, if it is one that nobody called for by name.
+    pub fn migration(&self) -> Option<&'a Migration> {
+        self.trace.events.migration(self.id)
+    }
+
+    pub fn faults(&self) -> Option<&'a Faults> {
+        self.trace.events.faults(self.id)
     }
 }
 

@@ -1,7 +1,10 @@
 //! Which files does a path stand for, and which rank is each? A directory is all traces in it.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
+
+use super::report::is_named_like_report;
 
 /// The trace files that `path` stands for: itself, or, for a directory, everything below it that
 /// is named like a trace, in order of rank and name.
@@ -26,6 +29,7 @@ pub fn discover(path: &Path) -> io::Result<Vec<PathBuf>> {
             }
         }
     }
+    leave_out_exported(&mut files);
     files.sort_by_cached_key(|file| {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         (rank_in_name(&name), file.clone())
@@ -40,6 +44,15 @@ fn is_named_like_a_trace(path: &Path) -> bool {
         || name.ends_with(".json.gz")
         || name.ends_with(".trace")
         || name.ends_with(".trace.gz")
+        || name.ends_with(".sqlite")
+        || is_named_like_report(path)
+}
+
+/// A report whose export lies beside it is the same run.
+fn leave_out_exported(files: &mut Vec<PathBuf>) {
+    let exports: HashSet<PathBuf> =
+        files.iter().filter(|file| file.extension().is_some_and(|e| e == "sqlite")).cloned().collect();
+    files.retain(|file| !is_named_like_report(file) || !exports.contains(&file.with_extension("sqlite")));
 }
 
 /// The rank that a file name tells: `rank-3.pt.trace.json`, `trace_rank_12.json.gz`, `rank3_…`.

@@ -4,6 +4,7 @@ mod discover;
 mod gzip;
 mod memory_bound;
 mod pipeline;
+mod report;
 mod sniff;
 mod stretch;
 
@@ -14,13 +15,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use discover::{discover, rank_in_name};
+pub use report::is_nsight_report;
 
 use crate::capture;
 use crate::error::OpenError;
 use crate::model::stats::{ImportStats, LossKind};
 use crate::model::trace::Trace;
+use crate::nsight;
 use crate::read::gzip::{Gzip, read_some};
 use crate::read::pipeline::read_all;
+use crate::read::report::is_report;
 use crate::read::sniff::{Content, SNIFFED, sniff};
 
 /// How to read. The default suits an interactive machine.
@@ -87,7 +91,15 @@ pub fn open_with_progress(
         return Err(OpenError::IsDirectory { path: at() });
     }
     let total = about.is_file().then_some(about.len());
-    read_stream(file, path, total, options, progress)
+    let mut source = Peekable::new(&file);
+    let head = source.peek().map_err(|source| OpenError::Io { path: at(), source })?;
+    if let (Content::Sqlite, Some(file_bytes)) = (sniff(head), total) {
+        return nsight::read(path, file_bytes, options.memory_bound, progress);
+    }
+    if is_report(path, head) {
+        return Err(OpenError::NsightReport { path: at() });
+    }
+    read_stream(source, path, total, options, progress)
 }
 
 /// Reads a trace from a stream, e.g. standard input. `label` names it in errors.
@@ -141,6 +153,7 @@ fn read_stream(
         Content::Unsupported { what, hint } => {
             return Err(OpenError::Unsupported { path: path.to_owned(), what, hint });
         }
+        Content::Sqlite => return Err(only_as_file(path, "comes as a stream", "save it, and name the file")),
         Content::Capture => {
             let mut trace = capture::read(source, options.memory_bound, &mut tick);
             trace.stats.file_bytes = total.unwrap_or_else(|| counted.load(Ordering::Relaxed));
@@ -151,11 +164,17 @@ fn read_stream(
         }
         Content::Text => read_all(source, options.threads, options.memory_bound, &mut tick).assembler,
         Content::Gzip => {
-            let reading = read_all(Gzip::new(source), options.threads, options.memory_bound, &mut tick);
+            let mut inflated = Peekable::new(Gzip::new(source));
+            let head =
+                inflated.peek().map_err(|error| OpenError::Io { path: path.to_owned(), source: error })?;
+            if sniff(head) == Content::Sqlite {
+                return Err(only_as_file(path, "is compressed", "gunzip it first"));
+            }
+            let reading = read_all(inflated, options.threads, options.memory_bound, &mut tick);
             let mut assembler = reading.assembler;
             // Damage behind the place where reading stopped concerns nobody.
             if !reading.stopped_early {
-                assembler.stats_mut().absorb(reading.source.stats);
+                assembler.stats_mut().absorb(reading.source.source.stats);
             }
             assembler.stats_mut().compressed = true;
             assembler
@@ -166,6 +185,11 @@ fn read_stream(
         return Err(not_a_trace(path, assembler.stats(), &assembler.envelope().keys));
     }
     Ok(assembler.finish())
+}
+
+/// A database is read here and there, not from its beginning to its end.
+fn only_as_file(path: &Path, how: &'static str, hint: &'static str) -> OpenError {
+    OpenError::DatabaseNeedsFile { path: path.to_owned(), how, hint }
 }
 
 fn not_a_trace(path: &Path, stats: &ImportStats, keys: &[String]) -> OpenError {

@@ -8,6 +8,8 @@ pub(crate) enum Content {
     Gzip,
     /// What `busbound record` wrote.
     Capture,
+    /// An SQLite database; Nsight Systems exports them.
+    Sqlite,
     /// JSON, or text damaged enough to be worth a try.
     Text,
     /// A format this version does not read, and what to do about it.
@@ -21,16 +23,11 @@ pub(crate) enum Content {
 pub(crate) const SNIFFED: usize = 16;
 
 pub(crate) fn sniff(head: &[u8]) -> Content {
-    const FOREIGN: [(&[u8], &str, &str); 9] = [
+    const FOREIGN: [(&[u8], &str, &str); 8] = [
         (b"\x28\xb5\x2f\xfd", "zstd-compressed", "decompress it first: zstd -d FILE"),
         (b"BZh", "bzip2-compressed", "decompress it first: bunzip2 FILE"),
         (b"\xfd7zXZ\0", "xz-compressed", "decompress it first: unxz FILE"),
         (b"PK\x03\x04", "a zip archive", "unpack it first: unzip FILE"),
-        (
-            b"SQLite format 3\0",
-            "an SQLite database",
-            "this version reads torch.profiler traces; Nsight exports are not read yet",
-        ),
         (b"\xff\xfe", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
         (b"\xfe\xff", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
         (b"\x7fELF", "a program", "give the trace that the program wrote"),
@@ -41,6 +38,9 @@ pub(crate) fn sniff(head: &[u8]) -> Content {
     }
     if !head.is_empty() && (head.starts_with(MAGIC) || MAGIC.starts_with(head)) {
         return Content::Capture;
+    }
+    if head.starts_with(b"SQLite format 3\0") {
+        return Content::Sqlite;
     }
     FOREIGN
         .iter()

@@ -644,6 +644,8 @@ fn work_of(event: &Event<'_>) -> Work {
             Work::Kernel { heavy: MATRIX.iter().any(|part| name.contains(part)) }
         }
         EventKind::Copy => match event.transfer() {
+            // The driver moves managed memory when it sees fit; no change here is about that.
+            Some(_) if event.migration().is_some() => Work::Other,
             Some(transfer) => Work::Copy {
                 direction: transfer.direction,
                 pageable: [transfer.src, transfer.dst].contains(&MemoryKind::Pageable),

@@ -1,0 +1,144 @@
+//! Reports of Nsight Systems, which nsys exports where it is installed. Here it is a script that copies a database.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/nsight").join(name)
+}
+
+/// A folder with a report, a place for temporary files, and maybe an nsys.
+struct Desk {
+    folder: TempDir,
+}
+
+impl Desk {
+    fn new(nsys: Option<&str>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["bin", "tmp"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        fs::write(folder.path().join("run.nsys-rep"), b"\x01\x02\x03 nobody else reads this").unwrap();
+        if let Some(script) = nsys {
+            let path = folder.path().join("bin/nsys");
+            fs::write(&path, format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        }
+        Self { folder }
+    }
+
+    fn busbound(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_busbound"));
+        command
+            .args(args)
+            .current_dir(self.folder.path())
+            .env("PATH", self.folder.path().join("bin"))
+            .env("TMPDIR", self.folder.path().join("tmp"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> (String, String, Option<i32>) {
+        let Output { stdout, stderr, status } = self.busbound(args).output().unwrap();
+        (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap(), status.code())
+    }
+
+    fn left_behind(&self) -> usize {
+        fs::read_dir(self.folder.path().join("tmp")).unwrap().count()
+    }
+}
+
+/// Asks for exactly the call that is documented.
+fn copying() -> String {
+    let database = fixture("off.sqlite").canonicalize().unwrap();
+    format!(
+        "[ \"$1 $2 $3 $4\" = 'export --type sqlite -o' ] && [ -f \"$6\" ] && [ $# = 6 ] || exit 9\ncp '{}' \"$5\"",
+        database.display()
+    )
+}
+
+#[test]
+fn a_report_is_exported_and_read_and_nothing_is_left() {
+    let desk = Desk::new(Some(&copying()));
+    let (answer, remarks, code) = desk.run(&["survey", "run.nsys-rep", "--format", "json"]);
+    assert_eq!(
+        (remarks.as_str(), code),
+        ("busbound: run.nsys-rep: a report of Nsight Systems; nsys exports it\n", Some(0))
+    );
+    let database = fixture("off.sqlite").display().to_string();
+    let (direct, ..) = desk.run(&["survey", &database, "--format", "json"]);
+    assert_eq!(answer, direct.replace(&database, "run.nsys-rep"));
+    assert_eq!(desk.left_behind(), 0);
+
+    let (_, remarks, _) = desk.run(&["survey", "run.nsys-rep", "--quiet"]);
+    assert_eq!(remarks, "");
+}
+
+#[test]
+fn without_nsys_the_command_is_said() {
+    let desk = Desk::new(None);
+    let (answer, remarks, code) = desk.run(&["diagnose", "run.nsys-rep"]);
+    assert_eq!((answer.as_str(), code), ("", Some(3)));
+    assert_eq!(
+        remarks,
+        "busbound: run.nsys-rep is an Nsight Systems report, which only nsys can read; export it: \
+         nsys export --type sqlite -o run.sqlite run.nsys-rep\n"
+    );
+    assert_eq!(desk.left_behind(), 0);
+}
+
+#[test]
+fn what_nsys_says_of_a_report_it_cannot_export_is_passed_on() {
+    let desk = Desk::new(Some("echo 'Processing'; echo 'The report is damaged.' >&2; exit 1"));
+    let (_, remarks, code) = desk.run(&["survey", "run.nsys-rep", "--quiet"]);
+    assert_eq!(
+        (remarks.as_str(), code),
+        ("busbound: run.nsys-rep: nsys could not export it: The report is damaged.\n", Some(3))
+    );
+    assert_eq!(desk.left_behind(), 0);
+}
+
+#[test]
+fn interrupted_it_ends_nsys_and_leaves_nothing() {
+    let desk = Desk::new(Some("echo $$ > pid.new; mv pid.new pid; exec sleep 600"));
+    let mut child = desk.busbound(&["survey", "run.nsys-rep"]).stderr(Stdio::null()).spawn().unwrap();
+    let written = desk.folder.path().join("pid");
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !written.exists() {
+        assert!(Instant::now() < patience, "the script never ran");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Until it listens, a signal ends it at once.
+    std::thread::sleep(Duration::from_millis(300));
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    assert!(!child.wait().unwrap().success());
+    assert_eq!(desk.left_behind(), 0);
+    let nsys = fs::read_to_string(&written).unwrap();
+    assert!(!Path::new("/proc").join(nsys.trim()).exists());
+}
+
+#[test]
+fn a_directory_has_reports_and_databases_and_none_twice() {
+    let desk = Desk::new(Some(&copying()));
+    fs::copy(fixture("off.sqlite"), desk.folder.path().join("run.sqlite")).unwrap();
+    fs::write(desk.folder.path().join("other.nsys-rep"), b"\x01").unwrap();
+    let (answer, remarks, code) = desk.run(&["survey", ".", "--format", "json"]);
+    assert_eq!((remarks.lines().count(), code), (1, Some(0)));
+    let read: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    let paths: Vec<_> = read["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|survey| survey["source"]["path"].as_str().unwrap())
+        .collect();
+    assert_eq!(paths, ["./other.nsys-rep", "./run.sqlite"]);
+}

@@ -1,0 +1,155 @@
+//! Managed memory: what goes to and fro is found, what kernels wait for is found, and what is asked for is neither.
+//!
+//! The run is made (fixtures/nsight/made.py): five steps, in each a kernel of 5 ms that 96 page faults in eight groups of 0.4 ms hold,
+//! eight migrations of 2 MiB in and, by the host's touch, eight back; 0.1 ms each.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+use std::path::Path;
+
+use busbound_diagnosis::{Diagnosis, Finding, Options, Source, diagnose, survey};
+use busbound_machine::Machine;
+use busbound_trace::{ReadOptions, Trace, open};
+use rusqlite::Connection;
+
+/// The made run after these statements.
+fn trace(sql: &str) -> Trace {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.sqlite");
+    std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/nsight/managed.sqlite"), &path)
+        .unwrap();
+    Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    open(&path, &ReadOptions::default()).unwrap()
+}
+
+fn run(sql: &str) -> Diagnosis {
+    diagnose(&trace(sql), &Source::named("run.sqlite"), &Machine::default(), &Options::default())
+}
+
+fn finding<'d>(run: &'d Diagnosis, id: &str) -> Option<&'d Finding> {
+    run.findings.iter().find(|finding| finding.id == id)
+}
+
+fn number(finding: &Finding, key: &str) -> f64 {
+    (finding.evidence[key].as_f64().unwrap() * 1e6).round() / 1e6
+}
+
+#[test]
+fn what_goes_to_and_fro_is_found_with_what_it_costs() {
+    let run = run("");
+    let ids: Vec<_> = run.findings.iter().map(|finding| finding.id).collect();
+    assert_eq!(ids, ["managed_faults", "managed_thrashing"]);
+    let found = finding(&run, "managed_thrashing").unwrap();
+    // Five steps there and back, less the first time in.
+    assert_eq!((number(found, "blocks"), number(found, "turns_per_block")), (8.0, 9.0));
+    assert_eq!(number(found, "to_gpu_bytes_per_step"), f64::from(4 * 8 * (2 << 20)) / 5.0);
+    assert_eq!(number(found, "to_host_bytes_per_step"), f64::from(8 * (2 << 20)));
+    assert_eq!(number(found, "migration_ms_per_step"), 72.0 * 0.1 / 5.0);
+    assert_eq!(number(found, "exposed_ms_per_step"), 0.8);
+    assert_eq!(found.evidence["host_place"], "CPU page fault in update at update.cu:42");
+    assert_eq!((found.saves_ms_per_step.low, found.saves_ms_per_step.high), (0.4, 1.44));
+    assert!(found.fix.contains("SetReadMostly"), "{}", found.fix);
+}
+
+#[test]
+fn kernels_that_run_beside_faults_are_found() {
+    let first = run("");
+    let found = finding(&first, "managed_faults").unwrap();
+    assert_eq!(number(found, "gpu_page_faults_per_step"), 96.0);
+    assert_eq!(number(found, "kernel_ms_beside_faults_per_step"), 3.2);
+    assert_eq!(number(found, "kernels_per_step"), 1.0);
+    assert_eq!(number(found, "on_demand_ms_per_step"), 0.8);
+    // Nothing says how much of that time they stood still.
+    assert!(found.evidence["excess_ms_per_step"].is_null());
+    assert_eq!((found.saves_ms_per_step.low, found.saves_ms_per_step.high), (0.0, 3.2));
+    assert!(first.limitations.iter().any(|limitation| limitation.id == "managed_in_kernels"));
+
+    // The same kernel of 2 ms without faults, in the rest of each step: then it is known.
+    let second = run(
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL
+            SELECT start + 7700000, start + 9700000, deviceId, contextId, streamId, correlationId + 5, globalPid, demangledName,
+                shortName, gridX, gridY, gridZ, blockX, blockY, blockZ FROM CUPTI_ACTIVITY_KIND_KERNEL;
+         INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME
+            SELECT start + 7600000, end + 7600000, globalTid, correlationId + 5, nameId FROM CUPTI_ACTIVITY_KIND_RUNTIME
+            WHERE nameId = 2;",
+    );
+    let found = finding(&second, "managed_faults").unwrap();
+    assert_eq!(number(found, "excess_ms_per_step"), 3.0);
+    let prefetched = number(found, "prefetched_ms_per_step");
+    assert!((0.2..0.5).contains(&prefetched), "{prefetched}");
+    assert!((found.saves_ms_per_step.low - (3.0 - prefetched)).abs() < 1e-3);
+}
+
+#[test]
+fn migrations_without_recorded_faults_still_show_when_pages_came() {
+    let run = run("DROP TABLE CUDA_UM_GPU_PAGE_FAULT_EVENTS; DROP TABLE CUDA_UM_CPU_PAGE_FAULT_EVENTS;
+         UPDATE META_DATA_CAPTURE SET value = 'false' WHERE name LIKE '%PAGE_FAULTS';");
+    let found = finding(&run, "managed_faults").unwrap();
+    assert_eq!(number(found, "kernel_ms_beside_faults_per_step"), 0.8);
+    let lacking = run.limitations.iter().find(|limitation| limitation.id == "page_faults").unwrap();
+    assert!(
+        lacking.text.starts_with("managed memory moved, and page faults were not recorded"),
+        "{}",
+        lacking.text
+    );
+}
+
+#[test]
+fn nothing_is_said_of_pages_without_their_addresses() {
+    let run = run("ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY DROP COLUMN virtualAddress");
+    assert!(finding(&run, "managed_thrashing").is_none());
+    assert!(finding(&run, "managed_faults").is_some());
+}
+
+#[test]
+fn what_the_program_asked_for_is_no_fault_and_no_thrashing() {
+    let run = run("UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET migrationCause = 1;
+         DELETE FROM CUDA_UM_GPU_PAGE_FAULT_EVENTS; DELETE FROM CUDA_UM_CPU_PAGE_FAULT_EVENTS;");
+    assert!(run.findings.iter().all(|finding| !finding.id.starts_with("managed")), "{:?}", run.findings);
+}
+
+#[test]
+fn pages_driven_out_of_a_full_gpu_have_another_fix() {
+    let run = run(
+        "INSERT INTO ENUM_CUDA_UNIF_MEM_MIGRATION VALUES (4, 'CUDA_UNIFIED_MEMORY_MIGRATION_CAUSE_EVICTION', 'Eviction');
+         UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET migrationCause = 4 WHERE copyKind = 12;
+         DELETE FROM CUDA_UM_CPU_PAGE_FAULT_EVENTS;",
+    );
+    let found = finding(&run, "managed_thrashing").unwrap();
+    assert_eq!(number(found, "evicted_bytes_per_step"), f64::from(8 * (2 << 20)));
+    assert!(found.fix.starts_with("More is used on the GPU than fits."), "{}", found.fix);
+}
+
+#[test]
+fn memory_that_moves_once_is_no_finding() {
+    let run = run(
+        "DELETE FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE start > 9000000; DELETE FROM CUDA_UM_GPU_PAGE_FAULT_EVENTS WHERE start > 9000000;",
+    );
+    assert!(finding(&run, "managed_thrashing").is_none());
+}
+
+#[test]
+fn what_nsight_did_not_record_is_asked_of_nsight() {
+    let sql = "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, deviceId INT, streamId INT, graphId INT);
+         INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (60000000, 60100000, 0, 7, 3);";
+    let survey = survey(&trace(sql), &Source::named("run.sqlite"));
+    let remedies: Vec<_> = survey.missing.iter().map(|missing| (missing.id, missing.remedy)).collect();
+    assert!(remedies.iter().all(|(_, remedy)| !remedy.contains("profile(")), "{remedies:?}");
+    let of = |id| remedies.iter().find(|(missing, _)| *missing == id).unwrap().1;
+    assert_eq!(of("memory"), "nsys profile --cuda-memory-usage=true …");
+    assert_eq!(of("graph_nodes"), "nsys profile --cuda-graph-trace=node …; it slows launches of graphs");
+}
+
+#[test]
+fn what_was_cut_off_is_not_said_to_be_unrecorded() {
+    let whole = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/nsight/off.sqlite"))
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.sqlite");
+    std::fs::write(&path, &whole[..100_000]).unwrap();
+    let trace = open(&path, &ReadOptions::default()).unwrap();
+    let survey = survey(&trace, &Source::named("cut.sqlite"));
+    let missing = survey.missing.iter().find(|missing| missing.id == "gpu_activity").unwrap();
+    assert_eq!(missing.what, "no GPU activity in the part that could be read");
+    assert_eq!(missing.remedy, "export the report again");
+}

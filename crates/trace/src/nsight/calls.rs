@@ -1,0 +1,79 @@
+//! What did the host call? Runtime and driver, with the time that Nsight itself took.
+
+use super::Reading;
+use super::identity::GlobalId;
+use crate::model::kind::EventKind;
+use crate::model::names::NameId;
+
+const TABLES: [&str; 2] = ["CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER"];
+
+/// Tables of device work, whose rows name their process in most versions.
+const WORK: [&str; 6] = [
+    "CUPTI_ACTIVITY_KIND_KERNEL",
+    "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+    "CUPTI_ACTIVITY_KIND_MEMCPY",
+    "CUPTI_ACTIVITY_KIND_MEMCPY2",
+    "CUPTI_ACTIVITY_KIND_MEMSET",
+];
+
+impl Reading<'_> {
+    /// Who made which call, where work does not say whose it is.
+    pub(super) fn read_callers(&mut self) {
+        let database = self.database;
+        let mut work = WORK.iter().flat_map(|name| database.versions_of(name));
+        if work.all(|table| table.has("globalPid")) {
+            return;
+        }
+        for table in TABLES {
+            self.each(table, &["globalTid", "correlationId"], &mut |reading, row| {
+                if let (Some(thread), Some(correlation)) = (row.integer(0), row.integer(1)) {
+                    reading.callers.add(GlobalId::of(thread).process(), correlation);
+                }
+            });
+        }
+    }
+
+    pub(super) fn read_calls(&mut self) {
+        for table in TABLES {
+            self.each(
+                table,
+                &["start", "end", "globalTid", "correlationId", "nameId"],
+                &mut |reading, row| {
+                    reading.trace.stats.objects += 1;
+                    let Some(time) = reading.time(table, row.integer(0), row.integer(1)) else { return };
+                    let thread = GlobalId::of(row.integer(2).unwrap_or(0));
+                    let name =
+                        row.integer(4).and_then(|id| reading.strings.call(id, &mut reading.trace.names));
+                    let name = name.unwrap_or(NameId::EMPTY);
+                    let kind = if is_drivers(reading.trace.names.get(name)) {
+                        EventKind::DriverCall
+                    } else {
+                        EventKind::RuntimeCall
+                    };
+                    let correlation = reading.processes.correlation(thread.process(), row.integer(3));
+                    let place = reading.processes.thread(thread);
+                    reading.push(kind, name, place, time, correlation);
+                },
+            );
+        }
+    }
+
+    pub(super) fn read_overhead(&mut self) {
+        const COLUMNS: [&str; 4] = ["start", "end", "globalTid", "nameId"];
+        for table in ["PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"] {
+            self.each(table, &COLUMNS, &mut |reading, row| {
+                reading.trace.stats.objects += 1;
+                let Some(time) = reading.time(table, row.integer(0), row.integer(1)) else { return };
+                let name = row.integer(3).and_then(|id| reading.strings.name(id, &mut reading.trace.names));
+                let place = reading.processes.thread(GlobalId::of(row.integer(2).unwrap_or(0)));
+                reading.push(EventKind::ProfilerOverhead, name.unwrap_or(NameId::EMPTY), place, time, None);
+            });
+        }
+    }
+}
+
+/// `cuLaunchKernel`, but not `cudaLaunchKernel`.
+fn is_drivers(name: &str) -> bool {
+    name.strip_prefix("cu").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase()))
+}

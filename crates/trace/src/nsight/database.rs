@@ -1,0 +1,268 @@
+//! Which tables and columns does this database have, and what rows can it still give?
+//!
+//! Exports differ by version, and files are cut and damaged. So everything is looked up, and a table that breaks off is
+//! taken up again behind the break.
+
+use std::path::Path;
+
+use hashbrown::HashMap;
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
+
+/// One value longer than this is damage.
+const LONGEST_VALUE: i32 = 16 << 20;
+
+/// How far beyond damage the next row is tried; it doubles while nothing is found.
+const FIRST_SKIP: i64 = 16;
+
+/// Damaged stretches of one table that are worth the way around.
+const MOST_DETOURS: u32 = 1_000;
+
+pub(super) struct Database {
+    connection: Connection,
+    /// Tables by their name in capitals.
+    tables: HashMap<String, Table>,
+}
+
+pub(super) struct Table {
+    pub(super) name: String,
+    columns: Vec<String>,
+    /// The number of its last row, which is about how many it has.
+    pub(super) rows: u64,
+}
+
+impl Table {
+    pub(super) fn has(&self, column: &str) -> bool {
+        self.columns.iter().any(|known| known.eq_ignore_ascii_case(column))
+    }
+}
+
+/// How the rows of a table came to an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Whole,
+    /// Some rows could not be read.
+    Damaged,
+    /// Whoever took them wanted no more.
+    Stopped,
+}
+
+/// Whether to give further rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    Row,
+    Stop,
+}
+
+/// One row, its values in the order in which columns were asked for. A column that the table lacks is empty.
+pub(super) struct Row<'a> {
+    values: &'a rusqlite::Row<'a>,
+    places: &'a [Option<usize>],
+}
+
+impl Row<'_> {
+    fn value(&self, column: usize) -> ValueRef<'_> {
+        let place = self.places.get(column).copied().flatten();
+        place.and_then(|place| self.values.get_ref(place).ok()).unwrap_or(ValueRef::Null)
+    }
+
+    pub(super) fn integer(&self, column: usize) -> Option<i64> {
+        match self.value(column) {
+            ValueRef::Integer(number) => Some(number),
+            // Converters write whole numbers as floats now and then.
+            ValueRef::Real(number) if number.fract() == 0.0 && number.abs() < 9e15 => Some(number as i64),
+            _ => None,
+        }
+    }
+
+    pub(super) fn unsigned(&self, column: usize) -> Option<u64> {
+        u64::try_from(self.integer(column)?).ok()
+    }
+
+    pub(super) fn text(&self, column: usize) -> Option<String> {
+        match self.value(column) {
+            ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            ValueRef::Integer(number) => Some(number.to_string()),
+            _ => None,
+        }
+    }
+}
+
+impl Database {
+    /// Opens it for reading alone. Nothing beside it is looked at and nothing is written, whatever its journal says.
+    pub(super) fn open(path: &Path) -> rusqlite::Result<Self> {
+        let flags =
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(uri(path), flags)?;
+        // Without this a file that is shorter than its header says gives nothing at all.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
+        // The file is a stranger's: its schema may call no functions, and its cells are checked.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE)?;
+        connection.pragma_update(None, "cell_size_check", true)?;
+        let mut database = Self { connection, tables: HashMap::new() };
+        database.look_up_tables()?;
+        Ok(database)
+    }
+
+    fn look_up_tables(&mut self) -> rusqlite::Result<()> {
+        // Views and virtual tables are programs, not data.
+        let query = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0";
+        let mut statement = self.connection.prepare(query)?;
+        let mut rows = statement.query([])?;
+        let mut names = Vec::new();
+        // A damaged list of tables is worth as much as is left of it.
+        while let Ok(Some(row)) = rows.next() {
+            names.extend(row.get::<_, String>(0));
+        }
+        drop(rows);
+        drop(statement);
+        for name in names {
+            if let Ok(table) = self.look_up(&name) {
+                self.tables.insert(name.to_ascii_uppercase(), table);
+            }
+        }
+        Ok(())
+    }
+
+    fn look_up(&self, name: &str) -> rusqlite::Result<Table> {
+        let mut columns = Vec::new();
+        self.connection.pragma(None, "table_info", name, |row| {
+            columns.push(row.get::<_, String>("name")?);
+            Ok(())
+        })?;
+        let last = format!("SELECT max(rowid) FROM {}", quoted(name));
+        let last: rusqlite::Result<Option<i64>> = self.connection.query_row(&last, [], |row| row.get(0));
+        let last = last.unwrap_or_else(|_| {
+            self.forget_pages();
+            None
+        });
+        let rows = last.and_then(|last| u64::try_from(last).ok()).unwrap_or(0);
+        Ok(Table { name: name.to_owned(), columns, rows })
+    }
+
+    /// The table of this name, or those of its later versions: `…_MEMCPY`, `…_MEMCPY_V2`.
+    pub(super) fn versions_of(&self, name: &str) -> Vec<&Table> {
+        let is_version = |table: &&Table| {
+            let upper = table.name.to_ascii_uppercase();
+            upper.strip_prefix(name).is_some_and(|rest| {
+                let number = rest.strip_prefix("_V").unwrap_or_default();
+                rest.is_empty() || !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+            })
+        };
+        let mut found: Vec<_> = self.tables.values().filter(is_version).collect();
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        found
+    }
+
+    pub(super) fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.get(&name.to_ascii_uppercase())
+    }
+
+    /// Every table, in order of name.
+    pub(super) fn tables(&self) -> Vec<&Table> {
+        let mut tables: Vec<_> = self.tables.values().collect();
+        tables.sort_by(|a, b| a.name.cmp(&b.name));
+        tables
+    }
+
+    /// A page that was found damaged is taken for whole when it is met again in memory, and what then lies beyond its end
+    /// is read: it must be met anew.
+    fn forget_pages(&self) {
+        let _ = self.connection.execute_batch("PRAGMA shrink_memory");
+    }
+
+    /// Hands over the rows of a table, in their order in the file, with these columns.
+    pub(super) fn each_row(
+        &self,
+        table: &Table,
+        columns: &[&str],
+        take: &mut dyn FnMut(&Row<'_>) -> Next,
+    ) -> End {
+        let mut places = Vec::new();
+        let mut selected = Vec::new();
+        for column in columns {
+            let known = table.columns.iter().find(|known| known.eq_ignore_ascii_case(column));
+            places.push(known.map(|known| {
+                selected.push(quoted(known));
+                selected.len()
+            }));
+        }
+        let selected: String = selected.iter().map(|column| format!(", {column}")).collect();
+        // By number, so that reading can go on behind a page that is lost.
+        let query = format!(
+            "SELECT rowid{selected} FROM {} NOT INDEXED WHERE rowid > ? ORDER BY rowid",
+            quoted(&table.name)
+        );
+        let Ok(mut statement) = self.connection.prepare(&query) else { return End::Damaged };
+        let (mut last, mut skip, mut detours) = (i64::MIN, FIRST_SKIP, 0);
+        loop {
+            let mut found = false;
+            let Ok(mut rows) = statement.query([last]) else { return End::Damaged };
+            loop {
+                match rows.next() {
+                    Ok(Some(values)) => {
+                        // Pages that lead in a circle give the same rows again and again.
+                        let Some(number) = values.get(0).ok().filter(|number| *number > last) else { break };
+                        last = number;
+                        found = true;
+                        if take(&Row { values, places: &places }) == Next::Stop {
+                            return End::Stopped;
+                        }
+                    }
+                    Ok(None) => return if detours == 0 { End::Whole } else { End::Damaged },
+                    Err(_) => break,
+                }
+            }
+            drop(rows);
+            self.forget_pages();
+            detours += 1;
+            skip = if found { FIRST_SKIP } else { skip.saturating_mul(2) };
+            let next = last.max(0).checked_add(skip);
+            let Some(next) = next.filter(|_| detours < MOST_DETOURS) else { return End::Damaged };
+            last = next;
+        }
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The path as SQLite's URI. What is no plain letter is escaped, so that no name reads as an option.
+fn uri(path: &Path) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut uri = "file:".to_owned();
+    let bytes = absolute.as_os_str().as_encoded_bytes();
+    if !bytes.starts_with(b"/") {
+        uri.push('/');
+    }
+    for &byte in bytes {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
+                uri.push(byte.into())
+            }
+            b'\\' if std::path::MAIN_SEPARATOR == '\\' => uri.push('/'),
+            b':' if std::path::MAIN_SEPARATOR == '\\' => uri.push(':'),
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri.push_str("?mode=ro&immutable=1");
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_of_a_file_reads_as_an_option() {
+        assert_eq!(uri(Path::new("/a/run.sqlite")), "file:/a/run.sqlite?mode=ro&immutable=1");
+        assert_eq!(
+            uri(Path::new("/a b/50%?mode=rw#x é.sqlite")),
+            "file:/a%20b/50%25%3Fmode%3Drw%23x%20%C3%A9.sqlite?mode=ro&immutable=1"
+        );
+    }
+}

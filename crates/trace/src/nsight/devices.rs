@@ -1,0 +1,87 @@
+//! On which GPU and stream did it run? CUDA numbers devices and streams for each process on its own.
+
+use hashbrown::HashMap;
+
+use super::identity::Process;
+use crate::model::track::Place;
+
+/// Streams of further owners of a number are this far above it.
+const NEXT_OWNER: i64 = 100_000;
+
+/// Nsight's "no stream", in 32 bits.
+const NO_STREAM: i64 = 0xffff_ffff;
+
+/// What concerns a whole device.
+const WHOLE_DEVICE: i64 = -1;
+
+/// A stream of one process; contexts number theirs apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Owner {
+    process: Option<Process>,
+    context: Option<i64>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Devices {
+    /// The GPU behind a process' device: they differ where `CUDA_VISIBLE_DEVICES` hides some.
+    gpus: HashMap<(i64, i64), i32>,
+    streams: HashMap<(i32, i64, Owner), i64>,
+    owners: HashMap<(i32, i64), i64>,
+    /// Where the work of a context ran. Tables of waits say device 0 for all.
+    of_context: HashMap<Owner, i32>,
+}
+
+impl Devices {
+    pub(super) fn name_gpu(&mut self, process: i64, device: i64, gpu: i32) {
+        self.gpus.insert((process, device), gpu);
+    }
+
+    pub(super) fn gpu(&self, process: Option<Process>, device: Option<i64>) -> i32 {
+        let device = device.unwrap_or(0);
+        let named = process.and_then(|process| self.gpus.get(&(process.number(), device)).copied());
+        named.or_else(|| i32::try_from(device).ok()).unwrap_or(0)
+    }
+
+    /// The place of work. Of two owners of one stream number on one GPU, the second's stream has a number of its own.
+    pub(super) fn stream(
+        &mut self,
+        process: Option<Process>,
+        device: Option<i64>,
+        context: Option<i64>,
+        stream: Option<i64>,
+    ) -> Place {
+        let gpu = self.gpu(process, device);
+        let owner = Owner { process, context };
+        self.of_context.insert(owner, gpu);
+        Place::Stream { device: gpu, stream: self.number(gpu, owner, stream) }
+    }
+
+    /// The place of a wait.
+    pub(super) fn waiting_stream(
+        &mut self,
+        process: Option<Process>,
+        device: Option<i64>,
+        context: Option<i64>,
+        stream: Option<i64>,
+    ) -> Place {
+        let owner = Owner { process, context };
+        let gpu = self.of_context.get(&owner).copied().unwrap_or_else(|| self.gpu(process, device));
+        Place::Stream { device: gpu, stream: self.number(gpu, owner, stream) }
+    }
+
+    pub(super) fn whole(&self, process: Option<Process>, device: Option<i64>) -> Place {
+        Place::Stream { device: self.gpu(process, device), stream: WHOLE_DEVICE }
+    }
+
+    fn number(&mut self, gpu: i32, owner: Owner, stream: Option<i64>) -> i64 {
+        let is_stream = |stream: &i64| (0..NO_STREAM).contains(stream);
+        let Some(stream) = stream.filter(is_stream) else { return WHOLE_DEVICE };
+        let owners = &mut self.owners;
+        *self.streams.entry((gpu, stream, owner)).or_insert_with(|| {
+            let before = owners.entry((gpu, stream)).or_default();
+            let number = stream + NEXT_OWNER * *before;
+            *before += 1;
+            number
+        })
+    }
+}

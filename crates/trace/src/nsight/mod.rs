@@ -1,0 +1,290 @@
+//! The reader of Nsight Systems' SQLite exports (`nsys export --type sqlite`).
+//!
+//! An export is a set of tables, one for each sort of event, that refer to each other by number. Which tables and columns
+//! there are depends on the version and on what was recorded: all are looked up, and what is absent is left out.
+
+mod about;
+mod calls;
+mod database;
+mod devices;
+mod enumeration;
+mod faults;
+mod identity;
+mod memory_use;
+mod ranges;
+mod strings;
+mod waits;
+mod work;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use self::database::{Database, End, Next, Row, Table};
+use self::devices::Devices;
+use self::enumeration::Enumerations;
+use self::identity::{Callers, GlobalId, Process, Processes};
+use self::strings::Strings;
+use self::waits::EventRecords;
+use crate::error::OpenError;
+use crate::model::events::{EventId, Row as Event};
+use crate::model::kind::EventKind;
+use crate::model::names::NameId;
+use crate::model::origin::SourceFormat;
+use crate::model::stats::{LossKind, Repair};
+use crate::model::time::{Nanos, Timestamp};
+use crate::model::trace::Trace;
+use crate::model::track::Place;
+use crate::read::Progress;
+
+/// Rows between two looks at the memory and at the clock of whoever watches.
+const ROWS_BETWEEN_LOOKS: u64 = 4096;
+
+/// Reads an export to its end or to the memory bound.
+pub(crate) fn read(
+    path: &Path,
+    file_bytes: u64,
+    memory_bound: u64,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Trace, OpenError> {
+    let at = || path.to_owned();
+    let database = Database::open(path)
+        .map_err(|error| OpenError::DatabaseUnreadable { path: at(), reason: error.to_string() })?;
+    let tables = database.tables();
+    let is_damaged = tables.is_empty();
+    if !tables.iter().any(|table| is_nsights(&table.name)) {
+        if is_damaged {
+            let reason = "it has no table that can be read".to_owned();
+            return Err(OpenError::DatabaseUnreadable { path: at(), reason });
+        }
+        let mut names: Vec<_> = tables.iter().take(6).map(|table| table.name.as_str()).collect();
+        names.extend((tables.len() > 6).then_some("…"));
+        return Err(OpenError::OtherDatabase { path: at(), tables: names.join(", ") });
+    }
+    let mut reading = Reading::of(&database, file_bytes, memory_bound, progress);
+    if let Some(cut) = missing_bytes(path, file_bytes) {
+        reading.trace.stats.lose(LossKind::DatabaseCut, file_bytes, cut);
+    }
+    reading.read_all();
+    let trace = reading.finish();
+    if trace.is_empty() {
+        return Err(match trace.stats.is_complete() {
+            true => OpenError::EmptyExport { path: at() },
+            false => {
+                let reason = "none of its events can be read".to_owned();
+                OpenError::DatabaseUnreadable { path: at(), reason }
+            }
+        });
+    }
+    Ok(trace)
+}
+
+/// Bytes that the header counts and the file lacks.
+fn missing_bytes(path: &Path, file_bytes: u64) -> Option<u64> {
+    let mut header = [0; 100];
+    File::open(path).and_then(|mut file| file.read_exact(&mut header)).ok()?;
+    let page = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65_536,
+        size => u64::from(size),
+    };
+    let pages = u32::from_be_bytes([header[28], header[29], header[30], header[31]]);
+    (u64::from(pages) * page).checked_sub(file_bytes).filter(|missing| *missing > 0)
+}
+
+fn is_nsights(table: &str) -> bool {
+    let table = table.to_ascii_uppercase();
+    table.starts_with("CUPTI_ACTIVITY_KIND_")
+        || ["META_DATA_EXPORT", "NVTX_EVENTS", "CUDA_UM_GPU_PAGE_FAULT_EVENTS"].contains(&table.as_str())
+}
+
+struct Reading<'a> {
+    database: &'a Database,
+    trace: Trace,
+    strings: Strings,
+    enumerations: Enumerations,
+    processes: Processes,
+    callers: Callers,
+    devices: Devices,
+    event_records: EventRecords,
+    memory_bound: u64,
+    rows: u64,
+    rows_in_all: u64,
+    /// The memory bound was reached.
+    stopped: bool,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+impl<'a> Reading<'a> {
+    fn of(
+        database: &'a Database,
+        file_bytes: u64,
+        memory_bound: u64,
+        progress: &'a mut dyn FnMut(Progress),
+    ) -> Self {
+        let mut trace = Trace::default();
+        trace.origin.format = SourceFormat::NsysSqlite;
+        trace.stats.file_bytes = file_bytes;
+        Self {
+            database,
+            trace,
+            strings: Strings::default(),
+            enumerations: Enumerations::of(database),
+            processes: Processes::default(),
+            callers: Callers::default(),
+            devices: Devices::default(),
+            event_records: EventRecords::default(),
+            memory_bound,
+            rows: 0,
+            rows_in_all: database.tables().iter().map(|table| table.rows).fold(0, u64::saturating_add),
+            stopped: false,
+            progress,
+        }
+    }
+
+    /// The device's work comes first: where memory ends, it is what most answers need.
+    fn read_all(&mut self) {
+        self.read_strings();
+        self.read_about();
+        self.read_callers();
+        self.read_kernels();
+        self.read_graphs();
+        self.read_copies();
+        self.read_memsets();
+        self.read_faults();
+        self.read_calls();
+        self.read_waits();
+        self.read_ranges();
+        self.read_overhead();
+        self.read_memory_use();
+        self.count_tables_not_read();
+    }
+
+    fn finish(mut self) -> Trace {
+        self.trace.stats.events = self.trace.len() as u64;
+        self.trace
+    }
+
+    fn read_strings(&mut self) {
+        self.each("STRINGIDS", &["id", "value"], &mut |reading, row| {
+            if let (Some(id), Some(text)) = (row.integer(0), row.text(1)) {
+                reading.strings.add(id, text);
+            }
+        });
+    }
+
+    /// Rows of all versions of a table.
+    fn each(&mut self, name: &str, columns: &[&str], add: &mut dyn FnMut(&mut Self, &Row<'_>)) {
+        let database = self.database;
+        for table in database.versions_of(name) {
+            self.each_of(table, columns, add);
+        }
+    }
+
+    fn each_of(&mut self, table: &Table, columns: &[&str], add: &mut dyn FnMut(&mut Self, &Row<'_>)) {
+        if self.stopped {
+            return;
+        }
+        let database = self.database;
+        let end = database.each_row(table, columns, &mut |row| {
+            add(self, row);
+            self.rows += 1;
+            if self.rows.is_multiple_of(ROWS_BETWEEN_LOOKS) { self.look() } else { Next::Row }
+        });
+        if end == End::Damaged {
+            self.trace.stats.lose_in(&table.name, LossKind::DamagedTable);
+        }
+        // A small table may have been the last straw.
+        self.look();
+    }
+
+    /// Tells how far reading has come, and ends it at the memory bound.
+    fn look(&mut self) -> Next {
+        let total = self.trace.stats.file_bytes;
+        let share = self.rows.min(self.rows_in_all) as f64 / self.rows_in_all.max(1) as f64;
+        (self.progress)(Progress { read: (share * total as f64) as u64, total: Some(total) });
+        let held = self.trace.heap_bytes() + self.strings.heap_bytes();
+        let is_full = held as u64 > self.memory_bound || self.trace.len() >= EventId::MOST;
+        if is_full && !self.stopped {
+            self.stopped = true;
+            self.trace.stats.lose(LossKind::MemoryBound, (share * total as f64) as u64, 0);
+        }
+        if self.stopped { Next::Stop } else { Next::Row }
+    }
+
+    /// Start and length of an event, or a loss where there is no start.
+    fn time(&mut self, table: &str, start: Option<i64>, end: Option<i64>) -> Option<(Timestamp, Nanos)> {
+        // Beyond this, sums of times could overflow; it is 73 years.
+        const FURTHEST: u64 = 1 << 61;
+        let usable = |time: &i64| time.unsigned_abs() < FURTHEST;
+        let Some(start) = start.filter(usable) else {
+            self.trace.stats.lose_in(table, LossKind::UnusableRow);
+            return None;
+        };
+        let duration = match end {
+            None => {
+                self.trace.stats.repair(Repair::MissingDuration);
+                0
+            }
+            Some(end) if !usable(&end) => {
+                self.trace.stats.repair(Repair::UnusableDuration);
+                0
+            }
+            Some(end) if end < start => {
+                self.trace.stats.repair(Repair::NegativeDuration);
+                0
+            }
+            Some(end) => end - start,
+        };
+        Some((Timestamp::from_nanos(start), Nanos::new(duration)))
+    }
+
+    fn push(
+        &mut self,
+        kind: EventKind,
+        name: NameId,
+        place: Place,
+        (start, duration): (Timestamp, Nanos),
+        correlation: Option<u64>,
+    ) {
+        let track = self.trace.tracks.intern(place);
+        self.trace.events.push(Event { kind, name, track, start, duration, correlation, external: None });
+    }
+
+    /// The process that a row names; of one that names none, the one that can only have called it.
+    fn process_of(&self, global_pid: Option<i64>, correlation: Option<i64>) -> Option<Process> {
+        global_pid.map(|id| GlobalId::of(id).process()).or_else(|| self.callers.of(correlation))
+    }
+
+    /// Events of sorts that nothing here needs: operating system calls, samples, other libraries.
+    fn count_tables_not_read(&mut self) {
+        const READ: [&str; 16] = [
+            "CUPTI_ACTIVITY_KIND_KERNEL",
+            "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
+            "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+            "CUPTI_ACTIVITY_KIND_MEMCPY",
+            "CUPTI_ACTIVITY_KIND_MEMCPY2",
+            "CUPTI_ACTIVITY_KIND_MEMSET",
+            "CUPTI_ACTIVITY_KIND_RUNTIME",
+            "CUPTI_ACTIVITY_KIND_DRIVER",
+            "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+            "CUPTI_ACTIVITY_KIND_OVERHEAD",
+            "PROFILER_OVERHEAD",
+            "NVTX_EVENTS",
+            "CUDA_UM_GPU_PAGE_FAULT_EVENTS",
+            "CUDA_UM_CPU_PAGE_FAULT_EVENTS",
+            "CUDA_GPU_MEMORY_USAGE_EVENTS",
+            "DIAGNOSTIC_EVENT",
+        ];
+        let database = self.database;
+        let mut not_read = database.tables();
+        let read: Vec<_> =
+            READ.iter().flat_map(|name| database.versions_of(name)).map(|table| &table.name).collect();
+        not_read.retain(|table| {
+            table.rows > 0 && (table.has("start") || table.has("timestamp")) && !read.contains(&&table.name)
+        });
+        for table in not_read {
+            self.trace.stats.objects += table.rows;
+            self.trace.stats.not_kept.insert(format!("rows of {}", table.name), table.rows);
+        }
+    }
+}

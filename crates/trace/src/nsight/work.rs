@@ -1,0 +1,173 @@
+//! What did the devices do? Kernels, graphs, copies and memsets.
+
+use super::Reading;
+use super::database::Row;
+use crate::model::kind::EventKind;
+use crate::model::launch::Launch;
+use crate::model::managed::Migration;
+use crate::model::names::NameId;
+use crate::model::size::Bytes;
+use crate::model::time::{Nanos, Timestamp};
+use crate::model::track::Place;
+use crate::model::transfer::{Direction, MemoryKind, Transfer};
+
+/// What every table of device work has, in this order before its own columns.
+const COMMON: [&str; 7] = ["start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid"];
+
+fn columns(own: &[&'static str]) -> Vec<&'static str> {
+    [&COMMON, own].concat()
+}
+
+/// Where and when a piece of work ran.
+struct Run {
+    time: (Timestamp, Nanos),
+    place: Place,
+    correlation: Option<u64>,
+}
+
+impl Reading<'_> {
+    fn run(&mut self, table: &str, row: &Row<'_>) -> Option<Run> {
+        self.trace.stats.objects += 1;
+        let time = self.time(table, row.integer(0), row.integer(1))?;
+        let id = row.integer(5);
+        let process = self.process_of(row.integer(6), id);
+        let place = self.devices.stream(process, row.integer(2), row.integer(3), row.integer(4));
+        let correlation = process.and_then(|process| self.processes.correlation(process, id));
+        Some(Run { time, place, correlation })
+    }
+
+    fn named(&mut self, id: Option<i64>) -> Option<NameId> {
+        self.strings.name(id?, &mut self.trace.names)
+    }
+
+    pub(super) fn read_kernels(&mut self) {
+        let columns = columns(&[
+            "demangledName",
+            "shortName",
+            "mangledName",
+            "gridX",
+            "gridY",
+            "gridZ",
+            "blockX",
+            "blockY",
+            "blockZ",
+            "registersPerThread",
+            "staticSharedMemory",
+            "dynamicSharedMemory",
+        ]);
+        for table in ["CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"] {
+            self.each(table, &columns, &mut |reading, row| {
+                let Some(run) = reading.run(table, row) else { return };
+                let name = (7..10).find_map(|column| reading.named(row.integer(column)));
+                reading.push(
+                    EventKind::Kernel,
+                    name.unwrap_or(NameId::EMPTY),
+                    run.place,
+                    run.time,
+                    run.correlation,
+                );
+                let number = |column| u32::try_from(row.integer(column).unwrap_or(0)).unwrap_or(0);
+                let launch = Launch {
+                    grid: [10, 11, 12].map(number),
+                    block: [13, 14, 15].map(number),
+                    registers_per_thread: number(16),
+                    shared_memory: number(17).saturating_add(number(18)),
+                };
+                if launch != Launch::default() {
+                    reading.trace.events.set_launch(launch);
+                }
+            });
+        }
+    }
+
+    /// Graphs that were traced as a whole: one piece of work each, whatever runs in it.
+    pub(super) fn read_graphs(&mut self) {
+        const TABLE: &str = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
+        let before = self.trace.len();
+        self.each(TABLE, &columns(&["graphId"]), &mut |reading, row| {
+            let Some(run) = reading.run(TABLE, row) else { return };
+            let name = match row.integer(7) {
+                Some(id) => format!("CUDA graph {id}"),
+                None => "CUDA graph".to_owned(),
+            };
+            let name = reading.trace.names.intern(&name);
+            reading.push(EventKind::Kernel, name, run.place, run.time, run.correlation);
+        });
+        if self.trace.len() > before {
+            self.trace.origin.settings.insert("cuda_graph_nodes".to_owned(), false);
+        }
+    }
+
+    pub(super) fn read_copies(&mut self) {
+        let columns = columns(&[
+            "bytes",
+            "copyKind",
+            "srcKind",
+            "dstKind",
+            "migrationCause",
+            "virtualAddress",
+            "srcDeviceId",
+            "dstDeviceId",
+        ]);
+        for table in ["CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMCPY2"] {
+            self.each(table, &columns, &mut |reading, row| reading.add_copy(table, row));
+        }
+    }
+
+    fn add_copy(&mut self, table: &'static str, row: &Row<'_>) {
+        let kind = self.enumerations.copy(row.integer(8).unwrap_or(0));
+        if kind.is_migration {
+            return self.add_migration(table, row);
+        }
+        let Some(run) = self.run(table, row) else { return };
+        let is_between = matches!((row.integer(13), row.integer(14)), (Some(src), Some(dst)) if src != dst);
+        let (direction, word) = match kind.direction {
+            Direction::DeviceToDevice if is_between => (Direction::PeerToPeer, "PtoP"),
+            direction => (direction, kind.word),
+        };
+        let [(src, from), (dst, to)] = self.enumerations.ends(direction, row.integer(9), row.integer(10));
+        let name = self.trace.names.intern(&format!("Memcpy {word} ({from} -> {to})"));
+        self.push(EventKind::Copy, name, run.place, run.time, run.correlation);
+        let bytes = row.unsigned(7).map(Bytes::new);
+        self.trace.events.set_transfer(Transfer { bytes, direction, src, dst });
+    }
+
+    /// Pages that the driver moved. No call stands behind them, and no stream.
+    fn add_migration(&mut self, table: &'static str, row: &Row<'_>) {
+        self.trace.stats.objects += 1;
+        let Some(time) = self.time(table, row.integer(0), row.integer(1)) else { return };
+        let kind = self.enumerations.copy(row.integer(8).unwrap_or(0));
+        let process = self.process_of(row.integer(6), None);
+        let place = self.devices.whole(process, row.integer(2));
+        let name = self.trace.names.intern(&format!("Memcpy {} (Managed -> Managed)", kind.word));
+        self.push(EventKind::Copy, name, place, time, None);
+        let managed = MemoryKind::Managed;
+        let bytes = row.unsigned(7).map(Bytes::new);
+        self.trace.events.set_transfer(Transfer {
+            bytes,
+            direction: kind.direction,
+            src: managed,
+            dst: managed,
+        });
+        let cause = self.enumerations.migration(row.integer(11).unwrap_or(0));
+        // Addresses are 64 bits without a sign, in a column that has one.
+        let address = row.integer(12).filter(|address| *address != 0).map(i64::cast_unsigned);
+        self.trace.events.set_migration(Migration { address, cause });
+    }
+
+    pub(super) fn read_memsets(&mut self) {
+        const TABLE: &str = "CUPTI_ACTIVITY_KIND_MEMSET";
+        self.each(TABLE, &columns(&["bytes", "memKind"]), &mut |reading, row| {
+            let Some(run) = reading.run(TABLE, row) else { return };
+            // Only device memory is set by the device, unless the file says otherwise.
+            let kind =
+                row.integer(8).map(|kind| reading.enumerations.memory_kind(kind, i64::from(kind == 2)));
+            let (kind, word) = kind.unwrap_or((MemoryKind::Device, "Device"));
+            let name = reading.trace.names.intern(&format!("Memset ({word})"));
+            reading.push(EventKind::Memset, name, run.place, run.time, run.correlation);
+            let bytes = row.unsigned(7).map(Bytes::new);
+            let direction = Direction::Unknown;
+            reading.trace.events.set_transfer(Transfer { bytes, direction, src: kind, dst: kind });
+        });
+    }
+}
