@@ -3,10 +3,12 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
-use busbound_diagnosis::{Detail, Drawn, diagnose_and_draw};
+use busbound_diagnosis::{Detail, Drawn, diagnose_and_draw, diagnose_and_itemise};
 use busbound_report::{Packing, write_chrome, write_perfetto};
+use busbound_tables::{Provenance, Tables, write_parquet};
 use busbound_trace::Trace;
 
 use crate::args::{ExportArgs, ExportTo, Format};
@@ -25,14 +27,13 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(anyhow::anyhow!("export takes one trace; {directory} is a directory")));
     }
     let wanted = if args.apply.is_empty() { Vec::new() } else { vec![args.apply.clone()] };
-    let tool = match args.to {
-        ExportTo::Perfetto => "perfetto",
-        ExportTo::Chrome => "chrome",
+    let ending = match args.to {
+        ExportTo::Perfetto => "perfetto.json.gz",
+        ExportTo::Chrome => "chrome.json.gz",
+        ExportTo::Parquet => "tables",
     };
-    let path = args
-        .output
-        .clone()
-        .unwrap_or_else(|| PathBuf::from(format!("{}.{tool}.json.gz", stem_of(&args.path))));
+    let usual = || PathBuf::from(format!("{}.{ending}", stem_of(&args.path)));
+    let path = args.output.clone().unwrap_or_else(usual);
     let mut written = Ok(());
     each_trace(std::slice::from_ref(&args.path), &args.reading, &output, |trace, source| {
         written = match args.to {
@@ -41,11 +42,21 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
                 write_trace(&path, trace, &drawn)
             }
             ExportTo::Chrome => write_to(&path, |file, packing| write_chrome(file, trace, packing)),
+            ExportTo::Parquet => {
+                let (diagnosis, items) = diagnose_and_itemise(trace, source, &machine, &options);
+                let tables = Arc::new(Tables::of(trace, items));
+                let written = write_parquet(&path, &tables, &Provenance::of(&diagnosis));
+                written.map_err(|error| Failure::Output(error.into()))
+            }
         };
     })?;
     written?;
     if !args.quiet {
-        complain(&format!("{} opens in ui.perfetto.dev", path.display()));
+        let path = path.display();
+        complain(&match args.to {
+            ExportTo::Perfetto | ExportTo::Chrome => format!("{path} opens in ui.perfetto.dev"),
+            ExportTo::Parquet => format!("{path} holds events, copies, gaps and steps as Parquet"),
+        });
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ use crate::critical::{self, CriticalPath};
 use crate::facts::{Facts, gpu_name, link_of};
 use crate::findings::{self, Finding};
 use crate::gaps::IdleCause;
+use crate::items::{self, Items};
 use crate::kernels::{self, Kernels};
 use crate::launches::Launches;
 use crate::limitations::{self, Limitation};
@@ -130,11 +131,23 @@ pub fn diagnose_and_draw(
     Drawn { diagnosis, picture, whatif }
 }
 
+/// As [`diagnose`], with every copy, gap and step by itself.
+pub fn diagnose_and_itemise(
+    trace: &Trace,
+    source: &Source,
+    machine: &Machine,
+    options: &Options,
+) -> (Diagnosis, Items) {
+    diagnose_and(trace, source, machine, options, items::items)
+}
+
 /// What a diagnosis is made from.
 pub(crate) struct Judged<'a, 't> {
     pub(crate) whole: &'a Facts<'t>,
     /// Of the steps that are spoken of.
     pub(crate) facts: &'a Facts<'a>,
+    /// Whether these are not all of the trace.
+    pub(crate) is_part: bool,
     pub(crate) left_out: &'a LeftOut,
     pub(crate) diagnosis: &'a Diagnosis,
 }
@@ -153,7 +166,8 @@ fn diagnose_and<T>(
     let mut diagnosis = answer(facts, survey, machine, options, &left_out);
     // Compilation happens in the steps that are left out.
     diagnosis.launches.compiled = whole.launches.compiled.clone();
-    let more = more(&Judged { whole: &whole, facts, left_out: &left_out, diagnosis: &diagnosis });
+    let is_part = of_part.is_some();
+    let more = more(&Judged { whole: &whole, facts, is_part, left_out: &left_out, diagnosis: &diagnosis });
     (diagnosis, more)
 }
 

@@ -72,7 +72,7 @@ pub(crate) struct Gap<'a> {
     pub(crate) interval: Interval,
     pub(crate) cause: GapCause,
     /// The work that ended it, and the call behind that.
-    work: Option<Event<'a>>,
+    pub(crate) work: Option<Event<'a>>,
     pub(crate) call: Option<Event<'a>>,
 }
 

@@ -214,15 +214,15 @@ impl<'a> Host<'a> {
     }
 
     /// The innermost operator around a call.
-    pub(crate) fn operator_around(&self, call: &Event<'_>) -> Option<&'a str> {
+    pub(crate) fn operator_around(&self, call: &Event<'_>) -> Option<Event<'a>> {
         let track = self.trace.track(call.track_id());
-        track.enclosing(call.start(), |event| event.kind() == EventKind::Operator).map(|event| event.name())
+        track.enclosing(call.start(), |event| event.kind() == EventKind::Operator)
     }
 
     /// The innermost operator, and the innermost Python frame of the user's own code, around a call.
     pub(crate) fn around(&self, call: &Event<'_>) -> Origin {
         Origin {
-            operator: self.operator_around(call).map(printable),
+            operator: self.operator_around(call).map(|operator| printable(operator.name())),
             frame: self.innermost(&self.frames, call),
             annotation: self.innermost(&self.annotations, call),
         }

@@ -68,7 +68,7 @@ pub(crate) fn launches(
         }
         sampled += 1;
         if let Some(operator) = host.operator_around(call) {
-            *operators.entry(operator).or_default() += 1;
+            *operators.entry(operator.name()).or_default() += 1;
         }
     }
     let share = |launches: u64| launches as f64 / f64::from(sampled.max(1));

@@ -34,6 +34,7 @@ mod findings;
 mod gaps;
 mod gate;
 mod host;
+mod items;
 mod kernels;
 mod launches;
 mod limitations;
@@ -69,7 +70,7 @@ pub use cpu_copies::{CpuCopies, CpuCopyClass, CpuCopyThresholds};
 pub use critical::{CriticalPath, PathClass, PathEdges, PathPiece, PathShare};
 pub use diagnosis::{
     DIAGNOSIS_SCHEMA, DeviceFacts, Diagnosis, Drawn, GpuLink, MachineFacts, WindowFacts, diagnose,
-    diagnose_and_draw,
+    diagnose_and_draw, diagnose_and_itemise,
 };
 pub use findings::{Finding, Saving, Severity};
 pub use gaps::{GapCause, IdleCause, IdlePlace};
@@ -77,6 +78,7 @@ pub use gate::{
     Baseline, BaselineError, Check, FIGURES, FigureName, GATE_SCHEMA, Gate, GatedRun, Requirement,
     RequirementError, gate,
 };
+pub use items::{CopyItem, GapItem, Items, StepItem};
 pub use kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched, Roofline};
 pub use launches::{Launches, LaunchingOperator};
 pub use limitations::Limitation;

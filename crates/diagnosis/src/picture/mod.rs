@@ -151,7 +151,7 @@ const MARKED: usize = 5_000;
 
 /// Draws the whole trace; what is judged of it, the findings and the best prediction come with it.
 pub(crate) fn draw(judged: &Judged<'_, '_>, best: Option<&BestReplay>, detail: Detail) -> Picture {
-    let Judged { whole, facts, left_out, diagnosis } = *judged;
+    let Judged { whole, facts, left_out, diagnosis, .. } = *judged;
     let mut names = DrawnNames::of(whole.trace.names());
     let mut notes = Vec::new();
     let mut groups = device_lanes::groups(whole, &diagnosis.machine.gpus, &mut names, &mut notes);

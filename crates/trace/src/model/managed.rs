@@ -1,5 +1,7 @@
 //! Why did managed memory move, and who stumbled over a page that was elsewhere?
 
+use serde::Serialize;
+
 /// One migration of managed memory; its bytes and direction are those of the copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migration {
@@ -9,7 +11,8 @@ pub struct Migration {
 }
 
 /// What made the driver move pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum MigrationCause {
     /// The program asked for it with `cudaMemPrefetchAsync`.
     Prefetch,

@@ -1,6 +1,7 @@
 //! The trace: everything that was read, and the ways to walk through it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::interval::Interval;
@@ -60,6 +61,12 @@ impl Trace {
     pub fn events(&self) -> impl ExactSizeIterator<Item = Event<'_>> {
         let len = u32::try_from(self.len()).unwrap_or(u32::MAX);
         (0..len).map(|i| Event { trace: self, id: EventId(i) })
+    }
+
+    /// Some of them, by their numbers.
+    pub fn events_in(&self, numbers: Range<usize>) -> impl ExactSizeIterator<Item = Event<'_>> {
+        let row = |number: usize| u32::try_from(number.min(self.len())).unwrap_or(u32::MAX);
+        (row(numbers.start)..row(numbers.end)).map(|i| Event { trace: self, id: EventId(i) })
     }
 
     pub fn event(&self, id: EventId) -> Event<'_> {

@@ -1,0 +1,210 @@
+//! What was each copy, each gap, each step? One row a piece, for tables; a diagnosis has the sums.
+//!
+//! Rows are of the whole trace, and each says whether the figures of the diagnosis speak of it.
+
+use busbound_trace::{
+    Direction, EventId, Interval, IntervalSet, MemoryKind, MigrationCause, NameId, Nanos, Timestamp,
+};
+
+use crate::copies::Copy;
+use crate::diagnosis::Judged;
+use crate::facts::Facts;
+use crate::gaps::{Gap, GapCause};
+use crate::steady::LeftOut;
+use crate::timeline::DeviceTimeline;
+
+/// What tables are made of, beside the events themselves.
+#[derive(Debug, Clone)]
+pub struct Items {
+    pub steps: Vec<StepItem>,
+    /// By device and stream, then in order of time.
+    pub copies: Vec<CopyItem>,
+    /// By device, then in order of time.
+    pub gaps: Vec<GapItem>,
+    /// By event number: the step that launched it.
+    step_of: Vec<Option<u32>>,
+}
+
+/// One copy of a device, with what the host did about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CopyItem {
+    pub event: EventId,
+    pub device: i32,
+    pub stream: i64,
+    pub direction: Direction,
+    pub src: MemoryKind,
+    pub dst: MemoryKind,
+    pub bytes: Option<u64>,
+    pub gbps: Option<f64>,
+    /// Time of it with no kernel running on its device.
+    pub exposed: Nanos,
+    /// Host time inside the copying call, if that waited for the copy.
+    pub blocking: Nanos,
+    /// Host time in a synchronisation right after the call.
+    pub waited_after: Nanos,
+    /// The step that launched it.
+    pub step: Option<u32>,
+    pub judged: bool,
+    /// The innermost operator around the call.
+    pub operator: Option<NameId>,
+    /// Why pages of managed memory moved, if that is what it was.
+    pub migration: Option<MigrationCause>,
+}
+
+/// Time between two pieces of work of one device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GapItem {
+    pub device: i32,
+    pub start: Timestamp,
+    pub duration: Nanos,
+    pub cause: GapCause,
+    /// The work that ended it.
+    pub ended_by: Option<EventId>,
+    /// The step that launched that work.
+    pub step: Option<u32>,
+    pub judged: bool,
+}
+
+/// One step: from the end of the one before to its own end. Times are summed over the devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepItem {
+    pub start: Timestamp,
+    pub duration: Nanos,
+    /// Where the host begins it, which may be long before the device does.
+    pub host_start: Timestamp,
+    pub warm_up: bool,
+    pub outlier: bool,
+    pub judged: bool,
+    pub compute: Nanos,
+    pub communication: Nanos,
+    pub copying: Nanos,
+    pub exposed_copy: Nanos,
+    pub exposed_communication: Nanos,
+    pub idle: Nanos,
+}
+
+impl Items {
+    /// The step that launched a piece of the device's work.
+    pub fn step_of(&self, event: EventId) -> Option<u32> {
+        *self.step_of.get(event.index())?
+    }
+}
+
+pub(crate) fn items(judged: &Judged<'_, '_>) -> Items {
+    let Judged { whole, left_out, is_part, .. } = *judged;
+    let scope = Scope { left_out, whole, is_part };
+    Items {
+        steps: steps(whole, left_out),
+        copies: whole.copies.iter().map(|copy| copy_item(copy, whole, &scope)).collect(),
+        gaps: whole.gaps.iter().map(|gap| gap_item(gap, whole, &scope)).collect(),
+        step_of: whole.trace.events().map(|event| number(whole.window.step_of_work(&event))).collect(),
+    }
+}
+
+fn number(step: Option<usize>) -> Option<u32> {
+    u32::try_from(step?).ok()
+}
+
+/// What the diagnosis speaks of.
+struct Scope<'a> {
+    left_out: &'a LeftOut,
+    whole: &'a Facts<'a>,
+    is_part: bool,
+}
+
+impl Scope<'_> {
+    /// As the part of the trace was cut: by the step that launched the work, else by when it ran.
+    fn contains(&self, step: Option<usize>, start: Timestamp) -> bool {
+        if !self.is_part {
+            return true;
+        }
+        let steady = &self.left_out.steady;
+        match step {
+            Some(step) => steady.contains(&step),
+            None => {
+                let steps = self.whole.window.steps.get(steady.clone()).unwrap_or_default();
+                let (first, last) = (steps.first(), steps.last());
+                first.zip(last).is_some_and(|(first, last)| (first.start..last.end).contains(&start))
+            }
+        }
+    }
+}
+
+fn copy_item(copy: &Copy<'_>, facts: &Facts<'_>, scope: &Scope<'_>) -> CopyItem {
+    let step = facts.window.step_of_work(&copy.event);
+    let kernels = facts.timelines.iter().find(|timeline| timeline.device == copy.device);
+    let beside = kernels.map_or(Nanos::ZERO, |timeline| timeline.kernels.length_within(copy.interval()));
+    CopyItem {
+        event: copy.event.id(),
+        device: copy.device,
+        stream: copy.stream,
+        direction: copy.transfer.direction,
+        src: copy.transfer.src,
+        dst: copy.transfer.dst,
+        bytes: copy.bytes(),
+        gbps: copy.gbps(),
+        exposed: copy.event.duration() - beside,
+        blocking: copy.blocked,
+        waited_after: copy.waited_after,
+        step: number(step),
+        judged: scope.contains(step, copy.event.start()),
+        operator: copy
+            .call
+            .and_then(|call| facts.host.operator_around(&call))
+            .map(|operator| operator.name_id()),
+        migration: copy.event.migration().map(|migration| migration.cause),
+    }
+}
+
+fn gap_item(gap: &Gap<'_>, facts: &Facts<'_>, scope: &Scope<'_>) -> GapItem {
+    let step = gap.work.and_then(|work| facts.window.step_of_work(&work));
+    GapItem {
+        device: gap.device,
+        start: gap.interval.start,
+        duration: gap.interval.length(),
+        cause: gap.cause,
+        ended_by: gap.work.map(|work| work.id()),
+        step: number(step),
+        judged: scope.contains(step, gap.interval.start),
+    }
+}
+
+fn steps(facts: &Facts<'_>, left_out: &LeftOut) -> Vec<StepItem> {
+    struct Alone {
+        copies: IntervalSet,
+        communication: IntervalSet,
+        idle: IntervalSet,
+    }
+    let alone: Vec<Alone> = facts
+        .timelines
+        .iter()
+        .map(|timeline| Alone {
+            copies: timeline.copies.difference(&timeline.kernels),
+            communication: timeline.communication.difference(&timeline.compute),
+            idle: timeline.gaps(),
+        })
+        .collect();
+    let step = |(i, interval): (usize, &Interval)| {
+        let within = |of: fn(&DeviceTimeline) -> &IntervalSet| {
+            facts.timelines.iter().map(|timeline| of(timeline).length_within(*interval)).sum()
+        };
+        let alone_within = |of: fn(&Alone) -> &IntervalSet| {
+            alone.iter().map(|device| of(device).length_within(*interval)).sum()
+        };
+        StepItem {
+            start: interval.start,
+            duration: interval.length(),
+            host_start: facts.window.starts.get(i).copied().unwrap_or(interval.start),
+            warm_up: i < left_out.warm_up,
+            outlier: left_out.outlier_steps.binary_search(&i).is_ok(),
+            judged: left_out.steady.contains(&i),
+            compute: within(|timeline| &timeline.compute),
+            communication: within(|timeline| &timeline.communication),
+            copying: within(|timeline| &timeline.copies),
+            exposed_copy: alone_within(|device| &device.copies),
+            exposed_communication: alone_within(|device| &device.communication),
+            idle: alone_within(|device| &device.idle),
+        }
+    };
+    facts.window.steps.iter().enumerate().map(step).collect()
+}

@@ -1,0 +1,69 @@
+//! Table `gaps`: when a device had nothing to do, and why.
+
+use arrow_array::ArrayRef;
+use arrow_schema::ArrowError;
+use busbound_diagnosis::{GapCause, GapItem};
+
+use crate::columns::{durations, flags, indices, optional_numbers, steps, times};
+use crate::schema::Column;
+use crate::schema::ColumnType::{Flag, Index, Nanoseconds, Number, Word};
+use crate::words::Words;
+
+pub(crate) const COLUMNS: &[Column] = &[
+    Column::always("device", Index, "The device that was idle."),
+    Column::always("start_ns", Nanoseconds, "On the profiler's own clock."),
+    Column::always("duration_ns", Nanoseconds, "Until its next work began."),
+    Column::always(
+        "cause",
+        Word,
+        "copy (the host was inside a copy call), launch (it had not launched yet), synchronisation (it had waited for the device first), input (it waited for its next batch), turnaround (too short to have a cause) or unexplained.",
+    ),
+    Column::maybe("ended_by", Number, "The work that ended it: a row in `events`."),
+    Column::maybe("step", Index, "The step that launched that work."),
+    Column::always("judged", Flag, "Whether the figures of the diagnosis speak of it."),
+];
+
+// In the order of their numbers: a test holds them to that.
+const CAUSES: [GapCause; 6] = [
+    GapCause::Copy,
+    GapCause::Launch,
+    GapCause::Synchronisation,
+    GapCause::Input,
+    GapCause::Turnaround,
+    GapCause::Unexplained,
+];
+
+/// The words of the table.
+#[derive(Debug)]
+pub(crate) struct GapWords {
+    causes: Words,
+}
+
+impl Default for GapWords {
+    fn default() -> Self {
+        Self { causes: Words::of_values(&CAUSES) }
+    }
+}
+
+pub(crate) fn columns(gaps: &[GapItem], words: &GapWords) -> Result<Vec<ArrayRef>, ArrowError> {
+    let each = || gaps.iter();
+    Ok(vec![
+        indices(each().map(|gap| Some(gap.device))),
+        times(each().map(|gap| gap.start)),
+        durations(each().map(|gap| gap.duration)),
+        words.causes.column(each().map(|gap| Some(gap.cause as usize)))?,
+        optional_numbers(each().map(|gap| Some(gap.ended_by?.index() as i64))),
+        steps(each().map(|gap| gap.step)),
+        flags(each().map(|gap| gap.judged)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_in_the_order_of_their_numbers() {
+        assert!(CAUSES.iter().enumerate().all(|(i, &cause)| cause as usize == i));
+    }
+}

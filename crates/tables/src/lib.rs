@@ -1,0 +1,36 @@
+//! The trace as tables: Arrow record batches of its events, copies, gaps and steps, and Parquet files of them.
+//!
+//! ```
+//! use std::path::Path;
+//! use busbound_diagnosis::{Options, Source, diagnose_and_itemise};
+//! use busbound_machine::Machine;
+//! use busbound_tables::{Table, Tables};
+//! use busbound_trace::{ReadOptions, read};
+//!
+//! let json = br#"[{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1,"dur":200}]"#;
+//! let trace = read(&json[..], Path::new("run.json"), &ReadOptions::default())?;
+//! let source = Source::named("run.json");
+//! let (_, items) = diagnose_and_itemise(&trace, &source, &Machine::default(), &Options::default());
+//! let tables = Tables::of(&trace, items);
+//! assert_eq!(tables.rows(Table::Events), 1);
+//! let batch = tables.batch(Table::Events, 0..1)?;
+//! assert_eq!(batch.schema().field(3).name(), "start_ns");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Times are 64-bit integers of nanoseconds and not Arrow's timestamps: they are on the profiler's own clock
+//! (CUPTI's), whose zero is no date. Two traces' times have nothing to do with each other.
+
+mod columns;
+mod copies;
+mod events;
+mod gaps;
+mod parquet;
+mod schema;
+mod steps;
+mod tables;
+mod words;
+
+pub use crate::parquet::{Provenance, WriteError, write_parquet};
+pub use crate::schema::{Column, ColumnType, TABLES_SCHEMA, Table};
+pub use crate::tables::{Batches, Tables};

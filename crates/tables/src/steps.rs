@@ -1,0 +1,48 @@
+//! Table `steps`: how long each step took, and what the devices did in it.
+
+use arrow_array::ArrayRef;
+use busbound_diagnosis::StepItem;
+
+use crate::columns::{durations, flags, indices, times};
+use crate::schema::Column;
+use crate::schema::ColumnType::{Flag, Index, Nanoseconds};
+
+pub(crate) const COLUMNS: &[Column] = &[
+    Column::always("step", Index, "Its number, from 0."),
+    Column::always("start_ns", Nanoseconds, "Where the step before ended, on the profiler's own clock."),
+    Column::always("duration_ns", Nanoseconds, "Until its last work ended."),
+    Column::always("host_start_ns", Nanoseconds, "Where the host began it, which may be long before."),
+    Column::always("warm_up", Flag, "Whether it is left out as warm-up."),
+    Column::always("outlier", Flag, "Whether it took clearly longer than the others."),
+    Column::always("judged", Flag, "Whether the figures of the diagnosis speak of it."),
+    Column::always("compute_ns", Nanoseconds, "Time with a kernel running that is no communication."),
+    Column::always("comm_ns", Nanoseconds, "Time with communication running."),
+    Column::always("copy_ns", Nanoseconds, "Time with a copy running."),
+    Column::always("exposed_copy_ns", Nanoseconds, "Of it, the part with no kernel running."),
+    Column::always("exposed_comm_ns", Nanoseconds, "Of communication, the part with no compute running."),
+    Column::always(
+        "idle_ns",
+        Nanoseconds,
+        "Time with nothing running, between the device's first and last work.",
+    ),
+];
+
+/// `first` is the number of the first of them.
+pub(crate) fn columns(items: &[StepItem], first: usize) -> Vec<ArrayRef> {
+    let each = || items.iter();
+    vec![
+        indices((first..first + items.len()).map(|step| i32::try_from(step).ok())),
+        times(each().map(|step| step.start)),
+        durations(each().map(|step| step.duration)),
+        times(each().map(|step| step.host_start)),
+        flags(each().map(|step| step.warm_up)),
+        flags(each().map(|step| step.outlier)),
+        flags(each().map(|step| step.judged)),
+        durations(each().map(|step| step.compute)),
+        durations(each().map(|step| step.communication)),
+        durations(each().map(|step| step.copying)),
+        durations(each().map(|step| step.exposed_copy)),
+        durations(each().map(|step| step.exposed_communication)),
+        durations(each().map(|step| step.idle)),
+    ]
+}
