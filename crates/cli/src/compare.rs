@@ -8,8 +8,9 @@ use busbound_report::{
 };
 
 use crate::args::{CompareArgs, Format};
-use crate::diagnose::{resolve_analysis, resolve_machine};
+use crate::diagnose::resolve_analysis;
 use crate::failure::Failure;
+use crate::machine::resolve_machine;
 use crate::output::{write_answer, write_page};
 use crate::reading::{AllRead, each_trace};
 use crate::request::resolve_output;

@@ -1,6 +1,6 @@
 //! `busbound diagnose` and `busbound demo`.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -9,12 +9,13 @@ use busbound_diagnosis::{
     BlockChoice, CpuCopyThresholds, Detail, Diagnosis, Options, Source, advice_of_diagnosis, diagnose,
     diagnose_and_draw,
 };
-use busbound_machine::{Machine, MachineProfile};
+use busbound_machine::Machine;
 use busbound_report::{Lead, RunsPage, diagnoses_as_json, diagnoses_as_markdown, diagnoses_as_terminal};
 use busbound_trace::{NcuError, ReadOptions, read, read_ncu};
 
 use crate::args::{AnalysisArgs, DemoArgs, DiagnoseArgs, Format};
 use crate::failure::Failure;
+use crate::machine::resolve_machine;
 use crate::output::{complain, write_advice, write_answer, write_file, write_page};
 use crate::reading::each_trace;
 use crate::request::{Output, resolve_inputs, resolve_output};
@@ -87,18 +88,6 @@ pub(crate) fn stem_of(path: &Path) -> String {
     let name = path.file_name().filter(|name| *name != "-").unwrap_or("run".as_ref()).to_string_lossy();
     let stem = [".json", ".trace", ".bbt"].iter().find_map(|end| name.split_once(end));
     stem.map_or(&*name, |(stem, _)| stem).to_owned()
-}
-
-/// A profile where a file is named, else a link or a GPU.
-pub(crate) fn resolve_machine(name: Option<&str>) -> Result<Machine, Failure> {
-    let Some(name) = name else { return Ok(Machine::default()) };
-    if name.ends_with(".json") {
-        let text = fs::read_to_string(name).with_context(|| name.to_owned()).map_err(Failure::Unreadable)?;
-        let profile = MachineProfile::parse(&text);
-        let unreadable = |error| Failure::Unreadable(anyhow::anyhow!("{name} {error}"));
-        return Ok(Machine::measured(profile.map_err(unreadable)?));
-    }
-    Machine::named(name).map_err(|error| Failure::Usage(error.into()))
 }
 
 pub(crate) fn resolve_analysis(args: &AnalysisArgs) -> Result<Options, Failure> {

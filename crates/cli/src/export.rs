@@ -12,8 +12,9 @@ use busbound_tables::{Provenance, Tables, write_parquet};
 use busbound_trace::Trace;
 
 use crate::args::{ExportArgs, ExportTo, Format};
-use crate::diagnose::{resolve_analysis, resolve_machine, stem_of};
+use crate::diagnose::{resolve_analysis, stem_of};
 use crate::failure::Failure;
+use crate::machine::resolve_machine;
 use crate::output::complain;
 use crate::reading::each_trace;
 use crate::request::Output;

@@ -1,9 +1,9 @@
 //! How does a run end badly? Each way has its exit code.
 
-use std::process::ExitCode;
-
+/// Why there is no answer, or none that satisfies.
 #[derive(Debug)]
-pub(crate) enum Failure {
+#[non_exhaustive]
+pub enum Failure {
     /// The command line makes no sense.
     Usage(anyhow::Error),
     /// Nothing in the input could be read.
@@ -20,7 +20,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// What is left to say about it.
-    pub(crate) fn message(&self) -> Option<String> {
+    pub fn message(&self) -> Option<String> {
         match self {
             Self::Usage(error) | Self::Unreadable(error) | Self::NoGpu(error) => Some(format!("{error:#}")),
             Self::Output(error) => Some(format!("cannot write the answer: {error:#}")),
@@ -28,13 +28,13 @@ impl Failure {
         }
     }
 
-    pub(crate) fn exit_code(&self) -> ExitCode {
+    pub fn exit_code(&self) -> u8 {
         match self {
-            Self::GateFailed => ExitCode::from(1),
-            Self::Unreadable(_) => ExitCode::from(3),
-            Self::NoGpu(_) => ExitCode::from(4),
-            Self::Interrupted => ExitCode::from(130),
-            Self::Usage(_) | Self::Output(_) => ExitCode::from(2),
+            Self::GateFailed => 1,
+            Self::Unreadable(_) => 3,
+            Self::NoGpu(_) => 4,
+            Self::Interrupted => 130,
+            Self::Usage(_) | Self::Output(_) => 2,
         }
     }
 }

@@ -11,8 +11,9 @@ use busbound_report::{
 };
 
 use crate::args::{Format, GateArgs};
-use crate::diagnose::{resolve_analysis, resolve_machine};
+use crate::diagnose::resolve_analysis;
 use crate::failure::Failure;
+use crate::machine::resolve_machine;
 use crate::output::{announce, write_answer};
 use crate::reading::{AllRead, each_trace};
 use crate::request::{Output, resolve_output};

@@ -1,56 +1,7 @@
-//! `busbound`: arguments in, exit code out. No analysis here.
-
-mod args;
-mod args_plan;
-mod args_top;
-mod bench;
-mod compare;
-mod diagnose;
-mod export;
-mod failure;
-mod gate;
-mod interrupt;
-mod nsys;
-mod output;
-mod plan;
-mod progress;
-mod reading;
-mod record;
-mod request;
-mod survey;
-mod top;
-mod topo;
-mod whatif;
+//! The program `busbound`.
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use args::{Cli, Command};
-
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let result = match &cli.command {
-        Command::Demo(args) => diagnose::demo(args),
-        Command::Diagnose(args) => diagnose::run(args),
-        Command::Compare(args) => compare::run(args),
-        Command::Gate(args) => gate::run(args),
-        Command::WhatIf(args) => whatif::run(args),
-        Command::Plan(command) => plan::run(command),
-        Command::Topo(args) => topo::run(args),
-        Command::Bench(args) => bench::run(args),
-        Command::Record(args) => return record::run(args),
-        Command::Top(args) => top::run(args),
-        Command::Export(args) => export::run(args),
-        Command::Survey(args) => survey::run(args),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            if let Some(message) = failure.message() {
-                output::complain(&message);
-            }
-            failure.exit_code()
-        }
-    }
+    ExitCode::from(busbound_cli::run(std::env::args_os()))
 }

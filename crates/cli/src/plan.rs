@@ -18,8 +18,8 @@ use crate::args::{Emit, Format, OutputArgs};
 use crate::args_plan::{
     AllreduceArgs, BudgetArgs, ClusterArgs, DdpArgs, ModelArgs, OffloadArgs, ParallelArgs, PlanCommand,
 };
-use crate::diagnose::resolve_machine;
 use crate::failure::Failure;
+use crate::machine::resolve_machine;
 use crate::output::{write_advice, write_answer};
 use crate::reading::each_trace;
 use crate::request::resolve_output;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::thread;
 
 use anyhow::{Context, bail};
@@ -21,7 +21,7 @@ use crate::output::complain;
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/busbound_capture.so"));
 
 /// The exit code is the program's own, unless it could not be started.
-pub(crate) fn run(args: &RecordArgs) -> ExitCode {
+pub(crate) fn run(args: &RecordArgs) -> u8 {
     match start(args) {
         Ok(status) => {
             if !args.quiet {
@@ -93,9 +93,9 @@ fn pass_on(process: u32, signal: i32) {
 }
 
 /// As a shell would: a program that was killed by a signal gives 128 and its number.
-fn code_of(status: ExitStatus) -> ExitCode {
+fn code_of(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
-    ExitCode::from(u8::try_from(code).unwrap_or(1))
+    u8::try_from(code).unwrap_or(1)
 }
 
 /// The library as a file in a directory that only this user can write to, named after what is in it.

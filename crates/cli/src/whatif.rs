@@ -9,9 +9,10 @@ use busbound_trace::Trace;
 use busbound_whatif::replay::Change;
 
 use crate::args::{Format, WhatIfArgs};
-use crate::diagnose::{detail_of, page_of, resolve_analysis, resolve_machine};
+use crate::diagnose::{detail_of, page_of, resolve_analysis};
 use crate::export::write_trace;
 use crate::failure::Failure;
+use crate::machine::resolve_machine;
 use crate::output::{complain, write_answer, write_file, write_page};
 use crate::reading::each_trace;
 use crate::request::resolve_output;

@@ -320,3 +320,22 @@ fn record_passes_output_exit_codes_and_signals_through() {
     let (_, stderr, code) = run(&["record", "--force", "--", "no-such-program"]);
     assert!(code == Some(3) && stderr.contains("no-such-program"), "{code:?} {stderr}");
 }
+
+#[test]
+fn export_writes_tables_into_a_folder() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = fixture("off_block_pinned_c4.json.gz");
+    let run = |args: &[&str]| text(&busbound(args).current_dir(&directory).output().unwrap());
+    let said = "busbound: off_block_pinned_c4.tables holds events, copies, gaps and steps as Parquet\n";
+    assert_eq!(run(&["export", &trace, "--to", "parquet"]), (String::new(), said.to_owned(), Some(0)));
+    for table in ["events", "copies", "gaps", "steps"] {
+        let path = directory.path().join("off_block_pinned_c4.tables").join(format!("{table}.parquet"));
+        let bytes = std::fs::read(path).unwrap();
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{table}");
+    }
+    // A file is no folder.
+    std::fs::write(directory.path().join("taken"), "").unwrap();
+    let (_, stderr, code) = run(&["export", &trace, "--to", "parquet", "-o", "taken"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.starts_with("busbound: cannot write the answer: taken: "), "{stderr}");
+}

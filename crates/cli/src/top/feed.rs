@@ -13,8 +13,8 @@ use busbound_report::top_as_json_line;
 
 use super::heartbeats::Heartbeats;
 use crate::args_top::TopArgs;
-use crate::diagnose::resolve_machine;
 use crate::failure::Failure;
+use crate::machine::resolve_machine;
 use crate::output::complain;
 
 /// One snapshot after another.
