@@ -1,6 +1,7 @@
 //! Reading the inputs of a command, and what to say of those that cannot be read.
 
 use std::io::stdin;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use busbound_diagnosis::Source;
@@ -61,7 +62,10 @@ fn read_input(input: &Input, options: &ReadOptions, output: &Output) -> anyhow::
         Input::File(_) | Input::Stdin => None,
     };
     let mut bar = ReadingBar::new(input.label(), output.show_progress);
-    let mut progress = |p| bar.update(p);
+    let mut progress = |p| {
+        bar.update(p);
+        ControlFlow::Continue(())
+    };
     let trace = match (&exported, input) {
         (Some(exported), _) => open_with_progress(&exported.database(), options, &mut progress),
         (None, Input::File(path)) => open_with_progress(path, options, &mut progress),

@@ -53,6 +53,8 @@ pub enum OpenError {
     EmptyRecording { path: PathBuf },
     #[error("{} is a gzip file that breaks off at byte {offset}, before any of it can be read", path.display())]
     NothingInflated { path: PathBuf, offset: u64 },
+    #[error("{}: reading was interrupted", path.display())]
+    Interrupted { path: PathBuf },
 }
 
 /// What turns a report into a database that can be read.

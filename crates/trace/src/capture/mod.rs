@@ -7,6 +7,7 @@ pub(crate) mod names;
 
 use std::collections::HashMap;
 use std::io::Read;
+use std::ops::ControlFlow;
 
 use busbound_capture::format::{Chunk, ChunkReader, Record, Records, Stream};
 
@@ -24,13 +25,15 @@ use crate::model::track::{Label, Place};
 use crate::model::transfer::{Direction, MemoryKind, Transfer};
 
 /// Reads a recording to its end or to the memory bound; what is damaged is passed over and counted.
-pub(crate) fn read(source: impl Read, memory_bound: u64, tick: &mut dyn FnMut()) -> Trace {
+pub(crate) fn read(source: impl Read, memory_bound: u64, tick: &mut dyn FnMut() -> ControlFlow<()>) -> Trace {
     let mut chunks = ChunkReader::new(source);
     let mut reading = Reading::default();
     let stats = |reading: &mut Reading, what, at, bytes| reading.trace.stats.lose(what, at, bytes);
     let mut end = 0;
     loop {
-        tick();
+        if tick().is_break() {
+            break;
+        }
         match chunks.next_chunk() {
             Ok(Some(Chunk::Whole { at, payload })) => {
                 end = at + payload.len() as u64;

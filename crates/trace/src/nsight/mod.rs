@@ -18,6 +18,7 @@ mod work;
 
 use std::fs::File;
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use self::database::{Database, End, Next, Row, Table};
@@ -45,7 +46,7 @@ pub(crate) fn read(
     path: &Path,
     file_bytes: u64,
     memory_bound: u64,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Trace, OpenError> {
     let at = || path.to_owned();
     let database = Database::open(path)
@@ -66,6 +67,9 @@ pub(crate) fn read(
         reading.trace.stats.lose(LossKind::DatabaseCut, file_bytes, cut);
     }
     reading.read_all();
+    if reading.interrupted {
+        return Err(OpenError::Interrupted { path: at() });
+    }
     let trace = reading.finish();
     if trace.is_empty() {
         return Err(match trace.stats.is_complete() {
@@ -109,9 +113,10 @@ struct Reading<'a> {
     memory_bound: u64,
     rows: u64,
     rows_in_all: u64,
-    /// The memory bound was reached.
+    /// The memory bound was reached, or somebody wants it to end.
     stopped: bool,
-    progress: &'a mut dyn FnMut(Progress),
+    interrupted: bool,
+    progress: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
 }
 
 impl<'a> Reading<'a> {
@@ -119,7 +124,7 @@ impl<'a> Reading<'a> {
         database: &'a Database,
         file_bytes: u64,
         memory_bound: u64,
-        progress: &'a mut dyn FnMut(Progress),
+        progress: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Self {
         let mut trace = Trace::default();
         trace.origin.format = SourceFormat::NsysSqlite;
@@ -137,6 +142,7 @@ impl<'a> Reading<'a> {
             rows: 0,
             rows_in_all: database.tables().iter().map(|table| table.rows).fold(0, u64::saturating_add),
             stopped: false,
+            interrupted: false,
             progress,
         }
     }
@@ -201,7 +207,10 @@ impl<'a> Reading<'a> {
     fn look(&mut self) -> Next {
         let total = self.trace.stats.file_bytes;
         let share = self.rows.min(self.rows_in_all) as f64 / self.rows_in_all.max(1) as f64;
-        (self.progress)(Progress { read: (share * total as f64) as u64, total: Some(total) });
+        let progress = Progress { read: (share * total as f64) as u64, total: Some(total) };
+        if (self.progress)(progress).is_break() {
+            (self.stopped, self.interrupted) = (true, true);
+        }
         let held = self.trace.heap_bytes() + self.strings.heap_bytes();
         let is_full = held as u64 > self.memory_bound || self.trace.len() >= EventId::MOST;
         if is_full && !self.stopped {

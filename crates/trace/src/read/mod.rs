@@ -8,8 +8,10 @@ mod report;
 mod sniff;
 mod stretch;
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,17 +74,17 @@ pub struct Progress {
 /// # Errors
 /// If the file cannot be opened, or nothing at all in it can be read as a trace.
 pub fn open(path: &Path, options: &ReadOptions) -> Result<Trace, OpenError> {
-    open_with_progress(path, options, &mut |_| {})
+    open_with_progress(path, options, &mut |_| ControlFlow::Continue(()))
 }
 
-/// As [`open`], telling how far it has come.
+/// As [`open`], telling how far it has come; who is told may end it.
 ///
 /// # Errors
-/// As [`open`].
+/// As [`open`], and [`OpenError::Interrupted`] if it was ended.
 pub fn open_with_progress(
     path: &Path,
     options: &ReadOptions,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Trace, OpenError> {
     let at = || path.to_owned();
     let file = File::open(path).map_err(|source| OpenError::Io { path: at(), source })?;
@@ -119,18 +121,18 @@ pub fn open_with_progress(
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read(source: impl Read + Send, label: &Path, options: &ReadOptions) -> Result<Trace, OpenError> {
-    read_stream(source, label, None, options, &mut |_| {})
+    read_stream(source, label, None, options, &mut |_| ControlFlow::Continue(()))
 }
 
-/// As [`read`], telling how far it has come.
+/// As [`read`], telling how far it has come; who is told may end it.
 ///
 /// # Errors
-/// As [`read`].
+/// As [`read`], and [`OpenError::Interrupted`] if it was ended.
 pub fn read_with_progress(
     source: impl Read + Send,
     label: &Path,
     options: &ReadOptions,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Trace, OpenError> {
     read_stream(source, label, None, options, progress)
 }
@@ -140,7 +142,7 @@ fn read_stream(
     path: &Path,
     total: Option<u64>,
     options: &ReadOptions,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Trace, OpenError> {
     let counted = Arc::new(AtomicU64::new(0));
     let mut source = Peekable::new(Counted { source, count: Arc::clone(&counted) });
@@ -148,7 +150,16 @@ fn read_stream(
     if head.is_empty() {
         return Err(OpenError::Empty { path: path.to_owned() });
     }
-    let mut tick = || progress(Progress { read: counted.load(Ordering::Relaxed), total });
+    let interrupted = Cell::new(false);
+    let mut tick = || {
+        let next = progress(Progress { read: counted.load(Ordering::Relaxed), total });
+        interrupted.set(next.is_break());
+        next
+    };
+    let ended = || match interrupted.get() {
+        true => Err(OpenError::Interrupted { path: path.to_owned() }),
+        false => Ok(()),
+    };
     let mut assembler = match sniff(head) {
         Content::Unsupported { what, hint } => {
             return Err(OpenError::Unsupported { path: path.to_owned(), what, hint });
@@ -156,6 +167,7 @@ fn read_stream(
         Content::Sqlite => return Err(only_as_file(path, "comes as a stream", "save it, and name the file")),
         Content::Capture => {
             let mut trace = capture::read(source, options.memory_bound, &mut tick);
+            ended()?;
             trace.stats.file_bytes = total.unwrap_or_else(|| counted.load(Ordering::Relaxed));
             if trace.is_empty() {
                 return Err(OpenError::EmptyRecording { path: path.to_owned() });
@@ -180,6 +192,7 @@ fn read_stream(
             assembler
         }
     };
+    ended()?;
     assembler.stats_mut().file_bytes = total.unwrap_or_else(|| counted.load(Ordering::Relaxed));
     if assembler.is_empty() && !assembler.envelope().is_trace {
         return Err(not_a_trace(path, assembler.stats(), &assembler.envelope().keys));

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
@@ -27,8 +28,8 @@ fn scan_stretch(stretch: Stretch, region: Region, mut batch: Batch) -> Scanned {
     Scanned { stretch, batch, outcome }
 }
 
-/// Called now and then while reading. Returning is all it has to do.
-pub(crate) type Tick<'a> = &'a mut dyn FnMut();
+/// Called now and then while reading, which it may end.
+pub(crate) type Tick<'a> = &'a mut dyn FnMut() -> ControlFlow<()>;
 
 /// Reads `source` to its end, or to the memory bound, on `threads` threads.
 pub(crate) fn read_all<R: Read + Send>(
@@ -44,7 +45,7 @@ pub(crate) fn read_all<R: Read + Send>(
         while let Some(stretch) = cutter.next(std::mem::take(&mut buffer)) {
             let scanned = joiner.scan_next(stretch, std::mem::take(&mut batch));
             (buffer, batch) = joiner.join(scanned);
-            tick();
+            joiner.full |= tick().is_break();
             if joiner.full {
                 break;
             }
@@ -113,7 +114,7 @@ fn read_on_threads<R: Read + Send>(
                 let scanned = joiner.check_guess(scanned);
                 // A closed channel means that the reader has come to the end.
                 let _ = free_in.send(joiner.join(scanned));
-                tick();
+                joiner.full |= tick().is_break();
                 if joiner.full {
                     break;
                 }
@@ -138,6 +139,7 @@ struct Joiner {
     /// The end of the previous stretch that it did not hold whole.
     rest: Vec<u8>,
     memory_bound: u64,
+    /// At the memory bound, or told to end.
     full: bool,
 }
 

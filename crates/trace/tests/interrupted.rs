@@ -1,0 +1,27 @@
+//! Who watches the reading may end it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use busbound_trace::{OpenError, ReadOptions, open_with_progress};
+
+#[test]
+fn reading_ends_when_whoever_watches_says_so() {
+    for name in ["launch_bound.json.gz", "hostile/amd.json", "recorded/offload.bbt", "nsight/off.sqlite"] {
+        let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../fixtures", name].iter().collect();
+        for threads in [1, 3] {
+            let options = ReadOptions::default().threads(threads);
+            let mut told = 0;
+            let read = open_with_progress(&path, &options, &mut |_| {
+                told += 1;
+                ControlFlow::Break(())
+            });
+            assert!(matches!(read, Err(OpenError::Interrupted { .. })), "{name}");
+            assert!(told > 0 && told < 3, "{name} was read on: {told}");
+        }
+        let read = open_with_progress(&path, &ReadOptions::default(), &mut |_| ControlFlow::Continue(()));
+        assert!(!read.unwrap().is_empty());
+    }
+}
