@@ -1,0 +1,86 @@
+//! An answer of busbound, and the ways to show it.
+
+use std::sync::Arc;
+
+use busbound_diagnosis::{Comparison, Diagnosis, Labels, Survey, WhatIf};
+use busbound_report as report;
+use pyo3::prelude::*;
+
+use crate::attend::attend;
+use crate::failure::failed;
+
+#[derive(Debug)]
+pub(crate) enum Content {
+    Diagnosis(Diagnosis),
+    Survey(Survey),
+    Comparison(Comparison),
+    WhatIf(WhatIf),
+}
+
+/// A diagnosis, a survey, a comparison or a prediction.
+#[pyclass(frozen, module = "busbound._native")]
+#[derive(Debug)]
+pub(crate) struct Answer {
+    content: Arc<Content>,
+}
+
+impl Answer {
+    pub(crate) fn of(content: Content) -> Self {
+        Self { content: Arc::new(content) }
+    }
+}
+
+#[pymethods]
+impl Answer {
+    /// The text that the command prints with --format json.
+    fn json(&self, py: Python<'_>) -> PyResult<String> {
+        let content = Arc::clone(&self.content);
+        let text = attend(py, move |_| match &*content {
+            Content::Diagnosis(diagnosis) => report::diagnoses_as_json(std::slice::from_ref(diagnosis)),
+            Content::Survey(survey) => report::surveys_as_json(std::slice::from_ref(survey)),
+            Content::Comparison(comparison) => report::comparison_as_json(comparison),
+            Content::WhatIf(whatif) => report::whatif_as_json(std::slice::from_ref(whatif)),
+        })?;
+        text.map_err(failed)
+    }
+
+    /// What the command shows at a terminal of this many columns, without colours.
+    fn text(&self, width: u16) -> String {
+        let styled = match &*self.content {
+            Content::Diagnosis(diagnosis) => {
+                report::diagnoses_as_terminal(std::slice::from_ref(diagnosis), width)
+            }
+            Content::Survey(survey) => report::surveys_as_terminal(std::slice::from_ref(survey), width),
+            Content::Comparison(comparison) => report::comparison_as_terminal(comparison, width),
+            Content::WhatIf(whatif) => report::whatif_as_terminal(std::slice::from_ref(whatif), width),
+        };
+        anstream::adapter::strip_str(&styled).to_string()
+    }
+
+    /// The same as Markdown.
+    fn markdown(&self) -> String {
+        match &*self.content {
+            Content::Diagnosis(diagnosis) => report::diagnoses_as_markdown(std::slice::from_ref(diagnosis)),
+            Content::Survey(survey) => report::surveys_as_markdown(std::slice::from_ref(survey)),
+            Content::Comparison(comparison) => report::comparison_as_markdown(comparison),
+            Content::WhatIf(whatif) => report::whatif_as_markdown(std::slice::from_ref(whatif)),
+        }
+    }
+}
+
+/// Compares diagnoses, two or more; with a label, along what it counts.
+#[pyfunction]
+pub(crate) fn compare(runs: Vec<Bound<'_, Answer>>, label: Option<(String, Vec<f64>)>) -> PyResult<Answer> {
+    let diagnosis = |run: &Bound<'_, Answer>| match &*run.get().content {
+        Content::Diagnosis(diagnosis) => Ok(diagnosis.clone()),
+        _ => Err(failed("compare takes diagnoses")),
+    };
+    let runs = runs.iter().map(diagnosis).collect::<PyResult<Vec<_>>>()?;
+    let labels = label.map(|(key, values)| Labels { key, values });
+    if let Some(labels) = &labels
+        && (labels.values.len() != runs.len() || !labels.values.iter().all(|value| *value > 0.0))
+    {
+        return Err(failed(format!("label needs one number above zero for each of the {} runs", runs.len())));
+    }
+    Ok(Answer::of(Content::Comparison(busbound_diagnosis::compare(&runs, labels.as_ref()))))
+}

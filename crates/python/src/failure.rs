@@ -1,0 +1,16 @@
+//! What went wrong, in the command's words.
+
+use pyo3::PyErr;
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+
+create_exception!(
+    busbound,
+    BusboundError,
+    PyException,
+    "What could not be done, in a sentence that says why."
+);
+
+pub(crate) fn failed(sentence: impl ToString) -> PyErr {
+    BusboundError::new_err(sentence.to_string())
+}

@@ -1,0 +1,34 @@
+//! `import busbound`: the same library for Python. What a person calls is in python/busbound; this is what it rests on.
+
+mod answer;
+mod attend;
+mod failure;
+mod table;
+mod trace;
+
+use std::ffi::OsString;
+
+use pyo3::prelude::*;
+
+/// The command, as the program of that name runs it; `args` begin with its name. What comes back is the exit code.
+#[pyfunction]
+fn run_command(py: Python<'_>, args: Vec<OsString>) -> u8 {
+    py.detach(|| busbound_cli::run(args))
+}
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::answer::{Answer, compare};
+    #[pymodule_export]
+    use super::failure::BusboundError;
+    #[pymodule_export]
+    use super::run_command;
+    #[pymodule_export]
+    use super::table::Table;
+    #[pymodule_export]
+    use super::trace::{Trace, open};
+
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

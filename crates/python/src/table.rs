@@ -1,0 +1,64 @@
+//! A table of a trace, handed to whoever speaks Arrow without a copy.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use arrow_array::ffi::FFI_ArrowSchema;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use busbound_tables::{Batches, Tables};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::failure::failed;
+
+// The names by which the PyCapsule interface knows them.
+const STREAM: &CStr = c"arrow_array_stream";
+const SCHEMA: &CStr = c"arrow_schema";
+
+/// Rows of a trace as Arrow: give it to pyarrow.table, polars.DataFrame, pandas.DataFrame.from_arrow or DuckDB.
+#[pyclass(frozen, module = "busbound", name = "Table")]
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) tables: Arc<Tables<Arc<busbound_trace::Trace>>>,
+    pub(crate) table: busbound_tables::Table,
+}
+
+#[pymethods]
+impl Table {
+    /// The rows as a stream of record batches; each call begins at the first.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // A wish that the interface allows to be left alone; the consumer casts.
+        drop(requested_schema);
+        let stream = FFI_ArrowArrayStream::new(Box::new(Batches::of(&self.tables, self.table)));
+        PyCapsule::new_with_value(py, stream, STREAM)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(&*self.table.schema()).map_err(failed)?;
+        PyCapsule::new_with_value(py, schema, SCHEMA)
+    }
+
+    /// events, copies, gaps or steps.
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.table.name()
+    }
+
+    #[getter]
+    fn column_names(&self) -> Vec<&'static str> {
+        self.table.columns().iter().map(|column| column.name).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.tables.rows(self.table)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<busbound.Table {}: {} rows>", self.table.name(), self.__len__())
+    }
+}

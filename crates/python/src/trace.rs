@@ -1,0 +1,147 @@
+//! A trace that has been read, and the questions it is asked.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use busbound_cli::resolve_machine;
+use busbound_diagnosis::{Options, Source, diagnose, diagnose_and_itemise, survey, what_if};
+use busbound_machine::Machine;
+use busbound_tables::Tables;
+use busbound_trace::{ReadOptions, open_with_progress};
+use busbound_whatif::replay::Change;
+use pyo3::prelude::*;
+use regex::Regex;
+
+use crate::answer::{Answer, Content};
+use crate::attend::attend;
+use crate::failure::failed;
+use crate::table::Table;
+
+type SharedTables = Arc<Tables<Arc<busbound_trace::Trace>>>;
+
+/// What is told of steps: the expression that marks them, and how many are warm-up.
+type StepChoice = (Option<String>, Option<usize>);
+
+/// A trace that has been read. busbound.open makes one.
+#[pyclass(frozen, module = "busbound._native")]
+#[derive(Debug)]
+pub(crate) struct Trace {
+    trace: Arc<busbound_trace::Trace>,
+    source: Source,
+    /// Those made last: four tables are asked for one after another.
+    tables: Mutex<Option<(StepChoice, SharedTables)>>,
+}
+
+/// Reads a trace.
+#[pyfunction]
+pub(crate) fn open(py: Python<'_>, path: PathBuf) -> PyResult<Trace> {
+    let source = Source::named(path.display().to_string());
+    let read = attend(py, move |stop| {
+        open_with_progress(&path, &ReadOptions::default(), &mut |_| match stop.is_wanted() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    })?;
+    let trace = Arc::new(read.map_err(failed)?);
+    Ok(Trace { trace, source, tables: Mutex::new(None) })
+}
+
+#[pymethods]
+impl Trace {
+    #[pyo3(signature = (machine = None, steps = None, warmup = None))]
+    fn diagnose(
+        &self,
+        py: Python<'_>,
+        machine: Option<String>,
+        steps: Option<String>,
+        warmup: Option<usize>,
+    ) -> PyResult<Answer> {
+        let (machine, options) = (machine_of(machine)?, options_of(&(steps, warmup))?);
+        let (trace, source) = (Arc::clone(&self.trace), self.source.clone());
+        let answer = attend(py, move |_| diagnose(&trace, &source, &machine, &options))?;
+        Ok(Answer::of(Content::Diagnosis(answer)))
+    }
+
+    fn survey(&self, py: Python<'_>) -> PyResult<Answer> {
+        let (trace, source) = (Arc::clone(&self.trace), self.source.clone());
+        Ok(Answer::of(Content::Survey(attend(py, move |_| survey(&trace, &source))?)))
+    }
+
+    /// All changes together make one scenario, in order; without any, those worth trying are tried.
+    #[pyo3(signature = (apply, machine = None, steps = None, warmup = None))]
+    fn whatif(
+        &self,
+        py: Python<'_>,
+        apply: Vec<String>,
+        machine: Option<String>,
+        steps: Option<String>,
+        warmup: Option<usize>,
+    ) -> PyResult<Answer> {
+        let (machine, options) = (machine_of(machine)?, options_of(&(steps, warmup))?);
+        let changes = apply.iter().map(|change| change.parse::<Change>());
+        let changes = changes.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let wanted = if changes.is_empty() { Vec::new() } else { vec![changes] };
+        let (trace, source) = (Arc::clone(&self.trace), self.source.clone());
+        let answer = attend(py, move |_| what_if(&trace, &source.path, &machine, &options, &wanted))?;
+        let answer = answer.map_err(|why| failed(format!("{}: {why}", self.source.path)))?;
+        Ok(Answer::of(Content::WhatIf(answer)))
+    }
+
+    /// One of the tables, by its name.
+    #[pyo3(signature = (name, steps = None, warmup = None))]
+    fn table(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        steps: Option<String>,
+        warmup: Option<usize>,
+    ) -> PyResult<Table> {
+        let table = busbound_tables::Table::ALL.into_iter().find(|table| table.name() == name);
+        let table = table.ok_or_else(|| failed(format!("there is no table {name}")))?;
+        Ok(Table { tables: self.tables(py, (steps, warmup))?, table })
+    }
+
+    #[getter]
+    fn path(&self) -> &str {
+        &self.source.path
+    }
+
+    /// Events that were read.
+    fn __len__(&self) -> usize {
+        self.trace.len()
+    }
+}
+
+impl Trace {
+    fn tables(&self, py: Python<'_>, choice: StepChoice) -> PyResult<SharedTables> {
+        // Never held while waiting for the interpreter.
+        let known = || self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, tables)) = &*known()
+            && *of == choice
+        {
+            return Ok(Arc::clone(tables));
+        }
+        let options = options_of(&choice)?;
+        let (trace, source) = (Arc::clone(&self.trace), self.source.clone());
+        let tables = attend(py, move |_| {
+            // No column depends on the machine.
+            let (_, items) = diagnose_and_itemise(&trace, &source, &Machine::default(), &options);
+            Arc::new(Tables::of(trace, items))
+        })?;
+        *known() = Some((choice, Arc::clone(&tables)));
+        Ok(tables)
+    }
+}
+
+fn machine_of(name: Option<String>) -> PyResult<Machine> {
+    resolve_machine(name.as_deref()).map_err(|failure| failed(failure.message().unwrap_or_default()))
+}
+
+fn options_of((steps, warmup): &StepChoice) -> PyResult<Options> {
+    let mut options = Options::default();
+    let steps = steps.as_deref().map(Regex::new).transpose();
+    options.steps = steps.map_err(|error| failed(format!("steps: {error}")))?;
+    options.warmup = *warmup;
+    Ok(options)
+}
