@@ -33,7 +33,7 @@ pub(crate) fn each_trace(
     for input in &inputs.list {
         match read_input(input, &options, output.show_progress) {
             Ok(trace) => {
-                take(&trace, &Source::named(input.label().display().to_string()));
+                take(&trace, &input.source());
                 taken += 1;
             }
             Err(error) => unread.push(error),
@@ -54,8 +54,19 @@ pub(crate) fn each_trace(
     Ok(if unread.is_empty() || inputs.from_directory { AllRead::Yes } else { AllRead::No })
 }
 
-fn read_input(input: &Input, options: &ReadOptions, show_progress: bool) -> Result<Trace, OpenError> {
-    let mut bar = ReadingBar::new(input.label(), show_progress);
+pub(crate) fn read_input(
+    input: &Input,
+    options: &ReadOptions,
+    show_progress: bool,
+) -> Result<Trace, OpenError> {
+    read_from(input, options, &mut ReadingBar::new(input.label(), show_progress))
+}
+
+pub(crate) fn read_from(
+    input: &Input,
+    options: &ReadOptions,
+    bar: &mut ReadingBar,
+) -> Result<Trace, OpenError> {
     let mut progress = |p| bar.update(p);
     match input {
         Input::File(path) => open_with_progress(path, options, &mut progress),

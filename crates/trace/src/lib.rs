@@ -48,5 +48,6 @@ pub use model::track::{Label, Place, TrackId};
 pub use model::transfer::{Direction, MemoryKind, Transfer};
 pub use ncu::{MeasuredKernel, NcuError, Operations, read_ncu};
 pub use read::{
-    Progress, ReadOptions, discover, open, open_with_progress, rank_in_name, read, read_with_progress,
+    Progress, ReadOptions, by_rank, discover, open, open_with_progress, rank_in_name, read,
+    read_with_progress, unpacked_size,
 };

@@ -4,6 +4,7 @@ mod discover;
 mod gzip;
 mod memory_bound;
 mod pipeline;
+mod size;
 mod sniff;
 mod stretch;
 
@@ -13,7 +14,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use discover::{discover, rank_in_name};
+pub use discover::{by_rank, discover, rank_in_name};
+pub use size::unpacked_size;
 
 use crate::capture;
 use crate::error::OpenError;

@@ -1,0 +1,257 @@
+//! What do the ranks come to together? The whole answer; renderers see nothing else of a fleet.
+
+use std::collections::BTreeMap;
+
+use busbound_diagnosis::{Bound, GapCause, Saving};
+use busbound_machine::topology::GpuPlace;
+use busbound_trace::Direction;
+use serde::Serialize;
+
+use crate::fleet::{Fleet, Unread};
+use crate::one_run::one_run;
+use crate::sketch::StepSketch;
+use crate::spread::{FEWEST, Spread, median};
+use crate::statement;
+use crate::stragglers::{self, Straggler};
+use crate::summary::{RankSummary, Unit};
+use crate::uplinks::{self, SharedUplink};
+
+pub const FLEET_SCHEMA: &str = "busbound.fleet/1";
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FleetAnswer {
+    pub schema: &'static str,
+    /// The answer in a sentence.
+    pub statement: String,
+    /// Ranks of the job, where a trace tells.
+    pub world_size: Option<u32>,
+    /// How it is known that these are ranks of one run; `null` where it is not.
+    pub evidence: Option<String>,
+    /// What times are for; ranks with another unit are in no figure.
+    pub unit: Unit,
+    /// Most ranks first.
+    pub verdicts: Vec<VerdictCount>,
+    /// The steps of all ranks together; `null` where none are marked.
+    pub steps: Option<FleetSteps>,
+    /// Each figure over the ranks.
+    pub figures: Vec<Spread>,
+    /// The worst first.
+    pub stragglers: Vec<Straggler>,
+    /// Ways to the host that ranks share, where the topology is given.
+    pub uplinks: Vec<SharedUplink>,
+    /// What to change, by how many ranks it is found on.
+    pub findings: Vec<SharedFinding>,
+    pub unread: Vec<Unread>,
+    pub limitations: Vec<String>,
+    pub ranks: Vec<RankSummary>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct VerdictCount {
+    pub bound: Bound,
+    pub ranks: usize,
+}
+
+/// Lengths of the steps of all ranks, each to a percent.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FleetSteps {
+    pub count: u64,
+    pub p50_ms: f64,
+    pub p90_ms: f64,
+    pub p99_ms: f64,
+}
+
+/// A finding and the ranks that have it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SharedFinding {
+    pub id: String,
+    pub title: String,
+    pub ranks: usize,
+    /// Of the median rank that has it.
+    pub saves_ms_per_step: Saving,
+}
+
+/// Rates that differ by less are the same.
+const SAME_RATE: f64 = 0.10;
+/// Of a step: times that differ by less are the same.
+const SAME_TIME: f64 = 0.03;
+/// Percent points of the overlap.
+const SAME_SHARE: f64 = 5.0;
+
+impl Fleet {
+    /// What follows from the ranks; with the machine's wiring also which of them share a way to the host.
+    pub fn answer(&self, wiring: Option<&[GpuPlace]>) -> FleetAnswer {
+        let unit = common_unit(self.ranks());
+        let with_device: Vec<&RankSummary> = self.ranks().iter().filter(|rank| rank.has_device()).collect();
+        let compared: Vec<&RankSummary> =
+            with_device.iter().copied().filter(|rank| rank.unit == unit).collect();
+        let mut limitations = limitations(self, &compared, unit);
+        let uplinks = wiring.map(|places| uplinks::uplinks(&with_device, places));
+        let uplinks = uplinks.map_or_else(Vec::new, |placed| {
+            limitations.extend(placed.unknown);
+            placed.uplinks
+        });
+        let mut answer = FleetAnswer {
+            schema: FLEET_SCHEMA,
+            statement: String::new(),
+            world_size: self.ranks().iter().filter_map(|rank| rank.rank.as_ref()?.world_size).max(),
+            evidence: one_run(self.ranks()).ok().map(|told| told.evidence),
+            unit,
+            verdicts: verdicts(self.ranks()),
+            steps: steps(&compared),
+            figures: figures(&compared, unit),
+            stragglers: stragglers::stragglers(&compared, unit),
+            uplinks,
+            findings: findings(self.ranks()),
+            unread: self.unread().cloned().collect(),
+            limitations,
+            ranks: self.ranks().to_vec(),
+        };
+        answer.statement = statement::statement(&answer);
+        answer
+    }
+}
+
+/// What most ranks' figures are for.
+fn common_unit(ranks: &[RankSummary]) -> Unit {
+    let having = |unit: Unit| ranks.iter().filter(|rank| rank.has_device() && rank.unit == unit).count();
+    [Unit::Trace, Unit::Round, Unit::Step].into_iter().max_by_key(|unit| having(*unit)).unwrap_or(Unit::Step)
+}
+
+fn verdicts(ranks: &[RankSummary]) -> Vec<VerdictCount> {
+    let mut counts: BTreeMap<Bound, usize> = BTreeMap::new();
+    for rank in ranks {
+        *counts.entry(rank.verdict.bound).or_insert(0) += 1;
+    }
+    let mut list: Vec<_> = counts.into_iter().map(|(bound, ranks)| VerdictCount { bound, ranks }).collect();
+    list.sort_by_key(|count| std::cmp::Reverse(count.ranks));
+    list
+}
+
+fn steps(ranks: &[&RankSummary]) -> Option<FleetSteps> {
+    let mut all = StepSketch::default();
+    for steps in ranks.iter().filter_map(|rank| rank.steps.as_ref()) {
+        all.add(&steps.lengths);
+    }
+    Some(FleetSteps {
+        count: all.count(),
+        p50_ms: all.quantile_ms(0.5)?,
+        p90_ms: all.quantile_ms(0.9)?,
+        p99_ms: all.quantile_ms(0.99)?,
+    })
+}
+
+fn figures(ranks: &[&RankSummary], unit: Unit) -> Vec<Spread> {
+    let step = median(&ranks.iter().map(|rank| rank.step_ms()).collect::<Vec<_>>());
+    let time = |name: &str, of: &dyn Fn(&RankSummary) -> f64| {
+        Spread::over(ranks, name, "ms", SAME_TIME * step, |rank| Some(of(rank)))
+    };
+    let mut list = Vec::new();
+    list.push(time(unit.word(), &RankSummary::step_ms));
+    let has_comm = ranks.iter().any(|rank| rank.time.comm_ms > 0.0);
+    list.push(time("outside communication", &|rank| rank.time.own_ms()).filter(|_| has_comm));
+    list.push(time("compute", &|rank| rank.time.compute_ms));
+    list.push(time("communication", &|rank| rank.time.comm_ms));
+    list.push(time("exposed communication", &|rank| rank.time.exposed_comm_ms));
+    list.push(time("exposed copy", &|rank| rank.time.exposed_copy_ms));
+    list.push(time("idle", &|rank| rank.time.idle_ms));
+    for cause in
+        [GapCause::Input, GapCause::Launch, GapCause::Synchronisation, GapCause::Copy, GapCause::Unexplained]
+    {
+        list.push(time(&format!("idle, {}", cause.describe()), &|rank| rank.time.idle_for(cause)));
+    }
+    for (direction, name) in [(Direction::HostToDevice, "H2D rate"), (Direction::DeviceToHost, "D2H rate")] {
+        let rates: Vec<f64> = ranks.iter().filter_map(|rank| rank.host_rate(direction)).collect();
+        let least = SAME_RATE * median(&rates);
+        list.push(Spread::over(ranks, name, "GB/s", least, |rank| rank.host_rate(direction)));
+    }
+    list.push(Spread::over(ranks, "communication beside compute", "%", SAME_SHARE, |rank| {
+        rank.comm_compute_pct_of_comm
+    }));
+    list.into_iter().flatten().collect()
+}
+
+fn findings(ranks: &[RankSummary]) -> Vec<SharedFinding> {
+    let mut by_id: BTreeMap<&str, (&str, Vec<Saving>)> = BTreeMap::new();
+    for finding in ranks.iter().flat_map(|rank| &rank.findings) {
+        by_id.entry(&finding.id).or_insert((&finding.title, Vec::new())).1.push(finding.saves_ms_per_step);
+    }
+    let mut list: Vec<SharedFinding> = by_id
+        .into_iter()
+        .map(|(id, (title, savings))| SharedFinding {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            ranks: savings.len(),
+            saves_ms_per_step: Saving {
+                low: median(&savings.iter().map(|saving| saving.low).collect::<Vec<_>>()),
+                high: median(&savings.iter().map(|saving| saving.high).collect::<Vec<_>>()),
+            },
+        })
+        .collect();
+    let weight = |finding: &SharedFinding| finding.ranks as f64 * finding.saves_ms_per_step.high;
+    list.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    list
+}
+
+fn limitations(fleet: &Fleet, compared: &[&RankSummary], unit: Unit) -> Vec<String> {
+    let ranks = fleet.ranks();
+    let named = |list: Vec<&RankSummary>| {
+        statement::some_of(&list.iter().map(|rank| rank.label()).collect::<Vec<_>>())
+    };
+    let those = |is: &dyn Fn(&RankSummary) -> bool| ranks.iter().filter(|rank| is(rank)).collect::<Vec<_>>();
+    let mut list = Vec::new();
+    if let Err(why) = one_run(ranks)
+        && ranks.len() > 1
+    {
+        list.push(format!("Whether these are ranks of one run is not certain: {why}."));
+    }
+    list.extend(missing(fleet));
+    let cut = those(&|rank| !rank.complete);
+    if !cut.is_empty() {
+        list.push(format!("Read in part, so that figures speak of that part: {}.", named(cut)));
+    }
+    let without = those(&|rank| !rank.has_device());
+    if !without.is_empty() {
+        list.push(format!("Without events of a GPU, and so in no figure: {}.", named(without)));
+    }
+    let other_unit = those(&|rank| rank.has_device() && rank.unit != unit);
+    if !other_unit.is_empty() {
+        list.push(format!(
+            "Figures are for a {}; these ranks have none and are in no figure: {}.",
+            unit.word(),
+            named(other_unit)
+        ));
+    }
+    if unit == Unit::Trace && compared.len() > 1 {
+        list.push(
+            "No steps are marked: recordings may differ in length, and nobody is called slow for that."
+                .to_owned(),
+        );
+    }
+    if compared.len() < FEWEST && ranks.len() > 1 {
+        list.push(format!(
+            "Which rank is out of line takes {FEWEST} or more to tell; between fewer there are differences alone."
+        ));
+    }
+    list.push(
+        "The clocks of ranks are not aligned: what is compared are durations within each, and nothing is said of what ran at the same time on two."
+            .to_owned(),
+    );
+    list
+}
+
+/// Ranks of the job of which there is no file.
+fn missing(fleet: &Fleet) -> Option<String> {
+    let told = fleet.ranks().iter().filter_map(|rank| rank.rank.as_ref());
+    let world = told.clone().filter_map(|rank| rank.world_size).max()?;
+    let here: std::collections::BTreeSet<u32> = told.map(|rank| rank.rank).collect();
+    let absent: Vec<String> =
+        (0..world).filter(|rank| !here.contains(rank)).map(|rank| format!("rank {rank}")).collect();
+    (!absent.is_empty()).then(|| {
+        format!("Of {world} ranks of the job {} are not here: {}.", absent.len(), statement::some_of(&absent))
+    })
+}
