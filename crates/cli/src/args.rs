@@ -97,8 +97,8 @@ const DIAGNOSE_EXAMPLES: &str = "\
 Copies are judged against the GPU's link: what --machine says, else what its name says, else an
 assumption; the answer says which.
 
-Files that tell ranks of one run are laid side by side: who is out of line, and what is different about
-it. Others are judged each by itself.
+Files that tell ranks of one run are laid side by side: who is out of line, and what differs there.
+Others are judged each by itself.
 
 Examples:
   busbound diagnose run.json.gz
