@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use busbound_diagnosis::quantity::milliseconds;
 use busbound_diagnosis::{Bound, GapCause, Saving};
 use busbound_machine::topology::GpuPlace;
 use busbound_trace::Direction;
@@ -73,8 +74,12 @@ pub struct SharedFinding {
     pub ranks: usize,
     /// Of the median rank that has it.
     pub saves_ms_per_step: Saving,
+    /// What the ranks together show that none of them does alone.
+    pub note: Option<String>,
 }
 
+/// The finding that a late rank causes on the others.
+const EXPOSED_COMMUNICATION: &str = "exposed_communication";
 /// Rates that differ by less are the same.
 const SAME_RATE: f64 = 0.10;
 /// Of a step: times that differ by less are the same.
@@ -95,6 +100,7 @@ impl Fleet {
             limitations.extend(placed.unknown);
             placed.uplinks
         });
+        let stragglers = stragglers::stragglers(&compared, unit);
         let mut answer = FleetAnswer {
             schema: FLEET_SCHEMA,
             statement: String::new(),
@@ -104,9 +110,9 @@ impl Fleet {
             verdicts: verdicts(self.ranks()),
             steps: steps(&compared),
             figures: figures(&compared, unit),
-            stragglers: stragglers::stragglers(&compared, unit),
+            findings: findings(self.ranks(), &stragglers),
+            stragglers,
             uplinks,
-            findings: findings(self.ranks()),
             unread: self.unread().cloned().collect(),
             limitations,
             ranks: self.ranks().to_vec(),
@@ -175,7 +181,14 @@ fn figures(ranks: &[&RankSummary], unit: Unit) -> Vec<Spread> {
     list.into_iter().flatten().collect()
 }
 
-fn findings(ranks: &[RankSummary]) -> Vec<SharedFinding> {
+/// Collectives that wait for a late rank look slow on all the others.
+fn note(id: &str, stragglers: &[Straggler]) -> Option<String> {
+    let latest = stragglers.iter().find(|_| id == EXPOSED_COMMUNICATION)?;
+    let ms = milliseconds(latest.others_wait_ms?);
+    Some(format!("{ms} of it is waiting for {}", latest.rank))
+}
+
+fn findings(ranks: &[RankSummary], stragglers: &[Straggler]) -> Vec<SharedFinding> {
     let mut by_id: BTreeMap<&str, (&str, Vec<Saving>)> = BTreeMap::new();
     for finding in ranks.iter().flat_map(|rank| &rank.findings) {
         by_id.entry(&finding.id).or_insert((&finding.title, Vec::new())).1.push(finding.saves_ms_per_step);
@@ -190,6 +203,7 @@ fn findings(ranks: &[RankSummary]) -> Vec<SharedFinding> {
                 low: median(&savings.iter().map(|saving| saving.low).collect::<Vec<_>>()),
                 high: median(&savings.iter().map(|saving| saving.high).collect::<Vec<_>>()),
             },
+            note: note(id, stragglers),
         })
         .collect();
     let weight = |finding: &SharedFinding| finding.ranks as f64 * finding.saves_ms_per_step.high;
@@ -251,7 +265,12 @@ fn missing(fleet: &Fleet) -> Option<String> {
     let here: std::collections::BTreeSet<u32> = told.map(|rank| rank.rank).collect();
     let absent: Vec<String> =
         (0..world).filter(|rank| !here.contains(rank)).map(|rank| format!("rank {rank}")).collect();
+    let verb = if absent.len() == 1 { "is" } else { "are" };
     (!absent.is_empty()).then(|| {
-        format!("Of {world} ranks of the job {} are not here: {}.", absent.len(), statement::some_of(&absent))
+        format!(
+            "Of the job's {world} ranks {} {verb} not here: {}.",
+            absent.len(),
+            statement::some_of(&absent)
+        )
     })
 }

@@ -102,7 +102,8 @@ fn slowest(answer: &FleetAnswer) -> Option<String> {
             });
         }
         several => {
-            let labels: Vec<String> = several.iter().map(|one| one.rank.clone()).collect();
+            let late = |rank: &&RankSummary| several.iter().any(|one| one.rank == rank.label());
+            let labels: Vec<String> = answer.ranks.iter().filter(late).map(RankSummary::label).collect();
             let (first, most) = (&several[0], milliseconds(several[0].excess_ms));
             let verb = if first.others_wait_ms.is_some() { "hold the others up" } else { "are slower" };
             return Some(format!(

@@ -78,8 +78,18 @@ pub(crate) fn stragglers(ranks: &[&RankSummary], unit: Unit) -> Vec<Straggler> {
         return Vec::new();
     }
     found.sort_by(|a, b| b.excess_ms.total_cmp(&a.excess_ms));
+    // A collective begins when the last rank comes: who is less late is waited for no longer than for the latest.
+    for later in found.iter_mut().skip(1).filter(|straggler| straggler.others_wait_ms.is_some()) {
+        let began = format!("{WAITED_FOR} ");
+        let rest = later.statement.strip_prefix(&began).map(str::to_owned);
+        later.statement = rest.map_or(later.statement.clone(), |rest| {
+            format!("Without those named before it the others would still wait for {rest}")
+        });
+    }
     found
 }
+
+const WAITED_FOR: &str = "The others wait for";
 
 fn straggler(rank: &RankSummary, ranks: &[&RankSummary], median_own_ms: f64, unit: Unit) -> Straggler {
     let own_ms = rank.time.own_ms();
@@ -99,6 +109,7 @@ fn straggler(rank: &RankSummary, ranks: &[&RankSummary], median_own_ms: f64, uni
         statement
             .push_str(&format!(" Findings that most ranks do not have: {}.", findings_of_its_own.join(", ")));
     }
+    statement.push_str(&format!(" Its own diagnosis: `busbound diagnose {}`.", rank.path));
     Straggler {
         rank: rank.label(),
         path: rank.path.clone(),
@@ -144,7 +155,7 @@ fn waiting(rank: &RankSummary, ranks: &[&RankSummary], excess_ms: f64, unit: Uni
         return Waiting {
             ms: Some(ms),
             sentence: format!(
-                "The others wait for {}, about {} a {unit}: {own}; in communication with nothing beside it {}, the median rank {}. {}.",
+                "{WAITED_FOR} {}, about {} a {unit}: {own}; in communication with nothing beside it {}, the median rank {}. {}.",
                 rank.label(),
                 milliseconds(ms),
                 milliseconds(rank.time.exposed_comm_ms),

@@ -59,7 +59,7 @@ fn a_slow_link_holds_the_others_up() {
     assert_eq!((copy.part.as_str(), copy.ms, copy.median_ms), ("exposed copy", 50.0, 20.0));
     assert_eq!(
         straggler.statement,
-        "The others wait for rank 5, about 30.0 ms a step: outside communication it spends 80.0 ms a step, the median rank 50.0 ms; in communication with nothing beside it 20.0 ms, the median rank 50.0 ms. A step takes 100 ms on both. More than the median rank: exposed copy 50.0 ms against 20.0 ms (H2D pinned at 20.0 GB/s against 50.0: a link trained down or narrower, memory far from the GPU, or a way to the host that others use). Findings that most ranks do not have: slow_link."
+        "The others wait for rank 5, about 30.0 ms a step: outside communication it spends 80.0 ms a step, the median rank 50.0 ms; in communication with nothing beside it 20.0 ms, the median rank 50.0 ms. A step takes 100 ms on both. More than the median rank: exposed copy 50.0 ms against 20.0 ms (H2D pinned at 20.0 GB/s against 50.0: a link trained down or narrower, memory far from the GPU, or a way to the host that others use). Findings that most ranks do not have: slow_link. Its own diagnosis: `busbound diagnose rank-5.json`."
     );
     assert_eq!(
         answer.statement,
@@ -68,6 +68,30 @@ fn a_slow_link_holds_the_others_up() {
     let rate = answer.figures.iter().find(|figure| figure.figure == "H2D rate").unwrap();
     assert_eq!((rate.min, rate.p50, rate.max, rate.min_rank.as_str()), (20.0, 50.0, 50.0, "rank 5"));
     assert_eq!(rate.apart.iter().map(|apart| apart.rank.as_str()).collect::<Vec<_>>(), ["rank 5"]);
+}
+
+/// Collectives begin when the last comes: the waits for two late ranks are not added.
+#[test]
+fn of_two_late_ranks_the_later_counts() {
+    let ranks = (0..8).map(|rank| {
+        let copy_ms = [20, 20, 20, 20, 40, 50, 20, 20][rank as usize];
+        summary(&MadeRank { copy_ms, ..MadeRank::usual(rank, 8) })
+    });
+    let answer = Fleet::of(ranks).answer(None);
+    assert_eq!(
+        answer.statement,
+        "8 ranks: 6 communication-bound, 2 transfer-bound; a step takes 100 ms; ranks 4, 5 hold the others up, rank 5 most (30.0 ms more of its own a step)."
+    );
+    assert!(answer.stragglers[0].statement.starts_with("The others wait for rank 5, about 30.0 ms a step: "));
+    let second = &answer.stragglers[1].statement;
+    assert!(
+        second.starts_with(
+            "Without those named before it the others would still wait for rank 4, about 20.0 ms a step: "
+        ),
+        "{second}"
+    );
+    let communication = answer.findings.iter().find(|finding| finding.id == "exposed_communication").unwrap();
+    assert_eq!(communication.note.as_deref(), Some("30.0 ms of it is waiting for rank 5"));
 }
 
 #[test]
@@ -137,6 +161,6 @@ fn what_is_missing_is_said() {
         answer.statement,
         "3 of 8 ranks: communication-bound on all; a step takes 100 ms; no rank is out of line; 1 file could not be read."
     );
-    assert_eq!(answer.limitations[0], "Of 8 ranks of the job 5 are not here: ranks 3 to 7.");
+    assert_eq!(answer.limitations[0], "Of the job's 8 ranks 5 are not here: ranks 3 to 7.");
     assert_eq!(answer.evidence.as_deref(), Some("by the ranks that their traces tell"));
 }

@@ -13,11 +13,13 @@ use super::{Table, plural};
 const ROWS: usize = 32;
 /// With fewer ranks their rows say all that their spread does.
 const FEW: usize = 5;
+/// Of a step: a time that is less on every rank is not worth a line.
+const NOTHING: f64 = 0.005;
 
 /// One row a rank, without columns that nobody has anything in.
 pub(crate) fn ranks(answer: &FleetAnswer) -> Table {
     let shown = worth_a_row(answer);
-    let title = if shown.len() < answer.ranks.len() { "out of line, slowest" } else { "rank" };
+    let title = if shown.len() < answer.ranks.len() { "some ranks" } else { "rank" };
     table(title, &shown, |rank| {
         let label = rank.label();
         label.strip_prefix("rank ").map_or(label.clone(), str::to_owned)
@@ -26,7 +28,11 @@ pub(crate) fn ranks(answer: &FleetAnswer) -> Table {
 
 /// One row a run, for files that are no ranks of one.
 pub(crate) fn runs(summaries: &[RankSummary]) -> Table {
-    table("run", &summaries.iter().collect::<Vec<_>>(), RankSummary::label)
+    table("run", &summaries.iter().collect::<Vec<_>>(), |run| {
+        // With its path it stands above its own diagnosis; here there is little room.
+        let name = run.path.rsplit(['/', '\\']).next().unwrap_or_default();
+        name.trim_end_matches(".gz").trim_end_matches(".json").to_owned()
+    })
 }
 
 fn table(title: &'static str, ranks: &[&RankSummary], name: impl Fn(&RankSummary) -> String) -> Table {
@@ -34,10 +40,10 @@ fn table(title: &'static str, ranks: &[&RankSummary], name: impl Fn(&RankSummary
     let columns: [Column; 8] = [
         ("bound by", |rank| Some(bound(rank.verdict.bound).to_owned())),
         ("step", |rank| rank.steps.as_ref().map(|steps| milliseconds(steps.p50_ms))),
-        ("compute", |rank| time(rank.time.compute_ms)),
-        ("exposed copy", |rank| time(rank.time.exposed_copy_ms)),
-        ("exposed comm.", |rank| time(rank.time.exposed_comm_ms)),
-        ("idle", |rank| time(rank.time.idle_ms)),
+        ("compute", |rank| time(rank, rank.time.compute_ms)),
+        ("exposed copy", |rank| time(rank, rank.time.exposed_copy_ms)),
+        ("exposed comm.", |rank| time(rank, rank.time.exposed_comm_ms)),
+        ("idle", |rank| time(rank, rank.time.idle_ms)),
         ("H2D GB/s", |rank| rank.host_rate(Direction::HostToDevice).map(|gbps| format!("{gbps:.1}"))),
         ("comm. beside compute", |rank| rank.comm_compute_pct_of_comm.map(|share| format!("{share:.2} %"))),
     ];
@@ -53,8 +59,9 @@ fn table(title: &'static str, ranks: &[&RankSummary], name: impl Fn(&RankSummary
     }
 }
 
-fn time(ms: f64) -> Option<String> {
-    (ms > 0.0).then(|| milliseconds(ms))
+/// Nothing where it is nothing beside the rank's step.
+fn time(rank: &RankSummary, ms: f64) -> Option<String> {
+    (ms > 0.001 * rank.time.span_ms).then(|| milliseconds(ms))
 }
 
 fn bound(bound: Bound) -> &'static str {
@@ -76,8 +83,11 @@ fn worth_a_row(answer: &FleetAnswer) -> Vec<&RankSummary> {
         return answer.ranks.iter().collect();
     }
     let mut wanted: BTreeSet<&str> = answer.stragglers.iter().take(8).map(|one| one.rank.as_str()).collect();
-    for figure in &answer.figures {
+    // The first ones are the step and what the ranks do of their own.
+    for figure in answer.figures.iter().take(2) {
         wanted.extend([figure.min_rank.as_str(), figure.max_rank.as_str()]);
+    }
+    for figure in &answer.figures {
         wanted.extend(figure.apart.iter().take(2).map(|apart| apart.rank.as_str()));
     }
     answer.ranks.iter().filter(|rank| wanted.contains(rank.label().as_str())).take(ROWS).collect()
@@ -100,7 +110,10 @@ pub(crate) fn spreads(answer: &FleetAnswer) -> Table {
         let most = spread.max_rank.strip_prefix("rank ").unwrap_or(&spread.max_rank).to_owned();
         std::iter::once(spread.figure.clone()).chain(ends).chain([most]).collect()
     };
-    let rows = if answer.ranks.len() < FEW { Vec::new() } else { answer.figures.iter().map(row).collect() };
+    let step = answer.figures.first().map_or(0.0, |step| step.max);
+    let is_worth_it = |spread: &&Spread| spread.unit != "ms" || spread.max > NOTHING * step;
+    let worth = answer.figures.iter().filter(is_worth_it);
+    let rows = if answer.ranks.len() < FEW { Vec::new() } else { worth.map(row).collect() };
     Table { titles: vec![title, "least", "p10", "median", "p90", "most", "most on"], rows }
 }
 
@@ -120,7 +133,7 @@ pub(crate) fn facts(answer: &FleetAnswer) -> Vec<(&'static str, String)> {
         facts.push((
             "steps",
             format!(
-                "{} of all ranks together: half below {}, 90 % below {}, 99 % below {}",
+                "{} of all ranks together, lengths to a percent: median {}, p90 {}, p99 {}",
                 count(steps.count),
                 milliseconds(steps.p50_ms),
                 milliseconds(steps.p90_ms),
@@ -166,8 +179,9 @@ pub(crate) fn finding(finding: &SharedFinding, answer: &FleetAnswer) -> String {
     } else {
         format!("saves {} to {} a {unit} on the median of them", milliseconds(low), milliseconds(high))
     };
+    let note = finding.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
     format!(
-        "{}: on {} of {}, {saves}",
+        "{}: on {} of {}, {saves}{note}",
         finding.title,
         finding.ranks,
         plural(answer.ranks.len() as u64, "rank", "ranks")
