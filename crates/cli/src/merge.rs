@@ -17,16 +17,17 @@ use crate::request::{expand, resolve_output};
 pub(crate) fn run(args: &MergeArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output);
     let wiring = resolve_topology(&args.topology)?;
-    let mut fleet = Fleet::default();
+    let mut saved = Vec::new();
     let mut unread = Vec::new();
     for path in summaries_of(&args.paths).map_err(Failure::Unreadable)? {
         let named = path.display().to_string();
         let parsed = fs::read_to_string(&path).map_err(|error| format!("{named}: {error}"));
         match parsed.and_then(|text| Fleet::parse(&text).map_err(|error| format!("{named} {error}"))) {
-            Ok(more) => fleet = fleet.merge(more),
+            Ok(more) => saved.push(more),
             Err(why) => unread.push(Unread::new(named, why)),
         }
     }
+    let fleet: Fleet = saved.into_iter().collect();
     if fleet.is_empty()
         && let Some(last) = unread.pop()
     {

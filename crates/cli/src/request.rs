@@ -32,7 +32,7 @@ impl Input {
 /// The inputs that the given paths stand for, and whether one of them was a directory.
 pub(crate) struct Inputs {
     pub(crate) list: Vec<Input>,
-    /// In a directory, or among what a pattern finds, a file that is no trace is passed over; one named outright is an error.
+    /// In a directory a file that is no trace is passed over; one named outright is an error.
     pub(crate) from_directory: bool,
 }
 
@@ -44,7 +44,6 @@ pub(crate) fn resolve_inputs(paths: &[PathBuf]) -> anyhow::Result<Inputs> {
             continue;
         }
         if let Some(found) = expand(path)? {
-            inputs.from_directory = true;
             for path in found {
                 inputs.list.extend(discover(&path)?.into_iter().map(Input::File));
             }

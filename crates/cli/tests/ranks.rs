@@ -34,6 +34,22 @@ fn eight() -> tempfile::TempDir {
     folder
 }
 
+/// The ranks that docs/ranks.md speaks of are made, not recorded; `INSTA_UPDATE=always` writes them again.
+#[test]
+fn the_ranks_among_the_fixtures_are_what_is_made_here() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/ranks");
+    for rank in 0..6 {
+        let copy_ms = if rank == 4 { 50 } else { 20 };
+        let made = MadeRank { copy_ms, kernels: 3, kernel_ms: 10, ..MadeRank::usual(rank, 6) };
+        let path = folder.join(format!("rank-{rank}.json"));
+        if std::env::var_os("INSTA_UPDATE").is_some_and(|mode| mode == "always") {
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(&path, made.trace()).unwrap();
+        }
+        assert!(fs::read_to_string(&path).unwrap_or_default() == made.trace(), "{}", path.display());
+    }
+}
+
 const STATEMENT: &str = "7 of 8 ranks: 6 communication-bound, 1 transfer-bound; a step takes 100 ms; the others wait 30.0 ms a step for rank 5, held up by 30.0 ms more exposed copy, H2D pinned at 20.0 GB/s against 50.0; 1 file could not be read.";
 const UNREAD: &str = "traces/rank-3.json holds no profiler event; give the file that torch.profiler's export_chrome_trace wrote";
 

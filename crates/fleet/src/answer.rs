@@ -240,11 +240,8 @@ fn limitations(fleet: &Fleet, compared: &[&RankSummary], unit: Unit) -> Vec<Stri
             named(other_unit)
         ));
     }
-    if unit == Unit::Trace && compared.len() > 1 {
-        list.push(
-            "No steps are marked: recordings may differ in length, and nobody is called slow for that."
-                .to_owned(),
-        );
+    if compared.len() > 1 {
+        list.extend(stragglers::why_not(compared, unit).map(str::to_owned));
     }
     if compared.len() < FEWEST && ranks.len() > 1 {
         list.push(format!(

@@ -75,9 +75,7 @@ impl Fleet {
 
     /// Both together, whichever comes first.
     pub fn merge(self, other: Self) -> Self {
-        let mut unread = self.unread;
-        unread.extend(other.unread);
-        Self { unread, ..Self::of(self.ranks.into_iter().chain(other.ranks)) }
+        [self, other].into_iter().collect()
     }
 
     /// Reads a saved rank, or a saved fleet.
@@ -108,6 +106,18 @@ impl Fleet {
 
     pub fn is_empty(&self) -> bool {
         self.ranks.is_empty()
+    }
+}
+
+/// All of them together, in any order.
+impl FromIterator<Fleet> for Fleet {
+    fn from_iter<T: IntoIterator<Item = Self>>(fleets: T) -> Self {
+        let (mut ranks, mut unread) = (Vec::new(), BTreeSet::new());
+        for fleet in fleets {
+            ranks.extend(fleet.ranks);
+            unread.extend(fleet.unread);
+        }
+        Self { unread, ..Self::of(ranks) }
     }
 }
 

@@ -5,6 +5,7 @@ use busbound_diagnosis::quantity::{count, milliseconds, plural};
 
 use crate::answer::FleetAnswer;
 use crate::spread::median;
+use crate::stragglers::why_not;
 use crate::summary::{RankSummary, Unit};
 
 pub(crate) fn statement(answer: &FleetAnswer) -> String {
@@ -117,7 +118,7 @@ fn slowest(answer: &FleetAnswer) -> Option<String> {
         answer.ranks.iter().filter(|rank| rank.has_device() && rank.unit == answer.unit).collect();
     match compared.as_slice() {
         [] | [_] => None,
-        _ if answer.unit == Unit::Trace => None,
+        several if why_not(several, answer.unit).is_some() => None,
         [a, b] => {
             let (less, more) = if a.time.own_ms() <= b.time.own_ms() { (a, b) } else { (b, a) };
             let (low, high) = (less.time.own_ms(), more.time.own_ms());

@@ -62,8 +62,7 @@ const EXPLAINS: f64 = 0.15;
 
 /// The stragglers among ranks whose figures are for the same unit, the worst first.
 pub(crate) fn stragglers(ranks: &[&RankSummary], unit: Unit) -> Vec<Straggler> {
-    // Recordings without steps may just be of different length.
-    if unit == Unit::Trace {
+    if why_not(ranks, unit).is_some() {
         return Vec::new();
     }
     let own: Vec<f64> = ranks.iter().map(|rank| rank.time.own_ms()).collect();
@@ -89,6 +88,22 @@ pub(crate) fn stragglers(ranks: &[&RankSummary], unit: Unit) -> Vec<Straggler> {
     found
 }
 
+/// Why nobody can be called slow.
+pub(crate) fn why_not(ranks: &[&RankSummary], unit: Unit) -> Option<&'static str> {
+    let kernels = median_of(ranks, |rank| rank.kernels.count);
+    let as_many = |rank: &&RankSummary| (rank.kernels.count / kernels - 1.0).abs() < 0.1;
+    match unit {
+        Unit::Step => None,
+        Unit::Round if ranks.iter().all(as_many) => None,
+        Unit::Round => Some(
+            "No steps are marked, and the rounds found hold different numbers of kernels: nobody is called slow for that. Mark steps, or name their annotation with --steps.",
+        ),
+        Unit::Trace => {
+            Some("No steps are marked: recordings may differ in length, and nobody is called slow for that.")
+        }
+    }
+}
+
 const WAITED_FOR: &str = "The others wait for";
 
 fn straggler(rank: &RankSummary, ranks: &[&RankSummary], median_own_ms: f64, unit: Unit) -> Straggler {
@@ -103,6 +118,9 @@ fn straggler(rank: &RankSummary, ranks: &[&RankSummary], median_own_ms: f64, uni
     }
     if let Some(other) = other_gpu(rank, ranks) {
         statement.push_str(&format!(" {other}"));
+    }
+    if let Some(host) = &rank.host {
+        statement.push_str(&format!(" It ran on {host}."));
     }
     let findings_of_its_own = own_findings(rank, ranks);
     if !findings_of_its_own.is_empty() {

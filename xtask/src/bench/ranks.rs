@@ -47,7 +47,7 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<()> {
         one.json_mb,
         RANKS - 1
     )?;
-    writeln!(text, "| | wall | peak memory |\n|---|---:|---:|")?;
+    writeln!(text, "| | wall | processor time | peak memory |\n|---|---:|---:|---:|")?;
     for (what, run) in [
         ("`busbound diagnose` of one, on one core".to_owned(), alone),
         (format!("`busbound diagnose` of one, {cores} cores"), one_run),
@@ -55,7 +55,13 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<()> {
         (format!("`busbound diagnose` of {RANKS}, `--memory {bound} --jobs 1`"), in_turn),
         (format!("`busbound merge` of {SUMMARIES} summaries"), merged),
     ] {
-        writeln!(text, "| {what} | {} | {:.0} MB |", run.shown(), run.peak_mb)?;
+        writeln!(
+            text,
+            "| {what} | {} | {:.2} s | {:.0} MB |",
+            run.shown(),
+            run.processor_mean(),
+            run.peak_mb
+        )?;
     }
     writeln!(text)?;
     writeln!(
@@ -64,6 +70,11 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<()> {
          all cores to itself it is {:.2} ×: that one uses them too, so that {RANKS} of them cannot be {cores} times as fast.",
         times(alone),
         times(one_run)
+    )?;
+    writeln!(
+        text,
+        "- processor time: **{:.2} ×** that of {RANKS} runs of one on one core: the wall's ratio on a machine with nothing else to do",
+        all.processor_mean() / (RANKS as f64 * alone.processor_mean())
     )?;
     let peak = all.peak_mb.max(in_turn.peak_mb);
     writeln!(text, "- memory: **{peak:.0} MB** of the {BOUND_MB:.0} MB given")?;
