@@ -64,13 +64,21 @@ pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
         let members = told.members.iter().map(|&member| summaries[member].clone());
         Fleet::of(members).with_unread(unread.iter().cloned()).answer(wiring.as_deref())
     });
-    let why_apart = told.as_ref().err().map(ToString::to_string);
+    let why_apart = match &told {
+        Ok(told) => told.left_out.clone(),
+        Err(why) => Some(format!("Not taken for ranks of one run, because {why}: each is judged by itself.")),
+    };
+    let one_by_one = match told {
+        Ok(told) if args.fleet.each || told.members.len() <= EACH_UP_TO => (0..all.len()).collect(),
+        Ok(told) => told.others,
+        Err(_) => Vec::new(),
+    };
     let runs = Runs {
         all: &all,
         summaries: &summaries,
         fleet: fleet.as_ref(),
         why_apart: why_apart.as_deref(),
-        each_rank: args.fleet.each || told.is_ok_and(|told| told.members.len() <= EACH_UP_TO),
+        told: &one_by_one,
         unread: &unread,
     };
     let text = match output.format {
@@ -79,8 +87,8 @@ pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
         Format::Json => runs_as_json(&runs).map_err(|error| Failure::Output(error.into()))?,
         Format::Html => {
             let mut page = RunsPage::new(Lead::Verdict);
-            let shown = sections.into_iter().flatten().filter(|section| runs.tells(section.diagnosis()));
-            shown.for_each(|section| page.add_section(section));
+            let shown = sections.into_iter().enumerate().filter(|(number, _)| runs.tells(*number));
+            shown.filter_map(|(_, section)| section).for_each(|section| page.add_section(section));
             return write_page(&page.finish_with(&runs), &page_of(&args.paths), &output);
         }
     };

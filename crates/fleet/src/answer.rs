@@ -218,10 +218,13 @@ fn limitations(fleet: &Fleet, compared: &[&RankSummary], unit: Unit) -> Vec<Stri
     };
     let those = |is: &dyn Fn(&RankSummary) -> bool| ranks.iter().filter(|rank| is(rank)).collect::<Vec<_>>();
     let mut list = Vec::new();
-    if let Err(why) = one_run(ranks)
-        && ranks.len() > 1
-    {
-        list.push(format!("Whether these are ranks of one run is not certain: {why}."));
+    match one_run(ranks) {
+        Err(why) if ranks.len() > 1 => {
+            list.push(format!("Whether these are ranks of one run is not certain: {why}."));
+        }
+        Err(_) => {}
+        // They were laid together by hand, and so they are in the figures.
+        Ok(told) => list.extend(told.left_out),
     }
     list.extend(missing(fleet));
     let cut = those(&|rank| !rank.complete);

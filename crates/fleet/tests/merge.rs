@@ -5,6 +5,7 @@
 mod common;
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use busbound_diagnosis::{Bound, Options, RankOrigin, RankedAs, Source, diagnose};
 use busbound_fleet::{Fleet, NotOneRun, RankSummary, StepSketch, Unread, one_run};
@@ -13,15 +14,16 @@ use busbound_trace::{ReadOptions, read};
 use common::MadeRank;
 use proptest::prelude::*;
 
-fn base() -> RankSummary {
+/// Diagnosed once: properties ask for it thousands of times.
+static BASE: LazyLock<RankSummary> = LazyLock::new(|| {
     let text = MadeRank::usual(0, 4).trace();
     let trace = read(text.as_bytes(), Path::new("rank-0.json"), &ReadOptions::default()).unwrap();
-    RankSummary::of(&diagnose(
-        &trace,
-        &Source::named("rank-0.json"),
-        &Machine::default(),
-        &Options::default(),
-    ))
+    let source = Source::named("rank-0.json");
+    RankSummary::of(&diagnose(&trace, &source, &Machine::default(), &Options::default()))
+});
+
+fn base() -> RankSummary {
+    BASE.clone()
 }
 
 fn ranked(rank: u32, path: &str) -> RankSummary {
@@ -106,6 +108,7 @@ fn ranks_of_one_run_are_told_by_evidence() {
     let unranked = RankSummary { rank: None, path: "other.json".to_owned(), ..base() };
     let told = one_run(&[ranked(1, "b"), unranked.clone(), ranked(0, "a")]).unwrap();
     assert_eq!((told.members, told.others), (vec![0, 2], vec![1]));
+    assert_eq!(told.left_out.as_deref(), Some("Not taken for ranks of this run: other.json (no rank told)."));
     assert_eq!(told.evidence, "by the ranks that their traces tell");
     let mut named = [ranked(0, "a"), ranked(1, "b")];
     for rank in &mut named {
@@ -120,6 +123,14 @@ fn ranks_of_one_run_are_told_by_evidence() {
     );
     assert_eq!(apart(&[unranked, ranked(0, "a")]), not("only one of them tells its rank"));
     assert_eq!(apart(&[ranked(0, "a"), ranked(0, "b")]), not("rank 0 is told by a and b"));
+    // One rank of many told twice is left out; the others are a run all the same.
+    let several = [ranked(0, "a"), ranked(1, "b"), ranked(2, "c"), ranked(2, "d")];
+    let told = one_run(&several).unwrap();
+    assert_eq!((told.members, told.others), (vec![0, 1], vec![2, 3]));
+    assert_eq!(
+        told.left_out.as_deref(),
+        Some("Not taken for ranks of this run: c, d (a rank that another file tells too).")
+    );
     let mut larger = ranked(1, "b");
     larger.rank.as_mut().unwrap().world_size = Some(8);
     assert_eq!(apart(&[ranked(0, "a"), larger]), not("they are of jobs of different sizes, 4 and 8 ranks"));

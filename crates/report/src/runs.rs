@@ -12,10 +12,10 @@ pub struct Runs<'a> {
     pub summaries: &'a [RankSummary],
     /// Where they are ranks of one run.
     pub fleet: Option<&'a FleetAnswer>,
-    /// Where they are not: why not.
+    /// Why all or some of them are not.
     pub why_apart: Option<&'a str>,
-    /// Whether ranks are also told one by one; what is no rank always is.
-    pub each_rank: bool,
+    /// Those that are told one by one, by their place in the list, where they are ranks of one run; else all are.
+    pub told: &'a [usize],
     pub unread: &'a [Unread],
 }
 
@@ -26,12 +26,12 @@ impl<'a> Runs<'a> {
     }
 
     /// Whether a run is told by itself.
-    pub fn tells(&self, run: &Diagnosis) -> bool {
-        self.fleet.is_none() || self.each_rank || run.rank.is_none()
+    pub fn tells(&self, run: usize) -> bool {
+        self.fleet.is_none() || self.told.contains(&run)
     }
 
     /// Those told one by one.
-    pub(crate) fn told(&self) -> impl Iterator<Item = &'a Diagnosis> {
-        self.all.iter().filter(|run| self.tells(run))
+    pub(crate) fn one_by_one(&self) -> impl Iterator<Item = &'a Diagnosis> {
+        self.all.iter().enumerate().filter(|(number, _)| self.tells(*number)).map(|(_, run)| run)
     }
 }

@@ -11,7 +11,7 @@ use crate::text::{diagnosis as one_by_one, fleet as text};
 /// Several inputs as one document.
 pub fn runs_as_markdown(runs: &Runs<'_>) -> String {
     let mut out = together(runs);
-    for run in runs.told() {
+    for run in runs.one_by_one() {
         diagnosis::one(&mut out, run);
     }
     out
@@ -21,11 +21,17 @@ pub fn runs_as_markdown(runs: &Runs<'_>) -> String {
 pub(crate) fn together(runs: &Runs<'_>) -> String {
     let mut out = String::new();
     match runs.fleet {
-        Some(fleet) => out.push_str(&fleet_as_markdown(fleet)),
+        Some(fleet) => {
+            out.push_str(&fleet_as_markdown(fleet));
+            if let Some(sentence) = runs.why_apart {
+                paragraph(&mut out, sentence);
+                out.push('\n');
+            }
+        }
         None if !runs.is_one() => {
             headline(&mut out, &one_by_one::overview(runs.all));
             if let Some(why) = runs.why_apart {
-                paragraph(&mut out, &text::why_apart(why));
+                paragraph(&mut out, why);
             }
             grid(&mut out, &text::runs(runs.summaries));
             out.push('\n');

@@ -10,11 +10,17 @@ use crate::text::{diagnosis as one_by_one, fleet as text};
 pub fn runs_as_terminal(runs: &Runs<'_>, width: u16) -> String {
     let mut out = String::new();
     match runs.fleet {
-        Some(fleet) => out.push_str(&fleet_as_terminal(fleet, width)),
+        Some(fleet) => {
+            out.push_str(&fleet_as_terminal(fleet, width));
+            if let Some(sentence) = runs.why_apart {
+                hanging(&mut out, "", sentence, width);
+                out.push('\n');
+            }
+        }
         None if !runs.is_one() => {
             headline(&mut out, &one_by_one::overview(runs.all), width);
             if let Some(why) = runs.why_apart {
-                hanging(&mut out, "  ", &text::why_apart(why), width);
+                hanging(&mut out, "  ", why, width);
                 out.push('\n');
             }
             columns(&mut out, &text::runs(runs.summaries), width);
@@ -23,7 +29,7 @@ pub fn runs_as_terminal(runs: &Runs<'_>, width: u16) -> String {
         }
         None => {}
     }
-    for run in runs.told() {
+    for run in runs.one_by_one() {
         if !runs.is_one() {
             line(&mut out, &format!("{FAINT}{}{FAINT:#}", run.source.path));
         }

@@ -193,8 +193,3 @@ pub(crate) fn unread(unread: &Unread) -> String {
     let rank = unread.rank.map_or(String::new(), |rank| format!("rank {rank}: "));
     format!("{rank}{}", unread.why)
 }
-
-/// What is said above runs that are no ranks of one.
-pub(crate) fn why_apart(why: &str) -> String {
-    format!("Not taken for ranks of one run, because {why}: each is judged by itself.")
-}
