@@ -46,6 +46,8 @@ pub struct FleetAnswer {
     pub unread: Vec<Unread>,
     pub limitations: Vec<String>,
     pub ranks: Vec<RankSummary>,
+    /// Summaries among them that are no ranks of this run, or twice; they are in no figure.
+    pub others: Vec<RankSummary>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -90,11 +92,24 @@ const SAME_SHARE: f64 = 5.0;
 impl Fleet {
     /// What follows from the ranks; with the machine's wiring also which of them share a way to the host.
     pub fn answer(&self, wiring: Option<&[GpuPlace]>) -> FleetAnswer {
-        let unit = common_unit(self.ranks());
-        let with_device: Vec<&RankSummary> = self.ranks().iter().filter(|rank| rank.has_device()).collect();
+        let told = one_run(self.ranks());
+        let at = |places: &[usize]| places.iter().map(|&at| self.ranks()[at].clone()).collect();
+        // Laid together by hand, they are taken for a run even where nothing says so.
+        let (ranks, others): (Vec<RankSummary>, Vec<RankSummary>) = match &told {
+            Ok(told) => (at(&told.members), at(&told.others)),
+            Err(_) => (self.ranks().to_vec(), Vec::new()),
+        };
+        let unit = common_unit(&ranks);
+        let with_device: Vec<&RankSummary> = ranks.iter().filter(|rank| rank.has_device()).collect();
         let compared: Vec<&RankSummary> =
             with_device.iter().copied().filter(|rank| rank.unit == unit).collect();
-        let mut limitations = limitations(self, &compared, unit);
+        let doubt = match &told {
+            Ok(told) => told.left_out.clone(),
+            Err(_) if ranks.len() < 2 => None,
+            Err(why) => Some(format!("Whether these are ranks of one run is not certain: {why}.")),
+        };
+        let mut limitations: Vec<String> =
+            doubt.into_iter().chain(limitations(&ranks, &compared, unit)).collect();
         let uplinks = wiring.map(|places| uplinks::uplinks(&with_device, places));
         let uplinks = uplinks.map_or_else(Vec::new, |placed| {
             limitations.extend(placed.unknown);
@@ -104,18 +119,19 @@ impl Fleet {
         let mut answer = FleetAnswer {
             schema: FLEET_SCHEMA,
             statement: String::new(),
-            world_size: self.ranks().iter().filter_map(|rank| rank.rank.as_ref()?.world_size).max(),
-            evidence: one_run(self.ranks()).ok().map(|told| told.evidence),
+            world_size: ranks.iter().filter_map(|rank| rank.rank.as_ref()?.world_size).max(),
+            evidence: told.ok().map(|told| told.evidence),
             unit,
-            verdicts: verdicts(self.ranks()),
+            verdicts: verdicts(&ranks),
             steps: steps(&compared),
             figures: figures(&compared, unit),
-            findings: findings(self.ranks(), &stragglers),
+            findings: findings(&ranks, &stragglers),
             stragglers,
             uplinks,
             unread: self.unread().cloned().collect(),
             limitations,
-            ranks: self.ranks().to_vec(),
+            ranks,
+            others,
         };
         answer.statement = statement::statement(&answer);
         answer
@@ -211,22 +227,13 @@ fn findings(ranks: &[RankSummary], stragglers: &[Straggler]) -> Vec<SharedFindin
     list
 }
 
-fn limitations(fleet: &Fleet, compared: &[&RankSummary], unit: Unit) -> Vec<String> {
-    let ranks = fleet.ranks();
+fn limitations(ranks: &[RankSummary], compared: &[&RankSummary], unit: Unit) -> Vec<String> {
     let named = |list: Vec<&RankSummary>| {
         statement::some_of(&list.iter().map(|rank| rank.label()).collect::<Vec<_>>())
     };
     let those = |is: &dyn Fn(&RankSummary) -> bool| ranks.iter().filter(|rank| is(rank)).collect::<Vec<_>>();
     let mut list = Vec::new();
-    match one_run(ranks) {
-        Err(why) if ranks.len() > 1 => {
-            list.push(format!("Whether these are ranks of one run is not certain: {why}."));
-        }
-        Err(_) => {}
-        // They were laid together by hand, and so they are in the figures.
-        Ok(told) => list.extend(told.left_out),
-    }
-    list.extend(missing(fleet));
+    list.extend(missing(ranks));
     let cut = those(&|rank| !rank.complete);
     if !cut.is_empty() {
         list.push(format!("Read in part, so that figures speak of that part: {}.", named(cut)));
@@ -259,8 +266,8 @@ fn limitations(fleet: &Fleet, compared: &[&RankSummary], unit: Unit) -> Vec<Stri
 }
 
 /// Ranks of the job of which there is no file.
-fn missing(fleet: &Fleet) -> Option<String> {
-    let told = fleet.ranks().iter().filter_map(|rank| rank.rank.as_ref());
+fn missing(ranks: &[RankSummary]) -> Option<String> {
+    let told = ranks.iter().filter_map(|rank| rank.rank.as_ref());
     let world = told.clone().filter_map(|rank| rank.world_size).max()?;
     let here: std::collections::BTreeSet<u32> = told.map(|rank| rank.rank).collect();
     let absent: Vec<String> =

@@ -50,6 +50,8 @@ pub enum SavedError {
 struct SavedFleet {
     ranks: Vec<RankSummary>,
     #[serde(default)]
+    others: Vec<RankSummary>,
+    #[serde(default)]
     unread: Vec<Unread>,
 }
 
@@ -88,7 +90,7 @@ impl Fleet {
             Some(RANK_SCHEMA) => Ok(Self::of([serde_json::from_str(text)?])),
             Some(FLEET_SCHEMA) => {
                 let saved: SavedFleet = serde_json::from_str(text)?;
-                Ok(Self::of(saved.ranks).with_unread(saved.unread))
+                Ok(Self::of(saved.ranks.into_iter().chain(saved.others)).with_unread(saved.unread))
             }
             Some(other) => Err(SavedError::OtherSchema(other.to_owned())),
             None => Err(SavedError::NoSchema),

@@ -88,6 +88,18 @@ fn a_summary_is_small() {
     assert!(text.len() < 4096, "{} bytes", text.len());
 }
 
+/// What merge is given by mistake is kept and said, but no rank is measured against it.
+#[test]
+fn a_summary_of_something_else_is_in_no_figure() {
+    let mut other = RankSummary { rank: None, path: "other.json".to_owned(), ..base() };
+    other.time.span_ms = 9_000.0;
+    let ranks = [0, 1, 2].map(|rank| ranked(rank, "a"));
+    let answer = Fleet::of(ranks.into_iter().chain([other])).answer(None);
+    assert_eq!((answer.ranks.len(), answer.others.len(), answer.stragglers.len()), (3, 1, 0));
+    assert!(answer.statement.starts_with("3 of 4 ranks: "), "{}", answer.statement);
+    assert_eq!(answer.limitations[0], "Not taken for ranks of this run: other.json (no rank told).");
+}
+
 #[test]
 fn what_is_no_summary_is_refused_with_a_sentence() {
     let why = |text: &str| Fleet::parse(text).unwrap_err().to_string();
