@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Context;
 use serde_json::Value;
 
-use super::measure::{Runs, in_turn};
+use super::measure::in_turn;
 use super::reading::on_one_core;
 use super::replicate::replicate;
 use super::{busbound, machine, scratch};
@@ -36,7 +36,8 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<()> {
         unreachable!("five commands give five results")
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let times = |one: &Runs| all.over(one) * cores as f64 / RANKS as f64;
+    // What one core would take for all of them, shared among the cores.
+    let times = |all: f64, one: f64| all * cores as f64 / (RANKS as f64 * one);
     let mut text = String::from("# Many ranks\n\n");
     writeln!(text, "Written by `cargo xtask bench --ranks`. {}.", machine()?)?;
     writeln!(
@@ -66,14 +67,20 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<()> {
     writeln!(text)?;
     writeln!(
         text,
-        "- {RANKS} ranks: **{:.2} ×** ({RANKS} × one ÷ {cores} cores), one being a trace on one core (bar 1.15). Against one that has \
-         all cores to itself it is {:.2} ×: that one uses them too, so that {RANKS} of them cannot be {cores} times as fast.",
-        times(alone),
-        times(one_run)
+        "- {RANKS} ranks, fastest run against fastest: **{:.2} ×** ({RANKS} × one ÷ {cores} cores), one being a trace on one core (bar 1.15). \
+         Against one that has all cores to itself it is {:.2} ×: that one uses them too, so that {RANKS} of them cannot be {cores} times as fast.",
+        times(all.fastest(), alone.fastest()),
+        times(all.fastest(), one_run.fastest())
     )?;
     writeln!(
         text,
-        "- processor time: **{:.2} ×** that of {RANKS} runs of one on one core: the wall's ratio on a machine with nothing else to do",
+        "- median against median: {:.2} ×; the {RANKS} ranks then got {:.1} of the {cores} cores, the rest went to other work on this machine",
+        times(all.median(), alone.median()),
+        all.processor_mean() / all.median()
+    )?;
+    writeln!(
+        text,
+        "- processor time: **{:.2} ×** that of {RANKS} runs of one on one core",
         all.processor_mean() / (RANKS as f64 * alone.processor_mean())
     )?;
     let peak = all.peak_mb.max(in_turn.peak_mb);
