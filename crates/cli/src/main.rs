@@ -1,6 +1,8 @@
 //! `busbound`: arguments in, exit code out. No analysis here.
 
+mod admission;
 mod args;
+mod args_fleet;
 mod args_plan;
 mod args_top;
 mod bench;
@@ -10,13 +12,16 @@ mod export;
 mod failure;
 mod gate;
 mod interrupt;
+mod merge;
 mod nsys;
 mod output;
+mod parallel;
 mod plan;
 mod progress;
 mod reading;
 mod record;
 mod request;
+mod summarize;
 mod survey;
 mod top;
 mod topo;
@@ -33,6 +38,8 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Demo(args) => diagnose::demo(args),
         Command::Diagnose(args) => diagnose::run(args),
+        Command::Summarize(args) => summarize::run(args),
+        Command::Merge(args) => merge::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Gate(args) => gate::run(args),
         Command::WhatIf(args) => whatif::run(args),
