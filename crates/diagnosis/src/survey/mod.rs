@@ -2,8 +2,8 @@
 
 pub(crate) mod headline;
 pub(crate) mod missing;
-mod nsys;
 pub(crate) mod places;
+mod remedy;
 pub(crate) mod steps;
 
 use std::collections::BTreeMap;
