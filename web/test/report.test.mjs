@@ -315,12 +315,16 @@ test('two runs are laid on one scale, with a table of what changed', async () =>
   await page.close();
 });
 
-test('of several runs one is shown at a time', async () => {
+test('of several runs what they come to is shown first, then one at a time', async () => {
   const files = [fixture(traces.offload_pageable), fixture(traces.launch_bound)];
   const { page, seen } = await open(browser, pageOf('several', 'diagnose', ...files));
   assert.equal(await page.locator('article.run:visible').count(), 1);
-  assert.match(await page.locator('h1:visible').textContent(), /^Transfer-bound/);
+  assert.match(await page.locator('#together:visible strong').first().textContent(), /^2 runs: /);
   await page.locator('nav.runs a').nth(1).click();
+  await page.waitForSelector('#run-0[data-drawn="done"]');
+  assert.equal(await page.locator('article.run:visible').count(), 1);
+  assert.match(await page.locator('h1:visible').textContent(), /^Transfer-bound/);
+  await page.locator('nav.runs a').nth(2).click();
   await page.waitForSelector('#run-1[data-drawn="done"]');
   assert.match(await page.locator('h1:visible').textContent(), /^Launch-bound/);
   assert.deepEqual(seen.errors, []);

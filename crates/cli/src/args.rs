@@ -8,6 +8,7 @@ use busbound_whatif::replay::Change;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 
+use crate::args_fleet::{FleetArgs, MERGE_EXAMPLES, MergeArgs, SUMMARIZE_EXAMPLES, SummarizeArgs};
 use crate::args_plan::PlanCommand;
 use crate::args_top::{TOP_EXAMPLES, TopArgs};
 
@@ -54,6 +55,12 @@ pub(crate) enum Command {
     /// Is my GPU waiting for the bus, where, what do I change, what do I gain?
     #[command(after_help = DIAGNOSE_EXAMPLES)]
     Diagnose(DiagnoseArgs),
+    /// What is worth keeping of each rank? Writes a small file for each, which merge takes.
+    #[command(after_help = SUMMARIZE_EXAMPLES)]
+    Summarize(SummarizeArgs),
+    /// How do the ranks differ? Lays the summaries of ranks together.
+    #[command(after_help = MERGE_EXAMPLES)]
+    Merge(MergeArgs),
     /// What changed between two runs, or along a sweep?
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
@@ -90,10 +97,15 @@ const DIAGNOSE_EXAMPLES: &str = "\
 Copies are judged against the GPU's link: what --machine says, else what its name says, else an
 assumption; the answer says which.
 
+Files that tell ranks of one run are laid side by side: who is out of line, and what differs there.
+Others are judged each by itself.
+
 Examples:
   busbound diagnose run.json.gz
-  busbound diagnose traces/                          every rank by itself
   busbound diagnose run.nsys-rep                     of Nsight Systems; so is run.sqlite
+  busbound diagnose traces/                          every rank, and how they differ
+  busbound diagnose 'traces/rank*.json.gz' --each    and each rank's own diagnosis
+  busbound diagnose traces/ --topology topo.json     and which ranks share a way to the host
   busbound diagnose run.json --machine pcie4x8       a slot narrower than the card
   busbound diagnose run.json --format markdown       for a ticket
   busbound diagnose run.json --format html -o run.html   to look at, offline, and to mail";
@@ -325,9 +337,11 @@ pub(crate) struct SurveyArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DiagnoseArgs {
-    /// Trace files, directories of rank files, or - for standard input
+    /// Trace files, directories of rank files, patterns ('rank*.json'), or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) fleet: FleetArgs,
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
     /// Edges of the bandwidth histogram in GB/s
@@ -455,11 +469,11 @@ pub(crate) struct AnalysisArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReadingArgs {
-    /// Threads that scan [default: one for each core]
+    /// Threads that scan, over all traces read at once [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
-    /// Stop reading when a trace takes this much memory, e.g. 500MB or 8GB [default: half of what
-    /// the machine has free]
+    /// Stop reading when a trace takes this much memory, e.g. 500MB or 8GB; traces read at once share
+    /// it [default: half of what the machine has free]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<u64>,
 }
@@ -526,7 +540,7 @@ fn parse_stage(text: &str) -> Result<StageChoice, String> {
 
 /// `500MB`, `8GB`, `1.5GiB` or plain bytes.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, f64); 9] = [
+    const UNITS: [(&str, f64); 13] = [
         ("KiB", 1024.0),
         ("MiB", 1_048_576.0),
         ("GiB", 1_073_741_824.0),
@@ -536,6 +550,10 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         ("GB", 1e9),
         ("TB", 1e12),
         ("B", 1.0),
+        ("K", 1e3),
+        ("M", 1e6),
+        ("G", 1e9),
+        ("T", 1e12),
     ];
     let found = UNITS.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
     let (number, factor) = found.unwrap_or((text, 1.0));
@@ -552,6 +570,7 @@ mod tests {
     #[test]
     fn sizes_have_units() {
         assert_eq!(parse_size("500MB"), Ok(500_000_000));
+        assert_eq!(parse_size("8G"), Ok(8_000_000_000));
         assert_eq!(parse_size("1.5GiB"), Ok(1_610_612_736));
         assert_eq!(parse_size("4096"), Ok(4096));
         for wrong in ["", "GB", "-1GB", "ten", "NaN", "1e30GB"] {

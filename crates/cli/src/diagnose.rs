@@ -9,44 +9,91 @@ use busbound_diagnosis::{
     BlockChoice, CpuCopyThresholds, Detail, Diagnosis, Options, Source, advice_of_diagnosis, diagnose,
     diagnose_and_draw,
 };
+use busbound_fleet::{Fleet, RankSummary, one_run};
 use busbound_machine::Machine;
-use busbound_report::{Lead, RunsPage, diagnoses_as_json, diagnoses_as_markdown, diagnoses_as_terminal};
+use busbound_report::{
+    Lead, RunSection, Runs, RunsPage, diagnoses_as_json, diagnoses_as_markdown, diagnoses_as_terminal,
+    runs_as_json, runs_as_markdown, runs_as_terminal,
+};
 use busbound_trace::{NcuError, ReadOptions, read, read_ncu};
 
 use crate::args::{AnalysisArgs, DemoArgs, DiagnoseArgs, Format};
 use crate::failure::Failure;
 use crate::machine::resolve_machine;
+use crate::merge::resolve_topology;
 use crate::output::{complain, write_advice, write_answer, write_file, write_page};
-use crate::reading::each_trace;
+use crate::parallel::every_trace;
 use crate::request::{Output, resolve_inputs, resolve_output};
 
 /// A run of twelve groups of matrix products whose weights come from pageable memory, recorded on
 /// an H200; see fixtures/README.md.
 const DEMO: &[u8] = include_bytes!("../../../fixtures/off_block_pageable_c4.json.gz");
 
+/// Up to so many ranks are shown one by one without being asked for.
+const EACH_UP_TO: usize = 4;
+
 pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output);
     let machine = resolve_machine(args.machine.machine.as_deref())?;
     let options = resolve_options(args)?;
-    if output.format == Format::Html && args.emit.emit.is_none() {
-        let mut page = RunsPage::new(Lead::Verdict);
-        let detail = detail_of(&args.paths)?;
-        each_trace(&args.paths, &args.reading, &output, |trace, source| {
-            page.add(diagnose_and_draw(trace, source, &machine, &options, &[], detail));
-        })?;
-        return write_page(&page.finish(), &page_of(&args.paths), &output);
-    }
-    let mut all = Vec::new();
-    each_trace(&args.paths, &args.reading, &output, |trace, source| {
-        all.push(diagnose(trace, source, &machine, &options));
-    })?;
-    match (args.emit.emit, all.as_slice()) {
-        (Some(emit), [one]) => write_advice(&advice_of_diagnosis(one), emit, &output),
-        (Some(_), several) => {
-            Err(Failure::Usage(anyhow::anyhow!("--emit takes one trace, not {}", several.len())))
+    let wiring = resolve_topology(&args.fleet.topology)?;
+    let inputs = resolve_inputs(&args.paths).map_err(Failure::Unreadable)?;
+    let is_drawn = output.format == Format::Html && args.emit.emit.is_none();
+    let detail = Detail::Page { runs: inputs.list.len() };
+    let all = every_trace(&inputs, &args.fleet.jobs, &args.reading, &output, |number, trace, source| {
+        if is_drawn {
+            let drawn = diagnose_and_draw(trace, source, &machine, &options, &[], detail);
+            let section = RunSection::of(drawn, number, Lead::Verdict);
+            (section.diagnosis().clone(), Some(section))
+        } else {
+            (diagnose(trace, source, &machine, &options), None)
         }
-        (None, _) => show(&all, &output),
+    })?;
+    let (all, sections, unread) = {
+        let (diagnoses, sections): (Vec<Diagnosis>, Vec<Option<RunSection>>) = all.read.into_iter().unzip();
+        (diagnoses, sections, all.unread)
+    };
+    if let Some(emit) = args.emit.emit {
+        return match all.as_slice() {
+            [one] => write_advice(&advice_of_diagnosis(one), emit, &output),
+            several => Err(Failure::Usage(anyhow::anyhow!("--emit takes one trace, not {}", several.len()))),
+        };
     }
+    let summaries: Vec<RankSummary> = all.iter().map(RankSummary::of).collect();
+    let told = one_run(&summaries);
+    let fleet = told.as_ref().ok().map(|told| {
+        let members = told.members.iter().map(|&member| summaries[member].clone());
+        Fleet::of(members).with_unread(unread.iter().cloned()).answer(wiring.as_deref())
+    });
+    let why_apart = match &told {
+        Ok(told) => told.left_out.clone(),
+        Err(why) => Some(format!("Not taken for ranks of one run, because {why}: each is judged by itself.")),
+    };
+    let one_by_one = match told {
+        Ok(told) if args.fleet.each || told.members.len() <= EACH_UP_TO => (0..all.len()).collect(),
+        Ok(told) => told.others,
+        Err(_) => Vec::new(),
+    };
+    let runs = Runs {
+        all: &all,
+        summaries: &summaries,
+        fleet: fleet.as_ref(),
+        why_apart: why_apart.as_deref(),
+        told: &one_by_one,
+        unread: &unread,
+    };
+    let text = match output.format {
+        Format::Terminal => runs_as_terminal(&runs, output.width),
+        Format::Markdown => runs_as_markdown(&runs),
+        Format::Json => runs_as_json(&runs).map_err(|error| Failure::Output(error.into()))?,
+        Format::Html => {
+            let mut page = RunsPage::new(Lead::Verdict);
+            let shown = sections.into_iter().enumerate().filter(|(number, _)| runs.tells(*number));
+            shown.filter_map(|(_, section)| section).for_each(|section| page.add_section(section));
+            return write_page(&page.finish_with(&runs), &page_of(&args.paths), &output);
+        }
+    };
+    write_answer(&text, &output)
 }
 
 pub(crate) fn demo(args: &DemoArgs) -> Result<(), Failure> {

@@ -2,7 +2,9 @@
 //!
 //! A library, because the command comes two ways: as a program of its own, and inside the Python wheel.
 
+mod admission;
 mod args;
+mod args_fleet;
 mod args_plan;
 mod args_top;
 mod bench;
@@ -13,13 +15,16 @@ mod failure;
 mod gate;
 mod interrupt;
 mod machine;
+mod merge;
 mod nsys;
 mod output;
+mod parallel;
 mod plan;
 mod progress;
 mod reading;
 mod record;
 mod request;
+mod summarize;
 mod survey;
 mod top;
 mod topo;
@@ -54,6 +59,8 @@ fn answer(command: &Command) -> u8 {
     let result = match command {
         Command::Demo(args) => diagnose::demo(args),
         Command::Diagnose(args) => diagnose::run(args),
+        Command::Summarize(args) => summarize::run(args),
+        Command::Merge(args) => merge::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Gate(args) => gate::run(args),
         Command::WhatIf(args) => whatif::run(args),

@@ -24,6 +24,11 @@ impl ReadingBar {
         Self { bar, began: Instant::now(), shown: false, enabled }
     }
 
+    /// For work that another bar tells of.
+    pub(crate) fn silent() -> Self {
+        Self::new(Path::new(""), false)
+    }
+
     pub(crate) fn update(&mut self, progress: Progress) {
         if !self.enabled || self.began.elapsed() < PATIENCE {
             return;
@@ -45,6 +50,37 @@ impl ReadingBar {
 }
 
 impl Drop for ReadingBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Traces read of many, once that has taken a moment.
+pub(crate) struct RanksBar {
+    bar: ProgressBar,
+    began: Instant,
+    enabled: bool,
+}
+
+impl RanksBar {
+    pub(crate) fn new(traces: usize, enabled: bool) -> Self {
+        let bar = ProgressBar::hidden();
+        bar.set_length(traces as u64);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len} traces, {eta} left") {
+            bar.set_style(style);
+        }
+        Self { bar, began: Instant::now(), enabled }
+    }
+
+    pub(crate) fn one_done(&self) {
+        if self.enabled && self.began.elapsed() > PATIENCE {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        }
+        self.bar.inc(1);
+    }
+}
+
+impl Drop for RanksBar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

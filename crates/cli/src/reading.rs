@@ -35,7 +35,7 @@ pub(crate) fn each_trace(
     for input in &inputs.list {
         match read_input(input, &options, output) {
             Ok(trace) => {
-                take(&trace, &Source::named(input.label().display().to_string()));
+                take(&trace, &input.source());
                 taken += 1;
             }
             Err(error) => unread.push(error),
@@ -56,12 +56,20 @@ pub(crate) fn each_trace(
     Ok(if unread.is_empty() || inputs.from_directory { AllRead::Yes } else { AllRead::No })
 }
 
-fn read_input(input: &Input, options: &ReadOptions, output: &Output) -> anyhow::Result<Trace> {
+pub(crate) fn read_input(input: &Input, options: &ReadOptions, output: &Output) -> anyhow::Result<Trace> {
+    read_from(input, options, output.quiet, &mut ReadingBar::new(input.label(), output.show_progress))
+}
+
+pub(crate) fn read_from(
+    input: &Input,
+    options: &ReadOptions,
+    is_quiet: bool,
+    bar: &mut ReadingBar,
+) -> anyhow::Result<Trace> {
     let exported = match input {
-        Input::File(path) if is_nsight_report(path) => Exported::from_report(path, output.quiet)?,
+        Input::File(path) if is_nsight_report(path) => Exported::from_report(path, is_quiet)?,
         Input::File(_) | Input::Stdin => None,
     };
-    let mut bar = ReadingBar::new(input.label(), output.show_progress);
     let mut progress = |p| {
         bar.update(p);
         ControlFlow::Continue(())

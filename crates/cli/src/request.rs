@@ -4,7 +4,8 @@ use std::io::{IsTerminal, stderr, stdout};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use busbound_trace::{ReadOptions, discover};
+use busbound_diagnosis::Source;
+use busbound_trace::{ReadOptions, by_rank, discover};
 
 use crate::args::{Format, OutputArgs, ReadingArgs};
 
@@ -22,6 +23,10 @@ impl Input {
             Self::Stdin => Path::new("standard input"),
         }
     }
+
+    pub(crate) fn source(&self) -> Source {
+        Source::named(self.label().display().to_string())
+    }
 }
 
 /// The inputs that the given paths stand for, and whether one of them was a directory.
@@ -38,6 +43,12 @@ pub(crate) fn resolve_inputs(paths: &[PathBuf]) -> anyhow::Result<Inputs> {
             inputs.list.push(Input::Stdin);
             continue;
         }
+        if let Some(found) = expand(path)? {
+            for path in found {
+                inputs.list.extend(discover(&path)?.into_iter().map(Input::File));
+            }
+            continue;
+        }
         let files = discover(path).with_context(|| path.display().to_string())?;
         inputs.from_directory |= path.is_dir();
         anyhow::ensure!(
@@ -48,6 +59,20 @@ pub(crate) fn resolve_inputs(paths: &[PathBuf]) -> anyhow::Result<Inputs> {
         inputs.list.extend(files.into_iter().map(Input::File));
     }
     Ok(inputs)
+}
+
+/// What a pattern stands for that the shell has left as it is; `None` where the path is no pattern.
+pub(crate) fn expand(path: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> {
+    let Some(pattern) = path.to_str().filter(|text| text.contains(['*', '?', '['])) else { return Ok(None) };
+    // A file may have such a name.
+    if path.exists() {
+        return Ok(None);
+    }
+    let found = glob::glob(pattern).with_context(|| format!("{pattern} is no pattern"))?;
+    let mut found: Vec<PathBuf> = found.filter_map(Result::ok).collect();
+    anyhow::ensure!(!found.is_empty(), "nothing is named like {pattern}");
+    by_rank(&mut found);
+    Ok(Some(found))
 }
 
 pub(crate) fn resolve_reading(args: &ReadingArgs) -> ReadOptions {

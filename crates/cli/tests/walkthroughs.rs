@@ -1,4 +1,4 @@
-//! docs/walkthroughs.md: every command in it is run from the repository's root and prints what the page says; the page's
+//! docs/walkthroughs.md and docs/ranks.md: every command in them is run from the repository's root and prints what the page says; the page's
 //! other figures are those of the recorded runs. `TRYCMD=overwrite` rewrites outputs, not prose.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
@@ -18,7 +18,7 @@ fn every_command_prints_what_the_page_says() {
     // Commands name fixtures as a reader would. Nothing else in this file looks at the working directory.
     std::env::set_current_dir(root()).unwrap();
     assert!(page().matches("\n$ busbound ").count() >= 12);
-    trycmd::TestCases::new().case("docs/walkthroughs.md");
+    trycmd::TestCases::new().case("docs/walkthroughs.md").case("docs/ranks.md");
 }
 
 /// *Took* is what the committed walls say, with three digits.

@@ -22,7 +22,7 @@ use crate::parallel::join;
 use crate::picture::{self, Detail, Picture};
 use crate::stages::{self, StageAnswer, Stages};
 use crate::steady::{LeftOut, steady};
-use crate::survey::{Source, SourceFacts, Survey, survey};
+use crate::survey::{RankedAs, Source, SourceFacts, Survey, survey};
 use crate::syncs::SyncTotal;
 use crate::timeline::{self, Overlaps, Times};
 use crate::verdict::{self, Bound, Verdict};
@@ -37,6 +37,8 @@ pub const DIAGNOSIS_SCHEMA: &str = "busbound.diagnosis/1";
 pub struct Diagnosis {
     pub schema: &'static str,
     pub source: SourceFacts,
+    /// Which process of a job this is; `null` where neither the trace nor its name tells.
+    pub rank: Option<RankedAs>,
     pub machine: MachineFacts,
     pub window: WindowFacts,
     pub verdict: Verdict,
@@ -66,6 +68,8 @@ pub struct Diagnosis {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MachineFacts {
     pub gpus: Vec<GpuLink>,
+    /// GPUs that the trace lists, used in it or not.
+    pub listed: usize,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -228,7 +232,8 @@ fn answer(
     Diagnosis {
         schema: DIAGNOSIS_SCHEMA,
         source: survey.source,
-        machine: MachineFacts { gpus: facts.timelines.iter().map(link).collect() },
+        rank: survey.rank,
+        machine: MachineFacts { gpus: facts.timelines.iter().map(link).collect(), listed: survey.gpus.len() },
         window: WindowFacts {
             span_ms: facts.time.span_ms,
             steps: facts.window.times().map(|times| StepTimes {

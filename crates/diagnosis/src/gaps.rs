@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use busbound_trace::{Event, Interval, IntervalSet, Nanos, Place, Trace, TrackId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::copies::is_on_bus;
 use crate::host::Host;
 use crate::timeline::DeviceTimeline;
 
 /// What a gap waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum GapCause {

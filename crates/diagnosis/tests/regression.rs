@@ -518,3 +518,13 @@ fn a_recording_is_judged_against_the_link_that_was_recorded() {
     assert_eq!(told.machine.gpus[0].link.source, LinkSource::Given);
     assert!(told.findings.iter().all(|finding| finding.id != "narrow_link"));
 }
+
+/// Its survey used to name settings of torch.profiler, which `busbound record` does not have.
+#[test]
+fn what_a_recording_lacks_is_had_by_recording_otherwise() {
+    let survey = busbound_diagnosis::survey(&recorded_on(5, 16), &Source::named("run.bbt"));
+    let remedies: Vec<_> = survey.missing.iter().map(|missing| (missing.id, missing.remedy)).collect();
+    assert_eq!(remedies.iter().map(|(id, _)| *id).collect::<Vec<_>>(), ["operators", "stacks", "memory"]);
+    assert!(remedies[..2].iter().all(|(_, remedy)| remedy.contains("torch.cuda.nvtx.range")));
+    assert!(remedies.iter().all(|(_, remedy)| !remedy.contains("ProfilerActivity")), "{remedies:?}");
+}

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use busbound_diagnosis::{Comparison, Diagnosis, Labels, Survey, WhatIf};
+use busbound_fleet::{Fleet, FleetAnswer, RankSummary};
 use busbound_report as report;
 use pyo3::prelude::*;
 
@@ -15,9 +16,11 @@ pub(crate) enum Content {
     Survey(Survey),
     Comparison(Comparison),
     WhatIf(WhatIf),
+    Rank(RankSummary),
+    Fleet(FleetAnswer),
 }
 
-/// A diagnosis, a survey, a comparison or a prediction.
+/// A diagnosis, a survey, a comparison, a prediction, a rank's summary or how ranks differ.
 #[pyclass(frozen, module = "busbound._native")]
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -40,6 +43,8 @@ impl Answer {
             Content::Survey(survey) => report::surveys_as_json(std::slice::from_ref(survey)),
             Content::Comparison(comparison) => report::comparison_as_json(comparison),
             Content::WhatIf(whatif) => report::whatif_as_json(std::slice::from_ref(whatif)),
+            Content::Rank(summary) => report::rank_as_json(summary),
+            Content::Fleet(answer) => report::fleet_as_json(answer),
         })?;
         text.map_err(failed)
     }
@@ -53,6 +58,9 @@ impl Answer {
             Content::Survey(survey) => report::surveys_as_terminal(std::slice::from_ref(survey), width),
             Content::Comparison(comparison) => report::comparison_as_terminal(comparison, width),
             Content::WhatIf(whatif) => report::whatif_as_terminal(std::slice::from_ref(whatif), width),
+            // A summary is kept, not read.
+            Content::Rank(summary) => report::rank_as_json(summary).unwrap_or_default(),
+            Content::Fleet(answer) => report::fleet_as_terminal(answer, width),
         };
         anstream::adapter::strip_str(&styled).to_string()
     }
@@ -64,8 +72,38 @@ impl Answer {
             Content::Survey(survey) => report::surveys_as_markdown(std::slice::from_ref(survey)),
             Content::Comparison(comparison) => report::comparison_as_markdown(comparison),
             Content::WhatIf(whatif) => report::whatif_as_markdown(std::slice::from_ref(whatif)),
+            Content::Rank(summary) => {
+                format!("```json\n{}```\n", report::rank_as_json(summary).unwrap_or_default())
+            }
+            Content::Fleet(answer) => report::fleet_as_markdown(answer),
         }
     }
+}
+
+/// The summary of a diagnosis, of which many are merged.
+#[pyfunction]
+#[pyo3(signature = (run, host = None))]
+pub(crate) fn summarize(run: &Bound<'_, Answer>, host: Option<String>) -> PyResult<Answer> {
+    let Content::Diagnosis(diagnosis) = &*run.get().content else {
+        return Err(failed("summarize takes a diagnosis"));
+    };
+    let mut summary = RankSummary::of(diagnosis);
+    summary.host = host.or(summary.host);
+    Ok(Answer::of(Content::Rank(summary)))
+}
+
+/// How the ranks differ whose summaries these are, as text of theirs.
+#[pyfunction]
+pub(crate) fn merge(py: Python<'_>, saved: Vec<String>) -> PyResult<Answer> {
+    if saved.is_empty() {
+        return Err(failed("merge takes summaries, one or more"));
+    }
+    let answer = attend(py, move |_| {
+        let parsed: Result<Vec<Fleet>, _> = saved.iter().map(|text| Fleet::parse(text)).collect();
+        parsed.map(|fleets| fleets.into_iter().collect::<Fleet>().answer(None))
+    })?;
+    let answer = answer.map_err(|error| failed(format!("a summary {error}")))?;
+    Ok(Answer::of(Content::Fleet(answer)))
 }
 
 /// Compares diagnoses, two or more; with a label, along what it counts.

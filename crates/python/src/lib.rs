@@ -19,7 +19,7 @@ fn run_command(py: Python<'_>, args: Vec<OsString>) -> u8 {
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::answer::{Answer, compare};
+    use super::answer::{Answer, compare, merge, summarize};
     #[pymodule_export]
     use super::failure::BusboundError;
     #[pymodule_export]

@@ -4,11 +4,13 @@ use busbound_diagnosis::{
     BENCH_SCHEMA, Benchmark, Comparison, DIAGNOSIS_SCHEMA, Diagnosis, Gate, SURVEY_SCHEMA, Survey,
     WHATIF_SCHEMA, WhatIf,
 };
+use busbound_fleet::{FleetAnswer, RankSummary, Unread};
 use busbound_machine::live::Snapshot;
 use busbound_machine::topology::Topology;
 use busbound_whatif::plan::PLAN_SCHEMA;
 use serde::Serialize;
 
+use crate::runs::Runs;
 use crate::text::plan::{Plan, plan};
 
 #[derive(Serialize)]
@@ -40,6 +42,45 @@ pub fn surveys_as_json(surveys: &[Survey]) -> serde_json::Result<String> {
 /// None in practice.
 pub fn diagnoses_as_json(all: &[Diagnosis]) -> serde_json::Result<String> {
     one_or_several(all, DIAGNOSIS_SCHEMA)
+}
+
+#[derive(Serialize)]
+struct SeveralRuns<'a> {
+    schema: &'static str,
+    runs: &'a [Diagnosis],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fleet: Option<&'a FleetAnswer>,
+    #[serde(skip_serializing_if = "<[Unread]>::is_empty")]
+    unread: &'a [Unread],
+}
+
+/// Several inputs: `runs`, `fleet` where they are ranks of one run, and `unread` where some could not be read.
+///
+/// # Errors
+/// None in practice.
+pub fn runs_as_json(runs: &Runs<'_>) -> serde_json::Result<String> {
+    if runs.is_one() {
+        return diagnoses_as_json(runs.all);
+    }
+    let (schema, fleet) = (DIAGNOSIS_SCHEMA, runs.fleet);
+    let object = SeveralRuns { schema, runs: runs.all, fleet, unread: runs.unread };
+    Ok(serde_json::to_string_pretty(&object)? + "\n")
+}
+
+/// The ranks of one run as one object, which `busbound merge` takes again.
+///
+/// # Errors
+/// None in practice.
+pub fn fleet_as_json(fleet: &FleetAnswer) -> serde_json::Result<String> {
+    Ok(serde_json::to_string_pretty(fleet)? + "\n")
+}
+
+/// What is kept of a rank: one line, because there are many and nobody reads them.
+///
+/// # Errors
+/// None in practice.
+pub fn rank_as_json(rank: &RankSummary) -> serde_json::Result<String> {
+    Ok(serde_json::to_string(rank)? + "\n")
 }
 
 /// A comparison as one object.

@@ -69,5 +69,7 @@ fn the_documented_schemas_are_what_is_written() {
     common::check_schema("topology", &schemars::schema_for!(busbound_machine::topology::Topology));
     common::check_schema("machine", &schemars::schema_for!(busbound_machine::MachineProfile));
     common::check_schema("gate", &schemars::schema_for!(busbound_diagnosis::Gate));
+    common::check_schema("rank", &schemars::schema_for!(busbound_fleet::RankSummary));
+    common::check_schema("fleet", &schemars::schema_for!(busbound_fleet::FleetAnswer));
     common::check_schema("comparison", &schemars::schema_for!(busbound_diagnosis::Comparison));
 }

@@ -13,12 +13,13 @@ use busbound_diagnosis::{
     BlockChoice, Diagnosis, Options, Requirement, Source, compare, diagnose, gate, judge_bench, survey,
     what_if,
 };
+use busbound_fleet::{Fleet, RankSummary, Unread};
 use busbound_machine::Machine;
 use busbound_machine::bench::Samples;
 use busbound_machine::topology::{from_nccl, from_smi};
 use busbound_report::{
-    bench_as_terminal, comparison_as_terminal, diagnoses_as_terminal, gate_as_terminal, surveys_as_terminal,
-    topology_as_terminal, whatif_as_terminal,
+    Runs, bench_as_terminal, comparison_as_terminal, diagnoses_as_terminal, fleet_as_terminal,
+    gate_as_terminal, runs_as_terminal, surveys_as_terminal, topology_as_terminal, whatif_as_terminal,
 };
 use busbound_trace::{ReadOptions, Trace, open};
 use paths::fixture_path;
@@ -79,6 +80,19 @@ fn traces_fit() {
         runs.push(run);
     }
     check("all at once", |width| diagnoses_as_terminal(&runs, width));
+    let summaries: Vec<RankSummary> = runs.iter().map(RankSummary::of).collect();
+    let unread = [Unread::new(
+        "rank-3.json",
+        "rank-3.json is empty: the profiler was stopped before it wrote anything",
+    )];
+    let fleet = Fleet::of(summaries.iter().cloned()).with_unread(unread.iter().cloned()).answer(None);
+    check("all as ranks of one run", |width| fleet_as_terminal(&fleet, width));
+    check("all beside each other", |width| {
+        let why_apart = Some("none tells its rank");
+        let runs =
+            Runs { all: &runs, summaries: &summaries, fleet: None, why_apart, told: &[], unread: &unread };
+        runs_as_terminal(&runs, width)
+    });
     for pair in runs.windows(2) {
         let comparison = compare(pair, None);
         check("comparison", |width| comparison_as_terminal(&comparison, width));

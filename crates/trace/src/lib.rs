@@ -50,6 +50,6 @@ pub use model::track::{Label, Place, TrackId};
 pub use model::transfer::{Direction, MemoryKind, Transfer};
 pub use ncu::{MeasuredKernel, NcuError, Operations, read_ncu};
 pub use read::{
-    Progress, ReadOptions, discover, is_nsight_report, open, open_with_progress, rank_in_name, read,
-    read_with_progress,
+    Progress, ReadOptions, by_rank, discover, is_nsight_report, open, open_with_progress, rank_in_name, read,
+    read_with_progress, unpacked_size,
 };

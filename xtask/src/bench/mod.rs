@@ -6,6 +6,7 @@ mod fuzz;
 mod instructions;
 mod measure;
 mod peers;
+mod ranks;
 mod reading;
 mod replicate;
 
@@ -32,6 +33,9 @@ pub(crate) struct BenchArgs {
     /// Also time a fresh release build
     #[arg(long)]
     build: bool,
+    /// Only many ranks: docs/results/ranks.md
+    #[arg(long)]
+    ranks: bool,
     /// Runs of each measurement
     #[arg(long, default_value_t = 5)]
     runs: usize,
@@ -55,6 +59,10 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     ensure!(trace.is_file(), "{} is not there: give a large trace with --trace", trace.display());
     run_command(&mut cargo(&["build", "--release", "--bin", "busbound"]))?;
     fs::create_dir_all(scratch())?;
+    ranks::run(&trace, args.runs)?;
+    if args.ranks {
+        return Ok(());
+    }
 
     let mut report = Report::new(&trace)?;
     report.section(&reading::run(&trace, args.runs)?);
@@ -76,6 +84,17 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     report.write()
 }
 
+/// Where and when: figures of another machine or day are others.
+fn machine() -> anyhow::Result<String> {
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("");
+    let cpu = cpu.trim_start_matches([' ', '\t', ':']);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let date = output(std::process::Command::new("date").arg("+%Y-%m-%d"))?;
+    let rustc = output(std::process::Command::new("rustc").arg("--version"))?;
+    Ok(format!("{}, {cores} cores, {}, {}", cpu.trim(), rustc.trim(), date.trim()))
+}
+
 /// What the bench found, for people.
 struct Report {
     text: String,
@@ -83,20 +102,8 @@ struct Report {
 
 impl Report {
     fn new(trace: &std::path::Path) -> anyhow::Result<Self> {
-        let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("");
-        let cpu = cpu.trim_start_matches([' ', '\t', ':']);
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let date = output(std::process::Command::new("date").arg("+%Y-%m-%d"))?;
-        let rustc = output(std::process::Command::new("rustc").arg("--version"))?;
         let mut text = String::from("# How fast reading is\n\n");
-        writeln!(
-            text,
-            "Written by `cargo xtask bench`. {}, {cores} cores, {}, {}.",
-            cpu.trim(),
-            rustc.trim(),
-            date.trim()
-        )?;
+        writeln!(text, "Written by `cargo xtask bench`. {}.", machine()?)?;
         let name = trace.file_name().unwrap_or_default().to_string_lossy().into_owned();
         writeln!(
             text,

@@ -15,7 +15,7 @@ fn survey(path: &Path, threads: usize) -> Command {
 }
 
 /// All threads of the program on one core.
-fn on_one_core(mut command: Command) -> Command {
+pub(super) fn on_one_core(mut command: Command) -> Command {
     let mut pinned = Command::new("taskset");
     pinned.args(["-c", "0"]).arg(command.get_program()).args(command.get_args());
     std::mem::swap(&mut command, &mut pinned);

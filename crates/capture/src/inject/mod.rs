@@ -38,6 +38,13 @@ static SPARE: Mutex<Vec<Box<[u64]>>> = Mutex::new(Vec::new());
 struct Recording {
     cupti: Cupti,
     told: Mutex<Sender<Told>>,
+    /// Which process it is of: one that forks hands all this on to a child that has neither the thread nor CUDA.
+    process: u32,
+}
+
+/// This process's recording, if it has one.
+fn recording() -> Option<&'static Recording> {
+    RECORDING.get().filter(|recording| recording.process == std::process::id())
 }
 
 unsafe extern "C" {
@@ -77,7 +84,8 @@ fn try_begin(to: &Path) -> Result<(), String> {
         Duration::try_from_secs_f64(text.parse().ok()?).ok()
     };
     let window = Window { delay: seconds(DELAY).unwrap_or_default(), duration: seconds(DURATION) };
-    if RECORDING.set(Recording { cupti, told: Mutex::new(sender) }).is_err() {
+    let process = std::process::id();
+    if RECORDING.set(Recording { cupti, told: Mutex::new(sender), process }).is_err() {
         return Ok(());
     }
     // Without delay recording begins before the process's next call, and not when the thread comes to it.
@@ -125,7 +133,7 @@ extern "C" fn buffer_completed(_: *mut c_void, _: u32, buffer: *mut u8, size: us
     // SAFETY: it is what `buffer_requested` gave away, of this size, and CUPTI has done with it.
     let memory = unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(buffer.cast::<u64>(), size / 8)) };
     if valid > 0
-        && let Some(recording) = RECORDING.get()
+        && let Some(recording) = recording()
         && let Ok(told) = recording.told.lock()
     {
         let _ = told.send(Told::Buffer(memory, valid));
@@ -147,7 +155,7 @@ extern "C" fn end() {
 }
 
 fn finish() {
-    let Some(recording) = RECORDING.get() else { return };
+    let Some(recording) = recording() else { return };
     recording.cupti.flush(true);
     let (done, wait) = channel();
     if let Ok(told) = recording.told.lock()

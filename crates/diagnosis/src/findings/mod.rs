@@ -20,7 +20,7 @@ mod serialised;
 mod small;
 mod sync;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use busbound_trace::Interval;
@@ -41,7 +41,7 @@ pub enum Severity {
 }
 
 /// Milliseconds a step (or trace, where there are no steps) that a fix saves.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Saving {
     pub low: f64,

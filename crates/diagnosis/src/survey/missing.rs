@@ -3,7 +3,7 @@
 use busbound_trace::{EventKind, LossKind, MemoryKind, SourceFormat, Trace};
 use serde::Serialize;
 
-use super::{Span, Survey, Totals, nsys};
+use super::{Span, Survey, Totals, remedy};
 use crate::quantity::time;
 
 /// One thing the trace does not have.
@@ -30,7 +30,7 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
     };
     let is_nsight = trace.origin().format == SourceFormat::NsysSqlite;
     let mut lack = |id, what: String, prevents, remedy| {
-        let remedy = nsys::remedy(id, survey.source.complete).filter(|_| is_nsight).unwrap_or(remedy);
+        let remedy = remedy::remedy(id, trace.origin().format, survey.source.complete).unwrap_or(remedy);
         list.push(Missing { id, what, prevents, remedy });
     };
 

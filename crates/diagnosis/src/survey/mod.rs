@@ -2,8 +2,8 @@
 
 pub(crate) mod headline;
 pub(crate) mod missing;
-mod nsys;
 pub(crate) mod places;
+mod remedy;
 pub(crate) mod steps;
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use busbound_trace::{
     Bytes, Direction, EventKind, Gpu, LossKind, MemoryKind, Nanos, Repair, Timestamp, Trace, rank_in_name,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use missing::Missing;
 use steps::StepPattern;
@@ -94,7 +94,7 @@ pub struct LostPart {
 }
 
 /// Which process of the job this is, and how that is known.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RankedAs {
     pub rank: u32,
@@ -103,7 +103,7 @@ pub struct RankedAs {
     pub origin: RankOrigin,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum RankOrigin {

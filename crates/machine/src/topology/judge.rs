@@ -85,6 +85,7 @@ fn place(index: u32, device: DeviceIndex, gpus: &[DeviceIndex], found: &Found) -
         index,
         address: gpu.address.clone(),
         name: gpu.name.clone(),
+        rank: found.ranks.iter().find(|(of, _)| *of == device).map(|(_, rank)| *rank),
         numa: gpu.numa,
         cpus: gpu.cpus.clone(),
         numactl,

@@ -5,13 +5,15 @@
 
 mod judge;
 pub(crate) mod nccl;
+mod saved;
 pub(crate) mod smi;
 pub(crate) mod sysfs;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use judge::Remark;
 pub use nccl::{NcclError, from_nccl};
+pub use saved::{SavedError, gpu_places};
 pub use smi::from_smi;
 pub use sysfs::from_sysfs;
 
@@ -57,7 +59,7 @@ pub struct PciDevice {
 }
 
 /// A link as it is and as it could be.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopLink {
     pub generation: u8,
@@ -182,12 +184,15 @@ pub struct Topology {
 }
 
 /// A GPU and its way to the host.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GpuPlace {
     pub index: u32,
     pub address: String,
     pub name: Option<String>,
+    /// The rank that has it, where NCCL's file says so.
+    #[serde(default)]
+    pub rank: Option<u32>,
     pub numa: Option<u32>,
     pub cpus: Option<String>,
     /// The line that binds a process to it; `null` where there is one node or none is told.
@@ -206,7 +211,7 @@ pub struct GpuPlace {
     pub beside: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hop {
     pub address: String,
@@ -220,6 +225,8 @@ pub struct Found {
     /// Whether ports show the link below them, as they do in sysfs.
     pub(crate) links_at_both_ends: bool,
     pub(crate) devices: Vec<PciDevice>,
+    /// Which rank has a GPU.
+    pub(crate) ranks: Vec<(DeviceIndex, u32)>,
     /// Bonded NVLinks between two GPUs, by their addresses.
     pub(crate) nvlinks: Vec<(String, String, u32)>,
     /// Pairs as somebody else printed them.

@@ -49,7 +49,12 @@ pub fn from_nccl(text: &str) -> Result<Found, NcclError> {
             Event::Start(ref tag) | Event::Empty(ref tag) => {
                 let Some(&device) = open.last() else { continue };
                 match tag.name().as_ref() {
-                    b"gpu" => found.devices[device].kind = DeviceKind::Gpu,
+                    b"gpu" => {
+                        found.devices[device].kind = DeviceKind::Gpu;
+                        // NCCL writes -1 where it does not know.
+                        let rank = attribute(tag, "rank").and_then(|text| text.parse().ok());
+                        found.ranks.extend(rank.map(|rank| (device, rank)));
+                    }
                     b"nic" | b"net" => found.devices[device].kind = DeviceKind::Nic,
                     b"nvlink" => {
                         let count = attribute(tag, "count").and_then(|text| text.parse().ok()).unwrap_or(1);

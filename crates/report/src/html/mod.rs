@@ -17,6 +17,7 @@ use busbound_diagnosis::{Diagnosis, Drawn};
 pub use compare::comparison_as_html;
 pub use prose::markdown_as_html;
 
+use crate::markdown::fleet::together;
 use crate::text::{Table, diagnosis as text};
 use run::RunView;
 
@@ -61,19 +62,65 @@ pub enum Lead {
 pub struct RunsPage {
     lead: Lead,
     runs: Vec<Diagnosis>,
+    /// The numbers that the runs have in ids.
+    numbers: Vec<usize>,
     titles: Vec<String>,
     body: String,
 }
 
+/// One run laid out, which may be done on any thread.
+#[derive(Debug)]
+pub struct RunSection {
+    number: usize,
+    title: String,
+    html: String,
+    diagnosis: Diagnosis,
+}
+
+impl RunSection {
+    /// `number` tells it from the other runs of its page.
+    pub fn of(drawn: Drawn, number: usize, lead: Lead) -> Self {
+        let html = rendered(&RunView::of(&drawn, number, lead));
+        Self { number, title: run::statement(&drawn, lead).to_owned(), html, diagnosis: drawn.diagnosis }
+    }
+
+    pub fn diagnosis(&self) -> &Diagnosis {
+        &self.diagnosis
+    }
+}
+
 impl RunsPage {
     pub fn new(lead: Lead) -> Self {
-        Self { lead, runs: Vec::new(), titles: Vec::new(), body: String::new() }
+        Self { lead, runs: Vec::new(), numbers: Vec::new(), titles: Vec::new(), body: String::new() }
     }
 
     pub fn add(&mut self, drawn: Drawn) {
-        self.body.push_str(&rendered(&RunView::of(&drawn, self.runs.len(), self.lead)));
-        self.titles.push(run::statement(&drawn, self.lead).to_owned());
-        self.runs.push(drawn.diagnosis);
+        self.add_section(RunSection::of(drawn, self.runs.len(), self.lead));
+    }
+
+    pub fn add_section(&mut self, section: RunSection) {
+        self.body.push_str(&section.html);
+        self.titles.push(section.title);
+        self.numbers.push(section.number);
+        self.runs.push(section.diagnosis);
+    }
+
+    /// The page of ranks, or of other runs: what there is to say of all of them comes first.
+    pub fn finish_with(self, about: &crate::Runs<'_>) -> String {
+        if about.is_one() {
+            return self.finish();
+        }
+        let title = &about.fleet.map_or_else(|| text::overview(about.all), |fleet| fleet.statement.clone());
+        let words = prose::article("together", &together(about));
+        if self.runs.is_empty() {
+            return page(title, &words, false);
+        }
+        let list = rendered(&Runs { overview: String::new(), together: true, links: self.links() });
+        page(title, &(list + &words + &self.body), true)
+    }
+
+    fn links(&self) -> Vec<(usize, String)> {
+        self.numbers.iter().copied().zip(self.runs.iter().map(|run| run.source.path.clone())).collect()
     }
 
     /// The page; of several runs one is shown at a time.
@@ -81,8 +128,8 @@ impl RunsPage {
         match self.titles.as_slice() {
             [one] => page(one, &self.body, true),
             several => {
-                let paths = self.runs.iter().map(|run| run.source.path.clone()).collect();
-                let list = rendered(&Runs { overview: text::overview(&self.runs), paths });
+                let overview = text::overview(&self.runs);
+                let list = rendered(&Runs { overview, together: false, links: self.links() });
                 page(&format!("{} runs", several.len()), &(list + &self.body), true)
             }
         }
@@ -93,7 +140,10 @@ impl RunsPage {
 #[template(path = "runs.html")]
 struct Runs {
     overview: String,
-    paths: Vec<String>,
+    /// Whether there is a part about all of them.
+    together: bool,
+    /// Number and path of each.
+    links: Vec<(usize, String)>,
 }
 
 /// Rows under titles, as `table.html` lays them out.

@@ -6,15 +6,20 @@ use super::page;
 
 /// A page of a Markdown document; HTML within it is shown, not taken for HTML, and links lead nowhere.
 pub fn markdown_as_html(title: &str, markdown: &str) -> String {
+    page(title, &article("run-0", markdown), false)
+}
+
+/// The same as a part of a page.
+pub(super) fn article(id: &str, markdown: &str) -> String {
     let parsed = Parser::new_ext(markdown, Options::ENABLE_TABLES).filter_map(|event| match event {
         Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),
         Event::Start(Tag::Link { .. } | Tag::Image { .. }) | Event::End(TagEnd::Link | TagEnd::Image) => None,
         other => Some(other),
     });
-    let mut body = String::from("<article class=\"run prose\">\n");
+    let mut body = format!("<article class=\"run prose\" id=\"{id}\">\n");
     html::push_html(&mut body, parsed);
     body.push_str("</article>\n");
-    page(title, &body, false)
+    body
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub fn diagnoses_as_markdown(all: &[Diagnosis]) -> String {
     out
 }
 
-fn one(out: &mut String, diagnosis: &Diagnosis) {
+pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
     headline(out, &diagnosis.verdict.statement);
     let _ = writeln!(out, "- trace: {}", code(&diagnosis.source.path));
     item(out, &format!("window: {}", text::step(diagnosis)));

@@ -24,7 +24,7 @@ pub fn diagnoses_as_terminal(all: &[Diagnosis], width: u16) -> String {
     out
 }
 
-fn one(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+pub(super) fn one(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     headline(out, &diagnosis.verdict.statement, width);
     time(out, diagnosis, width);
     for table in text::tables(diagnosis, text::Blocks::Within) {

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod dashboard;
 pub(crate) mod diagnosis;
+pub(crate) mod fleet;
 pub(crate) mod gate;
 pub(crate) mod plan;
 pub(crate) mod survey;

@@ -311,6 +311,7 @@ pub(crate) fn overview(all: &[Diagnosis]) -> String {
             None => bounds.push((word, 1)),
         }
     }
+    bounds.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     let list: Vec<_> = bounds.iter().map(|(word, n)| format!("{n} {word}")).collect();
     let mut text = format!(
         "{} runs: {}. Each is judged by its own clock; nothing is laid across them.",

@@ -4,6 +4,7 @@ pub(crate) mod attribution;
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod diagnosis;
+pub(crate) mod fleet;
 pub(crate) mod gate;
 pub(crate) mod path;
 pub(crate) mod plan;

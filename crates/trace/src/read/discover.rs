@@ -30,15 +30,24 @@ pub fn discover(path: &Path) -> io::Result<Vec<PathBuf>> {
         }
     }
     leave_out_exported(&mut files);
+    by_rank(&mut files);
+    Ok(files)
+}
+
+/// Puts files in the order of the ranks in their names, then of the names.
+pub fn by_rank(files: &mut [PathBuf]) {
     files.sort_by_cached_key(|file| {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         (rank_in_name(&name), file.clone())
     });
-    Ok(files)
 }
 
 fn is_named_like_a_trace(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    // What `busbound summarize` made of a trace.
+    if name.ends_with(".rank.json") {
+        return false;
+    }
     name.ends_with(".json")
         || name.ends_with(".bbt")
         || name.ends_with(".json.gz")

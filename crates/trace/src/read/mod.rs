@@ -5,6 +5,7 @@ mod gzip;
 mod memory_bound;
 mod pipeline;
 mod report;
+mod size;
 mod sniff;
 mod stretch;
 
@@ -16,8 +17,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use discover::{discover, rank_in_name};
+pub use discover::{by_rank, discover, rank_in_name};
 pub use report::is_nsight_report;
+pub use size::unpacked_size;
 
 use crate::capture;
 use crate::error::OpenError;

@@ -1,0 +1,221 @@
+//! Many ranks, as a person calls the real binary on them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+#[path = "../../fleet/tests/common/mod.rs"]
+mod made;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use made::MadeRank;
+use serde_json::Value;
+
+fn run(folder: &Path, args: &[&str]) -> (String, String, Option<i32>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_busbound"));
+    let output = command.args(args).stdin(Stdio::null()).current_dir(folder).output().unwrap();
+    let utf8 = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (utf8(output.stdout), utf8(output.stderr), output.status.code())
+}
+
+/// Ranks 0 to 7, of which 5 has a slow link and 3 is no trace.
+fn eight() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("traces")).unwrap();
+    for rank in 0..8 {
+        let mut made = MadeRank::usual(rank, 8);
+        if rank == 5 {
+            made.copy_ms = 50;
+        }
+        let text = if rank == 3 { "no trace".to_owned() } else { made.trace() };
+        fs::write(folder.path().join(format!("traces/rank-{rank}.json")), text).unwrap();
+    }
+    folder
+}
+
+/// The ranks that docs/ranks.md speaks of are made, not recorded; `INSTA_UPDATE=always` writes them again.
+#[test]
+fn the_ranks_among_the_fixtures_are_what_is_made_here() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/ranks");
+    for rank in 0..6 {
+        let copy_ms = if rank == 4 { 50 } else { 20 };
+        let made = MadeRank { copy_ms, kernels: 3, kernel_ms: 10, ..MadeRank::usual(rank, 6) };
+        let path = folder.join(format!("rank-{rank}.json"));
+        if std::env::var_os("INSTA_UPDATE").is_some_and(|mode| mode == "always") {
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(&path, made.trace()).unwrap();
+        }
+        assert!(fs::read_to_string(&path).unwrap_or_default() == made.trace(), "{}", path.display());
+    }
+}
+
+const STATEMENT: &str = "7 of 8 ranks: 6 communication-bound, 1 transfer-bound; a step takes 100 ms; the others wait 30.0 ms a step for rank 5, held up by 30.0 ms more exposed copy, H2D pinned at 20.0 GB/s against 50.0; 1 file could not be read.";
+const UNREAD: &str = "traces/rank-3.json holds no profiler event; give the file that torch.profiler's export_chrome_trace wrote";
+
+#[test]
+fn the_straggler_is_named_first_and_a_broken_rank_is_passed_over() {
+    let folder = eight();
+    let (stdout, stderr, code) = run(folder.path(), &["diagnose", "traces"]);
+    assert_eq!((stderr, code), (format!("busbound: passed over: {UNREAD}\n"), Some(0)));
+    let words = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.starts_with(STATEMENT), "{stdout}");
+    assert!(words.contains(&format!("Could not be read · rank 3: {UNREAD}")), "{stdout}");
+    assert!(words.contains("The clocks of ranks are not aligned"), "{stdout}");
+    assert!(!stdout.contains("per step  "), "more than four ranks are not told one by one: {stdout}");
+    let (each, ..) = run(folder.path(), &["diagnose", "traces", "--each"]);
+    assert!(each.starts_with(&stdout) && each.matches("per step  ").count() == 7, "{each}");
+    let (markdown, ..) = run(folder.path(), &["diagnose", "traces", "--format", "markdown"]);
+    assert!(markdown.starts_with(&format!("**{STATEMENT}**\n")), "{markdown}");
+    let (page, ..) = run(folder.path(), &["diagnose", "traces", "--format", "html"]);
+    assert!(
+        page.contains(&format!("<title>{STATEMENT}</title>")) && !page.contains("id=\"run-"),
+        "{page:.3000}"
+    );
+    let (page, ..) = run(folder.path(), &["diagnose", "traces", "--each", "--format", "html"]);
+    assert!(page.contains("<a href=\"#together\">All together</a>") && page.contains("id=\"together\""));
+    // Numbers are those of the files, and rank 3 has none.
+    let ids =
+        (0..8).map(|number| page.matches(&format!("<article class=\"run\" id=\"run-{number}\">")).count());
+    assert_eq!(ids.collect::<Vec<_>>(), [1, 1, 1, 0, 1, 1, 1, 1]);
+}
+
+#[test]
+fn json_has_runs_fleet_and_what_could_not_be_read() {
+    let folder = eight();
+    let (stdout, _, code) = run(folder.path(), &["diagnose", "traces", "--json"]);
+    assert_eq!(code, Some(0));
+    let json: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(json["schema"], "busbound.diagnosis/1");
+    let ranks: Vec<_> =
+        json["runs"].as_array().unwrap().iter().map(|run| run["rank"]["rank"].clone()).collect();
+    assert_eq!(ranks, [0, 1, 2, 4, 5, 6, 7]);
+    assert_eq!(json["fleet"]["schema"], "busbound.fleet/1");
+    assert_eq!(json["fleet"]["statement"], STATEMENT);
+    assert_eq!(json["fleet"]["stragglers"][0]["others_wait_ms"], 30.0);
+    assert_eq!(json["unread"][0]["rank"], 3);
+    assert_eq!(json["unread"][0]["why"], UNREAD);
+}
+
+#[test]
+fn any_number_of_jobs_gives_the_same_bytes() {
+    let folder = eight();
+    for format in ["terminal", "markdown", "json", "html"] {
+        let with = |jobs: &str| {
+            run(folder.path(), &["diagnose", "traces", "--each", "--jobs", jobs, "--format", format])
+        };
+        let one = with("1");
+        assert!(one.0.len() > 1000);
+        assert!(["2", "7"].iter().all(|jobs| with(jobs) == one), "{format}");
+    }
+}
+
+#[test]
+fn summaries_merge_to_what_the_traces_give() {
+    let folder = eight();
+    let at = folder.path();
+    let (stdout, stderr, code) = run(at, &["summarize", "traces", "-o", "kept/here"]);
+    assert_eq!((stdout.as_str(), code), ("", Some(0)));
+    assert_eq!(
+        stderr,
+        format!(
+            "busbound: passed over: {UNREAD}\nbusbound: 7 summaries in kept/here: busbound merge kept/here\n"
+        )
+    );
+    let mut names: Vec<_> = fs::read_dir(at.join("kept/here"))
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, [0, 1, 2, 4, 5, 6, 7].map(|rank| format!("rank-{rank}.rank.json")));
+    let (merged, stderr, code) = run(at, &["merge", "kept"]);
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    let (direct, ..) = run(at, &["diagnose", "traces"]);
+    let tables = |text: &str| text.split("\n\n").nth(2).unwrap().to_owned();
+    assert_eq!(tables(&merged), tables(&direct));
+    assert!(merged.replace('\n', " ").contains("the others wait 30.0 ms a step for rank 5"), "{merged}");
+    // Merged in parts, in another order, by a pattern of ours.
+    run(at, &["merge", "kept/here/rank-[567].rank.json", "--json", "-o", "late.fleet.json"]);
+    run(at, &["merge", "kept/here/rank-[0-4].rank.json", "--json", "-o", "early.fleet.json"]);
+    let in_parts = run(at, &["merge", "late.fleet.json", "early.fleet.json", "--json"]).0;
+    assert_eq!(in_parts, run(at, &["merge", "kept", "--json"]).0);
+    for (format, begin) in [("markdown", "**7 of 8 ranks: "), ("html", "<!DOCTYPE html>")] {
+        assert!(run(at, &["merge", "kept", "--format", format]).0.starts_with(begin));
+    }
+    // Traces and summaries in one folder are told apart.
+    run(at, &["summarize", "traces", "-o", "traces", "--quiet"]);
+    assert_eq!(run(at, &["diagnose", "traces"]).0, direct);
+}
+
+#[test]
+fn a_pattern_in_quotes_is_ours_to_expand() {
+    let folder = eight();
+    let (stdout, stderr, code) = run(folder.path(), &["diagnose", "traces/rank-[01]*.json", "--json"]);
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    let json: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(json["runs"].as_array().unwrap().len(), 2);
+    let (_, stderr, code) = run(folder.path(), &["diagnose", "traces/*.gz"]);
+    assert_eq!((stderr.as_str(), code), ("busbound: nothing is named like traces/*.gz\n", Some(3)));
+}
+
+#[test]
+fn where_nothing_can_be_read_the_exit_code_is_3() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["rank-0.json", "rank-1.json"] {
+        fs::write(folder.path().join(name), "no trace").unwrap();
+    }
+    for args in [vec!["diagnose", "."], vec!["summarize", ".", "-o", "kept"], vec!["merge", "rank-0.json"]] {
+        let (stdout, stderr, code) = run(folder.path(), &args);
+        assert_eq!((stdout.as_str(), code), ("", Some(3)), "{args:?}: {stderr}");
+    }
+    let (_, stderr, _) = run(folder.path(), &["merge", "."]);
+    assert!(stderr.contains("holds no summary") && stderr.contains("busbound summarize"), "{stderr}");
+}
+
+#[test]
+fn files_that_are_no_ranks_are_judged_each_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, rank) in [("morning.json", 0), ("evening.json", 0)] {
+        fs::write(folder.path().join(name), MadeRank::usual(rank, 8).trace()).unwrap();
+    }
+    let (stdout, _, code) = run(folder.path(), &["diagnose", "."]);
+    assert_eq!(code, Some(0));
+    let words = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("Not taken for ranks of one run, because rank 0 is told by ./evening.json and ./morning.json: each is judged by itself."), "{stdout}");
+    assert_eq!(stdout.matches("per step  ").count(), 2);
+    let json: Value = serde_json::from_str(&run(folder.path(), &["diagnose", ".", "--json"]).0).unwrap();
+    assert!(json["runs"].as_array().unwrap().len() == 2 && json.get("fleet").is_none());
+}
+
+/// A bound that no trace fits into: one at a time, each read in part, and that is said.
+#[test]
+fn a_memory_bound_below_every_trace_ends_and_says_so() {
+    let folder = eight();
+    let (stdout, _, code) =
+        run(folder.path(), &["diagnose", "traces", "--memory", "2kB", "--jobs", "4", "--json"]);
+    assert_eq!(code, Some(0));
+    let json: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(json["runs"].as_array().unwrap().len(), 7);
+}
+
+/// The topology that NCCL writes names ranks; every two share what lies above both.
+#[test]
+fn ranks_that_share_an_uplink_are_named() {
+    let folder = eight();
+    let nccl = r#"<system version="1"><cpu numaid="0">
+      <pci busid="0000:17:00.0" class="0x060400" link_speed="16.0 GT/s PCIe" link_width="16">
+        <pci busid="0000:18:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"><gpu dev="0" rank="0"/></pci>
+        <pci busid="0000:19:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16"><gpu dev="1" rank="1"/></pci>
+      </pci></cpu></system>"#;
+    fs::write(folder.path().join("topo.xml"), nccl).unwrap();
+    let (stdout, stderr, code) =
+        run(folder.path(), &["diagnose", "traces/rank-[01]*", "--topology", "topo.xml"]);
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    let words = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("Ranks 0 and 1 share one way to the host (0000:17:00.0, 31.5 GB/s each way). Their copies to the GPUs run at 100.0 GB/s added up: more than it carries if they come at once, which gives each 15.8 GB/s; on average they ask 20.00 GB/s of it."), "{stdout}");
+    let (_, stderr, code) = run(folder.path(), &["merge", "traces", "--topology", "traces/rank-0.json"]);
+    assert!(
+        code == Some(3) && stderr.contains("is not what `busbound topo --format json` writes"),
+        "{stderr}"
+    );
+}

@@ -1,0 +1,283 @@
+//! What do the ranks come to together? The whole answer; renderers see nothing else of a fleet.
+
+use std::collections::BTreeMap;
+
+use busbound_diagnosis::quantity::milliseconds;
+use busbound_diagnosis::{Bound, GapCause, Saving};
+use busbound_machine::topology::GpuPlace;
+use busbound_trace::Direction;
+use serde::Serialize;
+
+use crate::fleet::{Fleet, Unread};
+use crate::one_run::one_run;
+use crate::sketch::StepSketch;
+use crate::spread::{FEWEST, Spread, median};
+use crate::statement;
+use crate::stragglers::{self, Straggler};
+use crate::summary::{RankSummary, Unit};
+use crate::uplinks::{self, SharedUplink};
+
+pub const FLEET_SCHEMA: &str = "busbound.fleet/1";
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FleetAnswer {
+    pub schema: &'static str,
+    /// The answer in a sentence.
+    pub statement: String,
+    /// Ranks of the job, where a trace tells.
+    pub world_size: Option<u32>,
+    /// How it is known that these are ranks of one run; `null` where it is not.
+    pub evidence: Option<String>,
+    /// What times are for; ranks with another unit are in no figure.
+    pub unit: Unit,
+    /// Most ranks first.
+    pub verdicts: Vec<VerdictCount>,
+    /// The steps of all ranks together; `null` where none are marked.
+    pub steps: Option<FleetSteps>,
+    /// Each figure over the ranks.
+    pub figures: Vec<Spread>,
+    /// The worst first.
+    pub stragglers: Vec<Straggler>,
+    /// Ways to the host that ranks share, where the topology is given.
+    pub uplinks: Vec<SharedUplink>,
+    /// What to change, by how many ranks it is found on.
+    pub findings: Vec<SharedFinding>,
+    pub unread: Vec<Unread>,
+    pub limitations: Vec<String>,
+    pub ranks: Vec<RankSummary>,
+    /// Summaries among them that are no ranks of this run, or twice; they are in no figure.
+    pub others: Vec<RankSummary>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct VerdictCount {
+    pub bound: Bound,
+    pub ranks: usize,
+}
+
+/// Lengths of the steps of all ranks, each to a percent.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FleetSteps {
+    pub count: u64,
+    pub p50_ms: f64,
+    pub p90_ms: f64,
+    pub p99_ms: f64,
+}
+
+/// A finding and the ranks that have it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SharedFinding {
+    pub id: String,
+    pub title: String,
+    pub ranks: usize,
+    /// Of the median rank that has it.
+    pub saves_ms_per_step: Saving,
+    /// What the ranks together show that none of them does alone.
+    pub note: Option<String>,
+}
+
+/// The finding that a late rank causes on the others.
+const EXPOSED_COMMUNICATION: &str = "exposed_communication";
+/// Rates that differ by less are the same.
+const SAME_RATE: f64 = 0.10;
+/// Of a step: times that differ by less are the same.
+const SAME_TIME: f64 = 0.03;
+/// Percent points of the overlap.
+const SAME_SHARE: f64 = 5.0;
+
+impl Fleet {
+    /// What follows from the ranks; with the machine's wiring also which of them share a way to the host.
+    pub fn answer(&self, wiring: Option<&[GpuPlace]>) -> FleetAnswer {
+        let told = one_run(self.ranks());
+        let at = |places: &[usize]| places.iter().map(|&at| self.ranks()[at].clone()).collect();
+        // Laid together by hand, they are taken for a run even where nothing says so.
+        let (ranks, others): (Vec<RankSummary>, Vec<RankSummary>) = match &told {
+            Ok(told) => (at(&told.members), at(&told.others)),
+            Err(_) => (self.ranks().to_vec(), Vec::new()),
+        };
+        let unit = common_unit(&ranks);
+        let with_device: Vec<&RankSummary> = ranks.iter().filter(|rank| rank.has_device()).collect();
+        let compared: Vec<&RankSummary> =
+            with_device.iter().copied().filter(|rank| rank.unit == unit).collect();
+        let doubt = match &told {
+            Ok(told) => told.left_out.clone(),
+            Err(_) if ranks.len() < 2 => None,
+            Err(why) => Some(format!("Whether these are ranks of one run is not certain: {why}.")),
+        };
+        let mut limitations: Vec<String> =
+            doubt.into_iter().chain(limitations(&ranks, &compared, unit)).collect();
+        let uplinks = wiring.map(|places| uplinks::uplinks(&with_device, places));
+        let uplinks = uplinks.map_or_else(Vec::new, |placed| {
+            limitations.extend(placed.unknown);
+            placed.uplinks
+        });
+        let stragglers = stragglers::stragglers(&compared, unit);
+        let mut answer = FleetAnswer {
+            schema: FLEET_SCHEMA,
+            statement: String::new(),
+            world_size: ranks.iter().filter_map(|rank| rank.rank.as_ref()?.world_size).max(),
+            evidence: told.ok().map(|told| told.evidence),
+            unit,
+            verdicts: verdicts(&ranks),
+            steps: steps(&compared),
+            figures: figures(&compared, unit),
+            findings: findings(&ranks, &stragglers),
+            stragglers,
+            uplinks,
+            unread: self.unread().cloned().collect(),
+            limitations,
+            ranks,
+            others,
+        };
+        answer.statement = statement::statement(&answer);
+        answer
+    }
+}
+
+/// What most ranks' figures are for.
+fn common_unit(ranks: &[RankSummary]) -> Unit {
+    let having = |unit: Unit| ranks.iter().filter(|rank| rank.has_device() && rank.unit == unit).count();
+    [Unit::Trace, Unit::Round, Unit::Step].into_iter().max_by_key(|unit| having(*unit)).unwrap_or(Unit::Step)
+}
+
+fn verdicts(ranks: &[RankSummary]) -> Vec<VerdictCount> {
+    let mut counts: BTreeMap<Bound, usize> = BTreeMap::new();
+    for rank in ranks {
+        *counts.entry(rank.verdict.bound).or_insert(0) += 1;
+    }
+    let mut list: Vec<_> = counts.into_iter().map(|(bound, ranks)| VerdictCount { bound, ranks }).collect();
+    list.sort_by_key(|count| std::cmp::Reverse(count.ranks));
+    list
+}
+
+fn steps(ranks: &[&RankSummary]) -> Option<FleetSteps> {
+    let mut all = StepSketch::default();
+    for steps in ranks.iter().filter_map(|rank| rank.steps.as_ref()) {
+        all.add(&steps.lengths);
+    }
+    Some(FleetSteps {
+        count: all.count(),
+        p50_ms: all.quantile_ms(0.5)?,
+        p90_ms: all.quantile_ms(0.9)?,
+        p99_ms: all.quantile_ms(0.99)?,
+    })
+}
+
+fn figures(ranks: &[&RankSummary], unit: Unit) -> Vec<Spread> {
+    let step = median(&ranks.iter().map(|rank| rank.step_ms()).collect::<Vec<_>>());
+    let time = |name: &str, of: &dyn Fn(&RankSummary) -> f64| {
+        Spread::over(ranks, name, "ms", SAME_TIME * step, |rank| Some(of(rank)))
+    };
+    let mut list = Vec::new();
+    list.push(time(unit.word(), &RankSummary::step_ms));
+    let has_comm = ranks.iter().any(|rank| rank.time.comm_ms > 0.0);
+    list.push(time("outside communication", &|rank| rank.time.own_ms()).filter(|_| has_comm));
+    list.push(time("compute", &|rank| rank.time.compute_ms));
+    list.push(time("communication", &|rank| rank.time.comm_ms));
+    list.push(time("exposed communication", &|rank| rank.time.exposed_comm_ms));
+    list.push(time("exposed copy", &|rank| rank.time.exposed_copy_ms));
+    list.push(time("idle", &|rank| rank.time.idle_ms));
+    for cause in
+        [GapCause::Input, GapCause::Launch, GapCause::Synchronisation, GapCause::Copy, GapCause::Unexplained]
+    {
+        list.push(time(&format!("idle, {}", cause.describe()), &|rank| rank.time.idle_for(cause)));
+    }
+    for (direction, name) in [(Direction::HostToDevice, "H2D rate"), (Direction::DeviceToHost, "D2H rate")] {
+        let rates: Vec<f64> = ranks.iter().filter_map(|rank| rank.host_rate(direction)).collect();
+        let least = SAME_RATE * median(&rates);
+        list.push(Spread::over(ranks, name, "GB/s", least, |rank| rank.host_rate(direction)));
+    }
+    list.push(Spread::over(ranks, "communication beside compute", "%", SAME_SHARE, |rank| {
+        rank.comm_compute_pct_of_comm
+    }));
+    list.into_iter().flatten().collect()
+}
+
+/// Collectives that wait for a late rank look slow on all the others.
+fn note(id: &str, stragglers: &[Straggler]) -> Option<String> {
+    let latest = stragglers.iter().find(|_| id == EXPOSED_COMMUNICATION)?;
+    let ms = milliseconds(latest.others_wait_ms?);
+    Some(format!("{ms} of it is waiting for {}", latest.rank))
+}
+
+fn findings(ranks: &[RankSummary], stragglers: &[Straggler]) -> Vec<SharedFinding> {
+    let mut by_id: BTreeMap<&str, (&str, Vec<Saving>)> = BTreeMap::new();
+    for finding in ranks.iter().flat_map(|rank| &rank.findings) {
+        by_id.entry(&finding.id).or_insert((&finding.title, Vec::new())).1.push(finding.saves_ms_per_step);
+    }
+    let mut list: Vec<SharedFinding> = by_id
+        .into_iter()
+        .map(|(id, (title, savings))| SharedFinding {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            ranks: savings.len(),
+            saves_ms_per_step: Saving {
+                low: median(&savings.iter().map(|saving| saving.low).collect::<Vec<_>>()),
+                high: median(&savings.iter().map(|saving| saving.high).collect::<Vec<_>>()),
+            },
+            note: note(id, stragglers),
+        })
+        .collect();
+    let weight = |finding: &SharedFinding| finding.ranks as f64 * finding.saves_ms_per_step.high;
+    list.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    list
+}
+
+fn limitations(ranks: &[RankSummary], compared: &[&RankSummary], unit: Unit) -> Vec<String> {
+    let named = |list: Vec<&RankSummary>| {
+        statement::some_of(&list.iter().map(|rank| rank.label()).collect::<Vec<_>>())
+    };
+    let those = |is: &dyn Fn(&RankSummary) -> bool| ranks.iter().filter(|rank| is(rank)).collect::<Vec<_>>();
+    let mut list = Vec::new();
+    list.extend(missing(ranks));
+    let cut = those(&|rank| !rank.complete);
+    if !cut.is_empty() {
+        list.push(format!("Read in part, so that figures speak of that part: {}.", named(cut)));
+    }
+    let without = those(&|rank| !rank.has_device());
+    if !without.is_empty() {
+        list.push(format!("Without events of a GPU, and so in no figure: {}.", named(without)));
+    }
+    let other_unit = those(&|rank| rank.has_device() && rank.unit != unit);
+    if !other_unit.is_empty() {
+        list.push(format!(
+            "Figures are for a {}; these ranks have none and are in no figure: {}.",
+            unit.word(),
+            named(other_unit)
+        ));
+    }
+    if compared.len() > 1 {
+        list.extend(stragglers::why_not(compared, unit).map(str::to_owned));
+    }
+    if compared.len() < FEWEST && ranks.len() > 1 {
+        list.push(format!(
+            "Which rank is out of line takes {FEWEST} or more to tell; between fewer there are differences alone."
+        ));
+    }
+    list.push(
+        "The clocks of ranks are not aligned: what is compared are durations within each, and nothing is said of what ran at the same time on two."
+            .to_owned(),
+    );
+    list
+}
+
+/// Ranks of the job of which there is no file.
+fn missing(ranks: &[RankSummary]) -> Option<String> {
+    let told = ranks.iter().filter_map(|rank| rank.rank.as_ref());
+    let world = told.clone().filter_map(|rank| rank.world_size).max()?;
+    let here: std::collections::BTreeSet<u32> = told.map(|rank| rank.rank).collect();
+    let absent: Vec<String> =
+        (0..world).filter(|rank| !here.contains(rank)).map(|rank| format!("rank {rank}")).collect();
+    let verb = if absent.len() == 1 { "is" } else { "are" };
+    (!absent.is_empty()).then(|| {
+        format!(
+            "Of the job's {world} ranks {} {verb} not here: {}.",
+            absent.len(),
+            statement::some_of(&absent)
+        )
+    })
+}

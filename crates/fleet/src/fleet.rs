@@ -1,0 +1,132 @@
+//! Ranks laid together: a set, so that the order and the grouping in which they come do not matter.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use busbound_trace::rank_in_name;
+use serde::{Deserialize, Serialize};
+
+use crate::answer::FLEET_SCHEMA;
+use crate::summary::{RANK_SCHEMA, RankSummary};
+
+/// The ranks known so far, and the files that gave none.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Fleet {
+    ranks: Vec<RankSummary>,
+    unread: BTreeSet<Unread>,
+}
+
+/// A file that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Unread {
+    /// By its name.
+    pub rank: Option<u32>,
+    pub path: String,
+    pub why: String,
+}
+
+impl Unread {
+    pub fn new(path: impl Into<String>, why: impl Into<String>) -> Self {
+        let path = path.into();
+        let rank = rank_in_name(path.rsplit(['/', '\\']).next().unwrap_or_default());
+        Self { rank, path, why: why.into() }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SavedError {
+    #[error("is no summary of a rank: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("is no summary of a rank: its schema is {0}; `busbound summarize` writes {RANK_SCHEMA}")]
+    OtherSchema(String),
+    #[error("is no summary of a rank but something else; `busbound summarize` makes one of a trace")]
+    NoSchema,
+}
+
+/// What `busbound summarize` or an earlier `busbound merge --format json` wrote.
+#[derive(Deserialize)]
+struct SavedFleet {
+    ranks: Vec<RankSummary>,
+    #[serde(default)]
+    others: Vec<RankSummary>,
+    #[serde(default)]
+    unread: Vec<Unread>,
+}
+
+#[derive(Deserialize)]
+struct Schema {
+    schema: Option<String>,
+}
+
+impl Fleet {
+    pub fn of(ranks: impl IntoIterator<Item = RankSummary>) -> Self {
+        let mut ranks: Vec<RankSummary> = ranks.into_iter().collect();
+        ranks.sort_by(in_order);
+        // The same summary twice is one rank.
+        ranks.dedup();
+        Self { ranks, unread: BTreeSet::new() }
+    }
+
+    /// With files named that could not be read.
+    pub fn with_unread(mut self, unread: impl IntoIterator<Item = Unread>) -> Self {
+        self.unread.extend(unread);
+        self
+    }
+
+    /// Both together, whichever comes first.
+    pub fn merge(self, other: Self) -> Self {
+        [self, other].into_iter().collect()
+    }
+
+    /// Reads a saved rank, or a saved fleet.
+    ///
+    /// # Errors
+    /// If the text is neither.
+    pub fn parse(text: &str) -> Result<Self, SavedError> {
+        let Schema { schema } = serde_json::from_str(text)?;
+        match schema.as_deref() {
+            Some(RANK_SCHEMA) => Ok(Self::of([serde_json::from_str(text)?])),
+            Some(FLEET_SCHEMA) => {
+                let saved: SavedFleet = serde_json::from_str(text)?;
+                Ok(Self::of(saved.ranks.into_iter().chain(saved.others)).with_unread(saved.unread))
+            }
+            Some(other) => Err(SavedError::OtherSchema(other.to_owned())),
+            None => Err(SavedError::NoSchema),
+        }
+    }
+
+    /// In the order of their ranks.
+    pub fn ranks(&self) -> &[RankSummary] {
+        &self.ranks
+    }
+
+    pub fn unread(&self) -> impl Iterator<Item = &Unread> {
+        self.unread.iter()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ranks.is_empty()
+    }
+}
+
+/// All of them together, in any order.
+impl FromIterator<Fleet> for Fleet {
+    fn from_iter<T: IntoIterator<Item = Self>>(fleets: T) -> Self {
+        let (mut ranks, mut unread) = (Vec::new(), BTreeSet::new());
+        for fleet in fleets {
+            ranks.extend(fleet.ranks);
+            unread.extend(fleet.unread);
+        }
+        Self { unread, ..Self::of(ranks) }
+    }
+}
+
+/// By rank, then by what else tells them apart; those without a rank last.
+fn in_order(a: &RankSummary, b: &RankSummary) -> Ordering {
+    let key = |of: &RankSummary| of.rank.as_ref().map_or(u64::MAX, |rank| u64::from(rank.rank));
+    // Two that differ in figures alone are still in one order, whichever came first.
+    let text = |of: &RankSummary| serde_json::to_string(of).unwrap_or_default();
+    (key(a), &a.host, &a.path).cmp(&(key(b), &b.host, &b.path)).then_with(|| text(a).cmp(&text(b)))
+}

@@ -1,0 +1,291 @@
+//! Which rank holds the others up, and what is different about it?
+//!
+//! Ranks that exchange data every step keep step: all have the same step time, the slow one too. What tells it is where
+//! the time goes. A collective's kernel runs from when its rank arrives until the last one has: the late rank finds the
+//! others waiting and is through soon. So the straggler is the rank with most time outside communication and least
+//! inside. Only durations within each rank are compared, which needs no common clock.
+
+use busbound_diagnosis::GapCause;
+use busbound_diagnosis::quantity::{bytes, count, milliseconds};
+use busbound_trace::{Direction, MemoryKind};
+use serde::Serialize;
+
+use crate::parts::Part;
+use crate::spread::{Middle, median};
+use crate::summary::{RankCopies, RankSummary, Unit};
+
+/// A rank with clearly more time of its own than the others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Straggler {
+    pub rank: String,
+    pub path: String,
+    /// Time outside of communication, a step.
+    pub own_ms: f64,
+    pub median_own_ms: f64,
+    pub excess_ms: f64,
+    /// What the others wait for it, a step; `null` where nothing shows that they do.
+    pub others_wait_ms: Option<f64>,
+    /// The answer in a few sentences.
+    pub statement: String,
+    /// What explains most of it first.
+    pub differences: Vec<Difference>,
+    /// Findings that it has and most ranks do not.
+    pub findings_of_its_own: Vec<String>,
+}
+
+/// A part of its time that is longer than the median rank's.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Difference {
+    pub part: String,
+    pub ms: f64,
+    pub median_ms: f64,
+    /// Why, as far as its figures tell.
+    pub because: Vec<String>,
+}
+
+impl Difference {
+    /// `exposed copy 82.1 ms, of the median rank 21.0 ms (H2D pinned at 11.8 GB/s, …)`.
+    pub fn statement(&self) -> String {
+        let because =
+            if self.because.is_empty() { String::new() } else { format!(" ({})", self.because.join("; ")) };
+        let (own, median) = (milliseconds(self.ms), milliseconds(self.median_ms));
+        format!("{} {own} against {median}{because}", self.part)
+    }
+}
+
+/// Less than this share of the median step is not worth anybody's night.
+const MATTERS: f64 = 0.03;
+/// A part of its time that makes up less of the excess explains nothing.
+const EXPLAINS: f64 = 0.15;
+
+/// The stragglers among ranks whose figures are for the same unit, the worst first.
+pub(crate) fn stragglers(ranks: &[&RankSummary], unit: Unit) -> Vec<Straggler> {
+    if why_not(ranks, unit).is_some() {
+        return Vec::new();
+    }
+    let own: Vec<f64> = ranks.iter().map(|rank| rank.time.own_ms()).collect();
+    let step = median_of(ranks, RankSummary::step_ms);
+    let Some(middle) = Middle::of(&own, MATTERS * step) else { return Vec::new() };
+    let mut found: Vec<Straggler> = ranks
+        .iter()
+        .filter(|rank| rank.time.own_ms() - middle.median > middle.far)
+        .map(|rank| straggler(rank, ranks, middle.median, unit))
+        .collect();
+    if 2 * found.len() >= ranks.len() {
+        return Vec::new();
+    }
+    found.sort_by(|a, b| b.excess_ms.total_cmp(&a.excess_ms));
+    // A collective begins when the last rank comes: who is less late is waited for no longer than for the latest.
+    for later in found.iter_mut().skip(1).filter(|straggler| straggler.others_wait_ms.is_some()) {
+        let began = format!("{WAITED_FOR} ");
+        let rest = later.statement.strip_prefix(&began).map(str::to_owned);
+        later.statement = rest.map_or(later.statement.clone(), |rest| {
+            format!("Without those named before it the others would still wait for {rest}")
+        });
+    }
+    found
+}
+
+/// Why nobody can be called slow.
+pub(crate) fn why_not(ranks: &[&RankSummary], unit: Unit) -> Option<&'static str> {
+    let kernels = median_of(ranks, |rank| rank.kernels.count);
+    let as_many = |rank: &&RankSummary| (rank.kernels.count / kernels - 1.0).abs() < 0.1;
+    match unit {
+        Unit::Step => None,
+        Unit::Round if ranks.iter().all(as_many) => None,
+        Unit::Round => Some(
+            "No steps are marked, and the rounds found hold different numbers of kernels: nobody is called slow for that. Mark steps, or name their annotation with --steps.",
+        ),
+        Unit::Trace => {
+            Some("No steps are marked: recordings may differ in length, and nobody is called slow for that.")
+        }
+    }
+}
+
+const WAITED_FOR: &str = "The others wait for";
+
+fn straggler(rank: &RankSummary, ranks: &[&RankSummary], median_own_ms: f64, unit: Unit) -> Straggler {
+    let own_ms = rank.time.own_ms();
+    let excess_ms = own_ms - median_own_ms;
+    let differences = differences(rank, ranks, excess_ms);
+    let waiting = waiting(rank, ranks, excess_ms, unit);
+    let mut statement = waiting.sentence;
+    if !differences.is_empty() {
+        let parts: Vec<String> = differences.iter().map(Difference::statement).collect();
+        statement.push_str(&format!(" More than the median rank: {}.", parts.join(", ")));
+    }
+    if let Some(other) = other_gpu(rank, ranks) {
+        statement.push_str(&format!(" {other}"));
+    }
+    if let Some(host) = &rank.host {
+        statement.push_str(&format!(" It ran on {host}."));
+    }
+    let findings_of_its_own = own_findings(rank, ranks);
+    if !findings_of_its_own.is_empty() {
+        statement
+            .push_str(&format!(" Findings that most ranks do not have: {}.", findings_of_its_own.join(", ")));
+    }
+    statement.push_str(&format!(" Its own diagnosis: `busbound diagnose {}`.", rank.path));
+    Straggler {
+        rank: rank.label(),
+        path: rank.path.clone(),
+        own_ms,
+        median_own_ms,
+        excess_ms,
+        others_wait_ms: waiting.ms,
+        statement,
+        differences,
+        findings_of_its_own,
+    }
+}
+
+struct Waiting {
+    ms: Option<f64>,
+    sentence: String,
+}
+
+/// Whether the others wait for it: steps are as long as theirs, and what it has more of its own it has less of
+/// communication.
+fn waiting(rank: &RankSummary, ranks: &[&RankSummary], excess_ms: f64, unit: Unit) -> Waiting {
+    let comm = median_of(ranks, |rank| rank.time.comm_ms);
+    let exposed = median_of(ranks, |rank| rank.time.exposed_comm_ms);
+    let step = median_of(ranks, RankSummary::step_ms);
+    let (name, unit) = (capital(&rank.label()), unit.word());
+    let less = exposed - rank.time.exposed_comm_ms;
+    let longer = rank.step_ms() - step;
+    let own = format!(
+        "outside communication it spends {} a {unit}, the median rank {}",
+        milliseconds(rank.time.own_ms()),
+        milliseconds(rank.time.own_ms() - excess_ms)
+    );
+    if comm <= 0.0 {
+        return Waiting {
+            ms: None,
+            sentence: format!(
+                "{name} is slower: {own}. No communication is recorded, so nothing shows that others wait for it."
+            ),
+        };
+    }
+    if less > 0.5 * excess_ms && longer.abs() < 0.5 * excess_ms && rank.time.comm_ms < comm {
+        let ms = less.min(excess_ms);
+        return Waiting {
+            ms: Some(ms),
+            sentence: format!(
+                "{WAITED_FOR} {}, about {} a {unit}: {own}; in communication with nothing beside it {}, the median rank {}. {}.",
+                rank.label(),
+                milliseconds(ms),
+                milliseconds(rank.time.exposed_comm_ms),
+                milliseconds(exposed),
+                if longer.abs() < 0.01 * step {
+                    format!("A {unit} takes {} on both", milliseconds(step))
+                } else {
+                    format!("A {unit} takes {} and {}", milliseconds(rank.step_ms()), milliseconds(step))
+                },
+            ),
+        };
+    }
+    Waiting {
+        ms: None,
+        sentence: format!(
+            "{name} is slower: {own}. It is not through its communication sooner than the others, so nothing shows that they wait for it."
+        ),
+    }
+}
+
+fn median_of(ranks: &[&RankSummary], of: impl Fn(&RankSummary) -> f64) -> f64 {
+    median(&ranks.iter().map(|rank| of(rank)).collect::<Vec<f64>>())
+}
+
+fn differences(rank: &RankSummary, ranks: &[&RankSummary], excess_ms: f64) -> Vec<Difference> {
+    let mut list: Vec<Difference> = Part::ALL
+        .into_iter()
+        .map(|part| (part, part.of(rank), median_of(ranks, |rank| part.of(rank))))
+        .filter(|(_, ms, median_ms)| ms - median_ms > EXPLAINS * excess_ms)
+        .map(|(part, ms, median_ms)| Difference {
+            part: part.name(),
+            ms,
+            median_ms,
+            because: because(part, rank, ranks),
+        })
+        .collect();
+    list.sort_by(|a, b| (b.ms - b.median_ms).total_cmp(&(a.ms - a.median_ms)));
+    list
+}
+
+fn because(part: Part, rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<String> {
+    match part {
+        Part::Compute => kernels(rank, ranks).into_iter().collect(),
+        Part::ExposedCopy | Part::Idle(GapCause::Copy) => copies(rank, ranks),
+        _ => Vec::new(),
+    }
+}
+
+/// More kernels are more work; as many and longer ones are a slower device or larger shapes.
+fn kernels(rank: &RankSummary, ranks: &[&RankSummary]) -> Option<String> {
+    let (own, usual) = (rank.kernels.count, median_of(ranks, |rank| rank.kernels.count));
+    if own > 1.05 * usual {
+        let (own, usual) = (count(own.round() as u64), count(usual.round() as u64));
+        return Some(format!("{own} kernels against {usual}: more work"));
+    }
+    let (own, usual) = (rank.kernels.median_us, median_of(ranks, |rank| rank.kernels.median_us));
+    let longer = format!(
+        "as many kernels, the median one {own:.1} µs against {usual:.1}: a lower clock, or larger shapes"
+    );
+    (own > 1.03 * usual).then_some(longer)
+}
+
+fn copies(rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for own in rank.copies.iter().filter(|copies| is_host(copies)) {
+        let of = |rank: &RankSummary| rank.copies.iter().find(|other| other.kind == own.kind).cloned();
+        let others: Vec<RankCopies> = ranks.iter().filter_map(|rank| of(rank)).collect();
+        let usual_bytes = median_of(ranks, |rank| of(rank).map_or(0.0, |copies| copies.bytes));
+        let rates: Vec<f64> = others.iter().filter_map(|copies| copies.gbps).collect();
+        if own.bytes > 1.1 * usual_bytes && own.bytes - usual_bytes > 1e6 {
+            let usual = if usual_bytes > 0.0 { bytes(usual_bytes as u64) } else { "none".to_owned() };
+            reasons.push(format!("{} {} against {usual}", own.kind, bytes(own.bytes as u64)));
+        }
+        // Less than most of the ranks have is no rate to compare with.
+        if let Some(gbps) =
+            own.gbps.filter(|gbps| 2 * rates.len() > ranks.len() && *gbps < 0.9 * median(&rates))
+        {
+            let is_pageable = [own.src, own.dst].contains(&MemoryKind::Pageable);
+            let causes = if is_pageable {
+                "a busier host, or memory far from the GPU"
+            } else {
+                "a link trained down or narrower, memory far from the GPU, or a way to the host that others use"
+            };
+            reasons.push(format!("{} at {gbps:.1} GB/s against {:.1}: {causes}", own.kind, median(&rates)));
+        }
+    }
+    reasons
+}
+
+fn is_host(copies: &RankCopies) -> bool {
+    matches!(copies.direction, Direction::HostToDevice | Direction::DeviceToHost)
+}
+
+/// Another model of GPU, or another link.
+fn other_gpu(rank: &RankSummary, ranks: &[&RankSummary]) -> Option<String> {
+    let describe = |rank: &RankSummary| {
+        let gpu = rank.gpus.first()?;
+        Some(format!("{} on {}", gpu.name.as_deref().unwrap_or("a GPU without a name"), gpu.link))
+    };
+    let own = describe(rank)?;
+    let alike = ranks.iter().filter(|other| describe(other).as_ref() == Some(&own)).count();
+    (2 * alike < ranks.len()).then(|| format!("Most ranks do not have its GPU: {own}."))
+}
+
+fn own_findings(rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<String> {
+    let having =
+        |id: &str| ranks.iter().filter(|rank| rank.findings.iter().any(|finding| finding.id == id)).count();
+    let own = rank.findings.iter().filter(|finding| 2 * having(&finding.id) < ranks.len());
+    own.map(|finding| finding.id.clone()).collect()
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}

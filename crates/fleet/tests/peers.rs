@@ -1,0 +1,34 @@
+//! Two ranks of somebody else's job, against numbers computed independently.
+//!
+//! The traces are not ours to ship; see CONTRIBUTING.md. Without them this test says so and passes.
+
+use std::path::PathBuf;
+
+use busbound_diagnosis::{Options, Source, diagnose};
+use busbound_fleet::{Fleet, RankSummary};
+use busbound_machine::Machine;
+use busbound_trace::{ReadOptions, discover, open};
+
+#[test]
+fn two_ranks_of_hta() {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/peers");
+    let peers = std::env::var_os("BUSBOUND_PEERS").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    let folder = peers.join("hta/trace_filter");
+    if !folder.is_dir() {
+        eprintln!("skipped: no peer traces beside the checkout (set BUSBOUND_PEERS to their folder)");
+        return;
+    }
+    let summary = |path: &PathBuf| {
+        let trace = open(path, &ReadOptions::default()).unwrap();
+        let source = Source::named(path.file_name().unwrap().to_string_lossy());
+        RankSummary::of(&diagnose(&trace, &source, &Machine::default(), &Options::default()))
+    };
+    let answer = Fleet::of(discover(&folder).unwrap().iter().map(summary)).answer(None);
+    let shares: Vec<String> =
+        answer.ranks.iter().map(|rank| format!("{:.2}", rank.comm_compute_pct_of_comm.unwrap())).collect();
+    assert_eq!(shares, ["14.95", "19.93"]);
+    assert_eq!(
+        answer.statement,
+        "2 of 128 ranks: the traces do not tell what bounds them, idle 54 % of the time; a step takes 627 ms (623 ms to 631 ms by rank); rank 1 has more of its own to do: 464 ms a step outside communication against 443 ms."
+    );
+}

@@ -1,0 +1,166 @@
+//! Who holds the others up? Ranks of known making: the answer is named, exactly, and nothing else.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+mod common;
+
+use std::path::Path;
+
+use busbound_diagnosis::{Options, Source, diagnose};
+use busbound_fleet::{Fleet, FleetAnswer, RankSummary, Unread};
+use busbound_machine::Machine;
+use busbound_trace::{ReadOptions, read};
+use common::MadeRank;
+
+fn summary(rank: &MadeRank) -> RankSummary {
+    let (text, path) = (rank.trace(), format!("rank-{}.json", rank.rank));
+    let trace = read(text.as_bytes(), Path::new(&path), &ReadOptions::default()).unwrap();
+    RankSummary::of(&diagnose(&trace, &Source::named(path), &Machine::default(), &Options::default()))
+}
+
+/// Eight ranks, of which the sixth is what `change` makes of it.
+fn eight(change: impl Fn(&mut MadeRank)) -> FleetAnswer {
+    let ranks = (0..8).map(|rank| {
+        let mut made = MadeRank::usual(rank, 8);
+        if rank == 5 {
+            change(&mut made);
+        }
+        summary(&made)
+    });
+    Fleet::of(ranks).answer(None)
+}
+
+fn only(answer: &FleetAnswer) -> &busbound_fleet::Straggler {
+    assert_eq!(answer.stragglers.len(), 1, "{:?}", answer.stragglers);
+    &answer.stragglers[0]
+}
+
+#[test]
+fn ranks_that_are_alike_have_no_straggler() {
+    let answer = eight(|_| {});
+    assert!(answer.stragglers.is_empty());
+    assert_eq!(
+        answer.statement,
+        "8 ranks: communication-bound on all; a step takes 100 ms; no rank is out of line."
+    );
+    assert!(answer.figures.iter().all(|figure| figure.apart.is_empty() && figure.min == figure.max));
+}
+
+/// All steps take 100 ms. The rank whose copies take 50 ms in place of 20 waits 20 ms in place of 50.
+#[test]
+fn a_slow_link_holds_the_others_up() {
+    let answer = eight(|rank| rank.copy_ms = 50);
+    let straggler = only(&answer);
+    assert_eq!((straggler.rank.as_str(), straggler.path.as_str()), ("rank 5", "rank-5.json"));
+    assert_eq!((straggler.own_ms, straggler.median_own_ms, straggler.excess_ms), (80.0, 50.0, 30.0));
+    assert_eq!(straggler.others_wait_ms, Some(30.0));
+    assert_eq!(straggler.differences.len(), 1);
+    let copy = &straggler.differences[0];
+    assert_eq!((copy.part.as_str(), copy.ms, copy.median_ms), ("exposed copy", 50.0, 20.0));
+    assert_eq!(
+        straggler.statement,
+        "The others wait for rank 5, about 30.0 ms a step: outside communication it spends 80.0 ms a step, the median rank 50.0 ms; in communication with nothing beside it 20.0 ms, the median rank 50.0 ms. A step takes 100 ms on both. More than the median rank: exposed copy 50.0 ms against 20.0 ms (H2D pinned at 20.0 GB/s against 50.0: a link trained down or narrower, memory far from the GPU, or a way to the host that others use). Findings that most ranks do not have: slow_link. Its own diagnosis: `busbound diagnose rank-5.json`."
+    );
+    assert_eq!(
+        answer.statement,
+        "8 ranks: 7 communication-bound, 1 transfer-bound; a step takes 100 ms; the others wait 30.0 ms a step for rank 5, held up by 30.0 ms more exposed copy, H2D pinned at 20.0 GB/s against 50.0."
+    );
+    let rate = answer.figures.iter().find(|figure| figure.figure == "H2D rate").unwrap();
+    assert_eq!((rate.min, rate.p50, rate.max, rate.min_rank.as_str()), (20.0, 50.0, 50.0, "rank 5"));
+    assert_eq!(rate.apart.iter().map(|apart| apart.rank.as_str()).collect::<Vec<_>>(), ["rank 5"]);
+}
+
+/// Collectives begin when the last comes: the waits for two late ranks are not added.
+#[test]
+fn of_two_late_ranks_the_later_counts() {
+    let ranks = (0..8).map(|rank| {
+        let copy_ms = [20, 20, 20, 20, 40, 50, 20, 20][rank as usize];
+        summary(&MadeRank { copy_ms, ..MadeRank::usual(rank, 8) })
+    });
+    let answer = Fleet::of(ranks).answer(None);
+    assert_eq!(
+        answer.statement,
+        "8 ranks: 6 communication-bound, 2 transfer-bound; a step takes 100 ms; ranks 4, 5 hold the others up, rank 5 most (30.0 ms more of its own a step)."
+    );
+    assert!(answer.stragglers[0].statement.starts_with("The others wait for rank 5, about 30.0 ms a step: "));
+    let second = &answer.stragglers[1].statement;
+    assert!(
+        second.starts_with(
+            "Without those named before it the others would still wait for rank 4, about 20.0 ms a step: "
+        ),
+        "{second}"
+    );
+    let communication = answer.findings.iter().find(|finding| finding.id == "exposed_communication").unwrap();
+    assert_eq!(communication.note.as_deref(), Some("30.0 ms of it is waiting for rank 5"));
+}
+
+#[test]
+fn pageable_memory_is_named() {
+    let answer = eight(|rank| {
+        rank.copy_ms = 50;
+        rank.memory = "Pageable";
+    });
+    assert_eq!(only(&answer).differences[0].because, ["H2D pageable 1.00 GB against none"]);
+}
+
+#[test]
+fn longer_kernels_and_more_kernels_are_told_apart() {
+    let longer = eight(|rank| rank.kernel_ms = 5);
+    assert_eq!(
+        only(&longer).differences[0].because,
+        ["as many kernels, the median one 5000.0 µs against 3000.0: a lower clock, or larger shapes"]
+    );
+    let more = eight(|rank| rank.kernels = 18);
+    assert_eq!(only(&more).differences[0].because, ["19 kernels against 11: more work"]);
+}
+
+/// Without collectives a slow rank is slow, and that others wait is not claimed.
+#[test]
+fn without_communication_nobody_is_said_to_wait() {
+    let ranks = (0..8).map(|rank| {
+        let mut made = MadeRank::usual(rank, 8);
+        made.communicates = false;
+        made.copy_ms = if rank == 5 { 50 } else { 20 };
+        summary(&made)
+    });
+    let answer = Fleet::of(ranks).answer(None);
+    let straggler = only(&answer);
+    assert_eq!((straggler.excess_ms, straggler.others_wait_ms), (30.0, None));
+    assert!(straggler.statement.starts_with("Rank 5 is slower: outside communication it spends 80.0 ms a step, the median rank 50.0 ms. No communication is recorded, so nothing shows that others wait for it."), "{}", straggler.statement);
+}
+
+/// A rank that takes longer and is in its collectives as long as the others is slow for itself.
+#[test]
+fn who_does_not_wait_less_is_not_waited_for() {
+    let mut ranks: Vec<RankSummary> = (0..8).map(|rank| summary(&MadeRank::usual(rank, 8))).collect();
+    ranks[5].time.span_ms += 40.0;
+    ranks[5].time.compute_ms += 40.0;
+    let answer = Fleet::of(ranks).answer(None);
+    assert_eq!(only(&answer).others_wait_ms, None);
+}
+
+#[test]
+fn of_two_ranks_neither_is_out_of_line() {
+    let mut slow = MadeRank::usual(1, 2);
+    slow.copy_ms = 50;
+    let answer = Fleet::of([summary(&MadeRank::usual(0, 2)), summary(&slow)]).answer(None);
+    assert!(answer.stragglers.is_empty() && answer.figures.iter().all(|figure| figure.apart.is_empty()));
+    assert_eq!(
+        answer.statement,
+        "2 ranks: 1 transfer-bound, 1 communication-bound; a step takes 100 ms; rank 1 has more of its own to do: 80.0 ms a step outside communication against 50.0 ms."
+    );
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let ranks = [0, 1, 2].map(|rank| summary(&MadeRank::usual(rank, 8)));
+    let broken = Unread::new("traces/rank-3.json", "traces/rank-3.json is empty");
+    assert_eq!(broken.rank, Some(3));
+    let answer = Fleet::of(ranks).with_unread([broken]).answer(None);
+    assert_eq!(
+        answer.statement,
+        "3 of 8 ranks: communication-bound on all; a step takes 100 ms; no rank is out of line; 1 file could not be read."
+    );
+    assert_eq!(answer.limitations[0], "Of the job's 8 ranks 5 are not here: ranks 3 to 7.");
+    assert_eq!(answer.evidence.as_deref(), Some("by the ranks that their traces tell"));
+}

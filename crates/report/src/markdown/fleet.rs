@@ -1,0 +1,81 @@
+//! Ranks as Markdown.
+
+use std::fmt::Write;
+
+use busbound_fleet::{FleetAnswer, Unread};
+
+use super::{diagnosis, grid, headline, item, paragraph};
+use crate::runs::Runs;
+use crate::text::{diagnosis as one_by_one, fleet as text};
+
+/// Several inputs as one document.
+pub fn runs_as_markdown(runs: &Runs<'_>) -> String {
+    let mut out = together(runs);
+    for run in runs.one_by_one() {
+        diagnosis::one(&mut out, run);
+    }
+    out
+}
+
+/// What there is to say of all of them, which is nothing for one.
+pub(crate) fn together(runs: &Runs<'_>) -> String {
+    let mut out = String::new();
+    match runs.fleet {
+        Some(fleet) => {
+            out.push_str(&fleet_as_markdown(fleet));
+            if let Some(sentence) = runs.why_apart {
+                paragraph(&mut out, sentence);
+                out.push('\n');
+            }
+        }
+        None if !runs.is_one() => {
+            headline(&mut out, &one_by_one::overview(runs.all));
+            if let Some(why) = runs.why_apart {
+                paragraph(&mut out, why);
+            }
+            grid(&mut out, &text::runs(runs.summaries));
+            out.push('\n');
+            unread(&mut out, runs.unread);
+        }
+        None => {}
+    }
+    out
+}
+
+/// Ranks of one run as a document.
+pub fn fleet_as_markdown(fleet: &FleetAnswer) -> String {
+    let mut out = String::new();
+    headline(&mut out, &fleet.statement);
+    for (word, fact) in text::facts(fleet) {
+        item(&mut out, &format!("{word}: {fact}"));
+    }
+    for table in [text::ranks(fleet), text::spreads(fleet)] {
+        if !table.rows.is_empty() {
+            grid(&mut out, &table);
+        }
+    }
+    out.push('\n');
+    section(&mut out, "Out of line", fleet.stragglers.iter().map(|one| one.statement.clone()));
+    section(&mut out, "Apart from the rest", text::apart(fleet));
+    section(&mut out, "Shared ways to the host", fleet.uplinks.iter().map(|one| one.statement.clone()));
+    section(&mut out, "What to change", fleet.findings.iter().map(|one| text::finding(one, fleet)));
+    unread(&mut out, &fleet.unread);
+    section(&mut out, "Not told by these traces", fleet.limitations.iter().cloned());
+    out
+}
+
+fn unread(out: &mut String, unread: &[Unread]) {
+    section(out, "Could not be read", unread.iter().map(text::unread));
+}
+
+fn section(out: &mut String, title: &str, items: impl IntoIterator<Item = String>) {
+    let items: Vec<String> = items.into_iter().collect();
+    if items.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "{title}:\n");
+    for text in items {
+        item(out, &text);
+    }
+    out.push('\n');
+}

@@ -1,0 +1,83 @@
+//! Ranks at a terminal: what they come to together, then each by itself where that is wanted.
+
+use busbound_fleet::{FleetAnswer, Unread};
+
+use super::{FAINT, STRONG, columns, diagnosis, hanging, headline, line};
+use crate::runs::Runs;
+use crate::text::{diagnosis as one_by_one, fleet as text};
+
+/// Several inputs, `width` columns wide.
+pub fn runs_as_terminal(runs: &Runs<'_>, width: u16) -> String {
+    let mut out = String::new();
+    match runs.fleet {
+        Some(fleet) => {
+            out.push_str(&fleet_as_terminal(fleet, width));
+            if let Some(sentence) = runs.why_apart {
+                hanging(&mut out, "", sentence, width);
+                out.push('\n');
+            }
+        }
+        None if !runs.is_one() => {
+            headline(&mut out, &one_by_one::overview(runs.all), width);
+            if let Some(why) = runs.why_apart {
+                hanging(&mut out, "  ", why, width);
+                out.push('\n');
+            }
+            columns(&mut out, &text::runs(runs.summaries), width);
+            out.push('\n');
+            unread(&mut out, runs.unread, width);
+        }
+        None => {}
+    }
+    for run in runs.one_by_one() {
+        if !runs.is_one() {
+            line(&mut out, &format!("{FAINT}{}{FAINT:#}", run.source.path));
+        }
+        diagnosis::one(&mut out, run, width);
+    }
+    out
+}
+
+/// Ranks of one run, `width` columns wide.
+pub fn fleet_as_terminal(fleet: &FleetAnswer, width: u16) -> String {
+    let mut out = String::new();
+    headline(&mut out, &fleet.statement, width);
+    for (word, fact) in text::facts(fleet) {
+        hanging(&mut out, &format!("  {word:<10}"), &fact, width);
+    }
+    for table in [text::ranks(fleet), text::spreads(fleet)] {
+        if !table.rows.is_empty() {
+            out.push('\n');
+            columns(&mut out, &table, width);
+        }
+    }
+    out.push('\n');
+    section(&mut out, "Out of line", fleet.stragglers.iter().map(|one| one.statement.clone()), width);
+    section(&mut out, "Apart from the rest", text::apart(fleet), width);
+    section(
+        &mut out,
+        "Shared ways to the host",
+        fleet.uplinks.iter().map(|one| one.statement.clone()),
+        width,
+    );
+    section(&mut out, "What to change", fleet.findings.iter().map(|one| text::finding(one, fleet)), width);
+    unread(&mut out, &fleet.unread, width);
+    section(&mut out, "Not told by these traces", fleet.limitations.iter().cloned(), width);
+    out
+}
+
+fn unread(out: &mut String, unread: &[Unread], width: u16) {
+    section(out, "Could not be read", unread.iter().map(text::unread), width);
+}
+
+fn section(out: &mut String, title: &str, items: impl IntoIterator<Item = String>, width: u16) {
+    let items: Vec<String> = items.into_iter().collect();
+    if items.is_empty() {
+        return;
+    }
+    line(out, &format!("  {STRONG}{title}{STRONG:#}"));
+    for item in items {
+        hanging(out, "  · ", &item, width);
+    }
+    out.push('\n');
+}

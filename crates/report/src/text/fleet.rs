@@ -1,0 +1,195 @@
+//! What do ranks laid side by side say in words?
+
+use std::collections::BTreeSet;
+
+use busbound_diagnosis::quantity::{count, milliseconds};
+use busbound_diagnosis::{Bound, Saving};
+use busbound_fleet::{FleetAnswer, RankSummary, SharedFinding, Spread, Unread};
+use busbound_trace::Direction;
+
+use super::{Table, plural};
+
+/// Up to this many, each rank has its row; of more, those that say something.
+const ROWS: usize = 32;
+/// With fewer ranks their rows say all that their spread does.
+const FEW: usize = 5;
+/// Of a step: a time that is less on every rank is not worth a line.
+const NOTHING: f64 = 0.005;
+
+/// One row a rank, without columns that nobody has anything in.
+pub(crate) fn ranks(answer: &FleetAnswer) -> Table {
+    let shown = worth_a_row(answer);
+    let title = if shown.len() < answer.ranks.len() { "some ranks" } else { "rank" };
+    table(title, &shown, |rank| {
+        let label = rank.label();
+        label.strip_prefix("rank ").map_or(label.clone(), str::to_owned)
+    })
+}
+
+/// One row a run, for files that are no ranks of one.
+pub(crate) fn runs(summaries: &[RankSummary]) -> Table {
+    table("run", &summaries.iter().collect::<Vec<_>>(), |run| {
+        // With its path it stands above its own diagnosis; here there is little room.
+        let name = run.path.rsplit(['/', '\\']).next().unwrap_or_default();
+        name.trim_end_matches(".gz").trim_end_matches(".json").to_owned()
+    })
+}
+
+fn table(title: &'static str, ranks: &[&RankSummary], name: impl Fn(&RankSummary) -> String) -> Table {
+    type Column = (&'static str, fn(&RankSummary) -> Option<String>);
+    let columns: [Column; 8] = [
+        ("bound by", |rank| Some(bound(rank.verdict.bound).to_owned())),
+        ("step", |rank| rank.steps.as_ref().map(|steps| milliseconds(steps.p50_ms))),
+        ("compute", |rank| time(rank, rank.time.compute_ms)),
+        ("exposed copy", |rank| time(rank, rank.time.exposed_copy_ms)),
+        ("exposed comm.", |rank| time(rank, rank.time.exposed_comm_ms)),
+        ("idle", |rank| time(rank, rank.time.idle_ms)),
+        ("H2D GB/s", |rank| rank.host_rate(Direction::HostToDevice).map(|gbps| format!("{gbps:.1}"))),
+        ("comm. beside compute", |rank| rank.comm_compute_pct_of_comm.map(|share| format!("{share:.2} %"))),
+    ];
+    let told = |(_, of): &&Column| ranks.iter().any(|rank| of(rank).is_some());
+    let columns: Vec<&Column> = columns.iter().filter(told).collect();
+    let row = |rank: &&RankSummary| {
+        let cells = columns.iter().map(|(_, of)| of(rank).unwrap_or("–".to_owned()));
+        std::iter::once(name(rank)).chain(cells).collect()
+    };
+    Table {
+        titles: std::iter::once(title).chain(columns.iter().map(|(title, _)| *title)).collect(),
+        rows: ranks.iter().map(row).collect(),
+    }
+}
+
+/// Nothing where it is nothing beside the rank's step.
+fn time(rank: &RankSummary, ms: f64) -> Option<String> {
+    (ms > 0.001 * rank.time.span_ms).then(|| milliseconds(ms))
+}
+
+fn bound(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Transfer => "transfer",
+        Bound::Communication => "comm.",
+        Bound::Compute => "compute",
+        Bound::Launch => "launch",
+        Bound::Sync => "sync",
+        Bound::Input => "input",
+        Bound::Mixed => "mixed",
+        Bound::Unknown => "not told",
+    }
+}
+
+/// All ranks, or of many those that are apart in some figure and those with most of their own to do.
+fn worth_a_row(answer: &FleetAnswer) -> Vec<&RankSummary> {
+    if answer.ranks.len() <= ROWS {
+        return answer.ranks.iter().collect();
+    }
+    let mut wanted: BTreeSet<&str> = answer.stragglers.iter().take(8).map(|one| one.rank.as_str()).collect();
+    // The first ones are the step and what the ranks do of their own.
+    for figure in answer.figures.iter().take(2) {
+        wanted.extend([figure.min_rank.as_str(), figure.max_rank.as_str()]);
+    }
+    for figure in &answer.figures {
+        wanted.extend(figure.apart.iter().take(2).map(|apart| apart.rank.as_str()));
+    }
+    answer.ranks.iter().filter(|rank| wanted.contains(rank.label().as_str())).take(ROWS).collect()
+}
+
+/// Each figure over the ranks; nothing where the rows above say it all.
+pub(crate) fn spreads(answer: &FleetAnswer) -> Table {
+    let title = match answer.unit.word() {
+        "step" => "by rank, a step",
+        "round" => "by rank, a round",
+        _ => "by rank, the trace",
+    };
+    let row = |spread: &Spread| {
+        let value = |value: f64| match spread.unit {
+            "ms" => milliseconds(value),
+            "%" => format!("{value:.1} %"),
+            unit => format!("{value:.1} {unit}"),
+        };
+        let ends = [spread.min, spread.p10, spread.p50, spread.p90, spread.max].map(value);
+        let most = spread.max_rank.strip_prefix("rank ").unwrap_or(&spread.max_rank).to_owned();
+        std::iter::once(spread.figure.clone()).chain(ends).chain([most]).collect()
+    };
+    let step = answer.figures.first().map_or(0.0, |step| step.max);
+    let is_worth_it = |spread: &&Spread| spread.unit != "ms" || spread.max > NOTHING * step;
+    let worth = answer.figures.iter().filter(is_worth_it);
+    let rows = if answer.ranks.len() < FEW { Vec::new() } else { worth.map(row).collect() };
+    Table { titles: vec![title, "least", "p10", "median", "p90", "most", "most on"], rows }
+}
+
+/// How the ranks are known to be of one run, and their steps together.
+pub(crate) fn facts(answer: &FleetAnswer) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if let Some(evidence) = &answer.evidence {
+        let hosts: BTreeSet<&str> = answer.ranks.iter().filter_map(|rank| rank.host.as_deref()).collect();
+        let on = match hosts.len() {
+            0 => String::new(),
+            n => format!(", on {}", plural(n as u64, "host", "hosts")),
+        };
+        facts.push(("ranks", format!("{} of one run, {evidence}{on}", answer.ranks.len())));
+    }
+    // Quantiles of a handful are its extremes, which the rows tell.
+    if let Some(steps) = answer.steps.filter(|steps| steps.count >= 20) {
+        facts.push((
+            "steps",
+            format!(
+                "{} of all ranks together, lengths to a percent: median {}, p90 {}, p99 {}",
+                count(steps.count),
+                milliseconds(steps.p50_ms),
+                milliseconds(steps.p90_ms),
+                milliseconds(steps.p99_ms)
+            ),
+        ));
+    }
+    facts
+}
+
+/// Ranks that are far from the rest in a figure, without those that are told as stragglers already.
+pub(crate) fn apart(answer: &FleetAnswer) -> Vec<String> {
+    const TOLD: usize = 4;
+    let is_straggler = |rank: &str| answer.stragglers.iter().any(|straggler| straggler.rank == rank);
+    let mut lines = Vec::new();
+    // Times of one rank that differ do so together; the rates and shares are figures of their own.
+    for figure in &answer.figures {
+        let odd: Vec<_> = figure.apart.iter().filter(|apart| !is_straggler(&apart.rank)).collect();
+        if odd.is_empty() {
+            continue;
+        }
+        let value = |value: f64| match figure.unit {
+            "ms" => milliseconds(value),
+            unit => format!("{value:.1} {unit}"),
+        };
+        let told = odd.iter().take(TOLD).map(|apart| format!("{} {}", apart.rank, value(apart.value)));
+        let told = told.collect::<Vec<_>>().join(", ");
+        let more = odd.len().saturating_sub(TOLD);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        lines.push(format!("{}: {told}{more}; median {}", figure.figure, value(figure.p50)));
+    }
+    lines
+}
+
+/// `Copies from pageable memory: on 8 of 8 ranks, saves 161 ms to 176 ms a step (median rank)`.
+pub(crate) fn finding(finding: &SharedFinding, answer: &FleetAnswer) -> String {
+    let Saving { low, high } = finding.saves_ms_per_step;
+    let unit = answer.unit.word();
+    let saves = if high <= 0.0 {
+        "saves nothing by itself".to_owned()
+    } else if low < 0.01 * high {
+        format!("saves up to {} a {unit} on the median of them", milliseconds(high))
+    } else {
+        format!("saves {} to {} a {unit} on the median of them", milliseconds(low), milliseconds(high))
+    };
+    let note = finding.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
+    format!(
+        "{}: on {} of {}, {saves}{note}",
+        finding.title,
+        finding.ranks,
+        plural(answer.ranks.len() as u64, "rank", "ranks")
+    )
+}
+
+/// Why a file is not in the answer.
+pub(crate) fn unread(unread: &Unread) -> String {
+    let rank = unread.rank.map_or(String::new(), |rank| format!("rank {rank}: "));
+    format!("{rank}{}", unread.why)
+}
