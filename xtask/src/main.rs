@@ -1,9 +1,10 @@
-//! Developer commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask web`, `cargo xtask gallery`.
+//! Developer commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask web`, `cargo xtask gallery`, `cargo xtask wheel`.
 
 mod bench;
 mod shell;
 mod test;
 mod web;
+mod wheel;
 
 use clap::{Parser, Subcommand};
 
@@ -24,6 +25,8 @@ enum Command {
     Web,
     /// Draws the pages shown in the README and in docs/ again: docs/gallery/
     Gallery,
+    /// Builds the Python wheel and runs its tests in a fresh environment; a part of `test`
+    Wheel,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -32,5 +35,6 @@ fn main() -> anyhow::Result<()> {
         Command::Bench(args) => bench::run(&args),
         Command::Web => web::build(),
         Command::Gallery => web::gallery(),
+        Command::Wheel => wheel::test(),
     }
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
 use crate::shell::{self, cargo, root, say, works};
-use crate::web;
+use crate::{web, wheel};
 
 pub(crate) fn run() -> anyhow::Result<()> {
     if works(&mut cargo(&["fmt", "--version"])) {
@@ -20,8 +20,11 @@ pub(crate) fn run() -> anyhow::Result<()> {
     // Unit, property, snapshot and CLI tests, then the examples in the documentation.
     run_cargo(&["test", "--workspace"])?;
     shell::run(cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    // What the two below need, in one go: alone, each would have the crates they share compiled with features of its own.
+    run_cargo(&["build", "--package", "busbound", "--package", "busbound-python"])?;
     // The pages, in a real browser.
-    web::test()
+    web::test()?;
+    wheel::test()
 }
 
 fn run_cargo(args: &[&str]) -> anyhow::Result<()> {

@@ -42,7 +42,6 @@ pub(crate) fn test() -> anyhow::Result<()> {
         say("skipped the pages' tests in a browser: there is no chromium, and it could not be installed");
         return Ok(());
     };
-    run(&mut cargo(&["build", "--package", "busbound"]))?;
     let mut tests = node(&["--test", "--test-reporter=spec", "test/report.test.mjs"]);
     run(tests.env("CHROMIUM", browser).env("BUSBOUND", binary("debug")))?;
     say("the pages as the browser showed them are in target/screenshots");

@@ -12,7 +12,8 @@ use crate::failure::failed;
 
 #[derive(Debug)]
 pub(crate) enum Content {
-    Diagnosis(Diagnosis),
+    /// By far the largest.
+    Diagnosis(Box<Diagnosis>),
     Survey(Survey),
     Comparison(Comparison),
     WhatIf(WhatIf),
@@ -39,7 +40,7 @@ impl Answer {
     fn json(&self, py: Python<'_>) -> PyResult<String> {
         let content = Arc::clone(&self.content);
         let text = attend(py, move |_| match &*content {
-            Content::Diagnosis(diagnosis) => report::diagnoses_as_json(std::slice::from_ref(diagnosis)),
+            Content::Diagnosis(diagnosis) => report::diagnoses_as_json(std::slice::from_ref(&**diagnosis)),
             Content::Survey(survey) => report::surveys_as_json(std::slice::from_ref(survey)),
             Content::Comparison(comparison) => report::comparison_as_json(comparison),
             Content::WhatIf(whatif) => report::whatif_as_json(std::slice::from_ref(whatif)),
@@ -53,7 +54,7 @@ impl Answer {
     fn text(&self, width: u16) -> String {
         let styled = match &*self.content {
             Content::Diagnosis(diagnosis) => {
-                report::diagnoses_as_terminal(std::slice::from_ref(diagnosis), width)
+                report::diagnoses_as_terminal(std::slice::from_ref(&**diagnosis), width)
             }
             Content::Survey(survey) => report::surveys_as_terminal(std::slice::from_ref(survey), width),
             Content::Comparison(comparison) => report::comparison_as_terminal(comparison, width),
@@ -68,7 +69,9 @@ impl Answer {
     /// The same as Markdown.
     fn markdown(&self) -> String {
         match &*self.content {
-            Content::Diagnosis(diagnosis) => report::diagnoses_as_markdown(std::slice::from_ref(diagnosis)),
+            Content::Diagnosis(diagnosis) => {
+                report::diagnoses_as_markdown(std::slice::from_ref(&**diagnosis))
+            }
             Content::Survey(survey) => report::surveys_as_markdown(std::slice::from_ref(survey)),
             Content::Comparison(comparison) => report::comparison_as_markdown(comparison),
             Content::WhatIf(whatif) => report::whatif_as_markdown(std::slice::from_ref(whatif)),
@@ -110,7 +113,7 @@ pub(crate) fn merge(py: Python<'_>, saved: Vec<String>) -> PyResult<Answer> {
 #[pyfunction]
 pub(crate) fn compare(runs: Vec<Bound<'_, Answer>>, label: Option<(String, Vec<f64>)>) -> PyResult<Answer> {
     let diagnosis = |run: &Bound<'_, Answer>| match &*run.get().content {
-        Content::Diagnosis(diagnosis) => Ok(diagnosis.clone()),
+        Content::Diagnosis(diagnosis) => Ok(Diagnosis::clone(diagnosis)),
         _ => Err(failed("compare takes diagnoses")),
     };
     let runs = runs.iter().map(diagnosis).collect::<PyResult<Vec<_>>>()?;

@@ -60,7 +60,7 @@ impl Trace {
         let (machine, options) = (machine_of(machine)?, options_of(&(steps, warmup))?);
         let (trace, source) = (Arc::clone(&self.trace), self.source.clone());
         let answer = attend(py, move |_| diagnose(&trace, &source, &machine, &options))?;
-        Ok(Answer::of(Content::Diagnosis(answer)))
+        Ok(Answer::of(Content::Diagnosis(Box::new(answer))))
     }
 
     fn survey(&self, py: Python<'_>) -> PyResult<Answer> {

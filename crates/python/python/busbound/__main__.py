@@ -1,0 +1,5 @@
+"""``python -m busbound`` is the command."""
+
+from ._cli import main
+
+main()

@@ -1,0 +1,71 @@
+"""What torch.profiler calls when a trace is ready."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ._trace import Path
+
+
+def profiler_handler(
+    directory: Path, *, machine: Path | None = None, quiet: bool = False
+) -> Callable[[Any], None]:
+    """For ``torch.profiler.profile(on_trace_ready=...)``: writes the trace, diagnoses it, and says the verdict.
+
+    >>> with torch.profiler.profile(schedule=..., on_trace_ready=busbound.profiler_handler("traces/")) as profiler:
+    ...     for batch in loader:
+    ...         train(batch)
+    ...         profiler.step()
+
+    directory: where the trace goes, as HOST_PID.TIME.pt.trace.json.gz; made where it is not there.
+    machine: as in ``Trace.diagnose``.
+    quiet: write the trace, say nothing.
+
+    The verdict goes to standard error. Whatever goes wrong is said there too, and training goes on.
+    """
+
+    def handle(profiler: Any) -> None:
+        try:
+            path = _path_in(directory)
+            profiler.export_chrome_trace(path)
+            if not quiet:
+                _say(_verdict_of(path, machine))
+        except Exception as error:  # noqa: BLE001: a training is worth more than its trace
+            _say(f"busbound: the trace was not diagnosed: {error}")
+
+    return handle
+
+
+def _path_in(directory: Path) -> str:
+    import socket
+    import time
+
+    directory = os.fspath(directory)
+    os.makedirs(directory, exist_ok=True)
+    # As torch.profiler.tensorboard_trace_handler calls them, so that what reads those finds these.
+    name = f"{socket.gethostname()}_{os.getpid()}.{time.time_ns()}.pt.trace.json.gz"
+    return os.path.join(directory, name)
+
+
+def _verdict_of(path: str, machine: Path | None) -> str:
+    from ._trace import open as open_trace
+
+    diagnosis = open_trace(path).diagnose(machine=machine)
+    lines = [f"busbound: {diagnosis.verdict.statement}"]
+    unit = "step" if diagnosis.window.steps is not None else "trace"
+    for finding in diagnosis.findings[:1]:
+        saving = finding.saves_ms_per_step
+        lines.append(f"  {finding.title}: saves {saving.low:.3g} to {saving.high:.3g} ms a {unit}. {finding.fix}")
+    lines.append(f"  busbound diagnose {path}")
+    return "\n".join(lines)
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:
+        print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,127 @@
+"""Answers are those of the command, with its names."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import busbound
+from busbound.results import Diagnosis, Verdict
+
+
+def command(*args):
+    return subprocess.run([sys.executable, "-m", "busbound", *map(str, args)], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_diagnosis_is_the_commands(fixtures):
+    path = fixtures / "off_block_pageable_c4.json.gz"
+    diagnosis = busbound.open(path).diagnose()
+    assert isinstance(diagnosis, Diagnosis) and isinstance(diagnosis.verdict, Verdict)
+    assert diagnosis.verdict.bound == "transfer"
+    assert diagnosis.verdict.statement.startswith("Transfer-bound: 75 % of each 274 ms step waits")
+    assert diagnosis.copies[0].direction == "h2d" and diagnosis.copies[0].src == "pageable"
+    assert diagnosis.findings[0].id == "pageable_copies"
+    assert diagnosis.findings[0].saves_ms_per_step.low > 150
+    assert diagnosis.machine.gpus[0].link.peak_gbps == pytest.approx(63.0, abs=0.1)
+    assert diagnosis.stages is None
+    assert diagnosis.to_json() == command("diagnose", path, "--format", "json")
+    assert diagnosis.to_dict() == json.loads(diagnosis.to_json())
+    assert str(diagnosis) == command("diagnose", path)
+    assert diagnosis.to_markdown() == diagnosis._repr_markdown_() == command("diagnose", path, "--format", "markdown")
+
+
+def test_options_are_those_of_the_command(fixtures):
+    path = fixtures / "train_pageable.json.gz"
+    trace = busbound.open(str(path))
+    named = trace.diagnose(machine="pcie4x8", warmup=1)
+    assert named.to_json() == command("diagnose", path, "--machine", "pcie4x8", "--warmup", "1", "--json")
+    profile = fixtures / "machines" / "h200.json"
+    measured = trace.diagnose(machine=profile)
+    assert measured.machine.gpus[0].link.source == "measured"
+    offload = busbound.open(fixtures / "off_block_pageable_c4.json.gz")
+    assert offload.diagnose(steps="^step$").window.steps.found == "given"
+
+
+@pytest.mark.parametrize("name", ["off_block_pageable_c4.json.gz", "recorded/offload.bbt", "nsight/off.sqlite"])
+def test_every_format_is_surveyed(fixtures, name):
+    trace = busbound.open(fixtures / name)
+    survey = trace.survey()
+    assert survey.source.events == len(trace) > 0
+    assert survey.to_json() == command("survey", fixtures / name, "--json")
+
+
+def test_runs_are_compared(fixtures):
+    before, after = fixtures / "off_block_pageable_c4.json.gz", fixtures / "off_block_pinned_c4.json.gz"
+    comparison = busbound.compare(before, after)
+    assert comparison.to_json() == command("compare", before, after, "--json")
+    diagnosed = busbound.compare(busbound.open(before).diagnose(), busbound.open(after))
+    assert diagnosed == comparison
+    labelled = busbound.compare(before, after, label=("batch", [2, 4]))
+    assert labelled.to_json() == command("compare", before, after, "--label", "batch=2,4", "--json")
+    with pytest.raises(busbound.BusboundError, match="two runs or more"):
+        busbound.compare(before)
+    with pytest.raises(busbound.BusboundError, match="one number above zero for each of the 2 runs"):
+        busbound.compare(before, after, label=("batch", [2]))
+
+
+def test_changes_are_predicted(fixtures):
+    path = fixtures / "off_block_pageable_c4.json.gz"
+    predicted = busbound.whatif(path, apply=["pin", "prefetch=2"])
+    assert predicted.scenarios[0].apply == ["pin", "prefetch=2"]
+    assert predicted.scenarios[0].step_ms < predicted.baseline_ms / 2
+    assert predicted.to_json() == command("whatif", path, "--apply", "pin", "--apply", "prefetch=2", "--json")
+    assert busbound.open(path).whatif("pin").scenarios[0].apply == ["pin"]
+    assert len(busbound.whatif(path).scenarios) > 1
+    with pytest.raises(busbound.BusboundError):
+        busbound.whatif(path, apply=["faster"])
+
+
+def test_ranks_are_summarized_and_merged(fixtures):
+    names = ["off_block_pageable_c4.json.gz", "off_block_pinned_c4.json.gz"]
+    summaries = [busbound.summarize(fixtures / name, host=f"node{i}") for i, name in enumerate(names)]
+    assert [summary.host for summary in summaries] == ["node0", "node1"]
+    assert summaries[0].verdict.bound == "transfer"
+    fleet = busbound.merge(summaries)
+    assert fleet.statement.startswith("2 ranks: ")
+    assert fleet == busbound.merge([summaries[1].to_json(), summaries[0]])
+    with pytest.raises(busbound.BusboundError):
+        busbound.merge([])
+
+
+def test_errors_are_the_commands_sentences(fixtures, tmp_path):
+    cases = [fixtures / "walls.json", tmp_path / "no-such.json", tmp_path]
+    for path in cases:
+        with pytest.raises(busbound.BusboundError) as raised:
+            busbound.open(path)
+        assert str(path) in str(raised.value)
+    with pytest.raises(busbound.BusboundError, match="its members are"):
+        busbound.open(fixtures / "walls.json")
+    trace = busbound.open(fixtures / "graph_replay.json.gz")
+    with pytest.raises(busbound.BusboundError, match="steps: "):
+        trace.diagnose(steps="(")
+    with pytest.raises(busbound.BusboundError, match="abacus"):
+        trace.diagnose(machine="abacus")
+    with pytest.raises(TypeError):
+        busbound.open(7)
+
+
+def test_a_broken_file_is_read_as_far_as_it_goes(fixtures):
+    diagnosis = busbound.open(fixtures / "hostile" / "cut_in_gpu.json.gz").diagnose()
+    assert not diagnosis.source.complete and diagnosis.source.lost
+
+
+def test_records_are_for_people_too(fixtures):
+    diagnosis = busbound.open(fixtures / "graph_replay.json.gz").diagnose()
+    assert repr(diagnosis.verdict).startswith("Verdict(bound='")
+    assert repr(busbound.open(fixtures / "graph_replay.json.gz")).startswith("<busbound.Trace ")
+    with pytest.raises(AttributeError):
+        diagnosis.no_such_member
+    for name in busbound.__all__:
+        assert getattr(busbound, name).__doc__ or name == "__version__", name
+    for method in ["diagnose", "survey", "whatif", "events", "copies", "gaps", "steps"]:
+        assert getattr(busbound.Trace, method).__doc__, method
+
+
+def test_results_are_what_the_schemas_say(root):
+    subprocess.run([sys.executable, root / "crates" / "python" / "generate.py", "--check"], check=True)
