@@ -60,14 +60,14 @@ pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
     }
     let summaries: Vec<RankSummary> = all.iter().map(RankSummary::of).collect();
     let told = one_run(&summaries);
-    let fleet = told.as_ref().ok().map(|told| {
-        let members = told.members.iter().map(|&member| summaries[member].clone());
-        Fleet::of(members).with_unread(unread.iter().cloned()).answer(wiring.as_deref())
+    let fleet = told.as_ref().ok().map(|_| {
+        let all = Fleet::of(summaries.iter().cloned());
+        all.with_unread(unread.iter().cloned()).answer(wiring.as_deref())
     });
-    let why_apart = match &told {
-        Ok(told) => told.left_out.clone(),
-        Err(why) => Some(format!("Not taken for ranks of one run, because {why}: each is judged by itself.")),
-    };
+    let why_apart = told
+        .as_ref()
+        .err()
+        .map(|why| format!("Not taken for ranks of one run, because {why}: each is judged by itself."));
     let one_by_one = match told {
         Ok(told) if args.fleet.each || told.members.len() <= EACH_UP_TO => (0..all.len()).collect(),
         Ok(told) => told.others,
