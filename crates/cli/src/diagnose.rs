@@ -20,8 +20,8 @@ use crate::reading::each_trace;
 use crate::request::{Output, resolve_inputs, resolve_output};
 
 /// A run of twelve groups of matrix products whose weights come from pageable memory, recorded on
-/// an H200; see fixtures/README.md.
-const DEMO: &[u8] = include_bytes!("../../../fixtures/off_block_pageable_c4.json.gz");
+/// an H200; see fixtures/README.md. A copy of the fixture, because a published crate holds nothing from outside its folder.
+const DEMO: &[u8] = include_bytes!("../demo/off_block_pageable_c4.json.gz");
 
 pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output);
