@@ -5,11 +5,13 @@ mod args_plan;
 mod args_top;
 mod bench;
 mod compare;
+mod completions;
 mod diagnose;
 mod export;
 mod failure;
 mod gate;
 mod interrupt;
+mod man;
 mod nsys;
 mod output;
 mod plan;
@@ -43,6 +45,8 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(args),
         Command::Export(args) => export::run(args),
         Command::Survey(args) => survey::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
