@@ -17,6 +17,7 @@ mod output;
 mod plan;
 mod progress;
 mod reading;
+#[cfg_attr(not(target_os = "linux"), path = "record_elsewhere.rs")]
 mod record;
 mod request;
 mod survey;
