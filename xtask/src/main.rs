@@ -1,6 +1,8 @@
-//! Developer commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask web`, `cargo xtask gallery`.
+//! Developer commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask web`, `cargo xtask gallery`,
+//! `cargo xtask dist`.
 
 mod bench;
+mod dist;
 mod shell;
 mod test;
 mod web;
@@ -24,6 +26,8 @@ enum Command {
     Web,
     /// Draws the pages shown in the README and in docs/ again: docs/gallery/
     Gallery,
+    /// Packs a release's archive for one platform: target/dist/
+    Dist(dist::DistArgs),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -32,5 +36,6 @@ fn main() -> anyhow::Result<()> {
         Command::Bench(args) => bench::run(&args),
         Command::Web => web::build(),
         Command::Gallery => web::gallery(),
+        Command::Dist(args) => dist::run(&args),
     }
 }

@@ -25,8 +25,8 @@ use crate::parallel::every_trace;
 use crate::request::{Output, resolve_inputs, resolve_output};
 
 /// A run of twelve groups of matrix products whose weights come from pageable memory, recorded on
-/// an H200; see fixtures/README.md.
-const DEMO: &[u8] = include_bytes!("../../../fixtures/off_block_pageable_c4.json.gz");
+/// an H200; see fixtures/README.md. A copy of the fixture, because a published crate holds nothing from outside its folder.
+const DEMO: &[u8] = include_bytes!("../demo/off_block_pageable_c4.json.gz");
 
 /// Up to so many ranks are shown one by one without being asked for.
 const EACH_UP_TO: usize = 4;

@@ -7,11 +7,13 @@ mod args_plan;
 mod args_top;
 mod bench;
 mod compare;
+mod completions;
 mod diagnose;
 mod export;
 mod failure;
 mod gate;
 mod interrupt;
+mod man;
 mod merge;
 mod nsys;
 mod output;
@@ -19,6 +21,7 @@ mod parallel;
 mod plan;
 mod progress;
 mod reading;
+#[cfg_attr(not(target_os = "linux"), path = "record_elsewhere.rs")]
 mod record;
 mod request;
 mod summarize;
@@ -50,6 +53,8 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(args),
         Command::Export(args) => export::run(args),
         Command::Survey(args) => survey::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,13 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-use signal_hook::low_level::emulate_default_handler;
 use tempfile::TempDir;
 
 use crate::output::complain;
@@ -30,6 +27,7 @@ pub(crate) struct Exported {
 
 /// What must not outlive this program, should somebody end it.
 struct Underway {
+    #[cfg_attr(not(unix), expect(dead_code, reason = "removed where there are signals to listen for"))]
     folder: PathBuf,
     nsys: Child,
 }
@@ -110,8 +108,13 @@ fn underway() -> std::sync::MutexGuard<'static, BTreeMap<u64, Underway>> {
 }
 
 /// Ends nsys and removes its folder when this program is told to end; then it ends as it would have.
+#[cfg(unix)]
 fn clean_up_on_signals() -> anyhow::Result<()> {
-    static LISTENING: Once = Once::new();
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+    use signal_hook::low_level::emulate_default_handler;
+
+    static LISTENING: std::sync::Once = std::sync::Once::new();
     if LISTENING.is_completed() {
         return Ok(());
     }
@@ -127,5 +130,11 @@ fn clean_up_on_signals() -> anyhow::Result<()> {
             }
         });
     });
+    Ok(())
+}
+
+/// Elsewhere Ctrl-C reaches nsys by the console; its folder stays with the system's temporary files.
+#[cfg(not(unix))]
+fn clean_up_on_signals() -> anyhow::Result<()> {
     Ok(())
 }
