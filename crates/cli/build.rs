@@ -4,16 +4,18 @@
 //! compiler is all it takes.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 fn main() -> Result<(), String> {
     let variable = |name: &str| env::var(name).map_err(|_| format!("cargo did not set {name}"));
-    let source = Path::new(&variable("CARGO_MANIFEST_DIR")?).join("../capture/src");
+    // Told by the crate itself: it may lie in the workspace, or in a registry's folder.
+    let source = PathBuf::from(variable("DEP_BUSBOUND_CAPTURE_SOURCE")?);
     let library = PathBuf::from(variable("OUT_DIR")?).join("busbound_capture.so");
     println!("cargo::rerun-if-changed={}", source.display());
-    if variable("CARGO_CFG_TARGET_OS")? != "linux" {
-        // CUPTI's injection is Linux's; elsewhere the command says so.
+    if variable("CARGO_CFG_TARGET_OS")? != "linux" || variable("CARGO_CFG_TARGET_ENV")? != "gnu" {
+        // CUPTI's injection is Linux's, and what it is injected into (Python, PyTorch) runs on glibc; elsewhere the command
+        // says so.
         return std::fs::write(&library, b"").map_err(|error| error.to_string());
     }
     let mut rustc = Command::new(variable("RUSTC")?);
@@ -29,6 +31,9 @@ fn main() -> Result<(), String> {
         "allow",
     ]);
     rustc.args(["--target", &variable("TARGET")?]);
+    if let Ok(linker) = env::var("RUSTC_LINKER") {
+        rustc.arg("-C").arg(format!("linker={linker}"));
+    }
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     rustc.args(flags.split('\u{1f}').filter(|flag| !flag.is_empty()));
     rustc.arg("-o").arg(&library).arg(source.join("lib.rs"));

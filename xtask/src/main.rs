@@ -1,6 +1,8 @@
-//! Developer commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask web`, `cargo xtask gallery`, `cargo xtask wheel`.
+//! Developer commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask web`, `cargo xtask gallery`,
+//! `cargo xtask wheel`, `cargo xtask dist`.
 
 mod bench;
+mod dist;
 mod shell;
 mod test;
 mod web;
@@ -27,6 +29,8 @@ enum Command {
     Gallery,
     /// Builds the Python wheel and runs its tests in a fresh environment; a part of `test`
     Wheel,
+    /// Packs a release's archive for one platform: target/dist/
+    Dist(dist::DistArgs),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -36,5 +40,6 @@ fn main() -> anyhow::Result<()> {
         Command::Web => web::build(),
         Command::Gallery => web::gallery(),
         Command::Wheel => wheel::test(),
+        Command::Dist(args) => dist::run(&args),
     }
 }

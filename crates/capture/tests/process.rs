@@ -156,3 +156,12 @@ fn without_cupti_it_is_said_where_it_was_looked_for() {
     assert!(said.contains("no libcupti: none is loaded"), "{said}");
     assert!(!rig.at("run.bbt").exists());
 }
+
+#[test]
+fn where_no_file_can_be_written_cupti_is_given_back() {
+    let rig = Rig::new();
+    let output = rig.run("exit", &[("BUSBOUND_RECORD_TO", "/nowhere/run.bbt")]);
+    assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("given back\n") && said.contains("cannot write /nowhere/run.bbt"), "{said}");
+}

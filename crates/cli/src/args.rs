@@ -11,6 +11,8 @@ use regex::Regex;
 use crate::args_fleet::{FleetArgs, MERGE_EXAMPLES, MergeArgs, SUMMARIZE_EXAMPLES, SummarizeArgs};
 use crate::args_plan::PlanCommand;
 use crate::args_top::{TOP_EXAMPLES, TopArgs};
+use crate::completions::{COMPLETIONS_EXAMPLES, CompletionsArgs};
+use crate::man::{MAN_EXAMPLES, ManArgs};
 
 /// Is your GPU waiting for the bus, where, and what do you gain by which change?
 #[derive(Debug, Parser)]
@@ -91,6 +93,12 @@ pub(crate) enum Command {
     /// What is in this file, and what is missing from it?
     #[command(after_help = SURVEY_EXAMPLES)]
     Survey(SurveyArgs),
+    /// Print what a shell needs to complete busbound's command line.
+    #[command(hide = true, after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArgs),
+    /// Print the manual, or write its pages.
+    #[command(hide = true, after_help = MAN_EXAMPLES)]
+    Man(ManArgs),
 }
 
 const DIAGNOSE_EXAMPLES: &str = "\

@@ -26,8 +26,8 @@ use crate::parallel::every_trace;
 use crate::request::{Output, resolve_inputs, resolve_output};
 
 /// A run of twelve groups of matrix products whose weights come from pageable memory, recorded on
-/// an H200; see fixtures/README.md.
-const DEMO: &[u8] = include_bytes!("../../../fixtures/off_block_pageable_c4.json.gz");
+/// an H200; see fixtures/README.md. A copy of the fixture, because a published crate holds nothing from outside its folder.
+const DEMO: &[u8] = include_bytes!("../demo/off_block_pageable_c4.json.gz");
 
 /// Up to so many ranks are shown one by one without being asked for.
 const EACH_UP_TO: usize = 4;
@@ -61,14 +61,14 @@ pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
     }
     let summaries: Vec<RankSummary> = all.iter().map(RankSummary::of).collect();
     let told = one_run(&summaries);
-    let fleet = told.as_ref().ok().map(|told| {
-        let members = told.members.iter().map(|&member| summaries[member].clone());
-        Fleet::of(members).with_unread(unread.iter().cloned()).answer(wiring.as_deref())
+    let fleet = told.as_ref().ok().map(|_| {
+        let all = Fleet::of(summaries.iter().cloned());
+        all.with_unread(unread.iter().cloned()).answer(wiring.as_deref())
     });
-    let why_apart = match &told {
-        Ok(told) => told.left_out.clone(),
-        Err(why) => Some(format!("Not taken for ranks of one run, because {why}: each is judged by itself.")),
-    };
+    let why_apart = told
+        .as_ref()
+        .err()
+        .map(|why| format!("Not taken for ranks of one run, because {why}: each is judged by itself."));
     let one_by_one = match told {
         Ok(told) if args.fleet.each || told.members.len() <= EACH_UP_TO => (0..all.len()).collect(),
         Ok(told) => told.others,

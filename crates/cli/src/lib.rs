@@ -9,12 +9,14 @@ mod args_plan;
 mod args_top;
 mod bench;
 mod compare;
+mod completions;
 mod diagnose;
 mod export;
 mod failure;
 mod gate;
 mod interrupt;
 mod machine;
+mod man;
 mod merge;
 mod nsys;
 mod output;
@@ -22,6 +24,7 @@ mod parallel;
 mod plan;
 mod progress;
 mod reading;
+#[cfg_attr(not(target_os = "linux"), path = "record_elsewhere.rs")]
 mod record;
 mod request;
 mod summarize;
@@ -71,6 +74,8 @@ fn answer(command: &Command) -> u8 {
         Command::Top(args) => top::run(args),
         Command::Export(args) => export::run(args),
         Command::Survey(args) => survey::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
     };
     match result {
         Ok(()) => 0,

@@ -1,17 +1,16 @@
 //! What if the file is a report that only nsys reads? Where nsys is installed, it exports it, into a folder that is gone
 //! afterwards.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-use signal_hook::low_level::emulate_default_handler;
 use tempfile::TempDir;
 
 use crate::output::complain;
@@ -22,21 +21,26 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A report as a database, for as long as this is held.
 pub(crate) struct Exported {
     folder: TempDir,
+    /// Its own entry among those underway: several reports are exported at once.
+    id: u64,
 }
 
 /// What must not outlive this program, should somebody end it.
 struct Underway {
+    #[cfg_attr(not(unix), expect(dead_code, reason = "removed where there are signals to listen for"))]
     folder: PathBuf,
-    nsys: Option<Child>,
+    nsys: Child,
 }
 
-static UNDERWAY: Mutex<Option<Underway>> = Mutex::new(None);
+static UNDERWAY: Mutex<BTreeMap<u64, Underway>> = Mutex::new(BTreeMap::new());
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
 impl Exported {
     /// Has nsys export a report, and says so; `None` where there is no nsys.
     pub(crate) fn from_report(report: &Path, quiet: bool) -> anyhow::Result<Option<Self>> {
         let prefix = tempfile::Builder::new().prefix("busbound-").tempdir();
-        let exported = Self { folder: prefix.context("no folder for the export")? };
+        let folder = prefix.context("no folder for the export")?;
+        let exported = Self { folder, id: NEXT_ID.fetch_add(1, Ordering::Relaxed) };
         let log = exported.folder.path().join("nsys.log");
         let output = File::create(&log).context("no file for what nsys says")?;
         let started = Command::new("nsys")
@@ -56,10 +60,10 @@ impl Exported {
         if !quiet {
             complain(&format!("{}: a report of Nsight Systems; nsys exports it", report.display()));
         }
-        *underway() = Some(Underway { folder: exported.folder.path().to_owned(), nsys: Some(nsys) });
+        underway().insert(exported.id, Underway { folder: exported.folder.path().to_owned(), nsys });
         clean_up_on_signals()?;
         let status = loop {
-            let ended = underway().as_mut().and_then(|underway| underway.nsys.as_mut()).map(Child::try_wait);
+            let ended = underway().get_mut(&exported.id).map(|own| own.nsys.try_wait());
             match ended {
                 Some(Ok(None)) => std::thread::sleep(LOOK_EVERY),
                 Some(Ok(Some(status))) => break status,
@@ -83,22 +87,34 @@ impl Exported {
 
 impl Drop for Exported {
     fn drop(&mut self) {
-        let before = underway().take();
-        // Left early, with nsys still at work.
-        if let Some(mut nsys) = before.and_then(|underway| underway.nsys) {
-            let _ = nsys.kill();
-            let _ = nsys.wait();
+        let own = underway().remove(&self.id);
+        // Left early, nsys may still be at work; one that has ended is not harmed.
+        if let Some(own) = own {
+            own.end_nsys();
         }
     }
 }
 
-fn underway() -> std::sync::MutexGuard<'static, Option<Underway>> {
+impl Underway {
+    fn end_nsys(mut self) -> PathBuf {
+        let _ = self.nsys.kill();
+        let _ = self.nsys.wait();
+        self.folder
+    }
+}
+
+fn underway() -> std::sync::MutexGuard<'static, BTreeMap<u64, Underway>> {
     UNDERWAY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Ends nsys and removes its folder when this program is told to end; then it ends as it would have.
+#[cfg(unix)]
 fn clean_up_on_signals() -> anyhow::Result<()> {
-    static LISTENING: Once = Once::new();
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+    use signal_hook::low_level::emulate_default_handler;
+
+    static LISTENING: std::sync::Once = std::sync::Once::new();
     if LISTENING.is_completed() {
         return Ok(());
     }
@@ -106,16 +122,19 @@ fn clean_up_on_signals() -> anyhow::Result<()> {
     LISTENING.call_once(|| {
         std::thread::spawn(move || {
             for signal in signals.forever() {
-                if let Some(left) = underway().take() {
-                    if let Some(mut nsys) = left.nsys {
-                        let _ = nsys.kill();
-                        let _ = nsys.wait();
-                    }
-                    let _ = fs::remove_dir_all(&left.folder);
+                let left = std::mem::take(&mut *underway());
+                for one in left.into_values() {
+                    let _ = fs::remove_dir_all(one.end_nsys());
                 }
                 let _ = emulate_default_handler(signal);
             }
         });
     });
+    Ok(())
+}
+
+/// Elsewhere Ctrl-C reaches nsys by the console; its folder stays with the system's temporary files.
+#[cfg(not(unix))]
+fn clean_up_on_signals() -> anyhow::Result<()> {
     Ok(())
 }

@@ -101,7 +101,7 @@ fn code_of(status: ExitStatus) -> u8 {
 /// The library as a file in a directory that only this user can write to, named after what is in it.
 fn unpacked() -> anyhow::Result<PathBuf> {
     if LIBRARY.is_empty() {
-        bail!("recording needs Linux: this build of busbound carries no library for it");
+        bail!("recording needs Linux with glibc: this build of busbound carries no library for it");
     }
     let digest = busbound_capture::format::crc32(LIBRARY);
     let version = env!("CARGO_PKG_VERSION");

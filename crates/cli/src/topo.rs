@@ -43,6 +43,10 @@ fn read(args: &TopoArgs) -> Result<Topology, Failure> {
         let why = || unreadable(path, "is not what `nvidia-smi topo -m` prints".to_owned());
         return Ok(found.ok_or_else(why)?.topology());
     }
+    if cfg!(not(target_os = "linux")) && args.root.is_none() {
+        let why = "how a machine is wired is read from Linux's /sys: give --from-nccl, --from-smi or --root";
+        return Err(Failure::Usage(anyhow::anyhow!(why)));
+    }
     let root = args.root.as_deref().unwrap_or(Path::new("/"));
     let found = from_sysfs(root);
     // Another root is another machine: the driver here knows nothing of it.

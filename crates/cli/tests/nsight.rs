@@ -142,3 +142,22 @@ fn a_directory_has_reports_and_databases_and_none_twice() {
         .collect();
     assert_eq!(paths, ["./other.nsys-rep", "./run.sqlite"]);
 }
+
+#[test]
+fn reports_exported_at_once_are_all_read() {
+    // Exports that take unlike times end while others are underway.
+    let script = format!("case \"$6\" in *0*|*2*) sleep 0.1 ;; *) sleep 0.4 ;; esac\n{}", copying());
+    let desk = Desk::new(Some(&script));
+    fs::remove_file(desk.folder.path().join("run.nsys-rep")).unwrap();
+    let reports = desk.folder.path().join("reports");
+    fs::create_dir(&reports).unwrap();
+    for rank in 0..4 {
+        fs::write(reports.join(format!("rank{rank}.nsys-rep")), b"\x01").unwrap();
+    }
+    let (answer, remarks, code) =
+        desk.run(&["diagnose", "reports", "--jobs", "4", "--format", "json", "--quiet"]);
+    assert_eq!((remarks.as_str(), code), ("", Some(0)));
+    let read: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(read["runs"].as_array().unwrap().len(), 4);
+    assert_eq!(desk.left_behind(), 0);
+}

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::copies::CopyGroup;
 use crate::facts::Facts;
 use crate::gaps::GapCause;
 use crate::quantity::milliseconds;
@@ -123,9 +124,10 @@ fn percent(share: f64) -> String {
 /// What happens in that share of the step: `waits for host-to-device copies from pageable memory`.
 fn clause(facts: &Facts<'_>, bound: Bound) -> String {
     match bound {
-        Bound::Transfer => format!("waits for {}", main_copies(facts)),
+        Bound::Transfer => waits_for_copies(facts),
         Bound::Communication => "waits for communication between GPUs".to_owned(),
-        Bound::Compute if facts.internal_copy_ms() > 0.1 * facts.time.span_ms => format!(
+        // What rounds to nothing is not worth words.
+        Bound::Compute if facts.internal_copy_ms() >= 0.005 * facts.time.span_ms => format!(
             "is the GPU's own work ({} in compute kernels, {} in copies within the device)",
             percent(facts.time.compute_ms / facts.time.span_ms),
             percent(facts.internal_copy_ms() / facts.time.span_ms)
@@ -150,15 +152,25 @@ fn clause(facts: &Facts<'_>, bound: Bound) -> String {
     }
 }
 
-/// The copies that cost most exposed time, in words.
-fn main_copies(facts: &Facts<'_>) -> String {
-    use busbound_trace::{Direction, MemoryKind};
+/// The share of a step is that of all copies over the bus; which of them is said with their own, unless they are nearly all.
+fn waits_for_copies(facts: &Facts<'_>) -> String {
+    use busbound_trace::Direction;
     let on_bus = facts.groups.iter().filter(|group| {
         matches!(group.direction, Direction::HostToDevice | Direction::DeviceToHost | Direction::PeerToPeer)
     });
-    let Some(group) = on_bus.max_by(|a, b| a.exposed_ms.total_cmp(&b.exposed_ms)) else {
-        return "copies over the bus".to_owned();
+    let Some(most) = on_bus.clone().max_by(|a, b| a.exposed_ms.total_cmp(&b.exposed_ms)) else {
+        return "waits for copies over the bus".to_owned();
     };
+    if most.exposed_ms >= 0.95 * on_bus.map(|group| group.exposed_ms).sum::<f64>() {
+        return format!("waits for {}", words(most));
+    }
+    let share = percent(most.exposed_ms / facts.time.span_ms);
+    format!("waits for copies over the bus, {share} for {}", words(most))
+}
+
+/// Such copies, in words.
+fn words(group: &CopyGroup) -> String {
+    use busbound_trace::{Direction, MemoryKind};
     let (way, memory) = match group.direction {
         Direction::HostToDevice => ("host-to-device copies from", group.src),
         Direction::DeviceToHost => ("device-to-host copies to", group.dst),

@@ -2,19 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use busbound_diagnosis::quantity::milliseconds;
+use busbound_diagnosis::quantity::{count, milliseconds};
 use busbound_diagnosis::{Bound, GapCause, Saving};
 use busbound_machine::topology::GpuPlace;
 use busbound_trace::Direction;
 use serde::Serialize;
 
+use crate::absent::absent;
 use crate::fleet::{Fleet, Unread};
-use crate::one_run::one_run;
+use crate::one_run::{NotOneRun, one_run};
 use crate::sketch::StepSketch;
 use crate::spread::{FEWEST, Spread, median};
 use crate::statement;
 use crate::stragglers::{self, Straggler};
-use crate::summary::{RankSummary, Unit};
+use crate::summary::{LARGEST_WORLD, RankSummary, Unit};
 use crate::uplinks::{self, SharedUplink};
 
 pub const FLEET_SCHEMA: &str = "busbound.fleet/1";
@@ -29,6 +30,8 @@ pub struct FleetAnswer {
     pub world_size: Option<u32>,
     /// How it is known that these are ranks of one run; `null` where it is not.
     pub evidence: Option<String>,
+    /// Why they cannot be ranks of one run; then none is measured against another. `null` where they can.
+    pub not_one_run: Option<String>,
     /// What times are for; ranks with another unit are in no figure.
     pub unit: Unit,
     /// Most ranks first.
@@ -94,23 +97,40 @@ impl Fleet {
     pub fn answer(&self, wiring: Option<&[GpuPlace]>) -> FleetAnswer {
         let told = one_run(self.ranks());
         let at = |places: &[usize]| places.iter().map(|&at| self.ranks()[at].clone()).collect();
-        // Laid together by hand, they are taken for a run even where nothing says so.
         let (ranks, others): (Vec<RankSummary>, Vec<RankSummary>) = match &told {
             Ok(told) => (at(&told.members), at(&told.others)),
             Err(_) => (self.ranks().to_vec(), Vec::new()),
         };
+        // Laid together by hand, they are taken for a run where nothing speaks against it.
+        let not_one_run = match &told {
+            Ok(_) | Err(NotOneRun::NoRank) => None,
+            Err(_) if ranks.len() < 2 => None,
+            Err(why) => Some(why.to_string()),
+        };
         let unit = common_unit(&ranks);
         let with_device: Vec<&RankSummary> = ranks.iter().filter(|rank| rank.has_device()).collect();
         let compared: Vec<&RankSummary> =
-            with_device.iter().copied().filter(|rank| rank.unit == unit).collect();
+            ranks.iter().filter(|rank| not_one_run.is_none() && is_compared(rank, unit)).collect();
+        let world_size = ranks.iter().filter_map(RankSummary::world_size).max();
+        let world_size = world_size.filter(|_| not_one_run.is_none());
         let doubt = match &told {
             Ok(told) => told.left_out.clone(),
             Err(_) if ranks.len() < 2 => None,
-            Err(why) => Some(format!("Whether these are ranks of one run is not certain: {why}.")),
+            Err(why) if not_one_run.is_none() => {
+                Some(format!("Whether these are ranks of one run is not certain: {why}."))
+            }
+            Err(_) => {
+                Some("These are not ranks of one run, and so none is measured against another.".to_owned())
+            }
         };
+        let absent = world_size.and_then(|world| {
+            let told = ranks.iter().chain(&others).filter_map(|rank| Some(rank.rank.as_ref()?.rank));
+            absent(world, &told.chain(self.unread().filter_map(|file| file.rank)).collect())
+        });
         let mut limitations: Vec<String> =
-            doubt.into_iter().chain(limitations(&ranks, &compared, unit)).collect();
-        let uplinks = wiring.map(|places| uplinks::uplinks(&with_device, places));
+            doubt.into_iter().chain(absent).chain(limitations(&ranks, &compared, unit)).collect();
+        let uplinks =
+            wiring.filter(|_| not_one_run.is_none()).map(|places| uplinks::uplinks(&with_device, places));
         let uplinks = uplinks.map_or_else(Vec::new, |placed| {
             limitations.extend(placed.unknown);
             placed.uplinks
@@ -119,8 +139,9 @@ impl Fleet {
         let mut answer = FleetAnswer {
             schema: FLEET_SCHEMA,
             statement: String::new(),
-            world_size: ranks.iter().filter_map(|rank| rank.rank.as_ref()?.world_size).max(),
+            world_size,
             evidence: told.ok().map(|told| told.evidence),
+            not_one_run,
             unit,
             verdicts: verdicts(&ranks),
             steps: steps(&compared),
@@ -138,9 +159,18 @@ impl Fleet {
     }
 }
 
-/// What most ranks' figures are for.
+/// Whether a rank is measured against the others. Of one that was read in part there is less than there was: what is
+/// missing would look like a difference.
+pub(crate) fn is_compared(rank: &RankSummary, unit: Unit) -> bool {
+    rank.complete && rank.has_device() && rank.unit == unit
+}
+
+/// What most ranks' figures are for; those read in part decide where there are no others.
 fn common_unit(ranks: &[RankSummary]) -> Unit {
-    let having = |unit: Unit| ranks.iter().filter(|rank| rank.has_device() && rank.unit == unit).count();
+    let having = |unit: Unit| {
+        let of_unit = ranks.iter().filter(|rank| rank.has_device() && rank.unit == unit);
+        (of_unit.clone().filter(|rank| rank.complete).count(), of_unit.count())
+    };
     [Unit::Trace, Unit::Round, Unit::Step].into_iter().max_by_key(|unit| having(*unit)).unwrap_or(Unit::Step)
 }
 
@@ -198,33 +228,47 @@ fn figures(ranks: &[&RankSummary], unit: Unit) -> Vec<Spread> {
 }
 
 /// Collectives that wait for a late rank look slow on all the others.
-fn note(id: &str, stragglers: &[Straggler]) -> Option<String> {
+fn note(id: &str, saving: Saving, stragglers: &[Straggler]) -> Option<String> {
     let latest = stragglers.iter().find(|_| id == EXPOSED_COMMUNICATION)?;
-    let ms = milliseconds(latest.others_wait_ms?);
-    Some(format!("{ms} of it is waiting for {}", latest.rank))
+    // No more of it than there is.
+    let ms = latest.others_wait_ms?.min(saving.high);
+    (ms > 0.0).then(|| format!("{} of it is waiting for {}", milliseconds(ms), latest.rank))
 }
 
 fn findings(ranks: &[RankSummary], stragglers: &[Straggler]) -> Vec<SharedFinding> {
-    let mut by_id: BTreeMap<&str, (&str, Vec<Saving>)> = BTreeMap::new();
-    for finding in ranks.iter().flat_map(|rank| &rank.findings) {
-        by_id.entry(&finding.id).or_insert((&finding.title, Vec::new())).1.push(finding.saves_ms_per_step);
+    let mut by_id: BTreeMap<&str, (&str, Vec<(bool, Saving)>)> = BTreeMap::new();
+    for rank in ranks {
+        for finding in &rank.findings {
+            let having = &mut by_id.entry(&finding.id).or_insert((&finding.title, Vec::new())).1;
+            having.push((rank.complete, finding.saves_ms_per_step));
+        }
     }
     let mut list: Vec<SharedFinding> = by_id
         .into_iter()
-        .map(|(id, (title, savings))| SharedFinding {
-            id: id.to_owned(),
-            title: title.to_owned(),
-            ranks: savings.len(),
-            saves_ms_per_step: Saving {
-                low: median(&savings.iter().map(|saving| saving.low).collect::<Vec<_>>()),
-                high: median(&savings.iter().map(|saving| saving.high).collect::<Vec<_>>()),
-            },
-            note: note(id, stragglers),
+        .map(|(id, (title, having))| {
+            let saves_ms_per_step = median_saving(&having);
+            SharedFinding {
+                id: id.to_owned(),
+                title: title.to_owned(),
+                ranks: having.len(),
+                saves_ms_per_step,
+                note: note(id, saves_ms_per_step, stragglers),
+            }
         })
         .collect();
     let weight = |finding: &SharedFinding| finding.ranks as f64 * finding.saves_ms_per_step.high;
     list.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
     list
+}
+
+/// Over the ranks that were read whole, where there are any.
+fn median_saving(having: &[(bool, Saving)]) -> Saving {
+    let any_whole = having.iter().any(|(complete, _)| *complete);
+    let counted = || having.iter().filter(|(complete, _)| *complete || !any_whole);
+    Saving {
+        low: median(&counted().map(|(_, saving)| saving.low).collect::<Vec<_>>()),
+        high: median(&counted().map(|(_, saving)| saving.high).collect::<Vec<_>>()),
+    }
 }
 
 fn limitations(ranks: &[RankSummary], compared: &[&RankSummary], unit: Unit) -> Vec<String> {
@@ -233,16 +277,28 @@ fn limitations(ranks: &[RankSummary], compared: &[&RankSummary], unit: Unit) -> 
     };
     let those = |is: &dyn Fn(&RankSummary) -> bool| ranks.iter().filter(|rank| is(rank)).collect::<Vec<_>>();
     let mut list = Vec::new();
-    list.extend(missing(ranks));
+    let unbelievable = those(&|rank| {
+        rank.rank.as_ref().is_some_and(|told| told.world_size.is_some()) && rank.world_size().is_none()
+    });
+    if !unbelievable.is_empty() {
+        list.push(format!(
+            "A job of more than {} ranks is not believed, and so its size not counted with: {}.",
+            count(u64::from(LARGEST_WORLD)),
+            named(unbelievable)
+        ));
+    }
     let cut = those(&|rank| !rank.complete);
     if !cut.is_empty() {
-        list.push(format!("Read in part, so that figures speak of that part: {}.", named(cut)));
+        list.push(format!(
+            "Read in part (* in the table), and so measured against no other: {}.",
+            named(cut)
+        ));
     }
     let without = those(&|rank| !rank.has_device());
     if !without.is_empty() {
         list.push(format!("Without events of a GPU, and so in no figure: {}.", named(without)));
     }
-    let other_unit = those(&|rank| rank.has_device() && rank.unit != unit);
+    let other_unit = those(&|rank| rank.complete && rank.has_device() && rank.unit != unit);
     if !other_unit.is_empty() {
         list.push(format!(
             "Figures are for a {}; these ranks have none and are in no figure: {}.",
@@ -253,7 +309,7 @@ fn limitations(ranks: &[RankSummary], compared: &[&RankSummary], unit: Unit) -> 
     if compared.len() > 1 {
         list.extend(stragglers::why_not(compared, unit).map(str::to_owned));
     }
-    if compared.len() < FEWEST && ranks.len() > 1 {
+    if (1..FEWEST).contains(&compared.len()) && ranks.len() > 1 {
         list.push(format!(
             "Which rank is out of line takes {FEWEST} or more to tell; between fewer there are differences alone."
         ));
@@ -263,21 +319,4 @@ fn limitations(ranks: &[RankSummary], compared: &[&RankSummary], unit: Unit) -> 
             .to_owned(),
     );
     list
-}
-
-/// Ranks of the job of which there is no file.
-fn missing(ranks: &[RankSummary]) -> Option<String> {
-    let told = ranks.iter().filter_map(|rank| rank.rank.as_ref());
-    let world = told.clone().filter_map(|rank| rank.world_size).max()?;
-    let here: std::collections::BTreeSet<u32> = told.map(|rank| rank.rank).collect();
-    let absent: Vec<String> =
-        (0..world).filter(|rank| !here.contains(rank)).map(|rank| format!("rank {rank}")).collect();
-    let verb = if absent.len() == 1 { "is" } else { "are" };
-    (!absent.is_empty()).then(|| {
-        format!(
-            "Of the job's {world} ranks {} {verb} not here: {}.",
-            absent.len(),
-            statement::some_of(&absent)
-        )
-    })
 }

@@ -21,7 +21,9 @@
 //! # Ok::<(), busbound_trace::OpenError>(())
 //! ```
 
+mod absent;
 mod answer;
+mod diagnoses;
 mod fleet;
 mod host;
 mod one_run;
@@ -34,6 +36,7 @@ mod summary;
 mod uplinks;
 
 pub use answer::{FLEET_SCHEMA, FleetAnswer, FleetSteps, SharedFinding, VerdictCount};
+pub use diagnoses::{DIAGNOSES_SCHEMA, Diagnoses};
 pub use fleet::{Fleet, SavedError, Unread};
 pub use one_run::{NotOneRun, OneRun, one_run};
 pub use sketch::StepSketch;

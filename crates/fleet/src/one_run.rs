@@ -21,8 +21,18 @@ pub struct OneRun {
 
 /// Why they are not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct NotOneRun(pub String);
+#[non_exhaustive]
+pub enum NotOneRun {
+    /// Nothing says that they are, and nothing that they are not.
+    #[error("none tells its rank, neither in the trace nor by its name")]
+    NoRank,
+    #[error("only one of them tells its rank")]
+    OneRank,
+    #[error("rank {rank} is told by {first} and {second}")]
+    Twice { rank: u32, first: String, second: String },
+    #[error("they are of jobs of different sizes, {least} and {most} ranks")]
+    Sizes { least: u32, most: u32 },
+}
 
 /// Decides. Inputs without a rank do not spoil those with one, nor do a few ranks that are told twice.
 ///
@@ -41,20 +51,19 @@ pub fn one_run(inputs: &[RankSummary]) -> Result<OneRun, NotOneRun> {
     if let Some((rank, inputs_of)) = twice.first()
         && (once < 2 || once <= twice.len())
     {
-        let path = |at: usize| &inputs[inputs_of[at]].path;
-        return Err(NotOneRun(format!("rank {rank} is told by {} and {}", path(0), path(1))));
+        let path = |at: usize| inputs[inputs_of[at]].path.clone();
+        return Err(NotOneRun::Twice { rank: **rank, first: path(0), second: path(1) });
     }
     match once {
-        0 => return Err(NotOneRun("none tells its rank, neither in the trace nor by its name".to_owned())),
-        1 => return Err(NotOneRun("only one of them tells its rank".to_owned())),
+        0 => return Err(NotOneRun::NoRank),
+        1 => return Err(NotOneRun::OneRank),
         _ => {}
     }
-    let ranks = || inputs.iter().filter_map(|input| input.rank.as_ref());
-    let sizes: BTreeSet<u32> = ranks().filter_map(|rank| rank.world_size).collect();
-    if let (Some(least), Some(most)) = (sizes.first(), sizes.last())
+    let sizes: BTreeSet<u32> = inputs.iter().filter_map(RankSummary::world_size).collect();
+    if let (Some(&least), Some(&most)) = (sizes.first(), sizes.last())
         && least != most
     {
-        return Err(NotOneRun(format!("they are of jobs of different sizes, {least} and {most} ranks")));
+        return Err(NotOneRun::Sizes { least, most });
     }
     let is_member =
         |input: &usize| inputs[*input].rank.as_ref().is_some_and(|rank| told[&rank.rank].len() == 1);

@@ -29,6 +29,7 @@ pub struct Spread {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Apart {
     pub rank: String,
+    pub path: String,
     pub value: f64,
 }
 
@@ -120,7 +121,10 @@ impl Spread {
             max,
             min_rank: told.first().map_or(String::new(), |(_, rank)| rank.label()),
             max_rank: largest,
-            apart: apart.iter().map(|(value, rank)| Apart { rank: rank.label(), value: *value }).collect(),
+            apart: apart
+                .iter()
+                .map(|(value, rank)| Apart { rank: rank.label(), path: rank.path.clone(), value: *value })
+                .collect(),
         })
     }
 }

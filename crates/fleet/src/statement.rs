@@ -3,13 +3,17 @@
 use busbound_diagnosis::Bound;
 use busbound_diagnosis::quantity::{count, milliseconds, plural};
 
-use crate::answer::FleetAnswer;
+use crate::answer::{FleetAnswer, is_compared};
 use crate::spread::median;
 use crate::stragglers::why_not;
 use crate::summary::{RankSummary, Unit};
 
 pub(crate) fn statement(answer: &FleetAnswer) -> String {
     let ranks = answer.ranks.len();
+    if let Some(why) = &answer.not_one_run {
+        let runs = plural(ranks as u64, "summary", "summaries");
+        return format!("Not one run: {why}; {runs}: {}{}.", bounds(answer), read_badly(answer));
+    }
     let of = answer.world_size.filter(|world| *world as usize > ranks);
     let number = match of {
         Some(world) => format!("{} of {} ranks", count(ranks as u64), count(u64::from(world))),
@@ -24,11 +28,21 @@ pub(crate) fn statement(answer: &FleetAnswer) -> String {
             uplink.ranks.len()
         ));
     }
+    format!("{}{}.", clauses.join("; "), read_badly(answer))
+}
+
+/// `; 1 rank read in part; 2 files could not be read`.
+fn read_badly(answer: &FleetAnswer) -> String {
+    let mut text = String::new();
+    let in_part = answer.ranks.iter().filter(|rank| !rank.complete).count();
+    if in_part > 0 {
+        text.push_str(&format!("; {} read in part", plural(in_part as u64, "rank", "ranks")));
+    }
     if !answer.unread.is_empty() {
         let files = plural(answer.unread.len() as u64, "file", "files");
-        clauses.push(format!("{files} could not be read"));
+        text.push_str(&format!("; {files} could not be read"));
     }
-    format!("{}.", clauses.join("; "))
+    text
 }
 
 /// `transfer-bound on all`, `6 compute-bound, 2 transfer-bound`.
@@ -103,8 +117,8 @@ fn slowest(answer: &FleetAnswer) -> Option<String> {
             });
         }
         several => {
-            let late = |rank: &&RankSummary| several.iter().any(|one| one.rank == rank.label());
-            let labels: Vec<String> = answer.ranks.iter().filter(late).map(RankSummary::label).collect();
+            let mut labels: Vec<String> = several.iter().map(|one| one.rank.clone()).collect();
+            labels.sort_by_key(|label| number(label).unwrap_or(u32::MAX));
             let (first, most) = (&several[0], milliseconds(several[0].excess_ms));
             let verb = if first.others_wait_ms.is_some() { "hold the others up" } else { "are slower" };
             return Some(format!(
@@ -115,7 +129,7 @@ fn slowest(answer: &FleetAnswer) -> Option<String> {
         }
     }
     let compared: Vec<&RankSummary> =
-        answer.ranks.iter().filter(|rank| rank.has_device() && rank.unit == answer.unit).collect();
+        answer.ranks.iter().filter(|rank| is_compared(rank, answer.unit)).collect();
     match compared.as_slice() {
         [] | [_] => None,
         several if why_not(several, answer.unit).is_some() => None,
@@ -123,11 +137,16 @@ fn slowest(answer: &FleetAnswer) -> Option<String> {
             let (less, more) = if a.time.own_ms() <= b.time.own_ms() { (a, b) } else { (b, a) };
             let (low, high) = (less.time.own_ms(), more.time.own_ms());
             Some(if high < 1.03 * low {
-                "both have as much work of their own".to_owned()
+                "both spend as much time outside communication".to_owned()
             } else {
-                let outside = if more.time.comm_ms > 0.0 { " outside communication" } else { "" };
+                let idle = milliseconds(more.time.idle_ms);
+                let idle = if more.time.idle_ms > 0.03 * high {
+                    format!(" (of it idle {idle})")
+                } else {
+                    String::new()
+                };
                 format!(
-                    "{} has more of its own to do: {} a {unit}{outside} against {}",
+                    "{} spends more time outside communication: {} a {unit}{idle} against {}",
                     more.label(),
                     milliseconds(high),
                     milliseconds(low)
@@ -138,11 +157,25 @@ fn slowest(answer: &FleetAnswer) -> Option<String> {
     }
 }
 
+/// So many are told, of more their number.
+pub(crate) const TOLD: usize = 6;
+
+fn number(label: &str) -> Option<u32> {
+    label.strip_prefix("rank ")?.parse().ok()
+}
+
+/// `3`, `3, 4` or `3 to 5`.
+pub(crate) fn row(&(first, last): &(u32, u32)) -> String {
+    match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first} to {last}"),
+    }
+}
+
 /// `rank 3, rank 5 and 14 more`; numbers in a row as `ranks 2 to 127`.
 pub(crate) fn some_of(labels: &[String]) -> String {
-    const TOLD: usize = 6;
-    let numbers: Option<Vec<u32>> =
-        labels.iter().map(|label| label.strip_prefix("rank ")?.parse().ok()).collect();
+    let numbers: Option<Vec<u32>> = labels.iter().map(|label| number(label)).collect();
     let Some(numbers) = numbers.filter(|numbers| !numbers.is_empty() && numbers.is_sorted()) else {
         let more = labels.len().saturating_sub(TOLD);
         let told = labels.iter().take(TOLD).cloned().collect::<Vec<_>>().join(", ");
@@ -151,16 +184,11 @@ pub(crate) fn some_of(labels: &[String]) -> String {
     let mut rows: Vec<(u32, u32)> = Vec::new();
     for number in numbers {
         match rows.last_mut() {
-            Some((_, last)) if *last + 1 == number => *last = number,
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
             _ => rows.push((number, number)),
         }
     }
     let more: usize = rows.iter().skip(TOLD).map(|(first, last)| (last - first) as usize + 1).sum();
-    let row = |&(first, last): &(u32, u32)| match last - first {
-        0 => first.to_string(),
-        1 => format!("{first}, {last}"),
-        _ => format!("{first} to {last}"),
-    };
     let told = rows.iter().take(TOLD).map(row).collect::<Vec<_>>().join(", ");
     let word = if labels.len() == 1 { "rank" } else { "ranks" };
     if more > 0 { format!("{word} {told} and {more} more") } else { format!("{word} {told}") }
@@ -176,6 +204,7 @@ mod tests {
         assert_eq!(some_of(&labels(&[5])), "rank 5");
         assert_eq!(some_of(&labels(&[2, 3, 4, 7, 9, 10])), "ranks 2 to 4, 7, 9, 10");
         assert_eq!(some_of(&labels(&[0, 2, 4, 6, 8, 10, 12, 13])), "ranks 0, 2, 4, 6, 8, 10 and 2 more");
+        assert_eq!(some_of(&labels(&[u32::MAX, u32::MAX])), "ranks 4294967295, 4294967295");
         assert_eq!(some_of(&["a.json".to_owned(), "rank 1".to_owned()]), "a.json, rank 1");
     }
 }

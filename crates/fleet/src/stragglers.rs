@@ -71,7 +71,7 @@ pub(crate) fn stragglers(ranks: &[&RankSummary], unit: Unit) -> Vec<Straggler> {
     let mut found: Vec<Straggler> = ranks
         .iter()
         .filter(|rank| rank.time.own_ms() - middle.median > middle.far)
-        .map(|rank| straggler(rank, ranks, middle.median, unit))
+        .filter_map(|rank| straggler(rank, ranks, middle.median, unit))
         .collect();
     if 2 * found.len() >= ranks.len() {
         return Vec::new();
@@ -106,11 +106,16 @@ pub(crate) fn why_not(ranks: &[&RankSummary], unit: Unit) -> Option<&'static str
 
 const WAITED_FOR: &str = "The others wait for";
 
-fn straggler(rank: &RankSummary, ranks: &[&RankSummary], median_own_ms: f64, unit: Unit) -> Straggler {
+fn straggler(
+    rank: &RankSummary,
+    ranks: &[&RankSummary],
+    median_own_ms: f64,
+    unit: Unit,
+) -> Option<Straggler> {
     let own_ms = rank.time.own_ms();
     let excess_ms = own_ms - median_own_ms;
+    let waiting = waiting(rank, ranks, excess_ms, unit)?;
     let differences = differences(rank, ranks, excess_ms);
-    let waiting = waiting(rank, ranks, excess_ms, unit);
     let mut statement = waiting.sentence;
     if !differences.is_empty() {
         let parts: Vec<String> = differences.iter().map(Difference::statement).collect();
@@ -128,7 +133,7 @@ fn straggler(rank: &RankSummary, ranks: &[&RankSummary], median_own_ms: f64, uni
             .push_str(&format!(" Findings that most ranks do not have: {}.", findings_of_its_own.join(", ")));
     }
     statement.push_str(&format!(" Its own diagnosis: `busbound diagnose {}`.", rank.path));
-    Straggler {
+    Some(Straggler {
         rank: rank.label(),
         path: rank.path.clone(),
         own_ms,
@@ -138,7 +143,7 @@ fn straggler(rank: &RankSummary, ranks: &[&RankSummary], median_own_ms: f64, uni
         statement,
         differences,
         findings_of_its_own,
-    }
+    })
 }
 
 struct Waiting {
@@ -146,14 +151,15 @@ struct Waiting {
     sentence: String,
 }
 
-/// Whether the others wait for it: steps are as long as theirs, and what it has more of its own it has less of
-/// communication.
-fn waiting(rank: &RankSummary, ranks: &[&RankSummary], excess_ms: f64, unit: Unit) -> Waiting {
+/// Whether the others wait for it: steps are as long as theirs, and by what it has more of its own its collectives are
+/// shorter. `None` where neither they are nor its steps longer: it computes beside its communication, which delays nobody.
+fn waiting(rank: &RankSummary, ranks: &[&RankSummary], excess_ms: f64, unit: Unit) -> Option<Waiting> {
     let comm = median_of(ranks, |rank| rank.time.comm_ms);
-    let exposed = median_of(ranks, |rank| rank.time.exposed_comm_ms);
     let step = median_of(ranks, RankSummary::step_ms);
     let (name, unit) = (capital(&rank.label()), unit.word());
-    let less = exposed - rank.time.exposed_comm_ms;
+    // The whole collective, and not its exposed part: that also shrinks where work runs beside it.
+    let shorter = comm - rank.time.comm_ms;
+    let less = median_of(ranks, |rank| rank.time.exposed_comm_ms) - rank.time.exposed_comm_ms;
     let longer = rank.step_ms() - step;
     let own = format!(
         "outside communication it spends {} a {unit}, the median rank {}",
@@ -161,37 +167,37 @@ fn waiting(rank: &RankSummary, ranks: &[&RankSummary], excess_ms: f64, unit: Uni
         milliseconds(rank.time.own_ms() - excess_ms)
     );
     if comm <= 0.0 {
-        return Waiting {
+        return Some(Waiting {
             ms: None,
             sentence: format!(
                 "{name} is slower: {own}. No communication is recorded, so nothing shows that others wait for it."
             ),
-        };
+        });
     }
-    if less > 0.5 * excess_ms && longer.abs() < 0.5 * excess_ms && rank.time.comm_ms < comm {
-        let ms = less.min(excess_ms);
-        return Waiting {
+    if shorter > 0.5 * excess_ms && less > 0.5 * excess_ms && longer.abs() < 0.5 * excess_ms {
+        let ms = shorter.min(less).min(excess_ms);
+        return Some(Waiting {
             ms: Some(ms),
             sentence: format!(
-                "{WAITED_FOR} {}, about {} a {unit}: {own}; in communication with nothing beside it {}, the median rank {}. {}.",
+                "{WAITED_FOR} {}, about {} a {unit}: {own}; in communication {}, the median rank {}. {}.",
                 rank.label(),
                 milliseconds(ms),
-                milliseconds(rank.time.exposed_comm_ms),
-                milliseconds(exposed),
+                milliseconds(rank.time.comm_ms),
+                milliseconds(comm),
                 if longer.abs() < 0.01 * step {
                     format!("A {unit} takes {} on both", milliseconds(step))
                 } else {
                     format!("A {unit} takes {} and {}", milliseconds(rank.step_ms()), milliseconds(step))
                 },
             ),
-        };
+        });
     }
-    Waiting {
+    (longer >= 0.5 * excess_ms).then(|| Waiting {
         ms: None,
         sentence: format!(
             "{name} is slower: {own}. It is not through its communication sooner than the others, so nothing shows that they wait for it."
         ),
-    }
+    })
 }
 
 fn median_of(ranks: &[&RankSummary], of: impl Fn(&RankSummary) -> f64) -> f64 {

@@ -9,6 +9,9 @@ use crate::sketch::StepSketch;
 
 pub const RANK_SCHEMA: &str = "busbound.rank/1";
 
+/// No job has more ranks; a larger number in a trace is damage.
+pub(crate) const LARGEST_WORLD: u32 = 1_000_000;
+
 /// One rank. Times are milliseconds a step (or round, or trace: see `unit`), of several devices the mean.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -237,9 +240,14 @@ impl RankSummary {
         !self.gpus.is_empty()
     }
 
-    /// Median step; without steps, the span of the device's work.
+    /// The mean step, as its parts are means: only so do they add up to it.
     pub fn step_ms(&self) -> f64 {
-        self.steps.as_ref().map_or(self.time.span_ms, |steps| steps.p50_ms)
+        self.time.span_ms
+    }
+
+    /// Ranks of its job, where its trace tells a number that can be believed.
+    pub fn world_size(&self) -> Option<u32> {
+        self.rank.as_ref()?.world_size.filter(|world| *world <= LARGEST_WORLD)
     }
 
     /// Bytes over time of all host copies of a direction; `None` without any that tell their bytes.

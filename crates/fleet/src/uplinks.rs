@@ -10,7 +10,7 @@ use busbound_machine::topology::GpuPlace;
 use busbound_trace::Direction;
 use serde::Serialize;
 
-use crate::summary::{RankSummary, Unit};
+use crate::summary::RankSummary;
 
 /// A hop that several ranks' GPUs have on their way to the host.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -158,10 +158,7 @@ fn shared(host: Option<&str>, placed: &[(&RankSummary, &GpuPlace)]) -> Vec<Share
 
 fn demand(ranks: &[&RankSummary], direction: Direction) -> Option<Demand> {
     let at_once_gbps: f64 = ranks.iter().filter_map(|rank| rank.host_rate(direction)).sum();
-    let mean = |rank: &&RankSummary| match rank.unit {
-        Unit::Step | Unit::Round => rank.bytes_of(direction) / (rank.step_ms() * 1e6),
-        Unit::Trace => rank.bytes_of(direction) / (rank.time.span_ms * 1e6),
-    };
+    let mean = |rank: &&RankSummary| rank.bytes_of(direction) / (rank.step_ms() * 1e6);
     let mean_gbps: f64 = ranks.iter().map(mean).filter(|rate| rate.is_finite()).sum();
     (at_once_gbps > 0.0).then_some(Demand { direction, at_once_gbps, mean_gbps })
 }

@@ -128,13 +128,10 @@ fn ranks_of_one_run_are_told_by_evidence() {
         rank.rank.as_mut().unwrap().world_size = None;
     }
     assert_eq!(one_run(&named).unwrap().evidence, "by the ranks in their names");
-    let not = |text: &str| NotOneRun(text.to_owned());
-    assert_eq!(
-        apart(&[unranked.clone(), unranked.clone()]),
-        not("none tells its rank, neither in the trace nor by its name")
-    );
-    assert_eq!(apart(&[unranked, ranked(0, "a")]), not("only one of them tells its rank"));
-    assert_eq!(apart(&[ranked(0, "a"), ranked(0, "b")]), not("rank 0 is told by a and b"));
+    assert_eq!(apart(&[unranked.clone(), unranked.clone()]), NotOneRun::NoRank);
+    assert_eq!(apart(&[unranked, ranked(0, "a")]), NotOneRun::OneRank);
+    let twice = apart(&[ranked(0, "a"), ranked(0, "b")]);
+    assert_eq!(twice.to_string(), "rank 0 is told by a and b");
     // One rank of many told twice is left out; the others are a run all the same.
     let several = [ranked(0, "a"), ranked(1, "b"), ranked(2, "c"), ranked(2, "d")];
     let told = one_run(&several).unwrap();
@@ -145,5 +142,71 @@ fn ranks_of_one_run_are_told_by_evidence() {
     );
     let mut larger = ranked(1, "b");
     larger.rank.as_mut().unwrap().world_size = Some(8);
-    assert_eq!(apart(&[ranked(0, "a"), larger]), not("they are of jobs of different sizes, 4 and 8 ranks"));
+    assert_eq!(apart(&[ranked(0, "a"), larger]), NotOneRun::Sizes { least: 4, most: 8 });
+}
+
+/// Two runs into one folder: the slower run's ranks are no stragglers of the other's.
+#[test]
+fn across_runs_nobody_is_late() {
+    let mut ranks: Vec<RankSummary> =
+        [(0, "a0"), (1, "a1"), (2, "a2"), (0, "b0"), (1, "b1")].map(|(rank, path)| ranked(rank, path)).into();
+    ranks[4].time.exposed_comm_ms -= 30.0;
+    ranks[4].time.comm_ms -= 30.0;
+    ranks[4].time.exposed_copy_ms += 30.0;
+    let answer = Fleet::of(ranks).answer(None);
+    assert_eq!(
+        answer.statement,
+        "Not one run: rank 0 is told by a0 and b0; 5 summaries: communication-bound on all."
+    );
+    assert!(answer.stragglers.is_empty() && answer.figures.is_empty() && answer.steps.is_none());
+    assert_eq!((answer.world_size, answer.evidence, answer.ranks.len()), (None, None, 5));
+    assert_eq!(
+        answer.limitations[0],
+        "These are not ranks of one run, and so none is measured against another."
+    );
+}
+
+/// Laid together by hand, files that tell no rank are one run; two of one name in two folders are two.
+#[test]
+fn files_without_ranks_are_taken_for_a_run() {
+    let of = |path: &str, late: f64| {
+        let mut rank = RankSummary { rank: None, path: path.to_owned(), ..base() };
+        rank.time.exposed_comm_ms -= late;
+        rank.time.comm_ms -= late;
+        rank.time.exposed_copy_ms += late;
+        rank
+    };
+    let usual = ["c", "d", "e", "f"].map(|folder| of(&format!("{folder}/trace.json"), 0.0));
+    let late = [of("a/trace.json", 30.0), of("b/trace.json", 20.0)];
+    let answer = Fleet::of(usual.into_iter().chain(late)).answer(None);
+    assert_eq!(answer.not_one_run, None);
+    let expected =
+        "; trace.json, trace.json hold the others up, trace.json most (30.0 ms more of its own a step).";
+    assert!(answer.statement.ends_with(expected), "{}", answer.statement);
+    let paths: Vec<&str> = answer.stragglers.iter().map(|one| one.path.as_str()).collect();
+    assert_eq!(paths, ["a/trace.json", "b/trace.json"]);
+}
+
+/// A size that no job has costs neither time nor memory, and is not believed.
+#[test]
+fn an_unbelievable_size_is_ignored() {
+    let mut ranks = [ranked(0, "a"), ranked(1, "b"), ranked(u32::MAX, "c")];
+    for rank in &mut ranks {
+        rank.rank.as_mut().unwrap().world_size = Some(u32::MAX);
+    }
+    let answer = Fleet::of(ranks).answer(None);
+    assert_eq!(answer.world_size, None);
+    assert!(answer.statement.starts_with("3 ranks: "), "{}", answer.statement);
+    assert_eq!(
+        answer.limitations[0],
+        "A job of more than 1,000,000 ranks is not believed, and so its size not counted with: ranks 0, 1, 4294967295."
+    );
+}
+
+/// A rank that is told twice is not compared, but it is here.
+#[test]
+fn a_rank_that_is_here_is_not_called_absent() {
+    let ranks = [(0, "a"), (1, "b"), (2, "c"), (2, "d")].map(|(rank, path)| ranked(rank, path));
+    let answer = Fleet::of(ranks).with_unread([Unread::new("rank-3.json", "is empty")]).answer(None);
+    assert!(!answer.limitations.iter().any(|text| text.contains("not here")), "{:?}", answer.limitations);
 }

@@ -59,7 +59,7 @@ fn a_slow_link_holds_the_others_up() {
     assert_eq!((copy.part.as_str(), copy.ms, copy.median_ms), ("exposed copy", 50.0, 20.0));
     assert_eq!(
         straggler.statement,
-        "The others wait for rank 5, about 30.0 ms a step: outside communication it spends 80.0 ms a step, the median rank 50.0 ms; in communication with nothing beside it 20.0 ms, the median rank 50.0 ms. A step takes 100 ms on both. More than the median rank: exposed copy 50.0 ms against 20.0 ms (H2D pinned at 20.0 GB/s against 50.0: a link trained down or narrower, memory far from the GPU, or a way to the host that others use). Findings that most ranks do not have: slow_link. Its own diagnosis: `busbound diagnose rank-5.json`."
+        "The others wait for rank 5, about 30.0 ms a step: outside communication it spends 80.0 ms a step, the median rank 50.0 ms; in communication 20.0 ms, the median rank 50.0 ms. A step takes 100 ms on both. More than the median rank: exposed copy 50.0 ms against 20.0 ms (H2D pinned at 20.0 GB/s against 50.0: a link trained down or narrower, memory far from the GPU, or a way to the host that others use). Findings that most ranks do not have: slow_link. Its own diagnosis: `busbound diagnose rank-5.json`."
     );
     assert_eq!(
         answer.statement,
@@ -147,7 +147,7 @@ fn of_two_ranks_neither_is_out_of_line() {
     assert!(answer.stragglers.is_empty() && answer.figures.iter().all(|figure| figure.apart.is_empty()));
     assert_eq!(
         answer.statement,
-        "2 ranks: 1 transfer-bound, 1 communication-bound; a step takes 100 ms; rank 1 has more of its own to do: 80.0 ms a step outside communication against 50.0 ms."
+        "2 ranks: 1 transfer-bound, 1 communication-bound; a step takes 100 ms; rank 1 spends more time outside communication: 80.0 ms a step against 50.0 ms."
     );
 }
 
@@ -161,6 +161,78 @@ fn what_is_missing_is_said() {
         answer.statement,
         "3 of 8 ranks: communication-bound on all; a step takes 100 ms; no rank is out of line; 1 file could not be read."
     );
-    assert_eq!(answer.limitations[0], "Of the job's 8 ranks 5 are not here: ranks 3 to 7.");
+    assert_eq!(answer.limitations[0], "Of the job's 8 ranks 4 are not here: ranks 4 to 7.");
     assert_eq!(answer.evidence.as_deref(), Some("by the ranks that their traces tell"));
+}
+
+/// Of a damaged rank most kernels are lost, which looks like much time outside communication: nobody waits for that.
+#[test]
+fn a_rank_read_in_part_is_measured_against_no_other() {
+    let mut ranks: Vec<RankSummary> = (0..5).map(|rank| summary(&MadeRank::usual(rank, 5))).collect();
+    ranks[3].complete = false;
+    ranks[3].time.exposed_comm_ms = 10.0;
+    ranks[3].time.comm_ms = 10.0;
+    ranks[3].time.idle_ms = 40.0;
+    ranks[3].findings.iter_mut().for_each(|finding| finding.saves_ms_per_step.high = 9_000.0);
+    let answer = Fleet::of(ranks).answer(None);
+    assert!(answer.stragglers.is_empty(), "{:?}", answer.stragglers);
+    assert!(answer.figures.iter().all(|figure| figure.ranks == 4 && figure.min == figure.max));
+    assert_eq!(
+        answer.statement,
+        "5 ranks: communication-bound on all; a step takes 100 ms; no rank is out of line; 1 rank read in part."
+    );
+    assert_eq!(
+        answer.limitations[0],
+        "Read in part (* in the table), and so measured against no other: rank 3."
+    );
+    assert!(answer.findings.iter().all(|finding| finding.ranks == 5));
+    assert!(answer.findings.iter().all(|finding| finding.saves_ms_per_step.high < 100.0));
+}
+
+/// Rank 5 comes to its all-reduce 0.1 ms after the others and computes 30 ms beside it: nobody waits for what is hidden.
+#[test]
+fn compute_beside_communication_is_not_lateness() {
+    let mut ranks: Vec<RankSummary> = (0..8).map(|rank| summary(&MadeRank::usual(rank, 8))).collect();
+    let time = &mut ranks[5].time;
+    time.comm_ms -= 0.1;
+    time.idle_ms += 0.1;
+    time.compute_ms += 30.0;
+    time.exposed_comm_ms -= 30.1;
+    let answer = Fleet::of(ranks).answer(None);
+    assert!(answer.stragglers.is_empty(), "{:?}", answer.stragglers);
+    assert!(answer.statement.ends_with("; no rank is out of line."), "{}", answer.statement);
+}
+
+/// 50 ms of exposed communication are waiting in part; what a finding saves is not exceeded by what of it is waiting.
+#[test]
+fn the_wait_is_no_more_than_the_saving() {
+    let mut ranks: Vec<RankSummary> = (0..8).map(|rank| summary(&MadeRank::usual(rank, 8))).collect();
+    ranks[5] = summary(&MadeRank { copy_ms: 50, ..MadeRank::usual(5, 8) });
+    for finding in ranks.iter_mut().flat_map(|rank| &mut rank.findings) {
+        finding.saves_ms_per_step.high = 12.0;
+    }
+    let answer = Fleet::of(ranks).answer(None);
+    let communication = answer.findings.iter().find(|finding| finding.id == "exposed_communication").unwrap();
+    assert_eq!(communication.note.as_deref(), Some("12.0 ms of it is waiting for rank 5"));
+}
+
+/// The step is the sum of its parts, also where one step of many is long.
+#[test]
+fn a_step_is_what_its_parts_add_up_to() {
+    let mut rank = summary(&MadeRank::usual(0, 2));
+    rank.steps.as_mut().unwrap().p50_ms = 70.0;
+    let time = &rank.time;
+    let parts =
+        time.compute_ms + time.exposed_comm_ms + time.exposed_copy_ms + time.device_copy_ms + time.idle_ms;
+    assert_eq!((rank.step_ms(), parts), (100.0, 100.0));
+}
+
+#[test]
+fn of_time_outside_communication_idleness_is_told() {
+    let mut ranks = [0, 1].map(|rank| summary(&MadeRank::usual(rank, 2)));
+    ranks[1].time.idle_ms += 20.0;
+    ranks[1].time.exposed_comm_ms -= 20.0;
+    let answer = Fleet::of(ranks).answer(None);
+    let clause = "; rank 1 spends more time outside communication: 70.0 ms a step (of it idle 20.0 ms) against 50.0 ms.";
+    assert!(answer.statement.ends_with(clause), "{}", answer.statement);
 }

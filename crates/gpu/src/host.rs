@@ -1,9 +1,7 @@
-//! What is the host, and where does the measuring thread run?
+//! What is the host, and where in it does a device lie?
 
 use std::fs;
 use std::path::Path;
-
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The processor's name.
 pub(crate) fn cpu_name() -> String {
@@ -14,8 +12,13 @@ pub(crate) fn cpu_name() -> String {
 
 /// The operating system's name and version.
 pub(crate) fn kernel() -> String {
-    let system = rustix::system::uname();
-    format!("{} {}", system.sysname().to_string_lossy(), system.release().to_string_lossy())
+    #[cfg(unix)]
+    {
+        let system = rustix::system::uname();
+        format!("{} {}", system.sysname().to_string_lossy(), system.release().to_string_lossy())
+    }
+    #[cfg(not(unix))]
+    std::env::consts::OS.to_owned()
 }
 
 /// Whether the processor says that a hypervisor runs it.
@@ -58,42 +61,12 @@ pub(crate) fn place_of(root: &Path, pci_address: &str) -> Place {
     Place { numa_node, cpus: text("local_cpulist").filter(|cpus| !cpus.is_empty()) }
 }
 
-/// Keeps this thread on these CPUs; memory it touches first then lies near them too. Whether it could, and
-/// whether it was free to: who has bound us elsewhere (numactl, taskset) wants it so.
-pub(crate) fn pin_to(cpus: &str) -> bool {
-    let online = fs::read_to_string("/sys/devices/system/cpu/online").map(|text| listed(&text).len());
-    let is_bound =
-        sched_getaffinity(None).is_ok_and(|set| online.is_ok_and(|online| (set.count() as usize) < online));
-    if is_bound {
-        return false;
-    }
-    let mut set = CpuSet::new();
-    for cpu in listed(cpus).into_iter().filter(|cpu| *cpu < CpuSet::MAX_CPU) {
-        set.set(cpu);
-    }
-    set.count() > 0 && sched_setaffinity(None, &set).is_ok()
-}
-
-fn listed(cpus: &str) -> Vec<usize> {
-    let ranges = cpus.split(',').filter_map(|part| {
-        let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
-        Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?)
-    });
-    ranges.flatten().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_cpus_are_read_as_the_kernel_writes_them() {
-        assert_eq!(listed("0-3,8,10-11"), [0, 1, 2, 3, 8, 10, 11]);
-        assert_eq!(listed("7"), [7]);
-        assert!(listed("").is_empty());
-    }
-
-    #[test]
+    #[cfg(target_os = "linux")]
     fn this_machine_has_a_name_and_memory() {
         assert!(kernel().starts_with("Linux "));
         assert!(free_memory() > 1 << 20);

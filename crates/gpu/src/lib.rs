@@ -1,6 +1,8 @@
 //! Touching the GPU. The only crate that asks the driver, through libraries loaded at run time: a machine
 //! without them is a normal case.
 
+#[cfg(target_os = "linux")]
+mod affinity;
 pub mod bench;
 mod driver;
 mod host;

@@ -12,7 +12,7 @@ pub struct Runs<'a> {
     pub summaries: &'a [RankSummary],
     /// Where they are ranks of one run.
     pub fleet: Option<&'a FleetAnswer>,
-    /// Why all or some of them are not.
+    /// Why they are not.
     pub why_apart: Option<&'a str>,
     /// Those that are told one by one, by their place in the list, where they are ranks of one run; else all are.
     pub told: &'a [usize],

@@ -26,6 +26,7 @@ type Subscribe = unsafe extern "C" fn(
     extern "C" fn(*mut c_void, u32, u32, *const c_void),
     *mut c_void,
 ) -> c_int;
+type Unsubscribe = unsafe extern "C" fn(*mut c_void) -> c_int;
 type EnableCallback = unsafe extern "C" fn(u32, *mut c_void, u32, u32) -> c_int;
 type StreamId = unsafe extern "C" fn(*mut c_void, usize, u8, *mut u32) -> c_int;
 type ThreadIds = unsafe extern "C" fn(u32) -> c_int;
@@ -75,6 +76,7 @@ pub(super) struct Cupti {
     dropped: DroppedRecords,
     callback_name: CallbackName,
     subscribe: Subscribe,
+    unsubscribe: Unsubscribe,
     enable_callback: EnableCallback,
     stream_id: StreamId,
     /// What CUPTI knows us by, once it is taken.
@@ -110,6 +112,7 @@ impl Cupti {
                 )?),
                 callback_name: transmute::<*mut c_void, CallbackName>(symbol(c"cuptiGetCallbackName")?),
                 subscribe: transmute::<*mut c_void, Subscribe>(symbol(c"cuptiSubscribe")?),
+                unsubscribe: transmute::<*mut c_void, Unsubscribe>(symbol(c"cuptiUnsubscribe")?),
                 enable_callback: transmute::<*mut c_void, EnableCallback>(symbol(c"cuptiEnableCallback")?),
                 stream_id: transmute::<*mut c_void, StreamId>(symbol(c"cuptiGetStreamIdEx")?),
                 subscriber: null_mut(),
@@ -149,9 +152,18 @@ impl Cupti {
             }
             match (self.register)(requested, completed) {
                 0 => Ok(()),
-                code => Err(format!("CUPTI refuses to record (error {code})")),
+                code => {
+                    self.release();
+                    Err(format!("CUPTI refuses to record (error {code}), so nothing is recorded"))
+                }
             }
         }
+    }
+
+    /// Gives CUPTI back, for others to subscribe to.
+    pub(super) fn release(&self) {
+        // SAFETY: the subscriber is the one that CUPTI gave, and nothing was enabled for it.
+        unsafe { (self.unsubscribe)(self.subscriber) };
     }
 
     /// Begins recording; gives the kinds that could not be.

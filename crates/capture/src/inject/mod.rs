@@ -75,9 +75,17 @@ fn try_begin(to: &Path) -> Result<(), String> {
         .ok_or_else(|| format!("{} lacks functions that recording needs", found.place))?;
     // First CUPTI, then the file: where another profiler has it, no empty file is left.
     cupti.take(buffer_requested, buffer_completed)?;
-    let (file, path) = create(to)?;
-    let writer =
-        Writer::new(cupti, file, &found.place).map_err(|error| format!("{}: {error}", path.display()))?;
+    let begun = create(to).and_then(|(file, path)| {
+        Writer::new(cupti, file, &found.place).map_err(|error| format!("{}: {error}", path.display()))
+    });
+    let writer = match begun {
+        Ok(writer) => writer,
+        // Others may want it.
+        Err(why) => {
+            cupti.release();
+            return Err(why);
+        }
+    };
     let (sender, receiver) = channel();
     let seconds = |name: &str| {
         let text = std::env::var(name).ok()?;
@@ -158,9 +166,9 @@ fn finish() {
     let Some(recording) = recording() else { return };
     recording.cupti.flush(true);
     let (done, wait) = channel();
-    if let Ok(told) = recording.told.lock()
-        && told.send(Told::End(done)).is_ok()
-    {
+    // The lock is given back before waiting: whoever hands over a buffer meanwhile takes it.
+    let told = recording.told.lock().ok().map(|told| told.clone());
+    if told.is_some_and(|told| told.send(Told::End(done)).is_ok()) {
         // A disk that does not answer must not keep the process.
         let _ = wait.recv_timeout(Duration::from_secs(10));
     }

@@ -63,6 +63,9 @@ pub(super) const DOMAINS: [u32; 2] = [1, 2];
 /// CUPTI numbers its calls from 1 on; there are some 750 of the driver.
 const MOST_CALLS: u32 = 1000;
 
+/// So many are kept until they are written; a thread that writes no more must not fill the memory.
+const MOST_SEEN: usize = 1 << 20;
+
 struct Calls {
     cupti: Cupti,
     /// By domain and number.
@@ -155,7 +158,9 @@ fn see(call: (u32, u32), about: &About) {
             }
         }
     };
-    if let Ok(mut seen) = SEEN.lock() {
+    if let Ok(mut seen) = SEEN.lock()
+        && seen.len() < MOST_SEEN
+    {
         seen.push(record);
     }
 }

@@ -46,7 +46,9 @@ pub(super) struct Window {
 
 pub(super) struct Writer {
     cupti: Cupti,
-    file: File,
+    /// `None` after the disk refused.
+    file: Option<File>,
+    written: u64,
     chunk: ChunkWriter,
     names: HashMap<Vec<u8>, u32>,
     calls: HashMap<(bool, u32), u32>,
@@ -61,7 +63,8 @@ impl Writer {
         file.write_all(MAGIC)?;
         let mut writer = Self {
             cupti,
-            file,
+            file: Some(file),
+            written: MAGIC.len() as u64,
             chunk: ChunkWriter::default(),
             names: HashMap::new(),
             calls: HashMap::new(),
@@ -193,9 +196,13 @@ impl Writer {
 
     /// A chunk goes to the file in one call: whole, or not at all.
     fn write(&mut self) {
-        if let Some(chunk) = self.chunk.take() {
-            // A full disk ends the recording and not the program.
-            let _ = self.file.write_all(&chunk);
+        let (Some(chunk), Some(file)) = (self.chunk.take(), &mut self.file) else { return };
+        if file.write_all(&chunk).is_ok() {
+            self.written += chunk.len() as u64;
+        } else {
+            // A full disk ends the recording and not the program; half a chunk is no use to anybody.
+            let _ = file.set_len(self.written);
+            self.file = None;
         }
     }
 

@@ -47,7 +47,11 @@ impl<'a> Rig<'a> {
         let address = gpu.pci_address()?;
         let place = host::place_of(Path::new("/"), &address);
         // Before anything is allocated: memory lies where the thread that first touches it runs.
-        let pinned = place.cpus.as_deref().is_some_and(host::pin_to);
+        #[cfg(target_os = "linux")]
+        let pinned = place.cpus.as_deref().is_some_and(crate::affinity::pin_to);
+        // Elsewhere nobody tells which CPUs are near.
+        #[cfg(not(target_os = "linux"))]
+        let pinned = false;
         Ok(Self {
             buffers: Buffers::default(),
             nccl: None,

@@ -21,13 +21,7 @@ pub fn runs_as_markdown(runs: &Runs<'_>) -> String {
 pub(crate) fn together(runs: &Runs<'_>) -> String {
     let mut out = String::new();
     match runs.fleet {
-        Some(fleet) => {
-            out.push_str(&fleet_as_markdown(fleet));
-            if let Some(sentence) = runs.why_apart {
-                paragraph(&mut out, sentence);
-                out.push('\n');
-            }
-        }
+        Some(fleet) => out.push_str(&fleet_as_markdown(fleet)),
         None if !runs.is_one() => {
             headline(&mut out, &one_by_one::overview(runs.all));
             if let Some(why) = runs.why_apart {

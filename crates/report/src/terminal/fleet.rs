@@ -10,13 +10,7 @@ use crate::text::{diagnosis as one_by_one, fleet as text};
 pub fn runs_as_terminal(runs: &Runs<'_>, width: u16) -> String {
     let mut out = String::new();
     match runs.fleet {
-        Some(fleet) => {
-            out.push_str(&fleet_as_terminal(fleet, width));
-            if let Some(sentence) = runs.why_apart {
-                hanging(&mut out, "", sentence, width);
-                out.push('\n');
-            }
-        }
+        Some(fleet) => out.push_str(&fleet_as_terminal(fleet, width)),
         None if !runs.is_one() => {
             headline(&mut out, &one_by_one::overview(runs.all), width);
             if let Some(why) = runs.why_apart {

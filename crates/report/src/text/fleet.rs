@@ -18,11 +18,16 @@ const NOTHING: f64 = 0.005;
 
 /// One row a rank, without columns that nobody has anything in.
 pub(crate) fn ranks(answer: &FleetAnswer) -> Table {
+    if answer.not_one_run.is_some() {
+        return runs(&answer.ranks);
+    }
     let shown = worth_a_row(answer);
     let title = if shown.len() < answer.ranks.len() { "some ranks" } else { "rank" };
     table(title, &shown, |rank| {
         let label = rank.label();
-        label.strip_prefix("rank ").map_or(label.clone(), str::to_owned)
+        // Its figures are of the part that was read, which a limitation says.
+        let mark = if rank.complete { "" } else { "*" };
+        format!("{}{mark}", label.strip_prefix("rank ").unwrap_or(&label))
     })
 }
 
@@ -39,7 +44,7 @@ fn table(title: &'static str, ranks: &[&RankSummary], name: impl Fn(&RankSummary
     type Column = (&'static str, fn(&RankSummary) -> Option<String>);
     let columns: [Column; 8] = [
         ("bound by", |rank| Some(bound(rank.verdict.bound).to_owned())),
-        ("step", |rank| rank.steps.as_ref().map(|steps| milliseconds(steps.p50_ms))),
+        ("step", |rank| rank.steps.as_ref().map(|_| milliseconds(rank.step_ms()))),
         ("compute", |rank| time(rank, rank.time.compute_ms)),
         ("exposed copy", |rank| time(rank, rank.time.exposed_copy_ms)),
         ("exposed comm.", |rank| time(rank, rank.time.exposed_comm_ms)),
@@ -77,7 +82,7 @@ fn bound(bound: Bound) -> &'static str {
     }
 }
 
-/// All ranks, or of many those that are apart in some figure and those with most of their own to do.
+/// All ranks, or of many those that are apart in some figure, those with most of their own to do, and those read in part.
 fn worth_a_row(answer: &FleetAnswer) -> Vec<&RankSummary> {
     if answer.ranks.len() <= ROWS {
         return answer.ranks.iter().collect();
@@ -90,7 +95,8 @@ fn worth_a_row(answer: &FleetAnswer) -> Vec<&RankSummary> {
     for figure in &answer.figures {
         wanted.extend(figure.apart.iter().take(2).map(|apart| apart.rank.as_str()));
     }
-    answer.ranks.iter().filter(|rank| wanted.contains(rank.label().as_str())).take(ROWS).collect()
+    let is_wanted = |rank: &&RankSummary| !rank.complete || wanted.contains(rank.label().as_str());
+    answer.ranks.iter().filter(is_wanted).take(ROWS).collect()
 }
 
 /// Each figure over the ranks; nothing where the rows above say it all.
@@ -147,11 +153,12 @@ pub(crate) fn facts(answer: &FleetAnswer) -> Vec<(&'static str, String)> {
 /// Ranks that are far from the rest in a figure, without those that are told as stragglers already.
 pub(crate) fn apart(answer: &FleetAnswer) -> Vec<String> {
     const TOLD: usize = 4;
-    let is_straggler = |rank: &str| answer.stragglers.iter().any(|straggler| straggler.rank == rank);
+    // By path: files without a rank may have the same name.
+    let is_straggler = |path: &str| answer.stragglers.iter().any(|straggler| straggler.path == path);
     let mut lines = Vec::new();
     // Times of one rank that differ do so together; the rates and shares are figures of their own.
     for figure in &answer.figures {
-        let odd: Vec<_> = figure.apart.iter().filter(|apart| !is_straggler(&apart.rank)).collect();
+        let odd: Vec<_> = figure.apart.iter().filter(|apart| !is_straggler(&apart.path)).collect();
         if odd.is_empty() {
             continue;
         }
@@ -179,13 +186,11 @@ pub(crate) fn finding(finding: &SharedFinding, answer: &FleetAnswer) -> String {
     } else {
         format!("saves {} to {} a {unit} on the median of them", milliseconds(low), milliseconds(high))
     };
+    let all = answer.ranks.len() as u64;
+    let all =
+        if answer.not_one_run.is_some() { plural(all, "run", "runs") } else { plural(all, "rank", "ranks") };
     let note = finding.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
-    format!(
-        "{}: on {} of {}, {saves}{note}",
-        finding.title,
-        finding.ranks,
-        plural(answer.ranks.len() as u64, "rank", "ranks")
-    )
+    format!("{}: on {} of {all}, {saves}{note}", finding.title, finding.ranks,)
 }
 
 /// Why a file is not in the answer.

@@ -1,4 +1,5 @@
-//! How much memory may reading take, if nobody said? Half of what this machine has free.
+//! How much memory may reading take, if nobody said? Half of what this machine has free, as Linux tells; a fixed bound elsewhere,
+//! because asking other systems takes a dozen crates for one number.
 
 use std::fs;
 

@@ -8,7 +8,8 @@ use tempfile::TempDir;
 /// A database of these statements, in a folder that lives as long as it is held.
 pub(crate) fn export(sql: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("made with a space?.sqlite");
+    // Each of these means something in a URI, and may be in a file's name on any system.
+    let path = folder.path().join("made with a space, 50%3F#.sqlite");
     Connection::open(&path).unwrap().execute_batch(sql).unwrap();
     (folder, path)
 }
