@@ -34,6 +34,7 @@ mod findings;
 mod gaps;
 mod gate;
 mod host;
+mod incomplete;
 mod kernels;
 mod launches;
 mod limitations;
