@@ -28,6 +28,7 @@ mod reading;
 mod record;
 mod request;
 mod summarize;
+mod summary_file;
 mod survey;
 mod top;
 mod topo;

@@ -1,7 +1,5 @@
 //! `busbound record` where there is nothing to inject into: CUPTI's injection is Linux's.
 
-use std::process::u8;
-
 use crate::args::RecordArgs;
 use crate::failure::Failure;
 use crate::output::complain;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// All but `gpu` and `capture`, which touch a driver, and the command itself.
-const PORTABLE: [&str; 5] = ["trace", "machine", "whatif", "diagnosis", "report"];
+const PORTABLE: [&str; 6] = ["trace", "machine", "whatif", "diagnosis", "fleet", "report"];
 
 /// What only some systems have: interfaces, and files by their place.
 const LOCAL: [&str; 9] = [

@@ -86,7 +86,8 @@ fn json_has_runs_fleet_and_what_could_not_be_read() {
     let (stdout, _, code) = run(folder.path(), &["diagnose", "traces", "--json"]);
     assert_eq!(code, Some(0));
     let json: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!(json["schema"], "busbound.diagnosis/1");
+    assert_eq!(json["schema"], "busbound.diagnoses/1");
+    assert!(json["runs"].as_array().unwrap().iter().all(|run| run["schema"] == "busbound.diagnosis/1"));
     let ranks: Vec<_> =
         json["runs"].as_array().unwrap().iter().map(|run| run["rank"]["rank"].clone()).collect();
     assert_eq!(ranks, [0, 1, 2, 4, 5, 6, 7]);
@@ -218,4 +219,35 @@ fn ranks_that_share_an_uplink_are_named() {
         code == Some(3) && stderr.contains("is not what `busbound topo --format json` writes"),
         "{stderr}"
     );
+}
+
+/// Two machines write into one folder: each summary stays, and a second call for the same trace replaces its own.
+#[test]
+fn summaries_of_other_machines_are_not_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    for node in ["n1", "n2"] {
+        fs::create_dir(at.join(node)).unwrap();
+        let unranked = MadeRank::usual(0, 2).trace().replace("distributedInfo", "otherInfo");
+        fs::write(at.join(node).join("trace.json"), unranked).unwrap();
+    }
+    let names = |folder: &str| {
+        let entries = fs::read_dir(at.join(folder)).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    for node in ["n1", "n2", "n1"] {
+        let trace = format!("{node}/trace.json");
+        assert_eq!(run(at, &["summarize", &trace, "-o", "kept", "--quiet"]).2, Some(0));
+        assert_eq!(run(at, &["summarize", &trace, "-o", "hosts", "--host", node, "--quiet"]).2, Some(0));
+    }
+    assert_eq!(names("kept"), ["trace-2.rank.json", "trace.rank.json"]);
+    assert_eq!(names("hosts"), ["trace.n1.rank.json", "trace.n2.rank.json"]);
+    // What is no summary of this trace is not ours to replace.
+    fs::write(at.join("kept/trace.rank.json"), "half a summ").unwrap();
+    run(at, &["summarize", "n1/trace.json", "-o", "kept", "--quiet"]);
+    assert_eq!(names("kept").len(), 3);
+    assert_eq!(fs::read_to_string(at.join("kept/trace.rank.json")).unwrap(), "half a summ");
 }

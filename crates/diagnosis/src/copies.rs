@@ -260,7 +260,7 @@ fn group(
         exposed += timeline::exposed(timelines, *device, &times);
     }
     let sized: Vec<_> = copies.iter().filter(|copy| copy.gbps().is_some()).collect();
-    let bytes: u64 = copies.iter().filter_map(|copy| copy.bytes()).sum();
+    let bytes = bytes_of(copies.iter().copied());
     let sized_ns: i64 = sized.iter().map(|copy| copy.event.duration().get()).sum();
     // Small copies are bound by latency, of which a trace shows only the device's part.
     let judged: Vec<_> =
@@ -295,12 +295,17 @@ fn group(
                 device,
                 stream,
                 count: copies.len() as u64,
-                bytes: copies.iter().filter_map(|copy| copy.bytes()).sum(),
+                bytes: bytes_of(copies.iter().copied()),
                 busy_ms: busy_of(copies).length().as_millis(),
                 kernels_on_stream: kernels_on_stream.get(&(device, stream)).copied().unwrap_or(0),
             })
             .collect(),
     }
+}
+
+/// What these copies moved. A file may claim sizes whose sum no number holds.
+fn bytes_of<'c>(copies: impl Iterator<Item = &'c Copy<'c>>) -> u64 {
+    copies.filter_map(Copy::bytes).fold(0, u64::saturating_add)
 }
 
 /// Time the copy would take from pinned memory on this link.
@@ -336,7 +341,7 @@ fn histogram(sized: &[&&Copy<'_>], edges: &[f64]) -> Vec<HistogramBin> {
             let (mut count, mut bytes, mut time) = (0, 0, Nanos::ZERO);
             for copy in inside {
                 count += 1;
-                bytes += copy.bytes().unwrap_or(0);
+                bytes = copy.bytes().unwrap_or(0).saturating_add(bytes);
                 time += copy.event.duration();
             }
             HistogramBin { from_gbps: from, to_gbps: to, count, bytes, ms: time.as_millis() }
@@ -357,7 +362,7 @@ fn sizes(sized: &[&&Copy<'_>], link: &LinkFacts, on_bus: bool) -> Vec<SizeClass>
         if inside.is_empty() || time.get() == 0 {
             continue;
         }
-        let bytes: u64 = inside.iter().filter_map(|copy| copy.bytes()).sum();
+        let bytes = bytes_of(inside.iter().map(|copy| ***copy));
         let expected: f64 = inside.iter().map(|copy| expected_ns(copy, link)).sum();
         classes.push(SizeClass {
             label: SIZE_LABELS[i],

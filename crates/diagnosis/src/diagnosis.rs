@@ -11,8 +11,9 @@ use crate::copies::CopyGroup;
 use crate::cpu_copies::{self, CpuCopies};
 use crate::critical::{self, CriticalPath};
 use crate::facts::{Facts, gpu_name, link_of};
-use crate::findings::{self, Finding};
+use crate::findings::{self, Finding, Severity};
 use crate::gaps::IdleCause;
+use crate::incomplete;
 use crate::items::{self, Items};
 use crate::kernels::{self, Kernels};
 use crate::launches::Launches;
@@ -186,11 +187,20 @@ fn answer(
     let has_gpu = !facts.timelines.is_empty();
     let cpu_copies =
         if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, &facts.link, &options.cpu_copies) };
-    let verdict =
-        if has_gpu { verdict::verdict(facts) } else { crate::cpu_only::verdict(facts, &survey, &cpu_copies) };
-    let findings = if has_gpu { findings::findings(facts) } else { Vec::new() };
+    let incomplete = incomplete::reason(trace);
+    let verdict = match &incomplete {
+        Some(why) => Verdict::not_told(why, has_gpu),
+        None if has_gpu => verdict::verdict(facts),
+        None => crate::cpu_only::verdict(facts, &survey, &cpu_copies),
+    };
+    let mut findings = if has_gpu { findings::findings(facts) } else { Vec::new() };
+    if incomplete.is_some() {
+        // What is lost may be what the GPU did meanwhile.
+        findings.iter_mut().for_each(|finding| finding.severity = Severity::Low);
+    }
     let mut limitations = limitations::limitations(facts, &survey, options, left_out);
-    if !has_gpu {
+    limitations.extend(incomplete::limitation(trace));
+    if !has_gpu && incomplete.is_none() {
         limitations.extend(crate::cpu_only::limitations(trace, &cpu_copies));
     }
     let named;

@@ -34,6 +34,7 @@ mod findings;
 mod gaps;
 mod gate;
 mod host;
+mod incomplete;
 mod items;
 mod kernels;
 mod launches;

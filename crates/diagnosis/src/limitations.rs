@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::facts::Facts;
 use crate::gaps::GapCause;
+use crate::incomplete;
 use crate::managed::Managed;
 use crate::options::Options;
 use crate::quantity::{milliseconds, plural};
@@ -116,7 +117,8 @@ pub(crate) fn limitations(
             ),
         );
     }
-    if !facts.copies.is_empty() && facts.time.compute_ms <= 0.0 && facts.time.comm_ms <= 0.0 {
+    let has_kernels = facts.time.compute_ms > 0.0 || facts.time.comm_ms > 0.0;
+    if !facts.copies.is_empty() && !has_kernels && incomplete::reason(facts.trace).is_none() {
         say("no_kernels", "No kernel was recorded, so all copies look exposed.".to_owned());
     }
     let beside_faults = Managed::of(facts).waiting_ms();

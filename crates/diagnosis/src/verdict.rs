@@ -30,6 +30,17 @@ pub struct Verdict {
     pub statement: String,
 }
 
+impl Verdict {
+    /// Where work of the devices is lost.
+    pub(crate) fn not_told(why: &str, has_gpu: bool) -> Self {
+        let statement = match has_gpu {
+            true => format!("Not told: {why}; figures are for the rest alone."),
+            false => format!("Not told: the GPU's events could not be read: {why}."),
+        };
+        Self { bound: Bound::Unknown, share: 0.0, statement }
+    }
+}
+
 /// The device's time in parts that do not overlap, as shares.
 pub(crate) fn shares(facts: &Facts<'_>) -> Vec<(Bound, f64)> {
     let span = facts.time.span_ms;

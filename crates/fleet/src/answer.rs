@@ -235,8 +235,11 @@ fn note(id: &str, saving: Saving, stragglers: &[Straggler]) -> Option<String> {
     (ms > 0.0).then(|| format!("{} of it is waiting for {}", milliseconds(ms), latest.rank))
 }
 
+/// A rank's saving by a finding, and whether the rank was read whole.
+type Had = (bool, Saving);
+
 fn findings(ranks: &[RankSummary], stragglers: &[Straggler]) -> Vec<SharedFinding> {
-    let mut by_id: BTreeMap<&str, (&str, Vec<(bool, Saving)>)> = BTreeMap::new();
+    let mut by_id: BTreeMap<&str, (&str, Vec<Had>)> = BTreeMap::new();
     for rank in ranks {
         for finding in &rank.findings {
             let having = &mut by_id.entry(&finding.id).or_insert((&finding.title, Vec::new())).1;
@@ -262,7 +265,7 @@ fn findings(ranks: &[RankSummary], stragglers: &[Straggler]) -> Vec<SharedFindin
 }
 
 /// Over the ranks that were read whole, where there are any.
-fn median_saving(having: &[(bool, Saving)]) -> Saving {
+fn median_saving(having: &[Had]) -> Saving {
     let any_whole = having.iter().any(|(complete, _)| *complete);
     let counted = || having.iter().filter(|(complete, _)| *complete || !any_whole);
     Saving {

@@ -29,6 +29,6 @@ fn two_ranks_of_hta() {
     assert_eq!(shares, ["14.95", "19.93"]);
     assert_eq!(
         answer.statement,
-        "2 of 128 ranks: the traces do not tell what bounds them, idle 54 % of the time; a step takes 627 ms (623 ms to 631 ms by rank); rank 1 has more of its own to do: 464 ms a step outside communication against 443 ms."
+        "2 of 128 ranks: the traces do not tell what bounds them, idle 54 % of the time; a step takes 614 ms (611 ms to 616 ms by rank); rank 1 spends more time outside communication: 464 ms a step (of it idle 326 ms) against 443 ms."
     );
 }

@@ -1,10 +1,9 @@
 //! For programs: one object, or `runs` for several inputs.
 
 use busbound_diagnosis::{
-    BENCH_SCHEMA, Benchmark, Comparison, DIAGNOSIS_SCHEMA, Diagnosis, Gate, SURVEY_SCHEMA, Survey,
-    WHATIF_SCHEMA, WhatIf,
+    BENCH_SCHEMA, Benchmark, Comparison, Diagnosis, Gate, SURVEY_SCHEMA, Survey, WHATIF_SCHEMA, WhatIf,
 };
-use busbound_fleet::{FleetAnswer, RankSummary, Unread};
+use busbound_fleet::{DIAGNOSES_SCHEMA, Diagnoses, FleetAnswer, RankSummary};
 use busbound_machine::live::Snapshot;
 use busbound_machine::topology::Topology;
 use busbound_whatif::plan::PLAN_SCHEMA;
@@ -41,17 +40,7 @@ pub fn surveys_as_json(surveys: &[Survey]) -> serde_json::Result<String> {
 /// # Errors
 /// None in practice.
 pub fn diagnoses_as_json(all: &[Diagnosis]) -> serde_json::Result<String> {
-    one_or_several(all, DIAGNOSIS_SCHEMA)
-}
-
-#[derive(Serialize)]
-struct SeveralRuns<'a> {
-    schema: &'static str,
-    runs: &'a [Diagnosis],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fleet: Option<&'a FleetAnswer>,
-    #[serde(skip_serializing_if = "<[Unread]>::is_empty")]
-    unread: &'a [Unread],
+    one_or_several(all, DIAGNOSES_SCHEMA)
 }
 
 /// Several inputs: `runs`, `fleet` where they are ranks of one run, and `unread` where some could not be read.
@@ -62,8 +51,8 @@ pub fn runs_as_json(runs: &Runs<'_>) -> serde_json::Result<String> {
     if runs.is_one() {
         return diagnoses_as_json(runs.all);
     }
-    let (schema, fleet) = (DIAGNOSIS_SCHEMA, runs.fleet);
-    let object = SeveralRuns { schema, runs: runs.all, fleet, unread: runs.unread };
+    let (schema, fleet) = (DIAGNOSES_SCHEMA, runs.fleet);
+    let object = Diagnoses { schema, runs: runs.all, fleet, unread: runs.unread };
     Ok(serde_json::to_string_pretty(&object)? + "\n")
 }
 

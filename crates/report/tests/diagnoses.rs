@@ -66,6 +66,7 @@ fn stages_of_several_ranks_are_not_laid_over_each_other() {
 #[test]
 fn the_documented_schemas_are_what_is_written() {
     common::check_schema("diagnosis", &schemars::schema_for!(Diagnosis));
+    common::check_schema("diagnoses", &schemars::schema_for!(busbound_fleet::Diagnoses<'_>));
     common::check_schema("topology", &schemars::schema_for!(busbound_machine::topology::Topology));
     common::check_schema("machine", &schemars::schema_for!(busbound_machine::MachineProfile));
     common::check_schema("gate", &schemars::schema_for!(busbound_diagnosis::Gate));

@@ -16,6 +16,7 @@ class Apart(Record):
     """A rank whose figure is far from the median."""
 
     rank: str
+    path: str
     value: float
 
 
@@ -994,6 +995,8 @@ class FleetAnswer(Answer):
     """Summaries among them that are no ranks of this run, or twice; they are in no figure."""
     evidence: str | None
     """How it is known that these are ranks of one run; `null` where it is not."""
+    not_one_run: str | None
+    """Why they cannot be ranks of one run; then none is measured against another. `null` where they can."""
     steps: FleetSteps | None
     """The steps of all ranks together; `null` where none are marked."""
     world_size: int | None

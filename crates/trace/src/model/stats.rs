@@ -1,8 +1,10 @@
 //! What was lost or left out on the way in? Counted, located, and shown in every output.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+
+use super::kind::EventKind;
 
 /// What went wrong with a part of the input. Every readable event around it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -161,6 +163,18 @@ impl Repair {
     }
 }
 
+/// Work of the devices that the file has and the trace lacks, in whole tables or in its time. Not a stretch of time is
+/// missing, but one sort of work in all of it: shares of the rest mislead.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostWork {
+    /// Sorts of which rows could not be read.
+    pub damaged: BTreeSet<EventKind>,
+    /// Sorts of which rows were left unread at the memory bound.
+    pub beyond_memory: BTreeSet<EventKind>,
+    /// Pieces kept without their time, because the file has no usable end of them.
+    pub without_end: BTreeMap<EventKind, u64>,
+}
+
 /// What was read, what was left out on purpose, what was lost.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportStats {
@@ -180,6 +194,7 @@ pub struct ImportStats {
     pub unknown_categories: BTreeMap<String, u64>,
     pub repairs: BTreeMap<Repair, u64>,
     pub losses: Vec<Loss>,
+    pub lost_work: LostWork,
     /// Whether some operator carries its input shapes, or its stack.
     pub shapes_seen: bool,
     pub stacks_seen: bool,

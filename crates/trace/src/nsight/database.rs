@@ -73,6 +73,8 @@ impl Row<'_> {
             ValueRef::Integer(number) => Some(number),
             // Converters write whole numbers as floats now and then.
             ValueRef::Real(number) if number.fract() == 0.0 && number.abs() < 9e15 => Some(number as i64),
+            // As do those that give every column the type text.
+            ValueRef::Text(digits) => std::str::from_utf8(digits).ok()?.trim().parse().ok(),
             _ => None,
         }
     }

@@ -188,6 +188,9 @@ impl<'a> Reading<'a> {
 
     fn each_of(&mut self, table: &Table, columns: &[&str], add: &mut dyn FnMut(&mut Self, &Row<'_>)) {
         if self.stopped {
+            if let Some(work) = work::kind_in(&table.name).filter(|_| table.rows > 0) {
+                self.trace.stats.lost_work.beyond_memory.insert(work);
+            }
             return;
         }
         let database = self.database;
@@ -196,8 +199,14 @@ impl<'a> Reading<'a> {
             self.rows += 1;
             if self.rows.is_multiple_of(ROWS_BETWEEN_LOOKS) { self.look() } else { Next::Row }
         });
-        if end == End::Damaged {
-            self.trace.stats.lose_in(&table.name, LossKind::DamagedTable);
+        let work = work::kind_in(&table.name);
+        match end {
+            End::Whole => {}
+            End::Damaged => {
+                self.trace.stats.lose_in(&table.name, LossKind::DamagedTable);
+                self.trace.stats.lost_work.damaged.extend(work);
+            }
+            End::Stopped => self.trace.stats.lost_work.beyond_memory.extend(work),
         }
         // A small table may have been the last straw.
         self.look();
@@ -244,6 +253,10 @@ impl<'a> Reading<'a> {
             }
             Some(end) => end - start,
         };
+        let has_end = end.is_some_and(|end| usable(&end) && end >= start);
+        if let Some(work) = work::kind_in(table).filter(|_| !has_end) {
+            *self.trace.stats.lost_work.without_end.entry(work).or_default() += 1;
+        }
         Some((Timestamp::from_nanos(start), Nanos::new(duration)))
     }
 

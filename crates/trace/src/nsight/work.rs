@@ -14,8 +14,31 @@ use crate::model::transfer::{Direction, MemoryKind, Transfer};
 /// What every table of device work has, in this order before its own columns.
 const COMMON: [&str; 7] = ["start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid"];
 
+/// The sort of device work that a table holds.
+pub(super) fn kind_in(table: &str) -> Option<EventKind> {
+    let table = table.to_ascii_uppercase();
+    match table.strip_prefix("CUPTI_ACTIVITY_KIND_")? {
+        name if name.starts_with("MEMCPY") => Some(EventKind::Copy),
+        name if name.starts_with("MEMSET") => Some(EventKind::Memset),
+        name if ["KERNEL", "CONCURRENT_KERNEL", "GRAPH_TRACE"]
+            .iter()
+            .any(|known| name.starts_with(known)) =>
+        {
+            Some(EventKind::Kernel)
+        }
+        _ => None,
+    }
+}
+
 fn columns(own: &[&'static str]) -> Vec<&'static str> {
     [&COMMON, own].concat()
+}
+
+/// More than this, a pebibyte, no copy moves: then the size is as good as not there.
+const MOST_BYTES: u64 = 1 << 50;
+
+fn bytes(row: &Row<'_>) -> Option<Bytes> {
+    row.unsigned(7).filter(|bytes| *bytes <= MOST_BYTES).map(Bytes::new)
 }
 
 /// Where and when a piece of work ran.
@@ -128,7 +151,7 @@ impl Reading<'_> {
         let [(src, from), (dst, to)] = self.enumerations.ends(direction, row.integer(9), row.integer(10));
         let name = self.trace.names.intern(&format!("Memcpy {word} ({from} -> {to})"));
         self.push(EventKind::Copy, name, run.place, run.time, run.correlation);
-        let bytes = row.unsigned(7).map(Bytes::new);
+        let bytes = bytes(row);
         self.trace.events.set_transfer(Transfer { bytes, direction, src, dst });
     }
 
@@ -142,7 +165,7 @@ impl Reading<'_> {
         let name = self.trace.names.intern(&format!("Memcpy {} (Managed -> Managed)", kind.word));
         self.push(EventKind::Copy, name, place, time, None);
         let managed = MemoryKind::Managed;
-        let bytes = row.unsigned(7).map(Bytes::new);
+        let bytes = bytes(row);
         self.trace.events.set_transfer(Transfer {
             bytes,
             direction: kind.direction,
@@ -165,7 +188,7 @@ impl Reading<'_> {
             let (kind, word) = kind.unwrap_or((MemoryKind::Device, "Device"));
             let name = reading.trace.names.intern(&format!("Memset ({word})"));
             reading.push(EventKind::Memset, name, run.place, run.time, run.correlation);
-            let bytes = row.unsigned(7).map(Bytes::new);
+            let bytes = bytes(row);
             let direction = Direction::Unknown;
             reading.trace.events.set_transfer(Transfer { bytes, direction, src: kind, dst: kind });
         });
