@@ -1,7 +1,5 @@
 //! Who watches the reading may end it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
-
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
