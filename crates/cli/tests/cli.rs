@@ -2,26 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
+mod common;
+
 use std::io::Write;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
-fn busbound(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_busbound"));
-    // What is written beside the answer is written there.
-    command.args(args).env_remove("NO_COLOR").stdin(Stdio::null()).current_dir(env!("CARGO_TARGET_TMPDIR"));
-    command
-}
-
-fn fixture(name: &str) -> String {
-    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "fixtures", name].iter().collect();
-    path.display().to_string()
-}
-
-fn text(output: &Output) -> (String, String, Option<i32>) {
-    let utf8 = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (utf8(&output.stdout), utf8(&output.stderr), output.status.code())
-}
+use common::{busbound, fixture, text};
 
 #[test]
 fn documented_sessions() {

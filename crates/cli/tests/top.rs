@@ -2,27 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
+mod common;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-fn busbound(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_busbound"));
-    command.args(args).stdin(Stdio::null()).current_dir(env!("CARGO_TARGET_TMPDIR"));
-    command
-}
-
-fn fixture(name: &str) -> String {
-    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "fixtures", name].iter().collect();
-    path.display().to_string()
-}
-
-fn text(output: &Output) -> (String, String, Option<i32>) {
-    let utf8 = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (utf8(&output.stdout), utf8(&output.stderr), output.status.code())
-}
+use common::{busbound, fixture, text};
 
 fn run(args: &[&str]) -> (String, String, Option<i32>) {
     text(&busbound(args).output().unwrap())

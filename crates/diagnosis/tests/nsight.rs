@@ -4,21 +4,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
-use std::path::{Path, PathBuf};
+mod common;
 
-use busbound_diagnosis::{Diagnosis, Options, Source, compare, diagnose};
-use busbound_machine::Machine;
-use busbound_trace::{ReadOptions, open};
+use busbound_diagnosis::compare;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn diagnosis_of(path: &Path) -> Diagnosis {
-    let trace = open(path, &ReadOptions::default()).unwrap();
-    let name = path.file_name().unwrap().to_string_lossy().into_owned();
-    diagnose(&trace, &Source::named(name), &Machine::default(), &Options::default())
-}
+use common::{diagnosis_of, root};
 
 #[test]
 fn each_gpu_of_somebody_elses_run_has_its_own_figures() {
