@@ -23,18 +23,13 @@ impl Runs {
         median(&self.seconds)
     }
 
-    /// The run that neighbours on the machine disturbed least.
-    pub(crate) fn fastest(&self) -> f64 {
-        self.seconds.iter().copied().fold(f64::INFINITY, f64::min)
-    }
-
     /// The mean: the kernel counts in hundredths of a second.
     pub(crate) fn processor_mean(&self) -> f64 {
         self.processor.iter().sum::<f64>() / self.processor.len() as f64
     }
 
     pub(crate) fn shown(&self) -> String {
-        let low = self.fastest();
+        let low = self.seconds.iter().copied().fold(f64::INFINITY, f64::min);
         let high = self.seconds.iter().copied().fold(0.0, f64::max);
         format!("{:.3} s ({low:.3} to {high:.3})", self.median())
     }
@@ -60,8 +55,11 @@ impl Runs {
 
     /// How many times as long as `other`, run by run: both were in the same moment of the machine.
     pub(crate) fn over(&self, other: &Self) -> f64 {
-        let ratios: Vec<f64> = self.seconds.iter().zip(&other.seconds).map(|(a, b)| a / b).collect();
-        median(&ratios)
+        median(&self.ratios(other))
+    }
+
+    pub(crate) fn ratios(&self, other: &Self) -> Vec<f64> {
+        self.seconds.iter().zip(&other.seconds).map(|(a, b)| a / b).collect()
     }
 }
 

@@ -25,19 +25,18 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<()> {
     let summaries = summaries(&one.plain)?;
     let bound = format!("{BOUND_MB}MB");
     let mut commands = [
-        on_one_core(diagnose(&one.plain, &["--threads", "1"])),
+        one_after_another(&ranks),
         diagnose(&one.plain, &[]),
         diagnose(&ranks, &["--memory", &bound]),
         diagnose(&ranks, &["--memory", &bound, "--jobs", "1"]),
         merge(&summaries),
     ];
     let runs = in_turn(&mut commands, rounds)?;
-    let [alone, one_run, all, in_turn, merged] = &runs[..] else {
+    let [singly, one_run, all, in_turn, merged] = &runs[..] else {
         unreachable!("five commands give five results")
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    // What one core would take for all of them, shared among the cores.
-    let times = |all: f64, one: f64| all * cores as f64 / (RANKS as f64 * one);
+    let of_cores = |ratio: f64| ratio * cores as f64;
     let mut text = String::from("# Many ranks\n\n");
     writeln!(text, "Written by `cargo xtask bench --ranks`. {}.", machine()?)?;
     writeln!(
@@ -50,7 +49,7 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<()> {
     )?;
     writeln!(text, "| | wall | processor time | peak memory |\n|---|---:|---:|---:|")?;
     for (what, run) in [
-        ("`busbound diagnose` of one, on one core".to_owned(), alone),
+        (format!("{RANKS} × `busbound diagnose` of one, one after another on one core"), singly),
         (format!("`busbound diagnose` of one, {cores} cores"), one_run),
         (format!("`busbound diagnose` of {RANKS}, `--memory {bound}`"), all),
         (format!("`busbound diagnose` of {RANKS}, `--memory {bound} --jobs 1`"), in_turn),
@@ -58,30 +57,30 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<()> {
     ] {
         writeln!(
             text,
-            "| {what} | {} | {:.2} s | {:.0} MB |",
+            "| {what} | {} | {:.2} s | {} |",
             run.shown(),
             run.processor_mean(),
-            run.peak_mb
+            // Of the programs one after another only the shell that starts them was watched.
+            if std::ptr::eq(run, singly) { String::new() } else { format!("{:.0} MB", run.peak_mb) },
         )?;
     }
     writeln!(text)?;
+    let ratios = all.ratios(singly);
     writeln!(
         text,
-        "- {RANKS} ranks, fastest run against fastest: **{:.2} ×** ({RANKS} × one ÷ {cores} cores), one being a trace on one core (bar 1.15). \
-         Against one that has all cores to itself it is {:.2} ×: that one uses them too, so that {RANKS} of them cannot be {cores} times as fast.",
-        times(all.fastest(), alone.fastest()),
-        times(all.fastest(), one_run.fastest())
+        "- {RANKS} ranks: **{:.2} ×** ({RANKS} × one ÷ {cores} cores), each round's against the same round's, median; {:.2} to {:.2} \
+         (bar 1.15). One is a trace on one core. Against one that has all cores to itself it is {:.2} ×: \
+         that one uses them too, so that {RANKS} of them cannot be {cores} times as fast.",
+        of_cores(all.over(singly)),
+        of_cores(ratios.iter().copied().fold(f64::INFINITY, f64::min)),
+        of_cores(ratios.iter().copied().fold(0.0, f64::max)),
+        of_cores(all.over(one_run) / RANKS as f64)
     )?;
     writeln!(
         text,
-        "- median against median: {:.2} ×; the {RANKS} ranks then got {:.1} of the {cores} cores, the rest went to other work on this machine",
-        times(all.median(), alone.median()),
+        "- processor time: **{:.2} ×** that of {RANKS} runs of one; the {RANKS} ranks had {:.1} of the {cores} cores",
+        all.processor_mean() / singly.processor_mean(),
         all.processor_mean() / all.median()
-    )?;
-    writeln!(
-        text,
-        "- processor time: **{:.2} ×** that of {RANKS} runs of one on one core",
-        all.processor_mean() / (RANKS as f64 * alone.processor_mean())
     )?;
     let peak = all.peak_mb.max(in_turn.peak_mb);
     writeln!(text, "- memory: **{peak:.0} MB** of the {BOUND_MB:.0} MB given")?;
@@ -96,6 +95,20 @@ fn diagnose(path: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(busbound());
     command.arg("diagnose").arg(path).arg("--quiet").args(more);
     command
+}
+
+/// 64 × one as it says: a program for each, on one core, and nothing beside it.
+fn one_after_another(ranks: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command
+        .args([
+            "-c",
+            r#"for rank in "$2"/*; do "$1" diagnose "$rank" --quiet --threads 1 || exit; done"#,
+            "sh",
+        ])
+        .arg(busbound())
+        .arg(ranks);
+    on_one_core(command)
 }
 
 fn merge(folder: &Path) -> Command {
