@@ -9,8 +9,8 @@ use anyhow::Context;
 
 use crate::shell::{root, run, say, works};
 
-/// What the tests hand tables to. Those that cannot be installed are not tested with, and pytest says so.
-const DATA_FRAMES: [&str; 5] = ["pyarrow", "pandas", "polars", "duckdb", "mypy"];
+/// What the tests work with besides. Those that cannot be installed are not tested with, and pytest says so.
+const BESIDES: [&str; 7] = ["pyarrow", "pandas", "polars", "duckdb", "mypy", "ray", "fsspec"];
 
 /// Builds the wheel and runs its tests in an environment of its own; where there is no Python for it, that is said.
 pub(crate) fn test() -> anyhow::Result<()> {
@@ -32,7 +32,7 @@ pub(crate) fn test() -> anyhow::Result<()> {
     anyhow::ensure!(make_environment(&fresh)?, "no fresh environment in {}", fresh.display());
     run(pip(&fresh).arg(&wheel))?;
     anyhow::ensure!(install(&fresh, &["pytest"]), "pytest could not be installed");
-    for package in DATA_FRAMES {
+    for package in BESIDES {
         if !install(&fresh, &[package]) {
             say(&format!("skipped within the wheel's tests: {package} could not be installed"));
         }

@@ -18,14 +18,17 @@ const LEAST: u64 = 12 << 20;
 /// Columns and everything made of them, over the columns alone.
 const OVER_COLUMNS: u64 = 3;
 
-/// What reading and diagnosing an input will take, about.
+/// What reading and diagnosing a trace of so many bytes will take, about.
+pub fn memory_for(unpacked: u64) -> u64 {
+    LEAST + (unpacked as f64 * OF_SIZE) as u64
+}
+
 fn estimate(input: &Input) -> u64 {
-    let size = match input {
+    memory_for(match input {
         Input::File(path) => size_of(path),
         // Nobody knows how long a stream is.
         Input::Stdin => 1 << 30,
-    };
-    LEAST + (size as f64 * OF_SIZE) as u64
+    })
 }
 
 /// A file that cannot be opened takes nothing; whoever reads it says so.

@@ -39,8 +39,11 @@ use std::io::{self, Write};
 
 use clap::Parser;
 
+pub use admission::memory_for;
 pub use failure::Failure;
 pub use machine::resolve_machine;
+pub use merge::read_topology;
+pub use request::traces_in;
 
 use args::{Cli, Command};
 

@@ -51,11 +51,18 @@ pub(crate) fn run(args: &MergeArgs) -> Result<(), Failure> {
 
 /// How the machine is wired, where that is given.
 pub(crate) fn resolve_topology(args: &TopologyArgs) -> Result<Option<Vec<GpuPlace>>, Failure> {
-    let Some(path) = &args.topology else { return Ok(None) };
+    args.topology.as_deref().map(read_topology).transpose()
+}
+
+/// How a machine is wired, by a file that `busbound topo` or NCCL wrote.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read_topology(path: &Path) -> Result<Vec<GpuPlace>, Failure> {
     let text =
         fs::read_to_string(path).with_context(|| path.display().to_string()).map_err(Failure::Unreadable)?;
     let places = gpu_places(&text);
-    places.map(Some).map_err(|error| Failure::Unreadable(anyhow::anyhow!("{} {error}", path.display())))
+    places.map_err(|error| Failure::Unreadable(anyhow::anyhow!("{} {error}", path.display())))
 }
 
 /// The files that the paths stand for: of a directory, everything below it that is named like a summary.

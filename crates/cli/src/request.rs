@@ -61,6 +61,18 @@ pub(crate) fn resolve_inputs(paths: &[PathBuf]) -> anyhow::Result<Inputs> {
     Ok(inputs)
 }
 
+/// The files that paths, directories and patterns stand for, in the order of their ranks.
+///
+/// # Errors
+/// If one of them stands for nothing.
+pub fn traces_in(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let named = |input| match input {
+        Input::File(path) => Some(path),
+        Input::Stdin => None,
+    };
+    Ok(resolve_inputs(paths)?.list.into_iter().filter_map(named).collect())
+}
+
 /// What a pattern stands for that the shell has left as it is; `None` where the path is no pattern.
 pub(crate) fn expand(path: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> {
     let Some(pattern) = path.to_str().filter(|text| text.contains(['*', '?', '['])) else { return Ok(None) };

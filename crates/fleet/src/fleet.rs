@@ -45,9 +45,10 @@ pub enum SavedError {
     NoSchema,
 }
 
-/// What `busbound summarize` or an earlier `busbound merge --format json` wrote.
-#[derive(Deserialize)]
+/// What an earlier `busbound merge --format json` wrote, or as much of it as can be merged again.
+#[derive(Serialize, Deserialize)]
 struct SavedFleet {
+    schema: String,
     ranks: Vec<RankSummary>,
     #[serde(default)]
     others: Vec<RankSummary>,
@@ -95,6 +96,16 @@ impl Fleet {
             Some(other) => Err(SavedError::OtherSchema(other.to_owned())),
             None => Err(SavedError::NoSchema),
         }
+    }
+
+    /// The ranks and nothing that follows from them, to be merged elsewhere: what [`parse`](Self::parse) reads.
+    ///
+    /// # Errors
+    /// If a summary cannot be written as JSON.
+    pub fn save(self) -> serde_json::Result<String> {
+        let unread = self.unread.into_iter().collect();
+        let (schema, ranks) = (FLEET_SCHEMA.to_owned(), self.ranks);
+        serde_json::to_string(&SavedFleet { schema, ranks, others: Vec::new(), unread })
     }
 
     /// In the order of their ranks.

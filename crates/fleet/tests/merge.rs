@@ -75,6 +75,7 @@ proptest! {
     fn what_is_saved_comes_back(fleet in any_fleet()) {
         let text = serde_json::to_string(&fleet.answer(None)).unwrap();
         prop_assert_eq!(Fleet::parse(&text).unwrap(), fleet.clone());
+        prop_assert_eq!(Fleet::parse(&fleet.clone().save().unwrap()).unwrap(), fleet.clone());
         for rank in fleet.ranks() {
             let text = serde_json::to_string(rank).unwrap();
             prop_assert_eq!(Fleet::parse(&text).unwrap(), Fleet::of([rank.clone()]));

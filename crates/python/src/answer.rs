@@ -1,9 +1,10 @@
 //! An answer of busbound, and the ways to show it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use busbound_diagnosis::{Comparison, Diagnosis, Labels, Survey, WhatIf};
-use busbound_fleet::{Fleet, FleetAnswer, RankSummary};
+use busbound_fleet::{Fleet, FleetAnswer, RankSummary, SavedError, Unread};
 use busbound_report as report;
 use pyo3::prelude::*;
 
@@ -97,16 +98,27 @@ pub(crate) fn summarize(run: &Bound<'_, Answer>, host: Option<String>) -> PyResu
 
 /// How the ranks differ whose summaries these are, as text of theirs.
 #[pyfunction]
-pub(crate) fn merge(py: Python<'_>, saved: Vec<String>) -> PyResult<Answer> {
+#[pyo3(signature = (saved, topology = None))]
+pub(crate) fn merge(py: Python<'_>, saved: Vec<String>, topology: Option<PathBuf>) -> PyResult<Answer> {
     if saved.is_empty() {
         return Err(failed("merge takes summaries, one or more"));
     }
-    let answer = attend(py, move |_| {
-        let parsed: Result<Vec<Fleet>, _> = saved.iter().map(|text| Fleet::parse(text)).collect();
-        parsed.map(|fleets| fleets.into_iter().collect::<Fleet>().answer(None))
-    })?;
-    let answer = answer.map_err(|error| failed(format!("a summary {error}")))?;
-    Ok(Answer::of(Content::Fleet(answer)))
+    let wiring = topology.as_deref().map(busbound_cli::read_topology).transpose();
+    let wiring = wiring.map_err(|failure| failed(failure.message().unwrap_or_default()))?;
+    let answer = attend(py, move |_| together(&saved).map(|fleet| fleet.answer(wiring.as_deref())))?;
+    Ok(Answer::of(Content::Fleet(answer.map_err(|error| failed(format!("a summary {error}")))?)))
+}
+
+/// Summaries as one text that `merge` takes, with the paths of files that gave none, and why.
+#[pyfunction]
+pub(crate) fn combine(saved: Vec<String>, unread: Vec<(String, String)>) -> PyResult<String> {
+    let fleet = together(&saved).map_err(|error| failed(format!("a summary {error}")))?;
+    let unread = unread.into_iter().map(|(path, why)| Unread::new(path, why));
+    fleet.with_unread(unread).save().map_err(failed)
+}
+
+fn together(saved: &[String]) -> Result<Fleet, SavedError> {
+    saved.iter().map(|text| Fleet::parse(text)).collect()
 }
 
 /// Compares diagnoses, two or more; with a label, along what it counts.

@@ -19,7 +19,7 @@ fn run_command(py: Python<'_>, args: Vec<OsString>) -> u8 {
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::answer::{Answer, compare, merge, summarize};
+    use super::answer::{Answer, combine, compare, merge, summarize};
     #[pymodule_export]
     use super::failure::BusboundError;
     #[pymodule_export]
@@ -27,7 +27,7 @@ mod _native {
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
-    use super::trace::{Trace, open};
+    use super::trace::{Trace, check, memory_for, open, traces_in};
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");

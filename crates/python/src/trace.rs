@@ -33,18 +33,47 @@ pub(crate) struct Trace {
     tables: Mutex<Option<(StepChoice, SharedTables)>>,
 }
 
-/// Reads a trace.
+/// Reads a trace. Its name is that of the file, where no other is given: a copy goes by what it was copied from.
 #[pyfunction]
-pub(crate) fn open(py: Python<'_>, path: PathBuf) -> PyResult<Trace> {
-    let source = Source::named(path.display().to_string());
+#[pyo3(signature = (path, name = None, threads = None))]
+pub(crate) fn open(
+    py: Python<'_>,
+    path: PathBuf,
+    name: Option<String>,
+    threads: Option<usize>,
+) -> PyResult<Trace> {
+    let source = Source::named(name.unwrap_or_else(|| path.display().to_string()));
+    let mut options = ReadOptions::default();
+    if let Some(threads) = threads {
+        options = options.threads(threads.max(1));
+    }
     let read = attend(py, move |stop| {
-        open_with_progress(&path, &ReadOptions::default(), &mut |_| match stop.is_wanted() {
+        open_with_progress(&path, &options, &mut |_| match stop.is_wanted() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         })
     })?;
     let trace = Arc::new(read.map_err(failed)?);
     Ok(Trace { trace, source, tables: Mutex::new(None) })
+}
+
+/// The traces that paths, directories and patterns stand for.
+#[pyfunction]
+pub(crate) fn traces_in(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
+    py.detach(|| busbound_cli::traces_in(&paths)).map_err(|error| failed(format!("{error:#}")))
+}
+
+/// Nothing, if these can be asked for; else what is wrong with them, before a thousand traces are asked.
+#[pyfunction]
+pub(crate) fn check(machine: Option<String>, steps: Option<String>) -> PyResult<()> {
+    machine_of(machine)?;
+    options_of(&(steps, None)).map(drop)
+}
+
+/// What reading and diagnosing a trace of so many bytes takes, about.
+#[pyfunction]
+pub(crate) fn memory_for(unpacked: u64) -> u64 {
+    busbound_cli::memory_for(unpacked)
 }
 
 #[pymethods]

@@ -89,6 +89,21 @@ def test_ranks_are_summarized_and_merged(fixtures):
         busbound.merge([])
 
 
+def test_addresses_are_fetched(fixtures, tmp_path):
+    pytest.importorskip("fsspec")
+    folder = (fixtures / "ranks").resolve()
+    fetched = busbound.open(f"file://{folder}/rank-4.json")
+    assert fetched.path == f"file://{folder}/rank-4.json"
+    assert fetched.diagnose().verdict == busbound.open(folder / "rank-4.json").diagnose().verdict
+    assert busbound.summarize(f"file://{folder}/rank-4.json").rank.rank == 4
+    with pytest.raises(busbound.BusboundError, match="stands for 6 files"):
+        busbound.open(f"file://{folder}/rank-*.json")
+    with pytest.raises(busbound.BusboundError, match="file://.*absent.json"):
+        busbound.open(f"file://{folder}/absent.json")
+    with pytest.raises(busbound.BusboundError, match="nowhere://trace.json"):
+        busbound.open("nowhere://trace.json")
+
+
 def test_errors_are_the_commands_sentences(fixtures, tmp_path):
     cases = [fixtures / "walls.json", tmp_path / "no-such.json", tmp_path]
     for path in cases:

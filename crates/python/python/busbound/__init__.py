@@ -25,6 +25,20 @@ __all__ = [
     "merge",
     "open",
     "profiler_handler",
+    "ray",
     "summarize",
     "whatif",
 ]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import ray
+else:
+
+    def __getattr__(name):
+        # Not with the package: it imports Ray, which takes a second and may not be there.
+        if name == "ray":
+            import importlib
+
+            return importlib.import_module(".ray", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,7 @@ from . import _native
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Union
+    from typing import Any, Union
 
     from .results import Comparison, Diagnosis, FleetAnswer, RankSummary, Survey, WhatIf
 
@@ -95,13 +95,25 @@ class Trace:
         return self._native.table("steps", steps, warmup)
 
 
-def open(path: Path) -> Trace:
+def open(path: Path, *, threads: int | None = None, **storage_options: Any) -> Trace:
     """Reads a trace: torch.profiler's .json and .json.gz, Nsight Systems' .sqlite exports, ``busbound record``'s .bbt.
+
+    path: of a file, or an address that fsspec knows (``"s3://traces/rank-0.json.gz"``), which is fetched first.
+    threads: to read with; one for each core unless said.
+    storage_options: for fsspec, as ``fsspec.open`` takes them.
 
     Cut and damaged files give every event that can be read; ``survey()`` says what was lost. BusboundError if nothing
     can be read at all.
     """
-    return Trace(_native.open(path))
+    from ._remote import is_address, remote_files
+
+    if not is_address(path):
+        return Trace(_native.open(path, None, threads))
+    files = remote_files(str(path), storage_options)
+    if len(files) > 1:
+        raise _native.BusboundError(f"{path} stands for {len(files)} files, and one is read at a time")
+    with files[0].fetched() as local:
+        return Trace(_native.open(local, files[0].name, threads))
 
 
 def compare(
@@ -154,12 +166,15 @@ def summarize(
     return RankSummary._of(_native.summarize(_diagnosis(run, machine, steps, warmup)._native, host))
 
 
-def merge(summaries: Iterable[RankSummary | str]) -> FleetAnswer:
-    """How do the ranks differ? Of what ``summarize`` gave, or its JSON; the order does not matter."""
+def merge(summaries: Iterable[RankSummary | str], *, topology: Path | None = None) -> FleetAnswer:
+    """How do the ranks differ? Of what ``summarize`` gave, or its JSON; the order does not matter.
+
+    topology: how the machine is wired, a file that ``busbound topo`` or NCCL wrote: then also which ranks share a way to the host.
+    """
     from .results import FleetAnswer
 
     texts = [summary if isinstance(summary, str) else summary.to_json() for summary in summaries]
-    return FleetAnswer._of(_native.merge(texts))
+    return FleetAnswer._of(_native.merge(texts, topology))
 
 
 def _trace(run: Run) -> Trace:

@@ -1,0 +1,200 @@
+"""Ranks on a real cluster: two nodes on this machine, each with processes of its own."""
+
+import os
+import select
+import shutil
+import threading
+import time
+import zipfile
+
+import pytest
+
+import busbound
+
+ray = pytest.importorskip("ray")
+from ray.cluster_utils import Cluster  # noqa: E402
+
+RANKS = 6
+
+
+@pytest.fixture
+def nodes(monkeypatch, tmp_path):
+    """Starts nodes of one core each; whatever was started is gone afterwards."""
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    # A node that dies is noticed sooner than in a cluster that spans buildings.
+    config = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
+    cluster = Cluster()
+    started = []
+
+    def start(**more):
+        head = {"_system_config": config, "include_dashboard": False} if not started else {}
+        started.append(cluster.add_node(num_cpus=1, object_store_memory=80 << 20, **head, **more))
+        cluster.wait_for_nodes()
+        return cluster, started[-1]
+
+    yield start
+    ray.shutdown()
+    cluster.shutdown()
+
+
+@pytest.fixture
+def two_nodes(nodes):
+    nodes()
+    return nodes()
+
+
+@pytest.fixture
+def ranks(fixtures, tmp_path):
+    """A folder of traces; twenty of them, so that they are combined in more than one go."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    for rank in range(20):
+        shutil.copy(fixtures / "ranks" / f"rank-{rank % RANKS}.json", folder / f"run-{rank:02}.json")
+    return folder
+
+
+def told_here(paths):
+    return busbound.merge([busbound.summarize(path) for path in paths])
+
+
+def test_the_answer_is_that_of_one_machine(two_nodes, fixtures):
+    cluster, _ = two_nodes
+    folder = fixtures / "ranks"
+    here = told_here(sorted(folder.iterdir()))
+    fleet = busbound.ray.diagnose(folder / "rank-*.json", address=cluster.address, progress=False)
+    assert fleet.to_json() == here.to_json()
+    assert fleet.statement.startswith("6 ranks: 5 communication-bound, 1 transfer-bound")
+    assert not ray.is_initialized()
+    # A directory, and a connection that is there already and stays.
+    ray.init(cluster.address)
+    assert busbound.ray.diagnose(str(folder), progress=False).to_json() == here.to_json()
+    assert ray.is_initialized()
+    with pytest.raises(busbound.BusboundError, match="connected already"):
+        busbound.ray.diagnose(str(folder), address=cluster.address)
+    with pytest.raises(busbound.BusboundError, match="abacus"):
+        busbound.ray.diagnose(folder, machine="abacus")
+    with pytest.raises(busbound.BusboundError, match="steps: "):
+        busbound.ray.diagnose(folder, steps="(")
+    narrower = busbound.ray.diagnose(folder, machine="pcie4x8", warmup=1, progress=False)
+    assert {gpu.link for rank in narrower.ranks for gpu in rank.gpus} == {"PCIe 4 x8"}
+    profile = fixtures / "machines" / "h200.json"
+    measured = busbound.ray.diagnose(folder, machine=profile, progress=False)
+    assert measured == busbound.merge(busbound.summarize(path, machine=profile) for path in folder.iterdir())
+
+
+def test_a_bad_file_is_named_and_the_rest_goes_on(two_nodes, ranks):
+    cluster, _ = two_nodes
+    (ranks / "rank-20.json").write_text("no trace at all")
+    (ranks / "rank-21.json").write_bytes(b"")
+    seen = []
+    fleet = busbound.ray.diagnose(ranks, address=cluster.address, progress=seen.append)
+    assert len(fleet.ranks) + len(fleet.others) == 20
+    assert [os.path.basename(file.path) for file in fleet.unread] == ["rank-20.json", "rank-21.json"]
+    assert [file.rank for file in fleet.unread] == [20, 21] and all(file.why for file in fleet.unread)
+    last = seen[-1]
+    assert (last.done, last.total, last.unread, last.again) == (22, 22, 2, 0)
+    assert str(last) == "22 of 22 ranks on 2 nodes, 2 unread"
+    with pytest.raises(busbound.BusboundError, match=r"none of 2 traces could be read; .*rank-20\.json"):
+        busbound.ray.diagnose([ranks / "rank-20.json", ranks / "rank-21.json"], address=cluster.address, progress=False)
+    with pytest.raises(busbound.BusboundError, match=r"nothing is named like .*\(asked 2 nodes\)"):
+        busbound.ray.diagnose(ranks / "absent-*.json", address=cluster.address, progress=False)
+
+
+class Held:
+    """A trace that whoever reads it gets no end of before it is let go: a pipe."""
+
+    def __init__(self, path, trace):
+        os.mkfifo(path)
+        self.content = trace.read_bytes()
+        self.is_read, self.is_gone, self.let_go = threading.Event(), threading.Event(), threading.Event()
+        threading.Thread(target=self.serve, args=(path,), daemon=True).start()
+
+    def serve(self, path):
+        while True:
+            # Opening waits for a reader.
+            with open(path, "wb", buffering=0) as pipe:
+                pipe.write(self.content[:1000])
+                self.is_read.set()
+                reader = select.poll()
+                reader.register(pipe, 0)
+                while not self.let_go.wait(0.05) and not self.is_gone.is_set():
+                    # An error is what a pipe tells when its reader has gone.
+                    if reader.poll(0):
+                        self.is_gone.set()
+                if not reader.poll(0):
+                    pipe.write(self.content[1000:])
+            time.sleep(0.1)
+
+
+def test_a_node_that_is_killed_takes_nothing_along(two_nodes, ranks, fixtures):
+    cluster, second = two_nodes
+    # One for each core: both nodes are in the middle of a trace.
+    held = [Held(ranks / f"held-{k}.json", fixtures / "ranks" / f"rank-{k}.json") for k in range(2)]
+    before, seen = [], []
+
+    def kill():
+        for one in held:
+            assert one.is_read.wait(60)
+        before.append(seen[-1].done if seen else 0)
+        cluster.remove_node(second, allow_graceful=False)
+        while not any(one.is_gone.is_set() for one in held):
+            time.sleep(0.05)
+        for one in held:
+            one.let_go.set()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    fleet = busbound.ray.diagnose(ranks, address=cluster.address, progress=seen.append)
+    killer.join()
+    # It was in the middle of one; the other was read on.
+    assert sum(one.is_gone.is_set() for one in held) == 1
+    assert before[0] < len(seen) and seen[-1].again >= 1
+    assert (seen[-1].done, seen[-1].unread) == (22, 0)
+    assert fleet.unread == []
+    paths = [rank.path for rank in fleet.ranks + fleet.others]
+    assert sorted(paths) == sorted(map(str, ranks.iterdir()))
+
+
+def test_traces_on_a_nodes_own_disk_are_read_there(nodes, fixtures, tmp_path):
+    homes = [tmp_path / "first", tmp_path / "second"]
+    for k, home in enumerate(homes):
+        (home / "traces").mkdir(parents=True)
+        for rank in range(3 * k, 3 * k + 3):
+            shutil.copy(fixtures / "ranks" / f"rank-{rank}.json", home / "traces")
+    for home in homes:
+        cluster, last = nodes(env_vars={"HOME": str(home)})
+    fleet = busbound.ray.diagnose("~/traces", address=cluster.address, progress=False)
+    assert [rank.path for rank in fleet.ranks] == [str(homes[rank // 3] / "traces" / f"rank-{rank}.json") for rank in range(RANKS)]
+    # Both nodes have some of their own, so that the host is known.
+    assert all(rank.host for rank in fleet.ranks)
+    assert fleet.statement == told_here(fixtures / "ranks" / f"rank-{k}.json" for k in range(RANKS)).statement
+
+    # A node dies that alone has traces: they are named, and the rest is answered.
+    def kill(progress):
+        if len(cluster.list_all_nodes()) == 2 and progress.done >= 1:
+            cluster.remove_node(last, allow_graceful=False)
+
+    for rank in range(100, 120):
+        shutil.copy(fixtures / "ranks" / "rank-0.json", homes[1] / "traces" / f"rank-{rank}.json")
+    fleet = busbound.ray.diagnose("~/traces", address=cluster.address, progress=kill, retries=1)
+    read = {rank.path for rank in fleet.ranks + fleet.others}
+    assert read >= set(map(str, (homes[0] / "traces").iterdir()))
+    lost = {file.path.split(":", 1)[1] for file in fleet.unread}
+    assert lost and read | lost == {str(path) for home in homes for path in (home / "traces").iterdir()}
+    assert all(str(homes[1]) in path for path in lost)
+    for file in fleet.unread:
+        why = file.why.removeprefix(f"{file.path}: ").split(" (")[0]
+        assert why in ("the node that had it is gone", "the node died while it was read"), file.why
+
+
+def test_addresses_go_through_fsspec(two_nodes, fixtures, tmp_path):
+    pytest.importorskip("fsspec")
+    cluster, _ = two_nodes
+    with zipfile.ZipFile(tmp_path / "ranks.zip", "w") as packed:
+        for path in (fixtures / "ranks").iterdir():
+            packed.write(path, f"run/{path.name}")
+    fleet = busbound.ray.diagnose(f"zip://run/rank-*.json::file://{tmp_path}/ranks.zip", address=cluster.address, progress=False)
+    assert [rank.path for rank in fleet.ranks] == [f"zip://run/rank-{rank}.json" for rank in range(RANKS)]
+    assert fleet.statement.startswith("6 ranks: 5 communication-bound, 1 transfer-bound")
+    with pytest.raises(busbound.BusboundError, match="nothing is named like file:///"):
+        busbound.ray.diagnose(f"file://{tmp_path}/absent-*.json", address=cluster.address, progress=False)
