@@ -84,3 +84,18 @@ fn sizes_that_no_copy_has_count_as_missing() {
     let copies: Vec<_> = run.copies.iter().map(|group| (group.bytes, group.without_bytes)).collect();
     assert_eq!(copies, [(0, 6)]);
 }
+
+#[test]
+fn processes_whose_gpu_nobody_names_are_told() {
+    let (_folder, path) =
+        export("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = 2 << 24 WHERE rowid % 2 = 0");
+    let run = diagnosis_of(&path);
+    let told = run.limitations.iter().find(|limitation| limitation.id == "gpu_of_process").unwrap();
+    assert_eq!(
+        told.text,
+        "several processes use device 0, and no table says which GPU each of them means; that prevents telling their GPUs \
+         apart: with CUDA_VISIBLE_DEVICES they may be several, and figures of one GPU then mix them."
+    );
+    let (_folder, path) = export("");
+    assert!(diagnosis_of(&path).limitations.iter().all(|limitation| limitation.id != "gpu_of_process"));
+}

@@ -227,6 +227,35 @@ fn streams_of_two_processes_on_one_gpu_are_two() {
 }
 
 #[test]
+fn one_device_number_of_two_processes_is_ambiguous_unless_the_file_tells() {
+    const NONE: [i32; 0] = [];
+    let ambiguous = |sql: &str| -> Vec<i32> {
+        let (_kept, path) = two_processes();
+        rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        read_file(&path).origin().ambiguous_devices.iter().copied().collect()
+    };
+    assert_eq!(ambiguous(""), NONE);
+    assert_eq!(ambiguous("DROP TABLE TARGET_INFO_CUDA_DEVICE"), [0]);
+    // The one that is not named may mean any GPU, the named one's too.
+    assert_eq!(ambiguous("DELETE FROM TARGET_INFO_CUDA_DEVICE WHERE pid = 200"), [0]);
+    assert_eq!(ambiguous("DELETE FROM TARGET_INFO_CUDA_DEVICE WHERE pid = 100"), NONE);
+    let without = "DROP TABLE TARGET_INFO_CUDA_DEVICE; DROP TABLE TARGET_INFO_GPU";
+    assert_eq!(ambiguous(without), [0]);
+    // Two launches of one correlation, each of either process.
+    assert_eq!(
+        ambiguous(&format!("{without}; ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN globalPid")),
+        [0]
+    );
+    // Where there is only one GPU, all of them mean it.
+    assert_eq!(
+        ambiguous("DROP TABLE TARGET_INFO_CUDA_DEVICE; DELETE FROM TARGET_INFO_GPU WHERE id = 1"),
+        NONE
+    );
+    let apart = "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 1 WHERE globalPid >> 24 & 0xffffff = 200";
+    assert_eq!(ambiguous(&format!("{without}; {apart}")), NONE);
+}
+
+#[test]
 fn work_that_names_no_process_is_joined_only_where_it_can_be_meant() {
     let (_kept, path) = two_processes();
     let database = rusqlite::Connection::open(&path).unwrap();

@@ -65,6 +65,7 @@ impl Reading<'_> {
         const COLUMNS: [&str; 6] = ["id", "name", "totalMemory", "smCount", "computeMajor", "computeMinor"];
         self.each("TARGET_INFO_GPU", &COLUMNS, &mut |reading, row| {
             let Some(id) = row.integer(0).and_then(|id| i32::try_from(id).ok()) else { return };
+            reading.devices.list_gpu(id);
             let number = |column| row.integer(column).and_then(|number| u32::try_from(number).ok());
             let gpu = Gpu {
                 id,

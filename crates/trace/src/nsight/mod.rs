@@ -167,6 +167,7 @@ impl<'a> Reading<'a> {
 
     fn finish(mut self) -> Trace {
         self.trace.stats.events = self.trace.len() as u64;
+        self.trace.origin.ambiguous_devices = self.devices.ambiguous(self.callers.are_several());
         self.trace
     }
 
