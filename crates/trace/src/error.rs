@@ -53,6 +53,16 @@ pub enum OpenError {
     EmptyRecording { path: PathBuf },
     #[error("{} is a gzip file that breaks off at byte {offset}, before any of it can be read", path.display())]
     NothingInflated { path: PathBuf, offset: u64 },
+    #[error(
+        "{} is larger than --memory allows: reading ends before its first event; raise --memory{}",
+        path.display(),
+        takes.map(|bytes| format!(", the whole of it takes about {} MB", bytes.div_ceil(1_000_000))).unwrap_or_default()
+    )]
+    MemoryTooSmall {
+        path: PathBuf,
+        /// What all of its events take, about; `None` where only reading them would tell.
+        takes: Option<u64>,
+    },
     #[error("{}: reading was interrupted", path.display())]
     Interrupted { path: PathBuf },
 }

@@ -502,3 +502,19 @@ fn the_memory_bound_ends_reading_and_is_said() {
     assert_eq!(of_kind(&trace, EventKind::Kernel).len(), 101);
     assert!(trace.len() < 2573);
 }
+
+#[test]
+fn a_memory_bound_below_the_first_event_is_no_fault_of_the_file() {
+    let error = open(&fixture("off.sqlite"), &ReadOptions::default().memory_bound(1)).unwrap_err();
+    let OpenError::MemoryTooSmall { takes: Some(takes), .. } = error else { panic!("{error}") };
+    assert!(
+        error.to_string().ends_with(
+            "off.sqlite is larger than --memory allows: reading ends before its first event; \
+             raise --memory, the whole of it takes about 1 MB"
+        ),
+        "{error}"
+    );
+    // What is said to be enough is.
+    let trace = open(&fixture("off.sqlite"), &ReadOptions::default().memory_bound(takes)).unwrap();
+    assert!(trace.stats().is_complete());
+}

@@ -206,6 +206,10 @@ impl ImportStats {
         self.losses.is_empty()
     }
 
+    pub(crate) fn reached_memory_bound(&self) -> bool {
+        self.losses.iter().any(|loss| loss.what == LossKind::MemoryBound)
+    }
+
     pub(crate) fn lose(&mut self, what: LossKind, offset: u64, bytes: u64) {
         self.add_loss(Loss { what, table: None, first_offset: offset, count: 1, bytes });
     }

@@ -41,6 +41,29 @@ use crate::read::Progress;
 /// Rows between two looks at the memory and at the clock of whoever watches.
 const ROWS_BETWEEN_LOOKS: u64 = 4096;
 
+/// Memory of one row that is kept, an event or a string, with what growing columns keep free.
+const BYTES_OF_A_ROW: u64 = 100;
+
+/// Tables of events that are read.
+const READ: [&str; 16] = [
+    "CUPTI_ACTIVITY_KIND_KERNEL",
+    "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+    "CUPTI_ACTIVITY_KIND_MEMCPY",
+    "CUPTI_ACTIVITY_KIND_MEMCPY2",
+    "CUPTI_ACTIVITY_KIND_MEMSET",
+    "CUPTI_ACTIVITY_KIND_RUNTIME",
+    "CUPTI_ACTIVITY_KIND_DRIVER",
+    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+    "CUPTI_ACTIVITY_KIND_OVERHEAD",
+    "PROFILER_OVERHEAD",
+    "NVTX_EVENTS",
+    "CUDA_UM_GPU_PAGE_FAULT_EVENTS",
+    "CUDA_UM_CPU_PAGE_FAULT_EVENTS",
+    "CUDA_GPU_MEMORY_USAGE_EVENTS",
+    "DIAGNOSTIC_EVENT",
+];
+
 /// Reads an export to its end or to the memory bound.
 pub(crate) fn read(
     path: &Path,
@@ -70,7 +93,11 @@ pub(crate) fn read(
     if reading.interrupted {
         return Err(OpenError::Interrupted { path: at() });
     }
+    let takes = reading.takes();
     let trace = reading.finish();
+    if trace.is_empty() && trace.stats.reached_memory_bound() {
+        return Err(OpenError::MemoryTooSmall { path: at(), takes: Some(takes) });
+    }
     if trace.is_empty() {
         return Err(match trace.stats.is_complete() {
             true => OpenError::EmptyExport { path: at() },
@@ -278,26 +305,17 @@ impl<'a> Reading<'a> {
         global_pid.map(|id| GlobalId::of(id).process()).or_else(|| self.callers.of(correlation))
     }
 
+    /// Memory that all of the file's events and strings take, about; whole megabytes, because the least files take more a
+    /// row than others.
+    fn takes(&self) -> u64 {
+        let of = |name: &&str| self.database.versions_of(name);
+        let tables = READ.iter().flat_map(of).chain(of(&"STRINGIDS"));
+        let rows = tables.map(|table| table.rows).fold(0, u64::saturating_add);
+        rows.saturating_mul(BYTES_OF_A_ROW).max(1).div_ceil(1_000_000).saturating_mul(1_000_000)
+    }
+
     /// Events of sorts that nothing here needs: operating system calls, samples, other libraries.
     fn count_tables_not_read(&mut self) {
-        const READ: [&str; 16] = [
-            "CUPTI_ACTIVITY_KIND_KERNEL",
-            "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
-            "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-            "CUPTI_ACTIVITY_KIND_MEMCPY",
-            "CUPTI_ACTIVITY_KIND_MEMCPY2",
-            "CUPTI_ACTIVITY_KIND_MEMSET",
-            "CUPTI_ACTIVITY_KIND_RUNTIME",
-            "CUPTI_ACTIVITY_KIND_DRIVER",
-            "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-            "CUPTI_ACTIVITY_KIND_OVERHEAD",
-            "PROFILER_OVERHEAD",
-            "NVTX_EVENTS",
-            "CUDA_UM_GPU_PAGE_FAULT_EVENTS",
-            "CUDA_UM_CPU_PAGE_FAULT_EVENTS",
-            "CUDA_GPU_MEMORY_USAGE_EVENTS",
-            "DIAGNOSTIC_EVENT",
-        ];
         let database = self.database;
         let mut not_read = database.tables();
         let read: Vec<_> =
