@@ -346,6 +346,32 @@ fn later_versions_of_a_table_and_older_columns_are_found() {
     assert_eq!(trace.stats().not_kept["rows of CUPTI_ACTIVITY_KIND_MEMCPYISH"], 2);
 }
 
+/// Whatever columns are called, and whether its rows have numbers or not, a table gives every row in its order.
+#[test]
+fn columns_that_are_named_like_row_numbers_hide_no_row() {
+    let starts = |columns: &str, options: &str| {
+        let (_kept, path) = export(&format!(
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT{columns}, end INT, deviceId INT, streamId INT) {options};
+             INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId)
+                VALUES (10, 15, 0, 7), (20, 25, 0, 7), (30, 35, 0, 7);"
+        ));
+        let trace = read_file(&path);
+        assert!(trace.stats().is_complete(), "{columns} {options}: {:?}", trace.stats().losses);
+        trace.events().map(|event| event.start().as_nanos()).collect::<Vec<_>>()
+    };
+    for columns in [
+        "",
+        ", rowid INT",
+        ", RowId TEXT DEFAULT 'x'",
+        ", rowid INT, _rowid_ INT DEFAULT 3",
+        ", oid INT, rowid INT DEFAULT 0, _rowid_ INT",
+        ", rowid INT AS (1)",
+    ] {
+        assert_eq!(starts(columns, ""), [10, 20, 30], "{columns}");
+    }
+    assert_eq!(starts(" PRIMARY KEY", "WITHOUT ROWID"), [10, 20, 30]);
+}
+
 #[test]
 fn migrations_are_copies_of_managed_memory_and_faults_are_counted() {
     let trace = read_file(&fixture("managed.sqlite"));
