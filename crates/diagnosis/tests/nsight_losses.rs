@@ -99,3 +99,16 @@ fn processes_whose_gpu_nobody_names_are_told() {
     let (_folder, path) = export("");
     assert!(diagnosis_of(&path).limitations.iter().all(|limitation| limitation.id != "gpu_of_process"));
 }
+
+#[test]
+fn rows_in_a_journal_are_told_with_their_remedy() {
+    let (_folder, path) = export("");
+    fs::write(path.with_file_name("made.sqlite-wal"), [0; 5000]).unwrap();
+    let run = diagnosis_of(&path);
+    let told = run.limitations.iter().find(|limitation| limitation.id == "lost").unwrap();
+    assert_eq!(
+        told.text,
+        "the newest rows may be missing: they lie in the journal beside it, FILE-wal, which is not read (sqlite3 FILE \
+         'PRAGMA wal_checkpoint(TRUNCATE)' brings them in, or export again); what was lost is in no figure."
+    );
+}

@@ -51,6 +51,8 @@ pub enum LossKind {
     ReadError,
     /// A database that is shorter than it says.
     DatabaseCut,
+    /// Rows that were written to the journal beside a database and not yet into it.
+    RowsInJournal,
     /// Rows of a table that the database can no longer give.
     DamagedTable,
     /// A row without a usable time.
@@ -83,6 +85,10 @@ impl LossKind {
             Self::DroppedRecord => "a record that CUPTI had no room for",
             Self::ReadError => "the rest of the file could not be read",
             Self::DatabaseCut => "the file ends before the database does",
+            Self::RowsInJournal => {
+                "the newest rows may be missing: they lie in the journal beside it, FILE-wal, which is not read \
+                 (sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)' brings them in, or export again)"
+            }
             Self::DamagedTable => "rows cannot be read",
             Self::UnusableRow => "a row without a usable time",
             Self::NotCollected => "the profiler did not collect everything",
@@ -102,13 +108,21 @@ impl LossKind {
                 | Self::EndsWithoutMark
                 | Self::ReadError
                 | Self::DatabaseCut
+                | Self::RowsInJournal
                 | Self::MemoryBound
         )
     }
 
     /// Whether it has a place that bytes can be counted to.
     pub fn has_offset(self) -> bool {
-        !matches!(self, Self::DroppedRecord | Self::DamagedTable | Self::UnusableRow | Self::NotCollected)
+        !matches!(
+            self,
+            Self::DroppedRecord
+                | Self::RowsInJournal
+                | Self::DamagedTable
+                | Self::UnusableRow
+                | Self::NotCollected
+        )
     }
 
     /// Whether `offset` counts compressed bytes (as they lie in the file) or JSON bytes.

@@ -16,7 +16,7 @@ mod strings;
 mod waits;
 mod work;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -76,7 +76,11 @@ pub(crate) fn read(
         .map_err(|error| OpenError::DatabaseUnreadable { path: at(), reason: error.to_string() })?;
     let tables = database.tables();
     let is_damaged = tables.is_empty();
+    let has_journal = has_journal(path);
     if !tables.iter().any(|table| is_nsights(&table.name)) {
+        if has_journal {
+            return Err(OpenError::RowsInJournal { path: at() });
+        }
         if is_damaged {
             let reason = "it has no table that can be read".to_owned();
             return Err(OpenError::DatabaseUnreadable { path: at(), reason });
@@ -89,6 +93,9 @@ pub(crate) fn read(
     if let Some(cut) = missing_bytes(path, file_bytes) {
         reading.trace.stats.lose(LossKind::DatabaseCut, file_bytes, cut);
     }
+    if has_journal {
+        reading.trace.stats.lose_several(LossKind::RowsInJournal, 1);
+    }
     reading.read_all();
     if reading.interrupted {
         return Err(OpenError::Interrupted { path: at() });
@@ -97,6 +104,9 @@ pub(crate) fn read(
     let trace = reading.finish();
     if trace.is_empty() && trace.stats.reached_memory_bound() {
         return Err(OpenError::MemoryTooSmall { path: at(), takes: Some(takes) });
+    }
+    if trace.is_empty() && has_journal {
+        return Err(OpenError::RowsInJournal { path: at() });
     }
     if trace.is_empty() {
         return Err(match trace.stats.is_complete() {
@@ -120,6 +130,17 @@ fn missing_bytes(path: &Path, file_bytes: u64) -> Option<u64> {
     };
     let pages = u32::from_be_bytes([header[28], header[29], header[30], header[31]]);
     (u64::from(pages) * page).checked_sub(file_bytes).filter(|missing| *missing > 0)
+}
+
+/// Whether rows may lie in a journal beside the database. It is opened as a file that nobody writes, so that nothing is
+/// written beside it; then SQLite looks at no journal.
+fn has_journal(path: &Path) -> bool {
+    // What it has before its first page.
+    const HEADER: u64 = 32;
+    // It lies beside the file itself, not beside what links to it.
+    let mut journal = path.canonicalize().unwrap_or_else(|_| path.to_owned()).into_os_string();
+    journal.push("-wal");
+    fs::metadata(journal).is_ok_and(|about| about.is_file() && about.len() > HEADER)
 }
 
 fn is_nsights(table: &str) -> bool {
