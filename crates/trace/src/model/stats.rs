@@ -156,6 +156,8 @@ pub enum Repair {
     MissingDuration,
     /// Duration that is no number or beyond 292 years: taken as zero.
     UnusableDuration,
+    /// Size that no copy has, below zero, beyond 2^50 bytes or no number: taken as not recorded.
+    UnusableSize,
     /// A backslash that is no JSON escape: kept as it stands.
     StrayBackslash,
     /// Bytes that are not UTF-8: shown as U+FFFD.
@@ -170,6 +172,7 @@ impl Repair {
             Self::NegativeDuration => "negative duration taken as zero",
             Self::MissingDuration => "missing duration taken as zero",
             Self::UnusableDuration => "unusable duration taken as zero",
+            Self::UnusableSize => "unusable size taken as not recorded",
             Self::StrayBackslash => "stray backslash kept as it stands",
             Self::InvalidUtf8 => "invalid UTF-8 replaced",
             Self::CorrelationFromFlow => "correlation found through a flow arrow",

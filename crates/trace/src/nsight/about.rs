@@ -112,7 +112,8 @@ impl Reading<'_> {
 
     /// Nsight's own warnings. Those that speak of events not collected are losses.
     fn read_diagnostics(&mut self) {
-        let severities = Enumeration::of(self.database, "ENUM_DIAGNOSTIC_SEVERITY_LEVEL");
+        let severities =
+            Enumeration::of(self.database, "ENUM_DIAGNOSTIC_SEVERITY_LEVEL", &mut self.trace.stats);
         self.each("DIAGNOSTIC_EVENT", &["severity", "text"], &mut |reading, row| {
             let (severity, Some(text)) = (row.integer(0).unwrap_or(0), row.text(1)) else { return };
             if is_about_loss(&text) {

@@ -78,6 +78,10 @@ impl Row<'_> {
         place.and_then(|place| self.values.get_ref(place).ok()).unwrap_or(ValueRef::Null)
     }
 
+    pub(super) fn is_empty(&self, column: usize) -> bool {
+        matches!(self.value(column), ValueRef::Null)
+    }
+
     pub(super) fn integer(&self, column: usize) -> Option<i64> {
         match self.value(column) {
             ValueRef::Integer(number) => Some(number),

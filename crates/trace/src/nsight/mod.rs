@@ -177,11 +177,12 @@ impl<'a> Reading<'a> {
         let mut trace = Trace::default();
         trace.origin.format = SourceFormat::NsysSqlite;
         trace.stats.file_bytes = file_bytes;
+        let enumerations = Enumerations::of(database, &mut trace.stats);
         Self {
             database,
             trace,
             strings: Strings::default(),
-            enumerations: Enumerations::of(database),
+            enumerations,
             processes: Processes::default(),
             callers: Callers::default(),
             devices: Devices::default(),
