@@ -185,11 +185,27 @@ impl Repair {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostWork {
     /// Sorts of which rows could not be read.
-    pub damaged: BTreeSet<EventKind>,
+    pub damaged: BTreeMap<EventKind, LostRows>,
     /// Sorts of which rows were left unread at the memory bound.
     pub beyond_memory: BTreeSet<EventKind>,
     /// Pieces kept without their time, because the file has no usable end of them.
     pub without_end: BTreeMap<EventKind, u64>,
+}
+
+/// Rows of damaged tables.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostRows {
+    /// No more than these are lost; all, where nobody can tell.
+    pub at_most: u64,
+    /// Rows of these tables, those that are lost among them.
+    pub of: u64,
+}
+
+impl LostRows {
+    pub(crate) fn add(&mut self, at_most: u64, of: u64) {
+        self.at_most = self.at_most.saturating_add(at_most);
+        self.of = self.of.saturating_add(of);
+    }
 }
 
 /// What was read, what was left out on purpose, what was lost.

@@ -53,10 +53,35 @@ impl Table {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Whole,
-    /// Some rows could not be read.
-    Damaged,
+    /// Some rows could not be read: at most so many, where that is known.
+    Damaged {
+        at_most: Option<u64>,
+    },
     /// Whoever took them wanted no more.
     Stopped,
+}
+
+/// The rows of a table that were read, which tells how many were not.
+#[derive(Debug, Default)]
+struct Taken {
+    count: u64,
+    /// Some number is beyond the last row's, or below one: then numbers tell nothing.
+    is_odd: bool,
+}
+
+impl Taken {
+    fn add(&mut self, number: i64, table: &Table) {
+        self.count += 1;
+        self.is_odd |= !u64::try_from(number).is_ok_and(|number| (1..=table.rows).contains(&number));
+    }
+
+    /// Numbers ascend and each is one row's, so there are no more rows than the last one's number says. Holes between the
+    /// rows that were read would not do: a damaged number leaps over rows and leaves none.
+    fn at_most_lost(&self, table: &Table) -> Option<u64> {
+        // Where the last row cannot be found either, its number is none.
+        let is_known = table.rows > 0 && !self.is_odd;
+        table.rows.checked_sub(self.count).filter(|_| is_known)
+    }
 }
 
 /// Whether to give further rows.
@@ -233,11 +258,13 @@ impl Database {
             "SELECT {number}{selected} FROM {} NOT INDEXED WHERE {number} > ? ORDER BY {number}",
             quoted(&table.name)
         );
-        let Ok(mut statement) = self.connection.prepare(&query) else { return End::Damaged };
+        let unknown = End::Damaged { at_most: None };
+        let Ok(mut statement) = self.connection.prepare(&query) else { return unknown };
         let (mut last, mut skip, mut detours) = (i64::MIN, FIRST_SKIP, 0);
+        let mut taken = Taken::default();
         loop {
             let mut found = false;
-            let Ok(mut rows) = statement.query([last]) else { return End::Damaged };
+            let Ok(mut rows) = statement.query([last]) else { return unknown };
             loop {
                 match rows.next() {
                     Ok(Some(values)) => {
@@ -245,11 +272,13 @@ impl Database {
                         let Some(number) = values.get(0).ok().filter(|number| *number > last) else { break };
                         last = number;
                         found = true;
+                        taken.add(number, table);
                         if take(&Row { values, places: &places }) == Next::Stop {
                             return End::Stopped;
                         }
                     }
-                    Ok(None) => return if detours == 0 { End::Whole } else { End::Damaged },
+                    Ok(None) if detours == 0 => return End::Whole,
+                    Ok(None) => return End::Damaged { at_most: taken.at_most_lost(table) },
                     Err(_) => break,
                 }
             }
@@ -258,7 +287,9 @@ impl Database {
             detours += 1;
             skip = if found { FIRST_SKIP } else { skip.saturating_mul(2) };
             let next = last.max(0).checked_add(skip);
-            let Some(next) = next.filter(|_| detours < MOST_DETOURS) else { return End::Damaged };
+            let Some(next) = next.filter(|_| detours < MOST_DETOURS) else {
+                return End::Damaged { at_most: taken.at_most_lost(table) };
+            };
             last = next;
         }
     }
@@ -272,8 +303,9 @@ impl Database {
         take: &mut dyn FnMut(&Row<'_>) -> Next,
     ) -> End {
         let query = format!("SELECT NULL{selected} FROM {} NOT INDEXED", quoted(&table.name));
-        let Ok(mut statement) = self.connection.prepare(&query) else { return End::Damaged };
-        let Ok(mut rows) = statement.query([]) else { return End::Damaged };
+        let damaged = End::Damaged { at_most: None };
+        let Ok(mut statement) = self.connection.prepare(&query) else { return damaged };
+        let Ok(mut rows) = statement.query([]) else { return damaged };
         for _ in 0..=self.most_rows {
             match rows.next() {
                 Ok(Some(values)) if take(&Row { values, places }) == Next::Stop => return End::Stopped,
@@ -284,7 +316,7 @@ impl Database {
         }
         drop(rows);
         self.forget_pages();
-        End::Damaged
+        damaged
     }
 }
 

@@ -23,7 +23,7 @@ impl Enumeration {
                 }
                 Next::Row
             });
-            if end == End::Damaged {
+            if matches!(end, End::Damaged { .. }) {
                 stats.lose_in(&table.name, LossKind::DamagedTable);
             }
         }

@@ -252,9 +252,14 @@ impl<'a> Reading<'a> {
         let work = work::kind_in(&table.name);
         match end {
             End::Whole => {}
-            End::Damaged => {
-                self.trace.stats.lose_in(&table.name, LossKind::DamagedTable);
-                self.trace.stats.lost_work.damaged.extend(work);
+            End::Damaged { at_most } => {
+                let stats = &mut self.trace.stats;
+                stats.lose_in(&table.name, LossKind::DamagedTable);
+                if let Some(work) = work {
+                    // Of what nobody can count, all may be lost.
+                    let rows = table.rows.max(1);
+                    stats.lost_work.damaged.entry(work).or_default().add(at_most.unwrap_or(rows), rows);
+                }
             }
             End::Stopped => self.trace.stats.lost_work.beyond_memory.extend(work),
         }
