@@ -199,7 +199,7 @@ fn answer(
         findings.iter_mut().for_each(|finding| finding.severity = Severity::Low);
     }
     let mut limitations = limitations::limitations(facts, &survey, options, left_out);
-    limitations.extend(incomplete::limitation(trace));
+    limitations.extend(incomplete::limitations(trace));
     if !has_gpu && incomplete.is_none() {
         limitations.extend(crate::cpu_only::limitations(trace, &cpu_copies));
     }

@@ -1,18 +1,20 @@
 //! Is the devices' work all there? Where one sort of it could not be read, shares of the rest mislead.
 
-use busbound_trace::{EventKind, Trace};
+use busbound_trace::{EventKind, LostRows, Trace};
 
 use crate::limitations::Limitation;
-use crate::quantity::plural;
+use crate::quantity::{count, plural};
 
-/// Above this share of the devices' events, work without its time is as good as lost.
+/// Above this share of the devices' events, work that is lost or without its time may be what decides.
 const MUCH: f64 = 0.01;
 
 /// Why nothing can be told for certain; `None` where the work is all there.
 pub(crate) fn reason(trace: &Trace) -> Option<String> {
     let lost = &trace.stats().lost_work;
-    if !lost.damaged.is_empty() {
-        return Some(format!("{} rows of this file could not be read", words(lost.damaged.iter())));
+    let is_much = |(_, rows): &(&EventKind, &LostRows)| rows.at_most as f64 > MUCH * rows.of as f64;
+    let mut damaged = lost.damaged.iter().filter(is_much).map(|(kind, _)| kind).peekable();
+    if damaged.peek().is_some() {
+        return Some(format!("{} rows of this file could not be read", words(damaged)));
     }
     if !lost.beyond_memory.is_empty() {
         let rows = words(lost.beyond_memory.iter());
@@ -24,10 +26,20 @@ pub(crate) fn reason(trace: &Trace) -> Option<String> {
 }
 
 /// Work whose time is in no figure.
-pub(crate) fn limitation(trace: &Trace) -> Option<Limitation> {
-    let has_some = !trace.stats().lost_work.without_end.is_empty();
-    has_some
-        .then(|| Limitation { id: "no_end", text: format!("{}; their time is in no figure.", ends(trace)) })
+pub(crate) fn limitations(trace: &Trace) -> Vec<Limitation> {
+    let lost = &trace.stats().lost_work;
+    let mut list = Vec::new();
+    let mut say = |id, what: String| {
+        list.push(Limitation { id, text: format!("{what}; their time is in no figure.") });
+    };
+    for (kind, rows) in lost.damaged.iter().filter(|(_, rows)| rows.at_most < rows.of) {
+        let (at_most, of) = (count(rows.at_most), count(rows.of));
+        say("lost_rows", format!("At most {at_most} of {of} {} rows could not be read", word(kind)));
+    }
+    if !lost.without_end.is_empty() {
+        say("no_end", ends(trace));
+    }
+    list
 }
 
 /// `3 of 6 kernels have no usable end`.
@@ -45,10 +57,13 @@ fn ends(trace: &Trace) -> String {
 }
 
 fn words<'k>(kinds: impl Iterator<Item = &'k EventKind>) -> String {
-    let word = |kind: &EventKind| match kind {
+    kinds.map(word).collect::<Vec<_>>().join(" and ")
+}
+
+fn word(kind: &EventKind) -> &'static str {
+    match kind {
         EventKind::Copy => "copy",
         EventKind::Memset => "memset",
         _ => "kernel",
-    };
-    kinds.map(word).collect::<Vec<_>>().join(" and ")
+    }
 }

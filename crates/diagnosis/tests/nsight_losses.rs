@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use busbound_diagnosis::{Bound, Diagnosis, Options, Severity, Source, diagnose};
 use busbound_machine::Machine;
-use busbound_trace::{ReadOptions, open};
+use busbound_trace::{EventKind, ReadOptions, open};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -37,19 +37,102 @@ fn diagnosis_of(path: &Path) -> Diagnosis {
     diagnose(&trace, &Source::named("made.sqlite"), &Machine::default(), &Options::default())
 }
 
+const PAGE: usize = 4096;
+
+/// Where the first page of the kernels' table begins.
+fn root_of_kernels(path: &Path) -> usize {
+    let database = Connection::open(path).unwrap();
+    let root = "SELECT rootpage FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_KERNEL'";
+    let number = |sql: &str| database.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(number("PRAGMA page_size"), 4096);
+    (usize::try_from(number(root)).unwrap() - 1) * PAGE
+}
+
+fn change(path: &Path, change: impl FnOnce(&mut [u8])) {
+    let mut bytes = fs::read(path).unwrap();
+    change(&mut bytes);
+    fs::write(path, bytes).unwrap();
+}
+
+/// Where the child begins that an interior page's cell points to.
+fn child(bytes: &[u8], page: usize, cell: usize) -> usize {
+    assert_eq!(bytes[page], 5, "an interior page of a table");
+    let at = page + 12 + 2 * cell;
+    let at = page + usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+    (u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap()) as usize - 1) * PAGE
+}
+
+/// Every kernel in so many pieces.
+fn in_pieces(count: u32) -> String {
+    format!(
+        "CREATE TABLE whole AS SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL;
+         DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL;
+         WITH RECURSIVE piece(i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM piece WHERE i < {count} - 1)
+            INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL
+            SELECT start + i * (20000000 / {count}), start + (i + 1) * (20000000 / {count}), 0, 1, 7,
+                correlationId, globalPid, 1 FROM whole, piece ORDER BY 1;
+         DROP TABLE whole;"
+    )
+}
+
+#[test]
+fn few_lost_rows_leave_the_verdict_and_are_told() {
+    for (pieces, is_told) in [(4000, true), (200, false)] {
+        let (_folder, path) = export(&in_pieces(pieces));
+        let root = root_of_kernels(&path);
+        change(&path, |bytes| {
+            let leaf = child(bytes, root, 3);
+            bytes[leaf..leaf + PAGE].fill(0xa5);
+        });
+        let trace = open(&path, &ReadOptions::default()).unwrap();
+        let rows = u64::from(6 * pieces);
+        let kernels = trace.events().filter(|event| event.kind() == EventKind::Kernel).count() as u64;
+        // A page has a hundred or so; the way around it may cost as many again.
+        assert!((1..300).contains(&(rows - kernels)), "{kernels}");
+        let run = diagnosis_of(&path);
+        let verdict = if is_told { Bound::Compute } else { Bound::Unknown };
+        assert_eq!(run.verdict.bound, verdict, "{}", run.verdict.statement);
+        let told = run.limitations.iter().find(|limitation| limitation.id == "lost_rows").unwrap();
+        let thousands =
+            |n: u64| if n < 1000 { n.to_string() } else { format!("{},{:03}", n / 1000, n % 1000) };
+        assert_eq!(
+            told.text,
+            format!(
+                "At most {} of {} kernel rows could not be read; their time is in no figure.",
+                rows - kernels,
+                thousands(rows)
+            )
+        );
+    }
+}
+
+/// One number of a row is damaged: all rows up to it are passed over, and no hole shows it.
+#[test]
+fn a_row_that_leaps_over_others_leaves_no_verdict() {
+    let (_folder, path) = export(&in_pieces(2000));
+    let root = root_of_kernels(&path);
+    change(&path, |bytes| {
+        let leaf = child(bytes, root, 20);
+        assert_eq!(bytes[leaf], 13, "a leaf of a table");
+        // Its first cell: length, then the number, which has two bytes as 11,000 has.
+        let cell = leaf + usize::from(u16::from_be_bytes([bytes[leaf + 8], bytes[leaf + 9]]));
+        let number = u32::from(bytes[cell + 1] & 0x7f) << 7 | u32::from(bytes[cell + 2]);
+        assert!((1000..6000).contains(&number) && bytes[cell + 1] >= 0x80, "{number}");
+        bytes[cell + 1..cell + 3].copy_from_slice(&[0x80 | (11_000u32 >> 7) as u8, (11_000u32 & 0x7f) as u8]);
+    });
+    let run = diagnosis_of(&path);
+    assert_eq!(
+        run.verdict.statement,
+        "Not told: kernel rows of this file could not be read; figures are for the rest alone."
+    );
+}
+
 #[test]
 fn lost_kernels_do_not_make_a_run_transfer_bound() {
     let (_folder, path) = export("");
     assert_eq!(diagnosis_of(&path).verdict.bound, Bound::Compute);
-    let (page, size): (usize, usize) = {
-        let database = Connection::open(&path).unwrap();
-        let root = "SELECT rootpage FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_KERNEL'";
-        let number = |sql: &str| database.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-        (number(root).try_into().unwrap(), number("PRAGMA page_size").try_into().unwrap())
-    };
-    let mut bytes = fs::read(&path).unwrap();
-    bytes[(page - 1) * size..page * size].fill(0xa5);
-    fs::write(&path, bytes).unwrap();
+    let page = root_of_kernels(&path);
+    change(&path, |bytes| bytes[page..page + PAGE].fill(0xa5));
     let run = diagnosis_of(&path);
     assert_eq!(
         (run.verdict.bound, run.verdict.statement.as_str()),
@@ -83,4 +166,32 @@ fn sizes_that_no_copy_has_count_as_missing() {
     let run = diagnosis_of(&path);
     let copies: Vec<_> = run.copies.iter().map(|group| (group.bytes, group.without_bytes)).collect();
     assert_eq!(copies, [(0, 6)]);
+}
+
+#[test]
+fn processes_whose_gpu_nobody_names_are_told() {
+    let (_folder, path) =
+        export("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = 2 << 24 WHERE rowid % 2 = 0");
+    let run = diagnosis_of(&path);
+    let told = run.limitations.iter().find(|limitation| limitation.id == "gpu_of_process").unwrap();
+    assert_eq!(
+        told.text,
+        "several processes use device 0, and no table says which GPU each of them means; that prevents telling their GPUs \
+         apart: with CUDA_VISIBLE_DEVICES they may be several, and figures of one GPU then mix them."
+    );
+    let (_folder, path) = export("");
+    assert!(diagnosis_of(&path).limitations.iter().all(|limitation| limitation.id != "gpu_of_process"));
+}
+
+#[test]
+fn rows_in_a_journal_are_told_with_their_remedy() {
+    let (_folder, path) = export("");
+    fs::write(path.with_file_name("made.sqlite-wal"), [0; 5000]).unwrap();
+    let run = diagnosis_of(&path);
+    let told = run.limitations.iter().find(|limitation| limitation.id == "lost").unwrap();
+    assert_eq!(
+        told.text,
+        "the newest rows may be missing: they lie in the journal beside it, FILE-wal, which is not read (sqlite3 FILE \
+         'PRAGMA wal_checkpoint(TRUNCATE)' brings them in, or export again); what was lost is in no figure."
+    );
 }

@@ -44,6 +44,13 @@ pub enum OpenError {
     #[error("{} is an SQLite database that cannot be read: {reason}; export the report again", path.display())]
     DatabaseUnreadable { path: PathBuf, reason: String },
     #[error(
+        "{} holds no events: its rows lie in the journal beside it, which is not read; bring them in with \
+         sqlite3 {} 'PRAGMA wal_checkpoint(TRUNCATE)', or export the report again",
+        path.display(),
+        quoted(path)
+    )]
+    RowsInJournal { path: PathBuf },
+    #[error(
         "{} is an export of Nsight Systems without any event of CUDA or NVTX; \
          record with nsys profile --trace=cuda,nvtx",
         path.display()
@@ -53,18 +60,30 @@ pub enum OpenError {
     EmptyRecording { path: PathBuf },
     #[error("{} is a gzip file that breaks off at byte {offset}, before any of it can be read", path.display())]
     NothingInflated { path: PathBuf, offset: u64 },
+    #[error(
+        "{} is larger than --memory allows: reading ends before its first event; raise --memory{}",
+        path.display(),
+        takes.map(|bytes| format!(", the whole of it takes about {} MB", bytes.div_ceil(1_000_000))).unwrap_or_default()
+    )]
+    MemoryTooSmall {
+        path: PathBuf,
+        /// What all of its events take, about; `None` where only reading them would tell.
+        takes: Option<u64>,
+    },
     #[error("{}: reading was interrupted", path.display())]
     Interrupted { path: PathBuf },
 }
 
 /// What turns a report into a database that can be read.
 fn export_command(report: &Path) -> String {
-    let quoted = |path: &Path| {
-        let text = path.display().to_string();
-        let is_plain = text.chars().all(|c| c.is_alphanumeric() || "/._-+=:@,".contains(c));
-        if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
-    };
     format!("nsys export --type sqlite -o {} {}", quoted(&report.with_extension("sqlite")), quoted(report))
+}
+
+/// As a shell takes it for one word.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = text.chars().all(|c| c.is_alphanumeric() || "/._-+=:@,".contains(c));
+    if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]

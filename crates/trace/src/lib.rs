@@ -42,7 +42,7 @@ pub use model::memory::{MemoryOwner, MemorySample};
 pub use model::names::{NameId, Names};
 pub use model::origin::{Distributed, Gpu, Origin, RecordedLink, SourceFormat};
 pub use model::size::Bytes;
-pub use model::stats::{ImportStats, Loss, LossKind, Repair};
+pub use model::stats::{ImportStats, Loss, LossKind, LostRows, Repair};
 pub use model::sync::Synchronisation;
 pub use model::time::{Nanos, Timestamp};
 pub use model::trace::{Event, Trace, Track};

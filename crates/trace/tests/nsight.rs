@@ -227,6 +227,35 @@ fn streams_of_two_processes_on_one_gpu_are_two() {
 }
 
 #[test]
+fn one_device_number_of_two_processes_is_ambiguous_unless_the_file_tells() {
+    const NONE: [i32; 0] = [];
+    let ambiguous = |sql: &str| -> Vec<i32> {
+        let (_kept, path) = two_processes();
+        rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        read_file(&path).origin().ambiguous_devices.iter().copied().collect()
+    };
+    assert_eq!(ambiguous(""), NONE);
+    assert_eq!(ambiguous("DROP TABLE TARGET_INFO_CUDA_DEVICE"), [0]);
+    // The one that is not named may mean any GPU, the named one's too.
+    assert_eq!(ambiguous("DELETE FROM TARGET_INFO_CUDA_DEVICE WHERE pid = 200"), [0]);
+    assert_eq!(ambiguous("DELETE FROM TARGET_INFO_CUDA_DEVICE WHERE pid = 100"), NONE);
+    let without = "DROP TABLE TARGET_INFO_CUDA_DEVICE; DROP TABLE TARGET_INFO_GPU";
+    assert_eq!(ambiguous(without), [0]);
+    // Two launches of one correlation, each of either process.
+    assert_eq!(
+        ambiguous(&format!("{without}; ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN globalPid")),
+        [0]
+    );
+    // Where there is only one GPU, all of them mean it.
+    assert_eq!(
+        ambiguous("DROP TABLE TARGET_INFO_CUDA_DEVICE; DELETE FROM TARGET_INFO_GPU WHERE id = 1"),
+        NONE
+    );
+    let apart = "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 1 WHERE globalPid >> 24 & 0xffffff = 200";
+    assert_eq!(ambiguous(&format!("{without}; {apart}")), NONE);
+}
+
+#[test]
 fn work_that_names_no_process_is_joined_only_where_it_can_be_meant() {
     let (_kept, path) = two_processes();
     let database = rusqlite::Connection::open(&path).unwrap();
@@ -317,6 +346,32 @@ fn later_versions_of_a_table_and_older_columns_are_found() {
     assert_eq!(trace.stats().not_kept["rows of CUPTI_ACTIVITY_KIND_MEMCPYISH"], 2);
 }
 
+/// Whatever columns are called, and whether its rows have numbers or not, a table gives every row in its order.
+#[test]
+fn columns_that_are_named_like_row_numbers_hide_no_row() {
+    let starts = |columns: &str, options: &str| {
+        let (_kept, path) = export(&format!(
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT{columns}, end INT, deviceId INT, streamId INT) {options};
+             INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId)
+                VALUES (10, 15, 0, 7), (20, 25, 0, 7), (30, 35, 0, 7);"
+        ));
+        let trace = read_file(&path);
+        assert!(trace.stats().is_complete(), "{columns} {options}: {:?}", trace.stats().losses);
+        trace.events().map(|event| event.start().as_nanos()).collect::<Vec<_>>()
+    };
+    for columns in [
+        "",
+        ", rowid INT",
+        ", RowId TEXT DEFAULT 'x'",
+        ", rowid INT, _rowid_ INT DEFAULT 3",
+        ", oid INT, rowid INT DEFAULT 0, _rowid_ INT",
+        ", rowid INT AS (1)",
+    ] {
+        assert_eq!(starts(columns, ""), [10, 20, 30], "{columns}");
+    }
+    assert_eq!(starts(" PRIMARY KEY", "WITHOUT ROWID"), [10, 20, 30]);
+}
+
 #[test]
 fn migrations_are_copies_of_managed_memory_and_faults_are_counted() {
     let trace = read_file(&fixture("managed.sqlite"));
@@ -362,6 +417,116 @@ fn graphs_traced_as_a_whole_are_one_piece_of_work() {
         (EventKind::Kernel, "CUDA graph 12", 500)
     );
     assert_eq!(trace.origin().settings.get("cuda_graph_nodes"), Some(&false));
+}
+
+#[test]
+fn graphs_traced_by_node_are_the_work_in_them() {
+    let (_kept, path) = export(
+        "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
+         INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'cudaGraphLaunch_v10000'), (3, 'relu');
+         CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT, end INT, globalTid INT, correlationId INT, nameId INT);
+         INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (100, 150, 16777217, 9, 2);
+         CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, contextId INT, streamId INT,
+            correlationId INT, globalPid INT, demangledName INT, gridX INT, gridY INT, gridZ INT, blockX INT, blockY INT,
+            blockZ INT, graphNodeId INT);
+         INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES
+            (230, 300, 1, 1, 7, 9, 16777216, 1, 4, 2, 1, 128, 1, 1, 51),
+            (310, 330, 1, 1, 7, 9, 16777216, 3, 8, 1, 1, 256, 1, 1, 52);
+         CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INT, end INT, deviceId INT, contextId INT, streamId INT,
+            correlationId INT, globalPid INT, value INT, bytes INT, graphNodeId INT, memKind INT);
+         INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES
+            (200, 220, 1, 1, 7, 9, 16777216, 0, 4096, 50, 2), (340, 345, 1, 1, 7, 9, 16777216, 0, 512, 53, 1),
+            (350, 351, 1, 1, 7, 9, 16777216, 0, 16, 54, NULL);
+         CREATE TABLE ENUM_CUDA_MEM_KIND (id INT, name TEXT, label TEXT);
+         INSERT INTO ENUM_CUDA_MEM_KIND VALUES (1, 'CUDA_MEMOPR_MEMORY_KIND_PINNED', 'Pinned'),
+            (2, 'CUDA_MEMOPR_MEMORY_KIND_DEVICE', 'Device');",
+    );
+    let trace = read_file(&path);
+    assert!(trace.stats().is_complete() && trace.origin().settings.is_empty());
+    let mut work: Vec<_> = trace.events().filter(|event| WORK.contains(&event.kind())).collect();
+    work.sort_by_key(Event::start);
+    for event in &work {
+        assert_eq!(
+            (event.place(), event.correlation()),
+            (Place::Stream { device: 1, stream: 7 }, Some(9)),
+            "{}",
+            event.name()
+        );
+    }
+    let told: Vec<_> = work
+        .iter()
+        .map(|event| {
+            let set = event.transfer().map(|set| (set.bytes.unwrap().get(), set.dst));
+            let grid = event.launch().map(|launch| launch.grid);
+            (event.name(), event.start().as_nanos(), event.duration().get(), set, grid)
+        })
+        .collect();
+    use MemoryKind::{Device, Pinned};
+    assert_eq!(
+        told,
+        [
+            ("Memset (Device)", 200, 20, Some((4096, Device)), None),
+            ("gemm", 230, 70, None, Some([4, 2, 1])),
+            ("relu", 310, 20, None, Some([8, 1, 1])),
+            ("Memset (Pinned)", 340, 5, Some((512, Pinned)), None),
+            ("Memset (Device)", 350, 1, Some((16, Device)), None),
+        ]
+    );
+    assert_eq!(WORK.map(|kind| joined(&trace, kind)), [2, 0, 3]);
+}
+
+/// Some converters give every column the type text, or write whole numbers as floats.
+#[test]
+fn numbers_written_as_text_are_numbers() {
+    let read_as = |sort: &str, pad: &str| {
+        let (_kept, path) = export(&format!(
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start {sort}, end {sort}, deviceId {sort}, streamId {sort},
+                bytes {sort}, copyKind {sort}, srcKind {sort}, dstKind {sort});
+             INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES ('{pad}1000', '1250{pad}', '1', '7', '{pad}4096{pad}', '1', '0', '2'),
+                ('ten', '20', '1', '7', '4096', '1', '0', '2'), ('2000', '2100', '1', '7', 'many', '1', '0', '2');"
+        ));
+        let trace = read_file(&path);
+        let losses: Vec<_> = trace.stats().losses.iter().map(|loss| (loss.what, loss.count)).collect();
+        assert_eq!(losses, [(LossKind::UnusableRow, 1)], "{sort}");
+        assert_eq!(trace.stats().repairs, BTreeMap::from([(Repair::UnusableSize, 1)]), "{sort}");
+        let copies = trace.events().map(|copy| {
+            (
+                copy.name().to_owned(),
+                copy.place(),
+                copy.start().as_nanos(),
+                copy.duration().get(),
+                copy.transfer().unwrap().bytes,
+            )
+        });
+        copies.collect::<Vec<_>>()
+    };
+    let (name, place) = ("Memcpy HtoD (Pageable -> Device)", Place::Stream { device: 1, stream: 7 });
+    for (sort, pad) in [("TEXT", ""), ("TEXT", " "), ("REAL", ""), ("INT", "")] {
+        assert_eq!(
+            read_as(sort, pad),
+            [
+                (name.to_owned(), place, 1000, 250, Some(Bytes::new(4096))),
+                (name.to_owned(), place, 2000, 100, None)
+            ],
+            "{sort} {pad:?}"
+        );
+    }
+}
+
+#[test]
+fn sizes_that_no_copy_has_are_counted() {
+    let (_kept, path) = export(
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, end INT, deviceId INT, streamId INT, bytes INT, copyKind INT);
+         INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (0, 10, 0, 7, 1 << 50, 1), (10, 20, 0, 7, (1 << 50) + 1, 1),
+            (20, 30, 0, 7, -1, 1), (30, 40, 0, 7, NULL, 1), (40, 50, 0, 7, 0, 1);
+         CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INT, end INT, deviceId INT, streamId INT, bytes INT);
+         INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (60, 70, 0, 7, 1 << 62);",
+    );
+    let trace = read_file(&path);
+    let sizes: Vec<_> = trace.events().map(|event| event.transfer().unwrap().bytes.map(Bytes::get)).collect();
+    assert_eq!(sizes, [Some(1 << 50), None, None, None, Some(0), None]);
+    // A size that is not there is no wrong one.
+    assert_eq!(trace.stats().repairs, BTreeMap::from([(Repair::UnusableSize, 3)]));
 }
 
 #[test]
@@ -472,4 +637,20 @@ fn the_memory_bound_ends_reading_and_is_said() {
     // The device's work is read first.
     assert_eq!(of_kind(&trace, EventKind::Kernel).len(), 101);
     assert!(trace.len() < 2573);
+}
+
+#[test]
+fn a_memory_bound_below_the_first_event_is_no_fault_of_the_file() {
+    let error = open(&fixture("off.sqlite"), &ReadOptions::default().memory_bound(1)).unwrap_err();
+    let OpenError::MemoryTooSmall { takes: Some(takes), .. } = error else { panic!("{error}") };
+    assert!(
+        error.to_string().ends_with(
+            "off.sqlite is larger than --memory allows: reading ends before its first event; \
+             raise --memory, the whole of it takes about 1 MB"
+        ),
+        "{error}"
+    );
+    // What is said to be enough is.
+    let trace = open(&fixture("off.sqlite"), &ReadOptions::default().memory_bound(takes)).unwrap();
+    assert!(trace.stats().is_complete());
 }

@@ -76,6 +76,31 @@ fn lists_one_after_the_other_are_whole_on_any_threads() {
     assert!(check_threads(many.as_bytes()).stats().is_complete());
 }
 
+/// Whoever wrote the file has done nothing wrong.
+#[test]
+fn a_memory_bound_below_the_first_event_is_said_of_any_format() {
+    // Names of threads that are kept, more than are read at once, before the first event.
+    let named = |thread| {
+        format!(
+            r#"{{"ph":"M","name":"thread_name","pid":1,"tid":{thread},"args":{{"name":"thread {thread}"}}}},"#
+        )
+    };
+    let threads: String = (0..30_000).map(named).collect();
+    let event = r#"{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":10,"dur":2.5}"#;
+    let trace = format!(r#"{{"traceEvents":[{threads}{event}]}}"#);
+    let list = format!("[{threads}{event}]");
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recorded/offload.bbt");
+    let recording = std::fs::read(recording).unwrap();
+    for whole in [trace.as_bytes(), list.as_bytes(), &recording] {
+        let error = read(whole, Path::new("run"), &ReadOptions::default().memory_bound(1)).err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            "run is larger than --memory allows: reading ends before its first event; raise --memory"
+        );
+        assert!(!read(whole, Path::new("run"), &ReadOptions::default()).unwrap().is_empty());
+    }
+}
+
 #[test]
 fn the_memory_bound_keeps_the_same_events_on_any_threads() {
     let text = format!("[{}]", repeated(200_000));

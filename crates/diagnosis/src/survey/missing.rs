@@ -165,6 +165,18 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
             "keep deviceProperties when cutting a trace down",
         );
     }
+    if !trace.origin().ambiguous_devices.is_empty() {
+        let numbers: Vec<_> = trace.origin().ambiguous_devices.iter().map(i32::to_string).collect();
+        lack(
+            "gpu_of_process",
+            format!(
+                "several processes use device {}, and no table says which GPU each of them means",
+                numbers.join(", ")
+            ),
+            "telling their GPUs apart: with CUDA_VISIBLE_DEVICES they may be several, and figures of one GPU then mix them",
+            "",
+        );
+    }
     if trace.origin().settings.get("cuda_graph_nodes") == Some(&false) {
         lack(
             "graph_nodes",

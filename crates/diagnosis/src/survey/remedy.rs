@@ -37,6 +37,7 @@ fn with_nsys(missing: &str, is_whole: bool) -> Option<&'static str> {
         "operators" => "run the loop under torch.autograd.profiler.emit_nvtx()",
         "copy_bytes" | "memory_kind" => "export with a newer nsys; exports of older ones do not say it",
         "gpu_names" => "keep the table TARGET_INFO_GPU when cutting an export down",
+        "gpu_of_process" => "keep the table TARGET_INFO_CUDA_DEVICE when cutting an export down",
         "stacks" => "mark parts of the program as NVTX ranges: with torch.cuda.nvtx.range(\"load\")",
         "memory" => "nsys profile --cuda-memory-usage=true …",
         "synchronisations" => "nsys profile --cuda-event-trace=true …",

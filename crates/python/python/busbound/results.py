@@ -574,7 +574,7 @@ class RankedAs(Record):
 
 
 class LostPart(Record):
-    what: Literal['ends_inside_event', 'ends_between_events', 'ends_before_events', 'ends_after_events', 'damaged_event', 'stray_bytes', 'damaged_metadata', 'too_long', 'not_an_event', 'gzip_truncated', 'gzip_damaged', 'gzip_checksum', 'gzip_trailing_bytes', 'memory_bound', 'damaged_chunk', 'ends_inside_chunk', 'ends_without_mark', 'dropped_record', 'read_error', 'database_cut', 'damaged_table', 'unusable_row', 'not_collected']
+    what: Literal['ends_inside_event', 'ends_between_events', 'ends_before_events', 'ends_after_events', 'damaged_event', 'stray_bytes', 'damaged_metadata', 'too_long', 'not_an_event', 'gzip_truncated', 'gzip_damaged', 'gzip_checksum', 'gzip_trailing_bytes', 'memory_bound', 'damaged_chunk', 'ends_inside_chunk', 'ends_without_mark', 'dropped_record', 'read_error', 'database_cut', 'rows_in_journal', 'damaged_table', 'unusable_row', 'not_collected']
     text: str
     where: int
     """Byte offset of the first occurrence; 0 where there is none to tell."""

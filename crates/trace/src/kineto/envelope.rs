@@ -98,6 +98,8 @@ impl Envelope {
             versions,
             settings,
             gpus,
+            // One process writes a file of torch.profiler.
+            ambiguous_devices: _,
             distributed,
             base_time_ns,
             trace_name,

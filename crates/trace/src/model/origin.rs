@@ -1,6 +1,6 @@
 //! Who wrote this trace, on what machine, with which settings?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,8 @@ pub struct Origin {
     /// What the profiler was asked to record (`record_shapes`, `with_stack`, …).
     pub settings: BTreeMap<String, bool>,
     pub gpus: Vec<Gpu>,
+    /// Device numbers of several processes of which nothing tells whether they mean one GPU.
+    pub ambiguous_devices: BTreeSet<i32>,
     pub distributed: Option<Distributed>,
     /// Nanoseconds since the Unix epoch at timestamp zero.
     pub base_time_ns: Option<i64>,

@@ -51,6 +51,8 @@ pub enum LossKind {
     ReadError,
     /// A database that is shorter than it says.
     DatabaseCut,
+    /// Rows that were written to the journal beside a database and not yet into it.
+    RowsInJournal,
     /// Rows of a table that the database can no longer give.
     DamagedTable,
     /// A row without a usable time.
@@ -83,6 +85,10 @@ impl LossKind {
             Self::DroppedRecord => "a record that CUPTI had no room for",
             Self::ReadError => "the rest of the file could not be read",
             Self::DatabaseCut => "the file ends before the database does",
+            Self::RowsInJournal => {
+                "the newest rows may be missing: they lie in the journal beside it, FILE-wal, which is not read \
+                 (sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)' brings them in, or export again)"
+            }
             Self::DamagedTable => "rows cannot be read",
             Self::UnusableRow => "a row without a usable time",
             Self::NotCollected => "the profiler did not collect everything",
@@ -102,13 +108,21 @@ impl LossKind {
                 | Self::EndsWithoutMark
                 | Self::ReadError
                 | Self::DatabaseCut
+                | Self::RowsInJournal
                 | Self::MemoryBound
         )
     }
 
     /// Whether it has a place that bytes can be counted to.
     pub fn has_offset(self) -> bool {
-        !matches!(self, Self::DroppedRecord | Self::DamagedTable | Self::UnusableRow | Self::NotCollected)
+        !matches!(
+            self,
+            Self::DroppedRecord
+                | Self::RowsInJournal
+                | Self::DamagedTable
+                | Self::UnusableRow
+                | Self::NotCollected
+        )
     }
 
     /// Whether `offset` counts compressed bytes (as they lie in the file) or JSON bytes.
@@ -142,6 +156,8 @@ pub enum Repair {
     MissingDuration,
     /// Duration that is no number or beyond 292 years: taken as zero.
     UnusableDuration,
+    /// Size that no copy has, below zero, beyond 2^50 bytes or no number: taken as not recorded.
+    UnusableSize,
     /// A backslash that is no JSON escape: kept as it stands.
     StrayBackslash,
     /// Bytes that are not UTF-8: shown as U+FFFD.
@@ -156,6 +172,7 @@ impl Repair {
             Self::NegativeDuration => "negative duration taken as zero",
             Self::MissingDuration => "missing duration taken as zero",
             Self::UnusableDuration => "unusable duration taken as zero",
+            Self::UnusableSize => "unusable size taken as not recorded",
             Self::StrayBackslash => "stray backslash kept as it stands",
             Self::InvalidUtf8 => "invalid UTF-8 replaced",
             Self::CorrelationFromFlow => "correlation found through a flow arrow",
@@ -168,11 +185,27 @@ impl Repair {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostWork {
     /// Sorts of which rows could not be read.
-    pub damaged: BTreeSet<EventKind>,
+    pub damaged: BTreeMap<EventKind, LostRows>,
     /// Sorts of which rows were left unread at the memory bound.
     pub beyond_memory: BTreeSet<EventKind>,
     /// Pieces kept without their time, because the file has no usable end of them.
     pub without_end: BTreeMap<EventKind, u64>,
+}
+
+/// Rows of damaged tables.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostRows {
+    /// No more than these are lost; all, where nobody can tell.
+    pub at_most: u64,
+    /// Rows of these tables, those that are lost among them.
+    pub of: u64,
+}
+
+impl LostRows {
+    pub(crate) fn add(&mut self, at_most: u64, of: u64) {
+        self.at_most = self.at_most.saturating_add(at_most);
+        self.of = self.of.saturating_add(of);
+    }
 }
 
 /// What was read, what was left out on purpose, what was lost.
@@ -204,6 +237,10 @@ impl ImportStats {
     /// Whether the file was whole: nothing lost, and its end seen.
     pub fn is_complete(&self) -> bool {
         self.losses.is_empty()
+    }
+
+    pub(crate) fn reached_memory_bound(&self) -> bool {
+        self.losses.iter().any(|loss| loss.what == LossKind::MemoryBound)
     }
 
     pub(crate) fn lose(&mut self, what: LossKind, offset: u64, bytes: u64) {

@@ -65,6 +65,7 @@ impl Reading<'_> {
         const COLUMNS: [&str; 6] = ["id", "name", "totalMemory", "smCount", "computeMajor", "computeMinor"];
         self.each("TARGET_INFO_GPU", &COLUMNS, &mut |reading, row| {
             let Some(id) = row.integer(0).and_then(|id| i32::try_from(id).ok()) else { return };
+            reading.devices.list_gpu(id);
             let number = |column| row.integer(column).and_then(|number| u32::try_from(number).ok());
             let gpu = Gpu {
                 id,
@@ -111,7 +112,8 @@ impl Reading<'_> {
 
     /// Nsight's own warnings. Those that speak of events not collected are losses.
     fn read_diagnostics(&mut self) {
-        let severities = Enumeration::of(self.database, "ENUM_DIAGNOSTIC_SEVERITY_LEVEL");
+        let severities =
+            Enumeration::of(self.database, "ENUM_DIAGNOSTIC_SEVERITY_LEVEL", &mut self.trace.stats);
         self.each("DIAGNOSTIC_EVENT", &["severity", "text"], &mut |reading, row| {
             let (severity, Some(text)) = (row.integer(0).unwrap_or(0), row.text(1)) else { return };
             if is_about_loss(&text) {

@@ -17,6 +17,12 @@ const LONGEST_VALUE: i32 = 16 << 20;
 /// How far beyond damage the next row is tried; it doubles while nothing is found.
 const FIRST_SKIP: i64 = 16;
 
+/// What SQLite calls the number of a row. A column of that name hides it, and tables `WITHOUT ROWID` have none.
+const ROW_NUMBERS: [&str; 3] = ["rowid", "_rowid_", "oid"];
+
+/// Bytes of a row with nothing in it, and of where it lies on its page.
+const SMALLEST_ROW: u64 = 4;
+
 /// Damaged stretches of one table that are worth the way around.
 const MOST_DETOURS: u32 = 1_000;
 
@@ -24,11 +30,15 @@ pub(super) struct Database {
     connection: Connection,
     /// Tables by their name in capitals.
     tables: HashMap<String, Table>,
+    /// More rows no table of a file of this size has. Pages that share their children could give rows without end.
+    most_rows: u64,
 }
 
 pub(super) struct Table {
     pub(super) name: String,
     columns: Vec<String>,
+    /// What its rows' numbers are called, in a table whose rows have numbers.
+    row_number: Option<&'static str>,
     /// The number of its last row, which is about how many it has.
     pub(super) rows: u64,
 }
@@ -43,10 +53,35 @@ impl Table {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Whole,
-    /// Some rows could not be read.
-    Damaged,
+    /// Some rows could not be read: at most so many, where that is known.
+    Damaged {
+        at_most: Option<u64>,
+    },
     /// Whoever took them wanted no more.
     Stopped,
+}
+
+/// The rows of a table that were read, which tells how many were not.
+#[derive(Debug, Default)]
+struct Taken {
+    count: u64,
+    /// Some number is beyond the last row's, or below one: then numbers tell nothing.
+    is_odd: bool,
+}
+
+impl Taken {
+    fn add(&mut self, number: i64, table: &Table) {
+        self.count += 1;
+        self.is_odd |= !u64::try_from(number).is_ok_and(|number| (1..=table.rows).contains(&number));
+    }
+
+    /// Numbers ascend and each is one row's, so there are no more rows than the last one's number says. Holes between the
+    /// rows that were read would not do: a damaged number leaps over rows and leaves none.
+    fn at_most_lost(&self, table: &Table) -> Option<u64> {
+        // Where the last row cannot be found either, its number is none.
+        let is_known = table.rows > 0 && !self.is_odd;
+        table.rows.checked_sub(self.count).filter(|_| is_known)
+    }
 }
 
 /// Whether to give further rows.
@@ -66,6 +101,10 @@ impl Row<'_> {
     fn value(&self, column: usize) -> ValueRef<'_> {
         let place = self.places.get(column).copied().flatten();
         place.and_then(|place| self.values.get_ref(place).ok()).unwrap_or(ValueRef::Null)
+    }
+
+    pub(super) fn is_empty(&self, column: usize) -> bool {
+        matches!(self.value(column), ValueRef::Null)
     }
 
     pub(super) fn integer(&self, column: usize) -> Option<i64> {
@@ -104,7 +143,8 @@ impl Database {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
         connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE)?;
         connection.pragma_update(None, "cell_size_check", true)?;
-        let mut database = Self { connection, tables: HashMap::new() };
+        let most_rows = std::fs::metadata(path).map_or(0, |about| about.len() / SMALLEST_ROW);
+        let mut database = Self { connection, tables: HashMap::new(), most_rows };
         database.look_up_tables()?;
         Ok(database)
     }
@@ -131,18 +171,35 @@ impl Database {
 
     fn look_up(&self, name: &str) -> rusqlite::Result<Table> {
         let mut columns = Vec::new();
-        self.connection.pragma(None, "table_info", name, |row| {
-            columns.push(row.get::<_, String>("name")?);
+        let mut hidden = Vec::new();
+        self.connection.pragma(None, "table_xinfo", name, |row| {
+            // Columns that are computed are programs, not data.
+            let list = if row.get::<_, i64>("hidden")? == 0 { &mut columns } else { &mut hidden };
+            list.push(row.get::<_, String>("name")?);
             Ok(())
         })?;
-        let last = format!("SELECT max(rowid) FROM {}", quoted(name));
+        let is_column = |name: &&str| {
+            columns.iter().chain(&hidden).any(|known: &String| known.eq_ignore_ascii_case(name))
+        };
+        let row_number = ROW_NUMBERS.into_iter().find(|name| !is_column(name));
+        let row_number = row_number.filter(|number| {
+            self.connection.prepare(&format!("SELECT {number} FROM {}", quoted(name))).is_ok()
+        });
+        let last = match row_number {
+            Some(number) => format!("SELECT max({number}) FROM {}", quoted(name)),
+            None => format!(
+                "SELECT count(*) FROM (SELECT 1 FROM {} NOT INDEXED LIMIT {})",
+                quoted(name),
+                self.most_rows
+            ),
+        };
         let last: rusqlite::Result<Option<i64>> = self.connection.query_row(&last, [], |row| row.get(0));
         let last = last.unwrap_or_else(|_| {
             self.forget_pages();
             None
         });
         let rows = last.and_then(|last| u64::try_from(last).ok()).unwrap_or(0);
-        Ok(Table { name: name.to_owned(), columns, rows })
+        Ok(Table { name: name.to_owned(), columns, row_number, rows })
     }
 
     /// The table of this name, or those of its later versions: `…_MEMCPY`, `…_MEMCPY_V2`.
@@ -193,16 +250,21 @@ impl Database {
             }));
         }
         let selected: String = selected.iter().map(|column| format!(", {column}")).collect();
+        let Some(number) = table.row_number else {
+            return self.each_unnumbered_row(table, &selected, &places, take);
+        };
         // By number, so that reading can go on behind a page that is lost.
         let query = format!(
-            "SELECT rowid{selected} FROM {} NOT INDEXED WHERE rowid > ? ORDER BY rowid",
+            "SELECT {number}{selected} FROM {} NOT INDEXED WHERE {number} > ? ORDER BY {number}",
             quoted(&table.name)
         );
-        let Ok(mut statement) = self.connection.prepare(&query) else { return End::Damaged };
+        let unknown = End::Damaged { at_most: None };
+        let Ok(mut statement) = self.connection.prepare(&query) else { return unknown };
         let (mut last, mut skip, mut detours) = (i64::MIN, FIRST_SKIP, 0);
+        let mut taken = Taken::default();
         loop {
             let mut found = false;
-            let Ok(mut rows) = statement.query([last]) else { return End::Damaged };
+            let Ok(mut rows) = statement.query([last]) else { return unknown };
             loop {
                 match rows.next() {
                     Ok(Some(values)) => {
@@ -210,11 +272,13 @@ impl Database {
                         let Some(number) = values.get(0).ok().filter(|number| *number > last) else { break };
                         last = number;
                         found = true;
+                        taken.add(number, table);
                         if take(&Row { values, places: &places }) == Next::Stop {
                             return End::Stopped;
                         }
                     }
-                    Ok(None) => return if detours == 0 { End::Whole } else { End::Damaged },
+                    Ok(None) if detours == 0 => return End::Whole,
+                    Ok(None) => return End::Damaged { at_most: taken.at_most_lost(table) },
                     Err(_) => break,
                 }
             }
@@ -223,9 +287,36 @@ impl Database {
             detours += 1;
             skip = if found { FIRST_SKIP } else { skip.saturating_mul(2) };
             let next = last.max(0).checked_add(skip);
-            let Some(next) = next.filter(|_| detours < MOST_DETOURS) else { return End::Damaged };
+            let Some(next) = next.filter(|_| detours < MOST_DETOURS) else {
+                return End::Damaged { at_most: taken.at_most_lost(table) };
+            };
             last = next;
         }
+    }
+
+    /// Rows by whose number nothing can be found: what lies behind the first damage is lost.
+    fn each_unnumbered_row(
+        &self,
+        table: &Table,
+        selected: &str,
+        places: &[Option<usize>],
+        take: &mut dyn FnMut(&Row<'_>) -> Next,
+    ) -> End {
+        let query = format!("SELECT NULL{selected} FROM {} NOT INDEXED", quoted(&table.name));
+        let damaged = End::Damaged { at_most: None };
+        let Ok(mut statement) = self.connection.prepare(&query) else { return damaged };
+        let Ok(mut rows) = statement.query([]) else { return damaged };
+        for _ in 0..=self.most_rows {
+            match rows.next() {
+                Ok(Some(values)) if take(&Row { values, places }) == Next::Stop => return End::Stopped,
+                Ok(Some(_)) => {}
+                Ok(None) => return End::Whole,
+                Err(_) => break,
+            }
+        }
+        drop(rows);
+        self.forget_pages();
+        damaged
     }
 }
 

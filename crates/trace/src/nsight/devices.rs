@@ -1,6 +1,8 @@
 //! On which GPU and stream did it run? CUDA numbers devices and streams for each process on its own.
 
-use hashbrown::HashMap;
+use std::collections::BTreeSet;
+
+use hashbrown::{HashMap, HashSet};
 
 use super::identity::Process;
 use crate::model::track::Place;
@@ -29,11 +31,49 @@ pub(super) struct Devices {
     owners: HashMap<(i32, i64), i64>,
     /// Where the work of a context ran. Tables of waits say device 0 for all.
     of_context: HashMap<Owner, i32>,
+    /// Every GPU that the file lists.
+    listed: HashSet<i32>,
+    users: HashMap<i32, Users>,
+}
+
+/// Whose work lies on a GPU.
+#[derive(Debug, Default)]
+struct Users {
+    processes: HashSet<Process>,
+    /// Some of it does not say whose it is.
+    has_nobodys: bool,
+    /// Some of it is here only because its process calls a device by this number.
+    is_guessed: bool,
 }
 
 impl Devices {
     pub(super) fn name_gpu(&mut self, process: i64, device: i64, gpu: i32) {
         self.gpus.insert((process, device), gpu);
+    }
+
+    pub(super) fn list_gpu(&mut self, gpu: i32) {
+        self.listed.insert(gpu);
+    }
+
+    /// GPUs by whose number several processes may mean several: work of more than one process lies on them, and not all
+    /// of it because a table says so. `several_call`: work of nobody may be of more than one process.
+    pub(super) fn ambiguous(&self, several_call: bool) -> BTreeSet<i32> {
+        if self.listed.len() == 1 {
+            return BTreeSet::new();
+        }
+        let is_ambiguous = |users: &Users| {
+            users.is_guessed && (users.processes.len() > 1 || users.has_nobodys && several_call)
+        };
+        self.users.iter().filter(|(_, users)| is_ambiguous(users)).map(|(gpu, _)| *gpu).collect()
+    }
+
+    fn add_user(&mut self, process: Option<Process>, device: Option<i64>, gpu: i32) {
+        let is_named =
+            process.is_some_and(|process| self.gpus.contains_key(&(process.number(), device.unwrap_or(0))));
+        let users = self.users.entry(gpu).or_default();
+        users.is_guessed |= !is_named;
+        users.has_nobodys |= process.is_none();
+        users.processes.extend(process);
     }
 
     pub(super) fn gpu(&self, process: Option<Process>, device: Option<i64>) -> i32 {
@@ -52,7 +92,9 @@ impl Devices {
     ) -> Place {
         let gpu = self.gpu(process, device);
         let owner = Owner { process, context };
-        self.of_context.insert(owner, gpu);
+        if self.of_context.insert(owner, gpu) != Some(gpu) {
+            self.add_user(process, device, gpu);
+        }
         Place::Stream { device: gpu, stream: self.number(gpu, owner, stream) }
     }
 
@@ -69,8 +111,10 @@ impl Devices {
         Place::Stream { device: gpu, stream: self.number(gpu, owner, stream) }
     }
 
-    pub(super) fn whole(&self, process: Option<Process>, device: Option<i64>) -> Place {
-        Place::Stream { device: self.gpu(process, device), stream: WHOLE_DEVICE }
+    pub(super) fn whole(&mut self, process: Option<Process>, device: Option<i64>) -> Place {
+        let gpu = self.gpu(process, device);
+        self.add_user(process, device, gpu);
+        Place::Stream { device: gpu, stream: WHOLE_DEVICE }
     }
 
     fn number(&mut self, gpu: i32, owner: Owner, stream: Option<i64>) -> i64 {

@@ -2,8 +2,9 @@
 
 use hashbrown::HashMap;
 
-use super::database::{Database, Next};
+use super::database::{Database, End, Next};
 use crate::model::managed::MigrationCause;
+use crate::model::stats::{ImportStats, LossKind};
 use crate::model::transfer::{Direction, MemoryKind};
 
 /// One `ENUM_…` table: numbers and their names in capitals. Empty where the file has none.
@@ -13,15 +14,18 @@ pub(super) struct Enumeration {
 }
 
 impl Enumeration {
-    pub(super) fn of(database: &Database, table: &str) -> Self {
+    pub(super) fn of(database: &Database, table: &str, stats: &mut ImportStats) -> Self {
         let mut names = HashMap::new();
         if let Some(table) = database.table(table) {
-            database.each_row(table, &["id", "name", "label"], &mut |row| {
+            let end = database.each_row(table, &["id", "name", "label"], &mut |row| {
                 if let (Some(id), Some(name)) = (row.integer(0), row.text(1).or_else(|| row.text(2))) {
                     names.insert(id, name.to_ascii_uppercase());
                 }
                 Next::Row
             });
+            if matches!(end, End::Damaged { .. }) {
+                stats.lose_in(&table.name, LossKind::DamagedTable);
+            }
         }
         Self { names }
     }
@@ -68,12 +72,12 @@ pub(super) enum SyncKind {
 }
 
 impl Enumerations {
-    pub(super) fn of(database: &Database) -> Self {
+    pub(super) fn of(database: &Database, stats: &mut ImportStats) -> Self {
         Self {
-            copies: Enumeration::of(database, "ENUM_CUDA_MEMCPY_OPER"),
-            memory: Enumeration::of(database, "ENUM_CUDA_MEM_KIND"),
-            syncs: Enumeration::of(database, "ENUM_CUPTI_SYNC_TYPE"),
-            migrations: Enumeration::of(database, "ENUM_CUDA_UNIF_MEM_MIGRATION"),
+            copies: Enumeration::of(database, "ENUM_CUDA_MEMCPY_OPER", stats),
+            memory: Enumeration::of(database, "ENUM_CUDA_MEM_KIND", stats),
+            syncs: Enumeration::of(database, "ENUM_CUPTI_SYNC_TYPE", stats),
+            migrations: Enumeration::of(database, "ENUM_CUDA_UNIF_MEM_MIGRATION", stats),
         }
     }
 

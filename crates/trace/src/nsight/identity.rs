@@ -82,6 +82,11 @@ impl Callers {
         }
     }
 
+    /// Whether more than one process made calls.
+    pub(super) fn are_several(&self) -> bool {
+        self.several
+    }
+
     pub(super) fn of(&self, correlation: Option<i64>) -> Option<Process> {
         if !self.several {
             return self.sole;

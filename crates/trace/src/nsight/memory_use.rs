@@ -13,7 +13,8 @@ impl Reading<'_> {
         const TABLE: &str = "CUDA_GPU_MEMORY_USAGE_EVENTS";
         const COLUMNS: [&str; 6] =
             ["start", "globalPid", "deviceId", "bytes", "memKind", "memoryOperationType"];
-        let operations = Enumeration::of(self.database, "ENUM_CUDA_DEV_MEM_EVENT_OPER");
+        let operations =
+            Enumeration::of(self.database, "ENUM_CUDA_DEV_MEM_EVENT_OPER", &mut self.trace.stats);
         let mut changes: Vec<(Timestamp, MemoryOwner, i64)> = Vec::new();
         self.each(TABLE, &COLUMNS, &mut |reading, row| {
             reading.trace.stats.objects += 1;

@@ -16,7 +16,7 @@ mod strings;
 mod waits;
 mod work;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -41,6 +41,29 @@ use crate::read::Progress;
 /// Rows between two looks at the memory and at the clock of whoever watches.
 const ROWS_BETWEEN_LOOKS: u64 = 4096;
 
+/// Memory of one row that is kept, an event or a string, with what growing columns keep free.
+const BYTES_OF_A_ROW: u64 = 100;
+
+/// Tables of events that are read.
+const READ: [&str; 16] = [
+    "CUPTI_ACTIVITY_KIND_KERNEL",
+    "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+    "CUPTI_ACTIVITY_KIND_MEMCPY",
+    "CUPTI_ACTIVITY_KIND_MEMCPY2",
+    "CUPTI_ACTIVITY_KIND_MEMSET",
+    "CUPTI_ACTIVITY_KIND_RUNTIME",
+    "CUPTI_ACTIVITY_KIND_DRIVER",
+    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+    "CUPTI_ACTIVITY_KIND_OVERHEAD",
+    "PROFILER_OVERHEAD",
+    "NVTX_EVENTS",
+    "CUDA_UM_GPU_PAGE_FAULT_EVENTS",
+    "CUDA_UM_CPU_PAGE_FAULT_EVENTS",
+    "CUDA_GPU_MEMORY_USAGE_EVENTS",
+    "DIAGNOSTIC_EVENT",
+];
+
 /// Reads an export to its end or to the memory bound.
 pub(crate) fn read(
     path: &Path,
@@ -53,7 +76,11 @@ pub(crate) fn read(
         .map_err(|error| OpenError::DatabaseUnreadable { path: at(), reason: error.to_string() })?;
     let tables = database.tables();
     let is_damaged = tables.is_empty();
+    let has_journal = has_journal(path);
     if !tables.iter().any(|table| is_nsights(&table.name)) {
+        if has_journal {
+            return Err(OpenError::RowsInJournal { path: at() });
+        }
         if is_damaged {
             let reason = "it has no table that can be read".to_owned();
             return Err(OpenError::DatabaseUnreadable { path: at(), reason });
@@ -66,11 +93,21 @@ pub(crate) fn read(
     if let Some(cut) = missing_bytes(path, file_bytes) {
         reading.trace.stats.lose(LossKind::DatabaseCut, file_bytes, cut);
     }
+    if has_journal {
+        reading.trace.stats.lose_several(LossKind::RowsInJournal, 1);
+    }
     reading.read_all();
     if reading.interrupted {
         return Err(OpenError::Interrupted { path: at() });
     }
+    let takes = reading.takes();
     let trace = reading.finish();
+    if trace.is_empty() && trace.stats.reached_memory_bound() {
+        return Err(OpenError::MemoryTooSmall { path: at(), takes: Some(takes) });
+    }
+    if trace.is_empty() && has_journal {
+        return Err(OpenError::RowsInJournal { path: at() });
+    }
     if trace.is_empty() {
         return Err(match trace.stats.is_complete() {
             true => OpenError::EmptyExport { path: at() },
@@ -93,6 +130,17 @@ fn missing_bytes(path: &Path, file_bytes: u64) -> Option<u64> {
     };
     let pages = u32::from_be_bytes([header[28], header[29], header[30], header[31]]);
     (u64::from(pages) * page).checked_sub(file_bytes).filter(|missing| *missing > 0)
+}
+
+/// Whether rows may lie in a journal beside the database. It is opened as a file that nobody writes, so that nothing is
+/// written beside it; then SQLite looks at no journal.
+fn has_journal(path: &Path) -> bool {
+    // What it has before its first page.
+    const HEADER: u64 = 32;
+    // It lies beside the file itself, not beside what links to it.
+    let mut journal = path.canonicalize().unwrap_or_else(|_| path.to_owned()).into_os_string();
+    journal.push("-wal");
+    fs::metadata(journal).is_ok_and(|about| about.is_file() && about.len() > HEADER)
 }
 
 fn is_nsights(table: &str) -> bool {
@@ -129,11 +177,12 @@ impl<'a> Reading<'a> {
         let mut trace = Trace::default();
         trace.origin.format = SourceFormat::NsysSqlite;
         trace.stats.file_bytes = file_bytes;
+        let enumerations = Enumerations::of(database, &mut trace.stats);
         Self {
             database,
             trace,
             strings: Strings::default(),
-            enumerations: Enumerations::of(database),
+            enumerations,
             processes: Processes::default(),
             callers: Callers::default(),
             devices: Devices::default(),
@@ -167,6 +216,7 @@ impl<'a> Reading<'a> {
 
     fn finish(mut self) -> Trace {
         self.trace.stats.events = self.trace.len() as u64;
+        self.trace.origin.ambiguous_devices = self.devices.ambiguous(self.callers.are_several());
         self.trace
     }
 
@@ -202,9 +252,14 @@ impl<'a> Reading<'a> {
         let work = work::kind_in(&table.name);
         match end {
             End::Whole => {}
-            End::Damaged => {
-                self.trace.stats.lose_in(&table.name, LossKind::DamagedTable);
-                self.trace.stats.lost_work.damaged.extend(work);
+            End::Damaged { at_most } => {
+                let stats = &mut self.trace.stats;
+                stats.lose_in(&table.name, LossKind::DamagedTable);
+                if let Some(work) = work {
+                    // Of what nobody can count, all may be lost.
+                    let rows = table.rows.max(1);
+                    stats.lost_work.damaged.entry(work).or_default().add(at_most.unwrap_or(rows), rows);
+                }
             }
             End::Stopped => self.trace.stats.lost_work.beyond_memory.extend(work),
         }
@@ -277,26 +332,17 @@ impl<'a> Reading<'a> {
         global_pid.map(|id| GlobalId::of(id).process()).or_else(|| self.callers.of(correlation))
     }
 
+    /// Memory that all of the file's events and strings take, about; whole megabytes, because the least files take more a
+    /// row than others.
+    fn takes(&self) -> u64 {
+        let of = |name: &&str| self.database.versions_of(name);
+        let tables = READ.iter().flat_map(of).chain(of(&"STRINGIDS"));
+        let rows = tables.map(|table| table.rows).fold(0, u64::saturating_add);
+        rows.saturating_mul(BYTES_OF_A_ROW).max(1).div_ceil(1_000_000).saturating_mul(1_000_000)
+    }
+
     /// Events of sorts that nothing here needs: operating system calls, samples, other libraries.
     fn count_tables_not_read(&mut self) {
-        const READ: [&str; 16] = [
-            "CUPTI_ACTIVITY_KIND_KERNEL",
-            "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
-            "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-            "CUPTI_ACTIVITY_KIND_MEMCPY",
-            "CUPTI_ACTIVITY_KIND_MEMCPY2",
-            "CUPTI_ACTIVITY_KIND_MEMSET",
-            "CUPTI_ACTIVITY_KIND_RUNTIME",
-            "CUPTI_ACTIVITY_KIND_DRIVER",
-            "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-            "CUPTI_ACTIVITY_KIND_OVERHEAD",
-            "PROFILER_OVERHEAD",
-            "NVTX_EVENTS",
-            "CUDA_UM_GPU_PAGE_FAULT_EVENTS",
-            "CUDA_UM_CPU_PAGE_FAULT_EVENTS",
-            "CUDA_GPU_MEMORY_USAGE_EVENTS",
-            "DIAGNOSTIC_EVENT",
-        ];
         let database = self.database;
         let mut not_read = database.tables();
         let read: Vec<_> =

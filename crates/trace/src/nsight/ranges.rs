@@ -47,7 +47,7 @@ impl Sort {
 
 impl Reading<'_> {
     pub(super) fn read_ranges(&mut self) {
-        let types = Enumeration::of(self.database, "ENUM_NSYS_EVENT_TYPE");
+        let types = Enumeration::of(self.database, "ENUM_NSYS_EVENT_TYPE", &mut self.trace.stats);
         // Domains may be created in a row that stands after their first use.
         let mut domains: HashMap<(Process, i64), String> = HashMap::new();
         let database = self.database;

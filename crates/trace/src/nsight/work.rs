@@ -7,6 +7,7 @@ use crate::model::launch::Launch;
 use crate::model::managed::Migration;
 use crate::model::names::NameId;
 use crate::model::size::Bytes;
+use crate::model::stats::Repair;
 use crate::model::time::{Nanos, Timestamp};
 use crate::model::track::Place;
 use crate::model::transfer::{Direction, MemoryKind, Transfer};
@@ -37,10 +38,6 @@ fn columns(own: &[&'static str]) -> Vec<&'static str> {
 /// More than this, a pebibyte, no copy moves: then the size is as good as not there.
 const MOST_BYTES: u64 = 1 << 50;
 
-fn bytes(row: &Row<'_>) -> Option<Bytes> {
-    row.unsigned(7).filter(|bytes| *bytes <= MOST_BYTES).map(Bytes::new)
-}
-
 /// Where and when a piece of work ran.
 struct Run {
     time: (Timestamp, Nanos),
@@ -57,6 +54,15 @@ impl Reading<'_> {
         let place = self.devices.stream(process, row.integer(2), row.integer(3), row.integer(4));
         let correlation = process.and_then(|process| self.processes.correlation(process, id));
         Some(Run { time, place, correlation })
+    }
+
+    /// How much was copied or set, in the first column of a table's own.
+    fn bytes(&mut self, row: &Row<'_>) -> Option<Bytes> {
+        let bytes = row.unsigned(7).filter(|bytes| *bytes <= MOST_BYTES).map(Bytes::new);
+        if bytes.is_none() && !row.is_empty(7) {
+            self.trace.stats.repair(Repair::UnusableSize);
+        }
+        bytes
     }
 
     fn named(&mut self, id: Option<i64>) -> Option<NameId> {
@@ -151,7 +157,7 @@ impl Reading<'_> {
         let [(src, from), (dst, to)] = self.enumerations.ends(direction, row.integer(9), row.integer(10));
         let name = self.trace.names.intern(&format!("Memcpy {word} ({from} -> {to})"));
         self.push(EventKind::Copy, name, run.place, run.time, run.correlation);
-        let bytes = bytes(row);
+        let bytes = self.bytes(row);
         self.trace.events.set_transfer(Transfer { bytes, direction, src, dst });
     }
 
@@ -165,7 +171,7 @@ impl Reading<'_> {
         let name = self.trace.names.intern(&format!("Memcpy {} (Managed -> Managed)", kind.word));
         self.push(EventKind::Copy, name, place, time, None);
         let managed = MemoryKind::Managed;
-        let bytes = bytes(row);
+        let bytes = self.bytes(row);
         self.trace.events.set_transfer(Transfer {
             bytes,
             direction: kind.direction,
@@ -188,7 +194,7 @@ impl Reading<'_> {
             let (kind, word) = kind.unwrap_or((MemoryKind::Device, "Device"));
             let name = reading.trace.names.intern(&format!("Memset ({word})"));
             reading.push(EventKind::Memset, name, run.place, run.time, run.correlation);
-            let bytes = bytes(row);
+            let bytes = reading.bytes(row);
             let direction = Direction::Unknown;
             reading.trace.events.set_transfer(Transfer { bytes, direction, src: kind, dst: kind });
         });

@@ -171,6 +171,9 @@ fn read_stream(
             let mut trace = capture::read(source, options.memory_bound, &mut tick);
             ended()?;
             trace.stats.file_bytes = total.unwrap_or_else(|| counted.load(Ordering::Relaxed));
+            if trace.is_empty() && trace.stats.reached_memory_bound() {
+                return Err(OpenError::MemoryTooSmall { path: path.to_owned(), takes: None });
+            }
             if trace.is_empty() {
                 return Err(OpenError::EmptyRecording { path: path.to_owned() });
             }
@@ -196,6 +199,9 @@ fn read_stream(
     };
     ended()?;
     assembler.stats_mut().file_bytes = total.unwrap_or_else(|| counted.load(Ordering::Relaxed));
+    if assembler.event_count() == 0 && assembler.stats().reached_memory_bound() {
+        return Err(OpenError::MemoryTooSmall { path: path.to_owned(), takes: None });
+    }
     if assembler.is_empty() && !assembler.envelope().is_trace {
         return Err(not_a_trace(path, assembler.stats(), &assembler.envelope().keys));
     }
