@@ -539,3 +539,43 @@ fn the_first_line_lays_to_a_group_of_copies_what_is_its_own() {
         "Transfer-bound: 78 % of each 21.5 ms step waits for copies over the bus, 65 % for host-to-device copies from pageable memory."
     );
 }
+
+/// Copies that do not tell their direction were said to be the GPU's own work, within the device.
+#[test]
+fn a_copy_of_unknown_direction_is_neither_within_the_device_nor_on_the_bus() {
+    let run = |name: &str| {
+        let mut events = Vec::new();
+        for i in 0..4 {
+            let (at, id) = (i * 10_000, 2 * i + 1);
+            events.extend([
+                step(i, at, 9_990),
+                call("cudaMemcpyAsync", id, at + 1, 5),
+                copy(name, 7, id, at + 10, 6_000, 100_000_000),
+                call("cudaLaunchKernel", id + 1, at + 8, 5),
+                kernel("k", 7, id + 1, at + 6_010, 3_990),
+            ]);
+        }
+        diagnosis(&events, "NVIDIA H200")
+    };
+    let known = run("Memcpy DtoD (Device -> Device)");
+    assert_eq!((known.verdict.bound, known.time.internal_copy_ms()), (Bound::Compute, 24.0));
+    assert_eq!(known.time.exposed_unplaced_copy_ms, 0.0);
+
+    let unknown = run("Memcpy");
+    assert_eq!((unknown.time.copy_ms, unknown.time.exposed_copy_ms), (24.0, 24.0));
+    assert_eq!((unknown.time.exposed_unplaced_copy_ms, unknown.time.internal_copy_ms()), (24.0, 0.0));
+    assert_eq!(unknown.verdict.bound, Bound::Unknown);
+    assert_eq!(
+        unknown.verdict.statement,
+        "Not told: 60 % of each 10.0 ms step the GPU copies, and this trace does not tell whether over the bus; \
+         next, 40 % is spent in compute kernels."
+    );
+    let said = unknown.limitations.iter().find(|limitation| limitation.id == "copy_direction").unwrap();
+    assert_eq!(
+        said.text,
+        "4 copies (24.0 ms) have no known direction; that prevents telling whether they crossed the bus."
+    );
+    assert!(known.limitations.iter().all(|limitation| limitation.id != "copy_direction"));
+    // From host to host is known, and is not within the device either.
+    assert_eq!(run("Memcpy HtoH (Pinned -> Pinned)").time.internal_copy_ms(), 0.0);
+}
