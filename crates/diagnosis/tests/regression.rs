@@ -579,3 +579,32 @@ fn a_copy_of_unknown_direction_is_neither_within_the_device_nor_on_the_bus() {
     // From host to host is known, and is not within the device either.
     assert_eq!(run("Memcpy HtoH (Pinned -> Pinned)").time.internal_copy_ms(), 0.0);
 }
+
+/// Ten steps whose second kernel lost its launch call were counted as fifteen.
+#[test]
+fn work_without_a_recorded_launch_makes_no_more_steps() {
+    let run = |lost: fn(u32) -> bool| {
+        let mut events = Vec::new();
+        for i in 0..10 {
+            let at = i * 10_000;
+            events.push(step(i, at, 9_990));
+            for k in 0..3 {
+                let (id, launched, begins) = (3 * i + k + 1, at + 1 + 10 * k, at + 100 + 3_000 * k);
+                if !lost(k) {
+                    events.push(call("cudaLaunchKernel", id, launched, 5));
+                }
+                events.push(kernel("k", 7, id, begins, 2_990));
+            }
+        }
+        diagnosis(&events, "NVIDIA H200")
+    };
+    let whole = run(|_| false);
+    assert_eq!(whole.window.rounds, 10.0);
+    // The first, the middle and the last of each step: before, within and after the work of which launches are known.
+    for lost in [|k| k == 0, |k| k == 1, |k| k == 2, |k| k != 1] {
+        let diagnosis = run(lost);
+        assert_eq!(diagnosis.window.steps.as_ref().unwrap().count, 10);
+        assert_eq!(diagnosis.window.rounds, 10.0);
+        assert_eq!(diagnosis.time.compute_ms, whole.time.compute_ms);
+    }
+}
