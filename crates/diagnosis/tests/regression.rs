@@ -608,3 +608,27 @@ fn work_without_a_recorded_launch_makes_no_more_steps() {
         assert_eq!(diagnosis.time.compute_ms, whole.time.compute_ms);
     }
 }
+
+/// The median of four was the third, and so were the other quantiles whole values of the list.
+#[test]
+fn quantiles_of_an_even_number_lie_between_two_of_them() {
+    let (mut events, mut at) = (Vec::new(), 0);
+    for (i, ms) in [10, 11, 13, 14].into_iter().enumerate() {
+        let (i, length) = (i as u32, ms * 1_000);
+        events.extend([
+            step(i, at, length),
+            call("cudaMemcpyAsync", 2 * i + 1, at + 1, 5),
+            copy(H2D, 9, 2 * i + 1, at + 10, 1_000, u64::from(ms) * 1_000_000),
+            call("cudaLaunchKernel", 2 * i + 2, at + 8, 2),
+            kernel("k", 7, 2 * i + 2, at + 1_010, length - 1_010),
+        ]);
+        at += length;
+    }
+    let diagnosis = diagnosis(&events, "NVIDIA H200");
+    let steps = diagnosis.window.steps.as_ref().unwrap();
+    let of_all = diagnosis.window.with_outliers.as_ref().unwrap_or(steps);
+    assert_eq!((of_all.min_ms, of_all.p50_ms, of_all.max_ms), (9.99, 12.0, 14.0));
+    let rates = diagnosis.copies[0].gbps.unwrap();
+    assert_eq!((rates.p10, rates.p50, rates.p90), (10.3, 12.0, 13.7));
+    assert_eq!(diagnosis.launches.median_kernel_us, 10_990.0);
+}

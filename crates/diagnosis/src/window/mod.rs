@@ -10,7 +10,8 @@ mod period;
 
 use std::ops::Range;
 
-use busbound_trace::{Event, EventId, EventKind, Interval, Nanos, Timestamp, Trace};
+use busbound_machine::{median, quantile};
+use busbound_trace::{Event, EventId, EventKind, Interval, Timestamp, Trace};
 use regex::Regex;
 use serde::Serialize;
 
@@ -102,6 +103,8 @@ pub struct StepTimes {
 const MUCH: f64 = 0.2;
 /// A shorter stretch of steps does not stand for the run.
 const FEWEST_STEADY: usize = 3;
+/// A first step beyond this multiple of the median of the later ones is warming up.
+const LONGER_WARMING_UP: f64 = 1.5;
 /// Steps whose lengths are listed.
 const LISTED: usize = 1_000;
 
@@ -203,22 +206,20 @@ impl Window {
 
     /// Of the steps from one on.
     pub(crate) fn times_from(&self, first: usize) -> Option<StepTimes> {
-        let mut lengths: Vec<Nanos> = self.steps.get(first..)?.iter().map(|step| step.length()).collect();
-        if lengths.is_empty() {
-            return None;
-        }
-        let each_ms = lengths.iter().take(LISTED).map(|length| length.as_millis()).collect();
-        lengths.sort_unstable();
-        let quantile = |q: f64| lengths[((lengths.len() - 1) as f64 * q).round() as usize].as_millis();
+        let mut lengths: Vec<f64> =
+            self.steps.get(first..)?.iter().map(|step| step.length().as_millis()).collect();
+        let each_ms = lengths.iter().take(LISTED).copied().collect();
+        let count = lengths.len();
+        let mut at = |share| quantile(&mut lengths, share);
         Some(StepTimes {
-            count: lengths.len(),
+            count,
             pattern: self.pattern.clone()?,
             found: self.found?,
-            p50_ms: quantile(0.5),
-            p90_ms: quantile(0.9),
-            p99_ms: quantile(0.99),
-            min_ms: quantile(0.0),
-            max_ms: quantile(1.0),
+            p50_ms: at(0.5)?,
+            p90_ms: at(0.9)?,
+            p99_ms: at(0.99)?,
+            min_ms: at(0.0)?,
+            max_ms: at(1.0)?,
             warmup_dropped: 0,
             outliers_dropped: 0,
             each_ms,
@@ -272,13 +273,11 @@ impl Window {
     /// Steps at the beginning that are clearly longer than those after them: caches fill, kernels are
     /// loaded and compiled.
     pub(crate) fn warm_up(&self) -> usize {
-        let lengths: Vec<Nanos> = self.steps.iter().map(|step| step.length()).collect();
+        let lengths: Vec<f64> = self.steps.iter().map(|step| step.length().as_millis()).collect();
         // Never more than a quarter: a run that is slow for longer is not warming up.
         let most = lengths.len() / 4;
-        let mut rest = lengths[most..].to_vec();
-        rest.sort_unstable();
-        let Some(usual) = rest.get(rest.len() / 2) else { return 0 };
-        lengths[..most].iter().take_while(|length| length.wide() * 2 > usual.wide() * 3).count()
+        let Some(usual) = median(lengths[most..].iter().copied()) else { return 0 };
+        lengths[..most].iter().take_while(|length| **length > LONGER_WARMING_UP * usual).count()
     }
 }
 
