@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// All but `gpu` and `capture`, which touch a driver, and the command itself.
-const PORTABLE: [&str; 6] = ["trace", "machine", "whatif", "diagnosis", "fleet", "report"];
+/// All but `gpu` and `capture`, which touch a driver, and the command and the wheel themselves.
+const PORTABLE: [&str; 7] = ["trace", "machine", "whatif", "diagnosis", "fleet", "report", "tables"];
 
 /// What only some systems have: interfaces, and files by their place.
 const LOCAL: [&str; 9] = [

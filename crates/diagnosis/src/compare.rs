@@ -164,7 +164,8 @@ fn parts(run: &Diagnosis) -> Vec<(String, f64)> {
         ("compute".to_owned(), run.time.compute_ms),
         ("exposed communication".to_owned(), run.time.exposed_comm_ms),
         ("exposed copy".to_owned(), run.time.exposed_bus_copy_ms),
-        ("copy within the device".to_owned(), run.time.exposed_copy_ms - run.time.exposed_bus_copy_ms),
+        ("copy within the device".to_owned(), run.time.internal_copy_ms()),
+        ("copy of unknown way".to_owned(), run.time.exposed_unplaced_copy_ms),
     ];
     parts.extend(causes.into_iter().map(|cause| (format!("idle: {}", cause.describe()), idle(cause))));
     parts.into_iter().map(|(name, ms)| (name, ms / steps)).collect()

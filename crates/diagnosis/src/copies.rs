@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use busbound_machine::{HostMemory, LinkFacts, bench};
+use busbound_machine::{HostMemory, LinkFacts, bench, quantile};
 use busbound_trace::{
     Direction, Event, EventKind, Interval, IntervalSet, MemoryKind, Nanos, Place, Trace, Transfer,
 };
@@ -267,7 +267,7 @@ fn group(
         sized.iter().filter(|copy| copy.bytes().is_some_and(|b| size_class(b) > 0)).collect();
     let judged_ns: i64 = judged.iter().map(|copy| copy.event.duration().get()).sum();
     let expected_ns: f64 = judged.iter().map(|copy| expected_ns(copy, link)).sum();
-    let gbps = rates(&sized.iter().filter_map(|copy| copy.gbps()).collect::<Vec<_>>(), bytes, sized_ns);
+    let gbps = rates(sized.iter().filter_map(|copy| copy.gbps()).collect(), bytes, sized_ns);
     let host_time = |of: &dyn Fn(&Copy<'_>) -> Nanos| {
         let times: Vec<Nanos> = copies.iter().map(|copy| of(copy)).filter(|time| time.get() > 0).collect();
         Blocking { count: times.len() as u64, ms: times.into_iter().sum::<Nanos>().as_millis() }
@@ -318,16 +318,10 @@ pub(crate) fn expected_ns(copy: &Copy<'_>, link: &LinkFacts) -> f64 {
     if bytes == 0 { 0.0 } else { bytes as f64 / link.expected_of(bytes, direction, HostMemory::Pinned) }
 }
 
-fn rates(each: &[f64], bytes: u64, nanos: i64) -> Option<Rates> {
-    let mut sorted = each.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let quantile = |q: f64| sorted[((sorted.len() - 1) as f64 * q).round() as usize];
-    (!sorted.is_empty() && nanos > 0).then(|| Rates {
-        weighted: bytes as f64 / nanos as f64,
-        p10: quantile(0.1),
-        p50: quantile(0.5),
-        p90: quantile(0.9),
-    })
+fn rates(mut each: Vec<f64>, bytes: u64, nanos: i64) -> Option<Rates> {
+    let mut at = |share| quantile(&mut each, share);
+    let (p10, p50, p90) = (at(0.1)?, at(0.5)?, at(0.9)?);
+    (nanos > 0).then(|| Rates { weighted: bytes as f64 / nanos as f64, p10, p50, p90 })
 }
 
 fn histogram(sized: &[&&Copy<'_>], edges: &[f64]) -> Vec<HistogramBin> {

@@ -145,11 +145,6 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Copies within the device that run with no kernel beside them.
-    pub(crate) fn internal_copy_ms(&self) -> f64 {
-        self.time.exposed_copy_ms - self.time.exposed_bus_copy_ms
-    }
-
     /// Whether most of the idle time before launches is time before copies.
     pub(crate) fn launch_waits_are_for_copies(&self) -> bool {
         let idle = self.idle.iter().find(|idle| idle.cause == GapCause::Launch);

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use busbound_machine::median;
 use busbound_trace::{EventKind, Launch, MeasuredKernel, NameId, Nanos};
 use hashbrown::HashMap;
 use serde::Serialize;
@@ -142,8 +143,7 @@ pub(crate) fn kernels(facts: &Facts<'_>, measured: Option<&[MeasuredKernel]>) ->
     let top = by_time
         .into_iter()
         .take(TOP)
-        .map(|(name, time, mut sum)| {
-            sum.runs.sort_unstable();
+        .map(|(name, time, sum)| {
             let name = facts.trace.names().get(name);
             let geometry =
                 sum.geometries.iter().max_by_key(|(_, runs)| **runs).map(|(geometry, _)| *geometry);
@@ -152,7 +152,7 @@ pub(crate) fn kernels(facts: &Facts<'_>, measured: Option<&[MeasuredKernel]>) ->
                 runs_per_step: sum.runs.len() as f64 / steps,
                 ms_per_step: time.as_millis() / steps,
                 share: time.as_millis() / all.as_millis(),
-                median_us: sum.runs[sum.runs.len() / 2].as_micros(),
+                median_us: median(sum.runs.iter().map(|run| run.as_micros())).unwrap_or(0.0),
                 geometry,
                 roofline: by_function
                     .as_ref()

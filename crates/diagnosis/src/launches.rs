@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use busbound_machine::median;
 use busbound_trace::{EventKind, Interval, Nanos, Trace};
 use serde::Serialize;
 
@@ -87,9 +88,9 @@ pub(crate) fn launches(
             / window.rounds(),
         queue: queue::queue(trace, host, timelines),
         compiled: compiled::compiled(trace, host),
-        median_kernel_us: median(durations).as_micros(),
+        median_kernel_us: median_us(durations.iter().copied()),
         calls: calls.len() as u64,
-        median_call_us: median(calls.iter().map(|call| call.duration()).collect()).as_micros(),
+        median_call_us: median_us(calls.iter().map(|call| call.duration())),
         long_calls: long.len() as u64,
         long_calls_ms: long.into_iter().sum::<Nanos>().as_millis(),
         graph_launches: calls.iter().filter(|call| call.name().contains("GraphLaunch")).count() as u64,
@@ -97,9 +98,8 @@ pub(crate) fn launches(
     }
 }
 
-fn median(mut times: Vec<Nanos>) -> Nanos {
-    let middle = times.len() / 2;
-    if times.is_empty() { Nanos::ZERO } else { *times.select_nth_unstable(middle).1 }
+fn median_us(times: impl Iterator<Item = Nanos>) -> f64 {
+    median(times.map(Nanos::as_micros)).unwrap_or(0.0)
 }
 
 /// A number without a rhythm, the same for the same index.

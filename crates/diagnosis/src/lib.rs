@@ -45,6 +45,7 @@ mod parallel;
 mod picture;
 pub mod quantity;
 mod queue;
+mod several;
 mod stages;
 mod steady;
 mod survey;
@@ -89,6 +90,7 @@ pub use picture::{
     Span as PictureSpan, StepSpan,
 };
 pub use queue::LaunchQueue;
+pub use several::{SURVEYS_SCHEMA, Surveys, WHATIFS_SCHEMA, WhatIfs};
 pub use stages::{Item, PipelineShape, StageChoice, StageTime, Stages};
 pub use survey::missing::Missing;
 pub use survey::steps::StepPattern;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use busbound_machine::median;
 use busbound_trace::{
     Direction, EventKind, Interval, IntervalSet, Launch, MigrationCause, NameId, Nanos, Place,
 };
@@ -152,11 +153,16 @@ fn wait(facts: &Facts<'_>, device: i32, faulting: &IntervalSet) -> Option<Wait> 
             }
         }
     }
-    clean.values_mut().for_each(|durations| durations.sort_unstable());
-    let usual = |shape: &Shape| clean.get(shape).map(|durations| durations[durations.len() / 2]);
+    let usual: BTreeMap<Shape, Nanos> = clean
+        .into_iter()
+        .filter_map(|(shape, durations)| {
+            let middle = median(durations.iter().map(|duration| duration.get() as f64))?;
+            Some((shape, Nanos::new(middle.round() as i64)))
+        })
+        .collect();
     let excess = |(shape, duration, beside): &(Shape, Nanos, Nanos)| {
         // No more than the time of the faults can be theirs.
-        Some((*duration - usual(shape)?).max(Nanos::ZERO).min(*beside))
+        Some((*duration - *usual.get(shape)?).max(Nanos::ZERO).min(*beside))
     };
     // All or nothing: kernels without a counterpart would count as free.
     let excess = held.iter().map(excess).sum::<Option<Nanos>>();

@@ -4,6 +4,7 @@
 //! where the trace has no device. The period is the time between the ends of two items. If stages run
 //! one after the other the period is their sum; if they are hidden behind the longest it is that one.
 
+use busbound_machine::median;
 use busbound_trace::{Interval, Trace};
 use regex::Regex;
 use serde::Serialize;
@@ -111,10 +112,10 @@ pub(crate) fn stages(facts: &Facts<'_>, chosen: &[StageChoice]) -> StageAnswer {
             name: stage.name.clone(),
             pattern: stage.matching.as_str().to_owned(),
             count: spans[i].len(),
-            median_ms: median(each.iter().map(|item| item.stages_ms[i]).collect()),
+            median_ms: median(each.iter().map(|item| item.stages_ms[i])).unwrap_or(0.0),
         })
         .collect();
-    let period_ms = median(each.iter().filter_map(|item| item.period_ms).collect());
+    let period_ms = median(each.iter().filter_map(|item| item.period_ms)).unwrap_or(0.0);
     let sum: f64 = times.iter().map(|stage| stage.median_ms).sum();
     let longest = times.iter().map(|stage| stage.median_ms).fold(0.0, f64::max);
     let hidden_ms = sum - period_ms;
@@ -262,15 +263,5 @@ fn annotation_names(host: &Host<'_>) -> String {
                 names.iter().take(8).map(|name| format!("`{}`", printable(name))).collect();
             format!("{}{}", some.join(", "), if n > 8 { ", …" } else { "" })
         }
-    }
-}
-
-/// The middle one; of an even number the mean of the two in the middle.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => values[n / 2],
-        n => f64::midpoint(values[n / 2 - 1], values[n / 2]),
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::communication::CommunicationNames;
 
-/// When one device did what. Copies within the device are copies, but not on the bus.
+/// When one device did what. Copies are on the bus, within the device, or neither is known of them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeviceTimeline {
     pub(crate) device: i32,
@@ -19,6 +19,7 @@ pub(crate) struct DeviceTimeline {
     /// Copies that cross the GPU's link: from and to the host, and to other GPUs.
     pub(crate) bus_copies: IntervalSet,
     pub(crate) host_copies: IntervalSet,
+    pub(crate) internal_copies: IntervalSet,
     pub(crate) memsets: IntervalSet,
     pub(crate) busy: IntervalSet,
 }
@@ -45,6 +46,7 @@ pub(crate) fn timelines(trace: &Trace, communication: &CommunicationNames) -> Ve
         bus: IntervalSet,
         host: IntervalSet,
         internal: IntervalSet,
+        unplaced: IntervalSet,
         memsets: IntervalSet,
     }
     let mut devices: BTreeMap<i32, Sets> = BTreeMap::new();
@@ -67,7 +69,9 @@ pub(crate) fn timelines(trace: &Trace, communication: &CommunicationNames) -> Ve
                         sets.bus.push(interval);
                     }
                     Some(Direction::PeerToPeer) => sets.bus.push(interval),
-                    _ => sets.internal.push(interval),
+                    Some(Direction::DeviceToDevice) => sets.internal.push(interval),
+                    // Pinned memory is copied to pinned memory by the device, other memory by the host.
+                    Some(Direction::HostToHost | Direction::Unknown) | None => sets.unplaced.push(interval),
                 },
             }
         }
@@ -81,14 +85,16 @@ pub(crate) fn timelines(trace: &Trace, communication: &CommunicationNames) -> Ve
             bus: known.bus.union(&sets.bus),
             host: known.host.union(&sets.host),
             internal: known.internal.union(&sets.internal),
+            unplaced: known.unplaced.union(&sets.unplaced),
             memsets: known.memsets.union(&sets.memsets),
         };
     }
     devices
         .into_iter()
         .map(|(device, sets)| {
-            let Sets { compute, communication, bus: bus_copies, host: host_copies, internal, memsets } = sets;
-            let copies = bus_copies.union(&internal);
+            let Sets { compute, communication, bus: bus_copies, host: host_copies, memsets, .. } = sets;
+            let internal_copies = sets.internal;
+            let copies = bus_copies.union(&internal_copies).union(&sets.unplaced);
             let kernels = compute.union(&communication);
             let busy = kernels.union(&copies).union(&memsets);
             DeviceTimeline {
@@ -99,6 +105,7 @@ pub(crate) fn timelines(trace: &Trace, communication: &CommunicationNames) -> Ve
                 copies,
                 bus_copies,
                 host_copies,
+                internal_copies,
                 memsets,
                 busy,
             }
@@ -134,6 +141,8 @@ pub struct Times {
     pub exposed_copy_ms: f64,
     /// Of these, copies that cross the GPU's link.
     pub exposed_bus_copy_ms: f64,
+    /// Of these, copies of which the trace does not tell whether they cross it, with no other copy beside them.
+    pub exposed_unplaced_copy_ms: f64,
     /// Communication while no compute kernel runs.
     pub exposed_comm_ms: f64,
 }
@@ -154,9 +163,19 @@ pub struct Overlaps {
     pub comm_compute_pct_of_comm: Option<f64>,
 }
 
+impl Times {
+    /// Copies within the device while no kernel and no copy over its link runs.
+    pub fn internal_copy_ms(&self) -> f64 {
+        let others = self.exposed_bus_copy_ms + self.exposed_unplaced_copy_ms;
+        // What is left of sums of milliseconds is no time.
+        (self.exposed_copy_ms - others).max(0.0)
+    }
+}
+
 impl DeviceTimeline {
     pub(crate) fn times(&self) -> Times {
         let exposed_copies = self.copies.difference(&self.kernels);
+        let placed_copies = self.bus_copies.union(&self.internal_copies);
         let span = self.hull().map_or(Nanos::ZERO, Interval::length);
         Times {
             span_ms: span.as_millis(),
@@ -166,6 +185,7 @@ impl DeviceTimeline {
             comm_ms: self.communication.length().as_millis(),
             memset_ms: self.memsets.length().as_millis(),
             idle_ms: (span - self.busy.length()).as_millis(),
+            exposed_unplaced_copy_ms: exposed_copies.difference(&placed_copies).length().as_millis(),
             exposed_copy_ms: exposed_copies.length().as_millis(),
             exposed_bus_copy_ms: self.bus_copies.difference(&self.kernels).length().as_millis(),
             exposed_comm_ms: self.communication.difference(&self.compute).length().as_millis(),
@@ -209,6 +229,7 @@ pub(crate) fn total_times(devices: &[Times]) -> Times {
         idle_ms: sum(|t| t.idle_ms),
         exposed_copy_ms: sum(|t| t.exposed_copy_ms),
         exposed_bus_copy_ms: sum(|t| t.exposed_bus_copy_ms),
+        exposed_unplaced_copy_ms: sum(|t| t.exposed_unplaced_copy_ms),
         exposed_comm_ms: sum(|t| t.exposed_comm_ms),
     }
 }

@@ -49,13 +49,13 @@ pub(crate) fn shares(facts: &Facts<'_>) -> Vec<(Bound, f64)> {
     }
     let idle = |cause| facts.idle_ms(cause);
     let mut shares = vec![
-        (Bound::Compute, facts.time.compute_ms + facts.internal_copy_ms()),
+        (Bound::Compute, facts.time.compute_ms + facts.time.internal_copy_ms()),
         (Bound::Transfer, facts.time.exposed_bus_copy_ms + idle(GapCause::Copy)),
         (Bound::Communication, facts.time.exposed_comm_ms),
         (Bound::Launch, idle(GapCause::Launch)),
         (Bound::Sync, idle(GapCause::Synchronisation)),
         (Bound::Input, idle(GapCause::Input)),
-        (Bound::Unknown, idle(GapCause::Unexplained)),
+        (Bound::Unknown, idle(GapCause::Unexplained) + facts.time.exposed_unplaced_copy_ms),
     ];
     for (_, ms) in &mut shares {
         *ms /= span;
@@ -68,6 +68,8 @@ pub(crate) fn shares(facts: &Facts<'_>) -> Vec<(Bound, f64)> {
 const BOUNDS: f64 = 0.40;
 /// Beside compute, a part of this share makes the run mixed.
 const MATTERS: f64 = 0.25;
+/// A share that rounds to nothing is not worth words.
+const NOTHING: f64 = 0.005;
 
 pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
     let shares = shares(facts);
@@ -101,9 +103,10 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
         Bound::Unknown => {
             let rest = shares.iter().find(|(bound, _)| *bound != Bound::Unknown).copied().unwrap_or(second);
             format!(
-                "Not told: {} {} the GPU is idle for reasons this trace does not show; next, {} {}.",
-                percent(facts.idle_ms(GapCause::Unexplained) / facts.time.span_ms),
+                "Not told: {} {} {}; next, {} {}.",
+                percent(share),
                 facts.of_each(),
+                clause(facts, Bound::Unknown),
                 percent(rest.1),
                 clause(facts, rest.0)
             )
@@ -137,11 +140,10 @@ fn clause(facts: &Facts<'_>, bound: Bound) -> String {
     match bound {
         Bound::Transfer => waits_for_copies(facts),
         Bound::Communication => "waits for communication between GPUs".to_owned(),
-        // What rounds to nothing is not worth words.
-        Bound::Compute if facts.internal_copy_ms() >= 0.005 * facts.time.span_ms => format!(
+        Bound::Compute if facts.time.internal_copy_ms() >= NOTHING * facts.time.span_ms => format!(
             "is the GPU's own work ({} in compute kernels, {} in copies within the device)",
             percent(facts.time.compute_ms / facts.time.span_ms),
-            percent(facts.internal_copy_ms() / facts.time.span_ms)
+            percent(facts.time.internal_copy_ms() / facts.time.span_ms)
         ),
         Bound::Compute => "is spent in compute kernels".to_owned(),
         Bound::Launch if facts.launch_waits_are_for_copies() => {
@@ -159,7 +161,21 @@ fn clause(facts: &Facts<'_>, bound: Bound) -> String {
         }
         Bound::Sync => "the GPU stands still because the host had stopped to wait for it".to_owned(),
         Bound::Input => "the GPU waits for the next batch of input".to_owned(),
-        Bound::Mixed | Bound::Unknown => "the GPU is idle for reasons this trace does not show".to_owned(),
+        Bound::Mixed | Bound::Unknown => not_told(facts),
+    }
+}
+
+/// Idleness without a cause, and copies that may or may not have crossed the bus; both with their share where both are there.
+fn not_told(facts: &Facts<'_>) -> String {
+    const IDLE: &str = "the GPU is idle for reasons this trace does not show";
+    const COPYING: &str = "the GPU copies, and this trace does not tell whether over the bus";
+    let span = facts.time.span_ms;
+    let (idle, copying) =
+        (facts.idle_ms(GapCause::Unexplained) / span, facts.time.exposed_unplaced_copy_ms / span);
+    match (idle >= NOTHING, copying >= NOTHING) {
+        (_, false) => IDLE.to_owned(),
+        (false, true) => COPYING.to_owned(),
+        (true, true) => format!("{IDLE} ({}), or {COPYING} ({})", percent(idle), percent(copying)),
     }
 }
 

@@ -46,7 +46,7 @@ fn a_kineto_and_an_nsight_file_are_compared() {
     assert_eq!([before.source.format, after.source.format], ["kineto-json", "nsys-sqlite"]);
     let comparison = compare(&[before, after], None);
     assert!(
-        comparison.statement.starts_with("59 % faster: 274 ms → 112 ms a step"),
+        comparison.statement.starts_with("60 % faster: 274 ms → 111 ms a step"),
         "{}",
         comparison.statement
     );

@@ -539,3 +539,96 @@ fn the_first_line_lays_to_a_group_of_copies_what_is_its_own() {
         "Transfer-bound: 78 % of each 21.5 ms step waits for copies over the bus, 65 % for host-to-device copies from pageable memory."
     );
 }
+
+/// Copies that do not tell their direction were said to be the GPU's own work, within the device.
+#[test]
+fn a_copy_of_unknown_direction_is_neither_within_the_device_nor_on_the_bus() {
+    let run = |name: &str| {
+        let mut events = Vec::new();
+        for i in 0..4 {
+            let (at, id) = (i * 10_000, 2 * i + 1);
+            events.extend([
+                step(i, at, 9_990),
+                call("cudaMemcpyAsync", id, at + 1, 5),
+                copy(name, 7, id, at + 10, 6_000, 100_000_000),
+                call("cudaLaunchKernel", id + 1, at + 8, 5),
+                kernel("k", 7, id + 1, at + 6_010, 3_990),
+            ]);
+        }
+        diagnosis(&events, "NVIDIA H200")
+    };
+    let known = run("Memcpy DtoD (Device -> Device)");
+    assert_eq!((known.verdict.bound, known.time.internal_copy_ms()), (Bound::Compute, 24.0));
+    assert_eq!(known.time.exposed_unplaced_copy_ms, 0.0);
+
+    let unknown = run("Memcpy");
+    assert_eq!((unknown.time.copy_ms, unknown.time.exposed_copy_ms), (24.0, 24.0));
+    assert_eq!((unknown.time.exposed_unplaced_copy_ms, unknown.time.internal_copy_ms()), (24.0, 0.0));
+    assert_eq!(unknown.verdict.bound, Bound::Unknown);
+    assert_eq!(
+        unknown.verdict.statement,
+        "Not told: 60 % of each 10.0 ms step the GPU copies, and this trace does not tell whether over the bus; \
+         next, 40 % is spent in compute kernels."
+    );
+    let said = unknown.limitations.iter().find(|limitation| limitation.id == "copy_direction").unwrap();
+    assert_eq!(
+        said.text,
+        "4 copies (24.0 ms) have no known direction; that prevents telling whether they crossed the bus."
+    );
+    assert!(known.limitations.iter().all(|limitation| limitation.id != "copy_direction"));
+    // From host to host is known, and is not within the device either.
+    assert_eq!(run("Memcpy HtoH (Pinned -> Pinned)").time.internal_copy_ms(), 0.0);
+}
+
+/// Ten steps whose second kernel lost its launch call were counted as fifteen.
+#[test]
+fn work_without_a_recorded_launch_makes_no_more_steps() {
+    let run = |lost: fn(u32) -> bool| {
+        let mut events = Vec::new();
+        for i in 0..10 {
+            let at = i * 10_000;
+            events.push(step(i, at, 9_990));
+            for k in 0..3 {
+                let (id, launched, begins) = (3 * i + k + 1, at + 1 + 10 * k, at + 100 + 3_000 * k);
+                if !lost(k) {
+                    events.push(call("cudaLaunchKernel", id, launched, 5));
+                }
+                events.push(kernel("k", 7, id, begins, 2_990));
+            }
+        }
+        diagnosis(&events, "NVIDIA H200")
+    };
+    let whole = run(|_| false);
+    assert_eq!(whole.window.rounds, 10.0);
+    // The first, the middle and the last of each step: before, within and after the work of which launches are known.
+    for lost in [|k| k == 0, |k| k == 1, |k| k == 2, |k| k != 1] {
+        let diagnosis = run(lost);
+        assert_eq!(diagnosis.window.steps.as_ref().unwrap().count, 10);
+        assert_eq!(diagnosis.window.rounds, 10.0);
+        assert_eq!(diagnosis.time.compute_ms, whole.time.compute_ms);
+    }
+}
+
+/// The median of four was the third, and so were the other quantiles whole values of the list.
+#[test]
+fn quantiles_of_an_even_number_lie_between_two_of_them() {
+    let (mut events, mut at) = (Vec::new(), 0);
+    for (i, ms) in [10, 11, 13, 14].into_iter().enumerate() {
+        let (i, length) = (i as u32, ms * 1_000);
+        events.extend([
+            step(i, at, length),
+            call("cudaMemcpyAsync", 2 * i + 1, at + 1, 5),
+            copy(H2D, 9, 2 * i + 1, at + 10, 1_000, u64::from(ms) * 1_000_000),
+            call("cudaLaunchKernel", 2 * i + 2, at + 8, 2),
+            kernel("k", 7, 2 * i + 2, at + 1_010, length - 1_010),
+        ]);
+        at += length;
+    }
+    let diagnosis = diagnosis(&events, "NVIDIA H200");
+    let steps = diagnosis.window.steps.as_ref().unwrap();
+    let of_all = diagnosis.window.with_outliers.as_ref().unwrap_or(steps);
+    assert_eq!((of_all.min_ms, of_all.p50_ms, of_all.max_ms), (9.99, 12.0, 14.0));
+    let rates = diagnosis.copies[0].gbps.unwrap();
+    assert_eq!((rates.p10, rates.p50, rates.p90), (10.3, 12.0, 13.7));
+    assert_eq!(diagnosis.launches.median_kernel_us, 10_990.0);
+}

@@ -10,14 +10,16 @@ pub(crate) enum Part {
     Compute,
     ExposedCopy,
     DeviceCopy,
+    UnplacedCopy,
     Idle(GapCause),
 }
 
 impl Part {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Compute,
         Self::ExposedCopy,
         Self::DeviceCopy,
+        Self::UnplacedCopy,
         Self::Idle(GapCause::Input),
         Self::Idle(GapCause::Launch),
         Self::Idle(GapCause::Synchronisation),
@@ -31,6 +33,7 @@ impl Part {
             Self::Compute => "compute".to_owned(),
             Self::ExposedCopy => "exposed copy".to_owned(),
             Self::DeviceCopy => "copy within the device".to_owned(),
+            Self::UnplacedCopy => "copy of unknown way".to_owned(),
             Self::Idle(cause) => format!("idle, {}", cause.describe()),
         }
     }
@@ -40,6 +43,7 @@ impl Part {
             Self::Compute => rank.time.compute_ms,
             Self::ExposedCopy => rank.time.exposed_copy_ms,
             Self::DeviceCopy => rank.time.device_copy_ms,
+            Self::UnplacedCopy => rank.time.unplaced_copy_ms,
             Self::Idle(cause) => rank.time.idle_for(cause),
         }
     }

@@ -1,5 +1,6 @@
 //! How is a figure spread over the ranks, and which rank is far from the rest?
 
+use busbound_machine::quantile;
 use serde::Serialize;
 
 use crate::summary::RankSummary;
@@ -52,28 +53,15 @@ pub(crate) struct Middle {
 impl Middle {
     /// `least` is the difference that matters at all, however alike the others are.
     pub(crate) fn of(values: &[f64], least: f64) -> Option<Self> {
-        let median = quantile(&sorted(values), 0.5)?;
-        let deviations: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
-        let deviation = quantile(&sorted(&deviations), 0.5)?;
-        (values.len() >= FEWEST).then_some(Self { median, far: (FAR * NORMAL * deviation).max(least) })
+        let middle = busbound_machine::median(values.iter().copied())?;
+        let deviation = busbound_machine::median(values.iter().map(|value| (value - middle).abs()))?;
+        (values.len() >= FEWEST)
+            .then_some(Self { median: middle, far: (FAR * NORMAL * deviation).max(least) })
     }
 }
 
 pub(crate) fn median(values: &[f64]) -> f64 {
-    quantile(&sorted(values), 0.5).unwrap_or(0.0)
-}
-
-fn sorted(values: &[f64]) -> Vec<f64> {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-/// Between the two values nearest to it where it falls between.
-fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
-    let at = share * sorted.len().checked_sub(1)? as f64;
-    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
-    Some(low + (high - low) * at.fract())
+    busbound_machine::median(values.iter().copied()).unwrap_or(0.0)
 }
 
 impl Spread {
@@ -89,12 +77,11 @@ impl Spread {
             ranks.iter().filter_map(|rank| Some((of(rank)?, *rank))).collect();
         // Of equal ones the first rank is named.
         told.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let values: Vec<f64> = told.iter().map(|(value, _)| *value).collect();
+        let mut values: Vec<f64> = told.iter().map(|(value, _)| *value).collect();
         let (min, max) = (*values.first()?, *values.last()?);
         if min == 0.0 && max == 0.0 {
             return None;
         }
-        let at = |share| quantile(&values, share).unwrap_or(0.0);
         let mut apart: Vec<(f64, &RankSummary)> = match Middle::of(&values, least) {
             Some(middle) => {
                 let distance = |value: f64| (value - middle.median).abs();
@@ -105,6 +92,8 @@ impl Spread {
             }
             None => Vec::new(),
         };
+        let mut at = |share| quantile(&mut values, share).unwrap_or(0.0);
+        let (p10, p50, p90) = (at(0.1), at(0.5), at(0.9));
         // Where half of the ranks are apart there is no rest to be apart from.
         if 2 * apart.len() >= values.len() {
             apart.clear();
@@ -115,9 +104,9 @@ impl Spread {
             unit,
             ranks: values.len(),
             min,
-            p10: at(0.1),
-            p50: at(0.5),
-            p90: at(0.9),
+            p10,
+            p50,
+            p90,
             max,
             min_rank: told.first().map_or(String::new(), |(_, rank)| rank.label()),
             max_rank: largest,
@@ -134,10 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_lie_between_and_far_is_robust() {
-        assert_eq!(quantile(&[1.0, 2.0], 0.5), Some(1.5));
-        assert_eq!(quantile(&[1.0, 2.0, 4.0], 0.9), Some(3.6));
-        assert_eq!(quantile(&[], 0.5), None);
+    fn what_is_far_is_robust() {
         // One wild value moves neither the middle nor the bar.
         let tame = Middle::of(&[10.0, 11.0, 12.0, 13.0, 14.0], 0.1);
         let wild = Middle::of(&[10.0, 11.0, 12.0, 13.0, 9999.0], 0.1);

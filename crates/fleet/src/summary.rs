@@ -100,6 +100,9 @@ pub struct Parts {
     pub exposed_copy_ms: f64,
     /// Copies within the device and memsets with nothing else beside them.
     pub device_copy_ms: f64,
+    /// Copies of which the trace does not tell whether they cross the bus, with no other copy and no kernel beside them.
+    #[serde(default)]
+    pub unplaced_copy_ms: f64,
     pub idle_ms: f64,
     /// `idle_ms` by cause.
     pub idle: Vec<IdlePart>,
@@ -268,13 +271,15 @@ impl RankSummary {
 
 fn parts(diagnosis: &Diagnosis, each: f64) -> Parts {
     let time = &diagnosis.time;
-    let known = time.compute_ms + time.exposed_comm_ms + time.exposed_bus_copy_ms;
+    let bus_and_unplaced = time.exposed_bus_copy_ms + time.exposed_unplaced_copy_ms;
+    let others = time.compute_ms + time.exposed_comm_ms + bus_and_unplaced;
     Parts {
         span_ms: time.span_ms / each,
         compute_ms: time.compute_ms / each,
         exposed_comm_ms: time.exposed_comm_ms / each,
         exposed_copy_ms: time.exposed_bus_copy_ms / each,
-        device_copy_ms: (time.busy_ms - known).max(0.0) / each,
+        device_copy_ms: (time.busy_ms - others).max(0.0) / each,
+        unplaced_copy_ms: time.exposed_unplaced_copy_ms / each,
         idle_ms: time.idle_ms / each,
         idle: diagnosis.idle.iter().map(|idle| IdlePart { cause: idle.cause, ms: idle.ms / each }).collect(),
         comm_ms: time.comm_ms / each,

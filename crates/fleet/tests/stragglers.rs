@@ -222,9 +222,25 @@ fn a_step_is_what_its_parts_add_up_to() {
     let mut rank = summary(&MadeRank::usual(0, 2));
     rank.steps.as_mut().unwrap().p50_ms = 70.0;
     let time = &rank.time;
-    let parts =
-        time.compute_ms + time.exposed_comm_ms + time.exposed_copy_ms + time.device_copy_ms + time.idle_ms;
+    let copies = time.exposed_copy_ms + time.device_copy_ms + time.unplaced_copy_ms;
+    let parts = time.compute_ms + time.exposed_comm_ms + copies + time.idle_ms;
     assert_eq!((rank.step_ms(), parts), (100.0, 100.0));
+}
+
+/// What was left of a rank's time after all known parts was called copies within the device.
+#[test]
+fn a_copy_of_unknown_direction_is_a_part_of_its_own() {
+    let text = MadeRank::usual(0, 2).trace().replace("Memcpy HtoD (Pinned -> Device)", "Memcpy");
+    let trace = read(text.as_bytes(), Path::new("rank-0.json"), &ReadOptions::default()).unwrap();
+    let source = Source::named("rank-0.json");
+    let rank = RankSummary::of(&diagnose(&trace, &source, &Machine::default(), &Options::default()));
+    let time = &rank.time;
+    assert_eq!((time.exposed_copy_ms, time.device_copy_ms, time.unplaced_copy_ms), (0.0, 0.0, 20.0));
+    // Summaries of before this was told are read as they are.
+    let mut older = serde_json::to_value(&rank).unwrap();
+    older["time"].as_object_mut().unwrap().remove("unplaced_copy_ms");
+    let older: RankSummary = serde_json::from_value(older).unwrap();
+    assert_eq!(older.time.unplaced_copy_ms, 0.0);
 }
 
 #[test]

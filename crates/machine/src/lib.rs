@@ -19,6 +19,7 @@ mod interconnect;
 mod link;
 pub mod live;
 mod profile;
+mod quantile;
 mod resolve;
 pub mod topology;
 
@@ -29,4 +30,5 @@ pub use profile::{
     AllReduceFacts, CurvePoint, DuplexFacts, HbmFacts, LatencyFacts, MachineProfile, MeasuredCurve,
     OverlapFacts, PROFILE_SCHEMA, PeerFacts, PowerFacts, ProfileError,
 };
+pub use quantile::{median, quantile};
 pub use resolve::{HostMemory, LinkFacts, LinkSource, Machine, UnknownMachine};

@@ -1,7 +1,7 @@
 //! For programs: one object, or `runs` for several inputs.
 
 use busbound_diagnosis::{
-    BENCH_SCHEMA, Benchmark, Comparison, Diagnosis, Gate, SURVEY_SCHEMA, Survey, WHATIF_SCHEMA, WhatIf,
+    Benchmark, Comparison, Diagnosis, Gate, SURVEYS_SCHEMA, Survey, Surveys, WHATIFS_SCHEMA, WhatIf, WhatIfs,
 };
 use busbound_fleet::{DIAGNOSES_SCHEMA, Diagnoses, FleetAnswer, RankSummary};
 use busbound_machine::live::Snapshot;
@@ -12,19 +12,8 @@ use serde::Serialize;
 use crate::runs::Runs;
 use crate::text::plan::{Plan, plan};
 
-#[derive(Serialize)]
-struct Several<'a, T> {
-    schema: &'static str,
-    runs: &'a [T],
-}
-
-fn one_or_several<T: Serialize>(all: &[T], schema: &'static str) -> serde_json::Result<String> {
-    let mut text = match all {
-        [one] => serde_json::to_string_pretty(one)?,
-        several => serde_json::to_string_pretty(&Several { schema, runs: several })?,
-    };
-    text.push('\n');
-    Ok(text)
+fn pretty(answer: &impl Serialize) -> serde_json::Result<String> {
+    Ok(serde_json::to_string_pretty(answer)? + "\n")
 }
 
 /// The survey of one input as one object; of several as `{"schema": …, "runs": […]}`.
@@ -32,7 +21,10 @@ fn one_or_several<T: Serialize>(all: &[T], schema: &'static str) -> serde_json::
 /// # Errors
 /// None in practice: the structure holds nothing that JSON cannot.
 pub fn surveys_as_json(surveys: &[Survey]) -> serde_json::Result<String> {
-    one_or_several(surveys, SURVEY_SCHEMA)
+    match surveys {
+        [one] => pretty(one),
+        runs => pretty(&Surveys { schema: SURVEYS_SCHEMA, runs }),
+    }
 }
 
 /// As [`surveys_as_json`], for diagnoses.
@@ -40,7 +32,10 @@ pub fn surveys_as_json(surveys: &[Survey]) -> serde_json::Result<String> {
 /// # Errors
 /// None in practice.
 pub fn diagnoses_as_json(all: &[Diagnosis]) -> serde_json::Result<String> {
-    one_or_several(all, DIAGNOSES_SCHEMA)
+    match all {
+        [one] => pretty(one),
+        runs => pretty(&Diagnoses { schema: DIAGNOSES_SCHEMA, runs, fleet: None, unread: &[] }),
+    }
 }
 
 /// Several inputs: `runs`, `fleet` where they are ranks of one run, and `unread` where some could not be read.
@@ -53,7 +48,7 @@ pub fn runs_as_json(runs: &Runs<'_>) -> serde_json::Result<String> {
     }
     let (schema, fleet) = (DIAGNOSES_SCHEMA, runs.fleet);
     let object = Diagnoses { schema, runs: runs.all, fleet, unread: runs.unread };
-    Ok(serde_json::to_string_pretty(&object)? + "\n")
+    pretty(&object)
 }
 
 /// The ranks of one run as one object, which `busbound merge` takes again.
@@ -61,7 +56,7 @@ pub fn runs_as_json(runs: &Runs<'_>) -> serde_json::Result<String> {
 /// # Errors
 /// None in practice.
 pub fn fleet_as_json(fleet: &FleetAnswer) -> serde_json::Result<String> {
-    Ok(serde_json::to_string_pretty(fleet)? + "\n")
+    pretty(fleet)
 }
 
 /// What is kept of a rank: one line, because there are many and nobody reads them.
@@ -77,7 +72,7 @@ pub fn rank_as_json(rank: &RankSummary) -> serde_json::Result<String> {
 /// # Errors
 /// None in practice.
 pub fn comparison_as_json(comparison: &Comparison) -> serde_json::Result<String> {
-    Ok(serde_json::to_string_pretty(comparison)? + "\n")
+    pretty(comparison)
 }
 
 /// A gate as one object; of one run, it can be a later gate's baseline.
@@ -85,7 +80,7 @@ pub fn comparison_as_json(comparison: &Comparison) -> serde_json::Result<String>
 /// # Errors
 /// None in practice.
 pub fn gate_as_json(gate: &Gate) -> serde_json::Result<String> {
-    Ok(serde_json::to_string_pretty(gate)? + "\n")
+    pretty(gate)
 }
 
 #[derive(Serialize)]
@@ -110,7 +105,7 @@ pub fn plan_as_json(answer: &Plan) -> serde_json::Result<String> {
         formulas: text.formulas,
         result: answer,
     };
-    Ok(serde_json::to_string_pretty(&object)? + "\n")
+    pretty(&object)
 }
 
 /// A machine as one object.
@@ -118,7 +113,7 @@ pub fn plan_as_json(answer: &Plan) -> serde_json::Result<String> {
 /// # Errors
 /// None in practice.
 pub fn topology_as_json(topology: &Topology) -> serde_json::Result<String> {
-    Ok(serde_json::to_string_pretty(topology)? + "\n")
+    pretty(topology)
 }
 
 /// One interval as one line: what `--log` keeps and `--replay` reads.
@@ -134,7 +129,7 @@ pub fn top_as_json_line(snapshot: &Snapshot) -> serde_json::Result<String> {
 /// # Errors
 /// None in practice.
 pub fn bench_as_json(bench: &Benchmark) -> serde_json::Result<String> {
-    one_or_several(std::slice::from_ref(bench), BENCH_SCHEMA)
+    pretty(bench)
 }
 
 /// Predictions: of one input as one object, of several as `runs`.
@@ -142,5 +137,8 @@ pub fn bench_as_json(bench: &Benchmark) -> serde_json::Result<String> {
 /// # Errors
 /// None in practice.
 pub fn whatif_as_json(all: &[WhatIf]) -> serde_json::Result<String> {
-    one_or_several(all, WHATIF_SCHEMA)
+    match all {
+        [one] => pretty(one),
+        runs => pretty(&WhatIfs { schema: WHATIFS_SCHEMA, runs }),
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use busbound_diagnosis::{Options, Scenario, WhatIf, what_if};
+use busbound_diagnosis::{Options, Scenario, WhatIf, WhatIfs, what_if};
 use busbound_machine::{Machine, MachineProfile};
 use busbound_report::{whatif_as_json, whatif_as_markdown, whatif_as_terminal};
 use busbound_trace::{ReadOptions, Trace, open};
@@ -270,7 +270,22 @@ fn a_trace_without_a_gpu_gets_a_sentence() {
     assert!(refused.to_string().starts_with("the trace has no GPU events"));
 }
 
+/// It was called as one prediction is, which has no `runs`.
+#[test]
+fn predictions_of_several_runs_have_a_schema_of_their_own() {
+    let one = answer(&common::fixture_path("off_block_pageable_c4.json.gz"), &["pin"]);
+    let json = |all: &[WhatIf]| -> serde_json::Value {
+        serde_json::from_str(&whatif_as_json(all).unwrap()).unwrap()
+    };
+    assert_eq!(json(std::slice::from_ref(&one))["schema"], "busbound.whatif/1");
+    let several = json(&[one.clone(), one]);
+    assert_eq!(several["schema"], "busbound.whatifs/1");
+    let runs = several["runs"].as_array().unwrap();
+    assert!(runs.len() == 2 && runs.iter().all(|run| run["schema"] == "busbound.whatif/1"));
+}
+
 #[test]
 fn the_documented_schema_is_what_is_written() {
     common::check_schema("whatif", &schemars::schema_for!(WhatIf));
+    common::check_schema("whatifs", &schemars::schema_for!(WhatIfs<'_>));
 }

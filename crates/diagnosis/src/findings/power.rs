@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use busbound_machine::median;
 use busbound_trace::{EventKind, Interval, Nanos, Timestamp};
 use serde_json::json;
 
@@ -29,14 +30,11 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
         return Vec::new();
     }
     runs.sort();
-    let median = |runs: &[(Timestamp, Nanos)]| {
-        let mut times: Vec<_> = runs.iter().map(|(_, time)| time.get()).collect();
-        times.sort_unstable();
-        times[times.len() / 2] as f64
-    };
+    let usual =
+        |runs: &[(Timestamp, Nanos)]| median(runs.iter().map(|(_, time)| time.get() as f64)).unwrap_or(0.0);
     // At the start the card is still cool and fast; after some milliseconds of full load it is not.
-    let first = median(&runs[..(runs.len() / 10).clamp(3, 10)]);
-    let later = median(&runs[runs.len() / 2..]);
+    let first = usual(&runs[..(runs.len() / 10).clamp(3, 10)]);
+    let later = usual(&runs[runs.len() / 2..]);
     if later < SLOWER * first {
         return Vec::new();
     }

@@ -1,10 +1,10 @@
 //! What does the trace lack, what does that prevent, and how is it recorded next time?
 
-use busbound_trace::{EventKind, LossKind, MemoryKind, SourceFormat, Trace};
+use busbound_trace::{Direction, EventKind, LossKind, MemoryKind, SourceFormat, Trace};
 use serde::Serialize;
 
 use super::{Span, Survey, Totals, remedy};
-use crate::quantity::time;
+use crate::quantity::{plural, time};
 
 /// One thing the trace does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -139,6 +139,14 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
             "use a newer PyTorch; older ROCm profilers do not record it",
         );
     }
+    if let Some(what) = unplaced_copies(survey) {
+        lack(
+            "copy_direction",
+            what,
+            "telling whether they crossed the bus",
+            "use the profiler's own export; some converters drop it",
+        );
+    }
     let unknown_memory = |kind| kind == MemoryKind::Unknown;
     let untold: u64 = survey
         .copies
@@ -245,6 +253,23 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
         );
     }
     list
+}
+
+/// Copies that may or may not have crossed the bus, if there are any.
+fn unplaced_copies(survey: &Survey) -> Option<String> {
+    let told = [
+        (Direction::Unknown, "have no known direction", "has no known direction"),
+        (Direction::HostToHost, "went from host to host", "went from host to host"),
+    ];
+    let clause = |(direction, several, one): (Direction, &str, &str)| {
+        let classes = survey.copies.iter().filter(|class| class.direction == direction);
+        let count: u64 = classes.clone().map(|class| class.count).sum();
+        let took = time(classes.map(|class| class.total_ns).sum());
+        let verb = if count == 1 { one } else { several };
+        (count > 0).then(|| format!("{} ({took}) {verb}", plural(count, "copy", "copies")))
+    };
+    let clauses: Vec<String> = told.into_iter().filter_map(clause).collect();
+    (!clauses.is_empty()).then(|| clauses.join(", "))
 }
 
 /// The clause that says the file was cut, or nothing.

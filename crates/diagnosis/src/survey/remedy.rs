@@ -33,7 +33,7 @@ fn with_nsys(missing: &str, is_whole: bool) -> Option<&'static str> {
         // It may have been in what was lost.
         "gpu_activity" | "gpu_tail" | "runtime_calls" if !is_whole => "export the report again",
         "events" | "gpu_activity" | "runtime_calls" => "nsys profile --trace=cuda,nvtx,osrt …",
-        "correlation" => "use what nsys export wrote; some converters drop the field",
+        "correlation" | "copy_direction" => "use what nsys export wrote; some converters drop the field",
         "operators" => "run the loop under torch.autograd.profiler.emit_nvtx()",
         "copy_bytes" | "memory_kind" => "export with a newer nsys; exports of older ones do not say it",
         "gpu_names" => "keep the table TARGET_INFO_GPU when cutting an export down",

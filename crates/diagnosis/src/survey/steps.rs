@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use busbound_machine::median;
 use busbound_trace::{EventKind, NameId, Nanos, Trace};
 use serde::Serialize;
 
@@ -44,13 +45,13 @@ pub(crate) fn patterns(trace: &Trace) -> Vec<StepPattern> {
     }
     let mut patterns: Vec<_> = by_pattern
         .into_iter()
-        .map(|(pattern, mut durations)| {
-            durations.sort_unstable();
+        .map(|(pattern, durations)| {
+            let middle = median(durations.iter().map(|duration| duration.get() as f64)).unwrap_or(0.0);
             StepPattern {
                 is_profiler_step: pattern == "ProfilerStep#*",
                 pattern,
                 count: durations.len() as u64,
-                p50_ns: durations[(durations.len() - 1) / 2],
+                p50_ns: Nanos::new(middle.round() as i64),
                 total_ns: durations.iter().copied().sum(),
             }
         })

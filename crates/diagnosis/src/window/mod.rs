@@ -10,7 +10,8 @@ mod period;
 
 use std::ops::Range;
 
-use busbound_trace::{Event, EventKind, Interval, Nanos, Timestamp, Trace};
+use busbound_machine::{median, quantile};
+use busbound_trace::{Event, EventId, EventKind, Interval, Timestamp, Trace};
 use regex::Regex;
 use serde::Serialize;
 
@@ -64,7 +65,7 @@ pub(crate) struct Window {
     /// Where each step starts on the host.
     pub(crate) starts: Vec<Timestamp>,
     /// Steps' worth of work in the trace: more than the steps marked, if work was recorded that had been
-    /// launched before the first.
+    /// launched before the first. Work that lost its launch makes no steps.
     rounds: f64,
     pub(crate) pattern: Option<String>,
     pub(crate) found: Option<StepsFound>,
@@ -72,7 +73,7 @@ pub(crate) struct Window {
     pub(crate) given: Option<Regex>,
     /// From when on work belongs to no step any more.
     until: Option<Timestamp>,
-    /// Share of the work that was launched before the first step, 0 to 1.
+    /// Share of the work that lies before the first step, 0 to 1.
     outside_share: f64,
     /// The step of each piece of the device's work, by event number, plus one; 0 for none.
     step_of_work: Vec<u32>,
@@ -102,6 +103,8 @@ pub struct StepTimes {
 const MUCH: f64 = 0.2;
 /// A shorter stretch of steps does not stand for the run.
 const FEWEST_STEADY: usize = 3;
+/// A first step beyond this multiple of the median of the later ones is warming up.
+const LONGER_WARMING_UP: f64 = 1.5;
 /// Steps whose lengths are listed.
 const LISTED: usize = 1_000;
 
@@ -113,8 +116,9 @@ impl Window {
         };
         let Some(begin) = begin else { return Self::default() };
         let (mut starts, mut last_is_whole) = (begin.starts, begin.last_is_whole);
-        let Work { hulls, kernels, inside, before, step_of_work } =
+        let Work { hulls, kernels, launched, before, without_launch, mut step_of_work } =
             work_of_steps(trace, host, &starts, begin.until);
+        let inside: u64 = launched.iter().sum();
         // Profilers write the devices' events last. Where the file was cut off among them, steps of the host follow that
         // have none, and the one in which they end has some of them only.
         let recorded = hulls.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
@@ -141,18 +145,25 @@ impl Window {
             let end = work.map_or(next_start.unwrap_or(left), |work| work.end.max(left));
             steps.push(Interval::new(start, end.max(start)));
         }
-        // Unless launches are missing throughout, which says nothing of steps; and what comes before a period
-        // is mostly none of it.
+        let placed = place(&without_launch, &steps, &mut step_of_work);
+        // A profiler that is started while the host is ahead records work whose launches it has not seen. Where launches are
+        // missing later too, they are lost, and what lost them says nothing of when it was launched.
+        let early = if placed.early > placed.inside { placed.early } else { 0 };
+        // Unless as much lies before the steps as in them; and what comes before a period is mostly none of it.
         let is_period = begin.found == StepsFound::Period;
-        let more = if inside > before && !is_period { before as f64 / inside as f64 } else { 0.0 };
+        let more = match before + early {
+            more if inside > more && !is_period => more as f64 / inside as f64,
+            _ => 0.0,
+        };
         let mut rounds = starts.len() as f64 * (1.0 + more);
         if !last_is_whole && steps.len() > 1 {
             steps.pop();
-            let of_last = step_of_work.iter().filter(|step| **step as usize == starts.len()).count() as f64;
-            let each = (inside as f64 - of_last) / steps.len() as f64;
+            let of_whole: u64 = launched[..steps.len()].iter().sum();
+            let each = of_whole as f64 / steps.len() as f64;
             rounds = if each > 0.0 { inside as f64 / each } else { steps.len() as f64 };
         }
-        let outside_share = before as f64 / (inside + before).max(1) as f64;
+        let outside = before + placed.early;
+        let outside_share = outside as f64 / (inside + placed.inside + outside).max(1) as f64;
         let (pattern, found) = (Some(begin.pattern), Some(begin.found));
         let given = options.steps.clone();
         Self { steps, starts, rounds, pattern, found, given, until: begin.until, outside_share, step_of_work }
@@ -195,22 +206,20 @@ impl Window {
 
     /// Of the steps from one on.
     pub(crate) fn times_from(&self, first: usize) -> Option<StepTimes> {
-        let mut lengths: Vec<Nanos> = self.steps.get(first..)?.iter().map(|step| step.length()).collect();
-        if lengths.is_empty() {
-            return None;
-        }
-        let each_ms = lengths.iter().take(LISTED).map(|length| length.as_millis()).collect();
-        lengths.sort_unstable();
-        let quantile = |q: f64| lengths[((lengths.len() - 1) as f64 * q).round() as usize].as_millis();
+        let mut lengths: Vec<f64> =
+            self.steps.get(first..)?.iter().map(|step| step.length().as_millis()).collect();
+        let each_ms = lengths.iter().take(LISTED).copied().collect();
+        let count = lengths.len();
+        let mut at = |share| quantile(&mut lengths, share);
         Some(StepTimes {
-            count: lengths.len(),
+            count,
             pattern: self.pattern.clone()?,
             found: self.found?,
-            p50_ms: quantile(0.5),
-            p90_ms: quantile(0.9),
-            p99_ms: quantile(0.99),
-            min_ms: quantile(0.0),
-            max_ms: quantile(1.0),
+            p50_ms: at(0.5)?,
+            p90_ms: at(0.9)?,
+            p99_ms: at(0.99)?,
+            min_ms: at(0.0)?,
+            max_ms: at(1.0)?,
             warmup_dropped: 0,
             outliers_dropped: 0,
             each_ms,
@@ -264,13 +273,11 @@ impl Window {
     /// Steps at the beginning that are clearly longer than those after them: caches fill, kernels are
     /// loaded and compiled.
     pub(crate) fn warm_up(&self) -> usize {
-        let lengths: Vec<Nanos> = self.steps.iter().map(|step| step.length()).collect();
+        let lengths: Vec<f64> = self.steps.iter().map(|step| step.length().as_millis()).collect();
         // Never more than a quarter: a run that is slow for longer is not warming up.
         let most = lengths.len() / 4;
-        let mut rest = lengths[most..].to_vec();
-        rest.sort_unstable();
-        let Some(usual) = rest.get(rest.len() / 2) else { return 0 };
-        lengths[..most].iter().take_while(|length| length.wide() * 2 > usual.wide() * 3).count()
+        let Some(usual) = median(lengths[most..].iter().copied()) else { return 0 };
+        lengths[..most].iter().take_while(|length| **length > LONGER_WARMING_UP * usual).count()
     }
 }
 
@@ -279,30 +286,66 @@ struct Work {
     hulls: Vec<Option<Interval>>,
     /// The same of its kernels.
     kernels: Vec<Option<Interval>>,
-    /// Pieces of work launched in a step, and before the first.
-    inside: u64,
+    /// Pieces of work launched in each step, and before the first.
+    launched: Vec<u64>,
     before: u64,
+    /// Work of which no launch was recorded.
+    without_launch: Vec<Unlaunched>,
     step_of_work: Vec<u32>,
+}
+
+struct Unlaunched {
+    event: EventId,
+    start: Timestamp,
+    /// The driver moves pages when they are touched: nobody ever launches that.
+    is_migration: bool,
+}
+
+/// How much of the work without a launch lies in steps, and how much before the first; migrations not counted.
+struct Placed {
+    inside: u64,
+    early: u64,
+}
+
+/// Work of which no launch was recorded belongs to the step in whose time on the device it begins.
+fn place(work: &[Unlaunched], steps: &[Interval], step_of_work: &mut [u32]) -> Placed {
+    let mut placed = Placed { inside: 0, early: 0 };
+    for piece in work {
+        let step = steps.partition_point(|step| step.end <= piece.start);
+        // Each step begins where the one before it ends, so what is in none lies before the first or after the last.
+        match steps.get(step) {
+            Some(of) if of.start <= piece.start => {
+                step_of_work[piece.event.index()] = u32::try_from(step + 1).unwrap_or(0);
+                placed.inside += u64::from(!piece.is_migration);
+            }
+            Some(_) => placed.early += u64::from(!piece.is_migration),
+            None => {}
+        }
+    }
+    placed
 }
 
 fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Option<Timestamp>) -> Work {
     let mut hulls: Vec<Option<Interval>> = vec![None; starts.len()];
     let mut kernels = hulls.clone();
     let mut step_of_work = vec![0; trace.len()];
-    let (mut inside, mut before) = (0, 0);
+    let mut launched = vec![0; starts.len()];
+    let mut without_launch = Vec::new();
+    let mut before = 0;
     for event in trace.events().filter(|event| event.kind().is_gpu_work()) {
-        // Work whose launch is not in the trace had been launched before recording began.
-        let call = host.call_behind(&event);
-        if call.zip(until).is_some_and(|(call, until)| call.start() >= until) {
+        let Some(call) = host.call_behind(&event) else {
+            let (start, is_migration) = (event.start(), event.migration().is_some());
+            without_launch.push(Unlaunched { event: event.id(), start, is_migration });
+            continue;
+        };
+        if until.is_some_and(|until| call.start() >= until) {
             continue;
         }
-        let step =
-            call.and_then(|call| starts.partition_point(|&start| start <= call.start()).checked_sub(1));
-        let Some(step) = step else {
+        let Some(step) = starts.partition_point(|&start| start <= call.start()).checked_sub(1) else {
             before += 1;
             continue;
         };
-        inside += 1;
+        launched[step] += 1;
         step_of_work[event.id().index()] = u32::try_from(step + 1).unwrap_or(0);
         let own = event.interval();
         let widen = |hull: &mut Option<Interval>| {
@@ -313,5 +356,5 @@ fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Op
             widen(&mut kernels[step]);
         }
     }
-    Work { hulls, kernels, inside, before, step_of_work }
+    Work { hulls, kernels, launched, before, without_launch, step_of_work }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use busbound_machine::median;
 use busbound_trace::{EventKind, Nanos, Trace};
 use serde::Serialize;
 
@@ -92,14 +93,15 @@ pub(super) fn outliers(window: &Window, trace: &Trace, host: &Host<'_>) -> Vec<O
         return Vec::new();
     }
     let lengths: Vec<f64> = window.steps.iter().map(|step| step.length().as_millis()).collect();
-    let median = median_of(lengths.clone());
-    let spread = 1.4826 * median_of(lengths.iter().map(|length| (length - median).abs()).collect());
-    let limit = (median * LONGER).max(median + SPREADS * spread);
+    let usual_ms = median(lengths.iter().copied()).unwrap_or(0.0);
+    let apart = lengths.iter().map(|length| (length - usual_ms).abs());
+    let spread = 1.4826 * median(apart).unwrap_or(0.0);
+    let limit = (usual_ms * LONGER).max(usual_ms + SPREADS * spread);
     let slow: Vec<usize> = (0..lengths.len()).filter(|&i| lengths[i] > limit).collect();
     if slow.is_empty() {
         return Vec::new();
     }
-    let usual = Usual::of(median, profiles(window, trace, host));
+    let usual = Usual::of(usual_ms, profiles(window, trace, host));
     let unit = window.found.map_or("step", StepsFound::unit);
     slow.into_iter().map(|i| outlier(unit, i, lengths[i], &usual)).collect()
 }
@@ -124,12 +126,12 @@ impl Usual {
     fn of(ms: f64, profiles: Vec<Profile>) -> Self {
         let quantities: BTreeSet<StepQuantity> = profiles.iter().flat_map(BTreeMap::keys).copied().collect();
         let usual = |what: StepQuantity| {
-            let median = |of: fn(&Sum) -> f64| {
-                median_of(profiles.iter().map(|profile| profile.get(&what).map_or(0.0, of)).collect())
+            let usual = |of: fn(&Sum) -> f64| {
+                median(profiles.iter().map(|profile| profile.get(&what).map_or(0.0, of))).unwrap_or(0.0)
             };
-            let count = median(|sum| sum.count as f64) as u64;
-            let bytes = median(|sum| sum.bytes as f64) as u64;
-            (what, UsualSum { ms: median(|sum| sum.time.as_millis()), count, bytes })
+            let count = usual(|sum| sum.count as f64).round() as u64;
+            let bytes = usual(|sum| sum.bytes as f64).round() as u64;
+            (what, UsualSum { ms: usual(|sum| sum.time.as_millis()), count, bytes })
         };
         let medians = quantities.into_iter().map(usual).collect();
         Self { ms, profiles, medians }
@@ -245,9 +247,4 @@ fn profiles(window: &Window, trace: &Trace, host: &Host<'_>) -> Vec<Profile> {
         add(window.step_at(input.start), StepQuantity::Input, input.length(), 0);
     }
     profiles
-}
-
-fn median_of(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

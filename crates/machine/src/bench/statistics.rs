@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::quantile;
+
 /// The middle of repeated measurements and how far they lie apart, in the unit of what went in.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -15,17 +17,10 @@ pub struct Spread {
 impl Spread {
     /// `None` of nothing.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut sorted: Vec<f64> = values.into_iter().collect();
-        if sorted.is_empty() {
-            return None;
-        }
-        sorted.sort_by(f64::total_cmp);
-        Some(Self {
-            median: quantile(&sorted, 0.5),
-            p5: quantile(&sorted, 0.05),
-            p95: quantile(&sorted, 0.95),
-            repetitions: sorted.len() as u32,
-        })
+        let mut values: Vec<f64> = values.into_iter().collect();
+        let repetitions = values.len() as u32;
+        let mut at = |share| quantile(&mut values, share);
+        Some(Self { median: at(0.5)?, p5: at(0.05)?, p95: at(0.95)?, repetitions })
     }
 
     /// GB/s of times that each moved this many bytes.
@@ -41,13 +36,6 @@ impl Spread {
     pub fn relative(&self) -> f64 {
         (self.p95 - self.p5) / self.median
     }
-}
-
-/// Between the two nearest values in order.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let position = share * (sorted.len() - 1) as f64;
-    let (below, above) = (position.floor() as usize, position.ceil() as usize);
-    sorted[below] + (sorted[above] - sorted[below]) * position.fract()
 }
 
 /// When to stop repeating.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::heartbeat::{Beat, Training};
 use super::snapshot::{GpuNow, MemoryNow, Snapshot, ToWhere};
+use crate::median;
 
 /// From where on something is a warning.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -306,12 +307,12 @@ impl FileWatch {
     /// Steps that took longer than their batch explains.
     fn outgrown(&self) -> Option<(String, String)> {
         let current = self.sizes.iter().find(|size| size.batch == self.last.and_then(|beat| beat.batch))?;
-        let now_s = median(current.last_s.iter().copied())?;
+        let now_s = usual_s(current.last_s.iter().copied())?;
         if let Some(batch) = current.batch
             && current.steps >= FEW
         {
             let known = self.sizes.iter().filter(|size| size.steps >= FEW);
-            let known = known.filter_map(|size| Some((size.batch?, median(size.last_s.iter().copied())?)));
+            let known = known.filter_map(|size| Some((size.batch?, usual_s(size.last_s.iter().copied())?)));
             let smaller = known
                 .filter(|(before, _)| *before > 0.0 && *before < batch)
                 .max_by(|a, b| a.0.total_cmp(&b.0));
@@ -328,7 +329,7 @@ impl FileWatch {
                 ));
             }
         }
-        let first_s = median(current.first_s.iter().copied())?;
+        let first_s = usual_s(current.first_s.iter().copied())?;
         (current.steps >= ENOUGH_STEPS && now_s > DRIFT * first_s).then(|| {
             let batch = current.batch.map_or("no batch told".to_owned(), |batch| format!("batch {batch}"));
             (
@@ -356,10 +357,9 @@ impl SizeWatch {
     }
 }
 
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().filter(|value| *value > 0.0)
+/// The median step, where it took any time.
+fn usual_s(seconds: impl Iterator<Item = f64>) -> Option<f64> {
+    median(seconds).filter(|seconds| *seconds > 0.0)
 }
 
 #[cfg(test)]

@@ -363,6 +363,8 @@ class Times(Record):
     """Copies while no kernel runs."""
     exposed_bus_copy_ms: float
     """Of these, copies that cross the GPU's link."""
+    exposed_unplaced_copy_ms: float
+    """Of these, copies of which the trace does not tell whether they cross it, with no other copy beside them."""
     exposed_comm_ms: float
     """Communication while no compute kernel runs."""
 
@@ -866,6 +868,9 @@ class Parts(Record):
     """All communication."""
     copy_ms: float
     """All copies."""
+    unplaced_copy_ms: float | None
+    """Copies of which the trace does not tell whether they cross the bus, with no other copy and no kernel beside
+    them."""
 
     _records = {"idle": IdlePart}
 

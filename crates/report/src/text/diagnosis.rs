@@ -10,12 +10,12 @@ use super::{Table, attribution, path};
 /// Parts of the device's time, per step, in the order they are drawn. They do not overlap.
 pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(&'static str, f64)> {
     let (time, steps) = (&diagnosis.time, diagnosis.step_count());
-    let internal = time.exposed_copy_ms - time.exposed_bus_copy_ms;
     let parts = [
         ("compute", time.compute_ms),
         ("exposed communication", time.exposed_comm_ms),
         ("exposed copy", time.exposed_bus_copy_ms),
-        ("copy within the device", internal),
+        ("copy within the device", time.internal_copy_ms()),
+        ("copy of unknown way", time.exposed_unplaced_copy_ms),
         ("memset", time.busy_ms - time.compute_ms - time.exposed_comm_ms - time.exposed_copy_ms),
         ("idle", time.idle_ms),
     ];
