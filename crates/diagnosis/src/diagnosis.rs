@@ -23,7 +23,7 @@ use crate::parallel::join;
 use crate::picture::{self, Detail, Picture};
 use crate::stages::{self, StageAnswer, Stages};
 use crate::steady::{LeftOut, steady};
-use crate::survey::{RankedAs, Source, SourceFacts, Survey, survey};
+use crate::survey::{GRAPH_WORK, RankedAs, Source, SourceFacts, Survey, survey};
 use crate::syncs::SyncTotal;
 use crate::timeline::{self, Overlaps, Times};
 use crate::verdict::{self, Bound, Verdict};
@@ -187,7 +187,9 @@ fn answer(
     let has_gpu = !facts.timelines.is_empty();
     let cpu_copies =
         if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, &facts.link, &options.cpu_copies) };
-    let incomplete = incomplete::reason(trace);
+    // Of the whole file: what was launched after the steps that are judged has no work in a part.
+    let unseen = survey.missing.iter().find(|missing| missing.id == GRAPH_WORK);
+    let incomplete = incomplete::reason(trace).or_else(|| Some(unseen?.what.clone()));
     let verdict = match &incomplete {
         Some(why) => Verdict::not_told(why, has_gpu),
         None if has_gpu => verdict::verdict(facts),

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{Event, Interval, IntervalSet, Nanos, Place, Trace, TrackId};
+use busbound_trace::{Event, Interval, IntervalSet, Nanos, Place, Timestamp, Trace, TrackId};
 use serde::{Deserialize, Serialize};
 
 use crate::copies::is_on_bus;
 use crate::host::Host;
 use crate::timeline::DeviceTimeline;
+use crate::unseen::GraphLaunches;
 
 /// What a gap waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -94,24 +95,34 @@ const LOOKED_AT: usize = 200;
 /// Every gap of every device, in order.
 pub(crate) fn gaps<'a>(trace: &'a Trace, host: &Host<'a>, timelines: &[DeviceTimeline]) -> Vec<Gap<'a>> {
     let mut all = Vec::new();
+    let unseen = GraphLaunches::of(trace).unseen;
     for timeline in timelines {
-        let mut works = first_work_at(trace, timeline.device);
+        let works = first_work_at(trace, timeline.device);
+        let (mut next, mut awaited) = (0, 0);
+        // The last work that somebody launched, and when the last such work ended.
+        let (mut launched, mut dry_since) = (None, None);
         for interval in timeline.gaps().iter() {
             // The work that ended the gap; gaps come in order, so the search goes on from there.
-            let work = loop {
-                match works.next() {
-                    Some(event) if event.start() < interval.end => {}
-                    other => break other,
+            while let Some(work) = works.get(next).filter(|work| work.start() < interval.end) {
+                if work.migration().is_none() {
+                    launched = Some(*work);
+                    dry_since = dry_since.max(Some(work.end()));
                 }
+                next += 1;
+            }
+            let work = works.get(next).copied();
+            // The driver moves pages of managed memory by itself: what the device waits for is the next work that is launched.
+            awaited = awaited.max(next);
+            while works.get(awaited).is_some_and(|work| work.migration().is_some()) {
+                awaited += 1;
+            }
+            let call = works.get(awaited).and_then(|work| host.call_behind(work));
+            let before = launched.and_then(|work| host.call_behind(&work));
+            let cause = match (before, call) {
+                (Some(before), Some(call)) if ran_unseen(&unseen, &before, &call) => GapCause::Unexplained,
+                _ => cause_of(interval, dry_since.unwrap_or(interval.start), call.as_ref(), host),
             };
-            let call = work.and_then(|work| host.call_behind(&work));
-            all.push(Gap {
-                device: timeline.device,
-                interval,
-                cause: cause_of(interval, call.as_ref(), host),
-                work,
-                call,
-            });
+            all.push(Gap { device: timeline.device, interval, cause, work, call });
         }
     }
     all
@@ -203,7 +214,7 @@ pub(crate) fn call_times<'c>(calls: impl IntoIterator<Item = Event<'c>>) -> Call
 }
 
 /// All work of a device in order of start, over its streams.
-fn first_work_at(trace: &Trace, device: i32) -> impl Iterator<Item = Event<'_>> {
+fn first_work_at(trace: &Trace, device: i32) -> Vec<Event<'_>> {
     let mut work: Vec<Event<'_>> = trace
         .streams()
         .filter(|track| matches!(track.place(), Place::Stream { device: d, .. } if d == device))
@@ -211,14 +222,22 @@ fn first_work_at(trace: &Trace, device: i32) -> impl Iterator<Item = Event<'_>> 
         .filter(|event| event.kind().is_gpu_work())
         .collect();
     work.sort_by_key(Event::start);
-    work.into_iter()
+    work
 }
 
-fn cause_of(gap: Interval, call: Option<&Event<'_>>, host: &Host<'_>) -> GapCause {
-    let length = gap.length().get();
-    if length < TURNAROUND {
+/// Whether a graph was launched between two calls of which the trace does not show what ran in it.
+fn ran_unseen(unseen: &[Event<'_>], before: &Event<'_>, call: &Event<'_>) -> bool {
+    let first = unseen.partition_point(|launch| launch.start() <= before.start());
+    unseen.get(first).is_some_and(|launch| launch.start() < call.start())
+}
+
+/// `dry_since` is when the last work ended that somebody launched; only migrations of managed memory ran since.
+fn cause_of(gap: Interval, dry_since: Timestamp, call: Option<&Event<'_>>, host: &Host<'_>) -> GapCause {
+    if gap.length().get() < TURNAROUND {
         return GapCause::Turnaround;
     }
+    let gap = Interval::new(dry_since.min(gap.start), gap.end);
+    let length = gap.length().get();
     let Some(call) = call else { return GapCause::Unexplained };
     let Some(thread) = host.thread(call.track_id()) else { return GapCause::Unexplained };
     if call.end() <= gap.start {

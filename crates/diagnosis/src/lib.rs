@@ -51,6 +51,7 @@ mod steady;
 mod survey;
 mod syncs;
 mod timeline;
+mod unseen;
 mod verdict;
 mod whatif;
 mod window;

@@ -61,6 +61,17 @@ pub(crate) fn limitations(
             ),
         );
     }
+    if facts.window.early_rounds > 0.05 * facts.window.steps.len() as f64 {
+        say(
+            "early_work",
+            format!(
+                "Work of about {:.1} steps had been queued when the first step began and counts too; its copies may have been over before, so \
+                 that figures a step tend to the kernels. --steps '{}' speaks of whole steps alone.",
+                facts.window.early_rounds,
+                facts.window.pattern.as_deref().unwrap_or_default().trim_end_matches('*'),
+            ),
+        );
+    }
     if left_out.others > 0 {
         say(
             "outliers_left_out",
@@ -126,7 +137,7 @@ pub(crate) fn limitations(
         say(
             "managed_in_kernels",
             format!(
-                "Kernels run for {} a {} while pages of managed memory are on their way; that time counts as compute.",
+                "Kernels run for {} a {} while pages of managed memory are on their way; in the table that time counts as compute.",
                 milliseconds(beside_faults / facts.steps()),
                 facts.unit()
             ),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use busbound_machine::median;
 use busbound_trace::{
-    Direction, EventKind, Interval, IntervalSet, Launch, MigrationCause, NameId, Nanos, Place,
+    Direction, EventKind, Interval, IntervalSet, Launch, Migration, MigrationCause, NameId, Nanos, Place,
 };
 
 use crate::copies::Copy;
@@ -97,14 +97,18 @@ impl<'f, 'a> Managed<'f, 'a> {
         }
     }
 
+    /// What kernels took longer for want of pages; `None` where that cannot be told of all of them.
+    pub(crate) fn excess_ms(&self) -> Option<f64> {
+        self.waits.iter().map(|wait| Some(wait.excess?.as_millis())).sum()
+    }
+
     /// Time at which kernels ran beside page faults.
     pub(crate) fn waiting_ms(&self) -> f64 {
         self.waits.iter().map(|wait| wait.times.length()).sum::<Nanos>().as_millis()
     }
 }
 
-/// A migration returns if the last one of its block went the other way. Without addresses nothing is known of blocks, and
-/// as many bytes of each direction are taken for the same as both have.
+/// A migration returns if its block has gone the other way before. Without addresses nothing is known of blocks.
 fn returns<'f, 'a>(migrations: &[&'f Copy<'a>]) -> (Vec<&'f Copy<'a>>, Option<Blocks>) {
     let address = |copy: &Copy<'_>| copy.event.migration().and_then(|migration| migration.address);
     if migrations.iter().all(|copy| address(copy).is_none()) {
@@ -119,10 +123,12 @@ fn returns<'f, 'a>(migrations: &[&'f Copy<'a>]) -> (Vec<&'f Copy<'a>>, Option<Bl
         if *before != direction {
             *before = direction;
             *times += 1;
-            // What the program asked for goes to and fro because it wants it to.
-            if copy.event.migration().is_some_and(|migration| migration.cause != MigrationCause::Prefetch) {
-                returns.push(*copy);
-            }
+        }
+        // A block moves in pieces, as its pages are touched; all of them return once it has changed sides.
+        let is_asked_for = |migration: &Migration| migration.cause == MigrationCause::Prefetch;
+        // What the program asked for goes to and fro because it wants it to.
+        if *times > 0 && copy.event.migration().is_some_and(|migration| !is_asked_for(migration)) {
+            returns.push(*copy);
         }
     }
     let turned: Vec<u64> = last.values().map(|(_, times)| *times).filter(|times| *times > 0).collect();

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::copies::CopyGroup;
 use crate::facts::Facts;
 use crate::gaps::GapCause;
+use crate::managed::Managed;
 use crate::quantity::milliseconds;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -48,9 +49,10 @@ pub(crate) fn shares(facts: &Facts<'_>) -> Vec<(Bound, f64)> {
         return Vec::new();
     }
     let idle = |cause| facts.idle_ms(cause);
+    let for_pages = waits_for_pages_ms(facts);
     let mut shares = vec![
-        (Bound::Compute, facts.time.compute_ms + facts.time.internal_copy_ms()),
-        (Bound::Transfer, facts.time.exposed_bus_copy_ms + idle(GapCause::Copy)),
+        (Bound::Compute, facts.time.compute_ms - for_pages + facts.time.internal_copy_ms()),
+        (Bound::Transfer, facts.time.exposed_bus_copy_ms + for_pages + idle(GapCause::Copy)),
         (Bound::Communication, facts.time.exposed_comm_ms),
         (Bound::Launch, idle(GapCause::Launch)),
         (Bound::Sync, idle(GapCause::Synchronisation)),
@@ -62,6 +64,12 @@ pub(crate) fn shares(facts: &Facts<'_>) -> Vec<(Bound, f64)> {
     }
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));
     shares
+}
+
+/// A kernel that waits for pages of managed memory does not compute. How long it does is known where the same kernels ran without
+/// faults too.
+fn waits_for_pages_ms(facts: &Facts<'_>) -> f64 {
+    Managed::of(facts).excess_ms().unwrap_or(0.0).min(facts.time.compute_ms)
 }
 
 /// A part other than compute bounds the run from this share on; below it compute does, or nothing alone.
@@ -182,6 +190,16 @@ fn not_told(facts: &Facts<'_>) -> String {
 /// The share of a step is that of all copies over the bus; which of them is said with their own, unless they are nearly all.
 fn waits_for_copies(facts: &Facts<'_>) -> String {
     use busbound_trace::Direction;
+    let (for_pages, copying) = (waits_for_pages_ms(facts), facts.time.exposed_bus_copy_ms);
+    if for_pages > 0.95 * (for_pages + copying) {
+        return "kernels wait for pages of managed memory".to_owned();
+    }
+    if for_pages > copying {
+        let share = percent(for_pages / facts.time.span_ms);
+        return format!(
+            "waits for transfers over the bus, {share} in kernels that need pages of managed memory"
+        );
+    }
     let on_bus = facts.groups.iter().filter(|group| {
         matches!(group.direction, Direction::HostToDevice | Direction::DeviceToHost | Direction::PeerToPeer)
     });

@@ -7,9 +7,9 @@
 
 use std::path::Path;
 
-use busbound_diagnosis::{Diagnosis, Finding, Options, Source, diagnose, survey};
+use busbound_diagnosis::{Diagnosis, Finding, GapCause, Options, Source, diagnose, survey};
 use busbound_machine::Machine;
-use busbound_trace::{ReadOptions, Trace, open};
+use busbound_trace::{Direction, ReadOptions, Trace, open};
 use rusqlite::Connection;
 
 /// The made run after these statements.
@@ -152,4 +152,38 @@ fn what_was_cut_off_is_not_said_to_be_unrecorded() {
     let missing = survey.missing.iter().find(|missing| missing.id == "gpu_activity").unwrap();
     assert_eq!(missing.what, "no GPU activity in the part that could be read");
     assert_eq!(missing.remedy, "export the report again");
+}
+
+/// A real run (fixtures/nsight/to_and_fro.c, on an H200): four times the host writes 4 MB, a kernel changes it, the host reads it; another kernel works
+/// on memory that only the GPU touches. Blocks move in pieces, as their pages are touched. Expected numbers were computed from the file
+/// with Python's sqlite3.
+#[test]
+fn a_real_run_with_managed_memory_waits_for_its_pages() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/nsight/to_and_fro.sqlite");
+    let trace = open(&path, &ReadOptions::default()).unwrap();
+    let run = diagnose(&trace, &Source::named("to_and_fro"), &Machine::default(), &Options::default());
+    assert_eq!(
+        run.verdict.statement,
+        "Transfer-bound: 57 % of the 10.3 ms trace waits for transfers over the bus, 52 % in kernels that need pages of managed memory."
+    );
+    let moved: Vec<_> = run.copies.iter().map(|group| (group.direction, group.count, group.bytes)).collect();
+    assert_eq!(
+        moved,
+        [(Direction::HostToDevice, 586, 16_777_216), (Direction::DeviceToHost, 96, 16_777_216)]
+    );
+    let faults = finding(&run, "managed_faults").unwrap();
+    // The three kernels without a fault took 3.424 µs each, the five with one 5.455 ms together.
+    assert_eq!(
+        (number(faults, "gpu_page_faults_per_step"), number(faults, "kernels_per_step")),
+        (171.0, 5.0)
+    );
+    assert_eq!(number(faults, "excess_ms_per_step"), 5.419_527);
+    let thrashing = finding(&run, "managed_thrashing").unwrap();
+    assert_eq!((number(thrashing, "blocks"), number(thrashing, "turns_per_block")), (2.0, 7.0));
+    assert_eq!(number(thrashing, "to_gpu_bytes_per_step"), 12_582_912.0);
+    assert_eq!(number(thrashing, "to_host_bytes_per_step"), 16_777_216.0);
+    assert_eq!(number(thrashing, "migration_ms_per_step"), 1.764_007);
+    assert_eq!(number(thrashing, "host_page_faults_per_step"), 60.0);
+    // While the host touches pages one by one, it had synchronised before; nobody launches a migration.
+    assert_eq!((run.idle[0].cause, run.idle[0].count), (GapCause::Synchronisation, 39));
 }

@@ -141,6 +141,25 @@ fn a_host_that_runs_ahead_does_not_shorten_the_steps() {
     assert!((diagnosis.window.rounds - 4.0).abs() < 0.35, "{}", diagnosis.window.rounds);
 }
 
+/// The profiler was started while 54 ms of a step's kernels were queued, whose copy was over: by the number of kernels they were 0.9 steps, by time 0.7.
+#[test]
+fn what_was_queued_before_counts_by_its_time() {
+    let diagnosis = fixture("train_ahead");
+    let steps = diagnosis.window.steps.as_ref().unwrap();
+    assert!((steps.p50_ms - 78.67).abs() < 0.02, "{}", steps.p50_ms);
+    assert!(
+        diagnosis.verdict.statement.starts_with("Compute-bound: 79 % of each 78.6 ms step"),
+        "{}",
+        diagnosis.verdict.statement
+    );
+    let told = diagnosis.limitations.iter().find(|limitation| limitation.id == "early_work").unwrap();
+    assert!(
+        told.text.contains("about 0.7 steps") && told.text.contains("--steps 'ProfilerStep#'"),
+        "{}",
+        told.text
+    );
+}
+
 #[test]
 fn the_median_step_is_the_wall_time_without_the_profiler() {
     let read = |file: &str| -> serde_json::Value {

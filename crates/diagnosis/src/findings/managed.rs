@@ -111,7 +111,7 @@ fn faults(facts: &Facts<'_>, managed: &Managed<'_, '_>) -> Option<Draft> {
     let took = time_ms(&inbound);
     let prefetched = inbound.iter().map(|copy| expected_ns(copy, &facts.link)).sum::<f64>() / 1e6;
     let kernels: usize = managed.waits.iter().map(|wait| wait.kernels).sum();
-    let excess = managed.waits.iter().map(|wait| Some(wait.excess?.as_millis())).sum::<Option<f64>>();
+    let excess = managed.excess_ms();
     let recorded = match managed.gpu_faults {
         0 => "pages come in".to_owned(),
         faults => {

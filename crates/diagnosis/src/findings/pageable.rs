@@ -8,7 +8,7 @@ use super::{Draft, Saving, times_of};
 use crate::copies::{Copy, expected_ns};
 use crate::facts::Facts;
 use crate::gaps::{GapCause, call_times, idle_beside_ms};
-use crate::quantity::{bytes, count, milliseconds};
+use crate::quantity::{bytes, milliseconds, plural};
 
 /// Smaller copies are bound by their call and not by staging.
 const SMALLEST: u64 = 64 << 10;
@@ -90,8 +90,8 @@ fn draft(facts: &Facts<'_>, copies: &[&Copy<'_>], sort: Sort) -> Option<Draft> {
         String::new()
     };
     let seen = format!(
-        "{} copies of {} a {unit} {from} pageable memory at {gbps:.1} GB/s{under}{held}; pinned memory reaches {:.1} GB/s on {}.",
-        count((copies.len() as f64 / steps).round().max(1.0) as u64),
+        "{} of {} a {unit} {from} pageable memory at {gbps:.1} GB/s{under}{held}; pinned memory reaches {:.1} GB/s on {}.",
+        plural((copies.len() as f64 / steps).round().max(1.0) as u64, "copy", "copies"),
         bytes(per_copy),
         moved as f64 / 1e6 / pinned,
         facts.link.name,

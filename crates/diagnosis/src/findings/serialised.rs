@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Draft, Saving, times_of};
 use crate::copies::Copy;
 use crate::facts::Facts;
-use crate::quantity::{bytes, count, milliseconds};
+use crate::quantity::{bytes, milliseconds, plural};
 
 const SMALLEST: u64 = 1 << 20;
 
@@ -61,8 +61,8 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
         id: "serialised_copies",
         title: "Pinned copies and compute take turns on one stream".to_owned(),
         seen: format!(
-            "{} copies of {} a {unit} at {:.1} GB/s{under}, on the stream of the kernels: {} of {} with no kernel beside them.{wait}",
-            count(per_step.round().max(1.0) as u64),
+            "{} of {} a {unit} at {:.1} GB/s{under}, on the stream of the kernels: {} of {} with no kernel beside them.{wait}",
+            plural(per_step.round().max(1.0) as u64, "copy", "copies"),
             bytes(moved / copies.len() as u64),
             moved as f64 / 1e6 / total,
             milliseconds(exposed / steps),

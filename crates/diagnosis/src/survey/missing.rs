@@ -5,6 +5,10 @@ use serde::Serialize;
 
 use super::{Span, Survey, Totals, remedy};
 use crate::quantity::{plural, time};
+use crate::unseen::GraphLaunches;
+
+/// Launches of graphs whose work is not in the trace.
+pub(crate) const GRAPH_WORK: &str = "graph_work";
 
 /// One thing the trace does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -192,6 +196,22 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
             "seeing the copies and kernels in them; their whole time counts as compute",
             "",
         );
+    }
+    // A file that was cut off has lost the work of its last launches; that is said there.
+    if recorded.gpu_activity && trace.stats().is_complete() {
+        let graphs = GraphLaunches::of(trace);
+        if graphs.are_missing() {
+            lack(
+                GRAPH_WORK,
+                format!(
+                    "{} of {} left no trace of what ran in them",
+                    graphs.unseen.len(),
+                    plural(graphs.all as u64, "launch of a CUDA graph", "launches of CUDA graphs")
+                ),
+                "telling what the GPU did then: it looks idle",
+                "",
+            );
+        }
     }
     let has = |kind| trace.events().any(|event| event.kind() == kind);
     let migrates = || trace.events().any(|event| event.migration().is_some());

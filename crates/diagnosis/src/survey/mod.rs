@@ -13,6 +13,7 @@ use busbound_trace::{
 };
 use serde::{Deserialize, Serialize};
 
+pub(crate) use missing::GRAPH_WORK;
 use missing::Missing;
 use steps::StepPattern;
 

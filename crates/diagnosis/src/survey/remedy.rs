@@ -42,7 +42,7 @@ fn with_nsys(missing: &str, is_whole: bool) -> Option<&'static str> {
         "memory" => "nsys profile --cuda-memory-usage=true …",
         "synchronisations" => "nsys profile --cuda-event-trace=true …",
         "steps" => "wrap each step in an NVTX range: with torch.cuda.nvtx.range(\"step\")",
-        "graph_nodes" => "nsys profile --cuda-graph-trace=node …; it slows launches of graphs",
+        "graph_nodes" | "graph_work" => "nsys profile --cuda-graph-trace=node …; it slows launches of graphs",
         "page_faults" => "nsys profile --cuda-um-gpu-page-faults=true --cuda-um-cpu-page-faults=true …",
         _ => return None,
     })

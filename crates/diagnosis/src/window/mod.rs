@@ -67,6 +67,8 @@ pub(crate) struct Window {
     /// Steps' worth of work in the trace: more than the steps marked, if work was recorded that had been
     /// launched before the first. Work that lost its launch makes no steps.
     rounds: f64,
+    /// Those of them that had been launched before the first step.
+    pub(crate) early_rounds: f64,
     pub(crate) pattern: Option<String>,
     pub(crate) found: Option<StepsFound>,
     /// The expression by which the user named them.
@@ -155,18 +157,32 @@ impl Window {
             more if inside > more && !is_period => more as f64 / inside as f64,
             _ => 0.0,
         };
-        let mut rounds = starts.len() as f64 * (1.0 + more);
+        let mut early_rounds = starts.len() as f64 * more;
+        let mut rounds = starts.len() as f64 + early_rounds;
         if !last_is_whole && steps.len() > 1 {
             steps.pop();
             let of_whole: u64 = launched[..steps.len()].iter().sum();
             let each = of_whole as f64 / steps.len() as f64;
             rounds = if each > 0.0 { inside as f64 / each } else { steps.len() as f64 };
+            early_rounds = 0.0;
         }
         let outside = before + placed.early;
         let outside_share = outside as f64 / (inside + placed.inside + outside).max(1) as f64;
         let (pattern, found) = (Some(begin.pattern), Some(begin.found));
         let given = options.steps.clone();
-        Self { steps, starts, rounds, pattern, found, given, until: begin.until, outside_share, step_of_work }
+        let until = begin.until;
+        Self {
+            steps,
+            starts,
+            rounds,
+            early_rounds,
+            pattern,
+            found,
+            given,
+            until,
+            outside_share,
+            step_of_work,
+        }
     }
 
     /// Whether what was found leaves out so much of the trace that figures should too.
@@ -286,7 +302,8 @@ struct Work {
     hulls: Vec<Option<Interval>>,
     /// The same of its kernels.
     kernels: Vec<Option<Interval>>,
-    /// Pieces of work launched in each step, and before the first.
+    /// Nanoseconds of the work launched in each step, and before the first. By time and not by number: what is left of a step
+    /// when the profiler starts is rarely its copies and kernels in equal parts.
     launched: Vec<u64>,
     before: u64,
     /// Work of which no launch was recorded.
@@ -297,11 +314,11 @@ struct Work {
 struct Unlaunched {
     event: EventId,
     start: Timestamp,
-    /// The driver moves pages when they are touched: nobody ever launches that.
-    is_migration: bool,
+    /// Nanoseconds; none for migrations: the driver moves pages when they are touched, and nobody ever launches that.
+    weight: u64,
 }
 
-/// How much of the work without a launch lies in steps, and how much before the first; migrations not counted.
+/// How much of the work without a launch lies in steps, and how much before the first, in nanoseconds.
 struct Placed {
     inside: u64,
     early: u64,
@@ -316,9 +333,9 @@ fn place(work: &[Unlaunched], steps: &[Interval], step_of_work: &mut [u32]) -> P
         match steps.get(step) {
             Some(of) if of.start <= piece.start => {
                 step_of_work[piece.event.index()] = u32::try_from(step + 1).unwrap_or(0);
-                placed.inside += u64::from(!piece.is_migration);
+                placed.inside += piece.weight;
             }
-            Some(_) => placed.early += u64::from(!piece.is_migration),
+            Some(_) => placed.early += piece.weight,
             None => {}
         }
     }
@@ -333,19 +350,20 @@ fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Op
     let mut without_launch = Vec::new();
     let mut before = 0;
     for event in trace.events().filter(|event| event.kind().is_gpu_work()) {
+        let weight = event.duration().get().max(1).cast_unsigned();
         let Some(call) = host.call_behind(&event) else {
-            let (start, is_migration) = (event.start(), event.migration().is_some());
-            without_launch.push(Unlaunched { event: event.id(), start, is_migration });
+            let weight = if event.migration().is_some() { 0 } else { weight };
+            without_launch.push(Unlaunched { event: event.id(), start: event.start(), weight });
             continue;
         };
         if until.is_some_and(|until| call.start() >= until) {
             continue;
         }
         let Some(step) = starts.partition_point(|&start| start <= call.start()).checked_sub(1) else {
-            before += 1;
+            before += weight;
             continue;
         };
-        launched[step] += 1;
+        launched[step] += weight;
         step_of_work[event.id().index()] = u32::try_from(step + 1).unwrap_or(0);
         let own = event.interval();
         let widen = |hull: &mut Option<Interval>| {
