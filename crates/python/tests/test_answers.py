@@ -1,6 +1,7 @@
 """Answers are those of the command, with its names."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -102,6 +103,27 @@ def test_addresses_are_fetched(fixtures, tmp_path):
         busbound.open(f"file://{folder}/absent.json")
     with pytest.raises(busbound.BusboundError, match="nowhere://trace.json"):
         busbound.open("nowhere://trace.json")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="nsys is a script here")
+def test_a_report_is_exported_where_nsys_is(fixtures, tmp_path, monkeypatch):
+    report = tmp_path / "run.nsys-rep"
+    report.write_bytes(b"nobody else reads this")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    nsys = tmp_path / "nsys"
+    for script, said in [(f'cp "{fixtures}/nsight/off.sqlite" "$5"', None), ("echo no; exit 1", "nsys could not export it: no")]:
+        nsys.write_text(f"#!/bin/sh\n{script}\n")
+        nsys.chmod(0o755)
+        if said is None:
+            trace = busbound.open(report)
+            assert (trace.path, len(trace)) == (str(report), len(busbound.open(fixtures / "nsight" / "off.sqlite")))
+        else:
+            with pytest.raises(busbound.BusboundError, match=said):
+                busbound.open(report)
+    nsys.unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(busbound.BusboundError, match="nsys export --type sqlite"):
+        busbound.open(report)
 
 
 def test_errors_are_the_commands_sentences(fixtures, tmp_path):

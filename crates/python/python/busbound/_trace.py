@@ -98,7 +98,7 @@ class Trace:
 def open(path: Path, *, threads: int | None = None, **storage_options: Any) -> Trace:
     """Reads a trace: torch.profiler's .json and .json.gz, Nsight Systems' .sqlite exports, ``busbound record``'s .bbt.
 
-    path: of a file, or an address that fsspec knows (``"s3://traces/rank-0.json.gz"``), which is fetched first.
+    path: of a file (a .nsys-rep too, where nsys is installed to export it), or an address that fsspec knows (``"s3://traces/rank-0.json.gz"``), which is fetched first.
     threads: to read with; one for each core unless said.
     storage_options: for fsspec, as ``fsspec.open`` takes them.
 
@@ -108,12 +108,23 @@ def open(path: Path, *, threads: int | None = None, **storage_options: Any) -> T
     from ._remote import is_address, remote_files
 
     if not is_address(path):
-        return Trace(_native.open(path, None, threads))
+        return read(path, None, threads)
     files = remote_files(str(path), storage_options)
     if len(files) > 1:
         raise _native.BusboundError(f"{path} stands for {len(files)} files, and one is read at a time")
     with files[0].fetched() as local:
-        return Trace(_native.open(local, files[0].name, threads))
+        return read(local, files[0].name, threads)
+
+
+def read(path: Path, name: str | None, threads: int | None) -> Trace:
+    """A file that lies here, by this name where it goes by another."""
+    given = os.fspath(path)
+    if not given.endswith(".nsys-rep"):
+        return Trace(_native.open(path, name, threads))
+    from ._nsys import exported
+
+    with exported(given) as database:
+        return Trace(_native.open(database, name or given, threads))
 
 
 def compare(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .. import _native
 from .._remote import RemoteFile
-from .._trace import Trace, summarize
+from .._trace import Trace, read, summarize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,11 +83,11 @@ def summarize_file(file: str | RemoteFile, host: str | None, question: Question)
     try:
         if isinstance(file, RemoteFile):
             with file.fetched() as path:
-                trace = Trace(_native.open(path, file.name, 1))
+                trace = read(path, file.name, 1)
         else:
             os.stat(file)
             # One core: as many tasks run on a node as it has.
-            trace = Trace(_native.open(file, None, 1))
+            trace = read(file, None, 1)
         return None, pack(question.summary_of(trace, host))
     except _native.BusboundError as error:
         return (str(error), False), b""
