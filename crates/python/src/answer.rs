@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 
 use crate::attend::attend;
 use crate::failure::failed;
+use crate::trace::wiring_of;
 
 #[derive(Debug)]
 pub(crate) enum Content {
@@ -103,8 +104,7 @@ pub(crate) fn merge(py: Python<'_>, saved: Vec<String>, topology: Option<PathBuf
     if saved.is_empty() {
         return Err(failed("merge takes summaries, one or more"));
     }
-    let wiring = topology.as_deref().map(busbound_cli::read_topology).transpose();
-    let wiring = wiring.map_err(|failure| failed(failure.message().unwrap_or_default()))?;
+    let wiring = wiring_of(topology)?;
     let answer = attend(py, move |_| together(&saved).map(|fleet| fleet.answer(wiring.as_deref())))?;
     Ok(Answer::of(Content::Fleet(answer.map_err(|error| failed(format!("a summary {error}")))?)))
 }

@@ -21,7 +21,7 @@ mod _native {
     #[pymodule_export]
     use super::answer::{Answer, combine, compare, merge, summarize};
     #[pymodule_export]
-    use super::failure::BusboundError;
+    use super::failure::{BusboundError, StorageError};
     #[pymodule_export]
     use super::run_command;
     #[pymodule_export]

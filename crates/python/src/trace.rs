@@ -1,5 +1,6 @@
 //! A trace that has been read, and the questions it is asked.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,15 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use busbound_cli::resolve_machine;
 use busbound_diagnosis::{Options, Source, diagnose, diagnose_and_itemise, survey, what_if};
 use busbound_machine::Machine;
+use busbound_machine::topology::GpuPlace;
 use busbound_tables::Tables;
-use busbound_trace::{ReadOptions, open_with_progress};
+use busbound_trace::{LossKind, OpenError, ReadOptions, open_with_progress};
 use busbound_whatif::replay::Change;
 use pyo3::prelude::*;
 use regex::Regex;
 
 use crate::answer::{Answer, Content};
 use crate::attend::attend;
-use crate::failure::failed;
+use crate::failure::{StorageError, failed};
 use crate::table::Table;
 
 type SharedTables = Arc<Tables<Arc<busbound_trace::Trace>>>;
@@ -53,7 +55,12 @@ pub(crate) fn open(
             false => ControlFlow::Continue(()),
         })
     })?;
-    let trace = Arc::new(read.map_err(failed)?);
+    let trace = Arc::new(read.map_err(|error| match &error {
+        OpenError::Io { source, .. } if source.kind() != io::ErrorKind::NotFound => {
+            StorageError::new_err(error.to_string())
+        }
+        _ => failed(error),
+    })?);
     Ok(Trace { trace, source, tables: Mutex::new(None) })
 }
 
@@ -65,9 +72,14 @@ pub(crate) fn traces_in(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<Pat
 
 /// Nothing, if these can be asked for; else what is wrong with them, before a thousand traces are asked.
 #[pyfunction]
-pub(crate) fn check(machine: Option<String>, steps: Option<String>) -> PyResult<()> {
+pub(crate) fn check(
+    machine: Option<String>,
+    steps: Option<String>,
+    topology: Option<PathBuf>,
+) -> PyResult<()> {
     machine_of(machine)?;
-    options_of(&(steps, None)).map(drop)
+    options_of(&(steps, None))?;
+    wiring_of(topology).map(drop)
 }
 
 /// What reading and diagnosing a trace of so many bytes takes, about.
@@ -136,6 +148,12 @@ impl Trace {
         &self.source.path
     }
 
+    /// Whether the storage failed in the middle of it, so that another reading may have more.
+    #[getter]
+    fn lost_to_storage(&self) -> bool {
+        self.trace.stats().losses.iter().any(|loss| loss.what == LossKind::ReadError)
+    }
+
     /// Events that were read.
     fn __len__(&self) -> usize {
         self.trace.len()
@@ -165,6 +183,11 @@ impl Trace {
 
 fn machine_of(name: Option<String>) -> PyResult<Machine> {
     resolve_machine(name.as_deref()).map_err(|failure| failed(failure.message().unwrap_or_default()))
+}
+
+pub(crate) fn wiring_of(topology: Option<PathBuf>) -> PyResult<Option<Vec<GpuPlace>>> {
+    let wiring = topology.as_deref().map(busbound_cli::read_topology).transpose();
+    wiring.map_err(|failure| failed(failure.message().unwrap_or_default()))
 }
 
 fn options_of((steps, warmup): &StepChoice) -> PyResult<Options> {

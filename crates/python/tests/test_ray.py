@@ -12,6 +12,7 @@ import pytest
 import busbound
 
 ray = pytest.importorskip("ray")
+fsspec = pytest.importorskip("fsspec")
 from ray.cluster_utils import Cluster  # noqa: E402
 
 RANKS = 6
@@ -57,7 +58,7 @@ def told_here(paths):
     return busbound.merge([busbound.summarize(path) for path in paths])
 
 
-def test_the_answer_is_that_of_one_machine(two_nodes, fixtures):
+def test_the_answer_is_that_of_one_machine(two_nodes, fixtures, monkeypatch):
     cluster, _ = two_nodes
     folder = fixtures / "ranks"
     here = told_here(sorted(folder.iterdir()))
@@ -65,6 +66,11 @@ def test_the_answer_is_that_of_one_machine(two_nodes, fixtures):
     assert fleet.to_json() == here.to_json()
     assert fleet.statement.startswith("6 ranks: 5 communication-bound, 1 transfer-bound")
     assert not ray.is_initialized()
+    # From here, whatever folder the nodes' processes are in; and named twice.
+    monkeypatch.chdir(fixtures)
+    twice = busbound.ray.diagnose(["ranks/rank-*.json", "./ranks"], address=cluster.address, progress=False)
+    assert [os.path.basename(rank.path) for rank in twice.ranks] == [f"rank-{rank}.json" for rank in range(RANKS)]
+    assert twice.statement == here.statement and twice.others == []
     # A directory, and a connection that is there already and stays.
     ray.init(cluster.address)
     assert busbound.ray.diagnose(str(folder), progress=False).to_json() == here.to_json()
@@ -75,6 +81,12 @@ def test_the_answer_is_that_of_one_machine(two_nodes, fixtures):
         busbound.ray.diagnose(folder, machine="abacus")
     with pytest.raises(busbound.BusboundError, match="steps: "):
         busbound.ray.diagnose(folder, steps="(")
+    with pytest.raises(busbound.BusboundError, match="absent.xml"):
+        busbound.ray.diagnose(folder, topology=folder / "absent.xml")
+    with pytest.raises(busbound.BusboundError, match="warmup"):
+        busbound.ray.diagnose(folder, warmup=-1)
+    with pytest.raises(busbound.BusboundError, match="no paths are given"):
+        busbound.ray.diagnose([], progress=False)
     narrower = busbound.ray.diagnose(folder, machine="pcie4x8", warmup=1, progress=False)
     assert {gpu.link for rank in narrower.ranks for gpu in rank.gpus} == {"PCIe 4 x8"}
     profile = fixtures / "machines" / "h200.json"
@@ -82,18 +94,27 @@ def test_the_answer_is_that_of_one_machine(two_nodes, fixtures):
     assert measured == busbound.merge(busbound.summarize(path, machine=profile) for path in folder.iterdir())
 
 
-def test_a_bad_file_is_named_and_the_rest_goes_on(two_nodes, ranks):
+def test_a_bad_file_is_named_and_the_rest_goes_on(two_nodes, ranks, tmp_path):
     cluster, _ = two_nodes
     (ranks / "rank-20.json").write_text("no trace at all")
     (ranks / "rank-21.json").write_bytes(b"")
+    # Names that lead nowhere, that another has too, and that are no text; and what nobody has.
+    (ranks / "rank-22.json").symlink_to(ranks / "gone.json")
+    (ranks / "latest.json").symlink_to(ranks / "run-00.json")
+    unspeakable = os.fsencode(ranks) + b"/rank-23-\xff.json"
+    with open(unspeakable, "wb"):
+        pass
     seen = []
-    fleet = busbound.ray.diagnose(ranks, address=cluster.address, progress=seen.append)
+    absent = [ranks / "rank-77.json", tmp_path / "nowhere" / "rank*.json"]
+    fleet = busbound.ray.diagnose([ranks, *absent], address=cluster.address, progress=seen.append)
     assert len(fleet.ranks) + len(fleet.others) == 20
-    assert [os.path.basename(file.path) for file in fleet.unread] == ["rank-20.json", "rank-21.json"]
-    assert [file.rank for file in fleet.unread] == [20, 21] and all(file.why for file in fleet.unread)
+    assert {os.path.basename(file.path) for file in fleet.unread} == {
+        "rank-20.json", "rank-21.json", "rank-22.json", "rank-23-\ufffd.json", "rank-77.json", "rank*.json"
+    }
+    assert {file.rank for file in fleet.unread} == {20, 21, 22, 23, 77, None} and all(file.why for file in fleet.unread)
     last = seen[-1]
-    assert (last.done, last.total, last.unread, last.again) == (22, 22, 2, 0)
-    assert str(last) == "22 of 22 ranks on 2 nodes, 2 unread"
+    assert (last.done, last.total, last.unread, last.again) == (23, 23, 3, 0)
+    assert str(last) == "23 of 23 ranks on 2 nodes, 3 unread"
     with pytest.raises(busbound.BusboundError, match=r"none of 2 traces could be read; .*rank-20\.json"):
         busbound.ray.diagnose([ranks / "rank-20.json", ranks / "rank-21.json"], address=cluster.address, progress=False)
     with pytest.raises(busbound.BusboundError, match=r"nothing is named like .*\(asked 2 nodes\)"):
@@ -188,13 +209,82 @@ def test_traces_on_a_nodes_own_disk_are_read_there(nodes, fixtures, tmp_path):
 
 
 def test_addresses_go_through_fsspec(two_nodes, fixtures, tmp_path):
-    pytest.importorskip("fsspec")
     cluster, _ = two_nodes
     with zipfile.ZipFile(tmp_path / "ranks.zip", "w") as packed:
         for path in (fixtures / "ranks").iterdir():
             packed.write(path, f"run/{path.name}")
-    fleet = busbound.ray.diagnose(f"zip://run/rank-*.json::file://{tmp_path}/ranks.zip", address=cluster.address, progress=False)
-    assert [rank.path for rank in fleet.ranks] == [f"zip://run/rank-{rank}.json" for rank in range(RANKS)]
-    assert fleet.statement.startswith("6 ranks: 5 communication-bound, 1 transfer-bound")
-    with pytest.raises(busbound.BusboundError, match="nothing is named like file:///"):
-        busbound.ray.diagnose(f"file://{tmp_path}/absent-*.json", address=cluster.address, progress=False)
+    archive = f"::file://{tmp_path}/ranks.zip"
+    for address in [f"zip://run/rank-?.json{archive}", f"zip://run{archive}"]:
+        fleet = busbound.ray.diagnose(address, address=cluster.address, progress=False)
+        assert [rank.path for rank in fleet.ranks] == [f"zip://run/rank-{rank}.json{archive}" for rank in range(RANKS)]
+        assert fleet.statement.startswith("6 ranks: 5 communication-bound, 1 transfer-bound")
+    # Archives whose members are called alike; one that is broken and one that is not there.
+    for rank in range(3):
+        with zipfile.ZipFile(tmp_path / f"node{rank}.zip", "w") as packed:
+            packed.write(fixtures / "ranks" / f"rank-{rank}.json", "trace.json")
+    with zipfile.ZipFile(tmp_path / "bad.zip", "w") as packed:
+        packed.writestr("trace.json", "no trace")
+    addresses = [f"zip://trace.json::file://{tmp_path}/{name}.zip" for name in ["node0", "node1", "node2", "bad", "absent"]]
+    fleet = busbound.ray.diagnose([*addresses, addresses[0]], address=cluster.address, progress=False)
+    assert [rank.path for rank in fleet.ranks] == addresses[:3]
+    assert [file.path for file in fleet.unread] == [addresses[4], addresses[3]]
+    assert all(file.path in file.why and "/busbound-" not in file.why for file in fleet.unread)
+    # What lies here is looked for on the nodes, under whatever name.
+    path = fixtures / "ranks" / "rank-0.json"
+    fleet = busbound.ray.diagnose([f"file://{path}", path], address=cluster.address, progress=False)
+    assert [rank.path for rank in fleet.ranks] == [str(path)]
+
+
+#: A module of a store that one node cannot reach.
+ONLY_HERE = """
+import os
+import shutil
+
+import fsspec
+
+
+class OnlyHere(fsspec.AbstractFileSystem):
+    protocol = "onlyhere"
+
+    def __init__(self, home, folder, **more):
+        super().__init__(**more)
+        self.home, self.folder = home, folder
+
+    def glob(self, path, detail=False, **more):
+        return {name: {"size": 1} for name in sorted(os.listdir(self.folder))}
+
+    def get_file(self, path, local, **more):
+        if os.environ["HOME"] != self.home:
+            raise OSError(28, "No space left on device")
+        shutil.copy(os.path.join(self.folder, path), local)
+"""
+
+
+def test_what_fails_on_one_node_is_read_on_another(nodes, fixtures, tmp_path, monkeypatch):
+    (tmp_path / "only_here.py").write_text(ONLY_HERE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    fsspec.register_implementation("onlyhere", "only_here.OnlyHere", clobber=True)
+    for name in ["sick", "well"]:
+        cluster, _ = nodes(env_vars={"HOME": str(tmp_path / name), "PYTHONPATH": str(tmp_path)})
+    seen = []
+    fleet = busbound.ray.diagnose(
+        "onlyhere://*", address=cluster.address, progress=seen.append, retries=2,
+        storage_options={"home": str(tmp_path / "well"), "folder": str(fixtures / "ranks")},
+    )
+    assert (len(fleet.ranks), fleet.unread) == (RANKS, [])
+    assert seen[-1].again >= 1
+
+
+def test_nodes_without_cores_read_too(monkeypatch, fixtures):
+    import busbound.ray._driver
+
+    monkeypatch.setattr(busbound.ray._driver, "CORES_MAY_COME_S", 1.0)
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    cluster = Cluster()
+    cluster.add_node(num_cpus=0, object_store_memory=80 << 20, include_dashboard=False)
+    try:
+        fleet = busbound.ray.diagnose(fixtures / "ranks", address=cluster.address, progress=False)
+        assert len(fleet.ranks) == RANKS
+    finally:
+        ray.shutdown()
+        cluster.shutdown()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 
@@ -13,6 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
+
+#: What traces end in.
+_SUFFIX = re.compile(r"\.(json|json\.gz|trace|trace\.gz|bbt|sqlite|nsys-rep)$")
 
 
 def is_address(path: object) -> bool:
@@ -32,24 +37,40 @@ class RemoteFile:
     def fetched(self) -> Iterator[str]:
         """The file here, for as long as it is read: readers go back and forth in it."""
         with tempfile.TemporaryDirectory(prefix="busbound-") as folder:
-            path = os.path.join(folder, os.path.basename(self.path) or "trace")
+            suffix = _SUFFIX.search(self.name)
+            path = os.path.join(folder, f"trace{suffix.group() if suffix else ''}")
             self.fs.get_file(self.path, path)
             yield path
 
 
 def remote_files(address: str, storage_options: dict[str, Any]) -> list[RemoteFile]:
-    """What an address stands for; it may be a pattern."""
+    """What an address stands for; it may be a pattern or a folder. One file that is not there is found when it is read."""
     try:
         import fsspec
     except ImportError as error:
         raise _native.BusboundError(
             f"{address}: this needs fsspec and what it takes for {address.split('://')[0]}: pip install fsspec"
         ) from error
+    first, _, container = address.partition("::")
+    is_web = first.startswith(("http://", "https://"))
     try:
-        opened = fsspec.open_files(address, "rb", **storage_options)
-        files = [RemoteFile(one.fs, one.path, one.full_name, one.fs.size(one.path) or 0) for one in opened]
+        fs, path = fsspec.core.url_to_fs(address, **storage_options)
+        # In a web address a question mark begins a query.
+        if "*" in path if is_web else glob.has_magic(path):
+            found = fs.glob(path, detail=True)
+        elif not is_web and fs.isdir(path):
+            found = {name: told for name, told in fs.find(path, detail=True).items() if _SUFFIX.search(name)}
+        else:
+            found = {path: {}}
     except (OSError, ValueError, ImportError) as error:
         raise _native.BusboundError(f"{address}: {error}") from error
-    if not files:
+    if not found:
         raise _native.BusboundError(f"nothing is named like {address}")
-    return files
+
+    def named(path: str) -> str:
+        name: str = fs.unstrip_protocol(path)
+        # A query may hold a signature, which is nobody's business.
+        name = name.partition("?")[0] if is_web else name
+        return f"{name}::{container}" if container else name
+
+    return [RemoteFile(fs, path, named(path), told.get("size") or 0) for path, told in sorted(found.items())]

@@ -112,8 +112,11 @@ def open(path: Path, *, threads: int | None = None, **storage_options: Any) -> T
     files = remote_files(str(path), storage_options)
     if len(files) > 1:
         raise _native.BusboundError(f"{path} stands for {len(files)} files, and one is read at a time")
-    with files[0].fetched() as local:
-        return read(local, files[0].name, threads)
+    try:
+        with files[0].fetched() as local:
+            return read(local, files[0].name, threads)
+    except OSError as error:
+        raise _native.BusboundError(f"{files[0].name}: {error}") from error
 
 
 def read(path: Path, name: str | None, threads: int | None) -> Trace:

@@ -80,6 +80,8 @@ impl Transfer {
 }
 
 fn direction_of(word: &str) -> Option<Direction> {
+    // Older ROCm writes the operation in one word: `CopyHostToDevice`, `CopyDeviceToHost2D`.
+    let word = word.strip_prefix("Copy").map_or(word, |ends| ends.strip_suffix("2D").unwrap_or(ends));
     Some(match word {
         "HtoD" | "HtoA" | "HostToDevice" => Direction::HostToDevice,
         "DtoH" | "AtoH" | "DeviceToHost" => Direction::DeviceToHost,
@@ -116,7 +118,10 @@ mod tests {
             ("Memcpy PtoP (Device -> Device)", PeerToPeer, Device, Device),
             ("Memcpy HtoD (Host -> Device)", HostToDevice, MemoryKind::Unknown, Device),
             ("Memset (Device)", Direction::Unknown, Device, Device),
-            ("CopyHostToDevice", Direction::Unknown, MemoryKind::Unknown, MemoryKind::Unknown),
+            ("CopyHostToDevice", HostToDevice, MemoryKind::Unknown, MemoryKind::Unknown),
+            ("CopyDeviceToHost2D", DeviceToHost, MemoryKind::Unknown, MemoryKind::Unknown),
+            ("CopyDeviceToDevice", DeviceToDevice, MemoryKind::Unknown, MemoryKind::Unknown),
+            ("CopyBuffer", Direction::Unknown, MemoryKind::Unknown, MemoryKind::Unknown),
         ] {
             let transfer = Transfer::from_name(name, None);
             assert_eq!((transfer.direction, transfer.src, transfer.dst), (direction, src, dst), "{name}");

@@ -50,22 +50,29 @@ def diagnose(
     topology: as in ``busbound.merge``.
     retries: how often a trace is tried again when the node, the process or the storage fails under it. One that cannot be read
         is in the answer's ``unread`` with the reason, and the rest goes on.
-    progress: to standard error; or a function that is called with a ``Progress`` whenever a trace is done; or False.
+    progress: to standard error; or a function that is called with a ``Progress`` whenever a trace is done or tried again, and now and
+        then while none is; or False.
     storage_options: for fsspec, as in ``fsspec.open``.
-    runtime_env: for Ray, where nodes lack busbound: ``{"pip": ["busbound"]}``.
+    runtime_env: for Ray, where nodes lack busbound: ``{"pip": [f"busbound=={busbound.__version__}"]}``.
 
     Raises BusboundError where nothing is found, or nothing of it can be read.
     """
     wanted = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    question = Question.of(machine, steps, warmup)
+    question = Question.of(machine, steps, warmup, topology)
     with _connected(address, runtime_env), reporter(progress) as report:
         nodes = Nodes()
-        files = find([os.fspath(path) for path in wanted], nodes, dict(storage_options or {}))
+        files, missing = find([os.fspath(path) for path in wanted], nodes, dict(storage_options or {}), report.say)
         fleet, unread = Driver(nodes, question, retries, report).run(files)
+    unread = [(_as_text(path), _as_text(why)) for path, why in missing + unread]
     if not fleet:
         _, why = min(unread)
-        raise _native.BusboundError(f"none of {len(unread)} traces could be read; {why}")
+        raise _native.BusboundError(f"none of {len(files)} traces could be read; {why}")
     return merge([_native.combine([fleet], unread)], topology=topology)
+
+
+def _as_text(name: str) -> str:
+    """A name as it can be written down: files may be called anything."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 @contextlib.contextmanager

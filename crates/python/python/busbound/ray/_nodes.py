@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: A cluster changes slowly, and asking it takes a while.
 _LOOK_EVERY_S = 1.0
+#: One that failed is not sent anything for so long: it takes some seconds until a cluster notices that a node has died.
+_AWAY_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Nodes:
     def __init__(self) -> None:
         self._known: dict[str, Node] = {}
         self._looked = 0.0
+        self._away: dict[str, float] = {}
 
     def alive(self) -> dict[str, Node]:
         if time.monotonic() - self._looked > _LOOK_EVERY_S:
@@ -36,6 +39,14 @@ class Nodes:
             self._known = {one["NodeID"]: _node(one) for one in told if one["Alive"]}
             self._looked = time.monotonic()
         return self._known
+
+    def fit(self) -> dict[str, Node]:
+        """Without those that failed just now."""
+        now = time.monotonic()
+        return {id: node for id, node in self.alive().items() if self._away.get(id, 0.0) <= now}
+
+    def leave_alone(self, id: str) -> None:
+        self._away[id] = time.monotonic() + _AWAY_S
 
 
 def _node(told: dict[str, Any]) -> Node:

@@ -21,40 +21,62 @@ class Progress:
     unread: int
     again: int
     nodes: int
+    #: Seconds since the last was done.
+    idle_s: float = 0.0
 
     def __str__(self) -> str:
         text = f"{self.done:,} of {self.total:,} ranks on {self.nodes} node{'' if self.nodes == 1 else 's'}"
         if self.unread:
             text += f", {self.unread:,} unread"
-        return text + (f", {self.again:,} tried again" if self.again else "")
+        if self.again:
+            text += f", {self.again:,} tried again"
+        if self.idle_s >= _LONG_S:
+            text += f"; none was done for {self.idle_s:.0f} s: they are large, or the cores are taken"
+        return text
 
 
 #: A terminal's line is written over; a log gets one now and then.
 _ON_TERMINAL_S, _IN_LOG_S = 0.2, 15.0
+#: After so long without a trace done, that is said.
+_LONG_S = 30.0
+
+
+class Reporter:
+    """Tells a person or a function; lines of a terminal are written over and gone in the end."""
+
+    def __init__(self, wanted: bool | Callable[[Progress], None]) -> None:
+        self.call = wanted if callable(wanted) else None
+        self.out = sys.stderr if wanted is True else None
+        self.on_terminal = self.out is not None and self.out.isatty()
+        self.last_time = time.monotonic()
+        self.last: Progress | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        if self.call is not None:
+            # Waiting alone is told once in a while too.
+            waited = time.monotonic() - self.last_time >= _IN_LOG_S
+            last = self.last
+            if last is None or waited or (last.done, last.again) != (progress.done, progress.again):
+                self.call(progress)
+                self.last, self.last_time = progress, time.monotonic()
+            return
+        is_due = time.monotonic() - self.last_time >= (_ON_TERMINAL_S if self.on_terminal else _IN_LOG_S)
+        if is_due:
+            self.say(str(progress))
+
+    def say(self, text: str) -> None:
+        if self.out is None:
+            return
+        line = f"\r\x1b[Kbusbound: {text}" if self.on_terminal else f"busbound: {text}\n"
+        print(line, file=self.out, flush=True, end="")
+        self.last_time = time.monotonic()
 
 
 @contextlib.contextmanager
-def reporter(wanted: bool | Callable[[Progress], None]) -> Iterator[Callable[[Progress], None]]:
-    if callable(wanted):
-        yield wanted
-        return
-    out = sys.stderr
-    if not wanted or out is None:
-        yield lambda progress: None
-        return
-    on_terminal = out.isatty()
-    last = time.monotonic()
-
-    def report(progress: Progress) -> None:
-        nonlocal last
-        is_due = time.monotonic() - last >= (_ON_TERMINAL_S if on_terminal else _IN_LOG_S)
-        if is_due or (on_terminal and progress.done == progress.total):
-            print(f"\r\x1b[Kbusbound: {progress}" if on_terminal else f"busbound: {progress}", file=out, flush=True,
-                  end="" if on_terminal else "\n")
-            last = time.monotonic()
-
+def reporter(wanted: bool | Callable[[Progress], None]) -> Iterator[Reporter]:
+    report = Reporter(wanted)
     try:
         yield report
     finally:
-        if on_terminal:
-            print("\r\x1b[K", file=out, flush=True, end="")
+        if report.on_terminal:
+            print("\r\x1b[K", file=report.out, flush=True, end="")
