@@ -94,6 +94,25 @@ def test_the_answer_is_that_of_one_machine(two_nodes, fixtures, monkeypatch):
     assert measured == busbound.merge(busbound.summarize(path, machine=profile) for path in folder.iterdir())
 
 
+def test_a_file_that_is_being_written_is_one_file(two_nodes, ranks):
+    cluster, _ = two_nodes
+    seen, is_over = [], threading.Event()
+
+    def touch():
+        while not is_over.wait(0.001):
+            for path in ranks.iterdir():
+                os.utime(path)
+
+    writer = threading.Thread(target=touch)
+    writer.start()
+    try:
+        busbound.ray.diagnose(ranks, address=cluster.address, progress=seen.append)
+    finally:
+        is_over.set()
+        writer.join()
+    assert (seen[-1].done, seen[-1].total) == (20, 20)
+
+
 def test_a_bad_file_is_named_and_the_rest_goes_on(two_nodes, ranks, tmp_path):
     cluster, _ = two_nodes
     (ranks / "rank-20.json").write_text("no trace at all")

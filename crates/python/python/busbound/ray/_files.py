@@ -69,38 +69,43 @@ def find(
     paths: list[str], nodes: Nodes, storage_options: dict[str, Any], say: Callable[[str], None]
 ) -> tuple[list[File], Unread]:
     """The files in order of their names, each once; and what was asked for and is not there."""
-    files: list[File] = []
-    unread: Unread = []
-    local = []
-    for path in paths:
-        if path.startswith(("file://", "local://")) and "::" not in path:
-            path = path.partition("://")[2]
-        if is_address(path):
-            continue
-        # Processes of the nodes are in folders of their own: what is meant is what it means here. A home is each node's own.
-        local.append(path if path.startswith("~") else os.path.abspath(path))
+    local: list[str] = []
     remote: dict[tuple[Any, str], RemoteFile] = {}
+    unread: Unread = []
     for path in paths:
-        if is_address(path) and not path.startswith(("file://", "local://")):
-            try:
-                remote.update({(one.fs, one.path): one for one in remote_files(path, storage_options)})
-            except _native.BusboundError as error:
-                unread.append((path, str(error)))
-    files += [File(one, one.size, None) for one in remote.values()]
+        on_nodes = _on_nodes(path)
+        if on_nodes is not None:
+            local.append(on_nodes)
+            continue
+        try:
+            remote.update({(one.fs, one.path): one for one in remote_files(path, storage_options)})
+        except _native.BusboundError as error:
+            unread.append((path, str(error)))
     # Asked even without paths: what they have of busbound must be the same.
-    here, missing = _find_local(local, nodes, say)
-    files, unread = files + here, unread + missing
+    files, missing = _find_local(local, nodes, say)
+    files = [File(one, one.size, None) for one in remote.values()] + files
+    unread += missing
     if not files:
         why = min(unread)[1] if unread else "no paths are given"
         raise _native.BusboundError(f"{why} (asked {len(nodes.alive())} node{'' if len(nodes.alive()) == 1 else 's'})")
     return files, unread
 
 
+def _on_nodes(path: str) -> str | None:
+    """The path of what lies on the nodes themselves; `None` where it is an address of something else."""
+    for protocol in ("file://", "local://"):
+        path = path.removeprefix(protocol)
+    if is_address(path):
+        return None
+    # Processes of the nodes are in folders of their own: what is meant is what it means here. A home is each node's own.
+    return path if path.startswith("~") else os.path.abspath(path)
+
+
 def _find_local(paths: list[str], nodes: Nodes, say: Callable[[str], None]) -> tuple[list[File], Unread]:
     alive = dict(nodes.alive())
     listings, unread = _ask(alive, paths, say)
     holders = _holders(listings)
-    _settle(holders, alive, say)
+    unread += _settle(holders, alive, say)
     for path in paths:
         if listings and all(path in listing.nothing for listing in listings.values()):
             unread.append((path, next(iter(listings.values())).nothing[path]))
@@ -126,17 +131,17 @@ def _holders(listings: dict[str, Listing]) -> dict[Found, set[str]]:
     return holders
 
 
-def _settle(holders: dict[Found, set[str]], alive: dict[str, Node], say: Callable[[str], None]) -> None:
+def _settle(holders: dict[Found, set[str]], alive: dict[str, Node], say: Callable[[str], None]) -> Unread:
     """Nodes may see a shared file as it was some seconds ago: those that differ are looked at again before they count as two."""
     by_place: dict[str, list[Found]] = defaultdict(list)
     for file in holders:
         by_place[file.place].append(file)
     unsettled = {place for place, files in by_place.items() if len(files) > 1}
     if not unsettled:
-        return
+        return []
     time.sleep(_LOOK_AGAIN_AFTER_S)
     asked = {id: alive[id] for file, ids in holders.items() if file.place in unsettled for id in ids}
-    again, _ = _ask(asked, sorted(unsettled), say)
+    again, unread = _ask(asked, sorted(unsettled), say)
     for file in [file for file in holders if file.place in unsettled]:
         del holders[file]
     now = _holders(again)
@@ -150,6 +155,7 @@ def _settle(holders: dict[Found, set[str]], alive: dict[str, Node], say: Callabl
             holders[newest] = {id for file in files for id in now[file]}
         else:
             holders.update({file: now[file] for file in files})
+    return unread
 
 
 def _ask(alive: dict[str, Node], paths: list[str], say: Callable[[str], None]) -> tuple[dict[str, Listing], Unread]:
