@@ -5,6 +5,7 @@ use busbound_trace::{Direction, Timestamp, Trace};
 use busbound_whatif::replay::{Change, Moved, Predicted, Replay, Stretch};
 use serde::Serialize;
 
+use crate::copies::Copy;
 use crate::facts::Facts;
 use crate::findings::Saving;
 use crate::options::Options;
@@ -155,6 +156,12 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
             facts.link.name,
             facts.link.source.describe()
         ));
+    }
+    if facts.copies.iter().any(Copy::is_migration) {
+        notes.push(
+            "Migrations of managed memory and the kernels that wait for them stay as they are: no change tried here moves them; the findings say what would."
+                .to_owned(),
+        );
     }
     if confidence.unexplained > 0.02 {
         notes.push(format!(

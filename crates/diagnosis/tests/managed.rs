@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use busbound_diagnosis::{Diagnosis, Finding, GapCause, Options, Source, diagnose, survey};
+use busbound_diagnosis::{Diagnosis, Finding, GapCause, Options, Source, diagnose, survey, what_if};
 use busbound_machine::Machine;
 use busbound_trace::{Direction, ReadOptions, Trace, open};
 use rusqlite::Connection;
@@ -184,6 +184,13 @@ fn a_real_run_with_managed_memory_waits_for_its_pages() {
     assert_eq!(number(thrashing, "to_host_bytes_per_step"), 16_777_216.0);
     assert_eq!(number(thrashing, "migration_ms_per_step"), 1.764_007);
     assert_eq!(number(thrashing, "host_page_faults_per_step"), 60.0);
+    // No change that can be tried moves pages, and that is said beside an answer that finds nothing.
+    let predicted = what_if(&trace, "to_and_fro", &Machine::default(), &Options::default(), &[]).unwrap();
+    assert!(predicted.statement.starts_with("Nothing that was tried"), "{}", predicted.statement);
+    assert!(
+        predicted.notes.iter().any(|note| note.starts_with("Migrations of managed memory")),
+        "{predicted:?}"
+    );
     // While the host touches pages one by one, it had synchronised before; nobody launches a migration.
     assert_eq!((run.idle[0].cause, run.idle[0].count), (GapCause::Synchronisation, 39));
 }
