@@ -8,7 +8,7 @@ use crate::model::names::NameId;
 const TABLES: [&str; 2] = ["CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER"];
 
 /// Tables of device work, whose rows name their process in most versions.
-const WORK: [&str; 6] = [
+pub(super) const WORK: [&str; 6] = [
     "CUPTI_ACTIVITY_KIND_KERNEL",
     "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",

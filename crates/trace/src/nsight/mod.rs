@@ -44,14 +44,8 @@ const ROWS_BETWEEN_LOOKS: u64 = 4096;
 /// Memory of one row that is kept, an event or a string, with what growing columns keep free.
 const BYTES_OF_A_ROW: u64 = 100;
 
-/// Tables of events that are read.
-const READ: [&str; 16] = [
-    "CUPTI_ACTIVITY_KIND_KERNEL",
-    "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
-    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-    "CUPTI_ACTIVITY_KIND_MEMCPY",
-    "CUPTI_ACTIVITY_KIND_MEMCPY2",
-    "CUPTI_ACTIVITY_KIND_MEMSET",
+/// Tables of events that are read, beside those of device work.
+const OTHERS_READ: [&str; 10] = [
     "CUPTI_ACTIVITY_KIND_RUNTIME",
     "CUPTI_ACTIVITY_KIND_DRIVER",
     "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
@@ -63,6 +57,10 @@ const READ: [&str; 16] = [
     "CUDA_GPU_MEMORY_USAGE_EVENTS",
     "DIAGNOSTIC_EVENT",
 ];
+
+fn tables_read() -> impl Iterator<Item = &'static &'static str> {
+    calls::WORK.iter().chain(&OTHERS_READ)
+}
 
 /// Reads an export to its end or to the memory bound.
 pub(crate) fn read(
@@ -336,7 +334,7 @@ impl<'a> Reading<'a> {
     /// row than others.
     fn takes(&self) -> u64 {
         let of = |name: &&str| self.database.versions_of(name);
-        let tables = READ.iter().flat_map(of).chain(of(&"STRINGIDS"));
+        let tables = tables_read().flat_map(of).chain(of(&"STRINGIDS"));
         let rows = tables.map(|table| table.rows).fold(0, u64::saturating_add);
         rows.saturating_mul(BYTES_OF_A_ROW).max(1).div_ceil(1_000_000).saturating_mul(1_000_000)
     }
@@ -346,7 +344,7 @@ impl<'a> Reading<'a> {
         let database = self.database;
         let mut not_read = database.tables();
         let read: Vec<_> =
-            READ.iter().flat_map(|name| database.versions_of(name)).map(|table| &table.name).collect();
+            tables_read().flat_map(|name| database.versions_of(name)).map(|table| &table.name).collect();
         not_read.retain(|table| {
             table.rows > 0 && (table.has("start") || table.has("timestamp")) && !read.contains(&&table.name)
         });
