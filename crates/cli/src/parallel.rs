@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::output::complain;
 use crate::progress::{RanksBar, ReadingBar};
 use crate::reading::{read_from, read_input};
-use crate::request::{Inputs, Output, resolve_reading};
+use crate::request::{Input, Inputs, Output, resolve_reading};
 
 /// What became of the inputs: in order those that could be read, and those that could not.
 pub(crate) struct AllTraces<T> {
@@ -37,7 +37,7 @@ pub(crate) fn every_trace<T: Send>(
         [one] => vec![
             read_input(one, &options, output)
                 .map(|trace| take(0, &trace, &one.source()))
-                .map_err(|error| Unread::new(one.label().display().to_string(), format!("{error:#}"))),
+                .map_err(|error| unread(one, &error)),
         ],
         _ => at_once(inputs, jobs, &options, output, take),
     };
@@ -57,6 +57,10 @@ pub(crate) fn every_trace<T: Send>(
         complain(&format!("passed over: {}", unread.why));
     }
     Ok(all)
+}
+
+fn unread(input: &Input, error: &anyhow::Error) -> Unread {
+    Unread::new(input.label().display().to_string(), format!("{error:#}"))
 }
 
 fn at_once<T: Send>(
@@ -81,9 +85,7 @@ fn at_once<T: Send>(
                     let options = options.threads(threads).memory_bound(admitted.columns);
                     let outcome = read_from(input, &options, output.quiet, &mut ReadingBar::silent())
                         .map(|trace| take(admitted.input, &trace, &input.source()))
-                        .map_err(|error| {
-                            Unread::new(input.label().display().to_string(), format!("{error:#}"))
-                        });
+                        .map_err(|error| unread(input, &error));
                     done.lock().unwrap_or_else(PoisonError::into_inner)[admitted.input] = Some(outcome);
                     bar.one_done();
                 }

@@ -46,11 +46,7 @@ pub(crate) fn limitations(trace: &Trace) -> Vec<Limitation> {
 fn ends(trace: &Trace) -> String {
     let each = trace.stats().lost_work.without_end.iter().map(|(&kind, &count)| {
         let all = trace.events().filter(|event| event.kind() == kind).count() as u64;
-        let (one, several) = match kind {
-            EventKind::Copy => ("copy", "copies"),
-            EventKind::Memset => ("memset", "memsets"),
-            _ => ("kernel", "kernels"),
-        };
+        let (one, several) = one_and_several(kind);
         format!("{count} of {}", plural(all.max(count), one, several))
     });
     format!("{} have no usable end", each.collect::<Vec<_>>().join(" and "))
@@ -61,9 +57,13 @@ fn words<'k>(kinds: impl Iterator<Item = &'k EventKind>) -> String {
 }
 
 fn word(kind: &EventKind) -> &'static str {
+    one_and_several(*kind).0
+}
+
+fn one_and_several(kind: EventKind) -> (&'static str, &'static str) {
     match kind {
-        EventKind::Copy => "copy",
-        EventKind::Memset => "memset",
-        _ => "kernel",
+        EventKind::Copy => ("copy", "copies"),
+        EventKind::Memset => ("memset", "memsets"),
+        _ => ("kernel", "kernels"),
     }
 }

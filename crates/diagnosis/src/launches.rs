@@ -10,6 +10,7 @@ use crate::compiled::{self, Compiled};
 use crate::host::Host;
 use crate::queue::{self, LaunchQueue};
 use crate::timeline::DeviceTimeline;
+use crate::unseen::launches_graph;
 use crate::window::Window;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -93,7 +94,7 @@ pub(crate) fn launches(
         median_call_us: median_us(calls.iter().map(|call| call.duration())),
         long_calls: long.len() as u64,
         long_calls_ms: long.into_iter().sum::<Nanos>().as_millis(),
-        graph_launches: calls.iter().filter(|call| call.name().contains("GraphLaunch")).count() as u64,
+        graph_launches: calls.iter().filter(|call| launches_graph(call.name())).count() as u64,
         operators,
     }
 }

@@ -16,9 +16,14 @@ pub(crate) struct GraphLaunches<'a> {
     pub(crate) unseen: Vec<Event<'a>>,
 }
 
+/// Whether a call of this name launches a graph.
+pub(crate) fn launches_graph(name: &str) -> bool {
+    name.contains("GraphLaunch")
+}
+
 impl<'a> GraphLaunches<'a> {
     pub(crate) fn of(trace: &'a Trace) -> Self {
-        let is_launch: Vec<bool> = trace.names().iter().map(|name| name.contains("GraphLaunch")).collect();
+        let is_launch: Vec<bool> = trace.names().iter().map(launches_graph).collect();
         if !is_launch.contains(&true) {
             return Self { all: 0, unseen: Vec::new() };
         }
@@ -31,10 +36,13 @@ impl<'a> GraphLaunches<'a> {
         if calls.is_empty() {
             calls = launches(EventKind::DriverCall);
         }
-        let work = trace.events().filter(|event| event.kind().is_gpu_work());
-        let worked: HashSet<u64> = work.filter_map(|event| event.correlation()).collect();
         let all = calls.len();
-        calls.retain(|call| call.correlation().is_none_or(|id| !worked.contains(&id)));
+        // Launches are few beside the work of a run.
+        let mut without_work: HashSet<u64> = calls.iter().filter_map(Event::correlation).collect();
+        for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
+            work.correlation().map(|id| without_work.remove(&id));
+        }
+        calls.retain(|call| call.correlation().is_none_or(|id| without_work.contains(&id)));
         calls.sort_by_key(Event::start);
         Self { all, unseen: calls }
     }

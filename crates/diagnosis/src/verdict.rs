@@ -43,13 +43,12 @@ impl Verdict {
 }
 
 /// The device's time in parts that do not overlap, as shares.
-pub(crate) fn shares(facts: &Facts<'_>) -> Vec<(Bound, f64)> {
+fn shares(facts: &Facts<'_>, for_pages: f64) -> Vec<(Bound, f64)> {
     let span = facts.time.span_ms;
     if span <= 0.0 {
         return Vec::new();
     }
     let idle = |cause| facts.idle_ms(cause);
-    let for_pages = waits_for_pages_ms(facts);
     let mut shares = vec![
         (Bound::Compute, facts.time.compute_ms - for_pages + facts.time.internal_copy_ms()),
         (Bound::Transfer, facts.time.exposed_bus_copy_ms + for_pages + idle(GapCause::Copy)),
@@ -80,7 +79,9 @@ const MATTERS: f64 = 0.25;
 const NOTHING: f64 = 0.005;
 
 pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
-    let shares = shares(facts);
+    let for_pages = waits_for_pages_ms(facts);
+    let shares = shares(facts, for_pages);
+    let clause = |bound| clause(facts, bound, for_pages);
     let Some(&(first, share)) = shares.first() else {
         return Verdict {
             bound: Bound::Unknown,
@@ -104,9 +105,9 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
             "Mixed: {} {} {} and {} {}.",
             facts.of_each(),
             percent(share),
-            clause(facts, first),
+            clause(first),
             percent(second.1),
-            clause(facts, second.0)
+            clause(second.0)
         ),
         Bound::Unknown => {
             let rest = shares.iter().find(|(bound, _)| *bound != Bound::Unknown).copied().unwrap_or(second);
@@ -114,13 +115,13 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
                 "Not told: {} {} {}; next, {} {}.",
                 percent(share),
                 facts.of_each(),
-                clause(facts, Bound::Unknown),
+                clause(Bound::Unknown),
                 percent(rest.1),
-                clause(facts, rest.0)
+                clause(rest.0)
             )
         }
         bound => {
-            format!("{}-bound: {} {} {}.", word(bound), percent(share), facts.of_each(), clause(facts, bound))
+            format!("{}-bound: {} {} {}.", word(bound), percent(share), facts.of_each(), clause(bound))
         }
     };
     Verdict { bound, share, statement }
@@ -144,9 +145,9 @@ fn percent(share: f64) -> String {
 }
 
 /// What happens in that share of the step: `waits for host-to-device copies from pageable memory`.
-fn clause(facts: &Facts<'_>, bound: Bound) -> String {
+fn clause(facts: &Facts<'_>, bound: Bound, for_pages: f64) -> String {
     match bound {
-        Bound::Transfer => waits_for_copies(facts),
+        Bound::Transfer => waits_for_copies(facts, for_pages),
         Bound::Communication => "waits for communication between GPUs".to_owned(),
         Bound::Compute if facts.time.internal_copy_ms() >= NOTHING * facts.time.span_ms => format!(
             "is the GPU's own work ({} in compute kernels, {} in copies within the device)",
@@ -188,9 +189,9 @@ fn not_told(facts: &Facts<'_>) -> String {
 }
 
 /// The share of a step is that of all copies over the bus; which of them is said with their own, unless they are nearly all.
-fn waits_for_copies(facts: &Facts<'_>) -> String {
+fn waits_for_copies(facts: &Facts<'_>, for_pages: f64) -> String {
     use busbound_trace::Direction;
-    let (for_pages, copying) = (waits_for_pages_ms(facts), facts.time.exposed_bus_copy_ms);
+    let copying = facts.time.exposed_bus_copy_ms;
     if for_pages > 0.95 * (for_pages + copying) {
         return "kernels wait for pages of managed memory".to_owned();
     }

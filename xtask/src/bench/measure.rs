@@ -29,8 +29,7 @@ impl Runs {
     }
 
     pub(crate) fn shown(&self) -> String {
-        let low = self.seconds.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = self.seconds.iter().copied().fold(0.0, f64::max);
+        let (low, high) = extremes(&self.seconds);
         format!("{:.3} s ({low:.3} to {high:.3})", self.median())
     }
 
@@ -61,6 +60,11 @@ impl Runs {
     pub(crate) fn ratios(&self, other: &Self) -> Vec<f64> {
         self.seconds.iter().zip(&other.seconds).map(|(a, b)| a / b).collect()
     }
+}
+
+/// The least and the most of what is above zero.
+pub(crate) fn extremes(values: &[f64]) -> (f64, f64) {
+    values.iter().fold((f64::INFINITY, 0.0), |(low, high), &value| (low.min(value), high.max(value)))
 }
 
 fn median(values: &[f64]) -> f64 {

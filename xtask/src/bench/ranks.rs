@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Context;
 use serde_json::Value;
 
-use super::measure::in_turn;
+use super::measure::{extremes, in_turn};
 use super::reading::on_one_core;
 use super::replicate::replicate;
 use super::{busbound, machine, scratch};
@@ -65,15 +65,15 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<()> {
         )?;
     }
     writeln!(text)?;
-    let ratios = all.ratios(singly);
+    let (least, most) = extremes(&all.ratios(singly));
     writeln!(
         text,
         "- {RANKS} ranks: **{:.2} ×** ({RANKS} × one ÷ {cores} cores), each round's against the same round's, median; {:.2} to {:.2} \
          (bar 1.15). One is a trace on one core. Against one that has all cores to itself it is {:.2} ×: \
          that one uses them too, so that {RANKS} of them cannot be {cores} times as fast.",
         of_cores(all.over(singly)),
-        of_cores(ratios.iter().copied().fold(f64::INFINITY, f64::min)),
-        of_cores(ratios.iter().copied().fold(0.0, f64::max)),
+        of_cores(least),
+        of_cores(most),
         of_cores(all.over(one_run) / RANKS as f64)
     )?;
     writeln!(

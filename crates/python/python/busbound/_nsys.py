@@ -1,4 +1,7 @@
-"""Reports of Nsight Systems that only its own nsys reads: exported where that is installed."""
+"""Reports of Nsight Systems that only its own nsys reads: exported where that is installed.
+
+The command does the same in Rust, and listens for signals meanwhile; here they are the interpreter's.
+"""
 
 from __future__ import annotations
 

@@ -91,7 +91,9 @@ class Question:
             diagnosis = trace.diagnose(machine=machine, steps=self.steps, warmup=self.warmup)
         summary = summarize(diagnosis)
         # The file's name may tell the host where the trace was made; that is better than where it lies.
-        return (summary if summary.host else summarize(diagnosis, host=host)).to_json()
+        if host is not None and summary.host is None:
+            summary = summarize(diagnosis, host=host)
+        return summary.to_json()
 
 
 def list_files(paths: list[str]) -> Listing:
