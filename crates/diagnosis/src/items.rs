@@ -6,12 +6,12 @@ use busbound_trace::{
     Direction, EventId, Interval, IntervalSet, MemoryKind, MigrationCause, NameId, Nanos, Timestamp,
 };
 
-use crate::copies::Copy;
-use crate::diagnosis::Judged;
-use crate::facts::Facts;
-use crate::gaps::{Gap, GapCause};
-use crate::steady::LeftOut;
-use crate::timeline::DeviceTimeline;
+use crate::activity::copies::Copy;
+use crate::activity::gaps::{Gap, GapCause};
+use crate::activity::timeline::DeviceTimeline;
+use crate::analysis::facts::Facts;
+use crate::answers::diagnosis::Judged;
+use crate::steps::steady::LeftOut;
 
 /// What tables are made of, beside the events themselves.
 #[derive(Debug, Clone)]

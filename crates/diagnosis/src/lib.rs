@@ -15,92 +15,66 @@
 //! # Ok::<(), busbound_trace::OpenError>(())
 //! ```
 
-mod advice;
-mod attribution;
-mod bench;
-mod blocks;
-mod communication;
-mod compare;
-mod compare_stages;
-mod compiled;
-mod contention;
-mod copies;
-mod cpu_copies;
-mod cpu_only;
-mod critical;
-mod diagnosis;
-mod facts;
+mod activity;
+mod analysis;
+mod answers;
 mod findings;
-mod gaps;
-mod gate;
-mod host;
-mod incomplete;
 mod items;
-mod kernels;
-mod launches;
 mod limitations;
-mod managed;
 mod options;
 mod parallel;
 mod picture;
 pub mod quantity;
-mod queue;
-mod several;
-mod stages;
-mod steady;
-mod survey;
-mod syncs;
-mod timeline;
-mod unseen;
+mod steps;
 mod verdict;
-mod whatif;
-mod window;
 
-pub use advice::{
+pub use activity::compiled::Compiled;
+pub use activity::contention::Contention;
+pub use activity::copies::{Blocking, CopyGroup, CopyStream, HistogramBin, Rates, SizeClass};
+pub use activity::gaps::{GapCause, IdleCause, IdlePlace};
+pub use activity::launches::{Launches, LaunchingOperator};
+pub use activity::queue::LaunchQueue;
+pub use activity::syncs::{SyncReason, SyncTotal};
+pub use activity::timeline::{Overlaps, Times};
+pub use analysis::attribution::{Attribution, BlockChoice, BlockTime};
+pub use analysis::cpu_copies::{CpuCopies, CpuCopyClass, CpuCopyThresholds};
+pub use analysis::critical::{CriticalPath, PathClass, PathEdges, PathPiece, PathShare};
+pub use analysis::kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched, Roofline};
+pub use analysis::stages::{Item, PipelineShape, StageChoice, StageTime, Stages};
+pub use answers::advice::{
     Advice, Setting, Target, advice_of_ddp, advice_of_diagnosis, advice_of_offload, advice_of_topology,
 };
-pub use attribution::{Attribution, BlockChoice, BlockTime};
-pub use bench::{
+pub use answers::bench::{
     BENCH_SCHEMA, Benchmark, Cause, DoubleBuffered, Judgement, MeasuredFigure, Offloaded, PlanErrors,
     judge_bench,
 };
-pub use compare::{COMPARISON_SCHEMA, ComparedRun, Comparison, Figure, Growth, Labels, Sweep, compare};
-pub use compare_stages::StageChange;
-pub use compiled::Compiled;
-pub use contention::Contention;
-pub use copies::{Blocking, CopyGroup, CopyStream, HistogramBin, Rates, SizeClass};
-pub use cpu_copies::{CpuCopies, CpuCopyClass, CpuCopyThresholds};
-pub use critical::{CriticalPath, PathClass, PathEdges, PathPiece, PathShare};
-pub use diagnosis::{
+pub use answers::compare::{
+    COMPARISON_SCHEMA, ComparedRun, Comparison, Figure, Growth, Labels, Sweep, compare,
+};
+pub use answers::compare_stages::StageChange;
+pub use answers::diagnosis::{
     DIAGNOSIS_SCHEMA, DeviceFacts, Diagnosis, Drawn, GpuLink, MachineFacts, WindowFacts, diagnose,
     diagnose_and_draw, diagnose_and_itemise,
 };
-pub use findings::{Finding, Saving, Severity};
-pub use gaps::{GapCause, IdleCause, IdlePlace};
-pub use gate::{
+pub use answers::gate::{
     Baseline, BaselineError, Check, FIGURES, FigureName, GATE_SCHEMA, Gate, GatedRun, Requirement,
     RequirementError, gate,
 };
+pub use answers::several::{SURVEYS_SCHEMA, Surveys, WHATIFS_SCHEMA, WhatIfs};
+pub use answers::survey::missing::Missing;
+pub use answers::survey::steps::StepPattern;
+pub use answers::survey::{
+    CopyClass, Device, KindTotal, LostPart, Process, RankOrigin, RankedAs, Recorded, SURVEY_SCHEMA, Source,
+    SourceFacts, Span, Stream, Survey, Thread, survey,
+};
+pub use answers::whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, what_if};
+pub use findings::{Finding, Saving, Severity};
 pub use items::{CopyItem, GapItem, Items, StepItem};
-pub use kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched, Roofline};
-pub use launches::{Launches, LaunchingOperator};
 pub use limitations::Limitation;
 pub use options::Options;
 pub use picture::{
     Detail, Dot, DotKind, GroupOf, Lane, LaneGroup, LaneSort, Picture, Piece, RateCurve, Row,
     Span as PictureSpan, StepSpan,
 };
-pub use queue::LaunchQueue;
-pub use several::{SURVEYS_SCHEMA, Surveys, WHATIFS_SCHEMA, WhatIfs};
-pub use stages::{Item, PipelineShape, StageChoice, StageTime, Stages};
-pub use survey::missing::Missing;
-pub use survey::steps::StepPattern;
-pub use survey::{
-    CopyClass, Device, KindTotal, LostPart, Process, RankOrigin, RankedAs, Recorded, SURVEY_SCHEMA, Source,
-    SourceFacts, Span, Stream, Survey, Thread, survey,
-};
-pub use syncs::{SyncReason, SyncTotal};
-pub use timeline::{Overlaps, Times};
+pub use steps::window::{Difference, OutlierStep, StepQuantity, StepTimes, StepsFound};
 pub use verdict::{Bound, Verdict};
-pub use whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, what_if};
-pub use window::{Difference, OutlierStep, StepQuantity, StepTimes, StepsFound};

@@ -4,16 +4,16 @@ use busbound_machine::LinkSource;
 use busbound_trace::SourceFormat;
 use serde::Serialize;
 
-use crate::facts::Facts;
-use crate::gaps::GapCause;
-use crate::incomplete;
-use crate::managed::Managed;
+use crate::activity::gaps::GapCause;
+use crate::activity::managed::Managed;
+use crate::activity::timeline::DeviceTimeline;
+use crate::analysis::facts::Facts;
+use crate::analysis::incomplete;
+use crate::answers::survey::{LostPart, Survey};
 use crate::options::Options;
 use crate::quantity::{milliseconds, plural};
-use crate::steady::LeftOut;
-use crate::survey::{LostPart, Survey};
-use crate::timeline::DeviceTimeline;
-use crate::window::StepsFound;
+use crate::steps::steady::LeftOut;
+use crate::steps::window::StepsFound;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -3,9 +3,9 @@
 use busbound_trace::MeasuredKernel;
 use regex::Regex;
 
-use crate::attribution::{BlockChoice, UNASKED_DEPTH};
-use crate::cpu_copies::CpuCopyThresholds;
-use crate::stages::StageChoice;
+use crate::analysis::attribution::{BlockChoice, UNASKED_DEPTH};
+use crate::analysis::cpu_copies::CpuCopyThresholds;
+use crate::analysis::stages::StageChoice;
 
 #[derive(Debug, Clone)]
 #[non_exhaustive]

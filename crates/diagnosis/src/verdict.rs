@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::copies::CopyGroup;
-use crate::facts::Facts;
-use crate::gaps::GapCause;
-use crate::managed::Managed;
+use crate::activity::copies::CopyGroup;
+use crate::activity::gaps::GapCause;
+use crate::activity::managed::Managed;
+use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Draft, Saving};
-use crate::facts::Facts;
+use crate::analysis::facts::Facts;
 use crate::quantity::{count, milliseconds};
 use busbound_trace::Call;
 

@@ -6,7 +6,7 @@ use busbound_trace::EventKind;
 use serde_json::json;
 
 use super::{Draft, Saving};
-use crate::facts::Facts;
+use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {

@@ -4,8 +4,8 @@ use busbound_trace::Direction;
 use serde_json::json;
 
 use super::{Draft, Saving, times_of};
-use crate::copies::Copy;
-use crate::facts::Facts;
+use crate::activity::copies::Copy;
+use crate::analysis::facts::Facts;
 use crate::quantity::{count, milliseconds};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{Draft, Saving};
-use crate::facts::Facts;
-use crate::syncs::blocks_that_end_in_sync;
+use crate::activity::syncs::blocks_that_end_in_sync;
+use crate::analysis::facts::Facts;
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let within_steps = facts.host.annotations().into_iter().filter(|event| !facts.marks_steps(event.name()));

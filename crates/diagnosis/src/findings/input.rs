@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{Draft, Saving, gaps_of};
-use crate::facts::Facts;
-use crate::gaps::GapCause;
+use crate::activity::gaps::GapCause;
+use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {

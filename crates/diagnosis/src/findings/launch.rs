@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{Draft, Saving, gaps_of};
-use crate::facts::Facts;
-use crate::gaps::{GapCause, call_times, idle_beside_ms};
+use crate::activity::gaps::{GapCause, call_times, idle_beside_ms};
+use crate::analysis::facts::Facts;
 use crate::quantity::{count, milliseconds};
 
 /// Nanoseconds; an ordinary launch takes some microseconds.

@@ -5,8 +5,8 @@ use busbound_trace::MemoryKind;
 use serde_json::json;
 
 use super::{Draft, Saving, times_of};
-use crate::copies::{Copy, expected_ns};
-use crate::facts::Facts;
+use crate::activity::copies::{Copy, expected_ns};
+use crate::analysis::facts::Facts;
 use crate::quantity::{count, milliseconds};
 
 const SMALLEST: u64 = 1 << 20;

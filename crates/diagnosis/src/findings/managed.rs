@@ -4,9 +4,9 @@ use busbound_trace::{Direction, MigrationCause, Nanos};
 use serde_json::json;
 
 use super::{Draft, Saving, times_of};
-use crate::copies::{Copy, expected_ns};
-use crate::facts::Facts;
-use crate::managed::{Managed, is_on_demand};
+use crate::activity::copies::{Copy, expected_ns};
+use crate::activity::managed::{Managed, is_on_demand};
+use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, count, milliseconds};
 
 /// Of the time, below which neither is worth a word.

@@ -26,10 +26,10 @@ use serde_json::{Map, Value};
 use busbound_trace::Interval;
 use busbound_whatif::replay::Change;
 
-use crate::copies::Copy;
-use crate::facts::Facts;
-use crate::gaps::GapCause;
-use crate::whatif;
+use crate::activity::copies::Copy;
+use crate::activity::gaps::GapCause;
+use crate::analysis::facts::Facts;
+use crate::answers::whatif;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -5,8 +5,8 @@ use busbound_trace::Interval;
 use serde_json::json;
 
 use super::{Draft, Saving};
-use crate::copies::Copy;
-use crate::facts::{Facts, link_seen};
+use crate::activity::copies::Copy;
+use crate::analysis::facts::{Facts, link_seen};
 use crate::quantity::milliseconds;
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {

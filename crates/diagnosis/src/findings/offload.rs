@@ -4,7 +4,7 @@ use busbound_trace::{Direction, MemoryOwner};
 use serde_json::json;
 
 use super::{Draft, Saving, times_of};
-use crate::facts::Facts;
+use crate::analysis::facts::Facts;
 use crate::quantity::bytes;
 
 /// Weights, not batches: at least this much a step.

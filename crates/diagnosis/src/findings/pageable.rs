@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::recipes::uses_loader;
 use super::{Draft, Saving, times_of};
-use crate::copies::{Copy, expected_ns};
-use crate::facts::Facts;
-use crate::gaps::{GapCause, call_times, idle_beside_ms};
+use crate::activity::copies::{Copy, expected_ns};
+use crate::activity::gaps::{GapCause, call_times, idle_beside_ms};
+use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, milliseconds, plural};
 
 /// Smaller copies are bound by their call and not by staging.

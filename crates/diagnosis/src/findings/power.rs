@@ -7,7 +7,7 @@ use busbound_trace::{EventKind, Interval, Nanos, Timestamp};
 use serde_json::json;
 
 use super::{Draft, Saving};
-use crate::facts::Facts;
+use crate::analysis::facts::Facts;
 
 const SLOWER: f64 = 1.08;
 const FEWEST: usize = 20;

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{Draft, Saving, times_of};
-use crate::copies::{Copy, expected_ns};
-use crate::facts::Facts;
+use crate::activity::copies::{Copy, expected_ns};
+use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 use busbound_trace::MemoryKind;
 

@@ -1,6 +1,6 @@
 //! What does the fix look like in PyTorch? A few lines to start from, where the fix is code.
 
-use crate::facts::Facts;
+use crate::analysis::facts::Facts;
 
 /// `None` where it is a setting, or a question of what the program needs.
 pub(super) fn code(id: &str, facts: &Facts<'_>) -> Option<&'static str> {

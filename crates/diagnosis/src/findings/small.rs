@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::{Draft, Saving, times_of};
-use crate::copies::Copy;
-use crate::facts::Facts;
-use crate::gaps::GapCause;
+use crate::activity::copies::Copy;
+use crate::activity::gaps::GapCause;
+use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, count, milliseconds};
 
 const SMALL: u64 = 64 << 10;

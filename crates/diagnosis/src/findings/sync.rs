@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::{Draft, Saving};
-use crate::facts::Facts;
-use crate::gaps::{GapCause, idle_beside_ms};
+use crate::activity::gaps::{GapCause, idle_beside_ms};
+use crate::activity::syncs::SyncReason;
+use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
-use crate::syncs::SyncReason;
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let (steps, unit) = (facts.steps(), facts.unit());

@@ -6,11 +6,11 @@ use hashbrown::HashMap;
 use super::names::DrawnNames;
 use super::rows::{Piece, Rows};
 use super::{GroupOf, Lane, LaneGroup, LaneSort};
-use crate::communication::CommunicationNames;
-use crate::copies::kind_of;
-use crate::diagnosis::GpuLink;
-use crate::facts::Facts;
-use crate::gaps::GapCause;
+use crate::activity::communication::CommunicationNames;
+use crate::activity::copies::kind_of;
+use crate::activity::gaps::GapCause;
+use crate::analysis::facts::Facts;
+use crate::answers::diagnosis::GpuLink;
 use crate::quantity::{count, printable};
 
 const WORK: [LaneSort; 5] =

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use busbound_trace::{Direction, MemoryKind};
 
-use crate::copies::kind_of;
-use crate::facts::Facts;
+use crate::activity::copies::kind_of;
+use crate::analysis::facts::Facts;
 
 /// Copies that go the same way between the same kinds of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]

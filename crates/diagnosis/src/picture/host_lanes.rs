@@ -5,7 +5,7 @@ use busbound_trace::{EventKind, IntervalSet, Label, Nanos, Place, Track};
 use super::names::DrawnNames;
 use super::rows::{Piece, Row};
 use super::{GroupOf, Lane, LaneGroup, LaneSort};
-use crate::facts::Facts;
+use crate::analysis::facts::Facts;
 use crate::quantity::count;
 
 /// Threads drawn: those of which most is recorded.

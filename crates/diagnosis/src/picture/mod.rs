@@ -17,9 +17,9 @@ use busbound_trace::{Interval, IntervalSet, Timestamp};
 pub use dots::{Dot, DotKind};
 pub use rows::{Piece, Row};
 
-use crate::diagnosis::Judged;
-use crate::facts::Facts;
-use crate::whatif::BestReplay;
+use crate::analysis::facts::Facts;
+use crate::answers::diagnosis::Judged;
+use crate::answers::whatif::BestReplay;
 use names::DrawnNames;
 
 /// Everything that is drawn of one trace.
@@ -192,7 +192,7 @@ pub(crate) fn draw(judged: &Judged<'_, '_>, best: Option<&BestReplay>, detail: D
         curves: curves(facts),
         findings: diagnosis.findings.iter().map(|finding| marked(&finding.at, relative)).collect(),
         devices_until: (!diagnosis.source.complete)
-            .then(|| crate::timeline::whole(&whole.timelines))
+            .then(|| crate::activity::timeline::whole(&whole.timelines))
             .flatten()
             .map(|work| relative(work).end),
         notes,
@@ -202,7 +202,7 @@ pub(crate) fn draw(judged: &Judged<'_, '_>, best: Option<&BestReplay>, detail: D
 /// The steps and all work that is counted with them.
 fn judged_stretch(facts: &Facts<'_>) -> Option<Interval> {
     let steps = facts.window.steps.iter().copied();
-    steps.chain(crate::timeline::whole(&facts.timelines)).reduce(Interval::hull)
+    steps.chain(crate::activity::timeline::whole(&facts.timelines)).reduce(Interval::hull)
 }
 
 /// The stretches of a finding; of many, those that lie near each other as one.

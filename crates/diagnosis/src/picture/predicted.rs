@@ -9,10 +9,10 @@ use super::device_lanes::{lane_of, piece, sort_of, tell_without_room};
 use super::names::DrawnNames;
 use super::rows::{Piece, Rows};
 use super::{GroupOf, Lane, LaneGroup};
-use crate::copies::kind_of;
-use crate::facts::Facts;
+use crate::activity::copies::kind_of;
+use crate::analysis::facts::Facts;
+use crate::answers::whatif::BestReplay;
 use crate::quantity::printable;
-use crate::whatif::BestReplay;
 
 /// The groups of devices, each followed by what is predicted for it. The first step begins when it did.
 pub(super) fn beside(

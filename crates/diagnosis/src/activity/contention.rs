@@ -1,0 +1,179 @@
+//! Do copies and collectives slow each other? The same work with and without company, in this run.
+//!
+//! Running at once on two streams is not overlapping physically: without links of their own between
+//! GPUs, collectives and host copies share each GPU's one link, direction by direction.
+
+use std::collections::BTreeMap;
+
+use busbound_machine::LinkFacts;
+use busbound_trace::{Direction, Event, EventKind, Interval, IntervalSet, Place, Trace};
+use serde::Serialize;
+
+use crate::activity::communication::CommunicationNames;
+use crate::activity::copies::{Copy, SIZE_LABELS, expected_ns, size_class};
+use crate::activity::timeline::DeviceTimeline;
+
+/// The same work with and without company.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Contention {
+    /// `h2d copies of 16 to 100 MB`, or a collective's name.
+    pub what: String,
+    pub beside: &'static str,
+    pub count_alone: usize,
+    pub count_beside: usize,
+    /// How much longer it took beside the other, in percent.
+    pub slower_pct: f64,
+    /// 95 % confidence interval of that.
+    pub low_pct: f64,
+    pub high_pct: f64,
+}
+
+impl Contention {
+    /// Whether a slow-down is established: all of the interval lies above zero.
+    pub fn is_evident(&self) -> bool {
+        self.low_pct > 1.0
+    }
+}
+
+/// Fewer than this many of either sort say nothing.
+const FEWEST: usize = 3;
+
+/// Comparisons that the run allows; empty means that it holds no evidence either way.
+pub(crate) fn contention(
+    trace: &Trace,
+    copies: &[Copy<'_>],
+    timelines: &[DeviceTimeline],
+    communication: &CommunicationNames,
+    link: &LinkFacts,
+) -> Vec<Contention> {
+    let comm: BTreeMap<i32, &IntervalSet> = timelines.iter().map(|t| (t.device, &t.communication)).collect();
+    let host: BTreeMap<i32, &IntervalSet> = timelines.iter().map(|t| (t.device, &t.host_copies)).collect();
+    let mut found = Vec::new();
+
+    // Time of copies over the time their size asks for, by direction, memory and size class. Small
+    // copies are bound by latency, and theirs varies for reasons of its own.
+    let mut copies_by: BTreeMap<_, Samples> = BTreeMap::new();
+    for copy in copies.iter().filter(|copy| copy.is_on_bus() && !copy.is_migration()) {
+        let Some(bytes) = copy.bytes().filter(|&bytes| size_class(bytes) > 0) else { continue };
+        let key =
+            (copy.device, copy.transfer.direction, copy.transfer.src, copy.transfer.dst, size_class(bytes));
+        let samples = copies_by.entry(key).or_default();
+        let stretched = copy.event.duration().get() as f64 / expected_ns(copy, link);
+        samples.add(stretched, copy.interval(), comm.get(&copy.device));
+    }
+    for ((_, direction, .., class), samples) in copies_by {
+        let way = if direction == Direction::HostToDevice { "H2D" } else { "D2H" };
+        found.extend(samples.compare(format!("{way} copies ({})", SIZE_LABELS[class]), "communication"));
+    }
+
+    // Durations of the same collective: same kernel, same element counts where they are recorded.
+    let mut collectives: BTreeMap<_, Samples> = BTreeMap::new();
+    for track in trace.streams() {
+        let Place::Stream { device, .. } = track.place() else { continue };
+        let is_collective =
+            |event: &Event<'_>| event.kind() == EventKind::Kernel && communication.contains(event.name_id());
+        for event in track.events().filter(is_collective) {
+            let message = event.collective().map(|c| (c.name, c.elements_in, c.elements_out));
+            let samples =
+                collectives.entry((device, event.name_id(), message)).or_insert_with(Samples::default);
+            let interval = event.interval();
+            samples.add(event.duration().get() as f64, interval, host.get(&device));
+        }
+    }
+    for ((_, name, message), samples) in collectives {
+        // Without sizes, kernels of one name may be of many messages: a difference would say nothing.
+        if message.is_none() && samples.spread() > 0.5 {
+            continue;
+        }
+        let name = trace.names().get(name);
+        let short = name.split(['(', '<']).next().unwrap_or(name);
+        found.extend(samples.compare(short.to_owned(), "host copies"));
+    }
+    found
+}
+
+#[derive(Debug, Default)]
+struct Samples {
+    alone: Vec<f64>,
+    beside: Vec<f64>,
+}
+
+impl Samples {
+    /// Files one sample; mixed ones, neither alone nor mostly in company, are left out.
+    fn add(&mut self, value: f64, interval: Interval, company: Option<&&IntervalSet>) {
+        let shared = company.map_or(0, |set| set.length_within(interval).get());
+        if shared == 0 {
+            self.alone.push(value);
+        } else if shared * 2 >= interval.length().get() {
+            self.beside.push(value);
+        }
+    }
+
+    /// Standard deviation over mean of all samples.
+    fn spread(&self) -> f64 {
+        let all: Vec<f64> = self.alone.iter().chain(&self.beside).copied().collect();
+        let (mean, variance) = moments(&all);
+        variance.sqrt() / mean
+    }
+
+    fn compare(&self, what: String, beside: &'static str) -> Option<Contention> {
+        if self.alone.len() < FEWEST || self.beside.len() < FEWEST {
+            return None;
+        }
+        let (alone, alone_var) = moments(&self.alone);
+        let (company, company_var) = moments(&self.beside);
+        if alone <= 0.0 {
+            return None;
+        }
+        // Welch: the difference of two means, each with its own variance.
+        let error = (alone_var / self.alone.len() as f64 + company_var / self.beside.len() as f64).sqrt();
+        let quantile = student_95(self.alone.len().min(self.beside.len()) - 1);
+        let pct = |difference: f64| 100.0 * difference / alone;
+        let difference = company - alone;
+        Some(Contention {
+            what,
+            beside,
+            count_alone: self.alone.len(),
+            count_beside: self.beside.len(),
+            slower_pct: pct(difference),
+            low_pct: pct(difference - quantile * error),
+            high_pct: pct(difference + quantile * error),
+        })
+    }
+}
+
+fn moments(samples: &[f64]) -> (f64, f64) {
+    let n = samples.len() as f64;
+    let mean = samples.iter().sum::<f64>() / n;
+    let variance = samples.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+    (mean, variance)
+}
+
+/// Two-sided 95 % quantile of Student's distribution; by the smaller sample, which is on the safe side.
+fn student_95(freedom: usize) -> f64 {
+    const TABLE: [f64; 10] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23];
+    match freedom {
+        0 => f64::INFINITY,
+        1..=10 => TABLE[freedom - 1],
+        11..=20 => 2.13,
+        21..=60 => 2.04,
+        _ => 1.98,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clear_slow_down_is_evident_and_noise_is_not() {
+        let clear = Samples { alone: vec![10.0, 10.1, 9.9, 10.0], beside: vec![12.0, 12.1, 11.9, 12.0] };
+        let found = clear.compare("x".to_owned(), "y").unwrap();
+        assert!((found.slower_pct - 20.0).abs() < 0.5 && found.is_evident(), "{found:?}");
+        let noise = Samples { alone: vec![8.0, 12.0, 10.0], beside: vec![9.0, 13.0, 10.0] };
+        assert!(!noise.compare("x".to_owned(), "y").unwrap().is_evident());
+        let few = Samples { alone: vec![1.0, 1.0], beside: vec![2.0, 2.0, 2.0] };
+        assert_eq!(few.compare("x".to_owned(), "y"), None);
+    }
+}

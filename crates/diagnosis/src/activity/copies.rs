@@ -1,0 +1,373 @@
+//! How fast were the copies, against the link and against what their size allows?
+
+use std::collections::BTreeMap;
+
+use busbound_machine::{HostMemory, LinkFacts, bench, quantile};
+use busbound_trace::{
+    Direction, Event, EventKind, Interval, IntervalSet, MemoryKind, Nanos, Place, Trace, Transfer,
+};
+use serde::Serialize;
+
+use crate::activity::host::Host;
+use crate::activity::timeline::{self, DeviceTimeline};
+use busbound_trace::Call;
+
+/// Copies above this count as large and are shown apart.
+pub(crate) const LARGE: u64 = 100_000_000;
+
+/// Upper ends of the size classes, in bytes.
+const SIZE_CLASSES: [u64; 5] = [64 << 10, 1 << 20, 16 << 20, LARGE, u64::MAX];
+
+pub(crate) const SIZE_LABELS: [&str; 5] =
+    ["below 64 KiB", "64 KiB to 1 MiB", "1 to 16 MiB", "16 MiB to 100 MB", "over 100 MB"];
+
+/// Copies that go the same way between the same kinds of memory.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CopyGroup {
+    pub direction: Direction,
+    pub src: MemoryKind,
+    pub dst: MemoryKind,
+    pub count: u64,
+    pub bytes: u64,
+    /// Copies that do not tell their bytes; they are in no rate.
+    pub without_bytes: u64,
+    /// Time at which at least one of them ran.
+    pub busy_ms: f64,
+    /// Their durations added up.
+    pub total_ms: f64,
+    /// Time of them with no kernel running.
+    pub exposed_ms: f64,
+    pub gbps: Option<Rates>,
+    /// Mean rate over the link's peak; for copies that cross it.
+    pub utilization: Option<f64>,
+    /// Mean rate of copies from 64 KiB on, over what the link gives for their sizes from pinned memory.
+    pub of_expected: Option<f64>,
+    /// Host time inside the copying call, where the call waited for the copy.
+    pub blocking: Blocking,
+    /// Host time in a synchronisation that directly followed the call.
+    pub waited_after: Blocking,
+    pub histogram: Vec<HistogramBin>,
+    pub sizes: Vec<SizeClass>,
+    pub streams: Vec<CopyStream>,
+}
+
+impl CopyGroup {
+    /// `H2D pageable`, `D2D`: which way, and which host memory.
+    pub fn kind(&self) -> String {
+        kind_of((self.direction, self.src, self.dst))
+    }
+}
+
+pub(crate) fn kind_of((direction, src, dst): (Direction, MemoryKind, MemoryKind)) -> String {
+    match direction {
+        Direction::HostToDevice => format!("H2D {}", src.word()),
+        Direction::DeviceToHost => format!("D2H {}", dst.word()),
+        Direction::DeviceToDevice => "D2D".to_owned(),
+        Direction::PeerToPeer => "GPU to GPU".to_owned(),
+        Direction::HostToHost => "host to host".to_owned(),
+        Direction::Unknown => "direction not recorded".to_owned(),
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Rates {
+    /// All bytes over all time.
+    pub weighted: f64,
+    pub p10: f64,
+    pub p50: f64,
+    pub p90: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Blocking {
+    pub count: u64,
+    pub ms: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HistogramBin {
+    pub from_gbps: f64,
+    /// `null` for the last, which has no upper end.
+    pub to_gbps: Option<f64>,
+    pub count: u64,
+    pub bytes: u64,
+    pub ms: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SizeClass {
+    pub label: &'static str,
+    pub from_bytes: u64,
+    /// `null` for the last, which has no upper end.
+    pub to_bytes: Option<u64>,
+    pub count: u64,
+    pub bytes: u64,
+    pub ms: f64,
+    pub gbps: f64,
+    /// What the link gives for copies of these sizes; only for copies that cross it, from 64 KiB on.
+    pub expected_gbps: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CopyStream {
+    pub device: i32,
+    pub stream: i64,
+    pub count: u64,
+    pub bytes: u64,
+    pub busy_ms: f64,
+    /// Kernels that ran on the same stream: copies there can never overlap them.
+    pub kernels_on_stream: u64,
+}
+
+/// One copy with what the host did about it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Copy<'a> {
+    pub(crate) event: Event<'a>,
+    pub(crate) transfer: Transfer,
+    pub(crate) device: i32,
+    pub(crate) stream: i64,
+    pub(crate) call: Option<Event<'a>>,
+    /// Host time inside the call, if it waited for the copy.
+    pub(crate) blocked: Nanos,
+    /// Host time in the synchronisation right after the call.
+    pub(crate) waited_after: Nanos,
+}
+
+impl Copy<'_> {
+    pub(crate) fn interval(&self) -> Interval {
+        Interval::new(self.event.start(), self.event.end())
+    }
+
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        self.transfer.bytes.map(|bytes| bytes.get())
+    }
+
+    pub(crate) fn gbps(&self) -> Option<f64> {
+        let nanos = self.event.duration().get();
+        (nanos > 0).then_some(self.bytes()? as f64 / nanos as f64)
+    }
+
+    pub(crate) fn is_on_bus(&self) -> bool {
+        is_on_bus(self.transfer.direction)
+    }
+
+    /// Pages of managed memory that the driver moved; nobody called for this copy.
+    pub(crate) fn is_migration(&self) -> bool {
+        self.event.migration().is_some()
+    }
+
+    /// The host memory it left from or went to.
+    pub(crate) fn host_memory(&self) -> Option<MemoryKind> {
+        host_end(&self.transfer)
+    }
+}
+
+pub(crate) fn is_on_bus(direction: Direction) -> bool {
+    matches!(direction, Direction::HostToDevice | Direction::DeviceToHost)
+}
+
+fn host_end(transfer: &Transfer) -> Option<MemoryKind> {
+    match transfer.direction {
+        Direction::HostToDevice => Some(transfer.src),
+        Direction::DeviceToHost => Some(transfer.dst),
+        _ => None,
+    }
+}
+
+/// Every GPU copy, by device and stream and then time, with the host's side.
+pub(crate) fn copies<'a>(trace: &'a Trace, host: &Host<'a>) -> Vec<Copy<'a>> {
+    let mut all = Vec::new();
+    for track in trace.streams() {
+        let Place::Stream { device, stream } = track.place() else { continue };
+        for event in track.events().filter(|event| event.kind() == EventKind::Copy) {
+            let Some(&transfer) = event.transfer() else { continue };
+            let call = host.call_behind(&event);
+            let (blocked, waited_after) =
+                call.map(|call| host_side(trace, host, &event, &call)).unwrap_or_default();
+            all.push(Copy { event, transfer, device, stream, call, blocked, waited_after });
+        }
+    }
+    all
+}
+
+/// Host time that a copy cost: inside its call, and in a synchronisation right after.
+fn host_side(trace: &Trace, host: &Host<'_>, copy: &Event<'_>, call: &Event<'_>) -> (Nanos, Nanos) {
+    // A call that only enqueues takes microseconds. One that is still open when the copy is half
+    // done has waited for it (or staged it, which is the same to the thread).
+    let half_done = copy.start() + Nanos::new(copy.duration().get() / 2);
+    let inside = call.duration().get() > 5_000 && call.end() > half_done;
+    let blocked = if inside { call.duration() } else { Nanos::ZERO };
+    // The next call of the thread: a wait that begins at once and ends with the copy is part of it.
+    let track = trace.track(call.track_id());
+    let next = track
+        .events_from(track.position(call.end()))
+        .take(8)
+        .find(|event| matches!(event.kind(), EventKind::RuntimeCall | EventKind::DriverCall));
+    let waited = next.filter(|next| {
+        host.call_kind(next) == Call::Synchronise
+            && (next.start() - call.end()).get() < 50_000
+            && next.end() + Nanos::new(20_000) > copy.end()
+    });
+    (blocked, waited.map_or(Nanos::ZERO, |wait| wait.duration()))
+}
+
+/// The groups that the report shows, most time first.
+pub(crate) fn groups(
+    copies: &[Copy<'_>],
+    timelines: &[DeviceTimeline],
+    kernels_on_stream: &BTreeMap<(i32, i64), u64>,
+    link: &LinkFacts,
+    edges: &[f64],
+) -> Vec<CopyGroup> {
+    let mut by_key: BTreeMap<_, Vec<&Copy<'_>>> = BTreeMap::new();
+    for copy in copies {
+        let key = (copy.transfer.direction, copy.transfer.src, copy.transfer.dst);
+        by_key.entry(key).or_default().push(copy);
+    }
+    let mut groups: Vec<_> =
+        by_key.values().map(|copies| group(copies, timelines, kernels_on_stream, link, edges)).collect();
+    groups.sort_by(|a, b| b.total_ms.total_cmp(&a.total_ms));
+    groups
+}
+
+fn group(
+    copies: &[&Copy<'_>],
+    timelines: &[DeviceTimeline],
+    kernels_on_stream: &BTreeMap<(i32, i64), u64>,
+    link: &LinkFacts,
+    edges: &[f64],
+) -> CopyGroup {
+    let first = copies[0].transfer;
+    let on_bus = is_on_bus(first.direction);
+    let busy_of =
+        |copies: &[&Copy<'_>]| IntervalSet::from_unsorted(copies.iter().map(|copy| copy.interval()));
+    let mut per_device: BTreeMap<i32, Vec<&Copy<'_>>> = BTreeMap::new();
+    let mut per_stream: BTreeMap<(i32, i64), Vec<&Copy<'_>>> = BTreeMap::new();
+    for copy in copies {
+        per_device.entry(copy.device).or_default().push(copy);
+        per_stream.entry((copy.device, copy.stream)).or_default().push(copy);
+    }
+    let (mut busy, mut exposed) = (Nanos::ZERO, Nanos::ZERO);
+    for (device, copies) in &per_device {
+        let times = busy_of(copies);
+        busy += times.length();
+        exposed += timeline::exposed(timelines, *device, &times);
+    }
+    let sized: Vec<_> = copies.iter().filter(|copy| copy.gbps().is_some()).collect();
+    let bytes = bytes_of(copies.iter().copied());
+    let sized_ns: i64 = sized.iter().map(|copy| copy.event.duration().get()).sum();
+    // Small copies are bound by latency, of which a trace shows only the device's part.
+    let judged: Vec<_> =
+        sized.iter().filter(|copy| copy.bytes().is_some_and(|b| size_class(b) > 0)).collect();
+    let judged_ns: i64 = judged.iter().map(|copy| copy.event.duration().get()).sum();
+    let expected_ns: f64 = judged.iter().map(|copy| expected_ns(copy, link)).sum();
+    let gbps = rates(sized.iter().filter_map(|copy| copy.gbps()).collect(), bytes, sized_ns);
+    let host_time = |of: &dyn Fn(&Copy<'_>) -> Nanos| {
+        let times: Vec<Nanos> = copies.iter().map(|copy| of(copy)).filter(|time| time.get() > 0).collect();
+        Blocking { count: times.len() as u64, ms: times.into_iter().sum::<Nanos>().as_millis() }
+    };
+    CopyGroup {
+        direction: first.direction,
+        src: first.src,
+        dst: first.dst,
+        count: copies.len() as u64,
+        bytes,
+        without_bytes: copies.iter().filter(|copy| copy.bytes().is_none()).count() as u64,
+        busy_ms: busy.as_millis(),
+        total_ms: copies.iter().map(|copy| copy.event.duration()).sum::<Nanos>().as_millis(),
+        exposed_ms: exposed.as_millis(),
+        utilization: gbps.filter(|_| on_bus).map(|rates| rates.weighted / link.peak_gbps),
+        of_expected: (on_bus && judged_ns > 0).then(|| expected_ns / judged_ns as f64),
+        gbps,
+        blocking: host_time(&|copy| copy.blocked),
+        waited_after: host_time(&|copy| copy.waited_after),
+        histogram: histogram(&sized, edges),
+        sizes: sizes(&sized, link, on_bus),
+        streams: per_stream
+            .iter()
+            .map(|(&(device, stream), copies)| CopyStream {
+                device,
+                stream,
+                count: copies.len() as u64,
+                bytes: bytes_of(copies.iter().copied()),
+                busy_ms: busy_of(copies).length().as_millis(),
+                kernels_on_stream: kernels_on_stream.get(&(device, stream)).copied().unwrap_or(0),
+            })
+            .collect(),
+    }
+}
+
+/// What these copies moved. A file may claim sizes whose sum no number holds.
+fn bytes_of<'c>(copies: impl Iterator<Item = &'c Copy<'c>>) -> u64 {
+    copies.filter_map(Copy::bytes).fold(0, u64::saturating_add)
+}
+
+/// Time the copy would take from pinned memory on this link.
+pub(crate) fn expected_ns(copy: &Copy<'_>, link: &LinkFacts) -> f64 {
+    let bytes = copy.bytes().unwrap_or(0);
+    let direction = match copy.transfer.direction {
+        Direction::DeviceToHost => bench::Direction::D2h,
+        _ => bench::Direction::H2d,
+    };
+    if bytes == 0 { 0.0 } else { bytes as f64 / link.expected_of(bytes, direction, HostMemory::Pinned) }
+}
+
+fn rates(mut each: Vec<f64>, bytes: u64, nanos: i64) -> Option<Rates> {
+    let mut at = |share| quantile(&mut each, share);
+    let (p10, p50, p90) = (at(0.1)?, at(0.5)?, at(0.9)?);
+    (nanos > 0).then(|| Rates { weighted: bytes as f64 / nanos as f64, p10, p50, p90 })
+}
+
+fn histogram(sized: &[&&Copy<'_>], edges: &[f64]) -> Vec<HistogramBin> {
+    let from = std::iter::once(0.0).chain(edges.iter().copied());
+    let to = edges.iter().copied().map(Some).chain([None]);
+    from.zip(to)
+        .map(|(from, to)| {
+            let inside = sized
+                .iter()
+                .filter(|copy| copy.gbps().is_some_and(|gbps| gbps >= from && to.is_none_or(|to| gbps < to)));
+            let (mut count, mut bytes, mut time) = (0, 0, Nanos::ZERO);
+            for copy in inside {
+                count += 1;
+                bytes = copy.bytes().unwrap_or(0).saturating_add(bytes);
+                time += copy.event.duration();
+            }
+            HistogramBin { from_gbps: from, to_gbps: to, count, bytes, ms: time.as_millis() }
+        })
+        .collect()
+}
+
+pub(crate) fn size_class(bytes: u64) -> usize {
+    SIZE_CLASSES.iter().position(|&end| bytes < end).unwrap_or(SIZE_CLASSES.len() - 1)
+}
+
+fn sizes(sized: &[&&Copy<'_>], link: &LinkFacts, on_bus: bool) -> Vec<SizeClass> {
+    let mut classes = Vec::new();
+    for (i, &end) in SIZE_CLASSES.iter().enumerate() {
+        let inside: Vec<_> =
+            sized.iter().filter(|copy| copy.bytes().is_some_and(|b| size_class(b) == i)).collect();
+        let time: Nanos = inside.iter().map(|copy| copy.event.duration()).sum();
+        if inside.is_empty() || time.get() == 0 {
+            continue;
+        }
+        let bytes = bytes_of(inside.iter().map(|copy| ***copy));
+        let expected: f64 = inside.iter().map(|copy| expected_ns(copy, link)).sum();
+        classes.push(SizeClass {
+            label: SIZE_LABELS[i],
+            from_bytes: if i == 0 { 0 } else { SIZE_CLASSES[i - 1] },
+            to_bytes: (end != u64::MAX).then_some(end),
+            count: inside.len() as u64,
+            bytes,
+            ms: time.as_millis(),
+            gbps: bytes as f64 / time.get() as f64,
+            expected_gbps: (on_bus && i > 0 && expected > 0.0).then(|| bytes as f64 / expected),
+        });
+    }
+    classes
+}

@@ -1,0 +1,109 @@
+//! How much does launching cost, and how short is what is launched?
+
+use std::collections::BTreeMap;
+
+use busbound_machine::median;
+use busbound_trace::{EventKind, Interval, Nanos, Trace};
+use serde::Serialize;
+
+use crate::activity::compiled::{self, Compiled};
+use crate::activity::host::Host;
+use crate::activity::queue::{self, LaunchQueue};
+use crate::activity::timeline::DeviceTimeline;
+use crate::activity::unseen::launches_graph;
+use crate::steps::window::Window;
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Launches {
+    pub kernels: u64,
+    /// Over the time that the devices' work spans.
+    pub kernels_per_second: f64,
+    pub median_kernel_us: f64,
+    /// Host calls that launch.
+    pub calls: u64,
+    /// Host time of a launching call, median.
+    pub median_call_us: f64,
+    /// Calls of more than a millisecond: kernels loaded at first use, or a full queue.
+    pub long_calls: u64,
+    pub long_calls_ms: f64,
+    pub graph_launches: u64,
+    /// Host time inside launching calls, per step.
+    pub calls_ms_per_step: f64,
+    /// Launched and not begun; `null` where launches and work cannot be joined.
+    pub queue: Option<LaunchQueue>,
+    pub compiled: Compiled,
+    /// Operators that launched most kernels.
+    pub operators: Vec<LaunchingOperator>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LaunchingOperator {
+    pub operator: String,
+    /// Share of the launches, 0 to 1; from a sample where there are many.
+    pub share: f64,
+}
+
+/// Launches whose operator is looked up, about.
+const SAMPLED: usize = 2_000;
+
+pub(crate) fn launches(
+    trace: &Trace,
+    host: &Host<'_>,
+    timelines: &[DeviceTimeline],
+    window: &Window,
+) -> Launches {
+    let kernels =
+        trace.streams().flat_map(|track| track.events()).filter(|event| event.kind() == EventKind::Kernel);
+    let durations: Vec<Nanos> = kernels.map(|event| event.duration()).collect();
+    let calls: Vec<_> = host.launches().collect();
+    let long: Vec<Nanos> =
+        calls.iter().map(|call| call.duration()).filter(|time| time.get() > 1_000_000).collect();
+    let mut operators: BTreeMap<&str, u64> = BTreeMap::new();
+    let every = calls.len().div_ceil(SAMPLED).max(1);
+    let mut sampled = 0;
+    for (i, call) in calls.iter().enumerate() {
+        // Loops launch in a rhythm: a regular sample would see the same operator every time.
+        if !scattered(i).is_multiple_of(every) {
+            continue;
+        }
+        sampled += 1;
+        if let Some(operator) = host.operator_around(call) {
+            *operators.entry(operator.name()).or_default() += 1;
+        }
+    }
+    let share = |launches: u64| launches as f64 / f64::from(sampled.max(1));
+    let mut operators: Vec<_> = operators
+        .into_iter()
+        .map(|(operator, n)| LaunchingOperator { operator: operator.to_owned(), share: share(n) })
+        .collect();
+    operators.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.operator.cmp(&b.operator)));
+    operators.truncate(5);
+    let span: Nanos = timelines.iter().filter_map(DeviceTimeline::hull).map(Interval::length).sum();
+    let seconds = span.as_millis() / 1e3;
+    Launches {
+        kernels: durations.len() as u64,
+        kernels_per_second: if seconds > 0.0 { durations.len() as f64 / seconds } else { 0.0 },
+        calls_ms_per_step: calls.iter().map(|call| call.duration()).sum::<Nanos>().as_millis()
+            / window.rounds(),
+        queue: queue::queue(trace, host, timelines),
+        compiled: compiled::compiled(trace, host),
+        median_kernel_us: median_us(durations.iter().copied()),
+        calls: calls.len() as u64,
+        median_call_us: median_us(calls.iter().map(|call| call.duration())),
+        long_calls: long.len() as u64,
+        long_calls_ms: long.into_iter().sum::<Nanos>().as_millis(),
+        graph_launches: calls.iter().filter(|call| launches_graph(call.name())).count() as u64,
+        operators,
+    }
+}
+
+fn median_us(times: impl Iterator<Item = Nanos>) -> f64 {
+    median(times.map(Nanos::as_micros)).unwrap_or(0.0)
+}
+
+/// A number without a rhythm, the same for the same index.
+fn scattered(index: usize) -> usize {
+    (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29) & 0xff_ffff
+}

@@ -1,0 +1,159 @@
+//! Where does the host stop and wait for the device?
+
+use std::collections::BTreeMap;
+
+use busbound_trace::{Event, Interval, Nanos, Place};
+use serde::Serialize;
+
+use crate::activity::gaps::{CallTimes, call_times};
+use crate::activity::host::Host;
+use crate::answers::survey::steps::pattern_of;
+use crate::steps::window::Window;
+
+/// Why a synchronisation was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum SyncReason {
+    /// A blocking copy waits for itself (`.to(device)`, `.cpu()`).
+    BlockingCopy,
+    /// A value was read back: `.item()`, a comparison, printing.
+    ValueRead,
+    /// The program asked for it.
+    Explicit,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SyncTotal {
+    pub reason: SyncReason,
+    pub count: u64,
+    pub host_ms: f64,
+    /// Those that are not the last of their step: the step cannot be queued ahead of them.
+    pub within_step: u64,
+    pub within_step_ms: f64,
+    pub place: Option<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Syncs {
+    pub(crate) totals: Vec<SyncTotal>,
+    /// Device-wide ones, with their times, for the question whether blocks end in them.
+    pub(crate) device_wide: Vec<Interval>,
+    /// When threads were inside those within steps that the program could leave out.
+    pub(crate) avoidable_times: CallTimes,
+}
+
+impl Syncs {
+    pub(crate) fn of(&self, reason: SyncReason) -> Option<&SyncTotal> {
+        self.totals.iter().find(|total| total.reason == reason)
+    }
+
+    /// Synchronisations within steps that the program could leave out.
+    pub(crate) fn avoidable(&self) -> Waits {
+        let mut waits = Waits { count: 0, ms: 0.0 };
+        for total in self.totals.iter().filter(|total| total.reason != SyncReason::BlockingCopy) {
+            waits.count += total.within_step;
+            waits.ms += total.within_step_ms;
+        }
+        waits
+    }
+}
+
+pub(crate) struct Waits {
+    pub(crate) count: u64,
+    pub(crate) ms: f64,
+}
+
+pub(crate) fn syncs(host: &Host<'_>, window: &Window) -> Syncs {
+    let mut calls: Vec<_> = host
+        .synchronisations()
+        .filter(|call| matches!(call.place(), Place::Thread { .. }))
+        .map(|call| (call, call.interval()))
+        .collect();
+    calls.sort_by_key(|(call, _)| call.start());
+    // The last of each step; without steps, the last of all.
+    let mut last_of_step: BTreeMap<usize, usize> = BTreeMap::new();
+    let step_of = |at| window.starts.partition_point(|&start| start <= at);
+    for (i, (call, _)) in calls.iter().enumerate() {
+        last_of_step.insert(step_of(call.start()), i);
+    }
+    #[derive(Default)]
+    struct Sum {
+        count: u64,
+        time: Nanos,
+        within: u64,
+        within_time: Nanos,
+        places: BTreeMap<String, Nanos>,
+    }
+    let mut totals: BTreeMap<SyncReason, Sum> = BTreeMap::new();
+    let mut device_wide = Vec::new();
+    let mut avoidable = Vec::new();
+    for (i, (call, interval)) in calls.iter().enumerate() {
+        let around = host.around(call);
+        let reason = match around.operator.as_deref() {
+            Some("aten::copy_" | "aten::to" | "aten::_to_copy") => SyncReason::BlockingCopy,
+            Some("aten::item" | "aten::_local_scalar_dense" | "aten::is_nonzero" | "aten::nonzero") => {
+                SyncReason::ValueRead
+            }
+            _ => SyncReason::Explicit,
+        };
+        if call.name().contains("DeviceSynchronize") || call.name().contains("CtxSynchronize") {
+            device_wide.push(*interval);
+        }
+        let sum = totals.entry(reason).or_default();
+        sum.count += 1;
+        sum.time += call.duration();
+        if last_of_step.get(&step_of(call.start())) != Some(&i) {
+            sum.within += 1;
+            sum.within_time += call.duration();
+            if reason != SyncReason::BlockingCopy {
+                avoidable.push(*call);
+            }
+        }
+        if let Some(place) = around.describe() {
+            *sum.places.entry(place).or_default() += call.duration();
+        }
+    }
+    let totals = totals
+        .into_iter()
+        .map(|(reason, sum)| SyncTotal {
+            reason,
+            count: sum.count,
+            host_ms: sum.time.as_millis(),
+            within_step: sum.within,
+            within_step_ms: sum.within_time.as_millis(),
+            place: sum.places.into_iter().max_by_key(|(_, time)| *time).map(|(place, _)| place),
+        })
+        .collect();
+    Syncs { totals, device_wide, avoidable_times: call_times(avoidable) }
+}
+
+/// The pattern of blocks that mostly end in a device-wide synchronisation, and how many do.
+pub(crate) fn blocks_that_end_in_sync<'a>(
+    syncs: &Syncs,
+    blocks: impl IntoIterator<Item = Event<'a>>,
+) -> Option<(String, u64)> {
+    if syncs.device_wide.is_empty() {
+        return None;
+    }
+    let mut patterns: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let mut waits = syncs.device_wide.clone();
+    waits.sort();
+    for block in blocks {
+        let sum = patterns.entry(pattern_of(block.name())).or_default();
+        sum.0 += 1;
+        // Within the block and up to its end, or at once after it.
+        let slack = Nanos::new(100_000);
+        let near = waits.partition_point(|wait| wait.end + slack < block.end());
+        sum.1 += u64::from(
+            waits
+                .get(near)
+                .is_some_and(|wait| wait.start < block.end() + slack && wait.end + slack > block.end()),
+        );
+    }
+    patterns
+        .into_iter()
+        .find(|(_, (all, ended))| *all >= 3 && *ended * 10 >= *all * 8)
+        .map(|(pattern, (_, ended))| (pattern, ended))
+}

@@ -1,0 +1,294 @@
+//! Where does a step's time go, by the blocks that the program names?
+
+use std::collections::BTreeMap;
+
+use busbound_trace::{EventKind, Interval, IntervalSet, NameId, Nanos, Place, Timestamp};
+use hashbrown::{HashMap, HashSet};
+use regex::Regex;
+use serde::Serialize;
+
+use crate::activity::copies::is_on_bus;
+use crate::activity::syncs;
+use crate::analysis::blocks::Blocks;
+use crate::analysis::facts::Facts;
+use crate::answers::survey::steps::pattern_of;
+use crate::quantity::printable;
+
+/// Which annotations are blocks.
+#[derive(Debug, Clone)]
+pub enum BlockChoice {
+    /// Those whose name matches.
+    Matching(Regex),
+    /// All, down to this many levels below the step.
+    Depth(usize),
+}
+
+/// Time by block, in milliseconds per step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Attribution {
+    /// Whether the user chose the blocks.
+    pub asked: bool,
+    /// In the order of the tree: each block before those within it. What a block launched counts in
+    /// those around it too.
+    pub blocks: Vec<BlockTime>,
+    /// Work of the device launched under no block. With the outermost blocks it is all there is.
+    pub outside: BlockTime,
+    /// Set where blocks end in a synchronisation of the device: these figures then serve attribution,
+    /// and not throughput.
+    pub synchronised: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BlockTime {
+    pub name: String,
+    /// 0 for the outermost.
+    pub depth: usize,
+    /// How often it runs in a step.
+    pub count: f64,
+    /// Between its begin and its end on the host.
+    pub host_ms: f64,
+    /// Work of the device launched under it, by correlation and over all streams: the sum of its pieces.
+    pub gpu_ms: f64,
+    pub compute_ms: f64,
+    pub communication_ms: f64,
+    /// Copies over the bus, and how much of them ran with no kernel beside them.
+    pub copy_ms: f64,
+    pub copy_bytes: f64,
+    pub exposed_ms: f64,
+    /// Share of the step at which work of this block was on the device, 0 to 1. Blocks that run beside
+    /// each other share time, so that these need not add up to 1.
+    pub share: f64,
+}
+
+/// Levels shown where nobody asks for any.
+pub(crate) const UNASKED_DEPTH: usize = 2;
+/// More siblings of one pattern than this stand in one row.
+const SIBLINGS: usize = 24;
+/// More rows than this are nobody's answer.
+const ROWS: usize = 400;
+
+#[derive(Debug, Default)]
+struct Sum {
+    count: u64,
+    host: Nanos,
+    compute: Nanos,
+    communication: Nanos,
+    copy: Nanos,
+    other: Nanos,
+    bytes: u64,
+    exposed: Nanos,
+    busy: BTreeMap<i32, Vec<Interval>>,
+    first: Option<Timestamp>,
+}
+
+/// `None` where the trace has no such annotation.
+pub(crate) fn attribution(facts: &Facts<'_>, choice: &BlockChoice) -> Option<Attribution> {
+    let (trace, host) = (facts.trace, &facts.host);
+    let is_chosen: Vec<bool> = trace
+        .names()
+        .iter()
+        .map(|name| match choice {
+            BlockChoice::Matching(wanted) => wanted.is_match(name),
+            BlockChoice::Depth(_) => !facts.marks_steps(name),
+        })
+        .collect();
+    let blocks = Blocks::of(trace, host, |event| is_chosen[event.name_id().index()]);
+    if blocks.list.is_empty() {
+        return None;
+    }
+    let rows = Rows::of(&blocks, choice);
+    // A block around the steps may have begun long before them.
+    let spoken_of = facts.window.host_time();
+    let mut sums: Vec<Sum> = Vec::new();
+    sums.resize_with(rows.rows.len() + 1, Sum::default);
+    for (block, row) in blocks.list.iter().zip(&rows.of_block) {
+        if let Some(row) = *row {
+            let sum = &mut sums[row];
+            sum.count += 1;
+            let time = block.event.interval();
+            sum.host += spoken_of.map_or(time, |window| time.intersect(window)).length();
+            sum.first = Some(sum.first.map_or(block.event.start(), |first| first.min(block.event.start())));
+        }
+    }
+    let outside = rows.rows.len();
+    // By row: the piece of work that it was last counted for.
+    let (mut pieces, mut counted_for) = (0u64, vec![0u64; rows.rows.len()]);
+    for stream in trace.streams() {
+        let Place::Stream { device, .. } = stream.place() else { continue };
+        let timeline = facts.timelines.iter().find(|timeline| timeline.device == device);
+        for work in stream.events().filter(|event| event.kind().is_gpu_work()) {
+            let innermost = host.call_behind(&work).and_then(|call| blocks.around(&call));
+            let interval = work.interval();
+            let is_communication = facts.communication.contains(work.name_id());
+            let over_bus = work.transfer().filter(|transfer| is_on_bus(transfer.direction));
+            let beside = |set: fn(&crate::activity::timeline::DeviceTimeline) -> &IntervalSet| {
+                timeline.map_or(Nanos::ZERO, |timeline| set(timeline).length_within(interval))
+            };
+            let exposed = match work.kind() {
+                EventKind::Kernel if is_communication => work.duration() - beside(|t| &t.compute),
+                EventKind::Copy if over_bus.is_some() => work.duration() - beside(|t| &t.kernels),
+                _ => Nanos::ZERO,
+            };
+            let mut add = |row: usize| {
+                let sum = &mut sums[row];
+                match work.kind() {
+                    EventKind::Kernel if is_communication => sum.communication += work.duration(),
+                    EventKind::Kernel => sum.compute += work.duration(),
+                    EventKind::Copy if over_bus.is_some() => {
+                        sum.copy += work.duration();
+                        sum.bytes +=
+                            over_bus.and_then(|transfer| transfer.bytes).map_or(0, |bytes| bytes.get());
+                    }
+                    _ => sum.other += work.duration(),
+                }
+                sum.exposed += exposed;
+                sum.busy.entry(device).or_default().push(interval);
+            };
+            let Some(innermost) = innermost else {
+                add(outside);
+                continue;
+            };
+            // Once for each row on the way up, even where a block stands within one of its own name.
+            pieces += 1;
+            let mut at = Some(innermost);
+            while let Some(block) = at {
+                if let Some(row) = rows.of_block[block].filter(|&row| counted_for[row] != pieces) {
+                    counted_for[row] = pieces;
+                    add(row);
+                }
+                at = blocks.list[block].parent;
+            }
+        }
+    }
+    let (steps, span) = (facts.steps(), facts.time.span_ms);
+    let finish = |sum: Sum, name: &str, depth: usize| {
+        let busy: Nanos =
+            sum.busy.into_values().map(|intervals| IntervalSet::from_unsorted(intervals).length()).sum();
+        let per_step = |time: Nanos| time.as_millis() / steps;
+        BlockTime {
+            name: name.to_owned(),
+            depth,
+            count: sum.count as f64 / steps,
+            host_ms: per_step(sum.host),
+            gpu_ms: per_step(sum.compute + sum.communication + sum.copy + sum.other),
+            compute_ms: per_step(sum.compute),
+            communication_ms: per_step(sum.communication),
+            copy_ms: per_step(sum.copy),
+            copy_bytes: sum.bytes as f64 / steps,
+            exposed_ms: per_step(sum.exposed),
+            share: if span > 0.0 { busy.as_millis() / span } else { 0.0 },
+        }
+    };
+    let outside = finish(sums.pop()?, "(outside)", 0);
+    let order = rows.in_tree_order(&sums);
+    let mut sums: Vec<Option<Sum>> = sums.into_iter().map(Some).collect();
+    let list = order
+        .into_iter()
+        .filter_map(|row| {
+            let of = &rows.rows[row];
+            Some(finish(sums[row].take()?, &of.name, of.depth))
+        })
+        .take(ROWS)
+        .collect();
+    let synchronised = syncs::blocks_that_end_in_sync(&facts.syncs, blocks.list.iter().map(|block| block.event)).map(|(pattern, ended)| {
+        format!(
+            "Blocks `{pattern}` end in a synchronisation of the device ({ended} of them): nothing runs across their ends, so these figures say where the time goes and not how fast the run is without them."
+        )
+    });
+    let asked = !matches!(choice, BlockChoice::Depth(UNASKED_DEPTH));
+    Some(Attribution { asked, blocks: list, outside, synchronised })
+}
+
+/// The rows of the table: blocks of the same name in the same place.
+struct Rows {
+    rows: Vec<Row>,
+    of_block: Vec<Option<usize>>,
+}
+
+struct Row {
+    name: String,
+    parent: Option<usize>,
+    depth: usize,
+}
+
+impl Rows {
+    fn of(blocks: &Blocks<'_>, choice: &BlockChoice) -> Self {
+        let deepest = match choice {
+            BlockChoice::Matching(_) => usize::MAX,
+            BlockChoice::Depth(depth) => *depth,
+        };
+        let labels = Labels::of(blocks);
+        let mut by_place: HashMap<(Option<usize>, usize), usize> = HashMap::new();
+        let (mut rows, mut of_block): (Vec<Row>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
+        let mut depth_of: Vec<usize> = Vec::new();
+        for block in &blocks.list {
+            let depth = block.parent.map_or(0, |parent| depth_of[parent] + 1);
+            depth_of.push(depth);
+            if depth >= deepest {
+                of_block.push(None);
+                continue;
+            }
+            let parent = block.parent.and_then(|parent| of_block[parent]);
+            let label = labels.of_name[&block.event.name_id()];
+            let row = *by_place.entry((parent, label)).or_insert_with(|| {
+                rows.push(Row { name: labels.list[label].clone(), parent, depth });
+                rows.len() - 1
+            });
+            of_block.push(Some(row));
+        }
+        Self { rows, of_block }
+    }
+
+    /// Parents before children; siblings as they first ran.
+    fn in_tree_order(&self, sums: &[Sum]) -> Vec<usize> {
+        let mut children: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
+        for (row, of) in self.rows.iter().enumerate() {
+            children.entry(of.parent).or_default().push(row);
+        }
+        for list in children.values_mut() {
+            // Last first, because they are taken from the end.
+            list.sort_by_key(|&row| std::cmp::Reverse((sums[row].first, row)));
+        }
+        let mut order = Vec::with_capacity(self.rows.len());
+        let mut next = children.remove(&None).unwrap_or_default();
+        while let Some(row) = next.pop() {
+            order.push(row);
+            next.extend(children.remove(&Some(row)).unwrap_or_default());
+        }
+        order
+    }
+}
+
+/// What blocks are called in the table, worked out once for each name.
+struct Labels {
+    list: Vec<String>,
+    of_name: HashMap<NameId, usize>,
+}
+
+impl Labels {
+    fn of(blocks: &Blocks<'_>) -> Self {
+        let mut by_pattern: BTreeMap<String, BTreeMap<NameId, &str>> = BTreeMap::new();
+        let mut seen: HashSet<NameId> = HashSet::new();
+        for event in blocks.list.iter().map(|block| block.event) {
+            if seen.insert(event.name_id()) {
+                by_pattern.entry(pattern_of(event.name())).or_default().insert(event.name_id(), event.name());
+            }
+        }
+        let mut labels = Self { list: Vec::new(), of_name: HashMap::new() };
+        for (pattern, names) in by_pattern {
+            // So many names that each is no row of its own.
+            if names.len() > SIBLINGS {
+                labels.of_name.extend(names.into_keys().map(|name| (name, labels.list.len())));
+                labels.list.push(pattern);
+                continue;
+            }
+            for (name, text) in names {
+                labels.of_name.insert(name, labels.list.len());
+                labels.list.push(printable(text));
+            }
+        }
+        labels
+    }
+}

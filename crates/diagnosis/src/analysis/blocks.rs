@@ -1,0 +1,123 @@
+//! Under which annotation was a piece of the device's work launched?
+
+use std::collections::BTreeMap;
+
+use busbound_trace::{Event, Label, LinkEnd, Place, Timestamp, Trace, TrackId};
+use hashbrown::HashMap;
+
+use crate::activity::host::Host;
+
+/// One annotation that counts, and the one around it that does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block<'a> {
+    pub(crate) event: Event<'a>,
+    pub(crate) parent: Option<usize>,
+}
+
+/// Ends before begins: of two that touch, the second is not within the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Edge {
+    End,
+    Begin,
+}
+
+/// Chosen annotations, nested as they were opened, and which is the innermost at any time.
+#[derive(Debug)]
+pub(crate) struct Blocks<'a> {
+    trace: &'a Trace,
+    pub(crate) list: Vec<Block<'a>>,
+    /// By thread: from when on which block is the innermost.
+    changes: HashMap<TrackId, Vec<(Timestamp, Option<usize>)>>,
+    /// Threads with blocks, those with most first.
+    threads: Vec<TrackId>,
+    /// Where operators of the backward pass begin, and the forward operators they belong to.
+    backward: HashMap<TrackId, Vec<(Timestamp, LinkEnd)>>,
+}
+
+impl<'a> Blocks<'a> {
+    pub(crate) fn of(trace: &'a Trace, host: &Host<'a>, counts: impl Fn(&Event<'a>) -> bool) -> Self {
+        let mut by_thread: BTreeMap<TrackId, Vec<Event<'a>>> = BTreeMap::new();
+        for event in host.annotations().into_iter().filter(counts) {
+            by_thread.entry(event.track_id()).or_default().push(event);
+        }
+        let mut list: Vec<Block<'a>> = Vec::new();
+        let mut changes: HashMap<TrackId, Vec<(Timestamp, Option<usize>)>> = HashMap::new();
+        for (track, events) in by_thread {
+            // Begins and ends in order of time. Annotations need not nest: ones that overlap end in any order.
+            let first = list.len();
+            let mut edges: Vec<(Timestamp, Edge, usize)> = Vec::with_capacity(2 * events.len());
+            for (i, event) in events.iter().enumerate().filter(|(_, event)| event.end() > event.start()) {
+                edges.push((event.start(), Edge::Begin, first + i));
+                edges.push((event.end(), Edge::End, first + i));
+            }
+            list.extend(events.iter().map(|&event| Block { event, parent: None }));
+            edges.sort_by_key(|&(at, edge, block)| (at, edge, block));
+            let mut open: Vec<usize> = Vec::new();
+            let track_changes = changes.entry(track).or_default();
+            for (at, edge, block) in edges {
+                match edge {
+                    Edge::Begin => {
+                        list[block].parent = open.last().copied();
+                        open.push(block);
+                    }
+                    Edge::End => {
+                        // Mostly the last one.
+                        if let Some(place) = open.iter().rposition(|&known| known == block) {
+                            open.remove(place);
+                        }
+                    }
+                }
+                track_changes.push((at, open.last().copied()));
+            }
+        }
+        let mut threads: Vec<TrackId> = changes.keys().copied().collect();
+        threads.sort_by_key(|track| (std::cmp::Reverse(changes[track].len()), *track));
+        let mut backward: HashMap<TrackId, Vec<(Timestamp, LinkEnd)>> = HashMap::new();
+        for link in trace.links() {
+            backward.entry(link.to.track).or_default().push((link.to.at, link.from));
+        }
+        for links in backward.values_mut() {
+            links.sort_unstable();
+        }
+        Self { trace, list, changes, threads, backward }
+    }
+
+    /// The innermost block open on a thread.
+    fn open_at(&self, track: TrackId, at: Timestamp) -> Option<usize> {
+        let changes = self.changes.get(&track)?;
+        changes[..changes.partition_point(|(from, _)| *from <= at)].last()?.1
+    }
+
+    /// The innermost block under which a call was made. A call outside of any on another thread than the one
+    /// with most blocks, as the backward pass makes them, belongs to what that one is in meanwhile, else to
+    /// the block of the forward operator that it is the backward of.
+    pub(crate) fn around(&self, call: &Event<'_>) -> Option<usize> {
+        let (track, at) = (call.track_id(), call.start());
+        if let Some(block) = self.open_at(track, at) {
+            return Some(block);
+        }
+        let process = process_of(self.trace, track);
+        let own = self.threads.iter().copied().find(|thread| process_of(self.trace, *thread) == process)?;
+        if own == track {
+            return None;
+        }
+        self.open_at(own, at).or_else(|| self.forward_of(track, at))
+    }
+
+    fn forward_of(&self, track: TrackId, at: Timestamp) -> Option<usize> {
+        let links = self.backward.get(&track)?;
+        let (began, forward) = links[..links.partition_point(|(start, _)| *start <= at)].last()?;
+        // The operator that began there must still be running.
+        let position = self.trace.track(track).position(*began);
+        let operator = self.trace.track(track).events_from(position).next()?;
+        (operator.start() == *began && operator.end() > at)
+            .then(|| self.open_at(forward.track, forward.at))?
+    }
+}
+
+fn process_of(trace: &Trace, track: TrackId) -> Option<Label> {
+    match trace.track(track).place() {
+        Place::Thread { process, .. } => Some(process),
+        Place::Stream { .. } => None,
+    }
+}

@@ -1,0 +1,83 @@
+//! What is the answer when there are no GPU events? What the host's own times allow, and no more.
+
+use busbound_trace::{SourceFormat, Trace};
+
+use crate::analysis::cpu_copies::{CpuCopies, CpuCopyClass};
+use crate::analysis::facts::Facts;
+use crate::answers::survey::Survey;
+use crate::limitations::Limitation;
+use crate::quantity::{bytes, count, milliseconds};
+use crate::verdict::{Bound, Verdict};
+
+pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) -> Verdict {
+    let unknown = |statement: String| Verdict { bound: Bound::Unknown, share: 0.0, statement };
+    if survey.source.events == 0 {
+        return unknown("Not told: the trace holds no events.".to_owned());
+    }
+    let of = |class| copies.iter().find(|sum| sum.class == class);
+    let span_ms = match (facts.window.steps.first(), facts.window.steps.last(), survey.span) {
+        (Some(first), Some(last), _) => (last.end - first.start).as_millis(),
+        (_, _, Some(span)) => span.length_ns.as_millis(),
+        _ => 0.0,
+    };
+    let unit = facts.unit();
+    let step = span_ms / facts.steps();
+    if let Some(bus) = of(CpuCopyClass::BusTransfer).filter(|bus| bus.host_ms > 0.1 * span_ms) {
+        let share = bus.host_ms / span_ms;
+        let gbps = bus.gbps.unwrap_or(0.0);
+        let statement = format!(
+            "Not told for certain, no GPU was recorded: blocking copies hold the host for {:.0} % of each {} {unit} \
+             ({} at {gbps:.1} GB/s, {:.0} % of {}), which looks transfer-bound.",
+            100.0 * share,
+            milliseconds(step),
+            bytes((bus.bytes as f64 / facts.steps()) as u64),
+            100.0 * gbps / facts.link.peak_gbps,
+            facts.link.name,
+        );
+        return Verdict { bound: Bound::Unknown, share, statement };
+    }
+    if let Some(launched) = of(CpuCopyClass::AsynchronousLaunch) {
+        return unknown(format!(
+            "Not told: no GPU was recorded, and {} copies ({}) were only launched from the host (non_blocking); how long they took is not in this trace.",
+            count(launched.count),
+            bytes(launched.bytes),
+        ));
+    }
+    unknown("Not told: no GPU was recorded, and no copy in it can be judged from the host's side.".to_owned())
+}
+
+pub(crate) fn limitations(trace: &Trace, copies: &[CpuCopies]) -> Vec<Limitation> {
+    let next_time = match trace.origin().format {
+        SourceFormat::NsysSqlite => "nsys profile --trace=cuda,nvtx",
+        SourceFormat::KinetoJson | SourceFormat::BusboundCapture => {
+            "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True)"
+        }
+    };
+    let mut list = vec![Limitation {
+        id: "cpu_only",
+        text: format!(
+            "Without GPU events: direction of copies, time on the device, overlap and idle time cannot be told. Record \
+             with {next_time}."
+        ),
+    }];
+    let mut say = |id, text| list.push(Limitation { id, text });
+    if copies.iter().any(|sum| sum.class == CpuCopyClass::AsynchronousLaunch) {
+        say(
+            "asynchronous",
+            "Asynchronous copies show their launch cost only; no bandwidth follows from it.".to_owned(),
+        );
+    }
+    if let Some(undecided) = copies.iter().find(|sum| sum.class == CpuCopyClass::Undecided) {
+        say(
+            "undecided",
+            format!(
+                "{} copy operators are undecided: too short, or of a rate that both the bus and the device could give.",
+                undecided.count
+            ),
+        );
+    }
+    if copies.is_empty() && !trace.stats().shapes_seen {
+        say("no_shapes", "Copy operators have no shapes, so their bytes are not known.".to_owned());
+    }
+    list
+}

@@ -1,0 +1,307 @@
+//! Everything the findings and the verdict look at, computed once.
+
+use std::collections::BTreeMap;
+
+use busbound_machine::{LinkFacts, Machine, PcieLink};
+use busbound_trace::{EventKind, Gpu, Interval, IntervalSet, Nanos, Place, Trace};
+
+use crate::activity::communication::CommunicationNames;
+use crate::activity::contention::{self, Contention};
+use crate::activity::copies::{self, Copy, CopyGroup, size_class};
+use crate::activity::gaps::{self, Gap, GapCause, IdleCause};
+use crate::activity::host::Host;
+use crate::activity::launches::{self, Launches};
+use crate::activity::syncs::{self, Syncs};
+use crate::activity::timeline::{self, DeviceTimeline, Overlaps, Times};
+use crate::answers::survey::steps::pattern_of;
+use crate::options::Options;
+use crate::parallel::join;
+use crate::quantity::milliseconds;
+use crate::steps::window::{StepsFound, Window};
+use busbound_trace::Call;
+
+pub(crate) struct Facts<'a> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) host: Host<'a>,
+    pub(crate) communication: CommunicationNames,
+    pub(crate) link: LinkFacts,
+    pub(crate) window: Window,
+    pub(crate) timelines: Vec<DeviceTimeline>,
+    /// Of each device, in the order of `timelines`.
+    pub(crate) device_times: Vec<(Times, Overlaps)>,
+    pub(crate) time: Times,
+    pub(crate) overlap: Overlaps,
+    pub(crate) copies: Vec<Copy<'a>>,
+    pub(crate) groups: Vec<CopyGroup>,
+    pub(crate) gaps: Vec<Gap<'a>>,
+    pub(crate) idle: Vec<IdleCause>,
+    /// Idle time during which the thread that ended it was inside allocation calls.
+    pub(crate) allocating_idle_ms: f64,
+    pub(crate) contention: Vec<Contention>,
+    pub(crate) launches: Launches,
+    pub(crate) syncs: Syncs,
+    pub(crate) kernels_on_stream: BTreeMap<(i32, i64), u64>,
+}
+
+impl<'a> Facts<'a> {
+    pub(crate) fn of(trace: &'a Trace, machine: &Machine, options: &Options) -> Self {
+        let communication = CommunicationNames::of(trace.names());
+        let (host, timelines) = join(|| Host::of(trace), || timeline::timelines(trace, &communication));
+        let link = link_of(machine, trace, timelines.first().map(|t| t.device));
+        let kernels_on_stream = kernels_on_stream(trace);
+        let ((gaps, idle, allocating_idle_ms), (window, copies, groups, contention, syncs, launches)) = join(
+            || {
+                let gaps = gaps::gaps(trace, &host, &timelines);
+                let idle = gaps::idle_causes(&gaps, &host);
+                let allocations = host.rare_calls().filter(|call| host.call_kind(call) == Call::Allocate);
+                let allocating = gaps::idle_inside_ms(&gaps, &gaps::call_times(allocations));
+                (gaps, idle, allocating)
+            },
+            || {
+                let window = Window::of(trace, &host, options);
+                let copies = copies::copies(trace, &host);
+                let edges = &options.histogram_edges;
+                let groups = copies::groups(&copies, &timelines, &kernels_on_stream, &link, edges);
+                let contention = contention::contention(trace, &copies, &timelines, &communication, &link);
+                let syncs = syncs::syncs(&host, &window);
+                let launches = launches::launches(trace, &host, &timelines, &window);
+                (window, copies, groups, contention, syncs, launches)
+            },
+        );
+        let times: Vec<Times> = timelines.iter().map(DeviceTimeline::times).collect();
+        let overlaps: Vec<Overlaps> = timelines.iter().map(DeviceTimeline::overlaps).collect();
+        let time = timeline::total_times(&times);
+        let overlap = timeline::total_overlaps(&overlaps, time.comm_ms);
+        Self {
+            trace,
+            host,
+            communication,
+            link,
+            window,
+            timelines,
+            device_times: times.into_iter().zip(overlaps).collect(),
+            time,
+            overlap,
+            copies,
+            groups,
+            gaps,
+            idle,
+            allocating_idle_ms,
+            contention,
+            launches,
+            syncs,
+            kernels_on_stream,
+        }
+    }
+
+    pub(crate) fn steps(&self) -> f64 {
+        self.window.rounds()
+    }
+
+    /// Whether annotations of this name are the steps.
+    pub(crate) fn marks_steps(&self, name: &str) -> bool {
+        match (&self.window.pattern, &self.window.given) {
+            (_, Some(given)) => given.is_match(name),
+            (Some(pattern), None) => *pattern == pattern_of(name),
+            (None, None) => false,
+        }
+    }
+
+    /// The word that figures are per.
+    pub(crate) fn unit(&self) -> &'static str {
+        self.window.found.map_or("trace", StepsFound::unit)
+    }
+
+    /// `of each 274 ms step`, or `of the 12.9 s trace`. Where the device's work spans another time than the
+    /// steps do, that is said.
+    pub(crate) fn of_each(&self) -> String {
+        let (span, unit) = (milliseconds(self.step_ms()), self.unit());
+        match self.window.times() {
+            None => format!("of the {span} trace"),
+            Some(steps) if (steps.p50_ms / self.step_ms() - 1.0).abs() > 0.15 => {
+                format!(
+                    "of the {span} that the GPU's work spans a {unit} (median {unit} {})",
+                    milliseconds(steps.p50_ms)
+                )
+            }
+            Some(_) => format!("of each {span} {unit}"),
+        }
+    }
+
+    /// Time between the first and the last work of the devices, per step.
+    pub(crate) fn step_ms(&self) -> f64 {
+        self.time.span_ms / self.steps() / self.timelines.len().max(1) as f64
+    }
+
+    pub(crate) fn idle_ms(&self, cause: GapCause) -> f64 {
+        self.idle.iter().find(|idle| idle.cause == cause).map_or(0.0, |idle| idle.ms)
+    }
+
+    /// Whether copies run faster than the link can: then it is not the link that is there.
+    pub(crate) fn is_faster_than_link(&self) -> bool {
+        self.groups.iter().any(|group| {
+            group.utilization.is_some_and(|share| share > 1.1)
+                && group.sizes.iter().any(|class| class.from_bytes > 0)
+        })
+    }
+
+    /// Whether most of the idle time before launches is time before copies.
+    pub(crate) fn launch_waits_are_for_copies(&self) -> bool {
+        let idle = self.idle.iter().find(|idle| idle.cause == GapCause::Launch);
+        let on_bus = self.copies.iter().filter(|copy| copy.is_on_bus());
+        let small =
+            on_bus.clone().filter(|copy| copy.bytes().is_some_and(|bytes| size_class(bytes) == 0)).count();
+        idle.is_some_and(|idle| idle.before_copies_ms > 0.5 * idle.ms) && small * 5 >= on_bus.count() * 4
+    }
+
+    /// Copies that the program asked for. Migrations of managed memory have findings of their own.
+    pub(crate) fn issued_copies(&self) -> impl Iterator<Item = &Copy<'a>> + Clone {
+        self.copies.iter().filter(|copy| !copy.is_migration())
+    }
+
+    /// Time at which these copies ran and no kernel did, over all devices.
+    pub(crate) fn exposed_ms<'c>(&self, copies: impl IntoIterator<Item = &'c Copy<'c>>) -> f64 {
+        let mut by_device: BTreeMap<i32, Vec<_>> = BTreeMap::new();
+        for copy in copies {
+            by_device.entry(copy.device).or_default().push(copy.interval());
+        }
+        let exposed = |(device, intervals): (i32, Vec<_>)| {
+            timeline::exposed(&self.timelines, device, &IntervalSet::from_unsorted(intervals))
+        };
+        by_device.into_iter().map(exposed).sum::<Nanos>().as_millis()
+    }
+}
+
+impl Facts<'_> {
+    /// The part of it that lies between the first and the last kernel of a step, in stretches so long that
+    /// they are more than the turn-around between two kernels.
+    pub(crate) fn exposed_between_kernels_ms(&self, copies: &[&Copy<'_>]) -> f64 {
+        let mut hulls: BTreeMap<(i32, Option<usize>), Interval> = BTreeMap::new();
+        for stream in self.trace.streams() {
+            let Place::Stream { device, .. } = stream.place() else { continue };
+            for kernel in stream.events().filter(|event| event.kind() == EventKind::Kernel) {
+                let own = kernel.interval();
+                let hull = hulls.entry((device, self.window.step_of_work(&kernel))).or_insert(own);
+                *hull = hull.hull(own);
+            }
+        }
+        let on = |device: i32| {
+            let within = hulls.iter().filter(|((of, _), _)| *of == device).map(|(_, hull)| *hull);
+            let copies = copies.iter().filter(|copy| copy.device == device).map(|copy| copy.interval());
+            let copies = IntervalSet::from_unsorted(copies);
+            copies.intersection(&IntervalSet::from_unsorted(within))
+        };
+        const WAIT: Nanos = Nanos::new(20_000);
+        let alone = |timeline: &DeviceTimeline| on(timeline.device).difference(&timeline.kernels);
+        let stretches = self.timelines.iter().map(alone);
+        let waits =
+            |set: IntervalSet| set.iter().map(Interval::length).filter(|time| *time > WAIT).sum::<Nanos>();
+        stretches.map(waits).sum::<Nanos>().as_millis()
+    }
+}
+
+/// The name of a device, if the trace lists it.
+fn gpu(trace: &Trace, device: Option<i32>) -> Option<&Gpu> {
+    let gpus = &trace.origin().gpus;
+    let listed = device.and_then(|id| gpus.iter().find(|gpu| gpu.id == id));
+    // Devices are renumbered when some are hidden from the process; machines rarely mix models.
+    listed.or(gpus.first())
+}
+
+pub(crate) fn gpu_name(trace: &Trace, device: Option<i32>) -> Option<&str> {
+    gpu(trace, device).map(|gpu| gpu.name.as_str())
+}
+
+/// The link that was recorded, as it was and as it could be.
+pub(crate) fn link_seen(trace: &Trace, device: Option<i32>) -> Option<(PcieLink, PcieLink)> {
+    let seen = gpu(trace, device)?.link?;
+    let link = |generation: u32, lanes: u32| {
+        Some(PcieLink { generation: u8::try_from(generation).ok()?, lanes: u8::try_from(lanes).ok()? })
+            .filter(|link| link.generation > 0 && link.lanes > 0)
+    };
+    Some((link(seen.generation, seen.lanes)?, link(seen.most_generation, seen.most_lanes)?))
+}
+
+pub(crate) fn link_of(machine: &Machine, trace: &Trace, device: Option<i32>) -> LinkFacts {
+    machine.link_seen(gpu_name(trace, device), link_seen(trace, device).map(|(now, _)| now))
+}
+
+fn kernels_on_stream(trace: &Trace) -> BTreeMap<(i32, i64), u64> {
+    let mut counts = BTreeMap::new();
+    for track in trace.streams() {
+        if let Place::Stream { device, stream } = track.place() {
+            let kernels = track.events().filter(|event| event.kind() == EventKind::Kernel).count() as u64;
+            if kernels > 0 {
+                counts.insert((device, stream), kernels);
+            }
+        }
+    }
+    counts
+}
+
+/// How the work of the busiest device parts over its streams.
+pub(crate) struct StreamParting {
+    pub(crate) streams: usize,
+    /// Work of all streams but the busiest.
+    pub(crate) smaller_ms: f64,
+    /// Time at which more than one stream worked.
+    pub(crate) shared_ms: f64,
+    /// How often work of one stream is followed by work of another.
+    pub(crate) turns: u64,
+}
+
+impl Facts<'_> {
+    /// The streams, where they never run at once because the host waits between their turns.
+    pub(crate) fn streams_that_take_turns(&self) -> Option<StreamParting> {
+        let waits = self.syncs.avoidable();
+        self.stream_parting().filter(|parting| {
+            parting.smaller_ms > 0.05 * self.time.span_ms
+                && parting.shared_ms < 0.05 * parting.smaller_ms
+                && waits.ms > 0.5 * self.time.span_ms
+                && waits.count as f64 >= 2.0 * self.steps()
+                && waits.count * 2 >= parting.turns
+        })
+    }
+
+    /// `None` where there is one stream of work only.
+    pub(crate) fn stream_parting(&self) -> Option<StreamParting> {
+        let device = self.timelines.iter().max_by_key(|t| t.busy.length())?.device;
+        let mut starts: Vec<_> = self
+            .trace
+            .streams()
+            .filter(|track| matches!(track.place(), Place::Stream { device: d, .. } if d == device))
+            .flat_map(|track| track.events().map(move |event| (event, track.id())))
+            .filter(|(event, _)| event.kind().is_gpu_work())
+            .map(|(event, track)| (event.start(), track))
+            .collect();
+        starts.sort();
+        let turns = starts.windows(2).filter(|pair| pair[0].1 != pair[1].1).count() as u64;
+        let mut streams: Vec<IntervalSet> = self
+            .trace
+            .streams()
+            .filter(|track| matches!(track.place(), Place::Stream { device: d, .. } if d == device))
+            .map(|track| {
+                let work = track.events().filter(|event| event.kind().is_gpu_work());
+                IntervalSet::from_unsorted(work.map(|e| busbound_trace::Interval::new(e.start(), e.end())))
+            })
+            .filter(|times| !times.is_empty())
+            .collect();
+        if streams.len() < 2 {
+            return None;
+        }
+        streams.sort_by_key(|times| std::cmp::Reverse(times.length()));
+        let mut seen = streams[0].clone();
+        let (mut shared, mut smaller) = (Nanos::ZERO, Nanos::ZERO);
+        for times in &streams[1..] {
+            shared += seen.intersection(times).length();
+            smaller += times.length();
+            seen = seen.union(times);
+        }
+        Some(StreamParting {
+            turns,
+            streams: streams.len(),
+            smaller_ms: smaller.as_millis(),
+            shared_ms: shared.as_millis(),
+        })
+    }
+}

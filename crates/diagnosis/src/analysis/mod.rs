@@ -1,0 +1,11 @@
+//! What the activity comes to per step: what findings, verdict and answers look at.
+
+pub(crate) mod attribution;
+pub(crate) mod blocks;
+pub(crate) mod cpu_copies;
+pub(crate) mod cpu_only;
+pub(crate) mod critical;
+pub(crate) mod facts;
+pub(crate) mod incomplete;
+pub(crate) mod kernels;
+pub(crate) mod stages;

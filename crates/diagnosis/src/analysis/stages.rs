@@ -1,0 +1,267 @@
+//! Is the pipeline overlapped? The stages of each item against the time between items.
+//!
+//! A stage's time is that of its work on the device, from its first piece to its last, or the host's
+//! where the trace has no device. The period is the time between the ends of two items. If stages run
+//! one after the other the period is their sum; if they are hidden behind the longest it is that one.
+
+use busbound_machine::median;
+use busbound_trace::{Interval, Trace};
+use regex::Regex;
+use serde::Serialize;
+
+use crate::activity::host::Host;
+use crate::analysis::blocks::Blocks;
+use crate::analysis::facts::Facts;
+use crate::quantity::{milliseconds, plural, printable};
+
+/// One stage: what it is called, and which annotations are its items.
+#[derive(Debug, Clone)]
+pub struct StageChoice {
+    pub name: String,
+    pub matching: Regex,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Stages {
+    pub stages: Vec<StageTime>,
+    /// Items that passed every stage.
+    pub items: usize,
+    /// Median time from the end of one item to the end of the next.
+    pub period_ms: f64,
+    /// What the stages take together less the period.
+    pub hidden_ms: f64,
+    /// `hidden` over the sum of all stages but the longest: 1 where the period is the longest stage, 0
+    /// where the stages take turns.
+    pub overlap_score: f64,
+    pub shape: PipelineShape,
+    /// Whether the times are the device's; without its events they are the host's.
+    pub on_device: bool,
+    pub statement: String,
+    /// Of many items, the first thousand.
+    pub each: Vec<Item>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StageTime {
+    pub name: String,
+    pub pattern: String,
+    pub count: usize,
+    pub median_ms: f64,
+}
+
+/// What the period is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum PipelineShape {
+    /// The longest stage: the others are hidden.
+    Longest,
+    /// The sum of the stages: they take turns.
+    Sum,
+    /// More than the stages together: something else holds the items up.
+    More,
+    Between,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Item {
+    /// `null` for the first, which follows none.
+    pub period_ms: Option<f64>,
+    pub stages_ms: Vec<f64>,
+    pub hidden_ms: Option<f64>,
+}
+
+/// Items listed.
+const LISTED: usize = 1_000;
+
+pub(crate) enum StageAnswer {
+    Stages(Stages),
+    /// Why there is none.
+    Nothing(String),
+}
+
+pub(crate) fn stages(facts: &Facts<'_>, chosen: &[StageChoice]) -> StageAnswer {
+    let spans: Vec<Vec<Interval>> = match spans(facts, chosen) {
+        Ok(spans) => spans,
+        Err(why) => return StageAnswer::Nothing(why),
+    };
+    let items = spans.iter().map(Vec::len).min().unwrap_or(0);
+    if items < 3 {
+        return StageAnswer::Nothing(format!(
+            "only {} passed every stage; it takes three to have a period",
+            plural(items as u64, "item", "items")
+        ));
+    }
+    let mut each: Vec<Item> = Vec::with_capacity(items);
+    let mut before: Option<Interval> = None;
+    for k in 0..items {
+        let whole = spans.iter().map(|stage| stage[k]).reduce(Interval::hull).unwrap_or(spans[0][k]);
+        let stages_ms: Vec<f64> = spans.iter().map(|stage| stage[k].length().as_millis()).collect();
+        let period_ms = before.map(|before| (whole.end - before.end).as_millis());
+        let hidden_ms = period_ms.map(|period| stages_ms.iter().sum::<f64>() - period);
+        before = Some(whole);
+        each.push(Item { period_ms, stages_ms, hidden_ms });
+    }
+    let times: Vec<StageTime> = chosen
+        .iter()
+        .enumerate()
+        .map(|(i, stage)| StageTime {
+            name: stage.name.clone(),
+            pattern: stage.matching.as_str().to_owned(),
+            count: spans[i].len(),
+            median_ms: median(each.iter().map(|item| item.stages_ms[i])).unwrap_or(0.0),
+        })
+        .collect();
+    let period_ms = median(each.iter().filter_map(|item| item.period_ms)).unwrap_or(0.0);
+    let sum: f64 = times.iter().map(|stage| stage.median_ms).sum();
+    let longest = times.iter().map(|stage| stage.median_ms).fold(0.0, f64::max);
+    let hidden_ms = sum - period_ms;
+    let hideable = sum - longest;
+    let overlap_score = if hideable > 0.0 { hidden_ms / hideable } else { 0.0 };
+    let shape = match overlap_score {
+        _ if period_ms > 1.15 * sum => PipelineShape::More,
+        score if score >= 0.9 => PipelineShape::Longest,
+        score if score <= 0.1 => PipelineShape::Sum,
+        _ => PipelineShape::Between,
+    };
+    let on_device = !facts.timelines.is_empty();
+    let mut statement = statement(&times, period_ms, hidden_ms, overlap_score, shape);
+    if times.iter().any(|stage| stage.count != items) {
+        let counts: Vec<String> =
+            times.iter().map(|stage| format!("{} {}", stage.name, stage.count)).collect();
+        statement.push_str(&format!(
+            " The stages do not run equally often ({}): the first {items} of each are taken for the same items.",
+            counts.join(", ")
+        ));
+    }
+    each.truncate(LISTED);
+    StageAnswer::Stages(Stages {
+        stages: times,
+        items,
+        period_ms,
+        hidden_ms,
+        overlap_score,
+        shape,
+        on_device,
+        statement,
+        each,
+    })
+}
+
+fn statement(times: &[StageTime], period: f64, hidden: f64, score: f64, shape: PipelineShape) -> String {
+    let list: Vec<String> =
+        times.iter().map(|stage| format!("{} {}", stage.name, milliseconds(stage.median_ms))).collect();
+    let (list, period) = (list.join(", "), milliseconds(period));
+    match shape {
+        PipelineShape::Longest => format!(
+            "OverlapScore {score:.2}: an item takes as long as its longest stage ({period}; {list}); the rest is hidden behind it."
+        ),
+        PipelineShape::Sum => format!(
+            "OverlapScore {score:.2}: an item takes as long as its stages together ({period}; {list}): they take turns."
+        ),
+        PipelineShape::More => format!(
+            "OverlapScore {score:.2}: an item takes {period}, which is more than its stages together ({list}): {} of it is none of them.",
+            milliseconds(-hidden)
+        ),
+        PipelineShape::Between => format!(
+            "OverlapScore {score:.2}: an item takes {period} ({list}); {} of the stages are hidden.",
+            milliseconds(hidden)
+        ),
+    }
+}
+
+/// When each item of each stage ran.
+fn spans(facts: &Facts<'_>, chosen: &[StageChoice]) -> Result<Vec<Vec<Interval>>, String> {
+    let (trace, host) = (facts.trace, &facts.host);
+    let on_device = !facts.timelines.is_empty();
+    let mut all = Vec::new();
+    for stage in chosen {
+        let matches: Vec<bool> = trace.names().iter().map(|name| stage.matching.is_match(name)).collect();
+        let blocks = Blocks::of(trace, host, |event| matches[event.name_id().index()]);
+        if blocks.list.is_empty() {
+            return Err(format!(
+                "no annotation matches stage {} ({}); the trace has {}",
+                stage.name,
+                stage.matching,
+                annotation_names(host)
+            ));
+        }
+        let found =
+            if on_device { device_spans(trace, host, &blocks) } else { vec![None; blocks.list.len()] };
+        if on_device && found.iter().all(Option::is_none) {
+            return Err(format!("stage {} launches no work of the device", stage.name));
+        }
+        // An item that launches nothing still is one: it takes the host's time.
+        let on_host = |i: usize| Interval::new(blocks.list[i].event.start(), blocks.list[i].event.end());
+        let mut spans: Vec<Option<Interval>> =
+            found.iter().enumerate().map(|(i, span)| Some(span.unwrap_or(on_host(i)))).collect();
+        // A stage within a stage of the same name is part of it.
+        for (i, block) in blocks.list.iter().enumerate() {
+            if block.parent.is_some() {
+                spans[i] = None;
+            }
+        }
+        let mut order: Vec<usize> = (0..spans.len()).filter(|&i| spans[i].is_some()).collect();
+        order.sort_by_key(|&i| blocks.list[i].event.start());
+        let spans: Vec<Interval> = order.into_iter().filter_map(|i| spans[i]).collect();
+        all.push(spans);
+    }
+    Ok(all)
+}
+
+/// From the first to the last work launched under each block.
+fn device_spans(trace: &Trace, host: &Host<'_>, blocks: &Blocks<'_>) -> Vec<Option<Interval>> {
+    let mut spans: Vec<Option<Interval>> = vec![None; blocks.list.len()];
+    for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
+        let mut at = host.call_behind(&work).and_then(|call| blocks.around(&call));
+        while let Some(block) = at {
+            let own = work.interval();
+            spans[block] = Some(spans[block].map_or(own, |known| known.hull(own)));
+            at = blocks.list[block].parent;
+        }
+    }
+    spans
+}
+
+/// Stages that the program names itself: `stage0`, `stage1` and so on, each as often as the others.
+pub(crate) fn likely(trace: &Trace, host: &Host<'_>) -> Vec<StageChoice> {
+    let mut counts: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
+    for event in host.annotations() {
+        *counts.entry(trace.names().get(event.name_id())).or_default() += 1;
+    }
+    let named: Vec<(&str, u64)> = counts
+        .into_iter()
+        .filter(|(name, _)| {
+            let number = name.strip_prefix("stage").map(|rest| rest.trim_start_matches(['_', '-', ' ', ':']));
+            number
+                .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+        })
+        .collect();
+    let alike = named.windows(2).all(|pair| pair[0].1 == pair[1].1);
+    if named.len() < 2 || !alike {
+        return Vec::new();
+    }
+    let choice = |(name, _): (&str, u64)| {
+        let matching = Regex::new(&format!("^{}$", regex::escape(name))).ok()?;
+        Some(StageChoice { name: name.to_owned(), matching })
+    };
+    named.into_iter().filter_map(choice).collect()
+}
+
+/// The names of annotations, for a message.
+fn annotation_names(host: &Host<'_>) -> String {
+    let mut names: Vec<&str> = host.annotations().iter().map(|event| event.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    match names.len() {
+        0 => "no annotations".to_owned(),
+        n => {
+            let some: Vec<String> =
+                names.iter().take(8).map(|name| format!("`{}`", printable(name))).collect();
+            format!("{}{}", some.join(", "), if n > 8 { ", …" } else { "" })
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Is the GPU waiting for the bus, where, and why? The whole answer.
+
+use busbound_machine::{LinkFacts, Machine};
+use busbound_trace::Trace;
+use busbound_whatif::replay::Change;
+use serde::Serialize;
+
+use crate::activity::contention::Contention;
+use crate::activity::copies::CopyGroup;
+use crate::activity::gaps::IdleCause;
+use crate::activity::launches::Launches;
+use crate::activity::syncs::SyncTotal;
+use crate::activity::timeline::{self, Overlaps, Times};
+use crate::analysis::attribution::{self, Attribution, BlockChoice};
+use crate::analysis::cpu_copies::{self, CpuCopies};
+use crate::analysis::critical::{self, CriticalPath};
+use crate::analysis::facts::{Facts, gpu_name, link_of};
+use crate::analysis::incomplete;
+use crate::analysis::kernels::{self, Kernels};
+use crate::analysis::stages::{self, StageAnswer, Stages};
+use crate::answers::survey::{GRAPH_WORK, RankedAs, Source, SourceFacts, Survey, survey};
+use crate::answers::whatif::{self, NoReplay, WhatIf};
+use crate::findings::{self, Finding, Severity};
+use crate::items::{self, Items};
+use crate::limitations::{self, Limitation};
+use crate::options::Options;
+use crate::parallel::join;
+use crate::picture::{self, Detail, Picture};
+use crate::steps::steady::{LeftOut, steady};
+use crate::steps::window::{OutlierStep, StepTimes};
+use crate::verdict::{self, Bound, Verdict};
+
+pub const DIAGNOSIS_SCHEMA: &str = "busbound.diagnosis/1";
+
+/// Everything `busbound diagnose` tells of one trace. Renderers see nothing else.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Diagnosis {
+    pub schema: &'static str,
+    pub source: SourceFacts,
+    /// Which process of a job this is; `null` where neither the trace nor its name tells.
+    pub rank: Option<RankedAs>,
+    pub machine: MachineFacts,
+    pub window: WindowFacts,
+    pub verdict: Verdict,
+    pub time: Times,
+    pub overlap: Overlaps,
+    pub devices: Vec<DeviceFacts>,
+    pub copies: Vec<CopyGroup>,
+    /// Copy operators of a trace without GPU events.
+    pub cpu_copies: Vec<CpuCopies>,
+    pub idle: Vec<IdleCause>,
+    pub contention: Vec<Contention>,
+    /// Where a step's time goes, by the blocks that the program names; `null` where it names none.
+    pub attribution: Option<Attribution>,
+    /// The stages of a pipeline; `null` where none are given and none named.
+    pub stages: Option<Stages>,
+    /// `null` without work of a device.
+    pub critical_path: Option<CriticalPath>,
+    /// The kernels that take most time, where compute bounds the run or Nsight Compute measured them.
+    pub kernels: Option<Kernels>,
+    pub launches: Launches,
+    pub synchronisations: Vec<SyncTotal>,
+    pub findings: Vec<Finding>,
+    pub limitations: Vec<Limitation>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MachineFacts {
+    pub gpus: Vec<GpuLink>,
+    /// GPUs that the trace lists, used in it or not.
+    pub listed: usize,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GpuLink {
+    pub device: i32,
+    pub name: Option<String>,
+    pub link: LinkFacts,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WindowFacts {
+    /// First to last work of the devices, summed over them.
+    pub span_ms: f64,
+    /// `null` where no steps are found; figures "per step" are then for the whole trace.
+    pub steps: Option<StepTimes>,
+    /// All steps after the warm-up, where `steps` leaves some of them out.
+    pub with_outliers: Option<StepTimes>,
+    /// Steps that took clearly longer than the others, and what they did differently; of many, the longest.
+    pub outliers: Vec<OutlierStep>,
+    pub outlier_count: usize,
+    /// What totals are divided by for figures per step: the steps, and what was recorded of work launched
+    /// before the first of them; 1 where no steps are marked.
+    pub rounds: f64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DeviceFacts {
+    pub device: i32,
+    pub time: Times,
+    pub overlap: Overlaps,
+}
+
+/// Diagnoses one trace against a machine.
+pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Options) -> Diagnosis {
+    diagnose_and(trace, source, machine, options, |_| ()).0
+}
+
+/// A diagnosis with what it takes to draw it.
+#[derive(Debug)]
+pub struct Drawn {
+    pub diagnosis: Diagnosis,
+    pub picture: Picture,
+    /// What the run would take with changes.
+    pub whatif: Result<WhatIf, NoReplay>,
+}
+
+/// As [`diagnose`], with a picture and a prediction: of the changes named, or of those worth trying.
+pub fn diagnose_and_draw(
+    trace: &Trace,
+    source: &Source,
+    machine: &Machine,
+    options: &Options,
+    wanted: &[Vec<Change>],
+    detail: Detail,
+) -> Drawn {
+    let (diagnosis, (picture, whatif)) = diagnose_and(trace, source, machine, options, |judged| {
+        let (whatif, best) = whatif::with_timeline(judged.facts, &source.path, wanted);
+        (picture::draw(judged, best.as_ref(), detail), whatif)
+    });
+    Drawn { diagnosis, picture, whatif }
+}
+
+/// As [`diagnose`], with every copy, gap and step by itself.
+pub fn diagnose_and_itemise(
+    trace: &Trace,
+    source: &Source,
+    machine: &Machine,
+    options: &Options,
+) -> (Diagnosis, Items) {
+    diagnose_and(trace, source, machine, options, items::items)
+}
+
+/// What a diagnosis is made from.
+pub(crate) struct Judged<'a, 't> {
+    pub(crate) whole: &'a Facts<'t>,
+    /// Of the steps that are spoken of.
+    pub(crate) facts: &'a Facts<'a>,
+    /// Whether these are not all of the trace.
+    pub(crate) is_part: bool,
+    pub(crate) left_out: &'a LeftOut,
+    pub(crate) diagnosis: &'a Diagnosis,
+}
+
+fn diagnose_and<T>(
+    trace: &Trace,
+    source: &Source,
+    machine: &Machine,
+    options: &Options,
+    more: impl FnOnce(&Judged<'_, '_>) -> T,
+) -> (Diagnosis, T) {
+    let (survey, whole) = join(|| survey(trace, source), || Facts::of(trace, machine, options));
+    let (part, left_out) = steady(&whole, options);
+    let of_part = part.as_ref().map(|part| Facts::of(part, machine, options));
+    let facts = of_part.as_ref().unwrap_or(&whole);
+    let mut diagnosis = answer(facts, survey, machine, options, &left_out);
+    // Compilation happens in the steps that are left out.
+    diagnosis.launches.compiled = whole.launches.compiled.clone();
+    let is_part = of_part.is_some();
+    let more = more(&Judged { whole: &whole, facts, is_part, left_out: &left_out, diagnosis: &diagnosis });
+    (diagnosis, more)
+}
+
+fn answer(
+    facts: &Facts<'_>,
+    survey: Survey,
+    machine: &Machine,
+    options: &Options,
+    left_out: &LeftOut,
+) -> Diagnosis {
+    let trace = facts.trace;
+    let has_gpu = !facts.timelines.is_empty();
+    let cpu_copies =
+        if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, &facts.link, &options.cpu_copies) };
+    // Of the whole file: what was launched after the steps that are judged has no work in a part.
+    let unseen = survey.missing.iter().find(|missing| missing.id == GRAPH_WORK);
+    let incomplete = incomplete::reason(trace).or_else(|| Some(unseen?.what.clone()));
+    let verdict = match &incomplete {
+        Some(why) => Verdict::not_told(why, has_gpu),
+        None if has_gpu => verdict::verdict(facts),
+        None => crate::analysis::cpu_only::verdict(facts, &survey, &cpu_copies),
+    };
+    let mut findings = if has_gpu { findings::findings(facts) } else { Vec::new() };
+    if incomplete.is_some() {
+        // What is lost may be what the GPU did meanwhile.
+        findings.iter_mut().for_each(|finding| finding.severity = Severity::Low);
+    }
+    let mut limitations = limitations::limitations(facts, &survey, options, left_out);
+    limitations.extend(incomplete::limitations(trace));
+    if !has_gpu && incomplete.is_none() {
+        limitations.extend(crate::analysis::cpu_only::limitations(trace, &cpu_copies));
+    }
+    let named;
+    let chosen = if options.stages.is_empty() {
+        named = stages::likely(trace, &facts.host);
+        &named
+    } else {
+        &options.stages
+    };
+    let stages = match chosen.as_slice() {
+        [] => None,
+        chosen => match stages::stages(facts, chosen) {
+            StageAnswer::Stages(stages) => Some(stages),
+            StageAnswer::Nothing(why) => {
+                limitations.push(Limitation { id: "stages", text: format!("Stages: {why}.") });
+                None
+            }
+        },
+    };
+    let (attribution, critical_path) =
+        join(|| attribution::attribution(facts, &options.blocks), || critical::critical_path(facts));
+    if let (None, BlockChoice::Matching(wanted)) = (&attribution, &options.blocks) {
+        let text = format!("No annotation matches --by {wanted}, so no time is laid to blocks.");
+        limitations.push(Limitation { id: "blocks", text });
+    }
+    let measured = options.measured_kernels.as_deref();
+    // As long as the device waits for something else, its kernels are not the question.
+    let kernels = (verdict.bound == Bound::Compute || measured.is_some())
+        .then(|| kernels::kernels(facts, measured))
+        .flatten();
+    let device = |(timeline, &(time, overlap)): (&timeline::DeviceTimeline, &(Times, Overlaps))| {
+        DeviceFacts { device: timeline.device, time, overlap }
+    };
+    let link = |timeline: &timeline::DeviceTimeline| {
+        let device = timeline.device;
+        let name = gpu_name(trace, Some(device)).map(str::to_owned);
+        GpuLink { device, name, link: link_of(machine, trace, Some(device)) }
+    };
+    Diagnosis {
+        schema: DIAGNOSIS_SCHEMA,
+        source: survey.source,
+        rank: survey.rank,
+        machine: MachineFacts { gpus: facts.timelines.iter().map(link).collect(), listed: survey.gpus.len() },
+        window: WindowFacts {
+            span_ms: facts.time.span_ms,
+            steps: facts.window.times().map(|times| StepTimes {
+                warmup_dropped: left_out.warm_up,
+                outliers_dropped: left_out.others,
+                ..times
+            }),
+            with_outliers: left_out.with_outliers.clone(),
+            outlier_count: left_out.outlier_count,
+            outliers: left_out.outliers.clone(),
+            rounds: facts.window.rounds(),
+        },
+        verdict,
+        time: facts.time,
+        overlap: facts.overlap,
+        devices: facts.timelines.iter().zip(&facts.device_times).map(device).collect(),
+        cpu_copies,
+        findings,
+        limitations,
+        attribution,
+        stages,
+        critical_path,
+        kernels,
+        copies: facts.groups.clone(),
+        idle: facts.idle.clone(),
+        contention: facts.contention.clone(),
+        launches: facts.launches.clone(),
+        synchronisations: facts.syncs.totals.clone(),
+    }
+}
+
+impl WindowFacts {
+    /// All steps after the warm-up, also those that took clearly longer.
+    pub fn every_step(&self) -> Option<&StepTimes> {
+        self.with_outliers.as_ref().or(self.steps.as_ref())
+    }
+}
+
+impl Diagnosis {
+    /// Steps that figures are divided by.
+    pub fn step_count(&self) -> f64 {
+        self.window.rounds
+    }
+
+    /// What figures are for: a step, a round of what repeats, or the trace.
+    pub fn unit(&self) -> &'static str {
+        self.window.steps.as_ref().map_or("trace", |steps| steps.found.unit())
+    }
+}

@@ -1,0 +1,243 @@
+//! Does this run still meet its bar?
+//!
+//! Requirements name [figures] of a run and bound them by numbers or by a baseline ([expression]). What
+//! cannot be decided does not pass.
+
+mod expression;
+mod figures;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use expression::{Requirement, RequirementError};
+pub use figures::{FIGURES, FigureName};
+
+use crate::answers::diagnosis::Diagnosis;
+use expression::Values;
+
+pub const GATE_SCHEMA: &str = "busbound.gate/1";
+
+/// What `busbound gate` tells.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Gate {
+    pub schema: &'static str,
+    pub passed: bool,
+    pub statement: String,
+    pub baseline: Option<String>,
+    pub runs: Vec<GatedRun>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GatedRun {
+    pub path: String,
+    /// Whether all of the file could be read.
+    pub complete: bool,
+    pub verdict: String,
+    /// What figures are for: a step, a round of what repeats, or the trace.
+    pub unit: String,
+    pub passed: bool,
+    pub checks: Vec<Check>,
+    /// Every figure of the run, for use as a baseline.
+    pub figures: BTreeMap<String, f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Check {
+    pub require: String,
+    pub passed: bool,
+    /// Both sides of it; `null` where a figure is not told.
+    pub value: Option<f64>,
+    pub limit: Option<f64>,
+    pub unit: String,
+    /// Why it did not pass; `null` where it did.
+    pub why: Option<String>,
+}
+
+/// Figures to be compared with: of a run, or saved by an earlier gate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Baseline {
+    pub path: String,
+    pub unit: String,
+    pub figures: BTreeMap<String, f64>,
+}
+
+/// The part of a saved gate that a baseline needs.
+#[derive(Debug, Deserialize)]
+struct SavedGate {
+    schema: String,
+    runs: Vec<SavedRun>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SavedRun {
+    unit: String,
+    figures: BTreeMap<String, f64>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BaselineError {
+    #[error("is not what `busbound gate --format json` writes: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("has schema {0:?}, not {GATE_SCHEMA:?}")]
+    Schema(String),
+    #[error("holds {0} runs; a baseline is one")]
+    Runs(usize),
+}
+
+impl Baseline {
+    pub fn of(run: &Diagnosis) -> Self {
+        Self { path: run.source.path.clone(), unit: run.unit().to_owned(), figures: all_figures(run) }
+    }
+
+    /// A baseline that `busbound gate --format json` wrote.
+    ///
+    /// # Errors
+    /// If it is something else, or speaks of several runs.
+    pub fn saved(path: &str, json: &str) -> Result<Self, BaselineError> {
+        let saved: SavedGate = serde_json::from_str(json)?;
+        if saved.schema != GATE_SCHEMA {
+            return Err(BaselineError::Schema(saved.schema));
+        }
+        match <[SavedRun; 1]>::try_from(saved.runs) {
+            Ok([run]) => Ok(Self { path: path.to_owned(), unit: run.unit, figures: run.figures }),
+            Err(runs) => Err(BaselineError::Runs(runs.len())),
+        }
+    }
+}
+
+fn all_figures(run: &Diagnosis) -> BTreeMap<String, f64> {
+    FIGURES.iter().filter_map(|figure| Some((figure.name.to_owned(), figure.of(run)?))).collect()
+}
+
+struct RunValues<'a> {
+    run: &'a Diagnosis,
+    baseline: Option<&'a Baseline>,
+}
+
+impl Values for RunValues<'_> {
+    fn figure(&self, figure: &FigureName) -> Option<f64> {
+        figure.of(self.run)
+    }
+
+    fn baseline(&self, figure: &FigureName) -> Option<f64> {
+        self.baseline?.figures.get(figure.name).copied()
+    }
+}
+
+/// Holds every run against every requirement. A file read in part does not pass unless `partial` allows it.
+pub fn gate(
+    runs: &[Diagnosis],
+    requirements: &[Requirement],
+    baseline: Option<&Baseline>,
+    partial: bool,
+) -> Gate {
+    let runs: Vec<GatedRun> = runs
+        .iter()
+        .map(|run| {
+            let values = RunValues { run, baseline };
+            let mut checks: Vec<Check> = requirements.iter().map(|wanted| check(wanted, &values)).collect();
+            if !run.source.complete && !partial {
+                checks.push(read_in_part());
+            }
+            GatedRun {
+                path: run.source.path.clone(),
+                complete: run.source.complete,
+                verdict: run.verdict.statement.clone(),
+                unit: run.unit().to_owned(),
+                passed: checks.iter().all(|check| check.passed),
+                checks,
+                figures: all_figures(run),
+            }
+        })
+        .collect();
+    let failed: Vec<&Check> = runs.iter().flat_map(|run| &run.checks).filter(|check| !check.passed).collect();
+    let all: usize = runs.iter().map(|run| run.checks.len()).sum();
+    let statement = match (failed.len(), failed.first()) {
+        (_, None) => format!("Passed: {all} of {all} requirements hold."),
+        (n, Some(first)) => {
+            let why = first.why.as_deref().unwrap_or_default();
+            let of = if runs.len() > 1 { format!(" over {} runs", runs.len()) } else { String::new() };
+            format!("Failed: {n} of {all} requirements do not hold{of}; {}: {why}.", first.require)
+        }
+    };
+    Gate {
+        schema: GATE_SCHEMA,
+        passed: failed.is_empty(),
+        statement,
+        baseline: baseline.map(|baseline| baseline.path.clone()),
+        runs,
+    }
+}
+
+/// Figures of a part say nothing of the rest.
+fn read_in_part() -> Check {
+    Check {
+        require: "the whole file could be read".to_owned(),
+        passed: false,
+        value: None,
+        limit: None,
+        unit: String::new(),
+        why: Some("it was read in part; --partial holds what was read to the bar".to_owned()),
+    }
+}
+
+fn check(wanted: &Requirement, values: &RunValues<'_>) -> Check {
+    let figures = wanted.figures();
+    let mut unit = figures.first().map_or("", |figure| figure.unit).to_owned();
+    if values.run.unit() != "step" {
+        unit = unit.replace("a step", &format!("a {}", values.run.unit()));
+    }
+    let of_other =
+        values.baseline.filter(|baseline| wanted.needs_baseline() && baseline.unit != values.run.unit());
+    let outcome = if of_other.is_some() { None } else { wanted.decide(values) };
+    let Some(outcome) = outcome else {
+        let missing = figures.iter().find(|figure| values.figure(figure).is_none());
+        let untold = |figure: &&&FigureName| values.baseline.is_some() && values.baseline(figure).is_none();
+        let why = match (of_other, missing) {
+            (Some(baseline), _) => {
+                format!(
+                    "this run's figures are for a {}, the baseline's for a {}",
+                    values.run.unit(),
+                    baseline.unit
+                )
+            }
+            (None, Some(figure)) => format!("this run does not tell {} ({})", figure.name, figure.what),
+            (None, None) if wanted.needs_baseline() && figures.iter().any(|figure| untold(&figure)) => {
+                "the baseline does not tell it".to_owned()
+            }
+            (None, None) => "it divides by zero".to_owned(),
+        };
+        return Check {
+            require: wanted.text.clone(),
+            passed: false,
+            value: None,
+            limit: None,
+            unit,
+            why: Some(why),
+        };
+    };
+    let why = (!outcome.holds).then(|| format!("{} against {}", short(outcome.left), short(outcome.right)));
+    Check {
+        require: wanted.text.clone(),
+        passed: outcome.holds,
+        value: Some(outcome.left),
+        limit: Some(outcome.right),
+        unit,
+        why,
+    }
+}
+
+/// Four digits, so that a failure by a little does not read `5.00 against 5.00`.
+fn short(value: f64) -> String {
+    match value.abs() {
+        a if a >= 1000.0 || value == value.trunc() && a >= 1.0 => format!("{value:.0}"),
+        a if a >= 100.0 => format!("{value:.1}"),
+        a if a >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}

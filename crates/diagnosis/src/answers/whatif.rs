@@ -1,0 +1,362 @@
+//! What would this run take if …? The steady steps of a trace, run again with changes.
+
+use busbound_machine::Machine;
+use busbound_trace::{Direction, Timestamp, Trace};
+use busbound_whatif::replay::{Change, Moved, Predicted, Replay, Stretch};
+use serde::Serialize;
+
+use crate::activity::copies::Copy;
+use crate::analysis::facts::Facts;
+use crate::findings::Saving;
+use crate::options::Options;
+use crate::steps::steady::steady;
+
+pub const WHATIF_SCHEMA: &str = "busbound.whatif/1";
+
+/// What a run takes, and what it would take.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WhatIf {
+    pub schema: &'static str,
+    pub path: String,
+    /// The answer in a sentence.
+    pub statement: String,
+    /// Milliseconds of the middle step as measured, from one step's end to the next one's.
+    pub baseline_ms: f64,
+    /// `step`, `round` or `trace`: what the milliseconds are of.
+    pub unit: &'static str,
+    /// How far the unchanged replay is from the trace, as a share.
+    pub replay_error: f64,
+    /// Waits between streams and threads: named by the trace, and told by the times alone.
+    pub recorded_waits: usize,
+    pub inferred_waits: usize,
+    /// Share of the time in which the device waited for something that the trace does not tell.
+    pub unexplained: f64,
+    pub link: String,
+    /// Whether the machine's profile says what the power limit does.
+    pub knows_power: bool,
+    /// In the order asked for, or the best first.
+    pub scenarios: Vec<Scenario>,
+    /// What the answer rests on and cannot know.
+    pub notes: Vec<String>,
+}
+
+/// Some changes, made in order.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Scenario {
+    pub apply: Vec<String>,
+    pub step_ms: f64,
+    pub low_ms: f64,
+    pub high_ms: f64,
+    /// Milliseconds a step less than now.
+    pub gain_ms: f64,
+    /// Device memory that it takes beyond what the run takes now.
+    pub extra_bytes: u64,
+    /// What matrix kernels lose because the device rests less, as a multiple of their time.
+    pub power: f64,
+    /// Whether the trace has anything that the changes could change.
+    pub applies: bool,
+    /// What has to be written.
+    pub effort: String,
+    /// What has to be so.
+    pub precondition: String,
+}
+
+/// Why nothing can be said.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoReplay(&'static str);
+
+/// Runs the steady steps again under each set of changes; without any, under those that the trace gives
+/// reason to try, the best first.
+///
+/// # Errors
+/// Where the trace has no work of a device to run again.
+pub fn what_if(
+    trace: &Trace,
+    path: &str,
+    machine: &Machine,
+    options: &Options,
+    wanted: &[Vec<Change>],
+) -> Result<WhatIf, NoReplay> {
+    of_steady(trace, machine, options, |facts| Ok(of_replay(facts, &replayed(facts)?, path, wanted)))
+}
+
+/// What `of` makes of the steps that are spoken of.
+fn of_steady<T>(trace: &Trace, machine: &Machine, options: &Options, of: impl FnOnce(&Facts<'_>) -> T) -> T {
+    let facts = Facts::of(trace, machine, options);
+    match steady(&facts, options).0 {
+        Some(part) => of(&Facts::of(&part, machine, options)),
+        None => of(&facts),
+    }
+}
+
+/// Where the device's work would be with the best of the changes.
+#[derive(Debug)]
+pub(crate) struct BestReplay {
+    pub(crate) changes: Vec<Change>,
+    /// When the first step begins on the host: what its times are counted from.
+    pub(crate) begin: Timestamp,
+    pub(crate) moved: Vec<Moved>,
+}
+
+/// The answer, and the timeline of its first scenario where the trace has anything for it to change.
+pub(crate) fn with_timeline(
+    facts: &Facts<'_>,
+    path: &str,
+    wanted: &[Vec<Change>],
+) -> (Result<WhatIf, NoReplay>, Option<BestReplay>) {
+    let replay = match replayed(facts) {
+        Ok(replay) => replay,
+        Err(why) => return (Err(why), None),
+    };
+    let answer = of_replay(facts, &replay, path, wanted);
+    let best = answer.scenarios.first().filter(|best| best.applies).and_then(|best| {
+        let changes: Result<Vec<Change>, _> = best.apply.iter().map(|change| change.parse()).collect();
+        let changes = changes.ok()?;
+        let begin = stretch_of(facts)?.starts.first().copied()?;
+        Some(BestReplay { begin, moved: replay.timeline(&changes), changes })
+    });
+    (Ok(answer), best)
+}
+
+fn replayed(facts: &Facts<'_>) -> Result<Replay, NoReplay> {
+    if facts.timelines.is_empty() {
+        return Err(NoReplay(
+            "the trace has no GPU events: there is nothing whose time could be predicted (record with CUDA activity)",
+        ));
+    }
+    replay_of(facts).ok_or(NoReplay(
+        "the trace does not hold together well enough to be run again: its calls, work and waits do not give its times",
+    ))
+}
+
+fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Change>]) -> WhatIf {
+    let baseline_ms = replay.step_ms();
+    let mut scenarios: Vec<Scenario> = if wanted.is_empty() {
+        let tried = candidates(facts).into_iter().map(|changes| scenario(replay, &changes, baseline_ms));
+        let mut useful: Vec<Scenario> =
+            tried.filter(|one| one.applies && one.gain_ms > 0.01 * baseline_ms).collect();
+        useful.sort_by(|a, b| a.step_ms.total_cmp(&b.step_ms));
+        worth_their_effort(useful)
+    } else {
+        wanted.iter().map(|changes| scenario(replay, changes, baseline_ms)).collect()
+    };
+    scenarios.truncate(SHOWN);
+    let confidence = replay.confidence();
+    let knows_power = facts.link.measured().is_some_and(|profile| profile.power.is_some());
+    let mut notes = Vec::new();
+    if !knows_power {
+        notes.push("Kernel times are kept. A GPU that rests less may clock down: a profile by `busbound bench` says how far (--machine).".to_owned());
+    }
+    if facts.link.source != busbound_machine::LinkSource::Measured {
+        notes.push(format!(
+            "Copies are taken at what {} reaches {}; --machine with a profile of `busbound bench` knows better.",
+            facts.link.name,
+            facts.link.source.describe()
+        ));
+    }
+    if facts.copies.iter().any(Copy::is_migration) {
+        notes.push(
+            "Migrations of managed memory and the kernels that wait for them stay as they are: no change tried here moves them; the findings say what would."
+                .to_owned(),
+        );
+    }
+    if confidence.unexplained > 0.02 {
+        notes.push(format!(
+            "In {:.0} % of the time the GPU waited for something that the trace does not tell; that stays as it is.",
+            100.0 * confidence.unexplained
+        ));
+    }
+    if confidence.without_call > 0.05 {
+        notes.push(format!(
+            "The calls behind {:.0} % of the GPU's work are not in the trace: what the host does there stays as it is.",
+            100.0 * confidence.without_call
+        ));
+    }
+    let (run, all) = (steps_run_again(facts), facts.window.steps.len());
+    if run < all {
+        notes.push(format!("The trace is long: the first {run} of the {all} steps judged are run again."));
+    }
+    if facts.window.times().is_none() {
+        notes.push("No steps are marked or found: the whole trace counts as one.".to_owned());
+    }
+    let mut answer = WhatIf {
+        schema: WHATIF_SCHEMA,
+        path: path.to_owned(),
+        statement: String::new(),
+        baseline_ms,
+        unit: facts.unit(),
+        replay_error: confidence.error,
+        recorded_waits: confidence.recorded_waits,
+        inferred_waits: confidence.inferred_waits,
+        unexplained: confidence.unexplained,
+        link: facts.link.name.clone(),
+        knows_power,
+        scenarios,
+        notes,
+    };
+    answer.statement = answer.sentence(wanted.is_empty());
+    answer
+}
+
+/// Scenarios that are listed.
+const SHOWN: usize = 8;
+
+pub(crate) fn replay_of(facts: &Facts<'_>) -> Option<Replay> {
+    Replay::of(facts.trace, &stretch_of(facts)?, &facts.link)
+}
+
+/// Steps that are run again: all, but of a very long trace the first, because each scenario runs them several times.
+fn steps_run_again(facts: &Facts<'_>) -> usize {
+    const EVENTS: usize = 300_000;
+    const FEWEST: usize = 10;
+    let (steps, events) = (facts.window.steps.len(), facts.trace.len());
+    if events <= EVENTS { steps } else { (steps * EVENTS / events).max(FEWEST).min(steps) }
+}
+
+fn stretch_of(facts: &Facts<'_>) -> Option<Stretch> {
+    let window = &facts.window;
+    let steps = steps_run_again(facts);
+    if let Some(last) = steps.checked_sub(1).and_then(|last| window.steps.get(last)) {
+        // A last step that is not whole has a beginning and is no step: its calls are part of it all.
+        let starts = if steps < window.steps.len() { &window.starts[..steps] } else { &window.starts[..] };
+        return Some(Stretch { starts: starts.to_vec(), end: last.end });
+    }
+    let calls = facts.trace.events().map(|event| event.start()).min()?;
+    let end = facts.timelines.iter().filter_map(|line| line.busy.hull()).map(|hull| hull.end).max()?;
+    Some(Stretch { starts: vec![calls], end })
+}
+
+fn scenario(replay: &Replay, changes: &[Change], baseline_ms: f64) -> Scenario {
+    let Predicted { step_ms, low_ms, high_ms, extra_bytes, applies, power, .. } = replay.predict(changes);
+    Scenario {
+        apply: changes.iter().map(Change::to_string).collect(),
+        step_ms,
+        low_ms,
+        high_ms,
+        gain_ms: baseline_ms - step_ms,
+        extra_bytes,
+        power,
+        applies,
+        effort: changes.iter().map(effort).collect::<Vec<_>>().join("; "),
+        precondition: changes.iter().map(precondition).collect::<Vec<_>>().join("; "),
+    }
+}
+
+fn effort(change: &Change) -> &'static str {
+    match change {
+        Change::Pin => "pin the buffers once (`pin_memory()`)",
+        Change::Prefetch(_) => "a copy stream, an event for each group, one more buffer for each group ahead",
+        Change::Async => "a stream for each direction, `non_blocking=True`, events",
+        Change::Coalesce => "one buffer for what is sent in pieces",
+        Change::NoSync => "take the synchronisations out",
+        Change::Link(..) => "another machine or slot",
+        Change::Resident(_) => "keep these weights on the device",
+    }
+}
+
+fn precondition(change: &Change) -> &'static str {
+    match change {
+        Change::Pin => "the same host buffers are sent again and again, and fit in locked memory",
+        Change::Prefetch(_) => "which data comes next is known ahead, and device memory has room",
+        Change::Async => "what is copied is neither changed nor used before its event",
+        Change::Coalesce => "the pieces are ready at the same time",
+        Change::NoSync => "nothing on the host needs the results in between",
+        Change::Link(..) => "the link is the only difference",
+        Change::Resident(_) => "device memory has room",
+    }
+}
+
+/// What the trace gives reason to try.
+fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
+    let pageable = facts
+        .copies
+        .iter()
+        .any(|copy| [copy.transfer.src, copy.transfer.dst].contains(&busbound_trace::MemoryKind::Pageable));
+    let mut all: Vec<Vec<Change>> = Vec::new();
+    let mut bases: Vec<Vec<Change>> = vec![vec![]];
+    if pageable {
+        bases.push(vec![Change::Pin]);
+    }
+    for base in &bases {
+        let mut add = |more: &[Change]| all.push(base.iter().cloned().chain(more.iter().cloned()).collect());
+        add(&[]);
+        for depth in [1, 2, 4] {
+            add(&[Change::Prefetch(depth)]);
+        }
+        add(&[Change::Async]);
+        add(&[Change::NoSync]);
+        add(&[Change::Coalesce]);
+        add(&[Change::NoSync, Change::Prefetch(1)]);
+        if is_offloading(facts) {
+            add(&[Change::Resident(0.5)]);
+            add(&[Change::Resident(0.5), Change::Prefetch(1)]);
+        }
+    }
+    all.retain(|changes| !changes.is_empty());
+    all
+}
+
+/// Whether so many large copies come in each step that they look like weights and not like a batch.
+fn is_offloading(facts: &Facts<'_>) -> bool {
+    let large = facts.issued_copies().filter(|copy| {
+        copy.transfer.direction == Direction::HostToDevice && copy.bytes().unwrap_or(0) >= 1 << 20
+    });
+    large.count() as f64 >= 4.0 * facts.steps()
+}
+
+/// What a change of this name saves a step, by running the trace again.
+pub(crate) fn saving(replay: &Replay, changes: &[Change]) -> Option<Saving> {
+    let predicted = replay.predict(changes);
+    let now = replay.step_ms();
+    // What is uncertain of a step is so of what is taken from it; what nothing is taken from gains nothing.
+    let spread = predicted.high_ms / predicted.worst_ms - 1.0;
+    predicted.applies.then(|| Saving {
+        low: (now - predicted.worst_ms).max(0.0) * (1.0 - spread),
+        high: (now - predicted.best_ms).max(0.0) * (1.0 + spread),
+    })
+}
+
+/// Without those that more is written for than for another one that is as fast.
+fn worth_their_effort(ranked: Vec<Scenario>) -> Vec<Scenario> {
+    let mut kept: Vec<Scenario> = Vec::new();
+    for one in &ranked {
+        let simpler = ranked.iter().any(|other| {
+            let cheaper = (other.apply.len(), other.extra_bytes) < (one.apply.len(), one.extra_bytes);
+            cheaper && other.step_ms <= one.step_ms * 1.02
+        });
+        if !simpler {
+            kept.push(one.clone());
+        }
+    }
+    kept
+}
+
+impl WhatIf {
+    fn sentence(&self, searched: bool) -> String {
+        let now = crate::quantity::milliseconds(self.baseline_ms);
+        let unit = self.unit;
+        let Some(best) = self.scenarios.first() else {
+            return format!("Nothing that was tried would make this run faster: {now} a {unit}.");
+        };
+        let change = best.apply.join(" + ");
+        if !best.applies {
+            return format!("Nothing in this trace that `{change}` could change: {now} a {unit}.");
+        }
+        let range = format!(
+            "{} a {unit} ({} to {}) instead of {now}",
+            crate::quantity::milliseconds(best.step_ms),
+            crate::quantity::milliseconds(best.low_ms),
+            crate::quantity::milliseconds(best.high_ms)
+        );
+        if best.low_ms <= self.baseline_ms && self.baseline_ms <= best.high_ms {
+            return format!("`{change}` may change little: {range}; the range holds what it takes now.");
+        }
+        let times = self.baseline_ms / best.step_ms;
+        let by = if times > 1.0 { format!("{times:.1} times as fast") } else { "slower".to_owned() };
+        let best_of = if searched { "The best of what was tried: " } else { "" };
+        format!("{best_of}`{change}` would give {range}, {by}.")
+    }
+}

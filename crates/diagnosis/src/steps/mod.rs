@@ -1,0 +1,4 @@
+//! Which stretches of the trace are steps, and which of them are spoken of.
+
+pub(crate) mod steady;
+pub(crate) mod window;

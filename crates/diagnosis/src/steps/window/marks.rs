@@ -1,0 +1,111 @@
+//! Which annotations mark steps?
+
+use std::collections::BTreeMap;
+
+use busbound_trace::{Event, EventKind, Nanos, Trace, TrackId};
+use regex::Regex;
+
+use super::{Beginnings, StepsFound};
+use crate::activity::host::Host;
+use crate::answers::survey::steps::pattern_of;
+
+/// Steps from the annotation that looks most like one.
+pub(super) fn likely(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
+    let mut patterns: BTreeMap<(TrackId, String), Vec<Event<'_>>> = BTreeMap::new();
+    for event in annotations(trace, host) {
+        patterns.entry((event.track_id(), pattern_of(event.name()))).or_default().push(event);
+    }
+    let candidates = patterns.into_iter().filter_map(|((_, pattern), mut events)| {
+        events.sort_by_key(Event::start);
+        let rank = likeness(&pattern)?;
+        let one_after_the_other = events.windows(2).all(|pair| pair[0].end() <= pair[1].start());
+        one_after_the_other.then_some((rank, pattern, events))
+    });
+    // The most step-like word; of equals the one that covers most time.
+    let (_, pattern, events) = candidates.max_by_key(|(rank, _, events)| {
+        (*rank, events.last().zip(events.first()).map(|(last, first)| last.end() - first.start()))
+    })?;
+    Some(beginnings(StepsFound::Annotation, pattern, &events))
+}
+
+/// Steps from the annotations that the user named; of several threads, the one where they cover most.
+pub(super) fn given(trace: &Trace, host: &Host<'_>, wanted: &Regex) -> Option<Beginnings> {
+    let matches: Vec<bool> = trace.names().iter().map(|name| wanted.is_match(name)).collect();
+    let mut by_track: BTreeMap<TrackId, Vec<Event<'_>>> = BTreeMap::new();
+    for event in annotations(trace, host).filter(|event| matches[event.name_id().index()]) {
+        by_track.entry(event.track_id()).or_default().push(event);
+    }
+    let outermost = by_track.into_values().map(|mut events| {
+        events.sort_by_key(|event| (event.start(), std::cmp::Reverse(event.end())));
+        let mut outer: Vec<Event<'_>> = Vec::new();
+        for event in events {
+            if outer.last().is_none_or(|last| last.end() <= event.start()) {
+                outer.push(event);
+            }
+        }
+        outer
+    });
+    let events = outermost.max_by_key(|events| events.iter().map(Event::duration).sum::<Nanos>())?;
+    Some(beginnings(StepsFound::Given, wanted.as_str().to_owned(), &events))
+}
+
+/// Annotations of the host, and steps that traces older than 2022 write among the operators.
+fn annotations<'a>(trace: &'a Trace, host: &Host<'a>) -> impl Iterator<Item = Event<'a>> {
+    let is_step: Vec<bool> = trace.names().iter().map(|name| name.starts_with("ProfilerStep#")).collect();
+    let old: Vec<Event<'a>> = if is_step.contains(&true) {
+        trace.events().filter(|e| e.kind() == EventKind::Operator && is_step[e.name_id().index()]).collect()
+    } else {
+        Vec::new()
+    };
+    host.annotations().into_iter().chain(old)
+}
+
+fn beginnings(found: StepsFound, pattern: String, events: &[Event<'_>]) -> Beginnings {
+    // A step lasts until the next begins; the last one, where the user names it, as long as those before.
+    let mut periods: Vec<Nanos> = events.windows(2).map(|pair| pair[1].start() - pair[0].start()).collect();
+    periods.sort_unstable();
+    let usual = periods.get(periods.len() / 2).copied().unwrap_or(Nanos::ZERO);
+    let last = events.last().filter(|_| found == StepsFound::Given);
+    let until = last.map(|last| last.end().max(last.start() + usual));
+    Beginnings {
+        until,
+        found,
+        pattern,
+        starts: events.iter().map(Event::start).collect(),
+        ends: events.iter().map(Event::end).collect(),
+        last_is_whole: true,
+    }
+}
+
+/// How much an annotation's pattern looks like a step of the whole run; `None` if not at all.
+fn likeness(pattern: &str) -> Option<u8> {
+    let lower = pattern.to_ascii_lowercase();
+    if lower == "profilerstep#*" {
+        return Some(9);
+    }
+    // `step`, `step 3`, `train_step_3`, `iter#3`.
+    let (word, numbered) = match lower.strip_suffix('*') {
+        Some(word) => (word.trim_end_matches(['_', ' ', '#', '-', ':', '.']), true),
+        None => (lower.as_str(), false),
+    };
+    let is_step = ["step", "train_step", "training_step", "iteration", "iter"].contains(&word);
+    is_step.then_some(if numbered { 7 } else { 8 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_known_by_their_names() {
+        for name in
+            ["ProfilerStep#*", "step", "Step *", "train_step_*", "train_step *", "iteration*", "iter#*"]
+        {
+            assert!(likeness(name).is_some(), "{name}");
+        }
+        for name in ["Optimizer.step#AdamW.step", "nccl:all_reduce", "layer*", "stepper", "forward"] {
+            assert!(likeness(name).is_none(), "{name}");
+        }
+        assert!(likeness("ProfilerStep#*") > likeness("step") && likeness("step") > likeness("iter *"));
+    }
+}

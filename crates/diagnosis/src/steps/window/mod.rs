@@ -1,0 +1,378 @@
+//! Which steps does the trace hold, and how long is one?
+//!
+//! Where they begin comes from annotations ([`marks`]) or, where none mark them, from what repeats in the
+//! launches ([`period`]). A host that runs ahead begins its steps faster than the device works through
+//! them: a step ends where the work launched in it does.
+
+mod marks;
+mod outliers;
+mod period;
+
+use std::ops::Range;
+
+use busbound_machine::{median, quantile};
+use busbound_trace::{Event, EventId, EventKind, Interval, Timestamp, Trace};
+use regex::Regex;
+use serde::Serialize;
+
+pub use outliers::{Difference, OutlierStep, StepQuantity};
+
+use crate::activity::host::Host;
+use crate::options::Options;
+
+/// How the steps were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum StepsFound {
+    /// The expression that the user gave.
+    Given,
+    /// Annotations that look like steps.
+    Annotation,
+    /// What repeats in the sequence of launches. A step of the program may hold several of these.
+    Period,
+}
+
+impl StepsFound {
+    /// What one of them is called.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Given | Self::Annotation => "step",
+            Self::Period => "round",
+        }
+    }
+}
+
+/// Where steps begin on the host.
+#[derive(Debug, Clone)]
+pub(super) struct Beginnings {
+    pub(super) found: StepsFound,
+    pub(super) pattern: String,
+    pub(super) starts: Vec<Timestamp>,
+    /// Where the host leaves each, which is where it ends if no work of the device is known.
+    pub(super) ends: Vec<Timestamp>,
+    /// Whether the last is whole.
+    pub(super) last_is_whole: bool,
+    /// From when on work belongs to no step any more.
+    pub(super) until: Option<Timestamp>,
+}
+
+/// The steps found, in time order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Window {
+    /// From the end of the step before to its own end, on the device where there is one.
+    pub(crate) steps: Vec<Interval>,
+    /// Where each step starts on the host.
+    pub(crate) starts: Vec<Timestamp>,
+    /// Steps' worth of work in the trace: more than the steps marked, if work was recorded that had been
+    /// launched before the first. Work that lost its launch makes no steps.
+    rounds: f64,
+    /// Those of them that had been launched before the first step.
+    pub(crate) early_rounds: f64,
+    pub(crate) pattern: Option<String>,
+    pub(crate) found: Option<StepsFound>,
+    /// The expression by which the user named them.
+    pub(crate) given: Option<Regex>,
+    /// From when on work belongs to no step any more.
+    until: Option<Timestamp>,
+    /// Share of the work that lies before the first step, 0 to 1.
+    outside_share: f64,
+    /// The step of each piece of the device's work, by event number, plus one; 0 for none.
+    step_of_work: Vec<u32>,
+}
+
+/// Length of steps in milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StepTimes {
+    pub count: usize,
+    pub pattern: String,
+    pub found: StepsFound,
+    pub p50_ms: f64,
+    pub p90_ms: f64,
+    pub p99_ms: f64,
+    pub min_ms: f64,
+    pub max_ms: f64,
+    /// Steps at the beginning that no figure of this answer speaks of.
+    pub warmup_dropped: usize,
+    /// Steps after them that no figure speaks of, because steps among them took clearly longer.
+    pub outliers_dropped: usize,
+    /// Each step's length, in order; of many steps, the first thousand.
+    pub each_ms: Vec<f64>,
+}
+
+/// Steps that took longer make up much of a run from this share on.
+const MUCH: f64 = 0.2;
+/// A shorter stretch of steps does not stand for the run.
+const FEWEST_STEADY: usize = 3;
+/// A first step beyond this multiple of the median of the later ones is warming up.
+const LONGER_WARMING_UP: f64 = 1.5;
+/// Steps whose lengths are listed.
+const LISTED: usize = 1_000;
+
+impl Window {
+    pub(crate) fn of(trace: &Trace, host: &Host<'_>, options: &Options) -> Self {
+        let begin = match &options.steps {
+            Some(wanted) => marks::given(trace, host, wanted),
+            None => marks::likely(trace, host).or_else(|| period::period(trace, host)),
+        };
+        let Some(begin) = begin else { return Self::default() };
+        let (mut starts, mut last_is_whole) = (begin.starts, begin.last_is_whole);
+        let Work { hulls, kernels, launched, before, without_launch, mut step_of_work } =
+            work_of_steps(trace, host, &starts, begin.until);
+        let inside: u64 = launched.iter().sum();
+        // Profilers write the devices' events last. Where the file was cut off among them, steps of the host follow that
+        // have none, and the one in which they end has some of them only.
+        let recorded = hulls.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        if !trace.stats().is_complete() && (1..starts.len()).contains(&recorded) {
+            starts.truncate(recorded);
+            last_is_whole = false;
+        }
+        let mut steps: Vec<Interval> = Vec::with_capacity(starts.len());
+        for (i, &began) in starts.iter().enumerate() {
+            let start = match (steps.last(), hulls[i]) {
+                (Some(before), _) => before.end,
+                // Work queued before the first step may still be running when it begins.
+                (None, Some(work)) if starts.len() > 1 => work.start.max(began),
+                (None, _) => began,
+            };
+            let next_start = starts.get(i + 1).copied();
+            let left = begin.ends[i];
+            // A copy that still runs when the next step's kernels have ended does not hold its own step up.
+            let next_kernels = kernels.get(i + 1).copied().flatten();
+            let work = match (hulls[i], kernels[i], next_kernels) {
+                (Some(work), Some(kernels), Some(next)) if work.end > next.end => Some(kernels),
+                (work, ..) => work,
+            };
+            let end = work.map_or(next_start.unwrap_or(left), |work| work.end.max(left));
+            steps.push(Interval::new(start, end.max(start)));
+        }
+        let placed = place(&without_launch, &steps, &mut step_of_work);
+        // A profiler that is started while the host is ahead records work whose launches it has not seen. Where launches are
+        // missing later too, they are lost, and what lost them says nothing of when it was launched.
+        let early = if placed.early > placed.inside { placed.early } else { 0 };
+        // Unless as much lies before the steps as in them; and what comes before a period is mostly none of it.
+        let is_period = begin.found == StepsFound::Period;
+        let more = match before + early {
+            more if inside > more && !is_period => more as f64 / inside as f64,
+            _ => 0.0,
+        };
+        let mut early_rounds = starts.len() as f64 * more;
+        let mut rounds = starts.len() as f64 + early_rounds;
+        if !last_is_whole && steps.len() > 1 {
+            steps.pop();
+            let of_whole: u64 = launched[..steps.len()].iter().sum();
+            let each = of_whole as f64 / steps.len() as f64;
+            rounds = if each > 0.0 { inside as f64 / each } else { steps.len() as f64 };
+            early_rounds = 0.0;
+        }
+        let outside = before + placed.early;
+        let outside_share = outside as f64 / (inside + placed.inside + outside).max(1) as f64;
+        let (pattern, found) = (Some(begin.pattern), Some(begin.found));
+        let given = options.steps.clone();
+        let until = begin.until;
+        Self {
+            steps,
+            starts,
+            rounds,
+            early_rounds,
+            pattern,
+            found,
+            given,
+            until,
+            outside_share,
+            step_of_work,
+        }
+    }
+
+    /// Whether what was found leaves out so much of the trace that figures should too.
+    pub(crate) fn is_part_of_the_trace(&self) -> bool {
+        match self.found {
+            // What the user named is all that the answer should speak of.
+            Some(StepsFound::Given) => true,
+            // Setting up is no round.
+            Some(StepsFound::Period) => self.outside_share > 0.05,
+            _ => false,
+        }
+    }
+
+    /// What totals are divided by for figures per step.
+    pub(crate) fn rounds(&self) -> f64 {
+        if self.steps.is_empty() { 1.0 } else { self.rounds }
+    }
+
+    /// The step in which a piece of the device's work was launched.
+    pub(crate) fn step_of_work(&self, work: &Event<'_>) -> Option<usize> {
+        (*self.step_of_work.get(work.id().index())? as usize).checked_sub(1)
+    }
+
+    /// From the host's first moment in a step to the end of the last.
+    pub(crate) fn host_time(&self) -> Option<Interval> {
+        Some(Interval::new(*self.starts.first()?, self.steps.last()?.end))
+    }
+
+    /// The step that the host was in.
+    pub(crate) fn step_at(&self, at: Timestamp) -> Option<usize> {
+        self.starts.partition_point(|&start| start <= at).checked_sub(1)
+    }
+
+    pub(crate) fn times(&self) -> Option<StepTimes> {
+        self.times_from(0)
+    }
+
+    /// Of the steps from one on.
+    pub(crate) fn times_from(&self, first: usize) -> Option<StepTimes> {
+        let mut lengths: Vec<f64> =
+            self.steps.get(first..)?.iter().map(|step| step.length().as_millis()).collect();
+        let each_ms = lengths.iter().take(LISTED).copied().collect();
+        let count = lengths.len();
+        let mut at = |share| quantile(&mut lengths, share);
+        Some(StepTimes {
+            count,
+            pattern: self.pattern.clone()?,
+            found: self.found?,
+            p50_ms: at(0.5)?,
+            p90_ms: at(0.9)?,
+            p99_ms: at(0.99)?,
+            min_ms: at(0.0)?,
+            max_ms: at(1.0)?,
+            warmup_dropped: 0,
+            outliers_dropped: 0,
+            each_ms,
+        })
+    }
+
+    /// Steps that took clearly longer, in order, and what of its own work each did that others did not.
+    pub(crate) fn outliers(&self, trace: &Trace, host: &Host<'_>) -> Vec<OutlierStep> {
+        outliers::outliers(self, trace, host)
+    }
+
+    /// The trace of some steps alone: what was launched in them, and what the host did then.
+    pub(crate) fn only(&self, steps: Range<usize>, trace: &Trace) -> Option<Trace> {
+        let (&from, first) = (self.starts.get(steps.start)?, self.steps.get(steps.start)?);
+        let last = self.steps.get(steps.end - 1)?;
+        let until = self.starts.get(steps.end).copied().or(self.until);
+        Some(trace.part(|event| {
+            if !event.kind().is_gpu_work() {
+                // The synchronisation that waits for the last step comes after it.
+                let until = until.map(|until| until.max(last.end));
+                return event.end() > from && until.is_none_or(|until| event.start() < until);
+            }
+            match self.step_of_work(event) {
+                Some(of) => steps.contains(&of),
+                None => event.start() >= first.start && event.start() < last.end,
+            }
+        }))
+    }
+
+    /// Of the steps after the warm-up, all; where steps that took clearly longer make up much of the time,
+    /// the longest stretch without one.
+    pub(crate) fn steady(&self, warm_up: usize, outliers: &[OutlierStep]) -> Range<usize> {
+        let warm = warm_up..self.steps.len();
+        let Some(median) = self.times().map(|times| times.p50_ms) else { return warm };
+        let whole: f64 = self.steps.iter().map(|step| step.length().as_millis()).sum();
+        let more: f64 = outliers.iter().map(|outlier| outlier.ms - median).sum();
+        if more < MUCH * whole {
+            return warm;
+        }
+        let ends = outliers.iter().map(|outlier| outlier.index).chain([warm.end]);
+        let mut stretches = Vec::new();
+        let mut from = warm.start;
+        for end in ends {
+            stretches.push(from..end);
+            from = end + 1;
+        }
+        let longest = stretches.into_iter().rev().max_by_key(|stretch| stretch.len());
+        longest.filter(|stretch| stretch.len() >= FEWEST_STEADY).unwrap_or(warm)
+    }
+
+    /// Steps at the beginning that are clearly longer than those after them: caches fill, kernels are
+    /// loaded and compiled.
+    pub(crate) fn warm_up(&self) -> usize {
+        let lengths: Vec<f64> = self.steps.iter().map(|step| step.length().as_millis()).collect();
+        // Never more than a quarter: a run that is slow for longer is not warming up.
+        let most = lengths.len() / 4;
+        let Some(usual) = median(lengths[most..].iter().copied()) else { return 0 };
+        lengths[..most].iter().take_while(|length| **length > LONGER_WARMING_UP * usual).count()
+    }
+}
+
+struct Work {
+    /// First start and last end of the device's work launched in each step.
+    hulls: Vec<Option<Interval>>,
+    /// The same of its kernels.
+    kernels: Vec<Option<Interval>>,
+    /// Nanoseconds of the work launched in each step, and before the first. By time and not by number: what is left of a step
+    /// when the profiler starts is rarely its copies and kernels in equal parts.
+    launched: Vec<u64>,
+    before: u64,
+    /// Work of which no launch was recorded.
+    without_launch: Vec<Unlaunched>,
+    step_of_work: Vec<u32>,
+}
+
+struct Unlaunched {
+    event: EventId,
+    start: Timestamp,
+    /// Nanoseconds; none for migrations: the driver moves pages when they are touched, and nobody ever launches that.
+    weight: u64,
+}
+
+/// How much of the work without a launch lies in steps, and how much before the first, in nanoseconds.
+struct Placed {
+    inside: u64,
+    early: u64,
+}
+
+/// Work of which no launch was recorded belongs to the step in whose time on the device it begins.
+fn place(work: &[Unlaunched], steps: &[Interval], step_of_work: &mut [u32]) -> Placed {
+    let mut placed = Placed { inside: 0, early: 0 };
+    for piece in work {
+        let step = steps.partition_point(|step| step.end <= piece.start);
+        // Each step begins where the one before it ends, so what is in none lies before the first or after the last.
+        match steps.get(step) {
+            Some(of) if of.start <= piece.start => {
+                step_of_work[piece.event.index()] = u32::try_from(step + 1).unwrap_or(0);
+                placed.inside += piece.weight;
+            }
+            Some(_) => placed.early += piece.weight,
+            None => {}
+        }
+    }
+    placed
+}
+
+fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Option<Timestamp>) -> Work {
+    let mut hulls: Vec<Option<Interval>> = vec![None; starts.len()];
+    let mut kernels = hulls.clone();
+    let mut step_of_work = vec![0; trace.len()];
+    let mut launched = vec![0; starts.len()];
+    let mut without_launch = Vec::new();
+    let mut before = 0;
+    for event in trace.events().filter(|event| event.kind().is_gpu_work()) {
+        let weight = event.duration().get().max(1).cast_unsigned();
+        let Some(call) = host.call_behind(&event) else {
+            let weight = if event.migration().is_some() { 0 } else { weight };
+            without_launch.push(Unlaunched { event: event.id(), start: event.start(), weight });
+            continue;
+        };
+        if until.is_some_and(|until| call.start() >= until) {
+            continue;
+        }
+        let Some(step) = starts.partition_point(|&start| start <= call.start()).checked_sub(1) else {
+            before += weight;
+            continue;
+        };
+        launched[step] += weight;
+        step_of_work[event.id().index()] = u32::try_from(step + 1).unwrap_or(0);
+        let own = event.interval();
+        let widen = |hull: &mut Option<Interval>| {
+            *hull = Some(hull.map_or(own, |known| known.hull(own)));
+        };
+        widen(&mut hulls[step]);
+        if event.kind() == EventKind::Kernel {
+            widen(&mut kernels[step]);
+        }
+    }
+    Work { hulls, kernels, launched, before, without_launch, step_of_work }
+}

@@ -1,0 +1,204 @@
+//! Where nothing marks the steps: what repeats in the sequence of launches?
+//!
+//! A loop launches the same work in the same order every time. The sequence is compared with itself
+//! moved by every distance at which some piece of work comes back; the distance at which most of it
+//! agrees is the period. Layers repeat within a step, but what frames them does not agree at their
+//! distance, so the step wins over the layer wherever anything tells one layer's place from another's.
+
+use busbound_trace::{Event, EventId, Timestamp, Trace};
+use hashbrown::HashMap;
+
+use super::{Beginnings, StepsFound};
+use crate::activity::host::Host;
+
+/// One launch or synchronisation, in the order in which the host made them.
+struct Token {
+    at: Timestamp,
+    end: Timestamp,
+    /// Its end, or the start of a wait.
+    worked_until: Timestamp,
+    /// What was launched.
+    what: u32,
+}
+
+/// A period is believed if it is seen this often, if this share of the sequence agrees with it, and if
+/// it is long enough to be a loop of the program and not of one operator.
+const FEWEST: usize = 3;
+const AGREES: f64 = 0.75;
+const SHORTEST: usize = 4;
+const SHORTEST_NANOS: i64 = 200_000;
+/// Of two periods that agree this nearly as well the shorter one counts: the longer is a multiple.
+const AS_GOOD: f64 = 0.01;
+/// Distances that are tried: those of the rarest pieces first.
+const TRIED: usize = 24;
+
+pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
+    let tokens = tokens(trace, host);
+    let sequence: Vec<u32> = tokens.iter().map(|token| token.what).collect();
+    let (length, anchors) = best_period(&sequence)?;
+    let anchor = anchors.first()?;
+    // The period may be cut anywhere; the program cuts it where the host is latest with its next launch.
+    let late = |offset: usize| -> i64 {
+        let places =
+            anchor.iter().map(|place| place + offset).filter(|&place| 0 < place && place < tokens.len());
+        let mut pauses: Vec<i64> =
+            places.map(|place| (tokens[place].at - tokens[place - 1].worked_until).get()).collect();
+        pauses.sort_unstable();
+        pauses.get(pauses.len() / 2).copied().unwrap_or(0)
+    };
+    let offset = (0..length).max_by_key(|&offset| (late(offset), std::cmp::Reverse(offset)))?;
+    let mut places: Vec<usize> =
+        anchor.iter().map(|place| place + offset).filter(|&place| place < tokens.len()).collect();
+    // What precedes the first anchor may be whole as well, if it is the same.
+    let mut earlier = Vec::new();
+    let mut first = *places.first()?;
+    while let Some(before) = first.checked_sub(length) {
+        let same = (0..length).filter(|i| sequence.get(first + i) == Some(&sequence[before + i])).count();
+        if (same as f64) < AGREES * length as f64 {
+            break;
+        }
+        earlier.push(before);
+        first = before;
+    }
+    earlier.reverse();
+    places.splice(0..0, earlier);
+    let (&first, &last) = (places.first()?, places.last()?);
+    let span = tokens[last].at - tokens[first].at;
+    if span.get() < SHORTEST_NANOS * (places.len() as i64 - 1) {
+        return None;
+    }
+    let starts: Vec<Timestamp> = places.iter().map(|&place| tokens[place].at).collect();
+    let rest = sequence.len() - last;
+    let ends = (1..places.len()).map(|i| tokens[places[i] - 1].end).chain([tokens[tokens.len() - 1].end]);
+    Some(Beginnings {
+        found: StepsFound::Period,
+        pattern: format!("{length} launches that repeat"),
+        ends: ends.collect(),
+        starts,
+        until: None,
+        last_is_whole: rest * 100 >= length * 95,
+    })
+}
+
+/// What the host launched and where it waited, in order.
+fn tokens(trace: &Trace, host: &Host<'_>) -> Vec<Token> {
+    // A graph's launch is one piece, named for the first work of the graph.
+    let mut first_work: HashMap<EventId, (Event<'_>, Event<'_>)> = HashMap::new();
+    for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
+        if let Some(call) = host.call_behind(&work) {
+            let (_, known) = first_work.entry(call.id()).or_insert((call, work));
+            if work.start() < known.start() {
+                *known = work;
+            }
+        }
+    }
+    let names = u32::try_from(trace.names().len()).unwrap_or(u32::MAX);
+    let launched = first_work.into_values().map(|(call, work)| {
+        let what = u32::try_from(work.name_id().index()).unwrap_or(u32::MAX);
+        Token { at: call.start(), end: call.end(), worked_until: call.end(), what }
+    });
+    let mut tokens: Vec<Token> = launched.collect();
+    // A synchronisation may share its name's number with nothing launched.
+    tokens.extend(host.synchronisations().map(|call| Token {
+        at: call.start(),
+        end: call.end(),
+        worked_until: call.start(),
+        what: names.saturating_add(u32::try_from(call.name_id().index()).unwrap_or(0)),
+    }));
+    tokens.sort_by_key(|token| (token.at, token.what));
+    tokens
+}
+
+/// The period of a sequence, and the places of every piece that occurs once in it.
+fn best_period(sequence: &[u32]) -> Option<(usize, Vec<Vec<usize>>)> {
+    let mut places: HashMap<u32, Vec<usize>> = HashMap::new();
+    for (i, &what) in sequence.iter().enumerate() {
+        places.entry(what).or_default().push(i);
+    }
+    // By the distance at which each piece mostly comes back.
+    let mut by_distance: Vec<(usize, Vec<usize>)> = places
+        .into_values()
+        .filter(|places| places.len() >= FEWEST)
+        .filter_map(|places| Some((usual_distance(&places)?, places)))
+        .filter(|(distance, _)| *distance >= SHORTEST && sequence.len() >= (FEWEST - 1) * distance)
+        .collect();
+    by_distance.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let mut distances: Vec<usize> = by_distance.iter().map(|(distance, _)| *distance).collect();
+    distances.dedup();
+    let tried: Vec<(usize, f64)> =
+        distances.into_iter().take(TRIED).map(|distance| (distance, agreement(sequence, distance))).collect();
+    let best = tried.iter().map(|(_, agrees)| *agrees).fold(0.0, f64::max);
+    if best < AGREES {
+        return None;
+    }
+    let (length, _) =
+        tried.into_iter().filter(|(_, agrees)| *agrees >= best - AS_GOOD).min_by_key(|t| t.0)?;
+    let anchors = by_distance.into_iter().filter(|(distance, _)| *distance == length);
+    Some((length, anchors.map(|(_, places)| places).collect()))
+}
+
+/// The distance that most neighbours of these places have.
+fn usual_distance(places: &[usize]) -> Option<usize> {
+    let mut distances: Vec<usize> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    distances.sort_unstable();
+    let middle = distances[distances.len() / 2];
+    let same = distances.iter().filter(|&&distance| distance == middle).count();
+    (same * 5 >= distances.len() * 3).then_some(middle)
+}
+
+/// Share of the sequence that comes back after `distance`.
+fn agreement(sequence: &[u32], distance: usize) -> f64 {
+    let pairs = sequence.iter().zip(&sequence[distance..]);
+    let all = sequence.len() - distance;
+    pairs.filter(|(a, b)| a == b).count() as f64 / all.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_step_wins_over_its_layers() {
+        // Ten layers of four pieces, then a loss and an update.
+        let step: Vec<u32> = (0..10).flat_map(|_| [1, 2, 3, 4]).chain([5, 6]).collect();
+        let sequence = step.repeat(5);
+        assert_eq!(best_period(&sequence).map(|(length, _)| length), Some(42));
+    }
+
+    #[test]
+    fn one_operator_in_a_loop_is_no_step() {
+        assert!(best_period(&[1, 2].repeat(500)).is_none());
+    }
+
+    #[test]
+    fn what_does_not_repeat_has_no_period() {
+        let squares: Vec<u32> = (0..2000u32).map(|i| i.wrapping_mul(i) % 97).collect();
+        let odd: Vec<u32> =
+            squares.iter().enumerate().map(|(i, s)| s + (i as u32 % 13) * (i as u32)).collect();
+        assert!(best_period(&odd).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn a_loop_with_a_mark_of_its_own_is_found(
+            body in prop::collection::vec(0u32..6, 6..60),
+            times in 4usize..12,
+            extra in 0usize..3,
+        ) {
+            // One piece that occurs once a round, whatever repeats within it.
+            let mut round = vec![99];
+            round.extend(&body);
+            let mut sequence = round.repeat(times);
+            // An odd launch or two in the middle, as an allocator or a logger makes.
+            for _ in 0..extra.min(times / 4) {
+                sequence.insert(round.len() * (times / 2) + 1, 77);
+            }
+            let found = best_period(&sequence);
+            if extra.min(times / 4) == 0 {
+                prop_assert_eq!(found.map(|(length, _)| length), Some(round.len()));
+            }
+        }
+    }
+}
