@@ -7,11 +7,11 @@ use busbound_trace::{
 };
 
 use crate::activity::copies::Copy;
-use crate::activity::gaps::{Gap, GapCause};
 use crate::activity::timeline::DeviceTimeline;
 use crate::analysis::facts::Facts;
 use crate::answers::diagnosis::Judged;
 use crate::steps::steady::LeftOut;
+use busbound_cause::idle::{Gap, GapCause};
 
 /// What tables are made of, beside the events themselves.
 #[derive(Debug, Clone)]

@@ -31,14 +31,14 @@ mod verdict;
 pub use activity::compiled::Compiled;
 pub use activity::contention::Contention;
 pub use activity::copies::{Blocking, CopyGroup, CopyStream, HistogramBin, Rates, SizeClass};
-pub use activity::gaps::{GapCause, IdleCause, IdlePlace};
+pub use activity::gaps::{IdleCause, IdlePlace};
 pub use activity::launches::{Launches, LaunchingOperator};
 pub use activity::queue::LaunchQueue;
 pub use activity::syncs::{SyncReason, SyncTotal};
 pub use activity::timeline::{Overlaps, Times};
 pub use analysis::attribution::{Attribution, BlockChoice, BlockTime};
 pub use analysis::cpu_copies::{CpuCopies, CpuCopyClass, CpuCopyThresholds};
-pub use analysis::critical::{CriticalPath, PathClass, PathEdges, PathPiece, PathShare};
+pub use analysis::critical::{CriticalPath, PathEdges, PathPiece, PathShare};
 pub use analysis::kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched, Roofline};
 pub use analysis::stages::{Item, PipelineShape, StageChoice, StageTime, Stages};
 pub use answers::advice::{
@@ -68,6 +68,8 @@ pub use answers::survey::{
     SourceFacts, Span, Stream, Survey, Thread, survey,
 };
 pub use answers::whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, what_if};
+pub use busbound_cause::idle::GapCause;
+pub use busbound_cause::path::PathClass;
 pub use findings::{Finding, Saving, Severity};
 pub use items::{CopyItem, GapItem, Items, StepItem};
 pub use limitations::Limitation;

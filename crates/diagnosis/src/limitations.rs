@@ -4,7 +4,6 @@ use busbound_machine::LinkSource;
 use busbound_trace::SourceFormat;
 use serde::Serialize;
 
-use crate::activity::gaps::GapCause;
 use crate::activity::managed::Managed;
 use crate::activity::timeline::DeviceTimeline;
 use crate::analysis::facts::Facts;
@@ -14,6 +13,7 @@ use crate::options::Options;
 use crate::quantity::{milliseconds, plural};
 use crate::steps::steady::LeftOut;
 use crate::steps::window::StepsFound;
+use busbound_cause::idle::GapCause;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::activity::copies::CopyGroup;
-use crate::activity::gaps::GapCause;
 use crate::activity::managed::Managed;
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
+use busbound_cause::idle::GapCause;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -8,8 +8,8 @@ use busbound_trace::{
 };
 use serde::Serialize;
 
-use crate::activity::host::Host;
 use crate::activity::timeline::{self, DeviceTimeline};
+use busbound_cause::Host;
 use busbound_trace::Call;
 
 /// Copies above this count as large and are shown apart.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use busbound_trace::{Direction, EventKind, Interval, IntervalSet, Nanos, Place, Trace};
 use serde::Serialize;
 
-use crate::activity::communication::CommunicationNames;
+use busbound_cause::CollectiveNames;
 
 /// When one device did what. Copies are on the bus, within the device, or neither is known of them.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +38,7 @@ impl DeviceTimeline {
     }
 }
 
-pub(crate) fn timelines(trace: &Trace, communication: &CommunicationNames) -> Vec<DeviceTimeline> {
+pub(crate) fn timelines(trace: &Trace, communication: &CollectiveNames) -> Vec<DeviceTimeline> {
     #[derive(Default)]
     struct Sets {
         compute: IntervalSet,

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use busbound_machine::{LinkFacts, Machine, PcieLink};
 use busbound_trace::{EventKind, Gpu, Interval, IntervalSet, Nanos, Place, Trace};
 
-use crate::activity::communication::CommunicationNames;
 use crate::activity::contention::{self, Contention};
 use crate::activity::copies::{self, Copy, CopyGroup, size_class};
-use crate::activity::gaps::{self, Gap, GapCause, IdleCause};
-use crate::activity::host::Host;
+use busbound_cause::CollectiveNames;
+use busbound_cause::idle::{Gap, GapCause};
+use busbound_cause::{Activity, Graph};
+
+use crate::activity::gaps::{self, IdleCause};
 use crate::activity::launches::{self, Launches};
 use crate::activity::syncs::{self, Syncs};
 use crate::activity::timeline::{self, DeviceTimeline, Overlaps, Times};
@@ -18,12 +20,13 @@ use crate::options::Options;
 use crate::parallel::join;
 use crate::quantity::milliseconds;
 use crate::steps::window::{StepsFound, Window};
+use busbound_cause::Host;
 use busbound_trace::Call;
 
 pub(crate) struct Facts<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) host: Host<'a>,
-    pub(crate) communication: CommunicationNames,
+    pub(crate) communication: CollectiveNames,
     pub(crate) link: LinkFacts,
     pub(crate) window: Window,
     pub(crate) timelines: Vec<DeviceTimeline>,
@@ -33,6 +36,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) overlap: Overlaps,
     pub(crate) copies: Vec<Copy<'a>>,
     pub(crate) groups: Vec<CopyGroup>,
+    /// What waited for what.
+    pub(crate) graph: Graph,
     pub(crate) gaps: Vec<Gap<'a>>,
     pub(crate) idle: Vec<IdleCause>,
     /// Idle time during which the thread that ended it was inside allocation calls.
@@ -45,27 +50,29 @@ pub(crate) struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     pub(crate) fn of(trace: &'a Trace, machine: &Machine, options: &Options) -> Self {
-        let communication = CommunicationNames::of(trace.names());
+        let communication = CollectiveNames::of(trace.names());
         let (host, timelines) = join(|| Host::of(trace), || timeline::timelines(trace, &communication));
         let link = link_of(machine, trace, timelines.first().map(|t| t.device));
         let kernels_on_stream = kernels_on_stream(trace);
-        let ((gaps, idle, allocating_idle_ms), (window, copies, groups, contention, syncs, launches)) = join(
+        let window = Window::of(trace, &host, options);
+        let ((graph, gaps, idle, allocating_idle_ms), (copies, groups, contention, syncs, launches)) = join(
             || {
-                let gaps = gaps::gaps(trace, &host, &timelines);
+                let activity = Activity { trace, host: &host, collectives: &communication };
+                let graph = Graph::of(activity, &window.starts);
+                let gaps = gaps::gaps(&graph, &host, &timelines);
                 let idle = gaps::idle_causes(&gaps, &host);
                 let allocations = host.rare_calls().filter(|call| host.call_kind(call) == Call::Allocate);
                 let allocating = gaps::idle_inside_ms(&gaps, &gaps::call_times(allocations));
-                (gaps, idle, allocating)
+                (graph, gaps, idle, allocating)
             },
             || {
-                let window = Window::of(trace, &host, options);
                 let copies = copies::copies(trace, &host);
                 let edges = &options.histogram_edges;
                 let groups = copies::groups(&copies, &timelines, &kernels_on_stream, &link, edges);
                 let contention = contention::contention(trace, &copies, &timelines, &communication, &link);
                 let syncs = syncs::syncs(&host, &window);
                 let launches = launches::launches(trace, &host, &timelines, &window);
-                (window, copies, groups, contention, syncs, launches)
+                (copies, groups, contention, syncs, launches)
             },
         );
         let times: Vec<Times> = timelines.iter().map(DeviceTimeline::times).collect();
@@ -84,6 +91,7 @@ impl<'a> Facts<'a> {
             overlap,
             copies,
             groups,
+            graph,
             gaps,
             idle,
             allocating_idle_ms,

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use crate::activity::copies::kind_of;
-use crate::activity::gaps::GapCause;
 use crate::answers::compare_stages::{self, StageChange};
 use crate::answers::diagnosis::Diagnosis;
 use crate::quantity::milliseconds;
+use busbound_cause::idle::GapCause;
 
 pub const COMPARISON_SCHEMA: &str = "busbound.comparison/1";
 

@@ -205,7 +205,7 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
 const SHOWN: usize = 8;
 
 pub(crate) fn replay_of(facts: &Facts<'_>) -> Option<Replay> {
-    Replay::of(facts.trace, &stretch_of(facts)?, &facts.link)
+    Replay::of(&facts.graph, &stretch_of(facts)?, &facts.link)
 }
 
 /// Steps that are run again: all, but of a very long trace the first, because each scenario runs them several times.

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::{Draft, Saving, gaps_of};
-use crate::activity::gaps::GapCause;
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
+use busbound_cause::idle::GapCause;
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     let Some(idle) = facts.idle.iter().find(|idle| idle.cause == GapCause::Input) else { return Vec::new() };

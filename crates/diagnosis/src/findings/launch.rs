@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::{Draft, Saving, gaps_of};
-use crate::activity::gaps::{GapCause, call_times, idle_beside_ms};
+use busbound_cause::idle::GapCause;
+
+use crate::activity::gaps::{call_times, idle_beside_ms};
 use crate::analysis::facts::Facts;
 use crate::quantity::{count, milliseconds};
 

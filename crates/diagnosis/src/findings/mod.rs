@@ -27,9 +27,9 @@ use busbound_trace::Interval;
 use busbound_whatif::replay::Change;
 
 use crate::activity::copies::Copy;
-use crate::activity::gaps::GapCause;
 use crate::analysis::facts::Facts;
 use crate::answers::whatif;
+use busbound_cause::idle::GapCause;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -6,7 +6,9 @@ use serde_json::json;
 use super::recipes::uses_loader;
 use super::{Draft, Saving, times_of};
 use crate::activity::copies::{Copy, expected_ns};
-use crate::activity::gaps::{GapCause, call_times, idle_beside_ms};
+use busbound_cause::idle::GapCause;
+
+use crate::activity::gaps::{call_times, idle_beside_ms};
 use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, milliseconds, plural};
 

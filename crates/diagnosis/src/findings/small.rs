@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::{Draft, Saving, times_of};
 use crate::activity::copies::Copy;
-use crate::activity::gaps::GapCause;
 use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, count, milliseconds};
+use busbound_cause::idle::GapCause;
 
 const SMALL: u64 = 64 << 10;
 const MANY_PER_STEP: f64 = 30.0;

@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::{Draft, Saving};
-use crate::activity::gaps::{GapCause, idle_beside_ms};
+use busbound_cause::idle::GapCause;
+
+use crate::activity::gaps::idle_beside_ms;
 use crate::activity::syncs::SyncReason;
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;

@@ -8,7 +8,7 @@ use busbound_trace::Direction;
 use hashbrown::{HashMap, HashSet};
 
 use super::power::Effect;
-use busbound_cause::EVENT_PASSES;
+use busbound_cause::thresholds::EVENT_PASSES;
 use busbound_cause::{CallId, HostAction, HostCall, Model, Time, WorkId, WorkKind};
 
 /// A change to a run, before anyone writes it.

@@ -6,9 +6,9 @@
 mod change;
 mod power;
 
-use busbound_cause::{Model, Sharing, Simulated, simulate};
+use busbound_cause::{Graph, Model, Sharing, Simulated, simulate};
 use busbound_machine::LinkFacts;
-use busbound_trace::{EventId, Trace};
+use busbound_trace::EventId;
 
 pub use busbound_cause::Stretch;
 pub use change::{Change, UnknownChange};
@@ -76,8 +76,8 @@ const LEAST_SPREAD: f64 = 0.035;
 
 impl Replay {
     /// `None` where the stretch holds no work of a device.
-    pub fn of(trace: &Trace, stretch: &Stretch, link: &LinkFacts) -> Option<Self> {
-        let graph = busbound_cause::build(trace, stretch, duplex(link));
+    pub fn of(graph: &Graph, stretch: &Stretch, link: &LinkFacts) -> Option<Self> {
+        let graph = Model::of(graph, stretch, duplex(link));
         if graph.work.is_empty() || graph.end <= 0 || stretch.starts.is_empty() {
             return None;
         }

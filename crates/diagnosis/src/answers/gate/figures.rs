@@ -2,9 +2,9 @@
 
 use busbound_trace::{Direction, MemoryKind};
 
-use crate::analysis::critical::PathClass;
 use crate::answers::diagnosis::Diagnosis;
 use crate::findings::Severity;
+use busbound_cause::path::PathClass;
 
 /// One figure that a requirement may name.
 #[derive(Debug, Clone, Copy)]

@@ -4,8 +4,8 @@ use busbound_trace::{Direction, EventKind, LossKind, MemoryKind, SourceFormat, T
 use serde::Serialize;
 
 use super::{Span, Survey, Totals, remedy};
-use crate::activity::unseen::GraphLaunches;
 use crate::quantity::{plural, time};
+use busbound_cause::GraphLaunches;
 
 /// Launches of graphs whose work is not in the trace.
 pub(crate) const GRAPH_WORK: &str = "graph_work";

@@ -17,8 +17,8 @@ use serde::Serialize;
 
 pub use outliers::{Difference, OutlierStep, StepQuantity};
 
-use crate::activity::host::Host;
 use crate::options::Options;
+use busbound_cause::Host;
 
 /// How the steps were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -1,13 +1,14 @@
-//! What waited for what? The trace as a graph: calls of host threads in their order, the device's work they issue,
-//! streams, events and synchronisations, with the time that each took by itself.
+//! What does a stretch of steps take, and why? The graph cut to the stretch, with the time that each call and each piece of work
+//! takes by itself. Changes are made to this model; [`simulate`](crate::simulate) runs it.
 
-use busbound_trace::{Direction, EventId, Timestamp};
+mod delays;
+mod of_graph;
+mod own_time;
 
-/// Nanoseconds from the beginning of the first step.
-pub type Time = i64;
+use busbound_trace::{EventId, Timestamp};
 
-pub type WorkId = usize;
-pub type CallId = usize;
+use crate::Time;
+use crate::graph::{CallId, Graph, HostAction, Rule, WorkId, WorkKind};
 
 /// The steps that a model covers.
 #[derive(Debug, Clone)]
@@ -18,7 +19,7 @@ pub struct Stretch {
     pub end: Timestamp,
 }
 
-/// One stretch of steps, ready to be run again.
+/// One stretch of steps, ready to be run again. Times are nanoseconds from the beginning of the first step.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     pub calls: Vec<HostCall>,
@@ -31,19 +32,19 @@ pub struct Model {
     /// When the last work or call ended.
     pub end: Time,
     pub steps: usize,
-    pub edges: Edges,
+    pub edges: EdgeCounts,
     /// What a copy takes of the host that does not wait for it.
     pub copy_call: Time,
     /// From a call to its work, with nothing in the way.
     pub latency: Time,
 }
 
-/// How the graph came to be.
+/// How much of the model is recorded, and how much inferred.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Edges {
-    /// Waits between streams that the trace names.
+pub struct EdgeCounts {
+    /// Waits between streams that the profiler recorded.
     pub recorded: usize,
-    /// Waits between streams that only the times tell.
+    /// Waits between streams that are inferred.
     pub inferred: usize,
     /// Threads that waited for another one.
     pub handed_over: usize,
@@ -59,7 +60,7 @@ pub struct HostCall {
     pub action: HostAction,
     /// Host work since the call before.
     pub gap: Time,
-    /// A call of another thread that came before, and what lay between.
+    /// A call of another thread that came before, and the time between.
     pub after: Option<(CallId, Time)>,
     /// The call's own time, waiting not counted.
     pub cost: Time,
@@ -67,56 +68,6 @@ pub struct HostCall {
     /// When it was, in the trace.
     pub start: Time,
     pub end: Time,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HostAction {
-    /// Hands work to the device and goes on.
-    Issue(Vec<WorkId>),
-    /// Hands a copy to the device and is held until it is done.
-    IssueBlocking(WorkId),
-    /// Waits; and, where it belongs to a copy's own operator, for which.
-    Wait { awaited: Awaited, copy: Option<WorkId> },
-    /// Was a call once.
-    Nothing,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Awaited {
-    Stream(usize),
-    Device(i32),
-    Op(WorkId),
-    /// The trace does not tell, or there was nothing.
-    None,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkKind {
-    /// With whether it is matrix work, which draws power.
-    Kernel {
-        heavy: bool,
-    },
-    Copy {
-        direction: Direction,
-        pageable: bool,
-        bytes: u64,
-    },
-    /// Memsets and what else takes the device no time to speak of.
-    Other,
-}
-
-impl WorkKind {
-    /// Copies between host and device.
-    pub fn bus(self) -> Option<Direction> {
-        match self {
-            Self::Copy { direction: d @ (Direction::HostToDevice | Direction::DeviceToHost), .. } => Some(d),
-            _ => None,
-        }
-    }
-
-    pub fn is_kernel(self) -> bool {
-        matches!(self, Self::Kernel { .. })
-    }
 }
 
 /// One piece of the device's work.
@@ -127,13 +78,13 @@ pub struct Work {
     pub stream: usize,
     /// The call behind it.
     pub call: Option<CallId>,
-    /// By itself, with the link to itself.
+    /// What it takes by itself, with the link to itself.
     pub alone: f64,
     /// Beyond the common latency, when it waits for its call.
     pub after_call: Time,
     /// When it waits for the work before it on its stream.
     pub after_work: Time,
-    /// Work of other streams that it waits for, and what lies between.
+    /// Work of other streams that it waits for, and the time between.
     pub waits: Vec<(WorkId, Time)>,
     pub step: usize,
     pub start: Time,
@@ -143,6 +94,15 @@ pub struct Work {
 }
 
 impl Model {
+    /// The part of a graph that lies within a stretch. `duplex` is a copy's time while the other direction is busy, as a multiple
+    /// of its time alone.
+    pub fn of(graph: &Graph, stretch: &Stretch, duplex: f64) -> Self {
+        let mut model = of_graph::cut(graph, stretch);
+        delays::set(&mut model);
+        own_time::set(&mut model, duplex);
+        model
+    }
+
     /// Every device once, in order.
     pub fn devices(&self) -> Vec<i32> {
         let mut devices = self.stream_device.clone();
@@ -153,6 +113,20 @@ impl Model {
 
     /// Whether kernels run on this stream.
     pub fn has_kernels(&self, stream: usize) -> bool {
-        self.streams[stream].iter().any(|op| self.work[*op].kind.is_kernel())
+        self.streams[stream].iter().any(|work| self.work[*work].kind.is_kernel())
+    }
+
+    fn issued_at(&self, work: WorkId) -> Option<Time> {
+        self.work[work].call.map(|call| self.calls[call].start)
+    }
+}
+
+impl EdgeCounts {
+    fn count(&mut self, rule: Rule) {
+        match rule {
+            Rule::ThreadHandover => self.handed_over += 1,
+            rule if rule.is_recorded() => self.recorded += 1,
+            _ => self.inferred += 1,
+        }
     }
 }

@@ -1,28 +1,29 @@
-//! Which CUDA graphs ran without a trace of what ran in them?
+//! Which CUDA graphs ran without a record of their work?
 //!
-//! A profiler that records graphs as a whole needs a driver that tells it of them. Where that does not, launches of graphs are in
-//! the file and their work is not, and the device looks idle while it works.
+//! A profiler that records graphs as a whole needs a driver that reports them. Without one, graph launches are in the file and
+//! their work is not, and the device looks idle while it works.
 
 use std::collections::HashSet;
 
 use busbound_trace::{Event, EventKind, Trace};
 
-/// Above this share of the launches it is not chance: the last ones of a recording may have no work yet.
-const MUCH: f64 = 0.10;
+use crate::thresholds::UNSEEN_GRAPHS;
 
-pub(crate) struct GraphLaunches<'a> {
-    pub(crate) all: usize,
+/// Launches of CUDA graphs, and those whose work is not in the trace.
+#[derive(Debug)]
+pub struct GraphLaunches<'a> {
+    pub all: usize,
     /// Those without work, in order of time.
-    pub(crate) unseen: Vec<Event<'a>>,
+    pub unseen: Vec<Event<'a>>,
 }
 
 /// Whether a call of this name launches a graph.
-pub(crate) fn launches_graph(name: &str) -> bool {
+pub fn launches_graph(name: &str) -> bool {
     name.contains("GraphLaunch")
 }
 
 impl<'a> GraphLaunches<'a> {
-    pub(crate) fn of(trace: &'a Trace) -> Self {
+    pub fn of(trace: &'a Trace) -> Self {
         let is_launch: Vec<bool> = trace.names().iter().map(launches_graph).collect();
         if !is_launch.contains(&true) {
             return Self { all: 0, unseen: Vec::new() };
@@ -48,7 +49,13 @@ impl<'a> GraphLaunches<'a> {
     }
 
     /// Whether so many are unseen that figures of the device's time mean nothing.
-    pub(crate) fn are_missing(&self) -> bool {
-        self.unseen.len() as f64 > MUCH * self.all as f64
+    pub fn are_missing(&self) -> bool {
+        self.unseen.len() as f64 > UNSEEN_GRAPHS * self.all as f64
+    }
+
+    /// Whether a graph was launched between two calls of which the trace does not show what ran in it.
+    pub fn ran_unseen(&self, before: &Event<'_>, call: &Event<'_>) -> bool {
+        let first = self.unseen.partition_point(|launch| launch.start() <= before.start());
+        self.unseen.get(first).is_some_and(|launch| launch.start() < call.start())
     }
 }

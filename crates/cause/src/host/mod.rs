@@ -1,22 +1,31 @@
-//! What was the host doing? Calls joined to the GPU work they launched, and the times its threads
-//! spent waiting.
+//! What was the host doing? Calls joined to the GPU work they launched, and the times its threads spent waiting.
+//!
+//! This is the only place that joins calls to work by correlation.
 
-use crate::quantity::printable;
+mod segments;
+
+pub use segments::{HostActivity, HostSegment};
+
+use std::collections::BTreeMap;
+
 use hashbrown::HashMap;
 
-use busbound_trace::{Call, Event, EventId, EventKind, Interval, IntervalSet, Label, Place, Trace, TrackId};
+use crate::thresholds::LONG_COPY_CALL;
+use busbound_trace::{
+    Call, Event, EventId, EventKind, Interval, IntervalSet, Label, NameId, Place, Trace, TrackId,
+};
 
 /// The host side of a trace, indexed for the questions asked of it.
 #[derive(Debug)]
-pub(crate) struct Host<'a> {
+pub struct Host<'a> {
     trace: &'a Trace,
     by_correlation: HashMap<u64, Option<EventId>>,
     /// By event number: the call behind work of the device. Every pass asks for it.
     behind: Vec<Option<EventId>>,
-    waits: HashMap<TrackId, ThreadTimes>,
+    threads: BTreeMap<TrackId, ThreadTimes>,
     /// Annotations of each thread, and Python frames of the user's own code, in order of start.
-    annotations: HashMap<TrackId, Vec<EventId>>,
-    frames: HashMap<TrackId, Vec<EventId>>,
+    annotations: BTreeMap<TrackId, Vec<EventId>>,
+    frames: BTreeMap<TrackId, Vec<EventId>>,
     launches: Vec<EventId>,
     synchronisations: Vec<EventId>,
     /// Calls that allocate, capture, load or create.
@@ -25,26 +34,25 @@ pub(crate) struct Host<'a> {
     compilations: IntervalSet,
     /// By name number: what calls of that name do.
     calls: Vec<Call>,
+    /// By name number: whether events of that name wait for the next batch.
+    inputs: Vec<bool>,
 }
 
 /// What one thread was inside of, when.
 #[derive(Debug, Default)]
-pub(crate) struct ThreadTimes {
-    pub(crate) synchronising: IntervalSet,
-    pub(crate) copying: IntervalSet,
+pub struct ThreadTimes {
+    pub synchronising: IntervalSet,
+    pub copying: IntervalSet,
     /// The part of it in calls so long that they must have waited.
-    pub(crate) copying_long: IntervalSet,
-    pub(crate) input: IntervalSet,
+    pub copying_long: IntervalSet,
+    pub input: IntervalSet,
     /// Anything recorded at all.
-    pub(crate) recorded: IntervalSet,
+    pub recorded: IntervalSet,
     /// Operators and calls: what a thread that waits for another one has none of.
-    pub(crate) worked: IntervalSet,
+    pub worked: IntervalSet,
     /// Whether it launches work of the device.
-    pub(crate) launches: bool,
+    pub launches: bool,
 }
-
-/// Enqueueing a copy takes some ten microseconds; a call of this many nanoseconds has waited.
-const LONG_COPY_CALL: i64 = 100_000;
 
 /// Annotations and frames under which a loop waits for its next batch.
 fn is_input(name: &str) -> bool {
@@ -61,12 +69,12 @@ fn is_compilation(name: &str) -> bool {
 }
 
 impl<'a> Host<'a> {
-    pub(crate) fn of(trace: &'a Trace) -> Self {
+    pub fn of(trace: &'a Trace) -> Self {
         let calls: Vec<Call> = trace.names().iter().map(Call::of).collect();
         let inputs: Vec<bool> = trace.names().iter().map(is_input).collect();
         let mut by_correlation: HashMap<u64, Option<EventId>> = HashMap::new();
-        let mut waits = HashMap::new();
-        let (mut annotations, mut frames) = (HashMap::new(), HashMap::new());
+        let mut threads = BTreeMap::new();
+        let (mut annotations, mut frames) = (BTreeMap::new(), BTreeMap::new());
         let (mut launches, mut synchronisations, mut rare_calls) = (Vec::new(), Vec::new(), Vec::new());
         let compiling: Vec<bool> = trace.names().iter().map(is_compilation).collect();
         let mut compilations = Vec::new();
@@ -131,7 +139,7 @@ impl<'a> Host<'a> {
             times.launches = launches.len() > launched_before;
             annotations.insert(track.id(), named);
             frames.insert(track.id(), framed);
-            waits.insert(track.id(), times);
+            threads.insert(track.id(), times);
         }
         let call_of = |work: &Event<'_>| *by_correlation.get(&work.correlation()?)?;
         let behind = trace
@@ -142,7 +150,7 @@ impl<'a> Host<'a> {
             trace,
             behind,
             by_correlation,
-            waits,
+            threads,
             annotations,
             frames,
             launches,
@@ -150,77 +158,88 @@ impl<'a> Host<'a> {
             rare_calls,
             compilations: IntervalSet::from_unsorted(compilations),
             calls,
+            inputs,
         }
     }
 
+    pub fn trace(&self) -> &'a Trace {
+        self.trace
+    }
+
     /// The call that launched this GPU work.
-    pub(crate) fn call_behind(&self, work: &Event<'_>) -> Option<Event<'a>> {
+    pub fn call_behind(&self, work: &Event<'_>) -> Option<Event<'a>> {
         Some(self.trace.event(self.behind[work.id().index()]?))
     }
 
     /// The call with this correlation.
-    pub(crate) fn call_with(&self, correlation: u64) -> Option<Event<'a>> {
+    pub fn call_with(&self, correlation: u64) -> Option<Event<'a>> {
         Some(self.trace.event((*self.by_correlation.get(&correlation)?)?))
     }
 
-    pub(crate) fn thread(&self, track: TrackId) -> Option<&ThreadTimes> {
-        self.waits.get(&track)
+    pub fn thread(&self, track: TrackId) -> Option<&ThreadTimes> {
+        self.threads.get(&track)
     }
 
-    pub(crate) fn call_kind(&self, event: &Event<'_>) -> Call {
+    pub fn call_kind(&self, event: &Event<'_>) -> Call {
         match event.kind() {
             EventKind::RuntimeCall | EventKind::DriverCall => self.calls[event.name_id().index()],
             _ => Call::Other,
         }
     }
 
+    /// Whether events of this name wait for the next batch.
+    pub fn is_input(&self, name: NameId) -> bool {
+        self.inputs[name.index()]
+    }
+
     /// Calls that wait for the device, thread by thread in order of time.
-    pub(crate) fn synchronisations(&self) -> impl Iterator<Item = Event<'a>> + '_ {
+    pub fn synchronisations(&self) -> impl Iterator<Item = Event<'a>> + '_ {
         self.synchronisations.iter().map(|&id| self.trace.event(id))
     }
 
     /// Calls that allocate, capture, load or create, thread by thread in order of time.
-    pub(crate) fn rare_calls(&self) -> impl Iterator<Item = Event<'a>> + '_ {
+    pub fn rare_calls(&self) -> impl Iterator<Item = Event<'a>> + '_ {
         self.rare_calls.iter().map(|&id| self.trace.event(id))
     }
 
     /// Times at which the framework compiled.
-    pub(crate) fn compilations(&self) -> impl Iterator<Item = Interval> + '_ {
+    pub fn compilations(&self) -> impl Iterator<Item = Interval> + '_ {
         self.compilations.iter()
     }
 
     /// Times at which a thread waited for its next batch.
-    pub(crate) fn inputs(&self) -> impl Iterator<Item = Interval> + '_ {
-        self.threads().into_iter().flat_map(|(_, times)| times.input.iter())
+    pub fn inputs(&self) -> impl Iterator<Item = Interval> + '_ {
+        self.threads().flat_map(|(_, times)| times.input.iter())
     }
 
     /// What each thread was inside of, in the order of the tracks.
-    pub(crate) fn threads(&self) -> Vec<(TrackId, &ThreadTimes)> {
-        let mut threads: Vec<_> = self.waits.iter().map(|(&track, times)| (track, times)).collect();
-        threads.sort_by_key(|(track, _)| *track);
-        threads
+    pub fn threads(&self) -> impl Iterator<Item = (TrackId, &ThreadTimes)> {
+        self.threads.iter().map(|(track, times)| (*track, times))
+    }
+
+    /// Threads that launch work of a device.
+    pub fn launching_threads(&self) -> impl Iterator<Item = (TrackId, &ThreadTimes)> {
+        self.threads().filter(|(_, times)| times.launches)
     }
 
     /// Annotations of every thread, thread by thread in order of time.
-    pub(crate) fn annotations(&self) -> Vec<Event<'a>> {
-        let mut tracks: Vec<_> = self.annotations.iter().collect();
-        tracks.sort_by_key(|(track, _)| **track);
-        tracks.into_iter().flat_map(|(_, ids)| ids).map(|&id| self.trace.event(id)).collect()
+    pub fn annotations(&self) -> Vec<Event<'a>> {
+        self.annotations.values().flatten().map(|&id| self.trace.event(id)).collect()
     }
 
     /// Calls that launch, thread by thread in order of time.
-    pub(crate) fn launches(&self) -> impl ExactSizeIterator<Item = Event<'a>> + '_ {
+    pub fn launches(&self) -> impl ExactSizeIterator<Item = Event<'a>> + '_ {
         self.launches.iter().map(|&id| self.trace.event(id))
     }
 
     /// The innermost operator around a call.
-    pub(crate) fn operator_around(&self, call: &Event<'_>) -> Option<Event<'a>> {
+    pub fn operator_around(&self, call: &Event<'_>) -> Option<Event<'a>> {
         let track = self.trace.track(call.track_id());
         track.enclosing(call.start(), |event| event.kind() == EventKind::Operator)
     }
 
     /// The innermost operator, and the innermost Python frame of the user's own code, around a call.
-    pub(crate) fn around(&self, call: &Event<'_>) -> Origin {
+    pub fn around(&self, call: &Event<'_>) -> Origin {
         Origin {
             operator: self.operator_around(call).map(|operator| printable(operator.name())),
             frame: self.innermost(&self.frames, call),
@@ -228,7 +247,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn innermost(&self, lists: &HashMap<TrackId, Vec<EventId>>, call: &Event<'_>) -> Option<String> {
+    fn innermost(&self, lists: &BTreeMap<TrackId, Vec<EventId>>, call: &Event<'_>) -> Option<String> {
         let list = lists.get(&call.track_id())?;
         let before = list.partition_point(|&id| self.trace.event(id).start() <= call.start());
         let events = list[..before].iter().rev().map(|&id| self.trace.event(id));
@@ -239,15 +258,15 @@ impl<'a> Host<'a> {
 
 /// Where in the program something came from, as far as the trace tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Origin {
-    pub(crate) operator: Option<String>,
-    pub(crate) frame: Option<String>,
-    pub(crate) annotation: Option<String>,
+pub struct Origin {
+    pub operator: Option<String>,
+    pub frame: Option<String>,
+    pub annotation: Option<String>,
 }
 
 impl Origin {
     /// ` by aten::copy_ under `step``, ` under `block3``, or nothing: to go after what happened.
-    pub(crate) fn clause(&self) -> String {
+    pub fn clause(&self) -> String {
         match (self.describe(), &self.operator) {
             (Some(text), Some(_)) => format!(" by {text}"),
             (Some(text), None) => format!(" {text}"),
@@ -256,7 +275,7 @@ impl Origin {
     }
 
     /// `aten::copy_ under `step`, at train.py(72): forward`.
-    pub(crate) fn describe(&self) -> Option<String> {
+    pub fn describe(&self) -> Option<String> {
         let mut text = self.operator.clone().unwrap_or_default();
         if let Some(annotation) = &self.annotation {
             let under = if text.is_empty() { "" } else { " " };
@@ -268,6 +287,15 @@ impl Origin {
         }
         (!text.is_empty()).then_some(text)
     }
+}
+
+/// A name from a trace with control characters made visible: they would move the cursor of a terminal or break a table.
+pub fn printable(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_control() { text.extend(c.escape_default()) } else { text.push(c) }
+    }
+    text
 }
 
 /// `train.py(72): step`, and not torch's own files or built-ins.

@@ -24,23 +24,23 @@ const FAMILIES: &[(&str, &str)] = &[
 ];
 
 /// The family of a kernel name.
-pub(crate) fn family(name: &str) -> Option<&'static str> {
+pub fn family(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     FAMILIES.iter().find(|(needle, _)| name.contains(needle)).map(|&(_, family)| family)
 }
 
 /// The answer for every name of a trace, asked once each.
 #[derive(Debug)]
-pub(crate) struct CommunicationNames {
+pub struct CollectiveNames {
     is_communication: Vec<bool>,
 }
 
-impl CommunicationNames {
-    pub(crate) fn of(names: &Names) -> Self {
+impl CollectiveNames {
+    pub fn of(names: &Names) -> Self {
         Self { is_communication: names.iter().map(|name| family(name).is_some()).collect() }
     }
 
-    pub(crate) fn contains(&self, name: NameId) -> bool {
+    pub fn contains(&self, name: NameId) -> bool {
         self.is_communication[name.index()]
     }
 }
