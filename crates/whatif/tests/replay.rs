@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use busbound_cause::{Activity, CollectiveNames, Graph, Host};
 use busbound_machine::Machine;
 use busbound_trace::{ReadOptions, Timestamp, read};
 use busbound_whatif::replay::{Predicted, Replay, Stretch};
@@ -50,7 +51,11 @@ impl Written {
         let trace = read(json.as_bytes(), Path::new("written.json"), &ReadOptions::default()).unwrap();
         let at = |us: f64| Timestamp::from_nanos((us * 1e3) as i64);
         let stretch = Stretch { starts: starts.iter().map(|us| at(*us)).collect(), end: at(end) };
-        Replay::of(&trace, &stretch, &Machine::named("h200").unwrap().link_of(None))
+        let host = Host::of(&trace);
+        let collectives = CollectiveNames::of(trace.names());
+        let activity = Activity { trace: &trace, host: &host, collectives: &collectives };
+        let graph = Graph::of(activity, &stretch.starts);
+        Replay::of(&graph, &stretch, &Machine::named("h200").unwrap().link_of(None))
     }
 }
 
