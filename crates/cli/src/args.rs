@@ -267,8 +267,8 @@ pub(crate) struct BenchArgs {
     /// Every size, memory kind and combination, with a progress bar [default: a quick round]
     #[arg(long)]
     pub(crate) full: bool,
-    /// Only these: copy, duplex, p2p, latency, overlap, double-buffer, offload, allreduce, power, hbm
     #[arg(long = "suite", value_name = "NAME,…", value_delimiter = ',', value_parser = parse_suite)]
+    #[arg(help = format!("Only these: {}", suite_names()))]
     pub(crate) suites: Vec<Suite>,
     /// Which GPU, as CUDA counts them
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -296,11 +296,12 @@ pub(crate) struct BenchArgs {
 }
 
 fn parse_suite(text: &str) -> Result<Suite, String> {
-    let found = Suite::ALL.into_iter().find(|suite| suite.name() == text);
-    found.ok_or_else(|| {
-        let names: Vec<&str> = Suite::ALL.iter().map(|suite| suite.name()).collect();
-        format!("there is no such suite; there are {}", names.join(", "))
-    })
+    let found = Suite::ALL.iter().copied().find(|suite| suite.name() == text);
+    found.ok_or_else(|| format!("there is no such suite; there are {}", suite_names()))
+}
+
+fn suite_names() -> String {
+    Suite::ALL.iter().map(|suite| suite.name()).collect::<Vec<_>>().join(", ")
 }
 
 #[derive(Debug, Args)]

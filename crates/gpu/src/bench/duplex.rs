@@ -1,12 +1,13 @@
 //! What do both directions reach at once, and what does each lose under the other's load?
 
-use busbound_machine::bench::{Case, Memory};
+use busbound_machine::bench::{DuplexCase, DuplexTask, Memory};
 
 use super::buffers::{Filled, SEED};
 use super::rig::{Rig, Timed};
 use crate::driver::{DeviceBuffer, Result};
 
-pub(super) fn measure(rig: &mut Rig<'_>, bytes: u64) -> Result<Case> {
+pub(super) fn measure(rig: &mut Rig<'_>, task: DuplexTask) -> Result<DuplexCase> {
+    let bytes = task.bytes;
     rig.buffers.clear();
     let up = Filled::new(bytes, Memory::Pinned)?;
     let mut down = Filled::new(bytes, Memory::Pinned)?;
@@ -26,5 +27,5 @@ pub(super) fn measure(rig: &mut Rig<'_>, bytes: u64) -> Result<Case> {
     let d2h_loaded_ns = measure(Timed::Side, 2 * copies, copies)?;
     let verified =
         rig.kernels.holds(&rig.main, &to, bytes, SEED)? && down.holds(0, bytes, bytes, Memory::Pinned);
-    Ok(Case::Duplex { bytes, copies, together_ns, h2d_loaded_ns, d2h_loaded_ns, verified })
+    Ok(DuplexCase { task, copies, together_ns, h2d_loaded_ns, d2h_loaded_ns, verified })
 }

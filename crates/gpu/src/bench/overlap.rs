@@ -1,6 +1,6 @@
 //! What do a copy and a kernel cost each other when they run at once?
 
-use busbound_machine::bench::{Case, Direction, KernelKind, Memory, OverlapTask};
+use busbound_machine::bench::{Direction, KernelKind, Memory, OverlapCase, OverlapTask};
 
 use super::rig::{MOST_QUEUED, Rig, Timed};
 use crate::driver::{DeviceBuffer, HostBuffer, Result, Stream};
@@ -12,7 +12,7 @@ const TURNS: u32 = 40_000;
 /// The untimed side lasts this much longer than the timed one would alone.
 const COVER: f64 = 2.5;
 
-pub(super) fn measure(rig: &mut Rig<'_>, task: OverlapTask) -> Result<Case> {
+pub(super) fn measure(rig: &mut Rig<'_>, task: OverlapTask) -> Result<OverlapCase> {
     rig.buffers.clear();
     let bytes = task.bytes;
     let host = HostBuffer::new(bytes, Memory::Pinned)?;
@@ -61,5 +61,5 @@ pub(super) fn measure(rig: &mut Rig<'_>, task: OverlapTask) -> Result<Case> {
             copies_on(&rig.side, cover_copies).and_then(|()| kernels_on(&rig.main, launches))
         })
     })?;
-    Ok(Case::Overlap { task, copies, copy_alone_ns, copy_beside_ns, kernel_alone_ns, kernel_beside_ns })
+    Ok(OverlapCase { task, copies, copy_alone_ns, copy_beside_ns, kernel_alone_ns, kernel_beside_ns })
 }

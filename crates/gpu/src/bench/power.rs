@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use busbound_machine::bench::{Case, PowerSample};
+use busbound_machine::bench::{PowerCase, PowerSample, PowerTask};
 
 use super::rig::Rig;
 use crate::driver::{DeviceBuffer, Event, Result, TENSOR_BYTES};
@@ -13,9 +13,10 @@ use crate::telemetry::Telemetry;
 const KERNEL_NS: f64 = 5e6;
 const PROBE_TURNS: u32 = 2_000;
 /// Kernels that are queued at once at full duty.
-const ROW: usize = 10;
+const KERNELS_IN_A_ROW: usize = 10;
 
-pub(super) fn measure(rig: &mut Rig<'_>, duty_percent: u32, seconds: f64) -> Result<Case> {
+pub(super) fn measure(rig: &mut Rig<'_>, task: PowerTask) -> Result<PowerCase> {
+    let PowerTask { duty_percent, seconds } = task;
     rig.buffers.clear();
     let random = DeviceBuffer::new(TENSOR_BYTES)?;
     rig.kernels.fill(&rig.main, &random, TENSOR_BYTES, 1)?;
@@ -24,13 +25,13 @@ pub(super) fn measure(rig: &mut Rig<'_>, duty_percent: u32, seconds: f64) -> Res
     rig.held(|| launch(PROBE_TURNS))?;
     let probed = rig.held(|| launch(PROBE_TURNS))? as f64;
     let turns = (f64::from(PROBE_TURNS) * KERNEL_NS / probed).clamp(1.0, 1e9) as u32;
-    let marks: Vec<Event> = (0..=ROW).map(|_| Event::new()).collect::<Result<_>>()?;
+    let marks: Vec<Event> = (0..=KERNELS_IN_A_ROW).map(|_| Event::new()).collect::<Result<_>>()?;
     let mut kernel_ns = Vec::new();
     let mut samples: Vec<PowerSample> = Vec::new();
     let began = Instant::now();
     while began.elapsed().as_secs_f64() < seconds {
         rig.go_on()?;
-        let row = if duty_percent == 100 { ROW } else { 1 };
+        let row = if duty_percent == 100 { KERNELS_IN_A_ROW } else { 1 };
         rig.main.record(&marks[0])?;
         for mark in &marks[1..=row] {
             launch(turns)?;
@@ -46,5 +47,5 @@ pub(super) fn measure(rig: &mut Rig<'_>, duty_percent: u32, seconds: f64) -> Res
             sleep(Duration::from_nanos(rest as u64));
         }
     }
-    Ok(Case::Power { duty_percent, kernel_ns, samples, like_a_gemm: rig.kernels.are_like_a_gemm() })
+    Ok(PowerCase { duty_percent, kernel_ns, samples, like_a_gemm: rig.kernels.are_like_a_gemm() })
 }

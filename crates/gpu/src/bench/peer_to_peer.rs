@@ -1,20 +1,21 @@
 //! How fast does one GPU's memory reach another's, and does it arrive?
 
-use busbound_machine::bench::Case;
+use busbound_machine::bench::{PeerToPeerCase, PeerToPeerTask};
 
 use super::rig::Rig;
 use crate::driver::{DeviceBuffer, Event, Gpu, Kernels, Result, Stream};
 
-pub(super) fn measure(rig: &mut Rig<'_>, from: u32, to: u32, bytes: u64) -> Result<Case> {
+pub(super) fn measure(rig: &mut Rig<'_>, task: PeerToPeerTask) -> Result<PeerToPeerCase> {
     rig.buffers.clear();
-    let measured = pair(rig, from, to, bytes);
+    let measured = pair(rig, task);
     // Other suites expect their own GPU.
     rig.gpu.make_current()?;
     measured
 }
 
-fn pair(rig: &Rig<'_>, from: u32, to: u32, bytes: u64) -> Result<Case> {
-    // Declared first, so that they are let go last: what lies on a GPU goes before it.
+fn pair(rig: &Rig<'_>, task: PeerToPeerTask) -> Result<PeerToPeerCase> {
+    let PeerToPeerTask { from, to, bytes } = task;
+    // Declared first, so that they are dropped last: what lies on a GPU goes before it.
     let (far, near) = (Gpu::open(to)?, Gpu::open(from)?);
     far.make_current()?;
     let far_kernels = Kernels::load(&far)?;
@@ -44,5 +45,5 @@ fn pair(rig: &Rig<'_>, from: u32, to: u32, bytes: u64) -> Result<Case> {
     let verified = far_kernels.holds(&far_stream, &arrived, bytes, bytes)?;
     drop((arrived, far_stream, far_kernels));
     near.make_current()?;
-    Ok(Case::PeerToPeer { from, to, bytes, copies, direct, ns, verified })
+    Ok(PeerToPeerCase { task, copies, direct, ns, verified })
 }

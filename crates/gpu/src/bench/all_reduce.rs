@@ -1,9 +1,9 @@
 //! What does an all-reduce over all GPUs of this process reach?
 
-use busbound_machine::bench::{AllReduceTask, Case, Memory, Skipped, Suite};
+use busbound_machine::bench::{AllReduceCase, AllReduceTask, Memory};
 
-use super::Trouble;
 use super::rig::{Rig, host_ns};
+use super::trouble::Trouble;
 use crate::driver::{CudaError, DeviceBuffer, Gpu, HostBuffer, Result, Stream};
 use crate::nccl::{Nccl, Rank};
 
@@ -17,7 +17,7 @@ struct Part {
     gpu: Gpu,
 }
 
-pub(super) fn measure(rig: &mut Rig<'_>, task: AllReduceTask) -> std::result::Result<Case, Trouble> {
+pub(super) fn measure(rig: &mut Rig<'_>, task: AllReduceTask) -> std::result::Result<AllReduceCase, Trouble> {
     rig.buffers.clear();
     if rig.nccl.is_none() {
         rig.nccl = Some(Nccl::start(rig.gpus));
@@ -25,18 +25,18 @@ pub(super) fn measure(rig: &mut Rig<'_>, task: AllReduceTask) -> std::result::Re
     }
     let measured = match rig.nccl.as_ref() {
         Some(Ok(nccl)) => run(rig, nccl, task),
-        Some(Err(why)) => Err(Trouble::Skip(Skipped { suite: Suite::AllReduce, why: why.clone() })),
+        Some(Err(why)) => Err(Trouble::CannotRun(why.clone())),
         None => unreachable!("it was just started"),
     };
-    if let Err(Trouble::Skip(skip)) = &measured {
+    if let Err(Trouble::CannotRun(why)) = &measured {
         // What failed once is not asked again.
-        rig.nccl = Some(Err(skip.why.clone()));
+        rig.nccl = Some(Err(why.clone()));
     }
     rig.gpu.make_current()?;
     measured
 }
 
-fn run(rig: &Rig<'_>, nccl: &Nccl, task: AllReduceTask) -> std::result::Result<Case, Trouble> {
+fn run(rig: &Rig<'_>, nccl: &Nccl, task: AllReduceTask) -> std::result::Result<AllReduceCase, Trouble> {
     let count = (task.bytes / 4) as usize;
     let parts: Vec<Part> = (0..rig.gpus).map(|rank| part(rank, task.bytes)).collect::<Result<_>>()?;
     let ranks: Vec<Rank<'_>> = parts
@@ -61,11 +61,11 @@ fn run(rig: &Rig<'_>, nccl: &Nccl, task: AllReduceTask) -> std::result::Result<C
         Ok((all / IN_A_ROW).max(1))
     });
     if let Some(why) = trouble {
-        return Err(Trouble::Skip(Skipped { suite: Suite::AllReduce, why }));
+        return Err(Trouble::CannotRun(why));
     }
     let ns = ns?;
     let verified = is_sum(&parts[0], task.bytes, rig.gpus)?;
-    Ok(Case::AllReduce { ranks: rig.gpus, task, ns, verified, library: nccl.version.clone() })
+    Ok(AllReduceCase { ranks: rig.gpus, task, ns, verified, library: nccl.version.clone() })
 }
 
 fn part(rank: u32, bytes: u64) -> Result<Part> {
