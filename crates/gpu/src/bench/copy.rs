@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use busbound_machine::bench::{CopyCase, CopyTask, Direction, Engine, Memory, Pace};
 
-use super::rig::Rig;
+use super::rig::{Rig, in_a_repetition};
 use crate::driver::{DeviceBuffer, HostBuffer, Result};
 
 /// What the device is filled with before it is copied to, so that old data is not taken for new.
@@ -55,7 +55,7 @@ fn with(
     once(1)?;
     let copies = match task.pace {
         Pace::Single => 1,
-        Pace::BackToBack => rig.repetitions_of(once(1)?, 2),
+        Pace::BackToBack => in_a_repetition(once(1)?, 2),
     };
     let ns = rig.repeat(rig.mode.patience(), || once(copies))?;
     // The last place that was copied from or to.

@@ -3,7 +3,7 @@
 use busbound_machine::bench::{DuplexCase, DuplexTask, Memory};
 
 use super::buffers::{Filled, SEED};
-use super::rig::{Rig, Timed};
+use super::rig::{Rig, Timed, in_a_repetition};
 use crate::driver::{DeviceBuffer, Result};
 
 pub(super) fn measure(rig: &mut Rig<'_>, task: DuplexTask) -> Result<DuplexCase> {
@@ -17,7 +17,7 @@ pub(super) fn measure(rig: &mut Rig<'_>, task: DuplexTask) -> Result<DuplexCase>
     rig.main.synchronize()?;
     let h2d = |times: u32| (0..times).try_for_each(|_| rig.main.to_device(&to, 0, &up.buffer, 0, bytes));
     let d2h = |times: u32| (0..times).try_for_each(|_| rig.side.to_host(&down.buffer, 0, &from, 0, bytes));
-    let copies = rig.repetitions_of(rig.held(|| h2d(1))?, 4);
+    let copies = in_a_repetition(rig.held(|| h2d(1))?, 4);
     let measure = |timed: Timed, ups: u32, downs: u32| {
         rig.repeat(rig.mode.patience(), || rig.together(timed, || h2d(ups).and_then(|()| d2h(downs))))
     };

@@ -147,3 +147,23 @@ fn left_out(request: &Request, limits: &Limits) -> Vec<Skipped> {
     };
     Suite::ALL.iter().filter(|suite| request.suites.contains(suite)).filter_map(skipped).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_suites_that_were_asked_for_are_said_to_be_left_out_each_once() {
+        let limits = Limits { gpus: 1, largest: 1 << 20, managed: false };
+        let left_out = |mode, suites: &[Suite]| {
+            let (suites, date, version) = (suites.to_vec(), String::new(), String::new());
+            let skipped = left_out(&Request { gpu: 0, mode, suites, date, version }, &limits);
+            skipped.into_iter().map(|skip| skip.suite).collect::<Vec<_>>()
+        };
+        let (peers, copy) = (Suite::PeerToPeer, Suite::Copy);
+        assert_eq!(left_out(Mode::Full, Suite::ALL), [copy, peers]);
+        assert_eq!(left_out(Mode::Quick, Suite::ALL), [peers]);
+        assert_eq!(left_out(Mode::Full, &[copy, copy, Suite::Hbm]), [copy]);
+        assert!(left_out(Mode::Full, &[Suite::Hbm]).is_empty());
+    }
+}

@@ -2,7 +2,7 @@
 
 use busbound_machine::bench::{PeerToPeerCase, PeerToPeerTask};
 
-use super::rig::Rig;
+use super::rig::{Rig, in_a_repetition};
 use crate::driver::{DeviceBuffer, Event, Gpu, Kernels, Result, Stream};
 
 pub(super) fn measure(rig: &mut Rig<'_>, task: PeerToPeerTask) -> Result<PeerToPeerCase> {
@@ -39,7 +39,7 @@ fn pair(rig: &Rig<'_>, task: PeerToPeerTask) -> Result<PeerToPeerCase> {
         end.ns_since(&start)
     };
     once(1)?;
-    let copies = rig.repetitions_of(once(1)?, 4);
+    let copies = in_a_repetition(once(1)?, 4);
     let ns = rig.repeat(rig.mode.patience(), || once(copies))?;
     far.make_current()?;
     let verified = far_kernels.holds(&far_stream, &arrived, bytes, bytes)?;

@@ -142,7 +142,7 @@ impl Samples {
         match seen.or(listed.map(|gpu| gpu.pcie)) {
             Some(link) => (link.name(), link.peak_gbps()),
             None => {
-                let assumed = PcieLink { generation: 4, lanes: 16 };
+                let assumed = PcieLink::ASSUMED;
                 (format!("{} (assumed)", assumed.name()), assumed.peak_gbps())
             }
         }

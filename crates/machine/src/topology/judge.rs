@@ -2,12 +2,9 @@
 
 use super::remarks::remarks;
 use super::{
-    Connection, DeviceIndex, DeviceKind, Found, GpuPlace, Hop, Iommu, Pair, TOPOLOGY_SCHEMA, Topology,
-    ancestors,
+    Connection, DeviceIndex, DeviceKind, Found, GpuPlace, Hop, Iommu, MOST_NVLINKS, Pair, TOPOLOGY_SCHEMA,
+    Topology, ancestors,
 };
-
-/// Links of the GPU that has most.
-const MOST_NVLINKS: u32 = 18;
 
 pub(super) fn topology(found: Found) -> Topology {
     let gpus: Vec<DeviceIndex> =

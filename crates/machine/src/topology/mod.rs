@@ -22,6 +22,9 @@ use crate::link::PcieLink;
 
 pub const TOPOLOGY_SCHEMA: &str = "busbound.topology/1";
 
+/// NVLinks of the GPU that has most, and the highest number that NVML gives one.
+pub const MOST_NVLINKS: u32 = 18;
+
 /// A place in the tree of PCI devices: its place in the list.
 pub type DeviceIndex = usize;
 

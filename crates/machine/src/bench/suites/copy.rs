@@ -4,13 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BenchSuite, Evidence, LINK_REACHED, Phase, SuiteCase, Topic, five_digits, plateau_of_large};
+use super::{BenchSuite, Evidence, Phase, SuiteCase, Topic, five_digits, plateau_of_large};
 use crate::bench::figures::{Cause, FigureUnit, MeasuredFigure, SHORT_BELOW};
 use crate::bench::identity::Identity;
 use crate::bench::plan::{KIB, Limits, Mode};
 use crate::bench::statistics::Spread;
 use crate::bench::terms::{Direction, Engine, Memory, Pace};
 use crate::catalogue::gpu_of_name;
+use crate::link::REACHED_BY_LARGE_COPIES;
 use crate::profile::{CurvePoint, MachineProfile, MeasuredCurve};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,8 +164,8 @@ fn pinned(evidence: &Evidence<'_>) -> Vec<MeasuredFigure> {
         let figure = MeasuredFigure::fact(id, what, measured, FigureUnit::GigabytesPerSecond);
         figures.push(match evidence.due_link() {
             Some((link, peak)) => {
-                let from = format!("{:.0} % of {link}'s {peak:.1}", 100.0 * LINK_REACHED);
-                let expected = LINK_REACHED * peak;
+                let from = format!("{:.0} % of {link}'s {peak:.1}", 100.0 * REACHED_BY_LARGE_COPIES);
+                let expected = REACHED_BY_LARGE_COPIES * peak;
                 let other_is_fine = other.is_some_and(|other| other >= SHORT_BELOW * expected);
                 figure.judged(expected, from, || causes(evidence.identity, other_is_fine))
             }

@@ -293,8 +293,6 @@ pub struct Evidence<'a> {
     pub cases: &'a [Case],
 }
 
-/// Large copies reach this part of a link's line peak (PCIe 5 x16: 55.4 of 63.0).
-const LINK_REACHED: f64 = 0.88;
 /// Copies of this size no longer feel what each costs besides its bytes.
 const LARGE_COPY: u64 = 16 << 20;
 

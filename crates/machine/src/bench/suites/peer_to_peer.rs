@@ -4,11 +4,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BenchSuite, Evidence, LARGE_COPY, LINK_REACHED, Phase, SuiteCase, Topic, median_gbps};
+use super::{BenchSuite, Evidence, LARGE_COPY, Phase, SuiteCase, Topic, median_gbps};
 use crate::bench::figures::{Cause, FigureUnit, MeasuredFigure};
 use crate::bench::identity::Identity;
 use crate::bench::plan::{Limits, MIB, Mode};
 use crate::catalogue::gpu_of_name;
+use crate::link::REACHED_BY_LARGE_COPIES;
 use crate::profile::{MachineProfile, PeerFacts};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,8 +69,8 @@ fn figure(evidence: &Evidence<'_>, pair: &PeerFacts, nvlink: f64) -> MeasuredFig
     let figure = MeasuredFigure::fact("p2p", what, pair.gbps, FigureUnit::GigabytesPerSecond);
     match evidence.due_link() {
         Some((link, peak)) if pair.bytes >= LARGE_COPY => {
-            let from = format!("at least {:.0} % of {link}'s {peak:.1}", 100.0 * LINK_REACHED);
-            figure.judged(LINK_REACHED * peak, from, || causes(pair.direct, nvlink > 0.0))
+            let from = format!("at least {:.0} % of {link}'s {peak:.1}", 100.0 * REACHED_BY_LARGE_COPIES);
+            figure.judged(REACHED_BY_LARGE_COPIES * peak, from, || causes(pair.direct, nvlink > 0.0))
         }
         _ => figure,
     }
