@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use busbound_diagnosis::{FIGURES, StageChoice};
 use busbound_machine::bench::Suite;
-use busbound_whatif::replay::Change;
+use busbound_whatif::replay::{Change, all_changes};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 
@@ -70,7 +70,7 @@ pub(crate) enum Command {
     #[command(after_help = gate_help())]
     Gate(GateArgs),
     /// What would this run take if …?
-    #[command(name = "whatif", after_help = WHATIF_EXAMPLES)]
+    #[command(name = "whatif", after_help = whatif_help())]
     WhatIf(WhatIfArgs),
     /// What will a run take that I have not made, and which knobs suit it?
     #[command(subcommand)]
@@ -137,23 +137,26 @@ Examples:
   zcat huge.json.gz | busbound survey -       from standard input
   busbound survey run.json --format json      for programs";
 
-const WHATIF_EXAMPLES: &str = "\
+const WHATIF_ABOUT: &str = "\
 Runs the trace again with the change made: copies take what the machine's curve says of their size and
 memory, hosts go on where they no longer wait, work waits for its data by events.
 
 Changes, made in the order given:
-  pin           host memory page-locked
-  prefetch=N    copies to the device on a stream of their own, N groups ahead
-  async         copies that block made asynchronous, each direction on its own stream
-  coalesce      small copies in a row merged into one
-  nosync        synchronisation within a step removed
-  link=NAME     another link (pcie4x16, h100-pcie, a rate in GB/s)
-  resident=N%   this share of the weights that come in each step kept on the device
+";
 
+const WHATIF_EXAMPLES: &str = "
 Examples:
   busbound whatif run.json.gz                               what is worth trying, the best first
   busbound whatif run.json.gz --apply pin --apply prefetch=2
   busbound whatif run.json.gz --apply link=pcie4x16 --machine machine.json";
+
+/// With a line for each change there is.
+fn whatif_help() -> String {
+    let changes = || all_changes().map(|about| (about.spelling, about.help));
+    let width = changes().map(|(spelling, _)| spelling.len()).max().unwrap_or(0) + 3;
+    let lines: String = changes().map(|(spelling, help)| format!("  {spelling:<width$}{help}\n")).collect();
+    format!("{WHATIF_ABOUT}{lines}{WHATIF_EXAMPLES}")
+}
 
 const TOPO_EXAMPLES: &str = "\
 Reads the PCI tree of this machine, and NVLinks and peer access where an NVIDIA driver is loaded. Nothing
@@ -267,8 +270,8 @@ pub(crate) struct BenchArgs {
     /// Every size, memory kind and combination, with a progress bar [default: a quick round]
     #[arg(long)]
     pub(crate) full: bool,
-    /// Only these: copy, duplex, p2p, latency, overlap, double-buffer, offload, allreduce, power, hbm
     #[arg(long = "suite", value_name = "NAME,…", value_delimiter = ',', value_parser = parse_suite)]
+    #[arg(help = format!("Only these: {}", suite_names()))]
     pub(crate) suites: Vec<Suite>,
     /// Which GPU, as CUDA counts them
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -296,11 +299,12 @@ pub(crate) struct BenchArgs {
 }
 
 fn parse_suite(text: &str) -> Result<Suite, String> {
-    let found = Suite::ALL.into_iter().find(|suite| suite.name() == text);
-    found.ok_or_else(|| {
-        let names: Vec<&str> = Suite::ALL.iter().map(|suite| suite.name()).collect();
-        format!("there is no such suite; there are {}", names.join(", "))
-    })
+    let found = Suite::ALL.iter().copied().find(|suite| suite.name() == text);
+    found.ok_or_else(|| format!("there is no such suite; there are {}", suite_names()))
+}
+
+fn suite_names() -> String {
+    Suite::ALL.iter().map(|suite| suite.name()).collect::<Vec<_>>().join(", ")
 }
 
 #[derive(Debug, Args)]

@@ -44,10 +44,7 @@ pub use analysis::stages::{Item, PipelineShape, StageChoice, StageTime, Stages};
 pub use answers::advice::{
     Advice, Setting, Target, advice_of_ddp, advice_of_diagnosis, advice_of_offload, advice_of_topology,
 };
-pub use answers::bench::{
-    BENCH_SCHEMA, Benchmark, Cause, DoubleBuffered, Judgement, MeasuredFigure, Offloaded, PlanErrors,
-    judge_bench,
-};
+pub use answers::bench::{BENCH_SCHEMA, Benchmark, DoubleBuffered, Offloaded, PlanErrors, judge_bench};
 pub use answers::compare::{
     COMPARISON_SCHEMA, ComparedRun, Comparison, Figure, Growth, Labels, Sweep, compare,
 };

@@ -6,9 +6,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use busbound_diagnosis::{Benchmark, Judgement, MeasuredFigure, judge_bench};
+use busbound_diagnosis::{Benchmark, judge_bench};
 use busbound_machine::MachineProfile;
-use busbound_machine::bench::{Case, Direction, Engine, LinkSeen, Memory, Pace, Samples};
+use busbound_machine::bench::{
+    Case, Direction, Engine, Judgement, LinkSeen, MeasuredFigure, Memory, Pace, Samples,
+};
 use busbound_report::{bench_as_json, bench_as_markdown, bench_as_nvbandwidth, bench_as_terminal};
 
 mod common;
@@ -65,10 +67,10 @@ fn a_link_on_half_its_lanes_is_short_and_the_first_cause_is_the_one_that_was_see
     let mut samples = samples("h200-quick.json");
     samples.identity.link = Some(LinkSeen { generation: 5, lanes: 8, max_generation: 5, max_lanes: 16 });
     for case in &mut samples.cases {
-        if let Case::Copy { task, ns, .. } = case
-            && task.memory == Memory::Pinned
+        if let Case::Copy(case) = case
+            && case.task.memory == Memory::Pinned
         {
-            ns.iter_mut().for_each(|ns| *ns *= 2);
+            case.ns.iter_mut().for_each(|ns| *ns *= 2);
         }
     }
     let bench = judge_bench(&samples);
@@ -88,10 +90,10 @@ fn a_link_on_half_its_lanes_is_short_and_the_first_cause_is_the_one_that_was_see
 fn a_slow_direction_beside_a_fine_one_is_laid_to_the_host() {
     let mut samples = samples("h200-quick.json");
     for case in &mut samples.cases {
-        if let Case::Copy { task, ns, .. } = case
-            && (task.memory, task.direction) == (Memory::Pinned, Direction::D2h)
+        if let Case::Copy(case) = case
+            && (case.task.memory, case.task.direction) == (Memory::Pinned, Direction::D2h)
         {
-            ns.iter_mut().for_each(|ns| *ns *= 2);
+            case.ns.iter_mut().for_each(|ns| *ns *= 2);
         }
     }
     let bench = judge_bench(&samples);
@@ -103,10 +105,8 @@ fn a_slow_direction_beside_a_fine_one_is_laid_to_the_host() {
 #[test]
 fn wrong_data_is_said_first_and_its_rate_is_not_used() {
     let mut samples = samples("h200-quick.json");
-    let Some(Case::Copy { verified, .. }) = samples.cases.first_mut() else {
-        panic!("the first case is a copy")
-    };
-    *verified = false;
+    let Some(Case::Copy(first)) = samples.cases.first_mut() else { panic!("the first case is a copy") };
+    first.verified = false;
     let points =
         |samples: &Samples| samples.profile().copies(Direction::H2d, Memory::Pinned).unwrap().points.len();
     let whole = points(&self::samples("h200-quick.json"));
@@ -276,7 +276,7 @@ the host reaches in those 0.2 ms differs from what it reaches over a row of copi
 #[test]
 fn a_run_stopped_early_is_not_judged_by_its_small_copies() {
     let mut samples = samples("h200-quick.json");
-    samples.cases.retain(|case| matches!(case, Case::Copy { task, .. } if task.bytes <= 64 << 10));
+    samples.cases.retain(|case| matches!(case, Case::Copy(case) if case.task.bytes <= 64 << 10));
     samples.interrupted = true;
     let bench = judge_bench(&samples);
     assert!(!bench.is_whole() && bench.figures.iter().all(|figure| figure.judgement != Judgement::Short));
@@ -289,8 +289,8 @@ fn a_card_in_an_older_slot_is_told_that_it_is() {
     let mut samples = samples("h200-quick.json");
     samples.identity.link = Some(LinkSeen { generation: 4, lanes: 16, max_generation: 4, max_lanes: 16 });
     for case in &mut samples.cases {
-        if let Case::Copy { ns, .. } = case {
-            ns.iter_mut().for_each(|ns| *ns *= 2);
+        if let Case::Copy(case) = case {
+            case.ns.iter_mut().for_each(|ns| *ns *= 2);
         }
     }
     let bench = judge_bench(&samples);
@@ -301,7 +301,7 @@ fn a_card_in_an_older_slot_is_told_that_it_is() {
 #[test]
 fn latencies_alone_are_not_praised() {
     let mut samples = samples("h200-quick.json");
-    samples.cases.retain(|case| matches!(case, Case::Latency { .. }));
+    samples.cases.retain(|case| matches!(case, Case::Latency(_)));
     let statement = judge_bench(&samples).statement;
     assert!(statement.ends_with("Nothing that was measured has a yardstick."), "{statement}");
 }

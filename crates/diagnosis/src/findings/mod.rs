@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use busbound_trace::Interval;
-use busbound_whatif::replay::Change;
+use busbound_whatif::replay::{Change, Coalesce, NoSync, Pin, Prefetch};
 
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
@@ -127,10 +127,10 @@ fn gaps_of(facts: &Facts<'_>, cause: GapCause) -> Vec<Interval> {
 /// The change that a finding's fix is, where the trace can be run again with it.
 fn change_of(id: &str) -> Option<Change> {
     match id {
-        "pageable_copies" | "pageable_d2h" | "non_blocking_pageable" => Some(Change::Pin),
-        "serialised_copies" => Some(Change::Prefetch(1)),
-        "small_copies" => Some(Change::Coalesce),
-        "sync_in_loop" => Some(Change::NoSync),
+        "pageable_copies" | "pageable_d2h" | "non_blocking_pageable" => Some(Pin.into()),
+        "serialised_copies" => Some(Prefetch(1).into()),
+        "small_copies" => Some(Coalesce.into()),
+        "sync_in_loop" => Some(NoSync.into()),
         _ => None,
     }
 }

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use busbound_diagnosis::{Benchmark, Judgement};
+use busbound_diagnosis::Benchmark;
+use busbound_machine::bench::Judgement;
 
 use super::{grid, headline, inline, item, paragraph};
 use crate::text::bench as text;

@@ -1,6 +1,7 @@
 //! A benchmark at a terminal.
 
-use busbound_diagnosis::{Benchmark, Judgement};
+use busbound_diagnosis::Benchmark;
+use busbound_machine::bench::Judgement;
 
 use super::{columns, hanging, headline};
 use crate::text::bench as text;

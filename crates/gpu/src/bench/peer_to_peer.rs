@@ -1,20 +1,21 @@
 //! How fast does one GPU's memory reach another's, and does it arrive?
 
-use busbound_machine::bench::Case;
+use busbound_machine::bench::{PeerToPeerCase, PeerToPeerTask};
 
-use super::rig::Rig;
+use super::rig::{Rig, in_a_repetition};
 use crate::driver::{DeviceBuffer, Event, Gpu, Kernels, Result, Stream};
 
-pub(super) fn measure(rig: &mut Rig<'_>, from: u32, to: u32, bytes: u64) -> Result<Case> {
+pub(super) fn measure(rig: &mut Rig<'_>, task: PeerToPeerTask) -> Result<PeerToPeerCase> {
     rig.buffers.clear();
-    let measured = pair(rig, from, to, bytes);
+    let measured = pair(rig, task);
     // Other suites expect their own GPU.
     rig.gpu.make_current()?;
     measured
 }
 
-fn pair(rig: &Rig<'_>, from: u32, to: u32, bytes: u64) -> Result<Case> {
-    // Declared first, so that they are let go last: what lies on a GPU goes before it.
+fn pair(rig: &Rig<'_>, task: PeerToPeerTask) -> Result<PeerToPeerCase> {
+    let PeerToPeerTask { from, to, bytes } = task;
+    // Declared first, so that they are dropped last: what lies on a GPU goes before it.
     let (far, near) = (Gpu::open(to)?, Gpu::open(from)?);
     far.make_current()?;
     let far_kernels = Kernels::load(&far)?;
@@ -38,11 +39,11 @@ fn pair(rig: &Rig<'_>, from: u32, to: u32, bytes: u64) -> Result<Case> {
         end.ns_since(&start)
     };
     once(1)?;
-    let copies = rig.repetitions_of(once(1)?, 4);
+    let copies = in_a_repetition(once(1)?, 4);
     let ns = rig.repeat(rig.mode.patience(), || once(copies))?;
     far.make_current()?;
     let verified = far_kernels.holds(&far_stream, &arrived, bytes, bytes)?;
     drop((arrived, far_stream, far_kernels));
     near.make_current()?;
-    Ok(Case::PeerToPeer { from, to, bytes, copies, direct, ns, verified })
+    Ok(PeerToPeerCase { task, copies, direct, ns, verified })
 }

@@ -8,12 +8,14 @@
 //! Pageable memory changes the rate, not the pattern: a staged copy on a stream of its own holds the host, but
 //! not the layer that was launched before it (`bench --suite offload` measures both).
 
+mod step;
+
 use busbound_machine::{HostMemory, LinkFacts};
 use serde::Serialize;
 
 use super::{BadInput, ensure};
 use crate::Range;
-use crate::fair_link::FairLink;
+use step::{Simulated, Step};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -82,17 +84,10 @@ pub enum Hiding {
     NothingToHide,
 }
 
-/// What one simulated step comes to.
-#[derive(Debug, Clone, PartialEq)]
-struct Simulated {
-    step_ms: f64,
-    exposed_ms: Vec<f64>,
-}
-
 /// More layers than any model has; a plan answers at once.
 const MOST_LAYERS: u32 = 5_000;
 /// Depths that are listed from 0 on.
-const LISTED: u32 = 8;
+const LISTED_DEPTHS: u32 = 8;
 
 impl Offload {
     /// # Errors
@@ -166,7 +161,16 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn at(&self, depth: u32, compute_ms: f64) -> Simulated {
-        simulate(self.inputs, &self.offloaded, self.copy_gbps(depth, compute_ms), depth as usize, compute_ms)
+        let step = Step {
+            offloaded: &self.offloaded,
+            layer_bytes: self.inputs.layer_bytes,
+            all_to_all_bytes: self.inputs.all_to_all_bytes,
+            link_gbps: self.inputs.link.reachable_gbps(),
+            copy_gbps: self.copy_gbps(depth, compute_ms),
+            depth: depth as usize,
+            compute_ms,
+        };
+        step.simulate()
     }
 
     fn copy_gbps(&self, depth: u32, compute_ms: f64) -> f64 {
@@ -207,7 +211,8 @@ impl Run<'_> {
                 least = middle + 1
             }
         }
-        let mut listed: Vec<u32> = (0..=LISTED.min(inputs.layers)).chain([inputs.depth, enough]).collect();
+        let mut listed: Vec<u32> =
+            (0..=LISTED_DEPTHS.min(inputs.layers)).chain([inputs.depth, enough]).collect();
         listed.sort_unstable();
         listed.dedup();
         (enough, listed.into_iter().map(step).collect())
@@ -248,80 +253,6 @@ fn offloaded(inputs: &OffloadInputs) -> Vec<bool> {
 fn gpu_bytes(inputs: &OffloadInputs, offloaded: u32, depth: u32) -> f64 {
     let slots = (depth + 1).min(offloaded);
     f64::from(inputs.layers - offloaded + slots) * inputs.layer_bytes
-}
-
-/// What crosses the link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flow {
-    Copy(usize),
-    AllToAll(usize),
-}
-
-/// The layer that runs.
-#[derive(Debug, Clone, Copy)]
-struct Running {
-    layer: usize,
-    kernels_end: f64,
-    exchanged: bool,
-}
-
-fn simulate(
-    inputs: &OffloadInputs,
-    offloaded: &[bool],
-    copy_gbps: f64,
-    depth: usize,
-    compute_ms: f64,
-) -> Simulated {
-    const BYTES_PER_MS: f64 = 1e6;
-    let layers = offloaded.len();
-    let reachable = inputs.link.reachable_gbps();
-    let mut link = FairLink::new(reachable * BYTES_PER_MS);
-    let mut flows: Vec<Flow> = Vec::new();
-    let mut arrived: Vec<bool> = offloaded.iter().map(|copied| !copied).collect();
-    let mut exposed = vec![0.0; layers];
-    let (mut now, mut idle_since) = (0.0f64, 0.0f64);
-    let mut running: Option<Running> = None;
-    let (mut begun, mut ended) = (0, 0);
-    let mut to_copy = (0..layers).filter(|&layer| offloaded[layer]).peekable();
-    let mut copying = false;
-    loop {
-        if running.is_none() && begun < layers && arrived[begun] {
-            exposed[begun] = now - idle_since;
-            let exchanged = inputs.all_to_all_bytes <= 0.0;
-            if !exchanged {
-                link.start(flows.len(), inputs.all_to_all_bytes, reachable * BYTES_PER_MS);
-                flows.push(Flow::AllToAll(begun));
-            }
-            running = Some(Running { layer: begun, kernels_end: now + compute_ms, exchanged });
-            begun += 1;
-        }
-        let may_begin = |layer: usize| if depth == 0 { ended >= layer } else { begun + depth > layer };
-        if !copying && let Some(layer) = to_copy.next_if(|&layer| may_begin(layer)) {
-            link.start(flows.len(), inputs.layer_bytes, copy_gbps * BYTES_PER_MS);
-            flows.push(Flow::Copy(layer));
-            copying = true;
-        }
-        let kernels_left = running.map(|running| running.kernels_end - now).filter(|left| *left > 0.0);
-        let next = [kernels_left, link.next_end()].into_iter().flatten().min_by(f64::total_cmp);
-        let Some(wait) = next else { break };
-        now += wait;
-        for id in link.pass(wait) {
-            match (flows[id], &mut running) {
-                (Flow::Copy(layer), _) => {
-                    arrived[layer] = true;
-                    copying = false;
-                }
-                (Flow::AllToAll(layer), Some(running)) if running.layer == layer => running.exchanged = true,
-                (Flow::AllToAll(_), _) => {}
-            }
-        }
-        if running.is_some_and(|running| running.exchanged && running.kernels_end <= now + 1e-12) {
-            running = None;
-            ended += 1;
-            idle_since = now;
-        }
-    }
-    Simulated { step_ms: now, exposed_ms: exposed }
 }
 
 pub const FORMULAS: &[&str] = &[

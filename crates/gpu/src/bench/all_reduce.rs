@@ -1,9 +1,9 @@
 //! What does an all-reduce over all GPUs of this process reach?
 
-use busbound_machine::bench::{AllReduceTask, Case, Memory, Skipped, Suite};
+use busbound_machine::bench::{AllReduceCase, AllReduceTask, Memory};
 
-use super::Trouble;
 use super::rig::{Rig, host_ns};
+use super::trouble::Trouble;
 use crate::driver::{CudaError, DeviceBuffer, Gpu, HostBuffer, Result, Stream};
 use crate::nccl::{Nccl, Rank};
 
@@ -17,7 +17,7 @@ struct Part {
     gpu: Gpu,
 }
 
-pub(super) fn measure(rig: &mut Rig<'_>, task: AllReduceTask) -> std::result::Result<Case, Trouble> {
+pub(super) fn measure(rig: &mut Rig<'_>, task: AllReduceTask) -> std::result::Result<AllReduceCase, Trouble> {
     rig.buffers.clear();
     if rig.nccl.is_none() {
         rig.nccl = Some(Nccl::start(rig.gpus));
@@ -25,18 +25,18 @@ pub(super) fn measure(rig: &mut Rig<'_>, task: AllReduceTask) -> std::result::Re
     }
     let measured = match rig.nccl.as_ref() {
         Some(Ok(nccl)) => run(rig, nccl, task),
-        Some(Err(why)) => Err(Trouble::Skip(Skipped { suite: Suite::AllReduce, why: why.clone() })),
+        Some(Err(why)) => Err(Trouble::CannotRun(why.clone())),
         None => unreachable!("it was just started"),
     };
-    if let Err(Trouble::Skip(skip)) = &measured {
+    if let Err(Trouble::CannotRun(why)) = &measured {
         // What failed once is not asked again.
-        rig.nccl = Some(Err(skip.why.clone()));
+        rig.nccl = Some(Err(why.clone()));
     }
     rig.gpu.make_current()?;
     measured
 }
 
-fn run(rig: &Rig<'_>, nccl: &Nccl, task: AllReduceTask) -> std::result::Result<Case, Trouble> {
+fn run(rig: &Rig<'_>, nccl: &Nccl, task: AllReduceTask) -> std::result::Result<AllReduceCase, Trouble> {
     let count = (task.bytes / 4) as usize;
     let parts: Vec<Part> = (0..rig.gpus).map(|rank| part(rank, task.bytes)).collect::<Result<_>>()?;
     let ranks: Vec<Rank<'_>> = parts
@@ -61,11 +61,11 @@ fn run(rig: &Rig<'_>, nccl: &Nccl, task: AllReduceTask) -> std::result::Result<C
         Ok((all / IN_A_ROW).max(1))
     });
     if let Some(why) = trouble {
-        return Err(Trouble::Skip(Skipped { suite: Suite::AllReduce, why }));
+        return Err(Trouble::CannotRun(why));
     }
     let ns = ns?;
     let verified = is_sum(&parts[0], task.bytes, rig.gpus)?;
-    Ok(Case::AllReduce { ranks: rig.gpus, task, ns, verified, library: nccl.version.clone() })
+    Ok(AllReduceCase { ranks: rig.gpus, task, ns, verified, library: nccl.version.clone() })
 }
 
 fn part(rank: u32, bytes: u64) -> Result<Part> {
@@ -75,8 +75,7 @@ fn part(rank: u32, bytes: u64) -> Result<Part> {
     to.zero()?;
     let mut host = HostBuffer::new(bytes, Memory::Pinned)?;
     for (i, word) in host.words_mut().iter_mut().enumerate() {
-        let value = u64::from(value(i, rank).to_bits());
-        *word = value << 32 | value;
+        *word = twice(value(i, rank));
     }
     stream.to_device(&from, 0, &host, 0, bytes)?;
     stream.synchronize()?;
@@ -93,9 +92,31 @@ fn is_sum(part: &Part, bytes: u64, ranks: u32) -> Result<bool> {
     let host = HostBuffer::new(bytes, Memory::Pinned)?;
     part.stream.to_host(&host, 0, &part.to, 0, bytes)?;
     part.stream.synchronize()?;
+    Ok(holds_sum(host.words(), ranks))
+}
+
+/// Two equal floats in one word.
+fn twice(value: f32) -> u64 {
+    let bits = u64::from(value.to_bits());
+    bits << 32 | bits
+}
+
+fn holds_sum(words: &[u64], ranks: u32) -> bool {
     let expected = |pair: usize| (0..ranks).map(|rank| value(pair, rank)).sum::<f32>();
-    Ok(host.words().iter().enumerate().all(|(pair, word)| {
-        let bits = u64::from(expected(pair).to_bits());
-        *word == bits << 32 | bits
-    }))
+    words.iter().enumerate().all(|(pair, word)| *word == twice(expected(pair)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_over_ranks_is_exact_and_one_wrong_float_shows() {
+        // 7 + (7 + 1) + (7 + 2) in both halves.
+        assert_eq!(twice(24.0), 0x41C0_0000_41C0_0000);
+        let mut words: Vec<u64> = (0..4096).map(|pair| twice(3.0 * value(pair, 0) + 3.0)).collect();
+        assert!(holds_sum(&words, 3) && !holds_sum(&words, 2));
+        words[4000] ^= 1 << 32;
+        assert!(!holds_sum(&words, 3));
+    }
 }
