@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use busbound_trace::{
     Bytes, Direction, Event, EventKind, Faults, IntervalSet, Label, LossKind, MemoryKind, MemoryOwner,
-    Migration, MigrationCause, OpenError, Place, ReadOptions, Repair, SourceFormat, Trace, Transfer,
-    discover, is_nsight_report, open, read,
+    Migration, MigrationCause, OpenError, Place, ReadOptions, Repair, Trace, Transfer, discover,
+    is_nsight_report, open, read,
 };
 use made::{export, two_processes};
 
@@ -74,8 +74,7 @@ const WORK: [EventKind; 3] = [EventKind::Kernel, EventKind::Copy, EventKind::Mem
 fn our_own_export_is_read_to_the_last_row() {
     let trace = read_file(&fixture("off.sqlite"));
     assert!(trace.stats().is_complete());
-    assert_eq!(trace.origin().format, SourceFormat::NsysSqlite);
-    assert_eq!(trace.origin().format.id(), "nsys-sqlite");
+    assert_eq!(trace.origin().format.id, "nsys-sqlite");
     assert_eq!(trace.origin().versions["nsys_version"], "2025.3.2.0");
     assert_eq!(trace.origin().versions["schemaVersion"], "3.20.3");
     assert_eq!(trace.origin().base_time_ns, Some(1_794_703_301_284_728_823));

@@ -1,7 +1,8 @@
 //! How does a trace become a graph? Calls by correlation, streams by order, waits as recorded or as the times tell.
 
 use busbound_trace::{
-    Call, Direction, Event, EventId, EventKind, MemoryKind, NameId, Place, Timestamp, Trace, TrackId,
+    Call, Direction, Event, EventId, EventKind, MemoryKind, NameId, Place, SyncKind, Timestamp, Trace,
+    TrackId,
 };
 use hashbrown::HashMap;
 
@@ -262,7 +263,7 @@ impl<'a> Builder<'a> {
             else {
                 continue;
             };
-            if trace.names().get(sync.what) != "Stream Wait Event" {
+            if sync.kind != SyncKind::StreamWaitEvent {
                 continue;
             }
             let waiting = streams.get(&(device, stream)).copied();

@@ -1,6 +1,6 @@
 //! Who waited for whom? Recorded where the profiler was asked for it, else inferred.
 
-use busbound_trace::{Event, EventKind, IntervalSet, Place, Timestamp, TrackId};
+use busbound_trace::{Event, EventKind, IntervalSet, Place, SyncKind, Timestamp, TrackId};
 use hashbrown::HashMap;
 
 use crate::analysis::facts::Facts;
@@ -70,19 +70,19 @@ impl<'f, 'a> Waits<'f, 'a> {
             let record = sync.waits_on_record.and_then(|id| host.call_with(id)).map(|call| call.start());
             let source = sync.waits_on_stream.and_then(stream_of);
             let asked = host.call_with(correlation).map_or(event.start(), |call| call.start());
-            match trace.names().get(sync.what) {
-                "Stream Wait Event" => {
+            match sync.kind {
+                SyncKind::StreamWaitEvent => {
                     let waits = of_stream.entry(event.track_id()).or_default();
                     waits.push(StreamWait { asked, source: source.zip(record) });
                 }
-                "Event Sync" => {
+                SyncKind::EventSync => {
                     let wait = match (source, record) {
                         (Some(stream), Some(until)) => HostWait::Stream { stream, until },
                         _ => HostWait::Unknown,
                     };
                     of_host.insert(correlation, wait);
                 }
-                "Stream Sync" => {
+                SyncKind::StreamSync => {
                     let stream = source.or_else(|| stream_of(stream)).unwrap_or(event.track_id());
                     of_host.insert(correlation, HostWait::Stream { stream, until: asked });
                 }
