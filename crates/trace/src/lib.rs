@@ -30,6 +30,7 @@ mod read;
 mod reader;
 mod registry;
 mod symbols;
+mod xplane;
 
 pub use error::OpenError;
 pub use interval::{Interval, IntervalSet};

@@ -6,9 +6,10 @@ use crate::model::format::Format;
 use crate::nsight::Nsight;
 use crate::nsight::report::NsightReport;
 use crate::reader::Reader;
+use crate::xplane::XPlane;
 
 /// Every reader. Of two that are equally sure about a file the later one reads it.
-static READERS: [&dyn Reader; 4] = [&Kineto, &Capture, &Nsight, &NsightReport];
+static READERS: [&dyn Reader; 5] = [&Kineto, &Capture, &Nsight, &NsightReport, &XPlane];
 
 /// Every reader, in the order of the texts that list them.
 pub fn readers() -> &'static [&'static dyn Reader] {
