@@ -12,6 +12,9 @@ use crate::model::builder::TraceBuilder;
 use crate::model::format::Format;
 
 /// Reads files of one format.
+///
+/// A new format takes three steps: a file that implements this trait and declares its [`Format`], its module in `lib.rs`,
+/// and its line in `registry.rs`. Sniffing, discovery, help texts and Python follow from the list.
 pub trait Reader: Sync {
     /// What the format is called, and the names of its files.
     fn format(&self) -> &'static Format;

@@ -231,6 +231,9 @@ fn a_profile_has_work_calls_frames_steps_and_memory() {
     assert_eq!((origin.format.id, origin.trace_name.as_deref()), ("xplane", Some("node7")));
     assert_eq!(origin.base_time_ns, Some(1_700_000_000_000_000_000));
     assert_eq!((origin.gpus.len(), origin.gpus[0].name.as_str()), (1, "Nvidia GPU"));
+    let steps = trace.events().filter(|event| event.kind() == EventKind::Annotation);
+    let names: Vec<_> = steps.map(|step| step.name()).collect();
+    assert_eq!((names[0], names[7]), ("step 0", "step 7"));
     let memory = trace.memory()[0];
     assert_eq!(
         (memory.owner, memory.change, memory.allocated),

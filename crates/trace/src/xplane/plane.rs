@@ -60,7 +60,8 @@ struct Draft<'a> {
     memset: Option<&'a str>,
     /// `regs:32 static_shared:0 dynamic_shared:0 grid:8,1,1 block:256,1,1 occ_pct:50`.
     kernel: Option<&'a str>,
-    is_step: bool,
+    /// The number of a `StepTraceAnnotation`.
+    step: Option<u64>,
     /// A fact of it has lost its name, and with it what the event is.
     is_obscure: bool,
     allocator: Option<&'a str>,
@@ -263,7 +264,7 @@ impl<'a, 't, 'w> PlaneReader<'a, 't, 'w> {
             "memcpy_details" => draft.memcpy = Some(value.text()),
             "Memset_details" | "memset_details" => draft.memset = Some(value.text()),
             "kernel_details" => draft.kernel = Some(value.text()),
-            "step_num" => draft.is_step = true,
+            "step_num" => draft.step = Some(value.number()),
             "allocator_name" => draft.allocator = Some(value.text()),
             "allocation_bytes" => draft.allocation_bytes = value.signed(),
             "bytes_allocated" => draft.allocated = value.number(),
@@ -300,8 +301,9 @@ impl<'a, 't, 'w> PlaneReader<'a, 't, 'w> {
             self.trace.event(kind, track, name, time).correlation(draft.correlation);
         } else if let Some(frame) = name.strip_prefix('$') {
             self.trace.python_frame(track, frame, time);
-        } else if draft.is_step {
-            self.trace.annotation(track, name, time);
+        } else if let Some(step) = draft.step {
+            // By its number, as XLA's own views do: the name is most often "train".
+            self.trace.annotation(track, &format!("step {step}"), time);
         } else {
             self.trace.operator(track, name, time);
         }
