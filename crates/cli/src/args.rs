@@ -91,7 +91,7 @@ pub(crate) enum Command {
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArgs),
     /// What is in this file, and what is missing from it?
-    #[command(after_help = SURVEY_EXAMPLES)]
+    #[command(after_help = survey_help())]
     Survey(SurveyArgs),
     /// Print what a shell needs to complete busbound's command line.
     #[command(hide = true, after_help = COMPLETIONS_EXAMPLES)]
@@ -125,10 +125,14 @@ Examples:
   busbound compare b2.json b4.json b8.json --label batch=2,4,8    throughput over the batch size,
                                                                   and what grew faster than it";
 
+/// The formats come from the registry of readers.
+fn survey_help() -> String {
+    let files = busbound_trace::readers().iter().map(|reader| format!("  {}\n", reader.format().files));
+    format!("Reads files that are whole, cut off or damaged:\n{}{SURVEY_EXAMPLES}", files.collect::<String>())
+}
+
 const SURVEY_EXAMPLES: &str = "\
-Reads .json and .json.gz of torch.profiler, .sqlite of nsys export and .bbt of busbound record,
-whole, cut off or damaged: every readable event counts, and what was lost is said with its place.
-A .nsys-rep is exported first, where nsys is installed.
+Every readable event counts, and what was lost is said with its place.
 
 Examples:
   busbound survey run.json.gz

@@ -133,7 +133,7 @@ pub(crate) fn page_of(paths: &[PathBuf]) -> PathBuf {
 /// `run` for `traces/run.json.gz`.
 pub(crate) fn stem_of(path: &Path) -> String {
     let name = path.file_name().filter(|name| *name != "-").unwrap_or("run".as_ref()).to_string_lossy();
-    let stem = [".json", ".trace", ".bbt"].iter().find_map(|end| name.split_once(end));
+    let stem = busbound_trace::suffixes().find_map(|suffix| name.split_once(suffix));
     stem.map_or(&*name, |(stem, _)| stem).to_owned()
 }
 

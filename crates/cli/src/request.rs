@@ -53,12 +53,20 @@ pub(crate) fn resolve_inputs(paths: &[PathBuf]) -> anyhow::Result<Inputs> {
         inputs.from_directory |= path.is_dir();
         anyhow::ensure!(
             !files.is_empty(),
-            "{} holds no trace: nothing in it ends in .json, .json.gz, .trace, .trace.gz, .bbt, .sqlite or .nsys-rep",
-            path.display()
+            "{} holds no trace: nothing in it ends in {}",
+            path.display(),
+            suffixes_in_words()
         );
         inputs.list.extend(files.into_iter().map(Input::File));
     }
     Ok(inputs)
+}
+
+/// `.json, .json.gz or .bbt`, of all formats that are read.
+fn suffixes_in_words() -> String {
+    let mut all: Vec<&str> = busbound_trace::suffixes().collect();
+    let last = all.pop().unwrap_or_default();
+    format!("{} or {last}", all.join(", "))
 }
 
 /// The files that paths, directories and patterns stand for, in the order of their ranks.

@@ -2,17 +2,17 @@
 //! trace gives the same answer to the byte.
 //!
 //! ```
-//! use std::path::Path;
 //! use busbound_diagnosis::{Bound, Options, Source, diagnose};
 //! use busbound_machine::Machine;
-//! use busbound_trace::{ReadOptions, read};
+//! use busbound_trace::TraceBuilder;
 //!
-//! let json = br#"[{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1,"dur":200}]"#;
-//! let trace = read(&json[..], Path::new("run.json"), &ReadOptions::default())?;
+//! let mut trace = TraceBuilder::default();
+//! let stream = trace.stream(0, 7);
+//! trace.kernel(stream, "gemm", 1_000..201_000);
+//! let trace = trace.finish();
 //! let diagnosis = diagnose(&trace, &Source::named("run.json"), &Machine::default(), &Options::default());
 //! assert_eq!(diagnosis.verdict.bound, Bound::Compute);
 //! assert!(diagnosis.findings.is_empty());
-//! # Ok::<(), busbound_trace::OpenError>(())
 //! ```
 
 mod activity;

@@ -1,7 +1,6 @@
 //! What can this trace not tell?
 
 use busbound_machine::LinkSource;
-use busbound_trace::SourceFormat;
 use serde::Serialize;
 
 use crate::activity::managed::Managed;
@@ -168,7 +167,7 @@ fn lost_part(lost: &LostPart, format: &str) -> String {
     }
     let place = match lost.in_compressed_bytes {
         true => " of the compressed file",
-        false if format == SourceFormat::KinetoJson.id() => " of the JSON",
+        false if busbound_trace::format(format).is_some_and(|format| format.is_json) => " of the JSON",
         false => "",
     };
     match lost.count {

@@ -70,6 +70,12 @@ pub(crate) fn traces_in(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<Pat
     py.detach(|| busbound_cli::traces_in(&paths)).map_err(|error| failed(format!("{error:#}")))
 }
 
+/// How the names of files end that are read.
+#[pyfunction]
+pub(crate) fn suffixes() -> Vec<&'static str> {
+    busbound_trace::suffixes().collect()
+}
+
 /// Nothing, if these can be asked for; else what is wrong with them, before a thousand traces are asked.
 #[pyfunction]
 pub(crate) fn check(

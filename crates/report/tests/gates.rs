@@ -5,14 +5,14 @@
 use busbound_diagnosis::{Baseline, Options, Requirement, Source, diagnose, gate};
 use busbound_machine::Machine;
 use busbound_report::{gate_as_github, gate_as_json, gate_as_junit};
-use busbound_trace::{ReadOptions, read};
+use busbound_trace::TraceBuilder;
 use quick_xml::events::Event;
 
-const RUN: &[u8] =
-    br#"[{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1,"dur":200,"args":{"stream":7,"device":0}}]"#;
-
 fn failing(path: &str) -> busbound_diagnosis::Gate {
-    let trace = read(RUN, path.as_ref(), &ReadOptions::default()).unwrap();
+    let mut trace = TraceBuilder::default();
+    let stream = trace.stream(0, 7);
+    trace.kernel(stream, "gemm", 1_000..201_000);
+    let trace = trace.finish();
     let run = diagnose(&trace, &Source::named(path), &Machine::default(), &Options::default());
     let wanted =
         ["compute_ms > 5", "compute_ms < 5", "step_p50 < 3"].map(|text| Requirement::parse(text).unwrap());

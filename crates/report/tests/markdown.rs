@@ -16,7 +16,7 @@ use busbound_report::{
     bench_as_markdown, comparison_as_markdown, diagnoses_as_markdown, gate_as_markdown, surveys_as_markdown,
     topology_as_markdown, whatif_as_markdown,
 };
-use busbound_trace::{ReadOptions, Trace, open, read};
+use busbound_trace::{ReadOptions, Trace, TraceBuilder, open};
 use paths::fixture_path;
 use pulldown_cmark::{Alignment, Event, Options as Extensions, Parser, Tag, TagEnd};
 
@@ -119,38 +119,21 @@ const NAMES: [&str; 6] = [
 
 /// A run whose every name is hostile: kernels, operators, annotations, threads.
 fn hostile() -> Trace {
-    let mut events = Vec::new();
-    let name = |text: &str| serde_json::to_string(text).unwrap();
+    let mut trace = TraceBuilder::default();
+    let (host, stream) = (trace.thread(1, 1), trace.stream(0, 7));
+    trace.name_thread(1, 1, NAMES[2]);
     for step in 0..4 {
-        let base = 10_000 * step;
-        events.push(format!(
-            r#"{{"ph":"X","cat":"user_annotation","name":"step","pid":1,"tid":1,"ts":{base},"dur":9000}}"#
-        ));
-        for (i, text) in NAMES.iter().chain([&KERNEL]).enumerate() {
-            let (at, id) = (base + 100 + 1200 * i, 100 * step + i + 1);
-            for (cat, extra) in [("user_annotation", ""), ("cpu_op", "")] {
-                events.push(format!(
-                    r#"{{"ph":"X","cat":"{cat}","name":{},"pid":1,"tid":1,"ts":{at},"dur":500{extra}}}"#,
-                    name(text)
-                ));
-            }
-            events.push(format!(
-                r#"{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":{},"dur":5,"args":{{"correlation":{id}}}}}"#,
-                at + 10
-            ));
-            events.push(format!(
-                r#"{{"ph":"X","cat":"kernel","name":{},"pid":0,"tid":7,"ts":{},"dur":1150,"args":{{"stream":7,"device":0,"correlation":{id}}}}}"#,
-                name(text),
-                at + 40
-            ));
+        let base = 10_000_000 * step;
+        trace.annotation(host, "step", base..base + 9_000_000);
+        for (i, text) in (0..).zip(NAMES.iter().chain([&KERNEL])) {
+            let (at, id) = (base + 100_000 + 1_200_000 * i, (100 * step + i + 1) as u64);
+            trace.annotation(host, *text, at..at + 500_000);
+            trace.operator(host, *text, at..at + 500_000);
+            trace.runtime_call(host, "cudaLaunchKernel", at + 10_000..at + 15_000).correlation(id);
+            trace.kernel(stream, *text, at + 40_000..at + 1_190_000).correlation(id);
         }
     }
-    events.push(format!(
-        r#"{{"ph":"M","name":"thread_name","pid":1,"tid":1,"ts":0,"args":{{"name":{}}}}}"#,
-        name(NAMES[2])
-    ));
-    let json = format!("[{}]", events.join(","));
-    read(json.as_bytes(), "hostile.json".as_ref(), &ReadOptions::default()).unwrap()
+    trace.finish()
 }
 
 fn run(path: &str, trace: &Trace) -> Diagnosis {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{Event, EventId, EventKind, Place};
+use busbound_trace::{Event, EventId, EventKind, Place, SyncKind};
 
 use super::build::Builder;
 use super::{Awaited, CallId, Graph, HostAction, Rule, Wait, WorkId};
@@ -59,15 +59,15 @@ fn recorded(builder: &Builder<'_>) -> ByCall {
         let source = sync.waits_on_stream.and_then(|stream| streams.get(&(device, stream)).copied());
         let marked =
             sync.waits_on_record.and_then(|id| host.call_with(id)).map(|call| call.start().as_nanos());
-        let wait = match trace.names().get(sync.what) {
-            "Stream Wait Event" => return None,
+        let wait = match sync.kind {
+            SyncKind::StreamWaitEvent => return None,
             // An event whose record is not in the trace: inferred like any other wait.
-            "Event Sync" => Recorded::Stream { stream: source?, until: marked? },
-            "Stream Sync" => Recorded::Stream {
+            SyncKind::EventSync => Recorded::Stream { stream: source?, until: marked? },
+            SyncKind::StreamSync => Recorded::Stream {
                 stream: source.or_else(|| streams.get(&(device, stream)).copied())?,
                 until: call.start().as_nanos(),
             },
-            _ => Recorded::Device(device),
+            SyncKind::ContextSync | SyncKind::Unknown => Recorded::Device(device),
         };
         Some((call.id(), wait))
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{EventKind, NameId, Place};
+use busbound_trace::{EventKind, NameId, Place, SyncKind};
 
 use super::build::Builder;
 use super::{Rule, WorkId};
@@ -56,7 +56,7 @@ fn recorded(builder: &Builder<'_>) -> Vec<Recorded> {
         let (sync, Place::Stream { device, stream }) = (event.synchronisation()?, event.place()) else {
             return None;
         };
-        if trace.names().get(sync.what) != "Stream Wait Event" {
+        if sync.kind != SyncKind::StreamWaitEvent {
             return None;
         }
         let called_at = |id: u64| host.call_with(id).map(|call| call.start().as_nanos());

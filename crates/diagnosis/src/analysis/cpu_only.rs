@@ -1,6 +1,6 @@
 //! What is the answer when there are no GPU events? What the host's own times allow, and no more.
 
-use busbound_trace::{SourceFormat, Trace};
+use busbound_trace::Trace;
 
 use crate::analysis::cpu_copies::{CpuCopies, CpuCopyClass};
 use crate::analysis::facts::Facts;
@@ -47,12 +47,7 @@ pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) 
 }
 
 pub(crate) fn limitations(trace: &Trace, copies: &[CpuCopies]) -> Vec<Limitation> {
-    let next_time = match trace.origin().format {
-        SourceFormat::NsysSqlite => "nsys profile --trace=cuda,nvtx",
-        SourceFormat::KinetoJson | SourceFormat::BusboundCapture => {
-            "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True)"
-        }
-    };
+    let next_time = trace.origin().format.record_gpu;
     let mut list = vec![Limitation {
         id: "cpu_only",
         text: format!(

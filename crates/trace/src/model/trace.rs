@@ -10,13 +10,13 @@ use crate::model::copy_operator::CopyOperator;
 use crate::model::events::{EventId, Events, NO_ID};
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
-use crate::model::link::Link;
+use crate::model::link::{Link, LinkTraffic};
 use crate::model::managed::{Faults, Migration};
 use crate::model::memory::MemorySample;
 use crate::model::names::{NameId, Names};
 use crate::model::origin::Origin;
 use crate::model::stats::ImportStats;
-use crate::model::sync::Synchronisation;
+use crate::model::sync::Synchronization;
 use crate::model::time::{Nanos, Timestamp};
 use crate::model::track::{Label, Place, TrackId, Tracks};
 use crate::model::transfer::Transfer;
@@ -29,6 +29,7 @@ pub struct Trace {
     pub(crate) tracks: Tracks,
     pub(crate) links: Vec<Link>,
     pub(crate) memory: Vec<MemorySample>,
+    pub(crate) link_traffic: Vec<LinkTraffic>,
     /// Names given to processes (thread `None`) and threads by metadata events.
     pub(crate) given_names: BTreeMap<(Label, Option<Label>), NameId>,
     pub(crate) origin: Origin,
@@ -95,6 +96,11 @@ impl Trace {
         &self.memory
     }
 
+    /// Readings of the byte counters of the GPUs' links, in the order of the file.
+    pub fn link_traffic(&self) -> &[LinkTraffic] {
+        &self.link_traffic
+    }
+
     /// The name a metadata event gave to a process or one of its threads.
     pub fn given_name(&self, process: Label, thread: Option<Label>) -> Option<&str> {
         self.given_names.get(&(process, thread)).map(|&id| self.names.get(id))
@@ -132,6 +138,7 @@ impl Trace {
             tracks: self.tracks.clone(),
             links: self.links.clone(),
             memory: self.memory.clone(),
+            link_traffic: self.link_traffic.clone(),
             given_names: self.given_names.clone(),
             origin: self.origin.clone(),
             stats: self.stats.clone(),
@@ -146,6 +153,7 @@ impl Trace {
             + self.tracks.heap_bytes()
             + self.links.capacity() * size_of::<Link>()
             + self.memory.capacity() * size_of::<MemorySample>()
+            + self.link_traffic.capacity() * size_of::<LinkTraffic>()
             + self.given_names.len() * 64
     }
 
@@ -343,7 +351,7 @@ impl<'a> Event<'a> {
         self.trace.events.launch(self.id)
     }
 
-    pub fn synchronisation(&self) -> Option<&'a Synchronisation> {
+    pub fn synchronisation(&self) -> Option<&'a Synchronization> {
         self.trace.events.sync(self.id)
     }
 

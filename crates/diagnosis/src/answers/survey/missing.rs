@@ -1,9 +1,9 @@
 //! What does the trace lack, what does that prevent, and how is it recorded next time?
 
-use busbound_trace::{Direction, EventKind, LossKind, MemoryKind, SourceFormat, Trace};
+use busbound_trace::{Direction, EventKind, LossKind, MemoryKind, Trace};
 use serde::Serialize;
 
-use super::{Span, Survey, Totals, remedy};
+use super::{Span, Survey, Totals};
 use crate::quantity::{plural, time};
 use busbound_cause::GraphLaunches;
 
@@ -32,9 +32,9 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
         Some(true) => ", though the profiler was asked for them",
         _ => "",
     };
-    let is_nsight = trace.origin().format == SourceFormat::NsysSqlite;
+    let format = trace.origin().format;
     let mut lack = |id, what: String, prevents, remedy| {
-        let remedy = remedy::remedy(id, trace.origin().format, survey.source.complete).unwrap_or(remedy);
+        let remedy = (format.remedy)(id, survey.source.complete).unwrap_or(remedy);
         list.push(Missing { id, what, prevents, remedy });
     };
 
@@ -57,9 +57,11 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
         return list;
     }
     if !recorded.gpu_activity {
-        let cause = match (or_cut_off(survey), recorded.runtime_calls) {
-            _ if is_nsight && !survey.source.complete => format!("no GPU activity{here}"),
-            _ if is_nsight => "no GPU activity: nsys did not trace CUDA, or nothing ran on a GPU".to_owned(),
+        let known = format.no_gpu_activity.map(|why| match survey.source.complete {
+            true => format!("no GPU activity: {why}, or nothing ran on a GPU"),
+            false => format!("no GPU activity{here}"),
+        });
+        let cause = known.unwrap_or_else(|| match (or_cut_off(survey), recorded.runtime_calls) {
             (cut, _) if !cut.is_empty() => {
                 format!("no GPU activity: the profiler ran with CPU activity only{cut}")
             }
@@ -67,7 +69,7 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
                           or another profiler held CUPTI"
                 .to_owned(),
             (_, false) => "no GPU activity: the profiler ran with CPU activity only, or nothing ran on a GPU".to_owned(),
-        };
+        });
         lack(
             "gpu_activity",
             cause,
@@ -226,8 +228,7 @@ pub(crate) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
             "",
         );
     }
-    // Of Nsight's files no shapes are read.
-    if recorded.operators && !recorded.shapes && !is_nsight {
+    if recorded.operators && !recorded.shapes && format.records_shapes {
         let prevents = if recorded.gpu_activity {
             "sizes of copy operators; GPU copies tell their own"
         } else {

@@ -3,14 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::ops::ControlFlow;
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use crate::kineto::{Assembler, Batch, List, MOST_EVENTS, Outcome, Region, scan};
+use crate::kineto::assemble::{Assembler, MOST_EVENTS};
+use crate::kineto::batch::Batch;
+use crate::kineto::scan::{List, Outcome, Region, scan};
+use crate::kineto::stretch::{Cutter, Stretch};
+use crate::model::builder::TraceBuilder;
 use crate::model::stats::LossKind;
-use crate::read::stretch::{Cutter, Stretch};
+use crate::reader::{ReadOptions, Watch};
 
 /// A stretch that has been scanned.
 struct Scanned {
@@ -28,49 +31,38 @@ fn scan_stretch(stretch: Stretch, region: Region, mut batch: Batch) -> Scanned {
     Scanned { stretch, batch, outcome }
 }
 
-/// Called now and then while reading, which it may end.
-pub(crate) type Tick<'a> = &'a mut dyn FnMut() -> ControlFlow<()>;
-
-/// Reads `source` to its end, or to the memory bound, on `threads` threads.
-pub(crate) fn read_all<R: Read + Send>(
-    source: R,
-    threads: usize,
-    memory_bound: u64,
-    tick: Tick<'_>,
-) -> Reading<R> {
+/// Reads `source` to its end, or to the memory bound, on as many threads as `options` say.
+pub(super) fn read_all<'a>(
+    source: &mut (dyn Read + Send),
+    trace: &'a mut TraceBuilder,
+    options: &ReadOptions,
+    watch: &mut Watch<'_>,
+) -> Assembler<'a> {
     let mut cutter = Cutter::new(source);
-    let mut joiner = Joiner::new(memory_bound);
-    if threads <= 1 {
+    let mut joiner = Joiner::new(trace, options.memory_bound);
+    if options.threads <= 1 {
         let (mut buffer, mut batch) = (Vec::new(), Batch::default());
         while let Some(stretch) = cutter.next(std::mem::take(&mut buffer)) {
             let scanned = joiner.scan_next(stretch, std::mem::take(&mut batch));
             (buffer, batch) = joiner.join(scanned);
-            joiner.full |= tick().is_break();
+            joiner.full |= watch.tick().is_break();
             if joiner.full {
                 break;
             }
         }
     } else {
-        cutter = read_on_threads(cutter, threads, &mut joiner, tick);
+        cutter = read_on_threads(cutter, options.threads, &mut joiner, watch);
     }
     let stats = std::mem::take(&mut cutter.stats);
     joiner.assembler.stats_mut().absorb(stats);
-    Reading { assembler: joiner.assembler, source: cutter.into_source(), stopped_early: joiner.full }
-}
-
-/// What reading a source to its end, or to the bound, gave.
-pub(crate) struct Reading<R> {
-    pub(crate) assembler: Assembler,
-    pub(crate) source: R,
-    /// At the memory bound: the source was read ahead of what is in the trace.
-    pub(crate) stopped_early: bool,
+    joiner.assembler
 }
 
 fn read_on_threads<R: Read + Send>(
     mut cutter: Cutter<R>,
     threads: usize,
-    joiner: &mut Joiner,
-    tick: Tick<'_>,
+    joiner: &mut Joiner<'_>,
+    watch: &mut Watch<'_>,
 ) -> Cutter<R> {
     // Buffers travel in a circle, which bounds the memory in flight.
     let in_flight = 2 * threads + 2;
@@ -114,7 +106,7 @@ fn read_on_threads<R: Read + Send>(
                 let scanned = joiner.check_guess(scanned);
                 // A closed channel means that the reader has come to the end.
                 let _ = free_in.send(joiner.join(scanned));
-                joiner.full |= tick().is_break();
+                joiner.full |= watch.tick().is_break();
                 if joiner.full {
                     break;
                 }
@@ -132,8 +124,8 @@ fn read_on_threads<R: Read + Send>(
 }
 
 /// Lays scanned stretches together in order.
-struct Joiner {
-    assembler: Assembler,
+struct Joiner<'a> {
+    assembler: Assembler<'a>,
     /// The region that the next stretch truly begins in.
     region: Region,
     /// The end of the previous stretch that it did not hold whole.
@@ -143,10 +135,10 @@ struct Joiner {
     full: bool,
 }
 
-impl Joiner {
-    fn new(memory_bound: u64) -> Self {
+impl<'a> Joiner<'a> {
+    fn new(trace: &'a mut TraceBuilder, memory_bound: u64) -> Self {
         Self {
-            assembler: Assembler::default(),
+            assembler: Assembler::new(trace),
             region: Region::Start,
             rest: Vec::new(),
             memory_bound,

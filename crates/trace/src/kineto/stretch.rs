@@ -5,9 +5,10 @@ use std::io::Read;
 
 use memchr::memrchr;
 
-use crate::kineto::{LONGEST_VALUE, begins_event, follows_a_separator};
+use crate::kineto::cursor::{begins_event, follows_a_separator};
+use crate::kineto::scan::LONGEST_VALUE;
 use crate::model::stats::{ImportStats, LossKind};
-use crate::read::gzip::read_some;
+use crate::reader::read_some;
 
 /// Bytes in a stretch: small enough to stay in a core's cache from inflating to scanning.
 const STRETCH: usize = 1 << 20;
@@ -109,10 +110,6 @@ impl<R: Read> Cutter<R> {
             }
         }
         len
-    }
-
-    pub(crate) fn into_source(self) -> R {
-        self.source
     }
 }
 
