@@ -142,10 +142,10 @@ impl<'a> Host<'a> {
             threads.insert(track.id(), times);
         }
         let call_of = |work: &Event<'_>| *by_correlation.get(&work.correlation()?)?;
-        let behind = trace
-            .events()
-            .map(|event| if event.kind().is_gpu_work() { call_of(&event) } else { None })
-            .collect();
+        let mut behind = vec![None; trace.numbers()];
+        for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
+            behind[work.id().index()] = call_of(&work);
+        }
         Self {
             trace,
             behind,

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::interval::Interval;
 use crate::model::builder::TraceBuilder;
+use crate::model::events::NO_ID;
 use crate::model::kind::EventKind;
 use crate::model::sync::{SyncKind, Synchronization};
 use crate::model::time::Timestamp;
-use crate::model::trace::Trace;
+use crate::model::trace::Recorded;
 use crate::model::track::{Place, TrackId};
 
 /// One `cudaEventRecord`, in the order by which waits look them up.
@@ -89,29 +90,32 @@ struct Devices {
 }
 
 impl Devices {
-    fn of(trace: &Trace) -> Self {
+    fn of(trace: &Recorded) -> Self {
         let mut of_stream: BTreeMap<i64, BTreeSet<i32>> = BTreeMap::new();
         let mut worked = BTreeMap::new();
-        for event in trace.events().filter(|event| event.kind().is_gpu_work()) {
-            if let Place::Stream { device, stream } = event.place() {
+        let events = &trace.events;
+        let correlation = |row: usize| Some(events.correlation[row]).filter(|id| *id != NO_ID);
+        for row in (0..events.len()).filter(|row| events.kind[*row].is_gpu_work()) {
+            if let Place::Stream { device, stream } = trace.tracks.get(events.track[row]) {
                 of_stream.entry(stream).or_default().insert(device);
-                worked.extend(event.correlation().map(|id| (id, device)));
+                worked.extend(correlation(row).map(|id| (id, device)));
             }
         }
         let used: BTreeSet<i32> = of_stream.values().flatten().copied().collect();
-        let listed = trace.origin().gpus.first().map_or(0, |gpu| gpu.id);
+        let listed = trace.origin.gpus.first().map_or(0, |gpu| gpu.id);
         let usual = used.first().copied().filter(|_| used.len() == 1).unwrap_or(listed);
         let (mut launched, mut others) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
         if used.len() > 1 {
             let is_call = |kind| matches!(kind, EventKind::RuntimeCall | EventKind::DriverCall);
-            for call in trace.events().filter(|event| is_call(event.kind())) {
-                let Some(id) = call.correlation() else { continue };
+            for row in (0..events.len()).filter(|row| is_call(events.kind[*row])) {
+                let Some(id) = correlation(row) else { continue };
+                let (thread, at) = (events.track[row], events.start[row]);
                 match worked.get(&id) {
                     Some(&device) => {
-                        launched.entry(call.track_id()).or_default().push((call.start(), device));
+                        launched.entry(thread).or_default().push((at, device));
                     }
                     None => {
-                        others.insert(id, (call.track_id(), call.start()));
+                        others.insert(id, (thread, at));
                     }
                 }
             }

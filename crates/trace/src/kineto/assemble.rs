@@ -11,13 +11,13 @@ use crate::model::link::{Link, LinkEnd};
 use crate::model::names::NameId;
 use crate::model::origin::Origin;
 use crate::model::stats::{ImportStats, Repair};
-use crate::model::trace::Trace;
+use crate::model::trace::Recorded;
 use crate::model::track::{Place, TrackId};
 
 /// Lays batches together into the trace of a builder.
 #[derive(Debug)]
 pub(crate) struct Assembler<'a> {
-    trace: &'a mut Trace,
+    trace: &'a mut Recorded,
     envelope: Envelope,
     launch_arrows: Vec<LaunchArrow>,
     backward_flows: Vec<FlowEnd>,
@@ -73,14 +73,14 @@ impl<'a> Assembler<'a> {
 
     pub(crate) fn is_empty(&self) -> bool {
         let not_kept = self.trace.stats.not_kept.iter().filter(|(what, _)| *what != "empty objects").count();
-        self.trace.is_empty()
+        self.trace.events.len() == 0
             && self.trace.memory.is_empty()
             && self.trace.given_names.is_empty()
             && not_kept == 0
     }
 
     pub(crate) fn event_count(&self) -> usize {
-        self.trace.len()
+        self.trace.events.len()
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {

@@ -15,7 +15,7 @@ use crate::model::origin::{Gpu, Origin};
 use crate::model::size::Bytes;
 use crate::model::stats::{ImportStats, LossKind};
 use crate::model::sync::Synchronization;
-use crate::model::trace::Trace;
+use crate::model::trace::{Recorded, Trace};
 use crate::model::track::{Label, Place, TrackId};
 use crate::model::transfer::{MemoryKind, Transfer};
 
@@ -46,7 +46,7 @@ use crate::model::transfer::{MemoryKind, Transfer};
 /// ```
 #[derive(Debug, Default)]
 pub struct TraceBuilder {
-    pub(crate) trace: Trace,
+    pub(crate) trace: Recorded,
 }
 
 /// Something that names an event: text, or the number that [`TraceBuilder::name`] gave for it.
@@ -76,7 +76,7 @@ impl EventName for &String {
 impl TraceBuilder {
     /// A builder for what a file of this format holds. Traces made without a file are of the default one.
     pub fn new(format: &'static Format) -> Self {
-        let mut trace = Trace::default();
+        let mut trace = Recorded::default();
         trace.origin.format = format;
         Self { trace }
     }
@@ -301,11 +301,11 @@ impl TraceBuilder {
 
     /// Number of events so far.
     pub fn len(&self) -> usize {
-        self.trace.len()
+        self.trace.events.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.trace.is_empty()
+        self.trace.events.len() == 0
     }
 
     /// Whether another event would be one too many, for the numbers that events have or for this many bytes.
@@ -320,8 +320,8 @@ impl TraceBuilder {
 
     /// The trace.
     pub fn finish(mut self) -> Trace {
-        self.trace.stats.events = self.trace.len() as u64;
-        self.trace
+        self.trace.stats.events = self.len() as u64;
+        self.trace.into()
     }
 }
 

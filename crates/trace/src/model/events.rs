@@ -159,36 +159,6 @@ impl Events {
         sparse(&self.faults, id)
     }
 
-    /// The rows that satisfy `keep`, in their order. What they point at is kept whole.
-    pub(crate) fn part(&self, keep: impl Fn(EventId) -> bool) -> Self {
-        let rows: Vec<usize> =
-            (0u32..).take(self.len()).filter(|&row| keep(EventId(row))).map(|row| row as usize).collect();
-        fn of<T: Copy>(column: &[T], rows: &[usize]) -> Vec<T> {
-            rows.iter().map(|&row| column[row]).collect()
-        }
-        fn moved<T: Copy>(sparse: &[(EventId, T)], rows: &[usize]) -> Vec<(EventId, T)> {
-            let new = |id: EventId| u32::try_from(rows.binary_search(&id.index()).ok()?).ok().map(EventId);
-            sparse.iter().filter_map(|&(id, fact)| Some((new(id)?, fact))).collect()
-        }
-        Self {
-            kind: of(&self.kind, &rows),
-            name: of(&self.name, &rows),
-            track: of(&self.track, &rows),
-            start: of(&self.start, &rows),
-            duration: of(&self.duration, &rows),
-            correlation: of(&self.correlation, &rows),
-            external: of(&self.external, &rows),
-            detail: of(&self.detail, &rows),
-            transfers: self.transfers.clone(),
-            launches: self.launches.clone(),
-            syncs: self.syncs.clone(),
-            copy_operators: self.copy_operators.clone(),
-            collectives: moved(&self.collectives, &rows),
-            migrations: moved(&self.migrations, &rows),
-            faults: moved(&self.faults, &rows),
-        }
-    }
-
     /// Lays another table under this one, with its names and tracks renumbered.
     pub(crate) fn append(&mut self, other: &Self, names: &[NameId], tracks: &[TrackId]) {
         let rows = u32::try_from(self.len()).unwrap_or(u32::MAX);

@@ -345,7 +345,7 @@ fn place(work: &[Unlaunched], steps: &[Interval], step_of_work: &mut [u32]) -> P
 fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Option<Timestamp>) -> Work {
     let mut hulls: Vec<Option<Interval>> = vec![None; starts.len()];
     let mut kernels = hulls.clone();
-    let mut step_of_work = vec![0; trace.len()];
+    let mut step_of_work = vec![0; trace.numbers()];
     let mut launched = vec![0; starts.len()];
     let mut without_launch = Vec::new();
     let mut before = 0;
