@@ -1,10 +1,12 @@
 //! Odd values, foreign databases, reports, and exports that are larger than the memory.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use busbound_trace::{
-    EventKind, LossKind, MemoryOwner, OpenError, ReadOptions, Repair, discover, is_nsight_report, open, read,
+    Bytes, EventKind, LossKind, MemoryOwner, OpenError, Place, ReadOptions, Repair, discover,
+    is_nsight_report, open, read,
 };
 
 use super::made::export;

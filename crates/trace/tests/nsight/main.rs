@@ -9,13 +9,11 @@ mod limits;
 mod made;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use busbound_trace::{
-    Bytes, Direction, Event, EventKind, Faults, IntervalSet, Label, LossKind, MemoryKind, MemoryOwner,
-    Migration, MigrationCause, OpenError, Place, ReadOptions, Repair, Trace, Transfer, discover,
-    is_nsight_report, open, read,
+    Bytes, Direction, Event, EventKind, Faults, IntervalSet, Label, MemoryKind, Migration, MigrationCause,
+    Place, ReadOptions, Trace, Transfer, open,
 };
 use made::{export, two_processes};
 
