@@ -48,7 +48,7 @@ impl Because<'_> {
         match self {
             Self::Full => ", driven out because the device's memory was full".to_owned(),
             Self::Host(Some(place)) => {
-                // Nsight's own prefix of the events' names.
+                // The reader's name of such an event begins with what it is.
                 format!("; the host reaches for them ({})", place.trim_start_matches("CPU page fault "))
             }
             Self::Host(None) => String::new(),
