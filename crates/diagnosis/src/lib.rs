@@ -15,17 +15,23 @@
 //! assert!(diagnosis.findings.is_empty());
 //! ```
 
+#[macro_use]
+mod words;
+
 mod activity;
 mod analysis;
 mod answers;
 mod findings;
 mod items;
-mod limitations;
+mod limits;
 mod options;
 mod parallel;
 mod picture;
 pub mod quantity;
+mod saving;
+mod settings;
 mod steps;
+mod unit;
 mod verdict;
 
 pub use activity::compiled::Compiled;
@@ -42,7 +48,7 @@ pub use analysis::critical::{CriticalPath, PathEdges, PathPiece, PathShare};
 pub use analysis::kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched, Roofline};
 pub use analysis::stages::{Item, PipelineShape, StageChoice, StageTime, Stages};
 pub use answers::advice::{
-    Advice, Setting, Target, advice_of_ddp, advice_of_diagnosis, advice_of_offload, advice_of_topology,
+    Advice, Setting, advice_of_ddp, advice_of_diagnosis, advice_of_offload, advice_of_topology,
 };
 pub use answers::bench::{BENCH_SCHEMA, Benchmark, DoubleBuffered, Offloaded, PlanErrors, judge_bench};
 pub use answers::compare::{
@@ -67,13 +73,18 @@ pub use answers::survey::{
 pub use answers::whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, what_if};
 pub use busbound_cause::idle::GapCause;
 pub use busbound_cause::path::PathClass;
-pub use findings::{Finding, Saving, Severity};
+pub use findings::{Candidate, Document, Finding, FindingId, Severity};
 pub use items::{CopyItem, GapItem, Items, StepItem};
-pub use limitations::Limitation;
+pub use limits::Limitation;
+pub use limits::id::LimitationId;
 pub use options::Options;
 pub use picture::{
     Detail, Dot, DotKind, GroupOf, Lane, LaneGroup, LaneSort, Picture, Piece, RateCurve, Row,
     Span as PictureSpan, StepSpan,
 };
+pub use saving::Saving;
+pub use settings::{Proposal, Target};
 pub use steps::window::{Difference, OutlierStep, StepQuantity, StepTimes, StepsFound};
+pub use unit::Unit;
 pub use verdict::{Bound, Verdict};
+pub use words::UnknownName;

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::activity::copies::CopyGroup;
-use crate::activity::managed::Managed;
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 use busbound_cause::idle::GapCause;
@@ -68,7 +67,7 @@ fn shares(facts: &Facts<'_>, for_pages: f64) -> Vec<(Bound, f64)> {
 /// A kernel that waits for pages of managed memory does not compute. How long it does is known where the same kernels ran without
 /// faults too.
 fn waits_for_pages_ms(facts: &Facts<'_>) -> f64 {
-    Managed::of(facts).excess_ms().unwrap_or(0.0).min(facts.time.compute_ms)
+    facts.managed.excess_ms().unwrap_or(0.0).min(facts.time.compute_ms)
 }
 
 /// A part other than compute bounds the run from this share on; below it compute does, or nothing alone.

@@ -25,6 +25,7 @@ mod answer;
 mod diagnoses;
 mod fleet;
 mod host;
+mod name;
 mod one_run;
 mod parts;
 mod sketch;
@@ -37,11 +38,12 @@ mod uplinks;
 pub use answer::{FLEET_SCHEMA, FleetAnswer, FleetSteps, SharedFinding, VerdictCount};
 pub use diagnoses::{DIAGNOSES_SCHEMA, Diagnoses};
 pub use fleet::{Fleet, SavedError, Unread};
+pub use name::{FindingName, RankName};
 pub use one_run::{NotOneRun, OneRun, one_run};
 pub use sketch::StepSketch;
 pub use spread::{Apart, Spread};
-pub use stragglers::{Difference, Straggler};
+pub use stragglers::{Difference, Reason, Straggler};
 pub use summary::{
-    IdlePart, Parts, RANK_SCHEMA, RankCopies, RankFinding, RankGpu, RankKernels, RankSteps, RankSummary, Unit,
+    IdlePart, Parts, RANK_SCHEMA, RankCopies, RankFinding, RankGpu, RankKernels, RankSteps, RankSummary,
 };
 pub use uplinks::{Demand, SharedUplink};

@@ -13,13 +13,15 @@ use busbound_cause::{Activity, Graph};
 
 use crate::activity::gaps::{self, IdleCause};
 use crate::activity::launches::{self, Launches};
+use crate::activity::managed::Managed;
 use crate::activity::syncs::{self, Syncs};
 use crate::activity::timeline::{self, DeviceTimeline, Overlaps, Times};
 use crate::answers::survey::steps::pattern_of;
 use crate::options::Options;
 use crate::parallel::join;
 use crate::quantity::milliseconds;
-use crate::steps::window::{StepsFound, Window};
+use crate::steps::window::Window;
+use crate::unit::Unit;
 use busbound_cause::Host;
 use busbound_trace::Call;
 
@@ -44,6 +46,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) allocating_idle_ms: f64,
     pub(crate) contention: Vec<Contention>,
     pub(crate) launches: Launches,
+    pub(crate) managed: Managed<'a>,
     pub(crate) syncs: Syncs,
     pub(crate) kernels_on_stream: BTreeMap<(i32, i64), u64>,
 }
@@ -79,6 +82,7 @@ impl<'a> Facts<'a> {
         let overlaps: Vec<Overlaps> = timelines.iter().map(DeviceTimeline::overlaps).collect();
         let time = timeline::total_times(&times);
         let overlap = timeline::total_overlaps(&overlaps, time.comm_ms);
+        let managed = Managed::of(trace, &copies, &timelines);
         Self {
             trace,
             host,
@@ -97,6 +101,7 @@ impl<'a> Facts<'a> {
             allocating_idle_ms,
             contention,
             launches,
+            managed,
             syncs,
             kernels_on_stream,
         }
@@ -115,9 +120,9 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The word that figures are per.
-    pub(crate) fn unit(&self) -> &'static str {
-        self.window.found.map_or("trace", StepsFound::unit)
+    /// What figures are per.
+    pub(crate) fn unit(&self) -> Unit {
+        self.window.unit()
     }
 
     /// `of each 274 ms step`, or `of the 12.9 s trace`. Where the device's work spans another time than the

@@ -9,9 +9,10 @@ use serde::Serialize;
 
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
-use crate::findings::Saving;
 use crate::options::Options;
+use crate::saving::Saving;
 use crate::steps::steady::steady;
+use crate::unit::Unit;
 
 pub const WHATIF_SCHEMA: &str = "busbound.whatif/1";
 
@@ -25,8 +26,8 @@ pub struct WhatIf {
     pub statement: String,
     /// Milliseconds of the middle step as measured, from one step's end to the next one's.
     pub baseline_ms: f64,
-    /// `step`, `round` or `trace`: what the milliseconds are of.
-    pub unit: &'static str,
+    /// What the milliseconds are of.
+    pub unit: Unit,
     /// How far the unchanged replay is from the trace, as a share.
     pub replay_error: f64,
     /// Waits between streams and threads: named by the trace, and told by the times alone.

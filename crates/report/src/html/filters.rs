@@ -12,12 +12,6 @@ pub(super) fn coded(text: impl std::fmt::Display, _: &dyn Values) -> Result<Stri
     Ok(code_between_backticks(&text.to_string()))
 }
 
-/// Lines laid out in columns for a terminal, as one line.
-#[filter_fn]
-pub(super) fn spaced(text: impl std::fmt::Display, _: &dyn Values) -> Result<String> {
-    Ok(text.to_string().replace("  ", " · "))
-}
-
 fn code_between_backticks(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     // An odd one out has no partner: it is text.

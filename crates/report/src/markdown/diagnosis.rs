@@ -40,7 +40,7 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
         item(out, &format!("critical path: {path}"));
     }
     for copies in text::copies(diagnosis) {
-        item(out, &format!("copies: {copies}"));
+        item(out, &format!("copies: {}", copies.joined("  ")));
     }
     for table in text::tables(diagnosis, text::Blocks::Within) {
         grid(out, &table);

@@ -1,6 +1,7 @@
 //! What is in this file, and what is missing from it?
 
 pub(crate) mod headline;
+mod lacks;
 pub(crate) mod missing;
 pub(crate) mod places;
 pub(crate) mod steps;
@@ -12,7 +13,6 @@ use busbound_trace::{
 };
 use serde::{Deserialize, Serialize};
 
-pub(crate) use missing::GRAPH_WORK;
 use missing::Missing;
 use steps::StepPattern;
 

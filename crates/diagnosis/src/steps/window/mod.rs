@@ -18,6 +18,7 @@ use serde::Serialize;
 pub use outliers::{Difference, OutlierStep, StepQuantity};
 
 use crate::options::Options;
+use crate::unit::Unit;
 use busbound_cause::Host;
 
 /// How the steps were found.
@@ -35,10 +36,10 @@ pub enum StepsFound {
 
 impl StepsFound {
     /// What one of them is called.
-    pub fn unit(self) -> &'static str {
+    pub fn unit(self) -> Unit {
         match self {
-            Self::Given | Self::Annotation => "step",
-            Self::Period => "round",
+            Self::Given | Self::Annotation => Unit::Step,
+            Self::Period => Unit::Iteration,
         }
     }
 }
@@ -111,6 +112,11 @@ const LONGER_WARMING_UP: f64 = 1.5;
 const LISTED: usize = 1_000;
 
 impl Window {
+    /// What figures are per.
+    pub(crate) fn unit(&self) -> Unit {
+        self.found.map_or(Unit::Trace, StepsFound::unit)
+    }
+
     pub(crate) fn of(trace: &Trace, host: &Host<'_>, options: &Options) -> Self {
         let begin = match &options.steps {
             Some(wanted) => marks::given(trace, host, wanted),

@@ -1,58 +1,54 @@
-//! The knobs of offloading by the names that frameworks use.
+//! The settings of offloading, by the names that frameworks use.
 
-use super::{Because, Target};
+use super::{Proposal, Target};
 
 /// What an offloaded run should do.
-pub(super) struct Offloading {
+pub(crate) struct Offloading {
     /// Groups copied ahead.
-    pub(super) depth: u32,
+    pub(crate) depth: u32,
     /// Share that stays on the GPU, 0 to 1.
-    pub(super) resident: f64,
+    pub(crate) resident: f64,
     /// Layers in all, where that is known.
-    pub(super) layers: Option<u32>,
+    pub(crate) layers: Option<u32>,
 }
 
 /// Prefetching: a copy stream, pinned memory, so many groups ahead.
-pub(super) fn set(because: &mut Because<'_>, offloading: &Offloading) {
+pub(crate) fn prefetching(offloading: &Offloading) -> Vec<Proposal> {
     let depth = offloading.depth.max(1);
     let copied = 1.0 - offloading.resident;
     let (group, of_group) = match offloading.layers {
         Some(layers) => of_layers(layers, copied),
         None => share(copied),
     };
+    let mut list = Vec::new();
     for target in [Target::Sglang, Target::Vllm] {
-        because.set(target, "offload_group_size", group).set(target, "offload_num_in_group", of_group).set(
-            target,
-            "offload_prefetch_step",
-            depth,
-        );
+        list.push(Proposal::new(target, "offload_group_size", group));
+        list.push(Proposal::new(target, "offload_num_in_group", of_group));
+        list.push(Proposal::new(target, "offload_prefetch_step", depth));
     }
-    because
-        .set(Target::SglangDiffusion, "dit_layerwise_offload", "true")
-        .set(Target::SglangDiffusion, "dit_offload_prefetch_size", depth)
-        .set(Target::SglangDiffusion, "pin_cpu_memory", "true");
+    list.push(Proposal::new(Target::SglangDiffusion, "dit_layerwise_offload", "true"));
+    list.push(Proposal::new(Target::SglangDiffusion, "dit_offload_prefetch_size", depth));
+    list.push(Proposal::new(Target::SglangDiffusion, "pin_cpu_memory", "true"));
     if offloading.resident > 0.0 {
-        because.set(
-            Target::SglangDiffusion,
-            "dit_layerwise_resident_layers",
-            format!("{:.2}", offloading.resident),
-        );
+        let share = format!("{:.2}", offloading.resident);
+        list.push(Proposal::new(Target::SglangDiffusion, "dit_layerwise_resident_layers", share));
     }
-    because
-        .set(Target::Diffusers, "offload_type", "block_level")
-        .set(Target::Diffusers, "num_blocks_per_group", 1)
-        .set(Target::Diffusers, "use_stream", "true")
-        .set(Target::Diffusers, "non_blocking", "true");
-    pinned(because);
+    list.push(Proposal::new(Target::Diffusers, "offload_type", "block_level"));
+    list.push(Proposal::new(Target::Diffusers, "num_blocks_per_group", 1));
+    list.push(Proposal::new(Target::Diffusers, "use_stream", "true"));
+    list.push(Proposal::new(Target::Diffusers, "non_blocking", "true"));
+    list.extend(pinned());
+    list
 }
 
 /// Pinned host memory, for frameworks that do not take it by themselves.
-pub(super) fn pinned(because: &mut Because<'_>) {
-    because
-        .set(Target::DeepSpeed, "zero_optimization.offload_param.pin_memory", "true")
-        .set(Target::DeepSpeed, "zero_optimization.offload_optimizer.pin_memory", "true")
-        .set(Target::Fsdp2, "offload_policy", "CPUOffloadPolicy(pin_memory=True)")
-        .set(Target::SglangDiffusion, "pin_cpu_memory", "true");
+pub(crate) fn pinned() -> Vec<Proposal> {
+    vec![
+        Proposal::new(Target::DeepSpeed, "zero_optimization.offload_param.pin_memory", "true"),
+        Proposal::new(Target::DeepSpeed, "zero_optimization.offload_optimizer.pin_memory", "true"),
+        Proposal::new(Target::Fsdp2, "offload_policy", "CPUOffloadPolicy(pin_memory=True)"),
+        Proposal::new(Target::SglangDiffusion, "pin_cpu_memory", "true"),
+    ]
 }
 
 /// So many of the layers, in the smallest groups that are alike.
