@@ -18,6 +18,7 @@
 mod activity;
 mod analysis;
 mod answers;
+pub mod figures;
 mod findings;
 mod items;
 mod limitations;
@@ -30,17 +31,20 @@ mod verdict;
 
 pub use activity::compiled::Compiled;
 pub use activity::contention::Contention;
-pub use activity::copies::{Blocking, CopyGroup, CopyStream, HistogramBin, Rates, SizeClass};
+pub use activity::copies::{Blocking, CopyGroup, CopyStream, HistogramBin, Rates, SizeClass, combined_gbps};
 pub use activity::gaps::{GapCause, IdleCause, IdlePlace};
 pub use activity::launches::{Launches, LaunchingOperator};
 pub use activity::queue::LaunchQueue;
+pub use activity::route::CopyRoute;
 pub use activity::syncs::{SyncReason, SyncTotal};
-pub use activity::timeline::{Overlaps, Times};
+pub use activity::timeline::Overlaps;
 pub use analysis::attribution::{Attribution, BlockChoice, BlockTime};
+pub use analysis::breakdown::{Part, StepBreakdown};
 pub use analysis::cpu_copies::{CpuCopies, CpuCopyClass, CpuCopyThresholds};
 pub use analysis::critical::{CriticalPath, PathClass, PathEdges, PathPiece, PathShare};
 pub use analysis::kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched, Roofline};
 pub use analysis::stages::{Item, PipelineShape, StageChoice, StageTime, Stages};
+pub use analysis::times::Times;
 pub use answers::advice::{
     Advice, Setting, Target, advice_of_ddp, advice_of_diagnosis, advice_of_offload, advice_of_topology,
 };
@@ -57,8 +61,7 @@ pub use answers::diagnosis::{
     diagnose_and_draw, diagnose_and_itemise,
 };
 pub use answers::gate::{
-    Baseline, BaselineError, Check, FIGURES, FigureName, GATE_SCHEMA, Gate, GatedRun, Requirement,
-    RequirementError, gate,
+    Baseline, BaselineError, Check, GATE_SCHEMA, Gate, GatedRun, Requirement, RequirementError, gate,
 };
 pub use answers::several::{SURVEYS_SCHEMA, Surveys, WHATIFS_SCHEMA, WhatIfs};
 pub use answers::survey::missing::Missing;
@@ -68,6 +71,7 @@ pub use answers::survey::{
     SourceFacts, Span, Stream, Survey, Thread, survey,
 };
 pub use answers::whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, what_if};
+pub use figures::{Better, CopyFigure, FigureId, FigureUnit};
 pub use findings::{Finding, Saving, Severity};
 pub use items::{CopyItem, GapItem, Items, StepItem};
 pub use limitations::Limitation;

@@ -5,7 +5,6 @@ use busbound_trace::SourceFormat;
 use serde::Serialize;
 
 use crate::activity::gaps::GapCause;
-use crate::activity::managed::Managed;
 use crate::activity::timeline::DeviceTimeline;
 use crate::analysis::facts::Facts;
 use crate::analysis::incomplete;
@@ -132,7 +131,7 @@ pub(crate) fn limitations(
     if !facts.copies.is_empty() && !has_kernels && incomplete::reason(facts.trace).is_none() {
         say("no_kernels", "No kernel was recorded, so all copies look exposed.".to_owned());
     }
-    let beside_faults = Managed::of(facts).waiting_ms();
+    let beside_faults = facts.managed().waiting_ms();
     if beside_faults > 0.02 * facts.time.span_ms {
         say(
             "managed_in_kernels",

@@ -39,10 +39,9 @@ pub use answer::{FLEET_SCHEMA, FleetAnswer, FleetSteps, SharedFinding, VerdictCo
 pub use diagnoses::{DIAGNOSES_SCHEMA, Diagnoses};
 pub use fleet::{Fleet, SavedError, Unread};
 pub use one_run::{NotOneRun, OneRun, one_run};
+pub use parts::{IdlePart, Parts};
 pub use sketch::StepSketch;
 pub use spread::{Apart, Spread};
 pub use stragglers::{Difference, Straggler};
-pub use summary::{
-    IdlePart, Parts, RANK_SCHEMA, RankCopies, RankFinding, RankGpu, RankKernels, RankSteps, RankSummary, Unit,
-};
+pub use summary::{RANK_SCHEMA, RankCopies, RankFinding, RankGpu, RankKernels, RankSteps, RankSummary, Unit};
 pub use uplinks::{Demand, SharedUplink};

@@ -9,6 +9,7 @@ pub(crate) mod host;
 pub(crate) mod launches;
 pub(crate) mod managed;
 pub(crate) mod queue;
+pub(crate) mod route;
 pub(crate) mod syncs;
 pub(crate) mod timeline;
 pub(crate) mod unseen;

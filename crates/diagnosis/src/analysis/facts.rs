@@ -1,6 +1,7 @@
 //! Everything the findings and the verdict look at, computed once.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use busbound_machine::{LinkFacts, Machine, PcieLink};
 use busbound_trace::{EventKind, Gpu, Interval, IntervalSet, Nanos, Place, Trace};
@@ -11,8 +12,11 @@ use crate::activity::copies::{self, Copy, CopyGroup, size_class};
 use crate::activity::gaps::{self, Gap, GapCause, IdleCause};
 use crate::activity::host::Host;
 use crate::activity::launches::{self, Launches};
+use crate::activity::managed::Managed;
 use crate::activity::syncs::{self, Syncs};
-use crate::activity::timeline::{self, DeviceTimeline, Overlaps, Times};
+use crate::activity::timeline::{self, DeviceTimeline, Overlaps};
+use crate::analysis::breakdown::{DeviceParts, Part, PartTimes, StepBreakdown};
+use crate::analysis::times::{Times, total_times};
 use crate::answers::survey::steps::pattern_of;
 use crate::options::Options;
 use crate::parallel::join;
@@ -29,6 +33,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) timelines: Vec<DeviceTimeline>,
     /// Of each device, in the order of `timelines`.
     pub(crate) device_times: Vec<(Times, Overlaps)>,
+    pub(crate) breakdown: StepBreakdown,
     pub(crate) time: Times,
     pub(crate) overlap: Overlaps,
     pub(crate) copies: Vec<Copy<'a>>,
@@ -41,6 +46,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) launches: Launches,
     pub(crate) syncs: Syncs,
     pub(crate) kernels_on_stream: BTreeMap<(i32, i64), u64>,
+    managed: OnceLock<Managed>,
 }
 
 impl<'a> Facts<'a> {
@@ -60,17 +66,25 @@ impl<'a> Facts<'a> {
             || {
                 let window = Window::of(trace, &host, options);
                 let copies = copies::copies(trace, &host);
-                let edges = &options.histogram_edges;
-                let groups = copies::groups(&copies, &timelines, &kernels_on_stream, &link, edges);
+                let terms = copies::Terms {
+                    timelines: &timelines,
+                    kernels_on_stream: &kernels_on_stream,
+                    link: &link,
+                    edges: &options.histogram_edges,
+                };
+                let groups = copies::groups(&copies, terms);
                 let contention = contention::contention(trace, &copies, &timelines, &communication, &link);
                 let syncs = syncs::syncs(&host, &window);
                 let launches = launches::launches(trace, &host, &timelines, &window);
                 (window, copies, groups, contention, syncs, launches)
             },
         );
-        let times: Vec<Times> = timelines.iter().map(DeviceTimeline::times).collect();
+        let parts = device_parts(&timelines, &gaps);
+        let breakdown = StepBreakdown::of(&parts, window.rounds());
+        let times: Vec<Times> =
+            timelines.iter().zip(&parts).map(|(timeline, parts)| Times::of(timeline, parts)).collect();
         let overlaps: Vec<Overlaps> = timelines.iter().map(DeviceTimeline::overlaps).collect();
-        let time = timeline::total_times(&times);
+        let time = total_times(&times);
         let overlap = timeline::total_overlaps(&overlaps, time.comm_ms);
         Self {
             trace,
@@ -80,6 +94,7 @@ impl<'a> Facts<'a> {
             window,
             timelines,
             device_times: times.into_iter().zip(overlaps).collect(),
+            breakdown,
             time,
             overlap,
             copies,
@@ -91,7 +106,23 @@ impl<'a> Facts<'a> {
             launches,
             syncs,
             kernels_on_stream,
+            managed: OnceLock::new(),
         }
+    }
+
+    /// What managed memory did; computed when first asked for.
+    pub(crate) fn managed(&self) -> &Managed {
+        self.managed.get_or_init(|| Managed::of(self.trace, &self.copies, &self.timelines))
+    }
+
+    /// Copies by their positions.
+    pub(crate) fn copies_at(&self, positions: &[usize]) -> Vec<&Copy<'a>> {
+        positions.iter().map(|&position| &self.copies[position]).collect()
+    }
+
+    /// Time of the wanted parts over all devices and steps.
+    pub(crate) fn part_ms(&self, wanted: impl Fn(Part) -> bool) -> f64 {
+        self.breakdown.sum_of(wanted).as_millis()
     }
 
     pub(crate) fn steps(&self) -> f64 {
@@ -134,7 +165,7 @@ impl<'a> Facts<'a> {
     }
 
     pub(crate) fn idle_ms(&self, cause: GapCause) -> f64 {
-        self.idle.iter().find(|idle| idle.cause == cause).map_or(0.0, |idle| idle.ms)
+        self.part_ms(|part| part == Part::Idle(cause))
     }
 
     /// Whether copies run faster than the link can: then it is not the link that is there.
@@ -192,12 +223,26 @@ impl Facts<'_> {
             copies.intersection(&IntervalSet::from_unsorted(within))
         };
         const WAIT: Nanos = Nanos::new(20_000);
-        let alone = |timeline: &DeviceTimeline| on(timeline.device).difference(&timeline.kernels);
+        let alone = |timeline: &DeviceTimeline| timeline.exposed_copies(&on(timeline.device));
         let stretches = self.timelines.iter().map(alone);
         let waits =
             |set: IntervalSet| set.iter().map(Interval::length).filter(|time| *time > WAIT).sum::<Nanos>();
         stretches.map(waits).sum::<Nanos>().as_millis()
     }
+}
+
+/// The time of each device by part, in the order of the timelines.
+fn device_parts(timelines: &[DeviceTimeline], gaps: &[Gap<'_>]) -> Vec<PartTimes> {
+    let of = |timeline: &DeviceTimeline| DeviceParts::of(timeline, gaps_of(gaps, timeline.device)).times();
+    timelines.iter().map(of).collect()
+}
+
+/// When a device was idle, and why.
+pub(crate) fn gaps_of<'g>(
+    gaps: &'g [Gap<'_>],
+    device: i32,
+) -> impl Iterator<Item = (GapCause, Interval)> + 'g {
+    gaps.iter().filter(move |gap| gap.device == device).map(|gap| (gap.cause, gap.interval))
 }
 
 /// The name of a device, if the trace lists it.

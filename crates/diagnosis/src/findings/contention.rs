@@ -25,7 +25,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     };
     let lost = shared * worst.slower_pct / 100.0;
     vec![Draft {
-        at: facts.timelines.iter().flat_map(|t| t.host_copies.intersection(&t.communication).iter().collect::<Vec<_>>()).collect(),
+        at: facts.timelines.iter().flat_map(|t| t.bus_copies.intersection(&t.communication).iter().collect::<Vec<_>>()).collect(),
         id: "copy_collective_contention",
         title: "Copies and collectives slow each other".to_owned(),
         seen: format!(

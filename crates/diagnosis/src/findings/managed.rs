@@ -13,10 +13,10 @@ use crate::quantity::{bytes, count, milliseconds};
 const WORTH_IT: f64 = 0.02;
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
-    let managed = Managed::of(facts);
+    let managed = facts.managed();
     let mut drafts = Vec::new();
-    drafts.extend(thrashing(facts, &managed));
-    drafts.extend(faults(facts, &managed));
+    drafts.extend(thrashing(facts, managed));
+    drafts.extend(faults(facts, managed));
     drafts
 }
 
@@ -30,11 +30,11 @@ fn time_ms(copies: &[&Copy<'_>]) -> f64 {
 }
 
 /// The same blocks leave and come back, again and again.
-fn thrashing(facts: &Facts<'_>, managed: &Managed<'_, '_>) -> Option<Draft> {
+fn thrashing(facts: &Facts<'_>, managed: &Managed) -> Option<Draft> {
     let blocks = managed.blocks?;
-    let returns = &managed.returns;
+    let (returns, migrations) = (&facts.copies_at(&managed.returns), facts.copies_at(&managed.migrations));
     let (steps, unit) = (facts.steps(), facts.unit());
-    let (time, all) = (time_ms(returns), time_ms(&managed.migrations));
+    let (time, all) = (time_ms(returns), time_ms(&migrations));
     // There and back once is how a program starts; and most of what moves must be such.
     if blocks.returns_each < 2.0 || time < 0.5 * all || time < WORTH_IT * facts.time.span_ms {
         return None;
@@ -47,7 +47,8 @@ fn thrashing(facts: &Facts<'_>, managed: &Managed<'_, '_>) -> Option<Draft> {
     };
     let evicted: Vec<_> = returns.iter().filter(is_eviction).copied().collect();
     let is_too_large = moved(&evicted, Direction::DeviceToHost) * 2 > outward;
-    let touched = match (is_too_large, managed.host_place) {
+    let host_place = managed.host_place.map(|name| facts.trace.names().get(name));
+    let touched = match (is_too_large, host_place) {
         (true, _) => ", driven out because the device's memory was full".to_owned(),
         (false, Some(place)) => {
             format!("; the host reaches for them ({})", place.trim_start_matches("CPU page fault "))
@@ -84,7 +85,7 @@ fn thrashing(facts: &Facts<'_>, managed: &Managed<'_, '_>) -> Option<Draft> {
             "exposed_ms_per_step": exposed / steps,
             "evicted_bytes_per_step": moved(&evicted, Direction::DeviceToHost) as f64 / steps,
             "host_page_faults_per_step": managed.host_faults as f64 / steps,
-            "host_place": managed.host_place,
+            "host_place": host_place,
         }),
         precondition: "Not both of them change the data every time.",
         // What runs beside kernels may still hold them; how long is the other finding's question.
@@ -95,16 +96,15 @@ fn thrashing(facts: &Facts<'_>, managed: &Managed<'_, '_>) -> Option<Draft> {
 }
 
 /// Kernels run while the pages they need are elsewhere.
-fn faults(facts: &Facts<'_>, managed: &Managed<'_, '_>) -> Option<Draft> {
+fn faults(facts: &Facts<'_>, managed: &Managed) -> Option<Draft> {
     let waiting = managed.waiting_ms();
     if waiting < WORTH_IT * facts.time.span_ms {
         return None;
     }
     let (steps, unit) = (facts.steps(), facts.unit());
-    let inbound: Vec<&Copy<'_>> = managed
-        .migrations
-        .iter()
-        .copied()
+    let inbound: Vec<&Copy<'_>> = facts
+        .copies_at(&managed.migrations)
+        .into_iter()
         .filter(|copy| is_on_demand(copy) && copy.transfer.direction == Direction::HostToDevice)
         .collect();
     let came = moved(&inbound, Direction::HostToDevice);

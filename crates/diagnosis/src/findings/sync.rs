@@ -5,6 +5,7 @@ use serde_json::json;
 use super::{Draft, Saving};
 use crate::activity::gaps::{GapCause, idle_beside_ms};
 use crate::activity::syncs::SyncReason;
+use crate::analysis::breakdown::Part;
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 
@@ -24,7 +25,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Draft> {
     }
     // Streams that only take turns because of it could run side by side; copies gain most of that,
     // kernels that fill the GPU nothing.
-    let beside = facts.streams_that_take_turns().map_or(0.0, |_| facts.time.exposed_bus_copy_ms);
+    let beside = facts.streams_that_take_turns().map_or(0.0, |_| facts.part_ms(Part::is_transfer));
     if idle + beside < 0.02 * facts.time.span_ms {
         return Vec::new();
     }
