@@ -282,13 +282,13 @@ catalog! {
     H2dGbps = "h2d_gbps" {
         label: "H2D rate", unit: GigabytesPerSecond, better: Higher,
         summary: "rate of copies from host to device",
-        definition: "Bytes copied from host to device over the time at which at least one such copy ran. Copies without recorded bytes are left out.",
+        definition: "Bytes copied from host to device over the time at which such copies ran, added up over kinds of host memory and GPUs. Copies without recorded bytes are left out.",
         of: |run| gbps(run, Direction::HostToDevice),
     }
     D2hGbps = "d2h_gbps" {
         label: "D2H rate", unit: GigabytesPerSecond, better: Higher,
         summary: "rate of copies from device to host",
-        definition: "Bytes copied from device to host over the time at which at least one such copy ran. Copies without recorded bytes are left out.",
+        definition: "Bytes copied from device to host over the time at which such copies ran, added up over kinds of host memory and GPUs. Copies without recorded bytes are left out.",
         of: |run| gbps(run, Direction::DeviceToHost),
     }
     H2dMb = "h2d_mb" {
