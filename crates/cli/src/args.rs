@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use busbound_diagnosis::{FIGURES, StageChoice};
+use busbound_diagnosis::{FigureId, StageChoice, Unit};
 use busbound_machine::bench::Suite;
 use busbound_whatif::replay::{Change, all_changes};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -43,9 +43,11 @@ Figures:";
 /// The examples, and every figure with its unit.
 fn gate_help() -> String {
     let mut text = GATE_EXAMPLES.to_owned();
-    for figure in FIGURES {
-        let unit = if figure.unit.is_empty() { String::new() } else { format!(" ({})", figure.unit) };
-        text.push_str(&format!("\n  {:<19} {}{unit}", figure.name, figure.what));
+    let widest = FigureId::ALL.iter().map(|figure| figure.name().len()).max().unwrap_or(0);
+    for figure in FigureId::ALL {
+        let unit = figure.unit().phrase(Unit::Step);
+        let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };
+        text.push_str(&format!("\n  {:<widest$} {}{unit}", figure.name(), figure.summary()));
     }
     text
 }

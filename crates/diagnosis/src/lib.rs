@@ -21,6 +21,7 @@ mod words;
 mod activity;
 mod analysis;
 mod answers;
+pub mod figures;
 mod findings;
 mod items;
 mod limits;
@@ -36,17 +37,20 @@ mod verdict;
 
 pub use activity::compiled::Compiled;
 pub use activity::contention::Contention;
-pub use activity::copies::{Blocking, CopyGroup, CopyStream, HistogramBin, Rates, SizeClass};
+pub use activity::copies::{Blocking, CopyGroup, CopyStream, HistogramBin, Rates, SizeClass, combined_gbps};
 pub use activity::gaps::{IdleCause, IdlePlace};
 pub use activity::launches::{Launches, LaunchingOperator};
 pub use activity::queue::LaunchQueue;
+pub use activity::route::CopyRoute;
 pub use activity::syncs::{SyncReason, SyncTotal};
-pub use activity::timeline::{Overlaps, Times};
+pub use activity::timeline::Overlaps;
 pub use analysis::attribution::{Attribution, BlockChoice, BlockTime};
+pub use analysis::breakdown::{Part, StepBreakdown};
 pub use analysis::cpu_copies::{CpuCopies, CpuCopyClass, CpuCopyThresholds};
 pub use analysis::critical::{CriticalPath, PathEdges, PathPiece, PathShare};
 pub use analysis::kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched, Roofline};
 pub use analysis::stages::{Item, PipelineShape, StageChoice, StageTime, Stages};
+pub use analysis::times::Times;
 pub use answers::advice::{
     Advice, Setting, advice_of_ddp, advice_of_diagnosis, advice_of_offload, advice_of_topology,
 };
@@ -60,8 +64,7 @@ pub use answers::diagnosis::{
     diagnose_and_draw, diagnose_and_itemise,
 };
 pub use answers::gate::{
-    Baseline, BaselineError, Check, FIGURES, FigureName, GATE_SCHEMA, Gate, GatedRun, Requirement,
-    RequirementError, gate,
+    Baseline, BaselineError, Check, GATE_SCHEMA, Gate, GatedRun, Requirement, RequirementError, gate,
 };
 pub use answers::several::{SURVEYS_SCHEMA, Surveys, WHATIFS_SCHEMA, WhatIfs};
 pub use answers::survey::missing::Missing;
@@ -73,6 +76,7 @@ pub use answers::survey::{
 pub use answers::whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, what_if};
 pub use busbound_cause::idle::GapCause;
 pub use busbound_cause::path::PathClass;
+pub use figures::{Better, CopyFigure, FigureId, FigureUnit};
 pub use findings::{Candidate, Document, Finding, FindingId, Severity};
 pub use items::{CopyItem, GapItem, Items, StepItem};
 pub use limits::Limitation;

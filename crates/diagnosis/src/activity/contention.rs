@@ -48,7 +48,7 @@ pub(crate) fn contention(
     link: &LinkFacts,
 ) -> Vec<Contention> {
     let comm: BTreeMap<i32, &IntervalSet> = timelines.iter().map(|t| (t.device, &t.communication)).collect();
-    let host: BTreeMap<i32, &IntervalSet> = timelines.iter().map(|t| (t.device, &t.host_copies)).collect();
+    let host: BTreeMap<i32, &IntervalSet> = timelines.iter().map(|t| (t.device, &t.bus_copies)).collect();
     let mut found = Vec::new();
 
     // Time of copies over the time their size asks for, by direction, memory and size class. Small

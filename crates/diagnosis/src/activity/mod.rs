@@ -7,5 +7,6 @@ pub(crate) mod gaps;
 pub(crate) mod launches;
 pub(crate) mod managed;
 pub(crate) mod queue;
+pub(crate) mod route;
 pub(crate) mod syncs;
 pub(crate) mod timeline;

@@ -15,7 +15,9 @@ use crate::activity::gaps::{self, IdleCause};
 use crate::activity::launches::{self, Launches};
 use crate::activity::managed::Managed;
 use crate::activity::syncs::{self, Syncs};
-use crate::activity::timeline::{self, DeviceTimeline, Overlaps, Times};
+use crate::activity::timeline::{self, DeviceTimeline, Overlaps};
+use crate::analysis::breakdown::{DeviceParts, Part, PartTimes, StepBreakdown};
+use crate::analysis::times::{Times, total_times};
 use crate::answers::survey::steps::pattern_of;
 use crate::options::Options;
 use crate::parallel::join;
@@ -34,6 +36,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) timelines: Vec<DeviceTimeline>,
     /// Of each device, in the order of `timelines`.
     pub(crate) device_times: Vec<(Times, Overlaps)>,
+    pub(crate) breakdown: StepBreakdown,
     pub(crate) time: Times,
     pub(crate) overlap: Overlaps,
     pub(crate) copies: Vec<Copy<'a>>,
@@ -70,17 +73,25 @@ impl<'a> Facts<'a> {
             },
             || {
                 let copies = copies::copies(trace, &host);
-                let edges = &options.histogram_edges;
-                let groups = copies::groups(&copies, &timelines, &kernels_on_stream, &link, edges);
+                let terms = copies::Terms {
+                    timelines: &timelines,
+                    kernels_on_stream: &kernels_on_stream,
+                    link: &link,
+                    edges: &options.histogram_edges,
+                };
+                let groups = copies::groups(&copies, terms);
                 let contention = contention::contention(trace, &copies, &timelines, &communication, &link);
                 let syncs = syncs::syncs(&host, &window);
                 let launches = launches::launches(trace, &host, &timelines, &window);
                 (copies, groups, contention, syncs, launches)
             },
         );
-        let times: Vec<Times> = timelines.iter().map(DeviceTimeline::times).collect();
+        let parts = device_parts(&timelines, &gaps);
+        let breakdown = StepBreakdown::of(&parts, window.rounds());
+        let times: Vec<Times> =
+            timelines.iter().zip(&parts).map(|(timeline, parts)| Times::of(timeline, parts)).collect();
         let overlaps: Vec<Overlaps> = timelines.iter().map(DeviceTimeline::overlaps).collect();
-        let time = timeline::total_times(&times);
+        let time = total_times(&times);
         let overlap = timeline::total_overlaps(&overlaps, time.comm_ms);
         let managed = Managed::of(trace, &copies, &timelines);
         Self {
@@ -91,6 +102,7 @@ impl<'a> Facts<'a> {
             window,
             timelines,
             device_times: times.into_iter().zip(overlaps).collect(),
+            breakdown,
             time,
             overlap,
             copies,
@@ -105,6 +117,11 @@ impl<'a> Facts<'a> {
             syncs,
             kernels_on_stream,
         }
+    }
+
+    /// Time of the wanted parts over all devices and steps.
+    pub(crate) fn part_ms(&self, wanted: impl Fn(Part) -> bool) -> f64 {
+        self.breakdown.sum_of(wanted).as_millis()
     }
 
     pub(crate) fn steps(&self) -> f64 {
@@ -147,7 +164,7 @@ impl<'a> Facts<'a> {
     }
 
     pub(crate) fn idle_ms(&self, cause: GapCause) -> f64 {
-        self.idle.iter().find(|idle| idle.cause == cause).map_or(0.0, |idle| idle.ms)
+        self.part_ms(|part| part == Part::Idle(cause))
     }
 
     /// Whether copies run faster than the link can: then it is not the link that is there.
@@ -205,12 +222,26 @@ impl Facts<'_> {
             copies.intersection(&IntervalSet::from_unsorted(within))
         };
         const WAIT: Nanos = Nanos::new(20_000);
-        let alone = |timeline: &DeviceTimeline| on(timeline.device).difference(&timeline.kernels);
+        let alone = |timeline: &DeviceTimeline| timeline.exposed_copies(&on(timeline.device));
         let stretches = self.timelines.iter().map(alone);
         let waits =
             |set: IntervalSet| set.iter().map(Interval::length).filter(|time| *time > WAIT).sum::<Nanos>();
         stretches.map(waits).sum::<Nanos>().as_millis()
     }
+}
+
+/// The time of each device by part, in the order of the timelines.
+fn device_parts(timelines: &[DeviceTimeline], gaps: &[Gap<'_>]) -> Vec<PartTimes> {
+    let of = |timeline: &DeviceTimeline| DeviceParts::of(timeline, gaps_of(gaps, timeline.device)).times();
+    timelines.iter().map(of).collect()
+}
+
+/// When a device was idle, and why.
+pub(crate) fn gaps_of<'g>(
+    gaps: &'g [Gap<'_>],
+    device: i32,
+) -> impl Iterator<Item = (GapCause, Interval)> + 'g {
+    gaps.iter().filter(move |gap| gap.device == device).map(|gap| (gap.cause, gap.interval))
 }
 
 /// The name of a device, if the trace lists it.

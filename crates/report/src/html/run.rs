@@ -2,7 +2,7 @@
 
 use askama::Template;
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
-use busbound_diagnosis::{CopyGroup, Diagnosis, Drawn, Finding, Unit, WhatIf};
+use busbound_diagnosis::{CopyGroup, Diagnosis, Drawn, FigureId, Finding, Unit, WhatIf};
 
 use super::encode::{Labels, encoded};
 use super::evidence::{self, Evidence};
@@ -185,13 +185,13 @@ pub(super) fn labels<'a>(diagnosis: &'a Diagnosis, label: &'a str) -> Labels<'a>
 pub(super) fn bar(diagnosis: &Diagnosis) -> Bar {
     let parts = text::parts(diagnosis);
     let total: f64 = parts.iter().map(|(_, ms)| ms).sum();
-    let part = |(what, ms): &(&'static str, f64)| BarPart {
-        what,
-        class: match *what {
-            "compute" => "compute",
-            "exposed communication" => "communication",
-            "exposed copy" => "h2d",
-            "idle" => "idle",
+    let part = |(figure, ms): &(FigureId, f64)| BarPart {
+        what: figure.label(),
+        class: match figure {
+            FigureId::ComputeMs => "compute",
+            FigureId::ExposedCommMs => "communication",
+            FigureId::ExposedBusCopyMs => "h2d",
+            FigureId::IdleMs => "idle",
             _ => "other",
         },
         time: milliseconds(*ms),

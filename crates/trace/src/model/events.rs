@@ -256,6 +256,7 @@ mod tests {
     use super::*;
     use crate::model::builder::TraceBuilder;
     use crate::model::managed::MigrationCause;
+    use crate::model::trace::Trace;
     use crate::model::transfer::{MemoryKind, Transfer};
 
     #[test]
@@ -269,14 +270,16 @@ mod tests {
                 Transfer { dst: MemoryKind::Managed, ..Transfer::host_to_device(MemoryKind::Managed, 4096) };
             part.copy(device, moved, 0..10).migration(migration);
             part.page_fault(device, "GPU page faults", faults, 0..10);
-            part.finish()
+            part.trace
         };
         let (mut all, other) = (part(), part());
         let names: Vec<_> = other.names.iter().map(|text| all.names.intern(text)).collect();
         let tracks: Vec<_> = other.tracks.iter().map(|(_, place)| all.tracks.intern(place)).collect();
         all.events.append(&other.events, &names, &tracks);
-        let found: Vec<_> =
-            all.events().map(|event| (event.migration().copied(), event.faults().copied())).collect();
+        let found: Vec<_> = Trace::from(all)
+            .events()
+            .map(|event| (event.migration().copied(), event.faults().copied()))
+            .collect();
         let (moved, faulted) = ((Some(migration), None), (None, Some(faults)));
         assert_eq!(found, [moved, faulted, moved, faulted]);
     }
