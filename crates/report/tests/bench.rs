@@ -9,7 +9,7 @@ use std::path::Path;
 use busbound_diagnosis::{Benchmark, Judgement, MeasuredFigure, judge_bench};
 use busbound_machine::MachineProfile;
 use busbound_machine::bench::{Case, Direction, Engine, LinkSeen, Memory, Pace, Samples};
-use busbound_report::{bench_as_json, bench_as_markdown, bench_as_nvbandwidth, bench_as_terminal};
+use busbound_report::Format;
 
 mod common;
 
@@ -31,11 +31,11 @@ fn rate(samples: &Samples, direction: Direction, bytes: u64) -> f64 {
 #[test]
 fn a_full_and_a_quick_round_of_an_h200() {
     let full = judge_bench(&samples("h200-full-1.json"));
-    insta::assert_snapshot!("bench_full_terminal", common::plain(&bench_as_terminal(&full, 80)));
+    insta::assert_snapshot!("bench_full_terminal", common::shown(&full, Format::Terminal));
     let quick = judge_bench(&samples("h200-quick.json"));
-    insta::assert_snapshot!("bench_quick_markdown", bench_as_markdown(&quick));
-    insta::assert_snapshot!("bench_nvbandwidth", bench_as_nvbandwidth(&full).unwrap());
-    let json: serde_json::Value = serde_json::from_str(&bench_as_json(&quick).unwrap()).unwrap();
+    insta::assert_snapshot!("bench_quick_markdown", common::shown(&quick, Format::Markdown));
+    insta::assert_snapshot!("bench_nvbandwidth", common::shown(&full, Format::Nvbandwidth));
+    let json: serde_json::Value = serde_json::from_str(&common::shown(&quick, Format::Json)).unwrap();
     assert_eq!(json["schema"], "busbound.bench/1");
     assert_eq!(json["figures"].as_array().unwrap().len(), quick.figures.len());
     assert!(quick.wall_s < 20.0, "a quick round took {} s", quick.wall_s);
@@ -79,7 +79,7 @@ fn a_link_on_half_its_lanes_is_short_and_the_first_cause_is_the_one_that_was_see
     let causes = &figure(&bench, "pinned_h2d").causes;
     assert!(causes[0].seen && causes[0].why.contains("8 lanes of 16"), "{:?}", causes[0]);
     assert!(bench.statement.starts_with("Short of what this GPU's link should give."), "{}", bench.statement);
-    let text = common::plain(&bench_as_terminal(&bench, 80));
+    let text = common::shown(&bench, Format::Terminal);
     assert!(text.contains("1. Seen: the link runs on 8 lanes of 16"), "{text}");
 }
 
@@ -225,7 +225,7 @@ fn the_h200_meets_its_bars_and_the_results_page_says_by_how_much() {
         first.wall_s,
         first.device_bytes as f64 / 1e9
     );
-    page.push_str(&bench_as_markdown(&bench));
+    page.push_str(&common::shown(&bench, Format::Markdown));
     check_page(&page);
 }
 
@@ -324,7 +324,7 @@ fn the_page_draws_every_curve() {
     let mut samples = samples("h200-full-1.json");
     samples.identity.gpu = "H200 <script>alert('x')</script>".to_owned();
     let bench = judge_bench(&samples);
-    let page = busbound_report::bench_as_html(&bench);
+    let page = common::shown(&bench, Format::Html);
     let curves: Vec<&str> =
         page.lines().filter(|line| line.starts_with("<polyline class=\"curve\"")).collect();
     assert_eq!(curves.len(), bench.profile.curves.len());

@@ -7,6 +7,7 @@ use busbound_machine::bench::{Engine, Pace};
 use busbound_machine::{MachineProfile, MeasuredCurve};
 
 use super::{COLOURS, escaped, page};
+use crate::error::RenderError;
 use crate::text::bench as text;
 
 const WIDTH: f64 = 1200.0;
@@ -17,7 +18,7 @@ const TOP: f64 = 20.0;
 const BOTTOM: f64 = 45.0;
 
 /// What a machine reaches, as a page.
-pub fn bench_as_html(bench: &Benchmark) -> String {
+pub(super) fn bench_as_html(bench: &Benchmark) -> Result<String, RenderError> {
     let figures = bench.figures.iter().map(|figure| {
         let (value, words) = text::figure(figure);
         format!("<li>{}</li>\n", escaped(&format!("{value}: {words}")))
