@@ -139,7 +139,23 @@ fn the_h200_meets_its_bars_and_the_results_page_says_by_how_much() {
     let (first, second) = (samples("h200-full-1.json"), samples("h200-full-2-copy.json"));
     let quick = samples("h200-quick.json");
     let mut page = String::from(PREFACE);
+    against_torch(&mut page, &first);
+    measured_again(&mut page, &first, &second);
+    let bench = judge_bench(&first);
+    offloaded_steps(&mut page, &bench);
+    let _ = writeln!(
+        page,
+        "\n## Time\n\nThe quick round took {:.1} s of wall time and held {:.2} GB of the GPU's memory, the full one {:.0} s and {:.2} GB.\n\n## The full round\n",
+        quick.wall_s,
+        quick.device_bytes as f64 / 1e9,
+        first.wall_s,
+        first.device_bytes as f64 / 1e9
+    );
+    page.push_str(&common::shown(&bench, Format::Markdown));
+    check_page(&page);
+}
 
+fn against_torch(page: &mut String, first: &Samples) {
     page.push_str(
         "\n## Against torch's copy loop\n\n| copy | torch | busbound | differs by |\n|---|---|---|---|\n",
     );
@@ -148,7 +164,7 @@ fn the_h200_meets_its_bars_and_the_results_page_says_by_how_much() {
     for row in torch["rows"].as_array().unwrap() {
         let direction = if row["direction"] == "h2d" { Direction::H2d } else { Direction::D2h };
         let (bytes, theirs) = (row["bytes"].as_u64().unwrap(), row["gbps"].as_f64().unwrap());
-        let ours = rate(&first, direction, bytes);
+        let ours = rate(first, direction, bytes);
         let way = if direction == Direction::H2d { "to device" } else { "to host" };
         let off = ours / theirs - 1.0;
         let _ = writeln!(
@@ -159,7 +175,9 @@ fn the_h200_meets_its_bars_and_the_results_page_says_by_how_much() {
         );
         assert!(off.abs() < 0.02, "{bytes} {direction:?}: {ours} against {theirs}");
     }
+}
 
+fn measured_again(page: &mut String, first: &Samples, second: &Samples) {
     page.push_str(REPEATED);
     let (one, two) = (first.profile(), second.profile());
     for curve in &one.curves {
@@ -192,8 +210,9 @@ fn the_h200_meets_its_bars_and_the_results_page_says_by_how_much() {
             assert!(large <= 0.03, "{way}: {large}");
         }
     }
+}
 
-    let bench = judge_bench(&first);
+fn offloaded_steps(page: &mut String, bench: &Benchmark) {
     page.push_str("\n## Offloaded steps, planned and run\n\n");
     page.push_str(OUTLIERS);
     for errors in &bench.offload_errors {
@@ -216,17 +235,6 @@ fn the_h200_meets_its_bars_and_the_results_page_says_by_how_much() {
     let _ =
         writeln!(page, "- all {}: median {:.1} %, {over} above 15 %", all.len(), 100.0 * all[all.len() / 2]);
     assert!(all[all.len() / 2] <= 0.05 && over <= 1, "{all:?}");
-
-    let _ = writeln!(
-        page,
-        "\n## Time\n\nThe quick round took {:.1} s of wall time and held {:.2} GB of the GPU's memory, the full one {:.0} s and {:.2} GB.\n\n## The full round\n",
-        quick.wall_s,
-        quick.device_bytes as f64 / 1e9,
-        first.wall_s,
-        first.device_bytes as f64 / 1e9
-    );
-    page.push_str(&common::shown(&bench, Format::Markdown));
-    check_page(&page);
 }
 
 /// docs/results/bench.md is this text; `INSTA_UPDATE=always` rewrites it.
