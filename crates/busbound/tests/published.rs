@@ -20,12 +20,20 @@ fn the_library_brings_none_of_the_command_lines_crates() {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
-    let text = String::from_utf8(tree.stdout).unwrap();
+    let text = String::from_utf8(tree.stdout.clone()).unwrap();
     assert!(tree.status.success() && text.contains("busbound-report"), "{tree:?}");
     let names: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
     for name in [
-        "busbound-cli", "clap", "indicatif", "anstream", "ratatui", "crossterm", "signal-hook", "terminal_size",
-        "open", "anyhow",
+        "busbound-cli",
+        "clap",
+        "indicatif",
+        "anstream",
+        "ratatui",
+        "crossterm",
+        "signal-hook",
+        "terminal_size",
+        "open",
+        "anyhow",
     ] {
         assert!(!names.contains(&name), "{name} is brought along:\n{text}");
     }

@@ -5,9 +5,10 @@ use std::fmt::Write;
 use busbound_diagnosis::{Advice, Setting, Target};
 
 use crate::Format;
-use crate::answer::{Answer, AnswerKind};
+use crate::answer::Answer;
 use crate::error::RenderError;
 use crate::format::{FormatSpec, Render, Scope};
+use crate::kind::AnswerKind;
 
 pub(crate) const ENV: FormatSpec = FormatSpec {
     name: "env",
@@ -36,7 +37,7 @@ pub(crate) const SH: FormatSpec = FormatSpec {
 fn advice<'a>(answer: &Answer<'a>, format: Format) -> Result<&'a Advice, RenderError> {
     match answer {
         Answer::Advice(advice) => Ok(advice),
-        other => Err(RenderError::not_available(other, format)),
+        other => Err(other.not_available(format)),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::Format;
-use crate::answer::{Answer, AnswerKind};
+use crate::kind::AnswerKind;
 
 /// An answer could not be written in a format.
 #[derive(Debug, thiserror::Error)]
@@ -19,12 +19,6 @@ pub enum RenderError {
     Text(std::string::FromUtf8Error),
     #[error("{0}")]
     Io(io::Error),
-}
-
-impl RenderError {
-    pub(crate) fn not_available(answer: &Answer<'_>, format: Format) -> Self {
-        Self::NotAvailable { kind: answer.kind(), format }
-    }
 }
 
 impl From<askama::Error> for RenderError {

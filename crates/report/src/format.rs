@@ -4,8 +4,9 @@ use std::fmt;
 use std::io::Write;
 use std::path::Path;
 
-use crate::answer::{Answer, AnswerKind};
+use crate::answer::Answer;
 use crate::error::RenderError;
+use crate::kind::AnswerKind;
 
 /// How an answer is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

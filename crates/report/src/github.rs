@@ -3,9 +3,9 @@
 use busbound_diagnosis::Gate;
 
 use crate::Format;
-use crate::answer::{Answer, AnswerKind};
-use crate::error::RenderError;
+use crate::answer::Answer;
 use crate::format::{FormatSpec, Render, Scope};
+use crate::kind::AnswerKind;
 
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "github",
@@ -14,7 +14,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     scope: Scope::Only(AnswerKind::Gate),
     render: Render::Text(|answer, _| match answer {
         Answer::Gate(gate) => Ok(gate_as_github(gate)),
-        other => Err(RenderError::not_available(other, Format::Github)),
+        other => Err(other.not_available(Format::Github)),
     }),
 };
 

@@ -41,7 +41,7 @@ fn text(answer: &Answer<'_>) -> Result<String, RenderError> {
         Answer::Topology(topology) => pretty(topology),
         Answer::Snapshot(snapshot) => one_line(snapshot),
         Answer::Plan(plan) => plan_as_json(plan),
-        Answer::Advice(_) | Answer::Timeline(_) => Err(RenderError::not_available(answer, Format::Json)),
+        Answer::Advice(_) | Answer::Timeline(_) => Err(answer.not_available(Format::Json)),
     }
 }
 

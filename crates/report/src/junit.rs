@@ -6,9 +6,9 @@ use busbound_diagnosis::{Check, Gate, GatedRun};
 use quick_xml::escape::escape;
 
 use crate::Format;
-use crate::answer::{Answer, AnswerKind};
-use crate::error::RenderError;
+use crate::answer::Answer;
 use crate::format::{FormatSpec, Render, Scope};
+use crate::kind::AnswerKind;
 
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "junit",
@@ -17,7 +17,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     scope: Scope::Only(AnswerKind::Gate),
     render: Render::Text(|answer, _| match answer {
         Answer::Gate(gate) => Ok(gate_as_junit(gate)),
-        other => Err(RenderError::not_available(other, Format::Junit)),
+        other => Err(other.not_available(Format::Junit)),
     }),
 };
 

@@ -11,10 +11,12 @@ mod github;
 mod html;
 mod json;
 mod junit;
+mod kind;
 mod markdown;
 mod nvbandwidth;
 mod perfetto;
 mod prometheus;
+mod report;
 mod runs;
 mod terminal;
 mod text;
@@ -48,10 +50,13 @@ format::formats! {
     Chrome = perfetto::CHROME,
 }
 
-pub use answer::{Answer, AnswerKind, DrawnComparison, Predictions, Report, Timeline};
+pub use answer::{Answer, DrawnComparison, Predictions, Timeline};
 pub use error::RenderError;
 pub use format::Style;
-pub use html::{Lead, RunSection};
+pub use html::run::Lead;
+pub use html::section::RunSection;
+pub use kind::AnswerKind;
+pub use report::Report;
 pub use runs::Runs;
 #[cfg(feature = "dashboard")]
 pub use terminal::dashboard::{Dashboard, draw_dashboard};

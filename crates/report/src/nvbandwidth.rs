@@ -8,9 +8,10 @@ use busbound_machine::bench::{Direction, Engine, Memory, Pace};
 use serde_json::{Value, json};
 
 use crate::Format;
-use crate::answer::{Answer, AnswerKind};
+use crate::answer::Answer;
 use crate::error::RenderError;
 use crate::format::{FormatSpec, Render, Scope};
+use crate::kind::AnswerKind;
 
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "nvbandwidth",
@@ -19,7 +20,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     scope: Scope::Only(AnswerKind::Benchmark),
     render: Render::Text(|answer, _| match answer {
         Answer::Benchmark(bench) => bench_as_nvbandwidth(bench),
-        other => Err(RenderError::not_available(other, Format::Nvbandwidth)),
+        other => Err(other.not_available(Format::Nvbandwidth)),
     }),
 };
 

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use busbound_machine::live::{GpuNow, Snapshot, ToWhere};
 
 use crate::Format;
-use crate::answer::{Answer, AnswerKind};
-use crate::error::RenderError;
+use crate::answer::Answer;
 use crate::format::{FormatSpec, Render, Scope};
+use crate::kind::AnswerKind;
 
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "prometheus",
@@ -16,7 +16,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     scope: Scope::Only(AnswerKind::Snapshot),
     render: Render::Text(|answer, _| match answer {
         Answer::Snapshot(snapshot) => Ok(top_as_prometheus(snapshot)),
-        other => Err(RenderError::not_available(other, Format::Prometheus)),
+        other => Err(other.not_available(Format::Prometheus)),
     }),
 };
 

@@ -3,7 +3,7 @@
 use busbound_diagnosis::Diagnosis;
 use busbound_fleet::{FleetAnswer, NotOneRun, RankSummary, Unread};
 
-use crate::html::RunSection;
+use crate::html::section::RunSection;
 
 /// The inputs of one call, and what they are to each other.
 #[derive(Debug, Clone, Copy)]

@@ -5,8 +5,9 @@ use busbound_diagnosis::{Comparison, Drawn};
 
 use super::encode::encoded;
 use super::filters;
+use super::grid::Grid;
+use super::page;
 use super::run::{Bar, bar, labels};
-use super::{Grid, page};
 use crate::error::RenderError;
 use crate::text::compare as text;
 

@@ -6,13 +6,16 @@
 mod compare;
 mod curves;
 mod encode;
+mod escape;
 mod evidence;
 mod filters;
+mod grid;
 mod prose;
-mod run;
+pub(crate) mod run;
+pub(crate) mod section;
 
 use askama::Template;
-use busbound_diagnosis::{Diagnosis, Drawn};
+use busbound_diagnosis::Diagnosis;
 
 use crate::answer::{Answer, DrawnComparison, Predictions};
 use crate::error::RenderError;
@@ -20,11 +23,12 @@ use crate::format::{FormatSpec, Render, Scope};
 use crate::markdown::document;
 use crate::markdown::fleet::together;
 use crate::runs::Runs;
-use crate::text::{Table, diagnosis as text};
+use crate::text::diagnosis as text;
 use compare::comparison_as_html;
 use curves::bench_as_html;
 use prose::markdown_as_html;
-use run::RunView;
+use run::Lead;
+use section::RunSection;
 
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "html",
@@ -96,39 +100,6 @@ fn page(title: &str, body: &str, has_script: bool) -> Result<String, RenderError
     Ok(page.render()? + "\n")
 }
 
-/// What a page is asked for, which comes first on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lead {
-    Verdict,
-    Prediction,
-}
-
-/// One run laid out, which may be done on any thread, so that one picture is held at a time.
-#[derive(Debug)]
-pub struct RunSection {
-    number: usize,
-    title: String,
-    html: String,
-    diagnosis: Diagnosis,
-}
-
-impl RunSection {
-    /// `number` tells it from the other runs of its page.
-    ///
-    /// # Errors
-    /// If its template cannot be rendered.
-    pub fn of(drawn: &Drawn, number: usize, lead: Lead) -> Result<Self, RenderError> {
-        let html = RunView::of(drawn, number, lead).render()?;
-        let title = run::statement(drawn, lead).to_owned();
-        Ok(Self { number, title, html, diagnosis: drawn.diagnosis.clone() })
-    }
-
-    /// The run's number on its page, and its path.
-    fn link(&self) -> (usize, String) {
-        (self.number, self.diagnosis.source.path.clone())
-    }
-}
-
 /// The page of these runs; of several one is shown at a time.
 fn page_of_runs(sections: &[&RunSection]) -> Result<String, RenderError> {
     let body: String = sections.iter().map(|section| section.html.as_str()).collect();
@@ -172,39 +143,6 @@ struct RunList {
     /// Number and path of each.
     links: Vec<(usize, String)>,
 }
-
-/// Rows under titles, as `table.html` lays them out.
-struct Grid {
-    titles: Vec<String>,
-    rows: Vec<Vec<String>>,
-}
-
-impl From<Table> for Grid {
-    fn from(table: Table) -> Self {
-        Self { titles: table.titles.into_iter().map(str::to_owned).collect(), rows: table.rows }
-    }
-}
-
-/// Text as it may stand in HTML and SVG.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Colours that stay apart for colour-blind readers (Okabe and Ito).
-const COLOURS: [&str; 8] =
-    ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#7f7f7f", "#f0e442"];
 
 #[cfg(test)]
 mod tests {

@@ -47,7 +47,7 @@ pub(crate) fn document(answer: &Answer<'_>) -> Result<String, RenderError> {
         Answer::Snapshot(snapshot) => top::top_as_markdown(snapshot),
         Answer::Plan(plan) => plan::plan_as_markdown(plan),
         Answer::Advice(_) | Answer::Timeline(_) => {
-            return Err(RenderError::not_available(answer, Format::Markdown));
+            return Err(answer.not_available(Format::Markdown));
         }
     })
 }

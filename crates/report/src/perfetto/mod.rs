@@ -12,9 +12,9 @@ use busbound_diagnosis::Drawn;
 use busbound_trace::Trace;
 
 use crate::Format;
-use crate::answer::{Answer, AnswerKind, Timeline};
-use crate::error::RenderError;
+use crate::answer::{Answer, Timeline};
 use crate::format::{FormatSpec, Render, Scope};
+use crate::kind::AnswerKind;
 
 /// The trace with the tracks derived from it.
 pub(crate) const PERFETTO: FormatSpec = FormatSpec {
@@ -24,7 +24,7 @@ pub(crate) const PERFETTO: FormatSpec = FormatSpec {
     scope: Scope::Only(AnswerKind::Timeline),
     render: Render::Stream(|answer, out| match answer {
         Answer::Timeline(Timeline { trace, drawn }) => Ok(write_all(BufWriter::new(out), trace, *drawn)?),
-        other => Err(RenderError::not_available(other, Format::Perfetto)),
+        other => Err(other.not_available(Format::Perfetto)),
     }),
 };
 
@@ -36,7 +36,7 @@ pub(crate) const CHROME: FormatSpec = FormatSpec {
     scope: Scope::Only(AnswerKind::Timeline),
     render: Render::Stream(|answer, out| match answer {
         Answer::Timeline(Timeline { trace, .. }) => Ok(write_all(BufWriter::new(out), trace, None)?),
-        other => Err(RenderError::not_available(other, Format::Chrome)),
+        other => Err(other.not_available(Format::Chrome)),
     }),
 };
 

@@ -55,7 +55,7 @@ fn text(answer: &Answer<'_>, style: &Style) -> Result<String, RenderError> {
         Answer::Snapshot(snapshot) => top::top_as_terminal(snapshot, width),
         Answer::Plan(plan) => plan::plan_as_terminal(plan, width),
         Answer::Advice(_) | Answer::Timeline(_) => {
-            return Err(RenderError::not_available(answer, Format::Terminal));
+            return Err(answer.not_available(Format::Terminal));
         }
     };
     Ok(if style.color { text } else { without_styles(&text) })
