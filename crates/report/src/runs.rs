@@ -19,7 +19,7 @@ pub struct Runs<'a> {
     /// Those that are told one by one, by their place in the list, where they are ranks of one run; else all are.
     pub told: &'a [usize],
     pub unread: &'a [Unread],
-    /// What they look like, for a page; empty where none is asked for.
+    /// What they look like, in the same order as `all`, for a page; empty where none is asked for.
     pub sections: &'a [RunSection],
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod section;
 use askama::Template;
 use busbound_diagnosis::Diagnosis;
 
+use crate::Format;
 use crate::answer::{Answer, DrawnComparison, Predictions};
 use crate::error::RenderError;
 use crate::format::{FormatSpec, Render, Scope};
@@ -50,6 +51,7 @@ fn html(answer: &Answer<'_>) -> Result<String, RenderError> {
             page_of_runs(&sections.iter().collect::<Vec<_>>())
         }
         Answer::Benchmark(bench) => bench_as_html(bench),
+        Answer::Advice(_) | Answer::Timeline(_) => Err(answer.not_available(Format::Html)),
         words => markdown_as_html(&title(words), &document(words)?),
     }
 }
@@ -114,8 +116,9 @@ fn page_of_runs(sections: &[&RunSection]) -> Result<String, RenderError> {
 
 /// The page of ranks, or of other runs: what there is to say of all of them comes first.
 fn page_of_several(about: &Runs<'_>) -> Result<String, RenderError> {
-    let shown: Vec<&RunSection> =
-        about.sections.iter().filter(|section| about.tells(section.number)).collect();
+    // By their place in the list: their numbers are those of the files, of which some may be unreadable.
+    let shown = about.sections.iter().enumerate().filter(|(place, _)| about.tells(*place));
+    let shown: Vec<&RunSection> = shown.map(|(_, section)| section).collect();
     if about.is_one() {
         return page_of_runs(&shown);
     }
