@@ -1,7 +1,5 @@
 //! The library as a Rust program uses it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
-
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 

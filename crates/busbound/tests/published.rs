@@ -1,7 +1,5 @@
 //! What a published crate carries is what the repository has, and what it brings along is what a library needs.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
-
 use std::fs;
 use std::process::Command;
 

@@ -1,7 +1,5 @@
 //! Every answer in every format that is made for it, and in no other.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
-
 #[path = "common/paths.rs"]
 mod paths;
 

@@ -64,7 +64,7 @@ fn cluster(args: &ClusterArgs, usual: Interconnect) -> Cluster {
 
 /// The link of most training nodes, where none is named.
 fn usual_link() -> Result<Interconnect, Failure> {
-    Interconnect::named("nvlink4").map_err(|error| Failure::usage(error))
+    Interconnect::named("nvlink4").map_err(Failure::usage)
 }
 
 fn bytes(args: &ModelArgs) -> f64 {
