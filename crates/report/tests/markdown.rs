@@ -12,10 +12,7 @@ use busbound_diagnosis::{
 use busbound_machine::Machine;
 use busbound_machine::bench::Samples;
 use busbound_machine::topology::from_nccl;
-use busbound_report::{
-    bench_as_markdown, comparison_as_markdown, diagnoses_as_markdown, gate_as_markdown, surveys_as_markdown,
-    topology_as_markdown, whatif_as_markdown,
-};
+use busbound_report::{Format, Report, Style};
 use busbound_trace::{ReadOptions, Trace, TraceBuilder, open};
 use paths::fixture_path;
 use pulldown_cmark::{Alignment, Event, Options as Extensions, Parser, Tag, TagEnd};
@@ -136,6 +133,10 @@ fn hostile() -> Trace {
     trace.finish()
 }
 
+fn markdown(report: &(impl Report + ?Sized)) -> String {
+    report.render(Format::Markdown, &Style::default()).unwrap()
+}
+
 fn run(path: &str, trace: &Trace) -> Diagnosis {
     let mut options = Options::default();
     options.blocks = BlockChoice::Depth(4);
@@ -147,7 +148,7 @@ fn names_from_a_trace_are_text() {
     let trace = hostile();
     for path in ["a|b`c`<i>_d_.json", "two\n# lines.json"] {
         let diagnosis = run(path, &trace);
-        let read = check("diagnosis", &diagnoses_as_markdown(std::slice::from_ref(&diagnosis)));
+        let read = check("diagnosis", &markdown(&diagnosis));
         let cells: Vec<&String> =
             read.tables.iter().flat_map(|(_, rows)| rows.iter().map(|row| &row[0])).collect();
         for beginning in
@@ -156,13 +157,13 @@ fn names_from_a_trace_are_text() {
             assert!(cells.iter().any(|cell| cell.contains(beginning)), "{beginning} is not in {cells:#?}");
         }
         assert!(read.text.contains(&path.replace('\n', " ")), "{}", read.text);
-        let told = check("survey", &surveys_as_markdown(&[survey(&trace, &Source::named(path))]));
+        let told = check("survey", &markdown(&survey(&trace, &Source::named(path))));
         assert!(!told.tables.is_empty());
         let wanted = ["compute_ms < 1", "idle_share < 1%"].map(|text| Requirement::parse(text).unwrap());
-        check("gate", &gate_as_markdown(&gate(std::slice::from_ref(&diagnosis), &wanted, None, false)));
-        check("comparison", &comparison_as_markdown(&compare(&[diagnosis.clone(), diagnosis], None)));
+        check("gate", &markdown(&gate(std::slice::from_ref(&diagnosis), &wanted, None, false)));
+        check("comparison", &markdown(&compare(&[diagnosis.clone(), diagnosis], None)));
         let answer = what_if(&trace, path, &Machine::default(), &Options::default(), &[]).unwrap();
-        check("whatif", &whatif_as_markdown(&[answer.clone(), answer]));
+        check("whatif", &markdown([answer.clone(), answer].as_slice()));
     }
 }
 
@@ -176,16 +177,16 @@ fn every_fixture_reads_as_intended() {
                 continue;
             }
             let trace = open(&path, &ReadOptions::default()).unwrap();
-            check(&name, &diagnoses_as_markdown(&[run(&name, &trace)]));
-            check(&name, &surveys_as_markdown(&[survey(&trace, &Source::named(&name))]));
+            check(&name, &markdown(&run(&name, &trace)));
+            check(&name, &markdown(&survey(&trace, &Source::named(&name))));
             if let Ok(answer) = what_if(&trace, &name, &Machine::default(), &Options::default(), &[]) {
-                check(&name, &whatif_as_markdown(&[answer]));
+                check(&name, &markdown(&answer));
             }
         }
     }
     let text = |name: &str| std::fs::read_to_string(fixture_path(name)).unwrap();
     let topology = from_nccl(&text("topology/nccl-eight-gpus.xml")).unwrap().topology();
-    check("topology", &topology_as_markdown(&topology));
+    check("topology", &markdown(&topology));
     let samples = Samples::parse(&text("machines/raw/h200-quick.json")).unwrap();
-    check("bench", &bench_as_markdown(&judge_bench(&samples)));
+    check("bench", &markdown(&judge_bench(&samples)));
 }

@@ -122,13 +122,7 @@ def open(path: Path, *, threads: int | None = None, **storage_options: Any) -> T
 
 def read(path: Path, name: str | None, threads: int | None) -> Trace:
     """A file that lies here, by this name where it goes by another."""
-    given = os.fspath(path)
-    if not given.endswith(".nsys-rep"):
-        return Trace(_native.open(path, name, threads))
-    from ._nsys import exported
-
-    with exported(given) as database:
-        return Trace(_native.open(database, name or given, threads))
+    return Trace(_native.open(path, name, threads))
 
 
 def compare(

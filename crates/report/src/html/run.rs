@@ -7,8 +7,15 @@ use busbound_diagnosis::{CopyGroup, Diagnosis, Drawn, FigureId, Finding, Unit, W
 use super::encode::{Labels, encoded};
 use super::evidence::{self, Evidence};
 use super::filters;
-use super::{Grid, Lead};
+use super::grid::Grid;
 use crate::text::{attribution, capitalised, diagnosis as text, diagnosis::Blocks, path, whatif};
+
+/// What a page is asked for, which comes first on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lead {
+    Verdict,
+    Prediction,
+}
 
 /// Everything the page says of one run.
 #[derive(Template)]

@@ -9,7 +9,7 @@ use super::{grid, headline, inline, item, paragraph};
 use crate::text::bench as text;
 
 /// What a machine reaches as a Markdown document.
-pub fn bench_as_markdown(bench: &Benchmark) -> String {
+pub(crate) fn bench_as_markdown(bench: &Benchmark) -> String {
     let mut out = String::new();
     headline(&mut out, &bench.statement);
     item(&mut out, &format!("on: {}", text::measured_on(bench)));

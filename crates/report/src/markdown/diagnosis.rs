@@ -9,7 +9,7 @@ use super::{capitalised, code, grid, headline, inline, item, paragraph};
 use crate::text::{attribution, diagnosis as text, path};
 
 /// The diagnoses as one Markdown document.
-pub fn diagnoses_as_markdown(all: &[Diagnosis]) -> String {
+pub(crate) fn diagnoses_as_markdown(all: &[Diagnosis]) -> String {
     let mut out = String::new();
     if all.len() > 1 {
         headline(&mut out, &text::overview(all));

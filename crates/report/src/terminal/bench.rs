@@ -10,7 +10,7 @@ use crate::text::bench as text;
 const WORST: usize = 5;
 
 /// What a machine reaches, `width` columns wide.
-pub fn bench_as_terminal(bench: &Benchmark, width: u16) -> String {
+pub(crate) fn bench_as_terminal(bench: &Benchmark, width: u16) -> String {
     let mut out = String::new();
     headline(&mut out, &bench.statement, width);
     hanging(&mut out, "  on        ", &text::measured_on(bench), width);

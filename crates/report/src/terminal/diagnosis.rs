@@ -11,7 +11,7 @@ use crate::text::{attribution, diagnosis as text, path};
 const BAR: usize = 40;
 
 /// The diagnoses one under the other, `width` columns wide.
-pub fn diagnoses_as_terminal(all: &[Diagnosis], width: u16) -> String {
+pub(crate) fn diagnoses_as_terminal(all: &[Diagnosis], width: u16) -> String {
     let mut out = String::new();
     if all.len() > 1 {
         headline(&mut out, &text::overview(all), width);
