@@ -73,7 +73,7 @@ pub use items::{CopyItem, GapItem, Items, StepItem};
 pub use limitations::Limitation;
 pub use options::Options;
 pub use picture::{
-    Detail, Dot, DotKind, GroupOf, Lane, LaneGroup, LaneSort, Picture, Piece, RateCurve, Row,
+    Detail, Dot, DotKind, GroupOf, Lane, LaneGroup, LaneSort, Picture, Piece, PieceId, RateCurve, Row,
     Span as PictureSpan, StepSpan,
 };
 pub use steps::window::{Difference, OutlierStep, StepQuantity, StepTimes, StepsFound};

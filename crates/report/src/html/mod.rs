@@ -5,7 +5,7 @@
 
 mod compare;
 pub(crate) mod curves;
-mod encode;
+mod data;
 mod evidence;
 mod filters;
 mod prose;
