@@ -51,9 +51,18 @@ pub(crate) fn run(args: &DistArgs) -> anyhow::Result<()> {
 }
 
 fn build(target: &str) -> anyhow::Result<PathBuf> {
-    shell::run(&mut cargo(&["build", "--release", "--locked", "--package", "busbound", "--target", target]))?;
+    shell::run(&mut cargo(&[
+        "build",
+        "--profile",
+        "dist",
+        "--locked",
+        "--package",
+        "busbound",
+        "--target",
+        target,
+    ]))?;
     let file = if target.contains("windows") { "busbound.exe" } else { "busbound" };
-    Ok(root().join("target").join(target).join("release").join(file))
+    Ok(root().join("target").join(target).join("dist").join(file))
 }
 
 fn fill(folder: &Path, binary: &Path) -> anyhow::Result<()> {
