@@ -7,9 +7,9 @@ use busbound_machine::{HostMemory, LinkFacts, Machine, bench};
 use busbound_trace::Direction;
 use hashbrown::{HashMap, HashSet};
 
-use super::build::EVENT_PASSES;
-use super::graph::{Does, Graph, Item, ItemId, OpId, Time, Work};
 use super::power::Effect;
+use busbound_cause::EVENT_PASSES;
+use busbound_cause::{CallId, HostAction, HostCall, Model, Time, WorkId, WorkKind};
 
 /// A change to a run, before anyone writes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -136,7 +136,7 @@ const COLD_CACHES: Time = 150_000;
 /// Copies up to this size are merged.
 const SMALL: u64 = 1 << 20;
 
-pub(super) fn apply(graph: &mut Graph, change: &Change, link: &LinkFacts, assumed: Assumed) -> Made {
+pub(super) fn apply(graph: &mut Model, change: &Change, link: &LinkFacts, assumed: Assumed) -> Made {
     match change {
         Change::Pin => pin(graph, link, assumed),
         Change::Prefetch(depth) => prefetch(graph, *depth as usize),
@@ -159,54 +159,54 @@ fn copy_ns(bytes: u64, direction: Direction, pageable: bool, link: &LinkFacts) -
 }
 
 /// Whether its call issues nothing else: a graph's nodes cannot be moved one by one.
-fn is_alone(graph: &Graph, op: OpId) -> bool {
-    graph.ops[op].item.is_some_and(|item| match &graph.items[item].does {
-        Does::Issue(ops) => ops.len() == 1,
-        Does::IssueHeld(_) => true,
+fn is_alone(graph: &Model, op: WorkId) -> bool {
+    graph.work[op].call.is_some_and(|item| match &graph.calls[item].action {
+        HostAction::Issue(ops) => ops.len() == 1,
+        HostAction::IssueBlocking(_) => true,
         _ => false,
     })
 }
 
 /// The wait in its own operator, by copy.
-fn own_waits(graph: &Graph) -> HashMap<OpId, ItemId> {
-    let waits = graph.items.iter().enumerate().filter_map(|(id, item)| match item.does {
-        Does::Wait { copy: Some(copy), .. } => Some((copy, id)),
+fn own_waits(graph: &Model) -> HashMap<WorkId, CallId> {
+    let waits = graph.calls.iter().enumerate().filter_map(|(id, item)| match item.action {
+        HostAction::Wait { copy: Some(copy), .. } => Some((copy, id)),
         _ => None,
     });
     waits.collect()
 }
 
-fn pin(graph: &mut Graph, link: &LinkFacts, assumed: Assumed) -> Made {
+fn pin(graph: &mut Model, link: &LinkFacts, assumed: Assumed) -> Made {
     let mut made = Made::default();
     let own = own_waits(graph);
     // The calls behind which the host went on.
-    let mut behind: Vec<ItemId> = Vec::new();
-    for op in 0..graph.ops.len() {
-        let Work::Copy { direction, pageable: true, bytes } = graph.ops[op].work else { continue };
+    let mut behind: Vec<CallId> = Vec::new();
+    for op in 0..graph.work.len() {
+        let WorkKind::Copy { direction, pageable: true, bytes } = graph.work[op].kind else { continue };
         // Of a copy whose size is not told nothing can be said.
-        if graph.ops[op].work.bus().is_none() || graph.ops[op].dropped || bytes == 0 {
+        if graph.work[op].kind.bus().is_none() || graph.work[op].dropped || bytes == 0 {
             continue;
         }
-        let work = &mut graph.ops[op];
-        work.work = Work::Copy { direction, pageable: false, bytes };
+        let work = &mut graph.work[op];
+        work.kind = WorkKind::Copy { direction, pageable: false, bytes };
         work.alone = copy_ns(bytes, direction, false, link) * assumed.copies;
         // Staging began before the copy did.
         work.after_call = work.after_call.min(2 * EVENT_PASSES);
-        if let Some(item) = work.item
-            && graph.items[item].does == Does::IssueHeld(op)
+        if let Some(item) = work.call
+            && graph.calls[item].action == HostAction::IssueBlocking(op)
         {
-            graph.items[item].does = Does::Issue(vec![op]);
-            graph.items[item].cost = graph.copy_call;
+            graph.calls[item].action = HostAction::Issue(vec![op]);
+            graph.calls[item].cost = graph.copy_call;
             if bytes >= WORTH_MOVING {
                 behind.push(own.get(&op).copied().unwrap_or(item));
             }
         }
         made.changed += 1;
     }
-    let behind: HashSet<ItemId> = behind.into_iter().collect();
+    let behind: HashSet<CallId> = behind.into_iter().collect();
     for thread in graph.threads.clone() {
         for pair in thread.windows(2).filter(|pair| behind.contains(&pair[0])) {
-            let next = &mut graph.items[pair[1]];
+            let next = &mut graph.calls[pair[1]];
             let saved = (next.gap as f64 * (1.0 - assumed.behind_staging)) as Time;
             next.gap -= saved.min(COLD_CACHES);
         }
@@ -220,47 +220,51 @@ struct Group {
     step: usize,
     /// Among those of its step.
     number: usize,
-    copies: Vec<OpId>,
+    copies: Vec<WorkId>,
     /// In order of their calls.
-    work: Vec<OpId>,
+    work: Vec<WorkId>,
 }
 
-fn is_fetched(graph: &Graph, op: OpId) -> bool {
-    let work = &graph.ops[op];
+fn is_fetched(graph: &Model, op: WorkId) -> bool {
+    let work = &graph.work[op];
     !work.dropped
         && is_alone(graph, op)
-        && matches!(work.work, Work::Copy { direction: Direction::HostToDevice, bytes, .. } if bytes >= WORTH_MOVING)
+        && matches!(work.kind, WorkKind::Copy { direction: Direction::HostToDevice, bytes, .. } if bytes >= WORTH_MOVING)
 }
 
 /// Work in the order of its calls.
-fn in_order(graph: &Graph) -> Vec<OpId> {
-    let mut order: Vec<OpId> = (0..graph.ops.len()).filter(|op| !graph.ops[*op].dropped).collect();
+fn in_order(graph: &Model) -> Vec<WorkId> {
+    let mut order: Vec<WorkId> = (0..graph.work.len()).filter(|op| !graph.work[*op].dropped).collect();
     order.sort_by_key(|op| {
-        let work = &graph.ops[*op];
-        (work.item.map_or(work.start, |item| graph.items[item].start), *op)
+        let work = &graph.work[*op];
+        (work.call.map_or(work.start, |item| graph.calls[item].start), *op)
     });
     order
 }
 
 /// The groups of each device, device by device.
-fn groups(graph: &Graph, wanted: impl Fn(OpId) -> bool) -> Vec<Vec<Group>> {
+fn groups(graph: &Model, wanted: impl Fn(WorkId) -> bool) -> Vec<Vec<Group>> {
     let order = in_order(graph);
     graph
         .devices()
         .into_iter()
         .map(|device| {
             let of_device =
-                order.iter().copied().filter(|op| graph.stream_device[graph.ops[*op].stream] == device);
+                order.iter().copied().filter(|op| graph.stream_device[graph.work[*op].stream] == device);
             groups_of(graph, of_device, &wanted)
         })
         .collect()
 }
 
-fn groups_of(graph: &Graph, order: impl Iterator<Item = OpId>, wanted: impl Fn(OpId) -> bool) -> Vec<Group> {
+fn groups_of(
+    graph: &Model,
+    order: impl Iterator<Item = WorkId>,
+    wanted: impl Fn(WorkId) -> bool,
+) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut has_computed = false;
     for op in order {
-        let step = graph.ops[op].step;
+        let step = graph.work[op].step;
         let open = groups.last_mut().filter(|group| group.step == step);
         if wanted(op) {
             match open.filter(|_| !has_computed) {
@@ -273,7 +277,7 @@ fn groups_of(graph: &Graph, order: impl Iterator<Item = OpId>, wanted: impl Fn(O
             }
             has_computed = false;
         } else if let Some(group) = open {
-            has_computed |= graph.ops[op].work.is_kernel();
+            has_computed |= graph.work[op].kind.is_kernel();
             group.work.push(op);
         }
     }
@@ -281,20 +285,20 @@ fn groups_of(graph: &Graph, order: impl Iterator<Item = OpId>, wanted: impl Fn(O
 }
 
 /// A new stream of the device that this work runs on.
-fn new_stream(graph: &mut Graph, like: OpId) -> usize {
+fn new_stream(graph: &mut Model, like: WorkId) -> usize {
     graph.streams.push(Vec::new());
-    graph.stream_device.push(graph.stream_device[graph.ops[like].stream]);
+    graph.stream_device.push(graph.stream_device[graph.work[like].stream]);
     graph.streams.len() - 1
 }
 
 /// Puts work on other streams, at their ends and in this order.
-fn move_all(graph: &mut Graph, moves: &[(OpId, usize)]) {
-    let moved: HashSet<OpId> = moves.iter().map(|(op, _)| *op).collect();
+fn move_all(graph: &mut Model, moves: &[(WorkId, usize)]) {
+    let moved: HashSet<WorkId> = moves.iter().map(|(op, _)| *op).collect();
     for stream in &mut graph.streams {
         stream.retain(|op| !moved.contains(op));
     }
     for &(op, stream) in moves {
-        let work = &mut graph.ops[op];
+        let work = &mut graph.work[op];
         work.stream = stream;
         work.after_work = work.after_work.min(EVENT_PASSES);
         work.after_call = work.after_call.min(2 * EVENT_PASSES);
@@ -303,38 +307,38 @@ fn move_all(graph: &mut Graph, moves: &[(OpId, usize)]) {
 }
 
 /// A copy that no longer holds the host, unless it is staged by it.
-fn let_go(graph: &mut Graph, op: OpId) {
-    if let (Some(item), Work::Copy { pageable: false, .. }) = (graph.ops[op].item, graph.ops[op].work)
-        && graph.items[item].does == Does::IssueHeld(op)
+fn let_go(graph: &mut Model, op: WorkId) {
+    if let (Some(item), WorkKind::Copy { pageable: false, .. }) = (graph.work[op].call, graph.work[op].kind)
+        && graph.calls[item].action == HostAction::IssueBlocking(op)
     {
-        graph.items[item].does = Does::Issue(vec![op]);
-        graph.items[item].cost = graph.copy_call;
+        graph.calls[item].action = HostAction::Issue(vec![op]);
+        graph.calls[item].cost = graph.copy_call;
     }
 }
 
 /// The first work of each stream waits for a copy by an event.
-fn consume(graph: &mut Graph, copies: &[OpId], work: &[OpId]) {
+fn consume(graph: &mut Model, copies: &[WorkId], work: &[WorkId]) {
     let mut seen: Vec<usize> = Vec::new();
     for &op in work {
-        let stream = graph.ops[op].stream;
-        if seen.contains(&stream) || graph.ops[op].work.bus().is_some() {
+        let stream = graph.work[op].stream;
+        if seen.contains(&stream) || graph.work[op].kind.bus().is_some() {
             continue;
         }
         seen.push(stream);
-        graph.ops[op].waits.extend(copies.iter().map(|copy| (*copy, EVENT_PASSES)));
+        graph.work[op].waits.extend(copies.iter().map(|copy| (*copy, EVENT_PASSES)));
     }
 }
 
-fn prefetch(graph: &mut Graph, depth: usize) -> Made {
+fn prefetch(graph: &mut Model, depth: usize) -> Made {
     let own = own_waits(graph);
     // Copies on a stream of their own that nothing waits for on the host are ahead already.
     let kernels: Vec<bool> = (0..graph.streams.len()).map(|stream| graph.has_kernels(stream)).collect();
-    let wanted: Vec<bool> = (0..graph.ops.len())
-        .map(|op| is_fetched(graph, op) && (kernels[graph.ops[op].stream] || own.contains_key(&op)))
+    let wanted: Vec<bool> = (0..graph.work.len())
+        .map(|op| is_fetched(graph, op) && (kernels[graph.work[op].stream] || own.contains_key(&op)))
         .collect();
     let mut made = Made::default();
     // Calls to be put before others.
-    let mut moved: HashMap<ItemId, Vec<ItemId>> = HashMap::new();
+    let mut moved: HashMap<CallId, Vec<CallId>> = HashMap::new();
     for all in groups(graph, |op| wanted[op]) {
         let of_device = prefetch_on(graph, depth, &all, &own, &mut moved);
         made.changed += of_device.changed;
@@ -351,11 +355,11 @@ fn prefetch(graph: &mut Graph, depth: usize) -> Made {
 }
 
 fn prefetch_on(
-    graph: &mut Graph,
+    graph: &mut Model,
     depth: usize,
     all: &[Group],
-    own: &HashMap<OpId, ItemId>,
-    moved: &mut HashMap<ItemId, Vec<ItemId>>,
+    own: &HashMap<WorkId, CallId>,
+    moved: &mut HashMap<CallId, Vec<CallId>>,
 ) -> Made {
     let Some(first) = all.first().and_then(|group| group.copies.first().copied()) else {
         return Made::default();
@@ -364,20 +368,20 @@ fn prefetch_on(
     let mut made = Made::default();
     let mut moves = Vec::new();
     // Where each group's copies were called for, before any of them moves.
-    let places: Vec<Option<ItemId>> =
-        all.iter().map(|group| group.copies.first().and_then(|op| graph.ops[*op].item)).collect();
+    let places: Vec<Option<CallId>> =
+        all.iter().map(|group| group.copies.first().and_then(|op| graph.work[*op].call)).collect();
     let mut largest = 0;
     for (i, group) in all.iter().enumerate() {
         let Some(place) = places[i - group.number.min(depth)] else { continue };
         for &op in &group.copies {
             let_go(graph, op);
-            let Some(item) = graph.ops[op].item else { continue };
+            let Some(item) = graph.work[op].call else { continue };
             // The call goes ahead; what the host did before it stays where it was.
-            let call = Item { gap: 0, after: None, ..graph.items[item].clone() };
-            let id = graph.items.len();
-            graph.items.push(call);
+            let call = HostCall { gap: 0, after: None, ..graph.calls[item].clone() };
+            let id = graph.calls.len();
+            graph.calls.push(call);
             no_longer(graph, item);
-            graph.ops[op].item = Some(id);
+            graph.work[op].call = Some(id);
             moved.entry(place).or_default().push(id);
             if let Some(wait) = own.get(&op) {
                 no_longer(graph, *wait);
@@ -388,14 +392,14 @@ fn prefetch_on(
         // A place on the device is free when the group that had it is done.
         if group.number > depth
             && let Some(&last) =
-                all[i - depth - 1].work.iter().rev().find(|op| graph.ops[**op].work.is_kernel())
+                all[i - depth - 1].work.iter().rev().find(|op| graph.work[**op].kind.is_kernel())
             && let Some(&copy) = group.copies.first()
         {
-            graph.ops[copy].waits.push((last, EVENT_PASSES));
+            graph.work[copy].waits.push((last, EVENT_PASSES));
         }
         consume(graph, &group.copies, &group.work);
-        let bytes = |op: &OpId| match graph.ops[*op].work {
-            Work::Copy { bytes, .. } => bytes,
+        let bytes = |op: &WorkId| match graph.work[*op].kind {
+            WorkKind::Copy { bytes, .. } => bytes,
             _ => 0,
         };
         largest = largest.max(group.copies.iter().map(bytes).sum());
@@ -406,16 +410,16 @@ fn prefetch_on(
 }
 
 /// The call is not made any more; the host work before it stays.
-fn no_longer(graph: &mut Graph, item: ItemId) {
-    graph.items[item].does = Does::Nothing;
-    graph.items[item].cost = 0;
+fn no_longer(graph: &mut Model, item: CallId) {
+    graph.calls[item].action = HostAction::Nothing;
+    graph.calls[item].cost = 0;
 }
 
-fn asynchronous(graph: &mut Graph, assumed: Assumed) -> Made {
+fn asynchronous(graph: &mut Model, assumed: Assumed) -> Made {
     let own = own_waits(graph);
     let order = in_order(graph);
-    let device_of: Vec<i32> = graph.ops.iter().map(|op| graph.stream_device[op.stream]).collect();
-    let mut before: HashMap<OpId, OpId> = HashMap::new();
+    let device_of: Vec<i32> = graph.work.iter().map(|op| graph.stream_device[op.stream]).collect();
+    let mut before: HashMap<WorkId, WorkId> = HashMap::new();
     for stream in &graph.streams {
         before.extend(stream.windows(2).map(|pair| (pair[1], pair[0])));
     }
@@ -424,20 +428,21 @@ fn asynchronous(graph: &mut Graph, assumed: Assumed) -> Made {
     let mut streams: HashMap<(i32, Direction), usize> = HashMap::new();
     let mut fetched: HashMap<usize, u64> = HashMap::new();
     for (i, &op) in order.iter().enumerate() {
-        let Work::Copy { direction, pageable, bytes } = graph.ops[op].work else { continue };
+        let WorkKind::Copy { direction, pageable, bytes } = graph.work[op].kind else { continue };
         // A copy to pageable memory blocks whatever is asked, and a value that comes to the host is waited
         // for with reason.
         let to_host = direction == Direction::DeviceToHost;
         let must_block = to_host && (pageable || bytes < WORTH_MOVING);
-        let held = graph.ops[op].item.is_some_and(|item| graph.items[item].does == Does::IssueHeld(op));
-        if graph.ops[op].work.bus().is_none()
+        let held =
+            graph.work[op].call.is_some_and(|item| graph.calls[item].action == HostAction::IssueBlocking(op));
+        if graph.work[op].kind.bus().is_none()
             || !is_alone(graph, op)
             || must_block
             || !(held || own.contains_key(&op))
         {
             continue;
         }
-        let (device, step) = (device_of[op], graph.ops[op].step);
+        let (device, step) = (device_of[op], graph.work[op].step);
         let stream = match streams.get(&(device, direction)) {
             Some(stream) => *stream,
             None => {
@@ -452,13 +457,13 @@ fn asynchronous(graph: &mut Graph, assumed: Assumed) -> Made {
             no_longer(graph, *wait);
         }
         if !assumed.independent && to_host {
-            graph.ops[op].waits.extend(before.get(&op).map(|before| (*before, EVENT_PASSES)));
+            graph.work[op].waits.extend(before.get(&op).map(|before| (*before, EVENT_PASSES)));
         } else if !assumed.independent {
             // The work that follows, up to the next that comes in, uses what has come.
             let rest = order[i + 1..].iter().copied().filter(|next| device_of[*next] == device);
-            let work: Vec<OpId> = rest
-                .take_while(|next| graph.ops[*next].step == step)
-                .take_while(|next| graph.ops[*next].work.bus() != Some(Direction::HostToDevice))
+            let work: Vec<WorkId> = rest
+                .take_while(|next| graph.work[*next].step == step)
+                .take_while(|next| graph.work[*next].kind.bus() != Some(Direction::HostToDevice))
                 .collect();
             consume(graph, &[op], &work);
         }
@@ -471,19 +476,22 @@ fn asynchronous(graph: &mut Graph, assumed: Assumed) -> Made {
     made
 }
 
-fn coalesce(graph: &mut Graph, link: &LinkFacts, assumed: Assumed) -> Made {
+fn coalesce(graph: &mut Model, link: &LinkFacts, assumed: Assumed) -> Made {
     let mut made = Made::default();
-    let mut run: Vec<OpId> = Vec::new();
-    let mut runs: Vec<Vec<OpId>> = Vec::new();
+    let mut run: Vec<WorkId> = Vec::new();
+    let mut runs: Vec<Vec<WorkId>> = Vec::new();
     let own = own_waits(graph);
     for op in in_order(graph) {
-        let work = &graph.ops[op];
+        let work = &graph.work[op];
         let small = is_alone(graph, op)
-            && matches!(work.work, Work::Copy { direction: Direction::HostToDevice, bytes: 1..=SMALL, .. });
+            && matches!(
+                work.kind,
+                WorkKind::Copy { direction: Direction::HostToDevice, bytes: 1..=SMALL, .. }
+            );
         let goes_on = run.first().is_some_and(|first| {
-            let first = &graph.ops[*first];
-            let same = |a: Work, b: Work| matches!((a, b), (Work::Copy { pageable: a, .. }, Work::Copy { pageable: b, .. }) if a == b);
-            first.stream == work.stream && first.step == work.step && same(first.work, work.work)
+            let first = &graph.work[*first];
+            let same = |a: WorkKind, b: WorkKind| matches!((a, b), (WorkKind::Copy { pageable: a, .. }, WorkKind::Copy { pageable: b, .. }) if a == b);
+            first.stream == work.stream && first.step == work.step && same(first.kind, work.kind)
         });
         if small && goes_on {
             run.push(op);
@@ -498,47 +506,47 @@ fn coalesce(graph: &mut Graph, link: &LinkFacts, assumed: Assumed) -> Made {
     for run in runs.into_iter().filter(|run| run.len() > 1) {
         let mut total = 0;
         for (i, &op) in run.iter().enumerate() {
-            let Work::Copy { bytes, .. } = graph.ops[op].work else { continue };
+            let WorkKind::Copy { bytes, .. } = graph.work[op].kind else { continue };
             total += bytes;
             if i > 0 {
                 drop_copy(graph, op, own.get(&op).copied());
                 // Most of what prepared the copy goes with it.
-                if let Some(item) = graph.ops[op].item {
-                    let gap = graph.items[item].gap as f64;
-                    graph.items[item].gap = (gap * assumed.packing) as Time;
+                if let Some(item) = graph.work[op].call {
+                    let gap = graph.calls[item].gap as f64;
+                    graph.calls[item].gap = (gap * assumed.packing) as Time;
                 }
             }
             made.changed += 1;
         }
-        if let Work::Copy { direction, pageable, .. } = graph.ops[run[0]].work {
-            graph.ops[run[0]].work = Work::Copy { direction, pageable, bytes: total };
-            graph.ops[run[0]].alone = copy_ns(total, direction, pageable, link) * assumed.copies;
+        if let WorkKind::Copy { direction, pageable, .. } = graph.work[run[0]].kind {
+            graph.work[run[0]].kind = WorkKind::Copy { direction, pageable, bytes: total };
+            graph.work[run[0]].alone = copy_ns(total, direction, pageable, link) * assumed.copies;
         }
     }
     made
 }
 
 /// The copy is not made any more, nor waited for.
-fn drop_copy(graph: &mut Graph, op: OpId, own_wait: Option<ItemId>) {
-    graph.ops[op].dropped = true;
-    for item in graph.ops[op].item.into_iter().chain(own_wait) {
+fn drop_copy(graph: &mut Model, op: WorkId, own_wait: Option<CallId>) {
+    graph.work[op].dropped = true;
+    for item in graph.work[op].call.into_iter().chain(own_wait) {
         no_longer(graph, item);
     }
 }
 
-fn no_sync(graph: &mut Graph) -> Made {
+fn no_sync(graph: &mut Model) -> Made {
     let mut made = Made::default();
     // The last wait of a step is what ends it: the program may need it to hand out its result.
     let mut last: HashMap<usize, Time> = HashMap::new();
-    for item in graph.items.iter().filter(|item| matches!(item.does, Does::Wait { .. })) {
+    for item in graph.calls.iter().filter(|item| matches!(item.action, HostAction::Wait { .. })) {
         let at = last.entry(item.step).or_insert(item.start);
         *at = (*at).max(item.start);
     }
-    for id in 0..graph.items.len() {
-        let item = &graph.items[id];
-        let Does::Wait { copy, .. } = item.does else { continue };
+    for id in 0..graph.calls.len() {
+        let item = &graph.calls[id];
+        let HostAction::Wait { copy, .. } = item.action else { continue };
         // A value that comes to the host is waited for with reason.
-        let needed = copy.is_some_and(|copy| graph.ops[copy].work.bus() == Some(Direction::DeviceToHost));
+        let needed = copy.is_some_and(|copy| graph.work[copy].kind.bus() == Some(Direction::DeviceToHost));
         if needed || last.get(&item.step) == Some(&item.start) {
             continue;
         }
@@ -548,10 +556,10 @@ fn no_sync(graph: &mut Graph) -> Made {
     made
 }
 
-fn other_link(graph: &mut Graph, old: &LinkFacts, new: &LinkFacts, assumed: Assumed) -> Made {
+fn other_link(graph: &mut Model, old: &LinkFacts, new: &LinkFacts, assumed: Assumed) -> Made {
     let mut made = Made::default();
-    for work in graph.ops.iter_mut().filter(|op| op.work.bus().is_some() && !op.dropped) {
-        let Work::Copy { direction, pageable, bytes } = work.work else { continue };
+    for work in graph.work.iter_mut().filter(|op| op.kind.bus().is_some() && !op.dropped) {
+        let WorkKind::Copy { direction, pageable, bytes } = work.kind else { continue };
         let (before, after) =
             (copy_ns(bytes, direction, pageable, old), copy_ns(bytes, direction, pageable, new));
         if before > 0.0 {
@@ -562,7 +570,7 @@ fn other_link(graph: &mut Graph, old: &LinkFacts, new: &LinkFacts, assumed: Assu
     made
 }
 
-fn resident(graph: &mut Graph, share: f64) -> Made {
+fn resident(graph: &mut Model, share: f64) -> Made {
     let own = own_waits(graph);
     let all: Vec<Group> = groups(graph, |op| is_fetched(graph, op)).into_iter().flatten().collect();
     let mut made = Made::default();
@@ -574,7 +582,7 @@ fn resident(graph: &mut Graph, share: f64) -> Made {
             continue;
         }
         for &op in &group.copies {
-            if let Work::Copy { bytes, .. } = graph.ops[op].work {
+            if let WorkKind::Copy { bytes, .. } = graph.work[op].kind {
                 *kept_of_step.entry(group.step).or_default() += bytes;
             }
             drop_copy(graph, op, own.get(&op).copied());

@@ -3,35 +3,23 @@
 //! [`Replay::of`] turns steps of a trace into a graph of calls, work and waits; [`Replay::predict`] changes the graph and
 //! runs it. Unchanged it must give what was measured: how far it does not is its own error.
 
-mod build;
 mod change;
-mod graph;
 mod power;
-mod simulate;
 
+use busbound_cause::{Model, Sharing, Simulated, simulate};
 use busbound_machine::LinkFacts;
-use busbound_trace::{EventId, Timestamp, Trace};
+use busbound_trace::{EventId, Trace};
 
+pub use busbound_cause::Stretch;
 pub use change::{Change, UnknownChange};
 
 use change::Assumed;
-use graph::Graph;
 use power::{Effect, Power};
-use simulate::{Sharing, Simulated, simulate};
-
-/// The steps that are run again.
-#[derive(Debug, Clone)]
-pub struct Stretch {
-    /// Where each begins on the host.
-    pub starts: Vec<Timestamp>,
-    /// When the work of the last one is done.
-    pub end: Timestamp,
-}
 
 /// Steps of a trace, ready to be run again.
 #[derive(Debug)]
 pub struct Replay {
-    graph: Graph,
+    graph: Model,
     link: LinkFacts,
     unchanged: Simulated,
     power: Power,
@@ -89,8 +77,8 @@ const LEAST_SPREAD: f64 = 0.035;
 impl Replay {
     /// `None` where the stretch holds no work of a device.
     pub fn of(trace: &Trace, stretch: &Stretch, link: &LinkFacts) -> Option<Self> {
-        let graph = build::build(trace, stretch, duplex(link));
-        if graph.ops.is_empty() || graph.end <= 0 || stretch.starts.is_empty() {
+        let graph = busbound_cause::build(trace, stretch, duplex(link));
+        if graph.work.is_empty() || graph.end <= 0 || stretch.starts.is_empty() {
             return None;
         }
         let sharing = Sharing { duplex: duplex(link), kernel_beside_copy: BESIDE_COPY, heavy: 1.0 };
@@ -118,7 +106,7 @@ impl Replay {
             recorded_waits: edges.recorded,
             inferred_waits: edges.inferred + edges.handed_over,
             unexplained: edges.unexplained as f64 / self.graph.end as f64,
-            without_call: edges.without_call as f64 / self.graph.ops.len() as f64,
+            without_call: edges.without_call as f64 / self.graph.work.len() as f64,
         }
     }
 
@@ -156,7 +144,7 @@ impl Replay {
     /// Where each piece of work was, and where it would be.
     pub fn timeline(&self, changes: &[Change]) -> Vec<Moved> {
         let (graph, simulated, _) = self.simulated(changes, Assumed::MIDDLE);
-        let work = graph.ops.iter().zip(&self.graph.ops).zip(&simulated.ops);
+        let work = graph.work.iter().zip(&self.graph.work).zip(&simulated.work);
         work.map(|((after, before), (start, end))| Moved {
             event: before.event,
             measured: (before.stream, before.start, before.end),
@@ -176,7 +164,7 @@ impl Replay {
         }
     }
 
-    fn simulated(&self, changes: &[Change], assumed: Assumed) -> (Graph, Simulated, Ran) {
+    fn simulated(&self, changes: &[Change], assumed: Assumed) -> (Model, Simulated, Ran) {
         let mut graph = self.graph.clone();
         let mut applied = false;
         let mut extra_bytes = 0;

@@ -1,88 +1,97 @@
 //! What waited for what? The trace as a graph: calls of host threads in their order, the device's work they issue,
 //! streams, events and synchronisations, with the time that each took by itself.
 
-use busbound_trace::{Direction, EventId};
+use busbound_trace::{Direction, EventId, Timestamp};
 
 /// Nanoseconds from the beginning of the first step.
-pub(super) type Time = i64;
+pub type Time = i64;
 
-pub(super) type OpId = usize;
-pub(super) type ItemId = usize;
+pub type WorkId = usize;
+pub type CallId = usize;
+
+/// The steps that a model covers.
+#[derive(Debug, Clone)]
+pub struct Stretch {
+    /// Where each begins on the host.
+    pub starts: Vec<Timestamp>,
+    /// When the work of the last one is done.
+    pub end: Timestamp,
+}
 
 /// One stretch of steps, ready to be run again.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Graph {
-    pub(super) items: Vec<Item>,
+pub struct Model {
+    pub calls: Vec<HostCall>,
     /// By thread, in order.
-    pub(super) threads: Vec<Vec<ItemId>>,
-    pub(super) ops: Vec<Op>,
+    pub threads: Vec<Vec<CallId>>,
+    pub work: Vec<Work>,
     /// By stream: its work in order.
-    pub(super) streams: Vec<Vec<OpId>>,
-    pub(super) stream_device: Vec<i32>,
+    pub streams: Vec<Vec<WorkId>>,
+    pub stream_device: Vec<i32>,
     /// When the last work or call ended.
-    pub(super) end: Time,
-    pub(super) steps: usize,
-    pub(super) edges: Edges,
+    pub end: Time,
+    pub steps: usize,
+    pub edges: Edges,
     /// What a copy takes of the host that does not wait for it.
-    pub(super) copy_call: Time,
+    pub copy_call: Time,
     /// From a call to its work, with nothing in the way.
-    pub(super) latency: Time,
+    pub latency: Time,
 }
 
 /// How the graph came to be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Edges {
+pub struct Edges {
     /// Waits between streams that the trace names.
-    pub(super) recorded: usize,
+    pub recorded: usize,
     /// Waits between streams that only the times tell.
-    pub(super) inferred: usize,
+    pub inferred: usize,
     /// Threads that waited for another one.
-    pub(super) handed_over: usize,
+    pub handed_over: usize,
     /// Work whose call is not in the trace.
-    pub(super) without_call: usize,
+    pub without_call: usize,
     /// Waiting of the device that nothing explains.
-    pub(super) unexplained: Time,
+    pub unexplained: Time,
 }
 
 /// One call of a thread.
 #[derive(Debug, Clone)]
-pub(super) struct Item {
-    pub(super) does: Does,
+pub struct HostCall {
+    pub action: HostAction,
     /// Host work since the call before.
-    pub(super) gap: Time,
+    pub gap: Time,
     /// A call of another thread that came before, and what lay between.
-    pub(super) after: Option<(ItemId, Time)>,
+    pub after: Option<(CallId, Time)>,
     /// The call's own time, waiting not counted.
-    pub(super) cost: Time,
-    pub(super) step: usize,
+    pub cost: Time,
+    pub step: usize,
     /// When it was, in the trace.
-    pub(super) start: Time,
-    pub(super) end: Time,
+    pub start: Time,
+    pub end: Time,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Does {
+pub enum HostAction {
     /// Hands work to the device and goes on.
-    Issue(Vec<OpId>),
+    Issue(Vec<WorkId>),
     /// Hands a copy to the device and is held until it is done.
-    IssueHeld(OpId),
+    IssueBlocking(WorkId),
     /// Waits; and, where it belongs to a copy's own operator, for which.
-    Wait { awaited: Awaited, copy: Option<OpId> },
+    Wait { awaited: Awaited, copy: Option<WorkId> },
     /// Was a call once.
     Nothing,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Awaited {
+pub enum Awaited {
     Stream(usize),
     Device(i32),
-    Op(OpId),
+    Op(WorkId),
     /// The trace does not tell, or there was nothing.
     None,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Work {
+pub enum WorkKind {
     /// With whether it is matrix work, which draws power.
     Kernel {
         heavy: bool,
@@ -96,46 +105,46 @@ pub(super) enum Work {
     Other,
 }
 
-impl Work {
+impl WorkKind {
     /// Copies between host and device.
-    pub(super) fn bus(self) -> Option<Direction> {
+    pub fn bus(self) -> Option<Direction> {
         match self {
             Self::Copy { direction: d @ (Direction::HostToDevice | Direction::DeviceToHost), .. } => Some(d),
             _ => None,
         }
     }
 
-    pub(super) fn is_kernel(self) -> bool {
+    pub fn is_kernel(self) -> bool {
         matches!(self, Self::Kernel { .. })
     }
 }
 
 /// One piece of the device's work.
 #[derive(Debug, Clone)]
-pub(super) struct Op {
-    pub(super) work: Work,
-    pub(super) event: EventId,
-    pub(super) stream: usize,
+pub struct Work {
+    pub kind: WorkKind,
+    pub event: EventId,
+    pub stream: usize,
     /// The call behind it.
-    pub(super) item: Option<ItemId>,
+    pub call: Option<CallId>,
     /// By itself, with the link to itself.
-    pub(super) alone: f64,
+    pub alone: f64,
     /// Beyond the common latency, when it waits for its call.
-    pub(super) after_call: Time,
+    pub after_call: Time,
     /// When it waits for the work before it on its stream.
-    pub(super) after_work: Time,
+    pub after_work: Time,
     /// Work of other streams that it waits for, and what lies between.
-    pub(super) waits: Vec<(OpId, Time)>,
-    pub(super) step: usize,
-    pub(super) start: Time,
-    pub(super) end: Time,
+    pub waits: Vec<(WorkId, Time)>,
+    pub step: usize,
+    pub start: Time,
+    pub end: Time,
     /// A change has dropped it.
-    pub(super) dropped: bool,
+    pub dropped: bool,
 }
 
-impl Graph {
+impl Model {
     /// Every device once, in order.
-    pub(super) fn devices(&self) -> Vec<i32> {
+    pub fn devices(&self) -> Vec<i32> {
         let mut devices = self.stream_device.clone();
         devices.sort_unstable();
         devices.dedup();
@@ -143,7 +152,7 @@ impl Graph {
     }
 
     /// Whether kernels run on this stream.
-    pub(super) fn has_kernels(&self, stream: usize) -> bool {
-        self.streams[stream].iter().any(|op| self.ops[*op].work.is_kernel())
+    pub fn has_kernels(&self, stream: usize) -> bool {
+        self.streams[stream].iter().any(|op| self.work[*op].kind.is_kernel())
     }
 }

@@ -5,9 +5,8 @@ use busbound_trace::{
 };
 use hashbrown::HashMap;
 
-use super::Stretch;
-use super::graph::{Awaited, Does, Graph, Item, Op, OpId, Time, Work};
-use super::simulate::rate;
+use crate::model::{Awaited, HostAction, HostCall, Model, Stretch, Time, Work, WorkId, WorkKind};
+use crate::simulate::rate;
 
 /// Work that begins this much after all that is known to precede it waited for something else.
 const UNEXPLAINED: Time = 20_000;
@@ -22,11 +21,11 @@ const MOST_LOOKED_AT: usize = 4096;
 /// An unhurried copy call, where the trace shows none.
 const COPY_CALL: Time = 10_000;
 /// How long an event between streams takes to pass.
-pub(super) const EVENT_PASSES: Time = 2_000;
+pub const EVENT_PASSES: Time = 2_000;
 
-pub(super) fn build(trace: &Trace, stretch: &Stretch, duplex: f64) -> Graph {
+pub fn build(trace: &Trace, stretch: &Stretch, duplex: f64) -> Model {
     let mut builder = Builder::new(trace, stretch);
-    builder.ops();
+    builder.device_work();
     builder.calls();
     builder.link_threads();
     builder.waits_between_streams();
@@ -41,10 +40,10 @@ struct Builder<'a> {
     begin: Timestamp,
     starts: Vec<Time>,
     until: Time,
-    graph: Graph,
+    graph: Model,
     kinds: Vec<Call>,
     /// Work by the correlation of its call.
-    by_correlation: HashMap<u64, Vec<OpId>>,
+    by_correlation: HashMap<u64, Vec<WorkId>>,
     /// Calls that make a stream wait, with their thread and when.
     wait_calls: Vec<(usize, Time)>,
     /// Calls that mark a stream, by thread, with their name.
@@ -63,7 +62,7 @@ impl<'a> Builder<'a> {
             begin,
             starts: stretch.starts.iter().map(|at| since(*at)).collect(),
             until: since(stretch.end),
-            graph: Graph { steps: stretch.starts.len(), ..Graph::default() },
+            graph: Model { steps: stretch.starts.len(), ..Model::default() },
             kinds: trace.names().iter().map(Call::of).collect(),
             by_correlation: HashMap::new(),
             wait_calls: Vec::new(),
@@ -82,7 +81,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The device's work of the stretch, stream by stream.
-    fn ops(&mut self) {
+    fn device_work(&mut self) {
         let trace = self.trace;
         for track in trace.streams() {
             let Place::Stream { device, .. } = track.place() else { continue };
@@ -93,12 +92,12 @@ impl<'a> Builder<'a> {
                 if start < 0 || end > self.until {
                     continue;
                 }
-                let op = self.graph.ops.len();
-                self.graph.ops.push(Op {
-                    work: work_of(&event),
+                let op = self.graph.work.len();
+                self.graph.work.push(Work {
+                    kind: work_of(&event),
                     event: event.id(),
                     stream,
-                    item: None,
+                    call: None,
                     alone: (end - start) as f64,
                     after_call: 0,
                     after_work: 0,
@@ -139,8 +138,8 @@ impl<'a> Builder<'a> {
                     .cloned()
                     .unwrap_or_default();
                 // One call has issued it: an id that two processes share is believed once.
-                ops.retain(|op| self.graph.ops[*op].item.is_none());
-                let does = match kind {
+                ops.retain(|op| self.graph.work[*op].call.is_none());
+                let action = match kind {
                     Call::WaitEvent => {
                         self.wait_calls.push((thread, start));
                         continue;
@@ -149,28 +148,28 @@ impl<'a> Builder<'a> {
                         self.mark_calls.push((thread, start, event.name_id()));
                         continue;
                     }
-                    Call::Synchronise => Does::Wait { awaited: Awaited::None, copy: None },
+                    Call::Synchronise => HostAction::Wait { awaited: Awaited::None, copy: None },
                     _ if ops.is_empty() => continue,
                     Call::Copy => match ops[..] {
-                        [op] if self.holds(op, start, end) => Does::IssueHeld(op),
-                        _ => Does::Issue(ops),
+                        [op] if self.holds(op, start, end) => HostAction::IssueBlocking(op),
+                        _ => HostAction::Issue(ops),
                     },
-                    _ => Does::Issue(ops),
+                    _ => HostAction::Issue(ops),
                 };
-                let item = self.graph.items.len();
+                let item = self.graph.calls.len();
                 let step = self.step(start);
-                let issued = match &does {
-                    Does::Issue(ops) => ops.as_slice(),
-                    Does::IssueHeld(op) => std::slice::from_ref(op),
-                    Does::Wait { .. } | Does::Nothing => &[],
+                let issued = match &action {
+                    HostAction::Issue(ops) => ops.as_slice(),
+                    HostAction::IssueBlocking(op) => std::slice::from_ref(op),
+                    HostAction::Wait { .. } | HostAction::Nothing => &[],
                 };
                 for &op in issued {
-                    self.graph.ops[op].item = Some(item);
-                    self.graph.ops[op].step = step;
+                    self.graph.work[op].call = Some(item);
+                    self.graph.work[op].step = step;
                 }
-                let gap = start - order.last().map_or(0, |before| self.graph.items[*before].end);
-                self.graph.items.push(Item {
-                    does,
+                let gap = start - order.last().map_or(0, |before| self.graph.calls[*before].end);
+                self.graph.calls.push(HostCall {
+                    action,
                     // A call within another one has no gap before it.
                     gap: gap.max(0),
                     after: None,
@@ -186,23 +185,23 @@ impl<'a> Builder<'a> {
                 self.graph.threads.push(order);
             }
         }
-        for op in &mut self.graph.ops {
-            if op.item.is_none() {
+        for op in &mut self.graph.work {
+            if op.call.is_none() {
                 op.step = self.starts.partition_point(|start| *start <= op.start).saturating_sub(1);
                 self.graph.edges.without_call += 1;
             }
         }
-        let mut held: Vec<Time> = self.graph.items.iter().filter(|item| matches!(&item.does, Does::Issue(ops) if ops.iter().any(|op| self.graph.ops[*op].work.bus().is_some()))).map(|item| item.cost).collect();
+        let mut held: Vec<Time> = self.graph.calls.iter().filter(|item| matches!(&item.action, HostAction::Issue(ops) if ops.iter().any(|op| self.graph.work[*op].kind.bus().is_some()))).map(|item| item.cost).collect();
         held.sort_unstable();
         self.graph.copy_call = held.get(held.len() / 2).copied().unwrap_or(COPY_CALL).min(3 * COPY_CALL);
     }
 
     /// Whether a copy's call waited for it. One from pageable memory may return a moment before its last part
     /// is on the device.
-    fn holds(&self, op: OpId, start: Time, end: Time) -> bool {
-        let work = &self.graph.ops[op];
+    fn holds(&self, op: WorkId, start: Time, end: Time) -> bool {
+        let work = &self.graph.work[op];
         let staged =
-            matches!(work.work, Work::Copy { pageable: true, .. }) && end > work.start.midpoint(work.end);
+            matches!(work.kind, WorkKind::Copy { pageable: true, .. }) && end > work.start.midpoint(work.end);
         work.end > start && (work.end <= end || staged)
     }
 
@@ -213,26 +212,26 @@ impl<'a> Builder<'a> {
         }
         let mut all: Vec<(Time, usize, usize)> = Vec::new();
         for (thread, order) in self.graph.threads.iter().enumerate() {
-            all.extend(order.iter().map(|item| (self.graph.items[*item].end, thread, *item)));
+            all.extend(order.iter().map(|item| (self.graph.calls[*item].end, thread, *item)));
         }
         all.sort_unstable();
         for thread in 0..self.graph.threads.len() {
             for i in 0..self.graph.threads[thread].len() {
                 let item = self.graph.threads[thread][i];
-                if self.graph.items[item].gap < IDLE_THREAD {
+                if self.graph.calls[item].gap < IDLE_THREAD {
                     continue;
                 }
-                let start = self.graph.items[item].start;
-                let idle_since = start - self.graph.items[item].gap;
+                let start = self.graph.calls[item].start;
+                let idle_since = start - self.graph.calls[item].gap;
                 let before = all.partition_point(|(end, ..)| *end <= start);
                 // Of calls of one moment none comes before the other.
-                let earlier = |other: usize| self.graph.items[other].start < start;
+                let earlier = |other: usize| self.graph.calls[other].start < start;
                 let other =
                     all[..before].iter().rev().find(|(_, of, other)| *of != thread && earlier(*other));
                 let Some(&(end, _, other)) = other.filter(|(end, ..)| *end > idle_since) else { continue };
-                self.graph.items[item].after = Some((other, start - end));
+                self.graph.calls[item].after = Some((other, start - end));
                 // Its own thread no longer holds it back by more than a moment.
-                self.graph.items[item].gap = (start - end).min(self.graph.items[item].gap);
+                self.graph.calls[item].gap = (start - end).min(self.graph.calls[item].gap);
                 self.graph.edges.handed_over += 1;
             }
         }
@@ -277,8 +276,8 @@ impl<'a> Builder<'a> {
         }
         let has_recorded = !recorded.is_empty();
         for (waiting, asked, source, marked) in recorded {
-            let issued = |graph: &Graph, op: OpId| {
-                graph.ops[op].item.map_or(graph.ops[op].start, |item| graph.items[item].start)
+            let issued = |graph: &Model, op: WorkId| {
+                graph.work[op].call.map_or(graph.work[op].start, |item| graph.calls[item].start)
             };
             let next = self.graph.streams[waiting].partition_point(|op| issued(&self.graph, *op) < asked);
             let last = self.graph.streams[source].partition_point(|op| issued(&self.graph, *op) < marked);
@@ -288,7 +287,7 @@ impl<'a> Builder<'a> {
             ) else {
                 continue;
             };
-            if self.graph.ops[last].end <= self.graph.ops[next].start + EVENT_PASSES {
+            if self.graph.work[last].end <= self.graph.work[next].start + EVENT_PASSES {
                 self.wait(next, last);
                 self.graph.edges.recorded += 1;
             }
@@ -298,14 +297,14 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn wait(&mut self, op: OpId, awaited: OpId) {
+    fn wait(&mut self, op: WorkId, awaited: WorkId) {
         // Nothing waits for what began with it or after it: waits must not go in a circle.
-        if self.graph.ops[awaited].start >= self.graph.ops[op].start {
+        if self.graph.work[awaited].start >= self.graph.work[op].start {
             return;
         }
-        let between = (self.graph.ops[op].start - self.graph.ops[awaited].end).clamp(0, EVENT_PASSES);
-        if !self.graph.ops[op].waits.iter().any(|(known, _)| *known == awaited) {
-            self.graph.ops[op].waits.push((awaited, between));
+        let between = (self.graph.work[op].start - self.graph.work[awaited].end).clamp(0, EVENT_PASSES);
+        if !self.graph.work[op].waits.iter().any(|(known, _)| *known == awaited) {
+            self.graph.work[op].waits.push((awaited, between));
         }
     }
 
@@ -314,7 +313,7 @@ impl<'a> Builder<'a> {
     /// a step has as many of the one as of the other, they belong together in that order. Else it is what
     /// had ended last by then.
     fn infer_from_wait_calls(&mut self) {
-        let waits: Vec<(usize, Time, OpId, OpId)> = std::mem::take(&mut self.wait_calls)
+        let waits: Vec<(usize, Time, WorkId, WorkId)> = std::mem::take(&mut self.wait_calls)
             .into_iter()
             .filter_map(|(thread, asked)| {
                 let op = self.issued_next(thread, asked)?;
@@ -322,15 +321,15 @@ impl<'a> Builder<'a> {
             })
             .collect();
         // What was marked: the work given last before, by its stream, step and the call's name.
-        let mut marks: HashMap<(usize, usize, NameId), Vec<(Time, OpId)>> = HashMap::new();
+        let mut marks: HashMap<(usize, usize, NameId), Vec<(Time, WorkId)>> = HashMap::new();
         for (thread, at, name) in std::mem::take(&mut self.mark_calls) {
             if let Some(op) = self.issued_last(thread, at) {
-                marks.entry((self.graph.ops[op].stream, self.step(at), name)).or_default().push((at, op));
+                marks.entry((self.graph.work[op].stream, self.step(at), name)).or_default().push((at, op));
             }
         }
         let mut by_pair: HashMap<(usize, usize, usize), Vec<usize>> = HashMap::new();
         for (i, &(_, asked, op, likely)) in waits.iter().enumerate() {
-            let (from, to) = (self.graph.ops[likely].stream, self.graph.ops[op].stream);
+            let (from, to) = (self.graph.work[likely].stream, self.graph.work[op].stream);
             by_pair.entry((from, to, self.step(asked))).or_default().push(i);
         }
         for ((from, _, step), of_pair) in by_pair {
@@ -340,7 +339,7 @@ impl<'a> Builder<'a> {
             for (nth, &i) in of_pair.iter().enumerate() {
                 let (_, asked, op, likely) = waits[i];
                 let paired = marked.as_ref().map(|marked| marked[nth]).filter(|(at, marked)| {
-                    *at <= asked && self.graph.ops[*marked].end <= self.graph.ops[op].start + EVENT_PASSES
+                    *at <= asked && self.graph.work[*marked].end <= self.graph.work[op].start + EVENT_PASSES
                 });
                 self.wait(op, paired.map_or(likely, |(_, marked)| marked));
                 self.graph.edges.inferred += 1;
@@ -349,70 +348,70 @@ impl<'a> Builder<'a> {
     }
 
     /// The first work that a thread gave the device after a moment.
-    fn issued_next(&self, thread: usize, after: Time) -> Option<OpId> {
+    fn issued_next(&self, thread: usize, after: Time) -> Option<WorkId> {
         let order = self.graph.threads.get(thread)?;
-        let next = order.partition_point(|item| self.graph.items[*item].start < after);
+        let next = order.partition_point(|item| self.graph.calls[*item].start < after);
         order[next..].iter().find_map(|item| self.issues(*item))
     }
 
     /// The last work that it gave before.
-    fn issued_last(&self, thread: usize, before: Time) -> Option<OpId> {
+    fn issued_last(&self, thread: usize, before: Time) -> Option<WorkId> {
         let order = self.graph.threads.get(thread)?;
-        let next = order.partition_point(|item| self.graph.items[*item].start < before);
+        let next = order.partition_point(|item| self.graph.calls[*item].start < before);
         order[..next].iter().rev().find_map(|item| self.issues(*item))
     }
 
-    fn issues(&self, item: usize) -> Option<OpId> {
-        match &self.graph.items[item].does {
-            Does::Issue(ops) => ops.last().copied(),
-            Does::IssueHeld(op) => Some(*op),
+    fn issues(&self, item: usize) -> Option<WorkId> {
+        match &self.graph.calls[item].action {
+            HostAction::Issue(ops) => ops.last().copied(),
+            HostAction::IssueBlocking(op) => Some(*op),
             _ => None,
         }
     }
 
     /// Of the other streams of the device: what ended last before this began, and had been issued by then.
-    fn ended_last_before(&self, op: OpId, issued_before: Time) -> Option<OpId> {
+    fn ended_last_before(&self, op: WorkId, issued_before: Time) -> Option<WorkId> {
         let graph = &self.graph;
-        let (stream, start) = (graph.ops[op].stream, graph.ops[op].start);
+        let (stream, start) = (graph.work[op].stream, graph.work[op].start);
         let device = graph.stream_device[stream];
         let others = (0..graph.streams.len())
             .filter(|other| *other != stream && graph.stream_device[*other] == device);
         let last = others.filter_map(|other| {
             let order = &graph.streams[other];
-            let before = order.partition_point(|other| graph.ops[*other].end <= start + EVENT_PASSES);
+            let before = order.partition_point(|other| graph.work[*other].end <= start + EVENT_PASSES);
             order[..before]
                 .iter()
                 .rev()
                 .take(64)
                 .copied()
-                .filter(|other| graph.ops[*other].start < start)
+                .filter(|other| graph.work[*other].start < start)
                 .find(|other| {
-                    graph.ops[*other].item.is_none_or(|item| graph.items[item].start < issued_before)
+                    graph.work[*other].call.is_none_or(|item| graph.calls[item].start < issued_before)
                 })
         });
-        last.max_by_key(|other| graph.ops[*other].end)
+        last.max_by_key(|other| graph.work[*other].end)
     }
 
     /// What lies between work and all that it is known to wait for.
     fn delays(&mut self) {
-        let issued = |graph: &Graph, op: OpId| graph.ops[op].item.map(|item| graph.items[item].start);
-        let latencies = (0..self.graph.ops.len())
-            .filter_map(|op| Some(self.graph.ops[op].start - issued(&self.graph, op)?))
+        let issued = |graph: &Model, op: WorkId| graph.work[op].call.map(|item| graph.calls[item].start);
+        let latencies = (0..self.graph.work.len())
+            .filter_map(|op| Some(self.graph.work[op].start - issued(&self.graph, op)?))
             .filter(|latency| *latency >= 0);
         self.graph.latency = latencies.min().unwrap_or(0);
         let latency = self.graph.latency;
         let (mut after_call, mut after_work) = (Vec::new(), Vec::new());
-        let mut before: Vec<Option<OpId>> = vec![None; self.graph.ops.len()];
+        let mut before: Vec<Option<WorkId>> = vec![None; self.graph.work.len()];
         for stream in &self.graph.streams {
             for pair in stream.windows(2) {
                 before[pair[1]] = Some(pair[0]);
             }
         }
         // First those whose cause is plain, to know what is usual.
-        for op in 0..self.graph.ops.len() {
-            let start = self.graph.ops[op].start;
+        for op in 0..self.graph.work.len() {
+            let start = self.graph.work[op].start;
             let by_call = issued(&self.graph, op).map(|at| start - at - latency);
-            let by_work = before[op].map(|before| start - self.graph.ops[before].end);
+            let by_work = before[op].map(|before| start - self.graph.work[before].end);
             match (by_call, by_work) {
                 (Some(call), Some(work)) if call < work && call >= 0 => after_call.push(call),
                 (Some(call), None) if call >= 0 => after_call.push(call),
@@ -426,38 +425,38 @@ impl<'a> Builder<'a> {
         };
         let (usual_call, usual_work) =
             (middle(&mut after_call, TURNAROUND), middle(&mut after_work, TURNAROUND));
-        for op in 0..self.graph.ops.len() {
-            let start = self.graph.ops[op].start;
+        for op in 0..self.graph.work.len() {
+            let start = self.graph.work[op].start;
             let by_call = issued(&self.graph, op).map(|at| at + latency);
-            let by_work = before[op].map(|before| self.graph.ops[before].end);
+            let by_work = before[op].map(|before| self.graph.work[before].end);
             let by_wait =
-                self.graph.ops[op].waits.iter().map(|(awaited, _)| self.graph.ops[*awaited].end).max();
+                self.graph.work[op].waits.iter().map(|(awaited, _)| self.graph.work[*awaited].end).max();
             let known = by_call.max(by_work).max(by_wait).unwrap_or(0);
             if start - known > UNEXPLAINED
                 && let Some(awaited) = self.ended_last_before(op, start)
-                && self.graph.ops[awaited].end > known
-                && start - self.graph.ops[awaited].end < CLOSE
+                && self.graph.work[awaited].end > known
+                && start - self.graph.work[awaited].end < CLOSE
             {
                 self.wait(op, awaited);
-                let between = start - self.graph.ops[awaited].end;
-                if let Some(last) = self.graph.ops[op].waits.last_mut() {
+                let between = start - self.graph.work[awaited].end;
+                if let Some(last) = self.graph.work[op].waits.last_mut() {
                     last.1 = between;
                 }
                 self.graph.edges.inferred += 1;
             } else if start - known > UNEXPLAINED && by_call.is_some() {
                 self.graph.edges.unexplained += start - known;
             }
-            let by_wait = self.graph.ops[op]
+            let by_wait = self.graph.work[op]
                 .waits
                 .iter()
-                .map(|(awaited, between)| self.graph.ops[*awaited].end + between)
+                .map(|(awaited, between)| self.graph.work[*awaited].end + between)
                 .max();
             // The latest of these explains the start; the others must not come after it.
             let explained = by_call.max(by_work).max(by_wait).unwrap_or(0);
             let late = (start - explained).max(0);
             let is_calls = by_call == Some(explained);
             let room = |at: Option<Time>| at.map_or(0, |at| (start - at).max(0));
-            let of = &mut self.graph.ops[op];
+            let of = &mut self.graph.work[op];
             of.after_call =
                 if is_calls || by_call.is_none() { late.max(0) } else { room(by_call).min(usual_call) };
             if by_call.is_none() {
@@ -479,15 +478,17 @@ impl<'a> Builder<'a> {
         for thread in 0..self.graph.threads.len() {
             for i in 0..self.graph.threads[thread].len() {
                 let id = self.graph.threads[thread][i];
-                let (start, end) = (self.graph.items[id].start, self.graph.items[id].end);
-                match self.graph.items[id].does {
-                    Does::IssueHeld(op) => self.graph.items[id].cost = (end - self.graph.ops[op].end).max(0),
-                    Does::Wait { .. } => {
+                let (start, end) = (self.graph.calls[id].start, self.graph.calls[id].end);
+                match self.graph.calls[id].action {
+                    HostAction::IssueBlocking(op) => {
+                        self.graph.calls[id].cost = (end - self.graph.work[op].end).max(0)
+                    }
+                    HostAction::Wait { .. } => {
                         let before = i.checked_sub(1).map(|before| self.graph.threads[thread][before]);
                         let (awaited, copy) = self.awaited(id, before);
                         let waited_until = match awaited {
                             Awaited::None => start,
-                            Awaited::Op(op) => self.graph.ops[op].end,
+                            Awaited::Op(op) => self.graph.work[op].end,
                             Awaited::Stream(stream) => self.ended_by(stream, start, end),
                             Awaited::Device(device) => (0..self.graph.streams.len())
                                 .filter(|stream| self.graph.stream_device[*stream] == device)
@@ -495,14 +496,15 @@ impl<'a> Builder<'a> {
                                 .max()
                                 .unwrap_or(start),
                         };
-                        self.graph.items[id].does = Does::Wait { awaited, copy };
-                        self.graph.items[id].cost = (end - waited_until.max(start)).max(0);
+                        self.graph.calls[id].action = HostAction::Wait { awaited, copy };
+                        self.graph.calls[id].cost = (end - waited_until.max(start)).max(0);
                     }
                     _ => {}
                 }
             }
         }
-        let ends = self.graph.items.iter().map(|item| item.end).chain(self.graph.ops.iter().map(|op| op.end));
+        let ends =
+            self.graph.calls.iter().map(|item| item.end).chain(self.graph.work.iter().map(|op| op.end));
         self.graph.end = ends.max().unwrap_or(0);
     }
 
@@ -510,31 +512,33 @@ impl<'a> Builder<'a> {
     fn ended_by(&self, stream: usize, start: Time, end: Time) -> Time {
         let graph = &self.graph;
         let order = &graph.streams[stream];
-        let upto = order.partition_point(|op| graph.ops[*op].end <= end);
-        let given = order[..upto].iter().rev().map(|op| &graph.ops[*op]);
+        let upto = order.partition_point(|op| graph.work[*op].end <= end);
+        let given = order[..upto].iter().rev().map(|op| &graph.work[*op]);
         let last =
-            given.take(MOST_LOOKED_AT).find(|op| op.item.is_none_or(|item| graph.items[item].start <= start));
+            given.take(MOST_LOOKED_AT).find(|op| op.call.is_none_or(|item| graph.calls[item].start <= start));
         last.map_or(start, |op| op.end)
     }
 
-    fn awaited(&self, wait: usize, before: Option<usize>) -> (Awaited, Option<OpId>) {
+    fn awaited(&self, wait: usize, before: Option<usize>) -> (Awaited, Option<WorkId>) {
         let graph = &self.graph;
         let event = self.trace.event(self.calls[wait]);
-        let (start, end) = (graph.items[wait].start, graph.items[wait].end);
+        let (start, end) = (graph.calls[wait].start, graph.calls[wait].end);
         // A wait right behind a copy in the same operator is the copy's own: `.to()` that blocks.
         if let Some(before) = before
-            && let Some(op) = match &graph.items[before].does {
-                Does::IssueHeld(op) => Some(*op),
-                Does::Issue(ops) if ops.len() == 1 && graph.ops[ops[0]].work.bus().is_some() => Some(ops[0]),
+            && let Some(op) = match &graph.calls[before].action {
+                HostAction::IssueBlocking(op) => Some(*op),
+                HostAction::Issue(ops) if ops.len() == 1 && graph.work[ops[0]].kind.bus().is_some() => {
+                    Some(ops[0])
+                }
                 _ => None,
             }
             && self.same_operator(self.calls[before], self.calls[wait])
         {
-            return (Awaited::Stream(graph.ops[op].stream), Some(op));
+            return (Awaited::Stream(graph.work[op].stream), Some(op));
         }
-        let device = before.and_then(|before| match &graph.items[before].does {
-            Does::Issue(ops) => ops.first().map(|op| graph.stream_device[graph.ops[*op].stream]),
-            Does::IssueHeld(op) => Some(graph.stream_device[graph.ops[*op].stream]),
+        let device = before.and_then(|before| match &graph.calls[before].action {
+            HostAction::Issue(ops) => ops.first().map(|op| graph.stream_device[graph.work[*op].stream]),
+            HostAction::IssueBlocking(op) => Some(graph.stream_device[graph.work[*op].stream]),
             _ => None,
         });
         let only = graph.stream_device.first().copied();
@@ -544,15 +548,15 @@ impl<'a> Builder<'a> {
         // What ended last while it waited.
         let ended = (0..graph.streams.len()).filter_map(|stream| {
             let order = &graph.streams[stream];
-            let upto = order.partition_point(|op| graph.ops[*op].end <= end);
-            let before = |item: usize| (graph.items[item].start, item) < (start, wait);
-            let issued = |op: &OpId| graph.ops[*op].item.is_none_or(before);
+            let upto = order.partition_point(|op| graph.work[*op].end <= end);
+            let before = |item: usize| (graph.calls[item].start, item) < (start, wait);
+            let issued = |op: &WorkId| graph.work[*op].call.is_none_or(before);
             let last = order[..upto].iter().rev().take(64).copied().find(issued)?;
-            (graph.ops[last].end > start).then_some(last)
+            (graph.work[last].end > start).then_some(last)
         });
-        let Some(last) = ended.max_by_key(|op| graph.ops[*op].end) else { return (Awaited::None, None) };
+        let Some(last) = ended.max_by_key(|op| graph.work[*op].end) else { return (Awaited::None, None) };
         if event.name().contains("StreamSynchronize") {
-            (Awaited::Stream(graph.ops[last].stream), None)
+            (Awaited::Stream(graph.work[last].stream), None)
         } else {
             (Awaited::Op(last), None)
         }
@@ -582,26 +586,26 @@ impl<'a> Builder<'a> {
     /// Goes through all starts and ends and adds up what each piece of work got done between them.
     fn alone_on(&mut self, device: i32, duplex: f64) {
         let graph = &mut self.graph;
-        let mut marks: Vec<(Time, bool, OpId)> = Vec::new();
-        for (id, op) in graph.ops.iter().enumerate() {
-            let counts = op.work.is_kernel() || op.work.bus().is_some();
+        let mut marks: Vec<(Time, bool, WorkId)> = Vec::new();
+        for (id, op) in graph.work.iter().enumerate() {
+            let counts = op.kind.is_kernel() || op.kind.bus().is_some();
             if counts && graph.stream_device[op.stream] == device && op.end > op.start {
                 marks.extend([(op.start, true, id), (op.end, false, id)]);
             }
         }
         // Ends before starts of the same moment.
         marks.sort_unstable();
-        let mut active: Vec<OpId> = Vec::new();
-        let mut done: HashMap<OpId, f64> = HashMap::new();
+        let mut active: Vec<WorkId> = Vec::new();
+        let mut done: HashMap<WorkId, f64> = HashMap::new();
         let mut last = 0;
         for (time, starts, id) in marks {
             let count = |wanted: Option<Direction>| {
-                active.iter().filter(|op| graph.ops[**op].work.bus() == wanted).count()
+                active.iter().filter(|op| graph.work[**op].kind.bus() == wanted).count()
             };
             let (up, down) = (count(Some(Direction::HostToDevice)), count(Some(Direction::DeviceToHost)));
             let kernels = count(None);
             for op in &active {
-                let share = match graph.ops[*op].work.bus() {
+                let share = match graph.work[*op].kind.bus() {
                     Some(Direction::HostToDevice) => rate(up, down, duplex),
                     Some(_) => rate(down, up, duplex),
                     None => 1.0 / kernels as f64,
@@ -616,7 +620,7 @@ impl<'a> Builder<'a> {
             }
         }
         for (op, alone) in done {
-            graph.ops[op].alone = alone;
+            graph.work[op].alone = alone;
         }
     }
 }
@@ -637,22 +641,22 @@ const MATRIX: [&str; 12] = [
     "sm90_",
 ];
 
-fn work_of(event: &Event<'_>) -> Work {
+fn work_of(event: &Event<'_>) -> WorkKind {
     match event.kind() {
         EventKind::Kernel => {
             let name = event.name().to_ascii_lowercase();
-            Work::Kernel { heavy: MATRIX.iter().any(|part| name.contains(part)) }
+            WorkKind::Kernel { heavy: MATRIX.iter().any(|part| name.contains(part)) }
         }
         EventKind::Copy => match event.transfer() {
             // The driver moves managed memory when it sees fit; no change here is about that.
-            Some(_) if event.migration().is_some() => Work::Other,
-            Some(transfer) => Work::Copy {
+            Some(_) if event.migration().is_some() => WorkKind::Other,
+            Some(transfer) => WorkKind::Copy {
                 direction: transfer.direction,
                 pageable: [transfer.src, transfer.dst].contains(&MemoryKind::Pageable),
                 bytes: transfer.bytes.map_or(0, |bytes| bytes.get()),
             },
-            None => Work::Other,
+            None => WorkKind::Other,
         },
-        _ => Work::Other,
+        _ => WorkKind::Other,
     }
 }

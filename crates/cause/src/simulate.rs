@@ -5,38 +5,38 @@ use std::collections::BinaryHeap;
 
 use busbound_trace::Direction;
 
-use super::graph::{Awaited, Does, Graph, ItemId, OpId, Time, Work};
+use crate::model::{Awaited, CallId, HostAction, Model, Time, WorkId, WorkKind};
 
 /// What work costs other work.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Sharing {
+pub struct Sharing {
     /// A copy's time while the other direction is busy, as a multiple of its own.
-    pub(super) duplex: f64,
+    pub duplex: f64,
     /// A kernel's time while copies cross the bus, likewise.
-    pub(super) kernel_beside_copy: f64,
+    pub kernel_beside_copy: f64,
     /// Kernels of matrix work take this multiple of what the trace has.
-    pub(super) heavy: f64,
+    pub heavy: f64,
 }
 
 /// What came of it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Simulated {
-    pub(super) end: Time,
+pub struct Simulated {
+    pub end: Time,
     /// Start and end of each piece of work.
-    pub(super) ops: Vec<(Time, Time)>,
+    pub work: Vec<(Time, Time)>,
     /// When the last work or call of each step ended.
-    pub(super) step_ends: Vec<Time>,
+    pub step_ends: Vec<Time>,
     /// Time with matrix work on the device.
-    pub(super) heavy: Time,
+    pub heavy: Time,
     /// Whether all of it ran: waits that go in a circle would leave some of it undone.
-    pub(super) complete: bool,
+    pub complete: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Happens {
-    Item(ItemId),
-    ItemEnd(ItemId),
-    Op(OpId),
+    Item(CallId),
+    ItemEnd(CallId),
+    Op(WorkId),
 }
 
 /// What each piece of work still waits for.
@@ -48,7 +48,7 @@ struct Pending {
 
 impl Simulated {
     /// The middle one of the steps, in nanoseconds.
-    pub(super) fn step(&self) -> f64 {
+    pub fn step(&self) -> f64 {
         middle_step(&self.step_ends)
     }
 }
@@ -74,67 +74,67 @@ fn middle_step(ends: &[Time]) -> f64 {
     }
 }
 
-pub(super) fn simulate(graph: &Graph, sharing: &Sharing) -> Simulated {
+pub fn simulate(graph: &Model, sharing: &Sharing) -> Simulated {
     Simulation::new(graph, sharing).run()
 }
 
 struct Simulation<'g> {
-    graph: &'g Graph,
+    graph: &'g Model,
     sharing: Sharing,
     heap: BinaryHeap<Reverse<(Time, u64, Happens)>>,
     order: u64,
-    ops: Vec<Pending>,
+    work: Vec<Pending>,
     step_ends: Vec<Time>,
     times: Vec<(Time, Time)>,
     done: Vec<bool>,
-    ended_items: Vec<bool>,
+    ended_calls: Vec<bool>,
     /// Work that waits for this one, and what lies between.
-    dependents: Vec<Vec<(OpId, Time)>>,
-    items: Vec<Pending>,
+    dependents: Vec<Vec<(WorkId, Time)>>,
+    calls: Vec<Pending>,
     /// Calls that follow this one, and what lies between.
-    following: Vec<Vec<(ItemId, Time)>>,
+    following: Vec<Vec<(CallId, Time)>>,
     /// Calls that are held by this work.
-    holds: Vec<Vec<ItemId>>,
+    holds: Vec<Vec<CallId>>,
     /// How much work each waiting call is held by.
     held_by: Vec<u32>,
-    last_issued: Vec<Option<OpId>>,
+    last_issued: Vec<Option<WorkId>>,
     /// What runs, with the work left in it and its rate.
-    active: Vec<(OpId, f64, f64)>,
+    active: Vec<(WorkId, f64, f64)>,
     now: Time,
     end: Time,
     heavy: Time,
 }
 
 impl<'g> Simulation<'g> {
-    fn new(graph: &'g Graph, sharing: &Sharing) -> Self {
+    fn new(graph: &'g Model, sharing: &Sharing) -> Self {
         let mut ops: Vec<Pending> =
-            graph.ops.iter().map(|op| Pending { left: u32::from(op.item.is_some()), ready: 0 }).collect();
-        let mut dependents = vec![Vec::new(); graph.ops.len()];
+            graph.work.iter().map(|op| Pending { left: u32::from(op.call.is_some()), ready: 0 }).collect();
+        let mut dependents = vec![Vec::new(); graph.work.len()];
         for stream in &graph.streams {
-            let kept: Vec<OpId> = stream.iter().copied().filter(|op| !graph.ops[*op].dropped).collect();
+            let kept: Vec<WorkId> = stream.iter().copied().filter(|op| !graph.work[*op].dropped).collect();
             for pair in kept.windows(2) {
-                dependents[pair[0]].push((pair[1], graph.ops[pair[1]].after_work));
+                dependents[pair[0]].push((pair[1], graph.work[pair[1]].after_work));
                 ops[pair[1]].left += 1;
             }
         }
-        for (id, op) in graph.ops.iter().enumerate().filter(|(_, op)| !op.dropped) {
-            for (awaited, between) in op.waits.iter().filter(|(awaited, _)| !graph.ops[*awaited].dropped) {
+        for (id, op) in graph.work.iter().enumerate().filter(|(_, op)| !op.dropped) {
+            for (awaited, between) in op.waits.iter().filter(|(awaited, _)| !graph.work[*awaited].dropped) {
                 dependents[*awaited].push((id, *between));
                 ops[id].left += 1;
             }
         }
-        let mut items = vec![Pending { left: 0, ready: 0 }; graph.items.len()];
-        let mut following = vec![Vec::new(); graph.items.len()];
+        let mut items = vec![Pending { left: 0, ready: 0 }; graph.calls.len()];
+        let mut following = vec![Vec::new(); graph.calls.len()];
         for thread in &graph.threads {
             for (i, &item) in thread.iter().enumerate() {
                 match i.checked_sub(1).map(|before| thread[before]) {
                     Some(before) => {
-                        following[before].push((item, graph.items[item].gap));
+                        following[before].push((item, graph.calls[item].gap));
                         items[item].left += 1;
                     }
-                    None => items[item].ready = graph.items[item].gap,
+                    None => items[item].ready = graph.calls[item].gap,
                 }
-                if let Some((other, between)) = graph.items[item].after {
+                if let Some((other, between)) = graph.calls[item].after {
                     following[other].push((item, between));
                     items[item].left += 1;
                 }
@@ -145,20 +145,20 @@ impl<'g> Simulation<'g> {
             heap: BinaryHeap::new(),
             order: 0,
             step_ends: vec![0; graph.steps.max(1)],
-            times: vec![(0, 0); graph.ops.len()],
-            done: graph.ops.iter().map(|op| op.dropped).collect(),
-            ended_items: vec![false; graph.items.len()],
+            times: vec![(0, 0); graph.work.len()],
+            done: graph.work.iter().map(|op| op.dropped).collect(),
+            ended_calls: vec![false; graph.calls.len()],
             dependents,
             following,
-            holds: vec![Vec::new(); graph.ops.len()],
-            held_by: vec![0; graph.items.len()],
+            holds: vec![Vec::new(); graph.work.len()],
+            held_by: vec![0; graph.calls.len()],
             last_issued: vec![None; graph.streams.len()],
             active: Vec::new(),
             now: 0,
             end: 0,
             heavy: 0,
-            ops,
-            items,
+            work: ops,
+            calls: items,
             graph,
         }
     }
@@ -169,16 +169,16 @@ impl<'g> Simulation<'g> {
     }
 
     fn run(mut self) -> Simulated {
-        for item in 0..self.items.len() {
-            if self.items[item].left == 0
+        for item in 0..self.calls.len() {
+            if self.calls[item].left == 0
                 && self.graph.threads.iter().any(|thread| thread.first() == Some(&item))
             {
-                self.at(self.items[item].ready, Happens::Item(item));
+                self.at(self.calls[item].ready, Happens::Item(item));
             }
         }
-        for op in 0..self.ops.len() {
-            if self.ops[op].left == 0 && !self.graph.ops[op].dropped {
-                let start = self.graph.ops[op].after_call;
+        for op in 0..self.work.len() {
+            if self.work[op].left == 0 && !self.graph.work[op].dropped {
+                let start = self.graph.work[op].after_call;
                 self.at(start, Happens::Op(op));
             }
         }
@@ -200,9 +200,9 @@ impl<'g> Simulation<'g> {
                 (Some(_), None) => unreachable!("an event without an end before it is handled above"),
             }
         }
-        let called = self.graph.threads.iter().flatten().all(|item| self.ended_items[*item]);
+        let called = self.graph.threads.iter().flatten().all(|item| self.ended_calls[*item]);
         let complete = called && self.done.iter().all(|done| *done);
-        Simulated { end: self.end, ops: self.times, step_ends: self.step_ends, heavy: self.heavy, complete }
+        Simulated { end: self.end, work: self.times, step_ends: self.step_ends, heavy: self.heavy, complete }
     }
 
     fn ended(&mut self, step: usize) {
@@ -213,7 +213,7 @@ impl<'g> Simulation<'g> {
     }
 
     /// The running work that ends first.
-    fn next_end(&self) -> Option<(Time, OpId)> {
+    fn next_end(&self) -> Option<(Time, WorkId)> {
         let ends = self.active.iter().map(|(op, left, rate)| (self.now + (left / rate).ceil() as Time, *op));
         ends.min()
     }
@@ -223,7 +223,7 @@ impl<'g> Simulation<'g> {
         for (_, left, rate) in &mut self.active {
             *left = (*left - passed * *rate).max(0.0);
         }
-        if self.active.iter().any(|(op, ..)| self.graph.ops[*op].work == Work::Kernel { heavy: true }) {
+        if self.active.iter().any(|(op, ..)| self.graph.work[*op].kind == WorkKind::Kernel { heavy: true }) {
             self.heavy += to - self.now;
         }
         self.now = to;
@@ -233,15 +233,15 @@ impl<'g> Simulation<'g> {
         match happens {
             Happens::Item(item) => self.call(item),
             Happens::ItemEnd(item) => {
-                self.ended_items[item] = true;
-                self.ended(self.graph.items[item].step);
+                self.ended_calls[item] = true;
+                self.ended(self.graph.calls[item].step);
                 for i in 0..self.following[item].len() {
                     let (next, between) = self.following[item][i];
-                    let pending = &mut self.items[next];
+                    let pending = &mut self.calls[next];
                     pending.ready = pending.ready.max(self.now + between);
                     pending.left -= 1;
                     if pending.left == 0 {
-                        self.at(self.items[next].ready, Happens::Item(next));
+                        self.at(self.calls[next].ready, Happens::Item(next));
                     }
                 }
             }
@@ -249,22 +249,22 @@ impl<'g> Simulation<'g> {
         }
     }
 
-    fn call(&mut self, item: ItemId) {
+    fn call(&mut self, item: CallId) {
         let graph = self.graph;
-        let call = &graph.items[item];
-        match &call.does {
-            Does::Issue(ops) => {
+        let call = &graph.calls[item];
+        match &call.action {
+            HostAction::Issue(ops) => {
                 for &op in ops {
                     self.issue(op);
                 }
                 self.at(self.now + call.cost, Happens::ItemEnd(item));
             }
-            Does::IssueHeld(op) => {
+            HostAction::IssueBlocking(op) => {
                 self.issue(*op);
                 self.hold(item, &[*op]);
             }
-            Does::Wait { awaited, .. } => {
-                let awaited: Vec<OpId> = match *awaited {
+            HostAction::Wait { awaited, .. } => {
+                let awaited: Vec<WorkId> = match *awaited {
                     Awaited::None => Vec::new(),
                     Awaited::Op(op) => vec![op],
                     Awaited::Stream(stream) => self.last_issued[stream].into_iter().collect(),
@@ -275,15 +275,15 @@ impl<'g> Simulation<'g> {
                 };
                 self.hold(item, &awaited);
             }
-            Does::Nothing => self.at(self.now, Happens::ItemEnd(item)),
+            HostAction::Nothing => self.at(self.now, Happens::ItemEnd(item)),
         }
     }
 
     /// Holds a call until all of this is done.
-    fn hold(&mut self, item: ItemId, ops: &[OpId]) {
-        let open: Vec<OpId> = ops.iter().copied().filter(|op| !self.done[*op]).collect();
+    fn hold(&mut self, item: CallId, ops: &[WorkId]) {
+        let open: Vec<WorkId> = ops.iter().copied().filter(|op| !self.done[*op]).collect();
         if open.is_empty() {
-            self.at(self.now + self.graph.items[item].cost, Happens::ItemEnd(item));
+            self.at(self.now + self.graph.calls[item].cost, Happens::ItemEnd(item));
         }
         self.held_by[item] = open.len() as u32;
         for op in open {
@@ -291,8 +291,8 @@ impl<'g> Simulation<'g> {
         }
     }
 
-    fn issue(&mut self, op: OpId) {
-        let work = &self.graph.ops[op];
+    fn issue(&mut self, op: WorkId) {
+        let work = &self.graph.work[op];
         if work.dropped {
             return;
         }
@@ -301,8 +301,8 @@ impl<'g> Simulation<'g> {
     }
 
     /// One of the things that this work waits for has happened.
-    fn ready(&mut self, op: OpId, at: Time) {
-        let pending = &mut self.ops[op];
+    fn ready(&mut self, op: WorkId, at: Time) {
+        let pending = &mut self.work[op];
         pending.ready = pending.ready.max(at);
         pending.left -= 1;
         if pending.left == 0 {
@@ -311,20 +311,20 @@ impl<'g> Simulation<'g> {
         }
     }
 
-    fn begin(&mut self, op: OpId) {
+    fn begin(&mut self, op: WorkId) {
         self.times[op].0 = self.now;
-        let work = &self.graph.ops[op];
-        let scale = if work.work == (Work::Kernel { heavy: true }) { self.sharing.heavy } else { 1.0 };
+        let work = &self.graph.work[op];
+        let scale = if work.kind == (WorkKind::Kernel { heavy: true }) { self.sharing.heavy } else { 1.0 };
         self.active.push((op, work.alone * scale, 1.0));
         self.share();
     }
 
-    fn finish(&mut self, op: OpId) {
+    fn finish(&mut self, op: WorkId) {
         self.active.retain(|(other, ..)| *other != op);
         self.share();
         self.done[op] = true;
         self.times[op].1 = self.now;
-        self.ended(self.graph.ops[op].step);
+        self.ended(self.graph.work[op].step);
         for i in 0..self.dependents[op].len() {
             let (next, between) = self.dependents[op][i];
             self.ready(next, self.now + between);
@@ -332,7 +332,7 @@ impl<'g> Simulation<'g> {
         for item in std::mem::take(&mut self.holds[op]) {
             self.held_by[item] -= 1;
             if self.held_by[item] == 0 {
-                self.at(self.now + self.graph.items[item].cost, Happens::ItemEnd(item));
+                self.at(self.now + self.graph.calls[item].cost, Happens::ItemEnd(item));
             }
         }
     }
@@ -341,10 +341,10 @@ impl<'g> Simulation<'g> {
     /// fill it.
     fn share(&mut self) {
         let graph = self.graph;
-        let of = |op: OpId| (graph.stream_device[graph.ops[op].stream], graph.ops[op].work);
-        let running: Vec<(i32, Work)> = self.active.iter().map(|(op, ..)| of(*op)).collect();
+        let of = |op: WorkId| (graph.stream_device[graph.work[op].stream], graph.work[op].kind);
+        let running: Vec<(i32, WorkKind)> = self.active.iter().map(|(op, ..)| of(*op)).collect();
         for (i, &(device, work)) in running.iter().enumerate() {
-            let count = |wanted: &dyn Fn(Work) -> bool| {
+            let count = |wanted: &dyn Fn(WorkKind) -> bool| {
                 running.iter().filter(|(other, work)| *other == device && wanted(*work)).count()
             };
             let up = count(&|work| work.bus() == Some(Direction::HostToDevice));
@@ -354,7 +354,7 @@ impl<'g> Simulation<'g> {
                 Some(_) => rate(down, up, self.sharing.duplex),
                 None if work.is_kernel() => {
                     let beside = if up + down > 0 { self.sharing.kernel_beside_copy } else { 1.0 };
-                    1.0 / (count(&Work::is_kernel) as f64 * beside)
+                    1.0 / (count(&WorkKind::is_kernel) as f64 * beside)
                 }
                 None => 1.0,
             };
@@ -363,7 +363,7 @@ impl<'g> Simulation<'g> {
 }
 
 /// A copy's part of the link.
-pub(super) fn rate(same: usize, other: usize, duplex: f64) -> f64 {
+pub(crate) fn rate(same: usize, other: usize, duplex: f64) -> f64 {
     let alone = 1.0 / same.max(1) as f64;
     if other > 0 { alone / duplex } else { alone }
 }
