@@ -3,12 +3,21 @@
 import 'uplot/dist/uPlot.min.css';
 import './style.css';
 
+import type { Chart } from './chart';
+import { UnreadableData } from './columns';
 import { type Picture, readPicture } from './picture';
 import { Stills } from './print';
-import { Roofline } from './roofline';
-import { Steps } from './steps';
-import { throughputs } from './throughput';
+import { rooflineChart } from './roofline';
+import { stepsChart } from './steps';
+import { throughputChart } from './throughput';
 import { Timeline } from './timeline/timeline';
+
+/** Every chart beside the timeline, by the `data-chart` of the element that it draws into. */
+const CHARTS: Readonly<Record<string, Chart>> = {
+  throughput: throughputChart,
+  roofline: rooflineChart,
+  steps: stepsChart,
+};
 
 const stills = new Stills();
 
@@ -22,26 +31,19 @@ async function drawRun(run: HTMLElement): Promise<void> {
   const mount = (chart: string) => run.querySelector<HTMLElement>(`[data-chart="${chart}"]`);
   const lanes = mount('timeline');
   if (!lanes || !pictures.some(hasLanes)) {
-    run.querySelectorAll('.timeline-section').forEach((section) => section.remove());
+    for (const section of run.querySelectorAll('.timeline-section')) section.remove();
     run.dataset['drawn'] = 'done';
     return;
   }
   const timeline = new Timeline(lanes, pictures);
   stills.add(lanes, timeline);
-  const bus = mount('throughput');
-  if (bus) attempt(bus, () => throughputs(bus, timeline).forEach((chart) => stills.add(bus, chart)));
-  const [picture] = pictures;
-  const roof = mount('roofline');
-  if (roof && picture.dots.length > 0) {
-    const toDot = (start: number) => {
-      timeline.showCopy(start);
-      lanes.scrollIntoView({ behavior: 'smooth', block: 'center' });
-    };
-    attempt(roof, () => stills.add(roof, new Roofline(roof, picture, toDot)));
-  }
-  const steps = mount('steps');
-  if (steps && picture.steps.start.length > 1) {
-    attempt(steps, () => stills.add(steps, new Steps(steps, picture, (from, to) => timeline.show({ from, to }))));
+  const toTimeline = () => lanes.scrollIntoView({ behavior: 'smooth', block: 'center' });
+  for (const [name, chart] of Object.entries(CHARTS)) {
+    const place = mount(name);
+    if (!place) continue;
+    attempt(place, () => {
+      for (const drawn of chart({ mount: place, picture: pictures[0], timeline, toTimeline })) stills.add(place, drawn);
+    });
   }
   const buttons = [...run.querySelectorAll<HTMLButtonElement>('button.show')];
   timeline.onMark = (finding) => {
@@ -50,7 +52,7 @@ async function drawRun(run: HTMLElement): Promise<void> {
   for (const button of buttons) {
     button.addEventListener('click', () => {
       timeline.showFinding(Number(button.dataset['show']));
-      if (button.getAttribute('aria-pressed') === 'true') lanes.scrollIntoView({ behavior: 'smooth', block: 'center' });
+      if (button.getAttribute('aria-pressed') === 'true') toTimeline();
     });
   }
   run.dataset['drawn'] = 'done';
@@ -72,7 +74,10 @@ function attempt(mount: HTMLElement, draw: () => void): void {
 function fail(run: HTMLElement, error: unknown): void {
   const text = document.createElement('p');
   text.className = 'failure';
-  text.textContent = `The drawings could not be made (${String(error)}). Words and tables are whole. A browser of 2023 or newer draws them.`;
+  text.textContent =
+    error instanceof UnreadableData
+      ? `The drawings could not be made. ${error.message} Words and tables are whole.`
+      : `The drawings could not be made (${String(error)}). Words and tables are whole. A browser of 2023 or newer draws them.`;
   run.prepend(text);
   console.error(error);
 }

@@ -1,7 +1,7 @@
-// What is drawn of one run: read from the block of data in the page, as crates/report/src/html/encode.rs writes it.
+// What is drawn of one run: read from the block of data in the page. layout.ts says what is in it.
 
-export type LaneSort = 'compute' | 'communication' | 'h2d' | 'd2h' | 'other' | 'idle' | 'host';
-export type GroupOf = 'device' | 'predicted' | 'thread';
+import { Blocks, UnreadableData } from './columns';
+import { type Curve, type DotsColumns, type Head, type Kind, type Of, type PiecesColumns, type Sort, VERSION } from './layout';
 
 /** Pieces in order of time that never overlap; times in nanoseconds from the picture's beginning. */
 export interface Row {
@@ -20,14 +20,14 @@ export interface Row {
 }
 
 export interface Lane {
-  readonly sort: LaneSort;
+  readonly sort: Sort;
   readonly title: string;
   readonly rows: readonly Row[];
 }
 
 export interface Group {
   readonly title: string;
-  readonly of: GroupOf;
+  readonly of: Of;
   readonly peak: number;
   readonly lanes: readonly Lane[];
 }
@@ -46,147 +46,63 @@ export interface Steps extends Spans {
   readonly outlier: readonly boolean[];
 }
 
-export interface DotKind {
-  readonly label: string;
-  readonly to: 'device' | 'host' | 'other';
-  readonly memory: string | null;
-}
+type InBlocks = 'version' | 'tables' | 'blocks' | 'groups' | 'findings' | 'steps' | 'dots';
 
-export interface Dots {
-  readonly length: number;
-  readonly kind: Uint32Array;
-  readonly bytes: Float64Array;
-  readonly ns: Float64Array;
-  readonly start: Float64Array;
-  readonly count: Uint32Array;
-}
-
-export interface Curve {
-  readonly label: string;
-  readonly toDevice: boolean;
-  readonly pinned: boolean;
-  readonly points: readonly (readonly [number, number])[];
-}
-
-export interface Picture {
-  readonly label: string;
-  readonly unit: string;
-  readonly span: number;
-  readonly judged: readonly [number, number];
-  /** Where the record of the devices ends, if the file was cut off. */
-  readonly until: number | null;
-  readonly link: string;
-  readonly peak: number;
-  readonly names: readonly string[];
+export interface Picture extends Omit<Head, InBlocks> {
   readonly groups: readonly Group[];
+  /** All rows of all lanes in order: dots refer to them by number. */
+  readonly rows: readonly Row[];
   readonly findings: readonly Finding[];
   readonly steps: Steps;
-  readonly kinds: readonly DotKind[];
-  readonly dots: Dots;
-  readonly curves: readonly Curve[];
+  readonly dots: DotsColumns;
 }
 
-interface Head extends Omit<Picture, 'groups' | 'findings' | 'steps' | 'dots'> {
-  readonly groups: readonly (Omit<Group, 'lanes'> & {
-    readonly lanes: readonly { readonly sort: LaneSort; readonly title: string; readonly rows: readonly number[] }[];
-  })[];
-  readonly findings: readonly { readonly title: string; readonly spans: number }[];
-  readonly steps: number;
-  readonly dots: number;
-}
+export type { Curve, Kind, Sort };
 
 export async function readPicture(base64: string): Promise<Picture> {
   const bytes = await inflated(fromBase64(base64.trim()));
   const headLength = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + headLength))) as Head;
-  const columns = new Columns(bytes, 4 + headLength);
+  if (head.version !== VERSION) {
+    throw new UnreadableData(
+      `The data of this page has version ${head.version}, and its script reads version ${VERSION}: write the page again with one version of busbound.`,
+    );
+  }
+  const blocks = new Blocks(head.tables, head.blocks, bytes, 4 + headLength);
   const groups = head.groups.map((group) => ({
     ...group,
-    lanes: group.lanes.map((lane) => ({ ...lane, rows: lane.rows.map((length) => readRow(columns, length)) })),
+    lanes: group.lanes.map((lane) => ({ ...lane, rows: lane.rows.map((block) => row(blocks.get('pieces', block))) })),
   }));
-  const stepSpans = readSpans(columns, head.steps);
-  const flags = columns.floats(head.steps);
-  const steps = {
-    ...stepSpans,
-    judged: Array.from(flags, (flag) => flag % 2 === 1),
-    outlier: Array.from(flags, (flag) => flag >= 2),
+  const steps = blocks.get('steps', head.steps);
+  return {
+    ...head,
+    groups,
+    rows: groups.flatMap((group) => group.lanes).flatMap((lane) => lane.rows),
+    steps: { ...spans(steps), judged: Array.from(steps.judged, Boolean), outlier: Array.from(steps.outlier, Boolean) },
+    findings: head.findings.map((finding) => ({ title: finding.title, ...spans(blocks.get('spans', finding.spans)) })),
+    dots: blocks.get('dots', head.dots),
   };
-  const findings = head.findings.map(({ title, spans }) => ({ title, ...readSpans(columns, spans) }));
-  const dots = {
-    length: head.dots,
-    kind: columns.integers(head.dots),
-    bytes: columns.floats(head.dots),
-    ns: columns.floats(head.dots),
-    start: columns.floats(head.dots),
-    count: columns.integers(head.dots),
-  };
-  return { ...head, groups, steps, findings, dots };
 }
 
-function readRow(columns: Columns, length: number): Row {
-  const start = columns.floats(length);
-  const end = columns.floats(length);
-  const resting = columns.floats(length);
-  const count = columns.integers(length);
-  const name = columns.integers(length);
-  const note = columns.integers(length);
-  const bytes = columns.floats(length);
-  const launched = columns.floats(length);
+/** Times from gaps and durations, in place: there may be a million of them. */
+function row(pieces: PiecesColumns): Row {
+  const { length, gap: start, duration: end, rest, count, name, note, bytes, lead: launched } = pieces;
   const busyBefore = new Float64Array(length + 1);
   const bytesBefore = new Float64Array(length + 1);
   let before = 0;
   for (let i = 0; i < length; i++) {
-    // Written as the gap before it and its length.
     start[i] += before;
     const taken = end[i];
     end[i] = before = start[i] + taken;
-    count[i] += 1;
-    launched[i] = launched[i] === 0 ? NaN : start[i] - (launched[i] - 1);
-    busyBefore[i + 1] = busyBefore[i] + taken - resting[i];
+    launched[i] = start[i] - launched[i];
+    busyBefore[i + 1] = busyBefore[i] + taken - rest[i];
     bytesBefore[i + 1] = bytesBefore[i] + bytes[i];
   }
   return { length, start, end, count, name, note, bytes, launched, busyBefore, bytesBefore };
 }
 
-function readSpans(columns: Columns, length: number): Spans {
-  const start = columns.floats(length);
-  const end = columns.floats(length);
-  for (let i = 0; i < length; i++) end[i] += start[i];
-  return { start, end };
-}
-
-/** LEB128 numbers, one after another. */
-class Columns {
-  constructor(
-    private readonly bytes: Uint8Array,
-    private at: number,
-  ) {}
-
-  floats(length: number): Float64Array {
-    return this.fill(new Float64Array(length));
-  }
-
-  integers(length: number): Uint32Array {
-    return this.fill(new Uint32Array(length));
-  }
-
-  private fill<T extends Float64Array | Uint32Array>(into: T): T {
-    const { bytes } = this;
-    let { at } = this;
-    for (let i = 0; i < into.length; i++) {
-      let value = 0;
-      let scale = 1;
-      let byte: number;
-      do {
-        byte = bytes[at++];
-        value += (byte & 0x7f) * scale;
-        scale *= 128;
-      } while (byte >= 0x80);
-      into[i] = value;
-    }
-    this.at = at;
-    return into;
-  }
+function spans({ start, duration }: { readonly start: Float64Array; readonly duration: Float64Array }): Spans {
+  return { start, end: start.map((at, i) => at + duration[i]) };
 }
 
 function fromBase64(text: string): Uint8Array<ArrayBuffer> {

@@ -1,6 +1,6 @@
 // What every uPlot chart needs: colours of the style sheet, also after they change, and the width of its place.
 
-import uPlot from 'uplot';
+import type uPlot from 'uplot';
 
 import type { Colour } from './surface';
 

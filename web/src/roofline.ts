@@ -2,7 +2,8 @@
 // what a copy of its size can reach.
 
 import { Canvas } from './canvas';
-import type { Curve, DotKind, Picture } from './picture';
+import type { Chart } from './chart';
+import type { Curve, Kind, Picture } from './picture';
 import { type Colour, type Shape, type Surface, SvgSurface } from './surface';
 import { hideTooltip, showTooltip } from './tooltip';
 import { bytes, count, rate, time } from './words';
@@ -18,7 +19,7 @@ interface Look {
 }
 
 /** Direction by shape as well as colour, memory by colour: told apart without seeing colours. */
-function look(kind: DotKind): Look {
+function look(kind: Kind): Look {
   const shape: Shape = kind.to === 'device' ? 'circle' : kind.to === 'host' ? 'square' : 'triangle';
   if (kind.memory === 'pageable') return { colour: 'pageable', shape };
   if (kind.to === 'other') return { colour: 'other', shape };
@@ -30,7 +31,7 @@ function curveColour(curve: Curve): Colour {
   return curve.toDevice ? 'h2d' : 'd2h';
 }
 
-export class Roofline {
+class Roofline {
   private readonly canvas: Canvas;
   private readonly hidden = new Set<number>();
   private readonly sizes: [number, number];
@@ -39,12 +40,12 @@ export class Roofline {
   constructor(
     mount: HTMLElement,
     private readonly picture: Picture,
-    private readonly onDot: (start: number) => void,
+    private readonly onDot: (dot: number) => void,
   ) {
     const { dots } = picture;
     let [least, most, slowest, fastest] = [Infinity, 0, Infinity, picture.peak];
     for (let i = 0; i < dots.length; i++) {
-      const gbps = dots.bytes[i] / dots.ns[i];
+      const gbps = dots.bytes[i] / dots.duration[i];
       least = Math.min(least, dots.bytes[i]);
       most = Math.max(most, dots.bytes[i]);
       slowest = Math.min(slowest, gbps);
@@ -132,7 +133,7 @@ export class Roofline {
       const kind = dots.kind[i];
       if (this.hidden.has(kind)) continue;
       const size = Math.min(9, 3 + 0.7 * Math.log2(dots.count[i]));
-      const gbps = dots.bytes[i] / dots.ns[i];
+      const gbps = dots.bytes[i] / dots.duration[i];
       surface.mark(this.x(dots.bytes[i], width), this.y(gbps, height), size, looks[kind].shape, looks[kind].colour, alpha);
       drawn += dots.count[i];
     }
@@ -169,7 +170,7 @@ export class Roofline {
       if (this.hidden.has(dots.kind[i])) continue;
       const dx = this.x(dots.bytes[i], this.canvas.width) - x;
       if (dx > 10 || dx < -10) continue;
-      const dy = this.y(dots.bytes[i] / dots.ns[i], this.canvas.height) - y;
+      const dy = this.y(dots.bytes[i] / dots.duration[i], this.canvas.height) - y;
       const distance = dx * dx + dy * dy;
       if (distance < nearest) [best, nearest] = [i, distance];
     }
@@ -186,17 +187,17 @@ export class Roofline {
       if (dot === null) return hideTooltip();
       const { dots, kinds } = this.picture;
       const lines = [
-        `${kinds[dots.kind[dot]].label}: ${bytes(dots.bytes[dot])} at ${rate(dots.bytes[dot] / dots.ns[dot])}`,
-        `${time(dots.ns[dot])}, from ${time(dots.start[dot])}`,
+        `${kinds[dots.kind[dot]].label}: ${bytes(dots.bytes[dot])} at ${rate(dots.bytes[dot] / dots.duration[dot])}`,
+        `${time(dots.duration[dot])}, from ${time(dots.start[dot])}`,
       ];
       if (dots.count[dot] > 1) lines.push(`and ${count(dots.count[dot] - 1)} more like it`);
-      lines.push('Click to see it in the timeline.');
+      if (!Number.isNaN(dots.row[dot])) lines.push('Click to see it in the timeline.');
       showTooltip(lines, event.clientX, event.clientY);
     });
     element.addEventListener('pointerleave', hideTooltip);
     element.addEventListener('click', (event) => {
       const dot = at(event);
-      if (dot !== null) this.onDot(this.picture.dots.start[dot]);
+      if (dot !== null) this.onDot(dot);
     });
   }
 
@@ -207,3 +208,15 @@ export class Roofline {
     return surface.element;
   }
 }
+
+export const rooflineChart: Chart = ({ mount, picture, timeline, toTimeline }) => {
+  const { dots, rows } = picture;
+  if (dots.length === 0) return [];
+  const show = (dot: number) => {
+    // A copy for which there was no room is in no row.
+    if (Number.isNaN(dots.row[dot])) return;
+    timeline.showPiece(rows[dots.row[dot]], dots.piece[dot]);
+    toTimeline();
+  };
+  return [new Roofline(mount, picture, show)];
+};

@@ -2,6 +2,7 @@
 
 import uPlot from 'uplot';
 
+import type { Chart } from './chart';
 import type { Picture } from './picture';
 import { axisOf, ink, keepUp } from './plot';
 import { type Colour, SvgSurface } from './surface';
@@ -11,7 +12,7 @@ const HEIGHT = 190;
 
 type Values = (number | null)[];
 
-export class Steps {
+class Steps {
   private readonly plot: uPlot;
   private readonly numbers: number[];
   private readonly usual: Values;
@@ -84,9 +85,16 @@ export class Steps {
       [this.leftOut, 'faint'],
     ] as const;
     for (const [values, colour] of all) {
-      values.forEach((ns, i) => ns !== null && surface.mark(x(i + 1), y(ns), 3, 'circle', colour, 0.9));
+      values.forEach((ns, i) => {
+        if (ns !== null) surface.mark(x(i + 1), y(ns), 3, 'circle', colour, 0.9);
+      });
     }
     surface.text(left, HEIGHT - 8, `${this.numbers.length} ${this.picture.unit}s; the median of those judged dashed`, 'faint', 'start');
     return surface.element;
   }
 }
+
+export const stepsChart: Chart = ({ mount, picture, timeline }) => {
+  if (picture.steps.start.length < 2) return [];
+  return [new Steps(mount, picture, (from, to) => timeline.show({ from, to }))];
+};

@@ -65,7 +65,10 @@ export class CanvasSurface implements Surface {
     context.lineWidth = width;
     context.setLineDash(dashed ? [6, 4] : []);
     context.beginPath();
-    points.forEach(([x, y], i) => (i === 0 ? context.moveTo(x, y) : context.lineTo(x, y)));
+    for (const [i, [x, y]] of points.entries()) {
+      if (i === 0) context.moveTo(x, y);
+      else context.lineTo(x, y);
+    }
     context.stroke();
     context.setLineDash([]);
   }

@@ -2,7 +2,8 @@
 
 import uPlot from 'uplot';
 
-import type { Group, Lane, LaneSort, Picture, Row } from './picture';
+import type { Chart } from './chart';
+import type { Group, Lane, Picture, Row, Sort } from './picture';
 import { axisOf, ink, keepUp } from './plot';
 import { firstAbove } from './search';
 import { type Colour, SvgSurface } from './surface';
@@ -18,7 +19,7 @@ function bytesUpTo(row: Row, at: number): number {
   return row.bytesBefore[i] + (row.bytes[i] * (at - row.start[i])) / (row.end[i] - row.start[i]);
 }
 
-export function throughput(group: Group, sort: LaneSort, from: number, to: number, buckets: number): Float64Array {
+export function throughput(group: Group, sort: Sort, from: number, to: number, buckets: number): Float64Array {
   const rows = group.lanes.filter((lane) => lane.sort === sort).flatMap((lane) => lane.rows);
   const rates = new Float64Array(buckets);
   const step = (to - from) / buckets;
@@ -107,7 +108,7 @@ class Bus {
     const known = (rates: Float64Array) =>
       // What was not recorded is not nothing.
       until === null ? rates : Array.from(rates, (value, i) => (times[i] - this.offset < until ? value : null));
-    const rates = (sort: LaneSort) => throughput(this.group, sort, from - this.offset, to - this.offset, buckets);
+    const rates = (sort: Sort) => throughput(this.group, sort, from - this.offset, to - this.offset, buckets);
     const [up, down] = [rates('h2d'), rates('d2h')];
     // Copies that overlap in the record, or a link that is faster than was thought, may go beyond the peak.
     this.most = up.reduce((most, value) => Math.max(most, value), down.reduce((most, value) => Math.max(most, value), this.group.peak));
@@ -152,7 +153,7 @@ function hasBytes(row: Row): boolean {
 }
 
 /** A chart for each device that copies over the bus. */
-export function throughputs(mount: HTMLElement, timeline: Timeline): { still(width: number): SVGSVGElement }[] {
+export const throughputChart: Chart = ({ mount, timeline }) => {
   const charts: Bus[] = [];
   for (const { picture, offset } of timeline.runs) {
     for (const group of picture.groups) {
@@ -165,4 +166,4 @@ export function throughputs(mount: HTMLElement, timeline: Timeline): { still(wid
     }
   }
   return charts;
-}
+};

@@ -32,7 +32,7 @@ for (const [name, file] of Object.entries(traces)) {
     assert.equal(await page.textContent('h1'), diagnosis.verdict.statement);
     assert.equal(await page.locator('.card').count(), diagnosis.findings.length);
     const titles = await page.locator('.card h3').allTextContents();
-    diagnosis.findings.forEach((finding, i) => assert.ok(titles[i].includes(finding.title), titles[i]));
+    for (const [i, finding] of diagnosis.findings.entries()) assert.ok(titles[i].includes(finding.title), titles[i]);
     const copies = diagnosis.copies.reduce((sum, group) => sum + group.count - group.without_bytes, 0);
     if (copies > 0) {
       await page.waitForSelector('.roofline canvas[data-dots]');
@@ -205,6 +205,7 @@ test('names that are HTML or script stay text', async () => {
     '<script>window.hacked = 1</script>',
     '</script><img src=x onerror="window.hacked = 2">',
     `"><svg onload='window.hacked = 3'>`,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a hostile name is meant to look like a template
     '${window.hacked = 4}`\u2028{{7*7}}',
   ];
   const events = [];

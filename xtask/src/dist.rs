@@ -53,7 +53,8 @@ pub(crate) fn run(args: &DistArgs) -> anyhow::Result<()> {
 fn build(target: &str) -> anyhow::Result<PathBuf> {
     shell::run(&mut cargo(&[
         "build",
-        "--release",
+        "--profile",
+        "dist",
         "--locked",
         "--package",
         "busbound-cli",
@@ -61,7 +62,7 @@ fn build(target: &str) -> anyhow::Result<PathBuf> {
         target,
     ]))?;
     let file = if target.contains("windows") { "busbound.exe" } else { "busbound" };
-    Ok(root().join("target").join(target).join("release").join(file))
+    Ok(root().join("target").join(target).join("dist").join(file))
 }
 
 fn fill(folder: &Path, binary: &Path) -> anyhow::Result<()> {

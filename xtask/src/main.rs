@@ -1,14 +1,18 @@
-//! Developer commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask web`, `cargo xtask gallery`,
-//! `cargo xtask wheel`, `cargo xtask dist`.
+//! Developer commands: `cargo xtask --help` lists them.
 
 mod bench;
 mod dist;
+mod instructions;
+mod setup;
 mod shell;
+mod skipped;
+mod structure;
 mod test;
 mod web;
 mod wheel;
 
 use clap::{Parser, Subcommand};
+use skipped::Skipped;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Developer commands")]
@@ -19,8 +23,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Formatting, lints, and every test. What CI runs.
-    Test,
+    /// Formatting, lints, structure, and every test. What CI runs.
+    Test(test::TestArgs),
+    /// Installs what the tests need; `test` does so by itself, piece by piece
+    Setup,
+    /// Lengths of functions and files, and circles of imports; a part of `test`
+    Structure(structure::StructureArgs),
     /// Ratios and counts that must not get worse; writes docs/results/
     Bench(bench::BenchArgs),
     /// Builds the HTML report's script and style sheet from web/ into crates/report/assets
@@ -35,11 +43,13 @@ enum Command {
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
-        Command::Test => test::run(),
+        Command::Test(args) => test::run(args),
+        Command::Setup => setup::all(),
+        Command::Structure(args) => structure::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Web => web::build(),
         Command::Gallery => web::gallery(),
-        Command::Wheel => wheel::test(),
+        Command::Wheel => wheel::test(&mut Skipped::new(Vec::new())),
         Command::Dist(args) => dist::run(&args),
     }
 }

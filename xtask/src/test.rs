@@ -1,30 +1,76 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
-use crate::shell::{self, cargo, root, say, works};
-use crate::{web, wheel};
+use clap::Args;
 
-pub(crate) fn run() -> anyhow::Result<()> {
-    if works(&mut cargo(&["fmt", "--version"])) {
-        run_cargo(&["fmt", "--all", "--check"])?;
-    } else {
-        say("skipped formatting: rustfmt is not installed (rustup component add rustfmt)");
-    }
-    if works(&mut cargo(&["clippy", "--version"])) {
-        run_cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
-    } else {
-        say("skipped lints: clippy is not installed (rustup component add clippy)");
-    }
-    if !root().join("../shared/peers").is_dir() && std::env::var_os("BUSBOUND_PEERS").is_none() {
-        say("skipped within the tests: other people's traces are not beside the checkout (BUSBOUND_PEERS)");
-    }
+use crate::shell::{self, cargo, root, say};
+use crate::skipped::{Part, Skipped};
+use crate::structure::StructureArgs;
+use crate::{instructions, setup, structure, web, wheel};
+
+#[derive(Debug, Args)]
+pub(crate) struct TestArgs {
+    /// Leaves a part out on purpose; in CI everything else that cannot be checked is a failure
+    #[arg(long, value_name = "PART")]
+    without: Vec<Part>,
+}
+
+pub(crate) fn run(args: TestArgs) -> anyhow::Result<()> {
+    let mut skipped = Skipped::new(args.without);
+    // What is quick and often wrong comes first.
+    format(&mut skipped)?;
+    structure::run(&StructureArgs::default())?;
+    wheel::lint(&mut skipped)?;
+    lint(&mut skipped)?;
+    look_for_peers(&mut skipped)?;
+    look_for_checkers(&mut skipped)?;
     // Unit, property, snapshot and CLI tests, then the examples in the documentation.
-    run_cargo(&["test", "--workspace"])?;
-    shell::run(cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))?;
-    // What the two below need, in one go: alone, each would have the crates they share compiled with features of its own.
-    run_cargo(&["build", "--package", "busbound-cli", "--package", "busbound-python"])?;
+    run_cargo(&["test", "--locked", "--workspace"])?;
+    let mut doc = cargo(&["doc", "--locked", "--workspace", "--no-deps", "--quiet"]);
+    shell::run(doc.env("RUSTDOCFLAGS", "-D warnings"))?;
+    // The fuzz targets are a workspace of their own, and share what is compiled.
+    let mut fuzz = cargo(&["check", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target-dir"]);
+    shell::run(fuzz.arg(root().join("target")))?;
+    instructions::gate(&mut skipped)?;
     // The pages, in a real browser.
-    web::test()?;
-    wheel::test()
+    web::test(&mut skipped)?;
+    wheel::test(&mut skipped)?;
+    say(&format!("\n{}", skipped.summary()));
+    Ok(())
+}
+
+fn format(skipped: &mut Skipped) -> anyhow::Result<()> {
+    if !setup::has_rust_component("rustfmt", "fmt") {
+        return skipped.add("formatting", "rustfmt is not installed (rustup component add rustfmt)");
+    }
+    run_cargo(&["fmt", "--all", "--check"])
+}
+
+fn lint(skipped: &mut Skipped) -> anyhow::Result<()> {
+    if !setup::has_rust_component("clippy", "clippy") {
+        return skipped.add("lints", "clippy is not installed (rustup component add clippy)");
+    }
+    run_cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"])
+}
+
+/// Tests of other people's traces pass where there are none: whether there are is asked here.
+fn look_for_peers(skipped: &mut Skipped) -> anyhow::Result<()> {
+    let are_there = root().join("../shared/peers").is_dir() || std::env::var_os("BUSBOUND_PEERS").is_some();
+    if are_there || skipped.leaves_out(Part::Peers) {
+        return Ok(());
+    }
+    skipped.add(
+        "other people's traces",
+        "they are not next to the checkout, and BUSBOUND_PEERS does not say where they are",
+    )
+}
+
+/// Tests of manual pages and completions pass where their checkers are not installed: whether they are is asked here.
+fn look_for_checkers(skipped: &mut Skipped) -> anyhow::Result<()> {
+    let missing = setup::missing_checkers();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    skipped.add("manual pages and completions", &format!("{} could not be installed", missing.join(", ")))
 }
 
 fn run_cargo(args: &[&str]) -> anyhow::Result<()> {

@@ -1,4 +1,5 @@
-//! The tests of the Python wheel: built as users get it, but for the optimiser; installed where nothing else is; asked there.
+//! The Python side: lints and types of its sources, and the wheel as users get it (but for the optimizer), installed and
+//! tested.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,49 +8,82 @@ use std::time::Instant;
 
 use anyhow::Context;
 
-use crate::shell::{root, run, say, works};
+use crate::setup::{has_python, pip, tests_environment, tools_environment};
+use crate::shell::{root, run, say};
+use crate::skipped::{Part, Skipped};
 
-/// What the tests work with besides. Those that cannot be installed are not tested with, and pytest says so.
-const BESIDES: [&str; 7] = ["pyarrow", "pandas", "polars", "duckdb", "mypy", "ray", "fsspec"];
+const NO_PYTHON: &str = "Python 3.10 or newer with venv is missing";
 
-/// Builds the wheel and runs its tests in an environment of its own; where there is no Python for it, that is said.
-pub(crate) fn test() -> anyhow::Result<()> {
+/// ruff and mypy, as crates/python/pyproject.toml sets them up.
+pub(crate) fn lint(skipped: &mut Skipped) -> anyhow::Result<()> {
+    let Some(tools) = has_python().then(tools_environment).flatten() else {
+        return skipped.add("lints and types of the Python sources", "ruff and mypy could not be installed");
+    };
+    let tool = |name: &str, args: &[&str]| {
+        let mut command = Command::new(tools.join("bin").join(name));
+        command.args(args).current_dir(root().join("crates/python"));
+        command
+    };
+    run(&mut tool("ruff", &["check", "--no-cache", "."]))?;
+    run(tool("mypy", &["--cache-dir"]).arg(root().join("target/wheel/mypy")))
+}
+
+/// Builds the wheel and runs its tests in an environment of its own.
+pub(crate) fn test(skipped: &mut Skipped) -> anyhow::Result<()> {
+    if skipped.leaves_out(Part::Wheel) {
+        return Ok(());
+    }
     let began = Instant::now();
-    let folder = root().join("target/wheel");
-    let tools = folder.join("tools");
     if !has_python() {
-        say("skipped the Python wheel: Python 3.10 or newer with venv is missing");
-        return Ok(());
+        return skipped.add("the Python wheel", NO_PYTHON);
     }
-    let is_there = works(Command::new(tools.join("bin/maturin")).arg("--version"));
-    let has_maturin = is_there || (make_environment(&tools)? && install(&tools, &["maturin>=1.9.4,<2"]));
-    if !has_maturin {
-        say("skipped the Python wheel: maturin could not be installed");
-        return Ok(());
-    }
+    let Some(tools) = tools_environment() else {
+        return skipped.add("the Python wheel", "maturin could not be installed");
+    };
+    let Some(tests) = tests_environment() else {
+        return skipped.add("the Python wheel", "the packages of its tests could not be installed");
+    };
+    let folder = root().join("target/wheel");
     let wheel = build(&tools, &folder.join("dist"))?;
-    let fresh = folder.join("fresh");
-    anyhow::ensure!(make_environment(&fresh)?, "no fresh environment in {}", fresh.display());
-    run(pip(&fresh).arg(&wheel))?;
-    anyhow::ensure!(install(&fresh, &["pytest"]), "pytest could not be installed");
-    for package in BESIDES {
-        if !install(&fresh, &[package]) {
-            say(&format!("skipped within the wheel's tests: {package} could not be installed"));
-        }
-    }
-    let mut tests = Command::new(fresh.join("bin/python"));
+    run(pip(&tests).arg("--force-reinstall").arg(&wheel))?;
+    let results = folder.join("pytest.xml");
+    let mut pytest = Command::new(tests.join("bin/python"));
     // From elsewhere, so that it is the wheel that is imported.
-    tests.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).arg(root().join("crates/python/tests"));
-    run(tests.current_dir(&folder).env("PYTHONDONTWRITEBYTECODE", "1"))?;
+    pytest.args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--junitxml"]).arg(&results);
+    pytest.arg(root().join("crates/python/tests"));
+    run(pytest.current_dir(&folder).env("PYTHONDONTWRITEBYTECODE", "1"))?;
+    for why in skips(&fs::read_to_string(&results)?) {
+        skipped.add("a test of the Python wheel", &why)?;
+    }
     say(&format!("the wheel took {:.0} s", began.elapsed().as_secs_f64()));
     Ok(())
 }
 
-/// The wheel, alone in its folder. Unoptimised: what cargo has compiled for other tests serves here too.
+/// What every machine goes without: tests say so in these words.
+const TOO_LARGE: &str = "too large to install";
+
+/// Why tests were skipped, from pytest's JUnit file.
+fn skips(junit: &str) -> Vec<String> {
+    let messages = junit.split("<skipped").skip(1).map(|rest| {
+        let message = rest.split("message=\"").nth(1).and_then(|rest| rest.split('"').next());
+        message.unwrap_or("no reason is given").to_owned()
+    });
+    messages.filter(|message| !message.contains(TOO_LARGE)).collect()
+}
+
+/// The wheel, alone in its folder. Unoptimized: what cargo has compiled for other tests serves here too.
 fn build(tools: &Path, dist: &Path) -> anyhow::Result<PathBuf> {
     let _ = fs::remove_dir_all(dist);
     let mut maturin = Command::new(tools.join("bin/maturin"));
-    maturin.args(["build", "--profile", "dev", "--manifest-path", "crates/python/Cargo.toml", "--out"]);
+    maturin.args([
+        "build",
+        "--locked",
+        "--profile",
+        "dev",
+        "--manifest-path",
+        "crates/python/Cargo.toml",
+        "--out",
+    ]);
     run(maturin.arg(dist).current_dir(root()))?;
     let built = fs::read_dir(dist)?.flatten().map(|entry| entry.path());
     built
@@ -58,22 +92,14 @@ fn build(tools: &Path, dist: &Path) -> anyhow::Result<PathBuf> {
         .context("maturin built no wheel")
 }
 
-fn has_python() -> bool {
-    let is_new = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
-    works(Command::new("python3").args(["-c", is_new]))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn make_environment(at: &Path) -> anyhow::Result<bool> {
-    fs::create_dir_all(at)?;
-    Ok(works(Command::new("python3").args(["-m", "venv", "--clear"]).arg(at)))
-}
-
-fn install(environment: &Path, packages: &[&str]) -> bool {
-    works(pip(environment).args(packages))
-}
-
-fn pip(environment: &Path) -> Command {
-    let mut pip = Command::new(environment.join("bin/python"));
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-    pip
+    #[test]
+    fn skipped_tests_are_found_with_their_reasons() {
+        let junit = r#"<testcase name="a"><skipped type="pytest.skip" message="could not import 'ray'">x</skipped></testcase>
+            <testcase name="b" /><testcase name="c"><skipped message="torch is not installed: it is too large to install for one test"/>"#;
+        assert_eq!(skips(junit), ["could not import 'ray'"]);
+    }
 }

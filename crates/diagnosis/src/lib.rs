@@ -83,7 +83,7 @@ pub use limits::Limitation;
 pub use limits::id::LimitationId;
 pub use options::Options;
 pub use picture::{
-    Detail, Dot, DotKind, GroupOf, Lane, LaneGroup, LaneSort, Picture, Piece, RateCurve, Row,
+    Detail, Dot, DotKind, GroupOf, Lane, LaneGroup, LaneSort, Picture, Piece, PieceId, RateCurve, Row,
     Span as PictureSpan, StepSpan,
 };
 pub use saving::Saving;

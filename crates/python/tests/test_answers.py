@@ -153,7 +153,7 @@ def test_records_are_for_people_too(fixtures):
     assert repr(diagnosis.verdict).startswith("Verdict(bound='")
     assert repr(busbound.open(fixtures / "graph_replay.json.gz")).startswith("<busbound.Trace ")
     with pytest.raises(AttributeError):
-        diagnosis.no_such_member
+        _ = diagnosis.no_such_member
     for name in busbound.__all__:
         assert getattr(busbound, name).__doc__ or name == "__version__", name
     for method in ["diagnose", "survey", "whatif", "events", "copies", "gaps", "steps"]:

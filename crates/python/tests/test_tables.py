@@ -80,6 +80,6 @@ def test_pandas_takes_it(trace):
 def test_duckdb_takes_it(trace):
     duckdb = pytest.importorskip("duckdb")
     pytest.importorskip("pyarrow")
-    copies = trace.copies()  # noqa: F841: the query names it
+    copies = trace.copies()  # noqa: F841 — the query names it
     ((count, mb),) = duckdb.sql("select count(*), sum(bytes) // 1000000 from copies where judged").fetchall()
     assert (count, mb) == (48, trace.diagnose().copies[0].bytes // 1000000)

@@ -73,7 +73,8 @@ fn every_piece_of_work_is_in_the_page_once() {
             let lanes = groups
                 .flat_map(|group| group["lanes"].as_array().unwrap())
                 .filter(|lane| lanes.contains(&lane["sort"].as_str().unwrap()));
-            lanes.flat_map(|lane| lane["rows"].as_array().unwrap()).filter_map(Value::as_u64).sum()
+            let blocks = lanes.flat_map(|lane| lane["rows"].as_array().unwrap());
+            blocks.map(|block| head["blocks"][block.as_u64().unwrap() as usize][1].as_u64().unwrap()).sum()
         };
         let of = |kind: EventKind| trace.events().filter(|event| event.kind() == kind).count() as u64;
         assert_eq!(pieces(&["compute", "communication"]), of(EventKind::Kernel), "{name}");

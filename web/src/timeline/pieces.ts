@@ -55,13 +55,3 @@ export function nearest(line: RowLine, at: number): Chosen | null {
   const piece = Math.min(firstAbove(line.row.end, at - line.run.offset), line.row.length - 1);
   return { line, piece };
 }
-
-/** The copy of a device that begins at this time, or the piece that it is merged into. */
-export function copyAt(layout: Layout, start: number): Chosen | null {
-  const found = layout.rows
-    .filter((line) => line.group.of === 'device' && ['h2d', 'd2h', 'other'].includes(line.lane.sort))
-    .map((line) => nearest(line, start))
-    .filter((chosen) => chosen !== null)
-    .filter(({ line, piece }) => line.row.start[piece] <= start && line.row.bytes[piece] > 0);
-  return found.find(({ line, piece }) => line.row.start[piece] === start) ?? found[0] ?? null;
-}

@@ -1,12 +1,12 @@
 // The timeline: lanes that can be moved, zoomed and asked, by mouse, finger or keyboard.
 
 import { Canvas } from '../canvas';
-import type { Picture } from '../picture';
+import type { Picture, Row } from '../picture';
 import { SvgSurface } from '../surface';
 import { hideTooltip, showTooltip } from '../tooltip';
 import { type Chosen, drawTimeline, type Scene } from './draw';
 import { foldedAtFirst, keyOf, type Layout, layOut, type Line, type Run, type TitleLine } from './layout';
-import { beside, copyAt, describe, nearest, pieceAt } from './pieces';
+import { beside, describe, nearest, pieceAt } from './pieces';
 import { clamped, moved, Scale, type View, zoomed } from './view';
 
 export class Timeline {
@@ -117,13 +117,13 @@ export class Timeline {
   /** Told which finding is marked. */
   onMark: (finding: number | null) => void = () => {};
 
-  /** Brings the copy that begins at this time into view, out of a folded group too. */
-  showCopy(start: number): void {
-    const found = copyAt(layOut(this.runs, new Set()), start);
-    if (!found) return;
-    const group = this.runs[0].picture.groups.indexOf(found.line.group);
+  /** Brings a piece of a row of the first run into view, out of a folded group too. */
+  showPiece(row: Row, piece: number): void {
+    const group = this.runs[0].picture.groups.findIndex(({ lanes }) => lanes.some((lane) => lane.rows.includes(row)));
     if (this.folded.delete(keyOf(0, group))) this.lay();
-    this.choose(copyAt(this.layout, start));
+    const line = this.layout.rows.find((line) => line.row === row);
+    if (!line) return;
+    this.choose({ line, piece });
     this.fill();
   }
 
@@ -147,7 +147,10 @@ export class Timeline {
 
   /** The view filled with the chosen piece, or with the judged steps. */
   private fill(): void {
-    if (!this.chosen) return this.show(this.judged);
+    if (!this.chosen) {
+      this.show(this.judged);
+      return;
+    }
     const { line, piece } = this.chosen;
     const start = line.row.start[piece] + line.run.offset;
     const end = line.row.end[piece] + line.run.offset;

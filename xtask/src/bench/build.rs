@@ -1,21 +1,74 @@
-//! How long a fresh release build takes, and how large the binary is.
+//! What do the first answer and all tests cost, from nothing? Writes docs/results/build.md.
 
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
 use std::time::Instant;
 
-use crate::shell::{cargo, root, run as run_command};
+use super::machine;
+use super::measure::{TICKS_A_SECOND, ticks_of_children};
+use crate::shell::{cargo, root, run as run_command, say};
 
-pub(crate) fn run() -> anyhow::Result<String> {
+/// What a command took: wall, and processor time of everything it started.
+struct Cost {
+    wall: f64,
+    processor: f64,
+}
+
+fn cost_of(command: &mut std::process::Command) -> anyhow::Result<Cost> {
+    let (began, before) = (Instant::now(), ticks_of_children());
+    run_command(command)?;
+    let processor = (ticks_of_children() - before) / TICKS_A_SECOND;
+    Ok(Cost { wall: began.elapsed().as_secs_f64(), processor })
+}
+
+pub(crate) fn run() -> anyhow::Result<()> {
     let target = root().join("target/fresh-build");
-    if target.exists() {
-        std::fs::remove_dir_all(&target)?;
+    let fresh = |args: &[&str]| -> anyhow::Result<Cost> {
+        if target.exists() {
+            fs::remove_dir_all(&target)?;
+        }
+        cost_of(cargo(args).env("CARGO_TARGET_DIR", &target))
+    };
+    let page = std::env::temp_dir().join("busbound-demo.html");
+    let page = page.to_string_lossy();
+    let demo = fresh(&["run", "--release", "--locked", "--", "demo", "--page", &page])?;
+    let size = |profile: &str| -> anyhow::Result<f64> {
+        Ok(fs::metadata(target.join(profile).join("busbound"))?.len() as f64 / 1e6)
+    };
+    let demo_mb = size("release")?;
+    let dist = fresh(&["build", "--profile", "dist", "--locked", "--bin", "busbound"])?;
+    let dist_mb = size("dist")?;
+    let tests = fresh(&["xtask", "test"])?;
+    fs::remove_dir_all(&target)?;
+    write(
+        &root().join("docs/results/build.md"),
+        &[
+            ("`cargo run --release -- demo`, the first answer", demo, Some(demo_mb)),
+            ("`cargo build --profile dist`, what is handed out", dist, Some(dist_mb)),
+            ("`cargo xtask test`, everything", tests, None),
+        ],
+    )
+}
+
+fn write(path: &Path, rows: &[(&str, Cost, Option<f64>)]) -> anyhow::Result<()> {
+    let mut text = String::from("# What building and testing cost from nothing\n\n");
+    writeln!(text, "Written by `cargo xtask bench --build`. {}.", machine()?)?;
+    writeln!(
+        text,
+        "Each in an empty target folder, with the registry's archives, Node, chromium and Python's packages already on the machine; \
+         processor time is user and system time of everything that was started.\n"
+    )?;
+    writeln!(text, "| | wall | processor time | binary |\n|---|---:|---:|---:|")?;
+    for (what, cost, size) in rows {
+        let size = size.map_or(String::new(), |size| format!("{size:.1} MB"));
+        writeln!(text, "| {what} | {} | {} | {size} |", minutes(cost.wall), minutes(cost.processor))?;
     }
-    let began = Instant::now();
-    run_command(cargo(&["build", "--release", "--bin", "busbound", "--target-dir"]).arg(&target))?;
-    let seconds = began.elapsed().as_secs_f64();
-    let size = std::fs::metadata(target.join("release/busbound"))?.len();
-    std::fs::remove_dir_all(&target)?;
-    Ok(format!(
-        "## Build\n\nA fresh release build took **{seconds:.0} s** (bar 240); the binary has **{:.1} MB** (bar 25).\n",
-        size as f64 / 1e6
-    ))
+    fs::write(path, &text)?;
+    say(&text);
+    Ok(())
+}
+
+fn minutes(seconds: f64) -> String {
+    format!("{:.1} min", seconds / 60.0)
 }

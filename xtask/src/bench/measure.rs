@@ -16,7 +16,7 @@ pub(crate) struct Runs {
 }
 
 /// Ticks of the kernel's count of processor time.
-const TICKS_A_SECOND: f64 = 100.0;
+pub(super) const TICKS_A_SECOND: f64 = 100.0;
 
 impl Runs {
     pub(crate) fn median(&self) -> f64 {
@@ -74,7 +74,7 @@ fn median(values: &[f64]) -> f64 {
 }
 
 /// Processor time of the programs that this one has started and that have ended.
-fn ticks_of_children() -> f64 {
+pub(super) fn ticks_of_children() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name, in brackets, may hold spaces; the count of the children's time is the 14th and 15th after it.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();

@@ -30,7 +30,7 @@ pub(crate) struct BenchArgs {
     /// Also fuzz the reader for a minute
     #[arg(long)]
     fuzz: bool,
-    /// Also time a fresh release build
+    /// Also measure builds and tests from nothing: docs/results/build.md
     #[arg(long)]
     build: bool,
     /// Only many ranks: docs/results/ranks.md
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         .clone()
         .unwrap_or_else(|| root().join("../shared/peers/hta/df_index_resolver/df_index_resolver.json.gz"));
     ensure!(trace.is_file(), "{} is not there: give a large trace with --trace", trace.display());
-    run_command(&mut cargo(&["build", "--release", "--bin", "busbound"]))?;
+    run_command(&mut cargo(&["build", "--release", "--locked", "--bin", "busbound"]))?;
     fs::create_dir_all(scratch())?;
     ranks::run(&trace, args.runs)?;
     if args.ranks {
@@ -72,11 +72,20 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     }
     crate::web::bench()?;
     // The results pages that tests compute and hold to their bars.
-    let mut pages =
-        cargo(&["test", "--release", "-p", "busbound-report", "--test", "bench", "--test", "whatif"]);
+    let mut pages = cargo(&[
+        "test",
+        "--release",
+        "--locked",
+        "-p",
+        "busbound-report",
+        "--test",
+        "bench",
+        "--test",
+        "whatif",
+    ]);
     run_command(pages.env("INSTA_UPDATE", "always"))?;
     if args.build {
-        report.section(&build::run()?);
+        build::run()?;
     }
     if args.fuzz {
         report.section(&fuzz::run()?);

@@ -3,6 +3,7 @@
 use busbound_trace::{Direction, Event, EventKind, MemoryKind, Place};
 use hashbrown::HashMap;
 
+use super::links::{CopyKey, DrawnCopies, RowPlace};
 use super::names::DrawnNames;
 use super::rows::{Piece, Rows};
 use super::{GroupOf, Lane, LaneGroup, LaneSort};
@@ -20,6 +21,7 @@ pub(super) fn groups(
     facts: &Facts<'_>,
     gpus: &[GpuLink],
     names: &mut DrawnNames<'_>,
+    copies: &mut DrawnCopies,
     notes: &mut Vec<String>,
 ) -> Vec<LaneGroup> {
     let mut groups = Vec::new();
@@ -46,7 +48,13 @@ pub(super) fn groups(
             // A call that begins after its work is told by another clock: when it was is not known.
             let call = facts.host.call_behind(event).map(|call| call.start().as_nanos());
             piece.launched = call.filter(|at| *at <= piece.start);
-            lanes[lane].add(piece, *stream);
+            let row = lanes[lane].add(piece, *stream);
+            if let Some(row) = row.filter(|_| event.kind() == EventKind::Copy) {
+                copies.insert(
+                    CopyKey { device, stream: *stream, start: piece.start },
+                    RowPlace { device, lane: sort_of(lane), row },
+                );
+            }
         }
         without_room += lanes.iter().map(|rows| rows.without_room).sum::<u64>();
         let mut lanes: Vec<Lane> = WORK

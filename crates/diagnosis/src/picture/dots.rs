@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use busbound_trace::{Direction, MemoryKind};
 
+use super::links::{CopyKey, CopyLinks, PieceId};
 use crate::activity::copies::kind_of;
 use crate::analysis::facts::Facts;
 
@@ -28,6 +29,8 @@ pub struct Dot {
     pub start: i64,
     /// Copies it stands for.
     pub count: u32,
+    /// Where the copy is in the lanes, if it is drawn there; of several the first.
+    pub piece: Option<PieceId>,
 }
 
 /// More dots than this are put together where they would lie on each other.
@@ -35,7 +38,7 @@ const DOTS: usize = 40_000;
 /// Places a doubling of size or time is divided into, where dots are put together.
 const PLACES: f64 = 24.0;
 
-pub(super) fn dots(facts: &Facts<'_>, origin: i64) -> (Vec<DotKind>, Vec<Dot>, u64) {
+pub(super) fn dots(facts: &Facts<'_>, origin: i64, links: &CopyLinks<'_>) -> (Vec<DotKind>, Vec<Dot>, u64) {
     let mut kinds: Vec<DotKind> = Vec::new();
     let mut known: BTreeMap<(Direction, MemoryKind, MemoryKind), u32> = BTreeMap::new();
     let mut dots = Vec::new();
@@ -48,8 +51,10 @@ pub(super) fn dots(facts: &Facts<'_>, origin: i64) -> (Vec<DotKind>, Vec<Dot>, u
         });
         match (copy.bytes(), copy.event.duration().get()) {
             (Some(bytes @ 1..), ns @ 1..) => {
-                let start = copy.event.start().as_nanos() - origin;
-                dots.push(Dot { kind, bytes, ns, start, count: 1 });
+                let (device, stream) = (copy.device, copy.stream);
+                let start = copy.event.start().as_nanos();
+                let piece = links.piece(CopyKey { device, stream, start });
+                dots.push(Dot { kind, bytes, ns, start: start - origin, count: 1, piece });
             }
             _ => unplaced += 1,
         }
@@ -65,7 +70,9 @@ fn together(dots: Vec<Dot>) -> Vec<Dot> {
         let key = (dot.kind, place(dot.bytes as f64), place(dot.ns as f64));
         let one = by_place.entry(key).or_insert(Dot { count: 0, ..dot });
         one.count += 1;
-        one.start = one.start.min(dot.start);
+        if dot.start < one.start {
+            (one.start, one.piece) = (dot.start, dot.piece);
+        }
     }
     by_place.into_values().collect()
 }

@@ -7,6 +7,7 @@ mod detail;
 mod device_lanes;
 mod dots;
 mod host_lanes;
+mod links;
 mod names;
 mod predicted;
 mod rows;
@@ -15,11 +16,13 @@ use busbound_machine::{HostMemory, LinkSource, bench};
 use busbound_trace::{Interval, IntervalSet, Timestamp};
 
 pub use dots::{Dot, DotKind};
+pub use links::PieceId;
 pub use rows::{Piece, Row};
 
 use crate::analysis::facts::Facts;
 use crate::answers::diagnosis::Judged;
 use crate::answers::whatif::BestReplay;
+use links::{CopyLinks, DrawnCopies};
 use names::DrawnNames;
 
 /// Everything that is drawn of one trace.
@@ -99,19 +102,6 @@ pub enum LaneSort {
 }
 
 impl LaneSort {
-    /// The word by which pages know it.
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::Compute => "compute",
-            Self::Communication => "communication",
-            Self::ToDevice => "h2d",
-            Self::ToHost => "d2h",
-            Self::OtherCopies => "other",
-            Self::Idle => "idle",
-            Self::Host => "host",
-        }
-    }
-
     pub fn title(self) -> &'static str {
         match self {
             Self::Compute => "compute",
@@ -154,7 +144,9 @@ pub(crate) fn draw(judged: &Judged<'_, '_>, best: Option<&BestReplay>, detail: D
     let Judged { whole, facts, left_out, diagnosis, .. } = *judged;
     let mut names = DrawnNames::of(whole.trace.names());
     let mut notes = Vec::new();
-    let mut groups = device_lanes::groups(whole, &diagnosis.machine.gpus, &mut names, &mut notes);
+    let mut copies = DrawnCopies::default();
+    let mut groups =
+        device_lanes::groups(whole, &diagnosis.machine.gpus, &mut names, &mut copies, &mut notes);
     if let Some(best) = best {
         groups = predicted::beside(groups, best, facts, &mut names, &mut notes);
     }
@@ -173,7 +165,8 @@ pub(crate) fn draw(judged: &Judged<'_, '_>, best: Option<&BestReplay>, detail: D
     if let Detail::Page { runs } = detail {
         detail::merge_to(&mut groups, PIECES / runs.max(1), &mut notes);
     }
-    let (dot_kinds, dots, unplaced_copies) = dots::dots(facts, origin);
+    let (dot_kinds, dots, unplaced_copies) =
+        dots::dots(facts, origin, &CopyLinks::of(&copies, &groups, origin));
     let step = |(i, interval): (usize, &Interval)| StepSpan {
         span: relative(*interval),
         judged: left_out.steady.contains(&i),

@@ -49,18 +49,26 @@ pub(super) struct Rows {
 const MOST: usize = 8;
 
 impl Rows {
-    /// Adds a piece that begins no earlier than those before it, where possible in the line of its stream.
-    pub(super) fn add(&mut self, piece: Piece, stream: i64) {
+    /// Adds a piece that begins no earlier than those before it, where possible in the line of its stream. Returns the
+    /// line it went to, if there was room.
+    pub(super) fn add(&mut self, piece: Piece, stream: i64) -> Option<usize> {
         let is_free = |row: &Row| row.pieces.last().is_none_or(|last| last.end <= piece.start);
         let of_stream = (0..self.rows.len()).find(|&i| self.streams[i] == stream && is_free(&self.rows[i]));
         let at = of_stream.or_else(|| self.rows.iter().position(is_free));
         match at {
-            Some(at) => self.rows[at].pieces.push(piece),
+            Some(at) => {
+                self.rows[at].pieces.push(piece);
+                Some(at)
+            }
             None if self.rows.len() < MOST => {
                 self.rows.push(Row { pieces: vec![piece] });
                 self.streams.push(stream);
+                Some(self.rows.len() - 1)
             }
-            None => self.without_room += 1,
+            None => {
+                self.without_room += 1;
+                None
+            }
         }
     }
 

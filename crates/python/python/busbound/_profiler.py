@@ -37,7 +37,7 @@ def profiler_handler(
             profiler.export_chrome_trace(path)
             if not quiet:
                 _say(_verdict_of(path, machine))
-        except Exception as error:  # noqa: BLE001: a training is worth more than its trace
+        except Exception as error:  # noqa: BLE001 — a training is worth more than its trace
             _say(f"busbound: the trace was not diagnosed: {error}")
 
     return handle

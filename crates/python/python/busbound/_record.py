@@ -8,7 +8,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeVar
+    from typing import Any, ClassVar, TypeVar
 
     from ._native import Answer as NativeAnswer
 
@@ -19,7 +19,7 @@ class Record:
     """A part of an answer. Its attributes are called as in the JSON."""
 
     #: Attributes that are records themselves, or lists or dictionaries of them.
-    _records: dict[str, type[Record]] = {}
+    _records: ClassVar[dict[str, type[Record]]] = {}
 
     def __init__(self, members: dict[str, Any]) -> None:
         for name, value in members.items():

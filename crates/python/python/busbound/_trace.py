@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from .results import Comparison, Diagnosis, FleetAnswer, RankSummary, Survey, WhatIf
 
-    Path = Union[str, os.PathLike[str]]
-    Run = Union[Path, "Trace"]
+    Path = str | os.PathLike[str]
+    Run = Union[Path, "Trace"]  # noqa: UP007 — a name in quotes has no |
 
 
 class Trace:

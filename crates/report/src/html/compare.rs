@@ -3,7 +3,7 @@
 use askama::Template;
 use busbound_diagnosis::{Comparison, Drawn};
 
-use super::encode::encoded;
+use super::data::encoded;
 use super::filters;
 use super::grid::Grid;
 use super::page;

@@ -5,7 +5,7 @@
 
 mod compare;
 mod curves;
-mod encode;
+mod data;
 mod escape;
 mod evidence;
 mod filters;

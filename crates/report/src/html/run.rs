@@ -4,7 +4,7 @@ use askama::Template;
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
 use busbound_diagnosis::{CopyGroup, Diagnosis, Drawn, FigureId, Finding, Unit, WhatIf};
 
-use super::encode::{Labels, encoded};
+use super::data::{Labels, encoded};
 use super::evidence::{self, Evidence};
 use super::filters;
 use super::grid::Grid;

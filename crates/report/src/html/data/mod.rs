@@ -1,0 +1,15 @@
+//! What a page's script draws from: one block of bytes, deflated, as base64.
+//!
+//! It begins with the length of a JSON head (u32, little-endian) and the head, which describes the columns that follow.
+//! [`layout`] declares the head and the tables, and `web/src/layout.ts` is generated from it; [`columns`] writes a table;
+//! `web/src/picture.ts` reads all of it.
+
+mod columns;
+mod layout;
+mod of_picture;
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod typescript;
+
+pub(super) use of_picture::{Labels, encoded};

@@ -1,0 +1,168 @@
+//! `cargo xtask setup`: installs what the tests need, where that is possible; each tool is looked for before it is installed.
+//!
+//! System packages come from Debian's package manager, as root; everything else goes into target/ and web/node_modules.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::shell::{cargo, output, root, run, say, works};
+
+/// Installs everything at once; says what could not be.
+pub(crate) fn all() -> anyhow::Result<()> {
+    let tools: [(&str, bool); 7] = [
+        ("rustfmt", has_rust_component("rustfmt", "fmt")),
+        ("clippy", has_rust_component("clippy", "clippy")),
+        ("Node and web/'s packages", has_node()),
+        ("chromium", browser().is_some()),
+        ("valgrind", has_valgrind()),
+        ("checkers of manual pages and completions", missing_checkers().is_empty()),
+        ("Python with the tools and packages of the wheel's tests", has_python_environments()),
+    ];
+    let mut missing = 0;
+    for (tool, is_there) in tools {
+        say(&format!("{:8} {tool}", if is_there { "ready" } else { "missing" }));
+        missing += usize::from(!is_there);
+    }
+    anyhow::ensure!(missing == 0, "{missing} could not be installed");
+    Ok(())
+}
+
+fn has_python_environments() -> bool {
+    has_python() && tools_environment().is_some() && tests_environment().is_some()
+}
+
+/// A component of the Rust toolchain, by its name and by cargo's command.
+pub(crate) fn has_rust_component(component: &str, command: &str) -> bool {
+    let is_there = || works(&mut cargo(&[command, "--version"]));
+    is_there() || (works(Command::new("rustup").args(["component", "add", component])) && is_there())
+}
+
+/// Node with the packages that the lock file names.
+pub(crate) fn has_node() -> bool {
+    let is_new = || {
+        let version = output(Command::new("node").arg("--version")).unwrap_or_default();
+        let major = version.trim().trim_start_matches('v').split('.').next();
+        major.and_then(|major| major.parse().ok()).is_some_and(|major: u32| major >= 18)
+    };
+    let node_works = || is_new() && works(Command::new("npm").arg("--version"));
+    if !node_works() {
+        apt_install(&["nodejs", "npm"]);
+    }
+    node_works() && has_node_packages()
+}
+
+fn has_node_packages() -> bool {
+    let web = root().join("web");
+    // npm leaves a copy of the lock file behind: as long as the sources' one is not newer, nothing has changed.
+    let modified = |path: PathBuf| path.metadata().and_then(|file| file.modified()).ok();
+    let installed = modified(web.join("node_modules/.package-lock.json"));
+    if installed.is_some() && installed >= modified(web.join("package-lock.json")) {
+        return true;
+    }
+    let mut install = Command::new("npm");
+    install.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(web);
+    run(&mut install).is_ok()
+}
+
+pub(crate) fn browser() -> Option<PathBuf> {
+    let find = || {
+        let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
+        let usual =
+            ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].map(PathBuf::from);
+        // Ubuntu's chromium is a stub that only says where to get it.
+        named.into_iter().chain(usual).find(|path| works(Command::new(path).arg("--version")))
+    };
+    find().or_else(|| {
+        apt_install(&["chromium"]);
+        find()
+    })
+}
+
+pub(crate) fn has_valgrind() -> bool {
+    has_program("valgrind")
+}
+
+/// What crates/cli/tests/manual.rs asks about manual pages and completions.
+const CHECKERS: [&str; 4] = ["bash", "fish", "mandoc", "zsh"];
+
+/// Those of the checkers that are not there and cannot be installed.
+pub(crate) fn missing_checkers() -> Vec<&'static str> {
+    CHECKERS.into_iter().filter(|checker| !has_program(checker)).collect()
+}
+
+/// A program that is in the package of its name.
+fn has_program(program: &str) -> bool {
+    let is_there = || works(Command::new("which").arg(program));
+    is_there() || {
+        apt_install(&[program]);
+        is_there()
+    }
+}
+
+pub(crate) fn has_python() -> bool {
+    let is_new = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
+    let is_there = || works(Command::new("python3").args(["-c", is_new]));
+    is_there() || {
+        apt_install(&["python3", "python3-venv"]);
+        is_there()
+    }
+}
+
+/// The Python that has maturin, ruff and mypy.
+pub(crate) fn tools_environment() -> Option<PathBuf> {
+    environment("tools", "crates/python/requirements-tools.txt")
+}
+
+/// The Python that has what the wheel's tests work with, and not yet the wheel.
+pub(crate) fn tests_environment() -> Option<PathBuf> {
+    environment("tests", "crates/python/requirements-tests.txt")
+}
+
+/// A Python environment with exactly these packages; made anew when the list changes.
+fn environment(name: &str, requirements: &str) -> Option<PathBuf> {
+    let folder = root().join("target/wheel").join(name);
+    let list = root().join(requirements);
+    let wanted = fs::read(&list).ok()?;
+    let stamp = folder.join("requirements.installed");
+    let python = folder.join("bin/python");
+    if fs::read(&stamp).is_ok_and(|installed| installed == wanted)
+        && works(Command::new(&python).arg("--version"))
+    {
+        return Some(folder);
+    }
+    fs::create_dir_all(&folder).ok()?;
+    if !works(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder)) {
+        return None;
+    }
+    run(pip(&folder).args(["--requirement"]).arg(&list)).ok()?;
+    fs::write(stamp, wanted).ok()?;
+    Some(folder)
+}
+
+pub(crate) fn pip(environment: &Path) -> Command {
+    let mut pip = Command::new(environment.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
+    pip
+}
+
+/// With Debian's package manager, as root; where that is not so, nothing happens.
+fn apt_install(packages: &[&str]) {
+    let is_root = || Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.starts_with(b"0\n"));
+    if !Path::new("/usr/bin/apt-get").exists() || !is_root() {
+        return;
+    }
+    say(&format!("installing {}", packages.join(", ")));
+    let apt = |args: &[&str]| {
+        let mut command = Command::new("apt-get");
+        // Where there is no network this should be over soon.
+        command.args(["-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20"]);
+        command.args(args).env("DEBIAN_FRONTEND", "noninteractive");
+        works(&mut command)
+    };
+    let mut args = vec!["install", "--yes", "--no-install-recommends"];
+    args.extend(packages);
+    if !apt(&args) {
+        let _ = apt(&["update"]) && apt(&args);
+    }
+}

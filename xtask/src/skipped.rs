@@ -1,0 +1,90 @@
+//! What could not be checked here: for a developer a line and a summary, in CI a failure.
+
+use std::fmt::Write;
+
+use anyhow::bail;
+
+use crate::shell::say;
+
+/// What a person may leave out on purpose (`cargo xtask test --without peers`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// Other people's traces, which are too large for the repository
+    Peers,
+    /// The pages in a real browser
+    Browser,
+    /// The Python wheel and its tests
+    Wheel,
+}
+
+#[derive(Debug)]
+pub(crate) struct Skipped {
+    in_ci: bool,
+    without: Vec<Part>,
+    lines: Vec<String>,
+}
+
+impl Skipped {
+    /// CI says so itself: every service sets `CI=true`.
+    pub(crate) fn new(without: Vec<Part>) -> Self {
+        let in_ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
+        Self { in_ci, without, lines: Vec::new() }
+    }
+
+    /// Whether a part was left out on purpose, which is no failure anywhere but is in the summary.
+    pub(crate) fn leaves_out(&mut self, part: Part) -> bool {
+        let is_out = self.without.contains(&part);
+        if is_out {
+            self.lines.push(format!("{part:?}: left out on purpose"));
+        }
+        is_out
+    }
+
+    /// A check cannot be made here, and this is why.
+    pub(crate) fn add(&mut self, what: &str, why: &str) -> anyhow::Result<()> {
+        if self.in_ci {
+            bail!(
+                "{what} cannot be checked: {why}. In CI that is a failure; `cargo xtask setup` installs what is needed"
+            );
+        }
+        say(&format!("\nskipped: {what}: {why}"));
+        self.lines.push(format!("{what}: {why}"));
+        Ok(())
+    }
+
+    /// What is to be said at the end.
+    pub(crate) fn summary(&self) -> String {
+        if self.lines.is_empty() {
+            return "everything was checked".to_owned();
+        }
+        let mut text = format!("passed, but {} not checked:", self.lines.len());
+        for line in &self.lines {
+            let _ = write!(text, "\n  - {line}");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skipped(in_ci: bool) -> Skipped {
+        Skipped { in_ci, without: vec![Part::Peers], lines: Vec::new() }
+    }
+
+    #[test]
+    fn a_skipped_check_is_a_failure_in_ci_and_a_line_elsewhere() {
+        assert!(skipped(true).add("lints", "clippy is not installed").is_err());
+        let mut here = skipped(false);
+        here.add("lints", "clippy is not installed").unwrap();
+        assert_eq!(here.summary(), "passed, but 1 not checked:\n  - lints: clippy is not installed");
+    }
+
+    #[test]
+    fn what_is_left_out_on_purpose_is_named() {
+        let mut skipped = skipped(true);
+        assert!(skipped.leaves_out(Part::Peers) && !skipped.leaves_out(Part::Wheel));
+        assert_eq!(skipped.summary(), "passed, but 1 not checked:\n  - Peers: left out on purpose");
+    }
+}
