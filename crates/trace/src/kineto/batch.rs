@@ -1,7 +1,7 @@
 //! What did one stretch of the file hold? Its events in columns of their own, with their own names
 //! and tracks, so that stretches can be read side by side and laid together in order.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::kineto::cursor::{Cursor, Raw};
 use crate::kineto::event::{Args, Draft, RawLabel};
@@ -55,7 +55,7 @@ pub(crate) struct Batch {
     last_thread: Option<(RawKey, RawKey, TrackId)>,
     last_stream: Option<(i32, i64, TrackId)>,
     /// Not kept, by phase and category; turned into words once per batch.
-    not_kept: HashMap<(u8, Box<[u8]>), u64, hashbrown::DefaultHashBuilder>,
+    not_kept: BTreeMap<(u8, Box<[u8]>), u64>,
 }
 
 /// A short label as it stands in the file, to see quickly that it has not changed since the last
@@ -92,7 +92,7 @@ impl Batch {
             let what = "launch arrows (the correlation says the same)".to_owned();
             self.stats.not_kept.insert(what, self.launch_arrows_seen);
         }
-        for ((phase, category), count) in self.not_kept.drain() {
+        for ((phase, category), count) in std::mem::take(&mut self.not_kept) {
             let what = describe_not_kept(phase, &category);
             *self.stats.not_kept.entry(what).or_default() += count;
         }
