@@ -10,6 +10,11 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
 #[expect(clippy::print_stdout, reason = "this program talks to a developer")]
 pub(crate) fn say(text: &str) {
     println!("{text}");

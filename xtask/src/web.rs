@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::setup::{browser, has_node};
-use crate::shell::{cargo, root, run, say};
+use crate::shell::{cargo, root, run, say, target};
 use crate::skipped::{Part, Skipped};
 
 fn web() -> PathBuf {
@@ -13,8 +13,7 @@ fn web() -> PathBuf {
 
 /// The binary that cargo has built.
 pub(crate) fn binary(profile: &str) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    root().join(target).join(profile).join("busbound")
+    target().join(profile).join("busbound")
 }
 
 fn node(args: &[&str]) -> Command {

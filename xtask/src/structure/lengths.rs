@@ -34,11 +34,8 @@ fn functions(lines: &[&str]) -> Vec<(String, usize)> {
         let is_end = |line: &&str| line.strip_prefix(indent).is_some_and(|rest| rest == "}" || rest == ";");
         // A body on the line of the signature, or none at all.
         let is_short = |line: &str| line.ends_with('}') || line.ends_with(';');
-        let length = if is_short(line) {
-            Some(1)
-        } else {
-            lines[at..].iter().position(|line| is_end(line)).map(|n| n + 1)
-        };
+        let length =
+            if is_short(line) { Some(1) } else { lines[at..].iter().position(is_end).map(|n| n + 1) };
         found.extend(length.map(|length| (name.to_owned(), length)));
     }
     found

@@ -92,6 +92,7 @@ pub(super) fn calls(cupti: &Cupti) -> impl Iterator<Item = (u32, u32)> + use<> {
         });
         Calls { cupti: *cupti, asked: asked.collect() }
     });
+    #[expect(clippy::disallowed_methods, reason = "sorted right after")]
     let mut calls: Vec<(u32, u32)> = calls.asked.keys().copied().collect();
     calls.sort_unstable();
     calls.into_iter()

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use busbound_trace::{Event, Label, LinkEnd, Place, Timestamp, Trace, TrackId};
-use hashbrown::HashMap;
 
 use busbound_cause::Host;
 
@@ -27,11 +26,11 @@ pub(crate) struct Blocks<'a> {
     trace: &'a Trace,
     pub(crate) list: Vec<Block<'a>>,
     /// By thread: from when on which block is the innermost.
-    changes: HashMap<TrackId, Vec<(Timestamp, Option<usize>)>>,
+    changes: BTreeMap<TrackId, Vec<(Timestamp, Option<usize>)>>,
     /// Threads with blocks, those with most first.
     threads: Vec<TrackId>,
     /// Where operators of the backward pass begin, and the forward operators they belong to.
-    backward: HashMap<TrackId, Vec<(Timestamp, LinkEnd)>>,
+    backward: BTreeMap<TrackId, Vec<(Timestamp, LinkEnd)>>,
 }
 
 impl<'a> Blocks<'a> {
@@ -41,7 +40,7 @@ impl<'a> Blocks<'a> {
             by_thread.entry(event.track_id()).or_default().push(event);
         }
         let mut list: Vec<Block<'a>> = Vec::new();
-        let mut changes: HashMap<TrackId, Vec<(Timestamp, Option<usize>)>> = HashMap::new();
+        let mut changes: BTreeMap<TrackId, Vec<(Timestamp, Option<usize>)>> = BTreeMap::new();
         for (track, events) in by_thread {
             // Begins and ends in order of time. Annotations need not nest: ones that overlap end in any order.
             let first = list.len();
@@ -72,7 +71,7 @@ impl<'a> Blocks<'a> {
         }
         let mut threads: Vec<TrackId> = changes.keys().copied().collect();
         threads.sort_by_key(|track| (std::cmp::Reverse(changes[track].len()), *track));
-        let mut backward: HashMap<TrackId, Vec<(Timestamp, LinkEnd)>> = HashMap::new();
+        let mut backward: BTreeMap<TrackId, Vec<(Timestamp, LinkEnd)>> = BTreeMap::new();
         for link in trace.links() {
             backward.entry(link.to.track).or_default().push((link.to.at, link.from));
         }

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use busbound_machine::median;
 use busbound_trace::{EventKind, Launch, MeasuredKernel, NameId, Nanos};
-use hashbrown::HashMap;
 use serde::Serialize;
 
 use crate::analysis::facts::Facts;
@@ -165,10 +164,10 @@ pub(crate) fn kernels(facts: &Facts<'_>, measured: Option<&[MeasuredKernel]>) ->
 
 /// Measured kernels, numbered, by the function they are: the two tools print names differently, but that
 /// and the geometry are the same in both.
-type ByFunction<'m> = HashMap<String, Vec<(usize, &'m MeasuredKernel)>>;
+type ByFunction<'m> = BTreeMap<String, Vec<(usize, &'m MeasuredKernel)>>;
 
 fn by_function(measured: &[MeasuredKernel]) -> ByFunction<'_> {
-    let mut kernels: ByFunction<'_> = HashMap::new();
+    let mut kernels: ByFunction<'_> = BTreeMap::new();
     for (i, kernel) in measured.iter().enumerate() {
         kernels.entry(function_name(&kernel.name)).or_default().push((i, kernel));
     }

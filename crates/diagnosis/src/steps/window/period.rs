@@ -93,6 +93,7 @@ fn tokens(trace: &Trace, host: &Host<'_>) -> Vec<Token> {
         }
     }
     let names = u32::try_from(trace.names().len()).unwrap_or(u32::MAX);
+    #[expect(clippy::disallowed_methods, reason = "sorted below")]
     let launched = first_work.into_values().map(|(call, work)| {
         let what = u32::try_from(work.name_id().index()).unwrap_or(u32::MAX);
         Token { at: call.start(), end: call.end(), worked_until: call.end(), what }
@@ -105,19 +106,20 @@ fn tokens(trace: &Trace, host: &Host<'_>) -> Vec<Token> {
         worked_until: call.start(),
         what: names.saturating_add(u32::try_from(call.name_id().index()).unwrap_or(0)),
     }));
-    tokens.sort_by_key(|token| (token.at, token.what));
+    tokens.sort_by_key(|token| (token.at, token.what, token.end));
     tokens
 }
 
 /// The period of a sequence, and the places of every piece that occurs once in it.
 fn best_period(sequence: &[u32]) -> Option<(usize, Vec<Vec<usize>>)> {
-    let mut places: HashMap<u32, Vec<usize>> = HashMap::new();
+    let different = sequence.iter().max().map_or(0, |what| *what as usize + 1);
+    let mut places: Vec<Vec<usize>> = vec![Vec::new(); different];
     for (i, &what) in sequence.iter().enumerate() {
-        places.entry(what).or_default().push(i);
+        places[what as usize].push(i);
     }
     // By the distance at which each piece mostly comes back.
     let mut by_distance: Vec<(usize, Vec<usize>)> = places
-        .into_values()
+        .into_iter()
         .filter(|places| places.len() >= FEWEST)
         .filter_map(|places| Some((usual_distance(&places)?, places)))
         .filter(|(distance, _)| *distance >= SHORTEST && sequence.len() >= (FEWEST - 1) * distance)

@@ -75,7 +75,7 @@ fn sample() -> Picture {
             dot,
             Dot {
                 count: 40_000,
-                bytes: large as u64,
+                bytes: large,
                 start: 1_300,
                 piece: Some(PieceId { row: 2, piece: 0 }),
                 ..dot
