@@ -47,7 +47,7 @@ fn gate_help() -> String {
     for figure in FigureId::ALL {
         let unit = figure.unit().phrase("step");
         let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };
-        text.push_str(&format!("\n  {:<widest$} {}{unit}", figure.name(), figure.summary()));
+        text.push_str(&format!("\n  {:<widest$}  {}{unit}", figure.name(), figure.summary()));
     }
     text
 }
