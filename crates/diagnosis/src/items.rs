@@ -7,12 +7,12 @@ use busbound_trace::{
 };
 
 use crate::activity::copies::Copy;
-use crate::activity::gaps::{Gap, GapCause};
 use crate::activity::timeline::DeviceTimeline;
 use crate::analysis::breakdown::{DeviceParts, Part, PartTimes};
 use crate::analysis::facts::{Facts, gaps_of};
 use crate::answers::diagnosis::Judged;
 use crate::steps::steady::LeftOut;
+use busbound_cause::idle::{Gap, GapCause};
 
 /// What tables are made of, beside the events themselves.
 #[derive(Debug, Clone)]
@@ -94,11 +94,15 @@ impl Items {
 pub(crate) fn items(judged: &Judged<'_, '_>) -> Items {
     let Judged { whole, left_out, is_part, .. } = *judged;
     let scope = Scope { left_out, whole, is_part };
+    let mut step_of = vec![None; whole.trace.numbers()];
+    for event in whole.trace.events() {
+        step_of[event.id().index()] = number(whole.window.step_of_work(&event));
+    }
     Items {
         steps: steps(whole, left_out),
         copies: whole.copies.iter().map(|copy| copy_item(copy, whole, &scope)).collect(),
         gaps: whole.gaps.iter().map(|gap| gap_item(gap, whole, &scope)).collect(),
-        step_of: whole.trace.events().map(|event| number(whole.window.step_of_work(&event))).collect(),
+        step_of,
     }
 }
 

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::activity::copies::CopyGroup;
-use crate::activity::gaps::GapCause;
 use crate::activity::route::CopyRoute;
 use crate::analysis::breakdown::Part;
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
+use busbound_cause::idle::GapCause;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -90,7 +90,7 @@ fn shares(facts: &Facts<'_>, for_pages: f64) -> Vec<(Bound, f64)> {
 /// A kernel that waits for pages of managed memory does not compute. How long it does is known where the same kernels ran without
 /// faults too.
 fn waits_for_pages_ms(facts: &Facts<'_>) -> f64 {
-    facts.managed().excess_ms().unwrap_or(0.0).min(facts.time.compute_ms)
+    facts.managed.excess_ms().unwrap_or(0.0).min(facts.time.compute_ms)
 }
 
 /// Share of the device's time that copies within the device take alone.

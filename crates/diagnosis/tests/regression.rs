@@ -5,7 +5,8 @@
 use std::path::Path;
 
 use busbound_diagnosis::{
-    Bound, CopyRoute, Diagnosis, FigureId, Labels, Options, Part, Source, compare, diagnose,
+    Bound, CopyRoute, Diagnosis, FigureId, FindingId, Labels, LimitationId, Options, Part, Source, compare,
+    diagnose,
 };
 use busbound_machine::{LinkSource, Machine};
 use busbound_trace::{EventKind, MemoryKind, ReadOptions, read};
@@ -91,7 +92,7 @@ fn a_copy_queued_long_before_a_gap_is_not_laid_to_the_host() {
     }
     let diagnosis = diagnosis(&events, "NVIDIA H200");
     assert_ne!(diagnosis.verdict.bound, Bound::Launch, "{}", diagnosis.verdict.statement);
-    assert!(diagnosis.findings.iter().all(|finding| finding.id != "launch_bound"));
+    assert!(diagnosis.findings.iter().all(|finding| finding.id != FindingId::LaunchBound));
 }
 
 #[test]
@@ -111,7 +112,7 @@ fn idle_time_after_the_last_synchronisation_is_not_laid_to_an_item_call() {
     }
     let diagnosis = diagnosis(&events, "NVIDIA H200");
     assert!(
-        diagnosis.findings.iter().all(|finding| finding.id != "sync_in_loop"),
+        diagnosis.findings.iter().all(|finding| finding.id != FindingId::SyncInLoop),
         "{:?}",
         diagnosis.findings
     );
@@ -123,8 +124,8 @@ fn a_superchip_is_judged_by_its_own_link_and_a_wrong_link_is_said() {
     let right = diagnosis(&events, "NVIDIA GH200 480GB");
     assert!(right.copies[0].utilization.unwrap() < 1.0);
     let wrong = diagnosis(&events, "NVIDIA H100 PCIe");
-    assert!(wrong.limitations.iter().any(|limitation| limitation.id == "link_wrong"));
-    assert!(wrong.findings.iter().all(|finding| finding.id != "bandwidth_deficit"));
+    assert!(wrong.limitations.iter().any(|limitation| limitation.id == LimitationId::LinkWrong));
+    assert!(wrong.findings.iter().all(|finding| finding.id != FindingId::BandwidthDeficit));
 }
 
 #[test]
@@ -132,8 +133,8 @@ fn a_trace_without_kernels_needs_no_infinite_bandwidth() {
     let events: Vec<_> = (0..6).map(|i| copy(H2D, 9, i, i * 2100, 2000, 100_000_000)).collect();
     let diagnosis = diagnosis(&events, "NVIDIA H200");
     check_words(&diagnosis);
-    assert!(diagnosis.findings.iter().all(|finding| finding.id != "bandwidth_deficit"));
-    assert!(diagnosis.limitations.iter().any(|limitation| limitation.id == "no_kernels"));
+    assert!(diagnosis.findings.iter().all(|finding| finding.id != FindingId::BandwidthDeficit));
+    assert!(diagnosis.limitations.iter().any(|limitation| limitation.id == LimitationId::NoKernels));
 }
 
 #[test]
@@ -503,14 +504,14 @@ fn a_recording_is_judged_against_the_link_that_was_recorded() {
     let whole = of(5, 16);
     let link = &whole.machine.gpus[0].link;
     assert_eq!((link.name.as_str(), link.source), ("PCIe 5 x16", LinkSource::Recorded));
-    assert!(whole.findings.iter().all(|finding| finding.id != "narrow_link"));
-    let state = whole.limitations.iter().find(|limitation| limitation.id == "link_state").unwrap();
+    assert!(whole.findings.iter().all(|finding| finding.id != FindingId::NarrowLink));
+    let state = whole.limitations.iter().find(|limitation| limitation.id == LimitationId::LinkState).unwrap();
     assert_eq!(state.text, "Whether the process ran on the wrong NUMA node is not in a recording.");
 
     let half = of(5, 8);
     let link = &half.machine.gpus[0].link;
     assert_eq!((link.name.as_str(), link.source), ("PCIe 5 x8", LinkSource::Recorded));
-    let finding = half.findings.iter().find(|finding| finding.id == "narrow_link").unwrap();
+    let finding = half.findings.iter().find(|finding| finding.id == FindingId::NarrowLink).unwrap();
     assert_eq!(finding.title, "The link ran at PCIe 5 x8, and could be PCIe 5 x16");
     let exposed = finding.evidence["exposed_ms_per_step"].as_f64().unwrap();
     assert!((finding.saves_ms_per_step.high - exposed / 2.0).abs() < 1e-9);
@@ -518,7 +519,7 @@ fn a_recording_is_judged_against_the_link_that_was_recorded() {
     let given = Machine::named("pcie5x16").unwrap();
     let told = diagnose(&recorded_on(5, 8), &Source::named("t"), &given, &Options::default());
     assert_eq!(told.machine.gpus[0].link.source, LinkSource::Given);
-    assert!(told.findings.iter().all(|finding| finding.id != "narrow_link"));
+    assert!(told.findings.iter().all(|finding| finding.id != FindingId::NarrowLink));
 }
 
 /// Its survey used to name settings of torch.profiler, which `busbound record` does not have.
@@ -526,7 +527,10 @@ fn a_recording_is_judged_against_the_link_that_was_recorded() {
 fn what_a_recording_lacks_is_had_by_recording_otherwise() {
     let survey = busbound_diagnosis::survey(&recorded_on(5, 16), &Source::named("run.bbt"));
     let remedies: Vec<_> = survey.missing.iter().map(|missing| (missing.id, missing.remedy)).collect();
-    assert_eq!(remedies.iter().map(|(id, _)| *id).collect::<Vec<_>>(), ["operators", "stacks", "memory"]);
+    assert_eq!(
+        remedies.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+        [LimitationId::Operators, LimitationId::Stacks, LimitationId::Memory]
+    );
     assert!(remedies[..2].iter().all(|(_, remedy)| remedy.contains("torch.cuda.nvtx.range")));
     assert!(remedies.iter().all(|(_, remedy)| !remedy.contains("ProfilerActivity")), "{remedies:?}");
 }
@@ -575,12 +579,13 @@ fn a_copy_of_unknown_direction_is_neither_within_the_device_nor_on_the_bus() {
         "Not told: 60 % of each 10.0 ms step the GPU copies, and this trace does not tell whether over the bus; \
          next, 40 % is spent in compute kernels."
     );
-    let said = unknown.limitations.iter().find(|limitation| limitation.id == "copy_direction").unwrap();
+    let said =
+        unknown.limitations.iter().find(|limitation| limitation.id == LimitationId::CopyDirection).unwrap();
     assert_eq!(
         said.text,
         "4 copies (24.0 ms) have no known direction; that prevents telling whether they crossed the bus."
     );
-    assert!(known.limitations.iter().all(|limitation| limitation.id != "copy_direction"));
+    assert!(known.limitations.iter().all(|limitation| limitation.id != LimitationId::CopyDirection));
     // From host to host is known, and is not within the device either.
     assert_eq!(within(&run("Memcpy HtoH (Pinned -> Pinned)")), 0.0);
 }

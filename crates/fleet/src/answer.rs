@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 
 use busbound_diagnosis::quantity::{count, milliseconds};
-use busbound_diagnosis::{Bound, FigureId, FigureUnit, Saving};
+use busbound_diagnosis::{Bound, FigureId, FigureUnit, FindingId, Saving, Unit};
 use busbound_machine::topology::GpuPlace;
 use serde::Serialize;
 
 use crate::absent::absent;
 use crate::fleet::{Fleet, Unread};
+use crate::name::FindingName;
 use crate::one_run::{NotOneRun, one_run};
 use crate::sketch::StepSketch;
 use crate::spread::{FEWEST, Spread, median};
 use crate::statement;
 use crate::stragglers::{self, Straggler};
-use crate::summary::{LARGEST_WORLD, RankSummary, Unit};
+use crate::summary::{LARGEST_WORLD, RankFinding, RankSummary};
 use crate::uplinks::{self, SharedUplink};
 
 pub const FLEET_SCHEMA: &str = "busbound.fleet/1";
@@ -73,7 +74,8 @@ pub struct FleetSteps {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharedFinding {
-    pub id: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub id: FindingName,
     pub title: String,
     pub ranks: usize,
     /// Of the median rank that has it.
@@ -82,8 +84,6 @@ pub struct SharedFinding {
     pub note: Option<String>,
 }
 
-/// The finding that a late rank causes on the others.
-const EXPOSED_COMMUNICATION: &str = "exposed_communication";
 /// Rates that differ by less are the same.
 const SAME_RATE: f64 = 0.10;
 /// Of a step: times that differ by less are the same.
@@ -190,7 +190,10 @@ fn common_unit(ranks: &[RankSummary]) -> Unit {
         let of_unit = ranks.iter().filter(|rank| rank.has_device() && rank.unit == unit);
         (of_unit.clone().filter(|rank| rank.complete).count(), of_unit.count())
     };
-    [Unit::Trace, Unit::Round, Unit::Step].into_iter().max_by_key(|unit| having(*unit)).unwrap_or(Unit::Step)
+    [Unit::Trace, Unit::Iteration, Unit::Step]
+        .into_iter()
+        .max_by_key(|unit| having(*unit))
+        .unwrap_or(Unit::Step)
 }
 
 fn verdicts(ranks: &[RankSummary]) -> Vec<VerdictCount> {
@@ -247,7 +250,7 @@ fn figures(ranks: &[&RankSummary], unit: Unit) -> Vec<Spread> {
             FigureUnit::GigabytesPerSecond => SAME_RATE * medians(figure),
             _ => SAME_TIME * step,
         };
-        let name = if figure == FigureId::SpanMs { unit.word() } else { figure.label() };
+        let name = if figure == FigureId::SpanMs { unit.as_str() } else { figure.label() };
         Spread::over(ranks, name, figure, least)
     };
     let wanted = FIGURES.into_iter().filter(|figure| has_comm || *figure != FigureId::OwnMs);
@@ -255,8 +258,8 @@ fn figures(ranks: &[&RankSummary], unit: Unit) -> Vec<Spread> {
 }
 
 /// Collectives that wait for a late rank look slow on all the others.
-fn note(id: &str, saving: Saving, stragglers: &[Straggler]) -> Option<String> {
-    let latest = stragglers.iter().find(|_| id == EXPOSED_COMMUNICATION)?;
+fn note(id: &FindingName, saving: Saving, stragglers: &[Straggler]) -> Option<String> {
+    let latest = stragglers.first().filter(|_| *id == FindingId::ExposedCommunication)?;
     // No more of it than there is.
     let ms = latest.others_wait_ms?.min(saving.high);
     (ms > 0.0).then(|| format!("{} of it is waiting for {}", milliseconds(ms), latest.rank))
@@ -266,20 +269,20 @@ fn note(id: &str, saving: Saving, stragglers: &[Straggler]) -> Option<String> {
 type Had = (bool, Saving);
 
 fn findings(ranks: &[RankSummary], stragglers: &[Straggler]) -> Vec<SharedFinding> {
-    let mut by_id: BTreeMap<&str, (&str, Vec<Had>)> = BTreeMap::new();
+    let mut by_id: BTreeMap<&str, (&RankFinding, Vec<Had>)> = BTreeMap::new();
     for rank in ranks {
         for finding in &rank.findings {
-            let having = &mut by_id.entry(&finding.id).or_insert((&finding.title, Vec::new())).1;
+            let having = &mut by_id.entry(finding.id.as_str()).or_insert((finding, Vec::new())).1;
             having.push((rank.complete, finding.saves_ms_per_step));
         }
     }
     let mut list: Vec<SharedFinding> = by_id
-        .into_iter()
-        .map(|(id, (title, having))| {
+        .into_values()
+        .map(|(RankFinding { id, title, .. }, having)| {
             let saves_ms_per_step = median_saving(&having);
             SharedFinding {
-                id: id.to_owned(),
-                title: title.to_owned(),
+                id: id.clone(),
+                title: title.clone(),
                 ranks: having.len(),
                 saves_ms_per_step,
                 note: note(id, saves_ms_per_step, stragglers),
@@ -332,7 +335,7 @@ fn limitations(ranks: &[RankSummary], compared: &[&RankSummary], unit: Unit) -> 
     if !other_unit.is_empty() {
         list.push(format!(
             "Figures are for a {}; these ranks have none and are in no figure: {}.",
-            unit.word(),
+            unit.as_str(),
             named(other_unit)
         ));
     }

@@ -4,6 +4,7 @@ use busbound_diagnosis::{FigureId, FigureUnit};
 use busbound_machine::quantile;
 use serde::Serialize;
 
+use crate::name::RankName;
 use crate::summary::RankSummary;
 
 /// One figure over the ranks that have it.
@@ -21,8 +22,10 @@ pub struct Spread {
     pub p90: f64,
     pub max: f64,
     /// Whose they are.
-    pub min_rank: String,
-    pub max_rank: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub min_rank: RankName,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub max_rank: RankName,
     /// Ranks far from the rest, the farthest first.
     pub apart: Vec<Apart>,
 }
@@ -31,7 +34,8 @@ pub struct Spread {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Apart {
-    pub rank: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub rank: RankName,
     pub path: String,
     pub value: f64,
 }
@@ -94,7 +98,8 @@ impl Spread {
         if 2 * apart.len() >= values.len() {
             apart.clear();
         }
-        let largest = told.iter().find(|(value, _)| *value == max).map_or(String::new(), |(_, r)| r.label());
+        let (_, smallest) = *told.first()?;
+        let (_, largest) = told.iter().find(|(value, _)| *value == max)?;
         Some(Self {
             figure: name.to_owned(),
             unit: figure.unit(),
@@ -104,8 +109,8 @@ impl Spread {
             p50,
             p90,
             max,
-            min_rank: told.first().map_or(String::new(), |(_, rank)| rank.label()),
-            max_rank: largest,
+            min_rank: smallest.label(),
+            max_rank: largest.label(),
             apart: apart
                 .iter()
                 .map(|(value, rank)| Apart { rank: rank.label(), path: rank.path.clone(), value: *value })

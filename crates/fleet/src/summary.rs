@@ -1,12 +1,13 @@
 //! What is worth keeping of one rank? A few kilobytes that stand for its diagnosis when ranks are laid side by side.
 
 use busbound_diagnosis::{
-    CopyGroup, Diagnosis, FigureId, GpuLink, RankedAs, Saving, StepTimes, Verdict, combined_gbps,
+    CopyGroup, Diagnosis, FigureId, GpuLink, RankedAs, Saving, StepTimes, Unit, Verdict, combined_gbps,
 };
 use busbound_trace::{Direction, MemoryKind};
 use serde::{Deserialize, Serialize};
 
 use crate::host::host_in_name;
+use crate::name::{FindingName, RankName};
 use crate::parts::Parts;
 use crate::sketch::StepSketch;
 
@@ -44,27 +45,6 @@ pub struct RankSummary {
     pub findings: Vec<RankFinding>,
     /// How many things its diagnosis says that it cannot tell.
     pub limitations: usize,
-}
-
-/// What figures are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Unit {
-    Step,
-    /// What repeats in the launches, where no steps are marked.
-    Round,
-    Trace,
-}
-
-impl Unit {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Step => "step",
-            Self::Round => "round",
-            Self::Trace => "trace",
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,7 +97,8 @@ pub struct RankKernels {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RankFinding {
-    pub id: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub id: FindingName,
     pub title: String,
     pub saves_ms_per_step: Saving,
 }
@@ -179,11 +160,7 @@ impl RankSummary {
             gpus: diagnosis.machine.gpus.iter().map(RankGpu::of).collect(),
             gpus_listed: diagnosis.machine.listed,
             verdict: diagnosis.verdict.clone(),
-            unit: match diagnosis.unit() {
-                "step" => Unit::Step,
-                "round" => Unit::Round,
-                _ => Unit::Trace,
-            },
+            unit: diagnosis.unit(),
             steps: diagnosis.window.steps.as_ref().map(RankSteps::of),
             time: Parts::of(diagnosis),
             comm_compute_pct_of_comm: diagnosis.overlap.comm_compute_pct_of_comm,
@@ -196,7 +173,7 @@ impl RankSummary {
                 .findings
                 .iter()
                 .map(|finding| RankFinding {
-                    id: finding.id.to_owned(),
+                    id: FindingName::Known(finding.id),
                     title: finding.title.clone(),
                     saves_ms_per_step: finding.saves_ms_per_step,
                 })
@@ -206,10 +183,10 @@ impl RankSummary {
     }
 
     /// `rank 5`, or the file's name where no rank is told.
-    pub fn label(&self) -> String {
+    pub fn label(&self) -> RankName {
         match &self.rank {
-            Some(rank) => format!("rank {}", rank.rank),
-            None => self.path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
+            Some(rank) => RankName::Number(rank.rank),
+            None => RankName::File(self.path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()),
         }
     }
 

@@ -6,8 +6,8 @@ mod common;
 
 use std::path::Path;
 
-use busbound_diagnosis::{Options, Source, diagnose};
-use busbound_fleet::{Fleet, FleetAnswer, RankSummary, Unread};
+use busbound_diagnosis::{FindingId, Options, Source, diagnose};
+use busbound_fleet::{Fleet, FleetAnswer, RankName, RankSummary, Unread};
 use busbound_machine::Machine;
 use busbound_trace::{ReadOptions, read};
 use common::MadeRank;
@@ -35,6 +35,10 @@ fn only(answer: &FleetAnswer) -> &busbound_fleet::Straggler {
     &answer.stragglers[0]
 }
 
+fn reasons(answer: &FleetAnswer) -> Vec<String> {
+    only(answer).differences[0].because.iter().map(ToString::to_string).collect()
+}
+
 #[test]
 fn ranks_that_are_alike_have_no_straggler() {
     let answer = eight(|_| {});
@@ -51,7 +55,7 @@ fn ranks_that_are_alike_have_no_straggler() {
 fn a_slow_link_holds_the_others_up() {
     let answer = eight(|rank| rank.copy_ms = 50);
     let straggler = only(&answer);
-    assert_eq!((straggler.rank.as_str(), straggler.path.as_str()), ("rank 5", "rank-5.json"));
+    assert_eq!((&straggler.rank, straggler.path.as_str()), (&RankName::Number(5), "rank-5.json"));
     assert_eq!((straggler.own_ms, straggler.median_own_ms, straggler.excess_ms), (80.0, 50.0, 30.0));
     assert_eq!(straggler.others_wait_ms, Some(30.0));
     assert_eq!(straggler.differences.len(), 1);
@@ -66,8 +70,8 @@ fn a_slow_link_holds_the_others_up() {
         "8 ranks: 7 communication-bound, 1 transfer-bound; a step takes 100 ms; the others wait 30.0 ms a step for rank 5, held up by 30.0 ms more exposed copy, H2D pinned at 20.0 GB/s against 50.0."
     );
     let rate = answer.figures.iter().find(|figure| figure.figure == "H2D rate").unwrap();
-    assert_eq!((rate.min, rate.p50, rate.max, rate.min_rank.as_str()), (20.0, 50.0, 50.0, "rank 5"));
-    assert_eq!(rate.apart.iter().map(|apart| apart.rank.as_str()).collect::<Vec<_>>(), ["rank 5"]);
+    assert_eq!((rate.min, rate.p50, rate.max, &rate.min_rank), (20.0, 50.0, 50.0, &RankName::Number(5)));
+    assert_eq!(rate.apart.iter().map(|apart| &apart.rank).collect::<Vec<_>>(), [&RankName::Number(5)]);
 }
 
 /// Collectives begin when the last comes: the waits for two late ranks are not added.
@@ -90,7 +94,8 @@ fn of_two_late_ranks_the_later_counts() {
         ),
         "{second}"
     );
-    let communication = answer.findings.iter().find(|finding| finding.id == "exposed_communication").unwrap();
+    let communication =
+        answer.findings.iter().find(|finding| finding.id == FindingId::ExposedCommunication).unwrap();
     assert_eq!(communication.note.as_deref(), Some("30.0 ms of it is waiting for rank 5"));
 }
 
@@ -100,18 +105,18 @@ fn pageable_memory_is_named() {
         rank.copy_ms = 50;
         rank.memory = "Pageable";
     });
-    assert_eq!(only(&answer).differences[0].because, ["H2D pageable 1.00 GB against none"]);
+    assert_eq!(reasons(&answer), ["H2D pageable 1.00 GB against none"]);
 }
 
 #[test]
 fn longer_kernels_and_more_kernels_are_told_apart() {
     let longer = eight(|rank| rank.kernel_ms = 5);
     assert_eq!(
-        only(&longer).differences[0].because,
+        reasons(&longer),
         ["as many kernels, the median one 5000.0 µs against 3000.0: a lower clock, or larger shapes"]
     );
     let more = eight(|rank| rank.kernels = 18);
-    assert_eq!(only(&more).differences[0].because, ["19 kernels against 11: more work"]);
+    assert_eq!(reasons(&more), ["19 kernels against 11: more work"]);
 }
 
 /// Without collectives a slow rank is slow, and that others wait is not claimed.
@@ -212,7 +217,8 @@ fn the_wait_is_no_more_than_the_saving() {
         finding.saves_ms_per_step.high = 12.0;
     }
     let answer = Fleet::of(ranks).answer(None);
-    let communication = answer.findings.iter().find(|finding| finding.id == "exposed_communication").unwrap();
+    let communication =
+        answer.findings.iter().find(|finding| finding.id == FindingId::ExposedCommunication).unwrap();
     assert_eq!(communication.note.as_deref(), Some("12.0 ms of it is waiting for rank 5"));
 }
 

@@ -8,9 +8,9 @@ use busbound_trace::{
 };
 use serde::Serialize;
 
-use crate::activity::host::Host;
 use crate::activity::route::CopyRoute;
 use crate::activity::timeline::{self, DeviceTimeline};
+use busbound_cause::Host;
 use busbound_trace::Call;
 
 /// Copies above this count as large and are shown apart.

@@ -14,20 +14,23 @@ use crate::activity::timeline::DeviceTimeline;
 /// The driver keeps track of managed memory in blocks of this many bytes.
 const BLOCK: u64 = 2 << 20;
 
-/// What a run's managed memory did. Copies are given by their positions among all copies.
+/// Of the time: what managed memory costs less is not worth a finding or a remark.
+pub(crate) const WORTH_IT: f64 = 0.02;
+
+/// What a run's managed memory did.
 #[derive(Debug, Default)]
-pub(crate) struct Managed {
-    /// Copies that the driver made on its own, in order of time.
-    pub(crate) migrations: Vec<usize>,
+pub(crate) struct Managed<'a> {
+    /// Copies that the driver made on its own, in order of time; by their place among the copies.
+    migrations: Vec<usize>,
     /// Those of them that brought back what an earlier one had taken away.
-    pub(crate) returns: Vec<usize>,
+    returns: Vec<usize>,
     /// Blocks that went to and fro, and how often each did on average; `None` without addresses.
     pub(crate) blocks: Option<Blocks>,
     /// Page faults of the GPUs, all repetitions counted.
     pub(crate) gpu_faults: u64,
     pub(crate) host_faults: u64,
     /// Where the host touches it most.
-    pub(crate) host_place: Option<NameId>,
+    pub(crate) host_place: Option<&'a str>,
     /// When kernels ran while pages they or others on the device needed were on their way, by device.
     pub(crate) waits: Vec<Wait>,
 }
@@ -54,34 +57,43 @@ pub(crate) fn is_on_demand(copy: &Copy<'_>) -> bool {
     })
 }
 
-impl Managed {
-    pub(crate) fn of(trace: &Trace, copies: &[Copy<'_>], timelines: &[DeviceTimeline]) -> Self {
-        let mut migrations: Vec<usize> = (0..copies.len()).filter(|&at| copies[at].is_migration()).collect();
+impl<'a> Managed<'a> {
+    pub(crate) fn of(trace: &'a Trace, copies: &[Copy<'a>], timelines: &[DeviceTimeline]) -> Self {
+        let mut migrations: Vec<usize> = (0..copies.len()).filter(|&i| copies[i].is_migration()).collect();
         if migrations.is_empty() {
             return Self::default();
         }
-        migrations.sort_by_key(|&at| (copies[at].event.start(), copies[at].event.id()));
+        migrations.sort_by_key(|&i| (copies[i].event.start(), copies[i].event.id()));
         let (returns, blocks) = returns(copies, &migrations);
         let mut faults = Faults::of(trace);
-        for copy in migrations.iter().map(|&at| &copies[at]) {
+        for copy in migrations.iter().map(|&i| &copies[i]) {
             if is_on_demand(copy) && copy.transfer.direction == Direction::HostToDevice {
-                faults.on_devices.entry(copy.device).or_default().push(copy.interval());
+                faults.times.entry(copy.device).or_default().push(copy.interval());
             }
         }
-        let waits = faults
-            .on_devices
-            .into_iter()
-            .filter_map(|(device, times)| wait(trace, timelines, device, &IntervalSet::from_unsorted(times)));
+        let wait = |(device, times): (i32, Vec<Interval>)| {
+            wait(trace, timelines, device, &IntervalSet::from_unsorted(times))
+        };
         let most = faults.places.into_iter().max_by_key(|(_, count)| *count).map(|(name, _)| name);
         Self {
-            waits: waits.collect(),
+            waits: faults.times.into_iter().filter_map(wait).collect(),
             migrations,
             returns,
             blocks,
             gpu_faults: faults.gpu,
             host_faults: faults.host,
-            host_place: most,
+            host_place: most.map(|name| trace.names().get(name)),
         }
+    }
+
+    /// Copies that the driver made on its own, in order of time; `copies` are those it was made from.
+    pub(crate) fn migrations<'f>(&self, copies: &'f [Copy<'a>]) -> impl Iterator<Item = &'f Copy<'a>> {
+        self.migrations.iter().map(|&i| &copies[i])
+    }
+
+    /// Those of them that brought back what an earlier one had taken away.
+    pub(crate) fn returns<'f>(&self, copies: &'f [Copy<'a>]) -> impl Iterator<Item = &'f Copy<'a>> {
+        self.returns.iter().map(|&i| &copies[i])
     }
 
     /// What kernels took longer for want of pages; `None` where that cannot be told of all of them.
@@ -95,15 +107,15 @@ impl Managed {
     }
 }
 
-/// Page faults that the trace records.
-#[derive(Debug, Default)]
+/// Page faults as they were recorded.
+#[derive(Default)]
 struct Faults {
     gpu: u64,
     host: u64,
-    /// By name: where the host touched what was not there.
+    /// When those of each device were served.
+    times: BTreeMap<i32, Vec<Interval>>,
+    /// Those of the host, by the name of their event.
     places: BTreeMap<NameId, u64>,
-    /// When pages were on their way to each device.
-    on_devices: BTreeMap<i32, Vec<Interval>>,
 }
 
 impl Faults {
@@ -114,7 +126,7 @@ impl Faults {
             match event.place() {
                 Place::Stream { device, .. } => {
                     faults.gpu += count;
-                    faults.on_devices.entry(device).or_default().push(event.interval());
+                    faults.times.entry(device).or_default().push(event.interval());
                 }
                 Place::Thread { .. } => {
                     faults.host += count;
@@ -126,16 +138,21 @@ impl Faults {
     }
 }
 
+/// What migrations took, added up.
+pub(crate) fn migration_ms(copies: &[&Copy<'_>]) -> f64 {
+    copies.iter().map(|copy| copy.event.duration()).sum::<Nanos>().as_millis()
+}
+
 /// A migration returns if its block has gone the other way before. Without addresses nothing is known of blocks.
 fn returns(copies: &[Copy<'_>], migrations: &[usize]) -> (Vec<usize>, Option<Blocks>) {
     let address = |copy: &Copy<'_>| copy.event.migration().and_then(|migration| migration.address);
-    if migrations.iter().all(|&at| address(&copies[at]).is_none()) {
+    if migrations.iter().all(|&i| address(&copies[i]).is_none()) {
         return (Vec::new(), None);
     }
     let mut last: BTreeMap<(i32, u64), (Direction, u64)> = BTreeMap::new();
     let mut returns = Vec::new();
-    for &at in migrations {
-        let copy = &copies[at];
+    for &i in migrations {
+        let copy = &copies[i];
         let Some(address) = address(copy) else { continue };
         let direction = copy.transfer.direction;
         let (before, times) = last.entry((copy.device, address / BLOCK)).or_insert((direction, 0));
@@ -147,7 +164,7 @@ fn returns(copies: &[Copy<'_>], migrations: &[usize]) -> (Vec<usize>, Option<Blo
         let is_asked_for = |migration: &Migration| migration.cause == MigrationCause::Prefetch;
         // What the program asked for goes to and fro because it wants it to.
         if *times > 0 && copy.event.migration().is_some_and(|migration| !is_asked_for(migration)) {
-            returns.push(at);
+            returns.push(i);
         }
     }
     let turned: Vec<u64> = last.values().map(|(_, times)| *times).filter(|times| *times > 0).collect();

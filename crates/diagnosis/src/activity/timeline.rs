@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use busbound_trace::{Direction, Event, EventKind, Interval, IntervalSet, Nanos, Place, Trace};
 use serde::Serialize;
 
-use crate::activity::communication::CommunicationNames;
 use crate::activity::route::CopyRoute;
+use busbound_cause::CollectiveNames;
 
 /// When one device did what.
 #[derive(Debug, Clone, Default)]
@@ -80,7 +80,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    fn add(&mut self, event: &Event<'_>, communication: &CommunicationNames) {
+    fn add(&mut self, event: &Event<'_>, communication: &CollectiveNames) {
         let interval = event.interval();
         match event.kind() {
             EventKind::Kernel if communication.contains(event.name_id()) => self.communication.push(interval),
@@ -103,7 +103,7 @@ impl Work {
     }
 }
 
-pub(crate) fn timelines(trace: &Trace, communication: &CommunicationNames) -> Vec<DeviceTimeline> {
+pub(crate) fn timelines(trace: &Trace, communication: &CollectiveNames) -> Vec<DeviceTimeline> {
     let mut devices: BTreeMap<i32, Work> = BTreeMap::new();
     for stream in trace.streams() {
         let Place::Stream { device, .. } = stream.place() else { continue };

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use busbound_trace::{Interval, IntervalSet, Nanos};
 
-use crate::activity::gaps::GapCause;
 use crate::activity::route::CopyRoute;
 use crate::activity::timeline::DeviceTimeline;
+use busbound_cause::idle::GapCause;
 
 /// One part of a device's time. Where several kinds of work run at once, the time belongs to the first of them here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,16 +1,17 @@
 //! Everything the findings and the verdict look at, computed once.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 use busbound_machine::{LinkFacts, Machine, PcieLink};
 use busbound_trace::{EventKind, Gpu, Interval, IntervalSet, Nanos, Place, Trace};
 
-use crate::activity::communication::CommunicationNames;
 use crate::activity::contention::{self, Contention};
 use crate::activity::copies::{self, Copy, CopyGroup, size_class};
-use crate::activity::gaps::{self, Gap, GapCause, IdleCause};
-use crate::activity::host::Host;
+use busbound_cause::CollectiveNames;
+use busbound_cause::idle::{Gap, GapCause};
+use busbound_cause::{Activity, Graph};
+
+use crate::activity::gaps::{self, IdleCause};
 use crate::activity::launches::{self, Launches};
 use crate::activity::managed::Managed;
 use crate::activity::syncs::{self, Syncs};
@@ -21,13 +22,15 @@ use crate::answers::survey::steps::pattern_of;
 use crate::options::Options;
 use crate::parallel::join;
 use crate::quantity::milliseconds;
-use crate::steps::window::{StepsFound, Window};
+use crate::steps::window::Window;
+use crate::unit::Unit;
+use busbound_cause::Host;
 use busbound_trace::Call;
 
 pub(crate) struct Facts<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) host: Host<'a>,
-    pub(crate) communication: CommunicationNames,
+    pub(crate) communication: CollectiveNames,
     pub(crate) link: LinkFacts,
     pub(crate) window: Window,
     pub(crate) timelines: Vec<DeviceTimeline>,
@@ -38,33 +41,37 @@ pub(crate) struct Facts<'a> {
     pub(crate) overlap: Overlaps,
     pub(crate) copies: Vec<Copy<'a>>,
     pub(crate) groups: Vec<CopyGroup>,
+    /// What waited for what.
+    pub(crate) graph: Graph,
     pub(crate) gaps: Vec<Gap<'a>>,
     pub(crate) idle: Vec<IdleCause>,
     /// Idle time during which the thread that ended it was inside allocation calls.
     pub(crate) allocating_idle_ms: f64,
     pub(crate) contention: Vec<Contention>,
     pub(crate) launches: Launches,
+    pub(crate) managed: Managed<'a>,
     pub(crate) syncs: Syncs,
     pub(crate) kernels_on_stream: BTreeMap<(i32, i64), u64>,
-    managed: OnceLock<Managed>,
 }
 
 impl<'a> Facts<'a> {
     pub(crate) fn of(trace: &'a Trace, machine: &Machine, options: &Options) -> Self {
-        let communication = CommunicationNames::of(trace.names());
+        let communication = CollectiveNames::of(trace.names());
         let (host, timelines) = join(|| Host::of(trace), || timeline::timelines(trace, &communication));
         let link = link_of(machine, trace, timelines.first().map(|t| t.device));
         let kernels_on_stream = kernels_on_stream(trace);
-        let ((gaps, idle, allocating_idle_ms), (window, copies, groups, contention, syncs, launches)) = join(
+        let window = Window::of(trace, &host, options);
+        let ((graph, gaps, idle, allocating_idle_ms), (copies, groups, contention, syncs, launches)) = join(
             || {
-                let gaps = gaps::gaps(trace, &host, &timelines);
+                let activity = Activity { trace, host: &host, collectives: &communication };
+                let graph = Graph::of(activity, &window.starts);
+                let gaps = gaps::gaps(&graph, &host, &timelines);
                 let idle = gaps::idle_causes(&gaps, &host);
                 let allocations = host.rare_calls().filter(|call| host.call_kind(call) == Call::Allocate);
                 let allocating = gaps::idle_inside_ms(&gaps, &gaps::call_times(allocations));
-                (gaps, idle, allocating)
+                (graph, gaps, idle, allocating)
             },
             || {
-                let window = Window::of(trace, &host, options);
                 let copies = copies::copies(trace, &host);
                 let terms = copies::Terms {
                     timelines: &timelines,
@@ -76,7 +83,7 @@ impl<'a> Facts<'a> {
                 let contention = contention::contention(trace, &copies, &timelines, &communication, &link);
                 let syncs = syncs::syncs(&host, &window);
                 let launches = launches::launches(trace, &host, &timelines, &window);
-                (window, copies, groups, contention, syncs, launches)
+                (copies, groups, contention, syncs, launches)
             },
         );
         let parts = device_parts(&timelines, &gaps);
@@ -86,6 +93,7 @@ impl<'a> Facts<'a> {
         let overlaps: Vec<Overlaps> = timelines.iter().map(DeviceTimeline::overlaps).collect();
         let time = total_times(&times);
         let overlap = timeline::total_overlaps(&overlaps, time.comm_ms);
+        let managed = Managed::of(trace, &copies, &timelines);
         Self {
             trace,
             host,
@@ -99,25 +107,16 @@ impl<'a> Facts<'a> {
             overlap,
             copies,
             groups,
+            graph,
             gaps,
             idle,
             allocating_idle_ms,
             contention,
             launches,
+            managed,
             syncs,
             kernels_on_stream,
-            managed: OnceLock::new(),
         }
-    }
-
-    /// What managed memory did; computed when first asked for.
-    pub(crate) fn managed(&self) -> &Managed {
-        self.managed.get_or_init(|| Managed::of(self.trace, &self.copies, &self.timelines))
-    }
-
-    /// Copies by their positions.
-    pub(crate) fn copies_at(&self, positions: &[usize]) -> Vec<&Copy<'a>> {
-        positions.iter().map(|&position| &self.copies[position]).collect()
     }
 
     /// Time of the wanted parts over all devices and steps.
@@ -138,9 +137,9 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The word that figures are per.
-    pub(crate) fn unit(&self) -> &'static str {
-        self.window.found.map_or("trace", StepsFound::unit)
+    /// What figures are per.
+    pub(crate) fn unit(&self) -> Unit {
+        self.window.unit()
     }
 
     /// `of each 274 ms step`, or `of the 12.9 s trace`. Where the device's work spans another time than the

@@ -6,7 +6,9 @@ use crate::activity::copies::kind_of;
 use crate::answers::compare_stages::{self, StageChange};
 use crate::answers::diagnosis::Diagnosis;
 use crate::figures::{CopyFigure, FigureId, FigureUnit};
+use crate::findings::FindingId;
 use crate::quantity::milliseconds;
+use crate::unit::Unit;
 
 pub const COMPARISON_SCHEMA: &str = "busbound.comparison/1";
 
@@ -19,9 +21,9 @@ pub struct Comparison {
     pub runs: Vec<ComparedRun>,
     pub figures: Vec<Figure>,
     /// Findings of the last run that the first had not, and the reverse.
-    pub appeared: Vec<String>,
-    pub gone: Vec<String>,
-    pub stayed: Vec<String>,
+    pub appeared: Vec<FindingId>,
+    pub gone: Vec<FindingId>,
+    pub stayed: Vec<FindingId>,
     pub sweep: Option<Sweep>,
     /// What became of the stages of a pipeline, where both ends of the comparison have the same.
     pub stages: Option<StageChange>,
@@ -86,12 +88,12 @@ pub struct Labels {
 pub fn compare(runs: &[Diagnosis], labels: Option<&Labels>) -> Comparison {
     let comparable = cannot_be_compared(runs).is_none();
     let figures = if comparable { figures(runs) } else { Vec::new() };
-    let ids = |run: Option<&Diagnosis>| -> Vec<&'static str> {
+    let ids = |run: Option<&Diagnosis>| -> Vec<FindingId> {
         run.map(|run| run.findings.iter().map(|finding| finding.id).collect()).unwrap_or_default()
     };
     let (before, after) = (ids(runs.first()), ids(runs.last()));
-    let only = |these: &[&'static str], others: &[&'static str], wanted: bool| -> Vec<String> {
-        these.iter().filter(|id| others.contains(id) == wanted).map(|id| (*id).to_owned()).collect()
+    let only = |these: &[FindingId], others: &[FindingId], wanted: bool| -> Vec<FindingId> {
+        these.iter().copied().filter(|id| others.contains(id) == wanted).collect()
     };
     let sweep = labels.filter(|_| comparable).map(|labels| sweep(runs, labels));
     Comparison {
@@ -310,18 +312,18 @@ fn limitations(runs: &[Diagnosis]) -> Vec<String> {
             list.push(format!("{} was read in part: its figures speak of that part.", run.source.path));
         }
         match run.unit() {
-            "trace" => {
+            Unit::Trace => {
                 list.push(format!(
                     "{} marks no steps: its figures are for the whole trace.",
                     run.source.path
                 ));
             }
-            "round" => list.push(format!(
+            Unit::Iteration => list.push(format!(
                 "{} marks no steps: its figures are for a round of {}.",
                 run.source.path,
                 run.window.steps.as_ref().map_or("", |steps| steps.pattern.as_str())
             )),
-            _ => {}
+            Unit::Step => {}
         }
         if run.devices.is_empty() {
             list.push(format!(

@@ -11,7 +11,7 @@ use crate::activity::gaps::IdleCause;
 use crate::activity::launches::Launches;
 use crate::activity::syncs::SyncTotal;
 use crate::activity::timeline::{DeviceTimeline, Overlaps};
-use crate::analysis::attribution::{self, Attribution, BlockChoice};
+use crate::analysis::attribution::{self, Attribution};
 use crate::analysis::breakdown::StepBreakdown;
 use crate::analysis::cpu_copies::{self, CpuCopies};
 use crate::analysis::cpu_only;
@@ -21,16 +21,18 @@ use crate::analysis::incomplete;
 use crate::analysis::kernels::{self, Kernels};
 use crate::analysis::stages::{self, StageAnswer, Stages};
 use crate::analysis::times::Times;
-use crate::answers::survey::{GRAPH_WORK, RankedAs, Source, SourceFacts, Survey, survey};
+use crate::answers::survey::{RankedAs, Source, SourceFacts, Survey, survey};
 use crate::answers::whatif::{self, NoReplay, WhatIf};
 use crate::findings::{self, Finding, Severity};
 use crate::items::{self, Items};
-use crate::limitations::{self, Limitation};
+use crate::limits::id::LimitationId;
+use crate::limits::{self, Limitation};
 use crate::options::Options;
 use crate::parallel::join;
 use crate::picture::{self, Detail, Picture};
 use crate::steps::steady::{LeftOut, steady};
 use crate::steps::window::{OutlierStep, StepTimes};
+use crate::unit::Unit;
 use crate::verdict::{self, Bound, Verdict};
 
 pub const DIAGNOSIS_SCHEMA: &str = "busbound.diagnosis/1";
@@ -190,15 +192,19 @@ fn answer(
     left_out: &LeftOut,
 ) -> Diagnosis {
     let judged = judge(facts, &survey, options);
-    let mut limitations = limitations::limitations(facts, &survey, options, left_out);
-    limitations.extend(judged.limitations);
-    let stages = stages_of(facts, options, &mut limitations);
+    let (stages, no_stages) = stages_of(facts, options);
     let (attribution, critical_path) =
         join(|| attribution::attribution(facts, &options.blocks), || critical::critical_path(facts));
-    if let (None, BlockChoice::Matching(wanted)) = (&attribution, &options.blocks) {
-        let text = format!("No annotation matches --by {wanted}, so no time is laid to blocks.");
-        limitations.push(Limitation { id: "blocks", text });
-    }
+    let limitations = limits::limitations(&limits::Scope {
+        facts,
+        survey: &survey,
+        options,
+        left_out,
+        cpu_copies: &judged.cpu_copies,
+        is_incomplete: judged.is_incomplete,
+        no_stages: no_stages.as_deref(),
+        has_blocks: attribution.is_some(),
+    });
     let measured = options.measured_kernels.as_deref();
     // As long as the device waits for something else, its kernels are not the question.
     let kernels = (judged.verdict.bound == Bound::Compute || measured.is_some())
@@ -230,12 +236,12 @@ fn answer(
     }
 }
 
-/// What bounds the run and what to change, with the limitations of these two.
+/// What bounds the run and what to change.
 struct Judgment {
     verdict: Verdict,
     findings: Vec<Finding>,
     cpu_copies: Vec<CpuCopies>,
-    limitations: Vec<Limitation>,
+    is_incomplete: bool,
 }
 
 fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
@@ -243,9 +249,7 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
     let has_gpu = !facts.timelines.is_empty();
     let cpu_copies =
         if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, &facts.link, &options.cpu_copies) };
-    // Of the whole file: what was launched after the steps that are judged has no work in a part.
-    let unseen = survey.missing.iter().find(|missing| missing.id == GRAPH_WORK);
-    let incomplete = incomplete::reason(trace).or_else(|| Some(unseen?.what.clone()));
+    let incomplete = why_incomplete(trace, survey);
     let verdict = match &incomplete {
         Some(why) => Verdict::not_told(why, has_gpu),
         None if has_gpu => verdict::verdict(facts),
@@ -256,15 +260,18 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
         // What is lost may be what the GPU did meanwhile.
         findings.iter_mut().for_each(|finding| finding.severity = Severity::Low);
     }
-    let mut limitations = incomplete::limitations(trace);
-    if !has_gpu && incomplete.is_none() {
-        limitations.extend(cpu_only::limitations(trace, &cpu_copies));
-    }
-    Judgment { verdict, findings, cpu_copies, limitations }
+    Judgment { verdict, findings, cpu_copies, is_incomplete: incomplete.is_some() }
 }
 
-/// The stages that the user names, or those that the trace does.
-fn stages_of(facts: &Facts<'_>, options: &Options, limitations: &mut Vec<Limitation>) -> Option<Stages> {
+/// Why the devices' work is not all there, where so much is missing that shares of the rest mislead.
+fn why_incomplete(trace: &Trace, survey: &Survey) -> Option<String> {
+    // Of the whole file: what was launched after the steps that are judged has no work in a part.
+    let unseen = survey.missing.iter().find(|missing| missing.id == LimitationId::GraphWork);
+    incomplete::reason(trace).or_else(|| Some(unseen?.what.clone()))
+}
+
+/// The stages that were asked for, or that the program names; or why they cannot be followed.
+fn stages_of(facts: &Facts<'_>, options: &Options) -> (Option<Stages>, Option<String>) {
     let named;
     let chosen = if options.stages.is_empty() {
         named = stages::likely(facts.trace, &facts.host);
@@ -273,14 +280,11 @@ fn stages_of(facts: &Facts<'_>, options: &Options, limitations: &mut Vec<Limitat
         &options.stages
     };
     if chosen.is_empty() {
-        return None;
+        return (None, None);
     }
     match stages::stages(facts, chosen) {
-        StageAnswer::Stages(stages) => Some(stages),
-        StageAnswer::Nothing(why) => {
-            limitations.push(Limitation { id: "stages", text: format!("Stages: {why}.") });
-            None
-        }
+        StageAnswer::Stages(stages) => (Some(stages), None),
+        StageAnswer::Nothing(why) => (None, Some(why)),
     }
 }
 
@@ -331,8 +335,8 @@ impl Diagnosis {
         self.window.rounds
     }
 
-    /// What figures are for: a step, a round of what repeats, or the trace.
-    pub fn unit(&self) -> &'static str {
-        self.window.steps.as_ref().map_or("trace", |steps| steps.found.unit())
+    /// What figures are per.
+    pub fn unit(&self) -> Unit {
+        self.window.steps.as_ref().map_or(Unit::Trace, |steps| steps.found.unit())
     }
 }

@@ -4,11 +4,11 @@ use busbound_trace::{Direction, MemoryKind};
 
 use super::value::{every_step, gbps, judged_steps, megabytes, on_path, per_device, per_step, with_device};
 use super::{Better, Definition, FigureUnit};
-use crate::activity::gaps::GapCause;
 use crate::activity::route::CopyRoute;
 use crate::analysis::breakdown::Part;
-use crate::analysis::critical::PathClass;
 use crate::findings::Severity;
+use busbound_cause::idle::GapCause;
+use busbound_cause::path::PathClass;
 
 macro_rules! catalog {
     ($($id:ident = $name:literal {

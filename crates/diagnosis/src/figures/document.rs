@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::figures::{CopyFigure, FigureId};
+use crate::unit::Unit;
 
 /// docs/figures.md.
 pub fn document() -> String {
@@ -19,7 +20,7 @@ pub fn document() -> String {
     );
     text.push_str("| figure | unit | better | definition |\n|---|---|---|---|\n");
     for &figure in FigureId::ALL {
-        let unit = figure.unit().phrase("step");
+        let unit = figure.unit().phrase(Unit::Step);
         let better = figure.better().word();
         let _ = writeln!(text, "| `{figure}` | {unit} | {better} | {} |", figure.definition());
     }
@@ -31,7 +32,7 @@ pub fn document() -> String {
          | row | unit | definition |\n|---|---|---|\n",
     );
     for figure in CopyFigure::ALL {
-        let unit = figure.unit().phrase("step");
+        let unit = figure.unit().phrase(Unit::Step);
         let _ = writeln!(text, "| {} | {unit} | {} |", figure.label(), figure.definition());
     }
     text

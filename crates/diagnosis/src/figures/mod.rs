@@ -12,6 +12,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use crate::answers::diagnosis::Diagnosis;
+use crate::unit::Unit;
 
 pub use catalog::FigureId;
 pub use copy_figures::CopyFigure;
@@ -142,7 +143,7 @@ impl FigureUnit {
     }
 
     /// In words, for figures that are per `unit`: `ms a step`.
-    pub fn phrase(self, unit: &str) -> String {
+    pub fn phrase(self, unit: Unit) -> String {
         match self {
             Self::MillisecondsPerStep | Self::MegabytesPerStep => format!("{} a {unit}", self.symbol()),
             Self::MillisecondsPerItem => format!("{} an item", self.symbol()),
@@ -199,7 +200,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::activity::gaps::GapCause;
+    use busbound_cause::idle::GapCause;
 
     #[test]
     fn every_figure_is_found_by_its_name_and_has_texts() {

@@ -3,9 +3,9 @@
 use busbound_trace::Direction;
 
 use crate::activity::copies::combined_gbps;
-use crate::analysis::critical::PathClass;
 use crate::answers::diagnosis::Diagnosis;
 use crate::steps::window::StepTimes;
+use busbound_cause::path::PathClass;
 
 /// Of all steps after the warm-up, also those that took clearly longer.
 pub(super) fn every_step(run: &Diagnosis, of: fn(&StepTimes) -> f64) -> Option<f64> {

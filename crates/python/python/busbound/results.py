@@ -123,10 +123,10 @@ class Comparison(Answer):
     statement: str
     runs: list[ComparedRun]
     figures: list[Figure]
-    appeared: list[str]
+    appeared: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialised_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
     """Findings of the last run that the first had not, and the reverse."""
-    gone: list[str]
-    stayed: list[str]
+    gone: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialised_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    stayed: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialised_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
     limitations: list[str]
     stages: StageChange | None
     """What became of the stages of a pipeline, where both ends of the comparison have the same."""
@@ -385,7 +385,7 @@ class Saving(Record):
 
 
 class Finding(Record):
-    id: str
+    id: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialised_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']
     severity: Literal['low', 'medium', 'high']
     title: str
     seen: str
@@ -533,7 +533,7 @@ class Launches(Record):
 
 
 class Limitation(Record):
-    id: str
+    id: Literal['lost', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronisations', 'steps', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
     text: str
 
 
@@ -894,7 +894,7 @@ class RankSummary(Answer):
     gpus_listed: int
     """GPUs that its trace lists, used or not."""
     verdict: Verdict
-    unit: Literal['step', 'trace', 'round']
+    unit: Literal['step', 'round', 'trace']
     time: Parts
     copies: list[RankCopies]
     kernels: RankKernels
@@ -987,7 +987,7 @@ class FleetAnswer(Answer):
     schema: str
     statement: str
     """The answer in a sentence."""
-    unit: Literal['step', 'trace', 'round']
+    unit: Literal['step', 'round', 'trace']
     """What times are for; ranks with another unit are in no figure."""
     verdicts: list[VerdictCount]
     """Most ranks first."""
@@ -1052,7 +1052,7 @@ class KindTotal(Record):
 class Missing(Record):
     """One thing the trace does not have."""
 
-    id: str
+    id: Literal['lost', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronisations', 'steps', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
     what: str
     """What is not there, and why, as far as that can be told."""
     prevents: str
@@ -1166,8 +1166,8 @@ class WhatIf(Answer):
     """The answer in a sentence."""
     baseline_ms: float
     """Milliseconds of the middle step as measured, from one step's end to the next one's."""
-    unit: str
-    """`step`, `round` or `trace`: what the milliseconds are of."""
+    unit: Literal['step', 'round', 'trace']
+    """What the milliseconds are of."""
     replay_error: float
     """How far the unchanged replay is from the trace, as a share."""
     recorded_waits: int

@@ -9,7 +9,7 @@ use super::{capitalised, code, grid, headline, inline, item, paragraph};
 use crate::text::{attribution, diagnosis as text, path};
 
 /// The diagnoses as one Markdown document.
-pub fn diagnoses_as_markdown(all: &[Diagnosis]) -> String {
+pub(crate) fn diagnoses_as_markdown(all: &[Diagnosis]) -> String {
     let mut out = String::new();
     if all.len() > 1 {
         headline(&mut out, &text::overview(all));
@@ -40,7 +40,7 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
         item(out, &format!("critical path: {path}"));
     }
     for copies in text::copies(diagnosis) {
-        item(out, &format!("copies: {copies}"));
+        item(out, &format!("copies: {}", copies.joined("  ")));
     }
     for table in text::tables(diagnosis, text::Blocks::Within) {
         grid(out, &table);

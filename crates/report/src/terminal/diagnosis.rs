@@ -3,6 +3,7 @@
 use busbound_diagnosis::quantity::milliseconds;
 use busbound_diagnosis::{Diagnosis, Severity};
 
+use super::wrap::{Lead, hanging_with_lead};
 use super::{FAINT, STRONG, capitalised, columns, hanging, headline, line};
 use crate::text::{attribution, diagnosis as text, path};
 
@@ -10,7 +11,7 @@ use crate::text::{attribution, diagnosis as text, path};
 const BAR: usize = 40;
 
 /// The diagnoses one under the other, `width` columns wide.
-pub fn diagnoses_as_terminal(all: &[Diagnosis], width: u16) -> String {
+pub(crate) fn diagnoses_as_terminal(all: &[Diagnosis], width: u16) -> String {
     let mut out = String::new();
     if all.len() > 1 {
         headline(&mut out, &text::overview(all), width);
@@ -87,7 +88,7 @@ fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
         hanging(out, "  critical  ", &path, width);
     }
     for (i, copies) in text::copies(diagnosis).iter().enumerate() {
-        hanging(out, if i == 0 { "  copies    " } else { "            " }, copies, width);
+        hanging(out, if i == 0 { "  copies    " } else { "            " }, &copies.joined("  "), width);
     }
 }
 
@@ -99,11 +100,9 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     for (i, finding) in diagnosis.findings.iter().enumerate() {
         let saving = text::saving(finding, diagnosis.unit());
         let style = if finding.severity == Severity::High { STRONG } else { anstyle::Style::new() };
-        let title = format!("{}: {saving}  [{}]", finding.title, text::severity(finding.severity));
-        let mut lines = String::new();
-        hanging(&mut lines, &format!("  {:<2} ", i + 1), &title, width);
-        // A title that had to be broken stays as plain as the rest of its line.
-        out.push_str(&lines.replacen(&finding.title, &format!("{style}{}{style:#}", finding.title), 1));
+        let rest = format!(": {saving}  [{}]", text::severity(finding.severity));
+        let head = format!("  {:<2} ", i + 1);
+        hanging_with_lead(out, &head, &Lead { text: &finding.title, style }, &rest, width);
         hanging(out, "     ", &finding.seen, width);
         hanging(out, "     → ", &finding.fix, width);
         hanging(out, "     ", &format!("Pays if: {}", finding.precondition), width);

@@ -1,7 +1,7 @@
 //! What does a comparison say in words?
 
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
-use busbound_diagnosis::{Comparison, Figure, FigureUnit};
+use busbound_diagnosis::{Comparison, Figure, FigureUnit, FindingId};
 
 use super::Table;
 
@@ -47,7 +47,10 @@ fn number(value: f64) -> String {
 
 /// Which findings came and went.
 pub(crate) fn findings(comparison: &Comparison) -> Vec<String> {
-    let list = |what: &str, ids: &[String]| (!ids.is_empty()).then(|| format!("{what}: {}", ids.join(", ")));
+    let list = |what: &str, ids: &[FindingId]| {
+        let ids: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
+        (!ids.is_empty()).then(|| format!("{what}: {}", ids.join(", ")))
+    };
     [
         list("Findings that went away", &comparison.gone),
         list("Findings that appeared", &comparison.appeared),

@@ -13,6 +13,7 @@ pub use expression::{Requirement, RequirementError};
 
 use crate::answers::diagnosis::Diagnosis;
 use crate::figures::FigureId;
+use crate::unit::Unit;
 use expression::Values;
 
 pub const GATE_SCHEMA: &str = "busbound.gate/1";
@@ -35,8 +36,8 @@ pub struct GatedRun {
     /// Whether all of the file could be read.
     pub complete: bool,
     pub verdict: String,
-    /// What figures are for: a step, a round of what repeats, or the trace.
-    pub unit: String,
+    /// What figures are for.
+    pub unit: Unit,
     pub passed: bool,
     pub checks: Vec<Check>,
     /// Every figure of the run, for use as a baseline.
@@ -60,7 +61,7 @@ pub struct Check {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Baseline {
     pub path: String,
-    pub unit: String,
+    pub unit: Unit,
     pub figures: BTreeMap<String, f64>,
 }
 
@@ -73,7 +74,7 @@ struct SavedGate {
 
 #[derive(Debug, Deserialize)]
 struct SavedRun {
-    unit: String,
+    unit: Unit,
     figures: BTreeMap<String, f64>,
 }
 
@@ -90,7 +91,7 @@ pub enum BaselineError {
 
 impl Baseline {
     pub fn of(run: &Diagnosis) -> Self {
-        Self { path: run.source.path.clone(), unit: run.unit().to_owned(), figures: all_figures(run) }
+        Self { path: run.source.path.clone(), unit: run.unit(), figures: all_figures(run) }
     }
 
     /// A baseline that `busbound gate --format json` wrote.
@@ -147,7 +148,7 @@ pub fn gate(
                 path: run.source.path.clone(),
                 complete: run.source.complete,
                 verdict: run.verdict.statement.clone(),
-                unit: run.unit().to_owned(),
+                unit: run.unit(),
                 passed: checks.iter().all(|check| check.passed),
                 checks,
                 figures: all_figures(run),

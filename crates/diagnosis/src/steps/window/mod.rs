@@ -17,8 +17,9 @@ use serde::Serialize;
 
 pub use outliers::{Difference, OutlierStep, StepQuantity};
 
-use crate::activity::host::Host;
 use crate::options::Options;
+use crate::unit::Unit;
+use busbound_cause::Host;
 
 /// How the steps were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -35,10 +36,10 @@ pub enum StepsFound {
 
 impl StepsFound {
     /// What one of them is called.
-    pub fn unit(self) -> &'static str {
+    pub fn unit(self) -> Unit {
         match self {
-            Self::Given | Self::Annotation => "step",
-            Self::Period => "round",
+            Self::Given | Self::Annotation => Unit::Step,
+            Self::Period => Unit::Iteration,
         }
     }
 }
@@ -111,6 +112,11 @@ const LONGER_WARMING_UP: f64 = 1.5;
 const LISTED: usize = 1_000;
 
 impl Window {
+    /// What figures are per.
+    pub(crate) fn unit(&self) -> Unit {
+        self.found.map_or(Unit::Trace, StepsFound::unit)
+    }
+
     pub(crate) fn of(trace: &Trace, host: &Host<'_>, options: &Options) -> Self {
         let begin = match &options.steps {
             Some(wanted) => marks::given(trace, host, wanted),
@@ -381,7 +387,7 @@ fn place(work: &[Unlaunched], steps: &[Interval], step_of_work: &mut [u32]) -> P
 fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Option<Timestamp>) -> Work {
     let mut hulls: Vec<Option<Interval>> = vec![None; starts.len()];
     let mut kernels = hulls.clone();
-    let mut step_of_work = vec![0; trace.len()];
+    let mut step_of_work = vec![0; trace.numbers()];
     let mut launched = vec![0; starts.len()];
     let mut without_launch = Vec::new();
     let mut before = 0;
