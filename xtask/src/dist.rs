@@ -51,7 +51,15 @@ pub(crate) fn run(args: &DistArgs) -> anyhow::Result<()> {
 }
 
 fn build(target: &str) -> anyhow::Result<PathBuf> {
-    shell::run(&mut cargo(&["build", "--release", "--locked", "--package", "busbound", "--target", target]))?;
+    shell::run(&mut cargo(&[
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "busbound-cli",
+        "--target",
+        target,
+    ]))?;
     let file = if target.contains("windows") { "busbound.exe" } else { "busbound" };
     Ok(root().join("target").join(target).join("release").join(file))
 }

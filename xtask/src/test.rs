@@ -21,7 +21,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     run_cargo(&["test", "--workspace"])?;
     shell::run(cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     // What the two below need, in one go: alone, each would have the crates they share compiled with features of its own.
-    run_cargo(&["build", "--package", "busbound", "--package", "busbound-python"])?;
+    run_cargo(&["build", "--package", "busbound-cli", "--package", "busbound-python"])?;
     // The pages, in a real browser.
     web::test()?;
     wheel::test()

@@ -62,7 +62,7 @@ pub(crate) fn bench() -> anyhow::Result<()> {
 pub(crate) fn gallery() -> anyhow::Result<()> {
     anyhow::ensure!(has_toolchain(), "Node 18 or newer and npm are needed (apt-get install nodejs npm)");
     let Some(browser) = browser() else { anyhow::bail!("chromium is needed (apt-get install chromium)") };
-    run(&mut cargo(&["build", "--package", "busbound"]))?;
+    run(&mut cargo(&["build", "--package", "busbound-cli"]))?;
     let mut gallery = node(&["gallery.mjs"]);
     run(gallery.env("CHROMIUM", browser).env("BUSBOUND", binary("debug")))
 }

@@ -1,5 +1,6 @@
 //! How is a figure spread over the ranks, and which rank is far from the rest?
 
+use busbound_diagnosis::{FigureId, FigureUnit};
 use busbound_machine::quantile;
 use serde::Serialize;
 
@@ -11,7 +12,8 @@ use crate::summary::RankSummary;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spread {
     pub figure: String,
-    pub unit: &'static str,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub unit: FigureUnit,
     /// Ranks that have it.
     pub ranks: usize,
     pub min: f64,
@@ -69,16 +71,10 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 }
 
 impl Spread {
-    /// The spread of what `of` says of each rank; `None` where no rank has it, or all have nothing.
-    pub(crate) fn over(
-        ranks: &[&RankSummary],
-        figure: impl Into<String>,
-        unit: &'static str,
-        least: f64,
-        of: impl Fn(&RankSummary) -> Option<f64>,
-    ) -> Option<Self> {
+    /// The spread of a figure over the ranks; `None` where no rank has it, or all have nothing.
+    pub(crate) fn over(ranks: &[&RankSummary], name: &str, figure: FigureId, least: f64) -> Option<Self> {
         let mut told: Vec<(f64, &RankSummary)> =
-            ranks.iter().filter_map(|rank| Some((of(rank)?, *rank))).collect();
+            ranks.iter().filter_map(|rank| Some((rank.figure(figure)?, *rank))).collect();
         // Of equal ones the first rank is named.
         told.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut values: Vec<f64> = told.iter().map(|(value, _)| *value).collect();
@@ -105,8 +101,8 @@ impl Spread {
         let (_, smallest) = *told.first()?;
         let (_, largest) = told.iter().find(|(value, _)| *value == max)?;
         Some(Self {
-            figure: figure.into(),
-            unit,
+            figure: name.to_owned(),
+            unit: figure.unit(),
             ranks: values.len(),
             min,
             p10,

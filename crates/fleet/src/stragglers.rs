@@ -8,12 +8,11 @@
 use std::fmt;
 
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
-use busbound_diagnosis::{GapCause, Unit};
-use busbound_trace::{Direction, MemoryKind};
+use busbound_diagnosis::{CopyRoute, FigureId, Unit};
+use busbound_trace::MemoryKind;
 use serde::{Serialize, Serializer};
 
 use crate::name::{FindingName, RankName};
-use crate::parts::Part;
 use crate::spread::{Middle, median};
 use crate::summary::{RankCopies, RankSummary};
 
@@ -243,12 +242,13 @@ fn median_of(ranks: &[&RankSummary], of: impl Fn(&RankSummary) -> f64) -> f64 {
 }
 
 fn differences(rank: &RankSummary, ranks: &[&RankSummary], excess_ms: f64) -> Vec<Difference> {
-    let mut list: Vec<Difference> = Part::ALL
-        .into_iter()
-        .map(|part| (part, part.of(rank), median_of(ranks, |rank| part.of(rank))))
+    let value = |rank: &RankSummary, part: FigureId| rank.figure(part).unwrap_or(0.0);
+    let own_parts = FigureId::PARTS.iter().copied().filter(|part| *part != FigureId::ExposedCommMs);
+    let mut list: Vec<Difference> = own_parts
+        .map(|part| (part, value(rank, part), median_of(ranks, |rank| value(rank, part))))
         .filter(|(_, ms, median_ms)| ms - median_ms > EXPLAINS * excess_ms)
         .map(|(part, ms, median_ms)| Difference {
-            part: part.name(),
+            part: part.label().to_owned(),
             ms,
             median_ms,
             because: because(part, rank, ranks),
@@ -258,10 +258,10 @@ fn differences(rank: &RankSummary, ranks: &[&RankSummary], excess_ms: f64) -> Ve
     list
 }
 
-fn because(part: Part, rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<Reason> {
+fn because(part: FigureId, rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<Reason> {
     match part {
-        Part::Compute => kernels(rank, ranks).into_iter().collect(),
-        Part::ExposedCopy | Part::Idle(GapCause::Copy) => copies(rank, ranks),
+        FigureId::ComputeMs => kernels(rank, ranks).into_iter().collect(),
+        FigureId::ExposedBusCopyMs | FigureId::IdleCopyMs => copies(rank, ranks),
         _ => Vec::new(),
     }
 }
@@ -282,7 +282,7 @@ fn kernels(rank: &RankSummary, ranks: &[&RankSummary]) -> Option<Reason> {
 
 fn copies(rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<Reason> {
     let mut reasons = Vec::new();
-    for own in rank.copies.iter().filter(|copies| is_host(copies)) {
+    for own in rank.copies.iter().filter(|copies| CopyRoute::of(copies.direction).is_bus()) {
         let of = |rank: &RankSummary| rank.copies.iter().find(|other| other.kind == own.kind).cloned();
         let others: Vec<RankCopies> = ranks.iter().filter_map(|rank| of(rank)).collect();
         let usual_bytes = median_of(ranks, |rank| of(rank).map_or(0.0, |copies| copies.bytes));
@@ -307,10 +307,6 @@ fn copies(rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<Reason> {
         }
     }
     reasons
-}
-
-fn is_host(copies: &RankCopies) -> bool {
-    matches!(copies.direction, Direction::HostToDevice | Direction::DeviceToHost)
 }
 
 /// Another model of GPU, or another link.

@@ -159,7 +159,7 @@ fn shared(host: Option<&str>, placed: &[(&RankSummary, &GpuPlace)]) -> Vec<Share
 }
 
 fn demand(ranks: &[&RankSummary], direction: Direction) -> Option<Demand> {
-    let at_once_gbps: f64 = ranks.iter().filter_map(|rank| rank.host_rate(direction)).sum();
+    let at_once_gbps: f64 = ranks.iter().filter_map(|rank| rank.rate(direction)).sum();
     let mean = |rank: &&RankSummary| rank.bytes_of(direction) / (rank.step_ms() * 1e6);
     let mean_gbps: f64 = ranks.iter().map(mean).filter(|rate| rate.is_finite()).sum();
     (at_once_gbps > 0.0).then_some(Demand { direction, at_once_gbps, mean_gbps })

@@ -228,8 +228,10 @@ fn a_step_is_what_its_parts_add_up_to() {
     let mut rank = summary(&MadeRank::usual(0, 2));
     rank.steps.as_mut().unwrap().p50_ms = 70.0;
     let time = &rank.time;
-    let copies = time.exposed_copy_ms + time.device_copy_ms + time.unplaced_copy_ms;
-    let parts = time.compute_ms + time.exposed_comm_ms + copies + time.idle_ms;
+    let copies =
+        time.exposed_bus_copy_ms + time.exposed_peer_copy_ms + time.device_copy_ms + time.unplaced_copy_ms;
+    assert_eq!(copies, time.exposed_copy_ms);
+    let parts = time.compute_ms + time.exposed_comm_ms + copies + time.exposed_memset_ms + time.idle_ms;
     assert_eq!((rank.step_ms(), parts), (100.0, 100.0));
 }
 
@@ -241,12 +243,40 @@ fn a_copy_of_unknown_direction_is_a_part_of_its_own() {
     let source = Source::named("rank-0.json");
     let rank = RankSummary::of(&diagnose(&trace, &source, &Machine::default(), &Options::default()));
     let time = &rank.time;
-    assert_eq!((time.exposed_copy_ms, time.device_copy_ms, time.unplaced_copy_ms), (0.0, 0.0, 20.0));
-    // Summaries of before this was told are read as they are.
+    assert_eq!((time.exposed_bus_copy_ms, time.device_copy_ms, time.unplaced_copy_ms), (0.0, 0.0, 20.0));
+}
+
+/// `exposed_copy_ms` was all copies in a diagnosis and copies over the bus in a summary.
+#[test]
+fn exposed_copies_are_the_same_in_a_summary_and_in_its_diagnosis() {
+    let text = MadeRank::usual(0, 2).trace().replace("HtoD (Pinned", "DtoD (Device");
+    let trace = read(text.as_bytes(), Path::new("rank-0.json"), &ReadOptions::default()).unwrap();
+    let diagnosis = diagnose(&trace, &Source::named("rank-0.json"), &Machine::default(), &Options::default());
+    let time = RankSummary::of(&diagnosis).time;
+    assert_eq!((time.exposed_copy_ms, time.exposed_copy_ms), (20.0, diagnosis.time.exposed_copy_ms / 4.0));
+    assert_eq!((time.exposed_bus_copy_ms, time.device_copy_ms), (0.0, 20.0));
+}
+
+/// In summaries of the first release `exposed_copy_ms` is copies over the bus alone; the earliest have no
+/// `unplaced_copy_ms`.
+#[test]
+fn summaries_of_the_first_release_are_read() {
+    let rank = summary(&MadeRank::usual(0, 2));
     let mut older = serde_json::to_value(&rank).unwrap();
+    let time = older["time"].as_object_mut().unwrap();
+    for newer in ["exposed_bus_copy_ms", "exposed_peer_copy_ms", "exposed_memset_ms"] {
+        assert!(time.remove(newer).is_some());
+    }
+    time.insert("device_copy_ms".to_owned(), 3.0.into());
+    time.insert("unplaced_copy_ms".to_owned(), 2.0.into());
+    let read: RankSummary = serde_json::from_value(older.clone()).unwrap();
+    assert_eq!((read.time.exposed_copy_ms, read.time.exposed_bus_copy_ms), (25.0, 20.0));
     older["time"].as_object_mut().unwrap().remove("unplaced_copy_ms");
-    let older: RankSummary = serde_json::from_value(older).unwrap();
-    assert_eq!(older.time.unplaced_copy_ms, 0.0);
+    let earliest: RankSummary = serde_json::from_value(older).unwrap();
+    assert_eq!((earliest.time.exposed_copy_ms, earliest.time.unplaced_copy_ms), (23.0, 0.0));
+    // What is written now is read as it is.
+    let again: RankSummary = serde_json::from_value(serde_json::to_value(&rank).unwrap()).unwrap();
+    assert_eq!(again, rank);
 }
 
 #[test]

@@ -6,9 +6,9 @@ use busbound_trace::{Event, Interval, Nanos, Place};
 use serde::Serialize;
 
 use crate::activity::gaps::{CallTimes, call_times};
-use crate::activity::host::{Host, Origin};
 use crate::answers::survey::steps::pattern_of;
 use crate::steps::window::Window;
+use busbound_cause::{Host, Origin};
 
 /// Why a synchronisation was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -10,14 +10,17 @@ use crate::activity::copies::CopyGroup;
 use crate::activity::gaps::IdleCause;
 use crate::activity::launches::Launches;
 use crate::activity::syncs::SyncTotal;
-use crate::activity::timeline::{self, Overlaps, Times};
+use crate::activity::timeline::{DeviceTimeline, Overlaps};
 use crate::analysis::attribution::{self, Attribution};
+use crate::analysis::breakdown::StepBreakdown;
 use crate::analysis::cpu_copies::{self, CpuCopies};
+use crate::analysis::cpu_only;
 use crate::analysis::critical::{self, CriticalPath};
 use crate::analysis::facts::{Facts, gpu_name, link_of};
 use crate::analysis::incomplete;
 use crate::analysis::kernels::{self, Kernels};
 use crate::analysis::stages::{self, StageAnswer, Stages};
+use crate::analysis::times::Times;
 use crate::answers::survey::{RankedAs, Source, SourceFacts, Survey, survey};
 use crate::answers::whatif::{self, NoReplay, WhatIf};
 use crate::findings::{self, Finding, Severity};
@@ -45,6 +48,9 @@ pub struct Diagnosis {
     pub machine: MachineFacts,
     pub window: WindowFacts,
     pub verdict: Verdict,
+    /// Where the time of a step goes.
+    #[serde(skip)]
+    pub breakdown: StepBreakdown,
     pub time: Times,
     pub overlap: Overlaps,
     pub devices: Vec<DeviceFacts>,
@@ -185,21 +191,7 @@ fn answer(
     options: &Options,
     left_out: &LeftOut,
 ) -> Diagnosis {
-    let trace = facts.trace;
-    let has_gpu = !facts.timelines.is_empty();
-    let cpu_copies =
-        if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, &facts.link, &options.cpu_copies) };
-    let incomplete = why_incomplete(trace, &survey);
-    let verdict = match &incomplete {
-        Some(why) => Verdict::not_told(why, has_gpu),
-        None if has_gpu => verdict::verdict(facts),
-        None => crate::analysis::cpu_only::verdict(facts, &survey, &cpu_copies),
-    };
-    let mut findings = if has_gpu { findings::findings(facts) } else { Vec::new() };
-    if incomplete.is_some() {
-        // What is lost may be what the GPU did meanwhile.
-        findings.iter_mut().for_each(|finding| finding.severity = Severity::Low);
-    }
+    let judged = judge(facts, &survey, options);
     let (stages, no_stages) = stages_of(facts, options);
     let (attribution, critical_path) =
         join(|| attribution::attribution(facts, &options.blocks), || critical::critical_path(facts));
@@ -208,14 +200,14 @@ fn answer(
         survey: &survey,
         options,
         left_out,
-        cpu_copies: &cpu_copies,
-        is_incomplete: incomplete.is_some(),
+        cpu_copies: &judged.cpu_copies,
+        is_incomplete: judged.is_incomplete,
         no_stages: no_stages.as_deref(),
         has_blocks: attribution.is_some(),
     });
     let measured = options.measured_kernels.as_deref();
     // As long as the device waits for something else, its kernels are not the question.
-    let kernels = (verdict.bound == Bound::Compute || measured.is_some())
+    let kernels = (judged.verdict.bound == Bound::Compute || measured.is_some())
         .then(|| kernels::kernels(facts, measured))
         .flatten();
     Diagnosis {
@@ -224,12 +216,13 @@ fn answer(
         source: survey.source,
         rank: survey.rank,
         window: window_facts(facts, left_out),
-        verdict,
+        verdict: judged.verdict,
+        breakdown: facts.breakdown.clone(),
         time: facts.time,
         overlap: facts.overlap,
         devices: device_facts(facts),
-        cpu_copies,
-        findings,
+        cpu_copies: judged.cpu_copies,
+        findings: judged.findings,
         limitations,
         attribution,
         stages,
@@ -241,6 +234,33 @@ fn answer(
         launches: facts.launches.clone(),
         synchronisations: facts.syncs.totals.clone(),
     }
+}
+
+/// What bounds the run and what to change.
+struct Judgment {
+    verdict: Verdict,
+    findings: Vec<Finding>,
+    cpu_copies: Vec<CpuCopies>,
+    is_incomplete: bool,
+}
+
+fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
+    let trace = facts.trace;
+    let has_gpu = !facts.timelines.is_empty();
+    let cpu_copies =
+        if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, &facts.link, &options.cpu_copies) };
+    let incomplete = why_incomplete(trace, survey);
+    let verdict = match &incomplete {
+        Some(why) => Verdict::not_told(why, has_gpu),
+        None if has_gpu => verdict::verdict(facts),
+        None => cpu_only::verdict(facts, survey, &cpu_copies),
+    };
+    let mut findings = if has_gpu { findings::findings(facts) } else { Vec::new() };
+    if incomplete.is_some() {
+        // What is lost may be what the GPU did meanwhile.
+        findings.iter_mut().for_each(|finding| finding.severity = Severity::Low);
+    }
+    Judgment { verdict, findings, cpu_copies, is_incomplete: incomplete.is_some() }
 }
 
 /// Why the devices' work is not all there, where so much is missing that shares of the rest mislead.
@@ -269,10 +289,11 @@ fn stages_of(facts: &Facts<'_>, options: &Options) -> (Option<Stages>, Option<St
 }
 
 fn machine_facts(facts: &Facts<'_>, machine: &Machine, listed: usize) -> MachineFacts {
-    let link = |timeline: &timeline::DeviceTimeline| {
+    let trace = facts.trace;
+    let link = |timeline: &DeviceTimeline| {
         let device = timeline.device;
-        let name = gpu_name(facts.trace, Some(device)).map(str::to_owned);
-        GpuLink { device, name, link: link_of(machine, facts.trace, Some(device)) }
+        let name = gpu_name(trace, Some(device)).map(str::to_owned);
+        GpuLink { device, name, link: link_of(machine, trace, Some(device)) }
     };
     MachineFacts { gpus: facts.timelines.iter().map(link).collect(), listed }
 }
@@ -293,13 +314,12 @@ fn window_facts(facts: &Facts<'_>, left_out: &LeftOut) -> WindowFacts {
 }
 
 fn device_facts(facts: &Facts<'_>) -> Vec<DeviceFacts> {
-    let devices = facts.timelines.iter().zip(&facts.device_times);
-    let of = |(timeline, &(time, overlap)): (&timeline::DeviceTimeline, &(Times, Overlaps))| DeviceFacts {
+    let device = |(timeline, &(time, overlap)): (&DeviceTimeline, &(Times, Overlaps))| DeviceFacts {
         device: timeline.device,
         time,
         overlap,
     };
-    devices.map(of).collect()
+    facts.timelines.iter().zip(&facts.device_times).map(device).collect()
 }
 
 impl WindowFacts {

@@ -70,7 +70,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         at: facts
             .timelines
             .iter()
-            .flat_map(|t| t.host_copies.intersection(&t.communication).iter().collect::<Vec<_>>())
+            .flat_map(|t| t.bus_copies.intersection(&t.communication).iter().collect::<Vec<_>>())
             .collect(),
     })
 }

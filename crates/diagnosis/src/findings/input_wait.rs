@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::common::copies::gaps_of;
 use super::common::{Candidate, Document, Draft, Fix, Rule};
-use crate::activity::gaps::GapCause;
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 use crate::saving::Saving;
 use crate::settings::Target;
+use busbound_cause::idle::GapCause;
 
 pub(super) static RULE: Rule = Rule {
     title: "The GPU waits for input",

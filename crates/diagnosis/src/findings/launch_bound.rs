@@ -4,7 +4,9 @@ use serde_json::json;
 
 use super::common::copies::gaps_of;
 use super::common::{Candidate, Document, Draft, Fix, Rule};
-use crate::activity::gaps::{GapCause, IdleCause, call_times, idle_beside_ms};
+use busbound_cause::idle::GapCause;
+
+use crate::activity::gaps::{IdleCause, call_times, idle_beside_ms};
 use crate::analysis::facts::Facts;
 use crate::quantity::{count, milliseconds};
 use crate::saving::Saving;

@@ -1,7 +1,7 @@
 //! Were copies from pageable memory meant to be asynchronous?
 
 use busbound_trace::Direction;
-use busbound_whatif::replay::Change;
+use busbound_whatif::replay::Pin;
 
 use super::common::copies::times_of;
 use super::common::pageable::{self, Buffers, Staged, is_asynchronous_in_name_only, pageable};
@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     title: "non_blocking copies from pageable memory are not asynchronous",
     precondition: pageable::PRECONDITION,
     basis: pageable::BASIS,
-    candidate: Candidate::Changes(|| vec![Change::Pin]),
+    candidate: Candidate::Changes(|| vec![Pin.into()]),
     unless: &[],
     check,
     document: Document {

@@ -1,7 +1,7 @@
 //! Do copies to the host end in pageable memory?
 
 use busbound_trace::Direction;
-use busbound_whatif::replay::Change;
+use busbound_whatif::replay::Pin;
 
 use super::common::copies::times_of;
 use super::common::pageable::{self, Staged, pageable};
@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     title: "Copies back to pageable memory",
     precondition: pageable::PRECONDITION,
     basis: pageable::BASIS,
-    candidate: Candidate::Changes(|| vec![Change::Pin]),
+    candidate: Candidate::Changes(|| vec![Pin.into()]),
     unless: &[],
     check,
     document: Document {

@@ -1,7 +1,7 @@
 //! Do pinned copies take turns with the kernels they feed, because they share a stream or the host waits?
 
 use busbound_trace::{Direction, MemoryKind};
-use busbound_whatif::replay::Change;
+use busbound_whatif::replay::Prefetch;
 use serde_json::json;
 
 use super::common::copies::{is_large, times_of, total_ms};
@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     title: "Pinned copies and compute take turns on one stream",
     precondition: "What is copied is known before it is needed: the next layer's weights, the next batch.",
     basis: "bound: exposed copy time that fits behind compute and behind copies of the other direction; the low end allows for a card that clocks down when it never waits",
-    candidate: Candidate::Changes(|| vec![Change::Prefetch(1)]),
+    candidate: Candidate::Changes(|| vec![Prefetch(1).into()]),
     unless: &[],
     check,
     document: Document {

@@ -1,21 +1,21 @@
 //! Are there so many small copies that their number costs more than their bytes?
 
-use busbound_whatif::replay::Change;
+use busbound_whatif::replay::Coalesce;
 use serde_json::json;
 
 use super::common::copies::{times_of, total_ms};
 use super::common::{Candidate, Document, Draft, Fix, Rule};
 use crate::activity::copies::Copy;
-use crate::activity::gaps::GapCause;
 use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, count, milliseconds};
 use crate::saving::Saving;
+use busbound_cause::idle::GapCause;
 
 pub(super) static RULE: Rule = Rule {
     title: "Many small copies",
     precondition: "They are known at the same time.",
     basis: "bound: their exposed time, and the time in which the host made their calls",
-    candidate: Candidate::Changes(|| vec![Change::Coalesce]),
+    candidate: Candidate::Changes(|| vec![Coalesce.into()]),
     unless: &[],
     check,
     document: Document {

@@ -1,10 +1,12 @@
 //! Does the host stop in the middle of the step to wait for the device?
 
-use busbound_whatif::replay::Change;
+use busbound_whatif::replay::NoSync;
 use serde_json::json;
 
 use super::common::{Candidate, Document, Draft, Fix, Rule};
-use crate::activity::gaps::{GapCause, idle_beside_ms};
+use busbound_cause::idle::GapCause;
+
+use crate::activity::gaps::idle_beside_ms;
 use crate::activity::syncs::{SyncReason, SyncTotal};
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
@@ -14,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     title: VALUES_ARE_READ,
     precondition: "The value waited for is not needed to decide what runs next.",
     basis: "bound: idle time after synchronisations, and exposed copies of streams that take turns",
-    candidate: Candidate::Changes(|| vec![Change::NoSync]),
+    candidate: Candidate::Changes(|| vec![NoSync.into()]),
     unless: &[],
     check,
     document: Document {

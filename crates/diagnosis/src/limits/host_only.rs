@@ -1,7 +1,5 @@
 //! Limits of a trace without GPU events.
 
-use busbound_trace::SourceFormat;
-
 use super::Scope;
 use crate::analysis::cpu_copies::CpuCopyClass;
 
@@ -11,12 +9,7 @@ fn is_host_only(scope: &Scope<'_>) -> bool {
 }
 
 pub(super) fn no_gpu(scope: &Scope<'_>) -> Option<String> {
-    let next_time = match scope.facts.trace.origin().format {
-        SourceFormat::NsysSqlite => "nsys profile --trace=cuda,nvtx",
-        SourceFormat::KinetoJson | SourceFormat::BusboundCapture => {
-            "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True)"
-        }
-    };
+    let next_time = scope.facts.trace.origin().format.record_gpu;
     is_host_only(scope).then(|| {
         format!(
             "Without GPU events: direction of copies, time on the device, overlap and idle time cannot be told. Record \

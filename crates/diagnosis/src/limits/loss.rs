@@ -1,7 +1,5 @@
 //! Limits of what could be read.
 
-use busbound_trace::SourceFormat;
-
 use super::Scope;
 use crate::analysis::incomplete;
 use crate::answers::survey::LostPart;
@@ -21,7 +19,7 @@ fn lost_part(lost: &LostPart, format: &str) -> String {
     }
     let place = match lost.in_compressed_bytes {
         true => " of the compressed file",
-        false if format == SourceFormat::KinetoJson.id() => " of the JSON",
+        false if busbound_trace::format(format).is_some_and(|format| format.is_json) => " of the JSON",
         false => "",
     };
     match lost.count {

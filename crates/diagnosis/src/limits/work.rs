@@ -1,11 +1,11 @@
 //! Limits of what the devices' and the host's work shows.
 
 use super::Scope;
-use crate::activity::gaps::GapCause;
 use crate::activity::managed;
 use crate::activity::timeline::DeviceTimeline;
 use crate::analysis::incomplete;
 use crate::quantity::milliseconds;
+use busbound_cause::idle::GapCause;
 
 /// Shares of compute that differ by more make a verdict for all devices say little of each.
 const UNLIKE: f64 = 0.25;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use busbound_trace::{EventKind, MemoryKind, Place};
-use busbound_whatif::replay::Change;
+use busbound_whatif::replay::{Change, Pin};
 
 use super::device_lanes::{lane_of, piece, sort_of, tell_without_room};
 use super::names::DrawnNames;
@@ -30,7 +30,7 @@ pub(super) fn beside(
     let begin = best.begin.as_nanos();
     let mut lanes: BTreeMap<i32, [Rows; 5]> = BTreeMap::new();
     let mut notes_of = BTreeMap::new();
-    let is_pinned = best.changes.contains(&Change::Pin);
+    let is_pinned = best.changes.contains(&Pin.into());
     let memory = |kind: MemoryKind| match kind {
         MemoryKind::Pageable if is_pinned => MemoryKind::Pinned,
         kind => kind,

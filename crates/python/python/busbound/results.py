@@ -182,7 +182,7 @@ class CopyClass(Record):
 
 class Rates(Record):
     weighted: float
-    """All bytes over all time."""
+    """All bytes over the time at which at least one of the copies ran."""
     p10: float
     p50: float
     p90: float
@@ -362,9 +362,9 @@ class Times(Record):
     exposed_copy_ms: float
     """Copies while no kernel runs."""
     exposed_bus_copy_ms: float
-    """Of these, copies that cross the GPU's link."""
+    """Of these, copies over the link between host and device."""
     exposed_unplaced_copy_ms: float
-    """Of these, copies of which the trace does not tell whether they cross it, with no other copy beside them."""
+    """Of these, copies of which the trace does not record where they go, while no other copy runs."""
     exposed_comm_ms: float
     """Communication while no compute kernel runs."""
 
@@ -799,7 +799,7 @@ class RankCopies(Record):
     ms: float
     exposed_ms: float
     gbps: float | None
-    """All bytes over all time; `null` where bytes are not told."""
+    """All bytes over the time at which at least one of the copies ran; `null` where bytes are not recorded."""
 
 
 class RankFinding(Record):
@@ -849,18 +849,27 @@ class IdlePart(Record):
 
 
 class Parts(Record):
-    """Where the device's time goes. All but `comm_ms` and `copy_ms` lie beside each other and add up to
-    `span_ms`."""
+    """Where the device's time goes. These parts never overlap and sum to `span_ms`: `compute_ms`,
+    `exposed_comm_ms`, `exposed_bus_copy_ms`, `exposed_peer_copy_ms`, `device_copy_ms`, `unplaced_copy_ms`,
+    `exposed_memset_ms`, `idle_ms`."""
 
     span_ms: float
     """From the first work of the device to the last."""
     compute_ms: float
     exposed_comm_ms: float
-    """Communication with no compute beside it."""
+    """Communication with no compute kernel running."""
     exposed_copy_ms: float
-    """Copies over the bus with no kernel beside them."""
+    """Copies on any route with no kernel running."""
+    exposed_bus_copy_ms: float
+    """Of these, copies over the link between host and device."""
+    exposed_peer_copy_ms: float
+    """Of these, copies from one GPU to another while no bus copy runs."""
     device_copy_ms: float
-    """Copies within the device and memsets with nothing else beside them."""
+    """Of these, copies within the device while no other copy runs."""
+    unplaced_copy_ms: float
+    """Of these, copies of which the trace does not record where they go, while no other copy runs."""
+    exposed_memset_ms: float
+    """Memsets with no kernel and no copy running."""
     idle_ms: float
     idle: list[IdlePart]
     """`idle_ms` by cause."""
@@ -868,9 +877,6 @@ class Parts(Record):
     """All communication."""
     copy_ms: float
     """All copies."""
-    unplaced_copy_ms: float | None
-    """Copies of which the trace does not tell whether they cross the bus, with no other copy and no kernel beside
-    them."""
 
     _records = {"idle": IdlePart}
 

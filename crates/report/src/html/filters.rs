@@ -4,7 +4,7 @@
 
 use askama::{Result, Values, filter_fn};
 
-use super::escaped;
+use super::escape::escaped;
 
 /// Text in which what stands between backticks is code; escaped.
 #[filter_fn]

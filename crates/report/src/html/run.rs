@@ -2,13 +2,20 @@
 
 use askama::Template;
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
-use busbound_diagnosis::{CopyGroup, Diagnosis, Drawn, Finding, Unit, WhatIf};
+use busbound_diagnosis::{CopyGroup, Diagnosis, Drawn, FigureId, Finding, Unit, WhatIf};
 
 use super::encode::{Labels, encoded};
 use super::evidence::{self, Evidence};
 use super::filters;
-use super::{Grid, Lead};
+use super::grid::Grid;
 use crate::text::{attribution, capitalised, diagnosis as text, diagnosis::Blocks, path, whatif};
+
+/// What a page is asked for, which comes first on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lead {
+    Verdict,
+    Prediction,
+}
 
 /// Everything the page says of one run.
 #[derive(Template)]
@@ -185,13 +192,13 @@ pub(super) fn labels<'a>(diagnosis: &'a Diagnosis, label: &'a str) -> Labels<'a>
 pub(super) fn bar(diagnosis: &Diagnosis) -> Bar {
     let parts = text::parts(diagnosis);
     let total: f64 = parts.iter().map(|(_, ms)| ms).sum();
-    let part = |(what, ms): &(&'static str, f64)| BarPart {
-        what,
-        class: match *what {
-            "compute" => "compute",
-            "exposed communication" => "communication",
-            "exposed copy" => "h2d",
-            "idle" => "idle",
+    let part = |(figure, ms): &(FigureId, f64)| BarPart {
+        what: figure.label(),
+        class: match figure {
+            FigureId::ComputeMs => "compute",
+            FigureId::ExposedCommMs => "communication",
+            FigureId::ExposedBusCopyMs => "h2d",
+            FigureId::IdleMs => "idle",
             _ => "other",
         },
         time: milliseconds(*ms),

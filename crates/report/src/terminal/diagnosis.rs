@@ -11,7 +11,7 @@ use crate::text::{attribution, diagnosis as text, path};
 const BAR: usize = 40;
 
 /// The diagnoses one under the other, `width` columns wide.
-pub fn diagnoses_as_terminal(all: &[Diagnosis], width: u16) -> String {
+pub(crate) fn diagnoses_as_terminal(all: &[Diagnosis], width: u16) -> String {
     let mut out = String::new();
     if all.len() > 1 {
         headline(&mut out, &text::overview(all), width);
@@ -58,8 +58,11 @@ fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     let total: f64 = parts.iter().map(|(_, ms)| ms).sum();
     hanging(out, "  window    ", &text::step(diagnosis), width);
     if diagnosis.devices.len() > 1 {
-        let devices =
-            format!("times are summed over {} GPUs; --format json has each", diagnosis.devices.len());
+        let devices = format!(
+            "parts of a {} are the mean of {} GPUs, copies are summed over them; --format json has each",
+            diagnosis.unit(),
+            diagnosis.devices.len()
+        );
         hanging(out, "            ", &devices, width);
     }
     for (i, outlier) in text::outliers(diagnosis).iter().enumerate() {
@@ -68,8 +71,9 @@ fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     for link in text::links(diagnosis) {
         hanging(out, "  link      ", &link, width);
     }
-    let longest = parts.iter().map(|(what, _)| what.chars().count()).max().unwrap_or(0);
-    for (i, (what, ms)) in parts.iter().enumerate() {
+    let longest = parts.iter().map(|(figure, _)| figure.label().chars().count()).max().unwrap_or(0);
+    for (i, (figure, ms)) in parts.iter().enumerate() {
+        let what = figure.label();
         let head = if i == 0 { format!("per {}", diagnosis.unit()) } else { String::new() };
         let share = 100.0 * ms / total;
         let figures = format!("  {head:<10}{what:<longest$}  {:>8}  {share:>3.0} %  ", milliseconds(*ms));

@@ -2,28 +2,21 @@
 
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
 use busbound_diagnosis::{
-    Bound, CopyGroup, CpuCopyClass, Diagnosis, Finding, GapCause, Severity, SizeClass, StepsFound, Unit,
+    Bound, CopyGroup, CpuCopyClass, Diagnosis, FigureId, Finding, GapCause, Part, Severity, SizeClass,
+    StepsFound, Unit,
 };
 
 use super::{Table, attribution, path};
 
-/// Parts of the device's time, per step, in the order they are drawn. They do not overlap.
-pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(&'static str, f64)> {
-    let (time, steps) = (&diagnosis.time, diagnosis.step_count());
-    let parts = [
-        ("compute", time.compute_ms),
-        ("exposed communication", time.exposed_comm_ms),
-        ("exposed copy", time.exposed_bus_copy_ms),
-        ("copy within the device", time.internal_copy_ms()),
-        ("copy of unknown way", time.exposed_unplaced_copy_ms),
-        ("memset", time.busy_ms - time.compute_ms - time.exposed_comm_ms - time.exposed_copy_ms),
-        ("idle", time.idle_ms),
-    ];
+/// The parts of a step in the order they are drawn, in milliseconds.
+pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(FigureId, f64)> {
+    let value = |figure: FigureId| figure.of(diagnosis).unwrap_or(0.0);
     // What takes less than half a percent is not worth a line.
-    parts
-        .into_iter()
-        .filter(|(_, ms)| *ms > 0.005 * time.span_ms)
-        .map(|(what, ms)| (what, ms / steps))
+    let least = 0.005 * value(FigureId::SpanMs);
+    FigureId::COARSE_PARTS
+        .iter()
+        .map(|&figure| (figure, value(figure)))
+        .filter(|(_, ms)| *ms > least)
         .collect()
 }
 
@@ -190,15 +183,17 @@ fn sizes(diagnosis: &Diagnosis) -> Table {
     let on_bus =
         diagnosis.copies.iter().filter(|group| group.utilization.is_some() && matters(group, diagnosis));
     let rows = on_bus.flat_map(|group| group.sizes.iter().map(move |class| row(group, class))).collect();
-    Table {
-        titles: vec!["copies by size, whole trace", "count", "bytes", "time", "rate", "pinned gives"],
-        rows,
-    }
+    let title = match diagnosis.unit() {
+        Unit::Step => "copies by size, judged steps",
+        Unit::Iteration => "copies by size, judged rounds",
+        _ => "copies by size, whole trace",
+    };
+    Table { titles: vec![title, "count", "bytes", "time", "rate", "pinned gives"], rows }
 }
 
 /// Why the device was idle.
 fn idle(diagnosis: &Diagnosis) -> Table {
-    let steps = diagnosis.step_count();
+    let per_step = |cause| diagnosis.breakdown.per_step_ms(|part| part == Part::Idle(cause)).unwrap_or(0.0);
     let rows = diagnosis
         .idle
         .iter()
@@ -209,7 +204,7 @@ fn idle(diagnosis: &Diagnosis) -> Table {
             vec![
                 format!("{}{place}", idle.cause.describe()),
                 count(idle.count),
-                milliseconds(idle.ms / steps),
+                milliseconds(per_step(idle.cause)),
                 milliseconds(idle.longest_ms),
             ]
         })

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use busbound_diagnosis::quantity::{count, milliseconds};
-use busbound_diagnosis::{Bound, Saving, Unit};
+use busbound_diagnosis::{Bound, FigureId, FigureUnit, Saving, Unit};
 use busbound_fleet::{FleetAnswer, RankName, RankSummary, SharedFinding, Spread, Unread};
-use busbound_trace::Direction;
 
 use super::{Table, plural};
 
@@ -46,10 +45,10 @@ fn table(title: &'static str, ranks: &[&RankSummary], name: impl Fn(&RankSummary
         ("bound by", |rank| Some(bound(rank.verdict.bound).to_owned())),
         ("step", |rank| rank.steps.as_ref().map(|_| milliseconds(rank.step_ms()))),
         ("compute", |rank| time(rank, rank.time.compute_ms)),
-        ("exposed copy", |rank| time(rank, rank.time.exposed_copy_ms)),
+        ("exposed copy", |rank| time(rank, rank.time.exposed_bus_copy_ms)),
         ("exposed comm.", |rank| time(rank, rank.time.exposed_comm_ms)),
         ("idle", |rank| time(rank, rank.time.idle_ms)),
-        ("H2D GB/s", |rank| rank.host_rate(Direction::HostToDevice).map(|gbps| format!("{gbps:.1}"))),
+        ("H2D GB/s", |rank| rank.figure(FigureId::H2dGbps).map(|gbps| format!("{gbps:.1}"))),
         ("comm. beside compute", |rank| rank.comm_compute_pct_of_comm.map(|share| format!("{share:.2} %"))),
     ];
     let told = |(_, of): &&Column| ranks.iter().any(|rank| of(rank).is_some());
@@ -62,6 +61,14 @@ fn table(title: &'static str, ranks: &[&RankSummary], name: impl Fn(&RankSummary
         titles: std::iter::once(title).chain(columns.iter().map(|(title, _)| *title)).collect(),
         rows: ranks.iter().map(row).collect(),
     }
+}
+
+fn is_time(unit: FigureUnit) -> bool {
+    matches!(unit, FigureUnit::MillisecondsPerStep)
+}
+
+fn quantity(value: f64, unit: FigureUnit) -> String {
+    if is_time(unit) { milliseconds(value) } else { format!("{value:.1} {}", unit.symbol()) }
 }
 
 /// Nothing where it is nothing beside the rank's step.
@@ -107,17 +114,13 @@ pub(crate) fn spreads(answer: &FleetAnswer) -> Table {
         Unit::Trace => "by rank, the trace",
     };
     let row = |spread: &Spread| {
-        let value = |value: f64| match spread.unit {
-            "ms" => milliseconds(value),
-            "%" => format!("{value:.1} %"),
-            unit => format!("{value:.1} {unit}"),
-        };
+        let value = |value: f64| quantity(value, spread.unit);
         let ends = [spread.min, spread.p10, spread.p50, spread.p90, spread.max].map(value);
         let most = spread.max_rank.short();
         std::iter::once(spread.figure.clone()).chain(ends).chain([most]).collect()
     };
     let step = answer.figures.first().map_or(0.0, |step| step.max);
-    let is_worth_it = |spread: &&Spread| spread.unit != "ms" || spread.max > NOTHING * step;
+    let is_worth_it = |spread: &&Spread| !is_time(spread.unit) || spread.max > NOTHING * step;
     let worth = answer.figures.iter().filter(is_worth_it);
     let rows = if answer.ranks.len() < FEW { Vec::new() } else { worth.map(row).collect() };
     Table { titles: vec![title, "least", "p10", "median", "p90", "most", "most on"], rows }
@@ -162,10 +165,7 @@ pub(crate) fn apart(answer: &FleetAnswer) -> Vec<String> {
         if odd.is_empty() {
             continue;
         }
-        let value = |value: f64| match figure.unit {
-            "ms" => milliseconds(value),
-            unit => format!("{value:.1} {unit}"),
-        };
+        let value = |value: f64| quantity(value, figure.unit);
         let told = odd.iter().take(TOLD).map(|apart| format!("{} {}", apart.rank, value(apart.value)));
         let told = told.collect::<Vec<_>>().join(", ");
         let more = odd.len().saturating_sub(TOLD);

@@ -3,9 +3,9 @@
 //! Exports differ by version, and files are cut and damaged. So everything is looked up, and a table that breaks off is
 //! taken up again behind the break.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use hashbrown::HashMap;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
@@ -29,7 +29,7 @@ const MOST_DETOURS: u32 = 1_000;
 pub(super) struct Database {
     connection: Connection,
     /// Tables by their name in capitals.
-    tables: HashMap<String, Table>,
+    tables: BTreeMap<String, Table>,
     /// More rows no table of a file of this size has. Pages that share their children could give rows without end.
     most_rows: u64,
 }
@@ -144,7 +144,7 @@ impl Database {
         connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE)?;
         connection.pragma_update(None, "cell_size_check", true)?;
         let most_rows = std::fs::metadata(path).map_or(0, |about| about.len() / SMALLEST_ROW);
-        let mut database = Self { connection, tables: HashMap::new(), most_rows };
+        let mut database = Self { connection, tables: BTreeMap::new(), most_rows };
         database.look_up_tables()?;
         Ok(database)
     }

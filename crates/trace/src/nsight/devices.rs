@@ -1,6 +1,6 @@
 //! On which GPU and stream did it run? CUDA numbers devices and streams for each process on its own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::{HashMap, HashSet};
 
@@ -33,7 +33,7 @@ pub(super) struct Devices {
     of_context: HashMap<Owner, i32>,
     /// Every GPU that the file lists.
     listed: HashSet<i32>,
-    users: HashMap<i32, Users>,
+    users: BTreeMap<i32, Users>,
 }
 
 /// Whose work lies on a GPU.

@@ -1,19 +1,18 @@
 //! Does this run still meet its bar?
 //!
-//! Requirements name [figures] of a run and bound them by numbers or by a baseline ([expression]). What
+//! Requirements name [figures](FigureId) of a run and bound them by numbers or by a baseline ([expression]). What
 //! cannot be decided does not pass.
 
 mod expression;
-mod figures;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 pub use expression::{Requirement, RequirementError};
-pub use figures::{FIGURES, FigureName};
 
 use crate::answers::diagnosis::Diagnosis;
+use crate::figures::FigureId;
 use crate::unit::Unit;
 use expression::Values;
 
@@ -112,7 +111,7 @@ impl Baseline {
 }
 
 fn all_figures(run: &Diagnosis) -> BTreeMap<String, f64> {
-    FIGURES.iter().filter_map(|figure| Some((figure.name.to_owned(), figure.of(run)?))).collect()
+    FigureId::ALL.iter().filter_map(|figure| Some((figure.name().to_owned(), figure.of(run)?))).collect()
 }
 
 struct RunValues<'a> {
@@ -121,12 +120,12 @@ struct RunValues<'a> {
 }
 
 impl Values for RunValues<'_> {
-    fn figure(&self, figure: &FigureName) -> Option<f64> {
+    fn figure(&self, figure: FigureId) -> Option<f64> {
         figure.of(self.run)
     }
 
-    fn baseline(&self, figure: &FigureName) -> Option<f64> {
-        self.baseline?.figures.get(figure.name).copied()
+    fn baseline(&self, figure: FigureId) -> Option<f64> {
+        self.baseline?.figures.get(figure.name()).copied()
     }
 }
 
@@ -188,49 +187,41 @@ fn read_in_part() -> Check {
 }
 
 fn check(wanted: &Requirement, values: &RunValues<'_>) -> Check {
-    let figures = wanted.figures();
-    let mut unit = figures.first().map_or("", |figure| figure.unit).to_owned();
-    if values.run.unit() != Unit::Step {
-        unit = unit.replace("a step", &format!("a {}", values.run.unit()));
-    }
-    let of_other =
+    let unit =
+        wanted.figures().first().map_or(String::new(), |figure| figure.unit().phrase(values.run.unit()));
+    let check =
+        Check { require: wanted.text.clone(), passed: false, value: None, limit: None, unit, why: None };
+    let has_other_unit =
         values.baseline.filter(|baseline| wanted.needs_baseline() && baseline.unit != values.run.unit());
-    let outcome = if of_other.is_some() { None } else { wanted.decide(values) };
-    let Some(outcome) = outcome else {
-        let missing = figures.iter().find(|figure| values.figure(figure).is_none());
-        let untold = |figure: &&&FigureName| values.baseline.is_some() && values.baseline(figure).is_none();
-        let why = match (of_other, missing) {
-            (Some(baseline), _) => {
-                format!(
-                    "this run's figures are for a {}, the baseline's for a {}",
-                    values.run.unit(),
-                    baseline.unit
-                )
-            }
-            (None, Some(figure)) => format!("this run does not tell {} ({})", figure.name, figure.what),
-            (None, None) if wanted.needs_baseline() && figures.iter().any(|figure| untold(&figure)) => {
-                "the baseline does not tell it".to_owned()
-            }
-            (None, None) => "it divides by zero".to_owned(),
-        };
-        return Check {
-            require: wanted.text.clone(),
-            passed: false,
-            value: None,
-            limit: None,
-            unit,
-            why: Some(why),
-        };
-    };
-    let why = (!outcome.holds).then(|| format!("{} against {}", short(outcome.left), short(outcome.right)));
-    Check {
-        require: wanted.text.clone(),
-        passed: outcome.holds,
-        value: Some(outcome.left),
-        limit: Some(outcome.right),
-        unit,
-        why,
+    if let Some(baseline) = has_other_unit {
+        let (own, other) = (values.run.unit(), &baseline.unit);
+        let why = format!("this run's figures are for a {own}, the baseline's for a {other}");
+        return Check { why: Some(why), ..check };
     }
+    match wanted.decide(values) {
+        None => Check { why: Some(why_undecided(wanted, values)), ..check },
+        Some(outcome) => Check {
+            passed: outcome.holds,
+            value: Some(outcome.left),
+            limit: Some(outcome.right),
+            why: (!outcome.holds)
+                .then(|| format!("{} against {}", short(outcome.left), short(outcome.right))),
+            ..check
+        },
+    }
+}
+
+/// Why a requirement has no value.
+fn why_undecided(wanted: &Requirement, values: &RunValues<'_>) -> String {
+    let figures = wanted.figures();
+    if let Some(figure) = figures.iter().find(|figure| values.figure(**figure).is_none()) {
+        return format!("this run does not tell {figure} ({})", figure.summary());
+    }
+    let is_missing = |figure: &FigureId| values.baseline.is_some() && values.baseline(*figure).is_none();
+    if wanted.needs_baseline() && figures.iter().any(is_missing) {
+        return "the baseline does not tell it".to_owned();
+    }
+    "it divides by zero".to_owned()
 }
 
 /// Four digits, so that a failure by a little does not read `5.00 against 5.00`.

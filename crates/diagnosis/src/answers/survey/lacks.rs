@@ -1,11 +1,11 @@
 //! The checks behind what a trace lacks, one function each.
 
-use busbound_trace::{Direction, EventKind, LossKind, MemoryKind, SourceFormat};
+use busbound_trace::{Direction, EventKind, LossKind, MemoryKind};
 
 use super::missing::{Lack, Scope};
 use super::{Span, Survey};
-use crate::activity::unseen::GraphLaunches;
 use crate::quantity::{plural, time};
+use busbound_cause::GraphLaunches;
 
 const BOTH_ACTIVITIES: &str = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])";
 
@@ -20,10 +20,6 @@ impl Scope<'_> {
             Some(true) => ", though the profiler was asked for them",
             _ => "",
         }
-    }
-
-    fn is_nsight(&self) -> bool {
-        self.trace.origin().format == SourceFormat::NsysSqlite
     }
 }
 
@@ -51,10 +47,11 @@ pub(super) fn gpu_activity(scope: &Scope<'_>) -> Option<Lack> {
         return None;
     }
     let cut = or_cut_off(scope.survey);
-    let what = if scope.is_nsight() && !scope.survey.source.complete {
-        format!("no GPU activity{}", scope.here())
-    } else if scope.is_nsight() {
-        "no GPU activity: nsys did not trace CUDA, or nothing ran on a GPU".to_owned()
+    let what = if let Some(why) = scope.trace.origin().format.no_gpu_activity {
+        match scope.survey.source.complete {
+            true => format!("no GPU activity: {why}, or nothing ran on a GPU"),
+            false => format!("no GPU activity{}", scope.here()),
+        }
     } else if !cut.is_empty() {
         format!("no GPU activity: the profiler ran with CPU activity only{cut}")
     } else if scope.survey.recorded.runtime_calls {
@@ -240,7 +237,7 @@ pub(super) fn page_faults(scope: &Scope<'_>) -> Option<Lack> {
 pub(super) fn shapes(scope: &Scope<'_>) -> Option<Lack> {
     let recorded = &scope.survey.recorded;
     // Of Nsight's files no shapes are read.
-    (recorded.operators && !recorded.shapes && !scope.is_nsight()).then(|| Lack {
+    (recorded.operators && !recorded.shapes && scope.trace.origin().format.records_shapes).then(|| Lack {
         what: format!("no input shapes{}{}", scope.here(), scope.asked_for("record_shapes")),
         prevents: if recorded.gpu_activity {
             "sizes of copy operators; GPU copies tell their own"

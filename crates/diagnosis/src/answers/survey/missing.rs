@@ -3,7 +3,6 @@
 use busbound_trace::Trace;
 use serde::Serialize;
 
-use super::remedy::remedy_of;
 use super::{Survey, Totals, lacks};
 use crate::limits::id::LimitationId;
 
@@ -76,7 +75,7 @@ pub(super) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
     let scope = Scope { trace, totals, survey };
     let of = |&(id, limits, check): &(LimitationId, Limits, Check)| {
         let Lack { what, prevents, remedy } = check(&scope)?;
-        let remedy = remedy_of(id, trace.origin().format, survey.source.complete).unwrap_or(remedy);
+        let remedy = (trace.origin().format.remedy)(id.as_str(), survey.source.complete).unwrap_or(remedy);
         Some(Missing { id, what, prevents, remedy, limits_diagnosis: limits == Diagnosis })
     };
     // Of a trace without events nothing else is worth saying.

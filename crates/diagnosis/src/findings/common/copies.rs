@@ -3,8 +3,8 @@
 use busbound_trace::{Direction, Interval};
 
 use crate::activity::copies::Copy;
-use crate::activity::gaps::GapCause;
 use crate::analysis::facts::Facts;
+use busbound_cause::idle::GapCause;
 
 /// When copies ran.
 pub(in crate::findings) fn times_of(copies: &[&Copy<'_>]) -> Vec<Interval> {

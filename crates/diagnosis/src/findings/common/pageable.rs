@@ -4,7 +4,9 @@ use busbound_trace::{Direction, EventKind, MemoryKind};
 use serde_json::{Value, json};
 
 use crate::activity::copies::{Copy, expected_ns};
-use crate::activity::gaps::{GapCause, call_times, idle_beside_ms};
+use busbound_cause::idle::GapCause;
+
+use crate::activity::gaps::{call_times, idle_beside_ms};
 use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, milliseconds, plural};
 use crate::saving::Saving;

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::Window;
 use crate::activity::copies::is_on_bus;
-use crate::activity::host::Host;
 use crate::quantity::{bytes, milliseconds};
 use crate::unit::Unit;
+use busbound_cause::Host;
 use busbound_trace::Call;
 
 /// What a step's time can go to, as far as it is compared between steps.
