@@ -714,3 +714,26 @@ fn the_parts_of_a_step_on_two_gpus_are_their_mean() {
         assert_eq!(figure.of(&run), Some(3.0), "{figure}");
     }
 }
+
+/// Copies of every device were judged by the link of the first.
+#[test]
+fn copies_are_judged_by_the_link_of_their_own_device() {
+    let run = |devices: &[u32]| {
+        let copies = devices.iter().flat_map(|&device| {
+            (0..10).map(move |i| {
+                json!({"ph":"X","cat":"gpu_memcpy","name":H2D,"pid":device,"tid":7,"ts":5000 * i,"dur":4000,
+                       "args":{"device":device,"stream":7,"bytes":100_000_000}})
+            })
+        });
+        let gpus = json!([{"id": 0, "name": "NVIDIA H100 PCIe"}, {"id": 1, "name": "NVIDIA A100-PCIE-40GB"}]);
+        let events: Vec<Value> = copies.collect();
+        let trace = json!({"deviceProperties": gpus, "traceEvents": events}).to_string();
+        let trace = read(trace.as_bytes(), Path::new("t"), &ReadOptions::default()).unwrap();
+        let run = diagnose(&trace, &Source::named("t"), &Machine::default(), &Options::default());
+        (run.copies[0].utilization.unwrap(), run.copies[0].of_expected.unwrap())
+    };
+    let (newer, older, both) = (run(&[0]), run(&[1]), run(&[0, 1]));
+    assert!(older.0 > 1.5 * newer.0 && older.1 > 1.5 * newer.1, "{newer:?} {older:?}");
+    assert!((both.0 - 0.5 * (newer.0 + older.0)).abs() < 1e-9, "{both:?}");
+    assert!((both.1 - 0.5 * (newer.1 + older.1)).abs() < 1e-9, "{both:?}");
+}

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use busbound_machine::LinkFacts;
 use busbound_trace::{Direction, Event, EventKind, Interval, IntervalSet, Place, Trace};
 use serde::Serialize;
 
 use crate::activity::copies::{Copy, SIZE_LABELS, expected_ns, size_class};
+use crate::activity::links::Links;
 use crate::activity::timeline::DeviceTimeline;
 use busbound_cause::CollectiveNames;
 
@@ -45,7 +45,7 @@ pub(crate) fn contention(
     copies: &[Copy<'_>],
     timelines: &[DeviceTimeline],
     communication: &CollectiveNames,
-    link: &LinkFacts,
+    links: &Links,
 ) -> Vec<Contention> {
     let comm: BTreeMap<i32, &IntervalSet> = timelines.iter().map(|t| (t.device, &t.communication)).collect();
     let host: BTreeMap<i32, &IntervalSet> = timelines.iter().map(|t| (t.device, &t.bus_copies)).collect();
@@ -59,7 +59,7 @@ pub(crate) fn contention(
         let key =
             (copy.device, copy.transfer.direction, copy.transfer.src, copy.transfer.dst, size_class(bytes));
         let samples = copies_by.entry(key).or_default();
-        let stretched = copy.event.duration().get() as f64 / expected_ns(copy, link);
+        let stretched = copy.event.duration().get() as f64 / expected_ns(copy, links);
         samples.add(stretched, copy.interval(), comm.get(&copy.device));
     }
     for ((_, direction, .., class), samples) in copies_by {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use busbound_machine::{HostMemory, LinkFacts, bench, quantile};
+use busbound_machine::{HostMemory, bench, quantile};
 use busbound_trace::{
     Direction, Event, EventKind, Interval, IntervalSet, MemoryKind, Nanos, Place, Trace, Transfer,
 };
 use serde::Serialize;
 
+use crate::activity::links::Links;
 use crate::activity::route::CopyRoute;
 use crate::activity::timeline::{self, DeviceTimeline};
 use busbound_cause::Host;
@@ -223,7 +224,7 @@ fn host_side(trace: &Trace, host: &Host<'_>, copy: &Event<'_>, call: &Event<'_>)
 pub(crate) struct Terms<'t> {
     pub(crate) timelines: &'t [DeviceTimeline],
     pub(crate) kernels_on_stream: &'t BTreeMap<(i32, i64), u64>,
-    pub(crate) link: &'t LinkFacts,
+    pub(crate) links: &'t Links,
     /// Upper ends of the histogram's bins, in GB/s.
     pub(crate) edges: &'t [f64],
 }
@@ -257,13 +258,13 @@ fn group(copies: &[&Copy<'_>], terms: Terms<'_>) -> CopyGroup {
         busy_ms: by_device.values().map(IntervalSet::length).sum::<Nanos>().as_millis(),
         total_ms: copies.iter().map(|copy| copy.event.duration()).sum::<Nanos>().as_millis(),
         exposed_ms: by_device.iter().map(exposed).sum::<Nanos>().as_millis(),
-        utilization: gbps.filter(|_| on_bus).map(|rates| rates.weighted / terms.link.peak_gbps),
-        of_expected: of_expected(&sized, terms.link).filter(|_| on_bus),
+        utilization: gbps.filter(|_| on_bus).map(|rates| rates.weighted / peak_gbps(&sized, terms.links)),
+        of_expected: of_expected(&sized, terms.links).filter(|_| on_bus),
         gbps,
         blocking: host_time(copies, |copy| copy.blocked),
         waited_after: host_time(copies, |copy| copy.waited_after),
         histogram: histogram(&sized, terms.edges),
-        sizes: sizes(&sized, terms.link, on_bus),
+        sizes: sizes(&sized, terms.links, on_bus),
         streams: streams(copies, terms.kernels_on_stream),
     }
 }
@@ -283,12 +284,16 @@ fn host_time(copies: &[&Copy<'_>], of: impl Fn(&Copy<'_>) -> Nanos) -> Blocking 
     Blocking { count: times().count() as u64, ms: times().sum::<Nanos>().as_millis() }
 }
 
+fn peak_gbps(sized: &[&Copy<'_>], links: &Links) -> f64 {
+    links.peak_gbps(sized.iter().map(|copy| (copy.device, copy.bytes().unwrap_or(0))))
+}
+
 /// The time that copies from 64 KiB on would take from pinned memory, over the time they took. Small copies are bound by
 /// latency, of which a trace shows only the device's part.
-fn of_expected(sized: &[&Copy<'_>], link: &LinkFacts) -> Option<f64> {
+fn of_expected(sized: &[&Copy<'_>], links: &Links) -> Option<f64> {
     let judged = || sized.iter().filter(|copy| copy.bytes().is_some_and(|bytes| size_class(bytes) > 0));
     let took: i64 = judged().map(|copy| copy.event.duration().get()).sum();
-    (took > 0).then(|| judged().map(|copy| expected_ns(copy, link)).sum::<f64>() / took as f64)
+    (took > 0).then(|| judged().map(|copy| expected_ns(copy, links)).sum::<f64>() / took as f64)
 }
 
 fn streams(copies: &[&Copy<'_>], kernels_on_stream: &BTreeMap<(i32, i64), u64>) -> Vec<CopyStream> {
@@ -312,8 +317,9 @@ fn bytes_of<'c>(copies: impl Iterator<Item = &'c Copy<'c>>) -> u64 {
     copies.filter_map(Copy::bytes).fold(0, u64::saturating_add)
 }
 
-/// Time the copy would take from pinned memory on this link.
-pub(crate) fn expected_ns(copy: &Copy<'_>, link: &LinkFacts) -> f64 {
+/// Time the copy would take from pinned memory on its device's link.
+pub(crate) fn expected_ns(copy: &Copy<'_>, links: &Links) -> f64 {
+    let link = links.of(copy.device);
     let bytes = copy.bytes().unwrap_or(0);
     let direction = match copy.transfer.direction {
         Direction::DeviceToHost => bench::Direction::D2h,
@@ -368,7 +374,7 @@ pub(crate) fn size_class(bytes: u64) -> usize {
     SIZE_CLASSES.iter().position(|&end| bytes < end).unwrap_or(SIZE_CLASSES.len() - 1)
 }
 
-fn sizes(sized: &[&Copy<'_>], link: &LinkFacts, on_bus: bool) -> Vec<SizeClass> {
+fn sizes(sized: &[&Copy<'_>], links: &Links, on_bus: bool) -> Vec<SizeClass> {
     let mut classes = Vec::new();
     for (i, &end) in SIZE_CLASSES.iter().enumerate() {
         let inside: Vec<_> =
@@ -378,7 +384,7 @@ fn sizes(sized: &[&Copy<'_>], link: &LinkFacts, on_bus: bool) -> Vec<SizeClass> 
             continue;
         }
         let bytes = bytes_of(inside.iter().map(|copy| **copy));
-        let expected: f64 = inside.iter().map(|copy| expected_ns(copy, link)).sum();
+        let expected: f64 = inside.iter().map(|copy| expected_ns(copy, links)).sum();
         classes.push(SizeClass {
             label: SIZE_LABELS[i],
             from_bytes: if i == 0 { 0 } else { SIZE_CLASSES[i - 1] },

@@ -5,6 +5,7 @@ pub(crate) mod contention;
 pub(crate) mod copies;
 pub(crate) mod gaps;
 pub(crate) mod launches;
+pub(crate) mod links;
 pub(crate) mod managed;
 pub(crate) mod queue;
 pub(crate) mod route;

@@ -13,6 +13,7 @@ use busbound_cause::{Activity, Graph};
 
 use crate::activity::gaps::{self, IdleCause};
 use crate::activity::launches::{self, Launches};
+use crate::activity::links::Links;
 use crate::activity::managed::Managed;
 use crate::activity::syncs::{self, Syncs};
 use crate::activity::timeline::{self, DeviceTimeline, Overlaps};
@@ -31,7 +32,9 @@ pub(crate) struct Facts<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) host: Host<'a>,
     pub(crate) communication: CollectiveNames,
+    /// Of the first device that worked.
     pub(crate) link: LinkFacts,
+    pub(crate) links: Links,
     pub(crate) window: Window,
     pub(crate) timelines: Vec<DeviceTimeline>,
     /// Of each device, in the order of `timelines`.
@@ -59,6 +62,8 @@ impl<'a> Facts<'a> {
         let communication = CollectiveNames::of(trace.names());
         let (host, timelines) = join(|| Host::of(trace), || timeline::timelines(trace, &communication));
         let link = link_of(machine, trace, timelines.first().map(|t| t.device));
+        let of_device = |line: &DeviceTimeline| (line.device, link_of(machine, trace, Some(line.device)));
+        let links = Links::new(timelines.iter().map(of_device).collect(), link.clone());
         let kernels_on_stream = kernels_on_stream(trace);
         let window = Window::of(trace, &host, options);
         let ((graph, gaps, idle, allocating_idle_ms), (copies, groups, contention, syncs, launches)) = join(
@@ -76,11 +81,11 @@ impl<'a> Facts<'a> {
                 let terms = copies::Terms {
                     timelines: &timelines,
                     kernels_on_stream: &kernels_on_stream,
-                    link: &link,
+                    links: &links,
                     edges: &options.histogram_edges,
                 };
                 let groups = copies::groups(&copies, terms);
-                let contention = contention::contention(trace, &copies, &timelines, &communication, &link);
+                let contention = contention::contention(trace, &copies, &timelines, &communication, &links);
                 let syncs = syncs::syncs(&host, &window);
                 let launches = launches::launches(trace, &host, &timelines, &window);
                 (copies, groups, contention, syncs, launches)
@@ -99,6 +104,7 @@ impl<'a> Facts<'a> {
             host,
             communication,
             link,
+            links,
             window,
             timelines,
             device_times: times.into_iter().zip(overlaps).collect(),

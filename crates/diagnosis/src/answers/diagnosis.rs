@@ -16,7 +16,7 @@ use crate::analysis::breakdown::StepBreakdown;
 use crate::analysis::cpu_copies::{self, CpuCopies};
 use crate::analysis::cpu_only;
 use crate::analysis::critical::{self, CriticalPath};
-use crate::analysis::facts::{Facts, gpu_name, link_of};
+use crate::analysis::facts::{Facts, gpu_name};
 use crate::analysis::incomplete;
 use crate::analysis::kernels::{self, Kernels};
 use crate::analysis::stages::{self, StageAnswer, Stages};
@@ -212,7 +212,7 @@ fn answer(
         .flatten();
     Diagnosis {
         schema: DIAGNOSIS_SCHEMA,
-        machine: machine_facts(facts, machine, survey.gpus.len()),
+        machine: machine_facts(facts, survey.gpus.len()),
         source: survey.source,
         rank: survey.rank,
         window: window_facts(facts, left_out),
@@ -288,12 +288,12 @@ fn stages_of(facts: &Facts<'_>, options: &Options) -> (Option<Stages>, Option<St
     }
 }
 
-fn machine_facts(facts: &Facts<'_>, machine: &Machine, listed: usize) -> MachineFacts {
+fn machine_facts(facts: &Facts<'_>, listed: usize) -> MachineFacts {
     let trace = facts.trace;
     let link = |timeline: &DeviceTimeline| {
         let device = timeline.device;
         let name = gpu_name(trace, Some(device)).map(str::to_owned);
-        GpuLink { device, name, link: link_of(machine, trace, Some(device)) }
+        GpuLink { device, name, link: facts.links.of(device).clone() }
     };
     MachineFacts { gpus: facts.timelines.iter().map(link).collect(), listed }
 }

@@ -50,7 +50,7 @@ impl<'f, 'a> Demand<'f, 'a> {
     fn of(facts: &'f Facts<'a>) -> Option<Self> {
         let inbound: Vec<_> =
             prefetched(facts).filter(|copy| copy.transfer.direction == Direction::HostToDevice).collect();
-        let needed: f64 = inbound.iter().map(|copy| expected_ns(copy, &facts.link)).sum::<f64>() / 1e6;
+        let needed: f64 = inbound.iter().map(|copy| expected_ns(copy, &facts.links)).sum::<f64>() / 1e6;
         let exposed = facts.exposed_ms(inbound.iter().copied());
         let compute = facts.time.compute_ms;
         let is_enough = inbound.is_empty()

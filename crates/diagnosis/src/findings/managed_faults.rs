@@ -56,7 +56,7 @@ impl Inbound {
             migrations: inbound.len(),
             bytes: bytes_moved(&inbound, Direction::HostToDevice),
             ms: migration_ms(&inbound),
-            prefetched_ms: inbound.iter().map(|copy| expected_ns(copy, &facts.link)).sum::<f64>() / 1e6,
+            prefetched_ms: inbound.iter().map(|copy| expected_ns(copy, &facts.links)).sum::<f64>() / 1e6,
         }
     }
 

@@ -41,7 +41,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let is_judged = |copy: &&Copy<'_>| copy.host_memory() == Some(MemoryKind::Pinned) && is_large(copy);
     let pinned: Vec<&Copy<'_>> = facts.issued_copies().filter(is_judged).collect();
     let total = total_ms(&pinned);
-    let expected: f64 = pinned.iter().map(|copy| expected_ns(copy, &facts.link)).sum::<f64>() / 1e6;
+    let expected: f64 = pinned.iter().map(|copy| expected_ns(copy, &facts.links)).sum::<f64>() / 1e6;
     if pinned.is_empty() || expected > 0.7 * total || total < 0.02 * facts.time.span_ms {
         return None;
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use busbound_cause::Host;
 use busbound_trace::{Event, EventKind, Label, Place, Trace};
 use serde_json::{Value, json};
 
@@ -111,21 +112,14 @@ pub(super) fn write<W: Write>(events: &mut Events<W>, trace: &Trace) -> io::Resu
 /// From calls to the work they launched, each with a number of its own: one launch of a graph has many. They come after all
 /// that they join, because a viewer looks for what is there.
 fn arrows<W: Write>(events: &mut Events<W>, trace: &Trace, ids: &Ids) -> io::Result<()> {
-    let calls = calls(trace);
+    let host = Host::of(trace);
     let work = trace.events().filter(|event| event.kind().is_gpu_work());
-    let joined = work.filter_map(|work| Some((calls.get(&work.correlation()?)?, work)));
+    let joined = work.filter_map(|work| Some((host.call_behind(&work)?, work)));
     for (number, (call, work)) in (1..).zip(joined) {
         events.arrow("s", number, ids.track(call.place()), call.start().as_nanos())?;
         events.arrow("f", number, ids.track(work.place()), work.start().as_nanos())?;
     }
     Ok(())
-}
-
-/// The calls that launched something, by the id that joins them to it.
-fn calls(trace: &Trace) -> HashMap<u64, Event<'_>> {
-    let calls =
-        trace.events().filter(|event| matches!(event.kind(), EventKind::RuntimeCall | EventKind::DriverCall));
-    calls.filter_map(|call| Some((call.correlation()?, call))).collect()
 }
 
 /// The newest of the names that profilers have used for a kind.

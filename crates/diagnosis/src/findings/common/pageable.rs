@@ -116,7 +116,7 @@ impl<'c, 'f, 'a> Staged<'c, 'f, 'a> {
         if copies.is_empty() || total < WORTH_IT * facts.time.span_ms {
             return None;
         }
-        let pinned: f64 = copies.iter().map(|copy| expected_ns(copy, &facts.link)).sum::<f64>() / 1e6;
+        let pinned: f64 = copies.iter().map(|copy| expected_ns(copy, &facts.links)).sum::<f64>() / 1e6;
         let calls = call_times(copies.iter().filter_map(|copy| copy.call));
         Some(Self {
             facts,
