@@ -92,7 +92,8 @@ impl Items {
 }
 
 pub(crate) fn items(judged: &Judged<'_, '_>) -> Items {
-    let Judged { whole, left_out, is_part, .. } = *judged;
+    let Judged { left_out, is_part, .. } = *judged;
+    let whole = judged.whole();
     let scope = Scope { left_out, whole, is_part };
     let mut step_of = vec![None; whole.trace.numbers()];
     for event in whole.trace.events() {

@@ -1,9 +1,11 @@
 //! Everything the findings and the verdict look at, computed once.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use busbound_machine::{LinkFacts, Machine, PcieLink};
 use busbound_trace::{EventKind, Gpu, Interval, IntervalSet, Nanos, Place, Trace};
+use busbound_whatif::replay::Replay;
 
 use crate::activity::contention::{self, Contention};
 use crate::activity::copies::{self, Copy, CopyGroup, size_class};
@@ -18,6 +20,7 @@ use crate::activity::managed::Managed;
 use crate::activity::syncs::{self, Syncs};
 use crate::activity::timeline::{self, DeviceTimeline, Overlaps};
 use crate::analysis::breakdown::{DeviceParts, Part, PartTimes, StepBreakdown};
+use crate::analysis::replay;
 use crate::analysis::times::{Times, total_times};
 use crate::answers::survey::steps::pattern_of;
 use crate::options::Options;
@@ -27,6 +30,24 @@ use crate::steps::window::Window;
 use crate::unit::Unit;
 use busbound_cause::Host;
 use busbound_trace::Call;
+
+/// What it takes to know the steps of a trace.
+pub(crate) struct Basis<'a> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) host: Host<'a>,
+    communication: CollectiveNames,
+    timelines: Vec<DeviceTimeline>,
+    pub(crate) window: Window,
+}
+
+impl<'a> Basis<'a> {
+    pub(crate) fn of(trace: &'a Trace, options: &Options) -> Self {
+        let communication = CollectiveNames::of(trace.names());
+        let (host, timelines) = join(|| Host::of(trace), || timeline::timelines(trace, &communication));
+        let window = Window::of(trace, &host, options);
+        Self { trace, host, communication, timelines, window }
+    }
+}
 
 pub(crate) struct Facts<'a> {
     pub(crate) trace: &'a Trace,
@@ -55,17 +76,20 @@ pub(crate) struct Facts<'a> {
     pub(crate) managed: Managed<'a>,
     pub(crate) syncs: Syncs,
     pub(crate) kernels_on_stream: BTreeMap<(i32, i64), u64>,
+    replay: OnceLock<Option<Replay>>,
 }
 
 impl<'a> Facts<'a> {
     pub(crate) fn of(trace: &'a Trace, machine: &Machine, options: &Options) -> Self {
-        let communication = CollectiveNames::of(trace.names());
-        let (host, timelines) = join(|| Host::of(trace), || timeline::timelines(trace, &communication));
+        Self::on(Basis::of(trace, options), machine, options)
+    }
+
+    pub(crate) fn on(basis: Basis<'a>, machine: &Machine, options: &Options) -> Self {
+        let Basis { trace, host, communication, timelines, window } = basis;
         let link = link_of(machine, trace, timelines.first().map(|t| t.device));
         let of_device = |line: &DeviceTimeline| (line.device, link_of(machine, trace, Some(line.device)));
         let links = Links::new(timelines.iter().map(of_device).collect(), link.clone());
         let kernels_on_stream = kernels_on_stream(trace);
-        let window = Window::of(trace, &host, options);
         let ((graph, gaps, idle, allocating_idle_ms), (copies, groups, contention, syncs, launches)) = join(
             || {
                 let activity = Activity { trace, host: &host, collectives: &communication };
@@ -122,7 +146,13 @@ impl<'a> Facts<'a> {
             managed,
             syncs,
             kernels_on_stream,
+            replay: OnceLock::new(),
         }
+    }
+
+    /// The steady steps, ready to be run again; `None` where the trace does not hold together well enough.
+    pub(crate) fn replay(&self) -> Option<&Replay> {
+        self.replay.get_or_init(|| replay::of(self)).as_ref()
     }
 
     /// Time of the wanted parts over all devices and steps.

@@ -9,5 +9,6 @@ pub(crate) mod critical;
 pub(crate) mod facts;
 pub(crate) mod incomplete;
 pub(crate) mod kernels;
+pub(crate) mod replay;
 pub(crate) mod stages;
 pub(crate) mod times;

@@ -1,10 +1,14 @@
 //! Is the GPU waiting for the bus, where, and why? The whole answer.
 
+use std::cell::LazyCell;
+use std::ops::Deref;
+
 use busbound_machine::{LinkFacts, Machine};
 use busbound_trace::Trace;
 use busbound_whatif::replay::Change;
 use serde::Serialize;
 
+use crate::activity::compiled;
 use crate::activity::contention::Contention;
 use crate::activity::copies::CopyGroup;
 use crate::activity::gaps::IdleCause;
@@ -16,7 +20,7 @@ use crate::analysis::breakdown::StepBreakdown;
 use crate::analysis::cpu_copies::{self, CpuCopies};
 use crate::analysis::cpu_only;
 use crate::analysis::critical::{self, CriticalPath};
-use crate::analysis::facts::{Facts, gpu_name};
+use crate::analysis::facts::{Basis, Facts, gpu_name};
 use crate::analysis::incomplete;
 use crate::analysis::kernels::{self, Kernels};
 use crate::analysis::stages::{self, StageAnswer, Stages};
@@ -156,13 +160,20 @@ pub fn diagnose_and_itemise(
 
 /// What a diagnosis is made from.
 pub(crate) struct Judged<'a, 't> {
-    pub(crate) whole: &'a Facts<'t>,
+    whole: &'a dyn Deref<Target = Facts<'t>>,
     /// Of the steps that are spoken of.
     pub(crate) facts: &'a Facts<'a>,
     /// Whether these are not all of the trace.
     pub(crate) is_part: bool,
     pub(crate) left_out: &'a LeftOut,
     pub(crate) diagnosis: &'a Diagnosis,
+}
+
+impl<'t> Judged<'_, 't> {
+    /// Of the whole trace.
+    pub(crate) fn whole(&self) -> &Facts<'t> {
+        self.whole
+    }
 }
 
 fn diagnose_and<T>(
@@ -172,25 +183,26 @@ fn diagnose_and<T>(
     options: &Options,
     more: impl FnOnce(&Judged<'_, '_>) -> T,
 ) -> (Diagnosis, T) {
-    let (survey, whole) = join(|| survey(trace, source), || Facts::of(trace, machine, options));
-    let (part, left_out) = steady(&whole, options);
-    let of_part = part.as_ref().map(|part| Facts::of(part, machine, options));
-    let facts = of_part.as_ref().unwrap_or(&whole);
-    let mut diagnosis = answer(facts, survey, machine, options, &left_out);
+    let (survey, basis) = join(|| survey(trace, source), || Basis::of(trace, options));
+    let (part, left_out) = steady(&basis, options);
+    let left_out = &left_out;
+    let Some(part) = part else {
+        let facts = &Facts::on(basis, machine, options);
+        let diagnosis = answer(facts, survey, options, left_out);
+        let more = more(&Judged { whole: &facts, facts, is_part: false, left_out, diagnosis: &diagnosis });
+        return (diagnosis, more);
+    };
+    let facts = &Facts::of(&part, machine, options);
+    let mut diagnosis = answer(facts, survey, options, left_out);
     // Compilation happens in the steps that are left out.
-    diagnosis.launches.compiled = whole.launches.compiled.clone();
-    let is_part = of_part.is_some();
-    let more = more(&Judged { whole: &whole, facts, is_part, left_out: &left_out, diagnosis: &diagnosis });
+    diagnosis.launches.compiled = compiled::compiled(trace, &basis.host);
+    // Only those who show the whole trace need all of its facts.
+    let whole = &LazyCell::new(|| Facts::on(basis, machine, options));
+    let more = more(&Judged { whole, facts, is_part: true, left_out, diagnosis: &diagnosis });
     (diagnosis, more)
 }
 
-fn answer(
-    facts: &Facts<'_>,
-    survey: Survey,
-    machine: &Machine,
-    options: &Options,
-    left_out: &LeftOut,
-) -> Diagnosis {
+fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftOut) -> Diagnosis {
     let judged = judge(facts, &survey, options);
     let (stages, no_stages) = stages_of(facts, options);
     let (attribution, critical_path) =

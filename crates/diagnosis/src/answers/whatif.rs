@@ -8,7 +8,8 @@ use busbound_whatif::replay::{
 use serde::Serialize;
 
 use crate::activity::copies::Copy;
-use crate::analysis::facts::Facts;
+use crate::analysis::facts::{Basis, Facts};
+use crate::analysis::replay;
 use crate::options::Options;
 use crate::saving::Saving;
 use crate::steps::steady::steady;
@@ -86,15 +87,15 @@ pub fn what_if(
     options: &Options,
     wanted: &[Vec<Change>],
 ) -> Result<WhatIf, NoReplay> {
-    of_steady(trace, machine, options, |facts| Ok(of_replay(facts, &replayed(facts)?, path, wanted)))
+    of_steady(trace, machine, options, |facts| Ok(of_replay(facts, replayed(facts)?, path, wanted)))
 }
 
 /// What `of` makes of the steps that are spoken of.
 fn of_steady<T>(trace: &Trace, machine: &Machine, options: &Options, of: impl FnOnce(&Facts<'_>) -> T) -> T {
-    let facts = Facts::of(trace, machine, options);
-    match steady(&facts, options).0 {
+    let basis = Basis::of(trace, options);
+    match steady(&basis, options).0 {
         Some(part) => of(&Facts::of(&part, machine, options)),
-        None => of(&facts),
+        None => of(&Facts::on(basis, machine, options)),
     }
 }
 
@@ -117,21 +118,21 @@ pub(crate) fn with_timeline(
         Ok(replay) => replay,
         Err(why) => return (Err(why), None),
     };
-    let answer = of_replay(facts, &replay, path, wanted);
+    let answer = of_replay(facts, replay, path, wanted);
     let best = answer.scenarios.first().filter(|best| best.applies).and_then(|best| {
-        let begin = stretch_of(facts)?.starts.first().copied()?;
+        let begin = replay::stretch_of(facts)?.starts.first().copied()?;
         Some(BestReplay { begin, moved: replay.timeline(&best.changes), changes: best.changes.clone() })
     });
     (Ok(answer), best)
 }
 
-fn replayed(facts: &Facts<'_>) -> Result<Replay, NoReplay> {
+fn replayed<'f>(facts: &'f Facts<'_>) -> Result<&'f Replay, NoReplay> {
     if facts.timelines.is_empty() {
         return Err(NoReplay(
             "the trace has no GPU events: there is nothing whose time could be predicted (record with CUDA activity)",
         ));
     }
-    replay_of(facts).ok_or(NoReplay(
+    facts.replay().ok_or(NoReplay(
         "the trace does not hold together well enough to be run again: its calls, work and waits do not give its times",
     ))
 }
@@ -179,7 +180,7 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
             100.0 * confidence.without_call
         ));
     }
-    let (run, all) = (steps_run_again(facts), facts.window.steps.len());
+    let (run, all) = (replay::steps_run_again(facts), facts.window.steps.len());
     if run < all {
         notes.push(format!("The trace is long: the first {run} of the {all} steps judged are run again."));
     }
@@ -207,31 +208,6 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
 
 /// Scenarios that are listed.
 const SHOWN: usize = 8;
-
-pub(crate) fn replay_of(facts: &Facts<'_>) -> Option<Replay> {
-    Replay::of(&facts.graph, &stretch_of(facts)?, &facts.link)
-}
-
-/// Steps that are run again: all, but of a very long trace the first, because each scenario runs them several times.
-fn steps_run_again(facts: &Facts<'_>) -> usize {
-    const EVENTS: usize = 300_000;
-    const FEWEST: usize = 10;
-    let (steps, events) = (facts.window.steps.len(), facts.trace.len());
-    if events <= EVENTS { steps } else { (steps * EVENTS / events).max(FEWEST).min(steps) }
-}
-
-fn stretch_of(facts: &Facts<'_>) -> Option<Stretch> {
-    let window = &facts.window;
-    let steps = steps_run_again(facts);
-    if let Some(last) = steps.checked_sub(1).and_then(|last| window.steps.get(last)) {
-        // A last step that is not whole has a beginning and is no step: its calls are part of it all.
-        let starts = if steps < window.steps.len() { &window.starts[..steps] } else { &window.starts[..] };
-        return Some(Stretch { starts: starts.to_vec(), end: last.end });
-    }
-    let calls = facts.trace.events().map(|event| event.start()).min()?;
-    let end = facts.timelines.iter().filter_map(|line| line.busy.hull()).map(|hull| hull.end).max()?;
-    Some(Stretch { starts: vec![calls], end })
-}
 
 fn scenario(replay: &Replay, changes: &[Change], baseline_ms: f64) -> Scenario {
     let Predicted { step_ms, low_ms, high_ms, extra_bytes, applies, power, .. } = replay.predict(changes);

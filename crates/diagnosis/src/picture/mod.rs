@@ -141,7 +141,8 @@ const MARKED: usize = 5_000;
 
 /// Draws the whole trace; what is judged of it, the findings and the best prediction come with it.
 pub(crate) fn draw(judged: &Judged<'_, '_>, best: Option<&BestReplay>, detail: Detail) -> Picture {
-    let Judged { whole, facts, left_out, diagnosis, .. } = *judged;
+    let Judged { facts, left_out, diagnosis, .. } = *judged;
+    let whole = judged.whole();
     let mut names = DrawnNames::of(whole.trace.names());
     let mut notes = Vec::new();
     let mut copies = DrawnCopies::default();

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use busbound_trace::Trace;
 
-use crate::analysis::facts::Facts;
+use crate::analysis::facts::Basis;
 use crate::options::Options;
 use crate::steps::window::{OutlierStep, StepTimes};
 
@@ -30,11 +30,11 @@ pub(crate) struct LeftOut {
 const TOLD: usize = 20;
 
 /// The part of the trace that counts, where that is not all of it.
-pub(crate) fn steady(facts: &Facts<'_>, options: &Options) -> (Option<Trace>, LeftOut) {
-    let window = &facts.window;
+pub(crate) fn steady(basis: &Basis<'_>, options: &Options) -> (Option<Trace>, LeftOut) {
+    let window = &basis.window;
     let all = window.steps.len();
     let warm_up = options.warmup.map_or_else(|| window.warm_up(), |given| given.min(all.saturating_sub(1)));
-    let mut outliers = window.outliers(facts.trace, &facts.host);
+    let mut outliers = window.outliers(basis.trace, &basis.host);
     outliers.retain(|outlier| outlier.index >= warm_up);
     // Who says how long the warm-up is gets all that comes after it.
     let steady = if options.warmup.is_some() { warm_up..all } else { window.steady(warm_up, &outliers) };
@@ -44,7 +44,7 @@ pub(crate) fn steady(facts: &Facts<'_>, options: &Options) -> (Option<Trace>, Le
     outliers.truncate(TOLD);
     outliers.sort_by_key(|outlier| outlier.index);
     let is_part = (steady.len() < all || window.is_part_of_the_trace()) && all > 0;
-    let part = if is_part { window.only(steady.clone(), facts.trace) } else { None };
+    let part = if is_part { window.only(steady.clone(), basis.trace) } else { None };
     let mut left_out = LeftOut {
         warm_up: 0,
         others: 0,

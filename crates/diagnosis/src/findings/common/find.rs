@@ -47,14 +47,14 @@ fn replay(facts: &Facts<'_>, all: &mut [Made]) {
     if fixes.iter().all(Option::is_none) {
         return;
     }
-    let Some(replay) = whatif::replay_of(facts) else { return };
+    let Some(replay) = facts.replay() else { return };
     for (made, fix) in all.iter_mut().zip(&fixes) {
         let Some(changes) = fix else { continue };
         // Two findings with the same fix would each promise all of it: those keep their own bounds.
         if fixes.iter().filter(|other| *other == fix).count() > 1 {
             continue;
         }
-        if let Some(saving) = whatif::saving(&replay, changes) {
+        if let Some(saving) = whatif::saving(replay, changes) {
             made.draft.saves = saving;
             made.basis = REPLAYED;
         }
