@@ -9,16 +9,16 @@ use std::fs;
 use busbound_diagnosis::{FigureId, figures};
 use common::{diagnosis_of, root};
 
-/// `UPDATE_DOCS=1` writes the page.
+/// `BUSBOUND_WRITE_DOCS=1` writes the page.
 #[test]
 fn the_page_is_the_catalog() {
     let path = root().join("docs/figures.md");
     let page = figures::document();
-    if std::env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
+    if std::env::var_os("BUSBOUND_WRITE_DOCS").is_some() {
         fs::write(&path, &page).unwrap();
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == page, "docs/figures.md is out of date (UPDATE_DOCS=1 writes it)");
+    assert!(written == page, "docs/figures.md is out of date (BUSBOUND_WRITE_DOCS=1 writes it)");
 }
 
 #[test]
