@@ -57,7 +57,7 @@ fn build(target: &str) -> anyhow::Result<PathBuf> {
         "dist",
         "--locked",
         "--package",
-        "busbound",
+        "busbound-cli",
         "--target",
         target,
     ]))?;

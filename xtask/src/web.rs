@@ -74,7 +74,7 @@ pub(crate) fn bench() -> anyhow::Result<()> {
 pub(crate) fn gallery() -> anyhow::Result<()> {
     anyhow::ensure!(has_node(), NO_NODE);
     let Some(browser) = browser() else { anyhow::bail!("chromium is needed (apt-get install chromium)") };
-    run(&mut cargo(&["build", "--locked", "--package", "busbound"]))?;
+    run(&mut cargo(&["build", "--locked", "--package", "busbound-cli"]))?;
     let mut gallery = node(&["gallery.mjs"]);
     run(gallery.env("CHROMIUM", browser).env("BUSBOUND", binary("debug")))
 }

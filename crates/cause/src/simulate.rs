@@ -5,7 +5,9 @@ use std::collections::BinaryHeap;
 
 use busbound_trace::Direction;
 
-use crate::model::{Awaited, CallId, HostAction, Model, Time, WorkId, WorkKind};
+use crate::Time;
+use crate::graph::{Awaited, CallId, HostAction, WorkId, WorkKind};
+use crate::model::Model;
 
 /// What work costs other work.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -266,7 +268,7 @@ impl<'g> Simulation<'g> {
             HostAction::Wait { awaited, .. } => {
                 let awaited: Vec<WorkId> = match *awaited {
                     Awaited::None => Vec::new(),
-                    Awaited::Op(op) => vec![op],
+                    Awaited::Work(op) => vec![op],
                     Awaited::Stream(stream) => self.last_issued[stream].into_iter().collect(),
                     Awaited::Device(device) => (0..graph.streams.len())
                         .filter(|stream| graph.stream_device[*stream] == device)

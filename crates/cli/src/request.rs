@@ -1,90 +1,61 @@
 //! What is to be done? Flags resolved against the machine and the terminal, before any work.
 
+use std::fs::File;
 use std::io::{IsTerminal, stderr, stdout};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-use busbound_diagnosis::Source;
-use busbound_trace::{ReadOptions, by_rank, discover};
+use busbound::diagnosis::{BlockChoice, CpuCopyThresholds, Detail};
+use busbound::machine::topology::GpuPlace;
+use busbound::trace::{NcuError, read_ncu};
+use busbound::{Format, Machine, Options, ReadOptions, Style};
 
-use crate::args::{Format, OutputArgs, ReadingArgs};
+use crate::args::diagnose::DiagnoseArgs;
+use crate::args::shared::{AnalysisArgs, MachineArgs, OutputArgs, ReadingArgs, TopologyArgs};
+use crate::failure::Failure;
 
-/// One thing to read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Input {
-    File(PathBuf),
-    Stdin,
+/// Where the answer goes and how it looks.
+#[derive(Debug, Clone)]
+pub(crate) struct Output {
+    pub(crate) format: Format,
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) width: u16,
+    pub(crate) show_progress: bool,
+    /// Nothing but the answer, and what went wrong.
+    pub(crate) quiet: bool,
 }
 
-impl Input {
-    pub(crate) fn label(&self) -> &Path {
-        match self {
-            Self::File(path) => path,
-            Self::Stdin => Path::new("standard input"),
-        }
+impl Output {
+    /// For commands whose answer is a file of their own.
+    pub(crate) fn quiet_or_not(quiet: bool) -> Self {
+        let show_progress = !quiet && stderr().is_terminal();
+        Self { format: Format::Terminal, file: None, width: Style::USUAL_WIDTH, show_progress, quiet }
     }
 
-    pub(crate) fn source(&self) -> Source {
-        Source::named(self.label().display().to_string())
+    /// The same in another format.
+    pub(crate) fn with_format(&self, format: Format) -> Self {
+        Self { format, ..self.clone() }
     }
 }
 
-/// The inputs that the given paths stand for, and whether one of them was a directory.
-pub(crate) struct Inputs {
-    pub(crate) list: Vec<Input>,
-    /// In a directory a file that is no trace is passed over; one named outright is an error.
-    pub(crate) from_directory: bool,
-}
-
-pub(crate) fn resolve_inputs(paths: &[PathBuf]) -> anyhow::Result<Inputs> {
-    let mut inputs = Inputs { list: Vec::new(), from_directory: false };
-    for path in paths {
-        if path.as_os_str() == "-" {
-            inputs.list.push(Input::Stdin);
-            continue;
-        }
-        if let Some(found) = expand(path)? {
-            for path in found {
-                inputs.list.extend(discover(&path)?.into_iter().map(Input::File));
-            }
-            continue;
-        }
-        let files = discover(path).with_context(|| path.display().to_string())?;
-        inputs.from_directory |= path.is_dir();
-        anyhow::ensure!(
-            !files.is_empty(),
-            "{} holds no trace: nothing in it ends in .json, .json.gz, .trace, .trace.gz, .bbt, .sqlite or .nsys-rep",
-            path.display()
-        );
-        inputs.list.extend(files.into_iter().map(Input::File));
+pub(crate) fn resolve_output(args: &OutputArgs) -> Output {
+    let terminal =
+        (args.output.is_none() && stdout().is_terminal()).then(terminal_size::terminal_size).flatten();
+    Output {
+        format: if args.json { Format::Json } else { args.format },
+        file: args.output.clone(),
+        width: terminal.map_or(Style::USUAL_WIDTH, |(width, _)| width.0.clamp(60, 140)),
+        show_progress: !args.quiet && stderr().is_terminal(),
+        quiet: args.quiet,
     }
-    Ok(inputs)
 }
 
-/// The files that paths, directories and patterns stand for, in the order of their ranks.
-///
-/// # Errors
-/// If one of them stands for nothing.
-pub fn traces_in(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
-    let named = |input| match input {
-        Input::File(path) => Some(path),
-        Input::Stdin => None,
-    };
-    Ok(resolve_inputs(paths)?.list.into_iter().filter_map(named).collect())
+pub(crate) fn resolve_machine(args: &MachineArgs) -> Result<Machine, Failure> {
+    Ok(busbound::resolve_machine(args.machine.as_deref())?)
 }
 
-/// What a pattern stands for that the shell has left as it is; `None` where the path is no pattern.
-pub(crate) fn expand(path: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> {
-    let Some(pattern) = path.to_str().filter(|text| text.contains(['*', '?', '['])) else { return Ok(None) };
-    // A file may have such a name.
-    if path.exists() {
-        return Ok(None);
-    }
-    let found = glob::glob(pattern).with_context(|| format!("{pattern} is no pattern"))?;
-    let mut found: Vec<PathBuf> = found.filter_map(Result::ok).collect();
-    anyhow::ensure!(!found.is_empty(), "nothing is named like {pattern}");
-    by_rank(&mut found);
-    Ok(Some(found))
+/// How the machine is wired, where that is given.
+pub(crate) fn resolve_topology(args: &TopologyArgs) -> Result<Option<Vec<GpuPlace>>, Failure> {
+    Ok(args.topology.as_deref().map(busbound::read_topology).transpose()?)
 }
 
 pub(crate) fn resolve_reading(args: &ReadingArgs) -> ReadOptions {
@@ -98,36 +69,49 @@ pub(crate) fn resolve_reading(args: &ReadingArgs) -> ReadOptions {
     options
 }
 
-/// Where the answer goes and how it looks.
-#[derive(Debug)]
-pub(crate) struct Output {
-    pub(crate) format: Format,
-    pub(crate) file: Option<PathBuf>,
-    pub(crate) width: u16,
-    pub(crate) show_progress: bool,
-    /// Nothing but the answer, and what went wrong.
-    pub(crate) quiet: bool,
+pub(crate) fn resolve_analysis(args: &AnalysisArgs) -> Result<Options, Failure> {
+    if args.stages.len() == 1 {
+        return Err(Failure::usage("one stage is no pipeline: give --stage twice or more"));
+    }
+    let mut options = Options::default();
+    options.steps.clone_from(&args.steps);
+    options.warmup = args.warmup;
+    options.stages.clone_from(&args.stages);
+    match (&args.by, args.depth) {
+        (Some(wanted), _) => options.blocks = BlockChoice::Matching(wanted.clone()),
+        (None, Some(depth)) => options.blocks = BlockChoice::Depth(usize::from(depth)),
+        (None, None) => {}
+    }
+    Ok(options)
 }
 
-/// A pipe has no width; what comes out of it ends in tickets and terminals, and 80 columns fit into both.
-const USUAL_WIDTH: u16 = 80;
-
-impl Output {
-    /// For commands whose answer is a file of their own.
-    pub(crate) fn quiet_or_not(format: Format, quiet: bool) -> Self {
-        let show_progress = !quiet && stderr().is_terminal();
-        Self { format, file: None, width: USUAL_WIDTH, show_progress, quiet }
+/// What `diagnose` can be told besides.
+pub(crate) fn resolve_diagnosis(args: &DiagnoseArgs) -> Result<Options, Failure> {
+    let mut options = resolve_analysis(&args.analysis)?;
+    if !args.edges.iter().all(|edge| *edge > 0.0) || !args.edges.is_sorted() {
+        return Err(Failure::usage("--edges takes rates above zero in rising order, e.g. 5,20,50,80"));
     }
+    options.histogram_edges.clone_from(&args.edges);
+    options.cpu_copies = CpuCopyThresholds {
+        internal_gbps: args.internal_above,
+        bus_share_of_peak: args.bus_below,
+        shortest_ms: args.shortest,
+    };
+    if let Some(path) = &args.ncu {
+        let unreadable = |error: NcuError| Failure::unreadable(format!("{} {error}", path.display()));
+        let file = File::open(path).map_err(|error| unreadable(error.into()))?;
+        options.measured_kernels = Some(read_ncu(file).map_err(unreadable)?);
+    }
+    Ok(options)
 }
 
-pub(crate) fn resolve_output(args: &OutputArgs) -> Output {
-    let terminal =
-        (args.output.is_none() && stdout().is_terminal()).then(terminal_size::terminal_size).flatten();
-    Output {
-        format: if args.json { Format::Json } else { args.format },
-        file: args.output.clone(),
-        width: terminal.map_or(USUAL_WIDTH, |(width, _)| width.0.clamp(60, 140)),
-        show_progress: !args.quiet && stderr().is_terminal(),
-        quiet: args.quiet,
-    }
+/// How much detail each of the runs on one page may have.
+pub(crate) fn detail_of(paths: &[PathBuf]) -> Result<Detail, Failure> {
+    Ok(Detail::Page { runs: busbound::resolve_inputs(paths)?.list.len() })
+}
+
+/// `run.html` for `run.json.gz`, here.
+pub(crate) fn page_of(paths: &[PathBuf]) -> PathBuf {
+    let first = paths.first().map_or(Path::new("run"), PathBuf::as_path);
+    PathBuf::from(format!("{}.html", busbound::stem_of(first)))
 }

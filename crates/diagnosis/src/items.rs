@@ -7,11 +7,12 @@ use busbound_trace::{
 };
 
 use crate::activity::copies::Copy;
-use crate::activity::gaps::{Gap, GapCause};
 use crate::activity::timeline::DeviceTimeline;
-use crate::analysis::facts::Facts;
+use crate::analysis::breakdown::{DeviceParts, Part, PartTimes};
+use crate::analysis::facts::{Facts, gaps_of};
 use crate::answers::diagnosis::Judged;
 use crate::steps::steady::LeftOut;
+use busbound_cause::idle::{Gap, GapCause};
 
 /// What tables are made of, beside the events themselves.
 #[derive(Debug, Clone)]
@@ -93,11 +94,15 @@ impl Items {
 pub(crate) fn items(judged: &Judged<'_, '_>) -> Items {
     let Judged { whole, left_out, is_part, .. } = *judged;
     let scope = Scope { left_out, whole, is_part };
+    let mut step_of = vec![None; whole.trace.numbers()];
+    for event in whole.trace.events() {
+        step_of[event.id().index()] = number(whole.window.step_of_work(&event));
+    }
     Items {
         steps: steps(whole, left_out),
         copies: whole.copies.iter().map(|copy| copy_item(copy, whole, &scope)).collect(),
         gaps: whole.gaps.iter().map(|gap| gap_item(gap, whole, &scope)).collect(),
-        step_of: whole.trace.events().map(|event| number(whole.window.step_of_work(&event))).collect(),
+        step_of,
     }
 }
 
@@ -132,8 +137,8 @@ impl Scope<'_> {
 
 fn copy_item(copy: &Copy<'_>, facts: &Facts<'_>, scope: &Scope<'_>) -> CopyItem {
     let step = facts.window.step_of_work(&copy.event);
-    let kernels = facts.timelines.iter().find(|timeline| timeline.device == copy.device);
-    let beside = kernels.map_or(Nanos::ZERO, |timeline| timeline.kernels.length_within(copy.interval()));
+    let timeline = facts.timelines.iter().find(|timeline| timeline.device == copy.device);
+    let exposed = timeline.map_or(copy.event.duration(), |timeline| timeline.exposed_copy(copy.interval()));
     CopyItem {
         event: copy.event.id(),
         device: copy.device,
@@ -143,7 +148,7 @@ fn copy_item(copy: &Copy<'_>, facts: &Facts<'_>, scope: &Scope<'_>) -> CopyItem 
         dst: copy.transfer.dst,
         bytes: copy.bytes(),
         gbps: copy.gbps(),
-        exposed: copy.event.duration() - beside,
+        exposed,
         blocking: copy.blocked,
         waited_after: copy.waited_after,
         step: number(step),
@@ -170,26 +175,16 @@ fn gap_item(gap: &Gap<'_>, facts: &Facts<'_>, scope: &Scope<'_>) -> GapItem {
 }
 
 fn steps(facts: &Facts<'_>, left_out: &LeftOut) -> Vec<StepItem> {
-    struct Alone {
-        copies: IntervalSet,
-        communication: IntervalSet,
-        idle: IntervalSet,
-    }
-    let alone: Vec<Alone> = facts
+    let parts: Vec<DeviceParts> = facts
         .timelines
         .iter()
-        .map(|timeline| Alone {
-            copies: timeline.copies.difference(&timeline.kernels),
-            communication: timeline.communication.difference(&timeline.compute),
-            idle: timeline.gaps(),
-        })
+        .map(|timeline| DeviceParts::of(timeline, gaps_of(&facts.gaps, timeline.device)))
         .collect();
     let step = |(i, interval): (usize, &Interval)| {
+        let times: Vec<PartTimes> = parts.iter().map(|device| device.times_within(*interval)).collect();
+        let part = |wanted: fn(Part) -> bool| times.iter().map(|device| device.sum_of(wanted)).sum();
         let within = |of: fn(&DeviceTimeline) -> &IntervalSet| {
             facts.timelines.iter().map(|timeline| of(timeline).length_within(*interval)).sum()
-        };
-        let alone_within = |of: fn(&Alone) -> &IntervalSet| {
-            alone.iter().map(|device| of(device).length_within(*interval)).sum()
         };
         StepItem {
             start: interval.start,
@@ -198,12 +193,12 @@ fn steps(facts: &Facts<'_>, left_out: &LeftOut) -> Vec<StepItem> {
             warm_up: i < left_out.warm_up,
             outlier: left_out.outlier_steps.binary_search(&i).is_ok(),
             judged: left_out.steady.contains(&i),
-            compute: within(|timeline| &timeline.compute),
+            compute: part(|part| part == Part::Compute),
             communication: within(|timeline| &timeline.communication),
             copying: within(|timeline| &timeline.copies),
-            exposed_copy: alone_within(|device| &device.copies),
-            exposed_communication: alone_within(|device| &device.communication),
-            idle: alone_within(|device| &device.idle),
+            exposed_copy: part(Part::is_copy),
+            exposed_communication: part(|part| part == Part::Communication),
+            idle: part(Part::is_idle),
         }
     };
     facts.window.steps.iter().enumerate().map(step).collect()

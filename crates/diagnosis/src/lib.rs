@@ -2,52 +2,59 @@
 //! trace gives the same answer to the byte.
 //!
 //! ```
-//! use std::path::Path;
 //! use busbound_diagnosis::{Bound, Options, Source, diagnose};
 //! use busbound_machine::Machine;
-//! use busbound_trace::{ReadOptions, read};
+//! use busbound_trace::TraceBuilder;
 //!
-//! let json = br#"[{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1,"dur":200}]"#;
-//! let trace = read(&json[..], Path::new("run.json"), &ReadOptions::default())?;
+//! let mut trace = TraceBuilder::default();
+//! let stream = trace.stream(0, 7);
+//! trace.kernel(stream, "gemm", 1_000..201_000);
+//! let trace = trace.finish();
 //! let diagnosis = diagnose(&trace, &Source::named("run.json"), &Machine::default(), &Options::default());
 //! assert_eq!(diagnosis.verdict.bound, Bound::Compute);
 //! assert!(diagnosis.findings.is_empty());
-//! # Ok::<(), busbound_trace::OpenError>(())
 //! ```
+
+#[macro_use]
+mod words;
 
 mod activity;
 mod analysis;
 mod answers;
+pub mod figures;
 mod findings;
 mod items;
-mod limitations;
+mod limits;
 mod options;
 mod parallel;
 mod picture;
 pub mod quantity;
+mod saving;
+mod settings;
 mod steps;
+mod unit;
 mod verdict;
 
 pub use activity::compiled::Compiled;
 pub use activity::contention::Contention;
-pub use activity::copies::{Blocking, CopyGroup, CopyStream, HistogramBin, Rates, SizeClass};
-pub use activity::gaps::{GapCause, IdleCause, IdlePlace};
+pub use activity::copies::{Blocking, CopyGroup, CopyStream, HistogramBin, Rates, SizeClass, combined_gbps};
+pub use activity::gaps::{IdleCause, IdlePlace};
 pub use activity::launches::{Launches, LaunchingOperator};
 pub use activity::queue::LaunchQueue;
+pub use activity::route::CopyRoute;
 pub use activity::syncs::{SyncReason, SyncTotal};
-pub use activity::timeline::{Overlaps, Times};
+pub use activity::timeline::Overlaps;
 pub use analysis::attribution::{Attribution, BlockChoice, BlockTime};
+pub use analysis::breakdown::{Part, StepBreakdown};
 pub use analysis::cpu_copies::{CpuCopies, CpuCopyClass, CpuCopyThresholds};
-pub use analysis::critical::{CriticalPath, PathClass, PathEdges, PathPiece, PathShare};
+pub use analysis::critical::{CriticalPath, PathEdges, PathPiece, PathShare};
 pub use analysis::kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched, Roofline};
 pub use analysis::stages::{Item, PipelineShape, StageChoice, StageTime, Stages};
+pub use analysis::times::Times;
 pub use answers::advice::{
-    Advice, Setting, Target, advice_of_ddp, advice_of_diagnosis, advice_of_offload, advice_of_topology,
+    Advice, Setting, advice_of_ddp, advice_of_diagnosis, advice_of_offload, advice_of_topology,
 };
-pub use answers::bench::{
-    BENCH_SCHEMA, Benchmark, Cause, DoubleBuffered, Judgement, MeasuredFigure, Offloaded, PlanErrors,
-    judge_bench,
-};
+pub use answers::bench::{BENCH_SCHEMA, Benchmark, DoubleBuffered, Offloaded, PlanErrors, judge_bench};
 pub use answers::compare::{
     COMPARISON_SCHEMA, ComparedRun, Comparison, Figure, Growth, Labels, Sweep, compare,
 };
@@ -57,8 +64,7 @@ pub use answers::diagnosis::{
     diagnose_and_draw, diagnose_and_itemise,
 };
 pub use answers::gate::{
-    Baseline, BaselineError, Check, FIGURES, FigureName, GATE_SCHEMA, Gate, GatedRun, Requirement,
-    RequirementError, gate,
+    Baseline, BaselineError, Check, GATE_SCHEMA, Gate, GatedRun, Requirement, RequirementError, gate,
 };
 pub use answers::several::{SURVEYS_SCHEMA, Surveys, WHATIFS_SCHEMA, WhatIfs};
 pub use answers::survey::missing::Missing;
@@ -68,13 +74,21 @@ pub use answers::survey::{
     SourceFacts, Span, Stream, Survey, Thread, survey,
 };
 pub use answers::whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, what_if};
-pub use findings::{Finding, Saving, Severity};
+pub use busbound_cause::idle::GapCause;
+pub use busbound_cause::path::PathClass;
+pub use figures::{Better, CopyFigure, FigureId, FigureUnit};
+pub use findings::{Candidate, Document, Finding, FindingId, Severity};
 pub use items::{CopyItem, GapItem, Items, StepItem};
-pub use limitations::Limitation;
+pub use limits::Limitation;
+pub use limits::id::LimitationId;
 pub use options::Options;
 pub use picture::{
     Detail, Dot, DotKind, GroupOf, Lane, LaneGroup, LaneSort, Picture, Piece, PieceId, RateCurve, Row,
     Span as PictureSpan, StepSpan,
 };
+pub use saving::Saving;
+pub use settings::{Proposal, Target};
 pub use steps::window::{Difference, OutlierStep, StepQuantity, StepTimes, StepsFound};
+pub use unit::Unit;
 pub use verdict::{Bound, Verdict};
+pub use words::UnknownName;

@@ -1,6 +1,7 @@
 //! How is a number written so that a tired person reads it right? Always with its unit, with as
 //! many digits as matter.
 
+pub use busbound_cause::host::printable;
 use busbound_trace::Nanos;
 
 /// `312 ns`, `4.70 µs`, `301 ms`, `2.15 s`.
@@ -54,16 +55,6 @@ pub fn count(n: u64) -> String {
 /// `1 place`, `2 places`.
 pub fn plural(n: u64, one: &str, several: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { several })
-}
-
-/// A name from a trace with control characters made visible: they would move the cursor of a terminal
-/// or break a table.
-pub fn printable(name: &str) -> String {
-    let mut text = String::with_capacity(name.len());
-    for c in name.chars() {
-        if c.is_control() { text.extend(c.escape_default()) } else { text.push(c) }
-    }
-    text
 }
 
 /// Three significant digits, more where the whole part has more.

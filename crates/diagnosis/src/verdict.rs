@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::activity::copies::CopyGroup;
-use crate::activity::gaps::GapCause;
-use crate::activity::managed::Managed;
+use crate::activity::route::CopyRoute;
+use crate::analysis::breakdown::Part;
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
+use busbound_cause::idle::GapCause;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -42,25 +43,46 @@ impl Verdict {
     }
 }
 
-/// The device's time in parts that do not overlap, as shares.
+/// What bounds the run where this part is most of its time; `None` for what nobody can change.
+fn bound_of(part: Part) -> Option<Bound> {
+    Some(match part {
+        Part::Compute | Part::Copy(CopyRoute::WithinDevice) => Bound::Compute,
+        Part::Copy(CopyRoute::HostToDevice | CopyRoute::DeviceToHost | CopyRoute::Peer) => Bound::Transfer,
+        Part::Idle(GapCause::Copy) => Bound::Transfer,
+        Part::Communication => Bound::Communication,
+        Part::Idle(GapCause::Launch) => Bound::Launch,
+        Part::Idle(GapCause::Synchronisation) => Bound::Sync,
+        Part::Idle(GapCause::Input) => Bound::Input,
+        Part::Idle(GapCause::Unexplained) | Part::Copy(CopyRoute::Unplaced) => Bound::Unknown,
+        Part::Memset | Part::Idle(GapCause::Turnaround) => return None,
+    })
+}
+
+/// Shares of the device's time by what bounds it, the largest first. Time in which kernels wait for pages of managed
+/// memory is transfer and not compute.
 fn shares(facts: &Facts<'_>, for_pages: f64) -> Vec<(Bound, f64)> {
+    const CANDIDATES: [Bound; 7] = [
+        Bound::Compute,
+        Bound::Transfer,
+        Bound::Communication,
+        Bound::Launch,
+        Bound::Sync,
+        Bound::Input,
+        Bound::Unknown,
+    ];
     let span = facts.time.span_ms;
     if span <= 0.0 {
         return Vec::new();
     }
-    let idle = |cause| facts.idle_ms(cause);
-    let mut shares = vec![
-        (Bound::Compute, facts.time.compute_ms - for_pages + facts.time.internal_copy_ms()),
-        (Bound::Transfer, facts.time.exposed_bus_copy_ms + for_pages + idle(GapCause::Copy)),
-        (Bound::Communication, facts.time.exposed_comm_ms),
-        (Bound::Launch, idle(GapCause::Launch)),
-        (Bound::Sync, idle(GapCause::Synchronisation)),
-        (Bound::Input, idle(GapCause::Input)),
-        (Bound::Unknown, idle(GapCause::Unexplained) + facts.time.exposed_unplaced_copy_ms),
-    ];
-    for (_, ms) in &mut shares {
-        *ms /= span;
-    }
+    let share = |bound: Bound| {
+        let moved = match bound {
+            Bound::Compute => -for_pages,
+            Bound::Transfer => for_pages,
+            _ => 0.0,
+        };
+        (bound, (facts.part_ms(|part| bound_of(part) == Some(bound)) + moved) / span)
+    };
+    let mut shares: Vec<(Bound, f64)> = CANDIDATES.into_iter().map(share).collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));
     shares
 }
@@ -68,7 +90,13 @@ fn shares(facts: &Facts<'_>, for_pages: f64) -> Vec<(Bound, f64)> {
 /// A kernel that waits for pages of managed memory does not compute. How long it does is known where the same kernels ran without
 /// faults too.
 fn waits_for_pages_ms(facts: &Facts<'_>) -> f64 {
-    Managed::of(facts).excess_ms().unwrap_or(0.0).min(facts.time.compute_ms)
+    facts.managed.excess_ms().unwrap_or(0.0).min(facts.time.compute_ms)
+}
+
+/// Share of the device's time that copies within the device take alone.
+fn device_copy_share(facts: &Facts<'_>) -> f64 {
+    let share = facts.breakdown.share_of(|part| part == Part::Copy(CopyRoute::WithinDevice));
+    share.unwrap_or(0.0)
 }
 
 /// A part other than compute bounds the run from this share on; below it compute does, or nothing alone.
@@ -149,10 +177,10 @@ fn clause(facts: &Facts<'_>, bound: Bound, for_pages: f64) -> String {
     match bound {
         Bound::Transfer => waits_for_copies(facts, for_pages),
         Bound::Communication => "waits for communication between GPUs".to_owned(),
-        Bound::Compute if facts.time.internal_copy_ms() >= NOTHING * facts.time.span_ms => format!(
+        Bound::Compute if device_copy_share(facts) >= NOTHING => format!(
             "is the GPU's own work ({} in compute kernels, {} in copies within the device)",
             percent(facts.time.compute_ms / facts.time.span_ms),
-            percent(facts.time.internal_copy_ms() / facts.time.span_ms)
+            percent(device_copy_share(facts))
         ),
         Bound::Compute => "is spent in compute kernels".to_owned(),
         Bound::Launch if facts.launch_waits_are_for_copies() => {
@@ -188,10 +216,9 @@ fn not_told(facts: &Facts<'_>) -> String {
     }
 }
 
-/// The share of a step is that of all copies over the bus; which of them is said with their own, unless they are nearly all.
+/// The share of a step is that of all transfers; which of them is said with their own share, unless they are nearly all.
 fn waits_for_copies(facts: &Facts<'_>, for_pages: f64) -> String {
-    use busbound_trace::Direction;
-    let copying = facts.time.exposed_bus_copy_ms;
+    let copying = facts.part_ms(Part::is_transfer);
     if for_pages > 0.95 * (for_pages + copying) {
         return "kernels wait for pages of managed memory".to_owned();
     }
@@ -201,17 +228,17 @@ fn waits_for_copies(facts: &Facts<'_>, for_pages: f64) -> String {
             "waits for transfers over the bus, {share} in kernels that need pages of managed memory"
         );
     }
-    let on_bus = facts.groups.iter().filter(|group| {
-        matches!(group.direction, Direction::HostToDevice | Direction::DeviceToHost | Direction::PeerToPeer)
-    });
-    let Some(most) = on_bus.clone().max_by(|a, b| a.exposed_ms.total_cmp(&b.exposed_ms)) else {
-        return "waits for copies over the bus".to_owned();
+    let between_gpus = facts.part_ms(|part| part == Part::Copy(CopyRoute::Peer)) > 0.0;
+    let all = if between_gpus { "copies over the bus and between GPUs" } else { "copies over the bus" };
+    let transfers = facts.groups.iter().filter(|group| CopyRoute::of(group.direction).is_transfer());
+    let Some(most) = transfers.clone().max_by(|a, b| a.exposed_ms.total_cmp(&b.exposed_ms)) else {
+        return format!("waits for {all}");
     };
-    if most.exposed_ms >= 0.95 * on_bus.map(|group| group.exposed_ms).sum::<f64>() {
+    if most.exposed_ms >= 0.95 * transfers.map(|group| group.exposed_ms).sum::<f64>() {
         return format!("waits for {}", words(most));
     }
     let share = percent(most.exposed_ms / facts.time.span_ms);
-    format!("waits for copies over the bus, {share} for {}", words(most))
+    format!("waits for {all}, {share} for {}", words(most))
 }
 
 /// Such copies, in words.

@@ -7,7 +7,9 @@
 
 use std::path::Path;
 
-use busbound_diagnosis::{Diagnosis, Finding, GapCause, Options, Source, diagnose, survey, what_if};
+use busbound_diagnosis::{
+    Diagnosis, Finding, FindingId, GapCause, LimitationId, Options, Source, diagnose, survey, what_if,
+};
 use busbound_machine::Machine;
 use busbound_trace::{Direction, ReadOptions, Trace, open};
 use rusqlite::Connection;
@@ -26,9 +28,11 @@ fn run(sql: &str) -> Diagnosis {
     diagnose(&trace(sql), &Source::named("run.sqlite"), &Machine::default(), &Options::default())
 }
 
-fn finding<'d>(run: &'d Diagnosis, id: &str) -> Option<&'d Finding> {
+fn finding<'d>(run: &'d Diagnosis, id: FindingId) -> Option<&'d Finding> {
     run.findings.iter().find(|finding| finding.id == id)
 }
+
+const MANAGED: [FindingId; 2] = [FindingId::ManagedFaults, FindingId::ManagedThrashing];
 
 fn number(finding: &Finding, key: &str) -> f64 {
     (finding.evidence[key].as_f64().unwrap() * 1e6).round() / 1e6
@@ -38,8 +42,8 @@ fn number(finding: &Finding, key: &str) -> f64 {
 fn what_goes_to_and_fro_is_found_with_what_it_costs() {
     let run = run("");
     let ids: Vec<_> = run.findings.iter().map(|finding| finding.id).collect();
-    assert_eq!(ids, ["managed_faults", "managed_thrashing"]);
-    let found = finding(&run, "managed_thrashing").unwrap();
+    assert_eq!(ids, MANAGED);
+    let found = finding(&run, FindingId::ManagedThrashing).unwrap();
     // Five steps there and back, less the first time in.
     assert_eq!((number(found, "blocks"), number(found, "turns_per_block")), (8.0, 9.0));
     assert_eq!(number(found, "to_gpu_bytes_per_step"), f64::from(4 * 8 * (2 << 20)) / 5.0);
@@ -54,7 +58,7 @@ fn what_goes_to_and_fro_is_found_with_what_it_costs() {
 #[test]
 fn kernels_that_run_beside_faults_are_found() {
     let first = run("");
-    let found = finding(&first, "managed_faults").unwrap();
+    let found = finding(&first, FindingId::ManagedFaults).unwrap();
     assert_eq!(number(found, "gpu_page_faults_per_step"), 96.0);
     assert_eq!(number(found, "kernel_ms_beside_faults_per_step"), 3.2);
     assert_eq!(number(found, "kernels_per_step"), 1.0);
@@ -62,7 +66,7 @@ fn kernels_that_run_beside_faults_are_found() {
     // Nothing says how much of that time they stood still.
     assert!(found.evidence["excess_ms_per_step"].is_null());
     assert_eq!((found.saves_ms_per_step.low, found.saves_ms_per_step.high), (0.0, 3.2));
-    assert!(first.limitations.iter().any(|limitation| limitation.id == "managed_in_kernels"));
+    assert!(first.limitations.iter().any(|limitation| limitation.id == LimitationId::ManagedInKernels));
 
     // The same kernel of 2 ms without faults, in the rest of each step: then it is known.
     let second = run(
@@ -73,7 +77,7 @@ fn kernels_that_run_beside_faults_are_found() {
             SELECT start + 7600000, end + 7600000, globalTid, correlationId + 5, nameId FROM CUPTI_ACTIVITY_KIND_RUNTIME
             WHERE nameId = 2;",
     );
-    let found = finding(&second, "managed_faults").unwrap();
+    let found = finding(&second, FindingId::ManagedFaults).unwrap();
     assert_eq!(number(found, "excess_ms_per_step"), 3.0);
     let prefetched = number(found, "prefetched_ms_per_step");
     assert!((0.2..0.5).contains(&prefetched), "{prefetched}");
@@ -84,9 +88,10 @@ fn kernels_that_run_beside_faults_are_found() {
 fn migrations_without_recorded_faults_still_show_when_pages_came() {
     let run = run("DROP TABLE CUDA_UM_GPU_PAGE_FAULT_EVENTS; DROP TABLE CUDA_UM_CPU_PAGE_FAULT_EVENTS;
          UPDATE META_DATA_CAPTURE SET value = 'false' WHERE name LIKE '%PAGE_FAULTS';");
-    let found = finding(&run, "managed_faults").unwrap();
+    let found = finding(&run, FindingId::ManagedFaults).unwrap();
     assert_eq!(number(found, "kernel_ms_beside_faults_per_step"), 0.8);
-    let lacking = run.limitations.iter().find(|limitation| limitation.id == "page_faults").unwrap();
+    let lacking =
+        run.limitations.iter().find(|limitation| limitation.id == LimitationId::PageFaults).unwrap();
     assert!(
         lacking.text.starts_with("managed memory moved, and page faults were not recorded"),
         "{}",
@@ -97,15 +102,15 @@ fn migrations_without_recorded_faults_still_show_when_pages_came() {
 #[test]
 fn nothing_is_said_of_pages_without_their_addresses() {
     let run = run("ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY DROP COLUMN virtualAddress");
-    assert!(finding(&run, "managed_thrashing").is_none());
-    assert!(finding(&run, "managed_faults").is_some());
+    assert!(finding(&run, FindingId::ManagedThrashing).is_none());
+    assert!(finding(&run, FindingId::ManagedFaults).is_some());
 }
 
 #[test]
 fn what_the_program_asked_for_is_no_fault_and_no_thrashing() {
     let run = run("UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET migrationCause = 1;
          DELETE FROM CUDA_UM_GPU_PAGE_FAULT_EVENTS; DELETE FROM CUDA_UM_CPU_PAGE_FAULT_EVENTS;");
-    assert!(run.findings.iter().all(|finding| !finding.id.starts_with("managed")), "{:?}", run.findings);
+    assert!(run.findings.iter().all(|finding| !MANAGED.contains(&finding.id)), "{:?}", run.findings);
 }
 
 #[test]
@@ -115,7 +120,7 @@ fn pages_driven_out_of_a_full_gpu_have_another_fix() {
          UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET migrationCause = 4 WHERE copyKind = 12;
          DELETE FROM CUDA_UM_CPU_PAGE_FAULT_EVENTS;",
     );
-    let found = finding(&run, "managed_thrashing").unwrap();
+    let found = finding(&run, FindingId::ManagedThrashing).unwrap();
     assert_eq!(number(found, "evicted_bytes_per_step"), f64::from(8 * (2 << 20)));
     assert!(found.fix.starts_with("More is used on the GPU than fits."), "{}", found.fix);
 }
@@ -125,7 +130,7 @@ fn memory_that_moves_once_is_no_finding() {
     let run = run(
         "DELETE FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE start > 9000000; DELETE FROM CUDA_UM_GPU_PAGE_FAULT_EVENTS WHERE start > 9000000;",
     );
-    assert!(finding(&run, "managed_thrashing").is_none());
+    assert!(finding(&run, FindingId::ManagedThrashing).is_none());
 }
 
 #[test]
@@ -136,8 +141,11 @@ fn what_nsight_did_not_record_is_asked_of_nsight() {
     let remedies: Vec<_> = survey.missing.iter().map(|missing| (missing.id, missing.remedy)).collect();
     assert!(remedies.iter().all(|(_, remedy)| !remedy.contains("profile(")), "{remedies:?}");
     let of = |id| remedies.iter().find(|(missing, _)| *missing == id).unwrap().1;
-    assert_eq!(of("memory"), "nsys profile --cuda-memory-usage=true …");
-    assert_eq!(of("graph_nodes"), "nsys profile --cuda-graph-trace=node …; it slows launches of graphs");
+    assert_eq!(of(LimitationId::Memory), "nsys profile --cuda-memory-usage=true …");
+    assert_eq!(
+        of(LimitationId::GraphNodes),
+        "nsys profile --cuda-graph-trace=node …; it slows launches of graphs"
+    );
 }
 
 #[test]
@@ -149,7 +157,7 @@ fn what_was_cut_off_is_not_said_to_be_unrecorded() {
     std::fs::write(&path, &whole[..100_000]).unwrap();
     let trace = open(&path, &ReadOptions::default()).unwrap();
     let survey = survey(&trace, &Source::named("cut.sqlite"));
-    let missing = survey.missing.iter().find(|missing| missing.id == "gpu_activity").unwrap();
+    let missing = survey.missing.iter().find(|missing| missing.id == LimitationId::GpuActivity).unwrap();
     assert_eq!(missing.what, "no GPU activity in the part that could be read");
     assert_eq!(missing.remedy, "export the report again");
 }
@@ -171,14 +179,14 @@ fn a_real_run_with_managed_memory_waits_for_its_pages() {
         moved,
         [(Direction::HostToDevice, 586, 16_777_216), (Direction::DeviceToHost, 96, 16_777_216)]
     );
-    let faults = finding(&run, "managed_faults").unwrap();
+    let faults = finding(&run, FindingId::ManagedFaults).unwrap();
     // The three kernels without a fault took 3.424 µs each, the five with one 5.455 ms together.
     assert_eq!(
         (number(faults, "gpu_page_faults_per_step"), number(faults, "kernels_per_step")),
         (171.0, 5.0)
     );
     assert_eq!(number(faults, "excess_ms_per_step"), 5.419_527);
-    let thrashing = finding(&run, "managed_thrashing").unwrap();
+    let thrashing = finding(&run, FindingId::ManagedThrashing).unwrap();
     assert_eq!((number(thrashing, "blocks"), number(thrashing, "turns_per_block")), (2.0, 7.0));
     assert_eq!(number(thrashing, "to_gpu_bytes_per_step"), 12_582_912.0);
     assert_eq!(number(thrashing, "to_host_bytes_per_step"), 16_777_216.0);

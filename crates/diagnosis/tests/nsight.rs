@@ -6,7 +6,7 @@
 
 mod common;
 
-use busbound_diagnosis::{GapCause, Severity, compare};
+use busbound_diagnosis::{FindingId, GapCause, LimitationId, Severity, compare};
 
 use common::{diagnosis_of, root};
 
@@ -52,7 +52,7 @@ fn a_kineto_and_an_nsight_file_are_compared() {
     );
     assert_eq!(
         (comparison.stayed, comparison.appeared),
-        (vec!["pageable_copies".to_owned()], vec!["late_prefetch".to_owned()])
+        (vec![FindingId::PageableCopies], vec![FindingId::LatePrefetch])
     );
 }
 
@@ -64,7 +64,7 @@ fn graphs_that_ran_unseen_leave_no_verdict() {
         whole.verdict.statement,
         "Not told: 10 of 10 launches of CUDA graphs left no trace of what ran in them; figures are for the rest alone."
     );
-    assert!(whole.limitations.iter().any(|limitation| limitation.id == "graph_work"));
+    assert!(whole.limitations.iter().any(|limitation| limitation.id == LimitationId::GraphWork));
     assert!(whole.findings.iter().all(|finding| finding.severity == Severity::Low));
     // Where a graph may have run, the host is not blamed for launching late.
     let idle = |cause| whole.idle.iter().find(|idle| idle.cause == cause).map(|idle| idle.count);

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use busbound_diagnosis::{Bound, Diagnosis, Options, Severity, Source, diagnose};
+use busbound_diagnosis::{Bound, Diagnosis, LimitationId, Options, Severity, Source, diagnose};
 use busbound_machine::Machine;
 use busbound_trace::{EventKind, ReadOptions, open};
 use rusqlite::Connection;
@@ -92,7 +92,7 @@ fn few_lost_rows_leave_the_verdict_and_are_told() {
         let run = diagnosis_of(&path);
         let verdict = if is_told { Bound::Compute } else { Bound::Unknown };
         assert_eq!(run.verdict.bound, verdict, "{}", run.verdict.statement);
-        let told = run.limitations.iter().find(|limitation| limitation.id == "lost_rows").unwrap();
+        let told = run.limitations.iter().find(|limitation| limitation.id == LimitationId::LostRows).unwrap();
         let thousands =
             |n: u64| if n < 1000 { n.to_string() } else { format!("{},{:03}", n / 1000, n % 1000) };
         assert_eq!(
@@ -142,7 +142,7 @@ fn lost_kernels_do_not_make_a_run_transfer_bound() {
         )
     );
     assert!(run.findings.iter().all(|finding| finding.severity == Severity::Low));
-    assert!(run.limitations.iter().all(|limitation| limitation.id != "no_kernels"));
+    assert!(run.limitations.iter().all(|limitation| limitation.id != LimitationId::NoKernels));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn kernels_without_an_end_are_told() {
             run.verdict.statement,
             "Not told: 3 of 6 kernels have no usable end; figures are for the rest alone."
         );
-        let told = run.limitations.iter().find(|limitation| limitation.id == "no_end").unwrap();
+        let told = run.limitations.iter().find(|limitation| limitation.id == LimitationId::NoEnd).unwrap();
         assert_eq!(told.text, "3 of 6 kernels have no usable end; their time is in no figure.");
     }
 }
@@ -173,14 +173,16 @@ fn processes_whose_gpu_nobody_names_are_told() {
     let (_folder, path) =
         export("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = 2 << 24 WHERE rowid % 2 = 0");
     let run = diagnosis_of(&path);
-    let told = run.limitations.iter().find(|limitation| limitation.id == "gpu_of_process").unwrap();
+    let told = run.limitations.iter().find(|limitation| limitation.id == LimitationId::GpuOfProcess).unwrap();
     assert_eq!(
         told.text,
         "several processes use device 0, and no table says which GPU each of them means; that prevents telling their GPUs \
          apart: with CUDA_VISIBLE_DEVICES they may be several, and figures of one GPU then mix them."
     );
     let (_folder, path) = export("");
-    assert!(diagnosis_of(&path).limitations.iter().all(|limitation| limitation.id != "gpu_of_process"));
+    assert!(
+        diagnosis_of(&path).limitations.iter().all(|limitation| limitation.id != LimitationId::GpuOfProcess)
+    );
 }
 
 #[test]
@@ -188,7 +190,7 @@ fn rows_in_a_journal_are_told_with_their_remedy() {
     let (_folder, path) = export("");
     fs::write(path.with_file_name("made.sqlite-wal"), [0; 5000]).unwrap();
     let run = diagnosis_of(&path);
-    let told = run.limitations.iter().find(|limitation| limitation.id == "lost").unwrap();
+    let told = run.limitations.iter().find(|limitation| limitation.id == LimitationId::Lost).unwrap();
     assert_eq!(
         told.text,
         "the newest rows may be missing: they lie in the journal beside it, FILE-wal, which is not read (sqlite3 FILE \

@@ -4,7 +4,10 @@
 
 use std::path::Path;
 
-use busbound_diagnosis::{Bound, Diagnosis, Labels, Options, Source, compare, diagnose};
+use busbound_diagnosis::{
+    Bound, CopyRoute, Diagnosis, FigureId, FindingId, Labels, LimitationId, Options, Part, Source, compare,
+    diagnose,
+};
 use busbound_machine::{LinkSource, Machine};
 use busbound_trace::{EventKind, MemoryKind, ReadOptions, read};
 use serde_json::{Value, json};
@@ -89,7 +92,7 @@ fn a_copy_queued_long_before_a_gap_is_not_laid_to_the_host() {
     }
     let diagnosis = diagnosis(&events, "NVIDIA H200");
     assert_ne!(diagnosis.verdict.bound, Bound::Launch, "{}", diagnosis.verdict.statement);
-    assert!(diagnosis.findings.iter().all(|finding| finding.id != "launch_bound"));
+    assert!(diagnosis.findings.iter().all(|finding| finding.id != FindingId::LaunchBound));
 }
 
 #[test]
@@ -109,7 +112,7 @@ fn idle_time_after_the_last_synchronisation_is_not_laid_to_an_item_call() {
     }
     let diagnosis = diagnosis(&events, "NVIDIA H200");
     assert!(
-        diagnosis.findings.iter().all(|finding| finding.id != "sync_in_loop"),
+        diagnosis.findings.iter().all(|finding| finding.id != FindingId::SyncInLoop),
         "{:?}",
         diagnosis.findings
     );
@@ -121,8 +124,8 @@ fn a_superchip_is_judged_by_its_own_link_and_a_wrong_link_is_said() {
     let right = diagnosis(&events, "NVIDIA GH200 480GB");
     assert!(right.copies[0].utilization.unwrap() < 1.0);
     let wrong = diagnosis(&events, "NVIDIA H100 PCIe");
-    assert!(wrong.limitations.iter().any(|limitation| limitation.id == "link_wrong"));
-    assert!(wrong.findings.iter().all(|finding| finding.id != "bandwidth_deficit"));
+    assert!(wrong.limitations.iter().any(|limitation| limitation.id == LimitationId::LinkWrong));
+    assert!(wrong.findings.iter().all(|finding| finding.id != FindingId::BandwidthDeficit));
 }
 
 #[test]
@@ -130,8 +133,8 @@ fn a_trace_without_kernels_needs_no_infinite_bandwidth() {
     let events: Vec<_> = (0..6).map(|i| copy(H2D, 9, i, i * 2100, 2000, 100_000_000)).collect();
     let diagnosis = diagnosis(&events, "NVIDIA H200");
     check_words(&diagnosis);
-    assert!(diagnosis.findings.iter().all(|finding| finding.id != "bandwidth_deficit"));
-    assert!(diagnosis.limitations.iter().any(|limitation| limitation.id == "no_kernels"));
+    assert!(diagnosis.findings.iter().all(|finding| finding.id != FindingId::BandwidthDeficit));
+    assert!(diagnosis.limitations.iter().any(|limitation| limitation.id == LimitationId::NoKernels));
 }
 
 #[test]
@@ -501,14 +504,14 @@ fn a_recording_is_judged_against_the_link_that_was_recorded() {
     let whole = of(5, 16);
     let link = &whole.machine.gpus[0].link;
     assert_eq!((link.name.as_str(), link.source), ("PCIe 5 x16", LinkSource::Recorded));
-    assert!(whole.findings.iter().all(|finding| finding.id != "narrow_link"));
-    let state = whole.limitations.iter().find(|limitation| limitation.id == "link_state").unwrap();
+    assert!(whole.findings.iter().all(|finding| finding.id != FindingId::NarrowLink));
+    let state = whole.limitations.iter().find(|limitation| limitation.id == LimitationId::LinkState).unwrap();
     assert_eq!(state.text, "Whether the process ran on the wrong NUMA node is not in a recording.");
 
     let half = of(5, 8);
     let link = &half.machine.gpus[0].link;
     assert_eq!((link.name.as_str(), link.source), ("PCIe 5 x8", LinkSource::Recorded));
-    let finding = half.findings.iter().find(|finding| finding.id == "narrow_link").unwrap();
+    let finding = half.findings.iter().find(|finding| finding.id == FindingId::NarrowLink).unwrap();
     assert_eq!(finding.title, "The link ran at PCIe 5 x8, and could be PCIe 5 x16");
     let exposed = finding.evidence["exposed_ms_per_step"].as_f64().unwrap();
     assert!((finding.saves_ms_per_step.high - exposed / 2.0).abs() < 1e-9);
@@ -516,7 +519,7 @@ fn a_recording_is_judged_against_the_link_that_was_recorded() {
     let given = Machine::named("pcie5x16").unwrap();
     let told = diagnose(&recorded_on(5, 8), &Source::named("t"), &given, &Options::default());
     assert_eq!(told.machine.gpus[0].link.source, LinkSource::Given);
-    assert!(told.findings.iter().all(|finding| finding.id != "narrow_link"));
+    assert!(told.findings.iter().all(|finding| finding.id != FindingId::NarrowLink));
 }
 
 /// Its survey used to name settings of torch.profiler, which `busbound record` does not have.
@@ -524,7 +527,10 @@ fn a_recording_is_judged_against_the_link_that_was_recorded() {
 fn what_a_recording_lacks_is_had_by_recording_otherwise() {
     let survey = busbound_diagnosis::survey(&recorded_on(5, 16), &Source::named("run.bbt"));
     let remedies: Vec<_> = survey.missing.iter().map(|missing| (missing.id, missing.remedy)).collect();
-    assert_eq!(remedies.iter().map(|(id, _)| *id).collect::<Vec<_>>(), ["operators", "stacks", "memory"]);
+    assert_eq!(
+        remedies.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+        [LimitationId::Operators, LimitationId::Stacks, LimitationId::Memory]
+    );
     assert!(remedies[..2].iter().all(|(_, remedy)| remedy.contains("torch.cuda.nvtx.range")));
     assert!(remedies.iter().all(|(_, remedy)| !remedy.contains("ProfilerActivity")), "{remedies:?}");
 }
@@ -558,26 +564,30 @@ fn a_copy_of_unknown_direction_is_neither_within_the_device_nor_on_the_bus() {
         diagnosis(&events, "NVIDIA H200")
     };
     let known = run("Memcpy DtoD (Device -> Device)");
-    assert_eq!((known.verdict.bound, known.time.internal_copy_ms()), (Bound::Compute, 24.0));
+    let within = |run: &Diagnosis| {
+        run.breakdown.sum_of(|part| part == Part::Copy(CopyRoute::WithinDevice)).as_millis()
+    };
+    assert_eq!((known.verdict.bound, within(&known)), (Bound::Compute, 24.0));
     assert_eq!(known.time.exposed_unplaced_copy_ms, 0.0);
 
     let unknown = run("Memcpy");
     assert_eq!((unknown.time.copy_ms, unknown.time.exposed_copy_ms), (24.0, 24.0));
-    assert_eq!((unknown.time.exposed_unplaced_copy_ms, unknown.time.internal_copy_ms()), (24.0, 0.0));
+    assert_eq!((unknown.time.exposed_unplaced_copy_ms, within(&unknown)), (24.0, 0.0));
     assert_eq!(unknown.verdict.bound, Bound::Unknown);
     assert_eq!(
         unknown.verdict.statement,
         "Not told: 60 % of each 10.0 ms step the GPU copies, and this trace does not tell whether over the bus; \
          next, 40 % is spent in compute kernels."
     );
-    let said = unknown.limitations.iter().find(|limitation| limitation.id == "copy_direction").unwrap();
+    let said =
+        unknown.limitations.iter().find(|limitation| limitation.id == LimitationId::CopyDirection).unwrap();
     assert_eq!(
         said.text,
         "4 copies (24.0 ms) have no known direction; that prevents telling whether they crossed the bus."
     );
-    assert!(known.limitations.iter().all(|limitation| limitation.id != "copy_direction"));
+    assert!(known.limitations.iter().all(|limitation| limitation.id != LimitationId::CopyDirection));
     // From host to host is known, and is not within the device either.
-    assert_eq!(run("Memcpy HtoH (Pinned -> Pinned)").time.internal_copy_ms(), 0.0);
+    assert_eq!(within(&run("Memcpy HtoH (Pinned -> Pinned)")), 0.0);
 }
 
 /// Ten steps whose second kernel lost its launch call were counted as fifteen.
@@ -631,4 +641,76 @@ fn quantiles_of_an_even_number_lie_between_two_of_them() {
     let rates = diagnosis.copies[0].gbps.unwrap();
     assert_eq!((rates.p10, rates.p50, rates.p90), (10.3, 12.0, 13.7));
     assert_eq!(diagnosis.launches.median_kernel_us, 10_990.0);
+}
+
+/// Copies between GPUs counted as copies over the bus in the times and the verdict, but in no rate and no finding.
+#[test]
+fn a_peer_copy_is_exposed_and_crosses_no_host_link() {
+    let events = [
+        kernel("k", 7, 1, 0, 1_000),
+        copy(H2D, 8, 2, 1_000, 2_000, 1_000_000),
+        // One millisecond of it runs while a bus copy does.
+        copy("Memcpy PtoP (Device -> Device)", 9, 3, 2_000, 4_000, 1_000_000),
+        kernel("k", 7, 4, 6_000, 2_000),
+    ];
+    let run = diagnosis(&events, "NVIDIA H200");
+    let figures = [FigureId::ExposedCopyMs, FigureId::ExposedBusCopyMs, FigureId::ExposedPeerCopyMs];
+    assert_eq!(figures.map(|figure| figure.of(&run)), [Some(5.0), Some(2.0), Some(3.0)]);
+    assert_eq!((run.time.exposed_copy_ms, run.time.exposed_bus_copy_ms), (5.0, 2.0));
+    assert_eq!((run.verdict.bound, run.verdict.share), (Bound::Transfer, 0.625));
+    assert_eq!(
+        run.verdict.statement,
+        "Transfer-bound: 62 % of the 8.00 ms trace waits for copies over the bus and between GPUs, 50 % for copies between GPUs."
+    );
+}
+
+/// The report divided bytes by the durations of copies added up, the gate by the time at which any ran. Two copies at once
+/// share the link: its rate is that of both together.
+#[test]
+fn copies_at_once_have_the_rate_of_the_link_in_report_and_gate() {
+    let events = [
+        copy(H2D, 8, 1, 0, 1_000, 25_000_000),
+        copy(H2D, 9, 2, 0, 1_000, 25_000_000),
+        kernel("k", 7, 3, 1_000, 1_000),
+    ];
+    let run = diagnosis(&events, "NVIDIA H200");
+    let group = &run.copies[0];
+    let rates = group.gbps.unwrap();
+    assert_eq!((rates.weighted, rates.p50), (50.0, 25.0));
+    assert_eq!(group.utilization, Some(50.0 / run.machine.gpus[0].link.peak_gbps));
+    assert_eq!(FigureId::H2dGbps.of(&run), Some(50.0));
+    // A copy that does not record its bytes takes no part in the rate.
+    let mut unsized_copy = copy(H2D, 8, 4, 2_000, 1_000, 0);
+    unsized_copy["args"].as_object_mut().unwrap().remove("bytes");
+    let run = diagnosis(&[events[0].clone(), unsized_copy, events[2].clone()], "NVIDIA H200");
+    assert_eq!((run.copies[0].gbps.unwrap().weighted, FigureId::H2dGbps.of(&run)), (25.0, Some(25.0)));
+}
+
+/// A comparison said that its parts add up to the step, and had no part for memsets.
+#[test]
+fn the_parts_of_a_comparison_sum_to_the_span() {
+    let memset = json!({"ph":"X","cat":"gpu_memset","name":"Memset (Device)","pid":0,"tid":7,"ts":1_000,"dur":3_000,
+                        "args":{"device":0,"stream":7,"correlation":2,"bytes":1_000_000}});
+    let events = [kernel("k", 7, 1, 0, 1_000), memset, kernel("k", 7, 3, 4_000, 2_000)];
+    let run = diagnosis(&events, "NVIDIA H200");
+    let compared = compare(&[run.clone(), run.clone()], None);
+    let value =
+        |label: &str| compared.figures.iter().find(|figure| figure.name == label).map(|f| f.values[0]);
+    assert_eq!((value("compute"), value("memset")), (Some(3.0), Some(3.0)));
+    let parts: f64 = FigureId::PARTS.iter().filter_map(|part| value(part.label())).sum();
+    assert_eq!(Some(parts), FigureId::SpanMs.of(&run));
+}
+
+/// The bars of a run on two GPUs were as long as both together, and the step half as long.
+#[test]
+fn the_parts_of_a_step_on_two_gpus_are_their_mean() {
+    let on = |device: u32, id: u32, dur: u32| {
+        json!({"ph":"X","cat":"kernel","name":"k","pid":device,"tid":7,"ts":0,"dur":dur,
+               "args":{"device":device,"stream":7,"correlation":id}})
+    };
+    let run = diagnosis(&[on(0, 1, 2_000), on(1, 2, 4_000)], "NVIDIA H200");
+    assert_eq!(run.time.compute_ms, 6.0);
+    for figure in [FigureId::ComputeMs, FigureId::SpanMs, FigureId::JudgedStepP50] {
+        assert_eq!(figure.of(&run), Some(3.0), "{figure}");
+    }
 }

@@ -7,8 +7,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use busbound_diagnosis::{
-    Baseline, BlockChoice, Diagnosis, KernelBound, Options, PathClass, PipelineShape, Requirement, Source,
-    StageChoice, StepQuantity, StepsFound, compare, diagnose, gate,
+    Baseline, BlockChoice, Diagnosis, KernelBound, LimitationId, Options, PathClass, PipelineShape,
+    Requirement, Source, StageChoice, StepQuantity, StepsFound, compare, diagnose, gate,
 };
 use busbound_machine::Machine;
 use busbound_trace::{ReadOptions, Trace, open, read_ncu};
@@ -58,7 +58,7 @@ fn steps_are_what_the_expression_names() {
 fn an_expression_that_matches_nothing_is_said_and_nothing_else_is_taken() {
     let diagnosis = with("runs/nested_blocks", &options(|o| o.steps = Some(Regex::new("^epoch$").unwrap())));
     assert!(diagnosis.window.steps.is_none());
-    assert!(diagnosis.limitations.iter().any(|l| l.id == "steps" && l.text.contains("^epoch$")));
+    assert!(diagnosis.limitations.iter().any(|l| l.id == LimitationId::Steps && l.text.contains("^epoch$")));
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn three_stages_by_name() {
 fn a_stage_that_is_not_there_is_named_with_what_is() {
     let diagnosis = with("pipe_serial", &options(|o| o.stages = stages(&["stage0", "decode"])));
     assert!(diagnosis.stages.is_none());
-    let why = diagnosis.limitations.iter().find(|l| l.id == "stages").unwrap();
+    let why = diagnosis.limitations.iter().find(|l| l.id == LimitationId::Stages).unwrap();
     assert!(why.text.contains("decode") && why.text.contains("`stage1`"), "{}", why.text);
 }
 

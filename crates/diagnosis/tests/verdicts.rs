@@ -4,7 +4,9 @@
 
 mod common;
 
-use busbound_diagnosis::{Bound, CpuCopyClass, Diagnosis, Labels, Options, Source, compare, diagnose};
+use busbound_diagnosis::{
+    Bound, CpuCopyClass, Diagnosis, FindingId, Labels, LimitationId, Options, Source, compare, diagnose,
+};
 use busbound_machine::Machine;
 use busbound_trace::{ReadOptions, open};
 
@@ -15,7 +17,7 @@ fn fixture(name: &str) -> Diagnosis {
 }
 
 fn ids(diagnosis: &Diagnosis) -> Vec<&'static str> {
-    diagnosis.findings.iter().map(|finding| finding.id).collect()
+    diagnosis.findings.iter().map(|finding| finding.id.as_str()).collect()
 }
 
 /// Verdict, and the findings in their order, most saving first.
@@ -83,7 +85,7 @@ fn every_finding_has_evidence_a_fix_and_an_ordered_range() {
             assert!(!finding.evidence.is_empty() && !finding.fix.is_empty(), "{name}: {}", finding.id);
             let saves = finding.saves_ms_per_step;
             assert!(0.0 <= saves.low && saves.low <= saves.high, "{name}: {} {saves:?}", finding.id);
-            assert!(finding.docs.ends_with(finding.id));
+            assert!(finding.docs.ends_with(finding.id.as_str()));
         }
     }
 }
@@ -110,10 +112,10 @@ fn the_measured_gain_of_pinning_lies_in_the_stated_range() {
         serde_json::from_slice(&std::fs::read(root().join("fixtures/walls.json")).unwrap()).unwrap();
     let wall = |name: &str| walls[name]["median_s"].as_f64().unwrap() * 1e3;
     for (before, after, id) in [
-        ("off_block_pageable_c4", "off_block_pinned_c4", "pageable_copies"),
-        ("off_block_pinned_c4", "off_layerwise_d2_c4", "serialised_copies"),
-        ("off_layerwise_pageable_d2_c4", "off_layerwise_d2_c4", "non_blocking_pageable"),
-        ("pipe_serial", "pipe_overlap", "sync_in_loop"),
+        ("off_block_pageable_c4", "off_block_pinned_c4", FindingId::PageableCopies),
+        ("off_block_pinned_c4", "off_layerwise_d2_c4", FindingId::SerialisedCopies),
+        ("off_layerwise_pageable_d2_c4", "off_layerwise_d2_c4", FindingId::NonBlockingPageable),
+        ("pipe_serial", "pipe_overlap", FindingId::SyncInLoop),
     ] {
         let finding = fixture(before).findings.into_iter().find(|finding| finding.id == id).unwrap();
         let gain = wall(before) - wall(after);
@@ -152,7 +154,8 @@ fn what_was_queued_before_counts_by_its_time() {
         "{}",
         diagnosis.verdict.statement
     );
-    let told = diagnosis.limitations.iter().find(|limitation| limitation.id == "early_work").unwrap();
+    let told =
+        diagnosis.limitations.iter().find(|limitation| limitation.id == LimitationId::EarlyWork).unwrap();
     assert!(
         told.text.contains("about 0.7 steps") && told.text.contains("--steps 'ProfilerStep#'"),
         "{}",
@@ -191,7 +194,7 @@ fn without_gpu_events_the_answer_says_what_it_cannot_tell() {
     assert_eq!((bus.count, bus.bytes), (36, 36 * 167_772_160));
     assert!(bus.gbps.unwrap() > 5.0 && bus.gbps.unwrap() < 15.0);
     let told: Vec<_> = blocking.limitations.iter().map(|limitation| limitation.id).collect();
-    assert!(told.contains(&"cpu_only") && told.contains(&"gpu_activity"), "{told:?}");
+    assert!(told.contains(&LimitationId::CpuOnly) && told.contains(&LimitationId::GpuActivity), "{told:?}");
 
     let mixed = fixture("runs/cpu_only_mixed");
     let classes: Vec<_> = mixed.cpu_copies.iter().map(|sum| (sum.class, sum.count)).collect();
@@ -256,7 +259,7 @@ fn compare_says_what_changed_and_whether_it_is_more_than_chance() {
     let comparison = compare(&[before.clone(), after], None);
     assert!(comparison.statement.starts_with("71 % faster: 274 ms → 79.8 ms"), "{}", comparison.statement);
     assert!(comparison.statement.contains("more than steps differ"));
-    assert_eq!(comparison.gone, ["pageable_copies"]);
+    assert_eq!(comparison.gone, [FindingId::PageableCopies]);
     assert!(comparison.appeared.is_empty());
     let compute = comparison.figures.iter().find(|figure| figure.name == "compute").unwrap();
     assert!((compute.delta_pct.unwrap() - 13.8).abs() < 0.5, "the card clocks down: {compute:?}");

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use busbound_diagnosis::quantity::{count, milliseconds};
-use busbound_diagnosis::{Bound, GapCause, Saving};
+use busbound_diagnosis::{Bound, FigureId, FigureUnit, FindingId, Saving, Unit};
 use busbound_machine::topology::GpuPlace;
-use busbound_trace::Direction;
 use serde::Serialize;
 
 use crate::absent::absent;
 use crate::fleet::{Fleet, Unread};
+use crate::name::FindingName;
 use crate::one_run::{NotOneRun, one_run};
 use crate::sketch::StepSketch;
 use crate::spread::{FEWEST, Spread, median};
 use crate::statement;
 use crate::stragglers::{self, Straggler};
-use crate::summary::{LARGEST_WORLD, RankSummary, Unit};
+use crate::summary::{LARGEST_WORLD, RankFinding, RankSummary};
 use crate::uplinks::{self, SharedUplink};
 
 pub const FLEET_SCHEMA: &str = "busbound.fleet/1";
@@ -74,7 +74,8 @@ pub struct FleetSteps {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharedFinding {
-    pub id: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub id: FindingName,
     pub title: String,
     pub ranks: usize,
     /// Of the median rank that has it.
@@ -83,8 +84,6 @@ pub struct SharedFinding {
     pub note: Option<String>,
 }
 
-/// The finding that a late rank causes on the others.
-const EXPOSED_COMMUNICATION: &str = "exposed_communication";
 /// Rates that differ by less are the same.
 const SAME_RATE: f64 = 0.10;
 /// Of a step: times that differ by less are the same.
@@ -95,40 +94,19 @@ const SAME_SHARE: f64 = 5.0;
 impl Fleet {
     /// What follows from the ranks; with the machine's wiring also which of them share a way to the host.
     pub fn answer(&self, wiring: Option<&[GpuPlace]>) -> FleetAnswer {
-        let told = one_run(self.ranks());
-        let at = |places: &[usize]| places.iter().map(|&at| self.ranks()[at].clone()).collect();
-        let (ranks, others): (Vec<RankSummary>, Vec<RankSummary>) = match &told {
-            Ok(told) => (at(&told.members), at(&told.others)),
-            Err(_) => (self.ranks().to_vec(), Vec::new()),
-        };
-        // Laid together by hand, they are taken for a run where nothing speaks against it.
-        let not_one_run = match &told {
-            Ok(_) | Err(NotOneRun::NoRank) => None,
-            Err(_) if ranks.len() < 2 => None,
-            Err(why) => Some(why.to_string()),
-        };
+        let Members { ranks, others, evidence, not_one_run, doubt } = self.members();
         let unit = common_unit(&ranks);
-        let with_device: Vec<&RankSummary> = ranks.iter().filter(|rank| rank.has_device()).collect();
         let compared: Vec<&RankSummary> =
             ranks.iter().filter(|rank| not_one_run.is_none() && is_compared(rank, unit)).collect();
         let world_size = ranks.iter().filter_map(RankSummary::world_size).max();
         let world_size = world_size.filter(|_| not_one_run.is_none());
-        let doubt = match &told {
-            Ok(told) => told.left_out.clone(),
-            Err(_) if ranks.len() < 2 => None,
-            Err(why) if not_one_run.is_none() => {
-                Some(format!("Whether these are ranks of one run is not certain: {why}."))
-            }
-            Err(_) => {
-                Some("These are not ranks of one run, and so none is measured against another.".to_owned())
-            }
-        };
         let absent = world_size.and_then(|world| {
             let told = ranks.iter().chain(&others).filter_map(|rank| Some(rank.rank.as_ref()?.rank));
             absent(world, &told.chain(self.unread().filter_map(|file| file.rank)).collect())
         });
         let mut limitations: Vec<String> =
             doubt.into_iter().chain(absent).chain(limitations(&ranks, &compared, unit)).collect();
+        let with_device: Vec<&RankSummary> = ranks.iter().filter(|rank| rank.has_device()).collect();
         let uplinks =
             wiring.filter(|_| not_one_run.is_none()).map(|places| uplinks::uplinks(&with_device, places));
         let uplinks = uplinks.map_or_else(Vec::new, |placed| {
@@ -140,7 +118,7 @@ impl Fleet {
             schema: FLEET_SCHEMA,
             statement: String::new(),
             world_size,
-            evidence: told.ok().map(|told| told.evidence),
+            evidence,
             not_one_run,
             unit,
             verdicts: verdicts(&ranks),
@@ -157,6 +135,47 @@ impl Fleet {
         answer.statement = statement::statement(&answer);
         answer
     }
+
+    fn members(&self) -> Members {
+        let told = one_run(self.ranks());
+        let at = |places: &[usize]| places.iter().map(|&at| self.ranks()[at].clone()).collect();
+        match told {
+            Ok(run) => Members {
+                ranks: at(&run.members),
+                others: at(&run.others),
+                evidence: Some(run.evidence),
+                not_one_run: None,
+                doubt: run.left_out,
+            },
+            Err(why) => {
+                let ranks = self.ranks().to_vec();
+                // Laid together by hand, they are taken for a run where nothing speaks against it.
+                let may_be_one = why == NotOneRun::NoRank;
+                let doubt = if may_be_one {
+                    format!("Whether these are ranks of one run is not certain: {why}.")
+                } else {
+                    "These are not ranks of one run, and so none is measured against another.".to_owned()
+                };
+                let several = ranks.len() > 1;
+                Members {
+                    ranks,
+                    others: Vec::new(),
+                    evidence: None,
+                    not_one_run: (several && !may_be_one).then(|| why.to_string()),
+                    doubt: several.then_some(doubt),
+                }
+            }
+        }
+    }
+}
+
+/// Which summaries are ranks of the run, and how sure that is.
+struct Members {
+    ranks: Vec<RankSummary>,
+    others: Vec<RankSummary>,
+    evidence: Option<String>,
+    not_one_run: Option<String>,
+    doubt: Option<String>,
 }
 
 /// Whether a rank is measured against the others. Of one that was read in part there is less than there was: what is
@@ -171,7 +190,10 @@ fn common_unit(ranks: &[RankSummary]) -> Unit {
         let of_unit = ranks.iter().filter(|rank| rank.has_device() && rank.unit == unit);
         (of_unit.clone().filter(|rank| rank.complete).count(), of_unit.count())
     };
-    [Unit::Trace, Unit::Round, Unit::Step].into_iter().max_by_key(|unit| having(*unit)).unwrap_or(Unit::Step)
+    [Unit::Trace, Unit::Iteration, Unit::Step]
+        .into_iter()
+        .max_by_key(|unit| having(*unit))
+        .unwrap_or(Unit::Step)
 }
 
 fn verdicts(ranks: &[RankSummary]) -> Vec<VerdictCount> {
@@ -197,39 +219,47 @@ fn steps(ranks: &[&RankSummary]) -> Option<FleetSteps> {
     })
 }
 
+/// The figures that are laid over the ranks; the span comes first, as the unit's word.
+const FIGURES: [FigureId; 16] = [
+    FigureId::SpanMs,
+    FigureId::OwnMs,
+    FigureId::ComputeMs,
+    FigureId::CommMs,
+    FigureId::ExposedCommMs,
+    FigureId::ExposedBusCopyMs,
+    FigureId::ExposedPeerCopyMs,
+    FigureId::IdleMs,
+    FigureId::IdleInputMs,
+    FigureId::IdleLaunchMs,
+    FigureId::IdleSyncMs,
+    FigureId::IdleCopyMs,
+    FigureId::IdleUnexplainedMs,
+    FigureId::H2dGbps,
+    FigureId::D2hGbps,
+    FigureId::CommComputePct,
+];
+
 fn figures(ranks: &[&RankSummary], unit: Unit) -> Vec<Spread> {
-    let step = median(&ranks.iter().map(|rank| rank.step_ms()).collect::<Vec<_>>());
-    let time = |name: &str, of: &dyn Fn(&RankSummary) -> f64| {
-        Spread::over(ranks, name, "ms", SAME_TIME * step, |rank| Some(of(rank)))
-    };
-    let mut list = Vec::new();
-    list.push(time(unit.word(), &RankSummary::step_ms));
+    let medians =
+        |figure: FigureId| median(&ranks.iter().filter_map(|rank| rank.figure(figure)).collect::<Vec<f64>>());
+    let step = medians(FigureId::SpanMs);
     let has_comm = ranks.iter().any(|rank| rank.time.comm_ms > 0.0);
-    list.push(time("outside communication", &|rank| rank.time.own_ms()).filter(|_| has_comm));
-    list.push(time("compute", &|rank| rank.time.compute_ms));
-    list.push(time("communication", &|rank| rank.time.comm_ms));
-    list.push(time("exposed communication", &|rank| rank.time.exposed_comm_ms));
-    list.push(time("exposed copy", &|rank| rank.time.exposed_copy_ms));
-    list.push(time("idle", &|rank| rank.time.idle_ms));
-    for cause in
-        [GapCause::Input, GapCause::Launch, GapCause::Synchronisation, GapCause::Copy, GapCause::Unexplained]
-    {
-        list.push(time(&format!("idle, {}", cause.describe()), &|rank| rank.time.idle_for(cause)));
-    }
-    for (direction, name) in [(Direction::HostToDevice, "H2D rate"), (Direction::DeviceToHost, "D2H rate")] {
-        let rates: Vec<f64> = ranks.iter().filter_map(|rank| rank.host_rate(direction)).collect();
-        let least = SAME_RATE * median(&rates);
-        list.push(Spread::over(ranks, name, "GB/s", least, |rank| rank.host_rate(direction)));
-    }
-    list.push(Spread::over(ranks, "communication beside compute", "%", SAME_SHARE, |rank| {
-        rank.comm_compute_pct_of_comm
-    }));
-    list.into_iter().flatten().collect()
+    let spread = |figure: FigureId| {
+        let least = match figure.unit() {
+            FigureUnit::Percent => SAME_SHARE,
+            FigureUnit::GigabytesPerSecond => SAME_RATE * medians(figure),
+            _ => SAME_TIME * step,
+        };
+        let name = if figure == FigureId::SpanMs { unit.as_str() } else { figure.label() };
+        Spread::over(ranks, name, figure, least)
+    };
+    let wanted = FIGURES.into_iter().filter(|figure| has_comm || *figure != FigureId::OwnMs);
+    wanted.filter_map(spread).collect()
 }
 
 /// Collectives that wait for a late rank look slow on all the others.
-fn note(id: &str, saving: Saving, stragglers: &[Straggler]) -> Option<String> {
-    let latest = stragglers.iter().find(|_| id == EXPOSED_COMMUNICATION)?;
+fn note(id: &FindingName, saving: Saving, stragglers: &[Straggler]) -> Option<String> {
+    let latest = stragglers.first().filter(|_| *id == FindingId::ExposedCommunication)?;
     // No more of it than there is.
     let ms = latest.others_wait_ms?.min(saving.high);
     (ms > 0.0).then(|| format!("{} of it is waiting for {}", milliseconds(ms), latest.rank))
@@ -239,20 +269,20 @@ fn note(id: &str, saving: Saving, stragglers: &[Straggler]) -> Option<String> {
 type Had = (bool, Saving);
 
 fn findings(ranks: &[RankSummary], stragglers: &[Straggler]) -> Vec<SharedFinding> {
-    let mut by_id: BTreeMap<&str, (&str, Vec<Had>)> = BTreeMap::new();
+    let mut by_id: BTreeMap<&str, (&RankFinding, Vec<Had>)> = BTreeMap::new();
     for rank in ranks {
         for finding in &rank.findings {
-            let having = &mut by_id.entry(&finding.id).or_insert((&finding.title, Vec::new())).1;
+            let having = &mut by_id.entry(finding.id.as_str()).or_insert((finding, Vec::new())).1;
             having.push((rank.complete, finding.saves_ms_per_step));
         }
     }
     let mut list: Vec<SharedFinding> = by_id
-        .into_iter()
-        .map(|(id, (title, having))| {
+        .into_values()
+        .map(|(RankFinding { id, title, .. }, having)| {
             let saves_ms_per_step = median_saving(&having);
             SharedFinding {
-                id: id.to_owned(),
-                title: title.to_owned(),
+                id: id.clone(),
+                title: title.clone(),
                 ranks: having.len(),
                 saves_ms_per_step,
                 note: note(id, saves_ms_per_step, stragglers),
@@ -305,7 +335,7 @@ fn limitations(ranks: &[RankSummary], compared: &[&RankSummary], unit: Unit) -> 
     if !other_unit.is_empty() {
         list.push(format!(
             "Figures are for a {}; these ranks have none and are in no figure: {}.",
-            unit.word(),
+            unit.as_str(),
             named(other_unit)
         ));
     }

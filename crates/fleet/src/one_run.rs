@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use busbound_diagnosis::RankOrigin;
 
+use crate::name::RankName;
 use crate::statement::some_of;
 use crate::summary::RankSummary;
 
@@ -84,7 +85,9 @@ pub fn one_run(inputs: &[RankSummary]) -> Result<OneRun, NotOneRun> {
 fn left_out(inputs: &[RankSummary], others: &[usize]) -> String {
     let (ranked, unranked): (Vec<&RankSummary>, Vec<&RankSummary>) =
         others.iter().map(|&other| &inputs[other]).partition(|other| other.rank.is_some());
-    let paths = |list: &[&RankSummary]| some_of(&list.iter().map(|one| one.path.clone()).collect::<Vec<_>>());
+    let paths = |list: &[&RankSummary]| {
+        some_of(&list.iter().map(|one| RankName::File(one.path.clone())).collect::<Vec<_>>())
+    };
     let mut clauses = Vec::new();
     if !unranked.is_empty() {
         clauses.push(format!("{} (no rank told)", paths(&unranked)));

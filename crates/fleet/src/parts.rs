@@ -1,50 +1,154 @@
-//! Which parts does the time of a rank have? Those that lie beside each other and can be added.
+//! Where does the time of a rank go? The breakdown of its steps, as its summary keeps it.
 
-use busbound_diagnosis::GapCause;
+use busbound_diagnosis::{Diagnosis, FigureId, GapCause};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::summary::RankSummary;
-
-/// A part of a rank's own time: all of it but communication.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
-    Compute,
-    ExposedCopy,
-    DeviceCopy,
-    UnplacedCopy,
-    Idle(GapCause),
+/// Where the device's time goes. These parts never overlap and sum to `span_ms`: `compute_ms`, `exposed_comm_ms`,
+/// `exposed_bus_copy_ms`, `exposed_peer_copy_ms`, `device_copy_ms`, `unplaced_copy_ms`, `exposed_memset_ms`, `idle_ms`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Parts {
+    /// From the first work of the device to the last.
+    pub span_ms: f64,
+    pub compute_ms: f64,
+    /// Communication with no compute kernel running.
+    pub exposed_comm_ms: f64,
+    /// Copies on any route with no kernel running.
+    pub exposed_copy_ms: f64,
+    /// Of these, copies over the link between host and device.
+    pub exposed_bus_copy_ms: f64,
+    /// Of these, copies from one GPU to another while no bus copy runs.
+    pub exposed_peer_copy_ms: f64,
+    /// Of these, copies within the device while no other copy runs.
+    pub device_copy_ms: f64,
+    /// Of these, copies of which the trace does not record where they go, while no other copy runs.
+    pub unplaced_copy_ms: f64,
+    /// Memsets with no kernel and no copy running.
+    pub exposed_memset_ms: f64,
+    pub idle_ms: f64,
+    /// `idle_ms` by cause.
+    pub idle: Vec<IdlePart>,
+    /// All communication.
+    pub comm_ms: f64,
+    /// All copies.
+    pub copy_ms: f64,
 }
 
-impl Part {
-    pub(crate) const ALL: [Self; 10] = [
-        Self::Compute,
-        Self::ExposedCopy,
-        Self::DeviceCopy,
-        Self::UnplacedCopy,
-        Self::Idle(GapCause::Input),
-        Self::Idle(GapCause::Launch),
-        Self::Idle(GapCause::Synchronisation),
-        Self::Idle(GapCause::Copy),
-        Self::Idle(GapCause::Unexplained),
-        Self::Idle(GapCause::Turnaround),
-    ];
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct IdlePart {
+    pub cause: GapCause,
+    pub ms: f64,
+}
 
-    pub(crate) fn name(self) -> String {
-        match self {
-            Self::Compute => "compute".to_owned(),
-            Self::ExposedCopy => "exposed copy".to_owned(),
-            Self::DeviceCopy => "copy within the device".to_owned(),
-            Self::UnplacedCopy => "copy of unknown way".to_owned(),
-            Self::Idle(cause) => format!("idle, {}", cause.describe()),
+impl Parts {
+    pub(crate) fn of(diagnosis: &Diagnosis) -> Self {
+        let ms = |figure: FigureId| figure.of(diagnosis).unwrap_or(0.0);
+        let each = diagnosis.step_count() * diagnosis.devices.len().max(1) as f64;
+        Self {
+            span_ms: ms(FigureId::SpanMs),
+            compute_ms: ms(FigureId::ComputeMs),
+            exposed_comm_ms: ms(FigureId::ExposedCommMs),
+            exposed_copy_ms: ms(FigureId::ExposedCopyMs),
+            exposed_bus_copy_ms: ms(FigureId::ExposedBusCopyMs),
+            exposed_peer_copy_ms: ms(FigureId::ExposedPeerCopyMs),
+            device_copy_ms: ms(FigureId::ExposedDeviceCopyMs),
+            unplaced_copy_ms: ms(FigureId::ExposedUnplacedCopyMs),
+            exposed_memset_ms: ms(FigureId::ExposedMemsetMs),
+            idle_ms: ms(FigureId::IdleMs),
+            idle: diagnosis
+                .idle
+                .iter()
+                .map(|idle| IdlePart { cause: idle.cause, ms: idle.ms / each })
+                .collect(),
+            comm_ms: ms(FigureId::CommMs),
+            copy_ms: ms(FigureId::CopyMs),
         }
     }
 
-    pub(crate) fn of(self, rank: &RankSummary) -> f64 {
-        match self {
-            Self::Compute => rank.time.compute_ms,
-            Self::ExposedCopy => rank.time.exposed_copy_ms,
-            Self::DeviceCopy => rank.time.device_copy_ms,
-            Self::UnplacedCopy => rank.time.unplaced_copy_ms,
-            Self::Idle(cause) => rank.time.idle_for(cause),
-        }
+    /// A figure of the catalog, where a summary keeps it.
+    pub(crate) fn figure(&self, figure: FigureId) -> Option<f64> {
+        Some(match figure {
+            FigureId::SpanMs => self.span_ms,
+            FigureId::OwnMs => self.own_ms(),
+            FigureId::ComputeMs => self.compute_ms,
+            FigureId::CommMs => self.comm_ms,
+            FigureId::CopyMs => self.copy_ms,
+            FigureId::ExposedCommMs => self.exposed_comm_ms,
+            FigureId::ExposedCopyMs => self.exposed_copy_ms,
+            FigureId::ExposedBusCopyMs => self.exposed_bus_copy_ms,
+            FigureId::ExposedPeerCopyMs => self.exposed_peer_copy_ms,
+            FigureId::ExposedDeviceCopyMs => self.device_copy_ms,
+            FigureId::ExposedUnplacedCopyMs => self.unplaced_copy_ms,
+            FigureId::ExposedMemsetMs => self.exposed_memset_ms,
+            FigureId::IdleMs => self.idle_ms,
+            FigureId::IdleInputMs => self.idle_for(GapCause::Input),
+            FigureId::IdleLaunchMs => self.idle_for(GapCause::Launch),
+            FigureId::IdleSyncMs => self.idle_for(GapCause::Synchronisation),
+            FigureId::IdleCopyMs => self.idle_for(GapCause::Copy),
+            FigureId::IdleUnexplainedMs => self.idle_for(GapCause::Unexplained),
+            FigureId::IdleTurnaroundMs => self.idle_for(GapCause::Turnaround),
+            _ => return None,
+        })
+    }
+
+    /// Time that the rank does not spend in communication alone: its own work, copies and idleness. Where ranks keep step, the
+    /// one with most of it is the one that the others wait for.
+    pub fn own_ms(&self) -> f64 {
+        self.span_ms - self.exposed_comm_ms
+    }
+
+    fn idle_for(&self, cause: GapCause) -> f64 {
+        self.idle.iter().find(|part| part.cause == cause).map_or(0.0, |part| part.ms)
+    }
+}
+
+/// The parts as files have them. Summaries of the first release have no `exposed_bus_copy_ms`: there `exposed_copy_ms` is
+/// copies over the bus and between GPUs, and memsets are within `device_copy_ms`.
+#[derive(Deserialize)]
+struct StoredParts {
+    span_ms: f64,
+    compute_ms: f64,
+    exposed_comm_ms: f64,
+    exposed_copy_ms: f64,
+    exposed_bus_copy_ms: Option<f64>,
+    #[serde(default)]
+    exposed_peer_copy_ms: f64,
+    device_copy_ms: f64,
+    #[serde(default)]
+    unplaced_copy_ms: f64,
+    #[serde(default)]
+    exposed_memset_ms: f64,
+    idle_ms: f64,
+    idle: Vec<IdlePart>,
+    comm_ms: f64,
+    copy_ms: f64,
+}
+
+impl<'de> Deserialize<'de> for Parts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let stored = StoredParts::deserialize(deserializer)?;
+        let (exposed_copy_ms, exposed_bus_copy_ms) = match stored.exposed_bus_copy_ms {
+            Some(bus) => (stored.exposed_copy_ms, bus),
+            None => {
+                let bus = stored.exposed_copy_ms;
+                (bus + stored.device_copy_ms + stored.unplaced_copy_ms, bus)
+            }
+        };
+        Ok(Self {
+            span_ms: stored.span_ms,
+            compute_ms: stored.compute_ms,
+            exposed_comm_ms: stored.exposed_comm_ms,
+            exposed_copy_ms,
+            exposed_bus_copy_ms,
+            exposed_peer_copy_ms: stored.exposed_peer_copy_ms,
+            device_copy_ms: stored.device_copy_ms,
+            unplaced_copy_ms: stored.unplaced_copy_ms,
+            exposed_memset_ms: stored.exposed_memset_ms,
+            idle_ms: stored.idle_ms,
+            idle: stored.idle,
+            comm_ms: stored.comm_ms,
+            copy_ms: stored.copy_ms,
+        })
     }
 }

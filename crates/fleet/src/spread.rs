@@ -1,8 +1,10 @@
 //! How is a figure spread over the ranks, and which rank is far from the rest?
 
+use busbound_diagnosis::{FigureId, FigureUnit};
 use busbound_machine::quantile;
 use serde::Serialize;
 
+use crate::name::RankName;
 use crate::summary::RankSummary;
 
 /// One figure over the ranks that have it.
@@ -10,7 +12,8 @@ use crate::summary::RankSummary;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spread {
     pub figure: String,
-    pub unit: &'static str,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub unit: FigureUnit,
     /// Ranks that have it.
     pub ranks: usize,
     pub min: f64,
@@ -19,8 +22,10 @@ pub struct Spread {
     pub p90: f64,
     pub max: f64,
     /// Whose they are.
-    pub min_rank: String,
-    pub max_rank: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub min_rank: RankName,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub max_rank: RankName,
     /// Ranks far from the rest, the farthest first.
     pub apart: Vec<Apart>,
 }
@@ -29,7 +34,8 @@ pub struct Spread {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Apart {
-    pub rank: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub rank: RankName,
     pub path: String,
     pub value: f64,
 }
@@ -65,16 +71,10 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 }
 
 impl Spread {
-    /// The spread of what `of` says of each rank; `None` where no rank has it, or all have nothing.
-    pub(crate) fn over(
-        ranks: &[&RankSummary],
-        figure: impl Into<String>,
-        unit: &'static str,
-        least: f64,
-        of: impl Fn(&RankSummary) -> Option<f64>,
-    ) -> Option<Self> {
+    /// The spread of a figure over the ranks; `None` where no rank has it, or all have nothing.
+    pub(crate) fn over(ranks: &[&RankSummary], name: &str, figure: FigureId, least: f64) -> Option<Self> {
         let mut told: Vec<(f64, &RankSummary)> =
-            ranks.iter().filter_map(|rank| Some((of(rank)?, *rank))).collect();
+            ranks.iter().filter_map(|rank| Some((rank.figure(figure)?, *rank))).collect();
         // Of equal ones the first rank is named.
         told.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut values: Vec<f64> = told.iter().map(|(value, _)| *value).collect();
@@ -98,18 +98,19 @@ impl Spread {
         if 2 * apart.len() >= values.len() {
             apart.clear();
         }
-        let largest = told.iter().find(|(value, _)| *value == max).map_or(String::new(), |(_, r)| r.label());
+        let (_, smallest) = *told.first()?;
+        let (_, largest) = told.iter().find(|(value, _)| *value == max)?;
         Some(Self {
-            figure: figure.into(),
-            unit,
+            figure: name.to_owned(),
+            unit: figure.unit(),
             ranks: values.len(),
             min,
             p10,
             p50,
             p90,
             max,
-            min_rank: told.first().map_or(String::new(), |(_, rank)| rank.label()),
-            max_rank: largest,
+            min_rank: smallest.label(),
+            max_rank: largest.label(),
             apart: apart
                 .iter()
                 .map(|(value, rank)| Apart { rank: rank.label(), path: rank.path.clone(), value: *value })

@@ -1,12 +1,13 @@
 //! The first line: how many ranks, what bounds them, and who is out of line.
 
-use busbound_diagnosis::Bound;
 use busbound_diagnosis::quantity::{count, milliseconds, plural};
+use busbound_diagnosis::{Bound, Unit};
 
 use crate::answer::{FleetAnswer, is_compared};
+use crate::name::RankName;
 use crate::spread::median;
 use crate::stragglers::why_not;
-use crate::summary::{RankSummary, Unit};
+use crate::summary::RankSummary;
 
 pub(crate) fn statement(answer: &FleetAnswer) -> String {
     let ranks = answer.ranks.len();
@@ -87,7 +88,7 @@ fn word(bound: Bound) -> &'static str {
 /// `a step takes 301 ms (298 to 305 ms by rank)`.
 fn pace(answer: &FleetAnswer) -> Option<String> {
     let steps = answer.figures.first().filter(|_| answer.unit != Unit::Trace)?;
-    let unit = answer.unit.word();
+    let unit = answer.unit;
     let (min, max) = (milliseconds(steps.min), milliseconds(steps.max));
     Some(if min == max {
         format!("a {unit} takes {min}")
@@ -97,15 +98,13 @@ fn pace(answer: &FleetAnswer) -> Option<String> {
 }
 
 fn slowest(answer: &FleetAnswer) -> Option<String> {
-    let unit = answer.unit.word();
+    let unit = answer.unit;
     match answer.stragglers.as_slice() {
         [] => {}
         [one] => {
             let why = one.differences.first().map_or(String::new(), |difference| {
-                let because = difference
-                    .because
-                    .first()
-                    .map_or(String::new(), |why| format!(", {}", why.split(": ").next().unwrap_or(why)));
+                let because =
+                    difference.because.first().map_or(String::new(), |why| format!(", {}", why.seen));
                 let more = milliseconds(difference.ms - difference.median_ms);
                 format!(" by {more} more {}{because}", difference.part)
             });
@@ -117,8 +116,8 @@ fn slowest(answer: &FleetAnswer) -> Option<String> {
             });
         }
         several => {
-            let mut labels: Vec<String> = several.iter().map(|one| one.rank.clone()).collect();
-            labels.sort_by_key(|label| number(label).unwrap_or(u32::MAX));
+            let mut labels: Vec<RankName> = several.iter().map(|one| one.rank.clone()).collect();
+            labels.sort_by_key(|label| label.number().unwrap_or(u32::MAX));
             let (first, most) = (&several[0], milliseconds(several[0].excess_ms));
             let verb = if first.others_wait_ms.is_some() { "hold the others up" } else { "are slower" };
             return Some(format!(
@@ -160,10 +159,6 @@ fn slowest(answer: &FleetAnswer) -> Option<String> {
 /// So many are told, of more their number.
 pub(crate) const TOLD: usize = 6;
 
-fn number(label: &str) -> Option<u32> {
-    label.strip_prefix("rank ")?.parse().ok()
-}
-
 /// `3`, `3, 4` or `3 to 5`.
 pub(crate) fn row(&(first, last): &(u32, u32)) -> String {
     match last - first {
@@ -174,11 +169,11 @@ pub(crate) fn row(&(first, last): &(u32, u32)) -> String {
 }
 
 /// `rank 3, rank 5 and 14 more`; numbers in a row as `ranks 2 to 127`.
-pub(crate) fn some_of(labels: &[String]) -> String {
-    let numbers: Option<Vec<u32>> = labels.iter().map(|label| number(label)).collect();
+pub(crate) fn some_of(labels: &[RankName]) -> String {
+    let numbers: Option<Vec<u32>> = labels.iter().map(RankName::number).collect();
     let Some(numbers) = numbers.filter(|numbers| !numbers.is_empty() && numbers.is_sorted()) else {
         let more = labels.len().saturating_sub(TOLD);
-        let told = labels.iter().take(TOLD).cloned().collect::<Vec<_>>().join(", ");
+        let told = labels.iter().take(TOLD).map(RankName::to_string).collect::<Vec<_>>().join(", ");
         return if more > 0 { format!("{told} and {more} more") } else { told };
     };
     let mut rows: Vec<(u32, u32)> = Vec::new();
@@ -200,11 +195,11 @@ mod tests {
 
     #[test]
     fn labels_are_told_in_rows() {
-        let labels = |numbers: &[u32]| numbers.iter().map(|n| format!("rank {n}")).collect::<Vec<_>>();
+        let labels = |numbers: &[u32]| numbers.iter().map(|n| RankName::Number(*n)).collect::<Vec<_>>();
         assert_eq!(some_of(&labels(&[5])), "rank 5");
         assert_eq!(some_of(&labels(&[2, 3, 4, 7, 9, 10])), "ranks 2 to 4, 7, 9, 10");
         assert_eq!(some_of(&labels(&[0, 2, 4, 6, 8, 10, 12, 13])), "ranks 0, 2, 4, 6, 8, 10 and 2 more");
         assert_eq!(some_of(&labels(&[u32::MAX, u32::MAX])), "ranks 4294967295, 4294967295");
-        assert_eq!(some_of(&["a.json".to_owned(), "rank 1".to_owned()]), "a.json, rank 1");
+        assert_eq!(some_of(&[RankName::File("a.json".to_owned()), RankName::Number(1)]), "a.json, rank 1");
     }
 }

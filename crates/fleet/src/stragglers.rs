@@ -5,20 +5,23 @@
 //! others waiting and is through soon. So the straggler is the rank with most time outside communication and least
 //! inside. Only durations within each rank are compared, which needs no common clock.
 
-use busbound_diagnosis::GapCause;
-use busbound_diagnosis::quantity::{bytes, count, milliseconds};
-use busbound_trace::{Direction, MemoryKind};
-use serde::Serialize;
+use std::fmt;
 
-use crate::parts::Part;
+use busbound_diagnosis::quantity::{bytes, count, milliseconds};
+use busbound_diagnosis::{CopyRoute, FigureId, Unit};
+use busbound_trace::MemoryKind;
+use serde::{Serialize, Serializer};
+
+use crate::name::{FindingName, RankName};
 use crate::spread::{Middle, median};
-use crate::summary::{RankCopies, RankSummary, Unit};
+use crate::summary::{RankCopies, RankSummary};
 
 /// A rank with clearly more time of its own than the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Straggler {
-    pub rank: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub rank: RankName,
     pub path: String,
     /// Time outside of communication, a step.
     pub own_ms: f64,
@@ -31,7 +34,8 @@ pub struct Straggler {
     /// What explains most of it first.
     pub differences: Vec<Difference>,
     /// Findings that it has and most ranks do not.
-    pub findings_of_its_own: Vec<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    pub findings_of_its_own: Vec<FindingName>,
 }
 
 /// A part of its time that is longer than the median rank's.
@@ -42,14 +46,37 @@ pub struct Difference {
     pub ms: f64,
     pub median_ms: f64,
     /// Why, as far as its figures tell.
-    pub because: Vec<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    pub because: Vec<Reason>,
+}
+
+/// Something about a rank that explains a difference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// What its figures show, against the median rank's.
+    pub seen: String,
+    /// What that may come from.
+    pub means: Option<&'static str>,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.seen)?;
+        self.means.map_or(Ok(()), |means| write!(f, ": {means}"))
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 impl Difference {
     /// `exposed copy 82.1 ms, of the median rank 21.0 ms (H2D pinned at 11.8 GB/s, …)`.
     pub fn statement(&self) -> String {
-        let because =
-            if self.because.is_empty() { String::new() } else { format!(" ({})", self.because.join("; ")) };
+        let reasons: Vec<String> = self.because.iter().map(Reason::to_string).collect();
+        let because = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) };
         let (own, median) = (milliseconds(self.ms), milliseconds(self.median_ms));
         format!("{} {own} against {median}{because}", self.part)
     }
@@ -68,24 +95,14 @@ pub(crate) fn stragglers(ranks: &[&RankSummary], unit: Unit) -> Vec<Straggler> {
     let own: Vec<f64> = ranks.iter().map(|rank| rank.time.own_ms()).collect();
     let step = median_of(ranks, RankSummary::step_ms);
     let Some(middle) = Middle::of(&own, MATTERS * step) else { return Vec::new() };
-    let mut found: Vec<Straggler> = ranks
-        .iter()
-        .filter(|rank| rank.time.own_ms() - middle.median > middle.far)
-        .filter_map(|rank| straggler(rank, ranks, middle.median, unit))
-        .collect();
+    let slow = ranks.iter().filter(|rank| rank.time.own_ms() - middle.median > middle.far);
+    let mut found: Vec<Slow<'_>> =
+        slow.filter_map(|rank| Slow::of(rank, ranks, middle.median, unit)).collect();
     if 2 * found.len() >= ranks.len() {
         return Vec::new();
     }
     found.sort_by(|a, b| b.excess_ms.total_cmp(&a.excess_ms));
-    // A collective begins when the last rank comes: who is less late is waited for no longer than for the latest.
-    for later in found.iter_mut().skip(1).filter(|straggler| straggler.others_wait_ms.is_some()) {
-        let began = format!("{WAITED_FOR} ");
-        let rest = later.statement.strip_prefix(&began).map(str::to_owned);
-        later.statement = rest.map_or(later.statement.clone(), |rest| {
-            format!("Without those named before it the others would still wait for {rest}")
-        });
-    }
-    found
+    found.iter().enumerate().map(|(before, slow)| slow.straggler(ranks, unit, before)).collect()
 }
 
 /// Why nobody can be called slow.
@@ -94,8 +111,8 @@ pub(crate) fn why_not(ranks: &[&RankSummary], unit: Unit) -> Option<&'static str
     let as_many = |rank: &&RankSummary| (rank.kernels.count / kernels - 1.0).abs() < 0.1;
     match unit {
         Unit::Step => None,
-        Unit::Round if ranks.iter().all(as_many) => None,
-        Unit::Round => Some(
+        Unit::Iteration if ranks.iter().all(as_many) => None,
+        Unit::Iteration => Some(
             "No steps are marked, and the rounds found hold different numbers of kernels: nobody is called slow for that. Mark steps, or name their annotation with --steps.",
         ),
         Unit::Trace => {
@@ -104,51 +121,85 @@ pub(crate) fn why_not(ranks: &[&RankSummary], unit: Unit) -> Option<&'static str
     }
 }
 
-const WAITED_FOR: &str = "The others wait for";
-
-fn straggler(
-    rank: &RankSummary,
-    ranks: &[&RankSummary],
+/// A rank that is slow, before it is known how many are slower.
+struct Slow<'r> {
+    rank: &'r RankSummary,
+    own_ms: f64,
     median_own_ms: f64,
-    unit: Unit,
-) -> Option<Straggler> {
-    let own_ms = rank.time.own_ms();
-    let excess_ms = own_ms - median_own_ms;
-    let waiting = waiting(rank, ranks, excess_ms, unit)?;
-    let differences = differences(rank, ranks, excess_ms);
-    let mut statement = waiting.sentence;
-    if !differences.is_empty() {
-        let parts: Vec<String> = differences.iter().map(Difference::statement).collect();
-        statement.push_str(&format!(" More than the median rank: {}.", parts.join(", ")));
+    excess_ms: f64,
+    waiting: Waiting,
+}
+
+impl<'r> Slow<'r> {
+    fn of(rank: &'r RankSummary, ranks: &[&RankSummary], median_own_ms: f64, unit: Unit) -> Option<Self> {
+        let own_ms = rank.time.own_ms();
+        let excess_ms = own_ms - median_own_ms;
+        let waiting = waiting(rank, ranks, excess_ms, unit)?;
+        Some(Self { rank, own_ms, median_own_ms, excess_ms, waiting })
     }
-    if let Some(other) = other_gpu(rank, ranks) {
-        statement.push_str(&format!(" {other}"));
+
+    /// The answer about it; `before` are the slower ones that are named first.
+    fn straggler(&self, ranks: &[&RankSummary], unit: Unit, before: usize) -> Straggler {
+        let rank = self.rank;
+        let differences = differences(rank, ranks, self.excess_ms);
+        let findings_of_its_own = own_findings(rank, ranks);
+        let mut statement = self.waiting_sentence(unit, before);
+        if !differences.is_empty() {
+            let parts: Vec<String> = differences.iter().map(Difference::statement).collect();
+            statement.push_str(&format!(" More than the median rank: {}.", parts.join(", ")));
+        }
+        if let Some(other) = other_gpu(rank, ranks) {
+            statement.push_str(&format!(" {other}"));
+        }
+        if let Some(host) = &rank.host {
+            statement.push_str(&format!(" It ran on {host}."));
+        }
+        if !findings_of_its_own.is_empty() {
+            let ids: Vec<String> = findings_of_its_own.iter().map(FindingName::to_string).collect();
+            statement.push_str(&format!(" Findings that most ranks do not have: {}.", ids.join(", ")));
+        }
+        statement.push_str(&format!(" Its own diagnosis: `busbound diagnose {}`.", rank.path));
+        Straggler {
+            rank: rank.label(),
+            path: rank.path.clone(),
+            own_ms: self.own_ms,
+            median_own_ms: self.median_own_ms,
+            excess_ms: self.excess_ms,
+            others_wait_ms: self.waiting.ms,
+            statement,
+            differences,
+            findings_of_its_own,
+        }
     }
-    if let Some(host) = &rank.host {
-        statement.push_str(&format!(" It ran on {host}."));
+
+    /// Whether the others wait for it, and how that shows.
+    fn waiting_sentence(&self, unit: Unit, before: usize) -> String {
+        let (name, shows) = (self.rank.label(), &self.waiting.shows);
+        let own = format!(
+            "outside communication it spends {} a {unit}, the median rank {}",
+            milliseconds(self.own_ms),
+            milliseconds(self.own_ms - self.excess_ms)
+        );
+        match self.waiting.ms {
+            None => format!("{} is slower: {own}. {shows}", capital(&name.to_string())),
+            Some(ms) => {
+                // A collective begins when the last rank comes: who is less late is waited for no longer than for
+                // the latest.
+                let wait = match before {
+                    0 => "The others wait for",
+                    _ => "Without those named before it the others would still wait for",
+                };
+                format!("{wait} {name}, about {} a {unit}: {own}; {shows}", milliseconds(ms))
+            }
+        }
     }
-    let findings_of_its_own = own_findings(rank, ranks);
-    if !findings_of_its_own.is_empty() {
-        statement
-            .push_str(&format!(" Findings that most ranks do not have: {}.", findings_of_its_own.join(", ")));
-    }
-    statement.push_str(&format!(" Its own diagnosis: `busbound diagnose {}`.", rank.path));
-    Some(Straggler {
-        rank: rank.label(),
-        path: rank.path.clone(),
-        own_ms,
-        median_own_ms,
-        excess_ms,
-        others_wait_ms: waiting.ms,
-        statement,
-        differences,
-        findings_of_its_own,
-    })
 }
 
 struct Waiting {
+    /// What the others wait for it; `None` where nothing shows that they do.
     ms: Option<f64>,
-    sentence: String,
+    /// How that shows, or why it does not.
+    shows: String,
 }
 
 /// Whether the others wait for it: steps are as long as theirs, and by what it has more of its own its collectives are
@@ -156,47 +207,33 @@ struct Waiting {
 fn waiting(rank: &RankSummary, ranks: &[&RankSummary], excess_ms: f64, unit: Unit) -> Option<Waiting> {
     let comm = median_of(ranks, |rank| rank.time.comm_ms);
     let step = median_of(ranks, RankSummary::step_ms);
-    let (name, unit) = (capital(&rank.label()), unit.word());
     // The whole collective, and not its exposed part: that also shrinks where work runs beside it.
     let shorter = comm - rank.time.comm_ms;
     let less = median_of(ranks, |rank| rank.time.exposed_comm_ms) - rank.time.exposed_comm_ms;
     let longer = rank.step_ms() - step;
-    let own = format!(
-        "outside communication it spends {} a {unit}, the median rank {}",
-        milliseconds(rank.time.own_ms()),
-        milliseconds(rank.time.own_ms() - excess_ms)
-    );
+    let not_shown = |why: &str| Waiting { ms: None, shows: why.to_owned() };
     if comm <= 0.0 {
-        return Some(Waiting {
-            ms: None,
-            sentence: format!(
-                "{name} is slower: {own}. No communication is recorded, so nothing shows that others wait for it."
-            ),
-        });
+        return Some(not_shown("No communication is recorded, so nothing shows that others wait for it."));
     }
     if shorter > 0.5 * excess_ms && less > 0.5 * excess_ms && longer.abs() < 0.5 * excess_ms {
-        let ms = shorter.min(less).min(excess_ms);
+        let steps = if longer.abs() < 0.01 * step {
+            format!("A {unit} takes {} on both", milliseconds(step))
+        } else {
+            format!("A {unit} takes {} and {}", milliseconds(rank.step_ms()), milliseconds(step))
+        };
         return Some(Waiting {
-            ms: Some(ms),
-            sentence: format!(
-                "{WAITED_FOR} {}, about {} a {unit}: {own}; in communication {}, the median rank {}. {}.",
-                rank.label(),
-                milliseconds(ms),
+            ms: Some(shorter.min(less).min(excess_ms)),
+            shows: format!(
+                "in communication {}, the median rank {}. {steps}.",
                 milliseconds(rank.time.comm_ms),
                 milliseconds(comm),
-                if longer.abs() < 0.01 * step {
-                    format!("A {unit} takes {} on both", milliseconds(step))
-                } else {
-                    format!("A {unit} takes {} and {}", milliseconds(rank.step_ms()), milliseconds(step))
-                },
             ),
         });
     }
-    (longer >= 0.5 * excess_ms).then(|| Waiting {
-        ms: None,
-        sentence: format!(
-            "{name} is slower: {own}. It is not through its communication sooner than the others, so nothing shows that they wait for it."
-        ),
+    (longer >= 0.5 * excess_ms).then(|| {
+        not_shown(
+            "It is not through its communication sooner than the others, so nothing shows that they wait for it.",
+        )
     })
 }
 
@@ -205,12 +242,13 @@ fn median_of(ranks: &[&RankSummary], of: impl Fn(&RankSummary) -> f64) -> f64 {
 }
 
 fn differences(rank: &RankSummary, ranks: &[&RankSummary], excess_ms: f64) -> Vec<Difference> {
-    let mut list: Vec<Difference> = Part::ALL
-        .into_iter()
-        .map(|part| (part, part.of(rank), median_of(ranks, |rank| part.of(rank))))
+    let value = |rank: &RankSummary, part: FigureId| rank.figure(part).unwrap_or(0.0);
+    let own_parts = FigureId::PARTS.iter().copied().filter(|part| *part != FigureId::ExposedCommMs);
+    let mut list: Vec<Difference> = own_parts
+        .map(|part| (part, value(rank, part), median_of(ranks, |rank| value(rank, part))))
         .filter(|(_, ms, median_ms)| ms - median_ms > EXPLAINS * excess_ms)
         .map(|(part, ms, median_ms)| Difference {
-            part: part.name(),
+            part: part.label().to_owned(),
             ms,
             median_ms,
             because: because(part, rank, ranks),
@@ -220,38 +258,39 @@ fn differences(rank: &RankSummary, ranks: &[&RankSummary], excess_ms: f64) -> Ve
     list
 }
 
-fn because(part: Part, rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<String> {
+fn because(part: FigureId, rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<Reason> {
     match part {
-        Part::Compute => kernels(rank, ranks).into_iter().collect(),
-        Part::ExposedCopy | Part::Idle(GapCause::Copy) => copies(rank, ranks),
+        FigureId::ComputeMs => kernels(rank, ranks).into_iter().collect(),
+        FigureId::ExposedBusCopyMs | FigureId::IdleCopyMs => copies(rank, ranks),
         _ => Vec::new(),
     }
 }
 
 /// More kernels are more work; as many and longer ones are a slower device or larger shapes.
-fn kernels(rank: &RankSummary, ranks: &[&RankSummary]) -> Option<String> {
+fn kernels(rank: &RankSummary, ranks: &[&RankSummary]) -> Option<Reason> {
     let (own, usual) = (rank.kernels.count, median_of(ranks, |rank| rank.kernels.count));
     if own > 1.05 * usual {
         let (own, usual) = (count(own.round() as u64), count(usual.round() as u64));
-        return Some(format!("{own} kernels against {usual}: more work"));
+        return Some(Reason { seen: format!("{own} kernels against {usual}"), means: Some("more work") });
     }
     let (own, usual) = (rank.kernels.median_us, median_of(ranks, |rank| rank.kernels.median_us));
-    let longer = format!(
-        "as many kernels, the median one {own:.1} µs against {usual:.1}: a lower clock, or larger shapes"
-    );
-    (own > 1.03 * usual).then_some(longer)
+    (own > 1.03 * usual).then(|| Reason {
+        seen: format!("as many kernels, the median one {own:.1} µs against {usual:.1}"),
+        means: Some("a lower clock, or larger shapes"),
+    })
 }
 
-fn copies(rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<String> {
+fn copies(rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<Reason> {
     let mut reasons = Vec::new();
-    for own in rank.copies.iter().filter(|copies| is_host(copies)) {
+    for own in rank.copies.iter().filter(|copies| CopyRoute::of(copies.direction).is_bus()) {
         let of = |rank: &RankSummary| rank.copies.iter().find(|other| other.kind == own.kind).cloned();
         let others: Vec<RankCopies> = ranks.iter().filter_map(|rank| of(rank)).collect();
         let usual_bytes = median_of(ranks, |rank| of(rank).map_or(0.0, |copies| copies.bytes));
         let rates: Vec<f64> = others.iter().filter_map(|copies| copies.gbps).collect();
         if own.bytes > 1.1 * usual_bytes && own.bytes - usual_bytes > 1e6 {
             let usual = if usual_bytes > 0.0 { bytes(usual_bytes as u64) } else { "none".to_owned() };
-            reasons.push(format!("{} {} against {usual}", own.kind, bytes(own.bytes as u64)));
+            let seen = format!("{} {} against {usual}", own.kind, bytes(own.bytes as u64));
+            reasons.push(Reason { seen, means: None });
         }
         // Less than most of the ranks have is no rate to compare with.
         if let Some(gbps) =
@@ -263,14 +302,11 @@ fn copies(rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<String> {
             } else {
                 "a link trained down or narrower, memory far from the GPU, or a way to the host that others use"
             };
-            reasons.push(format!("{} at {gbps:.1} GB/s against {:.1}: {causes}", own.kind, median(&rates)));
+            let seen = format!("{} at {gbps:.1} GB/s against {:.1}", own.kind, median(&rates));
+            reasons.push(Reason { seen, means: Some(causes) });
         }
     }
     reasons
-}
-
-fn is_host(copies: &RankCopies) -> bool {
-    matches!(copies.direction, Direction::HostToDevice | Direction::DeviceToHost)
 }
 
 /// Another model of GPU, or another link.
@@ -284,9 +320,9 @@ fn other_gpu(rank: &RankSummary, ranks: &[&RankSummary]) -> Option<String> {
     (2 * alike < ranks.len()).then(|| format!("Most ranks do not have its GPU: {own}."))
 }
 
-fn own_findings(rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<String> {
-    let having =
-        |id: &str| ranks.iter().filter(|rank| rank.findings.iter().any(|finding| finding.id == id)).count();
+fn own_findings(rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<FindingName> {
+    let has = |rank: &RankSummary, id: &FindingName| rank.findings.iter().any(|finding| finding.id == *id);
+    let having = |id: &FindingName| ranks.iter().filter(|rank| has(rank, id)).count();
     let own = rank.findings.iter().filter(|finding| 2 * having(&finding.id) < ranks.len());
     own.map(|finding| finding.id.clone()).collect()
 }

@@ -1,10 +1,12 @@
 //! What is worth keeping of one rank? A few kilobytes that stand for its diagnosis when ranks are laid side by side.
 
-use busbound_diagnosis::{Diagnosis, GapCause, RankedAs, Saving, Verdict};
+use busbound_diagnosis::{Diagnosis, FigureId, RankedAs, Saving, Unit, Verdict, combined_gbps};
 use busbound_trace::{Direction, MemoryKind};
 use serde::{Deserialize, Serialize};
 
 use crate::host::host_in_name;
+use crate::name::{FindingName, RankName};
+use crate::parts::Parts;
 use crate::sketch::StepSketch;
 
 pub const RANK_SCHEMA: &str = "busbound.rank/1";
@@ -43,27 +45,6 @@ pub struct RankSummary {
     pub limitations: usize,
 }
 
-/// What figures are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Unit {
-    Step,
-    /// What repeats in the launches, where no steps are marked.
-    Round,
-    Trace,
-}
-
-impl Unit {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Step => "step",
-            Self::Round => "round",
-            Self::Trace => "trace",
-        }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RankGpu {
@@ -87,50 +68,6 @@ pub struct RankSteps {
     pub lengths: StepSketch,
 }
 
-/// Where the device's time goes. All but `comm_ms` and `copy_ms` lie beside each other and add up to `span_ms`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Parts {
-    /// From the first work of the device to the last.
-    pub span_ms: f64,
-    pub compute_ms: f64,
-    /// Communication with no compute beside it.
-    pub exposed_comm_ms: f64,
-    /// Copies over the bus with no kernel beside them.
-    pub exposed_copy_ms: f64,
-    /// Copies within the device and memsets with nothing else beside them.
-    pub device_copy_ms: f64,
-    /// Copies of which the trace does not tell whether they cross the bus, with no other copy and no kernel beside them.
-    #[serde(default)]
-    pub unplaced_copy_ms: f64,
-    pub idle_ms: f64,
-    /// `idle_ms` by cause.
-    pub idle: Vec<IdlePart>,
-    /// All communication.
-    pub comm_ms: f64,
-    /// All copies.
-    pub copy_ms: f64,
-}
-
-impl Parts {
-    /// Time that the rank does not spend in communication alone: its own work, copies and idleness. Where ranks keep step, the
-    /// one with most of it is the one that the others wait for.
-    pub fn own_ms(&self) -> f64 {
-        self.span_ms - self.exposed_comm_ms
-    }
-
-    pub fn idle_for(&self, cause: GapCause) -> f64 {
-        self.idle.iter().find(|part| part.cause == cause).map_or(0.0, |part| part.ms)
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct IdlePart {
-    pub cause: GapCause,
-    pub ms: f64,
-}
-
 /// Copies that go the same way between the same kinds of memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -144,7 +81,7 @@ pub struct RankCopies {
     pub bytes: f64,
     pub ms: f64,
     pub exposed_ms: f64,
-    /// All bytes over all time; `null` where bytes are not told.
+    /// All bytes over the time at which at least one of the copies ran; `null` where bytes are not recorded.
     pub gbps: Option<f64>,
 }
 
@@ -158,7 +95,8 @@ pub struct RankKernels {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RankFinding {
-    pub id: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub id: FindingName,
     pub title: String,
     pub saves_ms_per_step: Saving,
 }
@@ -196,11 +134,7 @@ impl RankSummary {
             gpus: diagnosis.machine.gpus.iter().map(gpu).collect(),
             gpus_listed: diagnosis.machine.listed,
             verdict: diagnosis.verdict.clone(),
-            unit: match diagnosis.unit() {
-                "step" => Unit::Step,
-                "round" => Unit::Round,
-                _ => Unit::Trace,
-            },
+            unit: diagnosis.unit(),
             steps: steps.map(|steps| RankSteps {
                 count: steps.count,
                 p50_ms: steps.p50_ms,
@@ -210,7 +144,7 @@ impl RankSummary {
                 max_ms: steps.max_ms,
                 lengths: StepSketch::of(&steps.each_ms),
             }),
-            time: parts(diagnosis, each),
+            time: Parts::of(diagnosis),
             comm_compute_pct_of_comm: diagnosis.overlap.comm_compute_pct_of_comm,
             copies: diagnosis.copies.iter().map(copies).collect(),
             kernels: RankKernels {
@@ -221,7 +155,7 @@ impl RankSummary {
                 .findings
                 .iter()
                 .map(|finding| RankFinding {
-                    id: finding.id.to_owned(),
+                    id: FindingName::Known(finding.id),
                     title: finding.title.clone(),
                     saves_ms_per_step: finding.saves_ms_per_step,
                 })
@@ -231,10 +165,10 @@ impl RankSummary {
     }
 
     /// `rank 5`, or the file's name where no rank is told.
-    pub fn label(&self) -> String {
+    pub fn label(&self) -> RankName {
         match &self.rank {
-            Some(rank) => format!("rank {}", rank.rank),
-            None => self.path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
+            Some(rank) => RankName::Number(rank.rank),
+            None => RankName::File(self.path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()),
         }
     }
 
@@ -253,36 +187,24 @@ impl RankSummary {
         self.rank.as_ref()?.world_size.filter(|world| *world <= LARGEST_WORLD)
     }
 
-    /// Bytes over time of all host copies of a direction; `None` without any that tell their bytes.
-    pub fn host_rate(&self, direction: Direction) -> Option<f64> {
-        let told = self.copies.iter().filter(|copies| copies.direction == direction);
-        let (bytes, ns) = told.fold((0.0, 0.0), |(bytes, ns), copies| match copies.gbps {
-            Some(gbps) if gbps > 0.0 => (bytes + copies.bytes, ns + copies.bytes / gbps),
-            _ => (bytes, ns),
-        });
-        (ns > 0.0).then(|| bytes / ns)
+    /// A figure of the catalog; `None` where summaries do not keep it, or this rank does not have it.
+    pub fn figure(&self, figure: FigureId) -> Option<f64> {
+        match figure {
+            FigureId::H2dGbps => self.rate(Direction::HostToDevice),
+            FigureId::D2hGbps => self.rate(Direction::DeviceToHost),
+            FigureId::CommComputePct => self.comm_compute_pct_of_comm,
+            figure => self.time.figure(figure),
+        }
+    }
+
+    /// Rate of all copies of a direction.
+    pub(crate) fn rate(&self, direction: Direction) -> Option<f64> {
+        let groups = self.copies.iter().filter(|copies| copies.direction == direction);
+        combined_gbps(groups.map(|copies| (copies.bytes, copies.gbps)))
     }
 
     /// Bytes of all copies of a direction.
     pub fn bytes_of(&self, direction: Direction) -> f64 {
         self.copies.iter().filter(|copies| copies.direction == direction).map(|copies| copies.bytes).sum()
-    }
-}
-
-fn parts(diagnosis: &Diagnosis, each: f64) -> Parts {
-    let time = &diagnosis.time;
-    let bus_and_unplaced = time.exposed_bus_copy_ms + time.exposed_unplaced_copy_ms;
-    let others = time.compute_ms + time.exposed_comm_ms + bus_and_unplaced;
-    Parts {
-        span_ms: time.span_ms / each,
-        compute_ms: time.compute_ms / each,
-        exposed_comm_ms: time.exposed_comm_ms / each,
-        exposed_copy_ms: time.exposed_bus_copy_ms / each,
-        device_copy_ms: (time.busy_ms - others).max(0.0) / each,
-        unplaced_copy_ms: time.exposed_unplaced_copy_ms / each,
-        idle_ms: time.idle_ms / each,
-        idle: diagnosis.idle.iter().map(|idle| IdlePart { cause: idle.cause, ms: idle.ms / each }).collect(),
-        comm_ms: time.comm_ms / each,
-        copy_ms: time.copy_ms / each,
     }
 }

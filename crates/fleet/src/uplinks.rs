@@ -10,6 +10,7 @@ use busbound_machine::topology::GpuPlace;
 use busbound_trace::Direction;
 use serde::Serialize;
 
+use crate::name::RankName;
 use crate::summary::RankSummary;
 
 /// A hop that several ranks' GPUs have on their way to the host.
@@ -19,7 +20,8 @@ pub struct SharedUplink {
     pub host: Option<String>,
     /// The PCI address of the port below it.
     pub address: String,
-    pub ranks: Vec<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    pub ranks: Vec<RankName>,
     /// What it carries each way.
     pub gbps: f64,
     /// By direction; those without copies are left out.
@@ -142,7 +144,7 @@ fn shared(host: Option<&str>, placed: &[(&RankSummary, &GpuPlace)]) -> Vec<Share
             .into_iter()
             .filter_map(|way| demand(&ranks, way))
             .collect();
-        let labels: Vec<String> = ranks.iter().map(|rank| rank.label()).collect();
+        let labels: Vec<RankName> = ranks.iter().map(|rank| rank.label()).collect();
         let statement = statement(host, address, gbps, &labels, &demands);
         SharedUplink {
             host: host.map(str::to_owned),
@@ -157,13 +159,13 @@ fn shared(host: Option<&str>, placed: &[(&RankSummary, &GpuPlace)]) -> Vec<Share
 }
 
 fn demand(ranks: &[&RankSummary], direction: Direction) -> Option<Demand> {
-    let at_once_gbps: f64 = ranks.iter().filter_map(|rank| rank.host_rate(direction)).sum();
+    let at_once_gbps: f64 = ranks.iter().filter_map(|rank| rank.rate(direction)).sum();
     let mean = |rank: &&RankSummary| rank.bytes_of(direction) / (rank.step_ms() * 1e6);
     let mean_gbps: f64 = ranks.iter().map(mean).filter(|rate| rate.is_finite()).sum();
     (at_once_gbps > 0.0).then_some(Demand { direction, at_once_gbps, mean_gbps })
 }
 
-fn statement(host: Option<&str>, address: &str, gbps: f64, ranks: &[String], demands: &[Demand]) -> String {
+fn statement(host: Option<&str>, address: &str, gbps: f64, ranks: &[RankName], demands: &[Demand]) -> String {
     let on = host.map_or(String::new(), |host| format!(" on {host}"));
     let mut text =
         format!("{}{on} share one way to the host ({address}, {gbps:.1} GB/s each way).", listed(ranks));
@@ -189,11 +191,11 @@ fn statement(host: Option<&str>, address: &str, gbps: f64, ranks: &[String], dem
 }
 
 /// `Ranks 0, 1 and 3`.
-fn listed(ranks: &[String]) -> String {
-    let numbers: Option<Vec<&str>> = ranks.iter().map(|label| label.strip_prefix("rank ")).collect();
-    let (word, names) = match numbers {
-        Some(numbers) => ("Ranks ", numbers),
-        None => ("", ranks.iter().map(String::as_str).collect()),
+fn listed(ranks: &[RankName]) -> String {
+    let are_numbers = ranks.iter().all(|name| name.number().is_some());
+    let (word, names): (_, Vec<String>) = match are_numbers {
+        true => ("Ranks ", ranks.iter().map(RankName::short).collect()),
+        false => ("", ranks.iter().map(RankName::to_string).collect()),
     };
     match names.split_last() {
         Some((last, [])) => format!("{word}{last}"),

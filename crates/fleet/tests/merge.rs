@@ -153,7 +153,7 @@ fn across_runs_nobody_is_late() {
         [(0, "a0"), (1, "a1"), (2, "a2"), (0, "b0"), (1, "b1")].map(|(rank, path)| ranked(rank, path)).into();
     ranks[4].time.exposed_comm_ms -= 30.0;
     ranks[4].time.comm_ms -= 30.0;
-    ranks[4].time.exposed_copy_ms += 30.0;
+    ranks[4].time.exposed_bus_copy_ms += 30.0;
     let answer = Fleet::of(ranks).answer(None);
     assert_eq!(
         answer.statement,
@@ -174,7 +174,7 @@ fn files_without_ranks_are_taken_for_a_run() {
         let mut rank = RankSummary { rank: None, path: path.to_owned(), ..base() };
         rank.time.exposed_comm_ms -= late;
         rank.time.comm_ms -= late;
-        rank.time.exposed_copy_ms += late;
+        rank.time.exposed_bus_copy_ms += late;
         rank
     };
     let usual = ["c", "d", "e", "f"].map(|folder| of(&format!("{folder}/trace.json"), 0.0));

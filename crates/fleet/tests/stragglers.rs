@@ -6,8 +6,8 @@ mod common;
 
 use std::path::Path;
 
-use busbound_diagnosis::{Options, Source, diagnose};
-use busbound_fleet::{Fleet, FleetAnswer, RankSummary, Unread};
+use busbound_diagnosis::{FindingId, Options, Source, diagnose};
+use busbound_fleet::{Fleet, FleetAnswer, RankName, RankSummary, Unread};
 use busbound_machine::Machine;
 use busbound_trace::{ReadOptions, read};
 use common::MadeRank;
@@ -35,6 +35,10 @@ fn only(answer: &FleetAnswer) -> &busbound_fleet::Straggler {
     &answer.stragglers[0]
 }
 
+fn reasons(answer: &FleetAnswer) -> Vec<String> {
+    only(answer).differences[0].because.iter().map(ToString::to_string).collect()
+}
+
 #[test]
 fn ranks_that_are_alike_have_no_straggler() {
     let answer = eight(|_| {});
@@ -51,7 +55,7 @@ fn ranks_that_are_alike_have_no_straggler() {
 fn a_slow_link_holds_the_others_up() {
     let answer = eight(|rank| rank.copy_ms = 50);
     let straggler = only(&answer);
-    assert_eq!((straggler.rank.as_str(), straggler.path.as_str()), ("rank 5", "rank-5.json"));
+    assert_eq!((&straggler.rank, straggler.path.as_str()), (&RankName::Number(5), "rank-5.json"));
     assert_eq!((straggler.own_ms, straggler.median_own_ms, straggler.excess_ms), (80.0, 50.0, 30.0));
     assert_eq!(straggler.others_wait_ms, Some(30.0));
     assert_eq!(straggler.differences.len(), 1);
@@ -66,8 +70,8 @@ fn a_slow_link_holds_the_others_up() {
         "8 ranks: 7 communication-bound, 1 transfer-bound; a step takes 100 ms; the others wait 30.0 ms a step for rank 5, held up by 30.0 ms more exposed copy, H2D pinned at 20.0 GB/s against 50.0."
     );
     let rate = answer.figures.iter().find(|figure| figure.figure == "H2D rate").unwrap();
-    assert_eq!((rate.min, rate.p50, rate.max, rate.min_rank.as_str()), (20.0, 50.0, 50.0, "rank 5"));
-    assert_eq!(rate.apart.iter().map(|apart| apart.rank.as_str()).collect::<Vec<_>>(), ["rank 5"]);
+    assert_eq!((rate.min, rate.p50, rate.max, &rate.min_rank), (20.0, 50.0, 50.0, &RankName::Number(5)));
+    assert_eq!(rate.apart.iter().map(|apart| &apart.rank).collect::<Vec<_>>(), [&RankName::Number(5)]);
 }
 
 /// Collectives begin when the last comes: the waits for two late ranks are not added.
@@ -90,7 +94,8 @@ fn of_two_late_ranks_the_later_counts() {
         ),
         "{second}"
     );
-    let communication = answer.findings.iter().find(|finding| finding.id == "exposed_communication").unwrap();
+    let communication =
+        answer.findings.iter().find(|finding| finding.id == FindingId::ExposedCommunication).unwrap();
     assert_eq!(communication.note.as_deref(), Some("30.0 ms of it is waiting for rank 5"));
 }
 
@@ -100,18 +105,18 @@ fn pageable_memory_is_named() {
         rank.copy_ms = 50;
         rank.memory = "Pageable";
     });
-    assert_eq!(only(&answer).differences[0].because, ["H2D pageable 1.00 GB against none"]);
+    assert_eq!(reasons(&answer), ["H2D pageable 1.00 GB against none"]);
 }
 
 #[test]
 fn longer_kernels_and_more_kernels_are_told_apart() {
     let longer = eight(|rank| rank.kernel_ms = 5);
     assert_eq!(
-        only(&longer).differences[0].because,
+        reasons(&longer),
         ["as many kernels, the median one 5000.0 µs against 3000.0: a lower clock, or larger shapes"]
     );
     let more = eight(|rank| rank.kernels = 18);
-    assert_eq!(only(&more).differences[0].because, ["19 kernels against 11: more work"]);
+    assert_eq!(reasons(&more), ["19 kernels against 11: more work"]);
 }
 
 /// Without collectives a slow rank is slow, and that others wait is not claimed.
@@ -212,7 +217,8 @@ fn the_wait_is_no_more_than_the_saving() {
         finding.saves_ms_per_step.high = 12.0;
     }
     let answer = Fleet::of(ranks).answer(None);
-    let communication = answer.findings.iter().find(|finding| finding.id == "exposed_communication").unwrap();
+    let communication =
+        answer.findings.iter().find(|finding| finding.id == FindingId::ExposedCommunication).unwrap();
     assert_eq!(communication.note.as_deref(), Some("12.0 ms of it is waiting for rank 5"));
 }
 
@@ -222,8 +228,10 @@ fn a_step_is_what_its_parts_add_up_to() {
     let mut rank = summary(&MadeRank::usual(0, 2));
     rank.steps.as_mut().unwrap().p50_ms = 70.0;
     let time = &rank.time;
-    let copies = time.exposed_copy_ms + time.device_copy_ms + time.unplaced_copy_ms;
-    let parts = time.compute_ms + time.exposed_comm_ms + copies + time.idle_ms;
+    let copies =
+        time.exposed_bus_copy_ms + time.exposed_peer_copy_ms + time.device_copy_ms + time.unplaced_copy_ms;
+    assert_eq!(copies, time.exposed_copy_ms);
+    let parts = time.compute_ms + time.exposed_comm_ms + copies + time.exposed_memset_ms + time.idle_ms;
     assert_eq!((rank.step_ms(), parts), (100.0, 100.0));
 }
 
@@ -235,12 +243,40 @@ fn a_copy_of_unknown_direction_is_a_part_of_its_own() {
     let source = Source::named("rank-0.json");
     let rank = RankSummary::of(&diagnose(&trace, &source, &Machine::default(), &Options::default()));
     let time = &rank.time;
-    assert_eq!((time.exposed_copy_ms, time.device_copy_ms, time.unplaced_copy_ms), (0.0, 0.0, 20.0));
-    // Summaries of before this was told are read as they are.
+    assert_eq!((time.exposed_bus_copy_ms, time.device_copy_ms, time.unplaced_copy_ms), (0.0, 0.0, 20.0));
+}
+
+/// `exposed_copy_ms` was all copies in a diagnosis and copies over the bus in a summary.
+#[test]
+fn exposed_copies_are_the_same_in_a_summary_and_in_its_diagnosis() {
+    let text = MadeRank::usual(0, 2).trace().replace("HtoD (Pinned", "DtoD (Device");
+    let trace = read(text.as_bytes(), Path::new("rank-0.json"), &ReadOptions::default()).unwrap();
+    let diagnosis = diagnose(&trace, &Source::named("rank-0.json"), &Machine::default(), &Options::default());
+    let time = RankSummary::of(&diagnosis).time;
+    assert_eq!((time.exposed_copy_ms, time.exposed_copy_ms), (20.0, diagnosis.time.exposed_copy_ms / 4.0));
+    assert_eq!((time.exposed_bus_copy_ms, time.device_copy_ms), (0.0, 20.0));
+}
+
+/// In summaries of the first release `exposed_copy_ms` is copies over the bus alone; the earliest have no
+/// `unplaced_copy_ms`.
+#[test]
+fn summaries_of_the_first_release_are_read() {
+    let rank = summary(&MadeRank::usual(0, 2));
     let mut older = serde_json::to_value(&rank).unwrap();
+    let time = older["time"].as_object_mut().unwrap();
+    for newer in ["exposed_bus_copy_ms", "exposed_peer_copy_ms", "exposed_memset_ms"] {
+        assert!(time.remove(newer).is_some());
+    }
+    time.insert("device_copy_ms".to_owned(), 3.0.into());
+    time.insert("unplaced_copy_ms".to_owned(), 2.0.into());
+    let read: RankSummary = serde_json::from_value(older.clone()).unwrap();
+    assert_eq!((read.time.exposed_copy_ms, read.time.exposed_bus_copy_ms), (25.0, 20.0));
     older["time"].as_object_mut().unwrap().remove("unplaced_copy_ms");
-    let older: RankSummary = serde_json::from_value(older).unwrap();
-    assert_eq!(older.time.unplaced_copy_ms, 0.0);
+    let earliest: RankSummary = serde_json::from_value(older).unwrap();
+    assert_eq!((earliest.time.exposed_copy_ms, earliest.time.unplaced_copy_ms), (23.0, 0.0));
+    // What is written now is read as it is.
+    let again: RankSummary = serde_json::from_value(serde_json::to_value(&rank).unwrap()).unwrap();
+    assert_eq!(again, rank);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use busbound_diagnosis::{Options, Source, diagnose};
-use busbound_fleet::{Fleet, FleetAnswer, RankSummary};
+use busbound_fleet::{Fleet, FleetAnswer, RankName, RankSummary};
 use busbound_machine::Machine;
 use busbound_machine::topology::{GpuPlace, from_sysfs, gpu_places};
 use busbound_trace::{Direction, ReadOptions, read};
@@ -51,7 +51,7 @@ fn neighbours_below_a_switch_share_its_uplink() {
     let answer = answer((0..4).map(copying), &one_switch());
     assert_eq!(answer.uplinks.len(), 1, "{:?}", answer.uplinks);
     let uplink = &answer.uplinks[0];
-    assert_eq!(uplink.ranks, ["rank 0", "rank 1", "rank 2", "rank 3"]);
+    assert_eq!(uplink.ranks, [0, 1, 2, 3].map(RankName::Number));
     assert_eq!(uplink.address, "0000:41:00.0");
     assert!(uplink.is_tight());
     assert_eq!(uplink.demands.len(), 1);

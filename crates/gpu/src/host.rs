@@ -5,8 +5,11 @@ use std::path::Path;
 
 /// The processor's name.
 pub(crate) fn cpu_name() -> String {
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let named = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    name_in(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
+}
+
+fn name_in(cpuinfo: &str) -> String {
+    let named = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     named.map_or("unknown".to_owned(), |(_, name)| name.trim().to_owned())
 }
 
@@ -23,26 +26,33 @@ pub(crate) fn kernel() -> String {
 
 /// Whether the processor says that a hypervisor runs it.
 pub(crate) fn is_virtual() -> Option<bool> {
-    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
-    let flags = text.lines().find(|line| line.starts_with("flags"))?;
+    has_hypervisor_flag(&fs::read_to_string("/proc/cpuinfo").ok()?)
+}
+
+/// `None` where the processor lists no flags.
+fn has_hypervisor_flag(cpuinfo: &str) -> Option<bool> {
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags"))?;
     Some(flags.split_whitespace().any(|flag| flag == "hypervisor"))
 }
 
 /// Bytes that the host can give without swapping.
 pub(crate) fn free_memory() -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-    // Unknown: enough for what is always asked for.
-    let free = kib.map_or(4 << 30, |kib| kib << 10);
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let bytes = |name: &str| {
         fs::read_to_string(Path::new("/sys/fs/cgroup").join(name)).ok()?.trim().parse::<u64>().ok()
     };
-    // A container may have less than the machine.
-    match (bytes("memory.max"), bytes("memory.current")) {
-        (Some(most), Some(now)) => free.min(most.saturating_sub(now)),
-        _ => free,
-    }
+    free_in(&meminfo, bytes("memory.max").zip(bytes("memory.current")))
+}
+
+/// What is free where the host does not say: enough for what is always asked for.
+const FREE_IF_UNKNOWN: u64 = 4 << 30;
+
+/// A container, with its limit and what it has taken, may have less than the machine.
+fn free_in(meminfo: &str, container: Option<(u64, u64)>) -> u64 {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    let free = kib.map_or(FREE_IF_UNKNOWN, |kib| kib << 10);
+    container.map_or(free, |(most, now)| free.min(most.saturating_sub(now)))
 }
 
 /// Where a device lies in the host.
@@ -71,6 +81,27 @@ mod tests {
         assert!(kernel().starts_with("Linux "));
         assert!(free_memory() > 1 << 20);
         assert!(!cpu_name().is_empty());
+    }
+
+    #[test]
+    fn a_processor_is_known_by_its_name_and_flags() {
+        let text = "processor\t: 0\nmodel name\t: AMD EPYC 9654 96-Core: Processor\nflags\t\t: fpu vme hypervisor lm\n";
+        assert_eq!(name_in(text), "AMD EPYC 9654 96-Core: Processor");
+        assert_eq!(has_hypervisor_flag(text), Some(true));
+        assert_eq!(has_hypervisor_flag("flags : fpu vmx"), Some(false));
+        // Arm lists Features, and no model name.
+        let arm = "processor\t: 0\nFeatures\t: fp asimd\n";
+        assert_eq!((name_in(arm).as_str(), has_hypervisor_flag(arm)), ("unknown", None));
+    }
+
+    #[test]
+    fn a_container_has_what_its_limit_leaves() {
+        let text = "MemTotal:       65536 kB\nMemAvailable:    8192 kB\n";
+        assert_eq!(free_in(text, None), 8 << 20);
+        assert_eq!(free_in(text, Some((6 << 20, 2 << 20))), 4 << 20);
+        assert_eq!(free_in(text, Some((64 << 20, 2 << 20))), 8 << 20);
+        assert_eq!(free_in(text, Some((1 << 20, 2 << 20))), 0);
+        assert_eq!(free_in("", None), FREE_IF_UNKNOWN);
     }
 
     #[test]

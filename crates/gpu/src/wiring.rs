@@ -1,6 +1,6 @@
 //! What does the driver tell of the links between GPUs?
 
-use busbound_machine::topology::{Connection, Pair, PeerAccess};
+use busbound_machine::topology::{Connection, MOST_NVLINKS, Pair, PeerAccess};
 use nvml_wrapper::enum_wrappers::device::{P2pCapabilitiesIndex, P2pStatus};
 use nvml_wrapper::struct_wrappers::device::PciInfo;
 use nvml_wrapper::{Device, Nvml};
@@ -14,9 +14,6 @@ pub struct Wiring {
     /// Names as the driver reports them, by address.
     pub names: Vec<(String, String)>,
 }
-
-/// Links of a GPU that NVML numbers.
-pub(crate) const MOST_LINKS: u32 = 18;
 
 /// Asks NVML.
 ///
@@ -59,7 +56,7 @@ pub fn wiring() -> Result<Wiring, String> {
 
 /// Where the active links of a GPU end.
 fn remote_ends(device: &Device<'_>) -> Vec<String> {
-    (0..MOST_LINKS)
+    (0..MOST_NVLINKS)
         .map(|link| device.link_wrapper_for(link))
         .filter(|link| link.is_active().unwrap_or(false))
         .filter_map(|link| link.remote_pci_info().ok())

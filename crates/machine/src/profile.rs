@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::{Direction, Engine, Identity, KernelKind, LatencyKind, Memory, Pace, Spread};
+use crate::bench::identity::Identity;
+use crate::bench::statistics::Spread;
+use crate::bench::terms::{Direction, Engine, KernelKind, LatencyKind, Memory, Pace};
 use crate::curve;
 use crate::resolve::HostMemory;
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::Direction;
+use crate::bench::terms::Direction;
 use crate::catalogue::{self, GpuFacts};
 use crate::curve;
-use crate::link::PcieLink;
+use crate::link::{PcieLink, REACHED_BY_LARGE_COPIES};
 use crate::profile::{MachineProfile, SharedProfile};
 
 /// How a link is known, from best to worst.
@@ -60,12 +60,6 @@ pub struct LinkFacts {
     pub(crate) profile: Option<SharedProfile>,
 }
 
-/// What a GPU has of which nothing is known.
-const ASSUMED: PcieLink = PcieLink { generation: 4, lanes: 16 };
-
-/// The part of the line peak that large pinned copies reach, as measured on PCIe 5.
-const REACHED: f64 = 0.88;
-
 /// The driver's buffer for pageable copies: so much is staged before the stream reaches the copy. By
 /// fixtures/machines/raw/staging.txt: behind a long kernel, copies of 2 MiB and less take no longer than pinned ones, and
 /// larger ones save what 2 MiB take to stage.
@@ -74,7 +68,7 @@ const STAGED_AHEAD: f64 = (2 << 20) as f64;
 impl LinkFacts {
     /// What large copies from pinned memory reach.
     pub fn reachable_gbps(&self) -> f64 {
-        self.reached_gbps.unwrap_or(self.peak_gbps * REACHED)
+        self.reached_gbps.unwrap_or(self.peak_gbps * REACHED_BY_LARGE_COPIES)
     }
 
     /// What copies of this size to the device can be expected to reach, one after another.
@@ -228,11 +222,13 @@ impl Machine {
             (Some(Given::Gpu(gpu)), _) => of_gpu(gpu, LinkSource::Given),
             // What crosses a link between chips does not cross PCIe, whatever the driver says of that.
             (None, listed) if seen.is_some() && listed.is_none_or(|gpu| gpu.c2c_gbps <= 0.0) => {
-                let link = seen.unwrap_or(ASSUMED);
+                let link = seen.unwrap_or(PcieLink::ASSUMED);
                 plain(link.name(), link.peak_gbps(), LinkSource::Recorded, nvlink_gbps)
             }
             (None, Some(gpu)) => of_gpu(gpu, LinkSource::Catalogue),
-            (None, None) => plain(ASSUMED.name(), ASSUMED.peak_gbps(), LinkSource::Assumed, None),
+            (None, None) => {
+                plain(PcieLink::ASSUMED.name(), PcieLink::ASSUMED.peak_gbps(), LinkSource::Assumed, None)
+            }
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use busbound_diagnosis::{Comparison, Diagnosis, Labels, Survey, WhatIf};
-use busbound_fleet::{Fleet, FleetAnswer, RankSummary, SavedError, Unread};
-use busbound_report as report;
+use busbound::diagnosis::Labels;
+use busbound::fleet::{Fleet, FleetAnswer, RankSummary, SavedError, Unread};
+use busbound::{Comparison, Diagnosis, Format, Report, Style, Survey, WhatIf};
 use pyo3::prelude::*;
 
 use crate::attend::attend;
@@ -36,52 +36,37 @@ impl Answer {
     }
 }
 
+impl Content {
+    fn report(&self) -> &dyn Report {
+        match self {
+            Self::Diagnosis(diagnosis) => &**diagnosis,
+            Self::Survey(survey) => survey,
+            Self::Comparison(comparison) => comparison,
+            Self::WhatIf(whatif) => whatif,
+            Self::Rank(summary) => summary,
+            Self::Fleet(answer) => answer,
+        }
+    }
+}
+
 #[pymethods]
 impl Answer {
     /// The text that the command prints with --format json.
     fn json(&self, py: Python<'_>) -> PyResult<String> {
         let content = Arc::clone(&self.content);
-        let text = attend(py, move |_| match &*content {
-            Content::Diagnosis(diagnosis) => report::diagnoses_as_json(std::slice::from_ref(&**diagnosis)),
-            Content::Survey(survey) => report::surveys_as_json(std::slice::from_ref(survey)),
-            Content::Comparison(comparison) => report::comparison_as_json(comparison),
-            Content::WhatIf(whatif) => report::whatif_as_json(std::slice::from_ref(whatif)),
-            Content::Rank(summary) => report::rank_as_json(summary),
-            Content::Fleet(answer) => report::fleet_as_json(answer),
-        })?;
+        let text = attend(py, move |_| content.report().render(Format::Json, &Style::default()))?;
         text.map_err(failed)
     }
 
-    /// What the command shows at a terminal of this many columns, without colours.
-    fn text(&self, width: u16) -> String {
-        let styled = match &*self.content {
-            Content::Diagnosis(diagnosis) => {
-                report::diagnoses_as_terminal(std::slice::from_ref(&**diagnosis), width)
-            }
-            Content::Survey(survey) => report::surveys_as_terminal(std::slice::from_ref(survey), width),
-            Content::Comparison(comparison) => report::comparison_as_terminal(comparison, width),
-            Content::WhatIf(whatif) => report::whatif_as_terminal(std::slice::from_ref(whatif), width),
-            // A summary is kept, not read.
-            Content::Rank(summary) => report::rank_as_json(summary).unwrap_or_default(),
-            Content::Fleet(answer) => report::fleet_as_terminal(answer, width),
-        };
-        anstream::adapter::strip_str(&styled).to_string()
+    /// What the command shows at a terminal of this many columns, without colors.
+    fn text(&self, width: u16) -> PyResult<String> {
+        let style = Style { width, color: false };
+        self.content.report().render(Format::Terminal, &style).map_err(failed)
     }
 
     /// The same as Markdown.
-    fn markdown(&self) -> String {
-        match &*self.content {
-            Content::Diagnosis(diagnosis) => {
-                report::diagnoses_as_markdown(std::slice::from_ref(&**diagnosis))
-            }
-            Content::Survey(survey) => report::surveys_as_markdown(std::slice::from_ref(survey)),
-            Content::Comparison(comparison) => report::comparison_as_markdown(comparison),
-            Content::WhatIf(whatif) => report::whatif_as_markdown(std::slice::from_ref(whatif)),
-            Content::Rank(summary) => {
-                format!("```json\n{}```\n", report::rank_as_json(summary).unwrap_or_default())
-            }
-            Content::Fleet(answer) => report::fleet_as_markdown(answer),
-        }
+    fn markdown(&self) -> PyResult<String> {
+        self.content.report().render(Format::Markdown, &Style::default()).map_err(failed)
     }
 }
 
@@ -135,5 +120,5 @@ pub(crate) fn compare(runs: Vec<Bound<'_, Answer>>, label: Option<(String, Vec<f
     {
         return Err(failed(format!("label needs one number above zero for each of the {} runs", runs.len())));
     }
-    Ok(Answer::of(Content::Comparison(busbound_diagnosis::compare(&runs, labels.as_ref()))))
+    Ok(Answer::of(Content::Comparison(busbound::compare(&runs, labels.as_ref()))))
 }

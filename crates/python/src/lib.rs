@@ -27,7 +27,7 @@ mod _native {
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
-    use super::trace::{Trace, check, memory_for, open, traces_in};
+    use super::trace::{Trace, check, memory_for, open, suffixes, traces_in};
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use busbound_tables::{Batches, Tables};
+use busbound::tables::{self, Batches, Tables};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -19,8 +19,8 @@ const SCHEMA: &CStr = c"arrow_schema";
 #[pyclass(frozen, module = "busbound", name = "Table")]
 #[derive(Debug)]
 pub(crate) struct Table {
-    pub(crate) tables: Arc<Tables<Arc<busbound_trace::Trace>>>,
-    pub(crate) table: busbound_tables::Table,
+    pub(crate) tables: Arc<Tables<Arc<busbound::Trace>>>,
+    pub(crate) table: tables::Table,
 }
 
 #[pymethods]

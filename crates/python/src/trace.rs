@@ -1,17 +1,14 @@
 //! A trace that has been read, and the questions it is asked.
 
-use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use busbound_cli::resolve_machine;
-use busbound_diagnosis::{Options, Source, diagnose, diagnose_and_itemise, survey, what_if};
-use busbound_machine::Machine;
-use busbound_machine::topology::GpuPlace;
-use busbound_tables::Tables;
-use busbound_trace::{LossKind, OpenError, ReadOptions, open_with_progress};
-use busbound_whatif::replay::Change;
+use busbound::machine::topology::GpuPlace;
+use busbound::tables::Tables;
+use busbound::trace::LossKind;
+use busbound::whatif::replay::Change;
+use busbound::{Error, Input, Machine, Options, ReadOptions, Run};
 use pyo3::prelude::*;
 use regex::Regex;
 
@@ -20,7 +17,7 @@ use crate::attend::attend;
 use crate::failure::{StorageError, failed};
 use crate::table::Table;
 
-type SharedTables = Arc<Tables<Arc<busbound_trace::Trace>>>;
+type SharedTables = Arc<Tables<Arc<busbound::Trace>>>;
 
 /// What is told of steps: the expression that marks them, and how many are warm-up.
 type StepChoice = (Option<String>, Option<usize>);
@@ -29,8 +26,7 @@ type StepChoice = (Option<String>, Option<usize>);
 #[pyclass(frozen, module = "busbound._native")]
 #[derive(Debug)]
 pub(crate) struct Trace {
-    trace: Arc<busbound_trace::Trace>,
-    source: Source,
+    run: Run,
     /// Those made last: four tables are asked for one after another.
     tables: Mutex<Option<(StepChoice, SharedTables)>>,
 }
@@ -44,30 +40,41 @@ pub(crate) fn open(
     name: Option<String>,
     threads: Option<usize>,
 ) -> PyResult<Trace> {
-    let source = Source::named(name.unwrap_or_else(|| path.display().to_string()));
     let mut options = ReadOptions::default();
     if let Some(threads) = threads {
         options = options.threads(threads.max(1));
     }
     let read = attend(py, move |stop| {
-        open_with_progress(&path, &options, &mut |_| match stop.is_wanted() {
+        busbound::open_input(&Input::File(path), &options, &mut |_| match stop.is_wanted() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         })
     })?;
-    let trace = Arc::new(read.map_err(|error| match &error {
-        OpenError::Io { source, .. } if source.kind() != io::ErrorKind::NotFound => {
-            StorageError::new_err(error.to_string())
-        }
-        _ => failed(error),
-    })?);
-    Ok(Trace { trace, source, tables: Mutex::new(None) })
+    let run = read.map_err(failure_of)?;
+    Ok(Trace { run: named(run, name), tables: Mutex::new(None) })
+}
+
+fn named(run: Run, name: Option<String>) -> Run {
+    match name {
+        Some(name) => run.named(name),
+        None => run,
+    }
+}
+
+fn failure_of(error: Error) -> PyErr {
+    if error.is_storage() { StorageError::new_err(error.to_string()) } else { failed(error) }
 }
 
 /// The traces that paths, directories and patterns stand for.
 #[pyfunction]
 pub(crate) fn traces_in(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
-    py.detach(|| busbound_cli::traces_in(&paths)).map_err(|error| failed(format!("{error:#}")))
+    py.detach(|| busbound::traces_in(&paths)).map_err(failed)
+}
+
+/// How the names of files end that are read.
+#[pyfunction]
+pub(crate) fn suffixes() -> Vec<&'static str> {
+    busbound_trace::suffixes().collect()
 }
 
 /// Nothing, if these can be asked for; else what is wrong with them, before a thousand traces are asked.
@@ -85,7 +92,7 @@ pub(crate) fn check(
 /// What reading and diagnosing a trace of so many bytes takes, about.
 #[pyfunction]
 pub(crate) fn memory_for(unpacked: u64) -> u64 {
-    busbound_cli::memory_for(unpacked)
+    busbound::memory_for(unpacked)
 }
 
 #[pymethods]
@@ -99,14 +106,14 @@ impl Trace {
         warmup: Option<usize>,
     ) -> PyResult<Answer> {
         let (machine, options) = (machine_of(machine)?, options_of(&(steps, warmup))?);
-        let (trace, source) = (Arc::clone(&self.trace), self.source.clone());
-        let answer = attend(py, move |_| diagnose(&trace, &source, &machine, &options))?;
+        let run = self.run.clone();
+        let answer = attend(py, move |_| run.diagnose(&machine, &options))?;
         Ok(Answer::of(Content::Diagnosis(Box::new(answer))))
     }
 
     fn survey(&self, py: Python<'_>) -> PyResult<Answer> {
-        let (trace, source) = (Arc::clone(&self.trace), self.source.clone());
-        Ok(Answer::of(Content::Survey(attend(py, move |_| survey(&trace, &source))?)))
+        let run = self.run.clone();
+        Ok(Answer::of(Content::Survey(attend(py, move |_| run.survey())?)))
     }
 
     /// All changes together make one scenario, in order; without any, those worth trying are tried.
@@ -123,9 +130,9 @@ impl Trace {
         let changes = apply.iter().map(|change| change.parse::<Change>());
         let changes = changes.collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let wanted = if changes.is_empty() { Vec::new() } else { vec![changes] };
-        let (trace, source) = (Arc::clone(&self.trace), self.source.clone());
-        let answer = attend(py, move |_| what_if(&trace, &source.path, &machine, &options, &wanted))?;
-        let answer = answer.map_err(|why| failed(format!("{}: {why}", self.source.path)))?;
+        let run = self.run.clone();
+        let answer = attend(py, move |_| run.what_if(&machine, &options, &wanted))?;
+        let answer = answer.map_err(|why| failed(format!("{}: {why}", self.run.source().path)))?;
         Ok(Answer::of(Content::WhatIf(answer)))
     }
 
@@ -138,25 +145,25 @@ impl Trace {
         steps: Option<String>,
         warmup: Option<usize>,
     ) -> PyResult<Table> {
-        let table = busbound_tables::Table::ALL.into_iter().find(|table| table.name() == name);
+        let table = busbound::tables::Table::ALL.into_iter().find(|table| table.name() == name);
         let table = table.ok_or_else(|| failed(format!("there is no table {name}")))?;
         Ok(Table { tables: self.tables(py, (steps, warmup))?, table })
     }
 
     #[getter]
     fn path(&self) -> &str {
-        &self.source.path
+        &self.run.source().path
     }
 
     /// Whether the storage failed in the middle of it, so that another reading may have more.
     #[getter]
     fn lost_to_storage(&self) -> bool {
-        self.trace.stats().losses.iter().any(|loss| loss.what == LossKind::ReadError)
+        self.run.trace().stats().losses.iter().any(|loss| loss.what == LossKind::ReadError)
     }
 
     /// Events that were read.
     fn __len__(&self) -> usize {
-        self.trace.len()
+        self.run.trace().len()
     }
 }
 
@@ -170,24 +177,20 @@ impl Trace {
             return Ok(Arc::clone(tables));
         }
         let options = options_of(&choice)?;
-        let (trace, source) = (Arc::clone(&self.trace), self.source.clone());
-        let tables = attend(py, move |_| {
-            // No column depends on the machine.
-            let (_, items) = diagnose_and_itemise(&trace, &source, &Machine::default(), &options);
-            Arc::new(Tables::of(trace, items))
-        })?;
+        let run = self.run.clone();
+        // No column depends on the machine.
+        let tables = attend(py, move |_| Arc::new(run.tables(&Machine::default(), &options).1))?;
         *known() = Some((choice, Arc::clone(&tables)));
         Ok(tables)
     }
 }
 
 fn machine_of(name: Option<String>) -> PyResult<Machine> {
-    resolve_machine(name.as_deref()).map_err(|failure| failed(failure.message().unwrap_or_default()))
+    busbound::resolve_machine(name.as_deref()).map_err(failed)
 }
 
 pub(crate) fn wiring_of(topology: Option<PathBuf>) -> PyResult<Option<Vec<GpuPlace>>> {
-    let wiring = topology.as_deref().map(busbound_cli::read_topology).transpose();
-    wiring.map_err(|failure| failed(failure.message().unwrap_or_default()))
+    topology.as_deref().map(busbound::read_topology).transpose().map_err(failed)
 }
 
 fn options_of((steps, warmup): &StepChoice) -> PyResult<Options> {

@@ -30,6 +30,13 @@ def test_the_trace_is_written_and_its_verdict_said(fixtures, tmp_path, capsys):
     assert last == f"  busbound diagnose {trace}"
 
 
+def test_savings_are_per_what_was_found(fixtures, tmp_path, capsys):
+    """Iterations that were detected in the launches used to be called steps."""
+    handler = busbound.profiler_handler(tmp_path)
+    handler(Profiler(fixtures / "runs" / "bare_decode.json.gz"))
+    assert " ms a round. " in capsys.readouterr().err.splitlines()[1]
+
+
 def test_quiet_writes_and_says_nothing(fixtures, tmp_path, capsys):
     busbound.profiler_handler(str(tmp_path), quiet=True)(Profiler(fixtures / "graph_replay.json.gz"))
     assert len(list(tmp_path.iterdir())) == 1

@@ -4,15 +4,52 @@ use std::fmt::Write;
 
 use busbound_diagnosis::{Advice, Setting, Target};
 
+use crate::Format;
+use crate::answer::Answer;
+use crate::error::RenderError;
+use crate::format::{FormatSpec, Render, Scope};
+use crate::kind::AnswerKind;
+
+pub(crate) const ENV: FormatSpec = FormatSpec {
+    name: "env",
+    suffixes: &["env"],
+    about: "KEY=VALUE lines",
+    scope: Scope::Only(AnswerKind::Advice),
+    render: Render::Text(|answer, _| Ok(advice_as_env(advice(answer, Format::Env)?))),
+};
+
+pub(crate) const YAML: FormatSpec = FormatSpec {
+    name: "yaml",
+    suffixes: &["yaml", "yml"],
+    about: "",
+    scope: Scope::Only(AnswerKind::Advice),
+    render: Render::Text(|answer, _| Ok(advice_as_yaml(advice(answer, Format::Yaml)?))),
+};
+
+pub(crate) const SH: FormatSpec = FormatSpec {
+    name: "sh",
+    suffixes: &["sh"],
+    about: "Exports, to be sourced",
+    scope: Scope::Only(AnswerKind::Advice),
+    render: Render::Text(|answer, _| Ok(advice_as_sh(advice(answer, Format::Sh)?))),
+};
+
+fn advice<'a>(answer: &Answer<'a>, format: Format) -> Result<&'a Advice, RenderError> {
+    match answer {
+        Answer::Advice(advice) => Ok(advice),
+        other => Err(other.not_available(format)),
+    }
+}
+
 /// `KEY=VALUE` lines for an env file. Only what is an environment variable is set; the rest is told.
-pub fn advice_as_env(advice: &Advice) -> String {
+fn advice_as_env(advice: &Advice) -> String {
     let mut out = head(advice);
     body(&mut out, advice, |setting| format!("{}={}", setting.key, setting.value));
     out
 }
 
 /// The same as shell, to be sourced before the launch.
-pub fn advice_as_sh(advice: &Advice) -> String {
+fn advice_as_sh(advice: &Advice) -> String {
     let mut out = format!("#!/bin/sh\n{}", head(advice));
     body(&mut out, advice, |setting| {
         format!("export {}='{}'", setting.key, setting.value.replace('\'', "'\\''"))
@@ -35,7 +72,7 @@ fn body(out: &mut String, advice: &Advice, line: impl Fn(&Setting) -> String) {
 }
 
 /// Every setting under its section.
-pub fn advice_as_yaml(advice: &Advice) -> String {
+fn advice_as_yaml(advice: &Advice) -> String {
     let mut out = head(advice);
     let mut before: Option<&Setting> = None;
     for setting in &advice.settings {

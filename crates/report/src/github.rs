@@ -2,8 +2,24 @@
 
 use busbound_diagnosis::Gate;
 
+use crate::Format;
+use crate::answer::Answer;
+use crate::format::{FormatSpec, Render, Scope};
+use crate::kind::AnswerKind;
+
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
+    name: "github",
+    suffixes: &["txt"],
+    about: "",
+    scope: Scope::Only(AnswerKind::Gate),
+    render: Render::Text(|answer, _| match answer {
+        Answer::Gate(gate) => Ok(gate_as_github(gate)),
+        other => Err(other.not_available(Format::Github)),
+    }),
+};
+
 /// One line for each requirement that does not hold; empty where all do.
-pub fn gate_as_github(gate: &Gate) -> String {
+fn gate_as_github(gate: &Gate) -> String {
     let mut out = String::new();
     for run in &gate.runs {
         for check in run.checks.iter().filter(|check| !check.passed) {

@@ -5,8 +5,24 @@ use std::fmt::Write;
 use busbound_diagnosis::{Check, Gate, GatedRun};
 use quick_xml::escape::escape;
 
+use crate::Format;
+use crate::answer::Answer;
+use crate::format::{FormatSpec, Render, Scope};
+use crate::kind::AnswerKind;
+
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
+    name: "junit",
+    suffixes: &["xml"],
+    about: "",
+    scope: Scope::Only(AnswerKind::Gate),
+    render: Render::Text(|answer, _| match answer {
+        Answer::Gate(gate) => Ok(gate_as_junit(gate)),
+        other => Err(other.not_available(Format::Junit)),
+    }),
+};
+
 /// A gate as a JUnit report.
-pub fn gate_as_junit(gate: &Gate) -> String {
+fn gate_as_junit(gate: &Gate) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let (all, failed) =
         gate.runs.iter().fold((0, 0), |(all, failed), run| (all + run.checks.len(), failed + failures(run)));

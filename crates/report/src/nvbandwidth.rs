@@ -7,11 +7,25 @@ use busbound_machine::MachineProfile;
 use busbound_machine::bench::{Direction, Engine, Memory, Pace};
 use serde_json::{Value, json};
 
+use crate::Format;
+use crate::answer::Answer;
+use crate::error::RenderError;
+use crate::format::{FormatSpec, Render, Scope};
+use crate::kind::AnswerKind;
+
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
+    name: "nvbandwidth",
+    suffixes: &["json"],
+    about: "",
+    scope: Scope::Only(AnswerKind::Benchmark),
+    render: Render::Text(|answer, _| match answer {
+        Answer::Benchmark(bench) => bench_as_nvbandwidth(bench),
+        other => Err(other.not_available(Format::Nvbandwidth)),
+    }),
+};
+
 /// The object that `nvbandwidth -j` prints, with the test cases that were measured.
-///
-/// # Errors
-/// None in practice.
-pub fn bench_as_nvbandwidth(bench: &Benchmark) -> serde_json::Result<String> {
+fn bench_as_nvbandwidth(bench: &Benchmark) -> Result<String, RenderError> {
     let profile = &bench.profile;
     let mut cases = Vec::new();
     let host = |direction, engine| {

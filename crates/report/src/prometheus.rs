@@ -4,6 +4,22 @@ use std::fmt::Write;
 
 use busbound_machine::live::{GpuNow, Snapshot, ToWhere};
 
+use crate::Format;
+use crate::answer::Answer;
+use crate::format::{FormatSpec, Render, Scope};
+use crate::kind::AnswerKind;
+
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
+    name: "prometheus",
+    suffixes: &["prom"],
+    about: "",
+    scope: Scope::Only(AnswerKind::Snapshot),
+    render: Render::Text(|answer, _| match answer {
+        Answer::Snapshot(snapshot) => Ok(top_as_prometheus(snapshot)),
+        other => Err(other.not_available(Format::Prometheus)),
+    }),
+};
+
 /// A metric and how it is read from a GPU.
 struct Metric {
     name: &'static str,
@@ -78,7 +94,7 @@ const METRICS: [Metric; 21] = [
 ];
 
 /// The metrics of one interval.
-pub fn top_as_prometheus(snapshot: &Snapshot) -> String {
+fn top_as_prometheus(snapshot: &Snapshot) -> String {
     let mut out = String::new();
     for metric in &METRICS {
         let told: Vec<(&GpuNow, f64)> =

@@ -6,10 +6,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use busbound_diagnosis::{Benchmark, Judgement, MeasuredFigure, judge_bench};
+use busbound_diagnosis::{Benchmark, judge_bench};
 use busbound_machine::MachineProfile;
-use busbound_machine::bench::{Case, Direction, Engine, LinkSeen, Memory, Pace, Samples};
-use busbound_report::{bench_as_json, bench_as_markdown, bench_as_nvbandwidth, bench_as_terminal};
+use busbound_machine::bench::{
+    Case, Direction, Engine, Judgement, LinkSeen, MeasuredFigure, Memory, Pace, Samples,
+};
+use busbound_report::Format;
 
 mod common;
 
@@ -31,11 +33,11 @@ fn rate(samples: &Samples, direction: Direction, bytes: u64) -> f64 {
 #[test]
 fn a_full_and_a_quick_round_of_an_h200() {
     let full = judge_bench(&samples("h200-full-1.json"));
-    insta::assert_snapshot!("bench_full_terminal", common::plain(&bench_as_terminal(&full, 80)));
+    insta::assert_snapshot!("bench_full_terminal", common::shown(&full, Format::Terminal));
     let quick = judge_bench(&samples("h200-quick.json"));
-    insta::assert_snapshot!("bench_quick_markdown", bench_as_markdown(&quick));
-    insta::assert_snapshot!("bench_nvbandwidth", bench_as_nvbandwidth(&full).unwrap());
-    let json: serde_json::Value = serde_json::from_str(&bench_as_json(&quick).unwrap()).unwrap();
+    insta::assert_snapshot!("bench_quick_markdown", common::shown(&quick, Format::Markdown));
+    insta::assert_snapshot!("bench_nvbandwidth", common::shown(&full, Format::Nvbandwidth));
+    let json: serde_json::Value = serde_json::from_str(&common::shown(&quick, Format::Json)).unwrap();
     assert_eq!(json["schema"], "busbound.bench/1");
     assert_eq!(json["figures"].as_array().unwrap().len(), quick.figures.len());
     assert!(quick.wall_s < 20.0, "a quick round took {} s", quick.wall_s);
@@ -65,10 +67,10 @@ fn a_link_on_half_its_lanes_is_short_and_the_first_cause_is_the_one_that_was_see
     let mut samples = samples("h200-quick.json");
     samples.identity.link = Some(LinkSeen { generation: 5, lanes: 8, max_generation: 5, max_lanes: 16 });
     for case in &mut samples.cases {
-        if let Case::Copy { task, ns, .. } = case
-            && task.memory == Memory::Pinned
+        if let Case::Copy(case) = case
+            && case.task.memory == Memory::Pinned
         {
-            ns.iter_mut().for_each(|ns| *ns *= 2);
+            case.ns.iter_mut().for_each(|ns| *ns *= 2);
         }
     }
     let bench = judge_bench(&samples);
@@ -79,7 +81,7 @@ fn a_link_on_half_its_lanes_is_short_and_the_first_cause_is_the_one_that_was_see
     let causes = &figure(&bench, "pinned_h2d").causes;
     assert!(causes[0].seen && causes[0].why.contains("8 lanes of 16"), "{:?}", causes[0]);
     assert!(bench.statement.starts_with("Short of what this GPU's link should give."), "{}", bench.statement);
-    let text = common::plain(&bench_as_terminal(&bench, 80));
+    let text = common::shown(&bench, Format::Terminal);
     assert!(text.contains("1. Seen: the link runs on 8 lanes of 16"), "{text}");
 }
 
@@ -88,10 +90,10 @@ fn a_link_on_half_its_lanes_is_short_and_the_first_cause_is_the_one_that_was_see
 fn a_slow_direction_beside_a_fine_one_is_laid_to_the_host() {
     let mut samples = samples("h200-quick.json");
     for case in &mut samples.cases {
-        if let Case::Copy { task, ns, .. } = case
-            && (task.memory, task.direction) == (Memory::Pinned, Direction::D2h)
+        if let Case::Copy(case) = case
+            && (case.task.memory, case.task.direction) == (Memory::Pinned, Direction::D2h)
         {
-            ns.iter_mut().for_each(|ns| *ns *= 2);
+            case.ns.iter_mut().for_each(|ns| *ns *= 2);
         }
     }
     let bench = judge_bench(&samples);
@@ -103,10 +105,8 @@ fn a_slow_direction_beside_a_fine_one_is_laid_to_the_host() {
 #[test]
 fn wrong_data_is_said_first_and_its_rate_is_not_used() {
     let mut samples = samples("h200-quick.json");
-    let Some(Case::Copy { verified, .. }) = samples.cases.first_mut() else {
-        panic!("the first case is a copy")
-    };
-    *verified = false;
+    let Some(Case::Copy(first)) = samples.cases.first_mut() else { panic!("the first case is a copy") };
+    first.verified = false;
     let points =
         |samples: &Samples| samples.profile().copies(Direction::H2d, Memory::Pinned).unwrap().points.len();
     let whole = points(&self::samples("h200-quick.json"));
@@ -139,7 +139,23 @@ fn the_h200_meets_its_bars_and_the_results_page_says_by_how_much() {
     let (first, second) = (samples("h200-full-1.json"), samples("h200-full-2-copy.json"));
     let quick = samples("h200-quick.json");
     let mut page = String::from(PREFACE);
+    against_torch(&mut page, &first);
+    measured_again(&mut page, &first, &second);
+    let bench = judge_bench(&first);
+    offloaded_steps(&mut page, &bench);
+    let _ = writeln!(
+        page,
+        "\n## Time\n\nThe quick round took {:.1} s of wall time and held {:.2} GB of the GPU's memory, the full one {:.0} s and {:.2} GB.\n\n## The full round\n",
+        quick.wall_s,
+        quick.device_bytes as f64 / 1e9,
+        first.wall_s,
+        first.device_bytes as f64 / 1e9
+    );
+    page.push_str(&common::shown(&bench, Format::Markdown));
+    check_page(&page);
+}
 
+fn against_torch(page: &mut String, first: &Samples) {
     page.push_str(
         "\n## Against torch's copy loop\n\n| copy | torch | busbound | differs by |\n|---|---|---|---|\n",
     );
@@ -148,7 +164,7 @@ fn the_h200_meets_its_bars_and_the_results_page_says_by_how_much() {
     for row in torch["rows"].as_array().unwrap() {
         let direction = if row["direction"] == "h2d" { Direction::H2d } else { Direction::D2h };
         let (bytes, theirs) = (row["bytes"].as_u64().unwrap(), row["gbps"].as_f64().unwrap());
-        let ours = rate(&first, direction, bytes);
+        let ours = rate(first, direction, bytes);
         let way = if direction == Direction::H2d { "to device" } else { "to host" };
         let off = ours / theirs - 1.0;
         let _ = writeln!(
@@ -159,7 +175,9 @@ fn the_h200_meets_its_bars_and_the_results_page_says_by_how_much() {
         );
         assert!(off.abs() < 0.02, "{bytes} {direction:?}: {ours} against {theirs}");
     }
+}
 
+fn measured_again(page: &mut String, first: &Samples, second: &Samples) {
     page.push_str(REPEATED);
     let (one, two) = (first.profile(), second.profile());
     for curve in &one.curves {
@@ -192,8 +210,9 @@ fn the_h200_meets_its_bars_and_the_results_page_says_by_how_much() {
             assert!(large <= 0.03, "{way}: {large}");
         }
     }
+}
 
-    let bench = judge_bench(&first);
+fn offloaded_steps(page: &mut String, bench: &Benchmark) {
     page.push_str("\n## Offloaded steps, planned and run\n\n");
     page.push_str(OUTLIERS);
     for errors in &bench.offload_errors {
@@ -216,17 +235,6 @@ fn the_h200_meets_its_bars_and_the_results_page_says_by_how_much() {
     let _ =
         writeln!(page, "- all {}: median {:.1} %, {over} above 15 %", all.len(), 100.0 * all[all.len() / 2]);
     assert!(all[all.len() / 2] <= 0.05 && over <= 1, "{all:?}");
-
-    let _ = writeln!(
-        page,
-        "\n## Time\n\nThe quick round took {:.1} s of wall time and held {:.2} GB of the GPU's memory, the full one {:.0} s and {:.2} GB.\n\n## The full round\n",
-        quick.wall_s,
-        quick.device_bytes as f64 / 1e9,
-        first.wall_s,
-        first.device_bytes as f64 / 1e9
-    );
-    page.push_str(&bench_as_markdown(&bench));
-    check_page(&page);
 }
 
 /// docs/results/bench.md is this text; `INSTA_UPDATE=always` rewrites it.
@@ -276,7 +284,7 @@ the host reaches in those 0.2 ms differs from what it reaches over a row of copi
 #[test]
 fn a_run_stopped_early_is_not_judged_by_its_small_copies() {
     let mut samples = samples("h200-quick.json");
-    samples.cases.retain(|case| matches!(case, Case::Copy { task, .. } if task.bytes <= 64 << 10));
+    samples.cases.retain(|case| matches!(case, Case::Copy(case) if case.task.bytes <= 64 << 10));
     samples.interrupted = true;
     let bench = judge_bench(&samples);
     assert!(!bench.is_whole() && bench.figures.iter().all(|figure| figure.judgement != Judgement::Short));
@@ -289,8 +297,8 @@ fn a_card_in_an_older_slot_is_told_that_it_is() {
     let mut samples = samples("h200-quick.json");
     samples.identity.link = Some(LinkSeen { generation: 4, lanes: 16, max_generation: 4, max_lanes: 16 });
     for case in &mut samples.cases {
-        if let Case::Copy { ns, .. } = case {
-            ns.iter_mut().for_each(|ns| *ns *= 2);
+        if let Case::Copy(case) = case {
+            case.ns.iter_mut().for_each(|ns| *ns *= 2);
         }
     }
     let bench = judge_bench(&samples);
@@ -301,7 +309,7 @@ fn a_card_in_an_older_slot_is_told_that_it_is() {
 #[test]
 fn latencies_alone_are_not_praised() {
     let mut samples = samples("h200-quick.json");
-    samples.cases.retain(|case| matches!(case, Case::Latency { .. }));
+    samples.cases.retain(|case| matches!(case, Case::Latency(_)));
     let statement = judge_bench(&samples).statement;
     assert!(statement.ends_with("Nothing that was measured has a yardstick."), "{statement}");
 }
@@ -324,7 +332,7 @@ fn the_page_draws_every_curve() {
     let mut samples = samples("h200-full-1.json");
     samples.identity.gpu = "H200 <script>alert('x')</script>".to_owned();
     let bench = judge_bench(&samples);
-    let page = busbound_report::bench_as_html(&bench);
+    let page = common::shown(&bench, Format::Html);
     let curves: Vec<&str> =
         page.lines().filter(|line| line.starts_with("<polyline class=\"curve\"")).collect();
     assert_eq!(curves.len(), bench.profile.curves.len());

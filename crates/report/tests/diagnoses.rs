@@ -6,12 +6,9 @@ mod common;
 
 use busbound_diagnosis::{Diagnosis, Options, Source, compare, diagnose};
 use busbound_machine::Machine;
-use busbound_report::{
-    comparison_as_markdown, comparison_as_terminal, diagnoses_as_json, diagnoses_as_markdown,
-    diagnoses_as_terminal,
-};
+use busbound_report::{Format, Report, Style};
 use busbound_trace::{ReadOptions, open};
-use common::{fixture_path, plain};
+use common::{fixture_path, shown};
 
 fn fixture(name: &str) -> Diagnosis {
     let trace = open(&fixture_path(name), &ReadOptions::default()).unwrap();
@@ -29,11 +26,11 @@ fn diagnoses_on_the_terminal() {
         "cpuonly_block_pageable",
         "launch_bound",
     ] {
-        let text = plain(&diagnoses_as_terminal(&[fixture(&format!("{name}.json.gz"))], 80));
+        let text = shown(&fixture(&format!("{name}.json.gz")), Format::Terminal);
         insta::assert_snapshot!(format!("diagnosis_{name}"), text);
     }
     for name in ["damaged", "cut_before_gpu", "amd", "two_gpus_two_processes"] {
-        let text = plain(&diagnoses_as_terminal(&[fixture(&format!("hostile/{name}.json"))], 80));
+        let text = shown(&fixture(&format!("hostile/{name}.json")), Format::Terminal);
         insta::assert_snapshot!(format!("diagnosis_{name}"), text);
     }
 }
@@ -41,23 +38,24 @@ fn diagnoses_on_the_terminal() {
 #[test]
 fn markdown_and_json_say_the_same() {
     let diagnosis = fixture("off_block_pageable_c4.json.gz");
-    insta::assert_snapshot!("diagnosis_markdown", diagnoses_as_markdown(std::slice::from_ref(&diagnosis)));
-    insta::assert_snapshot!("diagnosis_json", diagnoses_as_json(&[diagnosis]).unwrap());
+    insta::assert_snapshot!("diagnosis_markdown", shown(&diagnosis, Format::Markdown));
+    insta::assert_snapshot!("diagnosis_json", shown(&diagnosis, Format::Json));
 }
 
 #[test]
 fn a_comparison_in_both_formats() {
     let runs = [fixture("pipe_serial.json.gz"), fixture("pipe_overlap.json.gz")];
     let comparison = compare(&runs, None);
-    insta::assert_snapshot!("comparison", plain(&comparison_as_terminal(&comparison, 80)));
-    insta::assert_snapshot!("comparison_markdown", comparison_as_markdown(&comparison));
+    insta::assert_snapshot!("comparison", shown(&comparison, Format::Terminal));
+    insta::assert_snapshot!("comparison_markdown", shown(&comparison, Format::Markdown));
 }
 
 /// Files of several ranks get figures each, and a sentence why nothing is laid across them.
 #[test]
 fn stages_of_several_ranks_are_not_laid_over_each_other() {
     let ranks = [fixture("pipe_serial.json.gz"), fixture("pipe_overlap.json.gz")];
-    for text in [plain(&diagnoses_as_terminal(&ranks, 4000)), diagnoses_as_markdown(&ranks)] {
+    let wide = Style { width: 4000, color: false };
+    for text in [ranks.render(Format::Terminal, &wide).unwrap(), shown(ranks.as_slice(), Format::Markdown)] {
         assert!(text.contains("OverlapScore -0.04") && text.contains("OverlapScore 0.97"), "{text}");
         assert!(text.contains("the clocks of two ranks are not aligned"), "{text}");
     }

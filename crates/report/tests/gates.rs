@@ -2,17 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
+#[path = "common/shown.rs"]
+mod shown;
+
 use busbound_diagnosis::{Baseline, Options, Requirement, Source, diagnose, gate};
 use busbound_machine::Machine;
-use busbound_report::{gate_as_github, gate_as_json, gate_as_junit};
-use busbound_trace::{ReadOptions, read};
+use busbound_report::{Format, Report, Style};
+use busbound_trace::TraceBuilder;
 use quick_xml::events::Event;
-
-const RUN: &[u8] =
-    br#"[{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1,"dur":200,"args":{"stream":7,"device":0}}]"#;
+use shown::shown;
 
 fn failing(path: &str) -> busbound_diagnosis::Gate {
-    let trace = read(RUN, path.as_ref(), &ReadOptions::default()).unwrap();
+    let mut trace = TraceBuilder::default();
+    let stream = trace.stream(0, 7);
+    trace.kernel(stream, "gemm", 1_000..201_000);
+    let trace = trace.finish();
     let run = diagnose(&trace, &Source::named(path), &Machine::default(), &Options::default());
     let wanted =
         ["compute_ms > 5", "compute_ms < 5", "step_p50 < 3"].map(|text| Requirement::parse(text).unwrap());
@@ -21,7 +25,7 @@ fn failing(path: &str) -> busbound_diagnosis::Gate {
 
 #[test]
 fn junit_is_xml_whatever_the_files_name() {
-    let xml = gate_as_junit(&failing("a<b>&\"c\" 'd'.json"));
+    let xml = shown(&failing("a<b>&\"c\" 'd'.json"), Format::Junit);
     let mut reader = quick_xml::Reader::from_str(&xml);
     let (mut cases, mut failures, mut names) = (0, 0, Vec::new());
     loop {
@@ -49,7 +53,7 @@ fn junit_is_xml_whatever_the_files_name() {
 
 #[test]
 fn a_name_cannot_end_a_workflow_command() {
-    let lines = gate_as_github(&failing("a\n::set-output name=x::y%.json"));
+    let lines = shown(&failing("a\n::set-output name=x::y%.json"), Format::Github);
     assert_eq!(lines.lines().count(), 2);
     assert!(lines.lines().all(|line| line.starts_with("::error title=")), "{lines}");
     assert!(lines.contains("%0A::set-output"), "{lines}");
@@ -58,10 +62,20 @@ fn a_name_cannot_end_a_workflow_command() {
 #[test]
 fn what_a_gate_writes_is_a_baseline() {
     let written = failing("run.json");
-    let json = gate_as_json(&written).unwrap();
+    let json = shown(&written, Format::Json);
     let saved = Baseline::saved("bar.json", &json).unwrap();
     assert_eq!(saved.figures, written.runs[0].figures);
     assert!(Baseline::saved("x", "{}").is_err());
     assert!(Baseline::saved("x", r#"{"schema":"busbound.survey/1","runs":[]}"#).is_err());
     assert!(Baseline::saved("x", r#"{"schema":"busbound.gate/1","runs":[]}"#).is_err());
+}
+
+/// Each answer says which formats are made for it.
+#[test]
+fn a_format_that_is_not_made_for_an_answer_is_an_error_that_names_those_that_are() {
+    let refused = failing("run.json").render(Format::Prometheus, &Style::default()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "gates cannot be written as prometheus; choose terminal, markdown, json, html, junit, github"
+    );
 }

@@ -12,7 +12,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use busbound_diagnosis::{Detail, Drawn, Options, Source, diagnose_and_draw};
 use busbound_machine::Machine;
-use busbound_report::{Lead, RunsPage};
+use busbound_report::{Format, Lead, Predictions, Report, RunSection, Style};
 use busbound_trace::{EventKind, ReadOptions, Trace, open};
 use flate2::read::DeflateDecoder;
 use serde_json::Value;
@@ -35,9 +35,13 @@ fn drawn(trace: &Trace) -> Drawn {
 }
 
 fn page_of(trace: &Trace, lead: Lead) -> String {
-    let mut page = RunsPage::new(lead);
-    page.add(drawn(trace));
-    page.finish()
+    let drawn = drawn(trace);
+    let section = RunSection::of(&drawn, 0, lead).unwrap();
+    let page: &dyn Report = match lead {
+        Lead::Verdict => &drawn,
+        Lead::Prediction => &Predictions { answers: &[], sections: &[section] },
+    };
+    page.render(Format::Html, &Style::default()).unwrap()
 }
 
 /// The head of the page's data, and how many bytes of columns follow.

@@ -12,11 +12,8 @@ use busbound_diagnosis::{
 use busbound_machine::Machine;
 use busbound_machine::bench::Samples;
 use busbound_machine::topology::from_nccl;
-use busbound_report::{
-    bench_as_markdown, comparison_as_markdown, diagnoses_as_markdown, gate_as_markdown, surveys_as_markdown,
-    topology_as_markdown, whatif_as_markdown,
-};
-use busbound_trace::{ReadOptions, Trace, open, read};
+use busbound_report::{Format, Report, Style};
+use busbound_trace::{ReadOptions, Trace, TraceBuilder, open};
 use paths::fixture_path;
 use pulldown_cmark::{Alignment, Event, Options as Extensions, Parser, Tag, TagEnd};
 
@@ -119,38 +116,25 @@ const NAMES: [&str; 6] = [
 
 /// A run whose every name is hostile: kernels, operators, annotations, threads.
 fn hostile() -> Trace {
-    let mut events = Vec::new();
-    let name = |text: &str| serde_json::to_string(text).unwrap();
+    let mut trace = TraceBuilder::default();
+    let (host, stream) = (trace.thread(1, 1), trace.stream(0, 7));
+    trace.name_thread(1, 1, NAMES[2]);
     for step in 0..4 {
-        let base = 10_000 * step;
-        events.push(format!(
-            r#"{{"ph":"X","cat":"user_annotation","name":"step","pid":1,"tid":1,"ts":{base},"dur":9000}}"#
-        ));
-        for (i, text) in NAMES.iter().chain([&KERNEL]).enumerate() {
-            let (at, id) = (base + 100 + 1200 * i, 100 * step + i + 1);
-            for (cat, extra) in [("user_annotation", ""), ("cpu_op", "")] {
-                events.push(format!(
-                    r#"{{"ph":"X","cat":"{cat}","name":{},"pid":1,"tid":1,"ts":{at},"dur":500{extra}}}"#,
-                    name(text)
-                ));
-            }
-            events.push(format!(
-                r#"{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":{},"dur":5,"args":{{"correlation":{id}}}}}"#,
-                at + 10
-            ));
-            events.push(format!(
-                r#"{{"ph":"X","cat":"kernel","name":{},"pid":0,"tid":7,"ts":{},"dur":1150,"args":{{"stream":7,"device":0,"correlation":{id}}}}}"#,
-                name(text),
-                at + 40
-            ));
+        let base = 10_000_000 * step;
+        trace.annotation(host, "step", base..base + 9_000_000);
+        for (i, text) in (0..).zip(NAMES.iter().chain([&KERNEL])) {
+            let (at, id) = (base + 100_000 + 1_200_000 * i, (100 * step + i + 1) as u64);
+            trace.annotation(host, *text, at..at + 500_000);
+            trace.operator(host, *text, at..at + 500_000);
+            trace.runtime_call(host, "cudaLaunchKernel", at + 10_000..at + 15_000).correlation(id);
+            trace.kernel(stream, *text, at + 40_000..at + 1_190_000).correlation(id);
         }
     }
-    events.push(format!(
-        r#"{{"ph":"M","name":"thread_name","pid":1,"tid":1,"ts":0,"args":{{"name":{}}}}}"#,
-        name(NAMES[2])
-    ));
-    let json = format!("[{}]", events.join(","));
-    read(json.as_bytes(), "hostile.json".as_ref(), &ReadOptions::default()).unwrap()
+    trace.finish()
+}
+
+fn markdown(report: &(impl Report + ?Sized)) -> String {
+    report.render(Format::Markdown, &Style::default()).unwrap()
 }
 
 fn run(path: &str, trace: &Trace) -> Diagnosis {
@@ -164,7 +148,7 @@ fn names_from_a_trace_are_text() {
     let trace = hostile();
     for path in ["a|b`c`<i>_d_.json", "two\n# lines.json"] {
         let diagnosis = run(path, &trace);
-        let read = check("diagnosis", &diagnoses_as_markdown(std::slice::from_ref(&diagnosis)));
+        let read = check("diagnosis", &markdown(&diagnosis));
         let cells: Vec<&String> =
             read.tables.iter().flat_map(|(_, rows)| rows.iter().map(|row| &row[0])).collect();
         for beginning in
@@ -173,13 +157,13 @@ fn names_from_a_trace_are_text() {
             assert!(cells.iter().any(|cell| cell.contains(beginning)), "{beginning} is not in {cells:#?}");
         }
         assert!(read.text.contains(&path.replace('\n', " ")), "{}", read.text);
-        let told = check("survey", &surveys_as_markdown(&[survey(&trace, &Source::named(path))]));
+        let told = check("survey", &markdown(&survey(&trace, &Source::named(path))));
         assert!(!told.tables.is_empty());
         let wanted = ["compute_ms < 1", "idle_share < 1%"].map(|text| Requirement::parse(text).unwrap());
-        check("gate", &gate_as_markdown(&gate(std::slice::from_ref(&diagnosis), &wanted, None, false)));
-        check("comparison", &comparison_as_markdown(&compare(&[diagnosis.clone(), diagnosis], None)));
+        check("gate", &markdown(&gate(std::slice::from_ref(&diagnosis), &wanted, None, false)));
+        check("comparison", &markdown(&compare(&[diagnosis.clone(), diagnosis], None)));
         let answer = what_if(&trace, path, &Machine::default(), &Options::default(), &[]).unwrap();
-        check("whatif", &whatif_as_markdown(&[answer.clone(), answer]));
+        check("whatif", &markdown([answer.clone(), answer].as_slice()));
     }
 }
 
@@ -193,16 +177,16 @@ fn every_fixture_reads_as_intended() {
                 continue;
             }
             let trace = open(&path, &ReadOptions::default()).unwrap();
-            check(&name, &diagnoses_as_markdown(&[run(&name, &trace)]));
-            check(&name, &surveys_as_markdown(&[survey(&trace, &Source::named(&name))]));
+            check(&name, &markdown(&run(&name, &trace)));
+            check(&name, &markdown(&survey(&trace, &Source::named(&name))));
             if let Ok(answer) = what_if(&trace, &name, &Machine::default(), &Options::default(), &[]) {
-                check(&name, &whatif_as_markdown(&[answer]));
+                check(&name, &markdown(&answer));
             }
         }
     }
     let text = |name: &str| std::fs::read_to_string(fixture_path(name)).unwrap();
     let topology = from_nccl(&text("topology/nccl-eight-gpus.xml")).unwrap().topology();
-    check("topology", &topology_as_markdown(&topology));
+    check("topology", &markdown(&topology));
     let samples = Samples::parse(&text("machines/raw/h200-quick.json")).unwrap();
-    check("bench", &bench_as_markdown(&judge_bench(&samples)));
+    check("bench", &markdown(&judge_bench(&samples)));
 }

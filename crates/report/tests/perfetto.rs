@@ -10,7 +10,7 @@ use std::path::Path;
 
 use busbound_diagnosis::{Detail, Drawn, Options, Source, diagnose_and_draw};
 use busbound_machine::Machine;
-use busbound_report::{Packing, write_perfetto};
+use busbound_report::{Format, Report, Style, Timeline};
 use busbound_trace::{EventKind, ReadOptions, Trace, open, read};
 use serde_json::Value;
 
@@ -27,9 +27,10 @@ fn drawn(trace: &Trace) -> Drawn {
     )
 }
 
-fn exported(trace: &Trace, packing: Packing) -> Vec<u8> {
+fn exported(trace: &Trace) -> Vec<u8> {
     let mut out = Vec::new();
-    write_perfetto(&mut out, trace, &drawn(trace), packing).unwrap();
+    let timeline = Timeline { trace, drawn: Some(&drawn(trace)) };
+    timeline.write(Format::Perfetto, &Style::default(), &mut out).unwrap();
     out
 }
 
@@ -53,8 +54,8 @@ const TRACES: [&str; 9] = [
 fn what_is_written_is_read_back_as_the_same_run() {
     for name in TRACES {
         let trace = fixture(name);
-        let bytes = exported(&trace, Packing::Gzip);
-        let again = read(&bytes[..], Path::new("again.json.gz"), &ReadOptions::default()).unwrap();
+        let bytes = exported(&trace);
+        let again = read(&bytes[..], Path::new("again.json"), &ReadOptions::default()).unwrap();
         let (before, after) = (drawn(&trace).diagnosis, drawn(&again).diagnosis);
         assert_eq!(before.time, after.time, "{name}");
         assert_eq!(before.overlap, after.overlap, "{name}");
@@ -72,7 +73,7 @@ fn what_is_written_is_read_back_as_the_same_run() {
 fn what_was_found_lies_on_tracks_of_its_own() {
     let trace = fixture("off_block_pageable_c4.json.gz");
     let drawn = drawn(&trace);
-    let json: Value = serde_json::from_slice(&exported(&trace, Packing::Plain)).unwrap();
+    let json: Value = serde_json::from_slice(&exported(&trace)).unwrap();
     let events = json["traceEvents"].as_array().unwrap();
     let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).collect::<Vec<_>>();
     // 48 copies one after another, some of which touch: the rate goes up and down for each.
@@ -98,7 +99,7 @@ fn what_was_found_lies_on_tracks_of_its_own() {
 fn ids_fit_and_every_arrow_is_one() {
     for name in TRACES {
         let trace = fixture(name);
-        let json: Value = serde_json::from_slice(&exported(&trace, Packing::Plain)).unwrap();
+        let json: Value = serde_json::from_slice(&exported(&trace)).unwrap();
         let events = json["traceEvents"].as_array().unwrap();
         for event in events {
             for id in ["pid", "tid"] {
@@ -128,7 +129,7 @@ fn ids_fit_and_every_arrow_is_one() {
 #[test]
 fn no_slices_of_what_is_derived_overlap() {
     for name in TRACES {
-        let json: Value = serde_json::from_slice(&exported(&fixture(name), Packing::Plain)).unwrap();
+        let json: Value = serde_json::from_slice(&exported(&fixture(name))).unwrap();
         let events = json["traceEvents"].as_array().unwrap().iter();
         let mut slices: Vec<(i64, i64, f64, f64)> = events
             .filter(|event| event["cat"] == "busbound")

@@ -8,17 +8,13 @@ use std::io::Read;
 use std::path::Path;
 
 use busbound_diagnosis::{Source, Survey, Surveys, survey};
-use busbound_report::{surveys_as_json, surveys_as_markdown, surveys_as_terminal};
+use busbound_report::Format;
 use busbound_trace::{ReadOptions, open, read};
-use common::{fixture_path, plain};
+use common::{fixture_path, shown};
 
 fn fixture(name: &str) -> Survey {
     let trace = open(&fixture_path(name), &ReadOptions::default()).unwrap();
     survey(&trace, &Source::named(name))
-}
-
-fn shown(survey: Survey) -> String {
-    plain(&surveys_as_terminal(&[survey], 80))
 }
 
 #[test]
@@ -31,14 +27,14 @@ fn whole_traces_on_the_terminal() {
         "graph_replay",
         "swap_duplex",
     ] {
-        insta::assert_snapshot!(name, shown(fixture(&format!("{name}.json.gz"))));
+        insta::assert_snapshot!(name, shown(&fixture(&format!("{name}.json.gz")), Format::Terminal));
     }
 }
 
 #[test]
 fn hostile_files_on_the_terminal() {
     for name in ["older_categories", "amd", "damaged", "cut_before_gpu", "two_gpus_two_processes"] {
-        insta::assert_snapshot!(name, shown(fixture(&format!("hostile/{name}.json"))));
+        insta::assert_snapshot!(name, shown(&fixture(&format!("hostile/{name}.json")), Format::Terminal));
     }
 }
 
@@ -48,22 +44,25 @@ fn a_cut_gzip_file_on_the_terminal() {
     std::fs::File::open(fixture_path("launch_bound.json.gz")).unwrap().read_to_end(&mut whole).unwrap();
     let cut = &whole[..whole.len() / 2];
     let trace = read(cut, Path::new("cut.json.gz"), &ReadOptions::default()).unwrap();
-    insta::assert_snapshot!("cut_gzip", shown(survey(&trace, &Source::named("cut.json.gz"))));
+    insta::assert_snapshot!(
+        "cut_gzip",
+        shown(&survey(&trace, &Source::named("cut.json.gz")), Format::Terminal)
+    );
 }
 
 #[test]
 fn markdown_and_json_say_the_same() {
     let survey = fixture("hostile/damaged.json");
-    insta::assert_snapshot!("damaged_markdown", surveys_as_markdown(std::slice::from_ref(&survey)));
-    insta::assert_snapshot!("damaged_json", surveys_as_json(&[survey]).unwrap());
+    insta::assert_snapshot!("damaged_markdown", shown(&survey, Format::Markdown));
+    insta::assert_snapshot!("damaged_json", shown(&survey, Format::Json));
 }
 
 #[test]
 fn several_inputs_get_an_overview() {
     let surveys = [fixture("graph_replay.json.gz"), fixture("hostile/damaged.json")];
-    let markdown = surveys_as_markdown(&surveys);
+    let markdown = shown(surveys.as_slice(), Format::Markdown);
     assert!(markdown.starts_with("**2 traces, 1 of them whole: "), "{markdown}");
-    let json: serde_json::Value = serde_json::from_str(&surveys_as_json(&surveys).unwrap()).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&shown(surveys.as_slice(), Format::Json)).unwrap();
     // The whole has members that a survey has not, so it is called otherwise.
     assert_eq!(json["schema"], "busbound.surveys/1");
     let runs = json["runs"].as_array().unwrap();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use busbound_diagnosis::{Options, Scenario, WhatIf, WhatIfs, what_if};
 use busbound_machine::{Machine, MachineProfile};
-use busbound_report::{whatif_as_json, whatif_as_markdown, whatif_as_terminal};
+use busbound_report::Format;
 use busbound_trace::{ReadOptions, Trace, open};
 use busbound_whatif::replay::Change;
 
@@ -251,16 +251,12 @@ fn changes_combine_in_order_and_the_answer_is_the_same_in_every_format() {
     let trace = common::fixture_path("off_block_pageable_c4.json.gz");
     let both = answer(&trace, &["pin", "prefetch=2"]);
     assert_eq!(both.scenarios[0].apply, ["pin", "prefetch=2"]);
-    let json: serde_json::Value =
-        serde_json::from_str(&whatif_as_json(std::slice::from_ref(&both)).unwrap()).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&common::shown(&both, Format::Json)).unwrap();
     assert_eq!(json["schema"], "busbound.whatif/1");
     assert_eq!(json["scenarios"][0]["step_ms"].as_f64().unwrap(), both.scenarios[0].step_ms);
     let searched = WhatIf { path: "off_block_pageable_c4.json.gz".to_owned(), ..answer(&trace, &[]) };
-    insta::assert_snapshot!(
-        "whatif_terminal",
-        common::plain(&whatif_as_terminal(std::slice::from_ref(&searched), 80))
-    );
-    insta::assert_snapshot!("whatif_markdown", whatif_as_markdown(&[searched]));
+    insta::assert_snapshot!("whatif_terminal", common::shown(&searched, Format::Terminal));
+    insta::assert_snapshot!("whatif_markdown", common::shown(&searched, Format::Markdown));
 }
 
 #[test]
@@ -275,7 +271,7 @@ fn a_trace_without_a_gpu_gets_a_sentence() {
 fn predictions_of_several_runs_have_a_schema_of_their_own() {
     let one = answer(&common::fixture_path("off_block_pageable_c4.json.gz"), &["pin"]);
     let json = |all: &[WhatIf]| -> serde_json::Value {
-        serde_json::from_str(&whatif_as_json(all).unwrap()).unwrap()
+        serde_json::from_str(&common::shown(all, Format::Json)).unwrap()
     };
     assert_eq!(json(std::slice::from_ref(&one))["schema"], "busbound.whatif/1");
     let several = json(&[one.clone(), one]);

@@ -4,8 +4,6 @@
 
 #[path = "common/paths.rs"]
 mod paths;
-#[path = "common/styles.rs"]
-mod styles;
 
 use std::path::PathBuf;
 
@@ -13,17 +11,13 @@ use busbound_diagnosis::{
     BlockChoice, Diagnosis, Options, Requirement, Source, compare, diagnose, gate, judge_bench, survey,
     what_if,
 };
-use busbound_fleet::{Fleet, RankSummary, Unread};
+use busbound_fleet::{Fleet, NotOneRun, RankSummary, Unread};
 use busbound_machine::Machine;
 use busbound_machine::bench::Samples;
 use busbound_machine::topology::{from_nccl, from_smi};
-use busbound_report::{
-    Runs, bench_as_terminal, comparison_as_terminal, diagnoses_as_terminal, fleet_as_terminal,
-    gate_as_terminal, runs_as_terminal, surveys_as_terminal, topology_as_terminal, whatif_as_terminal,
-};
+use busbound_report::{Format, Report, Runs, Style};
 use busbound_trace::{ReadOptions, Trace, open};
 use paths::fixture_path;
-use styles::plain;
 
 const WIDTHS: [u16; 4] = [60, 80, 100, 140];
 
@@ -44,9 +38,9 @@ fn traces(folders: &[&str]) -> Vec<PathBuf> {
 
 /// Holds what is rendered to its width. One word, such as a path, may be longer than the room there is, but then
 /// it stands alone in its line.
-fn check(what: &str, render: impl Fn(u16) -> String) {
+fn check(what: &str, report: &(impl Report + ?Sized)) {
     for width in WIDTHS {
-        let text = plain(&render(width));
+        let text = report.render(Format::Terminal, &Style { width, color: false }).unwrap();
         for line in text.lines() {
             assert_eq!(line, line.trim_end(), "{what} at {width}: a line ends in spaces");
             let fits = line.chars().count() <= usize::from(width);
@@ -67,40 +61,40 @@ fn traces_fit() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let trace = open(&path, &ReadOptions::default()).unwrap();
         let told = survey(&trace, &Source::named(&name));
-        check(&format!("survey of {name}"), |width| surveys_as_terminal(std::slice::from_ref(&told), width));
+        check(&format!("survey of {name}"), &told);
         let run = diagnosed(&trace, &name, &Options::default());
-        check(&format!("diagnosis of {name}"), |width| {
-            diagnoses_as_terminal(std::slice::from_ref(&run), width)
-        });
+        check(&format!("diagnosis of {name}"), &run);
         if let Ok(answer) = what_if(&trace, &name, &Machine::default(), &Options::default(), &[]) {
-            check(&format!("whatif of {name}"), |width| {
-                whatif_as_terminal(std::slice::from_ref(&answer), width)
-            });
+            check(&format!("whatif of {name}"), &answer);
         }
         runs.push(run);
     }
-    check("all at once", |width| diagnoses_as_terminal(&runs, width));
+    check("all at once", runs.as_slice());
     let summaries: Vec<RankSummary> = runs.iter().map(RankSummary::of).collect();
     let unread = [Unread::new(
         "rank-3.json",
         "rank-3.json is empty: the profiler was stopped before it wrote anything",
     )];
     let fleet = Fleet::of(summaries.iter().cloned()).with_unread(unread.iter().cloned()).answer(None);
-    check("all as ranks of one run", |width| fleet_as_terminal(&fleet, width));
-    check("all beside each other", |width| {
-        let why_apart = Some("none tells its rank");
-        let runs =
-            Runs { all: &runs, summaries: &summaries, fleet: None, why_apart, told: &[], unread: &unread };
-        runs_as_terminal(&runs, width)
-    });
+    check("all as ranks of one run", &fleet);
+    let apart = Runs {
+        all: &runs,
+        summaries: &summaries,
+        fleet: None,
+        why_apart: Some(&NotOneRun::NoRank),
+        told: &[],
+        unread: &unread,
+        sections: &[],
+    };
+    check("all in one table", &apart);
     for pair in runs.windows(2) {
         let comparison = compare(pair, None);
-        check("comparison", |width| comparison_as_terminal(&comparison, width));
+        check("comparison", &comparison);
     }
     let wanted = ["step_p50 <= 1.05 * baseline", "exposed_copy_ms < 5", "idle_share < 10%"]
         .map(|text| Requirement::parse(text).unwrap());
     let gated = gate(&runs, &wanted, None, false);
-    check("gate", |width| gate_as_terminal(&gated, width));
+    check("gate", &gated);
 }
 
 /// Deep trees and long names have the least room.
@@ -111,7 +105,7 @@ fn trees_of_blocks_fit() {
     for name in ["runs/nested_blocks.json.gz", "runs/broken_compile.json.gz", "train_pinned.json.gz"] {
         let trace = open(&fixture_path(name), &ReadOptions::default()).unwrap();
         let run = diagnosed(&trace, name, &options);
-        check(name, |width| diagnoses_as_terminal(std::slice::from_ref(&run), width));
+        check(name, &run);
     }
 }
 
@@ -120,15 +114,15 @@ fn machines_fit() {
     let text = |name: &str| std::fs::read_to_string(fixture_path(name)).unwrap();
     for name in ["nccl-one-gpu.xml", "nccl-eight-gpus.xml"] {
         let topology = from_nccl(&text(&format!("topology/{name}"))).unwrap().topology();
-        check(name, |width| topology_as_terminal(&topology, width));
+        check(name, &topology);
     }
     for name in ["nvidia-smi-one-gpu.txt", "nvidia-smi-eight-gpus.txt"] {
         let topology = from_smi(&text(&format!("topology/{name}"))).unwrap().topology();
-        check(name, |width| topology_as_terminal(&topology, width));
+        check(name, &topology);
     }
     for name in ["h200-quick.json", "h200-full-1.json"] {
         let samples = Samples::parse(&text(&format!("machines/raw/{name}"))).unwrap();
         let bench = judge_bench(&samples);
-        check(name, |width| bench_as_terminal(&bench, width));
+        check(name, &bench);
     }
 }

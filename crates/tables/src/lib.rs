@@ -1,14 +1,15 @@
 //! The trace as tables: Arrow record batches of its events, copies, gaps and steps, and Parquet files of them.
 //!
 //! ```
-//! use std::path::Path;
 //! use busbound_diagnosis::{Options, Source, diagnose_and_itemise};
 //! use busbound_machine::Machine;
 //! use busbound_tables::{Table, Tables};
-//! use busbound_trace::{ReadOptions, read};
+//! use busbound_trace::TraceBuilder;
 //!
-//! let json = br#"[{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1,"dur":200}]"#;
-//! let trace = read(&json[..], Path::new("run.json"), &ReadOptions::default())?;
+//! let mut trace = TraceBuilder::default();
+//! let stream = trace.stream(0, 7);
+//! trace.kernel(stream, "gemm", 1_000..201_000);
+//! let trace = trace.finish();
 //! let source = Source::named("run.json");
 //! let (_, items) = diagnose_and_itemise(&trace, &source, &Machine::default(), &Options::default());
 //! let tables = Tables::of(&trace, items);

@@ -58,6 +58,14 @@ pub enum OpenError {
     EmptyExport { path: PathBuf },
     #[error("{} is a recording without any event: the process used no CUDA while it was recorded", path.display())]
     EmptyRecording { path: PathBuf },
+    #[error("{} is {what} without any event: {hint}", path.display())]
+    NoEventsIn {
+        path: PathBuf,
+        /// What the file is.
+        what: &'static str,
+        /// How to have events in it.
+        hint: &'static str,
+    },
     #[error("{} is a gzip file that breaks off at byte {offset}, before any of it can be read", path.display())]
     NothingInflated { path: PathBuf, offset: u64 },
     #[error(

@@ -35,6 +35,13 @@ impl Interval {
     }
 }
 
+/// Nanoseconds.
+impl From<std::ops::Range<i64>> for Interval {
+    fn from(nanos: std::ops::Range<i64>) -> Self {
+        Self::new(Timestamp::from_nanos(nanos.start), Timestamp::from_nanos(nanos.end))
+    }
+}
+
 /// A set of points in time, as disjoint intervals in order, none of them empty and no two touching.
 ///
 /// ```

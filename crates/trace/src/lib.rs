@@ -27,29 +27,37 @@ mod model;
 mod ncu;
 mod nsight;
 mod read;
+mod reader;
+mod registry;
+mod symbols;
+mod xplane;
 
 pub use error::OpenError;
 pub use interval::{Interval, IntervalSet};
+pub use model::builder::{AddedEvent, EventName, TraceBuilder};
 pub use model::call::Call;
 pub use model::collective::Collective;
-pub use model::copy_operator::{CopyOperator, element_size};
+pub use model::copy_operator::CopyOperator;
 pub use model::events::EventId;
+pub use model::format::Format;
 pub use model::kind::EventKind;
 pub use model::launch::Launch;
-pub use model::link::{Link, LinkEnd};
+pub use model::link::{Link, LinkEnd, LinkTraffic};
 pub use model::managed::{Faults, Migration, MigrationCause};
 pub use model::memory::{MemoryOwner, MemorySample};
 pub use model::names::{NameId, Names};
-pub use model::origin::{Distributed, Gpu, Origin, RecordedLink, SourceFormat};
+pub use model::origin::{Distributed, Gpu, Origin, RecordedLink};
 pub use model::size::Bytes;
 pub use model::stats::{ImportStats, Loss, LossKind, LostRows, Repair};
-pub use model::sync::Synchronisation;
+pub use model::sync::{SyncKind, Synchronization};
 pub use model::time::{Nanos, Timestamp};
 pub use model::trace::{Event, Trace, Track};
 pub use model::track::{Label, Place, TrackId};
 pub use model::transfer::{Direction, MemoryKind, Transfer};
 pub use ncu::{MeasuredKernel, NcuError, Operations, read_ncu};
 pub use read::{
-    Progress, ReadOptions, by_rank, discover, is_nsight_report, open, open_with_progress, rank_in_name, read,
-    read_with_progress, unpacked_size,
+    by_rank, discover, is_nsight_report, open, open_with_progress, rank_in_name, read, read_with_progress,
+    unpacked_size,
 };
+pub use reader::{Confidence, Progress, ReadOptions, Reader, SNIFFED, Source, SourceKind, Watch};
+pub use registry::{format, readers, suffixes};

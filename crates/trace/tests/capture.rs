@@ -6,7 +6,7 @@ use std::path::Path;
 
 use busbound_capture::format::{ChunkWriter, Launch, MAGIC, Record, Stream};
 use busbound_trace::{
-    Direction, EventKind, LossKind, MemoryKind, OpenError, Place, ReadOptions, SourceFormat, Trace, read,
+    Direction, EventKind, LossKind, MemoryKind, OpenError, Place, ReadOptions, SyncKind, Trace, read,
 };
 
 const ON: Stream = Stream { device: 0, stream: 7 };
@@ -95,7 +95,7 @@ fn a_recording_says_what_was_recorded() {
     let trace = opened(&recording().concat()).unwrap();
     assert!(trace.stats().is_complete(), "{:?}", trace.stats().losses);
     let origin = trace.origin();
-    assert_eq!(origin.format, SourceFormat::BusboundCapture);
+    assert_eq!(origin.format.id, "busbound-capture");
     assert_eq!(origin.gpus[0].name, "NVIDIA H200");
     assert_eq!(origin.trace_name.as_deref(), Some("python train.py"));
     assert_eq!(origin.distributed.as_ref().unwrap().rank, Some(3));
@@ -151,4 +151,98 @@ fn a_recording_that_was_cut_or_broken_gives_the_rest() {
             Err(other) => assert!(end < 8, "cut at {end}: {other}"),
         }
     }
+}
+
+fn recording_of(records: &[Record<'_>]) -> Trace {
+    let mut writer = ChunkWriter::default();
+    records.iter().for_each(|record| writer.add(record));
+    writer.add(&Record::End);
+    opened(&[MAGIC.to_vec(), writer.take().unwrap()].concat()).unwrap()
+}
+
+#[test]
+fn readings_of_the_links_counters_are_kept() {
+    let trace = opened(&recording().concat()).unwrap();
+    let read: Vec<_> = trace
+        .link_traffic()
+        .iter()
+        .map(|traffic| (traffic.at.as_nanos(), traffic.gpu, traffic.to_device.get(), traffic.to_host.get()))
+        .collect();
+    assert_eq!(read, [(10_000, 0, 4_000_000, 0), (1_010_000, 0, 4_000_000, 0)]);
+    assert!(trace.stats().not_kept.is_empty(), "{:?}", trace.stats().not_kept);
+}
+
+/// Two GPUs, each used by a thread of its own; both have a stream 7, and stream 13 is on the second alone.
+#[test]
+fn waits_lie_on_the_gpu_that_was_waited_for() {
+    let kernel = |device, stream, correlation| Record::Kernel {
+        start: 2_000,
+        end: 9_000,
+        on: Stream { device, stream },
+        correlation,
+        name: 2,
+        launch: LAUNCH,
+    };
+    let call = |thread, correlation, start| Record::Call {
+        start,
+        end: start + 500,
+        thread,
+        correlation,
+        name: 3,
+        is_driver: false,
+        result: 0,
+    };
+    let wait = |correlation, stream, kind| Record::Sync {
+        start: 3_000,
+        end: 9_000,
+        correlation,
+        stream,
+        kind,
+        event: 0,
+    };
+    let gpu = |id| Record::Gpu { id, name: 1, memory: 1 << 30, multiprocessors: 132, capability: (9, 0) };
+    let trace = recording_of(&[
+        Record::Name { id: 1, text: b"NVIDIA H200" },
+        gpu(0),
+        gpu(1),
+        kernel(0, 7, 1),
+        kernel(1, 7, 2),
+        kernel(1, 13, 3),
+        call(100, 1, 1_000),
+        call(200, 2, 1_000),
+        call(200, 3, 1_200),
+        // Stream 7 and the whole device, by each thread; then a stream that one GPU has alone.
+        call(100, 11, 3_000),
+        wait(11, 7, 3),
+        call(200, 12, 3_000),
+        wait(12, 7, 3),
+        call(100, 13, 3_000),
+        wait(13, -1, 4),
+        call(200, 14, 3_000),
+        wait(14, -1, 4),
+        wait(15, 13, 3),
+    ]);
+    let waits = trace.events().filter(|event| event.kind() == EventKind::Synchronisation);
+    let devices: Vec<_> = waits
+        .map(|wait| match wait.place() {
+            Place::Stream { device, .. } => (wait.correlation().unwrap(), device),
+            Place::Thread { .. } => unreachable!("waits lie on streams"),
+        })
+        .collect();
+    assert_eq!(devices, [(11, 0), (12, 1), (13, 0), (14, 1), (15, 1)]);
+}
+
+#[test]
+fn waits_of_a_program_that_uses_the_second_gpu_lie_on_it() {
+    let on = Stream { device: 1, stream: 7 };
+    let gpu = |id| Record::Gpu { id, name: 1, memory: 1 << 30, multiprocessors: 132, capability: (9, 0) };
+    let trace = recording_of(&[
+        gpu(0),
+        gpu(1),
+        Record::Kernel { start: 2_000, end: 9_000, on, correlation: 1, name: 2, launch: LAUNCH },
+        Record::Sync { start: 3_000, end: 9_000, correlation: 2, stream: -1, kind: 4, event: 0 },
+    ]);
+    let wait = trace.events().find(|event| event.kind() == EventKind::Synchronisation).unwrap();
+    assert_eq!(wait.place(), Place::Stream { device: 1, stream: -1 });
+    assert_eq!(wait.synchronisation().unwrap().kind, SyncKind::ContextSync);
 }

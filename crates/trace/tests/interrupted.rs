@@ -7,7 +7,13 @@ use busbound_trace::{OpenError, ReadOptions, open_with_progress};
 
 #[test]
 fn reading_ends_when_whoever_watches_says_so() {
-    for name in ["launch_bound.json.gz", "hostile/amd.json", "recorded/offload.bbt", "nsight/off.sqlite"] {
+    for name in [
+        "launch_bound.json.gz",
+        "hostile/amd.json",
+        "recorded/offload.bbt",
+        "nsight/off.sqlite",
+        "xplane/pageable.xplane.pb",
+    ] {
         let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../fixtures", name].iter().collect();
         for threads in [1, 3] {
             let options = ReadOptions::default().threads(threads);

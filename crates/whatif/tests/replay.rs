@@ -2,10 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
-use std::path::Path;
-
+use busbound_cause::{Activity, CollectiveNames, Graph, Host};
 use busbound_machine::Machine;
-use busbound_trace::{ReadOptions, Timestamp, read};
+use busbound_trace::{MemoryKind, Timestamp, TraceBuilder, Transfer};
 use busbound_whatif::replay::{Predicted, Replay, Stretch};
 
 /// Device and stream.
@@ -13,44 +12,50 @@ type At = (u32, u32);
 
 /// Events in microseconds.
 #[derive(Default)]
-struct Written(Vec<String>);
+struct Written(TraceBuilder);
+
+fn micros(at: f64, takes: f64) -> std::ops::Range<i64> {
+    let nanos = |us: f64| (us * 1e3).round() as i64;
+    nanos(at)..nanos(at) + nanos(takes)
+}
 
 impl Written {
     fn call(&mut self, name: &str, thread: u32, at: f64, takes: f64, id: u32) -> &mut Self {
-        self.0.push(format!(
-            r#"{{"ph":"X","cat":"cuda_runtime","name":"{name}","pid":1,"tid":{thread},"ts":{at},"dur":{takes},"args":{{"correlation":{id}}}}}"#
-        ));
+        let thread = self.0.thread(1, thread);
+        self.0.runtime_call(thread, name, micros(at, takes)).correlation(u64::from(id));
         self
     }
 
     fn kernel(&mut self, (gpu, stream): At, at: f64, takes: f64, id: u32) -> &mut Self {
-        self.0.push(format!(
-            r#"{{"ph":"X","cat":"kernel","name":"gemm","pid":{gpu},"tid":{stream},"ts":{at},"dur":{takes},"args":{{"correlation":{id},"device":{gpu},"stream":{stream}}}}}"#
-        ));
+        let stream = self.0.stream(i32::try_from(gpu).unwrap(), stream.into());
+        self.0.kernel(stream, "gemm", micros(at, takes)).correlation(u64::from(id));
         self
     }
 
     fn copy(
         &mut self,
-        memory: &str,
+        memory: MemoryKind,
         (gpu, stream): At,
         at: f64,
         takes: f64,
         (id, bytes): (u32, u64),
     ) -> &mut Self {
-        let size = if bytes > 0 { format!(r#","bytes":{bytes}"#) } else { String::new() };
-        self.0.push(format!(
-            r#"{{"ph":"X","cat":"gpu_memcpy","name":"Memcpy HtoD ({memory} -> Device)","pid":{gpu},"tid":{stream},"ts":{at},"dur":{takes},"args":{{"correlation":{id},"device":{gpu},"stream":{stream}{size}}}}}"#
-        ));
+        let transfer = Transfer::host_to_device(memory, bytes);
+        let transfer = Transfer { bytes: transfer.bytes.filter(|bytes| bytes.get() > 0), ..transfer };
+        let stream = self.0.stream(i32::try_from(gpu).unwrap(), stream.into());
+        self.0.copy(stream, transfer, micros(at, takes)).correlation(u64::from(id));
         self
     }
 
-    fn replay(&self, starts: &[f64], end: f64) -> Option<Replay> {
-        let json = format!("[{}]", self.0.join(","));
-        let trace = read(json.as_bytes(), Path::new("written.json"), &ReadOptions::default()).unwrap();
+    fn replay(&mut self, starts: &[f64], end: f64) -> Option<Replay> {
+        let trace = std::mem::take(&mut self.0).finish();
         let at = |us: f64| Timestamp::from_nanos((us * 1e3) as i64);
         let stretch = Stretch { starts: starts.iter().map(|us| at(*us)).collect(), end: at(end) };
-        Replay::of(&trace, &stretch, &Machine::named("h200").unwrap().link_of(None))
+        let host = Host::of(&trace);
+        let collectives = CollectiveNames::of(trace.names());
+        let activity = Activity { trace: &trace, host: &host, collectives: &collectives };
+        let graph = Graph::of(activity, &stretch.starts);
+        Replay::of(&graph, &stretch, &Machine::named("h200").unwrap().link_of(None))
     }
 }
 
@@ -69,7 +74,12 @@ fn predict(replay: &Replay, change: &str) -> Predicted {
 fn a_graph_launch_with_a_copy_in_it_stays_whole() {
     let mut written = Written::default();
     written.call("cudaGraphLaunch", 1, 0.0, 20.0, 1);
-    written.copy("Pinned", (0, 7), 30.0, 2000.0, (1, 100_000_000)).kernel((0, 7), 2031.0, 7000.0, 1);
+    written.copy(MemoryKind::Pinned, (0, 7), 30.0, 2000.0, (1, 100_000_000)).kernel(
+        (0, 7),
+        2031.0,
+        7000.0,
+        1,
+    );
     written.call("cudaDeviceSynchronize", 1, 30.0, 9010.0, 2);
     let replay = written.replay(&[0.0], 9040.0).unwrap();
     for change in ["prefetch=1", "resident=100%", "coalesce", "async"] {
@@ -122,7 +132,7 @@ fn two_gpus_do_not_share_a_link() {
             for gpu in gpus {
                 let (thread, id) = (10 + gpu, 100 * gpu + 10 * layer);
                 written.call("cudaMemcpyAsync", thread, at, 10.0, id + 1);
-                written.copy("Pinned", (*gpu, 7), at + 10.0, 1000.0, (id + 1, 55_000_000));
+                written.copy(MemoryKind::Pinned, (*gpu, 7), at + 10.0, 1000.0, (id + 1, 55_000_000));
                 written.call("cudaStreamSynchronize", thread, at + 11.0, 1002.0, id + 2);
                 written.call("cudaLaunchKernel", thread, at + 1015.0, 5.0, id + 3);
                 written.kernel((*gpu, 7), at + 1025.0, 960.0, id + 3);
@@ -153,7 +163,13 @@ fn an_id_that_two_calls_share_issues_its_work_once() {
 #[test]
 fn a_copy_of_unknown_size_stays_as_it_was() {
     let mut written = Written::default();
-    written.call("cudaMemcpyAsync", 1, 0.0, 5000.0, 1).copy("Pageable", (0, 7), 10.0, 4980.0, (1, 0));
+    written.call("cudaMemcpyAsync", 1, 0.0, 5000.0, 1).copy(
+        MemoryKind::Pageable,
+        (0, 7),
+        10.0,
+        4980.0,
+        (1, 0),
+    );
     written.call("cudaLaunchKernel", 1, 5010.0, 5.0, 2).kernel((0, 7), 5020.0, 1000.0, 2);
     let replay = written.replay(&[0.0], 6020.0).unwrap();
     assert!(!predict(&replay, "pin").applies);
@@ -163,7 +179,7 @@ fn a_copy_of_unknown_size_stays_as_it_was() {
 #[test]
 fn pinning_a_few_bytes_does_not_halve_the_hosts_work() {
     let mut written = Written::default();
-    written.call("cudaMemcpyAsync", 1, 0.0, 40.0, 1).copy("Pageable", (0, 7), 10.0, 5.0, (1, 4));
+    written.call("cudaMemcpyAsync", 1, 0.0, 40.0, 1).copy(MemoryKind::Pageable, (0, 7), 10.0, 5.0, (1, 4));
     written.call("cudaLaunchKernel", 1, 90_000.0, 5.0, 2).kernel((0, 7), 90_010.0, 1000.0, 2);
     let replay = written.replay(&[0.0], 91_010.0).unwrap();
     let predicted = predict(&replay, "pin");
@@ -177,7 +193,7 @@ fn a_pinned_copy_that_holds_the_host_lets_it_go() {
     for layer in 0..6u32 {
         let (at, id) = (f64::from(layer) * 2000.0, 10 * layer);
         written.call("cudaMemcpy", 1, at, 1015.0, id + 1);
-        written.copy("Pinned", (0, 7), at + 10.0, 1000.0, (id + 1, 55_000_000));
+        written.copy(MemoryKind::Pinned, (0, 7), at + 10.0, 1000.0, (id + 1, 55_000_000));
         written.call("cudaLaunchKernel", 1, at + 1016.0, 5.0, id + 3).kernel(
             (0, 7),
             at + 1025.0,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use busbound_trace::{EventKind, Interval, Nanos, Trace};
 use serde::Serialize;
 
-use crate::activity::host::Host;
 use crate::quantity::plural;
+use busbound_cause::Host;
 
 /// What the trace shows of compiled code. All zero where there is none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

@@ -9,9 +9,9 @@ use busbound_machine::LinkFacts;
 use busbound_trace::{Direction, Event, EventKind, Interval, IntervalSet, Place, Trace};
 use serde::Serialize;
 
-use crate::activity::communication::CommunicationNames;
 use crate::activity::copies::{Copy, SIZE_LABELS, expected_ns, size_class};
 use crate::activity::timeline::DeviceTimeline;
+use busbound_cause::CollectiveNames;
 
 /// The same work with and without company.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -44,11 +44,11 @@ pub(crate) fn contention(
     trace: &Trace,
     copies: &[Copy<'_>],
     timelines: &[DeviceTimeline],
-    communication: &CommunicationNames,
+    communication: &CollectiveNames,
     link: &LinkFacts,
 ) -> Vec<Contention> {
     let comm: BTreeMap<i32, &IntervalSet> = timelines.iter().map(|t| (t.device, &t.communication)).collect();
-    let host: BTreeMap<i32, &IntervalSet> = timelines.iter().map(|t| (t.device, &t.host_copies)).collect();
+    let host: BTreeMap<i32, &IntervalSet> = timelines.iter().map(|t| (t.device, &t.bus_copies)).collect();
     let mut found = Vec::new();
 
     // Time of copies over the time their size asks for, by direction, memory and size class. Small

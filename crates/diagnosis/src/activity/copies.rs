@@ -8,8 +8,9 @@ use busbound_trace::{
 };
 use serde::Serialize;
 
-use crate::activity::host::Host;
+use crate::activity::route::CopyRoute;
 use crate::activity::timeline::{self, DeviceTimeline};
+use busbound_cause::Host;
 use busbound_trace::Call;
 
 /// Copies above this count as large and are shown apart.
@@ -73,7 +74,7 @@ pub(crate) fn kind_of((direction, src, dst): (Direction, MemoryKind, MemoryKind)
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rates {
-    /// All bytes over all time.
+    /// All bytes over the time at which at least one of the copies ran.
     pub weighted: f64,
     pub p10: f64,
     pub p50: f64,
@@ -169,7 +170,7 @@ impl Copy<'_> {
 }
 
 pub(crate) fn is_on_bus(direction: Direction) -> bool {
-    matches!(direction, Direction::HostToDevice | Direction::DeviceToHost)
+    CopyRoute::of(direction).is_bus()
 }
 
 fn host_end(transfer: &Transfer) -> Option<MemoryKind> {
@@ -217,90 +218,93 @@ fn host_side(trace: &Trace, host: &Host<'_>, copy: &Event<'_>, call: &Event<'_>)
     (blocked, waited.map_or(Nanos::ZERO, |wait| wait.duration()))
 }
 
+/// What groups of copies are judged by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms<'t> {
+    pub(crate) timelines: &'t [DeviceTimeline],
+    pub(crate) kernels_on_stream: &'t BTreeMap<(i32, i64), u64>,
+    pub(crate) link: &'t LinkFacts,
+    /// Upper ends of the histogram's bins, in GB/s.
+    pub(crate) edges: &'t [f64],
+}
+
 /// The groups that the report shows, most time first.
-pub(crate) fn groups(
-    copies: &[Copy<'_>],
-    timelines: &[DeviceTimeline],
-    kernels_on_stream: &BTreeMap<(i32, i64), u64>,
-    link: &LinkFacts,
-    edges: &[f64],
-) -> Vec<CopyGroup> {
+pub(crate) fn groups(copies: &[Copy<'_>], terms: Terms<'_>) -> Vec<CopyGroup> {
     let mut by_key: BTreeMap<_, Vec<&Copy<'_>>> = BTreeMap::new();
     for copy in copies {
         let key = (copy.transfer.direction, copy.transfer.src, copy.transfer.dst);
         by_key.entry(key).or_default().push(copy);
     }
-    let mut groups: Vec<_> =
-        by_key.values().map(|copies| group(copies, timelines, kernels_on_stream, link, edges)).collect();
+    let mut groups: Vec<_> = by_key.values().map(|copies| group(copies, terms)).collect();
     groups.sort_by(|a, b| b.total_ms.total_cmp(&a.total_ms));
     groups
 }
 
-fn group(
-    copies: &[&Copy<'_>],
-    timelines: &[DeviceTimeline],
-    kernels_on_stream: &BTreeMap<(i32, i64), u64>,
-    link: &LinkFacts,
-    edges: &[f64],
-) -> CopyGroup {
+fn group(copies: &[&Copy<'_>], terms: Terms<'_>) -> CopyGroup {
     let first = copies[0].transfer;
     let on_bus = is_on_bus(first.direction);
-    let busy_of =
-        |copies: &[&Copy<'_>]| IntervalSet::from_unsorted(copies.iter().map(|copy| copy.interval()));
-    let mut per_device: BTreeMap<i32, Vec<&Copy<'_>>> = BTreeMap::new();
-    let mut per_stream: BTreeMap<(i32, i64), Vec<&Copy<'_>>> = BTreeMap::new();
-    for copy in copies {
-        per_device.entry(copy.device).or_default().push(copy);
-        per_stream.entry((copy.device, copy.stream)).or_default().push(copy);
-    }
-    let (mut busy, mut exposed) = (Nanos::ZERO, Nanos::ZERO);
-    for (device, copies) in &per_device {
-        let times = busy_of(copies);
-        busy += times.length();
-        exposed += timeline::exposed(timelines, *device, &times);
-    }
-    let sized: Vec<_> = copies.iter().filter(|copy| copy.gbps().is_some()).collect();
-    let bytes = bytes_of(copies.iter().copied());
-    let sized_ns: i64 = sized.iter().map(|copy| copy.event.duration().get()).sum();
-    // Small copies are bound by latency, of which a trace shows only the device's part.
-    let judged: Vec<_> =
-        sized.iter().filter(|copy| copy.bytes().is_some_and(|b| size_class(b) > 0)).collect();
-    let judged_ns: i64 = judged.iter().map(|copy| copy.event.duration().get()).sum();
-    let expected_ns: f64 = judged.iter().map(|copy| expected_ns(copy, link)).sum();
-    let gbps = rates(sized.iter().filter_map(|copy| copy.gbps()).collect(), bytes, sized_ns);
-    let host_time = |of: &dyn Fn(&Copy<'_>) -> Nanos| {
-        let times: Vec<Nanos> = copies.iter().map(|copy| of(copy)).filter(|time| time.get() > 0).collect();
-        Blocking { count: times.len() as u64, ms: times.into_iter().sum::<Nanos>().as_millis() }
-    };
+    let by_device = times_by_device(copies.iter().copied());
+    let exposed = |(device, times): (&i32, &IntervalSet)| timeline::exposed(terms.timelines, *device, times);
+    let sized: Vec<&Copy<'_>> = copies.iter().filter(|copy| copy.gbps().is_some()).copied().collect();
+    let gbps = rates(&sized);
     CopyGroup {
         direction: first.direction,
         src: first.src,
         dst: first.dst,
         count: copies.len() as u64,
-        bytes,
+        bytes: bytes_of(copies.iter().copied()),
         without_bytes: copies.iter().filter(|copy| copy.bytes().is_none()).count() as u64,
-        busy_ms: busy.as_millis(),
+        busy_ms: by_device.values().map(IntervalSet::length).sum::<Nanos>().as_millis(),
         total_ms: copies.iter().map(|copy| copy.event.duration()).sum::<Nanos>().as_millis(),
-        exposed_ms: exposed.as_millis(),
-        utilization: gbps.filter(|_| on_bus).map(|rates| rates.weighted / link.peak_gbps),
-        of_expected: (on_bus && judged_ns > 0).then(|| expected_ns / judged_ns as f64),
+        exposed_ms: by_device.iter().map(exposed).sum::<Nanos>().as_millis(),
+        utilization: gbps.filter(|_| on_bus).map(|rates| rates.weighted / terms.link.peak_gbps),
+        of_expected: of_expected(&sized, terms.link).filter(|_| on_bus),
         gbps,
-        blocking: host_time(&|copy| copy.blocked),
-        waited_after: host_time(&|copy| copy.waited_after),
-        histogram: histogram(&sized, edges),
-        sizes: sizes(&sized, link, on_bus),
-        streams: per_stream
-            .iter()
-            .map(|(&(device, stream), copies)| CopyStream {
-                device,
-                stream,
-                count: copies.len() as u64,
-                bytes: bytes_of(copies.iter().copied()),
-                busy_ms: busy_of(copies).length().as_millis(),
-                kernels_on_stream: kernels_on_stream.get(&(device, stream)).copied().unwrap_or(0),
-            })
-            .collect(),
+        blocking: host_time(copies, |copy| copy.blocked),
+        waited_after: host_time(copies, |copy| copy.waited_after),
+        histogram: histogram(&sized, terms.edges),
+        sizes: sizes(&sized, terms.link, on_bus),
+        streams: streams(copies, terms.kernels_on_stream),
     }
+}
+
+/// When at least one of these copies ran, by device.
+fn times_by_device<'c>(copies: impl Iterator<Item = &'c Copy<'c>>) -> BTreeMap<i32, IntervalSet> {
+    let mut by_device: BTreeMap<i32, Vec<Interval>> = BTreeMap::new();
+    for copy in copies {
+        by_device.entry(copy.device).or_default().push(copy.interval());
+    }
+    by_device.into_iter().map(|(device, times)| (device, IntervalSet::from_unsorted(times))).collect()
+}
+
+/// How many of these copies cost the host time, and how much.
+fn host_time(copies: &[&Copy<'_>], of: impl Fn(&Copy<'_>) -> Nanos) -> Blocking {
+    let times = || copies.iter().map(|copy| of(copy)).filter(|time| time.get() > 0);
+    Blocking { count: times().count() as u64, ms: times().sum::<Nanos>().as_millis() }
+}
+
+/// The time that copies from 64 KiB on would take from pinned memory, over the time they took. Small copies are bound by
+/// latency, of which a trace shows only the device's part.
+fn of_expected(sized: &[&Copy<'_>], link: &LinkFacts) -> Option<f64> {
+    let judged = || sized.iter().filter(|copy| copy.bytes().is_some_and(|bytes| size_class(bytes) > 0));
+    let took: i64 = judged().map(|copy| copy.event.duration().get()).sum();
+    (took > 0).then(|| judged().map(|copy| expected_ns(copy, link)).sum::<f64>() / took as f64)
+}
+
+fn streams(copies: &[&Copy<'_>], kernels_on_stream: &BTreeMap<(i32, i64), u64>) -> Vec<CopyStream> {
+    let mut by_stream: BTreeMap<(i32, i64), Vec<&Copy<'_>>> = BTreeMap::new();
+    for copy in copies {
+        by_stream.entry((copy.device, copy.stream)).or_default().push(copy);
+    }
+    let stream = |((device, stream), copies): ((i32, i64), Vec<&Copy<'_>>)| CopyStream {
+        device,
+        stream,
+        count: copies.len() as u64,
+        bytes: bytes_of(copies.iter().copied()),
+        busy_ms: IntervalSet::from_unsorted(copies.iter().map(|copy| copy.interval())).length().as_millis(),
+        kernels_on_stream: kernels_on_stream.get(&(device, stream)).copied().unwrap_or(0),
+    };
+    by_stream.into_iter().map(stream).collect()
 }
 
 /// What these copies moved. A file may claim sizes whose sum no number holds.
@@ -318,13 +322,30 @@ pub(crate) fn expected_ns(copy: &Copy<'_>, link: &LinkFacts) -> f64 {
     if bytes == 0 { 0.0 } else { bytes as f64 / link.expected_of(bytes, direction, HostMemory::Pinned) }
 }
 
-fn rates(mut each: Vec<f64>, bytes: u64, nanos: i64) -> Option<Rates> {
+/// The rates of copies that record their bytes. Copies of one direction share their device's link: the mean rate is over
+/// the time at which at least one of them ran.
+fn rates(sized: &[&Copy<'_>]) -> Option<Rates> {
+    let mut each: Vec<f64> = sized.iter().filter_map(|copy| copy.gbps()).collect();
     let mut at = |share| quantile(&mut each, share);
     let (p10, p50, p90) = (at(0.1)?, at(0.5)?, at(0.9)?);
-    (nanos > 0).then(|| Rates { weighted: bytes as f64 / nanos as f64, p10, p50, p90 })
+    let busy: Nanos = times_by_device(sized.iter().copied()).values().map(IntervalSet::length).sum();
+    let weighted = bytes_of(sized.iter().copied()) as f64 / busy.get() as f64;
+    (busy > Nanos::ZERO).then_some(Rates { weighted, p10, p50, p90 })
 }
 
-fn histogram(sized: &[&&Copy<'_>], edges: &[f64]) -> Vec<HistogramBin> {
+/// The rate of several groups of copies together, each given by its bytes and its rate: bytes over copying time.
+pub fn combined_gbps(groups: impl IntoIterator<Item = (f64, Option<f64>)>) -> Option<f64> {
+    let (mut bytes, mut nanos) = (0.0, 0.0);
+    for (moved, gbps) in groups {
+        if let Some(gbps) = gbps.filter(|gbps| *gbps > 0.0) {
+            bytes += moved;
+            nanos += moved / gbps;
+        }
+    }
+    (nanos > 0.0).then(|| bytes / nanos)
+}
+
+fn histogram(sized: &[&Copy<'_>], edges: &[f64]) -> Vec<HistogramBin> {
     let from = std::iter::once(0.0).chain(edges.iter().copied());
     let to = edges.iter().copied().map(Some).chain([None]);
     from.zip(to)
@@ -347,7 +368,7 @@ pub(crate) fn size_class(bytes: u64) -> usize {
     SIZE_CLASSES.iter().position(|&end| bytes < end).unwrap_or(SIZE_CLASSES.len() - 1)
 }
 
-fn sizes(sized: &[&&Copy<'_>], link: &LinkFacts, on_bus: bool) -> Vec<SizeClass> {
+fn sizes(sized: &[&Copy<'_>], link: &LinkFacts, on_bus: bool) -> Vec<SizeClass> {
     let mut classes = Vec::new();
     for (i, &end) in SIZE_CLASSES.iter().enumerate() {
         let inside: Vec<_> =
@@ -356,7 +377,7 @@ fn sizes(sized: &[&&Copy<'_>], link: &LinkFacts, on_bus: bool) -> Vec<SizeClass>
         if inside.is_empty() || time.get() == 0 {
             continue;
         }
-        let bytes = bytes_of(inside.iter().map(|copy| ***copy));
+        let bytes = bytes_of(inside.iter().map(|copy| **copy));
         let expected: f64 = inside.iter().map(|copy| expected_ns(copy, link)).sum();
         classes.push(SizeClass {
             label: SIZE_LABELS[i],

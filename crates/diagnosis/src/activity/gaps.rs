@@ -1,46 +1,14 @@
-//! Why was the device idle? Each gap between its work is laid to what the host did meanwhile.
+//! Why was the device idle? The gaps of [`busbound_cause::idle`], added up by cause and place in the program.
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{Event, Interval, IntervalSet, Nanos, Place, Timestamp, Trace, TrackId};
-use serde::{Deserialize, Serialize};
+use busbound_cause::idle::{self, Gap, GapCause};
+use busbound_cause::{Graph, GraphLaunches, Host};
+use busbound_trace::{Event, Interval, IntervalSet, Nanos, TrackId};
+use serde::Serialize;
 
 use crate::activity::copies::is_on_bus;
-use crate::activity::host::Host;
 use crate::activity::timeline::DeviceTimeline;
-use crate::activity::unseen::GraphLaunches;
-
-/// What a gap waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum GapCause {
-    /// The host was inside a copy call: staging pageable memory, or waiting for it.
-    Copy,
-    /// The queue was empty: the host had not launched yet.
-    Launch,
-    /// The host had waited for the device to finish, and only then launched on.
-    Synchronisation,
-    /// The host waited for its next batch.
-    Input,
-    /// Too short to have a cause of its own: the device's turn-around between two pieces of work.
-    Turnaround,
-    /// The trace does not show it.
-    Unexplained,
-}
-
-impl GapCause {
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::Copy => "host inside a copy call",
-            Self::Launch => "host had not launched yet",
-            Self::Synchronisation => "host had synchronised first",
-            Self::Input => "waiting for input",
-            Self::Turnaround => "turn-around between pieces of work",
-            Self::Unexplained => "not explained by the trace",
-        }
-    }
-}
 
 /// Idle time of one cause.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -66,66 +34,18 @@ pub struct IdlePlace {
     pub ms: f64,
 }
 
-/// One gap in a device's work.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Gap<'a> {
-    pub(crate) device: i32,
-    pub(crate) interval: Interval,
-    pub(crate) cause: GapCause,
-    /// The work that ended it, and the call behind that.
-    pub(crate) work: Option<Event<'a>>,
-    pub(crate) call: Option<Event<'a>>,
-}
-
-impl Gap<'_> {
-    fn ends_in_bus_copy(&self) -> bool {
-        self.work.is_some_and(|work| work.transfer().is_some_and(|transfer| is_on_bus(transfer.direction)))
-    }
-}
-
-/// Below this a gap is the device's own turn-around.
-const TURNAROUND: i64 = 3_000;
-
-/// Work launched before a gap began waits at most this long for reasons of the device.
-const QUEUED_TURNAROUND: i64 = 15_000;
-
 /// Gaps whose place in the program is looked up: the longest.
 const LOOKED_AT: usize = 200;
 
 /// Every gap of every device, in order.
-pub(crate) fn gaps<'a>(trace: &'a Trace, host: &Host<'a>, timelines: &[DeviceTimeline]) -> Vec<Gap<'a>> {
-    let mut all = Vec::new();
-    let unseen = GraphLaunches::of(trace).unseen;
-    for timeline in timelines {
-        let works = first_work_at(trace, timeline.device);
-        let (mut next, mut awaited) = (0, 0);
-        // The last work that somebody launched, and when the last such work ended.
-        let (mut launched, mut dry_since) = (None, None);
-        for interval in timeline.gaps().iter() {
-            // The work that ended the gap; gaps come in order, so the search goes on from there.
-            while let Some(work) = works.get(next).filter(|work| work.start() < interval.end) {
-                if work.migration().is_none() {
-                    launched = Some(*work);
-                    dry_since = dry_since.max(Some(work.end()));
-                }
-                next += 1;
-            }
-            let work = works.get(next).copied();
-            // The driver moves pages of managed memory by itself: what the device waits for is the next work that is launched.
-            awaited = awaited.max(next);
-            while works.get(awaited).is_some_and(|work| work.migration().is_some()) {
-                awaited += 1;
-            }
-            let call = works.get(awaited).and_then(|work| host.call_behind(work));
-            let before = launched.and_then(|work| host.call_behind(&work));
-            let cause = match (before, call) {
-                (Some(before), Some(call)) if ran_unseen(&unseen, &before, &call) => GapCause::Unexplained,
-                _ => cause_of(interval, dry_since.unwrap_or(interval.start), call.as_ref(), host),
-            };
-            all.push(Gap { device: timeline.device, interval, cause, work, call });
-        }
-    }
-    all
+pub(crate) fn gaps<'a>(graph: &Graph, host: &Host<'a>, timelines: &[DeviceTimeline]) -> Vec<Gap<'a>> {
+    let launches = GraphLaunches::of(host.trace());
+    let of_device = |line: &DeviceTimeline| idle::causes(graph, host, &launches, line.device, &line.gaps());
+    timelines.iter().flat_map(of_device).collect()
+}
+
+fn ends_in_bus_copy(gap: &Gap<'_>) -> bool {
+    gap.work.is_some_and(|work| work.transfer().is_some_and(|transfer| is_on_bus(transfer.direction)))
 }
 
 /// Idle time by cause, most first.
@@ -169,7 +89,7 @@ fn idle_cause(cause: GapCause, mut gaps: Vec<&Gap<'_>>, host: &Host<'_>) -> Idle
         longest_place,
         before_copies_ms: gaps
             .iter()
-            .filter(|gap| gap.ends_in_bus_copy())
+            .filter(|gap| ends_in_bus_copy(gap))
             .map(length)
             .sum::<Nanos>()
             .as_millis(),
@@ -182,7 +102,7 @@ pub(crate) fn idle_beside_ms(gaps: &[Gap<'_>], cause: GapCause, calls: &CallTime
     let beside = |gap: &&Gap<'_>| {
         let calls = gap.call.and_then(|call| calls.get(&call.track_id()));
         calls.is_some_and(|calls| {
-            calls.length_within(just_before(gap.interval)).get() > 0
+            calls.length_within(idle::around_start(gap.interval)).get() > 0
                 || calls.length_within(gap.interval).get() > 0
         })
     };
@@ -211,63 +131,4 @@ pub(crate) fn call_times<'c>(calls: impl IntoIterator<Item = Event<'c>>) -> Call
         by_thread.entry(call.track_id()).or_default().push(call.interval());
     }
     by_thread.into_iter().map(|(thread, times)| (thread, IntervalSet::from_unsorted(times))).collect()
-}
-
-/// All work of a device in order of start, over its streams.
-fn first_work_at(trace: &Trace, device: i32) -> Vec<Event<'_>> {
-    let mut work: Vec<Event<'_>> = trace
-        .streams()
-        .filter(|track| matches!(track.place(), Place::Stream { device: d, .. } if d == device))
-        .flat_map(|track| track.events())
-        .filter(|event| event.kind().is_gpu_work())
-        .collect();
-    work.sort_by_key(Event::start);
-    work
-}
-
-/// Whether a graph was launched between two calls of which the trace does not show what ran in it.
-fn ran_unseen(unseen: &[Event<'_>], before: &Event<'_>, call: &Event<'_>) -> bool {
-    let first = unseen.partition_point(|launch| launch.start() <= before.start());
-    unseen.get(first).is_some_and(|launch| launch.start() < call.start())
-}
-
-/// `dry_since` is when the last work ended that somebody launched; only migrations of managed memory ran since.
-fn cause_of(gap: Interval, dry_since: Timestamp, call: Option<&Event<'_>>, host: &Host<'_>) -> GapCause {
-    if gap.length().get() < TURNAROUND {
-        return GapCause::Turnaround;
-    }
-    let gap = Interval::new(dry_since.min(gap.start), gap.end);
-    let length = gap.length().get();
-    let Some(call) = call else { return GapCause::Unexplained };
-    let Some(thread) = host.thread(call.track_id()) else { return GapCause::Unexplained };
-    if call.end() <= gap.start {
-        // It was launched in time: the host is not to blame.
-        return if length < QUEUED_TURNAROUND { GapCause::Turnaround } else { GapCause::Unexplained };
-    }
-    // What the thread was inside of from the moment the device ran dry until it launched.
-    let window = Interval::new(gap.start, call.end().min(gap.end).max(call.start()));
-    let half = window.length().get() / 2;
-    let most_of = |times: &IntervalSet| times.length_within(window).get() > half;
-    if most_of(&thread.input) {
-        return GapCause::Input;
-    }
-    if most_of(&thread.copying) {
-        return GapCause::Copy;
-    }
-    if thread.copying_long.length_within(just_before(gap)).get() > 0 {
-        return GapCause::Copy;
-    }
-    // It waited for the device until just now; whatever it then does, the device waits for that.
-    if most_of(&thread.synchronising) || thread.synchronising.length_within(just_before(gap)).get() > 0 {
-        return GapCause::Synchronisation;
-    }
-    if thread.recorded.length_within(window).wide() * 5 < window.length().wide() {
-        return GapCause::Unexplained;
-    }
-    GapCause::Launch
-}
-
-/// The moment at which the device ran dry: what the host comes out of then, it had been held by.
-fn just_before(gap: Interval) -> Interval {
-    Interval::new(gap.start + Nanos::new(-2_000), gap.start + Nanos::new(50_000).min(gap.length()))
 }

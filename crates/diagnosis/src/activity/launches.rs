@@ -7,11 +7,11 @@ use busbound_trace::{EventKind, Interval, Nanos, Trace};
 use serde::Serialize;
 
 use crate::activity::compiled::{self, Compiled};
-use crate::activity::host::Host;
 use crate::activity::queue::{self, LaunchQueue};
 use crate::activity::timeline::DeviceTimeline;
-use crate::activity::unseen::launches_graph;
 use crate::steps::window::Window;
+use busbound_cause::Host;
+use busbound_cause::launches_graph;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

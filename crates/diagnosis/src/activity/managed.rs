@@ -5,21 +5,25 @@ use std::collections::BTreeMap;
 use busbound_machine::median;
 use busbound_trace::{
     Direction, EventKind, Interval, IntervalSet, Launch, Migration, MigrationCause, NameId, Nanos, Place,
+    Trace,
 };
 
 use crate::activity::copies::Copy;
-use crate::analysis::facts::Facts;
+use crate::activity::timeline::DeviceTimeline;
 
 /// The driver keeps track of managed memory in blocks of this many bytes.
 const BLOCK: u64 = 2 << 20;
 
+/// Of the time: what managed memory costs less is not worth a finding or a remark.
+pub(crate) const WORTH_IT: f64 = 0.02;
+
 /// What a run's managed memory did.
 #[derive(Debug, Default)]
-pub(crate) struct Managed<'f, 'a> {
-    /// Copies that the driver made on its own, in order of time.
-    pub(crate) migrations: Vec<&'f Copy<'a>>,
+pub(crate) struct Managed<'a> {
+    /// Copies that the driver made on its own, in order of time; by their place among the copies.
+    migrations: Vec<usize>,
     /// Those of them that brought back what an earlier one had taken away.
-    pub(crate) returns: Vec<&'f Copy<'a>>,
+    returns: Vec<usize>,
     /// Blocks that went to and fro, and how often each did on average; `None` without addresses.
     pub(crate) blocks: Option<Blocks>,
     /// Page faults of the GPUs, all repetitions counted.
@@ -53,48 +57,43 @@ pub(crate) fn is_on_demand(copy: &Copy<'_>) -> bool {
     })
 }
 
-impl<'f, 'a> Managed<'f, 'a> {
-    pub(crate) fn of(facts: &'f Facts<'a>) -> Self {
-        let mut migrations: Vec<&Copy<'_>> = facts.copies.iter().filter(|copy| copy.is_migration()).collect();
+impl<'a> Managed<'a> {
+    pub(crate) fn of(trace: &'a Trace, copies: &[Copy<'a>], timelines: &[DeviceTimeline]) -> Self {
+        let mut migrations: Vec<usize> = (0..copies.len()).filter(|&i| copies[i].is_migration()).collect();
         if migrations.is_empty() {
             return Self::default();
         }
-        migrations.sort_by_key(|copy| (copy.event.start(), copy.event.id()));
-        let (returns, blocks) = returns(&migrations);
-        let (mut gpu_faults, mut host_faults) = (0, 0);
-        let mut faulting: BTreeMap<i32, Vec<Interval>> = BTreeMap::new();
-        let mut places: BTreeMap<NameId, u64> = BTreeMap::new();
-        for event in facts.trace.events().filter(|event| event.kind() == EventKind::PageFault) {
-            let count = event.faults().map_or(1, |faults| faults.count);
-            match event.place() {
-                Place::Stream { device, .. } => {
-                    gpu_faults += count;
-                    faulting.entry(device).or_default().push(event.interval());
-                }
-                Place::Thread { .. } => {
-                    host_faults += count;
-                    *places.entry(event.name_id()).or_default() += count;
-                }
-            }
-        }
-        for copy in &migrations {
+        migrations.sort_by_key(|&i| (copies[i].event.start(), copies[i].event.id()));
+        let (returns, blocks) = returns(copies, &migrations);
+        let mut faults = Faults::of(trace);
+        for copy in migrations.iter().map(|&i| &copies[i]) {
             if is_on_demand(copy) && copy.transfer.direction == Direction::HostToDevice {
-                faulting.entry(copy.device).or_default().push(copy.interval());
+                faults.times.entry(copy.device).or_default().push(copy.interval());
             }
         }
-        let waits = faulting
-            .into_iter()
-            .filter_map(|(device, times)| wait(facts, device, &IntervalSet::from_unsorted(times)));
-        let most = places.into_iter().max_by_key(|(_, count)| *count).map(|(name, _)| name);
+        let wait = |(device, times): (i32, Vec<Interval>)| {
+            wait(trace, timelines, device, &IntervalSet::from_unsorted(times))
+        };
+        let most = faults.places.into_iter().max_by_key(|(_, count)| *count).map(|(name, _)| name);
         Self {
-            waits: waits.collect(),
+            waits: faults.times.into_iter().filter_map(wait).collect(),
             migrations,
             returns,
             blocks,
-            gpu_faults,
-            host_faults,
-            host_place: most.map(|name| facts.trace.names().get(name)),
+            gpu_faults: faults.gpu,
+            host_faults: faults.host,
+            host_place: most.map(|name| trace.names().get(name)),
         }
+    }
+
+    /// Copies that the driver made on its own, in order of time; `copies` are those it was made from.
+    pub(crate) fn migrations<'f>(&self, copies: &'f [Copy<'a>]) -> impl Iterator<Item = &'f Copy<'a>> {
+        self.migrations.iter().map(|&i| &copies[i])
+    }
+
+    /// Those of them that brought back what an earlier one had taken away.
+    pub(crate) fn returns<'f>(&self, copies: &'f [Copy<'a>]) -> impl Iterator<Item = &'f Copy<'a>> {
+        self.returns.iter().map(|&i| &copies[i])
     }
 
     /// What kernels took longer for want of pages; `None` where that cannot be told of all of them.
@@ -108,15 +107,52 @@ impl<'f, 'a> Managed<'f, 'a> {
     }
 }
 
+/// Page faults as they were recorded.
+#[derive(Default)]
+struct Faults {
+    gpu: u64,
+    host: u64,
+    /// When those of each device were served.
+    times: BTreeMap<i32, Vec<Interval>>,
+    /// Those of the host, by the name of their event.
+    places: BTreeMap<NameId, u64>,
+}
+
+impl Faults {
+    fn of(trace: &Trace) -> Self {
+        let mut faults = Self::default();
+        for event in trace.events().filter(|event| event.kind() == EventKind::PageFault) {
+            let count = event.faults().map_or(1, |faults| faults.count);
+            match event.place() {
+                Place::Stream { device, .. } => {
+                    faults.gpu += count;
+                    faults.times.entry(device).or_default().push(event.interval());
+                }
+                Place::Thread { .. } => {
+                    faults.host += count;
+                    *faults.places.entry(event.name_id()).or_default() += count;
+                }
+            }
+        }
+        faults
+    }
+}
+
+/// What migrations took, added up.
+pub(crate) fn migration_ms(copies: &[&Copy<'_>]) -> f64 {
+    copies.iter().map(|copy| copy.event.duration()).sum::<Nanos>().as_millis()
+}
+
 /// A migration returns if its block has gone the other way before. Without addresses nothing is known of blocks.
-fn returns<'f, 'a>(migrations: &[&'f Copy<'a>]) -> (Vec<&'f Copy<'a>>, Option<Blocks>) {
+fn returns(copies: &[Copy<'_>], migrations: &[usize]) -> (Vec<usize>, Option<Blocks>) {
     let address = |copy: &Copy<'_>| copy.event.migration().and_then(|migration| migration.address);
-    if migrations.iter().all(|copy| address(copy).is_none()) {
+    if migrations.iter().all(|&i| address(&copies[i]).is_none()) {
         return (Vec::new(), None);
     }
     let mut last: BTreeMap<(i32, u64), (Direction, u64)> = BTreeMap::new();
     let mut returns = Vec::new();
-    for copy in migrations {
+    for &i in migrations {
+        let copy = &copies[i];
         let Some(address) = address(copy) else { continue };
         let direction = copy.transfer.direction;
         let (before, times) = last.entry((copy.device, address / BLOCK)).or_insert((direction, 0));
@@ -128,7 +164,7 @@ fn returns<'f, 'a>(migrations: &[&'f Copy<'a>]) -> (Vec<&'f Copy<'a>>, Option<Bl
         let is_asked_for = |migration: &Migration| migration.cause == MigrationCause::Prefetch;
         // What the program asked for goes to and fro because it wants it to.
         if *times > 0 && copy.event.migration().is_some_and(|migration| !is_asked_for(migration)) {
-            returns.push(*copy);
+            returns.push(i);
         }
     }
     let turned: Vec<u64> = last.values().map(|(_, times)| *times).filter(|times| *times > 0).collect();
@@ -137,8 +173,8 @@ fn returns<'f, 'a>(migrations: &[&'f Copy<'a>]) -> (Vec<&'f Copy<'a>>, Option<Bl
 }
 
 /// The kernels of a device that ran while pages faulted, against the same kernels at other times.
-fn wait(facts: &Facts<'_>, device: i32, faulting: &IntervalSet) -> Option<Wait> {
-    let timeline = facts.timelines.iter().find(|timeline| timeline.device == device)?;
+fn wait(trace: &Trace, timelines: &[DeviceTimeline], device: i32, faulting: &IntervalSet) -> Option<Wait> {
+    let timeline = timelines.iter().find(|timeline| timeline.device == device)?;
     let times = timeline.kernels.intersection(faulting);
     if times.is_empty() {
         return None;
@@ -146,7 +182,7 @@ fn wait(facts: &Facts<'_>, device: i32, faulting: &IntervalSet) -> Option<Wait> 
     type Shape = (NameId, [u32; 3], [u32; 3]);
     let mut clean: BTreeMap<Shape, Vec<Nanos>> = BTreeMap::new();
     let mut held: Vec<(Shape, Nanos, Nanos)> = Vec::new();
-    for stream in facts.trace.streams() {
+    for stream in trace.streams() {
         let Place::Stream { device: of, .. } = stream.place() else { continue };
         for kernel in stream.events().filter(|event| of == device && event.kind() == EventKind::Kernel) {
             let launch = kernel.launch().copied().unwrap_or_else(Launch::default);

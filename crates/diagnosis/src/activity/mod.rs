@@ -1,14 +1,12 @@
 //! What happened when: passes over the trace that need no steps.
 
-pub(crate) mod communication;
 pub(crate) mod compiled;
 pub(crate) mod contention;
 pub(crate) mod copies;
 pub(crate) mod gaps;
-pub(crate) mod host;
 pub(crate) mod launches;
 pub(crate) mod managed;
 pub(crate) mod queue;
+pub(crate) mod route;
 pub(crate) mod syncs;
 pub(crate) mod timeline;
-pub(crate) mod unseen;

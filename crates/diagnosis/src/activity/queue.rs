@@ -3,8 +3,8 @@
 use busbound_trace::{Nanos, Timestamp, Trace};
 use serde::Serialize;
 
-use crate::activity::host::Host;
 use crate::activity::timeline::{self, DeviceTimeline};
+use busbound_cause::Host;
 
 /// Pieces of work launched and not begun, over all streams of all devices.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

@@ -6,9 +6,9 @@ use busbound_trace::{Event, Interval, Nanos, Place};
 use serde::Serialize;
 
 use crate::activity::gaps::{CallTimes, call_times};
-use crate::activity::host::Host;
 use crate::answers::survey::steps::pattern_of;
 use crate::steps::window::Window;
+use busbound_cause::{Host, Origin};
 
 /// Why a synchronisation was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -33,6 +33,9 @@ pub struct SyncTotal {
     pub within_step: u64,
     pub within_step_ms: f64,
     pub place: Option<String>,
+    /// What `place` describes.
+    #[serde(skip)]
+    pub(crate) origin: Option<Origin>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -84,7 +87,7 @@ pub(crate) fn syncs(host: &Host<'_>, window: &Window) -> Syncs {
         time: Nanos,
         within: u64,
         within_time: Nanos,
-        places: BTreeMap<String, Nanos>,
+        places: BTreeMap<String, (Nanos, Origin)>,
     }
     let mut totals: BTreeMap<SyncReason, Sum> = BTreeMap::new();
     let mut device_wide = Vec::new();
@@ -112,18 +115,23 @@ pub(crate) fn syncs(host: &Host<'_>, window: &Window) -> Syncs {
             }
         }
         if let Some(place) = around.describe() {
-            *sum.places.entry(place).or_default() += call.duration();
+            sum.places.entry(place).or_insert((Nanos::ZERO, around)).0 += call.duration();
         }
     }
     let totals = totals
         .into_iter()
-        .map(|(reason, sum)| SyncTotal {
-            reason,
-            count: sum.count,
-            host_ms: sum.time.as_millis(),
-            within_step: sum.within,
-            within_step_ms: sum.within_time.as_millis(),
-            place: sum.places.into_iter().max_by_key(|(_, time)| *time).map(|(place, _)| place),
+        .map(|(reason, sum)| {
+            let most = sum.places.into_iter().max_by_key(|(_, (time, _))| *time);
+            let (place, origin) = most.map(|(place, (_, origin))| (place, origin)).unzip();
+            SyncTotal {
+                reason,
+                count: sum.count,
+                host_ms: sum.time.as_millis(),
+                within_step: sum.within,
+                within_step_ms: sum.within_time.as_millis(),
+                place,
+                origin,
+            }
         })
         .collect();
     Syncs { totals, device_wide, avoidable_times: call_times(avoidable) }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{Direction, EventKind, Interval, IntervalSet, Nanos, Place, Trace};
+use busbound_trace::{Direction, Event, EventKind, Interval, IntervalSet, Nanos, Place, Trace};
 use serde::Serialize;
 
-use crate::activity::communication::CommunicationNames;
+use crate::activity::route::CopyRoute;
+use busbound_cause::CollectiveNames;
 
-/// When one device did what. Copies are on the bus, within the device, or neither is known of them.
+/// When one device did what.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeviceTimeline {
     pub(crate) device: i32,
@@ -15,11 +16,12 @@ pub(crate) struct DeviceTimeline {
     pub(crate) communication: IntervalSet,
     /// Compute and communication.
     pub(crate) kernels: IntervalSet,
+    /// By route, in the order of [`CopyRoute::ALL`].
+    routes: [IntervalSet; CopyRoute::ALL.len()],
+    /// Copies on any route.
     pub(crate) copies: IntervalSet,
-    /// Copies that cross the GPU's link: from and to the host, and to other GPUs.
+    /// Copies over the host link, in either direction.
     pub(crate) bus_copies: IntervalSet,
-    pub(crate) host_copies: IntervalSet,
-    pub(crate) internal_copies: IntervalSet,
     pub(crate) memsets: IntervalSet,
     pub(crate) busy: IntervalSet,
 }
@@ -36,81 +38,84 @@ impl DeviceTimeline {
             None => IntervalSet::default(),
         }
     }
+
+    pub(crate) fn copies_on(&self, route: CopyRoute) -> &IntervalSet {
+        &self.routes[route as usize]
+    }
+
+    /// Copies are exposed while no kernel runs on their device.
+    pub(crate) fn exposed_copies(&self, copies: &IntervalSet) -> IntervalSet {
+        copies.difference(&self.kernels)
+    }
+
+    /// The exposed part of one copy.
+    pub(crate) fn exposed_copy(&self, copy: Interval) -> Nanos {
+        copy.length() - self.kernels.length_within(copy)
+    }
+
+    /// The exposed part of one communication kernel: communication is exposed while no compute kernel runs on its device.
+    pub(crate) fn exposed_communication(&self, kernel: Interval) -> Nanos {
+        kernel.length() - self.compute.length_within(kernel)
+    }
+
+    pub(crate) fn of(device: i32, work: Work) -> Self {
+        let Work { compute, communication, routes, memsets } = work;
+        let [h2d, d2h, peer, within, unplaced] = &routes;
+        let bus_copies = h2d.union(d2h);
+        let copies = bus_copies.union(peer).union(within).union(unplaced);
+        let kernels = compute.union(&communication);
+        let busy = kernels.union(&copies).union(&memsets);
+        Self { device, compute, communication, kernels, routes, copies, bus_copies, memsets, busy }
+    }
 }
 
-pub(crate) fn timelines(trace: &Trace, communication: &CommunicationNames) -> Vec<DeviceTimeline> {
-    #[derive(Default)]
-    struct Sets {
-        compute: IntervalSet,
-        communication: IntervalSet,
-        bus: IntervalSet,
-        host: IntervalSet,
-        internal: IntervalSet,
-        unplaced: IntervalSet,
-        memsets: IntervalSet,
+/// Work of one stream, or of the streams of one device.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) compute: IntervalSet,
+    pub(crate) communication: IntervalSet,
+    /// Copies, in the order of [`CopyRoute::ALL`].
+    pub(crate) routes: [IntervalSet; CopyRoute::ALL.len()],
+    pub(crate) memsets: IntervalSet,
+}
+
+impl Work {
+    fn add(&mut self, event: &Event<'_>, communication: &CollectiveNames) {
+        let interval = event.interval();
+        match event.kind() {
+            EventKind::Kernel if communication.contains(event.name_id()) => self.communication.push(interval),
+            EventKind::Kernel => self.compute.push(interval),
+            EventKind::Memset => self.memsets.push(interval),
+            _ => {
+                let direction = event.transfer().map_or(Direction::Unknown, |transfer| transfer.direction);
+                self.routes[CopyRoute::of(direction) as usize].push(interval);
+            }
+        }
     }
-    let mut devices: BTreeMap<i32, Sets> = BTreeMap::new();
+
+    fn union(&self, other: &Self) -> Self {
+        Self {
+            compute: self.compute.union(&other.compute),
+            communication: self.communication.union(&other.communication),
+            routes: std::array::from_fn(|route| self.routes[route].union(&other.routes[route])),
+            memsets: self.memsets.union(&other.memsets),
+        }
+    }
+}
+
+pub(crate) fn timelines(trace: &Trace, communication: &CollectiveNames) -> Vec<DeviceTimeline> {
+    let mut devices: BTreeMap<i32, Work> = BTreeMap::new();
     for stream in trace.streams() {
         let Place::Stream { device, .. } = stream.place() else { continue };
-        let mut sets = Sets::default();
-        let mut any_work = false;
+        let mut of_stream = None;
         for event in stream.events().filter(|event| event.kind().is_gpu_work()) {
-            any_work = true;
-            let interval = event.interval();
-            match event.kind() {
-                EventKind::Kernel if communication.contains(event.name_id()) => {
-                    sets.communication.push(interval)
-                }
-                EventKind::Kernel => sets.compute.push(interval),
-                EventKind::Memset => sets.memsets.push(interval),
-                _ => match event.transfer().map(|transfer| transfer.direction) {
-                    Some(Direction::HostToDevice | Direction::DeviceToHost) => {
-                        sets.host.push(interval);
-                        sets.bus.push(interval);
-                    }
-                    Some(Direction::PeerToPeer) => sets.bus.push(interval),
-                    Some(Direction::DeviceToDevice) => sets.internal.push(interval),
-                    // Pinned memory is copied to pinned memory by the device, other memory by the host.
-                    Some(Direction::HostToHost | Direction::Unknown) | None => sets.unplaced.push(interval),
-                },
-            }
+            of_stream.get_or_insert_with(Work::default).add(&event, communication);
         }
-        if !any_work {
-            continue;
-        }
+        let Some(of_stream) = of_stream else { continue };
         let known = devices.entry(device).or_default();
-        *known = Sets {
-            compute: known.compute.union(&sets.compute),
-            communication: known.communication.union(&sets.communication),
-            bus: known.bus.union(&sets.bus),
-            host: known.host.union(&sets.host),
-            internal: known.internal.union(&sets.internal),
-            unplaced: known.unplaced.union(&sets.unplaced),
-            memsets: known.memsets.union(&sets.memsets),
-        };
+        *known = known.union(&of_stream);
     }
-    devices
-        .into_iter()
-        .map(|(device, sets)| {
-            let Sets { compute, communication, bus: bus_copies, host: host_copies, memsets, .. } = sets;
-            let internal_copies = sets.internal;
-            let copies = bus_copies.union(&internal_copies).union(&sets.unplaced);
-            let kernels = compute.union(&communication);
-            let busy = kernels.union(&copies).union(&memsets);
-            DeviceTimeline {
-                device,
-                compute,
-                communication,
-                kernels,
-                copies,
-                bus_copies,
-                host_copies,
-                internal_copies,
-                memsets,
-                busy,
-            }
-        })
-        .collect()
+    devices.into_iter().map(|(device, work)| DeviceTimeline::of(device, work)).collect()
 }
 
 /// From the first work of any device to the last.
@@ -118,33 +123,12 @@ pub(crate) fn whole(timelines: &[DeviceTimeline]) -> Option<Interval> {
     timelines.iter().filter_map(DeviceTimeline::hull).reduce(Interval::hull)
 }
 
-/// The part of `times` on one device with no kernel running beside it.
-pub(crate) fn exposed(timelines: &[DeviceTimeline], device: i32, times: &IntervalSet) -> Nanos {
+/// The exposed part of copies on one device.
+pub(crate) fn exposed(timelines: &[DeviceTimeline], device: i32, copies: &IntervalSet) -> Nanos {
     match timelines.iter().find(|timeline| timeline.device == device) {
-        Some(timeline) => times.difference(&timeline.kernels).length(),
-        None => times.length(),
+        Some(timeline) => timeline.exposed_copies(copies).length(),
+        None => copies.length(),
     }
-}
-
-/// Times in milliseconds: unions per device, summed over devices.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Times {
-    pub span_ms: f64,
-    pub busy_ms: f64,
-    pub compute_ms: f64,
-    pub copy_ms: f64,
-    pub comm_ms: f64,
-    pub memset_ms: f64,
-    pub idle_ms: f64,
-    /// Copies while no kernel runs.
-    pub exposed_copy_ms: f64,
-    /// Of these, copies that cross the GPU's link.
-    pub exposed_bus_copy_ms: f64,
-    /// Of these, copies of which the trace does not tell whether they cross it, with no other copy beside them.
-    pub exposed_unplaced_copy_ms: f64,
-    /// Communication while no compute kernel runs.
-    pub exposed_comm_ms: f64,
 }
 
 /// Times at which two sorts of work ran at once.
@@ -163,43 +147,15 @@ pub struct Overlaps {
     pub comm_compute_pct_of_comm: Option<f64>,
 }
 
-impl Times {
-    /// Copies within the device while no kernel and no copy over its link runs.
-    pub fn internal_copy_ms(&self) -> f64 {
-        let others = self.exposed_bus_copy_ms + self.exposed_unplaced_copy_ms;
-        // What is left of sums of milliseconds is no time.
-        (self.exposed_copy_ms - others).max(0.0)
-    }
-}
-
 impl DeviceTimeline {
-    pub(crate) fn times(&self) -> Times {
-        let exposed_copies = self.copies.difference(&self.kernels);
-        let placed_copies = self.bus_copies.union(&self.internal_copies);
-        let span = self.hull().map_or(Nanos::ZERO, Interval::length);
-        Times {
-            span_ms: span.as_millis(),
-            busy_ms: self.busy.length().as_millis(),
-            compute_ms: self.compute.length().as_millis(),
-            copy_ms: self.copies.length().as_millis(),
-            comm_ms: self.communication.length().as_millis(),
-            memset_ms: self.memsets.length().as_millis(),
-            idle_ms: (span - self.busy.length()).as_millis(),
-            exposed_unplaced_copy_ms: exposed_copies.difference(&placed_copies).length().as_millis(),
-            exposed_copy_ms: exposed_copies.length().as_millis(),
-            exposed_bus_copy_ms: self.bus_copies.difference(&self.kernels).length().as_millis(),
-            exposed_comm_ms: self.communication.difference(&self.compute).length().as_millis(),
-        }
-    }
-
     pub(crate) fn overlaps(&self) -> Overlaps {
         let shared = |a: &IntervalSet, b: &IntervalSet| a.intersection(b).length().as_millis();
         Overlaps {
             comm_compute_ms: shared(&self.communication, &self.compute),
             copy_compute_ms: shared(&self.copies, &self.compute),
             copy_comm_ms: shared(&self.copies, &self.communication),
-            host_copy_compute_ms: shared(&self.host_copies, &self.compute),
-            host_copy_comm_ms: shared(&self.host_copies, &self.communication),
+            host_copy_compute_ms: shared(&self.bus_copies, &self.compute),
+            host_copy_comm_ms: shared(&self.bus_copies, &self.communication),
             memset_compute_ms: shared(&self.memsets, &self.compute),
             memset_copy_ms: shared(&self.memsets, &self.copies),
             memset_comm_ms: shared(&self.memsets, &self.communication),
@@ -213,24 +169,6 @@ impl Overlaps {
     fn with_share(mut self, comm_ms: f64) -> Self {
         self.comm_compute_pct_of_comm = (comm_ms > 0.0).then(|| 100.0 * self.comm_compute_ms / comm_ms);
         self
-    }
-}
-
-/// Summed over devices.
-pub(crate) fn total_times(devices: &[Times]) -> Times {
-    let sum = |of: fn(&Times) -> f64| devices.iter().map(of).sum();
-    Times {
-        span_ms: sum(|t| t.span_ms),
-        busy_ms: sum(|t| t.busy_ms),
-        compute_ms: sum(|t| t.compute_ms),
-        copy_ms: sum(|t| t.copy_ms),
-        comm_ms: sum(|t| t.comm_ms),
-        memset_ms: sum(|t| t.memset_ms),
-        idle_ms: sum(|t| t.idle_ms),
-        exposed_copy_ms: sum(|t| t.exposed_copy_ms),
-        exposed_bus_copy_ms: sum(|t| t.exposed_bus_copy_ms),
-        exposed_unplaced_copy_ms: sum(|t| t.exposed_unplaced_copy_ms),
-        exposed_comm_ms: sum(|t| t.exposed_comm_ms),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{EventKind, Interval, IntervalSet, NameId, Nanos, Place, Timestamp};
+use busbound_trace::{Event, EventKind, Interval, IntervalSet, NameId, Nanos, Place, Timestamp};
 use hashbrown::{HashMap, HashSet};
 use regex::Regex;
 use serde::Serialize;
@@ -69,20 +69,6 @@ const SIBLINGS: usize = 24;
 /// More rows than this are nobody's answer.
 const ROWS: usize = 400;
 
-#[derive(Debug, Default)]
-struct Sum {
-    count: u64,
-    host: Nanos,
-    compute: Nanos,
-    communication: Nanos,
-    copy: Nanos,
-    other: Nanos,
-    bytes: u64,
-    exposed: Nanos,
-    busy: BTreeMap<i32, Vec<Interval>>,
-    first: Option<Timestamp>,
-}
-
 /// `None` where the trace has no such annotation.
 pub(crate) fn attribution(facts: &Facts<'_>, choice: &BlockChoice) -> Option<Attribution> {
     let (trace, host) = (facts.trace, &facts.host);
@@ -99,106 +85,169 @@ pub(crate) fn attribution(facts: &Facts<'_>, choice: &BlockChoice) -> Option<Att
         return None;
     }
     let rows = Rows::of(&blocks, choice);
-    // A block around the steps may have begun long before them.
-    let spoken_of = facts.window.host_time();
-    let mut sums: Vec<Sum> = Vec::new();
-    sums.resize_with(rows.rows.len() + 1, Sum::default);
-    for (block, row) in blocks.list.iter().zip(&rows.of_block) {
-        if let Some(row) = *row {
-            let sum = &mut sums[row];
-            sum.count += 1;
-            let time = block.event.interval();
-            sum.host += spoken_of.map_or(time, |window| time.intersect(window)).length();
-            sum.first = Some(sum.first.map_or(block.event.start(), |first| first.min(block.event.start())));
-        }
-    }
-    let outside = rows.rows.len();
-    // By row: the piece of work that it was last counted for.
-    let (mut pieces, mut counted_for) = (0u64, vec![0u64; rows.rows.len()]);
-    for stream in trace.streams() {
-        let Place::Stream { device, .. } = stream.place() else { continue };
-        let timeline = facts.timelines.iter().find(|timeline| timeline.device == device);
-        for work in stream.events().filter(|event| event.kind().is_gpu_work()) {
-            let innermost = host.call_behind(&work).and_then(|call| blocks.around(&call));
-            let interval = work.interval();
-            let is_communication = facts.communication.contains(work.name_id());
-            let over_bus = work.transfer().filter(|transfer| is_on_bus(transfer.direction));
-            let beside = |set: fn(&crate::activity::timeline::DeviceTimeline) -> &IntervalSet| {
-                timeline.map_or(Nanos::ZERO, |timeline| set(timeline).length_within(interval))
-            };
-            let exposed = match work.kind() {
-                EventKind::Kernel if is_communication => work.duration() - beside(|t| &t.compute),
-                EventKind::Copy if over_bus.is_some() => work.duration() - beside(|t| &t.kernels),
-                _ => Nanos::ZERO,
-            };
-            let mut add = |row: usize| {
-                let sum = &mut sums[row];
-                match work.kind() {
-                    EventKind::Kernel if is_communication => sum.communication += work.duration(),
-                    EventKind::Kernel => sum.compute += work.duration(),
-                    EventKind::Copy if over_bus.is_some() => {
-                        sum.copy += work.duration();
-                        sum.bytes +=
-                            over_bus.and_then(|transfer| transfer.bytes).map_or(0, |bytes| bytes.get());
-                    }
-                    _ => sum.other += work.duration(),
-                }
-                sum.exposed += exposed;
-                sum.busy.entry(device).or_default().push(interval);
-            };
-            let Some(innermost) = innermost else {
-                add(outside);
-                continue;
-            };
-            // Once for each row on the way up, even where a block stands within one of its own name.
-            pieces += 1;
-            let mut at = Some(innermost);
-            while let Some(block) = at {
-                if let Some(row) = rows.of_block[block].filter(|&row| counted_for[row] != pieces) {
-                    counted_for[row] = pieces;
-                    add(row);
-                }
-                at = blocks.list[block].parent;
-            }
-        }
-    }
-    let (steps, span) = (facts.steps(), facts.time.span_ms);
-    let finish = |sum: Sum, name: &str, depth: usize| {
-        let busy: Nanos =
-            sum.busy.into_values().map(|intervals| IntervalSet::from_unsorted(intervals).length()).sum();
-        let per_step = |time: Nanos| time.as_millis() / steps;
-        BlockTime {
-            name: name.to_owned(),
-            depth,
-            count: sum.count as f64 / steps,
-            host_ms: per_step(sum.host),
-            gpu_ms: per_step(sum.compute + sum.communication + sum.copy + sum.other),
-            compute_ms: per_step(sum.compute),
-            communication_ms: per_step(sum.communication),
-            copy_ms: per_step(sum.copy),
-            copy_bytes: sum.bytes as f64 / steps,
-            exposed_ms: per_step(sum.exposed),
-            share: if span > 0.0 { busy.as_millis() / span } else { 0.0 },
-        }
-    };
-    let outside = finish(sums.pop()?, "(outside)", 0);
-    let order = rows.in_tree_order(&sums);
-    let mut sums: Vec<Option<Sum>> = sums.into_iter().map(Some).collect();
+    let mut sums = Sums::of_host(&rows, &blocks, facts.window.host_time());
+    sums.add_work(facts, &rows, &blocks);
+    let order = rows.in_tree_order(&sums.rows);
+    let mut of_rows: Vec<Option<Sum>> = sums.rows.into_iter().map(Some).collect();
     let list = order
         .into_iter()
         .filter_map(|row| {
             let of = &rows.rows[row];
-            Some(finish(sums[row].take()?, &of.name, of.depth))
+            Some(of_rows[row].take()?.finish(&of.name, of.depth, facts))
         })
         .take(ROWS)
         .collect();
-    let synchronised = syncs::blocks_that_end_in_sync(&facts.syncs, blocks.list.iter().map(|block| block.event)).map(|(pattern, ended)| {
-        format!(
-            "Blocks `{pattern}` end in a synchronisation of the device ({ended} of them): nothing runs across their ends, so these figures say where the time goes and not how fast the run is without them."
-        )
-    });
-    let asked = !matches!(choice, BlockChoice::Depth(UNASKED_DEPTH));
-    Some(Attribution { asked, blocks: list, outside, synchronised })
+    Some(Attribution {
+        asked: !matches!(choice, BlockChoice::Depth(UNASKED_DEPTH)),
+        blocks: list,
+        outside: sums.outside.finish("(outside)", 0, facts),
+        synchronised: synchronized(facts, &blocks),
+    })
+}
+
+fn synchronized(facts: &Facts<'_>, blocks: &Blocks<'_>) -> Option<String> {
+    let events = blocks.list.iter().map(|block| block.event);
+    let (pattern, ended) = syncs::blocks_that_end_in_sync(&facts.syncs, events)?;
+    Some(format!(
+        "Blocks `{pattern}` end in a synchronisation of the device ({ended} of them): nothing runs across their ends, so these figures say where the time goes and not how fast the run is without them."
+    ))
+}
+
+/// What one row comes to.
+#[derive(Debug, Default)]
+struct Sum {
+    count: u64,
+    host: Nanos,
+    compute: Nanos,
+    communication: Nanos,
+    copy: Nanos,
+    other: Nanos,
+    bytes: u64,
+    exposed: Nanos,
+    busy: BTreeMap<i32, Vec<Interval>>,
+    first: Option<Timestamp>,
+}
+
+/// One piece of the device's work, as it counts in a row.
+struct Piece {
+    device: i32,
+    interval: Interval,
+    class: Class,
+    exposed: Nanos,
+}
+
+enum Class {
+    Compute,
+    Communication,
+    BusCopy { bytes: u64 },
+    Other,
+}
+
+impl Piece {
+    fn of(work: &Event<'_>, device: i32, facts: &Facts<'_>) -> Self {
+        let interval = work.interval();
+        let bus_copy = work.transfer().filter(|transfer| is_on_bus(transfer.direction));
+        let class = match work.kind() {
+            EventKind::Kernel if facts.communication.contains(work.name_id()) => Class::Communication,
+            EventKind::Kernel => Class::Compute,
+            EventKind::Copy => bus_copy.map_or(Class::Other, |transfer| Class::BusCopy {
+                bytes: transfer.bytes.map_or(0, |bytes| bytes.get()),
+            }),
+            _ => Class::Other,
+        };
+        let timeline = facts.timelines.iter().find(|timeline| timeline.device == device);
+        let exposed = timeline.map_or(Nanos::ZERO, |timeline| match class {
+            Class::Communication => timeline.exposed_communication(interval),
+            Class::BusCopy { .. } => timeline.exposed_copy(interval),
+            Class::Compute | Class::Other => Nanos::ZERO,
+        });
+        Self { device, interval, class, exposed }
+    }
+}
+
+impl Sum {
+    fn add(&mut self, piece: &Piece) {
+        let length = piece.interval.length();
+        match piece.class {
+            Class::Compute => self.compute += length,
+            Class::Communication => self.communication += length,
+            Class::BusCopy { bytes } => {
+                self.copy += length;
+                self.bytes = self.bytes.saturating_add(bytes);
+            }
+            Class::Other => self.other += length,
+        }
+        self.exposed += piece.exposed;
+        self.busy.entry(piece.device).or_default().push(piece.interval);
+    }
+
+    fn finish(self, name: &str, depth: usize, facts: &Facts<'_>) -> BlockTime {
+        let (steps, span) = (facts.steps(), facts.time.span_ms);
+        let busy: Nanos =
+            self.busy.into_values().map(|intervals| IntervalSet::from_unsorted(intervals).length()).sum();
+        let per_step = |time: Nanos| time.as_millis() / steps;
+        BlockTime {
+            name: name.to_owned(),
+            depth,
+            count: self.count as f64 / steps,
+            host_ms: per_step(self.host),
+            gpu_ms: per_step(self.compute + self.communication + self.copy + self.other),
+            compute_ms: per_step(self.compute),
+            communication_ms: per_step(self.communication),
+            copy_ms: per_step(self.copy),
+            copy_bytes: self.bytes as f64 / steps,
+            exposed_ms: per_step(self.exposed),
+            share: if span > 0.0 { busy.as_millis() / span } else { 0.0 },
+        }
+    }
+}
+
+/// What all rows come to.
+struct Sums {
+    rows: Vec<Sum>,
+    /// Work launched under no block.
+    outside: Sum,
+}
+
+impl Sums {
+    /// What the host spends in the blocks of each row. A block around the steps may have begun long before them: only the
+    /// time within the window counts.
+    fn of_host(rows: &Rows, blocks: &Blocks<'_>, window: Option<Interval>) -> Self {
+        let mut sums = Self { rows: Vec::new(), outside: Sum::default() };
+        sums.rows.resize_with(rows.rows.len(), Sum::default);
+        for (block, row) in blocks.list.iter().zip(&rows.of_block) {
+            let Some(sum) = row.and_then(|row| sums.rows.get_mut(row)) else { continue };
+            let time = block.event.interval();
+            sum.count += 1;
+            sum.host += window.map_or(time, |window| time.intersect(window)).length();
+            sum.first = Some(sum.first.map_or(time.start, |first| first.min(time.start)));
+        }
+        sums
+    }
+
+    /// Adds each piece of the device's work to the row of the block it was launched in, and to those around it.
+    fn add_work(&mut self, facts: &Facts<'_>, rows: &Rows, blocks: &Blocks<'_>) {
+        // By row: the piece of work that it was last counted for. A block may lie within one of its own name.
+        let (mut pieces, mut counted_for) = (0u64, vec![0u64; rows.rows.len()]);
+        for stream in facts.trace.streams() {
+            let Place::Stream { device, .. } = stream.place() else { continue };
+            for work in stream.events().filter(|event| event.kind().is_gpu_work()) {
+                let piece = Piece::of(&work, device, facts);
+                let mut at = facts.host.call_behind(&work).and_then(|call| blocks.around(&call));
+                if at.is_none() {
+                    self.outside.add(&piece);
+                }
+                pieces += 1;
+                while let Some(block) = at {
+                    if let Some(row) = rows.of_block[block].filter(|&row| counted_for[row] != pieces) {
+                        counted_for[row] = pieces;
+                        self.rows[row].add(&piece);
+                    }
+                    at = blocks.list[block].parent;
+                }
+            }
+        }
+    }
 }
 
 /// The rows of the table: blocks of the same name in the same place.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use busbound_trace::{Event, Label, LinkEnd, Place, Timestamp, Trace, TrackId};
 
-use crate::activity::host::Host;
+use busbound_cause::Host;
 
 /// One annotation that counts, and the one around it that does.
 #[derive(Debug, Clone, Copy)]

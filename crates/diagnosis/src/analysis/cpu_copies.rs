@@ -55,7 +55,7 @@ pub(crate) fn cpu_copies(trace: &Trace, link: &LinkFacts, limits: &CpuCopyThresh
     let mut classes: Vec<CpuCopies> = Vec::new();
     for event in copy_operators(trace) {
         let Some(operator) = event.copy_operator() else { continue };
-        let bytes = operator.bytes(trace.names()).map(|bytes| bytes.get());
+        let bytes = operator.bytes.map(|bytes| bytes.get());
         let class = classify(event.duration(), bytes, operator.non_blocking, link, limits);
         let sum = match classes.iter_mut().find(|sum| sum.class == class) {
             Some(sum) => sum,

@@ -1,11 +1,8 @@
 //! What is the answer when there are no GPU events? What the host's own times allow, and no more.
 
-use busbound_trace::{SourceFormat, Trace};
-
 use crate::analysis::cpu_copies::{CpuCopies, CpuCopyClass};
 use crate::analysis::facts::Facts;
 use crate::answers::survey::Survey;
-use crate::limitations::Limitation;
 use crate::quantity::{bytes, count, milliseconds};
 use crate::verdict::{Bound, Verdict};
 
@@ -44,40 +41,4 @@ pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) 
         ));
     }
     unknown("Not told: no GPU was recorded, and no copy in it can be judged from the host's side.".to_owned())
-}
-
-pub(crate) fn limitations(trace: &Trace, copies: &[CpuCopies]) -> Vec<Limitation> {
-    let next_time = match trace.origin().format {
-        SourceFormat::NsysSqlite => "nsys profile --trace=cuda,nvtx",
-        SourceFormat::KinetoJson | SourceFormat::BusboundCapture => {
-            "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True)"
-        }
-    };
-    let mut list = vec![Limitation {
-        id: "cpu_only",
-        text: format!(
-            "Without GPU events: direction of copies, time on the device, overlap and idle time cannot be told. Record \
-             with {next_time}."
-        ),
-    }];
-    let mut say = |id, text| list.push(Limitation { id, text });
-    if copies.iter().any(|sum| sum.class == CpuCopyClass::AsynchronousLaunch) {
-        say(
-            "asynchronous",
-            "Asynchronous copies show their launch cost only; no bandwidth follows from it.".to_owned(),
-        );
-    }
-    if let Some(undecided) = copies.iter().find(|sum| sum.class == CpuCopyClass::Undecided) {
-        say(
-            "undecided",
-            format!(
-                "{} copy operators are undecided: too short, or of a rate that both the bus and the device could give.",
-                undecided.count
-            ),
-        );
-    }
-    if copies.is_empty() && !trace.stats().shapes_seen {
-        say("no_shapes", "Copy operators have no shapes, so their bytes are not known.".to_owned());
-    }
-    list
 }

@@ -5,73 +5,95 @@ use std::collections::BTreeMap;
 use busbound_machine::{LinkFacts, Machine, PcieLink};
 use busbound_trace::{EventKind, Gpu, Interval, IntervalSet, Nanos, Place, Trace};
 
-use crate::activity::communication::CommunicationNames;
 use crate::activity::contention::{self, Contention};
 use crate::activity::copies::{self, Copy, CopyGroup, size_class};
-use crate::activity::gaps::{self, Gap, GapCause, IdleCause};
-use crate::activity::host::Host;
+use busbound_cause::CollectiveNames;
+use busbound_cause::idle::{Gap, GapCause};
+use busbound_cause::{Activity, Graph};
+
+use crate::activity::gaps::{self, IdleCause};
 use crate::activity::launches::{self, Launches};
+use crate::activity::managed::Managed;
 use crate::activity::syncs::{self, Syncs};
-use crate::activity::timeline::{self, DeviceTimeline, Overlaps, Times};
+use crate::activity::timeline::{self, DeviceTimeline, Overlaps};
+use crate::analysis::breakdown::{DeviceParts, Part, PartTimes, StepBreakdown};
+use crate::analysis::times::{Times, total_times};
 use crate::answers::survey::steps::pattern_of;
 use crate::options::Options;
 use crate::parallel::join;
 use crate::quantity::milliseconds;
-use crate::steps::window::{StepsFound, Window};
+use crate::steps::window::Window;
+use crate::unit::Unit;
+use busbound_cause::Host;
 use busbound_trace::Call;
 
 pub(crate) struct Facts<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) host: Host<'a>,
-    pub(crate) communication: CommunicationNames,
+    pub(crate) communication: CollectiveNames,
     pub(crate) link: LinkFacts,
     pub(crate) window: Window,
     pub(crate) timelines: Vec<DeviceTimeline>,
     /// Of each device, in the order of `timelines`.
     pub(crate) device_times: Vec<(Times, Overlaps)>,
+    pub(crate) breakdown: StepBreakdown,
     pub(crate) time: Times,
     pub(crate) overlap: Overlaps,
     pub(crate) copies: Vec<Copy<'a>>,
     pub(crate) groups: Vec<CopyGroup>,
+    /// What waited for what.
+    pub(crate) graph: Graph,
     pub(crate) gaps: Vec<Gap<'a>>,
     pub(crate) idle: Vec<IdleCause>,
     /// Idle time during which the thread that ended it was inside allocation calls.
     pub(crate) allocating_idle_ms: f64,
     pub(crate) contention: Vec<Contention>,
     pub(crate) launches: Launches,
+    pub(crate) managed: Managed<'a>,
     pub(crate) syncs: Syncs,
     pub(crate) kernels_on_stream: BTreeMap<(i32, i64), u64>,
 }
 
 impl<'a> Facts<'a> {
     pub(crate) fn of(trace: &'a Trace, machine: &Machine, options: &Options) -> Self {
-        let communication = CommunicationNames::of(trace.names());
+        let communication = CollectiveNames::of(trace.names());
         let (host, timelines) = join(|| Host::of(trace), || timeline::timelines(trace, &communication));
         let link = link_of(machine, trace, timelines.first().map(|t| t.device));
         let kernels_on_stream = kernels_on_stream(trace);
-        let ((gaps, idle, allocating_idle_ms), (window, copies, groups, contention, syncs, launches)) = join(
+        let window = Window::of(trace, &host, options);
+        let ((graph, gaps, idle, allocating_idle_ms), (copies, groups, contention, syncs, launches)) = join(
             || {
-                let gaps = gaps::gaps(trace, &host, &timelines);
+                let activity = Activity { trace, host: &host, collectives: &communication };
+                let graph = Graph::of(activity, &window.starts);
+                let gaps = gaps::gaps(&graph, &host, &timelines);
                 let idle = gaps::idle_causes(&gaps, &host);
                 let allocations = host.rare_calls().filter(|call| host.call_kind(call) == Call::Allocate);
                 let allocating = gaps::idle_inside_ms(&gaps, &gaps::call_times(allocations));
-                (gaps, idle, allocating)
+                (graph, gaps, idle, allocating)
             },
             || {
-                let window = Window::of(trace, &host, options);
                 let copies = copies::copies(trace, &host);
-                let edges = &options.histogram_edges;
-                let groups = copies::groups(&copies, &timelines, &kernels_on_stream, &link, edges);
+                let terms = copies::Terms {
+                    timelines: &timelines,
+                    kernels_on_stream: &kernels_on_stream,
+                    link: &link,
+                    edges: &options.histogram_edges,
+                };
+                let groups = copies::groups(&copies, terms);
                 let contention = contention::contention(trace, &copies, &timelines, &communication, &link);
                 let syncs = syncs::syncs(&host, &window);
                 let launches = launches::launches(trace, &host, &timelines, &window);
-                (window, copies, groups, contention, syncs, launches)
+                (copies, groups, contention, syncs, launches)
             },
         );
-        let times: Vec<Times> = timelines.iter().map(DeviceTimeline::times).collect();
+        let parts = device_parts(&timelines, &gaps);
+        let breakdown = StepBreakdown::of(&parts, window.rounds());
+        let times: Vec<Times> =
+            timelines.iter().zip(&parts).map(|(timeline, parts)| Times::of(timeline, parts)).collect();
         let overlaps: Vec<Overlaps> = timelines.iter().map(DeviceTimeline::overlaps).collect();
-        let time = timeline::total_times(&times);
+        let time = total_times(&times);
         let overlap = timeline::total_overlaps(&overlaps, time.comm_ms);
+        let managed = Managed::of(trace, &copies, &timelines);
         Self {
             trace,
             host,
@@ -80,18 +102,26 @@ impl<'a> Facts<'a> {
             window,
             timelines,
             device_times: times.into_iter().zip(overlaps).collect(),
+            breakdown,
             time,
             overlap,
             copies,
             groups,
+            graph,
             gaps,
             idle,
             allocating_idle_ms,
             contention,
             launches,
+            managed,
             syncs,
             kernels_on_stream,
         }
+    }
+
+    /// Time of the wanted parts over all devices and steps.
+    pub(crate) fn part_ms(&self, wanted: impl Fn(Part) -> bool) -> f64 {
+        self.breakdown.sum_of(wanted).as_millis()
     }
 
     pub(crate) fn steps(&self) -> f64 {
@@ -107,9 +137,9 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The word that figures are per.
-    pub(crate) fn unit(&self) -> &'static str {
-        self.window.found.map_or("trace", StepsFound::unit)
+    /// What figures are per.
+    pub(crate) fn unit(&self) -> Unit {
+        self.window.unit()
     }
 
     /// `of each 274 ms step`, or `of the 12.9 s trace`. Where the device's work spans another time than the
@@ -134,7 +164,7 @@ impl<'a> Facts<'a> {
     }
 
     pub(crate) fn idle_ms(&self, cause: GapCause) -> f64 {
-        self.idle.iter().find(|idle| idle.cause == cause).map_or(0.0, |idle| idle.ms)
+        self.part_ms(|part| part == Part::Idle(cause))
     }
 
     /// Whether copies run faster than the link can: then it is not the link that is there.
@@ -192,12 +222,26 @@ impl Facts<'_> {
             copies.intersection(&IntervalSet::from_unsorted(within))
         };
         const WAIT: Nanos = Nanos::new(20_000);
-        let alone = |timeline: &DeviceTimeline| on(timeline.device).difference(&timeline.kernels);
+        let alone = |timeline: &DeviceTimeline| timeline.exposed_copies(&on(timeline.device));
         let stretches = self.timelines.iter().map(alone);
         let waits =
             |set: IntervalSet| set.iter().map(Interval::length).filter(|time| *time > WAIT).sum::<Nanos>();
         stretches.map(waits).sum::<Nanos>().as_millis()
     }
+}
+
+/// The time of each device by part, in the order of the timelines.
+fn device_parts(timelines: &[DeviceTimeline], gaps: &[Gap<'_>]) -> Vec<PartTimes> {
+    let of = |timeline: &DeviceTimeline| DeviceParts::of(timeline, gaps_of(gaps, timeline.device)).times();
+    timelines.iter().map(of).collect()
+}
+
+/// When a device was idle, and why.
+pub(crate) fn gaps_of<'g>(
+    gaps: &'g [Gap<'_>],
+    device: i32,
+) -> impl Iterator<Item = (GapCause, Interval)> + 'g {
+    gaps.iter().filter(move |gap| gap.device == device).map(|gap| (gap.cause, gap.interval))
 }
 
 /// The name of a device, if the trace lists it.

@@ -2,7 +2,6 @@
 
 use busbound_trace::{EventKind, LostRows, Trace};
 
-use crate::limitations::Limitation;
 use crate::quantity::{count, plural};
 
 /// Above this share of the devices' events, work that is lost or without its time may be what decides.
@@ -25,21 +24,19 @@ pub(crate) fn reason(trace: &Trace) -> Option<String> {
     (without_end as f64 > MUCH * pieces as f64).then(|| ends(trace))
 }
 
-/// Work whose time is in no figure.
-pub(crate) fn limitations(trace: &Trace) -> Vec<Limitation> {
-    let lost = &trace.stats().lost_work;
-    let mut list = Vec::new();
-    let mut say = |id, what: String| {
-        list.push(Limitation { id, text: format!("{what}; their time is in no figure.") });
-    };
-    for (kind, rows) in lost.damaged.iter().filter(|(_, rows)| rows.at_most < rows.of) {
+/// Rows of work that could not be read, a sentence for each kind.
+pub(crate) fn lost_rows(trace: &Trace) -> Vec<String> {
+    let damaged = trace.stats().lost_work.damaged.iter().filter(|(_, rows)| rows.at_most < rows.of);
+    let said = |(kind, rows): (&EventKind, &LostRows)| {
         let (at_most, of) = (count(rows.at_most), count(rows.of));
-        say("lost_rows", format!("At most {at_most} of {of} {} rows could not be read", word(kind)));
-    }
-    if !lost.without_end.is_empty() {
-        say("no_end", ends(trace));
-    }
-    list
+        format!("At most {at_most} of {of} {} rows could not be read", word(kind))
+    };
+    damaged.map(said).collect()
+}
+
+/// The sentence about work without a usable end, where there is any.
+pub(crate) fn without_end(trace: &Trace) -> Option<String> {
+    (!trace.stats().lost_work.without_end.is_empty()).then(|| ends(trace))
 }
 
 /// `3 of 6 kernels have no usable end`.

@@ -2,6 +2,7 @@
 
 pub(crate) mod attribution;
 pub(crate) mod blocks;
+pub(crate) mod breakdown;
 pub(crate) mod cpu_copies;
 pub(crate) mod cpu_only;
 pub(crate) mod critical;
@@ -9,3 +10,4 @@ pub(crate) mod facts;
 pub(crate) mod incomplete;
 pub(crate) mod kernels;
 pub(crate) mod stages;
+pub(crate) mod times;

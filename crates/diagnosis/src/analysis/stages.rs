@@ -9,10 +9,10 @@ use busbound_trace::{Interval, Trace};
 use regex::Regex;
 use serde::Serialize;
 
-use crate::activity::host::Host;
 use crate::analysis::blocks::Blocks;
 use crate::analysis::facts::Facts;
 use crate::quantity::{milliseconds, plural, printable};
+use busbound_cause::Host;
 
 /// One stage: what it is called, and which annotations are its items.
 #[derive(Debug, Clone)]

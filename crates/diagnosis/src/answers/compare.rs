@@ -3,10 +3,12 @@
 use serde::Serialize;
 
 use crate::activity::copies::kind_of;
-use crate::activity::gaps::GapCause;
 use crate::answers::compare_stages::{self, StageChange};
 use crate::answers::diagnosis::Diagnosis;
+use crate::figures::{CopyFigure, FigureId, FigureUnit};
+use crate::findings::FindingId;
 use crate::quantity::milliseconds;
+use crate::unit::Unit;
 
 pub const COMPARISON_SCHEMA: &str = "busbound.comparison/1";
 
@@ -19,9 +21,9 @@ pub struct Comparison {
     pub runs: Vec<ComparedRun>,
     pub figures: Vec<Figure>,
     /// Findings of the last run that the first had not, and the reverse.
-    pub appeared: Vec<String>,
-    pub gone: Vec<String>,
-    pub stayed: Vec<String>,
+    pub appeared: Vec<FindingId>,
+    pub gone: Vec<FindingId>,
+    pub stayed: Vec<FindingId>,
     pub sweep: Option<Sweep>,
     /// What became of the stages of a pipeline, where both ends of the comparison have the same.
     pub stages: Option<StageChange>,
@@ -43,7 +45,8 @@ pub struct ComparedRun {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figure {
     pub name: String,
-    pub unit: &'static str,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub unit: FigureUnit,
     pub values: Vec<f64>,
     /// Last minus first.
     pub delta: f64,
@@ -85,12 +88,12 @@ pub struct Labels {
 pub fn compare(runs: &[Diagnosis], labels: Option<&Labels>) -> Comparison {
     let comparable = cannot_be_compared(runs).is_none();
     let figures = if comparable { figures(runs) } else { Vec::new() };
-    let ids = |run: Option<&Diagnosis>| -> Vec<&'static str> {
+    let ids = |run: Option<&Diagnosis>| -> Vec<FindingId> {
         run.map(|run| run.findings.iter().map(|finding| finding.id).collect()).unwrap_or_default()
     };
     let (before, after) = (ids(runs.first()), ids(runs.last()));
-    let only = |these: &[&'static str], others: &[&'static str], wanted: bool| -> Vec<String> {
-        these.iter().filter(|id| others.contains(id) == wanted).map(|id| (*id).to_owned()).collect()
+    let only = |these: &[FindingId], others: &[FindingId], wanted: bool| -> Vec<FindingId> {
+        these.iter().copied().filter(|id| others.contains(id) == wanted).collect()
     };
     let sweep = labels.filter(|_| comparable).map(|labels| sweep(runs, labels));
     Comparison {
@@ -143,84 +146,72 @@ fn label(labels: Option<&Labels>, index: usize, runs: usize) -> String {
     }
 }
 
-/// Median step, or the whole trace where no steps are marked.
 fn step_ms(run: &Diagnosis) -> f64 {
-    run.window.steps.as_ref().map_or(run.time.span_ms, |steps| steps.p50_ms)
+    FigureId::JudgedStepP50.of(run).unwrap_or(0.0)
 }
 
-/// Parts of the step that do not overlap and add up to it; of several devices the mean.
-fn parts(run: &Diagnosis) -> Vec<(String, f64)> {
-    let steps = run.step_count() * run.devices.len().max(1) as f64;
-    let idle = |cause| run.idle.iter().find(|idle| idle.cause == cause).map_or(0.0, |idle| idle.ms);
-    let causes = [
-        GapCause::Input,
-        GapCause::Launch,
-        GapCause::Synchronisation,
-        GapCause::Copy,
-        GapCause::Unexplained,
-        GapCause::Turnaround,
-    ];
-    let mut parts = vec![
-        ("compute".to_owned(), run.time.compute_ms),
-        ("exposed communication".to_owned(), run.time.exposed_comm_ms),
-        ("exposed copy".to_owned(), run.time.exposed_bus_copy_ms),
-        ("copy within the device".to_owned(), run.time.internal_copy_ms()),
-        ("copy of unknown way".to_owned(), run.time.exposed_unplaced_copy_ms),
-    ];
-    parts.extend(causes.into_iter().map(|cause| (format!("idle: {}", cause.describe()), idle(cause))));
-    parts.into_iter().map(|(name, ms)| (name, ms / steps)).collect()
+/// The parts of a step.
+fn parts(run: &Diagnosis) -> impl Iterator<Item = (FigureId, f64)> + '_ {
+    FigureId::PARTS.iter().map(|&figure| (figure, figure.of(run).unwrap_or(0.0)))
 }
+
+/// What is shown before the figures of copies and after them.
+const STEP_FIGURES: [FigureId; 3] =
+    [FigureId::JudgedStepP50, FigureId::JudgedStepMin, FigureId::JudgedStepMax];
+const WORK_FIGURES: [FigureId; 5] = [
+    FigureId::CopyMs,
+    FigureId::CommMs,
+    FigureId::CopyComputeMs,
+    FigureId::CommComputeMs,
+    FigureId::CopyCommMs,
+];
+const HOST_FIGURES: [FigureId; 4] =
+    [FigureId::Kernels, FigureId::KernelUs, FigureId::LaunchCallUs, FigureId::SyncMs];
 
 fn figures(runs: &[Diagnosis]) -> Vec<Figure> {
-    let mut figures = Vec::new();
-    let mut add = |name: String, unit: &'static str, values: Vec<f64>| {
-        let (first, last) = (values.first().copied().unwrap_or(0.0), values.last().copied().unwrap_or(0.0));
-        if values.iter().all(|value| *value == 0.0) {
-            return;
-        }
-        let delta_pct = (first != 0.0).then(|| 100.0 * (last / first - 1.0));
-        figures.push(Figure { name, unit, values, delta: last - first, delta_pct });
+    let one = |figure: &FigureId| {
+        let values = runs.iter().map(|run| figure.of(run).unwrap_or(0.0)).collect();
+        row(figure.label().to_owned(), figure.unit(), values)
     };
-    let each = |of: &dyn Fn(&Diagnosis) -> f64| -> Vec<f64> { runs.iter().map(of).collect() };
-    let per_step = |of: &dyn Fn(&Diagnosis) -> f64| each(&|run| of(run) / run.step_count());
+    let mut list: Vec<Figure> =
+        STEP_FIGURES.iter().chain(FigureId::PARTS).chain(&WORK_FIGURES).filter_map(one).collect();
+    list.extend(copy_figures(runs));
+    list.extend(HOST_FIGURES.iter().filter_map(one));
+    list
+}
 
-    add("step, median".to_owned(), "ms", each(&step_ms));
-    let steps = |of: fn(&crate::StepTimes) -> f64| each(&|run| run.window.steps.as_ref().map_or(0.0, of));
-    add("step, least".to_owned(), "ms", steps(|steps| steps.min_ms));
-    add("step, most".to_owned(), "ms", steps(|steps| steps.max_ms));
-    for (i, (name, _)) in runs.first().map(parts).unwrap_or_default().into_iter().enumerate() {
-        add(name, "ms", each(&|run| parts(run)[i].1));
-    }
-    add("copies".to_owned(), "ms", per_step(&|run| run.time.copy_ms));
-    add("communication".to_owned(), "ms", per_step(&|run| run.time.comm_ms));
-    add("copies beside compute".to_owned(), "ms", per_step(&|run| run.overlap.copy_compute_ms));
-    add("communication beside compute".to_owned(), "ms", per_step(&|run| run.overlap.comm_compute_ms));
-    add("copies beside communication".to_owned(), "ms", per_step(&|run| run.overlap.copy_comm_ms));
-
-    let mut kinds: Vec<_> =
-        runs.iter().flat_map(|run| &run.copies).map(|c| (c.direction, c.src, c.dst)).collect();
+/// The figures of each kind of copies.
+fn copy_figures(runs: &[Diagnosis]) -> Vec<Figure> {
+    let mut kinds: Vec<_> = runs
+        .iter()
+        .flat_map(|run| &run.copies)
+        .map(|group| (group.direction, group.src, group.dst))
+        .collect();
     kinds.sort();
     kinds.dedup();
+    let mut list = Vec::new();
     for kind in kinds {
-        let group =
-            |run: &Diagnosis| run.copies.iter().find(|c| (c.direction, c.src, c.dst) == kind).cloned();
-        let name = kind_of(kind);
-        let of = |value: &dyn Fn(&crate::CopyGroup) -> f64| {
-            each(&|run| group(run).map_or(0.0, |group| value(&group) / run.step_count()))
-        };
-        add(format!("{name}: copies"), "", of(&|group| group.count as f64));
-        add(format!("{name}: bytes"), "MB", of(&|group| group.bytes as f64 / 1e6));
-        add(format!("{name}: exposed"), "ms", of(&|group| group.exposed_ms));
-        add(format!("{name}: host inside the calls"), "ms", of(&|group| group.blocking.ms));
-        let rate = each(&|run| group(run).and_then(|group| group.gbps).map_or(0.0, |rates| rates.weighted));
-        add(format!("{name}: rate"), "GB/s", rate);
+        let is_kind = |group: &&crate::CopyGroup| (group.direction, group.src, group.dst) == kind;
+        for figure in CopyFigure::ALL {
+            let value = |run: &Diagnosis| {
+                let group = run.copies.iter().find(is_kind);
+                group.map_or(0.0, |group| figure.of(group, run.step_count()))
+            };
+            let name = format!("{}: {}", kind_of(kind), figure.label());
+            list.extend(row(name, figure.unit(), runs.iter().map(value).collect()));
+        }
     }
-    add("kernels".to_owned(), "", per_step(&|run| run.launches.kernels as f64));
-    add("kernel, median".to_owned(), "µs", each(&|run| run.launches.median_kernel_us));
-    add("launch call, median".to_owned(), "µs", each(&|run| run.launches.median_call_us));
-    let syncs = |run: &Diagnosis| run.synchronisations.iter().map(|total| total.host_ms).sum::<f64>();
-    add("host in synchronisations".to_owned(), "ms", per_step(&syncs));
-    figures
+    list
+}
+
+/// `None` where all runs have nothing of it.
+fn row(name: String, unit: FigureUnit, values: Vec<f64>) -> Option<Figure> {
+    let (first, last) = (*values.first()?, *values.last()?);
+    if values.iter().all(|value| *value == 0.0) {
+        return None;
+    }
+    let delta_pct = (first != 0.0).then(|| 100.0 * (last / first - 1.0));
+    Some(Figure { name, unit, values, delta: last - first, delta_pct })
 }
 
 /// Whether two runs differ by more than their own steps do among themselves.
@@ -237,54 +228,57 @@ fn statement(runs: &[Diagnosis], labels: Option<&Labels>, sweep: Option<&Sweep>)
     if let Some(why) = cannot_be_compared(runs) {
         return format!("Cannot be compared: {why}.");
     }
-    let (a, b) = (step_ms(first), step_ms(last));
-    let what = if first.unit() == last.unit() { first.unit() } else { "trace" };
-    let change = 100.0 * (b / a - 1.0);
-    let faster = if b < a { "faster" } else { "slower" };
-    let times = format!("{} → {} a {what}", milliseconds(a), milliseconds(b));
     if let (Some(labels), Some(sweep)) = (labels, sweep) {
-        let ratio = labels.values.last().copied().unwrap_or(1.0) / labels.values[0];
-        let rate = sweep.throughput.last().copied().unwrap_or(0.0) / sweep.throughput[0];
-        let cause = match sweep.grew_faster.first() {
-            Some(part) => {
-                let factor = part.factor.map_or("from nothing".to_owned(), |f| format!("× {f:.2}"));
-                format!(
-                    "{} grew most beyond it ({factor}, {} more a {what})",
-                    part.part,
-                    milliseconds(part.added_ms)
-                )
-            }
-            None => "no part of it grew faster than that".to_owned(),
-        };
-        return format!(
-            "{} × {ratio:.2}: {times} (× {:.2}), throughput × {rate:.2}; {cause}.",
-            labels.key,
-            b / a,
-        );
+        return sweep_statement(first, last, labels, sweep);
     }
+    let (a, b) = (step_ms(first), step_ms(last));
+    let times = format!("{} → {} a {}", milliseconds(a), milliseconds(b), first.unit());
+    let change = 100.0 * (b / a - 1.0);
+    if change.abs() < 0.5 {
+        return format!("No difference: {times}.");
+    }
+    let faster = if b < a { "faster" } else { "slower" };
     let spread = match exceeds_spread(first, last) {
         Some(true) => "more than steps differ within either run",
         Some(false) => "no more than steps differ within a run: not a difference to build on",
         None => "too few steps to say whether that is more than chance",
     };
     let part = largest_change(first, last);
-    if change.abs() < 0.5 {
-        return format!("No difference: {times}.");
-    }
     format!("{:.0} % {faster}: {times}, {spread}; the largest part of it: {part}.", change.abs())
 }
 
+fn sweep_statement(first: &Diagnosis, last: &Diagnosis, labels: &Labels, sweep: &Sweep) -> String {
+    let (a, b, what) = (step_ms(first), step_ms(last), first.unit());
+    let ratio = labels.values.last().copied().unwrap_or(1.0) / labels.values[0];
+    let rate = sweep.throughput.last().copied().unwrap_or(0.0) / sweep.throughput[0];
+    let cause = match sweep.grew_faster.first() {
+        Some(part) => {
+            let factor = part.factor.map_or("from nothing".to_owned(), |f| format!("× {f:.2}"));
+            let more = milliseconds(part.added_ms);
+            format!("{} grew most beyond it ({factor}, {more} more a {what})", part.part)
+        }
+        None => "no part of it grew faster than that".to_owned(),
+    };
+    format!(
+        "{} × {ratio:.2}: {} → {} a {what} (× {:.2}), throughput × {rate:.2}; {cause}.",
+        labels.key,
+        milliseconds(a),
+        milliseconds(b),
+        b / a,
+    )
+}
+
 fn largest_change(first: &Diagnosis, last: &Diagnosis) -> String {
-    let (before, after) = (parts(first), parts(last));
     // Parts that changed the other way do not explain the change.
     let faster = step_ms(last) < step_ms(first);
-    let changes = before
-        .into_iter()
-        .zip(after)
-        .map(|((name, a), (_, b))| (name, a, b))
+    let changes = parts(first)
+        .zip(parts(last))
+        .map(|((part, a), (_, b))| (part, a, b))
         .filter(|(_, a, b)| (b < a) == faster);
     let largest = changes.max_by(|x, y| (x.2 - x.1).abs().total_cmp(&(y.2 - y.1).abs()));
-    largest.map_or(String::new(), |(name, a, b)| format!("{name} {} → {}", milliseconds(a), milliseconds(b)))
+    largest.map_or(String::new(), |(part, a, b)| {
+        format!("{} {} → {}", part.label(), milliseconds(a), milliseconds(b))
+    })
 }
 
 fn sweep(runs: &[Diagnosis], labels: &Labels) -> Sweep {
@@ -293,12 +287,17 @@ fn sweep(runs: &[Diagnosis], labels: &Labels) -> Sweep {
     let mut grew = Vec::new();
     if let (Some(first), Some(last)) = (runs.first(), runs.last()) {
         let ratio = labels.values.last().copied().unwrap_or(1.0) / labels.values[0];
-        for ((part, a), (_, b)) in parts(first).into_iter().zip(parts(last)) {
+        for ((part, a), (_, b)) in parts(first).zip(parts(last)) {
             let beyond = b - a * ratio;
             // Less than a percent of the step is noise.
             if beyond > 0.01 * step_ms(last) {
                 let factor = (a > 0.0).then(|| b / a);
-                grew.push(Growth { part, factor, added_ms: b - a, beyond_ms: beyond });
+                grew.push(Growth {
+                    part: part.label().to_owned(),
+                    factor,
+                    added_ms: b - a,
+                    beyond_ms: beyond,
+                });
             }
         }
         grew.sort_by(|x, y| y.beyond_ms.total_cmp(&x.beyond_ms));
@@ -313,18 +312,18 @@ fn limitations(runs: &[Diagnosis]) -> Vec<String> {
             list.push(format!("{} was read in part: its figures speak of that part.", run.source.path));
         }
         match run.unit() {
-            "trace" => {
+            Unit::Trace => {
                 list.push(format!(
                     "{} marks no steps: its figures are for the whole trace.",
                     run.source.path
                 ));
             }
-            "round" => list.push(format!(
+            Unit::Iteration => list.push(format!(
                 "{} marks no steps: its figures are for a round of {}.",
                 run.source.path,
                 run.window.steps.as_ref().map_or("", |steps| steps.pattern.as_str())
             )),
-            _ => {}
+            Unit::Step => {}
         }
         if run.devices.is_empty() {
             list.push(format!(

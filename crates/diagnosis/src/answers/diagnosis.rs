@@ -10,24 +10,29 @@ use crate::activity::copies::CopyGroup;
 use crate::activity::gaps::IdleCause;
 use crate::activity::launches::Launches;
 use crate::activity::syncs::SyncTotal;
-use crate::activity::timeline::{self, Overlaps, Times};
-use crate::analysis::attribution::{self, Attribution, BlockChoice};
+use crate::activity::timeline::{DeviceTimeline, Overlaps};
+use crate::analysis::attribution::{self, Attribution};
+use crate::analysis::breakdown::StepBreakdown;
 use crate::analysis::cpu_copies::{self, CpuCopies};
+use crate::analysis::cpu_only;
 use crate::analysis::critical::{self, CriticalPath};
 use crate::analysis::facts::{Facts, gpu_name, link_of};
 use crate::analysis::incomplete;
 use crate::analysis::kernels::{self, Kernels};
 use crate::analysis::stages::{self, StageAnswer, Stages};
-use crate::answers::survey::{GRAPH_WORK, RankedAs, Source, SourceFacts, Survey, survey};
+use crate::analysis::times::Times;
+use crate::answers::survey::{RankedAs, Source, SourceFacts, Survey, survey};
 use crate::answers::whatif::{self, NoReplay, WhatIf};
 use crate::findings::{self, Finding, Severity};
 use crate::items::{self, Items};
-use crate::limitations::{self, Limitation};
+use crate::limits::id::LimitationId;
+use crate::limits::{self, Limitation};
 use crate::options::Options;
 use crate::parallel::join;
 use crate::picture::{self, Detail, Picture};
 use crate::steps::steady::{LeftOut, steady};
 use crate::steps::window::{OutlierStep, StepTimes};
+use crate::unit::Unit;
 use crate::verdict::{self, Bound, Verdict};
 
 pub const DIAGNOSIS_SCHEMA: &str = "busbound.diagnosis/1";
@@ -43,6 +48,9 @@ pub struct Diagnosis {
     pub machine: MachineFacts,
     pub window: WindowFacts,
     pub verdict: Verdict,
+    /// Where the time of a step goes.
+    #[serde(skip)]
+    pub breakdown: StepBreakdown,
     pub time: Times,
     pub overlap: Overlaps,
     pub devices: Vec<DeviceFacts>,
@@ -183,87 +191,38 @@ fn answer(
     options: &Options,
     left_out: &LeftOut,
 ) -> Diagnosis {
-    let trace = facts.trace;
-    let has_gpu = !facts.timelines.is_empty();
-    let cpu_copies =
-        if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, &facts.link, &options.cpu_copies) };
-    // Of the whole file: what was launched after the steps that are judged has no work in a part.
-    let unseen = survey.missing.iter().find(|missing| missing.id == GRAPH_WORK);
-    let incomplete = incomplete::reason(trace).or_else(|| Some(unseen?.what.clone()));
-    let verdict = match &incomplete {
-        Some(why) => Verdict::not_told(why, has_gpu),
-        None if has_gpu => verdict::verdict(facts),
-        None => crate::analysis::cpu_only::verdict(facts, &survey, &cpu_copies),
-    };
-    let mut findings = if has_gpu { findings::findings(facts) } else { Vec::new() };
-    if incomplete.is_some() {
-        // What is lost may be what the GPU did meanwhile.
-        findings.iter_mut().for_each(|finding| finding.severity = Severity::Low);
-    }
-    let mut limitations = limitations::limitations(facts, &survey, options, left_out);
-    limitations.extend(incomplete::limitations(trace));
-    if !has_gpu && incomplete.is_none() {
-        limitations.extend(crate::analysis::cpu_only::limitations(trace, &cpu_copies));
-    }
-    let named;
-    let chosen = if options.stages.is_empty() {
-        named = stages::likely(trace, &facts.host);
-        &named
-    } else {
-        &options.stages
-    };
-    let stages = match chosen.as_slice() {
-        [] => None,
-        chosen => match stages::stages(facts, chosen) {
-            StageAnswer::Stages(stages) => Some(stages),
-            StageAnswer::Nothing(why) => {
-                limitations.push(Limitation { id: "stages", text: format!("Stages: {why}.") });
-                None
-            }
-        },
-    };
+    let judged = judge(facts, &survey, options);
+    let (stages, no_stages) = stages_of(facts, options);
     let (attribution, critical_path) =
         join(|| attribution::attribution(facts, &options.blocks), || critical::critical_path(facts));
-    if let (None, BlockChoice::Matching(wanted)) = (&attribution, &options.blocks) {
-        let text = format!("No annotation matches --by {wanted}, so no time is laid to blocks.");
-        limitations.push(Limitation { id: "blocks", text });
-    }
+    let limitations = limits::limitations(&limits::Scope {
+        facts,
+        survey: &survey,
+        options,
+        left_out,
+        cpu_copies: &judged.cpu_copies,
+        is_incomplete: judged.is_incomplete,
+        no_stages: no_stages.as_deref(),
+        has_blocks: attribution.is_some(),
+    });
     let measured = options.measured_kernels.as_deref();
     // As long as the device waits for something else, its kernels are not the question.
-    let kernels = (verdict.bound == Bound::Compute || measured.is_some())
+    let kernels = (judged.verdict.bound == Bound::Compute || measured.is_some())
         .then(|| kernels::kernels(facts, measured))
         .flatten();
-    let device = |(timeline, &(time, overlap)): (&timeline::DeviceTimeline, &(Times, Overlaps))| {
-        DeviceFacts { device: timeline.device, time, overlap }
-    };
-    let link = |timeline: &timeline::DeviceTimeline| {
-        let device = timeline.device;
-        let name = gpu_name(trace, Some(device)).map(str::to_owned);
-        GpuLink { device, name, link: link_of(machine, trace, Some(device)) }
-    };
     Diagnosis {
         schema: DIAGNOSIS_SCHEMA,
+        machine: machine_facts(facts, machine, survey.gpus.len()),
         source: survey.source,
         rank: survey.rank,
-        machine: MachineFacts { gpus: facts.timelines.iter().map(link).collect(), listed: survey.gpus.len() },
-        window: WindowFacts {
-            span_ms: facts.time.span_ms,
-            steps: facts.window.times().map(|times| StepTimes {
-                warmup_dropped: left_out.warm_up,
-                outliers_dropped: left_out.others,
-                ..times
-            }),
-            with_outliers: left_out.with_outliers.clone(),
-            outlier_count: left_out.outlier_count,
-            outliers: left_out.outliers.clone(),
-            rounds: facts.window.rounds(),
-        },
-        verdict,
+        window: window_facts(facts, left_out),
+        verdict: judged.verdict,
+        breakdown: facts.breakdown.clone(),
         time: facts.time,
         overlap: facts.overlap,
-        devices: facts.timelines.iter().zip(&facts.device_times).map(device).collect(),
-        cpu_copies,
-        findings,
+        devices: device_facts(facts),
+        cpu_copies: judged.cpu_copies,
+        findings: judged.findings,
         limitations,
         attribution,
         stages,
@@ -275,6 +234,92 @@ fn answer(
         launches: facts.launches.clone(),
         synchronisations: facts.syncs.totals.clone(),
     }
+}
+
+/// What bounds the run and what to change.
+struct Judgment {
+    verdict: Verdict,
+    findings: Vec<Finding>,
+    cpu_copies: Vec<CpuCopies>,
+    is_incomplete: bool,
+}
+
+fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
+    let trace = facts.trace;
+    let has_gpu = !facts.timelines.is_empty();
+    let cpu_copies =
+        if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, &facts.link, &options.cpu_copies) };
+    let incomplete = why_incomplete(trace, survey);
+    let verdict = match &incomplete {
+        Some(why) => Verdict::not_told(why, has_gpu),
+        None if has_gpu => verdict::verdict(facts),
+        None => cpu_only::verdict(facts, survey, &cpu_copies),
+    };
+    let mut findings = if has_gpu { findings::findings(facts) } else { Vec::new() };
+    if incomplete.is_some() {
+        // What is lost may be what the GPU did meanwhile.
+        findings.iter_mut().for_each(|finding| finding.severity = Severity::Low);
+    }
+    Judgment { verdict, findings, cpu_copies, is_incomplete: incomplete.is_some() }
+}
+
+/// Why the devices' work is not all there, where so much is missing that shares of the rest mislead.
+fn why_incomplete(trace: &Trace, survey: &Survey) -> Option<String> {
+    // Of the whole file: what was launched after the steps that are judged has no work in a part.
+    let unseen = survey.missing.iter().find(|missing| missing.id == LimitationId::GraphWork);
+    incomplete::reason(trace).or_else(|| Some(unseen?.what.clone()))
+}
+
+/// The stages that were asked for, or that the program names; or why they cannot be followed.
+fn stages_of(facts: &Facts<'_>, options: &Options) -> (Option<Stages>, Option<String>) {
+    let named;
+    let chosen = if options.stages.is_empty() {
+        named = stages::likely(facts.trace, &facts.host);
+        &named
+    } else {
+        &options.stages
+    };
+    if chosen.is_empty() {
+        return (None, None);
+    }
+    match stages::stages(facts, chosen) {
+        StageAnswer::Stages(stages) => (Some(stages), None),
+        StageAnswer::Nothing(why) => (None, Some(why)),
+    }
+}
+
+fn machine_facts(facts: &Facts<'_>, machine: &Machine, listed: usize) -> MachineFacts {
+    let trace = facts.trace;
+    let link = |timeline: &DeviceTimeline| {
+        let device = timeline.device;
+        let name = gpu_name(trace, Some(device)).map(str::to_owned);
+        GpuLink { device, name, link: link_of(machine, trace, Some(device)) }
+    };
+    MachineFacts { gpus: facts.timelines.iter().map(link).collect(), listed }
+}
+
+fn window_facts(facts: &Facts<'_>, left_out: &LeftOut) -> WindowFacts {
+    WindowFacts {
+        span_ms: facts.time.span_ms,
+        steps: facts.window.times().map(|times| StepTimes {
+            warmup_dropped: left_out.warm_up,
+            outliers_dropped: left_out.others,
+            ..times
+        }),
+        with_outliers: left_out.with_outliers.clone(),
+        outlier_count: left_out.outlier_count,
+        outliers: left_out.outliers.clone(),
+        rounds: facts.window.rounds(),
+    }
+}
+
+fn device_facts(facts: &Facts<'_>) -> Vec<DeviceFacts> {
+    let device = |(timeline, &(time, overlap)): (&DeviceTimeline, &(Times, Overlaps))| DeviceFacts {
+        device: timeline.device,
+        time,
+        overlap,
+    };
+    facts.timelines.iter().zip(&facts.device_times).map(device).collect()
 }
 
 impl WindowFacts {
@@ -290,8 +335,8 @@ impl Diagnosis {
         self.window.rounds
     }
 
-    /// What figures are for: a step, a round of what repeats, or the trace.
-    pub fn unit(&self) -> &'static str {
-        self.window.steps.as_ref().map_or("trace", |steps| steps.found.unit())
+    /// What figures are per.
+    pub fn unit(&self) -> Unit {
+        self.window.steps.as_ref().map_or(Unit::Trace, |steps| steps.found.unit())
     }
 }

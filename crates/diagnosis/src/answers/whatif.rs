@@ -2,14 +2,17 @@
 
 use busbound_machine::Machine;
 use busbound_trace::{Direction, Timestamp, Trace};
-use busbound_whatif::replay::{Change, Moved, Predicted, Replay, Stretch};
+use busbound_whatif::replay::{
+    About, Async, Change, Coalesce, Moved, NoSync, Pin, Predicted, Prefetch, Replay, Resident, Stretch,
+};
 use serde::Serialize;
 
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
-use crate::findings::Saving;
 use crate::options::Options;
+use crate::saving::Saving;
 use crate::steps::steady::steady;
+use crate::unit::Unit;
 
 pub const WHATIF_SCHEMA: &str = "busbound.whatif/1";
 
@@ -23,8 +26,8 @@ pub struct WhatIf {
     pub statement: String,
     /// Milliseconds of the middle step as measured, from one step's end to the next one's.
     pub baseline_ms: f64,
-    /// `step`, `round` or `trace`: what the milliseconds are of.
-    pub unit: &'static str,
+    /// What the milliseconds are of.
+    pub unit: Unit,
     /// How far the unchanged replay is from the trace, as a share.
     pub replay_error: f64,
     /// Waits between streams and threads: named by the trace, and told by the times alone.
@@ -45,6 +48,9 @@ pub struct WhatIf {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scenario {
+    /// The changes themselves; `apply` is how they are written.
+    #[serde(skip)]
+    pub changes: Vec<Change>,
     pub apply: Vec<String>,
     pub step_ms: f64,
     pub low_ms: f64,
@@ -113,10 +119,8 @@ pub(crate) fn with_timeline(
     };
     let answer = of_replay(facts, &replay, path, wanted);
     let best = answer.scenarios.first().filter(|best| best.applies).and_then(|best| {
-        let changes: Result<Vec<Change>, _> = best.apply.iter().map(|change| change.parse()).collect();
-        let changes = changes.ok()?;
         let begin = stretch_of(facts)?.starts.first().copied()?;
-        Some(BestReplay { begin, moved: replay.timeline(&changes), changes })
+        Some(BestReplay { begin, moved: replay.timeline(&best.changes), changes: best.changes.clone() })
     });
     (Ok(answer), best)
 }
@@ -205,7 +209,7 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
 const SHOWN: usize = 8;
 
 pub(crate) fn replay_of(facts: &Facts<'_>) -> Option<Replay> {
-    Replay::of(facts.trace, &stretch_of(facts)?, &facts.link)
+    Replay::of(&facts.graph, &stretch_of(facts)?, &facts.link)
 }
 
 /// Steps that are run again: all, but of a very long trace the first, because each scenario runs them several times.
@@ -232,6 +236,7 @@ fn stretch_of(facts: &Facts<'_>) -> Option<Stretch> {
 fn scenario(replay: &Replay, changes: &[Change], baseline_ms: f64) -> Scenario {
     let Predicted { step_ms, low_ms, high_ms, extra_bytes, applies, power, .. } = replay.predict(changes);
     Scenario {
+        changes: changes.to_vec(),
         apply: changes.iter().map(Change::to_string).collect(),
         step_ms,
         low_ms,
@@ -240,33 +245,14 @@ fn scenario(replay: &Replay, changes: &[Change], baseline_ms: f64) -> Scenario {
         extra_bytes,
         power,
         applies,
-        effort: changes.iter().map(effort).collect::<Vec<_>>().join("; "),
-        precondition: changes.iter().map(precondition).collect::<Vec<_>>().join("; "),
+        effort: joined(changes, |about| about.effort),
+        precondition: joined(changes, |about| about.precondition),
     }
 }
 
-fn effort(change: &Change) -> &'static str {
-    match change {
-        Change::Pin => "pin the buffers once (`pin_memory()`)",
-        Change::Prefetch(_) => "a copy stream, an event for each group, one more buffer for each group ahead",
-        Change::Async => "a stream for each direction, `non_blocking=True`, events",
-        Change::Coalesce => "one buffer for what is sent in pieces",
-        Change::NoSync => "take the synchronisations out",
-        Change::Link(..) => "another machine or slot",
-        Change::Resident(_) => "keep these weights on the device",
-    }
-}
-
-fn precondition(change: &Change) -> &'static str {
-    match change {
-        Change::Pin => "the same host buffers are sent again and again, and fit in locked memory",
-        Change::Prefetch(_) => "which data comes next is known ahead, and device memory has room",
-        Change::Async => "what is copied is neither changed nor used before its event",
-        Change::Coalesce => "the pieces are ready at the same time",
-        Change::NoSync => "nothing on the host needs the results in between",
-        Change::Link(..) => "the link is the only difference",
-        Change::Resident(_) => "device memory has room",
-    }
+/// The words of several changes in one sentence.
+fn joined(changes: &[Change], words: fn(About) -> &'static str) -> String {
+    changes.iter().map(|change| words(change.about())).collect::<Vec<_>>().join("; ")
 }
 
 /// What the trace gives reason to try.
@@ -278,21 +264,21 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
     let mut all: Vec<Vec<Change>> = Vec::new();
     let mut bases: Vec<Vec<Change>> = vec![vec![]];
     if pageable {
-        bases.push(vec![Change::Pin]);
+        bases.push(vec![Pin.into()]);
     }
     for base in &bases {
         let mut add = |more: &[Change]| all.push(base.iter().cloned().chain(more.iter().cloned()).collect());
         add(&[]);
         for depth in [1, 2, 4] {
-            add(&[Change::Prefetch(depth)]);
+            add(&[Prefetch(depth).into()]);
         }
-        add(&[Change::Async]);
-        add(&[Change::NoSync]);
-        add(&[Change::Coalesce]);
-        add(&[Change::NoSync, Change::Prefetch(1)]);
+        add(&[Async.into()]);
+        add(&[NoSync.into()]);
+        add(&[Coalesce.into()]);
+        add(&[NoSync.into(), Prefetch(1).into()]);
         if is_offloading(facts) {
-            add(&[Change::Resident(0.5)]);
-            add(&[Change::Resident(0.5), Change::Prefetch(1)]);
+            add(&[Resident(0.5).into()]);
+            add(&[Resident(0.5).into(), Prefetch(1).into()]);
         }
     }
     all.retain(|changes| !changes.is_empty());

@@ -7,12 +7,12 @@ use super::links::{CopyKey, DrawnCopies, RowPlace};
 use super::names::DrawnNames;
 use super::rows::{Piece, Rows};
 use super::{GroupOf, Lane, LaneGroup, LaneSort};
-use crate::activity::communication::CommunicationNames;
 use crate::activity::copies::kind_of;
-use crate::activity::gaps::GapCause;
 use crate::analysis::facts::Facts;
 use crate::answers::diagnosis::GpuLink;
 use crate::quantity::{count, printable};
+use busbound_cause::CollectiveNames;
+use busbound_cause::idle::GapCause;
 
 const WORK: [LaneSort; 5] =
     [LaneSort::Compute, LaneSort::Communication, LaneSort::ToDevice, LaneSort::ToHost, LaneSort::OtherCopies];
@@ -88,7 +88,7 @@ pub(super) fn tell_without_room(pieces: u64, notes: &mut Vec<String>) {
 }
 
 /// Which of the lanes work belongs in, by number.
-pub(super) fn lane_of(event: &Event<'_>, communication: &CommunicationNames) -> usize {
+pub(super) fn lane_of(event: &Event<'_>, communication: &CollectiveNames) -> usize {
     match event.kind() {
         EventKind::Kernel if communication.contains(event.name_id()) => 1,
         EventKind::Kernel => 0,

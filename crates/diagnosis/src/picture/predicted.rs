@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use busbound_trace::{EventKind, MemoryKind, Place};
-use busbound_whatif::replay::Change;
+use busbound_whatif::replay::{Change, Pin};
 
 use super::device_lanes::{lane_of, piece, sort_of, tell_without_room};
 use super::names::DrawnNames;
@@ -12,7 +12,6 @@ use super::{GroupOf, Lane, LaneGroup};
 use crate::activity::copies::kind_of;
 use crate::analysis::facts::Facts;
 use crate::answers::whatif::BestReplay;
-use crate::quantity::printable;
 
 /// The groups of devices, each followed by what is predicted for it. The first step begins when it did.
 pub(super) fn beside(
@@ -31,7 +30,7 @@ pub(super) fn beside(
     let begin = best.begin.as_nanos();
     let mut lanes: BTreeMap<i32, [Rows; 5]> = BTreeMap::new();
     let mut notes_of = BTreeMap::new();
-    let is_pinned = best.changes.contains(&Change::Pin);
+    let is_pinned = best.changes.contains(&Pin.into());
     let memory = |kind: MemoryKind| match kind {
         MemoryKind::Pageable if is_pinned => MemoryKind::Pinned,
         kind => kind,
@@ -46,8 +45,11 @@ pub(super) fn beside(
             let kind = kind.map(|kind| format!("{}, ", kind_of(kind))).unwrap_or_default();
             names.own(&format!("{kind}stream {stream} of the prediction"))
         });
-        if is_pinned && copy.is_some() {
-            drawn.name = names.own(&printable(&event.name().replace("Pageable", "Pinned")));
+        // The trace's own name of a copy says which memory it was in.
+        if let Some(kind) =
+            kind.filter(|kind| copy.is_some_and(|copy| (copy.src, copy.dst) != (kind.1, kind.2)))
+        {
+            drawn.name = names.own(&kind_of(kind));
         }
         let rows = &mut lanes.entry(device).or_default()[lane_of(event, &facts.communication)];
         rows.add(drawn, i64::try_from(*stream).unwrap_or(0));

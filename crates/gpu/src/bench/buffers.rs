@@ -86,3 +86,26 @@ impl Buffers {
         *self = Self::default();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pageable memory is the only kind that needs no driver.
+    #[test]
+    fn what_was_overwritten_is_noticed_and_restored() {
+        let mut filled = Filled::new(4096, Memory::Pageable).unwrap();
+        let all_is_there = |filled: &Filled| filled.holds(0, 4096, SEED, Memory::Pageable);
+        assert!(all_is_there(&filled));
+        // From the middle on it holds what follows the seed.
+        assert!(filled.holds(2048, 1024, SEED + 256, Memory::Pageable));
+        filled.buffer.words_mut()[511] ^= 1;
+        assert!(!all_is_there(&filled));
+        // Nobody said that it would be overwritten: it is left as it is.
+        filled.restore();
+        assert!(!all_is_there(&filled));
+        filled.will_be_overwritten();
+        filled.restore();
+        assert!(all_is_there(&filled));
+    }
+}

@@ -2,15 +2,15 @@
 
 use std::cell::Cell;
 
-use busbound_machine::bench::{Case, CopyTask, Direction, Engine, Memory, Pace};
+use busbound_machine::bench::{CopyCase, CopyTask, Direction, Engine, Memory, Pace};
 
-use super::rig::Rig;
+use super::rig::{Rig, in_a_repetition};
 use crate::driver::{DeviceBuffer, HostBuffer, Result};
 
 /// What the device is filled with before it is copied to, so that old data is not taken for new.
 const STALE: u64 = 1 << 40;
 
-pub(super) fn measure(rig: &mut Rig<'_>, task: CopyTask) -> Result<Case> {
+pub(super) fn measure(rig: &mut Rig<'_>, task: CopyTask) -> Result<CopyCase> {
     if task.memory == Memory::Managed {
         return migrate(rig, task);
     }
@@ -24,7 +24,7 @@ fn with(
     rig: &Rig<'_>,
     task: CopyTask,
     (host, device): (&mut super::buffers::Filled, &DeviceBuffer),
-) -> Result<Case> {
+) -> Result<CopyCase> {
     let CopyTask { direction, memory, bytes, .. } = task;
     let seed = match direction {
         Direction::H2d => {
@@ -55,7 +55,7 @@ fn with(
     once(1)?;
     let copies = match task.pace {
         Pace::Single => 1,
-        Pace::BackToBack => rig.repetitions_of(once(1)?, 2),
+        Pace::BackToBack => in_a_repetition(once(1)?, 2),
     };
     let ns = rig.repeat(rig.mode.patience(), || once(copies))?;
     // The last place that was copied from or to.
@@ -64,7 +64,7 @@ fn with(
         Direction::H2d => rig.kernels.holds(&rig.main, device, bytes, seed + last / 8)?,
         Direction::D2h => host.holds(last, bytes, seed, memory),
     };
-    Ok(Case::Copy { task, copies, ns, verified })
+    Ok(CopyCase { task, copies, ns, verified })
 }
 
 fn one(rig: &Rig<'_>, task: CopyTask, (host, at): (&HostBuffer, u64), device: &DeviceBuffer) -> Result<()> {
@@ -81,7 +81,7 @@ fn one(rig: &Rig<'_>, task: CopyTask, (host, at): (&HostBuffer, u64), device: &D
 }
 
 /// Managed memory is not copied but moved; each time it must first be moved back.
-fn migrate(rig: &mut Rig<'_>, task: CopyTask) -> Result<Case> {
+fn migrate(rig: &mut Rig<'_>, task: CopyTask) -> Result<CopyCase> {
     let mut buffers = std::mem::take(&mut rig.buffers);
     let managed = buffers.managed(rig.largest)?;
     rig.kernels.fill(&rig.main, managed.as_device(), task.bytes, task.bytes)?;
@@ -96,5 +96,5 @@ fn migrate(rig: &mut Rig<'_>, task: CopyTask) -> Result<Case> {
     })?;
     let verified = rig.kernels.holds(&rig.main, managed.as_device(), task.bytes, task.bytes)?;
     rig.buffers = buffers;
-    Ok(Case::Copy { task, copies: 1, ns, verified })
+    Ok(CopyCase { task, copies: 1, ns, verified })
 }

@@ -1,12 +1,13 @@
 //! What do both directions reach at once, and what does each lose under the other's load?
 
-use busbound_machine::bench::{Case, Memory};
+use busbound_machine::bench::{DuplexCase, DuplexTask, Memory};
 
 use super::buffers::{Filled, SEED};
-use super::rig::{Rig, Timed};
+use super::rig::{Rig, Timed, in_a_repetition};
 use crate::driver::{DeviceBuffer, Result};
 
-pub(super) fn measure(rig: &mut Rig<'_>, bytes: u64) -> Result<Case> {
+pub(super) fn measure(rig: &mut Rig<'_>, task: DuplexTask) -> Result<DuplexCase> {
+    let bytes = task.bytes;
     rig.buffers.clear();
     let up = Filled::new(bytes, Memory::Pinned)?;
     let mut down = Filled::new(bytes, Memory::Pinned)?;
@@ -16,7 +17,7 @@ pub(super) fn measure(rig: &mut Rig<'_>, bytes: u64) -> Result<Case> {
     rig.main.synchronize()?;
     let h2d = |times: u32| (0..times).try_for_each(|_| rig.main.to_device(&to, 0, &up.buffer, 0, bytes));
     let d2h = |times: u32| (0..times).try_for_each(|_| rig.side.to_host(&down.buffer, 0, &from, 0, bytes));
-    let copies = rig.repetitions_of(rig.held(|| h2d(1))?, 4);
+    let copies = in_a_repetition(rig.held(|| h2d(1))?, 4);
     let measure = |timed: Timed, ups: u32, downs: u32| {
         rig.repeat(rig.mode.patience(), || rig.together(timed, || h2d(ups).and_then(|()| d2h(downs))))
     };
@@ -26,5 +27,5 @@ pub(super) fn measure(rig: &mut Rig<'_>, bytes: u64) -> Result<Case> {
     let d2h_loaded_ns = measure(Timed::Side, 2 * copies, copies)?;
     let verified =
         rig.kernels.holds(&rig.main, &to, bytes, SEED)? && down.holds(0, bytes, bytes, Memory::Pinned);
-    Ok(Case::Duplex { bytes, copies, together_ns, h2d_loaded_ns, d2h_loaded_ns, verified })
+    Ok(DuplexCase { task, copies, together_ns, h2d_loaded_ns, d2h_loaded_ns, verified })
 }

@@ -1,11 +1,12 @@
 //! How fast is the device's own memory?
 
-use busbound_machine::bench::{Case, Engine};
+use busbound_machine::bench::{Engine, HbmCase, HbmTask};
 
-use super::rig::Rig;
+use super::rig::{Rig, in_a_repetition};
 use crate::driver::{DeviceBuffer, Result};
 
-pub(super) fn measure(rig: &mut Rig<'_>, bytes: u64, engine: Engine) -> Result<Case> {
+pub(super) fn measure(rig: &mut Rig<'_>, task: HbmTask) -> Result<HbmCase> {
+    let HbmTask { bytes, engine } = task;
     rig.buffers.clear();
     let (from, to) = (DeviceBuffer::new(bytes)?, DeviceBuffer::new(bytes)?);
     rig.kernels.fill(&rig.main, &from, bytes, bytes)?;
@@ -20,8 +21,8 @@ pub(super) fn measure(rig: &mut Rig<'_>, bytes: u64, engine: Engine) -> Result<C
         })
     };
     once(1)?;
-    let copies = rig.repetitions_of(once(1)?, 2);
+    let copies = in_a_repetition(once(1)?, 2);
     let ns = rig.repeat(rig.mode.patience(), || once(copies))?;
     let verified = rig.kernels.holds(&rig.main, &to, bytes, bytes)?;
-    Ok(Case::Hbm { bytes, engine, copies, ns, verified })
+    Ok(HbmCase { task, copies, ns, verified })
 }

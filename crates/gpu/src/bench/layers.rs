@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 
-use busbound_machine::bench::{Case, DoubleBufferTask, Memory, OffloadTask, Order, Spread};
+use busbound_machine::bench::{Memory, Order, Spread};
 
 use super::buffers::Filled;
 use super::rig::Rig;
@@ -15,7 +15,7 @@ use crate::driver::{DeviceBuffer, Event, Result};
 const PROBE_TURNS: u32 = 4_000;
 
 /// Buffers and marks of one setting.
-struct Layers<'r, 'a> {
+pub(super) struct Layers<'r, 'a> {
     rig: &'r Rig<'a>,
     host: &'r Filled,
     /// What each place in host memory folds to.
@@ -33,43 +33,8 @@ struct Layers<'r, 'a> {
     first: Cell<usize>,
 }
 
-pub(super) fn offload(rig: &mut Rig<'_>, task: OffloadTask) -> Result<Case> {
-    let mut buffers = std::mem::take(&mut rig.buffers);
-    let (host, _) = buffers.prepare(task.memory, rig.largest)?;
-    let patience = rig.mode.step_patience();
-    let measured = (|| {
-        let mut layers = Layers::new(rig, host, task.layers, task.bytes, task.memory, task.depth + 1)?;
-        let copy_ns = layers.copies_alone()?;
-        layers.set_compute(task.compute_to_copy, &copy_ns)?;
-        let compute_ns = rig.repeat(patience, || layers.compute_only())?;
-        let step_ns = rig.repeat(patience, || layers.step(task.order))?;
-        let verified = layers.saw_their_weights()?;
-        Ok(Case::Offload { task, copy_ns, compute_ns, step_ns, verified })
-    })();
-    rig.buffers = buffers;
-    measured
-}
-
-pub(super) fn double_buffer(rig: &mut Rig<'_>, task: DoubleBufferTask) -> Result<Case> {
-    let mut buffers = std::mem::take(&mut rig.buffers);
-    let (host, _) = buffers.prepare(Memory::Pinned, rig.largest)?;
-    let patience = rig.mode.step_patience();
-    let measured = (|| {
-        let mut layers = Layers::new(rig, host, task.chunks, task.bytes, Memory::Pinned, 2)?;
-        layers.set_compute(task.compute_to_copy, &layers.copies_alone()?)?;
-        let compute_ns = rig.repeat(patience, || layers.compute_only())?;
-        let naive_ns = rig.repeat(patience, || layers.step(Order::OneStream))?;
-        let naive_verified = layers.saw_their_weights()?;
-        let buffered_ns = rig.repeat(patience, || layers.step(Order::Prefetched))?;
-        let verified = naive_verified && layers.saw_their_weights()?;
-        Ok(Case::DoubleBuffer { task, compute_ns, naive_ns, buffered_ns, verified })
-    })();
-    rig.buffers = buffers;
-    measured
-}
-
 impl<'r, 'a> Layers<'r, 'a> {
-    fn new(
+    pub(super) fn new(
         rig: &'r Rig<'a>,
         host: &'r mut Filled,
         layers: u32,
@@ -110,7 +75,7 @@ impl<'r, 'a> Layers<'r, 'a> {
     }
 
     /// One layer's copy without any compute, from memory as cold as in a step.
-    fn copies_alone(&self) -> Result<Vec<u64>> {
+    pub(super) fn copies_alone(&self) -> Result<Vec<u64>> {
         let rig = self.rig;
         rig.repeat(rig.mode.step_patience(), || {
             self.first.set(self.place(self.layers));
@@ -121,7 +86,7 @@ impl<'r, 'a> Layers<'r, 'a> {
     }
 
     /// Makes a layer compute for this multiple of its copy's time.
-    fn set_compute(&mut self, compute_to_copy: f64, copy_ns: &[u64]) -> Result<()> {
+    pub(super) fn set_compute(&mut self, compute_to_copy: f64, copy_ns: &[u64]) -> Result<()> {
         let rig = self.rig;
         let copy_ns = Spread::of_ns(copy_ns).map_or(0.0, |spread| spread.median);
         let kernel = |turns: u32| {
@@ -134,8 +99,7 @@ impl<'r, 'a> Layers<'r, 'a> {
             Ok::<_, crate::driver::CudaError>((one()?.min(one()?)) as f64)
         };
         let (reading, probed) = (kernel(0)?, kernel(PROBE_TURNS)?);
-        let turn_ns = ((probed - reading) / f64::from(PROBE_TURNS)).max(0.1);
-        self.turns = ((compute_to_copy * copy_ns - reading) / turn_ns).clamp(1.0, 1e8) as u32;
+        self.turns = turns_for(compute_to_copy * copy_ns, reading, probed);
         Ok(())
     }
 
@@ -158,12 +122,12 @@ impl<'r, 'a> Layers<'r, 'a> {
         self.rig.kernels.layer(&self.rig.main, weights, self.bytes, self.turns, seen)
     }
 
-    fn compute_only(&self) -> Result<u64> {
+    pub(super) fn compute_only(&self) -> Result<u64> {
         self.rig.held(|| (0..self.layers).try_for_each(|layer| self.compute(layer)))
     }
 
     /// One step from the first copy to the end of the last layer.
-    fn step(&self, order: Order) -> Result<u64> {
+    pub(super) fn step(&self, order: Order) -> Result<u64> {
         self.seen.zero()?;
         self.first.set(self.place(self.layers));
         let rig = self.rig;
@@ -207,8 +171,29 @@ impl<'r, 'a> Layers<'r, 'a> {
         Ok(())
     }
 
-    fn saw_their_weights(&self) -> Result<bool> {
+    pub(super) fn saw_their_weights(&self) -> Result<bool> {
         let seen = self.seen.words(self.layers as usize)?;
         Ok(seen.iter().zip(0..).all(|(seen, layer)| *seen == self.folded[self.place(layer)]))
+    }
+}
+
+/// Turns of the arithmetic that make a layer last this long, from the times of one without any and of the probe.
+fn turns_for(wanted_ns: f64, reading_ns: f64, probed_ns: f64) -> u32 {
+    let turn_ns = ((probed_ns - reading_ns) / f64::from(PROBE_TURNS)).max(0.1);
+    ((wanted_ns - reading_ns) / turn_ns).clamp(1.0, 1e8) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_make_up_for_what_reading_the_weights_does_not_take() {
+        // The probe's 4000 turns took 80 µs beyond reading: 20 ns each.
+        assert_eq!(turns_for(110_000.0, 10_000.0, 90_000.0), 5_000);
+        // A layer that reads for longer than it should last still computes once.
+        assert_eq!(turns_for(5_000.0, 10_000.0, 90_000.0), 1);
+        // A probe that a busy GPU blurred does not ask for years.
+        assert_eq!(turns_for(1e12, 10_000.0, 9_000.0), 100_000_000);
     }
 }

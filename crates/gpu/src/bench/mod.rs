@@ -1,26 +1,32 @@
 //! What does this machine really reach? Runs the tasks that `busbound_machine::bench` plans and hands back the
 //! raw times. Nothing is set on the GPU: no clock, no mode, and all memory is given back, also when stopped.
 
-mod allreduce;
+mod all_reduce;
 mod buffers;
 mod copy;
+mod double_buffer;
 mod duplex;
 mod hbm;
 mod latency;
 mod layers;
+mod offload;
 mod overlap;
-mod peer;
+mod peer_to_peer;
 mod power;
 mod rig;
+mod trouble;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use busbound_machine::bench::{Case, Mode, SAMPLES_SCHEMA, Samples, Skipped, Suite, Task, limits, tasks};
+use busbound_machine::bench::{
+    Case, Limits, Mode, SAMPLES_SCHEMA, Samples, Skipped, Suite, Task, limits, tasks,
+};
 
 use crate::driver::{CudaError, held_at_most};
 use crate::host;
 use rig::Rig;
+use trouble::Trouble;
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -74,81 +80,90 @@ pub fn run(
         device_bytes: 0,
         host_bytes: 0,
         cases: Vec::new(),
-        skipped: skipped(request, gpus, limits.managed),
+        skipped: left_out(request, &limits),
     };
-    let all = tasks(request.mode, &request.suites, &limits);
-    for (done, task) in all.iter().enumerate() {
-        progress(Progress { done, of: all.len(), what: task.to_string() });
-        match measure(&mut rig, task) {
-            Ok(case) => samples.cases.push(case),
-            Err(Trouble::Skip(skip)) => {
-                if !samples.skipped.contains(&skip) {
-                    samples.skipped.push(skip);
-                }
+    measure_all(&mut rig, &tasks(request.mode, &request.suites, &limits), &mut samples, progress)?;
+    (samples.device_bytes, samples.host_bytes) = held_at_most();
+    samples.wall_s = began.elapsed().as_secs_f64();
+    Ok(samples)
+}
+
+fn measure_all(
+    rig: &mut Rig<'_>,
+    tasks: &[Task],
+    samples: &mut Samples,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), CudaError> {
+    for (done, task) in tasks.iter().enumerate() {
+        progress(Progress { done, of: tasks.len(), what: task.to_string() });
+        let why = match measure(rig, *task) {
+            Ok(case) => {
+                samples.cases.push(case);
+                continue;
             }
             Err(Trouble::Driver(CudaError::Stopped)) => {
                 samples.interrupted = true;
                 break;
             }
+            Err(Trouble::CannotRun(why)) => why,
             // One task that fails does not lose the others; a GPU that no longer answers does.
             Err(Trouble::Driver(error)) => {
                 if rig.gpu.make_current().and_then(|()| rig.main.synchronize()).is_err() {
                     return Err(error);
                 }
                 rig.buffers.clear();
-                let skip = Skipped { suite: task.suite(), why: error.to_string() };
-                if !samples.skipped.contains(&skip) {
-                    samples.skipped.push(skip);
-                }
+                error.to_string()
             }
+        };
+        let skip = Skipped { suite: task.suite(), why };
+        if !samples.skipped.contains(&skip) {
+            samples.skipped.push(skip);
         }
     }
-    (samples.device_bytes, samples.host_bytes) = held_at_most();
-    samples.wall_s = began.elapsed().as_secs_f64();
-    Ok(samples)
+    Ok(())
 }
 
-/// Why a task has no times.
-#[derive(Debug)]
-enum Trouble {
-    /// It cannot be done here, and the rest can.
-    Skip(Skipped),
-    Driver(CudaError),
-}
-
-impl From<CudaError> for Trouble {
-    fn from(error: CudaError) -> Self {
-        Self::Driver(error)
-    }
-}
-
-fn measure(rig: &mut Rig<'_>, task: &Task) -> Result<Case, Trouble> {
+/// The registry of what is measured: one line a suite.
+fn measure(rig: &mut Rig<'_>, task: Task) -> Result<Case, Trouble> {
     Ok(match task {
-        Task::Copy(task) => copy::measure(rig, *task)?,
-        Task::Duplex { bytes } => duplex::measure(rig, *bytes)?,
-        Task::PeerToPeer { from, to, bytes } => peer::measure(rig, *from, *to, *bytes)?,
-        Task::Latency { what } => latency::measure(rig, *what)?,
-        Task::Overlap(task) => overlap::measure(rig, *task)?,
-        Task::DoubleBuffer(task) => layers::double_buffer(rig, *task)?,
-        Task::Offload(task) => layers::offload(rig, *task)?,
-        Task::AllReduce(task) => allreduce::measure(rig, *task)?,
-        Task::Power { duty_percent, seconds } => power::measure(rig, *duty_percent, *seconds)?,
-        Task::Hbm { bytes, engine } => hbm::measure(rig, *bytes, *engine)?,
+        Task::Copy(task) => copy::measure(rig, task)?.into(),
+        Task::Duplex(task) => duplex::measure(rig, task)?.into(),
+        Task::PeerToPeer(task) => peer_to_peer::measure(rig, task)?.into(),
+        Task::Latency(task) => latency::measure(rig, task)?.into(),
+        Task::Overlap(task) => overlap::measure(rig, task)?.into(),
+        Task::DoubleBuffer(task) => double_buffer::measure(rig, task)?.into(),
+        Task::Offload(task) => offload::measure(rig, task)?.into(),
+        Task::AllReduce(task) => all_reduce::measure(rig, task)?.into(),
+        Task::Power(task) => power::measure(rig, task)?.into(),
+        Task::Hbm(task) => hbm::measure(rig, task)?.into(),
     })
 }
 
-fn skipped(request: &Request, gpus: u32, managed: bool) -> Vec<Skipped> {
-    let mut skipped = Vec::new();
-    let mut skip = |suite, why: &str| {
-        if request.suites.contains(&suite) {
-            skipped.push(Skipped { suite, why: why.to_owned() });
-        }
+/// What is known beforehand not to run on this machine.
+fn left_out(request: &Request, limits: &Limits) -> Vec<Skipped> {
+    let skipped = |suite: &Suite| {
+        let why = suite.left_out(request.mode, limits)?.to_owned();
+        Some(Skipped { suite: *suite, why })
     };
-    if gpus == 1 {
-        skip(Suite::PeerToPeer, "CUDA shows one GPU here: there is no other to copy to");
+    Suite::ALL.iter().filter(|suite| request.suites.contains(suite)).filter_map(skipped).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_suites_that_were_asked_for_are_said_to_be_left_out_each_once() {
+        let limits = Limits { gpus: 1, largest: 1 << 20, managed: false };
+        let left_out = |mode, suites: &[Suite]| {
+            let (suites, date, version) = (suites.to_vec(), String::new(), String::new());
+            let skipped = left_out(&Request { gpu: 0, mode, suites, date, version }, &limits);
+            skipped.into_iter().map(|skip| skip.suite).collect::<Vec<_>>()
+        };
+        let (peers, copy) = (Suite::PeerToPeer, Suite::Copy);
+        assert_eq!(left_out(Mode::Full, Suite::ALL), [copy, peers]);
+        assert_eq!(left_out(Mode::Quick, Suite::ALL), [peers]);
+        assert_eq!(left_out(Mode::Full, &[copy, copy, Suite::Hbm]), [copy]);
+        assert!(left_out(Mode::Full, &[Suite::Hbm]).is_empty());
     }
-    if !managed && request.mode == Mode::Full {
-        skip(Suite::Copy, "managed memory does not migrate on this machine and was left out");
-    }
-    skipped
 }

@@ -15,7 +15,7 @@ use crate::nccl::Nccl;
 use crate::telemetry::Telemetry;
 
 pub(super) struct Rig<'a> {
-    // In the order in which they must be let go: what lies on the GPU before the GPU.
+    // In the order in which they must be dropped: what lies on the GPU before the GPU.
     pub(super) buffers: Buffers,
     pub(super) nccl: Option<std::result::Result<Nccl, String>>,
     pub(super) hold: Hold,
@@ -38,6 +38,8 @@ pub(super) struct Rig<'a> {
 
 /// One repetition lasts about this long, so that the clock's step does not matter.
 const REPETITION_NS: u64 = 2_000_000;
+/// Enough of what is short, and still well below what may be queued at once.
+const MOST_IN_A_REPETITION: u64 = 64;
 /// More work than this is not queued at once: the queue has an end, and a held one does not drain.
 pub(super) const MOST_QUEUED: u32 = 256;
 
@@ -169,11 +171,11 @@ impl<'a> Rig<'a> {
     fn stream(&self, timed: Timed) -> &Stream {
         if timed == Timed::Side { &self.side } else { &self.main }
     }
+}
 
-    /// How many of something that takes this long make a repetition.
-    pub(super) fn repetitions_of(&self, one_ns: u64, least: u32) -> u32 {
-        (REPETITION_NS.div_ceil(one_ns.max(1)) as u32).clamp(least, 64)
-    }
+/// How many of something that takes this long make a repetition.
+pub(super) fn in_a_repetition(one_ns: u64, least: u32) -> u32 {
+    REPETITION_NS.div_ceil(one_ns.max(1)).clamp(u64::from(least), MOST_IN_A_REPETITION) as u32
 }
 
 /// Whose end counts.
@@ -189,4 +191,19 @@ pub(super) fn host_ns(call: impl FnOnce() -> Result<()>) -> Result<u64> {
     let began = Instant::now();
     call()?;
     Ok((began.elapsed().as_nanos() as u64).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repetition_lasts_two_milliseconds_within_bounds() {
+        assert_eq!(in_a_repetition(500_000, 2), 4);
+        assert_eq!(in_a_repetition(300_000, 2), 7);
+        // Long work is still repeated, and short work does not fill the queue.
+        assert_eq!((in_a_repetition(50_000_000, 2), in_a_repetition(50_000_000, 4)), (2, 4));
+        assert_eq!((in_a_repetition(10, 2), in_a_repetition(0, 2)), (64, 64));
+        assert!(MOST_IN_A_REPETITION < u64::from(MOST_QUEUED));
+    }
 }

@@ -39,8 +39,7 @@ impl ByteCounters {
         let began = Instant::now();
         let meters: Vec<Option<Meters>> = devices.iter().map(|device| meters_of(device, began)).collect();
         let gaps = meters.iter().flatten().filter_map(|(rx, _)| rx.longest_gap_ns());
-        let pause = gaps.min().map_or(LONGEST_PAUSE, Duration::from_nanos);
-        let pause = (pause / READINGS_A_WRAP).min(LONGEST_PAUSE);
+        let pause = pause_between(gaps.min());
         let indices: Vec<Option<u32>> = devices.iter().map(|device| device.index().ok()).collect();
         let any = meters.iter().any(Option::is_some);
         let (meters, stop) = (Arc::new(Mutex::new(meters)), Arc::new(AtomicBool::new(false)));
@@ -76,6 +75,12 @@ impl Drop for ByteCounters {
             let _ = thread.join();
         }
     }
+}
+
+/// How long to wait between readings of counters of which the fastest wraps within this time.
+fn pause_between(shortest_wrap_ns: Option<u64>) -> Duration {
+    let wrap = shortest_wrap_ns.map_or(LONGEST_PAUSE, Duration::from_nanos);
+    (wrap / READINGS_A_WRAP).min(LONGEST_PAUSE)
 }
 
 /// A reading of both counters, with the middle of the time it took.
@@ -125,5 +130,25 @@ fn counted(value: &SampleValue) -> Option<(CounterWidth, u64)> {
         SampleValue::U64(value) => Some((CounterWidth::Bits64, value)),
         SampleValue::I64(value) => Some((CounterWidth::Bits64, u64::try_from(value).ok()?)),
         SampleValue::F64(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_several_times_before_they_can_wrap() {
+        // 32 bits at 63 GB/s.
+        assert_eq!(pause_between(Some(68_000_000)), Duration::from_millis(17));
+        assert_eq!(pause_between(Some(10_000_000_000)), LONGEST_PAUSE);
+        assert!(pause_between(None) <= LONGEST_PAUSE);
+    }
+
+    #[test]
+    fn the_type_of_an_answer_is_the_width_of_its_counter() {
+        assert_eq!(counted(&SampleValue::U32(7)), Some((CounterWidth::Bits32, 7)));
+        assert_eq!(counted(&SampleValue::U64(1 << 40)), Some((CounterWidth::Bits64, 1 << 40)));
+        assert_eq!((counted(&SampleValue::I64(-1)), counted(&SampleValue::F64(1.0))), (None, None));
     }
 }

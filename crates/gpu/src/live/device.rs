@@ -3,6 +3,7 @@
 use std::fs;
 
 use busbound_machine::live::{Bus, BusSource, GpuNow, MemoryNow, NvLinksNow, ProcessNow};
+use busbound_machine::topology::MOST_NVLINKS;
 use nvml_wrapper::Device;
 use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter};
 use nvml_wrapper::enums::device::UsedGpuMemory;
@@ -10,7 +11,7 @@ use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 
 use super::clocks;
 use crate::telemetry::link_of;
-use crate::wiring::{MOST_LINKS, address};
+use crate::wiring::address;
 
 /// Everything but the traffic.
 pub(super) fn read(device: &Device<'_>) -> GpuNow {
@@ -56,7 +57,7 @@ pub(super) fn window(device: &Device<'_>) -> Bus {
 /// `None` on a GPU that has none.
 fn nvlinks(device: &Device<'_>) -> Option<NvLinksNow> {
     let states: Vec<bool> =
-        (0..MOST_LINKS).map_while(|link| device.link_wrapper_for(link).is_active().ok()).collect();
+        (0..MOST_NVLINKS).map_while(|link| device.link_wrapper_for(link).is_active().ok()).collect();
     let active = states.iter().filter(|is_active| **is_active).count() as u32;
     (!states.is_empty()).then_some(NvLinksNow { active, received_bytes_per_s: None, sent_bytes_per_s: None })
 }

@@ -1,17 +1,26 @@
 //! Measuring a machine: what is to be run, what came back, and what it comes to.
 //!
 //! No GPU is touched here. [`tasks`] says what to measure, the `gpu` crate runs it and hands back [`Samples`],
-//! and [`Samples::profile`] is what everything else trusts.
+//! [`Samples::profile`] is what everything else trusts, and [`Samples::figures`] says whether it is what it should be.
+//! Each suite is one file in `suites`.
 
+mod figures;
+pub(crate) mod identity;
 mod plan;
 mod samples;
-mod statistics;
-mod to_profile;
+pub(crate) mod statistics;
+mod suites;
+pub(crate) mod terms;
 
-pub use plan::{Limits, Mode, Suite, limits, tasks};
-pub use samples::{
-    AllReduceTask, Case, CopyTask, Direction, DoubleBufferTask, Engine, Identity, KernelKind, LatencyKind,
-    LinkSeen, Memory, OffloadTask, Order, OverlapTask, Pace, PowerSample, SAMPLES_SCHEMA, Samples,
-    SamplesError, Skipped, Task,
-};
+pub use figures::{Cause, FigureUnit, Judgement, MeasuredFigure};
+pub use identity::{Identity, LinkSeen};
+pub use plan::{Limits, Mode, limits};
+pub use samples::{SAMPLES_SCHEMA, Samples, SamplesError, Skipped};
 pub use statistics::{Patience, Spread};
+pub use suites::{
+    AllReduceCase, AllReduceTask, BenchSuite, Case, CopyCase, CopyTask, DoubleBufferCase, DoubleBufferTask,
+    DuplexCase, DuplexTask, Evidence, HbmCase, HbmTask, LatencyCase, LatencyTask, OffloadCase, OffloadTask,
+    OverlapCase, OverlapTask, PAGEABLE_H2D, PINNED_D2H, PINNED_H2D, PeerToPeerCase, PeerToPeerTask, Phase,
+    PowerCase, PowerSample, PowerTask, Registered, Suite, SuiteCase, Task, Topic, tasks,
+};
+pub use terms::{Direction, Engine, KernelKind, LatencyKind, Memory, Order, Pace};

@@ -77,13 +77,13 @@ pub struct Sign {
 }
 
 /// Steps of one batch size that are compared, at either end.
-const FEW: usize = 5;
+const STEPS_COMPARED: usize = 5;
 /// Steps of one size before its first and last are compared.
 const ENOUGH_STEPS: usize = 15;
 /// Steps may scatter by so much.
-const SCATTER: f64 = 1.1;
+const SCATTER_OF_STEPS: f64 = 1.1;
 /// At the same batch size, steps may become slower by so much.
-const DRIFT: f64 = 1.25;
+const SLOWER_OVER_TIME: f64 = 1.25;
 /// Batch sizes that are told apart; a run that pads to every length has no few of them.
 const MOST_SIZES: usize = 64;
 /// How long an alarm is shown after the last line of its kind.
@@ -309,15 +309,15 @@ impl FileWatch {
         let current = self.sizes.iter().find(|size| size.batch == self.last.and_then(|beat| beat.batch))?;
         let now_s = usual_s(current.last_s.iter().copied())?;
         if let Some(batch) = current.batch
-            && current.steps >= FEW
+            && current.steps >= STEPS_COMPARED
         {
-            let known = self.sizes.iter().filter(|size| size.steps >= FEW);
+            let known = self.sizes.iter().filter(|size| size.steps >= STEPS_COMPARED);
             let known = known.filter_map(|size| Some((size.batch?, usual_s(size.last_s.iter().copied())?)));
             let smaller = known
                 .filter(|(before, _)| *before > 0.0 && *before < batch)
                 .max_by(|a, b| a.0.total_cmp(&b.0));
             if let Some((before, before_s)) = smaller
-                && now_s / before_s > SCATTER * batch / before
+                && now_s / before_s > SCATTER_OF_STEPS * batch / before
             {
                 return Some((
                     "Steps grow faster than the batch".to_owned(),
@@ -330,7 +330,7 @@ impl FileWatch {
             }
         }
         let first_s = usual_s(current.first_s.iter().copied())?;
-        (current.steps >= ENOUGH_STEPS && now_s > DRIFT * first_s).then(|| {
+        (current.steps >= ENOUGH_STEPS && now_s > SLOWER_OVER_TIME * first_s).then(|| {
             let batch = current.batch.map_or("no batch told".to_owned(), |batch| format!("batch {batch}"));
             (
                 "Steps become slower".to_owned(),
@@ -347,11 +347,11 @@ impl FileWatch {
 impl SizeWatch {
     fn see(&mut self, seconds: f64) {
         self.steps += 1;
-        if self.first_s.len() < FEW {
+        if self.first_s.len() < STEPS_COMPARED {
             self.first_s.push(seconds);
         }
         self.last_s.push_back(seconds);
-        if self.last_s.len() > FEW {
+        if self.last_s.len() > STEPS_COMPARED {
             self.last_s.pop_front();
         }
     }

@@ -1,25 +1,10 @@
-//! What follows from the tree: paths, pairs, and what is worth a remark.
+//! What follows from the tree: each GPU's path to the host, and how every two devices are connected.
 
-use serde::Serialize;
-
+use super::remarks::remarks;
 use super::{
-    Connection, DeviceIndex, DeviceKind, Found, GpuPlace, Hop, Iommu, Pair, PciDevice, TOPOLOGY_SCHEMA,
-    Topology,
+    Connection, DeviceIndex, DeviceKind, Found, GpuPlace, Hop, Iommu, MOST_NVLINKS, Pair, TOPOLOGY_SCHEMA,
+    Topology, ancestors,
 };
-
-/// Something worth knowing, with its reason and a remedy that does no harm.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Remark {
-    pub id: &'static str,
-    /// Whether it costs speed; else it is a note.
-    pub is_warning: bool,
-    pub text: String,
-    pub remedy: Option<String>,
-}
-
-/// Links of the GPU that has most.
-const MOST_NVLINKS: u32 = 18;
 
 pub(super) fn topology(found: Found) -> Topology {
     let gpus: Vec<DeviceIndex> =
@@ -43,15 +28,6 @@ pub(super) fn topology(found: Found) -> Topology {
         devices: found.devices,
         remarks,
     }
-}
-
-/// From a device up to the last one below its host bridge, itself first.
-fn ancestors(devices: &[PciDevice], device: DeviceIndex) -> Vec<DeviceIndex> {
-    let mut path = vec![device];
-    while let Some(parent) = devices[path[path.len() - 1]].parent.filter(|parent| !path.contains(parent)) {
-        path.push(parent);
-    }
-    path
 }
 
 fn place(index: u32, device: DeviceIndex, gpus: &[DeviceIndex], found: &Found) -> GpuPlace {
@@ -165,153 +141,4 @@ fn pairs(found: &Found) -> Vec<Pair> {
         }
     }
     pairs
-}
-
-fn remarks(found: &Found, gpus: &[GpuPlace], pairs: &[Pair]) -> Vec<Remark> {
-    let mut remarks = Vec::new();
-    let mut say = |id, is_warning, text: String, remedy: Option<String>| {
-        remarks.push(Remark { id, is_warning, text, remedy });
-    };
-    if !found.driver && found.source == "sysfs" {
-        say(
-            "no_driver",
-            false,
-            "No NVIDIA driver is loaded: the PCI tree is told, NVLinks and peer access are not.".to_owned(),
-            None,
-        );
-    }
-    let mut told: Vec<&str> = Vec::new();
-    for gpu in gpus {
-        for hop in &gpu.path {
-            let possible = hop.link.max_lanes;
-            if hop.link.lanes < possible && !told.contains(&hop.address.as_str()) {
-                told.push(&hop.address);
-                say(
-                    "narrow_link",
-                    true,
-                    format!(
-                        "The link of {} has {} of {possible} lanes: {:.1} GB/s each way in place of {:.1}. Lanes do not come and go with load, so this is a fault or a narrower slot.",
-                        hop.address,
-                        hop.link.lanes,
-                        hop.link.under_load_gbps(),
-                        hop.link.under_load_gbps() * f64::from(possible) / f64::from(hop.link.lanes),
-                    ),
-                    // In a virtual machine that is the host's to do.
-                    (!found.is_virtual).then(|| "Look at the slot's wiring and bifurcation in the firmware, reseat the board and its riser.".to_owned()),
-                );
-            }
-        }
-    }
-    let mut slow: Vec<&Hop> = Vec::new();
-    for hop in gpus.iter().flat_map(|gpu| &gpu.path) {
-        let is_known = slow.iter().any(|known| known.address == hop.address);
-        if hop.link.generation < hop.link.max_generation && !is_known {
-            slow.push(hop);
-        }
-    }
-    if let Some(hop) = slow.first() {
-        let others = if slow.len() > 1 { format!(" and {} more", slow.len() - 1) } else { String::new() };
-        say(
-            "idle_link",
-            false,
-            format!(
-                "The link of {}{others} runs at PCIe {} of {}. An idle GPU trains its link down to save power: that is no fault; look again under load.",
-                hop.address, hop.link.generation, hop.link.max_generation
-            ),
-            None,
-        );
-    }
-    let mut shared: Vec<(&str, u32, f64)> = Vec::new();
-    for gpu in gpus.iter().filter(|gpu| gpu.sharing > 1) {
-        // The last hop is the one they have in common.
-        if let Some(hop) = gpu.path.last()
-            && !shared.iter().any(|(address, ..)| *address == hop.address)
-            && gpu.path.len() > 1
-        {
-            shared.push((&hop.address, gpu.sharing, hop.link.under_load_gbps()));
-        }
-    }
-    for (address, number, gbps) in shared {
-        say(
-            "shared_uplink",
-            false,
-            format!(
-                "{number} GPUs share one way to the host of {gbps:.1} GB/s ({address}): their copies from and to host memory share it, direction by direction. Between each other they need not take it, unless access control makes them."
-            ),
-            None,
-        );
-    }
-    let between_gpus = |pair: &&Pair| {
-        gpus.iter().any(|gpu| gpu.address == pair.a) && gpus.iter().any(|gpu| gpu.address == pair.b)
-    };
-    let over_pcie =
-        pairs.iter().filter(between_gpus).any(|pair| !matches!(pair.connection, Connection::NvLink(_)));
-    if found.is_virtual {
-        say(
-            "virtual_machine",
-            false,
-            "This is a virtual machine: the tree is what the host shows of it, and links, NUMA nodes and access control are the host's to set.".to_owned(),
-            None,
-        );
-    } else if gpus.len() > 1 && over_pcie {
-        // Ports that no GPU is below do not matter to them.
-        let above_gpu: Vec<DeviceIndex> = (0..found.devices.len())
-            .filter(|&i| found.devices[i].kind == DeviceKind::Gpu)
-            .flat_map(|gpu| ancestors(&found.devices, gpu))
-            .collect();
-        let redirecting: Vec<&str> = found
-            .devices
-            .iter()
-            .enumerate()
-            .filter(|(i, device)| {
-                device.kind == DeviceKind::Bridge && device.acs == Some(true) && above_gpu.contains(i)
-            })
-            .map(|(_, device)| device.address.as_str())
-            .collect();
-        if !redirecting.is_empty() {
-            say(
-                "acs",
-                true,
-                format!(
-                    "Access control (ACS) on {} bridges sends traffic between GPUs up to the host bridge and back: {}.",
-                    redirecting.len(),
-                    redirecting.join(", ")
-                ),
-                Some("If no device is passed on to a virtual machine, switch ACS off in the firmware. Verify with data before and after.".to_owned()),
-            );
-        }
-        if found.iommu == Some(Iommu::Translating) {
-            say(
-                "iommu",
-                true,
-                "The IOMMU translates DMA addresses: peer traffic over PCIe goes up to it, and may be slow or fail.".to_owned(),
-                Some("Boot with iommu=pt, which keeps it on and lets addresses pass.".to_owned()),
-            );
-        }
-    }
-    let small = found.pinned_limit.filter(|limit| *limit < 1 << 30);
-    if let Some(limit) = small {
-        say(
-            "locked_memory",
-            false,
-            format!(
-                "ulimit -l is {} kB. Memory that CUDA pins itself mostly does not count against it; RDMA registrations do.",
-                limit / 1024
-            ),
-            Some("ulimit -l unlimited, or --ulimit memlock=-1 for a container.".to_owned()),
-        );
-    }
-    if !found.is_virtual
-        && found.numa_nodes.is_some_and(|nodes| nodes > 1)
-        && gpus.iter().any(|gpu| gpu.numa.is_none())
-        && found.source == "sysfs"
-    {
-        say(
-            "numa_unknown",
-            false,
-            "The firmware does not say which NUMA node a GPU is near: measure copies from each.".to_owned(),
-            None,
-        );
-    }
-    remarks
 }

@@ -5,14 +5,15 @@
 
 mod judge;
 pub(crate) mod nccl;
+mod remarks;
 mod saved;
 pub(crate) mod smi;
 pub(crate) mod sysfs;
 
 use serde::{Deserialize, Serialize};
 
-pub use judge::Remark;
 pub use nccl::{NcclError, from_nccl};
+pub use remarks::Remark;
 pub use saved::{SavedError, gpu_places};
 pub use smi::from_smi;
 pub use sysfs::from_sysfs;
@@ -20,6 +21,9 @@ pub use sysfs::from_sysfs;
 use crate::link::PcieLink;
 
 pub const TOPOLOGY_SCHEMA: &str = "busbound.topology/1";
+
+/// NVLinks of the GPU that has most, and the highest number that NVML gives one.
+pub const MOST_NVLINKS: u32 = 18;
 
 /// A place in the tree of PCI devices: its place in the list.
 pub type DeviceIndex = usize;
@@ -291,4 +295,13 @@ pub(crate) fn kind_of(class: u32, vendor: u32) -> DeviceKind {
         (_, 0x0108) => DeviceKind::Nvme,
         _ => DeviceKind::Other,
     }
+}
+
+/// From a device up to the last one below its host bridge, itself first.
+fn ancestors(devices: &[PciDevice], device: DeviceIndex) -> Vec<DeviceIndex> {
+    let mut path = vec![device];
+    while let Some(parent) = devices[path[path.len() - 1]].parent.filter(|parent| !path.contains(parent)) {
+        path.push(parent);
+    }
+    path
 }

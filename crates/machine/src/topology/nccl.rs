@@ -3,7 +3,7 @@
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-use super::{DeviceKind, Found, HopLink, PciDevice, generation_of, kind_of};
+use super::{DeviceIndex, DeviceKind, Found, HopLink, PciDevice, generation_of, kind_of};
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -19,73 +19,109 @@ pub enum NcclError {
 /// # Errors
 /// If it is not XML, or XML of something else.
 pub fn from_nccl(text: &str) -> Result<Found, NcclError> {
-    let mut found = Found { source: "NCCL topology file".to_owned(), ..Found::default() };
+    let mut walk = Walk::default();
     let mut reader = Reader::from_str(text);
-    let mut is_system = false;
-    let mut numa: Option<u32> = None;
-    let (mut nodes, mut cpus) = (Vec::new(), 0u32);
-    // The devices that are open, outermost first, and what GPUs say of NVLinks.
-    let mut open: Vec<usize> = Vec::new();
-    let mut links: Vec<(String, String, u32, bool)> = Vec::new();
     loop {
-        let event = reader.read_event().map_err(|error| NcclError::Xml(error.to_string()))?;
-        match event {
+        match reader.read_event().map_err(|error| NcclError::Xml(error.to_string()))? {
             Event::Eof => break,
-            Event::Start(tag) | Event::Empty(tag) if tag.name().as_ref() == b"system" => is_system = true,
-            Event::Start(ref tag) | Event::Empty(ref tag) if tag.name().as_ref() == b"cpu" => {
-                numa = attribute(tag, "numaid").and_then(|text| text.parse().ok());
-                nodes.extend(numa);
-                cpus += 1;
-            }
-            Event::Start(ref tag) | Event::Empty(ref tag) if tag.name().as_ref() == b"pci" => {
-                let parent = open.last().copied();
-                let bridge = format!("cpu {}", cpus.max(1) - 1);
-                let Some(device) = device(tag, parent, &bridge, numa) else { continue };
-                found.devices.push(device);
-                if matches!(event, Event::Start(_)) {
-                    open.push(found.devices.len() - 1);
-                }
-            }
-            Event::Start(ref tag) | Event::Empty(ref tag) => {
-                let Some(&device) = open.last() else { continue };
-                match tag.name().as_ref() {
-                    b"gpu" => {
-                        found.devices[device].kind = DeviceKind::Gpu;
-                        // NCCL writes -1 where it does not know.
-                        let rank = attribute(tag, "rank").and_then(|text| text.parse().ok());
-                        found.ranks.extend(rank.map(|rank| (device, rank)));
-                    }
-                    b"nic" | b"net" => found.devices[device].kind = DeviceKind::Nic,
-                    b"nvlink" => {
-                        let count = attribute(tag, "count").and_then(|text| text.parse().ok()).unwrap_or(1);
-                        let target = attribute(tag, "target").unwrap_or_default().to_ascii_lowercase();
-                        let to_switch =
-                            attribute(tag, "tclass").is_some_and(|class| class.starts_with("0x0680"));
-                        links.push((found.devices[device].address.clone(), target, count, to_switch));
-                    }
-                    _ => {}
-                }
-            }
+            Event::Start(tag) => walk.enter(&tag, true),
+            Event::Empty(tag) => walk.enter(&tag, false),
             Event::End(tag) if tag.name().as_ref() == b"pci" => {
-                open.pop();
+                walk.open.pop();
             }
             _ => {}
         }
     }
-    if !is_system {
+    if !walk.is_system {
         return Err(NcclError::NoSystem);
     }
-    found.nvlinks = nvlinks(&links);
+    let mut nodes = walk.nodes;
     nodes.sort_unstable();
     nodes.dedup();
-    found.numa_nodes = u32::try_from(nodes.len()).ok().filter(|n| *n > 0);
-    Ok(found)
+    Ok(Found {
+        source: "NCCL topology file".to_owned(),
+        nvlinks: nvlinks(&walk.links),
+        numa_nodes: u32::try_from(nodes.len()).ok().filter(|n| *n > 0),
+        devices: walk.devices,
+        ranks: walk.ranks,
+        ..Found::default()
+    })
+}
+
+/// What was read up to a tag.
+#[derive(Debug, Default)]
+struct Walk {
+    is_system: bool,
+    devices: Vec<PciDevice>,
+    ranks: Vec<(DeviceIndex, u32)>,
+    /// The NUMA node of the CPU that is open, those of all, and their number.
+    numa: Option<u32>,
+    nodes: Vec<u32>,
+    cpus: u32,
+    /// The devices that are open, outermost first.
+    open: Vec<DeviceIndex>,
+    links: Vec<NvLinks>,
+}
+
+/// What a GPU says of its links to one other end.
+#[derive(Debug)]
+struct NvLinks {
+    gpu: String,
+    target: String,
+    count: u32,
+    to_switch: bool,
+}
+
+impl Walk {
+    fn enter(&mut self, tag: &BytesStart<'_>, has_children: bool) {
+        match tag.name().as_ref() {
+            b"system" => self.is_system = true,
+            b"cpu" => {
+                self.numa = attribute(tag, "numaid").and_then(|text| text.parse().ok());
+                self.nodes.extend(self.numa);
+                self.cpus += 1;
+            }
+            b"pci" => {
+                let bridge = format!("cpu {}", self.cpus.max(1) - 1);
+                let Some(device) = device(tag, self.open.last().copied(), &bridge, self.numa) else { return };
+                self.devices.push(device);
+                if has_children {
+                    self.open.push(self.devices.len() - 1);
+                }
+            }
+            name => {
+                if let Some(&device) = self.open.last() {
+                    self.within(name, tag, device);
+                }
+            }
+        }
+    }
+
+    /// What a tag says of the device that it is within.
+    fn within(&mut self, name: &[u8], tag: &BytesStart<'_>, device: DeviceIndex) {
+        match name {
+            b"gpu" => {
+                self.devices[device].kind = DeviceKind::Gpu;
+                // NCCL writes -1 where it does not know.
+                let rank = attribute(tag, "rank").and_then(|text| text.parse().ok());
+                self.ranks.extend(rank.map(|rank| (device, rank)));
+            }
+            b"nic" | b"net" => self.devices[device].kind = DeviceKind::Nic,
+            b"nvlink" => self.links.push(NvLinks {
+                gpu: self.devices[device].address.clone(),
+                target: attribute(tag, "target").unwrap_or_default().to_ascii_lowercase(),
+                count: attribute(tag, "count").and_then(|text| text.parse().ok()).unwrap_or(1),
+                to_switch: attribute(tag, "tclass").is_some_and(|class| class.starts_with("0x0680")),
+            }),
+            _ => {}
+        }
+    }
 }
 
 /// Links to switches join every two GPUs that have them; others go to one GPU.
-fn nvlinks(links: &[(String, String, u32, bool)]) -> Vec<(String, String, u32)> {
+fn nvlinks(links: &[NvLinks]) -> Vec<(String, String, u32)> {
     let mut to_switch: Vec<(&str, u32)> = Vec::new();
-    for (gpu, _, count, _) in links.iter().filter(|(.., switch)| *switch) {
+    for NvLinks { gpu, count, .. } in links.iter().filter(|links| links.to_switch) {
         match to_switch.iter_mut().find(|(known, _)| *known == gpu) {
             Some((_, sum)) => *sum += count,
             None => to_switch.push((gpu, *count)),
@@ -97,7 +133,7 @@ fn nvlinks(links: &[(String, String, u32, bool)]) -> Vec<(String, String, u32)> 
             pairs.push(((*a).to_owned(), (*b).to_owned(), *of_a.min(of_b)));
         }
     }
-    for (a, b, count, _) in links.iter().filter(|(.., switch)| !switch) {
+    for NvLinks { gpu: a, target: b, count, .. } in links.iter().filter(|links| !links.to_switch) {
         // Both ends say the same.
         let known = pairs.iter().any(|(x, y, _)| x == b && y == a || x == a && y == b);
         if !known {

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._trace import Path
+    from .results import Diagnosis
 
 
 def profiler_handler(
@@ -58,12 +59,20 @@ def _verdict_of(path: str, machine: Path | None) -> str:
 
     diagnosis = open_trace(path).diagnose(machine=machine)
     lines = [f"busbound: {diagnosis.verdict.statement}"]
-    unit = "step" if diagnosis.window.steps is not None else "trace"
+    unit = _unit(diagnosis)
     for finding in diagnosis.findings[:1]:
         saving = finding.saves_ms_per_step
         lines.append(f"  {finding.title}: saves {saving.low:.3g} to {saving.high:.3g} ms a {unit}. {finding.fix}")
     lines.append(f"  busbound diagnose {path}")
     return "\n".join(lines)
+
+
+def _unit(diagnosis: Diagnosis) -> str:
+    """What figures "per step" are per."""
+    steps = diagnosis.window.steps
+    if steps is None:
+        return "trace"
+    return "round" if steps.found == "period" else "step"
 
 
 def _say(text: str) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: What traces end in.
-_SUFFIX = re.compile(r"\.(json|json\.gz|trace|trace\.gz|bbt|sqlite|nsys-rep)$")
+_SUFFIX = re.compile("(" + "|".join(re.escape(suffix) for suffix in _native.suffixes()) + ")$")
 
 
 def is_address(path: object) -> bool:

@@ -96,7 +96,8 @@ class Trace:
 
 
 def open(path: Path, *, threads: int | None = None, **storage_options: Any) -> Trace:
-    """Reads a trace: torch.profiler's .json and .json.gz, Nsight Systems' .sqlite exports, ``busbound record``'s .bbt.
+    """Reads a trace: torch.profiler's .json and .json.gz, Nsight Systems' .sqlite exports, JAX's
+    .xplane.pb, ``busbound record``'s .bbt.
 
     path: of a file (a .nsys-rep too, where nsys is installed to export it), or an address that fsspec knows (``"s3://traces/rank-0.json.gz"``), which is fetched first.
     threads: to read with; one for each core unless said.
@@ -121,13 +122,7 @@ def open(path: Path, *, threads: int | None = None, **storage_options: Any) -> T
 
 def read(path: Path, name: str | None, threads: int | None) -> Trace:
     """A file that lies here, by this name where it goes by another."""
-    given = os.fspath(path)
-    if not given.endswith(".nsys-rep"):
-        return Trace(_native.open(path, name, threads))
-    from ._nsys import exported
-
-    with exported(given) as database:
-        return Trace(_native.open(database, name or given, threads))
+    return Trace(_native.open(path, name, threads))
 
 
 def compare(

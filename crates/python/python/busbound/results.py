@@ -123,10 +123,10 @@ class Comparison(Answer):
     statement: str
     runs: list[ComparedRun]
     figures: list[Figure]
-    appeared: list[str]
+    appeared: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialised_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
     """Findings of the last run that the first had not, and the reverse."""
-    gone: list[str]
-    stayed: list[str]
+    gone: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialised_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    stayed: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialised_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
     limitations: list[str]
     stages: StageChange | None
     """What became of the stages of a pipeline, where both ends of the comparison have the same."""
@@ -182,7 +182,7 @@ class CopyClass(Record):
 
 class Rates(Record):
     weighted: float
-    """All bytes over all time."""
+    """All bytes over the time at which at least one of the copies ran."""
     p10: float
     p50: float
     p90: float
@@ -362,9 +362,9 @@ class Times(Record):
     exposed_copy_ms: float
     """Copies while no kernel runs."""
     exposed_bus_copy_ms: float
-    """Of these, copies that cross the GPU's link."""
+    """Of these, copies over the link between host and device."""
     exposed_unplaced_copy_ms: float
-    """Of these, copies of which the trace does not tell whether they cross it, with no other copy beside them."""
+    """Of these, copies of which the trace does not record where they go, while no other copy runs."""
     exposed_comm_ms: float
     """Communication while no compute kernel runs."""
 
@@ -385,7 +385,7 @@ class Saving(Record):
 
 
 class Finding(Record):
-    id: str
+    id: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialised_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']
     severity: Literal['low', 'medium', 'high']
     title: str
     seen: str
@@ -533,7 +533,7 @@ class Launches(Record):
 
 
 class Limitation(Record):
-    id: str
+    id: Literal['lost', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronisations', 'steps', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
     text: str
 
 
@@ -799,7 +799,7 @@ class RankCopies(Record):
     ms: float
     exposed_ms: float
     gbps: float | None
-    """All bytes over all time; `null` where bytes are not told."""
+    """All bytes over the time at which at least one of the copies ran; `null` where bytes are not recorded."""
 
 
 class RankFinding(Record):
@@ -849,18 +849,27 @@ class IdlePart(Record):
 
 
 class Parts(Record):
-    """Where the device's time goes. All but `comm_ms` and `copy_ms` lie beside each other and add up to
-    `span_ms`."""
+    """Where the device's time goes. These parts never overlap and sum to `span_ms`: `compute_ms`,
+    `exposed_comm_ms`, `exposed_bus_copy_ms`, `exposed_peer_copy_ms`, `device_copy_ms`, `unplaced_copy_ms`,
+    `exposed_memset_ms`, `idle_ms`."""
 
     span_ms: float
     """From the first work of the device to the last."""
     compute_ms: float
     exposed_comm_ms: float
-    """Communication with no compute beside it."""
+    """Communication with no compute kernel running."""
     exposed_copy_ms: float
-    """Copies over the bus with no kernel beside them."""
+    """Copies on any route with no kernel running."""
+    exposed_bus_copy_ms: float
+    """Of these, copies over the link between host and device."""
+    exposed_peer_copy_ms: float
+    """Of these, copies from one GPU to another while no bus copy runs."""
     device_copy_ms: float
-    """Copies within the device and memsets with nothing else beside them."""
+    """Of these, copies within the device while no other copy runs."""
+    unplaced_copy_ms: float
+    """Of these, copies of which the trace does not record where they go, while no other copy runs."""
+    exposed_memset_ms: float
+    """Memsets with no kernel and no copy running."""
     idle_ms: float
     idle: list[IdlePart]
     """`idle_ms` by cause."""
@@ -868,9 +877,6 @@ class Parts(Record):
     """All communication."""
     copy_ms: float
     """All copies."""
-    unplaced_copy_ms: float | None
-    """Copies of which the trace does not tell whether they cross the bus, with no other copy and no kernel beside
-    them."""
 
     _records = {"idle": IdlePart}
 
@@ -888,7 +894,7 @@ class RankSummary(Answer):
     gpus_listed: int
     """GPUs that its trace lists, used or not."""
     verdict: Verdict
-    unit: Literal['step', 'trace', 'round']
+    unit: Literal['step', 'round', 'trace']
     time: Parts
     copies: list[RankCopies]
     kernels: RankKernels
@@ -981,7 +987,7 @@ class FleetAnswer(Answer):
     schema: str
     statement: str
     """The answer in a sentence."""
-    unit: Literal['step', 'trace', 'round']
+    unit: Literal['step', 'round', 'trace']
     """What times are for; ranks with another unit are in no figure."""
     verdicts: list[VerdictCount]
     """Most ranks first."""
@@ -1046,7 +1052,7 @@ class KindTotal(Record):
 class Missing(Record):
     """One thing the trace does not have."""
 
-    id: str
+    id: Literal['lost', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronisations', 'steps', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
     what: str
     """What is not there, and why, as far as that can be told."""
     prevents: str
@@ -1160,8 +1166,8 @@ class WhatIf(Answer):
     """The answer in a sentence."""
     baseline_ms: float
     """Milliseconds of the middle step as measured, from one step's end to the next one's."""
-    unit: str
-    """`step`, `round` or `trace`: what the milliseconds are of."""
+    unit: Literal['step', 'round', 'trace']
+    """What the milliseconds are of."""
     replay_error: float
     """How far the unchanged replay is from the trace, as a share."""
     recorded_waits: int

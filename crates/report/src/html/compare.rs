@@ -5,8 +5,10 @@ use busbound_diagnosis::{Comparison, Drawn};
 
 use super::data::encoded;
 use super::filters;
+use super::grid::Grid;
+use super::page;
 use super::run::{Bar, bar, labels};
-use super::{Grid, page, rendered};
+use crate::error::RenderError;
 use crate::text::compare as text;
 
 #[derive(Template)]
@@ -29,7 +31,7 @@ struct Compared {
 }
 
 /// A comparison with its runs, in the same order.
-pub fn comparison_as_html(comparison: &Comparison, runs: &[Drawn]) -> String {
+pub(super) fn comparison_as_html(comparison: &Comparison, runs: &[Drawn]) -> Result<String, RenderError> {
     let (titles, rows) = text::figures(comparison);
     let compared = comparison.runs.iter().zip(runs).map(|(run, drawn)| Compared {
         label: run.label.clone(),
@@ -63,5 +65,5 @@ pub fn comparison_as_html(comparison: &Comparison, runs: &[Drawn]) -> String {
             .map(|(drawn, run)| encoded(&drawn.picture, &labels(&drawn.diagnosis, &run.label)))
             .collect(),
     };
-    page(&comparison.statement, &rendered(&view), true)
+    page(&comparison.statement, &view.render()?, true)
 }

@@ -6,7 +6,9 @@ use busbound_diagnosis::Benchmark;
 use busbound_machine::bench::{Engine, Pace};
 use busbound_machine::{MachineProfile, MeasuredCurve};
 
-use super::{COLOURS, escaped, page};
+use super::escape::escaped;
+use super::page;
+use crate::error::RenderError;
 use crate::text::bench as text;
 
 const WIDTH: f64 = 1200.0;
@@ -16,8 +18,12 @@ const RIGHT: f64 = 320.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 45.0;
 
+/// Colors that stay apart for color-blind readers (Okabe and Ito).
+const COLORS: [&str; 8] =
+    ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#7f7f7f", "#f0e442"];
+
 /// What a machine reaches, as a page.
-pub fn bench_as_html(bench: &Benchmark) -> String {
+pub(super) fn bench_as_html(bench: &Benchmark) -> Result<String, RenderError> {
     let figures = bench.figures.iter().map(|figure| {
         let (value, words) = text::figure(figure);
         format!("<li>{}</li>\n", escaped(&format!("{value}: {words}")))
@@ -113,7 +119,7 @@ fn plot(profile: &MachineProfile) -> String {
 }
 
 fn draw(out: &mut String, scale: &Scale, curve: &MeasuredCurve, number: usize) {
-    let colour = COLOURS[curve.memory as usize % COLOURS.len()];
+    let colour = COLORS[curve.memory as usize % COLORS.len()];
     // To the device solid, to the host dashed; by a kernel or one at a time thinner.
     let dash = if curve.direction == busbound_machine::bench::Direction::H2d {
         ""

@@ -1,5 +1,6 @@
 //! A finding's figures in rows: each with its words and its unit, read off its name.
 
+use busbound_diagnosis::Unit;
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
 use serde_json::{Map, Value};
 
@@ -9,7 +10,7 @@ pub(super) struct Evidence {
 }
 
 /// The figures that are numbers or words; lists are in the JSON.
-pub(super) fn rows(evidence: &Map<String, Value>, unit: &str) -> Vec<Evidence> {
+pub(super) fn rows(evidence: &Map<String, Value>, unit: Unit) -> Vec<Evidence> {
     evidence
         .iter()
         .filter_map(|(name, value)| {
@@ -44,15 +45,16 @@ fn quantity(name: &str, value: f64) -> String {
 }
 
 /// `host_blocked_ms_per_step` is `host blocked a step`: the unit stands at the value.
-fn words(name: &str, unit: &str) -> String {
-    let name = name.replace("_per_step", &format!("_a_{unit}"));
+fn words(name: &str, unit: Unit) -> String {
+    let (name, each) = match name.strip_suffix("_per_step") {
+        Some(name) => (name, format!(" a {unit}")),
+        None => (name, String::new()),
+    };
     let kept = name.split('_').filter(|word| !matches!(*word, "ms" | "us"));
-    let text = kept.map(|word| if word == "gbps" { "rate" } else { word }).collect::<Vec<_>>().join(" ");
-    match text.strip_prefix("a ") {
-        // `ms_per_step` has no other words.
-        Some(unit) => format!("time a {unit}"),
-        None => text,
-    }
+    let kept: Vec<&str> = kept.map(|word| if word == "gbps" { "rate" } else { word }).collect();
+    // `ms_per_step` has no other words.
+    let what = if kept.is_empty() { "time".to_owned() } else { kept.join(" ") };
+    format!("{what}{each}")
 }
 
 #[cfg(test)]
@@ -70,7 +72,7 @@ mod tests {
             unreachable!()
         };
         let rows: Vec<String> =
-            rows(&map, "round").iter().map(|row| format!("{}: {}", row.what, row.value)).collect();
+            rows(&map, Unit::Iteration).iter().map(|row| format!("{}: {}", row.what, row.value)).collect();
         for wanted in [
             "copies: 4,800",
             "time a round: 205 ms",

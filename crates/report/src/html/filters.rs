@@ -4,18 +4,12 @@
 
 use askama::{Result, Values, filter_fn};
 
-use super::escaped;
+use super::escape::escaped;
 
 /// Text in which what stands between backticks is code; escaped.
 #[filter_fn]
 pub(super) fn coded(text: impl std::fmt::Display, _: &dyn Values) -> Result<String> {
     Ok(code_between_backticks(&text.to_string()))
-}
-
-/// Lines laid out in columns for a terminal, as one line.
-#[filter_fn]
-pub(super) fn spaced(text: impl std::fmt::Display, _: &dyn Values) -> Result<String> {
-    Ok(text.to_string().replace("  ", " · "))
 }
 
 fn code_between_backticks(text: &str) -> String {

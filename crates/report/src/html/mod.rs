@@ -4,22 +4,78 @@
 //! roofline, throughput, steps) the script under `web/` draws from the data that stands beside them.
 
 mod compare;
-pub(crate) mod curves;
+mod curves;
 mod data;
+mod escape;
 mod evidence;
 mod filters;
+mod grid;
 mod prose;
-mod run;
+pub(crate) mod run;
+pub(crate) mod section;
 
 use askama::Template;
-use busbound_diagnosis::{Diagnosis, Drawn};
+use busbound_diagnosis::Diagnosis;
 
-pub use compare::comparison_as_html;
-pub use prose::markdown_as_html;
-
+use crate::Format;
+use crate::answer::{Answer, DrawnComparison, Predictions};
+use crate::error::RenderError;
+use crate::format::{FormatSpec, Render, Scope};
+use crate::markdown::document;
 use crate::markdown::fleet::together;
-use crate::text::{Table, diagnosis as text};
-use run::RunView;
+use crate::runs::Runs;
+use crate::text::diagnosis as text;
+use compare::comparison_as_html;
+use curves::bench_as_html;
+use prose::markdown_as_html;
+use run::Lead;
+use section::RunSection;
+
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
+    name: "html",
+    suffixes: &["html", "htm"],
+    about: "",
+    scope: Scope::General,
+    render: Render::Text(|answer, _| html(answer)),
+};
+
+/// A page that is drawn where there is something to draw, else one of words and tables.
+fn html(answer: &Answer<'_>) -> Result<String, RenderError> {
+    match answer {
+        Answer::Drawn(drawn) => page_of_runs(&[&RunSection::of(drawn, 0, Lead::Verdict)?]),
+        Answer::Runs(runs) if !runs.sections.is_empty() => page_of_several(runs),
+        Answer::Comparison(DrawnComparison { comparison, runs }) if !runs.is_empty() => {
+            comparison_as_html(comparison, runs)
+        }
+        Answer::Predictions(Predictions { sections, .. }) if !sections.is_empty() => {
+            page_of_runs(&sections.iter().collect::<Vec<_>>())
+        }
+        Answer::Benchmark(bench) => bench_as_html(bench),
+        Answer::Advice(_) | Answer::Timeline(_) => Err(answer.not_available(Format::Html)),
+        words => markdown_as_html(&title(words), &document(words)?),
+    }
+}
+
+/// The title of a page of words.
+fn title(answer: &Answer<'_>) -> String {
+    match answer {
+        Answer::Surveys(_) => "What is in the trace".to_owned(),
+        Answer::Diagnoses([one]) => one.verdict.statement.clone(),
+        Answer::Diagnoses(all) => text::overview(all),
+        Answer::Drawn(drawn) => drawn.diagnosis.verdict.statement.clone(),
+        Answer::Runs(runs) => title_of_several(runs),
+        Answer::Comparison(drawn) => drawn.comparison.statement.clone(),
+        Answer::Predictions(_) => "What the run would take".to_owned(),
+        Answer::Gate(_) => "Does the run meet its bar?".to_owned(),
+        Answer::Fleet(fleet) => fleet.statement.clone(),
+        Answer::Rank(summary) => summary.path.clone(),
+        Answer::Benchmark(bench) => bench.statement.clone(),
+        Answer::Topology(_) => "What is this machine?".to_owned(),
+        Answer::Snapshot(_) => "What is the bus doing?".to_owned(),
+        Answer::Plan(_) => "The plan".to_owned(),
+        Answer::Advice(_) | Answer::Timeline(_) => String::new(),
+    }
+}
 
 const CSS: &str = include_str!("../../assets/report.css");
 const SCRIPT: &str = include_str!("../../assets/report.js");
@@ -39,106 +95,51 @@ struct Page<'a> {
     body: &'a str,
 }
 
-fn page(title: &str, body: &str, has_script: bool) -> String {
+fn page(title: &str, body: &str, has_script: bool) -> Result<String, RenderError> {
     let version = env!("CARGO_PKG_VERSION");
     let script_digest = if has_script { SCRIPT_DIGEST.trim() } else { "none" };
-    rendered(&Page { title, version, css: CSS, script: SCRIPT, script_digest, has_script, body }) + "\n"
+    let page = Page { title, version, css: CSS, script: SCRIPT, script_digest, has_script, body };
+    Ok(page.render()? + "\n")
 }
 
-/// Templates render into memory, which does not fail.
-fn rendered(template: &impl Template) -> String {
-    template.render().unwrap_or_default()
+/// The page of these runs; of several one is shown at a time.
+fn page_of_runs(sections: &[&RunSection]) -> Result<String, RenderError> {
+    let body: String = sections.iter().map(|section| section.html.as_str()).collect();
+    if let [one] = sections {
+        return page(&one.title, &body, true);
+    }
+    let runs: Vec<Diagnosis> = sections.iter().map(|section| section.diagnosis.clone()).collect();
+    let links = sections.iter().map(|section| section.link()).collect();
+    let list = RunList { overview: text::overview(&runs), together: false, links }.render()?;
+    page(&format!("{} runs", sections.len()), &(list + &body), true)
 }
 
-/// What a page is asked for, which comes first on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lead {
-    Verdict,
-    Prediction,
+/// The page of ranks, or of other runs: what there is to say of all of them comes first.
+fn page_of_several(about: &Runs<'_>) -> Result<String, RenderError> {
+    // By their place in the list: their numbers are those of the files, of which some may be unreadable.
+    let shown = about.sections.iter().enumerate().filter(|(place, _)| about.tells(*place));
+    let shown: Vec<&RunSection> = shown.map(|(_, section)| section).collect();
+    if about.is_one() {
+        return page_of_runs(&shown);
+    }
+    let title = title_of_several(about);
+    let words = prose::article("together", &together(about));
+    if shown.is_empty() {
+        return page(&title, &words, false);
+    }
+    let links = shown.iter().map(|section| section.link()).collect();
+    let list = RunList { overview: String::new(), together: true, links }.render()?;
+    let body: String = shown.iter().map(|section| section.html.as_str()).collect();
+    page(&title, &(list + &words + &body), true)
 }
 
-/// A page being made: each run is put into it as it is read, so that one picture is held at a time.
-#[derive(Debug)]
-pub struct RunsPage {
-    lead: Lead,
-    runs: Vec<Diagnosis>,
-    /// The numbers that the runs have in ids.
-    numbers: Vec<usize>,
-    titles: Vec<String>,
-    body: String,
-}
-
-/// One run laid out, which may be done on any thread.
-#[derive(Debug)]
-pub struct RunSection {
-    number: usize,
-    title: String,
-    html: String,
-    diagnosis: Diagnosis,
-}
-
-impl RunSection {
-    /// `number` tells it from the other runs of its page.
-    pub fn of(drawn: Drawn, number: usize, lead: Lead) -> Self {
-        let html = rendered(&RunView::of(&drawn, number, lead));
-        Self { number, title: run::statement(&drawn, lead).to_owned(), html, diagnosis: drawn.diagnosis }
-    }
-
-    pub fn diagnosis(&self) -> &Diagnosis {
-        &self.diagnosis
-    }
-}
-
-impl RunsPage {
-    pub fn new(lead: Lead) -> Self {
-        Self { lead, runs: Vec::new(), numbers: Vec::new(), titles: Vec::new(), body: String::new() }
-    }
-
-    pub fn add(&mut self, drawn: Drawn) {
-        self.add_section(RunSection::of(drawn, self.runs.len(), self.lead));
-    }
-
-    pub fn add_section(&mut self, section: RunSection) {
-        self.body.push_str(&section.html);
-        self.titles.push(section.title);
-        self.numbers.push(section.number);
-        self.runs.push(section.diagnosis);
-    }
-
-    /// The page of ranks, or of other runs: what there is to say of all of them comes first.
-    pub fn finish_with(self, about: &crate::Runs<'_>) -> String {
-        if about.is_one() {
-            return self.finish();
-        }
-        let title = &about.fleet.map_or_else(|| text::overview(about.all), |fleet| fleet.statement.clone());
-        let words = prose::article("together", &together(about));
-        if self.runs.is_empty() {
-            return page(title, &words, false);
-        }
-        let list = rendered(&Runs { overview: String::new(), together: true, links: self.links() });
-        page(title, &(list + &words + &self.body), true)
-    }
-
-    fn links(&self) -> Vec<(usize, String)> {
-        self.numbers.iter().copied().zip(self.runs.iter().map(|run| run.source.path.clone())).collect()
-    }
-
-    /// The page; of several runs one is shown at a time.
-    pub fn finish(self) -> String {
-        match self.titles.as_slice() {
-            [one] => page(one, &self.body, true),
-            several => {
-                let overview = text::overview(&self.runs);
-                let list = rendered(&Runs { overview, together: false, links: self.links() });
-                page(&format!("{} runs", several.len()), &(list + &self.body), true)
-            }
-        }
-    }
+fn title_of_several(about: &Runs<'_>) -> String {
+    about.fleet.map_or_else(|| text::overview(about.all), |fleet| fleet.statement.clone())
 }
 
 #[derive(Template)]
 #[template(path = "runs.html")]
-struct Runs {
+struct RunList {
     overview: String,
     /// Whether there is a part about all of them.
     together: bool,
@@ -146,35 +147,31 @@ struct Runs {
     links: Vec<(usize, String)>,
 }
 
-/// Rows under titles, as `table.html` lays them out.
-struct Grid {
-    titles: Vec<String>,
-    rows: Vec<Vec<String>>,
-}
+#[cfg(test)]
+mod tests {
+    use std::fmt;
 
-impl From<Table> for Grid {
-    fn from(table: Table) -> Self {
-        Self { titles: table.titles.into_iter().map(str::to_owned).collect(), rows: table.rows }
-    }
-}
+    use super::*;
 
-/// Text as it may stand in HTML and SVG.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
+    /// What a template shows of it cannot be written.
+    struct Unwritable;
+
+    impl fmt::Display for Unwritable {
+        fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+            Err(fmt::Error)
         }
     }
-    out
-}
 
-/// Colours that stay apart for colour-blind readers (Okabe and Ito).
-const COLOURS: [&str; 8] =
-    ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#7f7f7f", "#f0e442"];
+    #[derive(Template)]
+    #[template(source = "{{ what }}", ext = "html")]
+    struct Failing {
+        what: Unwritable,
+    }
+
+    /// It used to become an empty page.
+    #[test]
+    fn a_template_that_fails_is_an_error_and_no_empty_page() {
+        let result: Result<String, RenderError> = Failing { what: Unwritable }.render().map_err(Into::into);
+        assert!(matches!(result, Err(RenderError::Template(_))), "{result:?}");
+    }
+}

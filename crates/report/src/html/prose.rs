@@ -3,9 +3,10 @@
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
 use super::page;
+use crate::error::RenderError;
 
 /// A page of a Markdown document; HTML within it is shown, not taken for HTML, and links lead nowhere.
-pub fn markdown_as_html(title: &str, markdown: &str) -> String {
+pub(super) fn markdown_as_html(title: &str, markdown: &str) -> Result<String, RenderError> {
     page(title, &article("run-0", markdown), false)
 }
 
@@ -27,18 +28,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn html_in_markdown_is_text() {
+    fn html_in_markdown_is_text() -> Result<(), RenderError> {
         let page = markdown_as_html(
             "a <b>",
             "**x** <script>alert(1)</script>\n\n| a | b |\n|---|---:|\n| 1 | 2 |\n",
-        );
+        )?;
         assert!(page.contains("<strong>x</strong> &lt;script&gt;alert(1)&lt;/script&gt;"), "{page}");
         assert!(
             page.contains("<title>a &#60;b&#62;</title>")
                 && page.contains("<td style=\"text-align: right\">2</td>")
         );
         assert!(!page.contains("<script>"));
-        let page = markdown_as_html("", "[a](javascript:alert(1)) ![b](https://example.com/c.png)");
+        let page = markdown_as_html("", "[a](javascript:alert(1)) ![b](https://example.com/c.png)")?;
         assert!(page.contains("<p>a b</p>"), "{page}");
+        Ok(())
     }
 }

@@ -2,13 +2,20 @@
 
 use askama::Template;
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
-use busbound_diagnosis::{CopyGroup, Diagnosis, Drawn, Finding, WhatIf};
+use busbound_diagnosis::{CopyGroup, Diagnosis, Drawn, FigureId, Finding, Unit, WhatIf};
 
 use super::data::{Labels, encoded};
 use super::evidence::{self, Evidence};
 use super::filters;
-use super::{Grid, Lead};
+use super::grid::Grid;
 use crate::text::{attribution, capitalised, diagnosis as text, diagnosis::Blocks, path, whatif};
+
+/// What a page is asked for, which comes first on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lead {
+    Verdict,
+    Prediction,
+}
 
 /// Everything the page says of one run.
 #[derive(Template)]
@@ -67,7 +74,7 @@ struct Card {
 
 struct Prediction {
     statement: String,
-    unit: &'static str,
+    unit: Unit,
     rows: Vec<Scenario>,
     to_do: Vec<(String, String)>,
     notes: Vec<String>,
@@ -147,7 +154,7 @@ impl RunView {
             no_prediction: drawn.whatif.as_ref().err().map(ToString::to_string),
             whatif: drawn.whatif.as_ref().ok().map(prediction),
             outliers: text::outliers(diagnosis),
-            copies: text::copies(diagnosis),
+            copies: text::copies(diagnosis).iter().map(|line| line.joined(" · ")).collect(),
             histograms: diagnosis.copies.iter().filter_map(histogram).collect(),
             tables: text::tables(diagnosis, Blocks::Apart).into_iter().map(Grid::from).collect(),
             stages: stages(diagnosis),
@@ -174,7 +181,7 @@ pub(super) fn labels<'a>(diagnosis: &'a Diagnosis, label: &'a str) -> Labels<'a>
     let gpu = diagnosis.machine.gpus.first();
     Labels {
         run: label,
-        unit: diagnosis.unit(),
+        unit: diagnosis.unit().as_str(),
         link: gpu.map_or("", |gpu| gpu.link.name.as_str()),
         peak_gbps: gpu.map_or(0.0, |gpu| gpu.link.peak_gbps),
         findings: diagnosis.findings.iter().map(|finding| finding.title.as_str()).collect(),
@@ -185,13 +192,13 @@ pub(super) fn labels<'a>(diagnosis: &'a Diagnosis, label: &'a str) -> Labels<'a>
 pub(super) fn bar(diagnosis: &Diagnosis) -> Bar {
     let parts = text::parts(diagnosis);
     let total: f64 = parts.iter().map(|(_, ms)| ms).sum();
-    let part = |(what, ms): &(&'static str, f64)| BarPart {
-        what,
-        class: match *what {
-            "compute" => "compute",
-            "exposed communication" => "communication",
-            "exposed copy" => "h2d",
-            "idle" => "idle",
+    let part = |(figure, ms): &(FigureId, f64)| BarPart {
+        what: figure.label(),
+        class: match figure {
+            FigureId::ComputeMs => "compute",
+            FigureId::ExposedCommMs => "communication",
+            FigureId::ExposedBusCopyMs => "h2d",
+            FigureId::IdleMs => "idle",
             _ => "other",
         },
         time: milliseconds(*ms),

@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
-use busbound_diagnosis::{Benchmark, Judgement};
+use busbound_diagnosis::Benchmark;
+use busbound_machine::bench::Judgement;
 
 use super::{grid, headline, inline, item, paragraph};
 use crate::text::bench as text;
 
 /// What a machine reaches as a Markdown document.
-pub fn bench_as_markdown(bench: &Benchmark) -> String {
+pub(crate) fn bench_as_markdown(bench: &Benchmark) -> String {
     let mut out = String::new();
     headline(&mut out, &bench.statement);
     item(&mut out, &format!("on: {}", text::measured_on(bench)));

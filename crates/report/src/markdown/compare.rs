@@ -8,7 +8,7 @@ use super::{code, grid, headline, inline, item, paragraph, rows};
 use crate::text::compare as text;
 
 /// A comparison as a Markdown document.
-pub fn comparison_as_markdown(comparison: &Comparison) -> String {
+pub(crate) fn comparison_as_markdown(comparison: &Comparison) -> String {
     let mut out = String::new();
     headline(&mut out, &comparison.statement);
     for run in &comparison.runs {

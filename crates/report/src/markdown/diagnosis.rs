@@ -9,7 +9,7 @@ use super::{capitalised, code, grid, headline, inline, item, paragraph};
 use crate::text::{attribution, diagnosis as text, path};
 
 /// The diagnoses as one Markdown document.
-pub fn diagnoses_as_markdown(all: &[Diagnosis]) -> String {
+pub(crate) fn diagnoses_as_markdown(all: &[Diagnosis]) -> String {
     let mut out = String::new();
     if all.len() > 1 {
         headline(&mut out, &text::overview(all));
@@ -30,8 +30,8 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
     for link in text::links(diagnosis) {
         item(out, &format!("link: {link}"));
     }
-    for (what, ms) in text::parts(diagnosis) {
-        item(out, &format!("{what}: {} a {}", milliseconds(ms), diagnosis.unit()));
+    for (figure, ms) in text::parts(diagnosis) {
+        item(out, &format!("{}: {} a {}", figure.label(), milliseconds(ms), diagnosis.unit()));
     }
     if let Some(launching) = path::launching(diagnosis) {
         item(out, &format!("launches: {launching}"));
@@ -40,7 +40,7 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
         item(out, &format!("critical path: {path}"));
     }
     for copies in text::copies(diagnosis) {
-        item(out, &format!("copies: {copies}"));
+        item(out, &format!("copies: {}", copies.joined("  ")));
     }
     for table in text::tables(diagnosis, text::Blocks::Within) {
         grid(out, &table);

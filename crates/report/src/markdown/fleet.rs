@@ -9,7 +9,7 @@ use crate::runs::Runs;
 use crate::text::{diagnosis as one_by_one, fleet as text};
 
 /// Several inputs as one document.
-pub fn runs_as_markdown(runs: &Runs<'_>) -> String {
+pub(crate) fn runs_as_markdown(runs: &Runs<'_>) -> String {
     let mut out = together(runs);
     for run in runs.one_by_one() {
         diagnosis::one(&mut out, run);
@@ -24,8 +24,8 @@ pub(crate) fn together(runs: &Runs<'_>) -> String {
         Some(fleet) => out.push_str(&fleet_as_markdown(fleet)),
         None if !runs.is_one() => {
             headline(&mut out, &one_by_one::overview(runs.all));
-            if let Some(why) = runs.why_apart {
-                paragraph(&mut out, why);
+            if let Some(why) = runs.apart() {
+                paragraph(&mut out, &why);
             }
             grid(&mut out, &text::runs(runs.summaries));
             out.push('\n');
@@ -37,7 +37,7 @@ pub(crate) fn together(runs: &Runs<'_>) -> String {
 }
 
 /// Ranks of one run as a document.
-pub fn fleet_as_markdown(fleet: &FleetAnswer) -> String {
+pub(crate) fn fleet_as_markdown(fleet: &FleetAnswer) -> String {
     let mut out = String::new();
     headline(&mut out, &fleet.statement);
     for (word, fact) in text::facts(fleet) {

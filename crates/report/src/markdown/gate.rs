@@ -8,7 +8,7 @@ use super::{code, grid, headline, item, paragraph};
 use crate::text::gate as text;
 
 /// A gate as a Markdown document.
-pub fn gate_as_markdown(gate: &Gate) -> String {
+pub(crate) fn gate_as_markdown(gate: &Gate) -> String {
     let mut out = String::new();
     headline(&mut out, &gate.statement);
     if let Some(baseline) = &gate.baseline {

@@ -15,7 +15,42 @@ pub(crate) mod whatif;
 use std::fmt::Write;
 
 use self::escape::{cell, code, inline};
+use crate::answer::Answer;
+use crate::error::RenderError;
+use crate::format::{FormatSpec, Render, Scope};
+use crate::json::rank_as_json;
 use crate::text::{Table, capitalised, is_numeric};
+use crate::{Format, Predictions};
+
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
+    name: "markdown",
+    suffixes: &["md", "markdown"],
+    about: "",
+    scope: Scope::General,
+    render: Render::Text(|answer, _| document(answer)),
+};
+
+/// The answer as one document, of which a page of words can be made too.
+pub(crate) fn document(answer: &Answer<'_>) -> Result<String, RenderError> {
+    Ok(match answer {
+        Answer::Surveys(all) => survey::surveys_as_markdown(all),
+        Answer::Diagnoses(all) => diagnosis::diagnoses_as_markdown(all),
+        Answer::Drawn(drawn) => diagnosis::diagnoses_as_markdown(std::slice::from_ref(&drawn.diagnosis)),
+        Answer::Runs(runs) => fleet::runs_as_markdown(runs),
+        Answer::Comparison(drawn) => compare::comparison_as_markdown(drawn.comparison),
+        Answer::Predictions(Predictions { answers, .. }) => whatif::whatif_as_markdown(answers),
+        Answer::Gate(gate) => gate::gate_as_markdown(gate),
+        Answer::Fleet(answer) => fleet::fleet_as_markdown(answer),
+        Answer::Rank(summary) => format!("```json\n{}```\n", rank_as_json(summary)?),
+        Answer::Benchmark(bench) => bench::bench_as_markdown(bench),
+        Answer::Topology(topology) => topology::topology_as_markdown(topology),
+        Answer::Snapshot(snapshot) => top::top_as_markdown(snapshot),
+        Answer::Plan(plan) => plan::plan_as_markdown(plan),
+        Answer::Advice(_) | Answer::Timeline(_) => {
+            return Err(answer.not_available(Format::Markdown));
+        }
+    })
+}
 
 /// The answer.
 fn headline(out: &mut String, text: &str) {

@@ -4,7 +4,7 @@ use super::{headline, item, rows};
 use crate::text::plan::{Plan, plan};
 
 /// A plan as a Markdown document.
-pub fn plan_as_markdown(answer: &Plan) -> String {
+pub(crate) fn plan_as_markdown(answer: &Plan) -> String {
     let text = plan(answer);
     let mut out = String::new();
     headline(&mut out, &text.statement);

@@ -6,7 +6,7 @@ use super::{grid, headline, item, paragraph};
 use crate::text::survey as text;
 
 /// The surveys as one Markdown document.
-pub fn surveys_as_markdown(surveys: &[Survey]) -> String {
+pub(crate) fn surveys_as_markdown(surveys: &[Survey]) -> String {
     let mut out = String::new();
     if surveys.len() > 1 {
         headline(&mut out, &text::overview(surveys));

@@ -8,7 +8,7 @@ use super::{grid, headline, inline, item};
 use crate::text::top as text;
 
 /// One interval as a Markdown document.
-pub fn top_as_markdown(snapshot: &Snapshot) -> String {
+pub(crate) fn top_as_markdown(snapshot: &Snapshot) -> String {
     let mut out = String::new();
     headline(&mut out, &text::statement(snapshot));
     item(&mut out, &format!("interval: {}", text::interval(snapshot)));

@@ -8,7 +8,7 @@ use super::{headline, inline, item, rows};
 use crate::text::topology as text;
 
 /// A machine as a Markdown document.
-pub fn topology_as_markdown(topology: &Topology) -> String {
+pub(crate) fn topology_as_markdown(topology: &Topology) -> String {
     let mut out = String::new();
     headline(&mut out, &text::statement(topology));
     item(&mut out, &format!("from: {}", topology.source));

@@ -8,7 +8,7 @@ use super::{code, grid, headline, inline, item};
 use crate::text::whatif as text;
 
 /// What runs would take as a Markdown document.
-pub fn whatif_as_markdown(answers: &[WhatIf]) -> String {
+pub(crate) fn whatif_as_markdown(answers: &[WhatIf]) -> String {
     let mut out = String::new();
     for answer in answers {
         if answers.len() > 1 {

@@ -10,44 +10,37 @@ use std::io::{self, BufWriter, Write};
 
 use busbound_diagnosis::Drawn;
 use busbound_trace::Trace;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 
-/// How the file is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Packing {
-    Plain,
-    Gzip,
-}
+use crate::Format;
+use crate::answer::{Answer, Timeline};
+use crate::format::{FormatSpec, Render, Scope};
+use crate::kind::AnswerKind;
 
-/// Writes the trace with the tracks derived from it.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write_perfetto(out: impl Write, trace: &Trace, drawn: &Drawn, packing: Packing) -> io::Result<()> {
-    write_packed(out, trace, Some(drawn), packing)
-}
+/// The trace with the tracks derived from it.
+pub(crate) const PERFETTO: FormatSpec = FormatSpec {
+    name: "perfetto",
+    suffixes: &["perfetto.json"],
+    about: "",
+    scope: Scope::Only(AnswerKind::Timeline),
+    render: Render::Stream(|answer, out| match answer {
+        Answer::Timeline(Timeline { trace, drawn }) => Ok(write_all(BufWriter::new(out), trace, *drawn)?),
+        other => Err(other.not_available(Format::Perfetto)),
+    }),
+};
 
-/// Writes the trace alone, shaped like torch.profiler's own files.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write_chrome(out: impl Write, trace: &Trace, packing: Packing) -> io::Result<()> {
-    write_packed(out, trace, None, packing)
-}
+/// The trace alone, shaped like torch.profiler's own files.
+pub(crate) const CHROME: FormatSpec = FormatSpec {
+    name: "chrome",
+    suffixes: &["chrome.json"],
+    about: "",
+    scope: Scope::Only(AnswerKind::Timeline),
+    render: Render::Stream(|answer, out| match answer {
+        Answer::Timeline(Timeline { trace, .. }) => Ok(write_all(BufWriter::new(out), trace, None)?),
+        other => Err(other.not_available(Format::Chrome)),
+    }),
+};
 
-fn write_packed(out: impl Write, trace: &Trace, drawn: Option<&Drawn>, packing: Packing) -> io::Result<()> {
-    match packing {
-        Packing::Plain => write_all(BufWriter::new(out), trace, drawn).map(|_| ()),
-        Packing::Gzip => {
-            // A viewer unpacks it once: what counts is how long writing takes.
-            let packed = GzEncoder::new(BufWriter::new(out), Compression::fast());
-            write_all(packed, trace, drawn)?.finish()?.flush()
-        }
-    }
-}
-
-fn write_all<W: Write>(mut out: W, trace: &Trace, drawn: Option<&Drawn>) -> io::Result<W> {
+fn write_all(mut out: impl Write, trace: &Trace, drawn: Option<&Drawn>) -> io::Result<()> {
     write!(out, "{{\"schemaVersion\": 1, \"deviceProperties\": ")?;
     serde_json::to_writer(&mut out, &original::devices(trace))?;
     write!(out, ",\n\"displayTimeUnit\": \"ms\", \"traceEvents\": [")?;
@@ -57,8 +50,7 @@ fn write_all<W: Write>(mut out: W, trace: &Trace, drawn: Option<&Drawn>) -> io::
         derived::write(&mut events, &drawn.diagnosis, &drawn.picture)?;
     }
     writeln!(events.out, "\n]}}")?;
-    events.out.flush()?;
-    Ok(events.out)
+    events.out.flush()
 }
 
 /// A list of JSON objects being written.

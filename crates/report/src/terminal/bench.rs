@@ -1,6 +1,7 @@
 //! A benchmark at a terminal.
 
-use busbound_diagnosis::{Benchmark, Judgement};
+use busbound_diagnosis::Benchmark;
+use busbound_machine::bench::Judgement;
 
 use super::{columns, hanging, headline};
 use crate::text::bench as text;
@@ -9,7 +10,7 @@ use crate::text::bench as text;
 const WORST: usize = 5;
 
 /// What a machine reaches, `width` columns wide.
-pub fn bench_as_terminal(bench: &Benchmark, width: u16) -> String {
+pub(crate) fn bench_as_terminal(bench: &Benchmark, width: u16) -> String {
     let mut out = String::new();
     headline(&mut out, &bench.statement, width);
     hanging(&mut out, "  on        ", &text::measured_on(bench), width);

@@ -6,7 +6,7 @@ use super::{hanging, headline, rows};
 use crate::text::compare as text;
 
 /// A comparison, `width` columns wide.
-pub fn comparison_as_terminal(comparison: &Comparison, width: u16) -> String {
+pub(crate) fn comparison_as_terminal(comparison: &Comparison, width: u16) -> String {
     let mut out = String::new();
     headline(&mut out, &comparison.statement, width);
     let room = comparison.runs.iter().map(|run| run.label.chars().count()).max().unwrap_or(0);

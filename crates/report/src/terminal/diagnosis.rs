@@ -3,6 +3,7 @@
 use busbound_diagnosis::quantity::milliseconds;
 use busbound_diagnosis::{Diagnosis, Severity};
 
+use super::wrap::{Lead, hanging_with_lead};
 use super::{FAINT, STRONG, capitalised, columns, hanging, headline, line};
 use crate::text::{attribution, diagnosis as text, path};
 
@@ -10,7 +11,7 @@ use crate::text::{attribution, diagnosis as text, path};
 const BAR: usize = 40;
 
 /// The diagnoses one under the other, `width` columns wide.
-pub fn diagnoses_as_terminal(all: &[Diagnosis], width: u16) -> String {
+pub(crate) fn diagnoses_as_terminal(all: &[Diagnosis], width: u16) -> String {
     let mut out = String::new();
     if all.len() > 1 {
         headline(&mut out, &text::overview(all), width);
@@ -57,8 +58,11 @@ fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     let total: f64 = parts.iter().map(|(_, ms)| ms).sum();
     hanging(out, "  window    ", &text::step(diagnosis), width);
     if diagnosis.devices.len() > 1 {
-        let devices =
-            format!("times are summed over {} GPUs; --format json has each", diagnosis.devices.len());
+        let devices = format!(
+            "parts of a {} are the mean of {} GPUs, copies are summed over them; --format json has each",
+            diagnosis.unit(),
+            diagnosis.devices.len()
+        );
         hanging(out, "            ", &devices, width);
     }
     for (i, outlier) in text::outliers(diagnosis).iter().enumerate() {
@@ -67,8 +71,9 @@ fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     for link in text::links(diagnosis) {
         hanging(out, "  link      ", &link, width);
     }
-    let longest = parts.iter().map(|(what, _)| what.chars().count()).max().unwrap_or(0);
-    for (i, (what, ms)) in parts.iter().enumerate() {
+    let longest = parts.iter().map(|(figure, _)| figure.label().chars().count()).max().unwrap_or(0);
+    for (i, (figure, ms)) in parts.iter().enumerate() {
+        let what = figure.label();
         let head = if i == 0 { format!("per {}", diagnosis.unit()) } else { String::new() };
         let share = 100.0 * ms / total;
         let figures = format!("  {head:<10}{what:<longest$}  {:>8}  {share:>3.0} %  ", milliseconds(*ms));
@@ -83,7 +88,7 @@ fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
         hanging(out, "  critical  ", &path, width);
     }
     for (i, copies) in text::copies(diagnosis).iter().enumerate() {
-        hanging(out, if i == 0 { "  copies    " } else { "            " }, copies, width);
+        hanging(out, if i == 0 { "  copies    " } else { "            " }, &copies.joined("  "), width);
     }
 }
 
@@ -95,11 +100,9 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     for (i, finding) in diagnosis.findings.iter().enumerate() {
         let saving = text::saving(finding, diagnosis.unit());
         let style = if finding.severity == Severity::High { STRONG } else { anstyle::Style::new() };
-        let title = format!("{}: {saving}  [{}]", finding.title, text::severity(finding.severity));
-        let mut lines = String::new();
-        hanging(&mut lines, &format!("  {:<2} ", i + 1), &title, width);
-        // A title that had to be broken stays as plain as the rest of its line.
-        out.push_str(&lines.replacen(&finding.title, &format!("{style}{}{style:#}", finding.title), 1));
+        let rest = format!(": {saving}  [{}]", text::severity(finding.severity));
+        let head = format!("  {:<2} ", i + 1);
+        hanging_with_lead(out, &head, &Lead { text: &finding.title, style }, &rest, width);
         hanging(out, "     ", &finding.seen, width);
         hanging(out, "     → ", &finding.fix, width);
         hanging(out, "     ", &format!("Pays if: {}", finding.precondition), width);

@@ -7,14 +7,14 @@ use crate::runs::Runs;
 use crate::text::{diagnosis as one_by_one, fleet as text};
 
 /// Several inputs, `width` columns wide.
-pub fn runs_as_terminal(runs: &Runs<'_>, width: u16) -> String {
+pub(crate) fn runs_as_terminal(runs: &Runs<'_>, width: u16) -> String {
     let mut out = String::new();
     match runs.fleet {
         Some(fleet) => out.push_str(&fleet_as_terminal(fleet, width)),
         None if !runs.is_one() => {
             headline(&mut out, &one_by_one::overview(runs.all), width);
-            if let Some(why) = runs.why_apart {
-                hanging(&mut out, "  ", why, width);
+            if let Some(why) = runs.apart() {
+                hanging(&mut out, "  ", &why, width);
                 out.push('\n');
             }
             columns(&mut out, &text::runs(runs.summaries), width);
@@ -33,7 +33,7 @@ pub fn runs_as_terminal(runs: &Runs<'_>, width: u16) -> String {
 }
 
 /// Ranks of one run, `width` columns wide.
-pub fn fleet_as_terminal(fleet: &FleetAnswer, width: u16) -> String {
+pub(crate) fn fleet_as_terminal(fleet: &FleetAnswer, width: u16) -> String {
     let mut out = String::new();
     headline(&mut out, &fleet.statement, width);
     for (word, fact) in text::facts(fleet) {

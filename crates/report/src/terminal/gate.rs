@@ -6,7 +6,7 @@ use super::{FAINT, columns, hanging, headline, line};
 use crate::text::gate as text;
 
 /// A gate, `width` columns wide.
-pub fn gate_as_terminal(gate: &Gate, width: u16) -> String {
+pub(crate) fn gate_as_terminal(gate: &Gate, width: u16) -> String {
     let mut out = String::new();
     headline(&mut out, &gate.statement, width);
     if let Some(baseline) = &gate.baseline {

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod compare;
+#[cfg(feature = "dashboard")]
 pub(crate) mod dashboard;
 pub(crate) mod diagnosis;
 pub(crate) mod fleet;
@@ -14,14 +15,62 @@ pub(crate) mod topology;
 pub(crate) mod whatif;
 mod wrap;
 
-use anstyle::Style;
-
 use self::table::rows;
 use self::wrap::hanging;
+use crate::answer::Answer;
+use crate::error::RenderError;
+use crate::format::{FormatSpec, Render, Scope, Style};
+use crate::json::rank_as_json;
 use crate::text::{Table, capitalised};
+use crate::{Format, Predictions};
 
-const STRONG: Style = Style::new().bold();
-const FAINT: Style = Style::new().dimmed();
+pub(crate) const FORMAT: FormatSpec = FormatSpec {
+    name: "terminal",
+    suffixes: &["txt"],
+    about: "",
+    scope: Scope::General,
+    render: Render::Text(text),
+};
+
+const STRONG: anstyle::Style = anstyle::Style::new().bold();
+const FAINT: anstyle::Style = anstyle::Style::new().dimmed();
+
+fn text(answer: &Answer<'_>, style: &Style) -> Result<String, RenderError> {
+    let width = style.width;
+    let text = match answer {
+        Answer::Surveys(all) => survey::surveys_as_terminal(all, width),
+        Answer::Diagnoses(all) => diagnosis::diagnoses_as_terminal(all, width),
+        Answer::Drawn(drawn) => {
+            diagnosis::diagnoses_as_terminal(std::slice::from_ref(&drawn.diagnosis), width)
+        }
+        Answer::Runs(runs) => fleet::runs_as_terminal(runs, width),
+        Answer::Comparison(drawn) => compare::comparison_as_terminal(drawn.comparison, width),
+        Answer::Predictions(Predictions { answers, .. }) => whatif::whatif_as_terminal(answers, width),
+        Answer::Gate(gate) => gate::gate_as_terminal(gate, width),
+        Answer::Fleet(answer) => fleet::fleet_as_terminal(answer, width),
+        // A summary is kept for merging, not read.
+        Answer::Rank(summary) => rank_as_json(summary)?,
+        Answer::Benchmark(bench) => bench::bench_as_terminal(bench, width),
+        Answer::Topology(topology) => topology::topology_as_terminal(topology, width),
+        Answer::Snapshot(snapshot) => top::top_as_terminal(snapshot, width),
+        Answer::Plan(plan) => plan::plan_as_terminal(plan, width),
+        Answer::Advice(_) | Answer::Timeline(_) => {
+            return Err(answer.not_available(Format::Terminal));
+        }
+    };
+    Ok(if style.color { text } else { without_styles(&text) })
+}
+
+/// The text without its styles. No other escape sequence is in it: names from a trace have lost theirs.
+fn without_styles(styled: &str) -> String {
+    let mut plain = String::with_capacity(styled.len());
+    let mut rest = styled;
+    while let Some((before, escape)) = rest.split_once('\u{1b}') {
+        plain.push_str(before);
+        rest = escape.split_once('m').map_or("", |(_, after)| after);
+    }
+    plain + rest
+}
 
 fn line(out: &mut String, text: &str) {
     out.push_str(text);

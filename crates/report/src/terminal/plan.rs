@@ -4,7 +4,7 @@ use super::{FAINT, hanging, headline, line, rows};
 use crate::text::plan::{Plan, plan};
 
 /// A plan, `width` columns wide.
-pub fn plan_as_terminal(answer: &Plan, width: u16) -> String {
+pub(crate) fn plan_as_terminal(answer: &Plan, width: u16) -> String {
     let text = plan(answer);
     let mut out = String::new();
     headline(&mut out, &text.statement, width);

@@ -8,7 +8,7 @@ use super::{FAINT, STRONG, capitalised, columns, hanging, headline, line};
 use crate::text::survey as text;
 
 /// The surveys one under the other, `width` columns wide.
-pub fn surveys_as_terminal(surveys: &[Survey], width: u16) -> String {
+pub(crate) fn surveys_as_terminal(surveys: &[Survey], width: u16) -> String {
     let mut out = String::new();
     if surveys.len() > 1 {
         headline(&mut out, &text::overview(surveys), width);

@@ -6,7 +6,7 @@ use super::{columns, hanging, headline};
 use crate::text::top as text;
 
 /// One interval as a table, `width` columns wide.
-pub fn top_as_terminal(snapshot: &Snapshot, width: u16) -> String {
+pub(crate) fn top_as_terminal(snapshot: &Snapshot, width: u16) -> String {
     let mut out = String::new();
     headline(&mut out, &text::statement(snapshot), width);
     columns(&mut out, &text::overview(snapshot), width);

@@ -6,7 +6,7 @@ use super::{hanging, headline, rows};
 use crate::text::topology as text;
 
 /// A machine, `width` columns wide.
-pub fn topology_as_terminal(topology: &Topology, width: u16) -> String {
+pub(crate) fn topology_as_terminal(topology: &Topology, width: u16) -> String {
     let mut out = String::new();
     headline(&mut out, &text::statement(topology), width);
     hanging(&mut out, "  from      ", &topology.source, width);

@@ -6,7 +6,7 @@ use super::{columns, hanging, headline};
 use crate::text::whatif as text;
 
 /// What runs would take, `width` columns wide.
-pub fn whatif_as_terminal(answers: &[WhatIf], width: u16) -> String {
+pub(crate) fn whatif_as_terminal(answers: &[WhatIf], width: u16) -> String {
     let mut out = String::new();
     for answer in answers {
         if answers.len() > 1 {

@@ -1,5 +1,6 @@
 //! How does a sentence fit into the columns there are?
 
+use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
 /// Columns that a text takes on a terminal: a Chinese character takes two.
@@ -54,6 +55,19 @@ fn glued(mut words: Vec<String>, word: &str) -> Vec<String> {
 
 /// Text after a head, its further lines under its first.
 pub(super) fn hanging(out: &mut String, head: &str, text: &str, width: u16) {
+    hanging_with_lead(out, head, &Lead { text: "", style: Style::new() }, text, width);
+}
+
+/// The first words of a text, in a style of their own.
+pub(super) struct Lead<'t> {
+    pub(super) text: &'t str,
+    pub(super) style: Style,
+}
+
+/// As [`hanging`], with a lead before the text. A lead that has to be broken stays as plain as the rest of its line.
+pub(super) fn hanging_with_lead(out: &mut String, head: &str, lead: &Lead<'_>, text: &str, width: u16) {
+    let style = lead.style;
+    let text = format!("{}{text}", lead.text);
     let width = usize::from(width);
     let mut indent = columns_of(head);
     // Beside a head that takes half of the width there is no room to read in: the text goes under it.
@@ -62,12 +76,15 @@ pub(super) fn hanging(out: &mut String, head: &str, text: &str, width: u16) {
     if under {
         indent = 4;
     }
-    for (i, line) in broken(text, width.saturating_sub(indent)).iter().enumerate() {
+    for (i, line) in broken(&text, width.saturating_sub(indent)).iter().enumerate() {
         if i > 0 || under {
             out.push('\n');
             out.push_str(&" ".repeat(indent));
         }
-        out.push_str(line);
+        match line.split_at_checked(lead.text.len()).filter(|_| i == 0 && !lead.text.is_empty()) {
+            Some((lead, rest)) => out.push_str(&format!("{style}{lead}{style:#}{rest}")),
+            None => out.push_str(line),
+        }
     }
     out.push('\n');
 }

@@ -1,8 +1,10 @@
 //! What does a benchmark say in words and rows?
 
 use busbound_diagnosis::quantity::{bytes, milliseconds};
-use busbound_diagnosis::{Benchmark, Judgement, MeasuredFigure, Offloaded, PlanErrors};
-use busbound_machine::bench::{Direction, Engine, Memory, Mode, Order, Pace};
+use busbound_diagnosis::{Benchmark, Offloaded, PlanErrors};
+use busbound_machine::bench::{
+    Cause, Direction, Engine, FigureUnit, Judgement, MeasuredFigure, Memory, Mode, Order, Pace,
+};
 use busbound_machine::{MachineProfile, MeasuredCurve};
 
 use super::{Table, plural};
@@ -68,11 +70,15 @@ fn two_digits(value: f64) -> String {
 /// `55.4 GB/s   88 % of PCIe 5 x16's 63.0 is 55.5: as it should be`.
 pub(crate) fn figure(figure: &MeasuredFigure) -> (String, String) {
     let value = match figure.unit {
-        "" => format!("{:.0}", figure.measured),
-        "×" => format!("{:.2} ×", figure.measured),
-        "KiB" if figure.measured >= 1024.0 => format!("{:.0} MiB", figure.measured / 1024.0),
-        "KiB" => format!("{:.0} KiB", figure.measured),
-        unit => format!("{} {unit}", two_digits(figure.measured)),
+        FigureUnit::Count => format!("{:.0}", figure.measured),
+        FigureUnit::Times => format!("{:.2} ×", figure.measured),
+        FigureUnit::Kibibytes if figure.measured >= 1024.0 => {
+            format!("{:.0} MiB", figure.measured / 1024.0)
+        }
+        FigureUnit::Kibibytes => format!("{:.0} KiB", figure.measured),
+        unit @ (FigureUnit::GigabytesPerSecond | FigureUnit::Microseconds) => {
+            format!("{} {}", two_digits(figure.measured), unit.sign())
+        }
     };
     let judged = match (figure.expected, &figure.expected_from) {
         (Some(expected), Some(from)) => {
@@ -89,7 +95,7 @@ pub(crate) fn causes(figure: &MeasuredFigure) -> Vec<String> {
     if figure.judgement != Judgement::Short {
         return Vec::new();
     }
-    let line = |cause: &busbound_diagnosis::Cause| {
+    let line = |cause: &Cause| {
         format!("{}{}. Check: {}", if cause.seen { "Seen: " } else { "" }, cause.why, cause.check)
     };
     figure.causes.iter().map(line).collect()

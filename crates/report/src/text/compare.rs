@@ -1,7 +1,7 @@
 //! What does a comparison say in words?
 
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
-use busbound_diagnosis::{Comparison, Figure};
+use busbound_diagnosis::{Comparison, Figure, FigureUnit, FindingId};
 
 use super::Table;
 
@@ -15,15 +15,15 @@ pub(crate) fn figures(comparison: &Comparison) -> (Vec<String>, Vec<Vec<String>>
 }
 
 fn row(figure: &Figure) -> Vec<String> {
-    let unit = if figure.unit.is_empty() { String::new() } else { format!(" {}", figure.unit) };
     let mut cells = vec![figure.name.clone()];
     let cell = |value: &f64| match figure.unit {
         _ if *value == 0.0 => "–".to_owned(),
         // Copies are of bytes as well as of gigabytes.
-        "MB" => bytes((value * 1e6).round() as u64),
-        "µs" if *value >= 1e3 => milliseconds(value / 1e3),
-        "" if value.fract() == 0.0 => count(*value as u64),
-        _ => format!("{}{unit}", number(*value)),
+        FigureUnit::MegabytesPerStep => bytes((value * 1e6).round() as u64),
+        FigureUnit::Microseconds if *value >= 1e3 => milliseconds(value / 1e3),
+        FigureUnit::Count | FigureUnit::PerStep if value.fract() == 0.0 => count(*value as u64),
+        FigureUnit::Count | FigureUnit::PerStep => number(*value),
+        unit => format!("{} {}", number(*value), unit.symbol()),
     };
     cells.extend(figure.values.iter().map(cell));
     cells.push(match figure.delta_pct {
@@ -47,7 +47,10 @@ fn number(value: f64) -> String {
 
 /// Which findings came and went.
 pub(crate) fn findings(comparison: &Comparison) -> Vec<String> {
-    let list = |what: &str, ids: &[String]| (!ids.is_empty()).then(|| format!("{what}: {}", ids.join(", ")));
+    let list = |what: &str, ids: &[FindingId]| {
+        let ids: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
+        (!ids.is_empty()).then(|| format!("{what}: {}", ids.join(", ")))
+    };
     [
         list("Findings that went away", &comparison.gone),
         list("Findings that appeared", &comparison.appeared),

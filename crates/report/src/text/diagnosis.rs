@@ -2,28 +2,21 @@
 
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
 use busbound_diagnosis::{
-    Bound, CopyGroup, CpuCopyClass, Diagnosis, Finding, GapCause, Severity, SizeClass, StepsFound,
+    Bound, CopyGroup, CpuCopyClass, Diagnosis, FigureId, Finding, GapCause, Part, Severity, SizeClass,
+    StepsFound, Unit,
 };
 
 use super::{Table, attribution, path};
 
-/// Parts of the device's time, per step, in the order they are drawn. They do not overlap.
-pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(&'static str, f64)> {
-    let (time, steps) = (&diagnosis.time, diagnosis.step_count());
-    let parts = [
-        ("compute", time.compute_ms),
-        ("exposed communication", time.exposed_comm_ms),
-        ("exposed copy", time.exposed_bus_copy_ms),
-        ("copy within the device", time.internal_copy_ms()),
-        ("copy of unknown way", time.exposed_unplaced_copy_ms),
-        ("memset", time.busy_ms - time.compute_ms - time.exposed_comm_ms - time.exposed_copy_ms),
-        ("idle", time.idle_ms),
-    ];
+/// The parts of a step in the order they are drawn, in milliseconds.
+pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(FigureId, f64)> {
+    let value = |figure: FigureId| figure.of(diagnosis).unwrap_or(0.0);
     // What takes less than half a percent is not worth a line.
-    parts
-        .into_iter()
-        .filter(|(_, ms)| *ms > 0.005 * time.span_ms)
-        .map(|(what, ms)| (what, ms / steps))
+    let least = 0.005 * value(FigureId::SpanMs);
+    FigureId::COARSE_PARTS
+        .iter()
+        .map(|&figure| (figure, value(figure)))
+        .filter(|(_, ms)| *ms > least)
         .collect()
 }
 
@@ -90,8 +83,17 @@ pub(crate) fn links(diagnosis: &Diagnosis) -> Vec<String> {
     lines
 }
 
-/// One line for each sort of copies that takes time; the rest in one.
-pub(crate) fn copies(diagnosis: &Diagnosis) -> Vec<String> {
+/// A line of a few facts, which each output separates in its own way.
+pub(crate) struct FactLine(Vec<String>);
+
+impl FactLine {
+    pub(crate) fn joined(&self, separator: &str) -> String {
+        self.0.join(separator)
+    }
+}
+
+/// One line for each kind of copies that takes time; the rest in one.
+pub(crate) fn copies(diagnosis: &Diagnosis) -> Vec<FactLine> {
     let (shown, rest): (Vec<_>, Vec<_>) =
         diagnosis.copies.iter().partition(|group| matters(group, diagnosis));
     let mut lines: Vec<_> = shown.iter().map(|group| copy_line(group, diagnosis)).collect();
@@ -99,7 +101,8 @@ pub(crate) fn copies(diagnosis: &Diagnosis) -> Vec<String> {
         let kinds: Vec<_> = rest.iter().map(|group| group.kind()).collect();
         let time: f64 = rest.iter().map(|group| group.total_ms).sum();
         let time = milliseconds(time / diagnosis.step_count());
-        lines.push(format!("{}: {time} a {} in all", kinds.join(", "), diagnosis.unit()));
+        let line = format!("{}: {time} a {} in all", kinds.join(", "), diagnosis.unit());
+        lines.push(FactLine(vec![line]));
     }
     lines
 }
@@ -109,7 +112,7 @@ fn matters(group: &CopyGroup, diagnosis: &Diagnosis) -> bool {
     group.total_ms.max(group.blocking.ms) > 0.005 * diagnosis.time.span_ms
 }
 
-fn copy_line(group: &CopyGroup, diagnosis: &Diagnosis) -> String {
+fn copy_line(group: &CopyGroup, diagnosis: &Diagnosis) -> FactLine {
     let (steps, unit) = (diagnosis.step_count(), diagnosis.unit());
     let per_step = group.count as f64 / steps;
     let number = if per_step >= 10.0 || per_step.fract() == 0.0 {
@@ -118,34 +121,27 @@ fn copy_line(group: &CopyGroup, diagnosis: &Diagnosis) -> String {
         format!("{per_step:.1}")
     };
     let copies = if number == "1" { "copy" } else { "copies" };
-    let mut line = format!("{}  {number} {copies}/{unit}", group.kind());
+    let (counted, time) = (format!("{number} {copies}/{unit}"), milliseconds(group.total_ms / steps));
     if group.without_bytes == group.count {
-        line.push_str(&format!(", bytes not recorded, {}/{unit}", milliseconds(group.total_ms / steps)));
-        return line;
+        let counted = format!("{counted}, bytes not recorded, {time}/{unit}");
+        return FactLine(vec![group.kind(), counted]);
     }
-    line.push_str(&format!(
-        "  {}  {}  {:.1} GB/s",
-        bytes((group.bytes as f64 / steps) as u64),
-        milliseconds(group.total_ms / steps),
-        group.gbps.map_or(0.0, |rates| rates.weighted)
-    ));
-    if let Some(share) = group.utilization {
-        line.push_str(&format!("  {:.0} % of the link", 100.0 * share));
-        if let Some(of_expected) = group.of_expected {
-            line.push_str(&format!(
-                ", {:.0} % of what pinned copies of these sizes reach",
-                100.0 * of_expected
-            ));
-        }
-        line.push_str(&format!("; {} exposed", milliseconds(group.exposed_ms / steps)));
-    }
-    if group.blocking.count > 0 {
-        line.push_str(&format!(
-            ", {} of host time inside the calls",
-            milliseconds(group.blocking.ms / steps)
-        ));
-    }
-    line
+    let moved = bytes((group.bytes as f64 / steps) as u64);
+    let mut rate = format!("{:.1} GB/s", group.gbps.map_or(0.0, |rates| rates.weighted));
+    let blocking = match group.blocking.count {
+        0 => String::new(),
+        _ => format!(", {} of host time inside the calls", milliseconds(group.blocking.ms / steps)),
+    };
+    let Some(share) = group.utilization else {
+        rate.push_str(&blocking);
+        return FactLine(vec![group.kind(), counted, moved, time, rate]);
+    };
+    let expected = group.of_expected.map_or(String::new(), |share| {
+        format!(", {:.0} % of what pinned copies of these sizes reach", 100.0 * share)
+    });
+    let exposed = milliseconds(group.exposed_ms / steps);
+    let of_link = format!("{:.0} % of the link{expected}; {exposed} exposed{blocking}", 100.0 * share);
+    FactLine(vec![group.kind(), counted, moved, time, rate, of_link])
 }
 
 /// Whether the tree of blocks stands among the tables.
@@ -187,15 +183,17 @@ fn sizes(diagnosis: &Diagnosis) -> Table {
     let on_bus =
         diagnosis.copies.iter().filter(|group| group.utilization.is_some() && matters(group, diagnosis));
     let rows = on_bus.flat_map(|group| group.sizes.iter().map(move |class| row(group, class))).collect();
-    Table {
-        titles: vec!["copies by size, whole trace", "count", "bytes", "time", "rate", "pinned gives"],
-        rows,
-    }
+    let title = match diagnosis.unit() {
+        Unit::Step => "copies by size, judged steps",
+        Unit::Iteration => "copies by size, judged rounds",
+        _ => "copies by size, whole trace",
+    };
+    Table { titles: vec![title, "count", "bytes", "time", "rate", "pinned gives"], rows }
 }
 
 /// Why the device was idle.
 fn idle(diagnosis: &Diagnosis) -> Table {
-    let steps = diagnosis.step_count();
+    let per_step = |cause| diagnosis.breakdown.per_step_ms(|part| part == Part::Idle(cause)).unwrap_or(0.0);
     let rows = diagnosis
         .idle
         .iter()
@@ -206,15 +204,15 @@ fn idle(diagnosis: &Diagnosis) -> Table {
             vec![
                 format!("{}{place}", idle.cause.describe()),
                 count(idle.count),
-                milliseconds(idle.ms / steps),
+                milliseconds(per_step(idle.cause)),
                 milliseconds(idle.longest_ms),
             ]
         })
         .collect();
     let each = match diagnosis.unit() {
-        "step" => "per step",
-        "round" => "per round",
-        _ => "in all",
+        Unit::Step => "per step",
+        Unit::Iteration => "per round",
+        Unit::Trace => "in all",
     };
     Table { titles: vec!["idle because", "gaps", each, "longest"], rows }
 }
@@ -271,7 +269,7 @@ pub(crate) fn contention(diagnosis: &Diagnosis) -> Option<String> {
 }
 
 /// `saves 171 ms/step (144 to 171)`.
-pub(crate) fn saving(finding: &Finding, unit: &str) -> String {
+pub(crate) fn saving(finding: &Finding, unit: Unit) -> String {
     let saves = finding.saves_ms_per_step;
     if saves.high <= 0.0 {
         return "saves nothing by itself".to_owned();

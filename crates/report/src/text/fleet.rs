@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use busbound_diagnosis::quantity::{count, milliseconds};
-use busbound_diagnosis::{Bound, Saving};
-use busbound_fleet::{FleetAnswer, RankSummary, SharedFinding, Spread, Unread};
-use busbound_trace::Direction;
+use busbound_diagnosis::{Bound, FigureId, FigureUnit, Saving, Unit};
+use busbound_fleet::{FleetAnswer, RankName, RankSummary, SharedFinding, Spread, Unread};
 
 use super::{Table, plural};
 
@@ -27,7 +26,7 @@ pub(crate) fn ranks(answer: &FleetAnswer) -> Table {
         let label = rank.label();
         // Its figures are of the part that was read, which a limitation says.
         let mark = if rank.complete { "" } else { "*" };
-        format!("{}{mark}", label.strip_prefix("rank ").unwrap_or(&label))
+        format!("{}{mark}", label.short())
     })
 }
 
@@ -46,10 +45,10 @@ fn table(title: &'static str, ranks: &[&RankSummary], name: impl Fn(&RankSummary
         ("bound by", |rank| Some(bound(rank.verdict.bound).to_owned())),
         ("step", |rank| rank.steps.as_ref().map(|_| milliseconds(rank.step_ms()))),
         ("compute", |rank| time(rank, rank.time.compute_ms)),
-        ("exposed copy", |rank| time(rank, rank.time.exposed_copy_ms)),
+        ("exposed copy", |rank| time(rank, rank.time.exposed_bus_copy_ms)),
         ("exposed comm.", |rank| time(rank, rank.time.exposed_comm_ms)),
         ("idle", |rank| time(rank, rank.time.idle_ms)),
-        ("H2D GB/s", |rank| rank.host_rate(Direction::HostToDevice).map(|gbps| format!("{gbps:.1}"))),
+        ("H2D GB/s", |rank| rank.figure(FigureId::H2dGbps).map(|gbps| format!("{gbps:.1}"))),
         ("comm. beside compute", |rank| rank.comm_compute_pct_of_comm.map(|share| format!("{share:.2} %"))),
     ];
     let told = |(_, of): &&Column| ranks.iter().any(|rank| of(rank).is_some());
@@ -62,6 +61,14 @@ fn table(title: &'static str, ranks: &[&RankSummary], name: impl Fn(&RankSummary
         titles: std::iter::once(title).chain(columns.iter().map(|(title, _)| *title)).collect(),
         rows: ranks.iter().map(row).collect(),
     }
+}
+
+fn is_time(unit: FigureUnit) -> bool {
+    matches!(unit, FigureUnit::MillisecondsPerStep)
+}
+
+fn quantity(value: f64, unit: FigureUnit) -> String {
+    if is_time(unit) { milliseconds(value) } else { format!("{value:.1} {}", unit.symbol()) }
 }
 
 /// Nothing where it is nothing beside the rank's step.
@@ -87,37 +94,33 @@ fn worth_a_row(answer: &FleetAnswer) -> Vec<&RankSummary> {
     if answer.ranks.len() <= ROWS {
         return answer.ranks.iter().collect();
     }
-    let mut wanted: BTreeSet<&str> = answer.stragglers.iter().take(8).map(|one| one.rank.as_str()).collect();
+    let mut wanted: BTreeSet<&RankName> = answer.stragglers.iter().take(8).map(|one| &one.rank).collect();
     // The first ones are the step and what the ranks do of their own.
     for figure in answer.figures.iter().take(2) {
-        wanted.extend([figure.min_rank.as_str(), figure.max_rank.as_str()]);
+        wanted.extend([&figure.min_rank, &figure.max_rank]);
     }
     for figure in &answer.figures {
-        wanted.extend(figure.apart.iter().take(2).map(|apart| apart.rank.as_str()));
+        wanted.extend(figure.apart.iter().take(2).map(|apart| &apart.rank));
     }
-    let is_wanted = |rank: &&RankSummary| !rank.complete || wanted.contains(rank.label().as_str());
+    let is_wanted = |rank: &&RankSummary| !rank.complete || wanted.contains(&rank.label());
     answer.ranks.iter().filter(is_wanted).take(ROWS).collect()
 }
 
 /// Each figure over the ranks; nothing where the rows above say it all.
 pub(crate) fn spreads(answer: &FleetAnswer) -> Table {
-    let title = match answer.unit.word() {
-        "step" => "by rank, a step",
-        "round" => "by rank, a round",
-        _ => "by rank, the trace",
+    let title = match answer.unit {
+        Unit::Step => "by rank, a step",
+        Unit::Iteration => "by rank, a round",
+        Unit::Trace => "by rank, the trace",
     };
     let row = |spread: &Spread| {
-        let value = |value: f64| match spread.unit {
-            "ms" => milliseconds(value),
-            "%" => format!("{value:.1} %"),
-            unit => format!("{value:.1} {unit}"),
-        };
+        let value = |value: f64| quantity(value, spread.unit);
         let ends = [spread.min, spread.p10, spread.p50, spread.p90, spread.max].map(value);
-        let most = spread.max_rank.strip_prefix("rank ").unwrap_or(&spread.max_rank).to_owned();
+        let most = spread.max_rank.short();
         std::iter::once(spread.figure.clone()).chain(ends).chain([most]).collect()
     };
     let step = answer.figures.first().map_or(0.0, |step| step.max);
-    let is_worth_it = |spread: &&Spread| spread.unit != "ms" || spread.max > NOTHING * step;
+    let is_worth_it = |spread: &&Spread| !is_time(spread.unit) || spread.max > NOTHING * step;
     let worth = answer.figures.iter().filter(is_worth_it);
     let rows = if answer.ranks.len() < FEW { Vec::new() } else { worth.map(row).collect() };
     Table { titles: vec![title, "least", "p10", "median", "p90", "most", "most on"], rows }
@@ -162,10 +165,7 @@ pub(crate) fn apart(answer: &FleetAnswer) -> Vec<String> {
         if odd.is_empty() {
             continue;
         }
-        let value = |value: f64| match figure.unit {
-            "ms" => milliseconds(value),
-            unit => format!("{value:.1} {unit}"),
-        };
+        let value = |value: f64| quantity(value, figure.unit);
         let told = odd.iter().take(TOLD).map(|apart| format!("{} {}", apart.rank, value(apart.value)));
         let told = told.collect::<Vec<_>>().join(", ");
         let more = odd.len().saturating_sub(TOLD);
@@ -178,7 +178,7 @@ pub(crate) fn apart(answer: &FleetAnswer) -> Vec<String> {
 /// `Copies from pageable memory: on 8 of 8 ranks, saves 161 ms to 176 ms a step (median rank)`.
 pub(crate) fn finding(finding: &SharedFinding, answer: &FleetAnswer) -> String {
     let Saving { low, high } = finding.saves_ms_per_step;
-    let unit = answer.unit.word();
+    let unit = answer.unit;
     let saves = if high <= 0.0 {
         "saves nothing by itself".to_owned()
     } else if low < 0.01 * high {

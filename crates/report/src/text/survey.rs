@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use busbound_diagnosis::{Device, LostPart, Process, RankOrigin, SourceFacts, StepPattern, Stream, Survey};
-use busbound_trace::{Direction, SourceFormat};
+use busbound_trace::Direction;
 
 use crate::text::Table;
 
@@ -12,7 +12,7 @@ use busbound_diagnosis::quantity::{bytes, count, printable, rate, time};
 /// Facts about the whole file, each under its word.
 pub(crate) fn facts(survey: &Survey) -> Vec<(&'static str, String)> {
     let source = &survey.source;
-    let size = if source.format != SourceFormat::KinetoJson.id() {
+    let size = if !busbound_trace::format(source.format).is_some_and(|format| format.is_json) {
         bytes(source.file_bytes)
     } else if !source.compressed {
         format!("{} of JSON", bytes(source.json_bytes))
@@ -52,13 +52,8 @@ pub(crate) fn facts(survey: &Survey) -> Vec<(&'static str, String)> {
 
 fn producer(survey: &Survey) -> String {
     let named = |key: &str| survey.versions.get(key);
-    let is = |format: SourceFormat| survey.source.format == format.id();
-    let tool = match () {
-        () if is(SourceFormat::BusboundCapture) => "busbound record",
-        () if is(SourceFormat::NsysSqlite) => "Nsight Systems",
-        () => "torch.profiler (Kineto)",
-    };
-    let mut parts = vec![tool.to_owned()];
+    let profiler = busbound_trace::format(survey.source.format).map(|format| format.profiler);
+    let mut parts: Vec<String> = profiler.map(str::to_owned).into_iter().collect();
     if let Some(schema) = named("schemaVersion") {
         parts.push(format!("schema {schema}"));
     }

@@ -2,6 +2,7 @@
 
 use busbound_diagnosis::WhatIf;
 use busbound_diagnosis::quantity::{bytes, milliseconds};
+use busbound_whatif::replay::Change;
 
 use super::Table;
 
@@ -42,11 +43,10 @@ pub(crate) fn replay(answer: &WhatIf) -> String {
 pub(crate) fn to_do(answer: &WhatIf) -> Vec<(String, String)> {
     let mut lines: Vec<(String, String)> = Vec::new();
     for one in answer.scenarios.iter().filter(|one| one.applies) {
-        let parts = one.effort.split("; ").zip(one.precondition.split("; "));
-        for (change, (effort, needs)) in one.apply.iter().zip(parts) {
-            let name = change.split('=').next().unwrap_or(change).to_owned();
-            if !lines.iter().any(|(known, _)| *known == name) {
-                lines.push((name, format!("{effort}. Holds if {needs}.")));
+        for about in one.changes.iter().map(Change::about) {
+            if !lines.iter().any(|(known, _)| known == about.name) {
+                let words = format!("{}. Holds if {}.", about.effort, about.precondition);
+                lines.push((about.name.to_owned(), words));
             }
         }
     }

@@ -1,12 +1,12 @@
 //! What the report's tests share. A test that needs a part of it only takes that file.
 
 mod paths;
-mod styles;
+mod shown;
 
 use std::path::Path;
 
 pub(crate) use paths::fixture_path;
-pub(crate) use styles::plain;
+pub(crate) use shown::shown;
 
 /// docs/NAME.schema.json is the schema of the type; `INSTA_UPDATE=always` rewrites it.
 pub(crate) fn check_schema(name: &str, schema: &schemars::Schema) {

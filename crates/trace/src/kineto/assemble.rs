@@ -5,16 +5,19 @@ use std::collections::HashMap;
 
 use crate::kineto::batch::{Batch, FlowEnd, LaunchArrow};
 use crate::kineto::envelope::Envelope;
+use crate::model::builder::TraceBuilder;
 use crate::model::events::{EventId, NO_ID};
 use crate::model::link::{Link, LinkEnd};
 use crate::model::names::NameId;
+use crate::model::origin::Origin;
 use crate::model::stats::{ImportStats, Repair};
-use crate::model::trace::Trace;
+use crate::model::trace::Recorded;
 use crate::model::track::{Place, TrackId};
 
-#[derive(Debug, Default)]
-pub(crate) struct Assembler {
-    trace: Trace,
+/// Lays batches together into the trace of a builder.
+#[derive(Debug)]
+pub(crate) struct Assembler<'a> {
+    trace: &'a mut Recorded,
     envelope: Envelope,
     launch_arrows: Vec<LaunchArrow>,
     backward_flows: Vec<FlowEnd>,
@@ -23,7 +26,18 @@ pub(crate) struct Assembler {
     tracks: Vec<TrackId>,
 }
 
-impl Assembler {
+impl<'a> Assembler<'a> {
+    pub(crate) fn new(builder: &'a mut TraceBuilder) -> Self {
+        Self {
+            trace: &mut builder.trace,
+            envelope: Envelope::default(),
+            launch_arrows: Vec::new(),
+            backward_flows: Vec::new(),
+            names: Vec::new(),
+            tracks: Vec::new(),
+        }
+    }
+
     pub(crate) fn add(&mut self, batch: &mut Batch, envelope: Envelope) {
         let Self { trace, names, tracks, .. } = self;
         names.clear();
@@ -59,14 +73,14 @@ impl Assembler {
 
     pub(crate) fn is_empty(&self) -> bool {
         let not_kept = self.trace.stats.not_kept.iter().filter(|(what, _)| *what != "empty objects").count();
-        self.trace.is_empty()
+        self.trace.events.len() == 0
             && self.trace.memory.is_empty()
             && self.trace.given_names.is_empty()
             && not_kept == 0
     }
 
     pub(crate) fn event_count(&self) -> usize {
-        self.trace.len()
+        self.trace.events.len()
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -75,11 +89,11 @@ impl Assembler {
             + self.backward_flows.capacity() * size_of::<FlowEnd>()
     }
 
-    pub(crate) fn finish(mut self) -> Trace {
+    pub(crate) fn finish(mut self) {
         self.find_missing_correlations();
         self.pair_backward_flows();
-        self.trace.origin = self.envelope.origin;
-        self.trace
+        let format = self.trace.origin.format;
+        self.trace.origin = Origin { format, ..self.envelope.origin };
     }
 
     /// GPU work without a correlation may have an arrow that points at it.

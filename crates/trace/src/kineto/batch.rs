@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 
 use crate::kineto::cursor::{Cursor, Raw};
 use crate::kineto::event::{Args, Draft, RawLabel};
+use crate::kineto::names::{
+    element_size, is_copy_operator, kind_of_category, non_blocking_position, sync_of_name, transfer_of_name,
+};
 use crate::kineto::number::{NotUsable, integer, natural};
 use crate::kineto::text::decode;
 use crate::model::collective::Collective;
-use crate::model::copy_operator::{CopyOperator, is_copy_operator, non_blocking_position};
+use crate::model::copy_operator::CopyOperator;
 use crate::model::events::{Events, Row};
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
@@ -16,10 +19,9 @@ use crate::model::memory::{MemoryOwner, MemorySample};
 use crate::model::names::{NameId, Names};
 use crate::model::size::Bytes;
 use crate::model::stats::{ImportStats, LossKind, Repair};
-use crate::model::sync::Synchronisation;
+use crate::model::sync::Synchronization;
 use crate::model::time::{Nanos, Timestamp};
 use crate::model::track::{Label, Place, TrackId, Tracks};
-use crate::model::transfer::Transfer;
 
 /// One end of an arrow from a forward operator to its backward operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,14 +134,13 @@ impl Batch {
         match kind {
             EventKind::Copy | EventKind::Memset => {
                 let bytes = args.bytes.and_then(natural).map(Bytes::new);
-                self.events.set_transfer(Transfer::from_name(self.names.get(name), bytes));
+                self.events.set_transfer(transfer_of_name(self.names.get(name), bytes));
             }
             EventKind::Kernel if args.grid.is_some() || args.block.is_some() => {
                 self.events.set_launch(launch(args));
             }
             EventKind::Synchronisation => {
-                let sync = self.synchronisation(args, draft.name);
-                self.events.set_sync(sync);
+                self.events.set_sync(synchronization(args, draft.name));
             }
             EventKind::Operator => {
                 self.stats.shapes_seen |= args.input_dims.is_some();
@@ -166,7 +167,7 @@ impl Batch {
     }
 
     fn kind_of(&mut self, draft: &Draft<'_>) -> EventKind {
-        if let Some(kind) = EventKind::of_category(draft.category) {
+        if let Some(kind) = kind_of_category(draft.category) {
             return kind;
         }
         // PyTorch before Kineto wrote no categories; the process says which side it was.
@@ -305,15 +306,6 @@ impl Batch {
         }
     }
 
-    fn synchronisation(&mut self, args: &Args<'_>, name: Raw<'_>) -> Synchronisation {
-        Synchronisation {
-            what: self.intern(args.sync_kind.unwrap_or(name)),
-            waits_on_stream: args.sync_stream.and_then(natural).and_then(|s| i64::try_from(s).ok()),
-            waits_on_record: args.sync_record.and_then(natural),
-            waits_on_event: args.sync_event.and_then(natural),
-        }
-    }
-
     fn copy_operator<'a>(&mut self, draft: &Draft<'a>) -> CopyOperator {
         let args = &draft.args;
         let list = |array: Option<&'a [u8]>| items(array.unwrap_or_default()).collect::<Vec<_>>();
@@ -322,10 +314,11 @@ impl Batch {
         // copy_(self, src): the source is second. to(self, …): it is first, and only.
         let (src, dst) = if draft.name.bytes == b"aten::copy_" { (1, Some(0)) } else { (0, None) };
         let shape = dims.get(src).copied().unwrap_or_default();
-        let mut dtype = |at: Option<usize>| {
-            at.and_then(|at| types.get(at)).map_or(NameId::EMPTY, |raw| self.intern(unquoted(raw)))
-        };
-        let (src_dtype, dst_dtype) = (dtype(Some(src)), dtype(dst));
+        let dtype = |at: Option<usize>| at.and_then(|at| types.get(at)).map(|raw| unquoted(raw));
+        let mut named = |dtype: Option<Raw<'a>>| dtype.map_or(NameId::EMPTY, |raw| self.intern(raw));
+        let (src_dtype, dst_dtype) = (named(dtype(Some(src))), named(dtype(dst)));
+        let elements = elements(shape);
+        let size = dtype(Some(src)).and_then(|raw| element_size(raw.bytes));
         let non_blocking = non_blocking_position(draft.name.bytes, inputs.len())
             .and_then(|at| inputs.get(at))
             .and_then(|raw| match unquoted(raw).bytes {
@@ -334,12 +327,22 @@ impl Batch {
                 _ => None,
             });
         CopyOperator {
-            elements: elements(shape),
+            elements,
+            bytes: elements.zip(size).and_then(|(count, size)| count.checked_mul(size)).map(Bytes::new),
             shape: self.intern(Raw { bytes: shape, escaped: false }),
             src_dtype,
             dst_dtype,
             non_blocking,
         }
+    }
+}
+
+fn synchronization(args: &Args<'_>, name: Raw<'_>) -> Synchronization {
+    Synchronization {
+        kind: sync_of_name(args.sync_kind.unwrap_or(name).bytes),
+        waits_on_stream: args.sync_stream.and_then(natural).and_then(|s| i64::try_from(s).ok()),
+        waits_on_record: args.sync_record.and_then(natural),
+        waits_on_event: args.sync_event.and_then(natural),
     }
 }
 

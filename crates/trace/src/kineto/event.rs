@@ -4,8 +4,8 @@
 //! kind says which of them matter.
 
 use crate::kineto::cursor::{Cursor, Raw, Scan};
+use crate::kineto::names::is_copy_operator;
 use crate::kineto::number::NotUsable;
-use crate::model::copy_operator::is_copy_operator;
 
 /// A process or thread id: a number or a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

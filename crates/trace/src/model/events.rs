@@ -9,7 +9,7 @@ use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
 use crate::model::managed::{Faults, Migration};
 use crate::model::names::NameId;
-use crate::model::sync::Synchronisation;
+use crate::model::sync::Synchronization;
 use crate::model::time::{Nanos, Timestamp};
 use crate::model::track::TrackId;
 use crate::model::transfer::Transfer;
@@ -54,7 +54,7 @@ pub(crate) struct Events {
     detail: Vec<u32>,
     transfers: Vec<Transfer>,
     launches: Vec<Launch>,
-    syncs: Vec<Synchronisation>,
+    syncs: Vec<Synchronization>,
     copy_operators: Vec<CopyOperator>,
     /// Sparse, ordered by event: both operators and kernels may have one beside their own detail.
     collectives: Vec<(EventId, Collective)>,
@@ -91,7 +91,7 @@ impl Events {
         self.point_detail_at(self.launches.len());
     }
 
-    pub(crate) fn set_sync(&mut self, sync: Synchronisation) {
+    pub(crate) fn set_sync(&mut self, sync: Synchronization) {
         self.syncs.push(sync);
         self.point_detail_at(self.syncs.len());
     }
@@ -113,7 +113,7 @@ impl Events {
         self.faults.push((self.last(), faults));
     }
 
-    fn last(&self) -> EventId {
+    pub(crate) fn last(&self) -> EventId {
         EventId(u32::try_from(self.len().saturating_sub(1)).unwrap_or(u32::MAX))
     }
 
@@ -137,7 +137,7 @@ impl Events {
         (self.kind[id.index()] == EventKind::Kernel).then(|| self.detail(id, &self.launches)).flatten()
     }
 
-    pub(crate) fn sync(&self, id: EventId) -> Option<&Synchronisation> {
+    pub(crate) fn sync(&self, id: EventId) -> Option<&Synchronization> {
         (self.kind[id.index()] == EventKind::Synchronisation).then(|| self.detail(id, &self.syncs)).flatten()
     }
 
@@ -157,36 +157,6 @@ impl Events {
 
     pub(crate) fn faults(&self, id: EventId) -> Option<&Faults> {
         sparse(&self.faults, id)
-    }
-
-    /// The rows that satisfy `keep`, in their order. What they point at is kept whole.
-    pub(crate) fn part(&self, keep: impl Fn(EventId) -> bool) -> Self {
-        let rows: Vec<usize> =
-            (0u32..).take(self.len()).filter(|&row| keep(EventId(row))).map(|row| row as usize).collect();
-        fn of<T: Copy>(column: &[T], rows: &[usize]) -> Vec<T> {
-            rows.iter().map(|&row| column[row]).collect()
-        }
-        fn moved<T: Copy>(sparse: &[(EventId, T)], rows: &[usize]) -> Vec<(EventId, T)> {
-            let new = |id: EventId| u32::try_from(rows.binary_search(&id.index()).ok()?).ok().map(EventId);
-            sparse.iter().filter_map(|&(id, fact)| Some((new(id)?, fact))).collect()
-        }
-        Self {
-            kind: of(&self.kind, &rows),
-            name: of(&self.name, &rows),
-            track: of(&self.track, &rows),
-            start: of(&self.start, &rows),
-            duration: of(&self.duration, &rows),
-            correlation: of(&self.correlation, &rows),
-            external: of(&self.external, &rows),
-            detail: of(&self.detail, &rows),
-            transfers: self.transfers.clone(),
-            launches: self.launches.clone(),
-            syncs: self.syncs.clone(),
-            copy_operators: self.copy_operators.clone(),
-            collectives: moved(&self.collectives, &rows),
-            migrations: moved(&self.migrations, &rows),
-            faults: moved(&self.faults, &rows),
-        }
     }
 
     /// Lays another table under this one, with its names and tracks renumbered.
@@ -218,7 +188,7 @@ impl Events {
         }));
         self.transfers.extend_from_slice(&other.transfers);
         self.launches.extend_from_slice(&other.launches);
-        self.syncs.extend(other.syncs.iter().map(|sync| Synchronisation { what: name(sync.what), ..*sync }));
+        self.syncs.extend_from_slice(&other.syncs);
         self.copy_operators.extend(other.copy_operators.iter().map(|op| CopyOperator {
             shape: name(op.shape),
             src_dtype: name(op.src_dtype),
@@ -229,6 +199,11 @@ impl Events {
             let moved = Collective { name: name(c.name), dtype: name(c.dtype), group: name(c.group), ..c };
             (EventId(event.0 + rows), moved)
         }));
+        fn shifted<T: Copy>(sparse: &[(EventId, T)], rows: u32) -> impl Iterator<Item = (EventId, T)> {
+            sparse.iter().map(move |&(event, fact)| (EventId(event.0 + rows), fact))
+        }
+        self.migrations.extend(shifted(&other.migrations, rows));
+        self.faults.extend(shifted(&other.faults, rows));
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -274,4 +249,38 @@ impl Events {
 fn sparse<T>(facts: &[(EventId, T)], id: EventId) -> Option<&T> {
     let at = facts.binary_search_by_key(&id, |(event, _)| *event).ok()?;
     Some(&facts[at].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::builder::TraceBuilder;
+    use crate::model::managed::MigrationCause;
+    use crate::model::trace::Trace;
+    use crate::model::transfer::{MemoryKind, Transfer};
+
+    #[test]
+    fn appending_keeps_migrations_and_faults() {
+        let migration = Migration { address: Some(0x7f00), cause: MigrationCause::Fault };
+        let faults = Faults { address: Some(0x7f00), count: 3 };
+        let part = || {
+            let mut part = TraceBuilder::default();
+            let device = part.stream(0, -1);
+            let moved =
+                Transfer { dst: MemoryKind::Managed, ..Transfer::host_to_device(MemoryKind::Managed, 4096) };
+            part.copy(device, moved, 0..10).migration(migration);
+            part.page_fault(device, "GPU page faults", faults, 0..10);
+            part.trace
+        };
+        let (mut all, other) = (part(), part());
+        let names: Vec<_> = other.names.iter().map(|text| all.names.intern(text)).collect();
+        let tracks: Vec<_> = other.tracks.iter().map(|(_, place)| all.tracks.intern(place)).collect();
+        all.events.append(&other.events, &names, &tracks);
+        let found: Vec<_> = Trace::from(all)
+            .events()
+            .map(|event| (event.migration().copied(), event.faults().copied()))
+            .collect();
+        let (moved, faulted) = ((Some(migration), None), (None, Some(faults)));
+        assert_eq!(found, [moved, faulted, moved, faulted]);
+    }
 }

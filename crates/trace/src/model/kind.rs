@@ -1,4 +1,4 @@
-//! What sort of event is it? One table maps every category name that Kineto has used to one kind.
+//! What does an event record?
 
 use serde::{Deserialize, Serialize};
 
@@ -86,52 +86,11 @@ impl EventKind {
             Self::Other => "other events",
         }
     }
-
-    /// The kind of a category, or `None` if no version of Kineto is known to write it.
-    pub(crate) fn of_category(category: &[u8]) -> Option<Self> {
-        Some(match category {
-            b"cpu_op" | b"Operator" | b"hpu_op" => Self::Operator,
-            b"user_annotation" => Self::Annotation,
-            b"gpu_user_annotation" => Self::GpuAnnotation,
-            b"python_function" | b"Python" => Self::PythonFrame,
-            b"cuda_runtime"
-            | b"Runtime"
-            | b"hip_runtime"
-            | b"xpu_runtime"
-            | b"mtia_runtime"
-            | b"glow_runtime"
-            | b"privateuse1_runtime" => Self::RuntimeCall,
-            b"cuda_driver" | b"xpu_driver" | b"privateuse1_driver" => Self::DriverCall,
-            b"kernel" | b"Kernel" | b"concurrent_kernel" | b"mtia_ccp_events" => Self::Kernel,
-            b"gpu_memcpy" | b"Memcpy" => Self::Copy,
-            b"gpu_memset" | b"Memset" => Self::Memset,
-            b"cuda_sync" => Self::Synchronisation,
-            b"cuda_event" => Self::EventRecord,
-            b"overhead" => Self::ProfilerOverhead,
-            b"Trace" | b"cuda_profiler_range" => Self::ProfilerSpan,
-            _ => return None,
-        })
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn old_and_new_category_names_mean_the_same() {
-        for (old, new) in [
-            ("Operator", "cpu_op"),
-            ("Runtime", "cuda_runtime"),
-            ("Kernel", "kernel"),
-            ("Memcpy", "gpu_memcpy"),
-            ("Memset", "gpu_memset"),
-        ] {
-            let kind = EventKind::of_category(old.as_bytes());
-            assert!(kind.is_some());
-            assert_eq!(kind, EventKind::of_category(new.as_bytes()));
-        }
-    }
 
     #[test]
     fn all_lists_every_kind_in_order() {

@@ -1,5 +1,6 @@
-//! Which events belong together? Flow arrows that say more than the correlation does.
+//! Which events belong together, and what crossed the bus? Flow arrows, and counters of a GPU's link.
 
+use crate::model::size::Bytes;
 use crate::model::time::Timestamp;
 use crate::model::track::TrackId;
 
@@ -18,4 +19,13 @@ pub struct Link {
 pub struct LinkEnd {
     pub track: TrackId,
     pub at: Timestamp,
+}
+
+/// Bytes that crossed the link of a GPU since the reading before, as the driver counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkTraffic {
+    pub at: Timestamp,
+    pub gpu: i32,
+    pub to_device: Bytes,
+    pub to_host: Bytes,
 }

@@ -1,9 +1,11 @@
 //! What a trace is, once read. No IO and no clock here: same input, same output.
 
+pub(crate) mod builder;
 pub(crate) mod call;
 pub(crate) mod collective;
 pub(crate) mod copy_operator;
 pub(crate) mod events;
+pub(crate) mod format;
 pub(crate) mod kind;
 pub(crate) mod launch;
 pub(crate) mod link;

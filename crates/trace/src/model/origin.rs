@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::format::Format;
 use crate::model::size::Bytes;
 
 /// What the trace says about its own making.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Origin {
-    /// What sort of file it is.
-    pub format: SourceFormat,
+    /// The format of the file that it was read from.
+    pub format: &'static Format,
     /// Versions by the name the trace gives them, e.g. `cuda_runtime_version`.
     pub versions: BTreeMap<String, String>,
     /// What the profiler was asked to record (`record_shapes`, `with_stack`, …).
@@ -24,29 +25,6 @@ pub struct Origin {
     pub trace_name: Option<String>,
     /// Warnings and errors the profiler wrote into the file.
     pub profiler_messages: Vec<String>,
-}
-
-/// The formats that are read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SourceFormat {
-    /// torch.profiler's.
-    #[default]
-    KinetoJson,
-    /// `busbound record`'s.
-    BusboundCapture,
-    /// What `nsys export --type sqlite` wrote.
-    NsysSqlite,
-}
-
-impl SourceFormat {
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::KinetoJson => "kineto-json",
-            Self::BusboundCapture => "busbound-capture",
-            Self::NsysSqlite => "nsys-sqlite",
-        }
-    }
 }
 
 /// One device as `deviceProperties` lists it. All of the machine's devices are listed, used or not.

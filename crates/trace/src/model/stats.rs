@@ -192,6 +192,18 @@ pub struct LostWork {
     pub without_end: BTreeMap<EventKind, u64>,
 }
 
+impl LostWork {
+    fn absorb(&mut self, other: Self) {
+        for (kind, rows) in other.damaged {
+            self.damaged.entry(kind).or_default().add(rows.at_most, rows.of);
+        }
+        self.beyond_memory.extend(other.beyond_memory);
+        for (kind, count) in other.without_end {
+            *self.without_end.entry(kind).or_default() += count;
+        }
+    }
+}
+
 /// Rows of damaged tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostRows {
@@ -291,6 +303,7 @@ impl ImportStats {
         for loss in other.losses {
             self.add_loss(loss);
         }
+        self.lost_work.absorb(other.lost_work);
         self.shapes_seen |= other.shapes_seen;
         self.stacks_seen |= other.stacks_seen;
     }
@@ -303,4 +316,24 @@ fn add_named(counts: &mut BTreeMap<String, u64>, what: String, count: u64) {
     let what =
         if counts.len() < NAMES_COUNTED || counts.contains_key(&what) { what } else { "others".to_owned() };
     *counts.entry(what).or_default() += count;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absorbing_keeps_the_work_that_was_lost() {
+        let mut part = ImportStats::default();
+        part.lost_work.damaged.entry(EventKind::Copy).or_default().add(3, 10);
+        part.lost_work.beyond_memory.insert(EventKind::Kernel);
+        part.lost_work.without_end.insert(EventKind::Memset, 2);
+        let mut all = ImportStats::default();
+        all.absorb(part.clone());
+        assert_eq!(all.lost_work, part.lost_work);
+        all.absorb(part);
+        assert_eq!(all.lost_work.damaged[&EventKind::Copy], LostRows { at_most: 6, of: 20 });
+        assert_eq!(all.lost_work.beyond_memory, BTreeSet::from([EventKind::Kernel]));
+        assert_eq!(all.lost_work.without_end[&EventKind::Memset], 4);
+    }
 }

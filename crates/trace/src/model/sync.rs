@@ -1,16 +1,55 @@
-//! Who waited for what? The targets that `cuda_sync` events name.
+//! What did a synchronization wait for?
 
-use crate::model::names::NameId;
+use serde::Serialize;
 
-/// What a synchronisation waited for. Recorded only when the profiler was asked for sync events.
+/// Which operation made somebody wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SyncKind {
+    /// The host waits for a recorded event (`cudaEventSynchronize`).
+    EventSync,
+    /// A stream waits for a recorded event (`cudaStreamWaitEvent`).
+    StreamWaitEvent,
+    /// The host waits for a stream (`cudaStreamSynchronize`).
+    StreamSync,
+    /// The host waits for the whole device (`cudaDeviceSynchronize`).
+    ContextSync,
+    Unknown,
+}
+
+impl SyncKind {
+    /// The name that its event is shown by.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::EventSync => "Event Sync",
+            Self::StreamWaitEvent => "Stream Wait Event",
+            Self::StreamSync => "Stream Sync",
+            Self::ContextSync => "Context Sync",
+            Self::Unknown => "Sync",
+        }
+    }
+
+    /// Whether it waits for an event, and not for a stream or a device.
+    pub fn waits_for_event(self) -> bool {
+        matches!(self, Self::EventSync | Self::StreamWaitEvent)
+    }
+}
+
+/// What a synchronization waited for. Recorded only when the profiler was asked for sync events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Synchronisation {
-    /// `Event Sync`, `Stream Wait Event`, `Stream Sync` or `Context Sync`, as the trace writes it.
-    pub what: NameId,
+pub struct Synchronization {
+    pub kind: SyncKind,
     /// The stream whose work was waited for.
     pub waits_on_stream: Option<i64>,
     /// The correlation of the `cudaEventRecord` that was waited for.
     pub waits_on_record: Option<u64>,
     /// The CUDA event that was waited for.
     pub waits_on_event: Option<u64>,
+}
+
+impl Synchronization {
+    /// Of this kind, with nothing known about what was waited for.
+    pub fn of(kind: SyncKind) -> Self {
+        Self { kind, waits_on_stream: None, waits_on_record: None, waits_on_event: None }
+    }
 }

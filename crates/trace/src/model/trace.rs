@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::interval::Interval;
 use crate::model::collective::Collective;
@@ -10,30 +10,60 @@ use crate::model::copy_operator::CopyOperator;
 use crate::model::events::{EventId, Events, NO_ID};
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
-use crate::model::link::Link;
+use crate::model::link::{Link, LinkTraffic};
 use crate::model::managed::{Faults, Migration};
 use crate::model::memory::MemorySample;
 use crate::model::names::{NameId, Names};
 use crate::model::origin::Origin;
 use crate::model::stats::ImportStats;
-use crate::model::sync::Synchronisation;
+use crate::model::sync::Synchronization;
 use crate::model::time::{Nanos, Timestamp};
 use crate::model::track::{Label, Place, TrackId, Tracks};
 use crate::model::transfer::Transfer;
 
 /// One profiler trace: columns of events, interned names, and what was lost on the way in.
+///
+/// A trace may show only some of the events that were read: see [`part`](Self::part).
 #[derive(Debug, Default)]
 pub struct Trace {
+    recorded: Arc<Recorded>,
+    /// The events it shows, in the order of the file; `None` for all.
+    kept: Option<Vec<EventId>>,
+    order: OnceLock<TimeOrder>,
+}
+
+/// Everything that was read.
+#[derive(Debug, Default)]
+pub(crate) struct Recorded {
     pub(crate) events: Events,
     pub(crate) names: Names,
     pub(crate) tracks: Tracks,
     pub(crate) links: Vec<Link>,
     pub(crate) memory: Vec<MemorySample>,
+    pub(crate) link_traffic: Vec<LinkTraffic>,
     /// Names given to processes (thread `None`) and threads by metadata events.
     pub(crate) given_names: BTreeMap<(Label, Option<Label>), NameId>,
     pub(crate) origin: Origin,
     pub(crate) stats: ImportStats,
-    pub(crate) order: OnceLock<TimeOrder>,
+}
+
+impl Recorded {
+    /// Memory that it takes, for the reader's bound and for reports.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.events.heap_bytes()
+            + self.names.heap_bytes()
+            + self.tracks.heap_bytes()
+            + self.links.capacity() * size_of::<Link>()
+            + self.memory.capacity() * size_of::<MemorySample>()
+            + self.link_traffic.capacity() * size_of::<LinkTraffic>()
+            + self.given_names.len() * 64
+    }
+}
+
+impl From<Recorded> for Trace {
+    fn from(recorded: Recorded) -> Self {
+        Self { recorded: Arc::new(recorded), kept: None, order: OnceLock::new() }
+    }
 }
 
 /// Tracks of more events than this are put in order on a thread of their own.
@@ -50,7 +80,7 @@ pub(crate) struct TimeOrder {
 impl Trace {
     /// Number of events kept.
     pub fn len(&self) -> usize {
-        self.events.len()
+        self.kept.as_ref().map_or(self.numbers(), Vec::len)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -59,14 +89,16 @@ impl Trace {
 
     /// Every event, in the order of the file.
     pub fn events(&self) -> impl ExactSizeIterator<Item = Event<'_>> {
-        let len = u32::try_from(self.len()).unwrap_or(u32::MAX);
-        (0..len).map(|i| Event { trace: self, id: EventId(i) })
+        self.events_in(0..self.len())
     }
 
-    /// Some of them, by their numbers.
-    pub fn events_in(&self, numbers: Range<usize>) -> impl ExactSizeIterator<Item = Event<'_>> {
-        let row = |number: usize| u32::try_from(number.min(self.len())).unwrap_or(u32::MAX);
-        (row(numbers.start)..row(numbers.end)).map(|i| Event { trace: self, id: EventId(i) })
+    /// Some of them, by their places in that order.
+    pub fn events_in(&self, places: Range<usize>) -> impl ExactSizeIterator<Item = Event<'_>> {
+        let place = |place: usize| u32::try_from(place.min(self.len())).unwrap_or(u32::MAX);
+        (place(places.start)..place(places.end)).map(|place| {
+            let id = self.kept.as_ref().map_or(EventId(place), |kept| kept[place as usize]);
+            Event { trace: self, id }
+        })
     }
 
     pub fn event(&self, id: EventId) -> Event<'_> {
@@ -74,40 +106,45 @@ impl Trace {
     }
 
     pub fn names(&self) -> &Names {
-        &self.names
+        &self.recorded.names
     }
 
     pub fn origin(&self) -> &Origin {
-        &self.origin
+        &self.recorded.origin
     }
 
     pub fn stats(&self) -> &ImportStats {
-        &self.stats
+        &self.recorded.stats
     }
 
     /// Forward operators and the backward operators that belong to them.
     pub fn links(&self) -> &[Link] {
-        &self.links
+        &self.recorded.links
     }
 
     /// Allocator samples, in the order of the file.
     pub fn memory(&self) -> &[MemorySample] {
-        &self.memory
+        &self.recorded.memory
+    }
+
+    /// Readings of the byte counters of the GPUs' links, in the order of the file.
+    pub fn link_traffic(&self) -> &[LinkTraffic] {
+        &self.recorded.link_traffic
     }
 
     /// The name a metadata event gave to a process or one of its threads.
     pub fn given_name(&self, process: Label, thread: Option<Label>) -> Option<&str> {
-        self.given_names.get(&(process, thread)).map(|&id| self.names.get(id))
+        self.recorded.given_names.get(&(process, thread)).map(|&id| self.recorded.names.get(id))
     }
 
     pub fn track(&self, id: TrackId) -> Track<'_> {
-        Track { trace: self, id, place: self.tracks.get(id) }
+        Track { trace: self, id, place: self.recorded.tracks.get(id) }
     }
 
     /// Every place that has events, in order of place.
     pub fn tracks(&self) -> Vec<Track<'_>> {
         let mut tracks: Vec<_> =
-            self.tracks.iter().map(|(id, place)| Track { trace: self, id, place }).collect();
+            self.recorded.tracks.iter().map(|(id, place)| Track { trace: self, id, place }).collect();
         tracks.sort_by_key(|track| track.place);
         tracks
     }
@@ -122,52 +159,55 @@ impl Trace {
         self.tracks().into_iter().filter(|track| matches!(track.place, Place::Thread { .. }))
     }
 
-    /// The same run with only the events that satisfy `keep`, as when its warm-up is left out.
+    /// A view of the same run with only the events that satisfy `keep`, as when its warm-up is left out.
     ///
-    /// Event numbers are new; names, tracks and what was lost in reading are as before.
+    /// Nothing is copied: events keep their numbers, and names, tracks and what was lost in reading are as before.
     pub fn part(&self, keep: impl Fn(&Event<'_>) -> bool) -> Self {
-        Self {
-            events: self.events.part(|id| keep(&self.event(id))),
-            names: self.names.clone(),
-            tracks: self.tracks.clone(),
-            links: self.links.clone(),
-            memory: self.memory.clone(),
-            given_names: self.given_names.clone(),
-            origin: self.origin.clone(),
-            stats: self.stats.clone(),
-            order: OnceLock::new(),
-        }
+        let kept = self.events().filter(|event| keep(event)).map(|event| event.id()).collect();
+        Self { recorded: Arc::clone(&self.recorded), kept: Some(kept), order: OnceLock::new() }
     }
 
-    /// Memory the trace holds, for the reader's bound and for reports.
+    /// One more than the largest number that an event of this trace may have.
+    pub fn numbers(&self) -> usize {
+        self.recorded.events.len()
+    }
+
+    /// Memory the trace holds, for reports.
     pub fn heap_bytes(&self) -> usize {
-        self.events.heap_bytes()
-            + self.names.heap_bytes()
-            + self.tracks.heap_bytes()
-            + self.links.capacity() * size_of::<Link>()
-            + self.memory.capacity() * size_of::<MemorySample>()
-            + self.given_names.len() * 64
+        self.recorded.heap_bytes()
     }
 
     fn order(&self) -> &TimeOrder {
-        self.order.get_or_init(|| TimeOrder::of(&self.events, self.tracks.len()))
+        let (events, tracks) = (&self.recorded.events, self.recorded.tracks.len());
+        self.order.get_or_init(|| TimeOrder::of(events, self.kept.as_deref(), tracks))
     }
 }
 
 impl TimeOrder {
-    fn of(events: &Events, tracks: usize) -> Self {
+    fn of(events: &Events, kept: Option<&[EventId]>, tracks: usize) -> Self {
+        match kept {
+            Some(kept) => Self::of_ids(events, tracks, kept.iter().copied()),
+            None => Self::of_ids(
+                events,
+                tracks,
+                (0..u32::try_from(events.len()).unwrap_or(u32::MAX)).map(EventId),
+            ),
+        }
+    }
+
+    fn of_ids(events: &Events, tracks: usize, kept: impl ExactSizeIterator<Item = EventId> + Clone) -> Self {
         let mut begins = vec![0usize; tracks + 1];
-        for track in &events.track {
-            begins[track.index() + 1] += 1;
+        for id in kept.clone() {
+            begins[events.track[id.index()].index() + 1] += 1;
         }
         for i in 1..begins.len() {
             begins[i] += begins[i - 1];
         }
         let mut next = begins.clone();
-        let mut ids = vec![EventId(0); events.len()];
-        for (i, track) in (0u32..).zip(&events.track) {
-            let at = &mut next[track.index()];
-            ids[*at] = EventId(i);
+        let mut ids = vec![EventId(0); kept.len()];
+        for id in kept {
+            let at = &mut next[events.track[id.index()].index()];
+            ids[*at] = id;
             *at += 1;
         }
         // Parents before their children: of two that begin together the longer one comes first.
@@ -226,7 +266,7 @@ impl<'a> Track<'a> {
 
     /// How many events start before `at`: a place in the order of [`events`](Self::events).
     pub fn position(&self, at: Timestamp) -> usize {
-        self.ids().partition_point(|id| self.trace.events.start[id.index()] < at)
+        self.ids().partition_point(|id| self.trace.recorded.events.start[id.index()] < at)
     }
 
     /// The events from a [`position`](Self::position) on, in order of time.
@@ -255,7 +295,7 @@ impl<'a> Track<'a> {
         // Children start after their parents, so the nearest one before that still covers is it.
         // A parent may lie far back; beyond this many siblings it is not worth the walk.
         const PATIENCE: usize = 2_000;
-        let before = self.ids().partition_point(|id| self.trace.events.start[id.index()] <= at);
+        let before = self.ids().partition_point(|id| self.trace.recorded.events.start[id.index()] <= at);
         self.ids()[..before]
             .iter()
             .rev()
@@ -289,31 +329,31 @@ impl<'a> Event<'a> {
     }
 
     pub fn kind(&self) -> EventKind {
-        self.trace.events.kind[self.row()]
+        self.trace.recorded.events.kind[self.row()]
     }
 
     pub fn name_id(&self) -> NameId {
-        self.trace.events.name[self.row()]
+        self.trace.recorded.events.name[self.row()]
     }
 
     pub fn name(&self) -> &'a str {
-        self.trace.names.get(self.name_id())
+        self.trace.recorded.names.get(self.name_id())
     }
 
     pub fn track_id(&self) -> TrackId {
-        self.trace.events.track[self.row()]
+        self.trace.recorded.events.track[self.row()]
     }
 
     pub fn place(&self) -> Place {
-        self.trace.tracks.get(self.track_id())
+        self.trace.recorded.tracks.get(self.track_id())
     }
 
     pub fn start(&self) -> Timestamp {
-        self.trace.events.start[self.row()]
+        self.trace.recorded.events.start[self.row()]
     }
 
     pub fn duration(&self) -> Nanos {
-        self.trace.events.duration[self.row()]
+        self.trace.recorded.events.duration[self.row()]
     }
 
     pub fn end(&self) -> Timestamp {
@@ -326,42 +366,42 @@ impl<'a> Event<'a> {
 
     /// Joins a runtime call and the GPU work it launched, within one process.
     pub fn correlation(&self) -> Option<u64> {
-        Some(self.trace.events.correlation[self.row()]).filter(|&id| id != NO_ID)
+        Some(self.trace.recorded.events.correlation[self.row()]).filter(|&id| id != NO_ID)
     }
 
     /// Joins GPU work and runtime calls to the operator they ran under.
     pub fn external_id(&self) -> Option<u64> {
-        Some(self.trace.events.external[self.row()]).filter(|&id| id != NO_ID)
+        Some(self.trace.recorded.events.external[self.row()]).filter(|&id| id != NO_ID)
     }
 
     /// Bytes and memory kinds of a copy or memset.
     pub fn transfer(&self) -> Option<&'a Transfer> {
-        self.trace.events.transfer(self.id)
+        self.trace.recorded.events.transfer(self.id)
     }
 
     pub fn launch(&self) -> Option<&'a Launch> {
-        self.trace.events.launch(self.id)
+        self.trace.recorded.events.launch(self.id)
     }
 
-    pub fn synchronisation(&self) -> Option<&'a Synchronisation> {
-        self.trace.events.sync(self.id)
+    pub fn synchronisation(&self) -> Option<&'a Synchronization> {
+        self.trace.recorded.events.sync(self.id)
     }
 
     pub fn copy_operator(&self) -> Option<&'a CopyOperator> {
-        self.trace.events.copy_operator(self.id)
+        self.trace.recorded.events.copy_operator(self.id)
     }
 
     pub fn collective(&self) -> Option<&'a Collective> {
-        self.trace.events.collective(self.id)
+        self.trace.recorded.events.collective(self.id)
     }
 
     /// Why a copy of managed memory happened, if it is one that nobody called for by name.
     pub fn migration(&self) -> Option<&'a Migration> {
-        self.trace.events.migration(self.id)
+        self.trace.recorded.events.migration(self.id)
     }
 
     pub fn faults(&self) -> Option<&'a Faults> {
-        self.trace.events.faults(self.id)
+        self.trace.recorded.events.faults(self.id)
     }
 }
 

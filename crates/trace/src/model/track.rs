@@ -18,7 +18,7 @@ pub enum Place {
         process: Label,
         thread: Label,
     },
-    /// `stream` is −1 for what concerns the whole device, as a device synchronisation does.
+    /// `stream` is −1 for what concerns the whole device, as a device synchronization does.
     Stream {
         device: i32,
         stream: i64,
@@ -71,6 +71,24 @@ impl Tracks {
     pub(crate) fn clear(&mut self) {
         self.places.clear();
         self.by_place.clear();
+    }
+}
+
+impl From<i64> for Label {
+    fn from(number: i64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<i32> for Label {
+    fn from(number: i32) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+impl From<u32> for Label {
+    fn from(number: u32) -> Self {
+        Self::Number(number.into())
     }
 }
 

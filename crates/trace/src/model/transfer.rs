@@ -50,6 +50,17 @@ impl MemoryKind {
             Self::Unknown => "unknown",
         }
     }
+
+    /// As in the names of copies.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Pageable => "Pageable",
+            Self::Pinned => "Pinned",
+            Self::Device => "Device",
+            Self::Managed => "Managed",
+            Self::Unknown => "Unknown",
+        }
+    }
 }
 
 /// The facts of one copy or memset on the GPU.
@@ -63,68 +74,52 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Reads `Memcpy HtoD (Pageable -> Device)` and its relatives.
-    pub(crate) fn from_name(name: &str, bytes: Option<Bytes>) -> Self {
-        let (head, ends) = match name.split_once('(') {
-            Some((head, rest)) => (head, rest.trim_end_matches(')')),
-            None => (name, ""),
-        };
-        let direction = head.split_whitespace().find_map(direction_of).unwrap_or(Direction::Unknown);
-        let (src, dst) = match ends.split_once("->") {
-            Some((src, dst)) => (memory_kind_of(src), memory_kind_of(dst)),
-            // "Memset (Device)" has one end only.
-            None => (memory_kind_of(ends), memory_kind_of(ends)),
-        };
-        Self { bytes, direction, src, dst }
+    /// From host memory of a kind to the device.
+    pub fn host_to_device(from: MemoryKind, bytes: u64) -> Self {
+        let direction = Direction::HostToDevice;
+        Self { bytes: Some(Bytes::new(bytes)), direction, src: from, dst: MemoryKind::Device }
+    }
+
+    /// From the device to host memory of a kind.
+    pub fn device_to_host(to: MemoryKind, bytes: u64) -> Self {
+        let direction = Direction::DeviceToHost;
+        Self { bytes: Some(Bytes::new(bytes)), direction, src: MemoryKind::Device, dst: to }
+    }
+
+    /// Within one device.
+    pub fn device_to_device(bytes: u64) -> Self {
+        let (direction, device) = (Direction::DeviceToDevice, MemoryKind::Device);
+        Self { bytes: Some(Bytes::new(bytes)), direction, src: device, dst: device }
+    }
+
+    /// Between two devices.
+    pub fn peer_to_peer(bytes: u64) -> Self {
+        Self { direction: Direction::PeerToPeer, ..Self::device_to_device(bytes) }
+    }
+
+    /// A memset: nothing moves, memory of this kind is written.
+    pub fn memset(memory: MemoryKind, bytes: Option<Bytes>) -> Self {
+        Self { bytes, direction: Direction::Unknown, src: memory, dst: memory }
     }
 }
 
-fn direction_of(word: &str) -> Option<Direction> {
-    // Older ROCm writes the operation in one word: `CopyHostToDevice`, `CopyDeviceToHost2D`.
-    let word = word.strip_prefix("Copy").map_or(word, |ends| ends.strip_suffix("2D").unwrap_or(ends));
-    Some(match word {
-        "HtoD" | "HtoA" | "HostToDevice" => Direction::HostToDevice,
-        "DtoH" | "AtoH" | "DeviceToHost" => Direction::DeviceToHost,
-        "DtoD" | "AtoA" | "AtoD" | "DtoA" | "DeviceToDevice" => Direction::DeviceToDevice,
-        "PtoP" | "PeerToPeer" => Direction::PeerToPeer,
-        "HtoH" | "HostToHost" => Direction::HostToHost,
-        _ => return None,
-    })
-}
-
-fn memory_kind_of(word: &str) -> MemoryKind {
-    match word.trim() {
-        "Pageable" => MemoryKind::Pageable,
-        "Pinned" => MemoryKind::Pinned,
-        "Device" | "Array" | "Device Static" => MemoryKind::Device,
-        "Managed" | "Managed Static" | "Unified" => MemoryKind::Managed,
-        _ => MemoryKind::Unknown,
+/// The names that profilers show for transfers, made here alone.
+impl Transfer {
+    /// `Memcpy HtoD (Pinned -> Device)`.
+    pub(crate) fn copy_label(&self) -> String {
+        let way = match self.direction {
+            Direction::HostToDevice => "HtoD",
+            Direction::DeviceToHost => "DtoH",
+            Direction::DeviceToDevice => "DtoD",
+            Direction::PeerToPeer => "PtoP",
+            Direction::HostToHost => "HtoH",
+            Direction::Unknown => "Unknown",
+        };
+        format!("Memcpy {way} ({} -> {})", self.src.label(), self.dst.label())
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_give_direction_and_memory_kinds() {
-        use Direction::*;
-        use MemoryKind::*;
-        for (name, direction, src, dst) in [
-            ("Memcpy HtoD (Pageable -> Device)", HostToDevice, Pageable, Device),
-            ("Memcpy HtoD (Pinned -> Device)", HostToDevice, Pinned, Device),
-            ("Memcpy DtoH (Device -> Pageable)", DeviceToHost, Device, Pageable),
-            ("Memcpy DtoD (Device -> Device)", DeviceToDevice, Device, Device),
-            ("Memcpy PtoP (Device -> Device)", PeerToPeer, Device, Device),
-            ("Memcpy HtoD (Host -> Device)", HostToDevice, MemoryKind::Unknown, Device),
-            ("Memset (Device)", Direction::Unknown, Device, Device),
-            ("CopyHostToDevice", HostToDevice, MemoryKind::Unknown, MemoryKind::Unknown),
-            ("CopyDeviceToHost2D", DeviceToHost, MemoryKind::Unknown, MemoryKind::Unknown),
-            ("CopyDeviceToDevice", DeviceToDevice, MemoryKind::Unknown, MemoryKind::Unknown),
-            ("CopyBuffer", Direction::Unknown, MemoryKind::Unknown, MemoryKind::Unknown),
-        ] {
-            let transfer = Transfer::from_name(name, None);
-            assert_eq!((transfer.direction, transfer.src, transfer.dst), (direction, src, dst), "{name}");
-        }
+    /// `Memset (Device)`.
+    pub(crate) fn memset_label(&self) -> String {
+        format!("Memset ({})", self.dst.label())
     }
 }

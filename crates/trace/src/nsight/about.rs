@@ -6,12 +6,12 @@ use super::identity::GlobalId;
 use crate::model::origin::Gpu;
 use crate::model::size::Bytes;
 use crate::model::stats::LossKind;
-use crate::model::track::{Label, Place};
+use crate::model::track::Place;
 
 /// Messages kept; a stuck profiler repeats itself.
 const MOST_MESSAGES: usize = 20;
 
-impl Reading<'_> {
+impl Reading<'_, '_> {
     pub(super) fn read_about(&mut self) {
         self.read_versions();
         self.read_settings();
@@ -28,10 +28,10 @@ impl Reading<'_> {
                 "EXPORT_SCHEMA_VERSION" => "schemaVersion",
                 _ => return,
             };
-            reading.trace.origin.versions.insert(key.to_owned(), value);
+            reading.trace.origin().versions.insert(key.to_owned(), value);
         });
         self.each("TARGET_INFO_SESSION_START_TIME", &["utcEpochNs"], &mut |reading, row| {
-            reading.trace.origin.base_time_ns = row.integer(0);
+            reading.trace.origin().base_time_ns = row.integer(0);
         });
     }
 
@@ -55,10 +55,10 @@ impl Reading<'_> {
                 }
                 _ => return,
             };
-            let asked = reading.trace.origin.settings.entry(setting.to_owned()).or_default();
+            let asked = reading.trace.origin().settings.entry(setting.to_owned()).or_default();
             *asked |= value == "true";
         });
-        self.trace.origin.trace_name = (!command.is_empty()).then(|| command.join(" "));
+        self.trace.origin().trace_name = (!command.is_empty()).then(|| command.join(" "));
     }
 
     fn read_gpus(&mut self) {
@@ -75,12 +75,11 @@ impl Reading<'_> {
                 compute_capability: number(4).zip(number(5)).filter(|(major, _)| *major > 0),
                 link: None,
             };
-            let gpus = &mut reading.trace.origin.gpus;
-            if !gpu.name.is_empty() && !gpus.iter().any(|known| known.id == id) {
-                gpus.push(gpu);
+            if !gpu.name.is_empty() {
+                reading.trace.gpu(gpu);
             }
         });
-        self.trace.origin.gpus.sort_by_key(|gpu| gpu.id);
+        self.trace.origin().gpus.sort_by_key(|gpu| gpu.id);
         self.each("TARGET_INFO_CUDA_DEVICE", &["gpuId", "cudaId", "pid"], &mut |reading, row| {
             let gpu = row.integer(0).and_then(|gpu| i32::try_from(gpu).ok());
             if let (Some(gpu), Some(device), Some(process)) = (gpu, row.integer(1), row.integer(2)) {
@@ -93,8 +92,7 @@ impl Reading<'_> {
         self.each("PROCESSES", &["globalPid", "name"], &mut |reading, row| {
             let (Some(id), Some(name)) = (row.integer(0), row.text(1)) else { return };
             let process = reading.processes.label(GlobalId::of(id).process());
-            let name = reading.trace.names.intern(&name);
-            reading.trace.given_names.insert((process, None), name);
+            reading.trace.name_process(process, &name);
         });
         self.each("THREADNAMES", &["globalTid", "nameId"], &mut |reading, row| {
             let (Some(id), Some(name)) = (row.integer(0), row.integer(1)) else { return };
@@ -106,22 +104,21 @@ impl Reading<'_> {
 
     pub(super) fn name_thread(&mut self, id: GlobalId, name: &str) {
         let Place::Thread { process, thread } = self.processes.thread(id) else { return };
-        let name = self.trace.names.intern(name);
-        self.trace.given_names.insert((process, Some::<Label>(thread)), name);
+        self.trace.name_thread(process, thread, name);
     }
 
     /// Nsight's own warnings. Those that speak of events not collected are losses.
     fn read_diagnostics(&mut self) {
         let severities =
-            Enumeration::of(self.database, "ENUM_DIAGNOSTIC_SEVERITY_LEVEL", &mut self.trace.stats);
+            Enumeration::of(self.database, "ENUM_DIAGNOSTIC_SEVERITY_LEVEL", self.trace.stats_mut());
         self.each("DIAGNOSTIC_EVENT", &["severity", "text"], &mut |reading, row| {
             let (severity, Some(text)) = (row.integer(0).unwrap_or(0), row.text(1)) else { return };
             if is_about_loss(&text) {
-                reading.trace.stats.lose_several(LossKind::NotCollected, 1);
+                reading.trace.stats_mut().lose_several(LossKind::NotCollected, 1);
             } else if !severities.is(severity, "Warning", 2) && !severities.is(severity, "Error", 3) {
                 return;
             }
-            let messages = &mut reading.trace.origin.profiler_messages;
+            let messages = &mut reading.trace.origin().profiler_messages;
             if messages.len() < MOST_MESSAGES && !messages.contains(&text) {
                 messages.push(text);
             }

@@ -17,7 +17,7 @@ pub(super) const WORK: [&str; 6] = [
     "CUPTI_ACTIVITY_KIND_MEMSET",
 ];
 
-impl Reading<'_> {
+impl Reading<'_, '_> {
     /// Who made which call, where work does not say whose it is.
     pub(super) fn read_callers(&mut self) {
         let database = self.database;
@@ -40,13 +40,12 @@ impl Reading<'_> {
                 table,
                 &["start", "end", "globalTid", "correlationId", "nameId"],
                 &mut |reading, row| {
-                    reading.trace.stats.objects += 1;
+                    reading.trace.stats_mut().objects += 1;
                     let Some(time) = reading.time(table, row.integer(0), row.integer(1)) else { return };
                     let thread = GlobalId::of(row.integer(2).unwrap_or(0));
-                    let name =
-                        row.integer(4).and_then(|id| reading.strings.call(id, &mut reading.trace.names));
+                    let name = row.integer(4).and_then(|id| reading.strings.call(id, reading.trace.names()));
                     let name = name.unwrap_or(NameId::EMPTY);
-                    let kind = if is_drivers(reading.trace.names.get(name)) {
+                    let kind = if is_drivers(reading.trace.names().get(name)) {
                         EventKind::DriverCall
                     } else {
                         EventKind::RuntimeCall
@@ -63,9 +62,9 @@ impl Reading<'_> {
         const COLUMNS: [&str; 4] = ["start", "end", "globalTid", "nameId"];
         for table in ["PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"] {
             self.each(table, &COLUMNS, &mut |reading, row| {
-                reading.trace.stats.objects += 1;
+                reading.trace.stats_mut().objects += 1;
                 let Some(time) = reading.time(table, row.integer(0), row.integer(1)) else { return };
-                let name = row.integer(3).and_then(|id| reading.strings.name(id, &mut reading.trace.names));
+                let name = row.integer(3).and_then(|id| reading.strings.name(id, reading.trace.names()));
                 let place = reading.processes.thread(GlobalId::of(row.integer(2).unwrap_or(0)));
                 reading.push(EventKind::ProfilerOverhead, name.unwrap_or(NameId::EMPTY), place, time, None);
             });

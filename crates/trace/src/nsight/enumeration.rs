@@ -5,6 +5,7 @@ use hashbrown::HashMap;
 use super::database::{Database, End, Next};
 use crate::model::managed::MigrationCause;
 use crate::model::stats::{ImportStats, LossKind};
+use crate::model::sync::SyncKind;
 use crate::model::transfer::{Direction, MemoryKind};
 
 /// One `ENUM_…` table: numbers and their names in capitals. Empty where the file has none.
@@ -47,8 +48,6 @@ impl Enumeration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CopyKind {
     pub(super) direction: Direction,
-    /// As profilers write it: `HtoD`.
-    pub(super) word: &'static str,
     /// The driver moved managed memory.
     pub(super) is_migration: bool,
 }
@@ -59,16 +58,6 @@ pub(super) struct Enumerations {
     memory: Enumeration,
     syncs: Enumeration,
     migrations: Enumeration,
-}
-
-/// What a synchronisation waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SyncKind {
-    Event,
-    StreamWaitEvent,
-    Stream,
-    Context,
-    Unknown,
 }
 
 impl Enumerations {
@@ -90,18 +79,13 @@ impl Enumerations {
         let numbered = || NUMBERED.get(usize::try_from(number).ok()?).copied();
         let name = if self.copies.names.is_empty() { numbered() } else { self.copies.name(number) };
         let name = name.unwrap_or_default();
-        let (direction, word) = match name.rsplit('_').next().unwrap_or_default() {
-            "HTOD" => (Direction::HostToDevice, "HtoD"),
-            "HTOA" => (Direction::HostToDevice, "HtoA"),
-            "DTOH" => (Direction::DeviceToHost, "DtoH"),
-            "ATOH" => (Direction::DeviceToHost, "AtoH"),
-            "ATOA" => (Direction::DeviceToDevice, "AtoA"),
-            "ATOD" => (Direction::DeviceToDevice, "AtoD"),
-            "DTOA" => (Direction::DeviceToDevice, "DtoA"),
-            "DTOD" => (Direction::DeviceToDevice, "DtoD"),
-            "HTOH" => (Direction::HostToHost, "HtoH"),
-            "PTOP" => (Direction::PeerToPeer, "PtoP"),
-            _ => (Direction::Unknown, "Unknown"),
+        let direction = match name.rsplit('_').next().unwrap_or_default() {
+            "HTOD" | "HTOA" => Direction::HostToDevice,
+            "DTOH" | "ATOH" => Direction::DeviceToHost,
+            "ATOA" | "ATOD" | "DTOA" | "DTOD" => Direction::DeviceToDevice,
+            "HTOH" => Direction::HostToHost,
+            "PTOP" => Direction::PeerToPeer,
+            _ => Direction::Unknown,
         };
         let is_migration = name.contains("UVM_");
         // Managed memory that goes from device to device goes between two.
@@ -109,16 +93,11 @@ impl Enumerations {
             Direction::DeviceToDevice if is_migration => Direction::PeerToPeer,
             other => other,
         };
-        CopyKind { direction, word, is_migration }
+        CopyKind { direction, is_migration }
     }
 
-    /// The two ends of a copy, each with the word that profilers write.
-    pub(super) fn ends(
-        &self,
-        direction: Direction,
-        src: Option<i64>,
-        dst: Option<i64>,
-    ) -> [(MemoryKind, &'static str); 2] {
+    /// The two ends of a copy.
+    pub(super) fn ends(&self, direction: Direction, src: Option<i64>, dst: Option<i64>) -> [MemoryKind; 2] {
         let device_end = match direction {
             Direction::HostToDevice => dst,
             Direction::DeviceToHost | Direction::DeviceToDevice | Direction::PeerToPeer => src,
@@ -132,15 +111,15 @@ impl Enumerations {
             Some(number) => self.memory_kind(number, counts_from),
             // The kind was not recorded, but which side it is follows from the direction.
             None if is_host || matches!(direction, Direction::HostToHost | Direction::Unknown) => {
-                (MemoryKind::Unknown, "Unknown")
+                MemoryKind::Unknown
             }
-            None => (MemoryKind::Device, "Device"),
+            None => MemoryKind::Device,
         };
         [end(src, from_host), end(dst, to_host)]
     }
 
     /// `offset` is what Nsight's numbers lie below CUPTI's, where the file has no table.
-    pub(super) fn memory_kind(&self, number: i64, offset: i64) -> (MemoryKind, &'static str) {
+    pub(super) fn memory_kind(&self, number: i64, offset: i64) -> MemoryKind {
         const NUMBERED: [&str; 8] = [
             "UNKNOWN",
             "PAGEABLE",
@@ -156,14 +135,11 @@ impl Enumerations {
         let name = name.unwrap_or_default();
         let name = name.rsplit_once("KIND_").map_or(name, |(_, name)| name);
         match name {
-            "PAGEABLE" => (MemoryKind::Pageable, "Pageable"),
-            "PINNED" => (MemoryKind::Pinned, "Pinned"),
-            "DEVICE" => (MemoryKind::Device, "Device"),
-            "ARRAY" => (MemoryKind::Device, "Array"),
-            "DEVICE_STATIC" => (MemoryKind::Device, "Device Static"),
-            "MANAGED" => (MemoryKind::Managed, "Managed"),
-            "MANAGED_STATIC" => (MemoryKind::Managed, "Managed Static"),
-            _ => (MemoryKind::Unknown, "Unknown"),
+            "PAGEABLE" => MemoryKind::Pageable,
+            "PINNED" => MemoryKind::Pinned,
+            "DEVICE" | "ARRAY" | "DEVICE_STATIC" => MemoryKind::Device,
+            "MANAGED" | "MANAGED_STATIC" => MemoryKind::Managed,
+            _ => MemoryKind::Unknown,
         }
     }
 
@@ -180,9 +156,9 @@ impl Enumerations {
         let ends_with = |what: &str| name.is_some_and(|name| name.ends_with(what));
         match () {
             () if ends_with("STREAM_WAIT_EVENT") => SyncKind::StreamWaitEvent,
-            () if ends_with("EVENT_SYNCHRONIZE") => SyncKind::Event,
-            () if ends_with("STREAM_SYNCHRONIZE") => SyncKind::Stream,
-            () if ends_with("CONTEXT_SYNCHRONIZE") => SyncKind::Context,
+            () if ends_with("EVENT_SYNCHRONIZE") => SyncKind::EventSync,
+            () if ends_with("STREAM_SYNCHRONIZE") => SyncKind::StreamSync,
+            () if ends_with("CONTEXT_SYNCHRONIZE") => SyncKind::ContextSync,
             () => SyncKind::Unknown,
         }
     }
@@ -216,7 +192,7 @@ mod tests {
     #[test]
     fn without_a_table_the_device_end_tells_who_numbered() {
         let none = Enumerations::default();
-        let kinds = |direction, src, dst| none.ends(direction, Some(src), Some(dst)).map(|(kind, _)| kind);
+        let kinds = |direction, src, dst| none.ends(direction, Some(src), Some(dst));
         use Direction::{DeviceToHost, HostToDevice};
         use MemoryKind::{Device, Pageable, Pinned};
         // Nsight's numbers, then CUPTI's.
@@ -224,14 +200,14 @@ mod tests {
         assert_eq!(kinds(HostToDevice, 1, 2), [Pinned, Device]);
         assert_eq!(kinds(HostToDevice, 1, 3), [Pageable, Device]);
         assert_eq!(kinds(DeviceToHost, 3, 2), [Device, Pinned]);
-        assert_eq!(none.ends(HostToDevice, None, None).map(|(kind, _)| kind), [MemoryKind::Unknown, Device]);
+        assert_eq!(none.ends(HostToDevice, None, None), [MemoryKind::Unknown, Device]);
     }
 
     #[test]
     fn the_files_own_table_is_believed() {
         let names = HashMap::from_iter([(5, "CUDA_MEMOPR_MEMORY_KIND_PINNED".to_owned())]);
         let own = Enumerations { memory: Enumeration { names }, ..Default::default() };
-        assert_eq!(own.memory_kind(5, 0).0, MemoryKind::Pinned);
-        assert_eq!(own.memory_kind(1, 0).0, MemoryKind::Unknown);
+        assert_eq!(own.memory_kind(5, 0), MemoryKind::Pinned);
+        assert_eq!(own.memory_kind(1, 0), MemoryKind::Unknown);
     }
 }

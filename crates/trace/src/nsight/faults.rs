@@ -2,11 +2,9 @@
 
 use super::Reading;
 use super::identity::GlobalId;
-use crate::model::kind::EventKind;
 use crate::model::managed::Faults;
-use crate::model::track::{Label, Place};
 
-impl Reading<'_> {
+impl Reading<'_, '_> {
     pub(super) fn read_faults(&mut self) {
         self.read_gpu_faults();
         self.read_host_faults();
@@ -16,15 +14,15 @@ impl Reading<'_> {
         const TABLE: &str = "CUDA_UM_GPU_PAGE_FAULT_EVENTS";
         const COLUMNS: [&str; 6] = ["start", "end", "deviceId", "globalPid", "address", "numberOfPageFaults"];
         self.each(TABLE, &COLUMNS, &mut |reading, row| {
-            reading.trace.stats.objects += 1;
+            reading.trace.stats_mut().objects += 1;
             let end = row.integer(1).or(row.integer(0));
             let Some(time) = reading.time(TABLE, row.integer(0), end) else { return };
             let process = reading.process_of(row.integer(3), None);
             let place = reading.devices.whole(process, row.integer(2));
-            let name = reading.trace.names.intern("GPU page faults");
-            reading.push(EventKind::PageFault, name, place, time, None);
             let address = row.integer(4).map(i64::cast_unsigned);
-            reading.trace.events.set_faults(Faults { address, count: row.unsigned(5).unwrap_or(1).max(1) });
+            let faults = Faults { address, count: row.unsigned(5).unwrap_or(1).max(1) };
+            let track = reading.trace.track(place);
+            reading.trace.page_fault(track, "GPU page faults", faults, time);
         });
     }
 
@@ -33,9 +31,9 @@ impl Reading<'_> {
         const TABLE: &str = "CUDA_UM_CPU_PAGE_FAULT_EVENTS";
         const COLUMNS: [&str; 6] =
             ["start", "globalPid", "address", "CpuInstruction", "sourceFile", "sourceLine"];
-        let thread = Label::Text(self.trace.names.intern("CPU page faults"));
+        let thread = self.trace.label("CPU page faults");
         self.each(TABLE, &COLUMNS, &mut |reading, row| {
-            reading.trace.stats.objects += 1;
+            reading.trace.stats_mut().objects += 1;
             let Some(time) = reading.time(TABLE, row.integer(0), row.integer(0)) else { return };
             let known = |column| {
                 row.integer(column).and_then(|id| reading.strings.get(id)).filter(|text| !text.is_empty())
@@ -43,12 +41,11 @@ impl Reading<'_> {
             let function = known(3).map(|function| format!(" in {function}")).unwrap_or_default();
             let line = row.integer(5).map(|line| format!(":{line}")).unwrap_or_default();
             let file = known(4).map(|file| format!(" at {file}{line}")).unwrap_or_default();
-            let name = reading.trace.names.intern(&format!("CPU page fault{function}{file}"));
+            let name = format!("CPU page fault{function}{file}");
             let process = reading.processes.label(GlobalId::of(row.integer(1).unwrap_or(0)).process());
-            let place = Place::Thread { process, thread };
-            reading.push(EventKind::PageFault, name, place, time, None);
-            let address = row.integer(2).map(i64::cast_unsigned);
-            reading.trace.events.set_faults(Faults { address, count: 1 });
+            let faults = Faults { address: row.integer(2).map(i64::cast_unsigned), count: 1 };
+            let track = reading.trace.thread(process, thread);
+            reading.trace.page_fault(track, &name, faults, time);
         });
     }
 }

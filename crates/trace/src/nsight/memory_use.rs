@@ -4,24 +4,27 @@ use hashbrown::HashMap;
 
 use super::Reading;
 use super::enumeration::Enumeration;
+use crate::interval::Interval;
 use crate::model::memory::{MemoryOwner, MemorySample};
 use crate::model::time::Timestamp;
 use crate::model::transfer::MemoryKind;
 
-impl Reading<'_> {
+impl Reading<'_, '_> {
     pub(super) fn read_memory_use(&mut self) {
         const TABLE: &str = "CUDA_GPU_MEMORY_USAGE_EVENTS";
         const COLUMNS: [&str; 6] =
             ["start", "globalPid", "deviceId", "bytes", "memKind", "memoryOperationType"];
         let operations =
-            Enumeration::of(self.database, "ENUM_CUDA_DEV_MEM_EVENT_OPER", &mut self.trace.stats);
+            Enumeration::of(self.database, "ENUM_CUDA_DEV_MEM_EVENT_OPER", self.trace.stats_mut());
         let mut changes: Vec<(Timestamp, MemoryOwner, i64)> = Vec::new();
         self.each(TABLE, &COLUMNS, &mut |reading, row| {
-            reading.trace.stats.objects += 1;
-            let Some((at, _)) = reading.time(TABLE, row.integer(0), row.integer(0)) else { return };
+            reading.trace.stats_mut().objects += 1;
+            let Some(Interval { start: at, .. }) = reading.time(TABLE, row.integer(0), row.integer(0)) else {
+                return;
+            };
             let Some(bytes) = row.integer(3).filter(|bytes| *bytes >= 0) else { return };
             let kind = row.integer(4).unwrap_or(2);
-            let (kind, _) = reading.enumerations.memory_kind(kind, 1);
+            let kind = reading.enumerations.memory_kind(kind, 1);
             let owner = match kind {
                 MemoryKind::Pageable | MemoryKind::Pinned => MemoryOwner::Host,
                 MemoryKind::Device | MemoryKind::Managed | MemoryKind::Unknown => {
@@ -40,7 +43,7 @@ impl Reading<'_> {
             let held = held.entry(owner).or_default();
             *held = held.saturating_add_signed(change);
             // Nsight sees what was taken from the driver; what an allocator makes of it, it does not.
-            self.trace.memory.push(MemorySample { at, owner, change, allocated: *held, reserved: *held });
+            self.trace.memory_sample(MemorySample { at, owner, change, allocated: *held, reserved: *held });
         }
     }
 }

@@ -9,34 +9,36 @@ mod database;
 mod devices;
 mod enumeration;
 mod faults;
+mod format;
 mod identity;
 mod memory_use;
 mod ranges;
+pub(crate) mod report;
 mod strings;
 mod waits;
 mod work;
 
 use std::fs::{self, File};
 use std::io::Read;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use self::database::{Database, End, Next, Row, Table};
 use self::devices::Devices;
 use self::enumeration::Enumerations;
+pub(crate) use self::format::FORMAT;
 use self::identity::{Callers, GlobalId, Process, Processes};
 use self::strings::Strings;
 use self::waits::EventRecords;
 use crate::error::OpenError;
-use crate::model::events::{EventId, Row as Event};
+use crate::interval::Interval;
+use crate::model::builder::TraceBuilder;
+use crate::model::format::Format;
 use crate::model::kind::EventKind;
 use crate::model::names::NameId;
-use crate::model::origin::SourceFormat;
 use crate::model::stats::{LossKind, Repair};
-use crate::model::time::{Nanos, Timestamp};
-use crate::model::trace::Trace;
+use crate::model::time::Timestamp;
 use crate::model::track::Place;
-use crate::read::Progress;
+use crate::reader::{Confidence, ReadOptions, Reader, Source, SourceKind, Watch};
 
 /// Rows between two looks at the memory and at the clock of whoever watches.
 const ROWS_BETWEEN_LOOKS: u64 = 4096;
@@ -62,60 +64,93 @@ fn tables_read() -> impl Iterator<Item = &'static &'static str> {
     calls::WORK.iter().chain(&OTHERS_READ)
 }
 
+/// What `nsys export --type sqlite` writes.
+pub(crate) struct Nsight;
+
+impl Reader for Nsight {
+    fn format(&self) -> &'static Format {
+        &FORMAT
+    }
+
+    fn sniff(&self, head: &[u8], _: &Path) -> Confidence {
+        if head.starts_with(b"SQLite format 3\0") { Confidence::ByContent } else { Confidence::No }
+    }
+
+    /// A database is read here and there, not from its beginning to its end.
+    fn read(
+        &self,
+        source: Source<'_>,
+        trace: &mut TraceBuilder,
+        options: &ReadOptions,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), OpenError> {
+        let needs_file = |how, hint| OpenError::DatabaseNeedsFile { path: source.path.to_owned(), how, hint };
+        match source.kind {
+            SourceKind::File { bytes } => read(source.path, bytes, trace, options.memory_bound, watch),
+            SourceKind::Compressed => Err(needs_file("is compressed", "gunzip it first")),
+            SourceKind::Stream => Err(needs_file("comes as a stream", "save it, and name the file")),
+        }
+    }
+}
+
 /// Reads an export to its end or to the memory bound.
-pub(crate) fn read(
+fn read(
     path: &Path,
     file_bytes: u64,
+    trace: &mut TraceBuilder,
     memory_bound: u64,
-    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-) -> Result<Trace, OpenError> {
+    watch: &mut Watch<'_>,
+) -> Result<(), OpenError> {
     let at = || path.to_owned();
     let database = Database::open(path)
         .map_err(|error| OpenError::DatabaseUnreadable { path: at(), reason: error.to_string() })?;
-    let tables = database.tables();
-    let is_damaged = tables.is_empty();
     let has_journal = has_journal(path);
-    if !tables.iter().any(|table| is_nsights(&table.name)) {
-        if has_journal {
-            return Err(OpenError::RowsInJournal { path: at() });
-        }
-        if is_damaged {
-            let reason = "it has no table that can be read".to_owned();
-            return Err(OpenError::DatabaseUnreadable { path: at(), reason });
-        }
-        let mut names: Vec<_> = tables.iter().take(6).map(|table| table.name.as_str()).collect();
-        names.extend((tables.len() > 6).then_some("…"));
-        return Err(OpenError::OtherDatabase { path: at(), tables: names.join(", ") });
+    if let Some(error) = not_an_export(path, &database, has_journal) {
+        return Err(error);
     }
-    let mut reading = Reading::of(&database, file_bytes, memory_bound, progress);
+    let mut reading = Reading::of(&database, file_bytes, trace, memory_bound, watch);
     if let Some(cut) = missing_bytes(path, file_bytes) {
-        reading.trace.stats.lose(LossKind::DatabaseCut, file_bytes, cut);
+        reading.trace.lose(LossKind::DatabaseCut, file_bytes, cut);
     }
     if has_journal {
-        reading.trace.stats.lose_several(LossKind::RowsInJournal, 1);
+        reading.trace.stats_mut().lose_several(LossKind::RowsInJournal, 1);
     }
     reading.read_all();
-    if reading.interrupted {
-        return Err(OpenError::Interrupted { path: at() });
-    }
     let takes = reading.takes();
-    let trace = reading.finish();
-    if trace.is_empty() && trace.stats.reached_memory_bound() {
-        return Err(OpenError::MemoryTooSmall { path: at(), takes: Some(takes) });
+    reading.finish();
+    if !trace.is_empty() {
+        return Ok(());
     }
-    if trace.is_empty() && has_journal {
-        return Err(OpenError::RowsInJournal { path: at() });
+    Err(match () {
+        () if trace.stats().reached_memory_bound() => {
+            OpenError::MemoryTooSmall { path: at(), takes: Some(takes) }
+        }
+        () if has_journal => OpenError::RowsInJournal { path: at() },
+        () if trace.stats().is_complete() => OpenError::EmptyExport { path: at() },
+        () => {
+            let reason = "none of its events can be read".to_owned();
+            OpenError::DatabaseUnreadable { path: at(), reason }
+        }
+    })
+}
+
+/// Why a database without any of Nsight's tables is not read.
+fn not_an_export(path: &Path, database: &Database, has_journal: bool) -> Option<OpenError> {
+    let path = path.to_owned();
+    let tables = database.tables();
+    if tables.iter().any(|table| is_nsights(&table.name)) {
+        return None;
     }
-    if trace.is_empty() {
-        return Err(match trace.stats.is_complete() {
-            true => OpenError::EmptyExport { path: at() },
-            false => {
-                let reason = "none of its events can be read".to_owned();
-                OpenError::DatabaseUnreadable { path: at(), reason }
-            }
-        });
+    if has_journal {
+        return Some(OpenError::RowsInJournal { path });
     }
-    Ok(trace)
+    if tables.is_empty() {
+        let reason = "it has no table that can be read".to_owned();
+        return Some(OpenError::DatabaseUnreadable { path, reason });
+    }
+    let mut names: Vec<_> = tables.iter().take(6).map(|table| table.name.as_str()).collect();
+    names.extend((tables.len() > 6).then_some("…"));
+    Some(OpenError::OtherDatabase { path, tables: names.join(", ") })
 }
 
 /// Bytes that the header counts and the file lacks.
@@ -147,9 +182,10 @@ fn is_nsights(table: &str) -> bool {
         || ["META_DATA_EXPORT", "NVTX_EVENTS", "CUDA_UM_GPU_PAGE_FAULT_EVENTS"].contains(&table.as_str())
 }
 
-struct Reading<'a> {
+struct Reading<'a, 'w> {
     database: &'a Database,
-    trace: Trace,
+    trace: &'a mut TraceBuilder,
+    file_bytes: u64,
     strings: Strings,
     enumerations: Enumerations,
     processes: Processes,
@@ -161,24 +197,22 @@ struct Reading<'a> {
     rows_in_all: u64,
     /// The memory bound was reached, or somebody wants it to end.
     stopped: bool,
-    interrupted: bool,
-    progress: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
+    watch: &'a mut Watch<'w>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a, 'w> Reading<'a, 'w> {
     fn of(
         database: &'a Database,
         file_bytes: u64,
+        trace: &'a mut TraceBuilder,
         memory_bound: u64,
-        progress: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
+        watch: &'a mut Watch<'w>,
     ) -> Self {
-        let mut trace = Trace::default();
-        trace.origin.format = SourceFormat::NsysSqlite;
-        trace.stats.file_bytes = file_bytes;
-        let enumerations = Enumerations::of(database, &mut trace.stats);
+        let enumerations = Enumerations::of(database, trace.stats_mut());
         Self {
             database,
             trace,
+            file_bytes,
             strings: Strings::default(),
             enumerations,
             processes: Processes::default(),
@@ -189,8 +223,7 @@ impl<'a> Reading<'a> {
             rows: 0,
             rows_in_all: database.tables().iter().map(|table| table.rows).fold(0, u64::saturating_add),
             stopped: false,
-            interrupted: false,
-            progress,
+            watch,
         }
     }
 
@@ -212,10 +245,8 @@ impl<'a> Reading<'a> {
         self.count_tables_not_read();
     }
 
-    fn finish(mut self) -> Trace {
-        self.trace.stats.events = self.trace.len() as u64;
-        self.trace.origin.ambiguous_devices = self.devices.ambiguous(self.callers.are_several());
-        self.trace
+    fn finish(self) {
+        self.trace.origin().ambiguous_devices = self.devices.ambiguous(self.callers.are_several());
     }
 
     fn read_strings(&mut self) {
@@ -237,7 +268,7 @@ impl<'a> Reading<'a> {
     fn each_of(&mut self, table: &Table, columns: &[&str], add: &mut dyn FnMut(&mut Self, &Row<'_>)) {
         if self.stopped {
             if let Some(work) = work::kind_in(&table.name).filter(|_| table.rows > 0) {
-                self.trace.stats.lost_work.beyond_memory.insert(work);
+                self.trace.stats_mut().lost_work.beyond_memory.insert(work);
             }
             return;
         }
@@ -251,7 +282,7 @@ impl<'a> Reading<'a> {
         match end {
             End::Whole => {}
             End::Damaged { at_most } => {
-                let stats = &mut self.trace.stats;
+                let stats = self.trace.stats_mut();
                 stats.lose_in(&table.name, LossKind::DamagedTable);
                 if let Some(work) = work {
                     // Of what nobody can count, all may be lost.
@@ -259,7 +290,7 @@ impl<'a> Reading<'a> {
                     stats.lost_work.damaged.entry(work).or_default().add(at_most.unwrap_or(rows), rows);
                 }
             }
-            End::Stopped => self.trace.stats.lost_work.beyond_memory.extend(work),
+            End::Stopped => self.trace.stats_mut().lost_work.beyond_memory.extend(work),
         }
         // A small table may have been the last straw.
         self.look();
@@ -267,50 +298,39 @@ impl<'a> Reading<'a> {
 
     /// Tells how far reading has come, and ends it at the memory bound.
     fn look(&mut self) -> Next {
-        let total = self.trace.stats.file_bytes;
         let share = self.rows.min(self.rows_in_all) as f64 / self.rows_in_all.max(1) as f64;
-        let progress = Progress { read: (share * total as f64) as u64, total: Some(total) };
-        if (self.progress)(progress).is_break() {
-            (self.stopped, self.interrupted) = (true, true);
-        }
-        let held = self.trace.heap_bytes() + self.strings.heap_bytes();
-        let is_full = held as u64 > self.memory_bound || self.trace.len() >= EventId::MOST;
-        if is_full && !self.stopped {
+        self.stopped |= self.watch.tick_at(share).is_break();
+        let left = self.memory_bound.saturating_sub(self.strings.heap_bytes() as u64);
+        if self.trace.is_full(left) && !self.stopped {
             self.stopped = true;
-            self.trace.stats.lose(LossKind::MemoryBound, (share * total as f64) as u64, 0);
+            self.trace.lose(LossKind::MemoryBound, (share * self.file_bytes as f64) as u64, 0);
         }
         if self.stopped { Next::Stop } else { Next::Row }
     }
 
     /// Start and length of an event, or a loss where there is no start.
-    fn time(&mut self, table: &str, start: Option<i64>, end: Option<i64>) -> Option<(Timestamp, Nanos)> {
+    fn time(&mut self, table: &str, start: Option<i64>, end: Option<i64>) -> Option<Interval> {
         // Beyond this, sums of times could overflow; it is 73 years.
         const FURTHEST: u64 = 1 << 61;
         let usable = |time: &i64| time.unsigned_abs() < FURTHEST;
         let Some(start) = start.filter(usable) else {
-            self.trace.stats.lose_in(table, LossKind::UnusableRow);
+            self.trace.stats_mut().lose_in(table, LossKind::UnusableRow);
             return None;
         };
-        let duration = match end {
-            None => {
-                self.trace.stats.repair(Repair::MissingDuration);
-                0
-            }
-            Some(end) if !usable(&end) => {
-                self.trace.stats.repair(Repair::UnusableDuration);
-                0
-            }
-            Some(end) if end < start => {
-                self.trace.stats.repair(Repair::NegativeDuration);
-                0
-            }
-            Some(end) => end - start,
+        let fault = match end {
+            None => Some(Repair::MissingDuration),
+            Some(end) if !usable(&end) => Some(Repair::UnusableDuration),
+            Some(end) if end < start => Some(Repair::NegativeDuration),
+            Some(_) => None,
         };
-        let has_end = end.is_some_and(|end| usable(&end) && end >= start);
-        if let Some(work) = work::kind_in(table).filter(|_| !has_end) {
-            *self.trace.stats.lost_work.without_end.entry(work).or_default() += 1;
+        if let Some(fault) = fault {
+            self.trace.stats_mut().repair(fault);
+            if let Some(work) = work::kind_in(table) {
+                *self.trace.stats_mut().lost_work.without_end.entry(work).or_default() += 1;
+            }
         }
-        Some((Timestamp::from_nanos(start), Nanos::new(duration)))
+        let end = end.filter(|_| fault.is_none()).unwrap_or(start);
+        Some(Interval::new(Timestamp::from_nanos(start), Timestamp::from_nanos(end)))
     }
 
     fn push(
@@ -318,11 +338,11 @@ impl<'a> Reading<'a> {
         kind: EventKind,
         name: NameId,
         place: Place,
-        (start, duration): (Timestamp, Nanos),
+        time: Interval,
         correlation: Option<u64>,
     ) {
-        let track = self.trace.tracks.intern(place);
-        self.trace.events.push(Event { kind, name, track, start, duration, correlation, external: None });
+        let track = self.trace.track(place);
+        self.trace.event(kind, track, name, time).correlation(correlation);
     }
 
     /// The process that a row names; of one that names none, the one that can only have called it.
@@ -349,8 +369,8 @@ impl<'a> Reading<'a> {
             table.rows > 0 && (table.has("start") || table.has("timestamp")) && !read.contains(&&table.name)
         });
         for table in not_read {
-            self.trace.stats.objects += table.rows;
-            self.trace.stats.not_kept.insert(format!("rows of {}", table.name), table.rows);
+            self.trace.stats_mut().objects += table.rows;
+            self.trace.stats_mut().not_kept.insert(format!("rows of {}", table.name), table.rows);
         }
     }
 }

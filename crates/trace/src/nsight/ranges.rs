@@ -45,9 +45,9 @@ impl Sort {
     }
 }
 
-impl Reading<'_> {
+impl Reading<'_, '_> {
     pub(super) fn read_ranges(&mut self) {
-        let types = Enumeration::of(self.database, "ENUM_NSYS_EVENT_TYPE", &mut self.trace.stats);
+        let types = Enumeration::of(self.database, "ENUM_NSYS_EVENT_TYPE", self.trace.stats_mut());
         // Domains may be created in a row that stands after their first use.
         let mut domains: HashMap<(Process, i64), String> = HashMap::new();
         let database = self.database;
@@ -61,7 +61,7 @@ impl Reading<'_> {
             });
         }
         self.each(TABLE, &COLUMNS, &mut |reading, row| {
-            reading.trace.stats.objects += 1;
+            reading.trace.stats_mut().objects += 1;
             let sort = Sort::of(&types, row.integer(2));
             let thread = thread_of(row);
             let text = reading.text_of(row);
@@ -76,8 +76,8 @@ impl Reading<'_> {
                     let (kind, name) = of_torch(&text);
                     let name = match domain {
                         // As Nsight writes it in its own tables.
-                        Some(domain) => reading.trace.names.intern(&format!("{domain}:{name}")),
-                        None => reading.trace.names.intern(name),
+                        Some(domain) => reading.trace.name(&format!("{domain}:{name}")),
+                        None => reading.trace.name(name),
                     };
                     let place = reading.processes.thread(thread);
                     reading.push(kind, name, place, time, None);
@@ -100,7 +100,7 @@ impl Reading<'_> {
     }
 
     fn leave_out(&mut self, what: &str) {
-        *self.trace.stats.not_kept.entry(what.to_owned()).or_default() += 1;
+        *self.trace.stats_mut().not_kept.entry(what.to_owned()).or_default() += 1;
     }
 }
 

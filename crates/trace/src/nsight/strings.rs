@@ -2,8 +2,8 @@
 
 use hashbrown::HashMap;
 
-use crate::capture::names;
 use crate::model::names::{NameId, Names};
+use crate::symbols;
 
 #[derive(Debug, Default)]
 pub(super) struct Strings {
@@ -31,12 +31,12 @@ impl Strings {
     /// As in the source: mangled names are taken apart.
     pub(super) fn name(&mut self, id: i64, table: &mut Names) -> Option<NameId> {
         let text = self.texts.get(&id)?;
-        Some(*self.shown.entry(id).or_insert_with(|| table.intern(&names::shown(text.as_bytes()))))
+        Some(*self.shown.entry(id).or_insert_with(|| table.intern(&symbols::shown(text.as_bytes()))))
     }
 
     /// Without the version that the driver knows a call by.
     pub(super) fn call(&mut self, id: i64, table: &mut Names) -> Option<NameId> {
         let text = self.texts.get(&id)?;
-        Some(*self.calls.entry(id).or_insert_with(|| table.intern(names::call(text))))
+        Some(*self.calls.entry(id).or_insert_with(|| table.intern(symbols::call(text))))
     }
 }

@@ -1,12 +1,10 @@
-//! Who waited for what? Synchronisations, joined to the event records they waited for.
+//! Who waited for what? Synchronizations, joined to the event records they waited for.
 
 use hashbrown::HashMap;
 
 use super::Reading;
-use super::enumeration::SyncKind;
 use super::identity::Process;
-use crate::model::kind::EventKind;
-use crate::model::sync::Synchronisation;
+use crate::model::sync::{SyncKind, Synchronization};
 use crate::model::track::Place;
 
 /// Nsight's "none" for numbers of 32 bits.
@@ -40,7 +38,7 @@ impl EventRecords {
     }
 }
 
-impl Reading<'_> {
+impl Reading<'_, '_> {
     pub(super) fn read_waits(&mut self) {
         self.read_event_records();
         const TABLE: &str = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
@@ -57,7 +55,7 @@ impl Reading<'_> {
             "eventSyncId",
         ];
         self.each(TABLE, &COLUMNS, &mut |reading, row| {
-            reading.trace.stats.objects += 1;
+            reading.trace.stats_mut().objects += 1;
             let Some(time) = reading.time(TABLE, row.integer(0), row.integer(1)) else { return };
             let id = row.integer(5);
             let process = reading.process_of(row.integer(6), id);
@@ -65,33 +63,26 @@ impl Reading<'_> {
             let (event, sync) = (named(row.integer(8)), named(row.integer(9)));
             let kind = match reading.enumerations.sync(row.integer(7).unwrap_or(0)) {
                 // Nsight 2025.3 writes cudaStreamSynchronize so, with no event.
-                SyncKind::StreamWaitEvent if event.is_none() => SyncKind::Stream,
+                SyncKind::StreamWaitEvent if event.is_none() => SyncKind::StreamSync,
                 kind => kind,
             };
-            let what = match kind {
-                SyncKind::Event => "Event Sync",
-                SyncKind::StreamWaitEvent => "Stream Wait Event",
-                SyncKind::Stream => "Stream Sync",
-                SyncKind::Context => "Context Sync",
-                SyncKind::Unknown => "Sync",
-            };
-            let names_event = matches!(kind, SyncKind::Event | SyncKind::StreamWaitEvent);
+            let names_event = kind.waits_for_event();
             let of_process = |number: Option<i64>| process.zip(number).filter(|_| names_event);
             let record =
                 reading.event_records.find(of_process(sync), of_process(event), id.unwrap_or(i64::MAX));
             let place =
                 reading.devices.waiting_stream(process, row.integer(2), row.integer(3), row.integer(4));
-            let name = reading.trace.names.intern(what);
             let correlation = process.and_then(|process| reading.processes.correlation(process, id));
-            reading.push(EventKind::Synchronisation, name, place, time, correlation);
             let waits_on_record = record
                 .and_then(|record| reading.processes.correlation(record.event.0, Some(record.correlation)));
-            reading.trace.events.set_sync(Synchronisation {
-                what: name,
+            let sync = Synchronization {
+                kind,
                 waits_on_stream: record.map(|record| record.stream),
                 waits_on_record,
                 waits_on_event: event.filter(|_| names_event).and_then(|event| u64::try_from(event).ok()),
-            });
+            };
+            let track = reading.trace.track(place);
+            reading.trace.synchronization(track, sync, time).correlation(correlation);
         });
     }
 

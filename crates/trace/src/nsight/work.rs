@@ -2,13 +2,13 @@
 
 use super::Reading;
 use super::database::Row;
+use crate::interval::Interval;
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
 use crate::model::managed::Migration;
 use crate::model::names::NameId;
 use crate::model::size::Bytes;
 use crate::model::stats::Repair;
-use crate::model::time::{Nanos, Timestamp};
 use crate::model::track::Place;
 use crate::model::transfer::{Direction, MemoryKind, Transfer};
 
@@ -40,14 +40,14 @@ const MOST_BYTES: u64 = 1 << 50;
 
 /// Where and when a piece of work ran.
 struct Run {
-    time: (Timestamp, Nanos),
+    time: Interval,
     place: Place,
     correlation: Option<u64>,
 }
 
-impl Reading<'_> {
+impl Reading<'_, '_> {
     fn run(&mut self, table: &str, row: &Row<'_>) -> Option<Run> {
-        self.trace.stats.objects += 1;
+        self.trace.stats_mut().objects += 1;
         let time = self.time(table, row.integer(0), row.integer(1))?;
         let id = row.integer(5);
         let process = self.process_of(row.integer(6), id);
@@ -60,13 +60,13 @@ impl Reading<'_> {
     fn bytes(&mut self, row: &Row<'_>) -> Option<Bytes> {
         let bytes = row.unsigned(7).filter(|bytes| *bytes <= MOST_BYTES).map(Bytes::new);
         if bytes.is_none() && !row.is_empty(7) {
-            self.trace.stats.repair(Repair::UnusableSize);
+            self.trace.stats_mut().repair(Repair::UnusableSize);
         }
         bytes
     }
 
     fn named(&mut self, id: Option<i64>) -> Option<NameId> {
-        self.strings.name(id?, &mut self.trace.names)
+        self.strings.name(id?, self.trace.names())
     }
 
     pub(super) fn read_kernels(&mut self) {
@@ -88,13 +88,9 @@ impl Reading<'_> {
             self.each(table, &columns, &mut |reading, row| {
                 let Some(run) = reading.run(table, row) else { return };
                 let name = (7..10).find_map(|column| reading.named(row.integer(column)));
-                reading.push(
-                    EventKind::Kernel,
-                    name.unwrap_or(NameId::EMPTY),
-                    run.place,
-                    run.time,
-                    run.correlation,
-                );
+                let track = reading.trace.track(run.place);
+                let name = name.unwrap_or(NameId::EMPTY);
+                let kernel = reading.trace.kernel(track, name, run.time).correlation(run.correlation);
                 let number = |column| u32::try_from(row.integer(column).unwrap_or(0)).unwrap_or(0);
                 let launch = Launch {
                     grid: [10, 11, 12].map(number),
@@ -103,7 +99,7 @@ impl Reading<'_> {
                     shared_memory: number(17).saturating_add(number(18)),
                 };
                 if launch != Launch::default() {
-                    reading.trace.events.set_launch(launch);
+                    kernel.launch(launch);
                 }
             });
         }
@@ -119,11 +115,11 @@ impl Reading<'_> {
                 Some(id) => format!("CUDA graph {id}"),
                 None => "CUDA graph".to_owned(),
             };
-            let name = reading.trace.names.intern(&name);
-            reading.push(EventKind::Kernel, name, run.place, run.time, run.correlation);
+            let track = reading.trace.track(run.place);
+            reading.trace.kernel(track, &name, run.time).correlation(run.correlation);
         });
         if self.trace.len() > before {
-            self.trace.origin.settings.insert("cuda_graph_nodes".to_owned(), false);
+            self.trace.origin().settings.insert("cuda_graph_nodes".to_owned(), false);
         }
     }
 
@@ -150,38 +146,31 @@ impl Reading<'_> {
         }
         let Some(run) = self.run(table, row) else { return };
         let is_between = matches!((row.integer(13), row.integer(14)), (Some(src), Some(dst)) if src != dst);
-        let (direction, word) = match kind.direction {
-            Direction::DeviceToDevice if is_between => (Direction::PeerToPeer, "PtoP"),
-            direction => (direction, kind.word),
+        let direction = match kind.direction {
+            Direction::DeviceToDevice if is_between => Direction::PeerToPeer,
+            direction => direction,
         };
-        let [(src, from), (dst, to)] = self.enumerations.ends(direction, row.integer(9), row.integer(10));
-        let name = self.trace.names.intern(&format!("Memcpy {word} ({from} -> {to})"));
-        self.push(EventKind::Copy, name, run.place, run.time, run.correlation);
-        let bytes = self.bytes(row);
-        self.trace.events.set_transfer(Transfer { bytes, direction, src, dst });
+        let [src, dst] = self.enumerations.ends(direction, row.integer(9), row.integer(10));
+        let transfer = Transfer { bytes: self.bytes(row), direction, src, dst };
+        let track = self.trace.track(run.place);
+        self.trace.copy(track, transfer, run.time).correlation(run.correlation);
     }
 
     /// Pages that the driver moved. No call stands behind them, and no stream.
     fn add_migration(&mut self, table: &'static str, row: &Row<'_>) {
-        self.trace.stats.objects += 1;
+        self.trace.stats_mut().objects += 1;
         let Some(time) = self.time(table, row.integer(0), row.integer(1)) else { return };
         let kind = self.enumerations.copy(row.integer(8).unwrap_or(0));
         let process = self.process_of(row.integer(6), None);
         let place = self.devices.whole(process, row.integer(2));
-        let name = self.trace.names.intern(&format!("Memcpy {} (Managed -> Managed)", kind.word));
-        self.push(EventKind::Copy, name, place, time, None);
         let managed = MemoryKind::Managed;
-        let bytes = self.bytes(row);
-        self.trace.events.set_transfer(Transfer {
-            bytes,
-            direction: kind.direction,
-            src: managed,
-            dst: managed,
-        });
+        let transfer =
+            Transfer { bytes: self.bytes(row), direction: kind.direction, src: managed, dst: managed };
         let cause = self.enumerations.migration(row.integer(11).unwrap_or(0));
         // Addresses are 64 bits without a sign, in a column that has one.
         let address = row.integer(12).filter(|address| *address != 0).map(i64::cast_unsigned);
-        self.trace.events.set_migration(Migration { address, cause });
+        let track = self.trace.track(place);
+        self.trace.copy(track, transfer, time).migration(Migration { address, cause });
     }
 
     pub(super) fn read_memsets(&mut self) {
@@ -191,12 +180,10 @@ impl Reading<'_> {
             // Only device memory is set by the device, unless the file says otherwise.
             let kind =
                 row.integer(8).map(|kind| reading.enumerations.memory_kind(kind, i64::from(kind == 2)));
-            let (kind, word) = kind.unwrap_or((MemoryKind::Device, "Device"));
-            let name = reading.trace.names.intern(&format!("Memset ({word})"));
-            reading.push(EventKind::Memset, name, run.place, run.time, run.correlation);
             let bytes = reading.bytes(row);
-            let direction = Direction::Unknown;
-            reading.trace.events.set_transfer(Transfer { bytes, direction, src: kind, dst: kind });
+            let track = reading.trace.track(run.place);
+            let kind = kind.unwrap_or(MemoryKind::Device);
+            reading.trace.memset(track, kind, bytes, run.time).correlation(run.correlation);
         });
     }
 }

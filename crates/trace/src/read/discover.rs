@@ -1,10 +1,10 @@
 //! Which files does a path stand for, and which rank is each? A directory is all traces in it.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::report::is_named_like_report;
+use crate::registry::{readers, suffixes};
 
 /// The trace files that `path` stands for: itself, or, for a directory, everything below it that
 /// is named like a trace, in order of rank and name.
@@ -29,7 +29,7 @@ pub fn discover(path: &Path) -> io::Result<Vec<PathBuf>> {
             }
         }
     }
-    leave_out_exported(&mut files);
+    leave_out_superseded(&mut files);
     by_rank(&mut files);
     Ok(files)
 }
@@ -43,25 +43,28 @@ pub fn by_rank(files: &mut [PathBuf]) {
 }
 
 fn is_named_like_a_trace(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    // What `busbound summarize` made of a trace.
-    if name.ends_with(".rank.json") {
-        return false;
-    }
-    name.ends_with(".json")
-        || name.ends_with(".bbt")
-        || name.ends_with(".json.gz")
-        || name.ends_with(".trace")
-        || name.ends_with(".trace.gz")
-        || name.ends_with(".sqlite")
-        || is_named_like_report(path)
+    let name = name_of(path);
+    // What `busbound summarize` made of a trace is not one.
+    !name.ends_with(".rank.json") && suffixes().any(|suffix| name.ends_with(suffix))
 }
 
-/// A report whose export lies beside it is the same run.
-fn leave_out_exported(files: &mut Vec<PathBuf>) {
-    let exports: HashSet<PathBuf> =
-        files.iter().filter(|file| file.extension().is_some_and(|e| e == "sqlite")).cloned().collect();
-    files.retain(|file| !is_named_like_report(file) || !exports.contains(&file.with_extension("sqlite")));
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase()
+}
+
+/// Of two files that hold the same run, as a report and its export, one is left out.
+fn leave_out_superseded(files: &mut Vec<PathBuf>) {
+    let mut superseded = BTreeSet::new();
+    for format in readers().iter().map(|reader| reader.format()) {
+        for file in &*files {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let stem = format.suffixes.iter().find_map(|suffix| name.strip_suffix(suffix));
+            let Some(stem) = stem else { continue };
+            superseded
+                .extend(format.supersedes.iter().map(|other| file.with_file_name(format!("{stem}{other}"))));
+        }
+    }
+    files.retain(|file| !superseded.contains(file));
 }
 
 /// The rank that a file name tells: `rank-3.pt.trace.json`, `trace_rank_12.json.gz`, `rank3_…`.

@@ -11,6 +11,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use memchr::memmem;
 
 use crate::model::stats::{ImportStats, LossKind};
+use crate::reader::read_some;
 
 pub(crate) const MAGIC: &[u8] = b"\x1f\x8b\x08";
 
@@ -247,16 +248,6 @@ impl<R: Read> Read for Gzip<R> {
                     continue;
                 }
             };
-        }
-    }
-}
-
-/// One read that is not disturbed by signals.
-pub(crate) fn read_some(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match source.read(buffer) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => return other,
         }
     }
 }

@@ -1,15 +1,11 @@
-//! From a path or stream to a [`Trace`]. The only part of this crate that does IO.
+//! From a path or stream to a [`Trace`]. The only part of this crate that opens files, but for databases.
 
 mod discover;
 mod gzip;
 mod memory_bound;
-mod pipeline;
-mod report;
 mod size;
 mod sniff;
-mod stretch;
 
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -18,57 +14,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use discover::{by_rank, discover, rank_in_name};
-pub use report::is_nsight_report;
 pub use size::unpacked_size;
 
-use crate::capture;
 use crate::error::OpenError;
-use crate::model::stats::{ImportStats, LossKind};
+use crate::model::builder::TraceBuilder;
+use crate::model::stats::LossKind;
 use crate::model::trace::Trace;
-use crate::nsight;
-use crate::read::gzip::{Gzip, read_some};
-use crate::read::pipeline::read_all;
-use crate::read::report::is_report;
-use crate::read::sniff::{Content, SNIFFED, sniff};
-
-/// How to read. The default suits an interactive machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ReadOptions {
-    /// Threads that scan; reading and inflating has one more.
-    pub threads: usize,
-    /// Reading stops when the trace holds this many bytes.
-    pub memory_bound: u64,
-}
+use crate::nsight::report;
+use crate::read::gzip::Gzip;
+use crate::read::sniff::{Content, sniff, surest};
+use crate::reader::{Progress, ReadOptions, Reader, SNIFFED, Source, SourceKind, Watch, read_some};
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self {
-            // Inflating is one thread's work, which few scanning threads keep up with.
-            threads: std::thread::available_parallelism().map_or(1, usize::from).min(16),
-            memory_bound: memory_bound::default_memory_bound(),
-        }
+        // Inflating is one thread's work, which few scanning threads keep up with.
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(16);
+        Self::new(threads, memory_bound::default_memory_bound())
     }
-}
-
-impl ReadOptions {
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
-
-    pub fn memory_bound(mut self, bytes: u64) -> Self {
-        self.memory_bound = bytes;
-        self
-    }
-}
-
-/// How far reading has come, in bytes of the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    pub read: u64,
-    /// `None` for streams.
-    pub total: Option<u64>,
 }
 
 /// Reads one trace file. Partial data is no error: see [`Trace::stats`].
@@ -95,15 +57,7 @@ pub fn open_with_progress(
         return Err(OpenError::IsDirectory { path: at() });
     }
     let total = about.is_file().then_some(about.len());
-    let mut source = Peekable::new(&file);
-    let head = source.peek().map_err(|source| OpenError::Io { path: at(), source })?;
-    if let (Content::Sqlite, Some(file_bytes)) = (sniff(head), total) {
-        return nsight::read(path, file_bytes, options.memory_bound, progress);
-    }
-    if is_report(path, head) {
-        return Err(OpenError::NsightReport { path: at() });
-    }
-    read_stream(source, path, total, options, progress)
+    read_stream(&file, path, total, options, progress)
 }
 
 /// Reads a trace from a stream, e.g. standard input. `label` names it in errors.
@@ -139,6 +93,18 @@ pub fn read_with_progress(
     read_stream(source, label, None, options, progress)
 }
 
+/// Whether the file is a report of Nsight Systems, which must be exported before it can be read.
+pub fn is_nsight_report(path: &Path) -> bool {
+    // What is not named like one is not opened: of a pipe, the bytes looked at would be gone.
+    report::is_named_like_report(path)
+        && File::open(path).is_ok_and(|file| {
+            Peekable::new(file).peek().is_ok_and(|head| {
+                let surest = surest(head, path).map(|(_, reader)| reader.format());
+                !head.is_empty() && surest == Some(&report::FORMAT)
+            })
+        })
+}
+
 fn read_stream(
     source: impl Read + Send,
     path: &Path,
@@ -152,85 +118,70 @@ fn read_stream(
     if head.is_empty() {
         return Err(OpenError::Empty { path: path.to_owned() });
     }
-    let interrupted = Cell::new(false);
-    let mut tick = || {
-        let next = progress(Progress { read: counted.load(Ordering::Relaxed), total });
-        interrupted.set(next.is_break());
-        next
-    };
-    let ended = || match interrupted.get() {
-        true => Err(OpenError::Interrupted { path: path.to_owned() }),
-        false => Ok(()),
-    };
-    let mut assembler = match sniff(head) {
+    let mut watch = Watch::new(Arc::clone(&counted), total, progress);
+    let mut trace = match sniff(head, path) {
         Content::Unsupported { what, hint } => {
             return Err(OpenError::Unsupported { path: path.to_owned(), what, hint });
         }
-        Content::Sqlite => return Err(only_as_file(path, "comes as a stream", "save it, and name the file")),
-        Content::Capture => {
-            let mut trace = capture::read(source, options.memory_bound, &mut tick);
-            ended()?;
-            trace.stats.file_bytes = total.unwrap_or_else(|| counted.load(Ordering::Relaxed));
-            if trace.is_empty() && trace.stats.reached_memory_bound() {
-                return Err(OpenError::MemoryTooSmall { path: path.to_owned(), takes: None });
-            }
-            if trace.is_empty() {
-                return Err(OpenError::EmptyRecording { path: path.to_owned() });
-            }
-            return Ok(trace);
+        Content::Read(reader) => {
+            let kind = total.map_or(SourceKind::Stream, |bytes| SourceKind::File { bytes });
+            read_with(reader, Source { path, kind, stream: &mut source }, options, &mut watch)?
         }
-        Content::Text => read_all(source, options.threads, options.memory_bound, &mut tick).assembler,
+        Content::Gzip => read_gzip(source, path, options, &mut watch)?,
+    };
+    trace.stats_mut().file_bytes = total.unwrap_or_else(|| counted.load(Ordering::Relaxed));
+    Ok(trace.finish())
+}
+
+fn read_with(
+    reader: &dyn Reader,
+    source: Source<'_>,
+    options: &ReadOptions,
+    watch: &mut Watch<'_>,
+) -> Result<TraceBuilder, OpenError> {
+    let path = source.path;
+    let mut trace = TraceBuilder::new(reader.format());
+    let done = reader.read(source, &mut trace, options, watch);
+    if watch.is_interrupted() {
+        return Err(OpenError::Interrupted { path: path.to_owned() });
+    }
+    done.map(|()| trace)
+}
+
+/// Reads what is in a gzip stream, and counts what the stream itself lost.
+fn read_gzip(
+    source: impl Read + Send,
+    path: &Path,
+    options: &ReadOptions,
+    watch: &mut Watch<'_>,
+) -> Result<TraceBuilder, OpenError> {
+    let mut inflated = Peekable::new(Gzip::new(source));
+    let head = inflated.peek().map_err(|error| OpenError::Io { path: path.to_owned(), source: error })?;
+    let reader = match sniff(head, path) {
+        Content::Read(reader) => reader,
+        Content::Unsupported { what, hint } => {
+            return Err(OpenError::Unsupported { path: path.to_owned(), what, hint });
+        }
         Content::Gzip => {
-            let mut inflated = Peekable::new(Gzip::new(source));
-            let head =
-                inflated.peek().map_err(|error| OpenError::Io { path: path.to_owned(), source: error })?;
-            if sniff(head) == Content::Sqlite {
-                return Err(only_as_file(path, "is compressed", "gunzip it first"));
-            }
-            let reading = read_all(inflated, options.threads, options.memory_bound, &mut tick);
-            let mut assembler = reading.assembler;
-            // Damage behind the place where reading stopped concerns nobody.
-            if !reading.stopped_early {
-                assembler.stats_mut().absorb(reading.source.source.stats);
-            }
-            assembler.stats_mut().compressed = true;
-            assembler
+            let (what, hint) = ("compressed twice", "decompress it first: gunzip FILE");
+            return Err(OpenError::Unsupported { path: path.to_owned(), what, hint });
         }
     };
-    ended()?;
-    assembler.stats_mut().file_bytes = total.unwrap_or_else(|| counted.load(Ordering::Relaxed));
-    if assembler.event_count() == 0 && assembler.stats().reached_memory_bound() {
-        return Err(OpenError::MemoryTooSmall { path: path.to_owned(), takes: None });
-    }
-    if assembler.is_empty() && !assembler.envelope().is_trace {
-        return Err(not_a_trace(path, assembler.stats(), &assembler.envelope().keys));
-    }
-    Ok(assembler.finish())
-}
-
-/// A database is read here and there, not from its beginning to its end.
-fn only_as_file(path: &Path, how: &'static str, hint: &'static str) -> OpenError {
-    OpenError::DatabaseNeedsFile { path: path.to_owned(), how, hint }
-}
-
-fn not_a_trace(path: &Path, stats: &ImportStats, keys: &[String]) -> OpenError {
-    let path = path.to_owned();
-    let gzip =
+    let kind = SourceKind::Compressed;
+    let read = read_with(reader, Source { path, kind, stream: &mut inflated }, options, watch);
+    let stats = inflated.source.stats;
+    let broken =
         stats.losses.iter().find(|loss| matches!(loss.what, LossKind::GzipTruncated | LossKind::GzipDamaged));
-    if let Some(loss) = gzip.filter(|_| stats.json_bytes == 0) {
-        return OpenError::NothingInflated { path, offset: loss.first_offset };
+    if let (true, Some(loss), false) = (inflated.head.is_empty(), broken, watch.is_interrupted()) {
+        return Err(OpenError::NothingInflated { path: path.to_owned(), offset: loss.first_offset });
     }
-    if let Some(cut) = stats.losses.iter().find(|loss| loss.what == LossKind::EndsBeforeEvents) {
-        return OpenError::CutBeforeEvents { path, offset: cut.first_offset };
+    let mut trace = read?;
+    // Damage behind the place where reading stopped concerns nobody.
+    if !trace.stats().reached_memory_bound() {
+        trace.stats_mut().absorb(stats);
     }
-    if keys.iter().any(|key| key == "traceEvents") {
-        return OpenError::EventsAreNoList { path };
-    }
-    if keys.is_empty() {
-        OpenError::NoEvents { path }
-    } else {
-        OpenError::OtherJson { path, keys: keys.join(", ") }
-    }
+    trace.stats_mut().compressed = true;
+    Ok(trace)
 }
 
 /// Counts what passes, so that another thread can tell how far reading has come.

@@ -1,49 +1,57 @@
-//! What sort of file is this? Told from its first bytes; the name is not trusted.
+//! What is this file? Told by its first bytes; the name decides only where they do not.
 
-use busbound_capture::format::MAGIC;
+use std::path::Path;
 
-/// What the first bytes say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use crate::reader::{Confidence, Reader};
+use crate::registry::readers;
+
+/// What the first bytes and the name say.
 pub(crate) enum Content {
+    /// Compressed: what is in it is known once it is inflated.
     Gzip,
-    /// What `busbound record` wrote.
-    Capture,
-    /// An SQLite database; Nsight Systems exports them.
-    Sqlite,
-    /// JSON, or text damaged enough to be worth a try.
-    Text,
-    /// A format this version does not read, and what to do about it.
+    Read(&'static dyn Reader),
+    /// A format that nothing here reads, and what to do about it.
     Unsupported {
         what: &'static str,
         hint: &'static str,
     },
 }
 
-/// Bytes that [`sniff`] wants to see.
-pub(crate) const SNIFFED: usize = 16;
+/// Formats that are not read, by their first bytes.
+const FOREIGN: [(&[u8], &str, &str); 8] = [
+    (b"\x28\xb5\x2f\xfd", "zstd-compressed", "decompress it first: zstd -d FILE"),
+    (b"BZh", "bzip2-compressed", "decompress it first: bunzip2 FILE"),
+    (b"\xfd7zXZ\0", "xz-compressed", "decompress it first: unxz FILE"),
+    (b"PK\x03\x04", "a zip archive", "unpack it first: unzip FILE"),
+    (b"\xff\xfe", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
+    (b"\xfe\xff", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
+    (b"\x7fELF", "a program", "give the trace that the program wrote"),
+    (b"<", "HTML or XML", "give the JSON trace itself, not a page about it"),
+];
 
-pub(crate) fn sniff(head: &[u8]) -> Content {
-    const FOREIGN: [(&[u8], &str, &str); 8] = [
-        (b"\x28\xb5\x2f\xfd", "zstd-compressed", "decompress it first: zstd -d FILE"),
-        (b"BZh", "bzip2-compressed", "decompress it first: bunzip2 FILE"),
-        (b"\xfd7zXZ\0", "xz-compressed", "decompress it first: unxz FILE"),
-        (b"PK\x03\x04", "a zip archive", "unpack it first: unzip FILE"),
-        (b"\xff\xfe", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
-        (b"\xfe\xff", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
-        (b"\x7fELF", "a program", "give the trace that the program wrote"),
-        (b"<", "HTML or XML", "give the JSON trace itself, not a page about it"),
-    ];
-    if head.starts_with(super::gzip::MAGIC) || head == [0x1f] || head == [0x1f, 0x8b] {
+pub(crate) fn sniff(head: &[u8], path: &Path) -> Content {
+    let Some((confidence, reader)) = surest(head, path) else {
+        return Content::Unsupported { what: "of no format", hint: "no reader is registered" };
+    };
+    if confidence > Confidence::Fallback {
+        return Content::Read(reader);
+    }
+    if is_gzip(head) {
         return Content::Gzip;
     }
-    if !head.is_empty() && (head.starts_with(MAGIC) || MAGIC.starts_with(head)) {
-        return Content::Capture;
+    match FOREIGN.iter().find(|(magic, ..)| head.starts_with(magic)) {
+        Some(&(_, what, hint)) => Content::Unsupported { what, hint },
+        None => Content::Read(reader),
     }
-    if head.starts_with(b"SQLite format 3\0") {
-        return Content::Sqlite;
-    }
-    FOREIGN
-        .iter()
-        .find(|(magic, ..)| head.starts_with(magic))
-        .map_or(Content::Text, |&(_, what, hint)| Content::Unsupported { what, hint })
+}
+
+/// The reader that is surest of a file, the later of two that are equally sure.
+pub(crate) fn surest(head: &[u8], path: &Path) -> Option<(Confidence, &'static dyn Reader)> {
+    let sniffed = readers().iter().map(|&reader| (reader.sniff(head, path), reader));
+    sniffed.max_by_key(|(confidence, _)| *confidence)
+}
+
+/// A head that is cut inside the mark counts as well.
+fn is_gzip(head: &[u8]) -> bool {
+    head.starts_with(super::gzip::MAGIC) || head == [0x1f] || head == [0x1f, 0x8b]
 }

@@ -169,127 +169,181 @@ fn degrees(inputs: &ParallelInputs) -> Vec<Degrees> {
 }
 
 fn arrange(inputs: &ParallelInputs, parameters: f64, degrees: Degrees) -> Arrangement {
-    let Degrees { data, tensor, pipeline, sequence } = degrees;
-    let of = f64::from;
-    // A micro-batch is a sequence or more.
-    let microbatches = inputs.microbatches.min(inputs.batch / data).max(1);
-    let (layers, hidden, length) = (of(inputs.layers), of(inputs.hidden), of(inputs.sequence));
-    let tokens = of(inputs.batch) * length;
-    // Forward and backward: 6 a parameter and token, and the attention's own products.
-    let arithmetic = 6.0 * parameters * tokens + 12.0 * layers * hidden * length * tokens;
-    let rate = of(inputs.cluster.ranks) * inputs.tflops * 1e12 * inputs.utilisation;
-    let compute_ms = arithmetic / rate * 1e3;
-    let value = inputs.bytes_per_value;
-    // Activations of one layer in one replica, and the layers of one stage.
-    let activations = tokens / of(data) * hidden * value;
-    let stage_layers = layers / of(pipeline);
-    let within = |ranks: u32| Cluster::one_node(ranks, inputs.cluster.link.clone());
-    let mut exchanges = Vec::new();
-    if tensor > 1 {
-        // Two all-reduces forward and two backward in each layer, and nothing to hide them behind.
-        let each = activations / of(sequence) / of(microbatches);
-        let number = 4.0 * stage_layers * of(microbatches);
-        let ms = number * allreduce_ms(&within(tensor), each);
-        let bytes = number * ring_bytes(each, tensor);
-        exchanges.push(Exchange {
-            what: "tensor: all-reduce of activations",
-            bytes,
-            ms,
-            exposed_ms: ms,
-            over: link_name(&inputs.cluster.link),
-        });
-    }
-    if sequence > 1 {
-        // Ulysses: queries, keys, values and the result, forward and backward.
-        let each = activations / of(sequence) * of(sequence - 1) / of(sequence) / of(tensor);
-        let bytes = 8.0 * stage_layers * each;
-        let ms = bytes / inputs.cluster.link.nccl_gbps / 1e6;
-        exchanges.push(Exchange {
-            what: "sequence: all-to-all of activations",
-            bytes,
-            ms,
-            exposed_ms: ms,
-            over: link_name(&inputs.cluster.link),
-        });
-    }
-    // Ranks are laid out tensor, sequence, pipeline, data: what no longer fits a node crosses the network,
-    // of whose ports every GPU of a node has its part.
-    let node = inputs.cluster.ranks_per_node();
-    if pipeline > 1 {
-        let crosses = tensor * sequence * pipeline > node;
-        let gbps = if crosses { port_gbps(&inputs.cluster) } else { inputs.cluster.link.nccl_gbps };
-        let bytes = 2.0 * activations / of(sequence) / of(tensor);
-        let ms = bytes / gbps / 1e6;
-        // All but those of the first micro-batch run beside compute.
-        let exposed_ms = ms / of(microbatches);
-        exchanges.push(Exchange {
-            what: "pipeline: activations to the next stage",
-            bytes,
-            ms,
-            exposed_ms,
-            over: over(&inputs.cluster, crosses),
-        });
-    }
-    let replicas = data * sequence;
-    if replicas > 1 {
-        // Replicas within a node: those of a sequence, and as many of the data as fit.
-        let inner = tensor * sequence * pipeline;
-        let near = sequence * (node / inner).clamp(1, data);
-        let nodes = replicas.div_ceil(near);
-        let gradients = parameters / of(tensor) / of(pipeline) * value;
-        let cluster = if nodes > 1 {
-            // Its part of the ports: that of its GPUs in the node.
-            let net = inputs.cluster.net.clone().map(|net| Interconnect {
-                peak_gbps: port_gbps(&inputs.cluster) * of(near),
-                nccl_gbps: port_gbps(&inputs.cluster) * of(near),
-                ..net
-            });
-            Cluster { ranks: replicas, nodes, net, ports: 1, ..inputs.cluster.clone() }
-        } else {
-            within(replicas)
-        };
-        let ms = allreduce_ms(&cluster, gradients);
-        let backward = compute_ms * 2.0 / 3.0;
-        let exposed_ms = (ms - backward).max(0.05 * ms);
-        exchanges.push(Exchange {
-            what: "data: all-reduce of gradients",
-            bytes: ring_bytes(gradients, replicas),
-            ms,
-            exposed_ms,
-            over: over(&inputs.cluster, nodes > 1),
-        });
-    }
-    let bubble_ms = compute_ms * of(pipeline - 1) / of(microbatches);
+    let volumes = Volumes::of(inputs, parameters, degrees);
+    let compute_ms = volumes.compute_ms;
+    let exchanges: Vec<Exchange> = [volumes.tensor(), volumes.sequence(), volumes.pipeline(), volumes.data()]
+        .into_iter()
+        .flatten()
+        .collect();
+    let bubble_ms = compute_ms * f64::from(degrees.pipeline - 1) / volumes.microbatches;
     let exposed: f64 = exchanges.iter().map(|exchange| exchange.exposed_ms).sum();
     let step_ms = compute_ms + bubble_ms + exposed;
-    // Weights, gradients and Adam's state in mixed precision: 16 bytes a parameter.
-    let state = 16.0 * parameters / of(tensor) / of(pipeline);
-    // With the activations recomputed in the backward pass: the input of every layer for each micro-batch in
-    // flight, which tensor parallelism does not divide, and what one layer makes in between (17 values for
-    // each of its input).
-    let microbatch = activations / of(microbatches) / of(sequence);
-    let inputs_kept = stage_layers * microbatch * of(pipeline.min(microbatches));
-    let kept = inputs_kept + 17.0 * microbatch / of(tensor);
-    let memory_gb = (state + kept) / 1e9;
-    let worst = exchanges
-        .iter()
-        .map(|exchange| (exchange.what.to_owned(), exchange.exposed_ms))
-        .chain([("pipeline: the bubble".to_owned(), bubble_ms)])
-        .max_by(|a, b| a.1.total_cmp(&b.1))
-        .filter(|(_, ms)| *ms > 0.0);
+    let memory_gb = volumes.memory_gb();
     let fits = memory_gb <= inputs.gpu_gb;
     Arrangement {
         degrees,
         name: degrees.name(),
         step_ms,
         compute_ms,
-        sequences_per_second: of(inputs.batch) / step_ms * 1e3,
+        sequences_per_second: f64::from(inputs.batch) / step_ms * 1e3,
         efficiency: compute_ms / step_ms,
+        loses_to: if fits { worst(&exchanges, bubble_ms) } else { Some("it does not fit".to_owned()) },
         exchanges,
         bubble_ms,
         memory_gb,
         fits,
-        loses_to: if fits { worst.map(|(what, _)| what) } else { Some("it does not fit".to_owned()) },
+    }
+}
+
+/// What an arrangement loses most time to.
+fn worst(exchanges: &[Exchange], bubble_ms: f64) -> Option<String> {
+    let exchanged = exchanges.iter().map(|exchange| (exchange.what, exchange.exposed_ms));
+    let all = exchanged.chain([("pipeline: the bubble", bubble_ms)]);
+    let worst = all.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, ms)| *ms > 0.0);
+    worst.map(|(what, _)| what.to_owned())
+}
+
+/// What one arrangement computes and moves in a step.
+struct Volumes<'a> {
+    inputs: &'a ParallelInputs,
+    parameters: f64,
+    degrees: Degrees,
+    compute_ms: f64,
+    microbatches: f64,
+    /// Bytes of one layer's activations in one replica.
+    activations: f64,
+    /// The layers of one stage.
+    stage_layers: f64,
+}
+
+impl<'a> Volumes<'a> {
+    fn of(inputs: &'a ParallelInputs, parameters: f64, degrees: Degrees) -> Self {
+        let of = f64::from;
+        let (layers, hidden, length) = (of(inputs.layers), of(inputs.hidden), of(inputs.sequence));
+        let tokens = of(inputs.batch) * length;
+        // Forward and backward: 6 a parameter and token, and the attention's own products.
+        let arithmetic = 6.0 * parameters * tokens + 12.0 * layers * hidden * length * tokens;
+        let rate = of(inputs.cluster.ranks) * inputs.tflops * 1e12 * inputs.utilisation;
+        Self {
+            inputs,
+            parameters,
+            degrees,
+            compute_ms: arithmetic / rate * 1e3,
+            // A micro-batch is a sequence or more.
+            microbatches: of(inputs.microbatches.min(inputs.batch / degrees.data).max(1)),
+            activations: tokens / of(degrees.data) * hidden * inputs.bytes_per_value,
+            stage_layers: layers / of(degrees.pipeline),
+        }
+    }
+
+    fn cluster(&self) -> &Cluster {
+        &self.inputs.cluster
+    }
+
+    /// Ranks that share a node.
+    fn within(&self, ranks: u32) -> Cluster {
+        Cluster::one_node(ranks, self.cluster().link.clone())
+    }
+
+    /// Ranks of one replica. They are placed tensor, sequence, pipeline, data: what no longer fits a node
+    /// crosses the network, of whose ports every GPU of a node has its part.
+    fn replica_ranks(&self) -> u32 {
+        self.degrees.tensor * self.degrees.sequence * self.degrees.pipeline
+    }
+
+    /// Two all-reduces forward and two backward in each layer, and nothing to hide them behind.
+    fn tensor(&self) -> Option<Exchange> {
+        let Degrees { tensor, sequence, .. } = self.degrees;
+        let each = self.activations / f64::from(sequence) / self.microbatches;
+        let number = 4.0 * self.stage_layers * self.microbatches;
+        (tensor > 1).then(|| {
+            let ms = number * allreduce_ms(&self.within(tensor), each);
+            Exchange {
+                what: "tensor: all-reduce of activations",
+                bytes: number * ring_bytes(each, tensor),
+                ms,
+                exposed_ms: ms,
+                over: link_name(&self.cluster().link),
+            }
+        })
+    }
+
+    /// Ulysses: queries, keys, values and the result, forward and backward.
+    fn sequence(&self) -> Option<Exchange> {
+        let Degrees { tensor, sequence, .. } = self.degrees;
+        let of = f64::from;
+        (sequence > 1).then(|| {
+            let each = self.activations / of(sequence) * of(sequence - 1) / of(sequence) / of(tensor);
+            let bytes = 8.0 * self.stage_layers * each;
+            let ms = bytes / self.cluster().link.nccl_gbps / 1e6;
+            Exchange {
+                what: "sequence: all-to-all of activations",
+                bytes,
+                ms,
+                exposed_ms: ms,
+                over: link_name(&self.cluster().link),
+            }
+        })
+    }
+
+    fn pipeline(&self) -> Option<Exchange> {
+        let Degrees { tensor, sequence, pipeline, .. } = self.degrees;
+        let crosses = self.replica_ranks() > self.cluster().ranks_per_node();
+        let gbps = if crosses { port_gbps(self.cluster()) } else { self.cluster().link.nccl_gbps };
+        let bytes = 2.0 * self.activations / f64::from(sequence) / f64::from(tensor);
+        let ms = bytes / gbps / 1e6;
+        (pipeline > 1).then(|| Exchange {
+            what: "pipeline: activations to the next stage",
+            bytes,
+            ms,
+            // All but those of the first micro-batch run while others compute.
+            exposed_ms: ms / self.microbatches,
+            over: over(self.cluster(), crosses),
+        })
+    }
+
+    fn data(&self) -> Option<Exchange> {
+        let Degrees { data, tensor, pipeline, sequence } = self.degrees;
+        let replicas = data * sequence;
+        if replicas == 1 {
+            return None;
+        }
+        // Replicas within a node: those of a sequence, and as many of the data as fit.
+        let near = sequence * (self.cluster().ranks_per_node() / self.replica_ranks()).clamp(1, data);
+        let nodes = replicas.div_ceil(near);
+        let gradients =
+            self.parameters / f64::from(tensor) / f64::from(pipeline) * self.inputs.bytes_per_value;
+        let cluster = if nodes > 1 { self.across(replicas, nodes, near) } else { self.within(replicas) };
+        let ms = allreduce_ms(&cluster, gradients);
+        let backward = self.compute_ms * 2.0 / 3.0;
+        Some(Exchange {
+            what: "data: all-reduce of gradients",
+            bytes: ring_bytes(gradients, replicas),
+            ms,
+            exposed_ms: (ms - backward).max(0.05 * ms),
+            over: over(self.cluster(), nodes > 1),
+        })
+    }
+
+    /// Replicas over several nodes, `near` of them in each, with their part of the ports.
+    fn across(&self, replicas: u32, nodes: u32, near: u32) -> Cluster {
+        let gbps = port_gbps(self.cluster()) * f64::from(near);
+        let net =
+            self.cluster().net.clone().map(|net| Interconnect { peak_gbps: gbps, nccl_gbps: gbps, ..net });
+        Cluster { ranks: replicas, nodes, net, ports: 1, ..self.cluster().clone() }
+    }
+
+    fn memory_gb(&self) -> f64 {
+        let Degrees { tensor, pipeline, sequence, .. } = self.degrees;
+        // Weights, gradients and Adam's state in mixed precision: 16 bytes a parameter.
+        let state = 16.0 * self.parameters / f64::from(tensor) / f64::from(pipeline);
+        // With the activations recomputed in the backward pass: the input of every layer for each micro-batch in
+        // flight, which tensor parallelism does not divide, and what one layer makes in between (17 values for
+        // each of its input).
+        let microbatch = self.activations / self.microbatches / f64::from(sequence);
+        let inputs_kept = self.stage_layers * microbatch * f64::from(pipeline).min(self.microbatches);
+        let kept = inputs_kept + 17.0 * microbatch / f64::from(tensor);
+        (state + kept) / 1e9
     }
 }
 

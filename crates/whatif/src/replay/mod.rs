@@ -3,17 +3,20 @@
 //! [`Replay::of`] turns steps of a trace into a graph of calls, work and waits; [`Replay::predict`] changes the graph and
 //! runs it. Unchanged it must give what was measured: how far it does not is its own error.
 
-mod change;
+mod assumed;
+mod changes;
 mod power;
 
-use busbound_cause::{Model, Sharing, Simulated, simulate};
+use busbound_cause::{Graph, Model, Sharing, Simulated, simulate};
 use busbound_machine::LinkFacts;
-use busbound_trace::{EventId, Trace};
+use busbound_trace::EventId;
 
 pub use busbound_cause::Stretch;
-pub use change::{Change, UnknownChange};
+pub use changes::{
+    About, Async, Change, Coalesce, NoSync, OtherLink, Pin, Prefetch, Resident, UnknownChange, all_changes,
+};
 
-use change::Assumed;
+use assumed::Assumed;
 use power::{Effect, Power};
 
 /// Steps of a trace, ready to be run again.
@@ -76,8 +79,8 @@ const LEAST_SPREAD: f64 = 0.035;
 
 impl Replay {
     /// `None` where the stretch holds no work of a device.
-    pub fn of(trace: &Trace, stretch: &Stretch, link: &LinkFacts) -> Option<Self> {
-        let graph = busbound_cause::build(trace, stretch, duplex(link));
+    pub fn of(graph: &Graph, stretch: &Stretch, link: &LinkFacts) -> Option<Self> {
+        let graph = Model::of(graph, stretch, duplex(link));
         if graph.work.is_empty() || graph.end <= 0 || stretch.starts.is_empty() {
             return None;
         }
@@ -120,7 +123,7 @@ impl Replay {
         let spread =
             error + LEAST_SPREAD + 0.25 * (self.confidence().unexplained + self.confidence().without_call);
         let all = [middle.step_ms, best.step_ms, worst.step_ms];
-        let step_ms = if changes.iter().any(Change::depends_on_data) {
+        let step_ms = if changes.iter().any(|change| change.about().depends_on_data) {
             // Whether what is copied belongs to the work beside it the trace does not tell: the middle of both.
             let apart = self.run(changes, Assumed { independent: true, ..Assumed::MIDDLE });
             0.5 * (middle.step_ms + apart.step_ms)
@@ -169,7 +172,7 @@ impl Replay {
         let mut applied = false;
         let mut extra_bytes = 0;
         for change in changes {
-            let made = change::apply(&mut graph, change, &self.link, assumed);
+            let made = changes::apply(&mut graph, change, &self.link, assumed);
             applied |= made.changed > 0;
             extra_bytes += made.extra_bytes;
         }

@@ -24,23 +24,24 @@ pub(super) enum Effect {
 }
 
 /// What an H200's products were seen to lose at most between a GPU that rests and one that never does.
-const UNMEASURED: f64 = 1.25;
+const MOST_LOST_UNMEASURED: f64 = 1.25;
 /// What a device draws while it rests, as a share of its limit: some 100 of 700 W.
-const RESTING: f64 = 0.15;
+const IDLE_SHARE_OF_LIMIT: f64 = 0.15;
 /// Where the profile has no watts: the limit of an H200 binds from here.
-const BINDS_AT: f64 = 0.72;
+const DUTY_AT_POWER_LIMIT: f64 = 0.72;
 
 impl Power {
     pub(super) fn of(link: &LinkFacts) -> Self {
         let Some(power) = link.measured().and_then(|profile| profile.power) else {
-            return Self { full: 1.0, most: UNMEASURED, binds_at: BINDS_AT };
+            return Self { full: 1.0, most: MOST_LOST_UNMEASURED, binds_at: DUTY_AT_POWER_LIMIT };
         };
-        let binds_at = power.half_duty_watts.zip(power.limit_watts).map_or(BINDS_AT, |(half, limit)| {
-            let resting = RESTING * limit;
-            // Half of the time it draws this much, the other half it rests.
-            let busy = 2.0 * half - resting;
-            ((limit - resting) / (busy - resting)).clamp(0.3, 1.0)
-        });
+        let binds_at =
+            power.half_duty_watts.zip(power.limit_watts).map_or(DUTY_AT_POWER_LIMIT, |(half, limit)| {
+                let resting = IDLE_SHARE_OF_LIMIT * limit;
+                // Half of the time it draws this much, the other half it rests.
+                let busy = 2.0 * half - resting;
+                ((limit - resting) / (busy - resting)).clamp(0.3, 1.0)
+            });
         let full = power.full_duty_slowdown.max(1.0);
         // cuBLAS's products were seen to slow by 1.6 times as much as the profile's own kernel does.
         Self { full, most: 1.0 + 1.8 * (full - 1.0), binds_at }

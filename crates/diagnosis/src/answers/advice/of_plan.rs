@@ -3,8 +3,9 @@
 use busbound_whatif::plan::ddp::Ddp;
 use busbound_whatif::plan::offload::{Hiding, Offload, OffloadInputs};
 
-use super::offload::{Offloading, pinned, set};
-use super::{Advice, Because, Target};
+use super::{Advice, Because};
+use crate::settings::Target;
+use crate::settings::offload::{Offloading, pinned, prefetching};
 
 /// Buckets, and the accumulation that reaches the wanted efficiency.
 pub fn advice_of_ddp(plan: &Ddp, statement: &str) -> Advice {
@@ -49,7 +50,7 @@ pub fn advice_of_offload(plan: &Offload, statement: &str) -> Advice {
             why: format!("copies from pageable memory hold the host: {:.1} ms a layer", plan.copy_ms),
             when: "the same host buffers serve every step".to_owned(),
         };
-        pinned(&mut because);
+        because.take(pinned());
         return advice(settings);
     }
     let resident = match plan.hides {
@@ -82,6 +83,6 @@ pub fn advice_of_offload(plan: &Offload, statement: &str) -> Advice {
             memory / 1e9
         ),
     };
-    set(&mut because, &Offloading { depth, resident, layers: Some(plan.inputs.layers) });
+    because.take(prefetching(&Offloading { depth, resident, layers: Some(plan.inputs.layers) }));
     advice(settings)
 }

@@ -2,8 +2,9 @@
 
 use busbound_machine::topology::Topology;
 
-use super::{Advice, Because, Target};
+use super::{Advice, Because};
 use crate::quantity::plural;
+use crate::settings::Target;
 
 /// The line that binds the process of each GPU to the memory and the cores near it; none where there is one
 /// node, or where nobody says which is near.

@@ -1,15 +1,13 @@
 //! What do the benchmarks say of this machine: is each figure what its hardware should give, and if not, why?
 
-mod causes;
-mod figures;
 mod patterns;
 
-use busbound_machine::bench::{Mode, Samples, Skipped};
+use busbound_machine::bench::{
+    Judgement, MeasuredFigure, Mode, PAGEABLE_H2D, PINNED_D2H, PINNED_H2D, Samples, Skipped,
+};
 use busbound_machine::{Machine, MachineProfile};
 use serde::Serialize;
 
-pub use causes::Cause;
-pub use figures::{Judgement, MeasuredFigure};
 pub use patterns::{DoubleBuffered, Offloaded, PlanErrors};
 
 pub const BENCH_SCHEMA: &str = "busbound.bench/1";
@@ -42,14 +40,14 @@ pub struct Benchmark {
 impl Benchmark {
     /// Whether it has copies large enough to tell the link by, and so makes a profile to rely on.
     pub fn is_whole(&self) -> bool {
-        self.figures.iter().any(|figure| figure.id == "pinned_h2d")
+        self.figures.iter().any(|figure| figure.id == PINNED_H2D)
     }
 }
 
 /// Judges what was measured.
 pub fn judge_bench(samples: &Samples) -> Benchmark {
     let profile = samples.profile();
-    let figures = figures::figures(samples, &profile);
+    let figures = samples.figures(&profile);
     let (offload, double_buffer) = if profile.tells_copies() {
         let link = Machine::measured(profile.clone()).link_of(Some(&profile.gpu));
         (patterns::offloaded(samples, &link), patterns::double_buffered(samples, &link))
@@ -75,14 +73,14 @@ pub fn judge_bench(samples: &Samples) -> Benchmark {
 }
 
 fn statement(samples: &Samples, profile: &MachineProfile, figures: &[MeasuredFigure]) -> String {
-    let broken = samples.cases.iter().filter(|case| case.verified() == Some(false)).count();
+    let (broken, _) = samples.wrong_data();
     if broken > 0 {
         return format!(
             "Data did not arrive as it was sent in {broken} measurements: trust nothing of this machine before that is explained."
         );
     }
     let of = |id: &str| figures.iter().find(|figure| figure.id == id);
-    let mut text = match (of("pinned_h2d"), of("pinned_d2h")) {
+    let mut text = match (of(PINNED_H2D), of(PINNED_D2H)) {
         (Some(to), Some(from)) => {
             let short = [to, from].iter().any(|figure| figure.judgement == Judgement::Short);
             let share = to.measured.min(from.measured) / profile.peak_gbps;
@@ -98,7 +96,7 @@ fn statement(samples: &Samples, profile: &MachineProfile, figures: &[MeasuredFig
         }
         _ => format!("{}: the suites asked for ran", profile.gpu),
     };
-    if let (Some(pinned), Some(pageable)) = (of("pinned_h2d"), of("pageable_h2d")) {
+    if let (Some(pinned), Some(pageable)) = (of(PINNED_H2D), of(PAGEABLE_H2D)) {
         text.push_str(&format!(
             "; pageable memory gives {:.1}, {:.1} times less",
             pageable.measured,

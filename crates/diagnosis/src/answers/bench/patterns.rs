@@ -1,6 +1,8 @@
 //! Steps that were really run, beside what the plan says of them.
 
-use busbound_machine::bench::{Case, DoubleBufferTask, Memory, OffloadTask, Order, Samples, Spread};
+use busbound_machine::bench::{
+    DoubleBufferCase, DoubleBufferTask, Memory, OffloadCase, OffloadTask, Order, Samples, Spread,
+};
 use busbound_machine::{HostMemory, LinkFacts};
 use busbound_whatif::Range;
 use busbound_whatif::plan::offload::{Offload, OffloadInputs};
@@ -78,27 +80,16 @@ pub struct DoubleBuffered {
 }
 
 pub(super) fn offloaded(samples: &Samples, link: &LinkFacts) -> Vec<Offloaded> {
-    let all = samples.cases.iter().filter_map(|case| match case {
-        Case::Offload { task, copy_ns, compute_ns, step_ns, verified: true } => {
-            of_offload(task, copy_ns, compute_ns, step_ns, link)
-        }
-        _ => None,
-    });
-    all.collect()
+    samples.cases_of::<OffloadTask>().filter_map(|case| of_offload(case, link)).collect()
 }
 
-fn of_offload(
-    task: &OffloadTask,
-    copy_ns: &[u64],
-    compute_ns: &[u64],
-    step_ns: &[u64],
-    link: &LinkFacts,
-) -> Option<Offloaded> {
-    let compute_ms = Spread::of_ns(compute_ns)?.median / f64::from(task.layers) / 1e6;
-    let step_ms = Spread::of(step_ns.iter().map(|ns| *ns as f64 / 1e6))?;
+fn of_offload(case: &OffloadCase, link: &LinkFacts) -> Option<Offloaded> {
+    let task = &case.task;
+    let compute_ms = Spread::of_ns(&case.compute_ns)?.median / f64::from(task.layers) / 1e6;
+    let step_ms = Spread::of(case.step_ns.iter().map(|ns| *ns as f64 / 1e6))?;
     let pinned = task.memory == Memory::Pinned;
     let predicted_ms = planned(link, task.layers, task.bytes, compute_ms, pinned, task.depth)?;
-    let copy_gbps = Spread::of_rates(copy_ns, task.bytes)?.median;
+    let copy_gbps = Spread::of_rates(&case.copy_ns, task.bytes)?.median;
     let memory = if pinned { HostMemory::Pinned } else { HostMemory::Pageable };
     let profile_gbps = link.expected_gbps(task.bytes, memory);
     let at_rate = link.with_rates_times(memory, copy_gbps / profile_gbps);
@@ -142,25 +133,14 @@ fn planned(
 }
 
 pub(super) fn double_buffered(samples: &Samples, link: &LinkFacts) -> Vec<DoubleBuffered> {
-    let all = samples.cases.iter().filter_map(|case| match case {
-        Case::DoubleBuffer { task, compute_ns, naive_ns, buffered_ns, verified: true } => {
-            of_double_buffer(task, compute_ns, naive_ns, buffered_ns, link)
-        }
-        _ => None,
-    });
-    all.collect()
+    samples.cases_of::<DoubleBufferTask>().filter_map(|case| of_double_buffer(case, link)).collect()
 }
 
-fn of_double_buffer(
-    task: &DoubleBufferTask,
-    compute_ns: &[u64],
-    naive_ns: &[u64],
-    buffered_ns: &[u64],
-    link: &LinkFacts,
-) -> Option<DoubleBuffered> {
+fn of_double_buffer(case: &DoubleBufferCase, link: &LinkFacts) -> Option<DoubleBuffered> {
+    let task = &case.task;
     let median_ms = |ns: &[u64]| Spread::of_ns(ns).map(|spread| spread.median / 1e6);
-    let compute_ms = median_ms(compute_ns)? / f64::from(task.chunks);
-    let (naive_ms, buffered_ms) = (median_ms(naive_ns)?, median_ms(buffered_ns)?);
+    let compute_ms = median_ms(&case.compute_ns)? / f64::from(task.chunks);
+    let (naive_ms, buffered_ms) = (median_ms(&case.naive_ns)?, median_ms(&case.buffered_ns)?);
     let at = |depth| planned(link, task.chunks, task.bytes, compute_ms, true, depth);
     Some(DoubleBuffered {
         chunks: task.chunks,

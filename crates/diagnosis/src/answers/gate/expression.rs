@@ -9,7 +9,7 @@
 //!
 //! `baseline` alone is the baseline's value of the first figure in the requirement.
 
-use super::figures::{FIGURES, FigureName};
+use crate::figures::FigureId;
 
 /// A requirement, understood.
 #[derive(Debug, Clone)]
@@ -34,17 +34,17 @@ enum Comparison {
 #[derive(Debug, Clone)]
 enum Expression {
     Number(f64),
-    Figure(&'static FigureName),
+    Figure(FigureId),
     /// Of the requirement's first figure, where none is named.
-    Baseline(Option<&'static FigureName>),
+    Baseline(Option<FigureId>),
     Of(Box<Self>, char, Box<Self>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequirementError {
-    #[error("{text:?} names {name:?}, which is no figure; figures are {known}")]
-    UnknownFigure { text: String, name: String, known: String },
+    #[error("{text:?} names {name:?}, which is no figure; {hint}")]
+    UnknownFigure { text: String, name: String, hint: String },
     #[error("{text:?} cannot be read at {rest:?}: write FIGURE < LIMIT, e.g. exposed_copy_ms < 5")]
     Syntax { text: String, rest: String },
     #[error("{text:?} speaks of the baseline, but names no figure")]
@@ -53,8 +53,8 @@ pub enum RequirementError {
 
 /// Values of figures in one run and in its baseline.
 pub(super) trait Values {
-    fn figure(&self, figure: &FigureName) -> Option<f64>;
-    fn baseline(&self, figure: &FigureName) -> Option<f64>;
+    fn figure(&self, figure: FigureId) -> Option<f64>;
+    fn baseline(&self, figure: FigureId) -> Option<f64>;
 }
 
 /// What a requirement comes to.
@@ -90,7 +90,7 @@ impl Requirement {
     }
 
     /// The figures that the run must have for it to be decided.
-    pub(super) fn figures(&self) -> Vec<&'static FigureName> {
+    pub(super) fn figures(&self) -> Vec<FigureId> {
         let mut list = Vec::new();
         self.left.figures(&mut list);
         self.right.figures(&mut list);
@@ -117,7 +117,7 @@ impl Expression {
     fn value(&self, values: &impl Values) -> Option<f64> {
         Some(match self {
             Self::Number(number) => *number,
-            Self::Figure(figure) => values.figure(figure)?,
+            Self::Figure(figure) => values.figure(*figure)?,
             Self::Baseline(figure) => values.baseline((*figure)?)?,
             Self::Of(a, operator, b) => {
                 let (a, b) = (a.value(values)?, b.value(values)?);
@@ -139,9 +139,9 @@ impl Expression {
         }
     }
 
-    fn figures(&self, list: &mut Vec<&'static FigureName>) {
+    fn figures(&self, list: &mut Vec<FigureId>) {
         match self {
-            Self::Figure(figure) | Self::Baseline(Some(figure)) => list.push(figure),
+            Self::Figure(figure) | Self::Baseline(Some(figure)) => list.push(*figure),
             Self::Of(a, _, b) => {
                 a.figures(list);
                 b.figures(list);
@@ -150,7 +150,7 @@ impl Expression {
         }
     }
 
-    fn name_baseline(&mut self, figure: &'static FigureName) {
+    fn name_baseline(&mut self, figure: FigureId) {
         match self {
             Self::Baseline(named) => *named = named.or(Some(figure)),
             Self::Of(a, _, b) => {
@@ -165,7 +165,7 @@ impl Expression {
 struct Reader<'a> {
     text: &'a str,
     rest: &'a str,
-    first: Option<&'static FigureName>,
+    first: Option<FigureId>,
     bare_baselines: bool,
 }
 
@@ -279,11 +279,17 @@ impl<'a> Reader<'a> {
         self.chain(['+', '-'], |reader| reader.chain(['*', '/'], |reader| reader.factor(depth + 1)))
     }
 
-    fn figure(&self, name: &str) -> Result<&'static FigureName, RequirementError> {
-        FigureName::named(name).ok_or_else(|| RequirementError::UnknownFigure {
+    fn figure(&self, name: &str) -> Result<FigureId, RequirementError> {
+        FigureId::named(name).ok_or_else(|| RequirementError::UnknownFigure {
             text: self.text.to_owned(),
             name: name.to_owned(),
-            known: FIGURES.iter().map(|figure| figure.name).collect::<Vec<_>>().join(", "),
+            hint: match FigureId::nearest(name) {
+                Some(figure) => format!("did you mean {figure}?"),
+                None => {
+                    let known: Vec<&str> = FigureId::ALL.iter().map(|figure| figure.name()).collect();
+                    format!("figures are {}", known.join(", "))
+                }
+            },
         })
     }
 }
@@ -295,18 +301,18 @@ mod tests {
     struct Fixed;
 
     impl Values for Fixed {
-        fn figure(&self, figure: &FigureName) -> Option<f64> {
-            match figure.name {
-                "step_p50" => Some(104.0),
-                "exposed_copy_ms" => Some(3.0),
+        fn figure(&self, figure: FigureId) -> Option<f64> {
+            match figure {
+                FigureId::StepP50 => Some(104.0),
+                FigureId::ExposedCopyMs => Some(3.0),
                 _ => None,
             }
         }
 
-        fn baseline(&self, figure: &FigureName) -> Option<f64> {
-            match figure.name {
-                "step_p50" => Some(100.0),
-                "exposed_copy_ms" => Some(1.0),
+        fn baseline(&self, figure: FigureId) -> Option<f64> {
+            match figure {
+                FigureId::StepP50 => Some(100.0),
+                FigureId::ExposedCopyMs => Some(1.0),
                 _ => None,
             }
         }
@@ -342,7 +348,8 @@ mod tests {
     #[test]
     fn what_cannot_be_read_says_where() {
         for (text, part) in [
-            ("step_p5 < 3", "step_p50"),
+            ("step_p5 < 3", "did you mean step_p50?"),
+            ("speed < 3", "figures are step_p50, step_p90"),
             ("step_p50 <", "cannot be read"),
             ("step_p50 = 3", "at \"= 3\""),
             ("step_p50 < 3 ms", "at \"ms\""),

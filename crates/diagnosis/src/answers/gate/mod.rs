@@ -1,19 +1,19 @@
 //! Does this run still meet its bar?
 //!
-//! Requirements name [figures] of a run and bound them by numbers or by a baseline ([expression]). What
+//! Requirements name [figures](FigureId) of a run and bound them by numbers or by a baseline ([expression]). What
 //! cannot be decided does not pass.
 
 mod expression;
-mod figures;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 pub use expression::{Requirement, RequirementError};
-pub use figures::{FIGURES, FigureName};
 
 use crate::answers::diagnosis::Diagnosis;
+use crate::figures::FigureId;
+use crate::unit::Unit;
 use expression::Values;
 
 pub const GATE_SCHEMA: &str = "busbound.gate/1";
@@ -36,8 +36,8 @@ pub struct GatedRun {
     /// Whether all of the file could be read.
     pub complete: bool,
     pub verdict: String,
-    /// What figures are for: a step, a round of what repeats, or the trace.
-    pub unit: String,
+    /// What figures are for.
+    pub unit: Unit,
     pub passed: bool,
     pub checks: Vec<Check>,
     /// Every figure of the run, for use as a baseline.
@@ -61,7 +61,7 @@ pub struct Check {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Baseline {
     pub path: String,
-    pub unit: String,
+    pub unit: Unit,
     pub figures: BTreeMap<String, f64>,
 }
 
@@ -74,7 +74,7 @@ struct SavedGate {
 
 #[derive(Debug, Deserialize)]
 struct SavedRun {
-    unit: String,
+    unit: Unit,
     figures: BTreeMap<String, f64>,
 }
 
@@ -91,7 +91,7 @@ pub enum BaselineError {
 
 impl Baseline {
     pub fn of(run: &Diagnosis) -> Self {
-        Self { path: run.source.path.clone(), unit: run.unit().to_owned(), figures: all_figures(run) }
+        Self { path: run.source.path.clone(), unit: run.unit(), figures: all_figures(run) }
     }
 
     /// A baseline that `busbound gate --format json` wrote.
@@ -111,7 +111,7 @@ impl Baseline {
 }
 
 fn all_figures(run: &Diagnosis) -> BTreeMap<String, f64> {
-    FIGURES.iter().filter_map(|figure| Some((figure.name.to_owned(), figure.of(run)?))).collect()
+    FigureId::ALL.iter().filter_map(|figure| Some((figure.name().to_owned(), figure.of(run)?))).collect()
 }
 
 struct RunValues<'a> {
@@ -120,12 +120,12 @@ struct RunValues<'a> {
 }
 
 impl Values for RunValues<'_> {
-    fn figure(&self, figure: &FigureName) -> Option<f64> {
+    fn figure(&self, figure: FigureId) -> Option<f64> {
         figure.of(self.run)
     }
 
-    fn baseline(&self, figure: &FigureName) -> Option<f64> {
-        self.baseline?.figures.get(figure.name).copied()
+    fn baseline(&self, figure: FigureId) -> Option<f64> {
+        self.baseline?.figures.get(figure.name()).copied()
     }
 }
 
@@ -148,7 +148,7 @@ pub fn gate(
                 path: run.source.path.clone(),
                 complete: run.source.complete,
                 verdict: run.verdict.statement.clone(),
-                unit: run.unit().to_owned(),
+                unit: run.unit(),
                 passed: checks.iter().all(|check| check.passed),
                 checks,
                 figures: all_figures(run),
@@ -187,49 +187,41 @@ fn read_in_part() -> Check {
 }
 
 fn check(wanted: &Requirement, values: &RunValues<'_>) -> Check {
-    let figures = wanted.figures();
-    let mut unit = figures.first().map_or("", |figure| figure.unit).to_owned();
-    if values.run.unit() != "step" {
-        unit = unit.replace("a step", &format!("a {}", values.run.unit()));
-    }
-    let of_other =
+    let unit =
+        wanted.figures().first().map_or(String::new(), |figure| figure.unit().phrase(values.run.unit()));
+    let check =
+        Check { require: wanted.text.clone(), passed: false, value: None, limit: None, unit, why: None };
+    let has_other_unit =
         values.baseline.filter(|baseline| wanted.needs_baseline() && baseline.unit != values.run.unit());
-    let outcome = if of_other.is_some() { None } else { wanted.decide(values) };
-    let Some(outcome) = outcome else {
-        let missing = figures.iter().find(|figure| values.figure(figure).is_none());
-        let untold = |figure: &&&FigureName| values.baseline.is_some() && values.baseline(figure).is_none();
-        let why = match (of_other, missing) {
-            (Some(baseline), _) => {
-                format!(
-                    "this run's figures are for a {}, the baseline's for a {}",
-                    values.run.unit(),
-                    baseline.unit
-                )
-            }
-            (None, Some(figure)) => format!("this run does not tell {} ({})", figure.name, figure.what),
-            (None, None) if wanted.needs_baseline() && figures.iter().any(|figure| untold(&figure)) => {
-                "the baseline does not tell it".to_owned()
-            }
-            (None, None) => "it divides by zero".to_owned(),
-        };
-        return Check {
-            require: wanted.text.clone(),
-            passed: false,
-            value: None,
-            limit: None,
-            unit,
-            why: Some(why),
-        };
-    };
-    let why = (!outcome.holds).then(|| format!("{} against {}", short(outcome.left), short(outcome.right)));
-    Check {
-        require: wanted.text.clone(),
-        passed: outcome.holds,
-        value: Some(outcome.left),
-        limit: Some(outcome.right),
-        unit,
-        why,
+    if let Some(baseline) = has_other_unit {
+        let (own, other) = (values.run.unit(), &baseline.unit);
+        let why = format!("this run's figures are for a {own}, the baseline's for a {other}");
+        return Check { why: Some(why), ..check };
     }
+    match wanted.decide(values) {
+        None => Check { why: Some(why_undecided(wanted, values)), ..check },
+        Some(outcome) => Check {
+            passed: outcome.holds,
+            value: Some(outcome.left),
+            limit: Some(outcome.right),
+            why: (!outcome.holds)
+                .then(|| format!("{} against {}", short(outcome.left), short(outcome.right))),
+            ..check
+        },
+    }
+}
+
+/// Why a requirement has no value.
+fn why_undecided(wanted: &Requirement, values: &RunValues<'_>) -> String {
+    let figures = wanted.figures();
+    if let Some(figure) = figures.iter().find(|figure| values.figure(**figure).is_none()) {
+        return format!("this run does not tell {figure} ({})", figure.summary());
+    }
+    let is_missing = |figure: &FigureId| values.baseline.is_some() && values.baseline(*figure).is_none();
+    if wanted.needs_baseline() && figures.iter().any(is_missing) {
+        return "the baseline does not tell it".to_owned();
+    }
+    "it divides by zero".to_owned()
 }
 
 /// Four digits, so that a failure by a little does not read `5.00 against 5.00`.

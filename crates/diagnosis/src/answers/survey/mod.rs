@@ -1,9 +1,9 @@
 //! What is in this file, and what is missing from it?
 
 pub(crate) mod headline;
+mod lacks;
 pub(crate) mod missing;
 pub(crate) mod places;
-mod remedy;
 pub(crate) mod steps;
 
 use std::collections::BTreeMap;
@@ -13,7 +13,6 @@ use busbound_trace::{
 };
 use serde::{Deserialize, Serialize};
 
-pub(crate) use missing::GRAPH_WORK;
 use missing::Missing;
 use steps::StepPattern;
 
@@ -214,7 +213,7 @@ pub fn survey(trace: &Trace, source: &Source) -> Survey {
         headline: String::new(),
         source: SourceFacts {
             path: source.path.clone(),
-            format: trace.origin().format.id(),
+            format: trace.origin().format.id,
             complete: stats.is_complete(),
             file_bytes: stats.file_bytes,
             compressed: stats.compressed,

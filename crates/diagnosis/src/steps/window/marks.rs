@@ -6,8 +6,8 @@ use busbound_trace::{Event, EventKind, Nanos, Trace, TrackId};
 use regex::Regex;
 
 use super::{Beginnings, StepsFound};
-use crate::activity::host::Host;
 use crate::answers::survey::steps::pattern_of;
+use busbound_cause::Host;
 
 /// Steps from the annotation that looks most like one.
 pub(super) fn likely(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {

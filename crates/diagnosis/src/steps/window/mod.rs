@@ -17,8 +17,9 @@ use serde::Serialize;
 
 pub use outliers::{Difference, OutlierStep, StepQuantity};
 
-use crate::activity::host::Host;
 use crate::options::Options;
+use crate::unit::Unit;
+use busbound_cause::Host;
 
 /// How the steps were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -35,10 +36,10 @@ pub enum StepsFound {
 
 impl StepsFound {
     /// What one of them is called.
-    pub fn unit(self) -> &'static str {
+    pub fn unit(self) -> Unit {
         match self {
-            Self::Given | Self::Annotation => "step",
-            Self::Period => "round",
+            Self::Given | Self::Annotation => Unit::Step,
+            Self::Period => Unit::Iteration,
         }
     }
 }
@@ -111,77 +112,36 @@ const LONGER_WARMING_UP: f64 = 1.5;
 const LISTED: usize = 1_000;
 
 impl Window {
+    /// What figures are per.
+    pub(crate) fn unit(&self) -> Unit {
+        self.found.map_or(Unit::Trace, StepsFound::unit)
+    }
+
     pub(crate) fn of(trace: &Trace, host: &Host<'_>, options: &Options) -> Self {
         let begin = match &options.steps {
             Some(wanted) => marks::given(trace, host, wanted),
             None => marks::likely(trace, host).or_else(|| period::period(trace, host)),
         };
-        let Some(begin) = begin else { return Self::default() };
-        let (mut starts, mut last_is_whole) = (begin.starts, begin.last_is_whole);
-        let Work { hulls, kernels, launched, before, without_launch, mut step_of_work } =
-            work_of_steps(trace, host, &starts, begin.until);
-        let inside: u64 = launched.iter().sum();
-        // Profilers write the devices' events last. Where the file was cut off among them, steps of the host follow that
-        // have none, and the one in which they end has some of them only.
-        let recorded = hulls.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-        if !trace.stats().is_complete() && (1..starts.len()).contains(&recorded) {
-            starts.truncate(recorded);
-            last_is_whole = false;
-        }
-        let mut steps: Vec<Interval> = Vec::with_capacity(starts.len());
-        for (i, &began) in starts.iter().enumerate() {
-            let start = match (steps.last(), hulls[i]) {
-                (Some(before), _) => before.end,
-                // Work queued before the first step may still be running when it begins.
-                (None, Some(work)) if starts.len() > 1 => work.start.max(began),
-                (None, _) => began,
-            };
-            let next_start = starts.get(i + 1).copied();
-            let left = begin.ends[i];
-            // A copy that still runs when the next step's kernels have ended does not hold its own step up.
-            let next_kernels = kernels.get(i + 1).copied().flatten();
-            let work = match (hulls[i], kernels[i], next_kernels) {
-                (Some(work), Some(kernels), Some(next)) if work.end > next.end => Some(kernels),
-                (work, ..) => work,
-            };
-            let end = work.map_or(next_start.unwrap_or(left), |work| work.end.max(left));
-            steps.push(Interval::new(start, end.max(start)));
-        }
-        let placed = place(&without_launch, &steps, &mut step_of_work);
-        // A profiler that is started while the host is ahead records work whose launches it has not seen. Where launches are
-        // missing later too, they are lost, and what lost them says nothing of when it was launched.
-        let early = if placed.early > placed.inside { placed.early } else { 0 };
-        // Unless as much lies before the steps as in them; and what comes before a period is mostly none of it.
-        let is_period = begin.found == StepsFound::Period;
-        let more = match before + early {
-            more if inside > more && !is_period => more as f64 / inside as f64,
-            _ => 0.0,
-        };
-        let mut early_rounds = starts.len() as f64 * more;
-        let mut rounds = starts.len() as f64 + early_rounds;
-        if !last_is_whole && steps.len() > 1 {
+        let Some(mut begin) = begin else { return Self::default() };
+        let mut work = work_of_steps(trace, host, &begin.starts, begin.until);
+        begin.drop_unrecorded(&work, trace.stats().is_complete());
+        let mut steps = lengths(&begin, &work);
+        let placed = place(&work.without_launch, &steps, &mut work.step_of_work);
+        let rounds = Rounds::of(&begin, &work, &placed, steps.len());
+        if begin.is_last_cut() {
             steps.pop();
-            let of_whole: u64 = launched[..steps.len()].iter().sum();
-            let each = of_whole as f64 / steps.len() as f64;
-            rounds = if each > 0.0 { inside as f64 / each } else { steps.len() as f64 };
-            early_rounds = 0.0;
         }
-        let outside = before + placed.early;
-        let outside_share = outside as f64 / (inside + placed.inside + outside).max(1) as f64;
-        let (pattern, found) = (Some(begin.pattern), Some(begin.found));
-        let given = options.steps.clone();
-        let until = begin.until;
         Self {
             steps,
-            starts,
-            rounds,
-            early_rounds,
-            pattern,
-            found,
-            given,
-            until,
-            outside_share,
-            step_of_work,
+            starts: begin.starts,
+            rounds: rounds.all,
+            early_rounds: rounds.early,
+            pattern: Some(begin.pattern),
+            found: Some(begin.found),
+            given: options.steps.clone(),
+            until: begin.until,
+            outside_share: work.outside_share(&placed),
+            step_of_work: work.step_of_work,
         }
     }
 
@@ -297,6 +257,79 @@ impl Window {
     }
 }
 
+impl Beginnings {
+    /// Profilers write the devices' events last. Where the file was cut off among them, steps of the host follow that
+    /// have none, and the one in which they end has some of them only.
+    fn drop_unrecorded(&mut self, work: &Work, is_complete: bool) {
+        let recorded = work.hulls.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        if !is_complete && (1..self.starts.len()).contains(&recorded) {
+            self.starts.truncate(recorded);
+            self.last_is_whole = false;
+        }
+    }
+
+    /// Whether the last step is left out because it is not whole.
+    fn is_last_cut(&self) -> bool {
+        !self.last_is_whole && self.starts.len() > 1
+    }
+}
+
+/// Each step, from the end of the one before to its own end.
+fn lengths(begin: &Beginnings, work: &Work) -> Vec<Interval> {
+    let starts = &begin.starts;
+    let mut steps: Vec<Interval> = Vec::with_capacity(starts.len());
+    for (i, &began) in starts.iter().enumerate() {
+        let start = match (steps.last(), work.hulls[i]) {
+            (Some(before), _) => before.end,
+            // Work queued before the first step may still be running when it begins.
+            (None, Some(work)) if starts.len() > 1 => work.start.max(began),
+            (None, _) => began,
+        };
+        let left = begin.ends[i];
+        // A copy that still runs when the next step's kernels have ended does not hold its own step up.
+        let next_kernels = work.kernels.get(i + 1).copied().flatten();
+        let own = match (work.hulls[i], work.kernels[i], next_kernels) {
+            (Some(work), Some(kernels), Some(next)) if work.end > next.end => Some(kernels),
+            (work, ..) => work,
+        };
+        let next_start = starts.get(i + 1).copied();
+        let end = own.map_or(next_start.unwrap_or(left), |work| work.end.max(left));
+        steps.push(Interval::new(start, end.max(start)));
+    }
+    steps
+}
+
+/// Steps' worth of work in the trace.
+struct Rounds {
+    all: f64,
+    /// Those launched before the first step.
+    early: f64,
+}
+
+impl Rounds {
+    /// `steps` counts the last one, whole or not.
+    fn of(begin: &Beginnings, work: &Work, placed: &Placed, steps: usize) -> Self {
+        let inside: u64 = work.launched.iter().sum();
+        if begin.is_last_cut() {
+            let whole = steps - 1;
+            let each = work.launched[..whole].iter().sum::<u64>() as f64 / whole as f64;
+            let all = if each > 0.0 { inside as f64 / each } else { whole as f64 };
+            return Self { all, early: 0.0 };
+        }
+        // A profiler that is started while the host is ahead records work whose launches it has not seen. Where launches are
+        // missing later too, they are lost, and what lost them says nothing of when it was launched.
+        let unseen = if placed.early > placed.inside { placed.early } else { 0 };
+        // Unless as much lies before the steps as in them; and what comes before a period is mostly none of it.
+        let is_period = begin.found == StepsFound::Period;
+        let more = match work.before + unseen {
+            more if inside > more && !is_period => more as f64 / inside as f64,
+            _ => 0.0,
+        };
+        let early = steps as f64 * more;
+        Self { all: steps as f64 + early, early }
+    }
+}
+
 struct Work {
     /// First start and last end of the device's work launched in each step.
     hulls: Vec<Option<Interval>>,
@@ -309,6 +342,15 @@ struct Work {
     /// Work of which no launch was recorded.
     without_launch: Vec<Unlaunched>,
     step_of_work: Vec<u32>,
+}
+
+impl Work {
+    /// Share of the work that lies before the first step, 0 to 1.
+    fn outside_share(&self, placed: &Placed) -> f64 {
+        let inside = self.launched.iter().sum::<u64>() + placed.inside;
+        let outside = self.before + placed.early;
+        outside as f64 / (inside + outside).max(1) as f64
+    }
 }
 
 struct Unlaunched {
@@ -345,7 +387,7 @@ fn place(work: &[Unlaunched], steps: &[Interval], step_of_work: &mut [u32]) -> P
 fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Option<Timestamp>) -> Work {
     let mut hulls: Vec<Option<Interval>> = vec![None; starts.len()];
     let mut kernels = hulls.clone();
-    let mut step_of_work = vec![0; trace.len()];
+    let mut step_of_work = vec![0; trace.numbers()];
     let mut launched = vec![0; starts.len()];
     let mut without_launch = Vec::new();
     let mut before = 0;

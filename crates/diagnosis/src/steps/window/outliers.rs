@@ -6,10 +6,11 @@ use busbound_machine::median;
 use busbound_trace::{EventKind, Nanos, Trace};
 use serde::Serialize;
 
-use super::{StepsFound, Window};
+use super::Window;
 use crate::activity::copies::is_on_bus;
-use crate::activity::host::Host;
 use crate::quantity::{bytes, milliseconds};
+use crate::unit::Unit;
+use busbound_cause::Host;
 use busbound_trace::Call;
 
 /// What a step's time can go to, as far as it is compared between steps.
@@ -102,7 +103,7 @@ pub(super) fn outliers(window: &Window, trace: &Trace, host: &Host<'_>) -> Vec<O
         return Vec::new();
     }
     let usual = Usual::of(usual_ms, profiles(window, trace, host));
-    let unit = window.found.map_or("step", StepsFound::unit);
+    let unit = window.unit();
     slow.into_iter().map(|i| outlier(unit, i, lengths[i], &usual)).collect()
 }
 
@@ -138,7 +139,7 @@ impl Usual {
     }
 }
 
-fn outlier(unit: &str, index: usize, ms: f64, usual: &Usual) -> OutlierStep {
+fn outlier(unit: Unit, index: usize, ms: f64, usual: &Usual) -> OutlierStep {
     let excess = ms - usual.ms;
     let all = usual.profiles[index].iter().map(|(&what, sum)| {
         let median = usual.medians[&what];

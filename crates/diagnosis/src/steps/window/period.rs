@@ -9,7 +9,7 @@ use busbound_trace::{Event, EventId, Timestamp, Trace};
 use hashbrown::HashMap;
 
 use super::{Beginnings, StepsFound};
-use crate::activity::host::Host;
+use busbound_cause::Host;
 
 /// One launch or synchronisation, in the order in which the host made them.
 struct Token {

@@ -19,24 +19,9 @@ pub(super) fn text(plan: &Ddp) -> PlanText {
             format!("{} h", number(hours)),
         ]
     };
-    let statement = format!(
-        "Synchronising gradients leaves {} of each {} step exposed: {} of the step is compute. {}",
-        ms(plan.with_overlap.exposed_ms),
-        ms(plan.with_overlap.step_ms),
-        percent(plan.with_overlap.efficiency),
-        if plan.smallest_accumulation <= u64::from(inputs.accumulation) {
-            format!("{:.0} % is reached as it is.", 100.0 * inputs.wanted_efficiency)
-        } else {
-            format!(
-                "{:.0} % needs {} micro-batches a step.",
-                100.0 * inputs.wanted_efficiency,
-                plan.smallest_accumulation
-            )
-        }
-    );
     PlanText {
         kind: "ddp",
-        statement,
+        statement: statement(plan),
         inputs: vec![
             ("gradients", bytes(inputs.bytes as u64)),
             ("over", cluster(&inputs.cluster)),
@@ -69,4 +54,23 @@ pub(super) fn text(plan: &Ddp) -> PlanText {
         notes: Vec::new(),
         formulas: FORMULAS,
     }
+}
+
+fn statement(plan: &Ddp) -> String {
+    let inputs = &plan.inputs;
+    format!(
+        "Synchronising gradients leaves {} of each {} step exposed: {} of the step is compute. {}",
+        ms(plan.with_overlap.exposed_ms),
+        ms(plan.with_overlap.step_ms),
+        percent(plan.with_overlap.efficiency),
+        if plan.smallest_accumulation <= u64::from(inputs.accumulation) {
+            format!("{:.0} % is reached as it is.", 100.0 * inputs.wanted_efficiency)
+        } else {
+            format!(
+                "{:.0} % needs {} micro-batches a step.",
+                100.0 * inputs.wanted_efficiency,
+                plan.smallest_accumulation
+            )
+        }
+    )
 }

@@ -1,0 +1,92 @@
+//! What can go wrong between a path and an answer? Each error is one whole sentence, so none has a source to print after it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use busbound_machine::UnknownMachine;
+use busbound_trace::OpenError;
+
+/// Why something that was asked for could not be read, found or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing at all in the file could be read as a trace.
+    #[error("{0}")]
+    Trace(OpenError),
+    #[error("{}: {error}", path.display())]
+    Io { path: PathBuf, error: io::Error },
+    /// It was read, and is not what it should be.
+    #[error("{} {why}", path.display())]
+    Content { path: PathBuf, why: String },
+    #[error(
+        "{} holds no trace: nothing in it ends in {}",
+        path.display(),
+        suffixes_in_words()
+    )]
+    NoTraces { path: PathBuf },
+    #[error(
+        "{} holds no summary: nothing in it ends in .rank.json or .fleet.json; busbound summarize makes them of traces",
+        path.display()
+    )]
+    NoSummaries { path: PathBuf },
+    #[error("nothing is named like {pattern}")]
+    NoMatch { pattern: String },
+    #[error("{pattern} is no pattern: {why}")]
+    Pattern { pattern: String, why: String },
+    #[error("{0}")]
+    Machine(UnknownMachine),
+    /// nsys is installed, and did not export a report.
+    #[error("{}: nsys could not export it: {why}", report.display())]
+    Export { report: PathBuf, why: String },
+    #[error("{}: reading was interrupted", path.display())]
+    Interrupted { path: PathBuf },
+    #[error("{}: {error}", path.display())]
+    Render { path: PathBuf, error: busbound_report::RenderError },
+}
+
+impl Error {
+    /// Whether the request itself makes no sense, whatever is in the files.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Machine(_))
+    }
+
+    /// Whether reading failed for a reason of the storage, which may go better another time.
+    pub fn is_storage(&self) -> bool {
+        let error = match self {
+            Self::Trace(OpenError::Io { source, .. }) => source,
+            Self::Io { error, .. } => error,
+            _ => return false,
+        };
+        error.kind() != io::ErrorKind::NotFound
+    }
+
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        |error| Self::Io { path: path.to_owned(), error }
+    }
+
+    pub(crate) fn content(path: &Path, why: impl ToString) -> Self {
+        Self::Content { path: path.to_owned(), why: why.to_string() }
+    }
+}
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Interrupted { path } => Self::Interrupted { path },
+            other => Self::Trace(other),
+        }
+    }
+}
+
+impl From<UnknownMachine> for Error {
+    fn from(error: UnknownMachine) -> Self {
+        Self::Machine(error)
+    }
+}
+
+/// `.json, .json.gz or .bbt`, of all formats that are read.
+fn suffixes_in_words() -> String {
+    let mut all: Vec<&str> = busbound_trace::suffixes().collect();
+    let last = all.pop().unwrap_or_default();
+    format!("{} or {last}", all.join(", "))
+}

@@ -1,0 +1,142 @@
+//! Which files do paths, folders and patterns stand for?
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use busbound_diagnosis::Source;
+use busbound_trace::{by_rank, discover};
+
+use crate::error::Error;
+
+/// One thing to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    File(PathBuf),
+    Stdin,
+}
+
+impl Input {
+    /// Its name in answers and errors.
+    pub fn label(&self) -> &Path {
+        match self {
+            Self::File(path) => path,
+            Self::Stdin => Path::new("standard input"),
+        }
+    }
+
+    pub(crate) fn source(&self) -> Source {
+        Source::named(self.label().display().to_string())
+    }
+}
+
+/// The inputs that given paths stand for, in order.
+#[derive(Debug, Clone, Default)]
+pub struct Inputs {
+    pub list: Vec<Input>,
+    /// Whether one of the paths was a folder. In a folder a file that is no trace is skipped; one named outright is an
+    /// error.
+    pub from_directory: bool,
+}
+
+/// The inputs that paths stand for: `-` is standard input, a folder is all traces in it, a pattern all files that match.
+///
+/// # Errors
+/// If one of them stands for nothing.
+pub fn resolve_inputs(paths: &[PathBuf]) -> Result<Inputs, Error> {
+    let mut inputs = Inputs::default();
+    for path in paths {
+        if path.as_os_str() == "-" {
+            inputs.list.push(Input::Stdin);
+            continue;
+        }
+        if let Some(found) = expand(path)? {
+            for path in found {
+                let files = discover(&path).map_err(Error::io(&path))?;
+                inputs.list.extend(files.into_iter().map(Input::File));
+            }
+            continue;
+        }
+        let files = discover(path).map_err(Error::io(path))?;
+        inputs.from_directory |= path.is_dir();
+        if files.is_empty() {
+            return Err(Error::NoTraces { path: path.clone() });
+        }
+        inputs.list.extend(files.into_iter().map(Input::File));
+    }
+    Ok(inputs)
+}
+
+/// The trace files that paths, folders and patterns stand for, in the order of their ranks.
+///
+/// # Errors
+/// If one of them stands for nothing.
+///
+/// ```
+/// let traces = busbound::traces_in(&["demo".into()])?;
+/// assert!(traces[0].ends_with("off_block_pageable_c4.json.gz"));
+/// # Ok::<(), busbound::Error>(())
+/// ```
+pub fn traces_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let file = |input| match input {
+        Input::File(path) => Some(path),
+        Input::Stdin => None,
+    };
+    Ok(resolve_inputs(paths)?.list.into_iter().filter_map(file).collect())
+}
+
+/// The rank summaries that paths, folders and patterns stand for.
+///
+/// # Errors
+/// If one of them stands for nothing.
+pub fn summaries_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for path in paths {
+        match expand(path)? {
+            Some(found) => files.extend(found),
+            None if path.is_dir() => {
+                let before = files.len();
+                add_summaries_below(path, &mut files).map_err(Error::io(path))?;
+                if files.len() == before {
+                    return Err(Error::NoSummaries { path: path.clone() });
+                }
+            }
+            None => files.push(path.clone()),
+        }
+    }
+    Ok(files)
+}
+
+fn add_summaries_below(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // Links to directories are not followed: they may lead in a circle.
+            if entry.file_type()?.is_dir() {
+                directories.push(entry.path());
+            } else if name.ends_with(".rank.json") || name.ends_with(".fleet.json") {
+                files.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a pattern stands for that the shell has left as it is; `None` where the path is no pattern.
+fn expand(path: &Path) -> Result<Option<Vec<PathBuf>>, Error> {
+    let Some(pattern) = path.to_str().filter(|text| text.contains(['*', '?', '['])) else { return Ok(None) };
+    // A file may have such a name.
+    if path.exists() {
+        return Ok(None);
+    }
+    let found = glob::glob(pattern)
+        .map_err(|error| Error::Pattern { pattern: pattern.to_owned(), why: error.to_string() })?;
+    let mut found: Vec<PathBuf> = found.filter_map(Result::ok).collect();
+    if found.is_empty() {
+        return Err(Error::NoMatch { pattern: pattern.to_owned() });
+    }
+    by_rank(&mut found);
+    Ok(Some(found))
+}

@@ -1,0 +1,41 @@
+//! Which machine is meant, and how is it wired?
+
+use std::fs;
+use std::path::Path;
+
+use busbound_machine::topology::{GpuPlace, gpu_places};
+use busbound_machine::{Machine, MachineProfile};
+
+use crate::error::Error;
+
+/// The machine of this name: a measured profile where it ends in `.json`, else a link (`pcie4x16`), a GPU
+/// (`h100-pcie`) or a rate in GB/s. Without a name, links go by the GPUs' names in the trace.
+///
+/// # Errors
+/// If there is no such file, or no such name.
+///
+/// ```
+/// let machine = busbound::resolve_machine(Some("pcie4x16"))?;
+/// assert_eq!(machine.link_of(None).name, "PCIe 4 x16");
+/// assert!(busbound::resolve_machine(Some("pcie4x17")).is_err_and(|error| error.is_usage()));
+/// # Ok::<(), busbound::Error>(())
+/// ```
+pub fn resolve_machine(name: Option<&str>) -> Result<Machine, Error> {
+    let Some(name) = name else { return Ok(Machine::default()) };
+    if !name.ends_with(".json") {
+        return Ok(Machine::named(name)?);
+    }
+    let path = Path::new(name);
+    let text = fs::read_to_string(path).map_err(Error::io(path))?;
+    let profile = MachineProfile::parse(&text).map_err(|error| Error::content(path, error))?;
+    Ok(Machine::measured(profile))
+}
+
+/// How a machine is wired, by a file that `busbound topo` or NCCL wrote.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read_topology(path: &Path) -> Result<Vec<GpuPlace>, Error> {
+    let text = fs::read_to_string(path).map_err(Error::io(path))?;
+    gpu_places(&text).map_err(|error| Error::content(path, error))
+}

@@ -1,0 +1,141 @@
+//! One run: a trace that has been read, and the questions it can be asked.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use busbound_diagnosis::{
+    Detail, Diagnosis, Drawn, NoReplay, Options, Source, Survey, WhatIf, diagnose, diagnose_and_draw, survey,
+    what_if,
+};
+use busbound_machine::Machine;
+use busbound_trace::{
+    Progress, ReadOptions, Trace, is_nsight_report, open_with_progress, read_with_progress,
+};
+use busbound_whatif::replay::Change;
+
+use crate::error::Error;
+use crate::inputs::Input;
+use crate::nsys::Exported;
+
+/// A trace that has been read. Cloning shares it.
+#[derive(Debug, Clone)]
+pub struct Run {
+    trace: Arc<Trace>,
+    source: Source,
+}
+
+/// How far opening has come.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Stage<'a> {
+    /// nsys was started to export a report; said once.
+    ExportStarted {
+        report: &'a Path,
+    },
+    /// nsys is still at work; said many times a second.
+    Exporting,
+    Reading(Progress),
+}
+
+/// Reads a trace: torch.profiler's `.json` and `.json.gz`, `.sqlite` of Nsight Systems, `.bbt` of `busbound record`. A
+/// `.nsys-rep` is exported first, where nsys is installed.
+///
+/// Partial data is no error: [`Run::survey`] says what was lost.
+///
+/// # Errors
+/// If nothing at all can be read.
+pub fn open(path: impl AsRef<Path>) -> Result<Run, Error> {
+    let input = Input::File(path.as_ref().to_owned());
+    open_input(&input, &ReadOptions::default(), &mut |_| ControlFlow::Continue(()))
+}
+
+/// As [`open`], with options, from standard input too. `watch` sees how far it has come, and may end it.
+///
+/// # Errors
+/// As [`open`], and [`Error::Interrupted`] where `watch` ended it.
+pub fn open_input(
+    input: &Input,
+    options: &ReadOptions,
+    watch: &mut dyn FnMut(Stage<'_>) -> ControlFlow<()>,
+) -> Result<Run, Error> {
+    let exported = match input {
+        Input::File(path) if is_nsight_report(path) => Exported::from_report(path, watch)?,
+        Input::File(_) | Input::Stdin => None,
+    };
+    let mut progress = |progress| watch(Stage::Reading(progress));
+    let trace = match (&exported, input) {
+        (Some(exported), _) => open_with_progress(&exported.database(), options, &mut progress),
+        (None, Input::File(path)) => open_with_progress(path, options, &mut progress),
+        (None, Input::Stdin) => read_with_progress(io::stdin(), input.label(), options, &mut progress),
+    };
+    Ok(Run::of(trace?, input.source()))
+}
+
+impl Run {
+    pub(crate) fn of(trace: Trace, source: Source) -> Self {
+        Self { trace: Arc::new(trace), source }
+    }
+
+    /// The same run by another name, as for a copy of a file that lies elsewhere.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.source = Source::named(name.into());
+        self
+    }
+
+    pub fn trace(&self) -> &Arc<Trace> {
+        &self.trace
+    }
+
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// What is in this trace, and what is missing from it?
+    pub fn survey(&self) -> Survey {
+        survey(&self.trace, &self.source)
+    }
+
+    /// Is the GPU waiting for the bus, where, why, and what would a change gain?
+    pub fn diagnose(&self, machine: &Machine, options: &Options) -> Diagnosis {
+        diagnose(&self.trace, &self.source, machine, options)
+    }
+
+    /// The diagnosis, and what a page or a trace viewer draws. `scenarios` are predicted too; without any, those worth
+    /// trying.
+    pub fn draw(
+        &self,
+        machine: &Machine,
+        options: &Options,
+        scenarios: &[Vec<Change>],
+        detail: Detail,
+    ) -> Drawn {
+        diagnose_and_draw(&self.trace, &self.source, machine, options, scenarios, detail)
+    }
+
+    /// What would the run take with these changes made? Without any: what is worth trying, the best first.
+    ///
+    /// # Errors
+    /// If the trace cannot be replayed; the reason is a sentence.
+    pub fn what_if(
+        &self,
+        machine: &Machine,
+        options: &Options,
+        scenarios: &[Vec<Change>],
+    ) -> Result<WhatIf, NoReplay> {
+        what_if(&self.trace, &self.source.path, machine, options, scenarios)
+    }
+
+    /// The trace as tables, and the diagnosis that they belong to. No column depends on the machine.
+    #[cfg(feature = "tables")]
+    pub fn tables(
+        &self,
+        machine: &Machine,
+        options: &Options,
+    ) -> (Diagnosis, busbound_tables::Tables<Arc<Trace>>) {
+        let (diagnosis, items) =
+            busbound_diagnosis::diagnose_and_itemise(&self.trace, &self.source, machine, options);
+        (diagnosis, busbound_tables::Tables::of(Arc::clone(&self.trace), items))
+    }
+}

@@ -1,0 +1,104 @@
+//! Summaries of ranks in files: tasks of many machines write them into one folder at the same time, and one merges them.
+
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use busbound_fleet::{Fleet, RankSummary, Unread};
+use busbound_report::{Format, Report, Style};
+use tempfile::NamedTempFile;
+
+use crate::error::Error;
+use crate::inputs::summaries_in;
+
+/// Ranks read from files.
+#[derive(Debug)]
+pub struct Merged {
+    pub fleet: Fleet,
+    pub unread: Vec<Unread>,
+}
+
+/// Reads the summaries that paths, folders and patterns stand for, in any order.
+///
+/// # Errors
+/// If a path stands for nothing.
+pub fn merge_files(paths: &[PathBuf]) -> Result<Merged, Error> {
+    let mut saved = Vec::new();
+    let mut unread = Vec::new();
+    for path in summaries_in(paths)? {
+        let text = fs::read_to_string(&path).map_err(Error::io(&path));
+        let parsed = text.and_then(|text| Fleet::parse(&text).map_err(|error| Error::content(&path, error)));
+        match parsed {
+            Ok(more) => saved.push(more),
+            Err(why) => unread.push(Unread::new(path.display().to_string(), why.to_string())),
+        }
+    }
+    Ok(Merged { fleet: saved.into_iter().collect(), unread })
+}
+
+/// Writes a summary into a folder, whole or not at all, over an earlier summary of the same trace and over nothing else.
+///
+/// # Errors
+/// If the folder cannot be written to.
+pub fn keep_summary(summary: &RankSummary, folder: &Path) -> Result<(), Error> {
+    let json = summary
+        .render(Format::Json, &Style::default())
+        .map_err(|error| Error::Render { path: folder.to_owned(), error })?;
+    keep(&json, summary, folder).map_err(Error::io(folder))
+}
+
+fn keep(json: &str, summary: &RankSummary, folder: &Path) -> io::Result<()> {
+    let mut file = in_the_making(folder)?;
+    file.write_all(json.as_bytes())?;
+    let stem = stem(summary);
+    let numbered = (2..).map(|n: u64| format!("{stem}-{n}.rank.json"));
+    for name in std::iter::once(format!("{stem}.rank.json")).chain(numbered) {
+        let path = folder.join(name);
+        // Looking first and writing then would let another task come between.
+        match file.persist_noclobber(&path) {
+            Ok(_) => break,
+            Err(taken) if taken.error.kind() == ErrorKind::AlreadyExists => file = taken.file,
+            Err(other) => return Err(other.error),
+        }
+        if is_of_the_same_trace(&path, summary) {
+            file.persist(&path)?;
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Readable by those who may read what is written here, as other files are.
+fn in_the_making(folder: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder)
+}
+
+/// `rank-5`, on a host that is known `rank-5.node17`; where no rank is known, after the trace.
+fn stem(summary: &RankSummary) -> String {
+    let stem = match &summary.rank {
+        Some(rank) => format!("rank-{}", rank.rank),
+        None => stem_of(summary.path.as_ref()),
+    };
+    let plain = |char: char| if char.is_ascii_alphanumeric() || "._-".contains(char) { char } else { '-' };
+    match &summary.host {
+        Some(host) => format!("{stem}.{}", host.chars().map(plain).collect::<String>()),
+        None => stem,
+    }
+}
+
+/// What a trace is called in names of files made of it: `run` for `traces/run.json.gz`.
+pub fn stem_of(path: &Path) -> String {
+    let name = path.file_name().filter(|name| *name != "-").unwrap_or("run".as_ref()).to_string_lossy();
+    let stem = busbound_trace::suffixes().find_map(|suffix| name.split_once(suffix));
+    stem.map_or(&*name, |(stem, _)| stem).to_owned()
+}
+
+fn is_of_the_same_trace(path: &Path, summary: &RankSummary) -> bool {
+    let saved = fs::read_to_string(path).ok().and_then(|text| Fleet::parse(&text).ok());
+    saved.is_some_and(|saved| {
+        saved.ranks().iter().any(|other| (&other.path, &other.host) == (&summary.path, &summary.host))
+    })
+}

@@ -1,0 +1,174 @@
+//! What did each synchronization of the host wait for, and which work let it return?
+
+use std::collections::BTreeMap;
+
+use busbound_trace::{Event, EventId, EventKind, Place, SyncKind};
+
+use super::build::Builder;
+use super::{Awaited, CallId, Graph, HostAction, Rule, Wait, WorkId};
+use crate::Time;
+use crate::thresholds::{SEARCH_DEPTH, SHORT_SEARCH_DEPTH, WAIT_FOLLOWS_COPY};
+
+/// What the profiler recorded of a call that waits.
+#[derive(Debug, Clone, Copy)]
+enum Recorded {
+    /// For the work that a stream had been given before the moment.
+    Stream {
+        stream: usize,
+        until: Time,
+    },
+    Device(i32),
+}
+
+pub(super) fn resolve(builder: &mut Builder<'_>) {
+    let recorded = recorded(builder);
+    for call in 0..builder.graph.calls.len() {
+        match builder.graph.calls[call].action {
+            HostAction::IssueBlocking(copy) => {
+                builder.graph.calls[call].released_by = Some(Wait { on: copy, rule: Rule::BlockingCopy });
+            }
+            HostAction::Wait { .. } => {
+                let (awaited, copy, rule) = awaited(builder, call, &recorded);
+                let on = last_awaited(&builder.graph, call, awaited, &recorded);
+                let node = &mut builder.graph.calls[call];
+                node.action = HostAction::Wait { awaited, copy };
+                node.released_by = on.map(|on| Wait { on, rule });
+            }
+            _ => {}
+        }
+    }
+}
+
+type ByCall = BTreeMap<EventId, Recorded>;
+
+fn recorded(builder: &Builder<'_>) -> ByCall {
+    let (trace, host) = (builder.activity.trace, builder.activity.host);
+    let streams: BTreeMap<(i32, i64), usize> = trace
+        .streams()
+        .enumerate()
+        .filter_map(|(number, track)| match track.place() {
+            Place::Stream { device, stream } => Some(((device, stream), number)),
+            Place::Thread { .. } => None,
+        })
+        .collect();
+    let of_event = |event: Event<'_>| {
+        let (sync, Place::Stream { device, stream }) = (event.synchronisation()?, event.place()) else {
+            return None;
+        };
+        let call = host.call_with(event.correlation()?)?;
+        let source = sync.waits_on_stream.and_then(|stream| streams.get(&(device, stream)).copied());
+        let marked =
+            sync.waits_on_record.and_then(|id| host.call_with(id)).map(|call| call.start().as_nanos());
+        let wait = match sync.kind {
+            SyncKind::StreamWaitEvent => return None,
+            // An event whose record is not in the trace: inferred like any other wait.
+            SyncKind::EventSync => Recorded::Stream { stream: source?, until: marked? },
+            SyncKind::StreamSync => Recorded::Stream {
+                stream: source.or_else(|| streams.get(&(device, stream)).copied())?,
+                until: call.start().as_nanos(),
+            },
+            SyncKind::ContextSync | SyncKind::Unknown => Recorded::Device(device),
+        };
+        Some((call.id(), wait))
+    };
+    trace.events().filter(|event| event.kind() == EventKind::Synchronisation).filter_map(of_event).collect()
+}
+
+/// What a call waited for, the copy that the wait belongs to, and how that is known.
+fn awaited(builder: &Builder<'_>, call: CallId, recorded: &ByCall) -> (Awaited, Option<WorkId>, Rule) {
+    let graph = &builder.graph;
+    let copy = copy_before(builder, call);
+    match recorded.get(&graph.calls[call].event) {
+        Some(Recorded::Stream { stream, until }) if *until >= graph.calls[call].start => {
+            return (Awaited::Stream(*stream), copy, Rule::RecordedHostWait);
+        }
+        Some(Recorded::Stream { stream, until }) => {
+            let work = graph.given_before(*stream, *until, graph.calls[call].end, SEARCH_DEPTH);
+            return (work.map_or(Awaited::None, Awaited::Work), copy, Rule::RecordedHostWait);
+        }
+        Some(Recorded::Device(device)) => {
+            return (Awaited::Device(*device), copy, Rule::RecordedHostWait);
+        }
+        None => {}
+    }
+    if let Some(copy) = copy {
+        return (Awaited::Stream(graph.work[copy].stream), Some(copy), Rule::CopyOperator);
+    }
+    let name = builder.activity.trace.event(graph.calls[call].event).name();
+    if name.contains("DeviceSynchronize") || name.contains("CtxSynchronize") {
+        let device = device_before(graph, call).or_else(|| graph.streams.first().map(|stream| stream.device));
+        return (device.map_or(Awaited::None, Awaited::Device), None, Rule::DeviceSync);
+    }
+    let awaited = match ended_while_waiting(graph, call) {
+        None => Awaited::None,
+        Some(last) if name.contains("StreamSynchronize") => Awaited::Stream(graph.work[last].stream),
+        Some(last) => Awaited::Work(last),
+    };
+    (awaited, None, Rule::EndedDuringWait)
+}
+
+/// The work whose end let the call return; `None` where nothing ended after the call began.
+fn last_awaited(graph: &Graph, call: CallId, awaited: Awaited, recorded: &ByCall) -> Option<WorkId> {
+    let node = &graph.calls[call];
+    let on_stream = |stream: usize| {
+        let until = match recorded.get(&node.event) {
+            Some(Recorded::Stream { until, .. }) => *until,
+            _ => node.start,
+        };
+        graph.given_before(stream, until + 1, node.end, SEARCH_DEPTH)
+    };
+    let last = match awaited {
+        Awaited::None => None,
+        Awaited::Work(work) => Some(work),
+        Awaited::Stream(stream) => on_stream(stream),
+        Awaited::Device(device) => graph
+            .streams_of(Some(device))
+            .filter_map(on_stream)
+            .max_by_key(|work| (graph.work[*work].end, *work)),
+    };
+    last.filter(|work| graph.work[*work].end > node.start)
+}
+
+/// The copy right before the wait in the same operator: `.to()` that blocks.
+fn copy_before(builder: &Builder<'_>, call: CallId) -> Option<WorkId> {
+    let graph = &builder.graph;
+    let node = &graph.calls[call];
+    let before = graph.threads[node.thread].calls[node.position.checked_sub(1)?];
+    let copy = match graph.calls[before].action {
+        HostAction::IssueBlocking(copy) => copy,
+        HostAction::Issue(ref work) if work.len() == 1 && graph.work[work[0]].kind.bus().is_some() => work[0],
+        _ => return None,
+    };
+    let (copying, waiting) = (&graph.calls[before], node);
+    let track = builder.activity.trace.track(graph.threads[node.thread].track);
+    let around = |call: EventId| {
+        let at = builder.activity.trace.event(call).start();
+        track.enclosing(at, |event| event.kind() == EventKind::Operator).map(|event| event.id())
+    };
+    let same_operator = match (around(copying.event), around(waiting.event)) {
+        (Some(a), Some(b)) => a == b,
+        (None, None) => waiting.start - copying.end < WAIT_FOLLOWS_COPY,
+        _ => false,
+    };
+    same_operator.then_some(copy)
+}
+
+/// The device that the call before handed work to.
+fn device_before(graph: &Graph, call: CallId) -> Option<i32> {
+    let node = &graph.calls[call];
+    let before = graph.threads[node.thread].calls[node.position.checked_sub(1)?];
+    graph.calls[before].issued().first().map(|work| graph.device_of(*work))
+}
+
+/// What ended last while the host waited, of what had been issued before.
+fn ended_while_waiting(graph: &Graph, call: CallId) -> Option<WorkId> {
+    let node = &graph.calls[call];
+    let issued = |work: WorkId| {
+        graph.work[work].call.is_none_or(|other| (graph.calls[other].start, other) < (node.start, call))
+    };
+    let ended = graph.streams_of(None).filter_map(|stream| {
+        let last = graph.last_ended(stream, node.end, SHORT_SEARCH_DEPTH, issued)?;
+        (graph.work[last].end > node.start).then_some(last)
+    });
+    ended.max_by_key(|work| graph.work[*work].end)
+}

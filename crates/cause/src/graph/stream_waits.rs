@@ -1,0 +1,144 @@
+//! Which stream waited for which? As recorded, else from the calls that record events and wait for them.
+
+use std::collections::BTreeMap;
+
+use busbound_trace::{EventKind, NameId, Place, SyncKind};
+
+use super::build::Builder;
+use super::{Rule, WorkId};
+use crate::Time;
+use crate::thresholds::{EVENT_PASSES, SHORT_SEARCH_DEPTH};
+
+/// A wait that the profiler recorded in full.
+struct Recorded {
+    waiting: usize,
+    /// When the host asked for the wait.
+    asked: Time,
+    source: usize,
+    /// When the host recorded the event on the source.
+    marked: Time,
+}
+
+pub(super) fn between_streams(builder: &mut Builder<'_>) {
+    let recorded = recorded(builder);
+    builder.graph.records_waits = !recorded.is_empty();
+    if recorded.is_empty() {
+        return infer_from_calls(builder);
+    }
+    for wait in recorded {
+        let graph = &builder.graph;
+        let issued = |work: WorkId| graph.issued_at(work).unwrap_or(graph.work[work].start);
+        let (waiting, source) = (&graph.streams[wait.waiting].work, &graph.streams[wait.source].work);
+        let next = waiting.partition_point(|work| issued(*work) < wait.asked);
+        let last = source.partition_point(|work| issued(*work) < wait.marked);
+        let (Some(&next), Some(&last)) = (waiting.get(next), last.checked_sub(1).map(|i| &source[i])) else {
+            continue;
+        };
+        if graph.work[last].end <= graph.work[next].start + EVENT_PASSES {
+            builder.graph.add_wait(next, last, Rule::RecordedStreamWait);
+        }
+    }
+}
+
+/// Waits between two different streams whose source and event record are both known.
+fn recorded(builder: &Builder<'_>) -> Vec<Recorded> {
+    let (trace, host) = (builder.activity.trace, builder.activity.host);
+    let streams: BTreeMap<(i32, i64), usize> = trace
+        .streams()
+        .enumerate()
+        .filter_map(|(number, track)| match track.place() {
+            Place::Stream { device, stream } => Some(((device, stream), number)),
+            Place::Thread { .. } => None,
+        })
+        .collect();
+    let syncs = trace.events().filter(|event| event.kind() == EventKind::Synchronisation);
+    let waits = syncs.filter_map(|event| {
+        let (sync, Place::Stream { device, stream }) = (event.synchronisation()?, event.place()) else {
+            return None;
+        };
+        if sync.kind != SyncKind::StreamWaitEvent {
+            return None;
+        }
+        let called_at = |id: u64| host.call_with(id).map(|call| call.start().as_nanos());
+        let wait = Recorded {
+            waiting: *streams.get(&(device, stream))?,
+            asked: called_at(event.correlation()?)?,
+            source: *streams.get(&(device, sync.waits_on_stream?))?,
+            marked: called_at(sync.waits_on_record?)?,
+        };
+        (wait.waiting != wait.source).then_some(wait)
+    });
+    waits.collect()
+}
+
+/// A call that makes a stream wait, with what follows from it.
+struct Asked {
+    at: Time,
+    /// The work that waits.
+    work: WorkId,
+    /// What had ended last by then.
+    likely: WorkId,
+}
+
+/// Events recorded on a stream in one step by calls of one name, in order: when, and the work before.
+type Marks = BTreeMap<(usize, usize, NameId), Vec<(Time, WorkId)>>;
+
+/// A call that makes a stream wait says that the next work of its thread waits for another stream, but not for which event.
+/// Programs wait for their events in the order in which they record them: where a step has as many of the one as of the other,
+/// they are paired in that order. Otherwise it is the work that had ended last by then.
+fn infer_from_calls(builder: &mut Builder<'_>) {
+    let asked: Vec<Asked> = std::mem::take(&mut builder.wait_calls)
+        .into_iter()
+        .filter_map(|(thread, at)| {
+            let work = builder.issued_next(thread, at)?;
+            Some(Asked { at, work, likely: ended_last_before(builder, work, at)? })
+        })
+        .collect();
+    let marks = marks(builder);
+    let mut by_pair: BTreeMap<(usize, usize, usize), Vec<&Asked>> = BTreeMap::new();
+    for one in &asked {
+        let (from, to) = (builder.graph.work[one.likely].stream, builder.graph.work[one.work].stream);
+        by_pair.entry((from, to, builder.step(one.at))).or_default().push(one);
+    }
+    for ((from, _, step), waits) in by_pair {
+        let fitting = marks
+            .range((from, step, NameId::EMPTY)..)
+            .take_while(|((stream, of, _), _)| (*stream, *of) == (from, step))
+            .map(|(_, marked)| marked)
+            .find(|marked| marked.len() == waits.len());
+        for (nth, wait) in waits.into_iter().enumerate() {
+            let paired = fitting.map(|marked| marked[nth]).filter(|(at, marked)| {
+                let start = builder.graph.work[wait.work].start;
+                *at <= wait.at && builder.graph.work[*marked].end <= start + EVENT_PASSES
+            });
+            match paired {
+                Some((_, marked)) => builder.graph.add_wait(wait.work, marked, Rule::PairedEvents),
+                None => builder.graph.add_wait(wait.work, wait.likely, Rule::EndedBeforeWait),
+            };
+        }
+    }
+}
+
+fn marks(builder: &mut Builder<'_>) -> Marks {
+    let mut marks = Marks::new();
+    for (thread, at, name) in std::mem::take(&mut builder.mark_calls) {
+        if let Some(work) = builder.issued_last(thread, at) {
+            let key = (builder.graph.work[work].stream, builder.step(at), name);
+            marks.entry(key).or_default().push((at, work));
+        }
+    }
+    marks
+}
+
+/// Of the other streams of the device: what ended last before this work began, and had been issued by then.
+pub(super) fn ended_last_before(builder: &Builder<'_>, work: WorkId, issued_before: Time) -> Option<WorkId> {
+    let graph = &builder.graph;
+    let (stream, start) = (graph.work[work].stream, graph.work[work].start);
+    let others = graph.streams_of(Some(graph.streams[stream].device)).filter(|other| *other != stream);
+    let last = others.filter_map(|other| {
+        graph.last_ended(other, start + EVENT_PASSES, SHORT_SEARCH_DEPTH, |other| {
+            graph.work[other].start < start && graph.issued_at(other).is_none_or(|at| at < issued_before)
+        })
+    });
+    last.max_by_key(|other| graph.work[*other].end)
+}

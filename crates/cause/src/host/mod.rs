@@ -1,0 +1,320 @@
+//! What was the host doing? Calls joined to the GPU work they launched, and the times its threads spent waiting.
+//!
+//! This is the only place that joins calls to work by correlation.
+
+mod segments;
+
+pub use segments::{HostActivity, HostSegment};
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+
+use crate::thresholds::LONG_COPY_CALL;
+use busbound_trace::{
+    Call, Event, EventId, EventKind, Interval, IntervalSet, Label, NameId, Place, Trace, TrackId,
+};
+
+/// The host side of a trace, indexed for the questions asked of it.
+#[derive(Debug)]
+pub struct Host<'a> {
+    trace: &'a Trace,
+    by_correlation: HashMap<u64, Option<EventId>>,
+    /// By event number: the call behind work of the device. Every pass asks for it.
+    behind: Vec<Option<EventId>>,
+    threads: BTreeMap<TrackId, ThreadTimes>,
+    /// Annotations of each thread, and Python frames of the user's own code, in order of start.
+    annotations: BTreeMap<TrackId, Vec<EventId>>,
+    frames: BTreeMap<TrackId, Vec<EventId>>,
+    launches: Vec<EventId>,
+    synchronisations: Vec<EventId>,
+    /// Calls that allocate, capture, load or create.
+    rare_calls: Vec<EventId>,
+    /// Times at which the framework compiled.
+    compilations: IntervalSet,
+    /// By name number: what calls of that name do.
+    calls: Vec<Call>,
+    /// By name number: whether events of that name wait for the next batch.
+    inputs: Vec<bool>,
+}
+
+/// What one thread was inside of, when.
+#[derive(Debug, Default)]
+pub struct ThreadTimes {
+    pub synchronising: IntervalSet,
+    pub copying: IntervalSet,
+    /// The part of it in calls so long that they must have waited.
+    pub copying_long: IntervalSet,
+    pub input: IntervalSet,
+    /// Anything recorded at all.
+    pub recorded: IntervalSet,
+    /// Operators and calls: what a thread that waits for another one has none of.
+    pub worked: IntervalSet,
+    /// Whether it launches work of the device.
+    pub launches: bool,
+}
+
+/// Annotations and frames under which a loop waits for its next batch.
+fn is_input(name: &str) -> bool {
+    name.starts_with("enumerate(DataLoader)")
+        || name.contains("DataLoaderIter.__next__")
+        || name.ends_with(": _next_data")
+        || name.contains("dataloader.py") && name.ends_with(": __next__")
+}
+
+/// Ranges under which the framework compiles: TorchDynamo's and Inductor's own timers.
+fn is_compilation(name: &str) -> bool {
+    name.ends_with("(dynamo_timed)")
+        || name.contains("torch/_dynamo/convert_frame.py") && name.ends_with("_compile")
+}
+
+impl<'a> Host<'a> {
+    pub fn of(trace: &'a Trace) -> Self {
+        let calls: Vec<Call> = trace.names().iter().map(Call::of).collect();
+        let inputs: Vec<bool> = trace.names().iter().map(is_input).collect();
+        let mut by_correlation: HashMap<u64, Option<EventId>> = HashMap::new();
+        let mut threads = BTreeMap::new();
+        let (mut annotations, mut frames) = (BTreeMap::new(), BTreeMap::new());
+        let (mut launches, mut synchronisations, mut rare_calls) = (Vec::new(), Vec::new(), Vec::new());
+        let compiling: Vec<bool> = trace.names().iter().map(is_compilation).collect();
+        let mut compilations = Vec::new();
+        let users: Vec<bool> = trace.names().iter().map(is_users_code).collect();
+        for track in trace.threads() {
+            let Place::Thread { process, .. } = track.place() else { continue };
+            if matches!(process, Label::Number(n) if n < 0) {
+                continue;
+            }
+            let mut times = ThreadTimes::default();
+            let launched_before = launches.len();
+            let (mut named, mut framed) = (Vec::new(), Vec::new());
+            for event in track.events() {
+                match event.kind() {
+                    EventKind::Annotation => named.push(event.id()),
+                    EventKind::PythonFrame if users[event.name_id().index()] => framed.push(event.id()),
+                    _ => {}
+                }
+                let interval = event.interval();
+                let name = event.name_id().index();
+                if compiling[name] {
+                    compilations.push(interval);
+                }
+                match event.kind() {
+                    EventKind::RuntimeCall | EventKind::DriverCall => {
+                        match calls[name] {
+                            Call::Synchronise => {
+                                times.synchronising.push(interval);
+                                synchronisations.push(event.id());
+                            }
+                            Call::Launch => launches.push(event.id()),
+                            Call::Copy => {
+                                times.copying.push(interval);
+                                if event.duration().get() > LONG_COPY_CALL {
+                                    times.copying_long.push(interval);
+                                }
+                            }
+                            Call::Allocate | Call::Capture | Call::Load | Call::Create => {
+                                rare_calls.push(event.id());
+                            }
+                            Call::Memset | Call::RecordEvent | Call::WaitEvent | Call::Other => {}
+                        }
+                        if let Some(id) = event.correlation() {
+                            // One id, two calls: two processes in one file. Neither is believed.
+                            let slot = by_correlation.entry(id).or_insert(Some(event.id()));
+                            if *slot != Some(event.id()) {
+                                *slot = None;
+                            }
+                        }
+                    }
+                    EventKind::Operator | EventKind::Annotation | EventKind::PythonFrame if inputs[name] => {
+                        times.input.push(interval);
+                    }
+                    EventKind::ProfilerSpan | EventKind::ProfilerOverhead | EventKind::Annotation => continue,
+                    _ => {}
+                }
+                times.recorded.push(interval);
+                if event.kind() != EventKind::PythonFrame {
+                    times.worked.push(interval);
+                }
+            }
+            times.launches = launches.len() > launched_before;
+            annotations.insert(track.id(), named);
+            frames.insert(track.id(), framed);
+            threads.insert(track.id(), times);
+        }
+        let call_of = |work: &Event<'_>| *by_correlation.get(&work.correlation()?)?;
+        let mut behind = vec![None; trace.numbers()];
+        for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
+            behind[work.id().index()] = call_of(&work);
+        }
+        Self {
+            trace,
+            behind,
+            by_correlation,
+            threads,
+            annotations,
+            frames,
+            launches,
+            synchronisations,
+            rare_calls,
+            compilations: IntervalSet::from_unsorted(compilations),
+            calls,
+            inputs,
+        }
+    }
+
+    pub fn trace(&self) -> &'a Trace {
+        self.trace
+    }
+
+    /// The call that launched this GPU work.
+    pub fn call_behind(&self, work: &Event<'_>) -> Option<Event<'a>> {
+        Some(self.trace.event(self.behind[work.id().index()]?))
+    }
+
+    /// The call with this correlation.
+    pub fn call_with(&self, correlation: u64) -> Option<Event<'a>> {
+        Some(self.trace.event((*self.by_correlation.get(&correlation)?)?))
+    }
+
+    pub fn thread(&self, track: TrackId) -> Option<&ThreadTimes> {
+        self.threads.get(&track)
+    }
+
+    pub fn call_kind(&self, event: &Event<'_>) -> Call {
+        match event.kind() {
+            EventKind::RuntimeCall | EventKind::DriverCall => self.calls[event.name_id().index()],
+            _ => Call::Other,
+        }
+    }
+
+    /// Whether events of this name wait for the next batch.
+    pub fn is_input(&self, name: NameId) -> bool {
+        self.inputs[name.index()]
+    }
+
+    /// Calls that wait for the device, thread by thread in order of time.
+    pub fn synchronisations(&self) -> impl Iterator<Item = Event<'a>> + '_ {
+        self.synchronisations.iter().map(|&id| self.trace.event(id))
+    }
+
+    /// Calls that allocate, capture, load or create, thread by thread in order of time.
+    pub fn rare_calls(&self) -> impl Iterator<Item = Event<'a>> + '_ {
+        self.rare_calls.iter().map(|&id| self.trace.event(id))
+    }
+
+    /// Times at which the framework compiled.
+    pub fn compilations(&self) -> impl Iterator<Item = Interval> + '_ {
+        self.compilations.iter()
+    }
+
+    /// Times at which a thread waited for its next batch.
+    pub fn inputs(&self) -> impl Iterator<Item = Interval> + '_ {
+        self.threads().flat_map(|(_, times)| times.input.iter())
+    }
+
+    /// What each thread was inside of, in the order of the tracks.
+    pub fn threads(&self) -> impl Iterator<Item = (TrackId, &ThreadTimes)> {
+        self.threads.iter().map(|(track, times)| (*track, times))
+    }
+
+    /// Threads that launch work of a device.
+    pub fn launching_threads(&self) -> impl Iterator<Item = (TrackId, &ThreadTimes)> {
+        self.threads().filter(|(_, times)| times.launches)
+    }
+
+    /// Annotations of every thread, thread by thread in order of time.
+    pub fn annotations(&self) -> Vec<Event<'a>> {
+        self.annotations.values().flatten().map(|&id| self.trace.event(id)).collect()
+    }
+
+    /// Calls that launch, thread by thread in order of time.
+    pub fn launches(&self) -> impl ExactSizeIterator<Item = Event<'a>> + '_ {
+        self.launches.iter().map(|&id| self.trace.event(id))
+    }
+
+    /// The innermost operator around a call.
+    pub fn operator_around(&self, call: &Event<'_>) -> Option<Event<'a>> {
+        let track = self.trace.track(call.track_id());
+        track.enclosing(call.start(), |event| event.kind() == EventKind::Operator)
+    }
+
+    /// The innermost operator, and the innermost Python frame of the user's own code, around a call.
+    pub fn around(&self, call: &Event<'_>) -> Origin {
+        Origin {
+            operator: self.operator_around(call).map(|operator| printable(operator.name())),
+            frame: self.innermost(&self.frames, call),
+            annotation: self.innermost(&self.annotations, call),
+        }
+    }
+
+    fn innermost(&self, lists: &BTreeMap<TrackId, Vec<EventId>>, call: &Event<'_>) -> Option<String> {
+        let list = lists.get(&call.track_id())?;
+        let before = list.partition_point(|&id| self.trace.event(id).start() <= call.start());
+        let events = list[..before].iter().rev().map(|&id| self.trace.event(id));
+        // A parent may lie far back; beyond this many siblings it is not worth the walk.
+        events.take(5_000).find(|event| event.end() > call.start()).map(|event| printable(event.name()))
+    }
+}
+
+/// Where in the program something came from, as far as the trace tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Origin {
+    pub operator: Option<String>,
+    pub frame: Option<String>,
+    pub annotation: Option<String>,
+}
+
+impl Origin {
+    /// ` by aten::copy_ under `step``, ` under `block3``, or nothing: to go after what happened.
+    pub fn clause(&self) -> String {
+        match (self.describe(), &self.operator) {
+            (Some(text), Some(_)) => format!(" by {text}"),
+            (Some(text), None) => format!(" {text}"),
+            (None, _) => String::new(),
+        }
+    }
+
+    /// `aten::copy_ under `step`, at train.py(72): forward`.
+    pub fn describe(&self) -> Option<String> {
+        let mut text = self.operator.clone().unwrap_or_default();
+        if let Some(annotation) = &self.annotation {
+            let under = if text.is_empty() { "" } else { " " };
+            text.push_str(&format!("{under}under `{annotation}`"));
+        }
+        if let Some(frame) = &self.frame {
+            let at = if text.is_empty() { "" } else { ", " };
+            text.push_str(&format!("{at}at {frame}"));
+        }
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+/// A name from a trace with control characters made visible: they would move the cursor of a terminal or break a table.
+pub fn printable(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_control() { text.extend(c.escape_default()) } else { text.push(c) }
+    }
+    text
+}
+
+/// `train.py(72): step`, and not torch's own files or built-ins.
+fn is_users_code(frame: &str) -> bool {
+    frame.contains(".py(")
+        && !["torch/", "site-packages/", "<built-in", "threading.py", "contextlib.py", "nn.Module"]
+            .iter()
+            .any(|part| frame.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_own_frames_are_told_from_torchs() {
+        assert!(is_users_code("train.py(72): step"));
+        assert!(!is_users_code("torch/nn/modules/module.py(1750): _call_impl"));
+        assert!(!is_users_code("<built-in method run_backward of torch>"));
+        assert!(!is_users_code("nn.Module: Linear_0"));
+    }
+}

@@ -1,0 +1,113 @@
+//! What did a thread do from one moment to the next? Its time as segments without holes, each named by the innermost event
+//! around it.
+
+use busbound_trace::{Call, Event, EventId, EventKind, Interval, Timestamp, TrackId};
+
+use super::Host;
+
+/// A piece of a thread's time. Segments of a window follow each other without holes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostSegment {
+    pub interval: Interval,
+    pub activity: HostActivity,
+    /// The innermost event around it; `None` where nothing is recorded.
+    pub event: Option<EventId>,
+}
+
+/// What a thread is inside of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostActivity {
+    /// A call into the runtime or driver.
+    Call(Call),
+    Operator,
+    /// Waiting for the next batch.
+    Input,
+    /// A named range, with nothing recorded inside.
+    Annotation,
+    PythonFrame,
+    /// Nothing is recorded.
+    Unrecorded,
+}
+
+/// Events that enclose a moment are searched for this far back: a parent may lie far back, and beyond this many siblings it is
+/// not worth the walk.
+const SEARCH_DEPTH: usize = 2_000;
+
+impl Host<'_> {
+    /// What a thread did within a window.
+    pub fn segments(&self, thread: TrackId, window: Interval) -> Vec<HostSegment> {
+        let mut sweep = Sweep { host: self, at: window.start, open: Vec::new(), segments: Vec::new() };
+        let track = self.trace.track(thread);
+        let mut around: Vec<Event<'_>> = track
+            .events_before(window.start)
+            .take(SEARCH_DEPTH)
+            .filter(|event| event.end() > window.start && is_activity(event))
+            .collect();
+        around.reverse();
+        for event in
+            around.into_iter().chain(track.events_between(window.start, window.end).filter(is_activity))
+        {
+            sweep.close_until(event.start().max(window.start));
+            sweep.open.push((event.end().min(window.end), event));
+        }
+        sweep.close_until(window.end);
+        sweep.cover(window.end);
+        sweep.segments
+    }
+
+    fn activity_of(&self, event: &Event<'_>) -> HostActivity {
+        let waits_for_input = self.is_input(event.name_id());
+        match event.kind() {
+            EventKind::RuntimeCall | EventKind::DriverCall => HostActivity::Call(self.call_kind(event)),
+            _ if waits_for_input => HostActivity::Input,
+            EventKind::Annotation => HostActivity::Annotation,
+            EventKind::PythonFrame => HostActivity::PythonFrame,
+            _ => HostActivity::Operator,
+        }
+    }
+}
+
+fn is_activity(event: &Event<'_>) -> bool {
+    !matches!(event.kind(), EventKind::ProfilerSpan | EventKind::ProfilerOverhead)
+}
+
+/// Goes through a thread's events in order; `open` are those around the present moment, innermost last.
+struct Sweep<'h, 'a> {
+    host: &'h Host<'a>,
+    at: Timestamp,
+    open: Vec<(Timestamp, Event<'a>)>,
+    segments: Vec<HostSegment>,
+}
+
+impl Sweep<'_, '_> {
+    /// Ends everything that ends by a moment, and covers the time until then.
+    fn close_until(&mut self, until: Timestamp) {
+        while let Some(&(end, _)) = self.open.last() {
+            if end > until {
+                break;
+            }
+            self.cover(end);
+            self.open.pop();
+        }
+        self.cover(until);
+    }
+
+    fn cover(&mut self, until: Timestamp) {
+        if until <= self.at {
+            return;
+        }
+        let innermost = self.open.last().map(|(_, event)| *event);
+        // Inside of a wait for input everything is part of it, but for calls.
+        let input =
+            self.open.iter().rev().map(|(_, event)| event).find(|event| self.host.is_input(event.name_id()));
+        let activity = match innermost.map(|event| self.host.activity_of(&event)) {
+            Some(call @ HostActivity::Call(_)) => call,
+            _ if input.is_some() => HostActivity::Input,
+            Some(activity) => activity,
+            None => HostActivity::Unrecorded,
+        };
+        let interval = Interval::new(self.at, until);
+        self.segments.push(HostSegment { interval, activity, event: innermost.map(|event| event.id()) });
+        self.at = until;
+    }
+}

@@ -1,0 +1,181 @@
+//! Cuts a graph to a stretch of steps.
+
+use super::{HostCall, Model, Stretch, Work};
+use crate::Time;
+use crate::graph::{Awaited, CallId, CallNode, Graph, HostAction, Rule, WorkId};
+use crate::thresholds::{COPY_CALL, EVENT_PASSES};
+
+/// A cut in the making.
+struct Cut<'g> {
+    graph: &'g Graph,
+    begin: Time,
+    starts: Vec<Time>,
+    until: Time,
+    /// New numbers of the graph's work and calls.
+    work: Vec<Option<WorkId>>,
+    calls: Vec<Option<CallId>>,
+    model: Model,
+}
+
+pub(super) fn cut(graph: &Graph, stretch: &Stretch) -> Model {
+    let begin = stretch.starts.first().map_or(0, |at| at.as_nanos());
+    let mut cut = Cut {
+        graph,
+        begin,
+        starts: stretch.starts.iter().map(|at| at.as_nanos() - begin).collect(),
+        until: stretch.end.as_nanos() - begin,
+        work: vec![None; graph.work.len()],
+        calls: vec![None; graph.calls.len()],
+        model: Model { steps: stretch.starts.len(), latency: graph.latency, ..Model::default() },
+    };
+    cut.add_work();
+    cut.add_calls();
+    cut.link_calls();
+    cut.add_waits();
+    cut.set_copy_call();
+    let ends = cut.model.calls.iter().map(|call| call.end).chain(cut.model.work.iter().map(|work| work.end));
+    cut.model.end = ends.max().unwrap_or(0);
+    cut.model
+}
+
+impl Cut<'_> {
+    fn step(&self, at: Time) -> usize {
+        self.starts.partition_point(|start| *start <= at).saturating_sub(1)
+    }
+
+    fn add_work(&mut self) {
+        for stream in &self.graph.streams {
+            let mut order = Vec::new();
+            for &id in &stream.work {
+                let node = &self.graph.work[id];
+                let (start, end) = (node.start - self.begin, node.end - self.begin);
+                if start < 0 || end > self.until {
+                    continue;
+                }
+                let new = self.model.work.len();
+                self.model.work.push(Work {
+                    kind: node.kind,
+                    event: node.event,
+                    stream: self.model.streams.len(),
+                    call: None,
+                    alone: (end - start) as f64,
+                    after_call: 0,
+                    after_work: 0,
+                    waits: Vec::new(),
+                    step: self.step(start),
+                    start,
+                    end,
+                    dropped: false,
+                });
+                self.model.edges.unexplained += node.unexplained;
+                self.work[id] = Some(new);
+                order.push(new);
+            }
+            self.model.streams.push(order);
+            self.model.stream_device.push(stream.device);
+        }
+    }
+
+    fn add_calls(&mut self) {
+        for thread in &self.graph.threads {
+            let mut order: Vec<CallId> = Vec::new();
+            for &id in &thread.calls {
+                let node = &self.graph.calls[id];
+                let (start, end) = (node.start - self.begin, node.end - self.begin);
+                if start < 0 || start > self.until {
+                    continue;
+                }
+                let Some(action) = self.action_of(node) else { continue };
+                let (new, step) = (self.model.calls.len(), self.step(start));
+                for &work in action.issued() {
+                    self.model.work[work].call = Some(new);
+                    self.model.work[work].step = step;
+                }
+                let before = order.last().map_or(0, |before| self.model.calls[*before].end);
+                self.model.calls.push(HostCall {
+                    cost: self.own_cost(node, end.min(self.until.max(start)) + self.begin),
+                    action,
+                    // A call within another one has no gap before it.
+                    gap: (start - before).max(0),
+                    after: None,
+                    step,
+                    start,
+                    end: end.min(self.until.max(start)),
+                });
+                self.calls[id] = Some(new);
+                order.push(new);
+            }
+            if !order.is_empty() {
+                self.model.threads.push(order);
+            }
+        }
+        self.model.edges.without_call = self.model.work.iter().filter(|work| work.call.is_none()).count();
+    }
+
+    /// What a call does within the stretch; `None` where all its work lies outside.
+    fn action_of(&self, node: &CallNode) -> Option<HostAction> {
+        let kept = |work: &WorkId| self.work[*work];
+        match &node.action {
+            HostAction::Issue(work) => {
+                let work: Vec<WorkId> = work.iter().filter_map(kept).collect();
+                (!work.is_empty()).then_some(HostAction::Issue(work))
+            }
+            HostAction::IssueBlocking(work) => Some(HostAction::IssueBlocking(kept(work)?)),
+            HostAction::Wait { awaited, copy } => {
+                let awaited = match *awaited {
+                    Awaited::Work(work) => kept(&work).map_or(Awaited::None, Awaited::Work),
+                    other => other,
+                };
+                Some(HostAction::Wait { awaited, copy: copy.as_ref().and_then(kept) })
+            }
+            HostAction::Nothing => None,
+        }
+    }
+
+    /// The call's time without what it waited.
+    fn own_cost(&self, node: &CallNode, end: Time) -> Time {
+        match node.released_by.map(|wait| self.graph.work[wait.on].end) {
+            Some(released) => (end - released.max(node.start)).max(0),
+            None => node.end - node.start,
+        }
+    }
+
+    /// Threads that waited for another one.
+    fn link_calls(&mut self) {
+        for (id, node) in self.graph.calls.iter().enumerate() {
+            let (Some(call), Some(other)) = (self.calls[id], node.after.and_then(|other| self.calls[other]))
+            else {
+                continue;
+            };
+            let between = node.start - self.begin - self.model.calls[other].end;
+            let call = &mut self.model.calls[call];
+            call.after = Some((other, between));
+            // Its own thread no longer holds it back by more than that.
+            call.gap = between.min(call.gap);
+            self.model.edges.count(Rule::ThreadHandover);
+        }
+    }
+
+    /// Work that waits for work of other streams.
+    fn add_waits(&mut self) {
+        for (id, node) in self.graph.work.iter().enumerate() {
+            let Some(work) = self.work[id] else { continue };
+            for wait in &node.waits {
+                let Some(on) = self.work[wait.on] else { continue };
+                let between = self.model.work[work].start - self.model.work[on].end;
+                let most = if wait.rule == Rule::EndedJustBefore { Time::MAX } else { EVENT_PASSES };
+                self.model.work[work].waits.push((on, between.clamp(0, most)));
+                self.model.edges.count(wait.rule);
+            }
+        }
+    }
+
+    /// The typical call that enqueues a copy and returns.
+    fn set_copy_call(&mut self) {
+        let model = &self.model;
+        let copies = |call: &&HostCall| matches!(&call.action, HostAction::Issue(work) if work.iter().any(|work| model.work[*work].kind.bus().is_some()));
+        let mut costs: Vec<Time> = model.calls.iter().filter(copies).map(|call| call.cost).collect();
+        costs.sort_unstable();
+        self.model.copy_call = costs.get(costs.len() / 2).copied().unwrap_or(COPY_CALL).min(3 * COPY_CALL);
+    }
+}

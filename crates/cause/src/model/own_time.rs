@@ -1,0 +1,56 @@
+//! What would work have taken by itself: copies with the link to themselves, kernels with the device?
+
+use busbound_trace::Direction;
+
+use super::Model;
+use crate::Time;
+use crate::graph::WorkId;
+use crate::simulate::rate;
+
+pub(super) fn set(model: &mut Model, duplex: f64) {
+    for device in model.devices() {
+        set_on(model, device, duplex);
+    }
+}
+
+/// Goes through all starts and ends and adds up what each piece of work got done between them.
+fn set_on(model: &mut Model, device: i32, duplex: f64) {
+    let mut marks: Vec<(Time, bool, WorkId)> = Vec::new();
+    for (id, work) in model.work.iter().enumerate() {
+        let counts = work.kind.is_kernel() || work.kind.bus().is_some();
+        if counts && model.stream_device[work.stream] == device && work.end > work.start {
+            marks.extend([(work.start, true, id), (work.end, false, id)]);
+        }
+    }
+    // Ends before starts of the same moment.
+    marks.sort_unstable();
+    let mut active: Vec<WorkId> = Vec::new();
+    let mut done: Vec<(WorkId, f64)> = Vec::new();
+    let mut got = vec![0.0; model.work.len()];
+    let mut last = 0;
+    for (time, starts, id) in marks {
+        let count = |wanted: Option<Direction>| {
+            active.iter().filter(|work| model.work[**work].kind.bus() == wanted).count()
+        };
+        let (up, down) = (count(Some(Direction::HostToDevice)), count(Some(Direction::DeviceToHost)));
+        let kernels = count(None);
+        for work in &active {
+            let share = match model.work[*work].kind.bus() {
+                Some(Direction::HostToDevice) => rate(up, down, duplex),
+                Some(_) => rate(down, up, duplex),
+                None => 1.0 / kernels as f64,
+            };
+            got[*work] += (time - last) as f64 * share;
+        }
+        last = time;
+        if starts {
+            active.push(id);
+        } else {
+            active.retain(|work| *work != id);
+            done.push((id, got[id]));
+        }
+    }
+    for (work, alone) in done {
+        model.work[work].alone = alone;
+    }
+}

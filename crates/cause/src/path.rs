@@ -1,0 +1,367 @@
+//! What is on the critical path of a step?
+//!
+//! From the step's last event back to its first, always along the edge that was satisfied last: the work before on the stream,
+//! work of another stream, the call that launched it, and for the host the work that it waited for or the thread that handed
+//! over to it.
+//!
+//! The path has no holes: every moment of the step belongs to one segment, so that the path is as long as the step, and
+//! shortening a segment shortens the step until another path is longer.
+
+use busbound_trace::{Call, EventId, Interval, IntervalSet, Timestamp, TrackId};
+use serde::Serialize;
+
+use crate::Time;
+use crate::graph::{CallId, Graph, Rule, WorkId, WorkKind, handed_over};
+use crate::host::{Host, HostActivity};
+use crate::thresholds::{CONTENDED_SHARE, LAUNCH_LATENCY, SEARCH_DEPTH, SHORT_WAIT, STEP_ENDS_WITH_WORK};
+
+/// What a moment of the path is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum PathClass {
+    Compute,
+    Communication,
+    /// A copy of any direction.
+    Copy,
+    Memset,
+    /// The host inside a copying call before the copy begins: staging pageable memory, mostly.
+    Staging,
+    /// A call that launches, and the way from it to the device.
+    Launch,
+    /// The host between its calls.
+    Host,
+    /// The host waiting for its next batch.
+    Input,
+    /// A synchronisation that had nothing to wait for any more, and returning from one.
+    Synchronisation,
+    /// Work that was free to begin while work of other streams held the device.
+    Contended,
+    /// The device between two pieces of work that depend on each other.
+    Turnaround,
+    /// What the trace does not show.
+    Unexplained,
+}
+
+impl PathClass {
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Communication => "communication",
+            Self::Copy => "copies",
+            Self::Memset => "memsets",
+            Self::Staging => "inside copying calls",
+            Self::Launch => "launching",
+            Self::Host => "host work",
+            Self::Input => "input",
+            Self::Synchronisation => "synchronising",
+            Self::Contended => "other streams in the way",
+            Self::Turnaround => "turn-around",
+            Self::Unexplained => "unexplained",
+        }
+    }
+}
+
+/// One stretch of the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathSegment {
+    pub class: PathClass,
+    pub interval: Interval,
+    /// The work or call it is, or that it leads to; `None` for what leads to the end of the step.
+    pub event: Option<EventId>,
+    /// The thread of host time.
+    pub thread: Option<TrackId>,
+}
+
+/// Edges that paths went along.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EdgesWalked {
+    pub stream_order: u64,
+    pub launch: u64,
+    pub recorded_waits: u64,
+    pub inferred_waits: u64,
+}
+
+impl EdgesWalked {
+    fn count(&mut self, rule: Rule) {
+        match rule {
+            Rule::StreamOrder => self.stream_order += 1,
+            Rule::Correlation => self.launch += 1,
+            rule if rule.is_recorded() => self.recorded_waits += 1,
+            _ => self.inferred_waits += 1,
+        }
+    }
+}
+
+/// When kernels and copies held a device.
+#[derive(Debug, Clone, Copy)]
+pub struct Occupied<'a> {
+    pub device: i32,
+    pub kernels: &'a IntervalSet,
+    pub copies: &'a IntervalSet,
+}
+
+/// Where the walk stands: everything after `at` is explained.
+enum Position {
+    /// In this piece of the device's work.
+    Work(WorkId),
+    /// On this thread; on the way to this call, or to the end of the step.
+    Thread(TrackId, Option<EventId>),
+}
+
+/// Where an edge leads back to.
+#[derive(Clone, Copy)]
+enum Source {
+    Work(WorkId),
+    Call(CallId),
+}
+
+/// Walks steps back along the edges of a graph.
+#[derive(Debug)]
+pub struct Walk<'f, 'a> {
+    graph: &'f Graph,
+    host: &'f Host<'a>,
+    occupied: &'f [Occupied<'f>],
+    from: Time,
+    at: Time,
+    segments: Vec<PathSegment>,
+    edges: EdgesWalked,
+}
+
+impl<'f, 'a> Walk<'f, 'a> {
+    pub fn new(graph: &'f Graph, host: &'f Host<'a>, occupied: &'f [Occupied<'f>]) -> Self {
+        Self { graph, host, occupied, from: 0, at: 0, segments: Vec::new(), edges: EdgesWalked::default() }
+    }
+
+    /// The edges of all steps walked so far.
+    pub fn edges(&self) -> EdgesWalked {
+        self.edges
+    }
+
+    /// The path of one step, from its end to its start.
+    pub fn step(&mut self, step: Interval) -> Vec<PathSegment> {
+        (self.from, self.at) = (step.start.as_nanos(), step.end.as_nanos());
+        let mut position = self.last_of_step();
+        if let Some(Position::Work(last)) = position {
+            // What lies after the last work that is known.
+            self.cover(PathClass::Unexplained, self.graph.work[last].end, Some(self.graph.work[last].event));
+        }
+        // Each turn goes back in time or along one of finitely many waits at one moment.
+        let mut turns_without_progress = 0;
+        while let Some(here) = position {
+            let before = self.at;
+            position = match here {
+                Position::Work(work) => self.back_from_work(work),
+                Position::Thread(thread, goal) => self.back_on_thread(thread, goal),
+            };
+            turns_without_progress = if self.at < before { 0 } else { turns_without_progress + 1 };
+            if self.at <= self.from || turns_without_progress > 100 {
+                break;
+            }
+        }
+        if self.at > self.from {
+            let goal = self.segments.last().and_then(|segment| segment.event);
+            self.cover(PathClass::Unexplained, self.from, goal);
+        }
+        std::mem::take(&mut self.segments)
+    }
+
+    /// The work that ends the step, or the thread that does.
+    fn last_of_step(&self) -> Option<Position> {
+        let graph = self.graph;
+        let ended = graph
+            .streams_of(None)
+            .filter_map(|stream| graph.last_ended(stream, self.at, SEARCH_DEPTH, |_| true));
+        let last = ended.max_by_key(|work| (graph.work[*work].end, graph.work[*work].event))?;
+        if self.at - graph.work[last].end < STEP_ENDS_WITH_WORK {
+            return Some(Position::Work(last));
+        }
+        // The host goes on after the device's last work: on the thread that launched it.
+        let call = graph.work[last].call;
+        Some(call.map_or(Position::Work(last), |call| Position::Thread(self.thread_of(call), None)))
+    }
+
+    fn thread_of(&self, call: CallId) -> TrackId {
+        self.graph.threads[self.graph.calls[call].thread].track
+    }
+
+    /// Adds what lies between a moment and where the walk stands.
+    fn cover(&mut self, class: PathClass, since: Time, event: Option<EventId>) {
+        let since = since.max(self.from);
+        if since < self.at {
+            let interval = interval(since, self.at);
+            self.segments.push(PathSegment { class, interval, event, thread: None });
+            self.at = since;
+        }
+    }
+
+    fn back_from_work(&mut self, work: WorkId) -> Option<Position> {
+        let node = &self.graph.work[work];
+        // Time after the work's end belongs to whoever came from there.
+        self.cover(class_of(node.kind), node.start, Some(node.event));
+        let Some((at, source, rule)) = self.last_satisfied(work) else {
+            self.cover(PathClass::Unexplained, self.from, Some(node.event));
+            return None;
+        };
+        self.edges.count(rule);
+        match source {
+            Source::Work(source) => {
+                let class = self.class_of_wait(work, at);
+                self.cover_wait(class, at, work);
+                Some(Position::Work(source))
+            }
+            Source::Call(id) => {
+                let call = &self.graph.calls[id];
+                let is_copy = self.host.call_kind(&self.host.trace().event(call.event)) == Call::Copy;
+                let class = if is_copy { PathClass::Staging } else { PathClass::Launch };
+                self.cover_wait(PathClass::Launch, call.end.min(node.start), work);
+                self.cover(class, call.start, Some(call.event));
+                Some(Position::Thread(self.thread_of(id), Some(call.event)))
+            }
+        }
+    }
+
+    /// Of the edges into a piece of work, the one that was satisfied last.
+    fn last_satisfied(&self, work: WorkId) -> Option<(Time, Source, Rule)> {
+        let (graph, node) = (self.graph, &self.graph.work[work]);
+        let order = &graph.streams[node.stream].work[..node.position];
+        let before =
+            order.iter().rev().take(SEARCH_DEPTH).find(|before| graph.work[**before].end <= node.start);
+        let mut best =
+            before.map(|&before| (graph.work[before].end, Source::Work(before), Rule::StreamOrder));
+        let mut take = |at: Time, source: Source, rule: Rule| {
+            if best.is_none_or(|(known, ..)| at > known) {
+                best = Some((at, source, rule));
+            }
+        };
+        if let Some(id) = node.call {
+            let call = &graph.calls[id];
+            // A call that goes on while its work runs may have handed it over at any time since it began.
+            let at = if call.end <= node.start { call.end } else { call.start };
+            take(at, Source::Call(id), Rule::Correlation);
+        }
+        for wait in &node.waits {
+            take(graph.work[wait.on].end.min(node.start), Source::Work(wait.on), wait.rule);
+        }
+        best
+    }
+
+    /// Longer than the device takes by itself: then it waited for its own call, if that was still staging, or for something that
+    /// the trace does not show.
+    fn class_of_wait(&self, work: WorkId, since: Time) -> PathClass {
+        let node = &self.graph.work[work];
+        if node.start - since <= LAUNCH_LATENCY {
+            return PathClass::Turnaround;
+        }
+        let call = node.call.map(|call| &self.graph.calls[call]).filter(|call| call.end > node.start);
+        let is_staging =
+            call.is_some_and(|call| self.host.call_kind(&self.host.trace().event(call.event)) == Call::Copy);
+        if is_staging { PathClass::Staging } else { PathClass::Unexplained }
+    }
+
+    /// Time between the end of what work waited for and its start. Where other work of the same kind held the device meanwhile,
+    /// that was in the way.
+    fn cover_wait(&mut self, class: PathClass, since: Time, work: WorkId) {
+        let node = &self.graph.work[work];
+        // A launch takes this long by itself.
+        let usual = if class == PathClass::Launch { LAUNCH_LATENCY } else { SHORT_WAIT };
+        let device = self.graph.streams[node.stream].device;
+        if self.at - since > usual
+            && let Some(occupied) = self.occupied.iter().find(|occupied| occupied.device == device)
+        {
+            let held = if node.kind.is_copy() { occupied.copies } else { occupied.kernels };
+            let window = interval(since, self.at);
+            if held.length_within(window).get() as f64 > CONTENDED_SHARE * window.length().get() as f64 {
+                return self.cover(PathClass::Contended, since, Some(node.event));
+            }
+        }
+        self.cover(class, since, Some(node.event));
+    }
+
+    /// Back to what the thread last waited for: the device, or another thread.
+    fn back_on_thread(&mut self, thread: TrackId, goal: Option<EventId>) -> Option<Position> {
+        let last = self.last_blocking(thread);
+        let since = last.map_or(self.from, |call| self.graph.calls[call].end).min(self.at).max(self.from);
+        if let Some((other, left)) = handed_over(self.host, thread, interval(since, self.at)) {
+            self.edges.count(Rule::ThreadHandover);
+            self.cover_host(thread, left.as_nanos(), goal);
+            return Some(Position::Thread(other, goal));
+        }
+        self.cover_host(thread, since, goal);
+        let id = last?;
+        let call = &self.graph.calls[id];
+        // It waited only for what ended after it began.
+        match call.released_by.filter(|wait| self.graph.work[wait.on].end > call.start) {
+            Some(wait) => {
+                self.edges.count(wait.rule);
+                self.cover(PathClass::Synchronisation, self.graph.work[wait.on].end, Some(call.event));
+                Some(Position::Work(wait.on))
+            }
+            None => {
+                self.cover(PathClass::Synchronisation, call.start, Some(call.event));
+                Some(Position::Thread(thread, Some(call.event)))
+            }
+        }
+    }
+
+    /// The thread's last call before this moment that could not return before the device had done something.
+    fn last_blocking(&self, thread: TrackId) -> Option<CallId> {
+        let graph = self.graph;
+        let calls = &graph.threads.iter().find(|one| one.track == thread)?.calls;
+        let upto = calls.partition_point(|call| graph.calls[*call].start < self.at);
+        let blocks = |call: &CallId| graph.calls[*call].blocks();
+        calls[..upto].iter().rev().copied().find(blocks).filter(|call| graph.calls[*call].end > self.from)
+    }
+
+    /// Host time back to `since`, split into calls, waiting for input and the rest, each named for the call that it leads to.
+    fn cover_host(&mut self, thread: TrackId, since: Time, goal: Option<EventId>) {
+        let since = since.max(self.from);
+        if since >= self.at {
+            return;
+        }
+        let mut goal = goal;
+        for segment in self.host.segments(thread, interval(since, self.at)).into_iter().rev() {
+            let class = match segment.activity {
+                HostActivity::Call(Call::Launch | Call::Memset) => PathClass::Launch,
+                HostActivity::Call(Call::Copy) => PathClass::Staging,
+                HostActivity::Input => PathClass::Input,
+                _ => PathClass::Host,
+            };
+            let is_call = matches!(class, PathClass::Launch | PathClass::Staging);
+            if is_call {
+                goal = segment.event;
+            }
+            self.cover_host_segment(class, segment.interval.start.as_nanos(), goal, thread);
+        }
+    }
+
+    /// Adds host time, or lengthens the segment before where that is of the same kind.
+    fn cover_host_segment(&mut self, class: PathClass, since: Time, goal: Option<EventId>, thread: TrackId) {
+        let of_host = (class == PathClass::Host).then_some(thread);
+        if let Some(last) = self.segments.last_mut()
+            && (last.class, last.event, last.thread) == (class, goal, of_host)
+            && last.interval.start.as_nanos() == self.at
+        {
+            last.interval = interval(since, last.interval.end.as_nanos());
+            self.at = since;
+            return;
+        }
+        self.cover(class, since, goal);
+        if let Some(last) = self.segments.last_mut() {
+            last.thread = of_host;
+        }
+    }
+}
+
+fn class_of(kind: WorkKind) -> PathClass {
+    match kind {
+        WorkKind::Copy { .. } | WorkKind::OtherCopy => PathClass::Copy,
+        WorkKind::Memset => PathClass::Memset,
+        WorkKind::Collective => PathClass::Communication,
+        WorkKind::Kernel { .. } => PathClass::Compute,
+    }
+}
+
+fn interval(start: Time, end: Time) -> Interval {
+    Interval::new(Timestamp::from_nanos(start), Timestamp::from_nanos(end.max(start)))
+}

@@ -1,0 +1,162 @@
+//! The graph of small traces whose dependencies are known, and of real ones.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+use std::path::Path;
+
+use busbound_cause::host::HostActivity;
+use busbound_cause::path::{PathClass, Walk};
+use busbound_cause::{Activity, Awaited, CollectiveNames, Confidence, Graph, Host, HostAction, Rule};
+use busbound_trace::{Interval, Nanos, ReadOptions, Timestamp, Trace, open, read};
+
+fn trace(events: &[String]) -> Trace {
+    let json = format!("[{}]", events.join(","));
+    read(json.as_bytes(), Path::new("written.json"), &ReadOptions::default()).unwrap()
+}
+
+fn event(cat: &str, name: &str, tid: u32, ts: f64, dur: f64, args: &str) -> String {
+    let pid = if cat == "kernel" || cat == "gpu_memcpy" { 0 } else { 1 };
+    format!(
+        r#"{{"ph":"X","cat":"{cat}","name":"{name}","pid":{pid},"tid":{tid},"ts":{ts},"dur":{dur},"args":{{{args}}}}}"#
+    )
+}
+
+fn call(name: &str, thread: u32, ts: f64, dur: f64, correlation: u32) -> String {
+    event("cuda_runtime", name, thread, ts, dur, &format!(r#""correlation":{correlation}"#))
+}
+
+fn kernel(stream: u32, ts: f64, dur: f64, correlation: u32) -> String {
+    let args = format!(r#""device":0,"stream":{stream},"correlation":{correlation}"#);
+    event("kernel", "gemm", stream, ts, dur, &args)
+}
+
+fn graph(trace: &Trace) -> Graph {
+    let host = Host::of(trace);
+    let collectives = CollectiveNames::of(trace.names());
+    Graph::of(Activity { trace, host: &host, collectives: &collectives }, &[])
+}
+
+#[test]
+fn work_waits_for_its_call_its_stream_and_the_event_it_was_told_to_wait_for() {
+    let trace = trace(&[
+        call("cudaLaunchKernel", 10, 0.0, 5.0, 1),
+        kernel(7, 10.0, 100.0, 1),
+        call("cudaStreamWaitEvent", 10, 20.0, 2.0, 2),
+        call("cudaLaunchKernel", 10, 25.0, 5.0, 3),
+        kernel(8, 112.0, 50.0, 3),
+        call("cudaDeviceSynchronize", 10, 40.0, 125.0, 4),
+    ]);
+    let graph = graph(&trace);
+    assert_eq!(graph.work.len(), 2);
+    assert_eq!(graph.calls.len(), 3);
+    let (first, second) = (&graph.work[0], &graph.work[1]);
+    assert_eq!((first.call, second.call), (Some(0), Some(1)));
+    assert!(first.waits.is_empty());
+    assert_eq!(second.waits.len(), 1);
+    assert_eq!((second.waits[0].on, second.waits[0].rule), (0, Rule::EndedBeforeWait));
+    assert_eq!(second.waits[0].rule.confidence(), Confidence::Likely);
+    let sync = &graph.calls[2];
+    assert_eq!(sync.action, HostAction::Wait { awaited: Awaited::Device(0), copy: None });
+    assert_eq!(sync.released_by.map(|wait| (wait.on, wait.rule)), Some((1, Rule::DeviceSync)));
+}
+
+#[test]
+fn a_thread_that_works_while_another_one_launches_waits_for_nobody() {
+    let threads = |operator: bool| {
+        let mut events = vec![
+            call("cudaLaunchKernel", 10, 0.0, 5.0, 1),
+            kernel(7, 10.0, 20.0, 1),
+            call("cudaLaunchKernel", 11, 200.0, 5.0, 2),
+            kernel(7, 210.0, 20.0, 2),
+            call("cudaLaunchKernel", 10, 400.0, 5.0, 3),
+            kernel(7, 410.0, 20.0, 3),
+        ];
+        if operator {
+            events.push(event("cpu_op", "aten::sort", 10, 10.0, 380.0, ""));
+        }
+        let graph = graph(&trace(&events));
+        // Calls are numbered thread by thread: 0 and 1 are of thread 10.
+        graph.calls[1].after
+    };
+    assert_eq!(threads(false), Some(2));
+    assert_eq!(threads(true), None);
+}
+
+#[test]
+fn the_path_of_a_step_has_no_holes() {
+    let trace = trace(&[
+        event("cpu_op", "aten::mm", 10, 0.0, 12.0, ""),
+        call("cudaLaunchKernel", 10, 2.0, 5.0, 1),
+        kernel(7, 10.0, 100.0, 1),
+        call("cudaDeviceSynchronize", 10, 20.0, 95.0, 2),
+        event("cpu_op", "aten::mm", 10, 150.0, 20.0, ""),
+        call("cudaLaunchKernel", 10, 155.0, 5.0, 3),
+        kernel(7, 165.0, 35.0, 3),
+    ]);
+    let host = Host::of(&trace);
+    let graph = graph(&trace);
+    let step = Interval::new(Timestamp::from_nanos(0), Timestamp::from_nanos(200_000));
+    let path = Walk::new(&graph, &host, &[]).step(step);
+    let length: i64 = path.iter().map(|segment| segment.interval.length().get()).sum();
+    assert_eq!(length, 200_000);
+    for pair in path.windows(2) {
+        assert_eq!(pair[0].interval.start, pair[1].interval.end);
+    }
+    let of = |class| {
+        let these = path.iter().filter(|segment| segment.class == class);
+        these.map(|segment| segment.interval.length().get()).sum::<i64>()
+    };
+    assert_eq!(of(PathClass::Compute), 135_000);
+    // From the return of the synchronization to the next launch.
+    assert_eq!(of(PathClass::Host), 40_000 + 2_000);
+}
+
+#[test]
+fn segments_of_a_thread_tile_every_window() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/train_pageable.json.gz");
+    let trace = open(&path, &ReadOptions::default()).unwrap();
+    let host = Host::of(&trace);
+    for track in trace.threads() {
+        let Some(last) = track.events().map(|event| event.end()).max() else { continue };
+        let first = track.events().next().unwrap().start();
+        let window = Interval::new(first + Nanos::new(-1_000), last + Nanos::new(1_000));
+        let segments = host.segments(track.id(), window);
+        assert_eq!(segments.first().unwrap().interval.start, window.start);
+        assert_eq!(segments.last().unwrap().interval.end, window.end);
+        assert_eq!(segments.first().unwrap().activity, HostActivity::Unrecorded);
+        for pair in segments.windows(2) {
+            assert_eq!(pair[0].interval.end, pair[1].interval.start);
+        }
+    }
+}
+
+#[test]
+fn every_edge_of_real_traces_goes_forward_in_time() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    for name in ["train_pageable", "off_layerwise_d2_c4", "off_layerwise_d2_c4_syncevents", "swap_duplex"] {
+        let trace = open(&folder.join(format!("{name}.json.gz")), &ReadOptions::default()).unwrap();
+        let graph = graph(&trace);
+        assert!(!graph.work.is_empty(), "{name}");
+        for work in &graph.work {
+            assert!(work.waits.iter().all(|wait| graph.work[wait.on].start < work.start), "{name}");
+            assert!(work.call.is_none_or(|call| {
+                graph.calls[call].issued().contains(&graph.streams[work.stream].work[work.position])
+            }));
+        }
+        for call in &graph.calls {
+            assert!(call.released_by.is_none_or(|wait| graph.work[wait.on].end > call.start), "{name}");
+        }
+        let again = self::graph(&trace);
+        assert_eq!(format!("{:?}", again.work), format!("{:?}", graph.work), "{name}");
+    }
+    // Recorded waits are taken as recorded.
+    let trace =
+        open(&folder.join("off_layerwise_d2_c4_syncevents.json.gz"), &ReadOptions::default()).unwrap();
+    let host_waits = graph(&trace)
+        .calls
+        .iter()
+        .filter_map(|call| call.released_by)
+        .map(|wait| wait.rule)
+        .collect::<Vec<_>>();
+    assert!(host_waits.contains(&Rule::RecordedHostWait), "{host_waits:?}");
+}

@@ -1,0 +1,81 @@
+//! `busbound bench`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use busbound::Format;
+use busbound::diagnosis::judge_bench;
+use busbound::machine::bench::{Mode, Samples, Suite};
+use busbound_gpu::CudaError;
+use busbound_gpu::bench::Request;
+
+use crate::args::bench::BenchArgs;
+use crate::failure::Failure;
+use crate::io::interrupt::listen_for_signals;
+use crate::io::output::{save, show, warn, write_file};
+use crate::io::progress::TaskBar;
+use crate::request::{Output, resolve_output};
+
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    let mut output = resolve_output(&args.output);
+    if args.nvbandwidth {
+        output.format = Format::Nvbandwidth;
+    }
+    let samples = match &args.from {
+        Some(path) => {
+            let text = fs::read_to_string(path).map_err(Failure::unreadable_at(path))?;
+            Samples::parse(&text)
+                .map_err(|error| Failure::unreadable(format!("{} {error}", path.display())))?
+        }
+        None => measure(args, &output)?,
+    };
+    let bench = judge_bench(&samples);
+    // The answer first: a file that cannot be written must not lose minutes of measuring.
+    show(&bench, &output, "bench.html")?;
+    if let Some(path) = &args.raw {
+        let json = serde_json::to_string(&samples).map_err(Failure::output_at("samples"))?;
+        write_file(path, &json)?;
+    }
+    if let Some(path) = &args.html {
+        save(&bench, Format::Html, output.width, path)?;
+    }
+    // Samples that were kept have given their profile already; what was stopped early is no profile.
+    let worth_it = args.from.is_none() && bench.is_whole();
+    if (worth_it || args.save.is_some()) && !args.no_save && bench.profile.tells_copies() {
+        let path = args.save.clone().unwrap_or_else(free_name);
+        let json = serde_json::to_string_pretty(&bench.profile).map_err(Failure::output_at("profile"))?;
+        write_file(&path, &(json + "\n"))?;
+        if !args.output.quiet {
+            warn(&format!("the profile is in {0}: --machine {0}", path.display()));
+        }
+    }
+    if samples.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// `machine.json`, or the first of `machine-2.json`, … that is free: an earlier profile is not overwritten.
+fn free_name() -> PathBuf {
+    let names =
+        std::iter::once("machine.json".to_owned()).chain((2..1000).map(|n| format!("machine-{n}.json")));
+    let free = names.map(PathBuf::from).find(|path| !path.exists());
+    free.unwrap_or_else(|| PathBuf::from("machine.json"))
+}
+
+fn measure(args: &BenchArgs, output: &Output) -> Result<Samples, Failure> {
+    let stop = listen_for_signals()?;
+    let request = Request {
+        gpu: args.gpu,
+        mode: if args.full { Mode::Full } else { Mode::Quick },
+        suites: if args.suites.is_empty() { Suite::ALL.to_vec() } else { args.suites.clone() },
+        date: jiff::Timestamp::now()
+            .round(jiff::Unit::Second)
+            .map_or_else(|_| String::new(), |now| now.to_string()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let bar = TaskBar::new(output.show_progress);
+    busbound_gpu::bench::run(&request, &stop, &mut |progress| bar.update(&progress)).map_err(|error| {
+        match error {
+            CudaError::NoSuchGpu { .. } => Failure::usage(error),
+            error => Failure::no_gpu(error),
+        }
+    })
+}

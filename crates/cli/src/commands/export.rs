@@ -1,0 +1,83 @@
+//! `busbound export`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use busbound::diagnosis::Detail;
+use busbound::report::Timeline;
+use busbound::tables::{Provenance, write_parquet};
+use busbound::whatif::replay::Change;
+use busbound::{Format, Machine, Options, Run, Style};
+
+use crate::args::export::{ExportArgs, ExportTo};
+use crate::failure::Failure;
+use crate::io::output::{save, warn};
+use crate::io::reading::each_run;
+use crate::request::{Output, resolve_analysis, resolve_machine};
+
+/// What is written, of which run, and where.
+struct Export<'a> {
+    to: ExportTo,
+    path: &'a Path,
+    machine: Machine,
+    options: Options,
+    scenarios: Vec<Vec<Change>>,
+}
+
+pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
+    if args.path.is_dir() {
+        let why = format!("export takes one trace; {} is a directory", args.path.display());
+        return Err(Failure::usage(why));
+    }
+    let path = args.output.clone().unwrap_or_else(|| usual_path(args));
+    let export = Export {
+        to: args.to,
+        path: &path,
+        machine: resolve_machine(&args.machine)?,
+        options: resolve_analysis(&args.analysis)?,
+        scenarios: if args.apply.is_empty() { Vec::new() } else { vec![args.apply.clone()] },
+    };
+    let output = Output::quiet_or_not(args.quiet);
+    let mut written = Ok(());
+    each_run(std::slice::from_ref(&args.path), &args.reading, &output, |run| written = export.write(run))?;
+    written?;
+    if !args.quiet {
+        let path = path.display();
+        warn(&match args.to {
+            ExportTo::Perfetto | ExportTo::Chrome => format!("{path} opens in ui.perfetto.dev"),
+            ExportTo::Parquet => format!("{path} holds events, copies, gaps and steps as Parquet"),
+        });
+    }
+    Ok(())
+}
+
+/// The trace's name with what says the format, here.
+fn usual_path(args: &ExportArgs) -> PathBuf {
+    let packed = |format: Format| format!("{}.gz", format.suffixes()[0]);
+    let end = match args.to {
+        ExportTo::Perfetto => packed(Format::Perfetto),
+        ExportTo::Chrome => packed(Format::Chrome),
+        ExportTo::Parquet => "tables".to_owned(),
+    };
+    PathBuf::from(format!("{}.{end}", busbound::stem_of(&args.path)))
+}
+
+impl Export<'_> {
+    fn write(&self, run: &Run) -> Result<(), Failure> {
+        let timeline = |format, drawn| {
+            save(&Timeline { trace: run.trace(), drawn }, format, Style::USUAL_WIDTH, self.path)
+        };
+        match self.to {
+            ExportTo::Perfetto => {
+                let drawn = run.draw(&self.machine, &self.options, &self.scenarios, Detail::All);
+                timeline(Format::Perfetto, Some(&drawn))
+            }
+            ExportTo::Chrome => timeline(Format::Chrome, None),
+            ExportTo::Parquet => {
+                let (diagnosis, tables) = run.tables(&self.machine, &self.options);
+                write_parquet(self.path, &Arc::new(tables), &Provenance::of(&diagnosis))
+                    .map_err(Failure::output)
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! `busbound top`: what is the bus doing now?
+
+mod feed;
+mod heartbeats;
+mod metrics;
+mod screen;
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use busbound::machine::live::Snapshot;
+use busbound::report::top_as_lines;
+use busbound::{Format, Report, Style};
+
+use self::feed::Feed;
+use self::metrics::Metrics;
+use crate::args::top::TopArgs;
+use crate::failure::Failure;
+use crate::io::interrupt::listen_for_signals;
+use crate::io::output::{show, warn};
+use crate::request::{Output, resolve_output};
+
+/// How what is seen is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Show {
+    Once,
+    JsonLines,
+    Lines,
+    /// Metrics alone.
+    Nothing,
+    Screen,
+}
+
+pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
+    let output = resolve_output(&args.output);
+    let show = resolve_show(args, &output)?;
+    let stop = listen_for_signals()?;
+    let mut feed = Feed::open(args)?;
+    let metrics = args.prometheus.as_deref().map(Metrics::serve).transpose()?;
+    if let Some(metrics) = &metrics {
+        warn(&format!("metrics are at http://{}/metrics", metrics.address()));
+    }
+    let interval = Duration::from_secs_f64(args.interval);
+    match show {
+        Show::Once => once(&mut feed, interval, &stop, &output),
+        Show::Screen => screen::run(&mut feed, args, metrics.as_ref(), &stop),
+        _ => stream(&mut feed, args, show, metrics.as_ref(), &stop),
+    }
+}
+
+fn resolve_show(args: &TopArgs, output: &Output) -> Result<Show, Failure> {
+    let is_document = matches!(output.format, Format::Markdown | Format::Html) || output.file.is_some();
+    if is_document && (args.count.is_some() || args.prometheus.is_some()) {
+        let why = "--format markdown and html and -o show one interval: leave --count and --prometheus out";
+        return Err(Failure::usage(why));
+    }
+    Ok(match output.format {
+        _ if args.once || is_document => Show::Once,
+        Format::Json => Show::JsonLines,
+        _ if io::stdout().is_terminal() => Show::Screen,
+        _ if args.prometheus.is_some() => Show::Nothing,
+        _ => Show::Lines,
+    })
+}
+
+/// How long a signal may wait to be noticed.
+const NOTICE: Duration = Duration::from_millis(50);
+
+/// Whether the time came, and not a signal.
+fn wait_until(deadline: Instant, stop: &AtomicBool) -> bool {
+    while !stop.load(Ordering::Relaxed) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(NOTICE));
+    }
+    false
+}
+
+fn once(feed: &mut Feed, interval: Duration, stop: &AtomicBool, output: &Output) -> Result<(), Failure> {
+    if feed.is_live() && !wait_until(Instant::now() + interval, stop) {
+        return Err(Failure::Interrupted);
+    }
+    // Of a log, what it came to.
+    let mut last = None;
+    while let Some(snapshot) = feed.next()? {
+        last = Some(snapshot);
+        if feed.is_live() {
+            break;
+        }
+    }
+    let Some(snapshot) = last else { return Ok(()) };
+    show(&snapshot, output, "top.html")
+}
+
+fn rendered(snapshot: &Snapshot, format: Format) -> Result<String, Failure> {
+    snapshot.render(format, &Style::default()).map_err(Failure::output)
+}
+
+/// Line after line, until the log ends, the reader has enough, or somebody says stop.
+fn stream(
+    feed: &mut Feed,
+    args: &TopArgs,
+    show: Show,
+    metrics: Option<&Metrics>,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let interval = Duration::from_secs_f64(args.interval);
+    // A log is as fast as it is read, unless somebody looks at its metrics meanwhile.
+    let is_paced = feed.is_live() || metrics.is_some();
+    let mut deadline = Instant::now();
+    let (mut shown, mut known) = (0, Vec::new());
+    while args.count.is_none_or(|count| shown < count) {
+        if is_paced && (feed.is_live() || shown > 0) {
+            // A driver that answers too slowly costs intervals, and does not make the next ones short.
+            deadline = (deadline + interval).max(Instant::now());
+            if !wait_until(deadline, stop) {
+                return Ok(());
+            }
+        }
+        let Some(snapshot) = feed.next()? else { break };
+        publish(metrics, &snapshot)?;
+        let text = match show {
+            Show::JsonLines => rendered(&snapshot, Format::Json)?,
+            Show::Lines => top_as_lines(&snapshot, &known),
+            _ => String::new(),
+        };
+        known = snapshot.signs;
+        if say(&text)? == Reader::Gone {
+            return Ok(());
+        }
+        shown += 1;
+    }
+    if metrics.is_some() && args.count.is_none() {
+        // The end of the log stays to be read.
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(NOTICE);
+        }
+    }
+    Ok(())
+}
+
+fn publish(metrics: Option<&Metrics>, snapshot: &Snapshot) -> Result<(), Failure> {
+    if let Some(metrics) = metrics {
+        metrics.publish(rendered(snapshot, Format::Prometheus)?);
+    }
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    There,
+    Gone,
+}
+
+/// Writes at once: whoever reads the pipe wants to see it now.
+fn say(text: &str) -> Result<Reader, Failure> {
+    let mut stdout = anstream::stdout();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(Reader::There),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => Err(Failure::output_at("standard output")(error)),
+    }
+}

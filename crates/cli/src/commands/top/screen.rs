@@ -1,0 +1,122 @@
+//! The screen of `busbound top`: takes the terminal, and gives it back whatever happens.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use busbound::machine::live::{History, Snapshot};
+use busbound::report::{Dashboard, draw_dashboard};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::widgets::Paragraph;
+
+use super::feed::Feed;
+use super::metrics::Metrics;
+use super::{NOTICE, publish};
+use crate::args::top::TopArgs;
+use crate::failure::Failure;
+
+/// More intervals than a screen has columns.
+const REMEMBERED: usize = 600;
+/// The first figures come sooner than a whole interval.
+const FIRST: Duration = Duration::from_millis(250);
+
+/// The terminal, which is restored when this goes away; on a panic by the hook that ratatui sets.
+struct Held(DefaultTerminal);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+pub(super) fn run(
+    feed: &mut Feed,
+    args: &TopArgs,
+    metrics: Option<&Metrics>,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let interval = Duration::from_secs_f64(args.interval);
+    let mut terminal = Held(ratatui::try_init().map_err(Failure::output_at("the terminal"))?);
+    let mut history = History::of(REMEMBERED);
+    let mut last: Option<Snapshot> = None;
+    let mut deadline = Instant::now() + if feed.is_live() { FIRST.min(interval) } else { Duration::ZERO };
+    let mut shown = 0;
+    while args.count.is_none_or(|count| shown < count) {
+        let note = format!("every {} s · {}", args.interval, feed.describe());
+        draw(&mut terminal.0, last.as_ref(), &history, &note)?;
+        if wait(deadline, stop) == Woken::Leave {
+            return Ok(());
+        }
+        if Instant::now() < deadline {
+            continue;
+        }
+        // A driver that answers too slowly costs intervals, and does not make the next ones short.
+        deadline = (deadline + interval).max(Instant::now());
+        // At the end of a log its last state stays.
+        if let Some(snapshot) = feed.next()? {
+            history.see(&snapshot);
+            publish(metrics, &snapshot)?;
+            last = Some(snapshot);
+            shown += 1;
+        }
+    }
+    Ok(())
+}
+
+fn draw(
+    terminal: &mut DefaultTerminal,
+    snapshot: Option<&Snapshot>,
+    history: &History,
+    note: &str,
+) -> Result<(), Failure> {
+    let drawn = terminal.draw(|frame| match snapshot {
+        Some(snapshot) => {
+            let dashboard = Dashboard { snapshot, history, note };
+            draw_dashboard(&dashboard, frame.area(), frame.buffer_mut());
+        }
+        None => frame.render_widget(Paragraph::new("waiting for the first interval"), frame.area()),
+    });
+    drawn.map(|_| ()).map_err(Failure::output_at("the terminal"))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Woken {
+    Leave,
+    /// The time has come, or the screen has another size.
+    GoOn,
+}
+
+fn wait(deadline: Instant, stop: &AtomicBool) -> Woken {
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Woken::Leave;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        // Keys are looked at even where there is no time to wait for them.
+        match event::poll(left.min(NOTICE)) {
+            Ok(false) if left.is_zero() => return Woken::GoOn,
+            Ok(false) => {}
+            Ok(true) => match event::read() {
+                Ok(Event::Key(key))
+                    if key.kind != KeyEventKind::Release && leaves(key.code, key.modifiers) =>
+                {
+                    return Woken::Leave;
+                }
+                Ok(Event::Resize(..)) => return Woken::GoOn,
+                _ => {}
+            },
+            // Without a keyboard there are still signals.
+            Err(_) if left.is_zero() => return Woken::GoOn,
+            Err(_) => std::thread::sleep(left.min(NOTICE)),
+        }
+    }
+}
+
+fn leaves(code: KeyCode, modifiers: KeyModifiers) -> bool {
+    match code {
+        KeyCode::Char('q') | KeyCode::Esc => true,
+        // In raw mode Ctrl-C is a key and no signal.
+        KeyCode::Char('c') => modifiers.contains(KeyModifiers::CONTROL),
+        _ => false,
+    }
+}

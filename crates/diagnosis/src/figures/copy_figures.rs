@@ -1,0 +1,62 @@
+//! Which figures does a group of copies have? Those that compare shows for every direction and kind of memory.
+
+use crate::activity::copies::CopyGroup;
+use crate::figures::FigureUnit;
+
+/// A figure of copies that go the same way between the same kinds of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyFigure {
+    Count,
+    Bytes,
+    Exposed,
+    Blocking,
+    Rate,
+}
+
+impl CopyFigure {
+    pub const ALL: [Self; 5] = [Self::Count, Self::Bytes, Self::Exposed, Self::Blocking, Self::Rate];
+
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Count => "copies",
+            Self::Bytes => "bytes",
+            Self::Exposed => "exposed",
+            Self::Blocking => "host inside the calls",
+            Self::Rate => "rate",
+        }
+    }
+
+    pub fn unit(self) -> FigureUnit {
+        match self {
+            Self::Count => FigureUnit::PerStep,
+            Self::Bytes => FigureUnit::MegabytesPerStep,
+            Self::Exposed | Self::Blocking => FigureUnit::MillisecondsPerStep,
+            Self::Rate => FigureUnit::GigabytesPerSecond,
+        }
+    }
+
+    pub fn definition(self) -> &'static str {
+        match self {
+            Self::Count => "Copies, over all devices.",
+            Self::Bytes => "Bytes they moved, over all devices.",
+            Self::Exposed => {
+                "Time at which at least one of them ran and no kernel did on the same device, summed over devices."
+            }
+            Self::Blocking => "Host time inside the copying calls that waited for their copy.",
+            Self::Rate => {
+                "Their bytes over the time at which at least one of them ran. Copies without recorded bytes are left out."
+            }
+        }
+    }
+
+    /// Its value for a group, with totals divided by `steps`.
+    pub fn of(self, group: &CopyGroup, steps: f64) -> f64 {
+        match self {
+            Self::Count => group.count as f64 / steps,
+            Self::Bytes => group.bytes as f64 / 1e6 / steps,
+            Self::Exposed => group.exposed_ms / steps,
+            Self::Blocking => group.blocking.ms / steps,
+            Self::Rate => group.gbps.map_or(0.0, |rates| rates.weighted),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Which figures does a run have? One catalog, which compare, gate, fleet, reports and documentation read.
+//!
+//! A figure is added in [`catalog`]: its id, unit, texts and the function that computes it stand together there.
+
+mod catalog;
+mod copy_figures;
+mod document;
+mod value;
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::answers::diagnosis::Diagnosis;
+use crate::unit::Unit;
+
+pub use catalog::FigureId;
+pub use copy_figures::CopyFigure;
+pub use document::document;
+
+/// What is known about a figure of the catalog.
+#[derive(Debug)]
+struct Definition {
+    name: &'static str,
+    label: &'static str,
+    unit: FigureUnit,
+    better: Better,
+    summary: &'static str,
+    definition: &'static str,
+    of: fn(&Diagnosis) -> Option<f64>,
+}
+
+impl FigureId {
+    /// The parts of a step: they never overlap and sum to [`FigureId::SpanMs`].
+    pub const PARTS: &'static [Self] = &[
+        Self::ComputeMs,
+        Self::ExposedCommMs,
+        Self::ExposedBusCopyMs,
+        Self::ExposedPeerCopyMs,
+        Self::ExposedDeviceCopyMs,
+        Self::ExposedUnplacedCopyMs,
+        Self::ExposedMemsetMs,
+        Self::IdleInputMs,
+        Self::IdleLaunchMs,
+        Self::IdleSyncMs,
+        Self::IdleCopyMs,
+        Self::IdleUnexplainedMs,
+        Self::IdleTurnaroundMs,
+    ];
+
+    /// As [`FigureId::PARTS`], with idle time as one part.
+    pub const COARSE_PARTS: &'static [Self] = &[
+        Self::ComputeMs,
+        Self::ExposedCommMs,
+        Self::ExposedBusCopyMs,
+        Self::ExposedPeerCopyMs,
+        Self::ExposedDeviceCopyMs,
+        Self::ExposedUnplacedCopyMs,
+        Self::ExposedMemsetMs,
+        Self::IdleMs,
+    ];
+
+    /// As requirements and JSON spell it.
+    pub fn name(self) -> &'static str {
+        self.entry().name
+    }
+
+    /// As rows of tables are titled.
+    pub fn label(self) -> &'static str {
+        self.entry().label
+    }
+
+    pub fn unit(self) -> FigureUnit {
+        self.entry().unit
+    }
+
+    pub fn better(self) -> Better {
+        self.entry().better
+    }
+
+    /// What it is, in a few words.
+    pub fn summary(self) -> &'static str {
+        self.entry().summary
+    }
+
+    /// What it is and how it is computed.
+    pub fn definition(self) -> &'static str {
+        self.entry().definition
+    }
+
+    /// Its value; `None` where the run does not have it.
+    pub fn of(self, run: &Diagnosis) -> Option<f64> {
+        (self.entry().of)(run).filter(|value| value.is_finite())
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|figure| figure.name() == name)
+    }
+
+    /// The figure whose name is nearest to what was written, if one is near.
+    pub fn nearest(written: &str) -> Option<Self> {
+        let distance = |figure: &Self| edits(written, figure.name());
+        let nearest = Self::ALL.iter().copied().min_by_key(distance)?;
+        // Three in ten letters wrong is a slip; more is another word.
+        (10 * distance(&nearest) <= 3 * nearest.name().len()).then_some(nearest)
+    }
+}
+
+impl fmt::Display for FigureId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a figure is measured in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FigureUnit {
+    Milliseconds,
+    MillisecondsPerStep,
+    MillisecondsPerItem,
+    Microseconds,
+    MegabytesPerStep,
+    GigabytesPerSecond,
+    PerStep,
+    Count,
+    /// 0 to 1.
+    Share,
+    Percent,
+}
+
+impl FigureUnit {
+    /// Next to a number: `ms`, `GB/s`; empty for counts.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Milliseconds | Self::MillisecondsPerStep | Self::MillisecondsPerItem => "ms",
+            Self::Microseconds => "µs",
+            Self::MegabytesPerStep => "MB",
+            Self::GigabytesPerSecond => "GB/s",
+            Self::PerStep | Self::Count => "",
+            Self::Share => "of 1",
+            Self::Percent => "%",
+        }
+    }
+
+    /// In words, for figures that are per `unit`: `ms a step`.
+    pub fn phrase(self, unit: Unit) -> String {
+        match self {
+            Self::MillisecondsPerStep | Self::MegabytesPerStep => format!("{} a {unit}", self.symbol()),
+            Self::MillisecondsPerItem => format!("{} an item", self.symbol()),
+            Self::PerStep => format!("a {unit}"),
+            _ => self.symbol().to_owned(),
+        }
+    }
+}
+
+/// As its symbol.
+impl Serialize for FigureUnit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.symbol())
+    }
+}
+
+/// Which way a figure goes when a run improves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    Lower,
+    Higher,
+    /// It describes the run and does not judge it.
+    Neither,
+}
+
+impl Better {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Lower => "lower",
+            Self::Higher => "higher",
+            Self::Neither => "",
+        }
+    }
+}
+
+/// Letters to insert, delete or replace to make one word of the other.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use busbound_cause::idle::GapCause;
+
+    #[test]
+    fn every_figure_is_found_by_its_name_and_has_texts() {
+        let names: BTreeSet<&str> = FigureId::ALL.iter().map(|figure| figure.name()).collect();
+        let labels: BTreeSet<(&str, &str)> =
+            FigureId::ALL.iter().map(|figure| (figure.label(), figure.unit().symbol())).collect();
+        assert_eq!((names.len(), labels.len()), (FigureId::ALL.len(), FigureId::ALL.len()));
+        for &figure in FigureId::ALL {
+            assert_eq!(FigureId::named(figure.name()), Some(figure));
+            assert!(figure.name().chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{figure}");
+            assert!(figure.definition().ends_with('.'), "{figure}");
+            assert!(!figure.summary().is_empty() && !figure.summary().ends_with('.'), "{figure}");
+        }
+        assert_eq!(FigureId::named("baseline"), None, "that word has a meaning in requirements");
+    }
+
+    #[test]
+    fn idle_figures_are_labeled_by_their_cause() {
+        for (figure, cause) in [
+            (FigureId::IdleInputMs, GapCause::Input),
+            (FigureId::IdleLaunchMs, GapCause::Launch),
+            (FigureId::IdleSyncMs, GapCause::Synchronisation),
+            (FigureId::IdleCopyMs, GapCause::Copy),
+            (FigureId::IdleUnexplainedMs, GapCause::Unexplained),
+            (FigureId::IdleTurnaroundMs, GapCause::Turnaround),
+        ] {
+            assert_eq!(figure.label(), format!("idle: {}", cause.describe()));
+        }
+    }
+
+    #[test]
+    fn a_slip_finds_its_figure() {
+        for (written, meant) in [
+            ("step_p5", Some(FigureId::StepP50)),
+            ("overlap_scor", Some(FigureId::OverlapScore)),
+            ("exposed_copy", Some(FigureId::ExposedCopyMs)),
+            ("h2d_gpbs", Some(FigureId::H2dGbps)),
+            ("throughput", None),
+            ("", None),
+        ] {
+            assert_eq!(FigureId::nearest(written), meant, "{written}");
+        }
+        assert_eq!((edits("", "abc"), edits("kitten", "sitting"), edits("same", "same")), (3, 3, 0));
+    }
+}

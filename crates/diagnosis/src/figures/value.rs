@@ -1,0 +1,53 @@
+//! How are figures computed from a diagnosis? What several figures of the catalog share.
+
+use busbound_trace::Direction;
+
+use crate::activity::copies::combined_gbps;
+use crate::answers::diagnosis::Diagnosis;
+use crate::steps::window::StepTimes;
+use busbound_cause::path::PathClass;
+
+/// Of all steps after the warm-up, also those that took clearly longer.
+pub(super) fn every_step(run: &Diagnosis, of: fn(&StepTimes) -> f64) -> Option<f64> {
+    run.window.every_step().map(of)
+}
+
+/// Of the steps that are judged.
+pub(super) fn judged_steps(run: &Diagnosis, of: fn(&StepTimes) -> f64) -> Option<f64> {
+    run.window.steps.as_ref().map(of)
+}
+
+fn has_device(run: &Diagnosis) -> bool {
+    !run.devices.is_empty()
+}
+
+/// What the devices show by itself; `None` without a device.
+pub(super) fn with_device(run: &Diagnosis, value: f64) -> Option<f64> {
+    has_device(run).then_some(value)
+}
+
+/// A total over all devices, per step.
+pub(super) fn per_step(run: &Diagnosis, total: f64) -> Option<f64> {
+    with_device(run, total / run.step_count())
+}
+
+/// A total over all devices, per step and device.
+pub(super) fn per_device(run: &Diagnosis, total_ms: f64) -> Option<f64> {
+    run.breakdown.averaged(total_ms)
+}
+
+/// Rate of all copies of one direction.
+pub(super) fn gbps(run: &Diagnosis, direction: Direction) -> Option<f64> {
+    let groups = run.copies.iter().filter(|group| group.direction == direction);
+    combined_gbps(groups.map(|group| (group.bytes as f64, group.gbps.map(|rates| rates.weighted))))
+}
+
+pub(super) fn megabytes(run: &Diagnosis, direction: Direction) -> Option<f64> {
+    let groups = run.copies.iter().filter(|group| group.direction == direction);
+    per_step(run, groups.map(|group| group.bytes as f64).sum::<f64>() / 1e6)
+}
+
+pub(super) fn on_path(run: &Diagnosis, class: PathClass) -> Option<f64> {
+    let path = run.critical_path.as_ref()?;
+    Some(path.classes.iter().find(|share| share.class == class).map_or(0.0, |share| share.share))
+}

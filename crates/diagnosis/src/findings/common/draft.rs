@@ -1,0 +1,52 @@
+//! What does a check bring, where it finds its evidence?
+
+use busbound_trace::Interval;
+use serde_json::Value;
+
+use crate::saving::Saving;
+use crate::settings::{Proposal, Target};
+
+/// What is particular to a run; the rest is in the [`Rule`](super::Rule).
+#[derive(Debug)]
+pub(crate) struct Draft {
+    /// Instead of the rule's title.
+    pub(crate) title: Option<String>,
+    /// What was seen, in one or two sentences.
+    pub(crate) seen: String,
+    /// The figures behind it, as a JSON object.
+    pub(crate) evidence: Value,
+    pub(crate) saves: Saving,
+    pub(crate) fix: Fix,
+    /// When it happens.
+    pub(crate) at: Vec<Interval>,
+}
+
+/// How it is fixed in this run.
+#[derive(Debug)]
+pub(crate) struct Fix {
+    pub(super) text: String,
+    pub(super) code: Option<&'static str>,
+    pub(super) settings: Vec<Proposal>,
+}
+
+impl Fix {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), code: None, settings: Vec::new() }
+    }
+
+    /// The fix in PyTorch; must be one of those in the documentation.
+    pub(crate) fn code(mut self, code: &'static str) -> Self {
+        self.code = Some(code);
+        self
+    }
+
+    /// A launch setting that makes the fix, or part of it.
+    pub(crate) fn setting(self, target: Target, key: &str, value: impl ToString) -> Self {
+        self.settings([Proposal::new(target, key, value)])
+    }
+
+    pub(crate) fn settings(mut self, proposals: impl IntoIterator<Item = Proposal>) -> Self {
+        self.settings.extend(proposals);
+        self
+    }
+}

@@ -1,0 +1,62 @@
+//! Which findings does a run have, and what does each save?
+
+use busbound_whatif::replay::Change;
+
+use super::draft::Draft;
+use super::finding::Finding;
+use crate::analysis::facts::Facts;
+use crate::answers::whatif;
+use crate::findings::FindingId;
+
+/// How a saving is known that a replay gave.
+const REPLAYED: &str = "the trace run again with the fix made (`busbound whatif`)";
+
+/// A draft on its way to a finding.
+struct Made {
+    id: FindingId,
+    draft: Draft,
+    basis: &'static str,
+}
+
+/// All findings, most saving first.
+pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
+    if facts.time.span_ms <= 0.0 {
+        return Vec::new();
+    }
+    let check = |&id: &FindingId| {
+        let rule = id.rule();
+        Some(Made { id, draft: (rule.check)(facts)?, basis: rule.basis })
+    };
+    let mut made: Vec<Made> = FindingId::ALL.iter().filter_map(check).collect();
+    let found: Vec<FindingId> = made.iter().map(|made| made.id).collect();
+    made.retain(|made| !made.id.rule().unless.iter().any(|better| found.contains(better)));
+    replay(facts, &mut made);
+    let step_ms = facts.step_ms();
+    let mut findings: Vec<_> =
+        made.into_iter().map(|made| Finding::of(made.id, made.draft, made.basis, step_ms)).collect();
+    findings.sort_by(|a, b| {
+        let most = |finding: &Finding| finding.saves_ms_per_step.high;
+        most(b).total_cmp(&most(a)).then_with(|| a.id.as_str().cmp(b.id.as_str()))
+    });
+    findings
+}
+
+/// Where the fix is a change that can be replayed, the saving is what the replay takes less, not a bound.
+fn replay(facts: &Facts<'_>, all: &mut [Made]) {
+    let fixes: Vec<Option<Vec<Change>>> = all.iter().map(|made| made.id.rule().candidate.changes()).collect();
+    if fixes.iter().all(Option::is_none) {
+        return;
+    }
+    let Some(replay) = whatif::replay_of(facts) else { return };
+    for (made, fix) in all.iter_mut().zip(&fixes) {
+        let Some(changes) = fix else { continue };
+        // Two findings with the same fix would each promise all of it: those keep their own bounds.
+        if fixes.iter().filter(|other| *other == fix).count() > 1 {
+            continue;
+        }
+        if let Some(saving) = whatif::saving(&replay, changes) {
+            made.draft.saves = saving;
+            made.basis = REPLAYED;
+        }
+    }
+}

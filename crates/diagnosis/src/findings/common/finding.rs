@@ -1,0 +1,88 @@
+//! What is a finding, as programs and people get it?
+
+use busbound_trace::Interval;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::draft::Draft;
+use crate::findings::FindingId;
+use crate::saving::Saving;
+use crate::settings::Proposal;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Severity {
+    Low,
+    Medium,
+    High,
+}
+
+impl Severity {
+    /// By the share of the step that is saved at most.
+    fn of_share(share: f64) -> Self {
+        match share {
+            share if share >= 0.20 => Self::High,
+            share if share >= 0.05 => Self::Medium,
+            _ => Self::Low,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Finding {
+    pub id: FindingId,
+    pub severity: Severity,
+    pub title: String,
+    /// What was seen, in one or two sentences.
+    pub seen: String,
+    /// The figures behind it.
+    pub evidence: Map<String, Value>,
+    /// What must be true for the fix to pay.
+    pub precondition: String,
+    pub saves_ms_per_step: Saving,
+    /// How the saving was reached.
+    pub saving_basis: &'static str,
+    pub fix: String,
+    /// The fix in PyTorch, where it is code.
+    pub fix_code: Option<&'static str>,
+    pub docs: String,
+    /// When it happens, for those who draw it.
+    #[serde(skip)]
+    pub at: Vec<Interval>,
+    /// Launch settings that make the fix, for advice.
+    #[serde(skip)]
+    pub settings: Vec<Proposal>,
+}
+
+impl Finding {
+    /// A draft with what its rule says; `step_ms` is what the saving is a share of.
+    pub(super) fn of(id: FindingId, draft: Draft, basis: &'static str, step_ms: f64) -> Self {
+        let rule = id.rule();
+        let evidence = match draft.evidence {
+            Value::Object(map) => map,
+            other => Map::from_iter([("value".to_owned(), other)]),
+        };
+        debug_assert!(
+            draft.fix.code.is_none_or(|code| rule.document.code.contains(&code)),
+            "{id}: the code of the fix is not in its documentation"
+        );
+        Self {
+            id,
+            severity: Severity::of_share(draft.saves.high / step_ms),
+            title: draft.title.unwrap_or_else(|| rule.title.to_owned()),
+            seen: draft.seen,
+            evidence,
+            precondition: rule.precondition.to_owned(),
+            saves_ms_per_step: draft.saves,
+            saving_basis: basis,
+            fix: draft.fix.text,
+            fix_code: draft.fix.code,
+            docs: format!("docs/findings.md#{id}"),
+            at: draft.at,
+            settings: draft.fix.settings,
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What findings share: what a rule and a finding are, how rules are run, and helpers for checks.
+
+pub(super) mod copies;
+mod draft;
+pub(super) mod find;
+mod finding;
+pub(super) mod pageable;
+pub(super) mod prefetch;
+mod rule;
+
+pub(super) use draft::{Draft, Fix};
+pub use finding::{Finding, Severity};
+pub(crate) use rule::Rule;
+pub use rule::{Candidate, Document};

@@ -1,0 +1,201 @@
+//! Copies from and to pageable memory: what three findings have in common.
+
+use busbound_trace::{Direction, EventKind, MemoryKind};
+use serde_json::{Value, json};
+
+use crate::activity::copies::{Copy, expected_ns};
+use busbound_cause::idle::GapCause;
+
+use crate::activity::gaps::{call_times, idle_beside_ms};
+use crate::analysis::facts::Facts;
+use crate::quantity::{bytes, milliseconds, plural};
+use crate::saving::Saving;
+
+/// Smaller copies are bound by their call and not by staging.
+const SMALLEST: u64 = 64 << 10;
+/// Of the time: copies that take less, or could save less, are not worth a finding.
+const WORTH_IT: f64 = 0.01;
+
+pub(in crate::findings) const PRECONDITION: &str =
+    "The same host buffer serves many steps: pinning a buffer for one copy costs more than it saves.";
+pub(in crate::findings) const BASIS: &str =
+    "bound: copy time at the link's pinned rate for these sizes, as far as the copies were exposed";
+
+pub(in crate::findings) const LOADER_CODE: &str = "\
+loader = DataLoader(dataset, batch_size, pin_memory=True, num_workers=4)
+for batch in loader:
+    batch = batch.to(device, non_blocking=True)";
+
+pub(in crate::findings) const PIN_CODE: &str = "\
+host = [weight.pin_memory() for weight in weights]    # once, before the loop
+for step in range(steps):
+    for buffer, source in zip(buffers, host):
+        buffer.copy_(source, non_blocking=True)";
+
+/// Where the buffers that are sent come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::findings) enum Buffers {
+    /// Batches of PyTorch's own loader, which can pin them itself.
+    Loader,
+    /// The program's own: weights, most often.
+    Own,
+}
+
+impl Buffers {
+    pub(in crate::findings) fn of(facts: &Facts<'_>) -> Self {
+        match facts.trace.names().iter().any(|name| name.starts_with("enumerate(DataLoader)")) {
+            true => Self::Loader,
+            false => Self::Own,
+        }
+    }
+
+    /// How they are pinned.
+    pub(in crate::findings) fn pin(self) -> &'static str {
+        match self {
+            Self::Loader => "DataLoader(…, pin_memory=True), then batch.to(device, non_blocking=True).",
+            Self::Own => "Pin the buffers once, where they are made (buf = buf.pin_memory()), and keep them.",
+        }
+    }
+
+    pub(in crate::findings) fn code(self) -> &'static str {
+        match self {
+            Self::Loader => LOADER_CODE,
+            Self::Own => PIN_CODE,
+        }
+    }
+}
+
+/// Pageable copies of a direction that are large enough to be judged.
+pub(in crate::findings) fn pageable<'f, 'a>(
+    facts: &'f Facts<'a>,
+    direction: Direction,
+) -> impl Iterator<Item = &'f Copy<'a>> {
+    facts.issued_copies().filter(move |copy| {
+        copy.transfer.direction == direction
+            && copy.host_memory() == Some(MemoryKind::Pageable)
+            && copy.bytes().is_some_and(|bytes| bytes >= SMALLEST)
+    })
+}
+
+/// Asked for with `non_blocking=True`, or put on a stream of its own, and yet the call waited.
+pub(in crate::findings) fn is_asynchronous_in_name_only(facts: &Facts<'_>, copy: &Copy<'_>) -> bool {
+    if copy.blocked.get() == 0 {
+        return false;
+    }
+    let Some(call) = copy.call else { return false };
+    let operator = facts.trace.track(call.track_id()).enclosing(call.start(), |event| {
+        event.kind() == EventKind::Operator && event.copy_operator().is_some()
+    });
+    match operator.and_then(|operator| operator.copy_operator()?.non_blocking) {
+        Some(flag) => flag,
+        None => !facts.kernels_on_stream.contains_key(&(copy.device, copy.stream)),
+    }
+}
+
+/// What pageable copies take, and what they would take from pinned memory; of all steps, in milliseconds.
+pub(in crate::findings) struct Staged<'c, 'f, 'a> {
+    facts: &'f Facts<'a>,
+    copies: &'c [&'f Copy<'a>],
+    moved: u64,
+    total: f64,
+    /// At the link's rate for their sizes.
+    pub(in crate::findings) pinned: f64,
+    pub(in crate::findings) exposed: f64,
+    /// Host time inside the calls.
+    blocked: f64,
+    /// Idle time in which the driver copies into its own buffers.
+    pub(in crate::findings) staging: f64,
+    /// What pinning takes off the copies themselves.
+    pub(in crate::findings) faster: f64,
+}
+
+impl<'c, 'f, 'a> Staged<'c, 'f, 'a> {
+    /// `None` where they take too little of the time.
+    pub(in crate::findings) fn of(facts: &'f Facts<'a>, copies: &'c [&'f Copy<'a>]) -> Option<Self> {
+        let total: f64 = copies.iter().map(|copy| copy.event.duration().as_millis()).sum();
+        if copies.is_empty() || total < WORTH_IT * facts.time.span_ms {
+            return None;
+        }
+        let pinned: f64 = copies.iter().map(|copy| expected_ns(copy, &facts.link)).sum::<f64>() / 1e6;
+        let calls = call_times(copies.iter().filter_map(|copy| copy.call));
+        Some(Self {
+            facts,
+            copies,
+            moved: copies.iter().filter_map(|copy| copy.bytes()).sum(),
+            total,
+            pinned,
+            exposed: facts.exposed_ms(copies.iter().copied()),
+            blocked: copies.iter().map(|copy| copy.blocked.as_millis()).sum(),
+            staging: idle_beside_ms(&facts.gaps, GapCause::Copy, &calls),
+            faster: (total - pinned).max(0.0),
+        })
+    }
+
+    /// Hidden copies cost nothing, so no more than the exposed time can be saved; what stays exposed at the
+    /// pinned rate stays.
+    pub(in crate::findings) fn bound(&self) -> (f64, f64) {
+        let (faster, exposed, staging) = (self.faster, self.exposed, self.staging);
+        (0.85 * faster.min(exposed), (faster + staging).min(exposed + staging))
+    }
+
+    /// A bound of all steps as the saving of one; `None` where it is too little.
+    pub(in crate::findings) fn saving(&self, (low, high): (f64, f64)) -> Option<Saving> {
+        let steps = self.facts.steps();
+        let is_worth_it = high >= WORTH_IT * self.facts.time.span_ms;
+        is_worth_it.then(|| Saving { low: (low / steps).min(high / steps), high: high / steps })
+    }
+
+    fn gbps(&self) -> f64 {
+        self.moved as f64 / 1e6 / self.total
+    }
+
+    fn pinned_gbps(&self) -> f64 {
+        self.moved as f64 / 1e6 / self.pinned
+    }
+
+    /// `12 copies of 168 MB a step from pageable memory at 9.8 GB/s …`; `way` is `from` or `to`.
+    pub(in crate::findings) fn seen(&self, way: &str) -> String {
+        let (copies, unit) = (self.copies.len(), self.facts.unit());
+        let held = if self.blocked > 0.0 {
+            format!(", each holding the host for {}", milliseconds(self.blocked / copies as f64))
+        } else {
+            String::new()
+        };
+        let origin = self.copies[0].call.map(|call| self.facts.host.around(&call)).unwrap_or_default();
+        format!(
+            "{} of {} a {unit} {way} pageable memory at {:.1} GB/s{}{held}; pinned memory reaches {:.1} GB/s on {}.",
+            plural((copies as f64 / self.facts.steps()).round().max(1.0) as u64, "copy", "copies"),
+            bytes(self.moved / copies as u64),
+            self.gbps(),
+            origin.clause(),
+            self.pinned_gbps(),
+            self.facts.link.name,
+        )
+    }
+
+    pub(in crate::findings) fn evidence(&self) -> Value {
+        let (copies, steps) = (self.copies, self.facts.steps());
+        let place = copies[0].call.and_then(|call| self.facts.host.around(&call).describe());
+        json!({
+            "copies": copies.len(),
+            "copies_per_step": copies.len() as f64 / steps,
+            "bytes": self.moved,
+            "gbps": self.gbps(),
+            "pinned_gbps": self.pinned_gbps(),
+            "ms_per_step": self.total / steps,
+            "exposed_ms_per_step": self.exposed / steps,
+            "host_blocked_ms_per_step": self.blocked / steps,
+            "host_staging_idle_ms_per_step": self.staging / steps,
+            "share_of_the_commonest_size": largest_share_of_one_size(copies),
+            "place": place,
+        })
+    }
+}
+
+/// Copies of one size over all: near 1 where the same buffers are sent again and again.
+fn largest_share_of_one_size(copies: &[&Copy<'_>]) -> f64 {
+    let mut sizes: Vec<_> = copies.iter().filter_map(|copy| copy.bytes()).collect();
+    sizes.sort_unstable();
+    let longest = sizes.chunk_by(|a, b| a == b).map(<[u64]>::len).max().unwrap_or(0);
+    longest as f64 / copies.len() as f64
+}

@@ -1,0 +1,50 @@
+//! Do copies to the device start from pageable memory?
+
+use busbound_trace::Direction;
+use busbound_whatif::replay::Pin;
+
+use super::common::copies::times_of;
+use super::common::pageable::{self, Buffers, Staged, is_asynchronous_in_name_only, pageable};
+use super::common::{Candidate, Document, Draft, Fix, Rule};
+use crate::analysis::facts::Facts;
+use crate::settings::Target;
+use crate::settings::offload::pinned;
+
+pub(super) static RULE: Rule = Rule {
+    title: "Copies from pageable memory",
+    precondition: pageable::PRECONDITION,
+    basis: pageable::BASIS,
+    candidate: Candidate::Changes(|| vec![Pin.into()]),
+    unless: &[],
+    check,
+    document: Document {
+        meaning: "Host-to-device copies start from pageable memory. The driver stages them through its own pinned \
+                  buffers, at a third to an eighth of the link's rate, and the call returns only when the data is staged.",
+        computed: "Evidence: copies of 64 KiB and more from pageable memory take at least 1% of the time. Saving: the \
+                   trace replayed with `pin`. Where that is not possible, a bound: their time beyond the link's pinned \
+                   rate for their sizes, as far as they are exposed.",
+        fix: "Pin the host buffers once and keep them. `DataLoader(pin_memory=True)` does so for batches.",
+        code: &[pageable::PIN_CODE, pageable::LOADER_CODE],
+        assumes: "The same buffer is sent many times: pinning memory for one copy costs more than it saves.",
+    },
+};
+
+fn check(facts: &Facts<'_>) -> Option<Draft> {
+    let copies: Vec<_> = pageable(facts, Direction::HostToDevice)
+        .filter(|copy| !is_asynchronous_in_name_only(facts, copy))
+        .collect();
+    let staged = Staged::of(facts, &copies)?;
+    let buffers = Buffers::of(facts);
+    let fix = Fix::new(buffers.pin()).code(buffers.code());
+    Some(Draft {
+        title: None,
+        saves: staged.saving(staged.bound())?,
+        seen: staged.seen("from"),
+        evidence: staged.evidence(),
+        fix: match buffers {
+            Buffers::Loader => fix.setting(Target::DataLoader, "pin_memory", "true"),
+            Buffers::Own => fix.settings(pinned()),
+        },
+        at: times_of(&copies),
+    })
+}

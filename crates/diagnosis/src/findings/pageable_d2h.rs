@@ -1,0 +1,51 @@
+//! Do copies to the host end in pageable memory?
+
+use busbound_trace::Direction;
+use busbound_whatif::replay::Pin;
+
+use super::common::copies::times_of;
+use super::common::pageable::{self, Staged, pageable};
+use super::common::{Candidate, Document, Draft, Fix, Rule};
+use crate::analysis::facts::Facts;
+
+pub(super) static RULE: Rule = Rule {
+    title: "Copies back to pageable memory",
+    precondition: pageable::PRECONDITION,
+    basis: pageable::BASIS,
+    candidate: Candidate::Changes(|| vec![Pin.into()]),
+    unless: &[],
+    check,
+    document: Document {
+        meaning: "Device-to-host copies end in pageable memory: `.cpu()` and copies into ordinary tensors block the \
+                  host until they are done, whatever `non_blocking` says.",
+        computed: "As for `pageable_copies`, in the other direction.",
+        fix: "Copy into a pinned buffer that is created once, with `non_blocking=True`, and wait for an event before \
+              reading it.",
+        code: &[CODE],
+        assumes: "The same buffer receives results many times, and the host has other work until it reads them.",
+    },
+};
+
+const CODE: &str = "\
+out = torch.empty(result.shape, dtype=result.dtype, pin_memory=True)    # once
+done = torch.cuda.Event()
+out.copy_(result, non_blocking=True)
+done.record()
+...                   # work that does not need it
+done.synchronize()    # before reading `out`";
+
+fn check(facts: &Facts<'_>) -> Option<Draft> {
+    let copies: Vec<_> = pageable(facts, Direction::DeviceToHost).collect();
+    let staged = Staged::of(facts, &copies)?;
+    Some(Draft {
+        title: None,
+        saves: staged.saving(staged.bound())?,
+        seen: staged.seen("to"),
+        evidence: staged.evidence(),
+        fix: Fix::new(
+            "Copy into a buffer made once with torch.empty(…, pin_memory=True), with non_blocking=True, and wait for an event before reading it.",
+        )
+        .code(CODE),
+        at: times_of(&copies),
+    })
+}

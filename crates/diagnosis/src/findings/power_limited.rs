@@ -1,0 +1,89 @@
+//! Does the same kernel get slower while the device is always busy?
+
+use std::collections::BTreeMap;
+
+use busbound_machine::median;
+use busbound_trace::{EventKind, Interval, Nanos, Timestamp};
+use serde_json::json;
+
+use super::common::{Candidate, Document, Draft, Fix, Rule};
+use crate::analysis::facts::Facts;
+use crate::saving::Saving;
+
+pub(super) static RULE: Rule = Rule {
+    title: "Kernels get slower under sustained load",
+    precondition: "A trace has no clocks: nvidia-smi -q -d PERFORMANCE on the machine tells whether it is power or heat.",
+    basis: "none: it explains why hiding copies gains less than their time",
+    candidate: Candidate::None("The GPU's power limit is not a property of the program."),
+    unless: &[],
+    check,
+    document: Document {
+        meaning: "On a GPU that is always busy, the same kernel takes longer later in the run than at its start: the GPU \
+                  clocks down, most likely at its power limit. It explains why hiding copies gains less than their time.",
+        computed: "Evidence: kernels run for 85% of the time, and the kernel that takes most of it, by name and grid, is \
+                   at least 8% slower in the second half than at the start. It saves nothing by itself.",
+        fix: "Nothing in the program. Expect it when copies are hidden, and compare runs at the same load.",
+        code: &[],
+        assumes: "A trace has no clocks: `nvidia-smi -q -d PERFORMANCE` on the machine shows whether it is power or heat.",
+    },
+};
+
+/// Runs vary by less between two measurements of the same kernel at the same clock.
+const SLOWER: f64 = 1.08;
+/// With fewer runs there is no start and no later to compare.
+const FEWEST_RUNS: usize = 20;
+
+type Run = (Timestamp, Nanos);
+
+fn total(runs: &[Run]) -> Nanos {
+    runs.iter().map(|(_, time)| *time).sum()
+}
+
+fn usual_ns(runs: &[Run]) -> f64 {
+    median(runs.iter().map(|(_, time)| time.get() as f64)).unwrap_or(0.0)
+}
+
+/// The kernel, by name and grid, that takes most time, and its runs in order.
+fn longest_kernel<'a>(facts: &Facts<'a>) -> Option<(&'a str, Vec<Run>)> {
+    let mut kernels: BTreeMap<_, Vec<Run>> = BTreeMap::new();
+    for event in facts.trace.events().filter(|event| event.kind() == EventKind::Kernel) {
+        let grid = event.launch().map(|launch| launch.grid);
+        kernels.entry((event.name_id(), grid)).or_default().push((event.start(), event.duration()));
+    }
+    let ((name, _), mut runs) = kernels.into_iter().max_by_key(|(_, runs)| total(runs))?;
+    runs.sort();
+    Some((facts.trace.names().get(name), runs))
+}
+
+fn check(facts: &Facts<'_>) -> Option<Draft> {
+    if facts.time.compute_ms < 0.85 * facts.time.span_ms {
+        return None;
+    }
+    let (name, runs) = longest_kernel(facts)?;
+    if runs.len() < FEWEST_RUNS || total(&runs).as_millis() < 0.3 * facts.time.compute_ms {
+        return None;
+    }
+    // At the start the card is still cool and fast; after some milliseconds of full load it is not.
+    let first = usual_ns(&runs[..(runs.len() / 10).clamp(3, 10)]);
+    let later_runs = &runs[runs.len() / 2..];
+    let later = usual_ns(later_runs);
+    if later < SLOWER * first {
+        return None;
+    }
+    let short: String = name.chars().take(60).collect();
+    Some(Draft {
+        title: None,
+        seen: format!(
+            "The same kernel ({short}) takes {:.0} µs at the start and {:.0} µs later ({:+.0} %) while the GPU never rests: it clocks down, most likely at its power limit.",
+            first / 1e3,
+            later / 1e3,
+            100.0 * (later / first - 1.0),
+        ),
+        evidence: json!({ "kernel": name, "first_us": first / 1e3, "later_us": later / 1e3 }),
+        saves: Saving::NONE,
+        fix: Fix::new(
+            "Nothing to fix in the program; expect this when copies are hidden, and compare runs at the same load.",
+        ),
+        at: later_runs.iter().map(|&(start, time)| Interval::new(start, start + time)).collect(),
+    })
+}

@@ -1,0 +1,111 @@
+//! Do pinned copies take turns with the kernels they feed, because they share a stream or the host waits?
+
+use busbound_trace::{Direction, MemoryKind};
+use busbound_whatif::replay::Prefetch;
+use serde_json::json;
+
+use super::common::copies::{is_large, times_of, total_ms};
+use super::common::prefetch::PREFETCH_CODE;
+use super::common::{Candidate, Document, Draft, Fix, Rule};
+use crate::activity::copies::Copy;
+use crate::analysis::facts::Facts;
+use crate::quantity::{bytes, milliseconds, plural};
+use crate::saving::Saving;
+
+pub(super) static RULE: Rule = Rule {
+    title: "Pinned copies and compute take turns on one stream",
+    precondition: "What is copied is known before it is needed: the next layer's weights, the next batch.",
+    basis: "bound: exposed copy time that fits behind compute and behind copies of the other direction; the low end allows for a card that clocks down when it never waits",
+    candidate: Candidate::Changes(|| vec![Prefetch(1).into()]),
+    unless: &[],
+    check,
+    document: Document {
+        meaning: "Pinned copies run on a stream that also runs kernels. Work on one stream runs in order, so these \
+                  copies never overlap with that stream's kernels, pinned or not.",
+        computed: "Evidence: pinned copies of 1 MiB and more on a stream with kernels, exposed for at least half of \
+                   their own time and 3% of the run. Saving: the trace replayed with `prefetch=1`. Where that is not \
+                   possible, a bound: the exposed time that fits behind compute and behind copies of the other \
+                   direction; the low end is 40% of it, because a GPU that never waits clocks down.",
+        fix: "Issue copies on a second stream, one group ahead, and let compute wait for an event instead of the host.",
+        code: &[PREFETCH_CODE],
+        assumes: "What is copied is known before it is needed, and the GPU has memory for one more group.",
+    },
+};
+
+/// Pinned copies on a stream that also runs kernels.
+fn serialized<'f, 'a>(facts: &'f Facts<'a>) -> Vec<&'f Copy<'a>> {
+    let is = |copy: &&Copy<'_>| {
+        copy.host_memory() == Some(MemoryKind::Pinned)
+            && is_large(copy)
+            && facts.kernels_on_stream.contains_key(&(copy.device, copy.stream))
+    };
+    facts.issued_copies().filter(is).collect()
+}
+
+/// At best kernels and the two directions of the link all run at once, and the longest of the three sets the
+/// time; the first copy of a step has nothing to hide behind.
+fn hidden_at_best(facts: &Facts<'_>, copies: &[&Copy<'_>], exposed: f64) -> f64 {
+    let one_way = |way: Direction| -> f64 {
+        let these = copies.iter().filter(|copy| copy.transfer.direction == way);
+        these.map(|copy| copy.event.duration().as_millis()).sum()
+    };
+    let compute = facts.time.compute_ms;
+    let longest = compute.max(one_way(Direction::HostToDevice)).max(one_way(Direction::DeviceToHost));
+    let per_step = copies.len() as f64 / facts.steps();
+    let but_the_first = if per_step > 1.0 { (per_step - 1.0) / per_step } else { 1.0 };
+    exposed.min(compute + exposed - longest).max(0.0) * but_the_first
+}
+
+fn check(facts: &Facts<'_>) -> Option<Draft> {
+    let copies = serialized(facts);
+    let first = copies.first()?;
+    let (steps, unit) = (facts.steps(), facts.unit());
+    let (exposed, total) = (facts.exposed_ms(copies.iter().copied()), total_ms(&copies));
+    if exposed < 0.03 * facts.time.span_ms || exposed < 0.5 * total {
+        return None;
+    }
+    let high = hidden_at_best(facts, &copies, exposed);
+    if high < 0.01 * facts.time.span_ms {
+        return None;
+    }
+    let waited: f64 = copies.iter().map(|copy| (copy.waited_after + copy.blocked).as_millis()).sum();
+    let per_step = copies.len() as f64 / steps;
+    let moved: u64 = copies.iter().filter_map(|copy| copy.bytes()).sum();
+    let origin = first.call.map(|call| facts.host.around(&call)).unwrap_or_default();
+    let wait = if waited > 0.5 * total {
+        let waited = milliseconds(waited / steps);
+        format!(" The host waits for each ({waited} a {unit}), so nothing can be queued behind it.")
+    } else {
+        String::new()
+    };
+    Some(Draft {
+        title: None,
+        seen: format!(
+            "{} of {} a {unit} at {:.1} GB/s{}, on the stream of the kernels: {} of {} with no kernel beside them.{wait}",
+            plural(per_step.round().max(1.0) as u64, "copy", "copies"),
+            bytes(moved / copies.len() as u64),
+            moved as f64 / 1e6 / total,
+            origin.clause(),
+            milliseconds(exposed / steps),
+            milliseconds(total / steps),
+        ),
+        evidence: json!({
+            "copies": copies.len(),
+            "copies_per_step": per_step,
+            "bytes": moved,
+            "stream": first.stream,
+            "kernels_on_stream": facts.kernels_on_stream.get(&(first.device, first.stream)),
+            "ms_per_step": total / steps,
+            "exposed_ms_per_step": exposed / steps,
+            "host_waits_ms_per_step": waited / steps,
+            "place": origin.describe(),
+        }),
+        saves: Saving { low: 0.4 * high / steps, high: high / steps },
+        fix: Fix::new(
+            "Give copies a stream of their own, one group ahead (with torch.cuda.stream(copy_stream): nxt = buf.to(device, \
+             non_blocking=True); event.record()), and let compute wait for the event, not the host.",
+        )
+        .code(PREFETCH_CODE),
+        at: times_of(&copies),
+    })
+}

@@ -1,0 +1,87 @@
+//! Is something fetched every step that would fit on the GPU?
+
+use busbound_trace::{Direction, MemoryOwner};
+use serde_json::json;
+
+use super::common::copies::times_of;
+use super::common::{Candidate, Document, Draft, Fix, Rule};
+use crate::analysis::facts::Facts;
+use crate::quantity::bytes;
+use crate::saving::Saving;
+use crate::settings::Target;
+
+pub(super) static RULE: Rule = Rule {
+    title: "What is fetched every step would fit on the GPU",
+    precondition: "It is the same data every step (weights), and nothing else on that GPU needs the memory.",
+    basis: "bound: exposed time of these copies",
+    candidate: Candidate::None(
+        "`resident=100%` is closest, but it takes out whole groups of copies and cannot tell weights from batches, \
+         which have to be sent every step.",
+    ),
+    unless: &[],
+    check,
+    document: Document {
+        meaning: "Data is sent to the GPU every step although the GPU has room to keep it.",
+        computed: "Evidence: 100 MB or more are sent to the GPU every step, allocator samples (`profile_memory=True`) \
+                   show that they would fit into 90% of the free memory, and the copies are exposed for 2% of the time. \
+                   Without samples there is no evidence and no finding. Saving: the exposed time of the copies at most, \
+                   70% of it at least.",
+        fix: "Keep the data on the GPU: move it once, before the loop.",
+        code: &[CODE],
+        assumes: "It is the same data every step, and nothing else needs the memory.",
+    },
+};
+
+const CODE: &str = "\
+weights = [weight.to(device) for weight in weights]    # once, before the loop";
+
+/// Weights, not batches: at least this much a step.
+const WORTH_IT: f64 = 100e6;
+
+/// What the allocator held at most, and what the device has. Only allocator samples say how full the GPU is;
+/// without them there is no evidence.
+fn memory_of(facts: &Facts<'_>, device: i32) -> Option<(u64, u64)> {
+    let samples = facts.trace.memory().iter().filter(|sample| sample.owner == MemoryOwner::Device(device));
+    let reserved = samples.map(|sample| sample.reserved).max().filter(|&reserved| reserved > 0)?;
+    let gpu = facts.trace.origin().gpus.iter().find(|gpu| gpu.id == device)?;
+    Some((reserved, gpu.memory?.get()))
+}
+
+fn check(facts: &Facts<'_>) -> Option<Draft> {
+    let steps = facts.steps();
+    let inbound: Vec<_> =
+        facts.issued_copies().filter(|copy| copy.transfer.direction == Direction::HostToDevice).collect();
+    let moved = inbound.iter().filter_map(|copy| copy.bytes()).sum::<u64>() as f64 / steps;
+    let device = inbound.first()?.device;
+    if moved < WORTH_IT || facts.window.steps.len() < 2 {
+        return None;
+    }
+    let (reserved, total) = memory_of(facts, device)?;
+    let free = total.saturating_sub(reserved) as f64;
+    let exposed = facts.exposed_ms(inbound.iter().copied());
+    if moved > 0.9 * free || exposed < 0.02 * facts.time.span_ms {
+        return None;
+    }
+    Some(Draft {
+        title: None,
+        seen: format!(
+            "{} are copied to the GPU every step; its allocator held at most {} of {}.",
+            bytes(moved as u64),
+            bytes(reserved),
+            bytes(total),
+        ),
+        evidence: json!({
+            "bytes_per_step": moved,
+            "reserved_bytes": reserved,
+            "total_bytes": total,
+            "exposed_ms_per_step": exposed / steps,
+        }),
+        saves: Saving { low: 0.7 * exposed / steps, high: exposed / steps },
+        fix: Fix::new("Keep it resident: move it once before the loop.")
+            .code(CODE)
+            .setting(Target::Vllm, "cpu_offload_gb", 0)
+            .setting(Target::Sglang, "cpu_offload_gb", 0)
+            .setting(Target::SglangDiffusion, "dit_layerwise_offload", "false"),
+        at: times_of(&inbound),
+    })
+}

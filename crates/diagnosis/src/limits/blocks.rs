@@ -1,0 +1,17 @@
+//! Limits of what can be attributed to stages and blocks.
+
+use super::Scope;
+use crate::analysis::attribution::BlockChoice;
+
+pub(super) fn stages(scope: &Scope<'_>) -> Option<String> {
+    scope.no_stages.map(|why| format!("Stages: {why}."))
+}
+
+pub(super) fn blocks(scope: &Scope<'_>) -> Option<String> {
+    match &scope.options.blocks {
+        BlockChoice::Matching(wanted) if !scope.has_blocks => {
+            Some(format!("No annotation matches --by {wanted}, so no time is laid to blocks."))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,118 @@
+//! What can this trace not tell?
+//!
+//! A limitation is a line in [`id`] and a check in a table here or, where the trace lacks something that
+//! can be recorded, in the survey's. Checks stand in the order in which people read them.
+
+mod blocks;
+mod host_only;
+pub(crate) mod id;
+mod link;
+mod loss;
+mod steps;
+mod work;
+
+use serde::Serialize;
+
+use crate::analysis::cpu_copies::CpuCopies;
+use crate::analysis::facts::Facts;
+use crate::answers::survey::Survey;
+use crate::options::Options;
+use crate::steps::steady::LeftOut;
+use id::LimitationId;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Limitation {
+    pub id: LimitationId,
+    pub text: String,
+}
+
+/// What checks look at.
+pub(crate) struct Scope<'s> {
+    pub(crate) facts: &'s Facts<'s>,
+    pub(crate) survey: &'s Survey,
+    pub(crate) options: &'s Options,
+    pub(crate) left_out: &'s LeftOut,
+    pub(crate) cpu_copies: &'s [CpuCopies],
+    /// Whether so much of the devices' work is lost that shares of the rest mislead.
+    pub(crate) is_incomplete: bool,
+    /// Why the stages that were chosen cannot be followed.
+    pub(crate) no_stages: Option<&'s str>,
+    /// Whether any time was attributed to blocks.
+    pub(crate) has_blocks: bool,
+}
+
+/// How a limitation is noticed, and what is said of it.
+enum Check {
+    One(fn(&Scope<'_>) -> Option<String>),
+    Several(fn(&Scope<'_>) -> Vec<String>),
+}
+use Check::{One, Several};
+
+/// Of the file itself; what the survey finds missing comes after it.
+const OF_FILE: &[(LimitationId, Check)] = &[(LimitationId::Lost, Several(loss::parts))];
+
+const OF_RUN: &[(LimitationId, Check)] = &[
+    (LimitationId::Steps, One(steps::none)),
+    (LimitationId::StepsByPeriod, One(steps::by_period)),
+    (LimitationId::EarlyWork, One(steps::early_work)),
+    (LimitationId::OutliersLeftOut, One(steps::outliers)),
+    (LimitationId::WarmUp, One(steps::warm_up)),
+    (LimitationId::LinkAssumed, One(link::assumed)),
+    (LimitationId::LinkState, One(link::state)),
+    (LimitationId::UnlikeGpus, One(work::unlike_gpus)),
+    (LimitationId::LinkWrong, One(link::wrong)),
+    (LimitationId::NoKernels, One(work::no_kernels)),
+    (LimitationId::ManagedInKernels, One(work::managed_in_kernels)),
+    (LimitationId::ProfilerCost, One(work::profiler_cost)),
+    (LimitationId::OneRank, One(work::one_rank)),
+    (LimitationId::LostRows, Several(loss::rows)),
+    (LimitationId::NoEnd, One(loss::no_end)),
+    (LimitationId::CpuOnly, One(host_only::no_gpu)),
+    (LimitationId::Asynchronous, One(host_only::asynchronous)),
+    (LimitationId::Undecided, One(host_only::undecided)),
+    (LimitationId::NoShapes, One(host_only::no_shapes)),
+    (LimitationId::Stages, One(blocks::stages)),
+    (LimitationId::Blocks, One(blocks::blocks)),
+];
+
+/// What the answer cannot know, in the order in which people read it.
+pub(crate) fn limitations(scope: &Scope<'_>) -> Vec<Limitation> {
+    let of = |table: &[(LimitationId, Check)]| -> Vec<Limitation> {
+        let said = |(id, check): &(LimitationId, Check)| {
+            let texts = match check {
+                One(check) => check(scope).into_iter().collect(),
+                Several(check) => check(scope),
+            };
+            let id = *id;
+            texts.into_iter().map(move |text| Limitation { id, text })
+        };
+        table.iter().flat_map(said).collect()
+    };
+    let missing = scope.survey.missing.iter().filter(|missing| missing.limits_diagnosis);
+    let missing = missing.map(|missing| Limitation {
+        id: missing.id,
+        text: format!("{}; that prevents {}.", missing.what, missing.prevents),
+    });
+    let mut list = of(OF_FILE);
+    list.extend(missing);
+    list.extend(of(OF_RUN));
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answers::survey::missing;
+
+    /// A limitation is noticed by one check: of the file, of the survey or of the run. `steps` is by two, because the
+    /// survey counts annotations and the diagnosis may find a period.
+    #[test]
+    fn every_limitation_has_a_check() {
+        for &id in LimitationId::ALL {
+            let checks = OF_FILE.iter().chain(OF_RUN).filter(|(of, _)| *of == id).count()
+                + missing::checked().filter(|of| *of == id).count();
+            assert_eq!(checks, if id == LimitationId::Steps { 2 } else { 1 }, "{id}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Launch settings: where each goes, and what it is set to.
+//!
+//! Findings and plans propose them; `advice` collects the proposals with their reasons.
+
+pub(crate) mod offload;
+
+use serde::Serialize;
+
+/// Where a setting goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// An environment variable.
+    Environment,
+    /// What stands before the command of a rank.
+    Launch,
+    /// An argument of `torch.utils.data.DataLoader`.
+    DataLoader,
+    /// An argument of `DistributedDataParallel`, or the training loop's own.
+    Ddp,
+    /// `torch.compile`.
+    Compile,
+    Sglang,
+    SglangDiffusion,
+    Vllm,
+    Diffusers,
+    DeepSpeed,
+    Fsdp2,
+}
+
+impl Target {
+    /// The key of its section.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Environment => "env",
+            Self::Launch => "launch",
+            Self::DataLoader => "dataloader",
+            Self::Ddp => "ddp",
+            Self::Compile => "torch_compile",
+            Self::Sglang => "sglang",
+            Self::SglangDiffusion => "sglang_diffusion",
+            Self::Vllm => "vllm",
+            Self::Diffusers => "diffusers_group_offloading",
+            Self::DeepSpeed => "deepspeed",
+            Self::Fsdp2 => "fsdp2",
+        }
+    }
+}
+
+/// A setting, before anybody says why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposal {
+    pub target: Target,
+    pub key: String,
+    pub value: String,
+}
+
+impl Proposal {
+    pub(crate) fn new(target: Target, key: impl Into<String>, value: impl ToString) -> Self {
+        Self { target, key: key.into(), value: value.to_string() }
+    }
+}

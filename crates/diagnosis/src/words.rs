@@ -1,0 +1,123 @@
+//! Names that are types: an enum whose variants each have one name, in JSON, in documentation and on the
+//! command line. The enum's declaration is the only place where a name is written.
+
+use std::fmt;
+
+/// A name that nothing has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownName {
+    /// What was looked for, e.g. `finding`.
+    pub what: &'static str,
+    pub given: String,
+    /// The known name that is spelled most like it.
+    pub closest: Option<&'static str>,
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no {} named {:?}", self.what, self.given)?;
+        match self.closest {
+            Some(closest) => write!(f, "; did you mean {closest}?"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for UnknownName {}
+
+/// The candidate that takes the fewest edits to reach, if they are few for its length.
+pub(crate) fn closest<'c>(given: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    let given = given.to_lowercase().replace('-', "_");
+    let scored = candidates.into_iter().map(|candidate| (edits(&given, candidate), candidate));
+    let (edits, candidate) = scored.min_by_key(|(edits, _)| *edits)?;
+    (edits <= candidate.chars().count().div_ceil(3)).then_some(candidate)
+}
+
+/// Insertions, deletions and replacements of characters that turn one word into the other.
+fn edits(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+/// Declares an enum of names: its JSON, its text, the list of all and reading one back with a suggestion.
+macro_rules! words {
+    (
+        $(#[$about:meta])*
+        $vis:vis enum $name:ident: $what:literal {
+            $($(#[$doc:meta])* $variant:ident = $word:literal,)+
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+        )]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        $vis enum $name {
+            $($(#[$doc])* #[serde(rename = $word)] $variant,)+
+        }
+
+        impl $name {
+            /// All of them, in the order of their declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The name in JSON and in texts.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::words::UnknownName;
+
+            fn from_str(given: &str) -> Result<Self, Self::Err> {
+                let all = Self::ALL.iter().copied();
+                all.clone().find(|one| one.as_str() == given).ok_or_else(|| $crate::words::UnknownName {
+                    what: $what,
+                    given: given.to_owned(),
+                    closest: $crate::words::closest(given, all.map(Self::as_str)),
+                })
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_finds_its_word_and_noise_finds_none() {
+        let known = ["pageable_copies", "small_copies", "slow_link"];
+        for (given, wanted) in [
+            ("pageble_copies", Some("pageable_copies")),
+            ("Pageable-Copies", Some("pageable_copies")),
+            ("small_copys", Some("small_copies")),
+            ("slowlink", Some("slow_link")),
+            ("kernel", None),
+            ("", None),
+        ] {
+            assert_eq!(closest(given, known), wanted, "{given}");
+        }
+        assert_eq!(
+            (edits("", "abc"), edits("abc", ""), edits("abc", "axc"), edits("ab", "ba")),
+            (3, 3, 1, 2)
+        );
+    }
+}

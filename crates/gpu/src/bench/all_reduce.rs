@@ -1,0 +1,122 @@
+//! What does an all-reduce over all GPUs of this process reach?
+
+use busbound_machine::bench::{AllReduceCase, AllReduceTask, Memory};
+
+use super::rig::{Rig, host_ns};
+use super::trouble::Trouble;
+use crate::driver::{CudaError, DeviceBuffer, Gpu, HostBuffer, Result, Stream};
+use crate::nccl::{Nccl, Rank};
+
+const IN_A_ROW: u64 = 10;
+
+/// One GPU's part.
+struct Part {
+    from: DeviceBuffer,
+    to: DeviceBuffer,
+    stream: Stream,
+    gpu: Gpu,
+}
+
+pub(super) fn measure(rig: &mut Rig<'_>, task: AllReduceTask) -> std::result::Result<AllReduceCase, Trouble> {
+    rig.buffers.clear();
+    if rig.nccl.is_none() {
+        rig.nccl = Some(Nccl::start(rig.gpus));
+        rig.gpu.make_current()?;
+    }
+    let measured = match rig.nccl.as_ref() {
+        Some(Ok(nccl)) => run(rig, nccl, task),
+        Some(Err(why)) => Err(Trouble::CannotRun(why.clone())),
+        None => unreachable!("it was just started"),
+    };
+    if let Err(Trouble::CannotRun(why)) = &measured {
+        // What failed once is not asked again.
+        rig.nccl = Some(Err(why.clone()));
+    }
+    rig.gpu.make_current()?;
+    measured
+}
+
+fn run(rig: &Rig<'_>, nccl: &Nccl, task: AllReduceTask) -> std::result::Result<AllReduceCase, Trouble> {
+    let count = (task.bytes / 4) as usize;
+    let parts: Vec<Part> = (0..rig.gpus).map(|rank| part(rank, task.bytes)).collect::<Result<_>>()?;
+    let ranks: Vec<Rank<'_>> = parts
+        .iter()
+        .map(|part| Rank { gpu: &part.gpu, stream: &part.stream, from: &part.from, to: &part.to })
+        .collect();
+    let mut trouble = None;
+    // As nccl-tests has it: the host's clock over several in a row, ended on every GPU.
+    let ns = rig.repeat(rig.mode.patience(), || {
+        let all = host_ns(|| {
+            for _ in 0..IN_A_ROW {
+                if let Err(why) = nccl.all_reduce(&ranks, count) {
+                    trouble = Some(why);
+                    return Err(CudaError::Stopped);
+                }
+            }
+            parts.iter().try_for_each(|part| {
+                part.gpu.make_current()?;
+                part.stream.synchronize()
+            })
+        })?;
+        Ok((all / IN_A_ROW).max(1))
+    });
+    if let Some(why) = trouble {
+        return Err(Trouble::CannotRun(why));
+    }
+    let ns = ns?;
+    let verified = is_sum(&parts[0], task.bytes, rig.gpus)?;
+    Ok(AllReduceCase { ranks: rig.gpus, task, ns, verified, library: nccl.version.clone() })
+}
+
+fn part(rank: u32, bytes: u64) -> Result<Part> {
+    let gpu = Gpu::open(rank)?;
+    let stream = Stream::new()?;
+    let (from, to) = (DeviceBuffer::new(bytes)?, DeviceBuffer::new(bytes)?);
+    to.zero()?;
+    let mut host = HostBuffer::new(bytes, Memory::Pinned)?;
+    for (i, word) in host.words_mut().iter_mut().enumerate() {
+        *word = twice(value(i, rank));
+    }
+    stream.to_device(&from, 0, &host, 0, bytes)?;
+    stream.synchronize()?;
+    Ok(Part { from, to, stream, gpu })
+}
+
+/// Small whole numbers: their sum over ranks is exact.
+fn value(pair: usize, rank: u32) -> f32 {
+    (pair % 1000) as f32 + rank as f32
+}
+
+fn is_sum(part: &Part, bytes: u64, ranks: u32) -> Result<bool> {
+    part.gpu.make_current()?;
+    let host = HostBuffer::new(bytes, Memory::Pinned)?;
+    part.stream.to_host(&host, 0, &part.to, 0, bytes)?;
+    part.stream.synchronize()?;
+    Ok(holds_sum(host.words(), ranks))
+}
+
+/// Two equal floats in one word.
+fn twice(value: f32) -> u64 {
+    let bits = u64::from(value.to_bits());
+    bits << 32 | bits
+}
+
+fn holds_sum(words: &[u64], ranks: u32) -> bool {
+    let expected = |pair: usize| (0..ranks).map(|rank| value(pair, rank)).sum::<f32>();
+    words.iter().enumerate().all(|(pair, word)| *word == twice(expected(pair)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_over_ranks_is_exact_and_one_wrong_float_shows() {
+        // 7 + (7 + 1) + (7 + 2) in both halves.
+        assert_eq!(twice(24.0), 0x41C0_0000_41C0_0000);
+        let mut words: Vec<u64> = (0..4096).map(|pair| twice(3.0 * value(pair, 0) + 3.0)).collect();
+        assert!(holds_sum(&words, 3) && !holds_sum(&words, 2));
+        words[4000] ^= 1 << 32;
+        assert!(!holds_sum(&words, 3));
+    }
+}

@@ -1,0 +1,330 @@
+//! How fast does one copy of a size go, or many in a row?
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{BenchSuite, Evidence, Phase, SuiteCase, Topic, five_digits, plateau_of_large};
+use crate::bench::figures::{Cause, FigureUnit, MeasuredFigure, SHORT_BELOW};
+use crate::bench::identity::Identity;
+use crate::bench::plan::{KIB, Limits, Mode};
+use crate::bench::statistics::Spread;
+use crate::bench::terms::{Direction, Engine, Memory, Pace};
+use crate::catalogue::gpu_of_name;
+use crate::link::REACHED_BY_LARGE_COPIES;
+use crate::profile::{CurvePoint, MachineProfile, MeasuredCurve};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyTask {
+    pub direction: Direction,
+    pub memory: Memory,
+    pub engine: Engine,
+    pub pace: Pace,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CopyCase {
+    #[serde(flatten)]
+    pub task: CopyTask,
+    /// Copies of one repetition.
+    pub copies: u32,
+    pub ns: Vec<u64>,
+    pub verified: bool,
+}
+
+/// Ids of the figures by which a machine is summed up.
+pub const PINNED_H2D: &str = "pinned_h2d";
+pub const PINNED_D2H: &str = "pinned_d2h";
+pub const PAGEABLE_H2D: &str = "pageable_h2d";
+
+impl BenchSuite for CopyTask {
+    const NAME: &'static str = "copy";
+    const PHASE: Phase = Phase::Basis;
+    const TOPIC: Topic = Topic::Bus;
+
+    fn plan(mode: Mode, limits: &Limits) -> Vec<Self> {
+        let mut tasks = Vec::new();
+        for (memory, engine, pace) in ways(mode, limits) {
+            for direction in [Direction::H2d, Direction::D2h] {
+                for bytes in sizes(mode, limits.largest) {
+                    tasks.push(Self { direction, memory, engine, pace, bytes });
+                }
+            }
+        }
+        tasks
+    }
+
+    fn left_out(mode: Mode, limits: &Limits) -> Option<&'static str> {
+        let asked_for_managed = mode == Mode::Full;
+        (asked_for_managed && !limits.managed)
+            .then_some("managed memory does not migrate on this machine and was left out")
+    }
+
+    fn keep(cases: &[&CopyCase], _identity: &Identity, profile: &mut MachineProfile) {
+        profile.curves = curves(cases);
+    }
+
+    fn figures(evidence: &Evidence<'_>) -> Vec<MeasuredFigure> {
+        let mut figures = pinned(evidence);
+        figures.extend(pageable(evidence.profile));
+        figures.extend(small(evidence.profile));
+        figures
+    }
+}
+
+fn ways(mode: Mode, limits: &Limits) -> Vec<(Memory, Engine, Pace)> {
+    let mut ways: Vec<(Memory, Engine, Pace)> = vec![
+        (Memory::Pinned, Engine::CopyEngine, Pace::BackToBack),
+        (Memory::Pageable, Engine::CopyEngine, Pace::BackToBack),
+    ];
+    if mode == Mode::Full {
+        ways.extend([
+            (Memory::Pinned, Engine::CopyEngine, Pace::Single),
+            (Memory::Pageable, Engine::CopyEngine, Pace::Single),
+            (Memory::Registered, Engine::CopyEngine, Pace::BackToBack),
+            (Memory::Registered, Engine::CopyEngine, Pace::Single),
+            (Memory::WriteCombined, Engine::CopyEngine, Pace::BackToBack),
+            (Memory::WriteCombined, Engine::CopyEngine, Pace::Single),
+            (Memory::Pinned, Engine::Kernel, Pace::BackToBack),
+            (Memory::Pinned, Engine::Kernel, Pace::Single),
+        ]);
+        if limits.managed {
+            ways.push((Memory::Managed, Engine::CopyEngine, Pace::Single));
+        }
+    }
+    // A buffer of one kind is made once and serves both directions.
+    ways.sort_by_key(|(memory, ..)| *memory);
+    // The curve that everything rests on is measured again in the middle and at the end: what a host gives
+    // drifts over minutes, and its middle is wanted.
+    let trusted = (Memory::Pinned, Engine::CopyEngine, Pace::BackToBack);
+    if mode == Mode::Full {
+        ways.insert(ways.len() / 2, trusted);
+        ways.push(trusted);
+    }
+    ways
+}
+
+/// Powers of two from 256 B on, or of four from 4 KiB on.
+fn sizes(mode: Mode, largest: u64) -> Vec<u64> {
+    let (least, by) = match mode {
+        Mode::Quick => (4 * KIB, 4),
+        Mode::Full => (256, 2),
+    };
+    std::iter::successors(Some(least), |bytes| bytes.checked_mul(by))
+        .take_while(|bytes| *bytes <= largest)
+        .collect()
+}
+
+/// A curve for each way of copying, in the order in which they were first measured; what was measured
+/// several times counts as one measurement with all of its repetitions.
+fn curves(cases: &[&CopyCase]) -> Vec<MeasuredCurve> {
+    let mut rates: Vec<(CopyTask, Vec<f64>)> = Vec::new();
+    for case in cases {
+        let bytes = (case.task.bytes * u64::from(case.copies)) as f64;
+        let these = case.ns.iter().map(|ns| bytes / *ns as f64);
+        match rates.iter_mut().find(|(known, _)| *known == case.task) {
+            Some((_, all)) => all.extend(these),
+            None => rates.push((case.task, these.collect())),
+        }
+    }
+    let mut curves: Vec<MeasuredCurve> = Vec::new();
+    for (task, rates) in rates {
+        let Some(rate) = Spread::of(rates) else { continue };
+        let CopyTask { direction, memory, engine, pace, bytes } = task;
+        let point = CurvePoint {
+            bytes,
+            gbps: five_digits(rate.median),
+            p5: Some(five_digits(rate.p5)),
+            p95: Some(five_digits(rate.p95)),
+        };
+        let is_it = |curve: &&mut MeasuredCurve| {
+            (curve.direction, curve.memory, curve.engine, curve.pace) == (direction, memory, engine, pace)
+        };
+        match curves.iter_mut().find(is_it) {
+            Some(curve) => curve.points.push(point),
+            None => curves.push(MeasuredCurve { direction, memory, engine, pace, points: vec![point] }),
+        }
+    }
+    for curve in &mut curves {
+        curve.points.sort_by_key(|point| point.bytes);
+    }
+    curves
+}
+
+fn pinned(evidence: &Evidence<'_>) -> Vec<MeasuredFigure> {
+    let reached = |direction| evidence.profile.copies(direction, Memory::Pinned).and_then(plateau_of_large);
+    let (h2d, d2h) = (reached(Direction::H2d), reached(Direction::D2h));
+    let mut figures = Vec::new();
+    for (id, what, measured, other) in [
+        (PINNED_H2D, "pinned memory to the device", h2d, d2h),
+        (PINNED_D2H, "device to pinned memory", d2h, h2d),
+    ] {
+        let Some(measured) = measured else { continue };
+        let figure = MeasuredFigure::fact(id, what, measured, FigureUnit::GigabytesPerSecond);
+        figures.push(match evidence.due_link() {
+            Some((link, peak)) => {
+                let from = format!("{:.0} % of {link}'s {peak:.1}", 100.0 * REACHED_BY_LARGE_COPIES);
+                let expected = REACHED_BY_LARGE_COPIES * peak;
+                let other_is_fine = other.is_some_and(|other| other >= SHORT_BELOW * expected);
+                figure.judged(expected, from, || causes(evidence.identity, other_is_fine))
+            }
+            None => figure,
+        });
+    }
+    figures
+}
+
+fn pageable(profile: &MachineProfile) -> Vec<MeasuredFigure> {
+    let mut figures = Vec::new();
+    for (id, what, direction) in [
+        (PAGEABLE_H2D, "pageable memory to the device", Direction::H2d),
+        ("pageable_d2h", "device to pageable memory", Direction::D2h),
+    ] {
+        let Some(curve) = profile.copies(direction, Memory::Pageable) else { continue };
+        // The largest copies, not the best: small ones may come from the CPU's cache.
+        let Some(last) = curve.points.last() else { continue };
+        let mut figure = MeasuredFigure::fact(id, what, last.gbps, FigureUnit::GigabytesPerSecond);
+        figure.causes = vec![staging()];
+        figures.push(figure);
+    }
+    figures
+}
+
+fn small(profile: &MachineProfile) -> Vec<MeasuredFigure> {
+    let curve = profile.copies(Direction::H2d, Memory::Pinned);
+    let figure = |(id, what, share): (&'static str, &str, f64)| {
+        let bytes = curve.and_then(|curve| curve.reaches(share))?;
+        Some(MeasuredFigure::fact(id, what, bytes as f64 / 1024.0, FigureUnit::Kibibytes))
+    };
+    [
+        ("half_rate_at", "smallest pinned copy to the device that reaches half of that", 0.5),
+        ("nearly_full_at", "smallest that reaches 95 % of it", 0.95),
+    ]
+    .into_iter()
+    .filter_map(figure)
+    .collect()
+}
+
+/// Every page goes through a buffer of the driver's.
+fn staging() -> Cause {
+    Cause::seen(
+        "pageable memory is copied by the CPU into pinned buffers first: its rate is the host's, not the link's",
+        "the same copy from pinned memory (`tensor.pin_memory()` once, then reuse it)",
+    )
+}
+
+/// Of pinned copies. What was seen comes first, what was ruled out is left out.
+fn causes(identity: &Identity, other_direction_is_fine: bool) -> Vec<Cause> {
+    let mut causes = seen_on_the_link(identity);
+    if other_direction_is_fine {
+        causes.push(Cause::likely(
+            "the other direction is as it should be, so width and speed of the link are: it is the host's side of this one",
+            "compare NUMA nodes and the IOMMU as below",
+        ));
+    }
+    if identity.pinned_to_cpus.is_none() || identity.numa_node.is_none() {
+        causes.push(Cause::likely(
+            "host memory on another NUMA node than the GPU: every copy crosses the socket link",
+            "`numactl --cpunodebind=N --membind=N busbound bench --suite copy` for each node N; the best one is the GPU's",
+        ));
+    }
+    causes.push(Cause::translating_iommu());
+    causes.push(Cause::likely(
+        "someone else on the same link or switch",
+        "`nvidia-smi dmon -s t` while nothing of yours runs; `busbound topo` shows who shares the way to the host",
+    ));
+    causes.push(Cause::likely(
+        "a narrower link further up, between switch and host",
+        "`busbound topo`: the narrowest hop of the way to the host",
+    ));
+    if identity.virtual_machine == Some(true) {
+        causes.push(Cause::likely(
+            "a virtual machine that hides where its memory and the GPU lie",
+            "the same on the host, or ask who runs it for the NUMA placement",
+        ));
+    }
+    causes.push(Cause::likely("clocks held down", "`nvidia-smi -q -d CLOCK,PERFORMANCE` while it runs"));
+    causes
+}
+
+/// A link that trained below what its ends could, or ends that can less than the card.
+fn seen_on_the_link(identity: &Identity) -> Vec<Cause> {
+    let Some(link) = identity.link else { return Vec::new() };
+    let mut causes = Vec::new();
+    if link.lanes < link.max_lanes {
+        causes.push(Cause::seen(
+            format!("the link runs on {} lanes of {}, seen while copies ran", link.lanes, link.max_lanes),
+            "`busbound topo` names the hop; reseat the card, look at the riser and the slot's bifurcation",
+        ));
+    }
+    if link.generation < link.max_generation {
+        causes.push(Cause::seen(
+            format!(
+                "the link runs at generation {} of {}, seen while copies ran",
+                link.generation, link.max_generation
+            ),
+            "`busbound topo` names the hop; look for link errors (`nvidia-smi -q -d PCIE`, replays) and the BIOS's link speed",
+        ));
+    }
+    // Both ends may agree on less than the card could: a slot of fewer lanes or an older host.
+    if let Some(gpu) = gpu_of_name(&identity.gpu)
+        && (link.generation < u32::from(gpu.pcie.generation) || link.lanes < u32::from(gpu.pcie.lanes))
+        && (link.generation, link.lanes) == (link.max_generation, link.max_lanes)
+    {
+        causes.push(Cause::seen(
+            format!(
+                "the link runs at PCIe {} x{}, all that slot and host give; the card has {}",
+                link.generation,
+                link.lanes,
+                gpu.pcie.name()
+            ),
+            "another slot (`busbound topo` shows the tree), or this is what the host can",
+        ));
+    }
+    causes
+}
+
+impl fmt::Display for CopyTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let direction = match self.direction {
+            Direction::H2d => "to the device",
+            Direction::D2h => "to the host",
+        };
+        write!(f, "copy: {} {direction}, {} bytes", self.memory.words(), self.bytes)
+    }
+}
+
+impl SuiteCase for CopyCase {
+    fn series(&self) -> Vec<&[u64]> {
+        vec![&self.ns]
+    }
+
+    fn verified(&self) -> Option<bool> {
+        Some(self.verified)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::H200;
+    use super::*;
+
+    #[test]
+    fn the_full_copy_suite_goes_from_256_bytes_to_a_gibibyte_by_powers_of_two() {
+        let all = CopyTask::plan(Mode::Full, &H200);
+        let is_trusted = |task: &&CopyTask| {
+            (task.direction, task.memory, task.engine, task.pace)
+                == (Direction::H2d, Memory::Pinned, Engine::CopyEngine, Pace::BackToBack)
+        };
+        let sizes: Vec<u64> = all.iter().filter(is_trusted).map(|task| task.bytes).collect();
+        assert_eq!(sizes[..23], (8..=30).map(|power| 1 << power).collect::<Vec<u64>>());
+        // That curve three times, and ten others; two directions, 23 sizes.
+        assert_eq!(sizes.len(), 3 * 23);
+        assert_eq!(all.len(), (3 + 10) * 2 * 23);
+        let fixed = Limits { managed: false, ..H200 };
+        assert_eq!(CopyTask::plan(Mode::Full, &fixed).len(), (3 + 9) * 2 * 23);
+        assert!(CopyTask::left_out(Mode::Full, &fixed).is_some());
+        assert_eq!(CopyTask::left_out(Mode::Quick, &fixed), None);
+    }
+}

@@ -1,0 +1,227 @@
+//! What is worth knowing of this tree? One function a remark, listed in [`CHECKS`].
+
+use serde::Serialize;
+
+use super::{Connection, DeviceIndex, DeviceKind, Found, GpuPlace, Hop, Iommu, Pair, ancestors};
+
+/// Something worth knowing, with its reason and a remedy that does no harm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Remark {
+    pub id: &'static str,
+    /// Whether it costs speed; else it is a note.
+    pub is_warning: bool,
+    pub text: String,
+    pub remedy: Option<String>,
+}
+
+impl Remark {
+    fn note(id: &'static str, text: impl Into<String>) -> Self {
+        Self { id, is_warning: false, text: text.into(), remedy: None }
+    }
+
+    fn warning(id: &'static str, text: impl Into<String>) -> Self {
+        Self { id, is_warning: true, text: text.into(), remedy: None }
+    }
+
+    fn with_remedy(self, remedy: &str) -> Self {
+        Self { remedy: Some(remedy.to_owned()), ..self }
+    }
+}
+
+/// What remarks are made from.
+struct Seen<'a> {
+    found: &'a Found,
+    gpus: &'a [GpuPlace],
+    pairs: &'a [Pair],
+}
+
+/// In the order in which they are shown.
+const CHECKS: [fn(&Seen<'_>) -> Vec<Remark>; 9] = [
+    no_driver,
+    narrow_links,
+    idle_links,
+    shared_uplinks,
+    virtual_machine,
+    access_control,
+    translating_iommu,
+    locked_memory,
+    unknown_numa_node,
+];
+
+pub(super) fn remarks(found: &Found, gpus: &[GpuPlace], pairs: &[Pair]) -> Vec<Remark> {
+    let seen = Seen { found, gpus, pairs };
+    CHECKS.iter().flat_map(|check| check(&seen)).collect()
+}
+
+impl Seen<'_> {
+    /// Whether GPUs of a machine that is not virtual reach each other over PCIe.
+    fn has_peers_over_pcie(&self) -> bool {
+        let is_gpu = |address: &String| self.gpus.iter().any(|gpu| gpu.address == *address);
+        let mut between_gpus = self.pairs.iter().filter(|pair| is_gpu(&pair.a) && is_gpu(&pair.b));
+        !self.found.is_virtual
+            && self.gpus.len() > 1
+            && between_gpus.any(|pair| !matches!(pair.connection, Connection::NvLink(_)))
+    }
+}
+
+fn no_driver(seen: &Seen<'_>) -> Vec<Remark> {
+    if seen.found.driver || seen.found.source != "sysfs" {
+        return Vec::new();
+    }
+    let text = "No NVIDIA driver is loaded: the PCI tree is told, NVLinks and peer access are not.";
+    vec![Remark::note("no_driver", text)]
+}
+
+fn narrow_links(seen: &Seen<'_>) -> Vec<Remark> {
+    let narrow = hops_once(seen.gpus, |hop| hop.link.lanes < hop.link.max_lanes);
+    let remark = |hop: &&Hop| {
+        let possible = hop.link.max_lanes;
+        let remark = Remark::warning(
+            "narrow_link",
+            format!(
+                "The link of {} has {} of {possible} lanes: {:.1} GB/s each way in place of {:.1}. Lanes do not come and go with load, so this is a fault or a narrower slot.",
+                hop.address,
+                hop.link.lanes,
+                hop.link.under_load_gbps(),
+                hop.link.under_load_gbps() * f64::from(possible) / f64::from(hop.link.lanes),
+            ),
+        );
+        // In a virtual machine that is the host's to do.
+        if seen.found.is_virtual {
+            remark
+        } else {
+            remark.with_remedy(
+                "Look at the slot's wiring and bifurcation in the firmware, reseat the board and its riser.",
+            )
+        }
+    };
+    narrow.iter().map(remark).collect()
+}
+
+fn idle_links(seen: &Seen<'_>) -> Vec<Remark> {
+    let slow = hops_once(seen.gpus, |hop| hop.link.generation < hop.link.max_generation);
+    let Some(hop) = slow.first() else { return Vec::new() };
+    let others = if slow.len() > 1 { format!(" and {} more", slow.len() - 1) } else { String::new() };
+    vec![Remark::note(
+        "idle_link",
+        format!(
+            "The link of {}{others} runs at PCIe {} of {}. An idle GPU trains its link down to save power: that is no fault; look again under load.",
+            hop.address, hop.link.generation, hop.link.max_generation
+        ),
+    )]
+}
+
+/// Each hop of any GPU's path once, in order.
+fn hops_once(gpus: &[GpuPlace], wanted: impl Fn(&Hop) -> bool) -> Vec<&Hop> {
+    let mut hops: Vec<&Hop> = Vec::new();
+    for hop in gpus.iter().flat_map(|gpu| &gpu.path).filter(|hop| wanted(hop)) {
+        if !hops.iter().any(|known| known.address == hop.address) {
+            hops.push(hop);
+        }
+    }
+    hops
+}
+
+fn shared_uplinks(seen: &Seen<'_>) -> Vec<Remark> {
+    let mut shared: Vec<(&str, u32, f64)> = Vec::new();
+    for gpu in seen.gpus.iter().filter(|gpu| gpu.sharing > 1) {
+        // The last hop is the one they have in common.
+        if let Some(hop) = gpu.path.last()
+            && !shared.iter().any(|(address, ..)| *address == hop.address)
+            && gpu.path.len() > 1
+        {
+            shared.push((&hop.address, gpu.sharing, hop.link.under_load_gbps()));
+        }
+    }
+    let remark = |(address, number, gbps): (&str, u32, f64)| {
+        Remark::note(
+            "shared_uplink",
+            format!(
+                "{number} GPUs share one way to the host of {gbps:.1} GB/s ({address}): their copies from and to host memory share it, direction by direction. Between each other they need not take it, unless access control makes them."
+            ),
+        )
+    };
+    shared.into_iter().map(remark).collect()
+}
+
+fn virtual_machine(seen: &Seen<'_>) -> Vec<Remark> {
+    if !seen.found.is_virtual {
+        return Vec::new();
+    }
+    let text = "This is a virtual machine: the tree is what the host shows of it, and links, NUMA nodes and access control are the host's to set.";
+    vec![Remark::note("virtual_machine", text)]
+}
+
+fn access_control(seen: &Seen<'_>) -> Vec<Remark> {
+    if !seen.has_peers_over_pcie() {
+        return Vec::new();
+    }
+    let devices = &seen.found.devices;
+    // Ports that no GPU is below do not matter to them.
+    let above_gpu: Vec<DeviceIndex> = (0..devices.len())
+        .filter(|&i| devices[i].kind == DeviceKind::Gpu)
+        .flat_map(|gpu| ancestors(devices, gpu))
+        .collect();
+    let redirecting: Vec<&str> = devices
+        .iter()
+        .enumerate()
+        .filter(|(i, device)| {
+            device.kind == DeviceKind::Bridge && device.acs == Some(true) && above_gpu.contains(i)
+        })
+        .map(|(_, device)| device.address.as_str())
+        .collect();
+    if redirecting.is_empty() {
+        return Vec::new();
+    }
+    let text = format!(
+        "Access control (ACS) on {} bridges sends traffic between GPUs up to the host bridge and back: {}.",
+        redirecting.len(),
+        redirecting.join(", ")
+    );
+    vec![Remark::warning("acs", text).with_remedy(
+        "If no device is passed on to a virtual machine, switch ACS off in the firmware. Verify with data before and after.",
+    )]
+}
+
+fn translating_iommu(seen: &Seen<'_>) -> Vec<Remark> {
+    if !seen.has_peers_over_pcie() || seen.found.iommu != Some(Iommu::Translating) {
+        return Vec::new();
+    }
+    let text =
+        "The IOMMU translates DMA addresses: peer traffic over PCIe goes up to it, and may be slow or fail.";
+    vec![
+        Remark::warning("iommu", text)
+            .with_remedy("Boot with iommu=pt, which keeps it on and lets addresses pass."),
+    ]
+}
+
+/// Below this limit of locked memory RDMA registrations of large buffers fail.
+const LITTLE_LOCKED_MEMORY: u64 = 1 << 30;
+
+fn locked_memory(seen: &Seen<'_>) -> Vec<Remark> {
+    let Some(limit) = seen.found.pinned_limit.filter(|limit| *limit < LITTLE_LOCKED_MEMORY) else {
+        return Vec::new();
+    };
+    let text = format!(
+        "ulimit -l is {} kB. Memory that CUDA pins itself mostly does not count against it; RDMA registrations do.",
+        limit / 1024
+    );
+    vec![
+        Remark::note("locked_memory", text)
+            .with_remedy("ulimit -l unlimited, or --ulimit memlock=-1 for a container."),
+    ]
+}
+
+fn unknown_numa_node(seen: &Seen<'_>) -> Vec<Remark> {
+    let found = seen.found;
+    let is_unknown = !found.is_virtual
+        && found.numa_nodes.is_some_and(|nodes| nodes > 1)
+        && seen.gpus.iter().any(|gpu| gpu.numa.is_none())
+        && found.source == "sysfs";
+    if !is_unknown {
+        return Vec::new();
+    }
+    let text = "The firmware does not say which NUMA node a GPU is near: measure copies from each.";
+    vec![Remark::note("numa_unknown", text)]
+}

@@ -1,0 +1,51 @@
+//! Which kinds of answers are there, as far as formats tell them apart?
+
+use crate::Format;
+
+/// The kinds of answers, as far as formats tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AnswerKind {
+    Survey,
+    Diagnosis,
+    Comparison,
+    Prediction,
+    Gate,
+    Fleet,
+    Rank,
+    Benchmark,
+    Topology,
+    Snapshot,
+    Plan,
+    Advice,
+    Timeline,
+}
+
+impl AnswerKind {
+    /// The word for several of them.
+    pub(crate) fn plural(self) -> &'static str {
+        match self {
+            Self::Survey => "surveys",
+            Self::Diagnosis => "diagnoses",
+            Self::Comparison => "comparisons",
+            Self::Prediction => "predictions",
+            Self::Gate => "gates",
+            Self::Fleet => "merged ranks",
+            Self::Rank => "rank summaries",
+            Self::Benchmark => "benchmarks",
+            Self::Topology => "topologies",
+            Self::Snapshot => "snapshots",
+            Self::Plan => "plans",
+            Self::Advice => "launch settings",
+            Self::Timeline => "timelines",
+        }
+    }
+
+    /// The names of the formats it can be written in.
+    pub(crate) fn formats(self) -> String {
+        let has_general = !matches!(self, Self::Advice | Self::Timeline);
+        let general = Format::ALL.iter().copied().filter(|format| has_general && format.is_general());
+        let names: Vec<&str> = general.chain(Format::only_for(self)).map(Format::name).collect();
+        names.join(", ")
+    }
+}

@@ -1,0 +1,33 @@
+//! What is `busbound record`'s file called, and how does it record what a trace lacks?
+
+use crate::model::format::Format;
+
+pub(super) static FORMAT: Format = Format {
+    id: "busbound-capture",
+    profiler: "busbound record",
+    files: ".bbt of busbound record",
+    suffixes: &[".bbt"],
+    supersedes: &[],
+    is_json: false,
+    records_shapes: false,
+    record_gpu: "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True)",
+    no_gpu_activity: None,
+    remedy,
+};
+
+fn remedy(missing: &str, _: bool) -> Option<&'static str> {
+    Some(match missing {
+        "events" | "gpu_activity" | "gpu_tail" | "runtime_calls" => {
+            "busbound record -- CMD for longer, or with a later --delay, so that the GPU works meanwhile"
+        }
+        "operators" | "shapes" => {
+            "mark parts of the program as NVTX ranges: with torch.cuda.nvtx.range(\"load\"); torch.profiler has the operators themselves"
+        }
+        "stacks" => {
+            "mark parts of the program as NVTX ranges: with torch.cuda.nvtx.range(\"load\"); torch.profiler has stacks"
+        }
+        "memory" => "torch.profiler: profile(…, profile_memory=True); recordings have no allocator samples",
+        "steps" => "wrap each step in an NVTX range: with torch.cuda.nvtx.range(\"step\")",
+        _ => return None,
+    })
+}

@@ -1,0 +1,277 @@
+//! What do the records of a recording say? Each becomes an event, or a fact that others need.
+
+use std::collections::BTreeMap;
+
+use busbound_capture::format::{Launch as RecordedLaunch, Record, Stream};
+
+use super::waits::Waits;
+use crate::interval::Interval;
+use crate::model::builder::TraceBuilder;
+use crate::model::kind::EventKind;
+use crate::model::launch::Launch;
+use crate::model::link::LinkTraffic;
+use crate::model::names::NameId;
+use crate::model::origin::{Distributed, Gpu, RecordedLink};
+use crate::model::size::Bytes;
+use crate::model::stats::LossKind;
+use crate::model::time::Timestamp;
+use crate::model::track::TrackId;
+use crate::model::transfer::{Direction, MemoryKind, Transfer};
+use crate::symbols;
+
+/// A recording that is being read.
+pub(super) struct Recording<'a> {
+    pub(super) trace: &'a mut TraceBuilder,
+    /// By the numbers of the file: as it is shown, and as a call without its version.
+    names: BTreeMap<u32, (NameId, NameId)>,
+    process: i64,
+    open_ranges: BTreeMap<u32, (u64, u32, u32)>,
+    waits: Waits,
+    facts: BTreeMap<Vec<u8>, String>,
+    links: BTreeMap<u32, RecordedLink>,
+    pub(super) has_ended: bool,
+}
+
+impl<'a> Recording<'a> {
+    pub(super) fn new(trace: &'a mut TraceBuilder) -> Self {
+        Self {
+            trace,
+            names: BTreeMap::new(),
+            process: 0,
+            open_ranges: BTreeMap::new(),
+            waits: Waits::default(),
+            facts: BTreeMap::new(),
+            links: BTreeMap::new(),
+            has_ended: false,
+        }
+    }
+
+    pub(super) fn add(&mut self, record: &Record<'_>) {
+        self.trace.stats_mut().objects += 1;
+        match *record {
+            Record::Name { id, text } => self.add_name(id, text),
+            Record::Fact { key, value } => self.add_fact(key, value),
+            Record::Clock { at, unix_ns } => {
+                self.trace.origin().base_time_ns = Some(unix_ns.wrapping_sub(at) as i64);
+            }
+            Record::Gpu { .. } | Record::Link { .. } | Record::LinkBytes { .. } => self.add_about_gpu(record),
+            Record::Thread { id, name } => {
+                if let Some(&(name, _)) = self.names.get(&name) {
+                    self.trace.name_thread(self.process, id, name);
+                }
+            }
+            Record::Kernel { .. } | Record::Copy { .. } | Record::PeerCopy { .. } | Record::Memset { .. } => {
+                self.add_work(record)
+            }
+            Record::Sync { start, end, correlation, stream, kind, event } => {
+                self.waits.add(interval(start, end), correlation, stream, kind, event);
+            }
+            Record::EventRecord { correlation, stream, event } => {
+                self.waits.add_event_record(event, correlation, stream);
+            }
+            Record::Call { .. }
+            | Record::RangeStart { .. }
+            | Record::RangeEnd { .. }
+            | Record::Mark { .. }
+            | Record::Overhead { .. } => self.add_on_host(record),
+            Record::Dropped { count, .. } => {
+                self.trace.stats_mut().lose_several(LossKind::DroppedRecord, count);
+            }
+            Record::Note { text } => {
+                let text = String::from_utf8_lossy(text).into_owned();
+                self.trace.origin().profiler_messages.push(text);
+            }
+            Record::End => self.has_ended = true,
+        }
+    }
+
+    fn add_name(&mut self, id: u32, text: &[u8]) {
+        let shown = symbols::shown(text);
+        let names = (self.trace.name(&shown), self.trace.name(symbols::call(&shown)));
+        self.names.insert(id, names);
+    }
+
+    fn add_fact(&mut self, key: &[u8], value: &[u8]) {
+        let value = String::from_utf8_lossy(value).into_owned();
+        if key == b"process" {
+            self.process = value.parse().unwrap_or(0);
+        }
+        self.facts.insert(key.to_vec(), value);
+    }
+
+    fn add_about_gpu(&mut self, record: &Record<'_>) {
+        match *record {
+            Record::Gpu { id, name, memory, multiprocessors, capability } => {
+                let name = self.name(name);
+                let gpu = Gpu {
+                    id: device(id),
+                    name: self.trace.names().get(name).to_owned(),
+                    memory: Some(Bytes::new(memory)),
+                    multiprocessors: Some(multiprocessors),
+                    compute_capability: Some(capability),
+                    link: self.links.get(&id).copied(),
+                };
+                self.trace.gpu(gpu);
+            }
+            Record::Link { gpu, generation, lanes, max_generation, max_lanes } => {
+                let most = (max_generation, max_lanes);
+                let seen = RecordedLink { generation, lanes, most_generation: most.0, most_lanes: most.1 };
+                self.add_link(gpu, seen);
+            }
+            Record::LinkBytes { at, gpu, to_device, to_host } => self.trace.link_traffic(LinkTraffic {
+                at: timestamp(at),
+                gpu: device(gpu),
+                to_device: Bytes::new(to_device),
+                to_host: Bytes::new(to_host),
+            }),
+            _ => {}
+        }
+    }
+
+    /// A link saves power when nothing crosses it: the best that was seen counts.
+    fn add_link(&mut self, gpu: u32, seen: RecordedLink) {
+        let best = self.links.entry(gpu).or_insert(seen);
+        if (seen.generation, seen.lanes) > (best.generation, best.lanes) {
+            *best = seen;
+        }
+        let best = *best;
+        let origin = self.trace.origin();
+        if let Some(known) = origin.gpus.iter_mut().find(|known| known.id == device(gpu)) {
+            known.link = Some(best);
+        }
+        let text = format!(
+            "PCIe {} x{} of at most {} x{}",
+            best.generation, best.lanes, seen.most_generation, seen.most_lanes
+        );
+        origin.versions.insert(format!("link of GPU {gpu}"), text);
+    }
+
+    fn add_work(&mut self, record: &Record<'_>) {
+        match *record {
+            Record::Kernel { start, end, on, correlation, name, launch } => {
+                let (stream, name) = (self.stream(on), self.name(name));
+                let kernel = self.trace.kernel(stream, name, interval(start, end));
+                kernel.correlation(u64::from(correlation)).launch(geometry(launch));
+            }
+            Record::Copy { start, end, on, correlation, bytes, kind, from, to, .. } => {
+                let (direction, bytes) = (direction(kind), Some(Bytes::new(bytes)));
+                let transfer = Transfer { bytes, direction, src: memory(from), dst: memory(to) };
+                let stream = self.stream(on);
+                let copy = self.trace.copy(stream, transfer, interval(start, end));
+                copy.correlation(u64::from(correlation));
+            }
+            Record::PeerCopy { start, end, on, correlation, bytes, .. } => {
+                let stream = self.stream(on);
+                let copy = self.trace.copy(stream, Transfer::peer_to_peer(bytes), interval(start, end));
+                copy.correlation(u64::from(correlation));
+            }
+            Record::Memset { start, end, on, correlation, bytes, memory: kind } => {
+                let (stream, bytes) = (self.stream(on), Some(Bytes::new(bytes)));
+                let memset = self.trace.memset(stream, memory(kind), bytes, interval(start, end));
+                memset.correlation(u64::from(correlation));
+            }
+            _ => {}
+        }
+    }
+
+    fn add_on_host(&mut self, record: &Record<'_>) {
+        match *record {
+            Record::Call { start, end, thread, correlation, name, is_driver, .. } => {
+                let kind = if is_driver { EventKind::DriverCall } else { EventKind::RuntimeCall };
+                let name = self.names.get(&name).map_or(NameId::EMPTY, |(_, call)| *call);
+                let thread = self.thread(thread);
+                let call = self.trace.event(kind, thread, name, interval(start, end));
+                call.correlation(u64::from(correlation));
+            }
+            Record::RangeStart { at, id, thread, name } => {
+                self.open_ranges.insert(id, (at, thread, name));
+            }
+            Record::RangeEnd { at, id } => {
+                if let Some((start, thread, name)) = self.open_ranges.remove(&id) {
+                    let (thread, name) = (self.thread(thread), self.name(name));
+                    self.trace.annotation(thread, name, interval(start, at));
+                }
+            }
+            Record::Mark { at, thread, name } => {
+                let (thread, name) = (self.thread(thread), self.name(name));
+                self.trace.annotation(thread, name, interval(at, at));
+            }
+            Record::Overhead { start, end, thread, .. } => {
+                let thread = self.thread(thread);
+                self.trace.event(EventKind::ProfilerOverhead, thread, "CUPTI", interval(start, end));
+            }
+            _ => {}
+        }
+    }
+
+    fn name(&self, id: u32) -> NameId {
+        self.names.get(&id).map_or(NameId::EMPTY, |(shown, _)| *shown)
+    }
+
+    fn thread(&mut self, thread: u32) -> TrackId {
+        self.trace.thread(self.process, thread)
+    }
+
+    fn stream(&mut self, on: Stream) -> TrackId {
+        self.trace.stream(device(on.device), on.stream.into())
+    }
+
+    /// Joins what needs all records.
+    pub(super) fn finish(self) {
+        self.waits.resolve(self.trace);
+        let origin = self.trace.origin();
+        origin.trace_name = self.facts.get(b"command".as_slice()).cloned();
+        if let Some(cupti) = self.facts.get(b"cupti".as_slice()) {
+            origin.versions.insert("cupti".to_owned(), cupti.clone());
+        }
+        let number = |key: &[u8]| self.facts.get(key).and_then(|text| text.parse().ok());
+        let (rank, world_size) = (number(b"RANK"), number(b"WORLD_SIZE"));
+        if rank.is_some() || world_size.is_some() {
+            origin.distributed = Some(Distributed { rank, world_size, backend: None });
+        }
+    }
+}
+
+fn device(id: u32) -> i32 {
+    i32::try_from(id).unwrap_or(0)
+}
+
+fn timestamp(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(i64::try_from(nanos).unwrap_or(0))
+}
+
+fn interval(start: u64, end: u64) -> Interval {
+    Interval::new(timestamp(start), timestamp(end))
+}
+
+fn geometry(launch: RecordedLaunch) -> Launch {
+    Launch {
+        grid: launch.grid,
+        block: launch.block,
+        registers_per_thread: launch.registers,
+        shared_memory: launch.shared_memory,
+    }
+}
+
+/// CUPTI's kinds of copies.
+fn direction(kind: u8) -> Direction {
+    match kind {
+        1 | 3 => Direction::HostToDevice,
+        2 | 4 => Direction::DeviceToHost,
+        5..=8 => Direction::DeviceToDevice,
+        9 => Direction::HostToHost,
+        10 => Direction::PeerToPeer,
+        _ => Direction::Unknown,
+    }
+}
+
+/// CUPTI's kinds of memory; arrays and static variables lie where the rest of their kind does.
+fn memory(kind: u8) -> MemoryKind {
+    match kind {
+        1 => MemoryKind::Pageable,
+        2 => MemoryKind::Pinned,
+        3 | 4 | 6 => MemoryKind::Device,
+        5 | 7 => MemoryKind::Managed,
+        _ => MemoryKind::Unknown,
+    }
+}

@@ -1,0 +1,385 @@
+//! How is a trace made? Track by track and event by event, by readers of files and by tests.
+
+use crate::interval::Interval;
+use crate::model::collective::Collective;
+use crate::model::copy_operator::CopyOperator;
+use crate::model::events::{EventId, Events, NO_ID, Row};
+use crate::model::format::Format;
+use crate::model::kind::EventKind;
+use crate::model::launch::Launch;
+use crate::model::link::{Link, LinkTraffic};
+use crate::model::managed::{Faults, Migration};
+use crate::model::memory::MemorySample;
+use crate::model::names::{NameId, Names};
+use crate::model::origin::{Gpu, Origin};
+use crate::model::size::Bytes;
+use crate::model::stats::{ImportStats, LossKind};
+use crate::model::sync::Synchronization;
+use crate::model::trace::{Recorded, Trace};
+use crate::model::track::{Label, Place, TrackId};
+use crate::model::transfer::{MemoryKind, Transfer};
+
+/// Builds a [`Trace`] from tracks and events.
+///
+/// Tracks come first: a host thread or a stream of a GPU. Events lie on a track and take an [`Interval`], or a range of
+/// nanoseconds. What only some events have (a correlation, the geometry of a launch) is added to the event returned.
+///
+/// ```
+/// use busbound_trace::{EventKind, Launch, MemoryKind, SyncKind, Synchronization, TraceBuilder, Transfer};
+///
+/// let mut trace = TraceBuilder::default();
+/// let host = trace.thread(4711, 1);
+/// let stream = trace.stream(0, 7);
+/// trace.annotation(host, "step", 0..1_000);
+/// trace.runtime_call(host, "cudaMemcpyAsync", 10..20).correlation(1);
+/// trace.copy(stream, Transfer::host_to_device(MemoryKind::Pinned, 4096), 25..65).correlation(1);
+/// trace.runtime_call(host, "cudaLaunchKernel", 30..40).correlation(2);
+/// let launch = Launch { grid: [8, 1, 1], block: [256, 1, 1], ..Launch::default() };
+/// trace.kernel(stream, "gemm", 65..165).correlation(2).launch(launch);
+/// trace.synchronization(stream, Synchronization::of(SyncKind::StreamSync), 50..170);
+/// let trace = trace.finish();
+///
+/// let copy = trace.events().find(|event| event.kind() == EventKind::Copy).unwrap();
+/// assert_eq!(copy.name(), "Memcpy HtoD (Pinned -> Device)");
+/// assert_eq!(copy.transfer().unwrap().bytes.unwrap().get(), 4096);
+/// assert_eq!(trace.streams().next().unwrap().len(), 3);
+/// ```
+#[derive(Debug, Default)]
+pub struct TraceBuilder {
+    pub(crate) trace: Recorded,
+}
+
+/// Something that names an event: text, or the number that [`TraceBuilder::name`] gave for it.
+pub trait EventName {
+    #[doc(hidden)]
+    fn intern_in(self, names: &mut Names) -> NameId;
+}
+
+impl EventName for NameId {
+    fn intern_in(self, _: &mut Names) -> NameId {
+        self
+    }
+}
+
+impl EventName for &str {
+    fn intern_in(self, names: &mut Names) -> NameId {
+        names.intern(self)
+    }
+}
+
+impl EventName for &String {
+    fn intern_in(self, names: &mut Names) -> NameId {
+        names.intern(self)
+    }
+}
+
+impl TraceBuilder {
+    /// A builder for what a file of this format holds. Traces made without a file are of the default one.
+    pub fn new(format: &'static Format) -> Self {
+        let mut trace = Recorded::default();
+        trace.origin.format = format;
+        Self { trace }
+    }
+
+    /// The number of a text, for names that are used again and again.
+    pub fn name(&mut self, text: &str) -> NameId {
+        self.trace.names.intern(text)
+    }
+
+    /// A thread or process that is called by a word and not by a number.
+    pub fn label(&mut self, text: &str) -> Label {
+        Label::Text(self.name(text))
+    }
+
+    /// The track of a host thread.
+    pub fn thread(&mut self, process: impl Into<Label>, thread: impl Into<Label>) -> TrackId {
+        self.track(Place::Thread { process: process.into(), thread: thread.into() })
+    }
+
+    /// The track of a stream of a GPU; stream −1 is for what concerns the whole GPU.
+    pub fn stream(&mut self, device: i32, stream: i64) -> TrackId {
+        self.track(Place::Stream { device, stream })
+    }
+
+    /// The track of a place.
+    pub fn track(&mut self, place: Place) -> TrackId {
+        self.trace.tracks.intern(place)
+    }
+
+    /// What a process is called.
+    pub fn name_process(&mut self, process: impl Into<Label>, name: impl EventName) {
+        let name = name.intern_in(&mut self.trace.names);
+        self.trace.given_names.insert((process.into(), None), name);
+    }
+
+    /// What a thread is called.
+    pub fn name_thread(&mut self, process: impl Into<Label>, thread: impl Into<Label>, name: impl EventName) {
+        let name = name.intern_in(&mut self.trace.names);
+        self.trace.given_names.insert((process.into(), Some(thread.into())), name);
+    }
+
+    /// A kernel on a stream.
+    pub fn kernel(
+        &mut self,
+        stream: TrackId,
+        name: impl EventName,
+        time: impl Into<Interval>,
+    ) -> AddedEvent<'_> {
+        self.event(EventKind::Kernel, stream, name, time)
+    }
+
+    /// A copy on a stream. Its name is made from what it moved.
+    pub fn copy(&mut self, stream: TrackId, transfer: Transfer, time: impl Into<Interval>) -> AddedEvent<'_> {
+        let name = self.name(&transfer.copy_label());
+        let event = self.event(EventKind::Copy, stream, name, time);
+        event.events.set_transfer(transfer);
+        event
+    }
+
+    /// A memset of memory of this kind on a stream.
+    pub fn memset(
+        &mut self,
+        stream: TrackId,
+        memory: MemoryKind,
+        bytes: Option<Bytes>,
+        time: impl Into<Interval>,
+    ) -> AddedEvent<'_> {
+        let transfer = Transfer::memset(memory, bytes);
+        let name = self.name(&transfer.memset_label());
+        let event = self.event(EventKind::Memset, stream, name, time);
+        event.events.set_transfer(transfer);
+        event
+    }
+
+    /// A synchronization that was recorded on a stream, named by its kind.
+    pub fn synchronization(
+        &mut self,
+        stream: TrackId,
+        sync: Synchronization,
+        time: impl Into<Interval>,
+    ) -> AddedEvent<'_> {
+        let event = self.event(EventKind::Synchronisation, stream, sync.kind.label(), time);
+        event.events.set_sync(sync);
+        event
+    }
+
+    /// A call into the CUDA or HIP runtime on a thread.
+    pub fn runtime_call(
+        &mut self,
+        thread: TrackId,
+        name: impl EventName,
+        time: impl Into<Interval>,
+    ) -> AddedEvent<'_> {
+        self.event(EventKind::RuntimeCall, thread, name, time)
+    }
+
+    /// A call into the driver on a thread.
+    pub fn driver_call(
+        &mut self,
+        thread: TrackId,
+        name: impl EventName,
+        time: impl Into<Interval>,
+    ) -> AddedEvent<'_> {
+        self.event(EventKind::DriverCall, thread, name, time)
+    }
+
+    /// A framework operator on a thread, e.g. `aten::mm`.
+    pub fn operator(
+        &mut self,
+        thread: TrackId,
+        name: impl EventName,
+        time: impl Into<Interval>,
+    ) -> AddedEvent<'_> {
+        self.event(EventKind::Operator, thread, name, time)
+    }
+
+    /// A range that the program or the framework named on a thread.
+    pub fn annotation(
+        &mut self,
+        thread: TrackId,
+        name: impl EventName,
+        time: impl Into<Interval>,
+    ) -> AddedEvent<'_> {
+        self.event(EventKind::Annotation, thread, name, time)
+    }
+
+    /// A call of a Python function on a thread.
+    pub fn python_frame(
+        &mut self,
+        thread: TrackId,
+        name: impl EventName,
+        time: impl Into<Interval>,
+    ) -> AddedEvent<'_> {
+        self.trace.stats.stacks_seen = true;
+        self.event(EventKind::PythonFrame, thread, name, time)
+    }
+
+    /// Accesses to managed memory that was elsewhere.
+    pub fn page_fault(
+        &mut self,
+        track: TrackId,
+        name: impl EventName,
+        faults: Faults,
+        time: impl Into<Interval>,
+    ) -> AddedEvent<'_> {
+        let event = self.event(EventKind::PageFault, track, name, time);
+        event.events.set_faults(faults);
+        event
+    }
+
+    /// An event of any kind. Kinds that carry facts of their own have a method above.
+    pub fn event(
+        &mut self,
+        kind: EventKind,
+        track: TrackId,
+        name: impl EventName,
+        time: impl Into<Interval>,
+    ) -> AddedEvent<'_> {
+        let (name, time) = (name.intern_in(&mut self.trace.names), time.into());
+        self.trace.events.push(Row {
+            kind,
+            name,
+            track,
+            start: time.start,
+            duration: time.length(),
+            correlation: None,
+            external: None,
+        });
+        AddedEvent { events: &mut self.trace.events }
+    }
+
+    /// A GPU of the machine. Of two with one number the first counts.
+    pub fn gpu(&mut self, gpu: Gpu) {
+        let gpus = &mut self.trace.origin.gpus;
+        if !gpus.iter().any(|known| known.id == gpu.id) {
+            gpus.push(gpu);
+        }
+    }
+
+    /// A forward operator and its backward operator.
+    pub fn link(&mut self, link: Link) {
+        self.trace.links.push(link);
+    }
+
+    /// An allocation or release.
+    pub fn memory_sample(&mut self, sample: MemorySample) {
+        self.trace.memory.push(sample);
+    }
+
+    /// A reading of the byte counters of a GPU's link.
+    pub fn link_traffic(&mut self, traffic: LinkTraffic) {
+        self.trace.link_traffic.push(traffic);
+    }
+
+    /// Something that was lost at a byte of the file.
+    pub fn lose(&mut self, what: LossKind, offset: u64, bytes: u64) {
+        self.trace.stats.lose(what, offset, bytes);
+    }
+
+    /// Something whole and readable that is not kept, because nothing needs it.
+    pub fn skip(&mut self, what: &str, count: u64) {
+        *self.trace.stats.not_kept.entry(what.to_owned()).or_default() += count;
+    }
+
+    /// What is known about the making of the trace.
+    pub fn origin(&mut self) -> &mut Origin {
+        &mut self.trace.origin
+    }
+
+    /// What was read and lost so far.
+    pub fn stats(&self) -> &ImportStats {
+        &self.trace.stats
+    }
+
+    pub(crate) fn names(&mut self) -> &mut Names {
+        &mut self.trace.names
+    }
+
+    pub(crate) fn stats_mut(&mut self) -> &mut ImportStats {
+        &mut self.trace.stats
+    }
+
+    /// Number of events so far.
+    pub fn len(&self) -> usize {
+        self.trace.events.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.trace.events.len() == 0
+    }
+
+    /// Whether another event would be one too many, for the numbers that events have or for this many bytes.
+    pub fn is_full(&self, memory_bound: u64) -> bool {
+        self.trace.heap_bytes() as u64 > memory_bound || self.len() >= EventId::MOST
+    }
+
+    /// Memory that the trace takes so far.
+    pub fn heap_bytes(&self) -> usize {
+        self.trace.heap_bytes()
+    }
+
+    /// The trace.
+    pub fn finish(mut self) -> Trace {
+        self.trace.stats.events = self.len() as u64;
+        self.trace.into()
+    }
+}
+
+/// The event that was added last, for what only some events have.
+#[derive(Debug)]
+pub struct AddedEvent<'a> {
+    events: &'a mut Events,
+}
+
+impl AddedEvent<'_> {
+    /// Its number.
+    pub fn id(&self) -> EventId {
+        self.events.last()
+    }
+
+    /// Joins a call and the GPU work that it launched.
+    pub fn correlation(self, id: impl Into<Option<u64>>) -> Self {
+        let row = self.id().index();
+        self.events.correlation[row] = id.into().unwrap_or(NO_ID);
+        self
+    }
+
+    /// Joins GPU work and calls to the operator that they ran under.
+    pub fn external_id(self, id: impl Into<Option<u64>>) -> Self {
+        let row = self.id().index();
+        self.events.external[row] = id.into().unwrap_or(NO_ID);
+        self
+    }
+
+    /// The geometry of a kernel's launch; of other events it is not kept.
+    pub fn launch(self, launch: Launch) -> Self {
+        if self.is(EventKind::Kernel) {
+            self.events.set_launch(launch);
+        }
+        self
+    }
+
+    /// The arguments of an operator that copies; of other events they are not kept.
+    pub fn copy_operator(self, operator: CopyOperator) -> Self {
+        if self.is(EventKind::Operator) {
+            self.events.set_copy_operator(operator);
+        }
+        self
+    }
+
+    /// What a collective exchanged.
+    pub fn collective(self, collective: Collective) -> Self {
+        self.events.set_collective(collective);
+        self
+    }
+
+    /// Why a copy of managed memory happened.
+    pub fn migration(self, migration: Migration) -> Self {
+        self.events.set_migration(migration);
+        self
+    }
+
+    fn is(&self, kind: EventKind) -> bool {
+        self.events.kind[self.id().index()] == kind
+    }
+}

@@ -1,0 +1,27 @@
+//! Which formats are read? The only list of readers: sniffing, discovery, help texts and Python use it.
+
+use crate::capture::Capture;
+use crate::kineto::Kineto;
+use crate::model::format::Format;
+use crate::nsight::Nsight;
+use crate::nsight::report::NsightReport;
+use crate::reader::Reader;
+use crate::xplane::XPlane;
+
+/// Every reader. Of two that are equally sure about a file the later one reads it.
+static READERS: [&dyn Reader; 5] = [&Kineto, &Capture, &Nsight, &NsightReport, &XPlane];
+
+/// Every reader, in the order of the texts that list them.
+pub fn readers() -> &'static [&'static dyn Reader] {
+    &READERS
+}
+
+/// The format of an id, as JSON output has it.
+pub fn format(id: &str) -> Option<&'static Format> {
+    READERS.iter().map(|reader| reader.format()).find(|format| format.id == id)
+}
+
+/// How the names of files end that are read.
+pub fn suffixes() -> impl Iterator<Item = &'static str> {
+    READERS.iter().flat_map(|reader| reader.format().suffixes).copied()
+}

@@ -1,0 +1,208 @@
+//! The reader of XLA's profiles (`*.xplane.pb`), which JAX, TensorFlow and PyTorch/XLA write.
+//!
+//! A profile is one protobuf message: planes (a device, the host), each with lines (a stream, a thread) of events. Names and
+//! the kinds of an event's facts are in tables at the end of a plane, so a plane is held whole while it is read.
+
+mod plane;
+mod wire;
+
+use std::io::Read;
+use std::path::Path;
+
+use self::plane::PlaneReader;
+use self::wire::varint;
+use crate::error::OpenError;
+use crate::model::builder::TraceBuilder;
+use crate::model::format::Format;
+use crate::model::stats::LossKind;
+use crate::reader::{Confidence, ReadOptions, Reader, Source, Watch, read_some};
+
+/// What `jax.profiler.trace` writes.
+pub(crate) struct XPlane;
+
+static FORMAT: Format = Format {
+    id: "xplane",
+    profiler: "the JAX/XLA profiler",
+    files: ".xplane.pb of jax.profiler",
+    suffixes: &[".xplane.pb"],
+    // The same run as Chrome's JSON, without sizes and directions of copies.
+    supersedes: &[".trace.json.gz"],
+    is_json: false,
+    records_shapes: false,
+    record_gpu: "jax.profiler.trace(DIR) in a process that uses a GPU",
+    no_gpu_activity: Some("the profiler did not trace a GPU"),
+    remedy,
+};
+
+fn remedy(missing: &str, _: bool) -> Option<&'static str> {
+    Some(match missing {
+        "events" | "gpu_activity" | "runtime_calls" => {
+            "with jax.profiler.trace(DIR): run some steps and wait for them (block_until_ready)"
+        }
+        "gpu_tail" => "let jax.profiler.stop_trace() return before the file is copied",
+        "operators" => "jax.profiler.ProfileOptions: host_tracer_level = 2",
+        "stacks" => "jax.profiler.ProfileOptions: python_tracer_level = 1",
+        "steps" => "wrap each step in jax.profiler.StepTraceAnnotation(\"train\", step_num=step)",
+        "gpu_names" | "memory" | "memory_kind" | "copy_bytes" | "copy_direction" | "synchronisations" => {
+            "nothing to be done: XLA's profiler does not record it here; Nsight Systems does"
+        }
+        _ => return None,
+    })
+}
+
+/// Field 1 of the whole message, a plane, as a key of the wire format.
+const PLANE: u8 = 0x0a;
+
+impl Reader for XPlane {
+    fn format(&self) -> &'static Format {
+        &FORMAT
+    }
+
+    fn sniff(&self, head: &[u8], path: &Path) -> Confidence {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        match () {
+            () if begins_with_a_plane(head) => Confidence::ByContent,
+            () if name.ends_with(".xplane.pb") && head.first() == Some(&PLANE) => Confidence::ByName,
+            () => Confidence::No,
+        }
+    }
+
+    fn read(
+        &self,
+        source: Source<'_>,
+        trace: &mut TraceBuilder,
+        options: &ReadOptions,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), OpenError> {
+        read_planes(source.stream, trace, options.memory_bound, watch);
+        if !trace.is_empty() {
+            return Ok(());
+        }
+        let path = source.path.to_owned();
+        Err(match trace.stats().reached_memory_bound() {
+            true => OpenError::MemoryTooSmall { path, takes: None },
+            false => OpenError::NoEventsIn {
+                path,
+                what: "a profile of XLA",
+                hint: "keep jax.profiler.trace(DIR) open while steps run, and let it end before the file is copied",
+            },
+        })
+    }
+}
+
+/// There is no mark: a plane comes first, and its name after its number, if it has one.
+fn begins_with_a_plane(head: &[u8]) -> bool {
+    let after_varint = |bytes: &[u8]| varint(bytes).map(|(_, length)| length);
+    let name = || {
+        let rest = head.strip_prefix(&[PLANE])?;
+        let rest = rest.get(after_varint(rest)?..)?;
+        let rest = match rest.strip_prefix(&[0x08]) {
+            Some(number) => number.get(after_varint(number)?..)?,
+            None => rest,
+        };
+        let rest = rest.strip_prefix(&[0x12])?;
+        let (length, taken) = varint(rest)?;
+        let name = rest.get(taken..)?;
+        Some(name.get(..usize::try_from(length).ok()?).unwrap_or(name))
+    };
+    name().is_some_and(|name| !name.is_empty() && name.iter().all(|byte| (0x20..0x7f).contains(byte)))
+}
+
+/// Reads plane after plane to the end of the file or to the memory bound.
+fn read_planes(
+    source: &mut (dyn Read + Send),
+    trace: &mut TraceBuilder,
+    memory_bound: u64,
+    watch: &mut Watch<'_>,
+) {
+    let mut offset = 0;
+    while let Some(field) = next_field(source, memory_bound, &mut offset) {
+        let begin = offset - field.bytes.len() as u64;
+        match field.number {
+            1 if field.too_long => return trace.lose(LossKind::MemoryBound, begin, 0),
+            1 => {
+                let mut reader = PlaneReader::new(&field.bytes, trace, memory_bound, watch);
+                let damaged = reader.read();
+                if reader.has_stopped() {
+                    return trace.lose(LossKind::MemoryBound, begin, 0);
+                }
+                if damaged && !field.is_cut {
+                    trace.lose(LossKind::DamagedEvent, begin, 0);
+                }
+            }
+            2 | 3 => {
+                let text = String::from_utf8_lossy(&field.bytes).into_owned();
+                trace.origin().profiler_messages.push(text);
+            }
+            4 => {
+                let host = String::from_utf8_lossy(&field.bytes).into_owned();
+                trace.origin().trace_name.get_or_insert(host);
+            }
+            _ => {}
+        }
+        trace.stats_mut().json_bytes = offset;
+        if field.is_cut {
+            return trace.lose(LossKind::EndsInsideEvent, offset, field.bytes.len() as u64);
+        }
+        if watch.tick().is_break() {
+            return;
+        }
+    }
+}
+
+/// A field of the whole message.
+struct Field {
+    number: u64,
+    bytes: Vec<u8>,
+    /// The file ended within it.
+    is_cut: bool,
+    /// It does not fit into the memory bound and was not read.
+    too_long: bool,
+}
+
+/// `None` at the end, and at what is no field: nothing after that can be found.
+fn next_field(source: &mut (dyn Read + Send), memory_bound: u64, offset: &mut u64) -> Option<Field> {
+    let key = stream_varint(source, offset)?;
+    let length = stream_varint(source, offset).filter(|_| key & 7 == 2)?;
+    let (number, mut bytes) = (key >> 3, Vec::new());
+    if length > memory_bound {
+        return Some(Field { number, bytes, is_cut: false, too_long: true });
+    }
+    // As much as is there: the length of a damaged file may be any.
+    let read = source.take(length).read_to_end(&mut bytes).is_ok();
+    *offset += bytes.len() as u64;
+    let is_cut = !read || (bytes.len() as u64) < length;
+    Some(Field { number, bytes, is_cut, too_long: false })
+}
+
+fn stream_varint(source: &mut (dyn Read + Send), offset: &mut u64) -> Option<u64> {
+    let mut bytes = Vec::with_capacity(10);
+    while bytes.len() < 10 {
+        let mut byte = [0];
+        if read_some(source, &mut byte).ok()? == 0 {
+            return None;
+        }
+        *offset += 1;
+        bytes.push(byte[0]);
+        if byte[0] < 0x80 {
+            return varint(&bytes).map(|(number, _)| number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_are_known_by_their_first_plane() {
+        let sniff = |head: &[u8], name: &str| XPlane.sniff(head, Path::new(name));
+        assert_eq!(sniff(b"\x0a\x9d\xb2\x08\x12\x0e/host:metadata\x22", "x"), Confidence::ByContent);
+        assert_eq!(sniff(b"\x0a\x20\x08\x03\x12\x0d/device:GPU:0", "x"), Confidence::ByContent);
+        assert_eq!(sniff(b"\x0a\x00", "a.xplane.pb"), Confidence::ByName);
+        // JSON that begins with a new line.
+        assert_eq!(sniff(b"\n{\"traceEvents\": [", "x.json"), Confidence::No);
+        assert_eq!(sniff(b"\n[{\"ph\": \"X\"", "a.xplane.pb"), Confidence::ByName);
+    }
+}

@@ -1,0 +1,94 @@
+//! `coalesce`: small copies in a row merged into one.
+
+use std::fmt;
+
+use busbound_cause::{Model, Time, Work, WorkId, WorkKind};
+use busbound_trace::Direction;
+
+use super::edit::{OwnWaits, bytes_of, copy_ns, drop_copy, in_order, is_alone};
+use super::{About, Declared, Made, Terms, without_value};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Coalesce;
+
+/// Copies up to this size are merged.
+const LARGEST_MERGED: u64 = 1 << 20;
+
+impl Declared for Coalesce {
+    const ABOUT: About = About {
+        name: "coalesce",
+        spelling: "coalesce",
+        help: "small copies in a row merged into one",
+        effort: "one buffer for what is sent in pieces",
+        precondition: "the pieces are ready at the same time",
+        depends_on_data: false,
+    };
+
+    fn parse(value: Option<&str>) -> Result<Self, &'static str> {
+        without_value(Self, value)
+    }
+
+    fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made {
+        let mut made = Made::default();
+        let own = OwnWaits::of(graph);
+        for run in runs(graph).into_iter().filter(|run| run.len() > 1) {
+            let total = run.iter().map(|id| bytes_of(graph, *id)).sum();
+            for &id in &run[1..] {
+                drop_copy(graph, id, own.get(id));
+                // Most of what prepared the copy goes with it.
+                if let Some(call) = graph.work[id].call {
+                    let gap = graph.calls[call].gap as f64;
+                    graph.calls[call].gap = (gap * terms.assumed.packing) as Time;
+                }
+            }
+            made.changed += run.len();
+            let first = &mut graph.work[run[0]];
+            if let WorkKind::Copy { direction, pageable, .. } = first.kind {
+                first.kind = WorkKind::Copy { direction, pageable, bytes: total };
+                first.alone = copy_ns(total, direction, pageable, terms.link) * terms.assumed.copies;
+            }
+        }
+        made
+    }
+}
+
+/// Small copies to the device that follow each other on one stream and within one step.
+fn runs(graph: &Model) -> Vec<Vec<WorkId>> {
+    let mut runs: Vec<Vec<WorkId>> = Vec::new();
+    let mut run: Vec<WorkId> = Vec::new();
+    for id in in_order(graph) {
+        let goes_on = run.first().is_some_and(|first| is_alike(&graph.work[*first], &graph.work[id]));
+        if is_small(graph, id) && goes_on {
+            run.push(id);
+        } else {
+            runs.push(std::mem::take(&mut run));
+            if is_small(graph, id) {
+                run.push(id);
+            }
+        }
+    }
+    runs.push(run);
+    runs
+}
+
+fn is_small(graph: &Model, id: WorkId) -> bool {
+    is_alone(graph, id)
+        && matches!(
+            graph.work[id].kind,
+            WorkKind::Copy { direction: Direction::HostToDevice, bytes: 1..=LARGEST_MERGED, .. }
+        )
+}
+
+fn is_alike(a: &Work, b: &Work) -> bool {
+    let same_memory = match (a.kind, b.kind) {
+        (WorkKind::Copy { pageable: a, .. }, WorkKind::Copy { pageable: b, .. }) => a == b,
+        _ => false,
+    };
+    a.stream == b.stream && a.step == b.step && same_memory
+}
+
+impl fmt::Display for Coalesce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::ABOUT.name)
+    }
+}

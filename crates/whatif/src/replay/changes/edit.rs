@@ -1,0 +1,189 @@
+//! What changes do to a graph, in terms that several of them share.
+
+use busbound_cause::thresholds::EVENT_PASSES;
+use busbound_cause::{CallId, HostAction, Model, WorkId, WorkKind};
+use busbound_machine::{HostMemory, LinkFacts, bench};
+use busbound_trace::Direction;
+
+/// Smaller copies are not worth a stream of their own.
+pub(super) const WORTH_MOVING: u64 = 64 << 10;
+
+/// Time of a copy by the link's curve, in nanoseconds.
+pub(super) fn copy_ns(bytes: u64, direction: Direction, pageable: bool, link: &LinkFacts) -> f64 {
+    let direction = match direction {
+        Direction::DeviceToHost => bench::Direction::D2h,
+        _ => bench::Direction::H2d,
+    };
+    let memory = if pageable { HostMemory::Pageable } else { HostMemory::Pinned };
+    if bytes == 0 { 0.0 } else { bytes as f64 / link.expected_of(bytes, direction, memory) }
+}
+
+/// Whether its call issues nothing else: a graph's nodes cannot be moved one by one.
+pub(super) fn is_alone(graph: &Model, work: WorkId) -> bool {
+    graph.work[work].call.is_some_and(|call| match &graph.calls[call].action {
+        HostAction::Issue(issued) => issued.len() == 1,
+        HostAction::IssueBlocking(_) => true,
+        _ => false,
+    })
+}
+
+/// Whether it is a copy to the device that can be moved and is worth it.
+pub(super) fn is_fetched(graph: &Model, id: WorkId) -> bool {
+    let work = &graph.work[id];
+    !work.dropped
+        && is_alone(graph, id)
+        && matches!(work.kind, WorkKind::Copy { direction: Direction::HostToDevice, bytes, .. } if bytes >= WORTH_MOVING)
+}
+
+/// By work: the wait in a copy's own operator.
+pub(super) struct OwnWaits(Vec<Option<CallId>>);
+
+impl OwnWaits {
+    pub(super) fn of(graph: &Model) -> Self {
+        let mut waits = vec![None; graph.work.len()];
+        for (id, call) in graph.calls.iter().enumerate() {
+            if let HostAction::Wait { copy: Some(copy), .. } = call.action {
+                waits[copy] = Some(id);
+            }
+        }
+        Self(waits)
+    }
+
+    pub(super) fn get(&self, copy: WorkId) -> Option<CallId> {
+        self.0[copy]
+    }
+}
+
+/// Work in the order of its calls.
+pub(super) fn in_order(graph: &Model) -> Vec<WorkId> {
+    let mut order: Vec<WorkId> = (0..graph.work.len()).filter(|id| !graph.work[*id].dropped).collect();
+    order.sort_by_key(|id| {
+        let work = &graph.work[*id];
+        (work.call.map_or(work.start, |call| graph.calls[call].start), *id)
+    });
+    order
+}
+
+/// Copies that come in, and the work that follows them until the next.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) step: usize,
+    /// Among those of its step.
+    pub(super) number: usize,
+    pub(super) copies: Vec<WorkId>,
+    /// In order of their calls.
+    pub(super) work: Vec<WorkId>,
+}
+
+/// The groups of each device, device by device.
+pub(super) fn groups(graph: &Model, wanted: impl Fn(WorkId) -> bool) -> Vec<Vec<Group>> {
+    let order = in_order(graph);
+    graph
+        .devices()
+        .into_iter()
+        .map(|device| {
+            let of_device =
+                order.iter().copied().filter(|id| graph.stream_device[graph.work[*id].stream] == device);
+            groups_of(graph, of_device, &wanted)
+        })
+        .collect()
+}
+
+fn groups_of(
+    graph: &Model,
+    order: impl Iterator<Item = WorkId>,
+    wanted: impl Fn(WorkId) -> bool,
+) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut has_computed = false;
+    for id in order {
+        let step = graph.work[id].step;
+        let open = groups.last_mut().filter(|group| group.step == step);
+        if wanted(id) {
+            match open.filter(|_| !has_computed) {
+                Some(group) => group.copies.push(id),
+                None => {
+                    let number =
+                        groups.last().filter(|last| last.step == step).map_or(0, |last| last.number + 1);
+                    groups.push(Group { step, number, copies: vec![id], work: Vec::new() });
+                }
+            }
+            has_computed = false;
+        } else if let Some(group) = open {
+            has_computed |= graph.work[id].kind.is_kernel();
+            group.work.push(id);
+        }
+    }
+    groups
+}
+
+/// A new stream of the device that this work runs on.
+pub(super) fn new_stream(graph: &mut Model, like: WorkId) -> usize {
+    graph.streams.push(Vec::new());
+    graph.stream_device.push(graph.stream_device[graph.work[like].stream]);
+    graph.streams.len() - 1
+}
+
+/// Puts work on other streams, at their ends and in this order.
+pub(super) fn move_all(graph: &mut Model, moves: &[(WorkId, usize)]) {
+    let mut is_moved = vec![false; graph.work.len()];
+    for (id, _) in moves {
+        is_moved[*id] = true;
+    }
+    for stream in &mut graph.streams {
+        stream.retain(|id| !is_moved[*id]);
+    }
+    for &(id, stream) in moves {
+        let work = &mut graph.work[id];
+        work.stream = stream;
+        work.after_work = work.after_work.min(EVENT_PASSES);
+        work.after_call = work.after_call.min(2 * EVENT_PASSES);
+        graph.streams[stream].push(id);
+    }
+}
+
+/// The call of a copy no longer blocks the host, unless the copy is staged by it.
+pub(super) fn unblock_host(graph: &mut Model, copy: WorkId) {
+    if let (Some(call), WorkKind::Copy { pageable: false, .. }) =
+        (graph.work[copy].call, graph.work[copy].kind)
+        && graph.calls[call].action == HostAction::IssueBlocking(copy)
+    {
+        graph.calls[call].action = HostAction::Issue(vec![copy]);
+        graph.calls[call].cost = graph.copy_call;
+    }
+}
+
+/// The first work of each stream waits for these copies by an event.
+pub(super) fn wait_by_event(graph: &mut Model, copies: &[WorkId], work: &[WorkId]) {
+    let mut seen: Vec<usize> = Vec::new();
+    for &id in work {
+        let stream = graph.work[id].stream;
+        if seen.contains(&stream) || graph.work[id].kind.bus().is_some() {
+            continue;
+        }
+        seen.push(stream);
+        graph.work[id].waits.extend(copies.iter().map(|copy| (*copy, EVENT_PASSES)));
+    }
+}
+
+/// The call is not made any more; the host work before it stays.
+pub(super) fn remove_call(graph: &mut Model, call: CallId) {
+    graph.calls[call].action = HostAction::Nothing;
+    graph.calls[call].cost = 0;
+}
+
+/// The copy is not made any more, nor waited for.
+pub(super) fn drop_copy(graph: &mut Model, copy: WorkId, own_wait: Option<CallId>) {
+    graph.work[copy].dropped = true;
+    for call in graph.work[copy].call.into_iter().chain(own_wait) {
+        remove_call(graph, call);
+    }
+}
+
+/// Bytes of a copy; 0 of other work.
+pub(super) fn bytes_of(graph: &Model, id: WorkId) -> u64 {
+    match graph.work[id].kind {
+        WorkKind::Copy { bytes, .. } => bytes,
+        _ => 0,
+    }
+}

@@ -1,0 +1,123 @@
+//! `prefetch=N`: copies to the device on a stream of their own, so many groups ahead.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use busbound_cause::thresholds::EVENT_PASSES;
+use busbound_cause::{CallId, HostCall, Model, WorkId};
+
+use super::edit::{
+    Group, OwnWaits, bytes_of, groups, is_fetched, move_all, new_stream, remove_call, unblock_host,
+    wait_by_event,
+};
+use super::{About, Declared, Made, Terms};
+
+/// The groups ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prefetch(pub u32);
+
+impl Declared for Prefetch {
+    const ABOUT: About = About {
+        name: "prefetch",
+        spelling: "prefetch=N",
+        help: "copies to the device on a stream of their own, N groups ahead",
+        effort: "a copy stream, an event for each group, one more buffer for each group ahead",
+        precondition: "which data comes next is known ahead, and device memory has room",
+        depends_on_data: false,
+    };
+
+    fn parse(value: Option<&str>) -> Result<Self, &'static str> {
+        match value.map_or(Ok(1), str::parse) {
+            Ok(depth @ 1..=64) => Ok(Self(depth)),
+            _ => Err("prefetch takes a depth from 1 to 64"),
+        }
+    }
+
+    fn apply(&self, graph: &mut Model, _terms: &Terms<'_>) -> Made {
+        let own = OwnWaits::of(graph);
+        // Copies on a stream of their own that nothing waits for on the host are ahead already.
+        let kernels: Vec<bool> = (0..graph.streams.len()).map(|stream| graph.has_kernels(stream)).collect();
+        let wanted: Vec<bool> = (0..graph.work.len())
+            .map(|id| is_fetched(graph, id) && (kernels[graph.work[id].stream] || own.get(id).is_some()))
+            .collect();
+        let mut made = Made::default();
+        let mut ahead = Ahead { depth: self.0 as usize, own, before: BTreeMap::new() };
+        for of_device in groups(graph, |id| wanted[id]) {
+            let its = ahead.fetch(graph, &of_device);
+            made.changed += its.changed;
+            made.extra_bytes += its.extra_bytes;
+        }
+        for thread in &mut graph.threads {
+            let order = std::mem::take(thread);
+            for call in order {
+                thread.extend(ahead.before.remove(&call).unwrap_or_default());
+                thread.push(call);
+            }
+        }
+        made
+    }
+}
+
+/// Copies that are called for earlier.
+struct Ahead {
+    depth: usize,
+    own: OwnWaits,
+    /// Calls to be put before others.
+    before: BTreeMap<CallId, Vec<CallId>>,
+}
+
+impl Ahead {
+    /// All groups of one device.
+    fn fetch(&mut self, graph: &mut Model, all: &[Group]) -> Made {
+        let Some(first) = all.first().and_then(|group| group.copies.first().copied()) else {
+            return Made::default();
+        };
+        let stream = new_stream(graph, first);
+        let mut moves = Vec::new();
+        // Where each group's copies were called for, before any of them moves.
+        let places: Vec<Option<CallId>> =
+            all.iter().map(|group| group.copies.first().and_then(|id| graph.work[*id].call)).collect();
+        let mut largest = 0;
+        for (i, group) in all.iter().enumerate() {
+            let Some(place) = places[i - group.number.min(self.depth)] else { continue };
+            let called = group.copies.iter().filter(|copy| self.call_at(graph, **copy, place));
+            moves.extend(called.map(|copy| (*copy, stream)));
+            // A place on the device is free when the group that had it is done.
+            if group.number > self.depth
+                && let Some(last) = last_kernel(graph, &all[i - self.depth - 1])
+                && let Some(&copy) = group.copies.first()
+            {
+                graph.work[copy].waits.push((last, EVENT_PASSES));
+            }
+            wait_by_event(graph, &group.copies, &group.work);
+            largest = largest.max(group.copies.iter().map(|id| bytes_of(graph, *id)).sum());
+        }
+        move_all(graph, &moves);
+        Made { changed: moves.len(), extra_bytes: largest * self.depth as u64 }
+    }
+
+    /// The copy's call goes ahead; what the host did before it stays where it was. False of one without a call.
+    fn call_at(&mut self, graph: &mut Model, copy: WorkId, place: CallId) -> bool {
+        unblock_host(graph, copy);
+        let Some(call) = graph.work[copy].call else { return false };
+        let id = graph.calls.len();
+        graph.calls.push(HostCall { gap: 0, after: None, ..graph.calls[call].clone() });
+        remove_call(graph, call);
+        graph.work[copy].call = Some(id);
+        self.before.entry(place).or_default().push(id);
+        if let Some(wait) = self.own.get(copy) {
+            remove_call(graph, wait);
+        }
+        true
+    }
+}
+
+fn last_kernel(graph: &Model, group: &Group) -> Option<WorkId> {
+    group.work.iter().rev().copied().find(|id| graph.work[*id].kind.is_kernel())
+}
+
+impl fmt::Display for Prefetch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", Self::ABOUT.name, self.0)
+    }
+}

@@ -1,0 +1,75 @@
+//! `resident=N%`: a share of the weights that come in each step kept on the device.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use busbound_cause::Model;
+
+use super::edit::{OwnWaits, bytes_of, drop_copy, groups, is_fetched};
+use super::{About, Declared, Made, NO_SUCH_CHANGE, Terms};
+
+/// The share that stays, 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Resident(pub f64);
+
+impl Declared for Resident {
+    const ABOUT: About = About {
+        name: "resident",
+        spelling: "resident=N%",
+        help: "this share of the weights that come in each step kept on the device",
+        effort: "keep these weights on the device",
+        precondition: "device memory has room",
+        depends_on_data: false,
+    };
+
+    fn parse(value: Option<&str>) -> Result<Self, &'static str> {
+        let percent = value.ok_or(NO_SUCH_CHANGE)?.trim_end_matches('%').parse::<f64>().ok();
+        let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
+        percent.map(|percent| Self(percent / 100.0)).ok_or("give a share such as 50%")
+    }
+
+    fn apply(&self, graph: &mut Model, _terms: &Terms<'_>) -> Made {
+        let own = OwnWaits::of(graph);
+        let mut made = Made::default();
+        let mut kept_of_step: BTreeMap<usize, u64> = BTreeMap::new();
+        for group in groups(graph, |id| is_fetched(graph, id)).into_iter().flatten() {
+            if !self.keeps(group.number) {
+                continue;
+            }
+            for &id in &group.copies {
+                *kept_of_step.entry(group.step).or_default() += bytes_of(graph, id);
+                drop_copy(graph, id, own.get(id));
+                made.changed += 1;
+            }
+        }
+        made.extra_bytes = kept_of_step.values().copied().max().unwrap_or(0);
+        made
+    }
+}
+
+impl Resident {
+    /// Evenly among the groups of a step.
+    fn keeps(self, number: usize) -> bool {
+        let kept_before = |number: f64| (number * self.0 + 1e-9).floor();
+        kept_before(number as f64 + 1.0) > kept_before(number as f64)
+    }
+}
+
+impl fmt::Display for Resident {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}%", Self::ABOUT.name, (1e6 * self.0).round() / 1e4)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_that_stays_lies_evenly_among_the_groups() {
+        let kept = |share: f64| (0..8).filter(|number| Resident(share).keeps(*number)).collect::<Vec<_>>();
+        assert_eq!(kept(0.5), [1, 3, 5, 7]);
+        assert_eq!(kept(0.25), [3, 7]);
+        assert_eq!((kept(0.0).len(), kept(1.0).len()), (0, 8));
+    }
+}
