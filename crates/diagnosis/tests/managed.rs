@@ -28,7 +28,7 @@ fn run(sql: &str) -> Diagnosis {
     diagnose(&trace(sql), &Source::named("run.sqlite"), &Machine::default(), &Options::default())
 }
 
-fn finding<'d>(run: &'d Diagnosis, id: FindingId) -> Option<&'d Finding> {
+fn finding(run: &Diagnosis, id: FindingId) -> Option<&Finding> {
     run.findings.iter().find(|finding| finding.id == id)
 }
 

@@ -1,6 +1,8 @@
 //! What is worth keeping of one rank? A few kilobytes that stand for its diagnosis when ranks are laid side by side.
 
-use busbound_diagnosis::{Diagnosis, FigureId, RankedAs, Saving, Unit, Verdict, combined_gbps};
+use busbound_diagnosis::{
+    CopyGroup, Diagnosis, FigureId, GpuLink, RankedAs, Saving, StepTimes, Unit, Verdict, combined_gbps,
+};
 use busbound_trace::{Direction, MemoryKind};
 use serde::{Deserialize, Serialize};
 
@@ -101,19 +103,35 @@ pub struct RankFinding {
     pub saves_ms_per_step: Saving,
 }
 
-impl RankSummary {
-    /// What is kept of a diagnosis.
-    pub fn of(diagnosis: &Diagnosis) -> Self {
-        let rounds = diagnosis.step_count();
-        let each = rounds * diagnosis.devices.len().max(1) as f64;
-        let steps = diagnosis.window.steps.as_ref();
-        let gpu = |gpu: &busbound_diagnosis::GpuLink| RankGpu {
+impl RankGpu {
+    fn of(gpu: &GpuLink) -> Self {
+        Self {
             device: gpu.device,
             name: gpu.name.clone(),
             link: gpu.link.name.clone(),
             peak_gbps: gpu.link.peak_gbps,
-        };
-        let copies = |group: &busbound_diagnosis::CopyGroup| RankCopies {
+        }
+    }
+}
+
+impl RankSteps {
+    fn of(steps: &StepTimes) -> Self {
+        Self {
+            count: steps.count,
+            p50_ms: steps.p50_ms,
+            p90_ms: steps.p90_ms,
+            p99_ms: steps.p99_ms,
+            min_ms: steps.min_ms,
+            max_ms: steps.max_ms,
+            lengths: StepSketch::of(&steps.each_ms),
+        }
+    }
+}
+
+impl RankCopies {
+    /// Totals are divided by `each`.
+    fn of(group: &CopyGroup, each: f64) -> Self {
+        Self {
             kind: group.kind(),
             direction: group.direction,
             src: group.src,
@@ -123,7 +141,15 @@ impl RankSummary {
             ms: group.total_ms / each,
             exposed_ms: group.exposed_ms / each,
             gbps: group.gbps.map(|rates| rates.weighted),
-        };
+        }
+    }
+}
+
+impl RankSummary {
+    /// What is kept of a diagnosis.
+    pub fn of(diagnosis: &Diagnosis) -> Self {
+        let rounds = diagnosis.step_count();
+        let each = rounds * diagnosis.devices.len().max(1) as f64;
         Self {
             schema: RANK_SCHEMA.to_owned(),
             rank: diagnosis.rank.clone(),
@@ -131,22 +157,14 @@ impl RankSummary {
             path: diagnosis.source.path.clone(),
             complete: diagnosis.source.complete,
             events: diagnosis.source.events,
-            gpus: diagnosis.machine.gpus.iter().map(gpu).collect(),
+            gpus: diagnosis.machine.gpus.iter().map(RankGpu::of).collect(),
             gpus_listed: diagnosis.machine.listed,
             verdict: diagnosis.verdict.clone(),
             unit: diagnosis.unit(),
-            steps: steps.map(|steps| RankSteps {
-                count: steps.count,
-                p50_ms: steps.p50_ms,
-                p90_ms: steps.p90_ms,
-                p99_ms: steps.p99_ms,
-                min_ms: steps.min_ms,
-                max_ms: steps.max_ms,
-                lengths: StepSketch::of(&steps.each_ms),
-            }),
+            steps: diagnosis.window.steps.as_ref().map(RankSteps::of),
             time: Parts::of(diagnosis),
             comm_compute_pct_of_comm: diagnosis.overlap.comm_compute_pct_of_comm,
-            copies: diagnosis.copies.iter().map(copies).collect(),
+            copies: diagnosis.copies.iter().map(|group| RankCopies::of(group, each)).collect(),
             kernels: RankKernels {
                 count: diagnosis.launches.kernels as f64 / each,
                 median_us: diagnosis.launches.median_kernel_us,

@@ -28,7 +28,7 @@ pub(super) fn help() -> String {
     for figure in FigureId::ALL {
         let unit = figure.unit().phrase(Unit::Step);
         let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };
-        text.push_str(&format!("\n  {:<widest$} {}{unit}", figure.name(), figure.summary()));
+        text.push_str(&format!("\n  {:<widest$}  {}{unit}", figure.name(), figure.summary()));
     }
     text
 }

@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn figures_keep_five_digits() {
         assert_eq!(five_digits(55.412_345), 55.412);
-        assert_eq!(five_digits(4187.654_3), 4187.7);
+        assert_eq!(five_digits(4_187.654_3), 4187.7);
         assert_eq!(five_digits(0.0), 0.0);
     }
 }
