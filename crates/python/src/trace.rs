@@ -74,7 +74,7 @@ pub(crate) fn traces_in(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<Pat
 /// How the names of files end that are read.
 #[pyfunction]
 pub(crate) fn suffixes() -> Vec<&'static str> {
-    busbound_trace::suffixes().collect()
+    busbound::trace::suffixes().collect()
 }
 
 /// Nothing, if these can be asked for; else what is wrong with them, before a thousand traces are asked.
