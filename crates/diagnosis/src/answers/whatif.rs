@@ -3,7 +3,7 @@
 use busbound_machine::Machine;
 use busbound_trace::{Direction, Timestamp, Trace};
 use busbound_whatif::replay::{
-    About, Async, Change, Coalesce, Moved, NoSync, Pin, Predicted, Prefetch, Replay, Resident, Stretch,
+    About, Async, Change, Coalesce, Moved, NoSync, Pin, Predicted, Prefetch, Replay, Resident,
 };
 use serde::Serialize;
 
