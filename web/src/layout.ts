@@ -87,22 +87,22 @@ export interface Head {
   /** What follows the head: each block's table and number of rows. */
   readonly blocks: readonly (readonly [string, number])[];
   /** What the link reaches. */
-  readonly curves: readonly (Curve)[];
+  readonly curves: readonly Curve[];
   /** The block of the dots. */
   readonly dots: number;
   /** In the order of the cards. */
-  readonly findings: readonly (Finding)[];
-  readonly groups: readonly (Group)[];
+  readonly findings: readonly Finding[];
+  readonly groups: readonly Group[];
   /** The stretch that figures are for, in nanoseconds from the beginning of the picture. */
   readonly judged: readonly [number, number];
   /** The kinds of copies that dots are of. */
-  readonly kinds: readonly (Kind)[];
+  readonly kinds: readonly Kind[];
   /** What the run is called where there are several. */
   readonly label: string;
   /** The link to the host. */
   readonly link: string;
   /** What pieces are called and what their notes say, by number. */
-  readonly names: readonly (string)[];
+  readonly names: readonly string[];
   /** GB/s of the link, each way. */
   readonly peak: number;
   /** Nanoseconds from the beginning of the picture to its end. */
@@ -136,7 +136,7 @@ export interface Finding {
 
 /** Lanes that belong together. */
 export interface Group {
-  readonly lanes: readonly (Lane)[];
+  readonly lanes: readonly Lane[];
   readonly of: Of;
   /** GB/s of a device's link, each way. */
   readonly peak: number;
@@ -153,7 +153,7 @@ export interface Kind {
 
 export interface Lane {
   /** The blocks of its rows. */
-  readonly rows: readonly (number)[];
+  readonly rows: readonly number[];
   readonly sort: Sort;
   readonly title: string;
 }
