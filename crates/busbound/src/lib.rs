@@ -35,6 +35,7 @@ mod nsys;
 mod offload;
 mod run;
 mod save;
+mod stage;
 mod summaries;
 mod together;
 
@@ -56,8 +57,9 @@ pub use machines::{read_topology, resolve_machine};
 pub use many::{ManyOptions, open_many};
 pub use nsys::end_exports;
 pub use offload::SeenLayers;
-pub use run::{Run, Stage, open, open_input};
+pub use run::{Run, open, open_input};
 pub use save::save;
+pub use stage::Stage;
 pub use summaries::{Merged, keep_summary, merge_files, stem_of};
 pub use together::{Show, Together};
 

@@ -10,7 +10,8 @@ use busbound_trace::ReadOptions;
 
 use crate::admission::Admission;
 use crate::inputs::Input;
-use crate::run::{Run, Stage, open_input};
+use crate::run::{Run, open_input};
+use crate::stage::Stage;
 
 /// How many traces are read.
 #[derive(Debug, Clone, Copy, Default)]

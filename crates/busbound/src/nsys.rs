@@ -14,7 +14,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::error::Error;
-use crate::run::Stage;
+use crate::stage::Stage;
 
 /// How often it is looked whether nsys has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

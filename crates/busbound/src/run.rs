@@ -10,33 +10,19 @@ use busbound_diagnosis::{
     what_if,
 };
 use busbound_machine::Machine;
-use busbound_trace::{
-    Progress, ReadOptions, Trace, is_nsight_report, open_with_progress, read_with_progress,
-};
+use busbound_trace::{ReadOptions, Trace, is_nsight_report, open_with_progress, read_with_progress};
 use busbound_whatif::replay::Change;
 
 use crate::error::Error;
 use crate::inputs::Input;
 use crate::nsys::Exported;
+use crate::stage::Stage;
 
 /// A trace that has been read. Cloning shares it.
 #[derive(Debug, Clone)]
 pub struct Run {
     trace: Arc<Trace>,
     source: Source,
-}
-
-/// How far opening has come.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub enum Stage<'a> {
-    /// nsys was started to export a report; said once.
-    ExportStarted {
-        report: &'a Path,
-    },
-    /// nsys is still at work; said many times a second.
-    Exporting,
-    Reading(Progress),
 }
 
 /// Reads a trace: torch.profiler's `.json` and `.json.gz`, `.sqlite` of Nsight Systems, `.bbt` of `busbound record`. A

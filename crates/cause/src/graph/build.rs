@@ -1,25 +1,13 @@
 //! Nodes of the graph: device work stream by stream, calls thread by thread, joined by correlation; then each pass adds its
 //! edges.
 
-use busbound_trace::{Call, Event, EventKind, MemoryKind, NameId, Place, Timestamp};
+use busbound_trace::{Call, Event, EventKind, MemoryKind, Place, Timestamp};
 
+use super::builder::Builder;
 use super::{
     Activity, Awaited, CallNode, Graph, HostAction, Stream, Thread, WorkId, WorkKind, WorkNode, handover,
     host_waits, shapes_streams, stream_waits, timing,
 };
-use crate::Time;
-
-/// A graph in the making, and what only its passes need.
-pub(super) struct Builder<'a> {
-    pub(super) activity: Activity<'a>,
-    pub(super) graph: Graph,
-    /// Beginnings of the steps.
-    pub(super) starts: Vec<Time>,
-    /// Calls that make a stream wait: thread and time, thread by thread.
-    pub(super) wait_calls: Vec<(usize, Time)>,
-    /// Calls that record an event on a stream: thread, time and name.
-    pub(super) mark_calls: Vec<(usize, Time, NameId)>,
-}
 
 pub(super) fn build(activity: Activity<'_>, starts: &[Timestamp]) -> Graph {
     let mut builder = Builder {
@@ -39,11 +27,6 @@ pub(super) fn build(activity: Activity<'_>, starts: &[Timestamp]) -> Graph {
 }
 
 impl Builder<'_> {
-    /// The step that a moment belongs to.
-    pub(super) fn step(&self, at: Time) -> usize {
-        self.starts.partition_point(|start| *start <= at).saturating_sub(1)
-    }
-
     /// Device work, and by event number of a call: the work that it issued.
     fn add_work(&mut self) -> Vec<(u32, WorkId)> {
         let trace = self.activity.trace;
@@ -160,22 +143,6 @@ impl Builder<'_> {
         let staged =
             matches!(work.kind, WorkKind::Copy { pageable: true, .. }) && end > work.start.midpoint(work.end);
         work.end > start && (work.end <= end || staged)
-    }
-
-    /// The first work that a thread issued from a moment on.
-    pub(super) fn issued_next(&self, thread: usize, after: Time) -> Option<WorkId> {
-        let graph = &self.graph;
-        let order = &graph.threads[thread].calls;
-        let next = order.partition_point(|call| graph.calls[*call].start < after);
-        order[next..].iter().find_map(|call| graph.calls[*call].issued().last().copied())
-    }
-
-    /// The last work that it issued before.
-    pub(super) fn issued_last(&self, thread: usize, before: Time) -> Option<WorkId> {
-        let graph = &self.graph;
-        let order = &graph.threads[thread].calls;
-        let next = order.partition_point(|call| graph.calls[*call].start < before);
-        order[..next].iter().rev().find_map(|call| graph.calls[*call].issued().last().copied())
     }
 }
 

@@ -3,7 +3,7 @@
 use busbound_trace::{Interval, IntervalSet, Nanos, Timestamp, TrackId};
 
 use super::CallId;
-use super::build::Builder;
+use super::builder::Builder;
 use crate::Time;
 use crate::host::Host;
 use crate::thresholds::THREAD_IDLE;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use busbound_trace::{Event, EventId, EventKind, Place, SyncKind};
 
-use super::build::Builder;
+use super::builder::Builder;
 use super::{Awaited, CallId, Graph, HostAction, Rule, Wait, WorkId};
 use crate::Time;
 use crate::thresholds::{SEARCH_DEPTH, SHORT_SEARCH_DEPTH, WAIT_FOLLOWS_COPY};

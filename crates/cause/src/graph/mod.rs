@@ -4,6 +4,7 @@
 //! be trusted. The simulation, the critical path and the idle causes read these edges and infer none of their own.
 
 mod build;
+mod builder;
 mod handover;
 mod host_waits;
 mod stream_waits;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use busbound_trace::{EventKind, NameId, Place, SyncKind};
 
-use super::build::Builder;
+use super::builder::Builder;
 use super::{Rule, WorkId};
 use crate::Time;
 use crate::thresholds::{EVENT_PASSES, SHORT_SEARCH_DEPTH};

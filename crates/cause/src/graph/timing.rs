@@ -1,6 +1,6 @@
 //! What did work wait for that started later than every known edge explains?
 
-use super::build::Builder;
+use super::builder::Builder;
 use super::stream_waits::ended_last_before;
 use super::{Rule, WorkId};
 use crate::Time;

@@ -1,11 +1,25 @@
 //! The checks behind what a trace lacks, one function each.
 
-use busbound_trace::{Direction, EventKind, LossKind, MemoryKind};
+use busbound_trace::{Direction, EventKind, LossKind, MemoryKind, Trace};
 
-use super::missing::{Lack, Scope};
-use super::{Span, Survey};
+use super::{Span, Survey, Totals};
 use crate::quantity::{plural, time};
 use busbound_cause::GraphLaunches;
+
+/// What checks look at.
+pub(super) struct Scope<'s> {
+    pub(super) trace: &'s Trace,
+    pub(super) totals: &'s Totals,
+    pub(super) survey: &'s Survey,
+}
+
+/// What a check brings where something is missing.
+pub(super) struct Lack {
+    pub(super) what: String,
+    pub(super) prevents: &'static str,
+    /// How torch.profiler records it, or what helps with every profiler.
+    pub(super) remedy: &'static str,
+}
 
 const BOTH_ACTIVITIES: &str = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])";
 

@@ -3,7 +3,8 @@
 use busbound_trace::Trace;
 use serde::Serialize;
 
-use super::{Survey, Totals, lacks};
+use super::lacks::{self, Lack, Scope};
+use super::{Survey, Totals};
 use crate::limits::id::LimitationId;
 
 /// One thing the trace does not have.
@@ -20,21 +21,6 @@ pub struct Missing {
     /// Whether the diagnosis is limited by it.
     #[serde(skip)]
     pub(crate) limits_diagnosis: bool,
-}
-
-/// What checks look at.
-pub(super) struct Scope<'s> {
-    pub(super) trace: &'s Trace,
-    pub(super) totals: &'s Totals,
-    pub(super) survey: &'s Survey,
-}
-
-/// What a check brings where something is missing.
-pub(super) struct Lack {
-    pub(super) what: String,
-    pub(super) prevents: &'static str,
-    /// How torch.profiler records it, or what helps with every profiler.
-    pub(super) remedy: &'static str,
 }
 
 /// Whether what is missing limits the diagnosis. What only names things, or what no copy needs, is said by the

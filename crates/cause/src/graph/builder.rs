@@ -1,0 +1,41 @@
+//! A graph in the making, and what its passes ask of it.
+
+use busbound_trace::NameId;
+
+use super::{Activity, Graph, WorkId};
+use crate::Time;
+
+/// A graph in the making, and what only its passes need.
+pub(super) struct Builder<'a> {
+    pub(super) activity: Activity<'a>,
+    pub(super) graph: Graph,
+    /// Beginnings of the steps.
+    pub(super) starts: Vec<Time>,
+    /// Calls that make a stream wait: thread and time, thread by thread.
+    pub(super) wait_calls: Vec<(usize, Time)>,
+    /// Calls that record an event on a stream: thread, time and name.
+    pub(super) mark_calls: Vec<(usize, Time, NameId)>,
+}
+
+impl Builder<'_> {
+    /// The step that a moment belongs to.
+    pub(super) fn step(&self, at: Time) -> usize {
+        self.starts.partition_point(|start| *start <= at).saturating_sub(1)
+    }
+
+    /// The first work that a thread issued from a moment on.
+    pub(super) fn issued_next(&self, thread: usize, after: Time) -> Option<WorkId> {
+        let graph = &self.graph;
+        let order = &graph.threads[thread].calls;
+        let next = order.partition_point(|call| graph.calls[*call].start < after);
+        order[next..].iter().find_map(|call| graph.calls[*call].issued().last().copied())
+    }
+
+    /// The last work that it issued before.
+    pub(super) fn issued_last(&self, thread: usize, before: Time) -> Option<WorkId> {
+        let graph = &self.graph;
+        let order = &graph.threads[thread].calls;
+        let next = order.partition_point(|call| graph.calls[*call].start < before);
+        order[..next].iter().rev().find_map(|call| graph.calls[*call].issued().last().copied())
+    }
+}
