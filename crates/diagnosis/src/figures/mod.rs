@@ -1,6 +1,6 @@
 //! Which figures does a run have? One catalog, which compare, gate, fleet, reports and documentation read.
 //!
-//! A figure is added in [`catalog`]: its id, unit, texts and the function that computes it stand together there.
+//! A figure is added in `catalog`: its id, unit, texts and the function that computes it stand together there.
 
 mod catalog;
 mod copy_figures;
