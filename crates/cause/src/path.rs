@@ -7,11 +7,13 @@
 //! The path has no holes: every moment of the step belongs to one segment, so that the path is as long as the step, and
 //! shortening a segment shortens the step until another path is longer.
 
+use std::collections::BTreeMap;
+
 use busbound_trace::{Call, EventId, Interval, IntervalSet, Timestamp, TrackId};
 use serde::Serialize;
 
 use crate::Time;
-use crate::graph::{CallId, Graph, Rule, WorkId, WorkKind, handed_over};
+use crate::graph::{CallId, Graph, Rule, Thread, WorkId, WorkKind, handed_over};
 use crate::host::{Host, HostActivity};
 use crate::thresholds::{CONTENDED_SHARE, LAUNCH_LATENCY, SEARCH_DEPTH, SHORT_WAIT, STEP_ENDS_WITH_WORK};
 
@@ -122,6 +124,8 @@ pub struct Walk<'f, 'a> {
     graph: &'f Graph,
     host: &'f Host<'a>,
     occupied: &'f [Occupied<'f>],
+    /// By thread, in order: calls that could not return before the device had done something.
+    blocking: BTreeMap<TrackId, Vec<CallId>>,
     from: Time,
     at: Time,
     segments: Vec<PathSegment>,
@@ -130,7 +134,13 @@ pub struct Walk<'f, 'a> {
 
 impl<'f, 'a> Walk<'f, 'a> {
     pub fn new(graph: &'f Graph, host: &'f Host<'a>, occupied: &'f [Occupied<'f>]) -> Self {
-        Self { graph, host, occupied, from: 0, at: 0, segments: Vec::new(), edges: EdgesWalked::default() }
+        let blocking = |thread: &Thread| {
+            let calls = thread.calls.iter().copied().filter(|call| graph.calls[*call].blocks());
+            (thread.track, calls.collect())
+        };
+        let blocking = graph.threads.iter().map(blocking).collect();
+        let edges = EdgesWalked::default();
+        Self { graph, host, occupied, blocking, from: 0, at: 0, segments: Vec::new(), edges }
     }
 
     /// The edges of all steps walked so far.
@@ -306,11 +316,10 @@ impl<'f, 'a> Walk<'f, 'a> {
 
     /// The thread's last call before this moment that could not return before the device had done something.
     fn last_blocking(&self, thread: TrackId) -> Option<CallId> {
-        let graph = self.graph;
-        let calls = &graph.threads.iter().find(|one| one.track == thread)?.calls;
-        let upto = calls.partition_point(|call| graph.calls[*call].start < self.at);
-        let blocks = |call: &CallId| graph.calls[*call].blocks();
-        calls[..upto].iter().rev().copied().find(blocks).filter(|call| graph.calls[*call].end > self.from)
+        let calls = self.blocking.get(&thread)?;
+        let upto = calls.partition_point(|call| self.graph.calls[*call].start < self.at);
+        let last = calls[upto.checked_sub(1)?];
+        (self.graph.calls[last].end > self.from).then_some(last)
     }
 
     /// Host time back to `since`, split into calls, waiting for input and the rest, each named for the call that it leads to.

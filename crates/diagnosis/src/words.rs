@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use strsim::levenshtein;
+
 /// A name that nothing has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownName {
@@ -28,24 +30,9 @@ impl std::error::Error for UnknownName {}
 /// The candidate that takes the fewest edits to reach, if they are few for its length.
 pub(crate) fn closest<'c>(given: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let given = given.to_lowercase().replace('-', "_");
-    let scored = candidates.into_iter().map(|candidate| (edits(&given, candidate), candidate));
+    let scored = candidates.into_iter().map(|candidate| (levenshtein(&given, candidate), candidate));
     let (edits, candidate) = scored.min_by_key(|(edits, _)| *edits)?;
     (edits <= candidate.chars().count().div_ceil(3)).then_some(candidate)
-}
-
-/// Insertions, deletions and replacements of characters that turn one word into the other.
-fn edits(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
 }
 
 /// Declares an enum of names: its JSON, its text, the list of all and reading one back with a suggestion.
@@ -115,6 +102,7 @@ mod tests {
         ] {
             assert_eq!(closest(given, known), wanted, "{given}");
         }
+        let edits = levenshtein;
         assert_eq!(
             (edits("", "abc"), edits("abc", ""), edits("abc", "axc"), edits("ab", "ba")),
             (3, 3, 1, 2)

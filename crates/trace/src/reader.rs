@@ -36,6 +36,17 @@ pub trait Reader: Sync {
     ) -> Result<(), OpenError>;
 }
 
+/// What a reader without a better reason answers where it read no event: the memory bound, else `empty`.
+pub(crate) fn require_events(trace: &TraceBuilder, path: &Path, empty: OpenError) -> Result<(), OpenError> {
+    match () {
+        () if !trace.is_empty() => Ok(()),
+        () if trace.stats().reached_memory_bound() => {
+            Err(OpenError::MemoryTooSmall { path: path.to_owned(), takes: None })
+        }
+        () => Err(empty),
+    }
+}
+
 /// Bytes that [`Reader::sniff`] is given, where the file has as many.
 pub const SNIFFED: usize = 64;
 

@@ -1,6 +1,8 @@
 //! Nodes of the graph: device work stream by stream, calls thread by thread, joined by correlation; then each pass adds its
 //! edges.
 
+use std::collections::BTreeMap;
+
 use busbound_trace::{Call, Event, EventKind, MemoryKind, Place, Timestamp};
 
 use super::builder::Builder;
@@ -14,6 +16,8 @@ pub(super) fn build(activity: Activity<'_>, starts: &[Timestamp]) -> Graph {
         activity,
         graph: Graph::default(),
         starts: starts.iter().map(|at| at.as_nanos()).collect(),
+        streams: BTreeMap::new(),
+        syncs: Vec::new(),
         wait_calls: Vec::new(),
         mark_calls: Vec::new(),
     };
@@ -32,10 +36,17 @@ impl Builder<'_> {
         let trace = self.activity.trace;
         let mut issued: Vec<(u32, WorkId)> = Vec::new();
         for track in trace.streams() {
-            let Place::Stream { device, .. } = track.place() else { continue };
+            let Place::Stream { device, stream: number } = track.place() else { continue };
             let stream = self.graph.streams.len();
+            self.streams.insert((device, number), stream);
             let mut order = Vec::new();
-            for event in track.events().filter(|event| event.kind().is_gpu_work()) {
+            for event in track.events() {
+                if event.kind() == EventKind::Synchronisation {
+                    self.syncs.push(event.id());
+                }
+                if !event.kind().is_gpu_work() {
+                    continue;
+                }
                 let id = self.graph.work.len();
                 self.graph.work.push(WorkNode {
                     event: event.id(),
@@ -55,6 +66,7 @@ impl Builder<'_> {
             }
             self.graph.streams.push(Stream { track: track.id(), device, work: order });
         }
+        self.syncs.sort_unstable();
         issued.sort_unstable();
         issued
     }

@@ -1,6 +1,8 @@
 //! A graph in the making, and what its passes ask of it.
 
-use busbound_trace::NameId;
+use std::collections::BTreeMap;
+
+use busbound_trace::{EventId, NameId};
 
 use super::{Activity, Graph, WorkId};
 use crate::Time;
@@ -11,6 +13,10 @@ pub(super) struct Builder<'a> {
     pub(super) graph: Graph,
     /// Beginnings of the steps.
     pub(super) starts: Vec<Time>,
+    /// Streams by device and number.
+    pub(super) streams: BTreeMap<(i32, i64), usize>,
+    /// Recorded synchronizations of streams, in the order of the file.
+    pub(super) syncs: Vec<EventId>,
     /// Calls that make a stream wait: thread and time, thread by thread.
     pub(super) wait_calls: Vec<(usize, Time)>,
     /// Calls that record an event on a stream: thread, time and name.

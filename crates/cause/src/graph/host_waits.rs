@@ -43,14 +43,7 @@ type ByCall = BTreeMap<EventId, Recorded>;
 
 fn recorded(builder: &Builder<'_>) -> ByCall {
     let (trace, host) = (builder.activity.trace, builder.activity.host);
-    let streams: BTreeMap<(i32, i64), usize> = trace
-        .streams()
-        .enumerate()
-        .filter_map(|(number, track)| match track.place() {
-            Place::Stream { device, stream } => Some(((device, stream), number)),
-            Place::Thread { .. } => None,
-        })
-        .collect();
+    let streams = &builder.streams;
     let of_event = |event: Event<'_>| {
         let (sync, Place::Stream { device, stream }) = (event.synchronisation()?, event.place()) else {
             return None;
@@ -71,7 +64,7 @@ fn recorded(builder: &Builder<'_>) -> ByCall {
         };
         Some((call.id(), wait))
     };
-    trace.events().filter(|event| event.kind() == EventKind::Synchronisation).filter_map(of_event).collect()
+    builder.syncs.iter().filter_map(|id| of_event(trace.event(*id))).collect()
 }
 
 /// What a call waited for, the copy that the wait belongs to, and how that is known.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{EventKind, NameId, Place, SyncKind};
+use busbound_trace::{NameId, Place, SyncKind};
 
 use super::builder::Builder;
 use super::{Rule, WorkId};
@@ -43,15 +43,8 @@ pub(super) fn between_streams(builder: &mut Builder<'_>) {
 /// Waits between two different streams whose source and event record are both known.
 fn recorded(builder: &Builder<'_>) -> Vec<Recorded> {
     let (trace, host) = (builder.activity.trace, builder.activity.host);
-    let streams: BTreeMap<(i32, i64), usize> = trace
-        .streams()
-        .enumerate()
-        .filter_map(|(number, track)| match track.place() {
-            Place::Stream { device, stream } => Some(((device, stream), number)),
-            Place::Thread { .. } => None,
-        })
-        .collect();
-    let syncs = trace.events().filter(|event| event.kind() == EventKind::Synchronisation);
+    let streams = &builder.streams;
+    let syncs = builder.syncs.iter().map(|id| trace.event(*id));
     let waits = syncs.filter_map(|event| {
         let (sync, Place::Stream { device, stream }) = (event.synchronisation()?, event.place()) else {
             return None;

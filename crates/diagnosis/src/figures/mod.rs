@@ -10,6 +10,7 @@ mod value;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
+use strsim::levenshtein;
 
 use crate::answers::diagnosis::Diagnosis;
 use crate::unit::Unit;
@@ -99,7 +100,7 @@ impl FigureId {
 
     /// The figure whose name is nearest to what was written, if one is near.
     pub fn nearest(written: &str) -> Option<Self> {
-        let distance = |figure: &Self| edits(written, figure.name());
+        let distance = |figure: &Self| levenshtein(written, figure.name());
         let nearest = Self::ALL.iter().copied().min_by_key(distance)?;
         // Three in ten letters wrong is a slip; more is another word.
         (10 * distance(&nearest) <= 3 * nearest.name().len()).then_some(nearest)
@@ -179,22 +180,6 @@ impl Better {
     }
 }
 
-/// Letters to insert, delete or replace to make one word of the other.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -243,6 +228,9 @@ mod tests {
         ] {
             assert_eq!(FigureId::nearest(written), meant, "{written}");
         }
-        assert_eq!((edits("", "abc"), edits("kitten", "sitting"), edits("same", "same")), (3, 3, 0));
+        assert_eq!(
+            (levenshtein("", "abc"), levenshtein("kitten", "sitting"), levenshtein("same", "same")),
+            (3, 3, 0)
+        );
     }
 }

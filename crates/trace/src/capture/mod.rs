@@ -17,7 +17,7 @@ use crate::error::OpenError;
 use crate::model::builder::TraceBuilder;
 use crate::model::format::Format;
 use crate::model::stats::LossKind;
-use crate::reader::{Confidence, ReadOptions, Reader, Source, Watch};
+use crate::reader::{Confidence, ReadOptions, Reader, Source, Watch, require_events};
 
 /// What `busbound record` writes.
 pub(crate) struct Capture;
@@ -41,14 +41,7 @@ impl Reader for Capture {
         watch: &mut Watch<'_>,
     ) -> Result<(), OpenError> {
         read(source.stream, trace, options.memory_bound, watch);
-        if !trace.is_empty() {
-            return Ok(());
-        }
-        let path = source.path.to_owned();
-        Err(match trace.stats().reached_memory_bound() {
-            true => OpenError::MemoryTooSmall { path, takes: None },
-            false => OpenError::EmptyRecording { path },
-        })
+        require_events(trace, source.path, OpenError::EmptyRecording { path: source.path.to_owned() })
     }
 }
 

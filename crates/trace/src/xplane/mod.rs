@@ -15,7 +15,7 @@ use crate::error::OpenError;
 use crate::model::builder::TraceBuilder;
 use crate::model::format::Format;
 use crate::model::stats::LossKind;
-use crate::reader::{Confidence, ReadOptions, Reader, Source, Watch, read_some};
+use crate::reader::{Confidence, ReadOptions, Reader, Source, Watch, read_some, require_events};
 
 /// What `jax.profiler.trace` writes.
 pub(crate) struct XPlane;
@@ -75,18 +75,12 @@ impl Reader for XPlane {
         watch: &mut Watch<'_>,
     ) -> Result<(), OpenError> {
         read_planes(source.stream, trace, options.memory_bound, watch);
-        if !trace.is_empty() {
-            return Ok(());
-        }
-        let path = source.path.to_owned();
-        Err(match trace.stats().reached_memory_bound() {
-            true => OpenError::MemoryTooSmall { path, takes: None },
-            false => OpenError::NoEventsIn {
-                path,
-                what: "a profile of XLA",
-                hint: "keep jax.profiler.trace(DIR) open while steps run, and let it end before the file is copied",
-            },
-        })
+        let empty = OpenError::NoEventsIn {
+            path: source.path.to_owned(),
+            what: "a profile of XLA",
+            hint: "keep jax.profiler.trace(DIR) open while steps run, and let it end before the file is copied",
+        };
+        require_events(trace, source.path, empty)
     }
 }
 
