@@ -2,15 +2,18 @@
 //!
 //! Rows are of the whole trace, and each says whether the figures of the diagnosis speak of it.
 
+use busbound_machine::Machine;
 use busbound_trace::{
-    Direction, EventId, Interval, IntervalSet, MemoryKind, MigrationCause, NameId, Nanos, Timestamp,
+    Direction, EventId, Interval, IntervalSet, MemoryKind, MigrationCause, NameId, Nanos, Timestamp, Trace,
 };
 
 use crate::activity::copies::Copy;
 use crate::activity::timeline::DeviceTimeline;
 use crate::analysis::breakdown::{DeviceParts, Part, PartTimes};
 use crate::analysis::facts::{Facts, gaps_of};
-use crate::answers::diagnosis::Judged;
+use crate::answers::diagnosis::{Diagnosis, Judged, diagnose_and};
+use crate::answers::survey::Source;
+use crate::options::Options;
 use crate::steps::steady::LeftOut;
 use busbound_cause::idle::{Gap, GapCause};
 
@@ -91,7 +94,17 @@ impl Items {
     }
 }
 
-pub(crate) fn items(judged: &Judged<'_, '_>) -> Items {
+/// As [`diagnose`](crate::diagnose), with every copy, gap and step by itself.
+pub fn diagnose_and_itemise(
+    trace: &Trace,
+    source: &Source,
+    machine: &Machine,
+    options: &Options,
+) -> (Diagnosis, Items) {
+    diagnose_and(trace, source, machine, options, items)
+}
+
+fn items(judged: &Judged<'_, '_>) -> Items {
     let Judged { left_out, is_part, .. } = *judged;
     let whole = judged.whole();
     let scope = Scope { left_out, whole, is_part };

@@ -27,6 +27,7 @@ mod items;
 mod limits;
 mod options;
 mod parallel;
+mod pattern;
 mod picture;
 pub mod quantity;
 mod saving;
@@ -44,12 +45,12 @@ pub use activity::queue::LaunchQueue;
 pub use activity::route::CopyRoute;
 pub use activity::syncs::{SyncReason, SyncTotal};
 pub use activity::timeline::Overlaps;
-pub use analysis::attribution::{Attribution, BlockChoice, BlockTime};
+pub use analysis::attribution::{Attribution, BlockTime};
 pub use analysis::breakdown::{Part, StepBreakdown};
-pub use analysis::cpu_copies::{CpuCopies, CpuCopyClass, CpuCopyThresholds};
+pub use analysis::cpu_copies::{CpuCopies, CpuCopyClass};
 pub use analysis::critical::{CriticalPath, PathEdges, PathPiece, PathShare};
 pub use analysis::kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched, Roofline};
-pub use analysis::stages::{Item, PipelineShape, StageChoice, StageTime, Stages};
+pub use analysis::stages::{Item, PipelineShape, StageTime, Stages};
 pub use analysis::times::Times;
 pub use answers::advice::{
     Advice, Setting, advice_of_ddp, advice_of_diagnosis, advice_of_offload, advice_of_topology,
@@ -60,8 +61,7 @@ pub use answers::compare::{
 };
 pub use answers::compare_stages::StageChange;
 pub use answers::diagnosis::{
-    DIAGNOSIS_SCHEMA, DeviceFacts, Diagnosis, Drawn, GpuLink, MachineFacts, WindowFacts, diagnose,
-    diagnose_and_draw, diagnose_and_itemise,
+    DIAGNOSIS_SCHEMA, DeviceFacts, Diagnosis, GpuLink, MachineFacts, WindowFacts, diagnose,
 };
 pub use answers::gate::{
     Baseline, BaselineError, Check, GATE_SCHEMA, Gate, GatedRun, Requirement, RequirementError, gate,
@@ -78,13 +78,13 @@ pub use busbound_cause::idle::GapCause;
 pub use busbound_cause::path::PathClass;
 pub use figures::{Better, CopyFigure, FigureId, FigureUnit};
 pub use findings::{Candidate, Document, Finding, FindingId, Severity};
-pub use items::{CopyItem, GapItem, Items, StepItem};
+pub use items::{CopyItem, GapItem, Items, StepItem, diagnose_and_itemise};
 pub use limits::Limitation;
 pub use limits::id::LimitationId;
-pub use options::Options;
+pub use options::{BlockChoice, CpuCopyThresholds, Options, StageChoice};
 pub use picture::{
-    Detail, Dot, DotKind, GroupOf, Lane, LaneGroup, LaneSort, Picture, Piece, PieceId, RateCurve, Row,
-    Span as PictureSpan, StepSpan,
+    Detail, Dot, DotKind, Drawn, GroupOf, Lane, LaneGroup, LaneSort, Picture, Piece, PieceId, RateCurve, Row,
+    Span as PictureSpan, StepSpan, diagnose_and_draw,
 };
 pub use saving::Saving;
 pub use settings::{Proposal, Target};

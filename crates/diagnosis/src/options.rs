@@ -3,10 +3,6 @@
 use busbound_trace::MeasuredKernel;
 use regex::Regex;
 
-use crate::analysis::attribution::{BlockChoice, UNASKED_DEPTH};
-use crate::analysis::cpu_copies::CpuCopyThresholds;
-use crate::analysis::stages::StageChoice;
-
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
@@ -37,5 +33,41 @@ impl Default for Options {
             stages: Vec::new(),
             measured_kernels: None,
         }
+    }
+}
+
+/// Which annotations are blocks.
+#[derive(Debug, Clone)]
+pub enum BlockChoice {
+    /// Those whose name matches.
+    Matching(Regex),
+    /// All, down to this many levels below the step.
+    Depth(usize),
+}
+
+/// Levels shown where nobody asks for any.
+pub(crate) const UNASKED_DEPTH: usize = 2;
+
+/// One stage: what it is called, and which annotations are its items.
+#[derive(Debug, Clone)]
+pub struct StageChoice {
+    pub name: String,
+    pub matching: Regex,
+}
+
+/// How copy operators without GPU events are judged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CpuCopyThresholds {
+    /// Above this a copy cannot have crossed the bus: it stayed within the GPU (or did nothing).
+    pub internal_gbps: f64,
+    /// Below this multiple of the link's peak it can have.
+    pub bus_share_of_peak: f64,
+    /// Shorter operators are mostly overhead and tell no rate.
+    pub shortest_ms: f64,
+}
+
+impl Default for CpuCopyThresholds {
+    fn default() -> Self {
+        Self { internal_gbps: 200.0, bus_share_of_peak: 1.2, shortest_ms: 0.5 }
     }
 }

@@ -9,7 +9,6 @@ use serde::Serialize;
 use crate::activity::compiled::{self, Compiled};
 use crate::activity::queue::{self, LaunchQueue};
 use crate::activity::timeline::DeviceTimeline;
-use crate::steps::window::Window;
 use busbound_cause::Host;
 use busbound_cause::launches_graph;
 
@@ -48,11 +47,12 @@ pub struct LaunchingOperator {
 /// Launches whose operator is looked up, about.
 const SAMPLED: usize = 2_000;
 
+/// `rounds` is how many steps' worth of work the trace holds.
 pub(crate) fn launches(
     trace: &Trace,
     host: &Host<'_>,
     timelines: &[DeviceTimeline],
-    window: &Window,
+    rounds: f64,
 ) -> Launches {
     let kernels =
         trace.streams().flat_map(|track| track.events()).filter(|event| event.kind() == EventKind::Kernel);
@@ -85,8 +85,7 @@ pub(crate) fn launches(
     Launches {
         kernels: durations.len() as u64,
         kernels_per_second: if seconds > 0.0 { durations.len() as f64 / seconds } else { 0.0 },
-        calls_ms_per_step: calls.iter().map(|call| call.duration()).sum::<Nanos>().as_millis()
-            / window.rounds(),
+        calls_ms_per_step: calls.iter().map(|call| call.duration()).sum::<Nanos>().as_millis() / rounds,
         queue: queue::queue(trace, host, timelines),
         compiled: compiled::compiled(trace, host),
         median_kernel_us: median_us(durations.iter().copied()),

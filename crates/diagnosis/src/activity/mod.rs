@@ -1,4 +1,4 @@
-//! What happened when: passes over the trace that need no steps.
+//! What happened when: passes over the trace. Where steps begin, and how many there are, is told to those who need it.
 
 pub(crate) mod compiled;
 pub(crate) mod contention;

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{Event, Interval, Nanos, Place};
+use busbound_trace::{Event, Interval, Nanos, Place, Timestamp};
 use serde::Serialize;
 
 use crate::activity::gaps::{CallTimes, call_times};
-use crate::answers::survey::steps::pattern_of;
-use crate::steps::window::Window;
+use crate::pattern::pattern_of;
 use busbound_cause::{Host, Origin};
 
 /// Why a synchronisation was called.
@@ -21,6 +20,19 @@ pub enum SyncReason {
     ValueRead,
     /// The program asked for it.
     Explicit,
+}
+
+impl SyncReason {
+    /// By the innermost operator around the call.
+    fn of(operator: Option<&str>) -> Self {
+        match operator {
+            Some("aten::copy_" | "aten::to" | "aten::_to_copy") => Self::BlockingCopy,
+            Some("aten::item" | "aten::_local_scalar_dense" | "aten::is_nonzero" | "aten::nonzero") => {
+                Self::ValueRead
+            }
+            _ => Self::Explicit,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -68,7 +80,8 @@ pub(crate) struct Waits {
     pub(crate) ms: f64,
 }
 
-pub(crate) fn syncs(host: &Host<'_>, window: &Window) -> Syncs {
+/// `step_starts` are the moments at which steps begin on the host, in order; none where no steps are known.
+pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
     let mut calls: Vec<_> = host
         .synchronisations()
         .filter(|call| matches!(call.place(), Place::Thread { .. }))
@@ -77,64 +90,65 @@ pub(crate) fn syncs(host: &Host<'_>, window: &Window) -> Syncs {
     calls.sort_by_key(|(call, _)| call.start());
     // The last of each step; without steps, the last of all.
     let mut last_of_step: BTreeMap<usize, usize> = BTreeMap::new();
-    let step_of = |at| window.starts.partition_point(|&start| start <= at);
+    let step_of = |at| step_starts.partition_point(|&start| start <= at);
     for (i, (call, _)) in calls.iter().enumerate() {
         last_of_step.insert(step_of(call.start()), i);
-    }
-    #[derive(Default)]
-    struct Sum {
-        count: u64,
-        time: Nanos,
-        within: u64,
-        within_time: Nanos,
-        places: BTreeMap<String, (Nanos, Origin)>,
     }
     let mut totals: BTreeMap<SyncReason, Sum> = BTreeMap::new();
     let mut device_wide = Vec::new();
     let mut avoidable = Vec::new();
     for (i, (call, interval)) in calls.iter().enumerate() {
         let around = host.around(call);
-        let reason = match around.operator.as_deref() {
-            Some("aten::copy_" | "aten::to" | "aten::_to_copy") => SyncReason::BlockingCopy,
-            Some("aten::item" | "aten::_local_scalar_dense" | "aten::is_nonzero" | "aten::nonzero") => {
-                SyncReason::ValueRead
-            }
-            _ => SyncReason::Explicit,
-        };
+        let reason = SyncReason::of(around.operator.as_deref());
         if call.name().contains("DeviceSynchronize") || call.name().contains("CtxSynchronize") {
             device_wide.push(*interval);
         }
-        let sum = totals.entry(reason).or_default();
-        sum.count += 1;
-        sum.time += call.duration();
-        if last_of_step.get(&step_of(call.start())) != Some(&i) {
-            sum.within += 1;
-            sum.within_time += call.duration();
-            if reason != SyncReason::BlockingCopy {
-                avoidable.push(*call);
-            }
+        let is_within_step = last_of_step.get(&step_of(call.start())) != Some(&i);
+        if is_within_step && reason != SyncReason::BlockingCopy {
+            avoidable.push(*call);
+        }
+        totals.entry(reason).or_default().add(call.duration(), is_within_step, around);
+    }
+    let totals = totals.into_iter().map(|(reason, sum)| sum.finish(reason)).collect();
+    Syncs { totals, device_wide, avoidable_times: call_times(avoidable) }
+}
+
+/// What the synchronisations of one reason come to.
+#[derive(Default)]
+struct Sum {
+    count: u64,
+    time: Nanos,
+    within: u64,
+    within_time: Nanos,
+    places: BTreeMap<String, (Nanos, Origin)>,
+}
+
+impl Sum {
+    fn add(&mut self, duration: Nanos, is_within_step: bool, around: Origin) {
+        self.count += 1;
+        self.time += duration;
+        if is_within_step {
+            self.within += 1;
+            self.within_time += duration;
         }
         if let Some(place) = around.describe() {
-            sum.places.entry(place).or_insert((Nanos::ZERO, around)).0 += call.duration();
+            self.places.entry(place).or_insert((Nanos::ZERO, around)).0 += duration;
         }
     }
-    let totals = totals
-        .into_iter()
-        .map(|(reason, sum)| {
-            let most = sum.places.into_iter().max_by_key(|(_, (time, _))| *time);
-            let (place, origin) = most.map(|(place, (_, origin))| (place, origin)).unzip();
-            SyncTotal {
-                reason,
-                count: sum.count,
-                host_ms: sum.time.as_millis(),
-                within_step: sum.within,
-                within_step_ms: sum.within_time.as_millis(),
-                place,
-                origin,
-            }
-        })
-        .collect();
-    Syncs { totals, device_wide, avoidable_times: call_times(avoidable) }
+
+    fn finish(self, reason: SyncReason) -> SyncTotal {
+        let most = self.places.into_iter().max_by_key(|(_, (time, _))| *time);
+        let (place, origin) = most.map(|(place, (_, origin))| (place, origin)).unzip();
+        SyncTotal {
+            reason,
+            count: self.count,
+            host_ms: self.time.as_millis(),
+            within_step: self.within,
+            within_step_ms: self.within_time.as_millis(),
+            place,
+            origin,
+        }
+    }
 }
 
 /// The pattern of blocks that mostly end in a device-wide synchronisation, and how many do.

@@ -4,24 +4,15 @@ use std::collections::BTreeMap;
 
 use busbound_trace::{Event, EventKind, Interval, IntervalSet, NameId, Nanos, Place, Timestamp};
 use hashbrown::{HashMap, HashSet};
-use regex::Regex;
 use serde::Serialize;
 
 use crate::activity::copies::is_on_bus;
 use crate::activity::syncs;
 use crate::analysis::blocks::Blocks;
 use crate::analysis::facts::Facts;
-use crate::answers::survey::steps::pattern_of;
+use crate::options::{BlockChoice, UNASKED_DEPTH};
+use crate::pattern::pattern_of;
 use crate::quantity::printable;
-
-/// Which annotations are blocks.
-#[derive(Debug, Clone)]
-pub enum BlockChoice {
-    /// Those whose name matches.
-    Matching(Regex),
-    /// All, down to this many levels below the step.
-    Depth(usize),
-}
 
 /// Time by block, in milliseconds per step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -62,8 +53,6 @@ pub struct BlockTime {
     pub share: f64,
 }
 
-/// Levels shown where nobody asks for any.
-pub(crate) const UNASKED_DEPTH: usize = 2;
 /// More siblings of one pattern than this stand in one row.
 const SIBLINGS: usize = 24;
 /// More rows than this are nobody's answer.

@@ -4,25 +4,10 @@ use busbound_machine::LinkFacts;
 use busbound_trace::{Event, EventKind, Nanos, Trace};
 use serde::Serialize;
 
+use crate::options::CpuCopyThresholds;
+
 /// Of smaller copies the operator's time is overhead, however long it took.
 const SMALLEST: u64 = 64 << 10;
-
-/// How copy operators without GPU events are judged.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CpuCopyThresholds {
-    /// Above this a copy cannot have crossed the bus: it stayed within the GPU (or did nothing).
-    pub internal_gbps: f64,
-    /// Below this multiple of the link's peak it can have.
-    pub bus_share_of_peak: f64,
-    /// Shorter operators are mostly overhead and tell no rate.
-    pub shortest_ms: f64,
-}
-
-impl Default for CpuCopyThresholds {
-    fn default() -> Self {
-        Self { internal_gbps: 200.0, bus_share_of_peak: 1.2, shortest_ms: 0.5 }
-    }
-}
 
 /// What a copy operator was, as far as its own time tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -3,16 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use busbound_cause::idle::{Gap, GapCause};
+use busbound_cause::{Activity, CollectiveNames, Graph, Host};
 use busbound_machine::{LinkFacts, Machine, PcieLink};
-use busbound_trace::{EventKind, Gpu, Interval, IntervalSet, Nanos, Place, Trace};
-use busbound_whatif::replay::Replay;
+use busbound_trace::{Call, EventKind, Gpu, Interval, IntervalSet, Nanos, Place, Trace};
+use busbound_whatif::replay::{Replay, Stretch};
 
 use crate::activity::contention::{self, Contention};
 use crate::activity::copies::{self, Copy, CopyGroup, size_class};
-use busbound_cause::CollectiveNames;
-use busbound_cause::idle::{Gap, GapCause};
-use busbound_cause::{Activity, Graph};
-
 use crate::activity::gaps::{self, IdleCause};
 use crate::activity::launches::{self, Launches};
 use crate::activity::links::Links;
@@ -22,32 +20,13 @@ use crate::activity::timeline::{self, DeviceTimeline, Overlaps};
 use crate::analysis::breakdown::{DeviceParts, Part, PartTimes, StepBreakdown};
 use crate::analysis::replay;
 use crate::analysis::times::{Times, total_times};
-use crate::answers::survey::steps::pattern_of;
 use crate::options::Options;
 use crate::parallel::join;
+use crate::pattern::pattern_of;
 use crate::quantity::milliseconds;
+use crate::steps::basis::Basis;
 use crate::steps::window::Window;
 use crate::unit::Unit;
-use busbound_cause::Host;
-use busbound_trace::Call;
-
-/// What it takes to know the steps of a trace.
-pub(crate) struct Basis<'a> {
-    pub(crate) trace: &'a Trace,
-    pub(crate) host: Host<'a>,
-    communication: CollectiveNames,
-    timelines: Vec<DeviceTimeline>,
-    pub(crate) window: Window,
-}
-
-impl<'a> Basis<'a> {
-    pub(crate) fn of(trace: &'a Trace, options: &Options) -> Self {
-        let communication = CollectiveNames::of(trace.names());
-        let (host, timelines) = join(|| Host::of(trace), || timeline::timelines(trace, &communication));
-        let window = Window::of(trace, &host, options);
-        Self { trace, host, communication, timelines, window }
-    }
-}
 
 pub(crate) struct Facts<'a> {
     pub(crate) trace: &'a Trace,
@@ -79,50 +58,75 @@ pub(crate) struct Facts<'a> {
     replay: OnceLock<Option<Replay>>,
 }
 
+/// What waited for what, and why the devices were idle.
+struct Waited<'a> {
+    graph: Graph,
+    gaps: Vec<Gap<'a>>,
+    idle: Vec<IdleCause>,
+    allocating_idle_ms: f64,
+}
+
+impl<'a> Waited<'a> {
+    fn of(basis: &Basis<'a>) -> Self {
+        let Basis { trace, host, communication, timelines, window } = basis;
+        let graph = Graph::of(Activity { trace, host, collectives: communication }, &window.starts);
+        let gaps = gaps::gaps(&graph, host, timelines);
+        let idle = gaps::idle_causes(&gaps, host);
+        let allocations = host.rare_calls().filter(|call| host.call_kind(call) == Call::Allocate);
+        let allocating_idle_ms = gaps::idle_inside_ms(&gaps, &gaps::call_times(allocations));
+        Self { graph, gaps, idle, allocating_idle_ms }
+    }
+}
+
+/// What the host had the devices do.
+struct Issued<'a> {
+    copies: Vec<Copy<'a>>,
+    groups: Vec<CopyGroup>,
+    contention: Vec<Contention>,
+    syncs: Syncs,
+    launches: Launches,
+    kernels_on_stream: BTreeMap<(i32, i64), u64>,
+}
+
+impl<'a> Issued<'a> {
+    fn of(basis: &Basis<'a>, links: &Links, options: &Options) -> Self {
+        let Basis { trace, host, communication, timelines, window } = basis;
+        let kernels_on_stream = kernels_on_stream(trace);
+        let copies = copies::copies(trace, host);
+        let terms = copies::Terms {
+            timelines,
+            kernels_on_stream: &kernels_on_stream,
+            links,
+            edges: &options.histogram_edges,
+        };
+        let groups = copies::groups(&copies, terms);
+        let contention = contention::contention(trace, &copies, timelines, communication, links);
+        let syncs = syncs::syncs(host, &window.starts);
+        let launches = launches::launches(trace, host, timelines, window.rounds());
+        Self { copies, groups, contention, syncs, launches, kernels_on_stream }
+    }
+}
+
 impl<'a> Facts<'a> {
     pub(crate) fn of(trace: &'a Trace, machine: &Machine, options: &Options) -> Self {
         Self::on(Basis::of(trace, options), machine, options)
     }
 
     pub(crate) fn on(basis: Basis<'a>, machine: &Machine, options: &Options) -> Self {
+        let link = link_of(machine, basis.trace, basis.timelines.first().map(|t| t.device));
+        let of_device =
+            |line: &DeviceTimeline| (line.device, link_of(machine, basis.trace, Some(line.device)));
+        let links = Links::new(basis.timelines.iter().map(of_device).collect(), link.clone());
+        let (waited, issued) = join(|| Waited::of(&basis), || Issued::of(&basis, &links, options));
         let Basis { trace, host, communication, timelines, window } = basis;
-        let link = link_of(machine, trace, timelines.first().map(|t| t.device));
-        let of_device = |line: &DeviceTimeline| (line.device, link_of(machine, trace, Some(line.device)));
-        let links = Links::new(timelines.iter().map(of_device).collect(), link.clone());
-        let kernels_on_stream = kernels_on_stream(trace);
-        let ((graph, gaps, idle, allocating_idle_ms), (copies, groups, contention, syncs, launches)) = join(
-            || {
-                let activity = Activity { trace, host: &host, collectives: &communication };
-                let graph = Graph::of(activity, &window.starts);
-                let gaps = gaps::gaps(&graph, &host, &timelines);
-                let idle = gaps::idle_causes(&gaps, &host);
-                let allocations = host.rare_calls().filter(|call| host.call_kind(call) == Call::Allocate);
-                let allocating = gaps::idle_inside_ms(&gaps, &gaps::call_times(allocations));
-                (graph, gaps, idle, allocating)
-            },
-            || {
-                let copies = copies::copies(trace, &host);
-                let terms = copies::Terms {
-                    timelines: &timelines,
-                    kernels_on_stream: &kernels_on_stream,
-                    links: &links,
-                    edges: &options.histogram_edges,
-                };
-                let groups = copies::groups(&copies, terms);
-                let contention = contention::contention(trace, &copies, &timelines, &communication, &links);
-                let syncs = syncs::syncs(&host, &window);
-                let launches = launches::launches(trace, &host, &timelines, &window);
-                (copies, groups, contention, syncs, launches)
-            },
-        );
-        let parts = device_parts(&timelines, &gaps);
+        let parts = device_parts(&timelines, &waited.gaps);
         let breakdown = StepBreakdown::of(&parts, window.rounds());
         let times: Vec<Times> =
             timelines.iter().zip(&parts).map(|(timeline, parts)| Times::of(timeline, parts)).collect();
         let overlaps: Vec<Overlaps> = timelines.iter().map(DeviceTimeline::overlaps).collect();
         let time = total_times(&times);
         let overlap = timeline::total_overlaps(&overlaps, time.comm_ms);
-        let managed = Managed::of(trace, &copies, &timelines);
+        let managed = Managed::of(trace, &issued.copies, &timelines);
         Self {
             trace,
             host,
@@ -135,24 +139,30 @@ impl<'a> Facts<'a> {
             breakdown,
             time,
             overlap,
-            copies,
-            groups,
-            graph,
-            gaps,
-            idle,
-            allocating_idle_ms,
-            contention,
-            launches,
+            copies: issued.copies,
+            groups: issued.groups,
+            graph: waited.graph,
+            gaps: waited.gaps,
+            idle: waited.idle,
+            allocating_idle_ms: waited.allocating_idle_ms,
+            contention: issued.contention,
+            launches: issued.launches,
             managed,
-            syncs,
-            kernels_on_stream,
+            syncs: issued.syncs,
+            kernels_on_stream: issued.kernels_on_stream,
             replay: OnceLock::new(),
         }
     }
 
     /// The steady steps, ready to be run again; `None` where the trace does not hold together well enough.
     pub(crate) fn replay(&self) -> Option<&Replay> {
-        self.replay.get_or_init(|| replay::of(self)).as_ref()
+        let replay = || Replay::of(&self.graph, &self.replayed_stretch()?, &self.link);
+        self.replay.get_or_init(replay).as_ref()
+    }
+
+    /// The stretch of the trace that [`replay`](Self::replay) runs again.
+    pub(crate) fn replayed_stretch(&self) -> Option<Stretch> {
+        replay::stretch_of(self.trace, &self.window, &self.timelines)
     }
 
     /// Time of the wanted parts over all devices and steps.

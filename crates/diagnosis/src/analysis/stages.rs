@@ -11,15 +11,9 @@ use serde::Serialize;
 
 use crate::analysis::blocks::Blocks;
 use crate::analysis::facts::Facts;
+use crate::options::StageChoice;
 use crate::quantity::{milliseconds, plural, printable};
 use busbound_cause::Host;
-
-/// One stage: what it is called, and which annotations are its items.
-#[derive(Debug, Clone)]
-pub struct StageChoice {
-    pub name: String,
-    pub matching: Regex,
-}
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -65,6 +59,18 @@ pub enum PipelineShape {
     Between,
 }
 
+impl PipelineShape {
+    /// `sum` is that of the stages.
+    fn of(overlap_score: f64, period_ms: f64, sum: f64) -> Self {
+        match overlap_score {
+            _ if period_ms > 1.15 * sum => Self::More,
+            score if score >= 0.9 => Self::Longest,
+            score if score <= 0.1 => Self::Sum,
+            _ => Self::Between,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Item {
@@ -95,16 +101,7 @@ pub(crate) fn stages(facts: &Facts<'_>, chosen: &[StageChoice]) -> StageAnswer {
             plural(items as u64, "item", "items")
         ));
     }
-    let mut each: Vec<Item> = Vec::with_capacity(items);
-    let mut before: Option<Interval> = None;
-    for k in 0..items {
-        let whole = spans.iter().map(|stage| stage[k]).reduce(Interval::hull).unwrap_or(spans[0][k]);
-        let stages_ms: Vec<f64> = spans.iter().map(|stage| stage[k].length().as_millis()).collect();
-        let period_ms = before.map(|before| (whole.end - before.end).as_millis());
-        let hidden_ms = period_ms.map(|period| stages_ms.iter().sum::<f64>() - period);
-        before = Some(whole);
-        each.push(Item { period_ms, stages_ms, hidden_ms });
-    }
+    let mut each = each_item(&spans, items);
     let times: Vec<StageTime> = chosen
         .iter()
         .enumerate()
@@ -121,12 +118,7 @@ pub(crate) fn stages(facts: &Facts<'_>, chosen: &[StageChoice]) -> StageAnswer {
     let hidden_ms = sum - period_ms;
     let hideable = sum - longest;
     let overlap_score = if hideable > 0.0 { hidden_ms / hideable } else { 0.0 };
-    let shape = match overlap_score {
-        _ if period_ms > 1.15 * sum => PipelineShape::More,
-        score if score >= 0.9 => PipelineShape::Longest,
-        score if score <= 0.1 => PipelineShape::Sum,
-        _ => PipelineShape::Between,
-    };
+    let shape = PipelineShape::of(overlap_score, period_ms, sum);
     let on_device = !facts.timelines.is_empty();
     let mut statement = statement(&times, period_ms, hidden_ms, overlap_score, shape);
     if times.iter().any(|stage| stage.count != items) {
@@ -149,6 +141,21 @@ pub(crate) fn stages(facts: &Facts<'_>, chosen: &[StageChoice]) -> StageAnswer {
         statement,
         each,
     })
+}
+
+/// What each item took, in order.
+fn each_item(spans: &[Vec<Interval>], items: usize) -> Vec<Item> {
+    let mut each: Vec<Item> = Vec::with_capacity(items);
+    let mut before: Option<Interval> = None;
+    for k in 0..items {
+        let whole = spans.iter().map(|stage| stage[k]).reduce(Interval::hull).unwrap_or(spans[0][k]);
+        let stages_ms: Vec<f64> = spans.iter().map(|stage| stage[k].length().as_millis()).collect();
+        let period_ms = before.map(|before| (whole.end - before.end).as_millis());
+        let hidden_ms = period_ms.map(|period| stages_ms.iter().sum::<f64>() - period);
+        before = Some(whole);
+        each.push(Item { period_ms, stages_ms, hidden_ms });
+    }
+    each
 }
 
 fn statement(times: &[StageTime], period: f64, hidden: f64, score: f64, shape: PipelineShape) -> String {

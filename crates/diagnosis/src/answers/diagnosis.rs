@@ -5,7 +5,6 @@ use std::ops::Deref;
 
 use busbound_machine::{LinkFacts, Machine};
 use busbound_trace::Trace;
-use busbound_whatif::replay::Change;
 use serde::Serialize;
 
 use crate::activity::compiled;
@@ -20,20 +19,18 @@ use crate::analysis::breakdown::StepBreakdown;
 use crate::analysis::cpu_copies::{self, CpuCopies};
 use crate::analysis::cpu_only;
 use crate::analysis::critical::{self, CriticalPath};
-use crate::analysis::facts::{Basis, Facts, gpu_name};
+use crate::analysis::facts::{Facts, gpu_name};
 use crate::analysis::incomplete;
 use crate::analysis::kernels::{self, Kernels};
 use crate::analysis::stages::{self, StageAnswer, Stages};
 use crate::analysis::times::Times;
 use crate::answers::survey::{RankedAs, Source, SourceFacts, Survey, survey};
-use crate::answers::whatif::{self, NoReplay, WhatIf};
 use crate::findings::{self, Finding, Severity};
-use crate::items::{self, Items};
 use crate::limits::id::LimitationId;
 use crate::limits::{self, Limitation};
 use crate::options::Options;
 use crate::parallel::join;
-use crate::picture::{self, Detail, Picture};
+use crate::steps::basis::Basis;
 use crate::steps::steady::{LeftOut, steady};
 use crate::steps::window::{OutlierStep, StepTimes};
 use crate::unit::Unit;
@@ -123,41 +120,6 @@ pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Opt
     diagnose_and(trace, source, machine, options, |_| ()).0
 }
 
-/// A diagnosis with what it takes to draw it.
-#[derive(Debug)]
-pub struct Drawn {
-    pub diagnosis: Diagnosis,
-    pub picture: Picture,
-    /// What the run would take with changes.
-    pub whatif: Result<WhatIf, NoReplay>,
-}
-
-/// As [`diagnose`], with a picture and a prediction: of the changes named, or of those worth trying.
-pub fn diagnose_and_draw(
-    trace: &Trace,
-    source: &Source,
-    machine: &Machine,
-    options: &Options,
-    wanted: &[Vec<Change>],
-    detail: Detail,
-) -> Drawn {
-    let (diagnosis, (picture, whatif)) = diagnose_and(trace, source, machine, options, |judged| {
-        let (whatif, best) = whatif::with_timeline(judged.facts, &source.path, wanted);
-        (picture::draw(judged, best.as_ref(), detail), whatif)
-    });
-    Drawn { diagnosis, picture, whatif }
-}
-
-/// As [`diagnose`], with every copy, gap and step by itself.
-pub fn diagnose_and_itemise(
-    trace: &Trace,
-    source: &Source,
-    machine: &Machine,
-    options: &Options,
-) -> (Diagnosis, Items) {
-    diagnose_and(trace, source, machine, options, items::items)
-}
-
 /// What a diagnosis is made from.
 pub(crate) struct Judged<'a, 't> {
     whole: &'a dyn Deref<Target = Facts<'t>>,
@@ -176,7 +138,8 @@ impl<'t> Judged<'_, 't> {
     }
 }
 
-fn diagnose_and<T>(
+/// As [`diagnose`], with what `more` makes of the same facts.
+pub(crate) fn diagnose_and<T>(
     trace: &Trace,
     source: &Source,
     machine: &Machine,

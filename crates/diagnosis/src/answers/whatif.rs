@@ -3,15 +3,15 @@
 use busbound_machine::Machine;
 use busbound_trace::{Direction, Timestamp, Trace};
 use busbound_whatif::replay::{
-    About, Async, Change, Coalesce, Moved, NoSync, Pin, Predicted, Prefetch, Replay, Resident,
+    About, Async, Change, Coalesce, Confidence, Moved, NoSync, Pin, Predicted, Prefetch, Replay, Resident,
 };
 use serde::Serialize;
 
 use crate::activity::copies::Copy;
-use crate::analysis::facts::{Basis, Facts};
+use crate::analysis::facts::Facts;
 use crate::analysis::replay;
 use crate::options::Options;
-use crate::saving::Saving;
+use crate::steps::basis::Basis;
 use crate::steps::steady::steady;
 use crate::unit::Unit;
 
@@ -120,7 +120,7 @@ pub(crate) fn with_timeline(
     };
     let answer = of_replay(facts, replay, path, wanted);
     let best = answer.scenarios.first().filter(|best| best.applies).and_then(|best| {
-        let begin = replay::stretch_of(facts)?.starts.first().copied()?;
+        let begin = facts.replayed_stretch()?.starts.first().copied()?;
         Some(BestReplay { begin, moved: replay.timeline(&best.changes), changes: best.changes.clone() })
     });
     (Ok(answer), best)
@@ -151,6 +151,27 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
     scenarios.truncate(SHOWN);
     let confidence = replay.confidence();
     let knows_power = facts.link.measured().is_some_and(|profile| profile.power.is_some());
+    let mut answer = WhatIf {
+        schema: WHATIF_SCHEMA,
+        path: path.to_owned(),
+        statement: String::new(),
+        baseline_ms,
+        unit: facts.unit(),
+        replay_error: confidence.error,
+        recorded_waits: confidence.recorded_waits,
+        inferred_waits: confidence.inferred_waits,
+        unexplained: confidence.unexplained,
+        link: facts.link.name.clone(),
+        knows_power,
+        scenarios,
+        notes: notes(facts, &confidence, knows_power),
+    };
+    answer.statement = answer.sentence(wanted.is_empty());
+    answer
+}
+
+/// What the answer rests on and cannot know.
+fn notes(facts: &Facts<'_>, confidence: &Confidence, knows_power: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if !knows_power {
         notes.push("Kernel times are kept. A GPU that rests less may clock down: a profile by `busbound bench` says how far (--machine).".to_owned());
@@ -180,30 +201,14 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
             100.0 * confidence.without_call
         ));
     }
-    let (run, all) = (replay::steps_run_again(facts), facts.window.steps.len());
+    let (run, all) = (replay::steps_run_again(facts.trace, &facts.window), facts.window.steps.len());
     if run < all {
         notes.push(format!("The trace is long: the first {run} of the {all} steps judged are run again."));
     }
     if facts.window.times().is_none() {
         notes.push("No steps are marked or found: the whole trace counts as one.".to_owned());
     }
-    let mut answer = WhatIf {
-        schema: WHATIF_SCHEMA,
-        path: path.to_owned(),
-        statement: String::new(),
-        baseline_ms,
-        unit: facts.unit(),
-        replay_error: confidence.error,
-        recorded_waits: confidence.recorded_waits,
-        inferred_waits: confidence.inferred_waits,
-        unexplained: confidence.unexplained,
-        link: facts.link.name.clone(),
-        knows_power,
-        scenarios,
-        notes,
-    };
-    answer.statement = answer.sentence(wanted.is_empty());
-    answer
+    notes
 }
 
 /// Scenarios that are listed.
@@ -267,18 +272,6 @@ fn is_offloading(facts: &Facts<'_>) -> bool {
         copy.transfer.direction == Direction::HostToDevice && copy.bytes().unwrap_or(0) >= 1 << 20
     });
     large.count() as f64 >= 4.0 * facts.steps()
-}
-
-/// What a change of this name saves a step, by running the trace again.
-pub(crate) fn saving(replay: &Replay, changes: &[Change]) -> Option<Saving> {
-    let predicted = replay.predict(changes);
-    let now = replay.step_ms();
-    // What is uncertain of a step is so of what is taken from it; what nothing is taken from gains nothing.
-    let spread = predicted.high_ms / predicted.worst_ms - 1.0;
-    predicted.applies.then(|| Saving {
-        low: (now - predicted.worst_ms).max(0.0) * (1.0 - spread),
-        high: (now - predicted.best_ms).max(0.0) * (1.0 + spread),
-    })
 }
 
 /// Without those that more is written for than for another one that is as fast.

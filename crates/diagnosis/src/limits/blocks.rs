@@ -1,7 +1,7 @@
 //! Limits of what can be attributed to stages and blocks.
 
 use super::Scope;
-use crate::analysis::attribution::BlockChoice;
+use crate::options::BlockChoice;
 
 pub(super) fn stages(scope: &Scope<'_>) -> Option<String> {
     scope.no_stages.map(|why| format!("Stages: {why}."))

@@ -6,6 +6,7 @@
 mod detail;
 mod device_lanes;
 mod dots;
+mod drawn;
 mod host_lanes;
 mod links;
 mod names;
@@ -16,6 +17,7 @@ use busbound_machine::{HostMemory, LinkSource, bench};
 use busbound_trace::{Interval, IntervalSet, Timestamp};
 
 pub use dots::{Dot, DotKind};
+pub use drawn::{Drawn, diagnose_and_draw};
 pub use links::PieceId;
 pub use rows::{Piece, Row};
 
@@ -140,7 +142,7 @@ const PIECES: usize = 1_200_000;
 const MARKED: usize = 5_000;
 
 /// Draws the whole trace; what is judged of it, the findings and the best prediction come with it.
-pub(crate) fn draw(judged: &Judged<'_, '_>, best: Option<&BestReplay>, detail: Detail) -> Picture {
+fn draw(judged: &Judged<'_, '_>, best: Option<&BestReplay>, detail: Detail) -> Picture {
     let Judged { facts, left_out, diagnosis, .. } = *judged;
     let whole = judged.whole();
     let mut names = DrawnNames::of(whole.trace.names());

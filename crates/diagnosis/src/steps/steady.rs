@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use busbound_trace::Trace;
 
-use crate::analysis::facts::Basis;
 use crate::options::Options;
+use crate::steps::basis::Basis;
 use crate::steps::window::{OutlierStep, StepTimes};
 
 /// What is left out, and what there was.

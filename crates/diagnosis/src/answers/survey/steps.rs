@@ -6,7 +6,7 @@ use busbound_machine::median;
 use busbound_trace::{EventKind, NameId, Nanos, Trace};
 use serde::Serialize;
 
-use crate::quantity::printable;
+use crate::pattern::pattern_of;
 
 /// Annotations of one name, where digits stand for any number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -62,29 +62,4 @@ pub(crate) fn patterns(trace: &Trace) -> Vec<StepPattern> {
     });
     patterns.truncate(MOST);
     patterns
-}
-
-/// The name with each run of digits replaced by `*`.
-pub(crate) fn pattern_of(name: &str) -> String {
-    let mut pattern = String::with_capacity(name.len());
-    for c in printable(name).chars() {
-        if !c.is_ascii_digit() {
-            pattern.push(c);
-        } else if !pattern.ends_with('*') {
-            pattern.push('*');
-        }
-    }
-    pattern
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_in_names_stand_for_any_number() {
-        assert_eq!(pattern_of("ProfilerStep#1009"), "ProfilerStep#*");
-        assert_eq!(pattern_of("layer7/block12"), "layer*/block*");
-        assert_eq!(pattern_of("step"), "step");
-    }
 }

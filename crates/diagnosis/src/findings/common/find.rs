@@ -5,7 +5,7 @@ use busbound_whatif::replay::Change;
 use super::draft::Draft;
 use super::finding::Finding;
 use crate::analysis::facts::Facts;
-use crate::answers::whatif;
+use crate::analysis::replay;
 use crate::findings::FindingId;
 
 /// How a saving is known that a replay gave.
@@ -30,7 +30,7 @@ pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     let mut made: Vec<Made> = FindingId::ALL.iter().filter_map(check).collect();
     let found: Vec<FindingId> = made.iter().map(|made| made.id).collect();
     made.retain(|made| !made.id.rule().unless.iter().any(|better| found.contains(better)));
-    replay(facts, &mut made);
+    replace_bounds(facts, &mut made);
     let step_ms = facts.step_ms();
     let mut findings: Vec<_> =
         made.into_iter().map(|made| Finding::of(made.id, made.draft, made.basis, step_ms)).collect();
@@ -42,7 +42,7 @@ pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
 }
 
 /// Where the fix is a change that can be replayed, the saving is what the replay takes less, not a bound.
-fn replay(facts: &Facts<'_>, all: &mut [Made]) {
+fn replace_bounds(facts: &Facts<'_>, all: &mut [Made]) {
     let fixes: Vec<Option<Vec<Change>>> = all.iter().map(|made| made.id.rule().candidate.changes()).collect();
     if fixes.iter().all(Option::is_none) {
         return;
@@ -54,7 +54,7 @@ fn replay(facts: &Facts<'_>, all: &mut [Made]) {
         if fixes.iter().filter(|other| *other == fix).count() > 1 {
             continue;
         }
-        if let Some(saving) = whatif::saving(replay, changes) {
+        if let Some(saving) = replay::saving(replay, changes) {
             made.draft.saves = saving;
             made.basis = REPLAYED;
         }

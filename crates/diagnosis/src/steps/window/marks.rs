@@ -6,7 +6,7 @@ use busbound_trace::{Event, EventKind, Nanos, Trace, TrackId};
 use regex::Regex;
 
 use super::{Beginnings, StepsFound};
-use crate::answers::survey::steps::pattern_of;
+use crate::pattern::pattern_of;
 use busbound_cause::Host;
 
 /// Steps from the annotation that looks most like one.
