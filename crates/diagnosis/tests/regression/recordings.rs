@@ -1,0 +1,118 @@
+//! What is said of files that `busbound record` wrote.
+
+use std::path::Path;
+
+use busbound_diagnosis::{Bound, FindingId, LimitationId, Options, Source, diagnose};
+use busbound_machine::{LinkSource, Machine};
+use busbound_trace::{EventKind, MemoryKind, ReadOptions};
+
+/// One program, once recorded by us and once by torch.profiler, on an H200: fixtures/recorded.
+#[test]
+fn a_recording_says_of_copies_what_torch_profiler_says() {
+    let trace = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recorded").join(name);
+        busbound_trace::open(&path, &ReadOptions::default()).unwrap()
+    };
+    let (ours, theirs) = (trace("offload.bbt"), trace("offload.json.gz"));
+    let copies = |trace: &busbound_trace::Trace| {
+        let mut all: std::collections::BTreeMap<_, Vec<(i64, u64)>> = std::collections::BTreeMap::new();
+        for event in trace.events() {
+            if let Some(transfer) = event.transfer().filter(|_| event.kind() == EventKind::Copy) {
+                let one = (event.duration().get(), transfer.bytes.unwrap().get());
+                all.entry((transfer.direction, transfer.src, transfer.dst)).or_default().push(one);
+            }
+        }
+        all.values_mut().for_each(|list| list.sort_unstable());
+        all
+    };
+    let (ours_by_kind, theirs_by_kind) = (copies(&ours), copies(&theirs));
+    assert_eq!(ours_by_kind.len(), 4);
+    for (kind, list) in &ours_by_kind {
+        let their = &theirs_by_kind[kind];
+        let bytes = |list: &[(i64, u64)]| list.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        assert_eq!((list.len(), bytes(list)), (their.len(), bytes(their)), "{kind:?}");
+        // How fast pageable memory is staged differs from run to run, and so do the first copies; the link does not.
+        let median = |list: &[(i64, u64)]| list[list.len() / 2].0 as f64;
+        let off = (median(list) / median(their) - 1.0).abs();
+        assert!(![kind.1, kind.2].contains(&MemoryKind::Pinned) || off < 0.01, "{kind:?}: {off}");
+    }
+    let verdict =
+        |trace| diagnose(trace, &Source::named("t"), &Machine::default(), &Options::default()).verdict.bound;
+    assert_eq!((verdict(&ours), verdict(&theirs)), (Bound::Transfer, Bound::Transfer));
+}
+
+/// A recording in which the driver told this link, of at most PCIe 5 x16: the real one, with its link records changed.
+fn recorded_on(generation: u32, lanes: u32) -> busbound_trace::Trace {
+    use busbound_capture::format::{Chunk, ChunkReader, ChunkWriter, MAGIC, Record, Records};
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recorded/offload.bbt");
+    let file = std::fs::read(path).unwrap();
+    let mut chunks = ChunkReader::new(file.strip_prefix(MAGIC).unwrap());
+    let mut changed = MAGIC.to_vec();
+    while let Some(chunk) = chunks.next_chunk().unwrap() {
+        let Chunk::Whole { payload, .. } = chunk else { panic!("the recording is whole") };
+        let mut writer = ChunkWriter::default();
+        for record in Records::of(&payload) {
+            match record {
+                Record::Link { gpu, max_generation, max_lanes, .. } => {
+                    // At rest the link is slower, which is no finding.
+                    writer.add(&Record::Link { gpu, generation: 1, lanes, max_generation, max_lanes });
+                    writer.add(&Record::Link { gpu, generation, lanes, max_generation, max_lanes });
+                }
+                other => writer.add(&other),
+            }
+        }
+        changed.extend(writer.take().unwrap());
+    }
+    busbound_trace::read(changed.as_slice(), Path::new("run.bbt"), &ReadOptions::default()).unwrap()
+}
+
+#[test]
+fn a_recording_is_judged_against_the_link_that_was_recorded() {
+    let of = |generation, lanes| {
+        let trace = recorded_on(generation, lanes);
+        diagnose(&trace, &Source::named("t"), &Machine::default(), &Options::default())
+    };
+    let whole = of(5, 16);
+    let link = &whole.machine.gpus[0].link;
+    assert_eq!((link.name.as_str(), link.source), ("PCIe 5 x16", LinkSource::Recorded));
+    assert!(whole.findings.iter().all(|finding| finding.id != FindingId::NarrowLink));
+    let state = whole.limitations.iter().find(|limitation| limitation.id == LimitationId::LinkState).unwrap();
+    assert_eq!(state.text, "Whether the process ran on the wrong NUMA node is not in a recording.");
+
+    let half = of(5, 8);
+    let link = &half.machine.gpus[0].link;
+    assert_eq!((link.name.as_str(), link.source), ("PCIe 5 x8", LinkSource::Recorded));
+    let finding = half.findings.iter().find(|finding| finding.id == FindingId::NarrowLink).unwrap();
+    assert_eq!(finding.title, "The link ran at PCIe 5 x8, and could be PCIe 5 x16");
+    let exposed = finding.evidence["exposed_ms_per_step"].as_f64().unwrap();
+    assert!((finding.saves_ms_per_step.high - exposed / 2.0).abs() < 1e-9);
+
+    let given = Machine::named("pcie5x16").unwrap();
+    let told = diagnose(&recorded_on(5, 8), &Source::named("t"), &given, &Options::default());
+    assert_eq!(told.machine.gpus[0].link.source, LinkSource::Given);
+    assert!(told.findings.iter().all(|finding| finding.id != FindingId::NarrowLink));
+}
+
+/// Its survey used to name settings of torch.profiler, which `busbound record` does not have.
+#[test]
+fn what_a_recording_lacks_is_had_by_recording_otherwise() {
+    let survey = busbound_diagnosis::survey(&recorded_on(5, 16), &Source::named("run.bbt"));
+    let remedies: Vec<_> = survey.missing.iter().map(|missing| (missing.id, missing.remedy)).collect();
+    assert_eq!(
+        remedies.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+        [LimitationId::Operators, LimitationId::Stacks, LimitationId::Memory]
+    );
+    assert!(remedies[..2].iter().all(|(_, remedy)| remedy.contains("torch.cuda.nvtx.range")));
+    assert!(remedies.iter().all(|(_, remedy)| !remedy.contains("ProfilerActivity")), "{remedies:?}");
+}
+
+/// The first line laid all copies to the largest group: here a sixth of the waiting is for pinned ones.
+#[test]
+fn the_first_line_lays_to_a_group_of_copies_what_is_its_own() {
+    let trace = recorded_on(5, 16);
+    let diagnosis = diagnose(&trace, &Source::named("t"), &Machine::default(), &Options::default());
+    assert_eq!(
+        diagnosis.verdict.statement,
+        "Transfer-bound: 78 % of each 21.5 ms step waits for copies over the bus, 65 % for host-to-device copies from pageable memory."
+    );
+}
