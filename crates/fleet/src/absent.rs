@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use busbound_diagnosis::quantity::count;
 
-use crate::statement::{TOLD, row};
+use crate::list::{TOLD, row};
 
 /// `Of the job's 8 ranks 5 are not here: ranks 3 to 7.`; `None` where all are.
 pub(crate) fn absent(world: u32, here: &BTreeSet<u32>) -> Option<String> {

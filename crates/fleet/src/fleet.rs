@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use busbound_trace::rank_in_name;
 use serde::{Deserialize, Serialize};
 
-use crate::answer::FLEET_SCHEMA;
 use crate::summary::{RANK_SCHEMA, RankSummary};
+
+pub const FLEET_SCHEMA: &str = "busbound.fleet/1";
 
 /// The ranks known so far, and the files that gave none.
 #[derive(Debug, Clone, Default, PartialEq)]

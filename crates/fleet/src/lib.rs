@@ -22,9 +22,11 @@
 
 mod absent;
 mod answer;
+mod conclude;
 mod diagnoses;
 mod fleet;
 mod host;
+mod list;
 mod name;
 mod one_run;
 mod parts;
@@ -35,9 +37,9 @@ mod stragglers;
 mod summary;
 mod uplinks;
 
-pub use answer::{FLEET_SCHEMA, FleetAnswer, FleetSteps, SharedFinding, VerdictCount};
+pub use answer::{FleetAnswer, FleetSteps, SharedFinding, VerdictCount};
 pub use diagnoses::{DIAGNOSES_SCHEMA, Diagnoses};
-pub use fleet::{Fleet, SavedError, Unread};
+pub use fleet::{FLEET_SCHEMA, Fleet, SavedError, Unread};
 pub use name::{FindingName, RankName};
 pub use one_run::{NotOneRun, OneRun, one_run};
 pub use parts::{IdlePart, Parts};

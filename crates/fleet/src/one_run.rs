@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use busbound_diagnosis::RankOrigin;
 
+use crate::list::some_of;
 use crate::name::RankName;
-use crate::statement::some_of;
 use crate::summary::RankSummary;
 
 /// Which of the inputs are ranks of one run, by their place in the list.

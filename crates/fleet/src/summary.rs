@@ -195,6 +195,12 @@ impl RankSummary {
         !self.gpus.is_empty()
     }
 
+    /// Whether it is measured against ranks whose figures are for this unit. Of one that was read in part there is less than
+    /// there was: what is missing would look like a difference.
+    pub(crate) fn is_compared(&self, unit: Unit) -> bool {
+        self.complete && self.has_device() && self.unit == unit
+    }
+
     /// The mean step, as its parts are means: only so do they add up to it.
     pub fn step_ms(&self) -> f64 {
         self.time.span_ms

@@ -1,7 +1,6 @@
 //! How fast is a copy of this size? The measured curve bends; a latency and a bandwidth do not give it.
 
-use crate::bench::Direction;
-use crate::resolve::HostMemory;
+use crate::bench::terms::{Direction, HostMemory};
 
 /// (bytes, GB/s) in order of size; between points the rate is interpolated over the logarithm.
 pub(crate) type Points = [(u64, f64)];

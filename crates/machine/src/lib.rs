@@ -23,6 +23,7 @@ mod quantile;
 mod resolve;
 pub mod topology;
 
+pub use bench::terms::HostMemory;
 pub use catalogue::{GpuFacts, catalogue, gpu_of_key, gpu_of_name};
 pub use interconnect::{Hop, Interconnect, UnknownLink};
 pub use link::PcieLink;
@@ -31,4 +32,4 @@ pub use profile::{
     OverlapFacts, PROFILE_SCHEMA, PeerFacts, PowerFacts, ProfileError,
 };
 pub use quantile::{median, quantile};
-pub use resolve::{HostMemory, LinkFacts, LinkSource, Machine, UnknownMachine};
+pub use resolve::{LinkFacts, LinkSource, Machine, UnknownMachine};

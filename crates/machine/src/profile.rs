@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::identity::Identity;
 use crate::bench::statistics::Spread;
-use crate::bench::terms::{Direction, Engine, KernelKind, LatencyKind, Memory, Pace};
+use crate::bench::terms::{Direction, Engine, HostMemory, KernelKind, LatencyKind, Memory, Pace};
 use crate::curve;
-use crate::resolve::HostMemory;
 
 pub const PROFILE_SCHEMA: &str = "busbound.machine/1";
 
@@ -244,15 +243,6 @@ impl MachineProfile {
     /// What large pinned copies to the device reach.
     pub(crate) fn plateau_gbps(&self) -> Option<f64> {
         self.copies(Direction::H2d, Memory::Pinned)?.plateau_gbps()
-    }
-}
-
-impl From<HostMemory> for Memory {
-    fn from(memory: HostMemory) -> Self {
-        match memory {
-            HostMemory::Pinned => Self::Pinned,
-            HostMemory::Pageable => Self::Pageable,
-        }
     }
 }
 

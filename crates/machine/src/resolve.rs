@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::terms::Direction;
+use crate::bench::terms::{Direction, HostMemory};
 use crate::catalogue::{self, GpuFacts};
 use crate::curve;
 use crate::link::{PcieLink, REACHED_BY_LARGE_COPIES};
@@ -34,13 +34,6 @@ impl LinkSource {
             Self::Assumed => "assumed",
         }
     }
-}
-
-/// The host memory at the other end of a copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostMemory {
-    Pinned,
-    Pageable,
 }
 
 /// A GPU's link to its host.

@@ -8,9 +8,9 @@ use busbound::fleet::{Fleet, FleetAnswer, RankSummary, SavedError, Unread};
 use busbound::{Comparison, Diagnosis, Format, Report, Style, Survey, WhatIf};
 use pyo3::prelude::*;
 
+use crate::arguments::wiring_of;
 use crate::attend::attend;
 use crate::failure::failed;
-use crate::trace::wiring_of;
 
 #[derive(Debug)]
 pub(crate) enum Content {

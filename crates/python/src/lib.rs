@@ -1,6 +1,7 @@
 //! `import busbound`: the same library for Python. What a person calls is in python/busbound; this is what it rests on.
 
 mod answer;
+mod arguments;
 mod attend;
 mod failure;
 mod table;

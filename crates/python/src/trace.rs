@@ -4,23 +4,19 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use busbound::machine::topology::GpuPlace;
 use busbound::tables::Tables;
 use busbound::trace::LossKind;
 use busbound::whatif::replay::Change;
-use busbound::{Error, Input, Machine, Options, ReadOptions, Run};
+use busbound::{Error, Input, Machine, ReadOptions, Run};
 use pyo3::prelude::*;
-use regex::Regex;
 
 use crate::answer::{Answer, Content};
+use crate::arguments::{StepChoice, machine_of, options_of, wiring_of};
 use crate::attend::attend;
 use crate::failure::{StorageError, failed};
 use crate::table::Table;
 
 type SharedTables = Arc<Tables<Arc<busbound::Trace>>>;
-
-/// What is told of steps: the expression that marks them, and how many are warm-up.
-type StepChoice = (Option<String>, Option<usize>);
 
 /// A trace that has been read. busbound.open makes one.
 #[pyclass(frozen, module = "busbound._native")]
@@ -183,20 +179,4 @@ impl Trace {
         *known() = Some((choice, Arc::clone(&tables)));
         Ok(tables)
     }
-}
-
-fn machine_of(name: Option<String>) -> PyResult<Machine> {
-    busbound::resolve_machine(name.as_deref()).map_err(failed)
-}
-
-pub(crate) fn wiring_of(topology: Option<PathBuf>) -> PyResult<Option<Vec<GpuPlace>>> {
-    topology.as_deref().map(busbound::read_topology).transpose().map_err(failed)
-}
-
-fn options_of((steps, warmup): &StepChoice) -> PyResult<Options> {
-    let mut options = Options::default();
-    let steps = steps.as_deref().map(Regex::new).transpose();
-    options.steps = steps.map_err(|error| failed(format!("steps: {error}")))?;
-    options.warmup = *warmup;
-    Ok(options)
 }

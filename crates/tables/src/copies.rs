@@ -5,9 +5,9 @@ use arrow_schema::ArrowError;
 use busbound_diagnosis::{CopyItem, Items};
 use busbound_trace::{Direction, MemoryKind, MigrationCause, Trace};
 
+use crate::column::Column;
+use crate::column::ColumnType::{Bytes, Flag, GigabytesPerSecond, Index, Nanoseconds, Number, Word};
 use crate::columns::{durations, flags, indices, numbers, rates, sizes, steps, times};
-use crate::schema::Column;
-use crate::schema::ColumnType::{Bytes, Flag, GigabytesPerSecond, Index, Nanoseconds, Number, Word};
 use crate::words::Words;
 
 pub(crate) const COLUMNS: &[Column] = &[

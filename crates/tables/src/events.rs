@@ -7,9 +7,9 @@ use arrow_schema::ArrowError;
 use busbound_diagnosis::Items;
 use busbound_trace::{Event, EventKind, Place, Trace};
 
+use crate::column::Column;
+use crate::column::ColumnType::{Bytes, Index, Nanoseconds, Number, Word};
 use crate::columns::{durations, ids, indices, numbers, optional_numbers, sizes, steps, times};
-use crate::schema::Column;
-use crate::schema::ColumnType::{Bytes, Index, Nanoseconds, Number, Word};
 use crate::words::Words;
 
 pub(crate) const COLUMNS: &[Column] = &[

@@ -4,9 +4,9 @@ use arrow_array::ArrayRef;
 use arrow_schema::ArrowError;
 use busbound_diagnosis::{GapCause, GapItem};
 
+use crate::column::Column;
+use crate::column::ColumnType::{Flag, Index, Nanoseconds, Number, Word};
 use crate::columns::{durations, flags, indices, optional_numbers, steps, times};
-use crate::schema::Column;
-use crate::schema::ColumnType::{Flag, Index, Nanoseconds, Number, Word};
 use crate::words::Words;
 
 pub(crate) const COLUMNS: &[Column] = &[

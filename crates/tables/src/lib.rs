@@ -22,6 +22,7 @@
 //! Times are 64-bit integers of nanoseconds and not Arrow's timestamps: they are on the profiler's own clock
 //! (CUPTI's), whose zero is no date. Two traces' times have nothing to do with each other.
 
+mod column;
 mod columns;
 mod copies;
 mod events;
@@ -32,6 +33,7 @@ mod steps;
 mod tables;
 mod words;
 
+pub use crate::column::{Column, ColumnType};
 pub use crate::parquet::{Provenance, WriteError, write_parquet};
-pub use crate::schema::{Column, ColumnType, TABLES_SCHEMA, Table};
+pub use crate::schema::{TABLES_SCHEMA, Table};
 pub use crate::tables::{Batches, Tables};

@@ -1,10 +1,11 @@
-//! Which tables are there, and what is in their columns? docs/tables.md is checked against this.
+//! Which tables are there, and which columns do they have? docs/tables.md is checked against this.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef};
 
+use crate::column::Column;
 use crate::{copies, events, gaps, steps};
 
 /// What the columns are; a column that changes its meaning changes the number.
@@ -61,82 +62,5 @@ impl Table {
         let about = [("schema", TABLES_SCHEMA), ("table", self.name())];
         let about = about.map(|(key, value)| (format!("busbound.{key}"), value.to_owned()));
         Arc::new(Schema::new_with_metadata(fields, HashMap::from(about)))
-    }
-}
-
-/// One column of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Column {
-    pub name: &'static str,
-    pub holds: ColumnType,
-    pub nullable: bool,
-    /// In a sentence: what a value is, and what it means if there is none.
-    pub what: &'static str,
-}
-
-/// What values are. Integers are signed, because Spark has no others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ColumnType {
-    Nanoseconds,
-    Bytes,
-    GigabytesPerSecond,
-    /// An identifier or a number of things.
-    Number,
-    /// A small one.
-    Index,
-    Flag,
-    /// One of few distinct strings, each kept once.
-    Word,
-}
-
-impl ColumnType {
-    pub fn unit(self) -> Option<&'static str> {
-        match self {
-            Self::Nanoseconds => Some("ns"),
-            Self::Bytes => Some("B"),
-            Self::GigabytesPerSecond => Some("GB/s"),
-            Self::Number | Self::Index | Self::Flag | Self::Word => None,
-        }
-    }
-
-    /// As SQL calls it.
-    pub fn sql(self) -> &'static str {
-        match self {
-            Self::Nanoseconds | Self::Bytes | Self::Number => "BIGINT",
-            Self::GigabytesPerSecond => "DOUBLE",
-            Self::Index => "INTEGER",
-            Self::Flag => "BOOLEAN",
-            Self::Word => "VARCHAR",
-        }
-    }
-
-    fn arrow(self) -> DataType {
-        match self {
-            Self::Nanoseconds | Self::Bytes | Self::Number => DataType::Int64,
-            Self::GigabytesPerSecond => DataType::Float64,
-            Self::Index => DataType::Int32,
-            Self::Flag => DataType::Boolean,
-            Self::Word => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
-        }
-    }
-}
-
-impl Column {
-    /// A column that always has a value.
-    pub(crate) const fn always(name: &'static str, holds: ColumnType, what: &'static str) -> Self {
-        Self { name, holds, nullable: false, what }
-    }
-
-    /// A column that may have none.
-    pub(crate) const fn maybe(name: &'static str, holds: ColumnType, what: &'static str) -> Self {
-        Self { name, holds, nullable: true, what }
-    }
-
-    fn field(&self) -> Field {
-        let mut about = HashMap::from([("description".to_owned(), self.what.to_owned())]);
-        if let Some(unit) = self.holds.unit() {
-            about.insert("unit".to_owned(), unit.to_owned());
-        }
-        Field::new(self.name, self.holds.arrow(), self.nullable).with_metadata(about)
     }
 }

@@ -3,9 +3,9 @@
 use arrow_array::ArrayRef;
 use busbound_diagnosis::StepItem;
 
+use crate::column::Column;
+use crate::column::ColumnType::{Flag, Index, Nanoseconds};
 use crate::columns::{durations, flags, indices, times};
-use crate::schema::Column;
-use crate::schema::ColumnType::{Flag, Index, Nanoseconds};
 
 pub(crate) const COLUMNS: &[Column] = &[
     Column::always("step", Index, "Its number, from 0."),

@@ -326,116 +326,146 @@ impl<'a> Records<'a> {
 
     /// Start, end, and where it ran.
     fn work(&mut self) -> Option<(u64, u64, Stream, u32)> {
-        let start = self.moment()?;
-        let end = start.checked_add(self.bytes.number()?)?;
+        let (start, end) = self.span()?;
         let on = Stream { device: self.bytes.small()?, stream: self.bytes.small()? };
         Some((start, end, on, self.bytes.small()?))
     }
 
+    /// Start and end.
+    fn span(&mut self) -> Option<(u64, u64)> {
+        let start = self.moment()?;
+        Some((start, start.checked_add(self.bytes.number()?)?))
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        u8::try_from(self.bytes.number()?).ok()
+    }
+
     fn read(&mut self) -> Option<Record<'a>> {
-        let tag = u8::try_from(self.bytes.number()?).ok()?;
-        let three = |bytes: &mut Bytes<'a>| Some([bytes.small()?, bytes.small()?, bytes.small()?]);
-        Some(match tag {
-            1 => Record::Name { id: self.bytes.small()?, text: self.bytes.text()? },
-            2 => Record::Fact { key: self.bytes.text()?, value: self.bytes.text()? },
-            3 => Record::Clock { at: self.moment()?, unix_ns: self.bytes.number()? },
-            4 => Record::Gpu {
-                id: self.bytes.small()?,
-                name: self.bytes.small()?,
-                memory: self.bytes.number()?,
-                multiprocessors: self.bytes.small()?,
-                capability: (self.bytes.small()?, self.bytes.small()?),
-            },
-            5 => Record::Link {
-                gpu: self.bytes.small()?,
-                generation: self.bytes.small()?,
-                lanes: self.bytes.small()?,
-                max_generation: self.bytes.small()?,
-                max_lanes: self.bytes.small()?,
-            },
-            6 => Record::Thread { id: self.bytes.small()?, name: self.bytes.small()? },
-            7 => {
-                let (start, end, on, correlation) = self.work()?;
-                let name = self.bytes.small()?;
-                let launch = Launch {
-                    grid: three(&mut self.bytes)?,
-                    block: three(&mut self.bytes)?,
-                    registers: self.bytes.small()?,
-                    shared_memory: self.bytes.small()?,
-                };
-                Record::Kernel { start, end, on, correlation, name, launch }
-            }
-            8 => {
-                let (start, end, on, correlation) = self.work()?;
-                let bytes = self.bytes.number()?;
-                let mut byte = || u8::try_from(self.bytes.number()?).ok();
-                let (kind, from, to, flags) = (byte()?, byte()?, byte()?, byte()?);
-                Record::Copy { start, end, on, correlation, bytes, kind, from, to, flags }
-            }
-            9 => {
-                let (start, end, on, correlation) = self.work()?;
-                let bytes = self.bytes.number()?;
-                let (from_device, to_device) = (self.bytes.small()?, self.bytes.small()?);
-                Record::PeerCopy { start, end, on, correlation, bytes, from_device, to_device }
-            }
-            10 => {
-                let (start, end, on, correlation) = self.work()?;
-                let bytes = self.bytes.number()?;
-                let memory = u8::try_from(self.bytes.number()?).ok()?;
-                Record::Memset { start, end, on, correlation, bytes, memory }
-            }
-            11 => {
-                let start = self.moment()?;
-                Record::Call {
-                    start,
-                    end: start.checked_add(self.bytes.number()?)?,
-                    thread: self.bytes.small()?,
-                    correlation: self.bytes.small()?,
-                    name: self.bytes.small()?,
-                    is_driver: self.bytes.number()? != 0,
-                    result: self.bytes.small()?,
-                }
-            }
-            12 => {
-                let start = self.moment()?;
-                let end = start.checked_add(self.bytes.number()?)?;
-                let (correlation, kind, event) =
-                    (self.bytes.small()?, self.bytes.small()?, self.bytes.small()?);
-                Record::Sync { start, end, correlation, stream: self.bytes.signed()?, kind, event }
-            }
-            13 => Record::EventRecord {
-                correlation: self.bytes.small()?,
-                stream: self.bytes.small()?,
-                event: self.bytes.small()?,
-            },
-            14 => Record::RangeStart {
-                at: self.moment()?,
-                id: self.bytes.small()?,
-                thread: self.bytes.small()?,
-                name: self.bytes.small()?,
-            },
-            15 => Record::RangeEnd { at: self.moment()?, id: self.bytes.small()? },
-            16 => Record::Mark { at: self.moment()?, thread: self.bytes.small()?, name: self.bytes.small()? },
-            17 => {
-                let start = self.moment()?;
-                Record::Overhead {
-                    start,
-                    end: start.checked_add(self.bytes.number()?)?,
-                    kind: self.bytes.small()?,
-                    thread: self.bytes.small()?,
-                }
-            }
-            18 => Record::Dropped { at: self.moment()?, count: self.bytes.number()? },
-            19 => Record::LinkBytes {
-                at: self.moment()?,
-                gpu: self.bytes.small()?,
-                to_device: self.bytes.number()?,
-                to_host: self.bytes.number()?,
-            },
-            20 => Record::Note { text: self.bytes.text()? },
-            21 => Record::End,
-            _ => return None,
+        match self.byte()? {
+            1 => Some(Record::Name { id: self.bytes.small()?, text: self.bytes.text()? }),
+            2 => Some(Record::Fact { key: self.bytes.text()?, value: self.bytes.text()? }),
+            3 => Some(Record::Clock { at: self.moment()?, unix_ns: self.bytes.number()? }),
+            4 => self.gpu(),
+            5 => self.link(),
+            6 => Some(Record::Thread { id: self.bytes.small()?, name: self.bytes.small()? }),
+            7 => self.kernel(),
+            8 => self.copy(),
+            9 => self.peer_copy(),
+            10 => self.memset(),
+            11 => self.call(),
+            12 => self.sync(),
+            13 => self.event_record(),
+            14 => self.range_start(),
+            15 => Some(Record::RangeEnd { at: self.moment()?, id: self.bytes.small()? }),
+            16 => self.mark(),
+            17 => self.overhead(),
+            18 => Some(Record::Dropped { at: self.moment()?, count: self.bytes.number()? }),
+            19 => self.link_bytes(),
+            20 => Some(Record::Note { text: self.bytes.text()? }),
+            21 => Some(Record::End),
+            _ => None,
+        }
+    }
+
+    fn gpu(&mut self) -> Option<Record<'a>> {
+        Some(Record::Gpu {
+            id: self.bytes.small()?,
+            name: self.bytes.small()?,
+            memory: self.bytes.number()?,
+            multiprocessors: self.bytes.small()?,
+            capability: (self.bytes.small()?, self.bytes.small()?),
         })
+    }
+
+    fn link(&mut self) -> Option<Record<'a>> {
+        Some(Record::Link {
+            gpu: self.bytes.small()?,
+            generation: self.bytes.small()?,
+            lanes: self.bytes.small()?,
+            max_generation: self.bytes.small()?,
+            max_lanes: self.bytes.small()?,
+        })
+    }
+
+    fn kernel(&mut self) -> Option<Record<'a>> {
+        let (start, end, on, correlation) = self.work()?;
+        let name = self.bytes.small()?;
+        let three = |bytes: &mut Bytes<'a>| Some([bytes.small()?, bytes.small()?, bytes.small()?]);
+        let launch = Launch {
+            grid: three(&mut self.bytes)?,
+            block: three(&mut self.bytes)?,
+            registers: self.bytes.small()?,
+            shared_memory: self.bytes.small()?,
+        };
+        Some(Record::Kernel { start, end, on, correlation, name, launch })
+    }
+
+    fn copy(&mut self) -> Option<Record<'a>> {
+        let (start, end, on, correlation) = self.work()?;
+        let bytes = self.bytes.number()?;
+        let (kind, from, to, flags) = (self.byte()?, self.byte()?, self.byte()?, self.byte()?);
+        Some(Record::Copy { start, end, on, correlation, bytes, kind, from, to, flags })
+    }
+
+    fn peer_copy(&mut self) -> Option<Record<'a>> {
+        let (start, end, on, correlation) = self.work()?;
+        let bytes = self.bytes.number()?;
+        let (from_device, to_device) = (self.bytes.small()?, self.bytes.small()?);
+        Some(Record::PeerCopy { start, end, on, correlation, bytes, from_device, to_device })
+    }
+
+    fn memset(&mut self) -> Option<Record<'a>> {
+        let (start, end, on, correlation) = self.work()?;
+        let (bytes, memory) = (self.bytes.number()?, self.byte()?);
+        Some(Record::Memset { start, end, on, correlation, bytes, memory })
+    }
+
+    fn call(&mut self) -> Option<Record<'a>> {
+        let (start, end) = self.span()?;
+        Some(Record::Call {
+            start,
+            end,
+            thread: self.bytes.small()?,
+            correlation: self.bytes.small()?,
+            name: self.bytes.small()?,
+            is_driver: self.bytes.number()? != 0,
+            result: self.bytes.small()?,
+        })
+    }
+
+    fn sync(&mut self) -> Option<Record<'a>> {
+        let (start, end) = self.span()?;
+        let (correlation, kind, event) = (self.bytes.small()?, self.bytes.small()?, self.bytes.small()?);
+        Some(Record::Sync { start, end, correlation, stream: self.bytes.signed()?, kind, event })
+    }
+
+    fn event_record(&mut self) -> Option<Record<'a>> {
+        Some(Record::EventRecord {
+            correlation: self.bytes.small()?,
+            stream: self.bytes.small()?,
+            event: self.bytes.small()?,
+        })
+    }
+
+    fn range_start(&mut self) -> Option<Record<'a>> {
+        let at = self.moment()?;
+        let (id, thread, name) = (self.bytes.small()?, self.bytes.small()?, self.bytes.small()?);
+        Some(Record::RangeStart { at, id, thread, name })
+    }
+
+    fn mark(&mut self) -> Option<Record<'a>> {
+        Some(Record::Mark { at: self.moment()?, thread: self.bytes.small()?, name: self.bytes.small()? })
+    }
+
+    fn overhead(&mut self) -> Option<Record<'a>> {
+        let (start, end) = self.span()?;
+        Some(Record::Overhead { start, end, kind: self.bytes.small()?, thread: self.bytes.small()? })
+    }
+
+    fn link_bytes(&mut self) -> Option<Record<'a>> {
+        let (at, gpu) = (self.moment()?, self.bytes.small()?);
+        Some(Record::LinkBytes { at, gpu, to_device: self.bytes.number()?, to_host: self.bytes.number()? })
     }
 }
 

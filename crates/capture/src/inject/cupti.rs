@@ -8,10 +8,12 @@ use std::ptr::{null, null_mut};
 
 use super::layout::kind;
 use super::library::{Library, text_at};
-use super::waits;
 
 pub(super) type BufferRequested = extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 pub(super) type BufferCompleted = extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
+/// CUPTI calls it before and after each call that was asked for, with the subscriber's data, the call's domain and number, and
+/// the callback data.
+pub(super) type Called = extern "C" fn(*mut c_void, u32, u32, *const c_void);
 
 type Register = unsafe extern "C" fn(BufferRequested, BufferCompleted) -> c_int;
 type OfKind = unsafe extern "C" fn(u32) -> c_int;
@@ -21,11 +23,7 @@ type Next = unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> c_int;
 type Timestamp = unsafe extern "C" fn(*mut u64) -> c_int;
 type DroppedRecords = unsafe extern "C" fn(*mut c_void, u32, *mut usize) -> c_int;
 type CallbackName = unsafe extern "C" fn(u32, u32, *mut *const c_char) -> c_int;
-type Subscribe = unsafe extern "C" fn(
-    *mut *mut c_void,
-    extern "C" fn(*mut c_void, u32, u32, *const c_void),
-    *mut c_void,
-) -> c_int;
+type Subscribe = unsafe extern "C" fn(*mut *mut c_void, Called, *mut c_void) -> c_int;
 type Unsubscribe = unsafe extern "C" fn(*mut c_void) -> c_int;
 type EnableCallback = unsafe extern "C" fn(u32, *mut c_void, u32, u32) -> c_int;
 type StreamId = unsafe extern "C" fn(*mut c_void, usize, u8, *mut u32) -> c_int;
@@ -123,7 +121,7 @@ impl Cupti {
         }
     }
 
-    /// Takes CUPTI for this process: buffers come through these functions from now on.
+    /// Takes CUPTI for this process: buffers and calls come through these functions from now on.
     ///
     /// # Errors
     /// In words: another profiler has it, or it refuses.
@@ -131,10 +129,11 @@ impl Cupti {
         &mut self,
         requested: BufferRequested,
         completed: BufferCompleted,
+        called: Called,
     ) -> Result<(), String> {
         // SAFETY: CUPTI's functions with arguments as its header asks; the callbacks live as long as the process.
         unsafe {
-            match (self.subscribe)(&raw mut self.subscriber, waits::called, null_mut()) {
+            match (self.subscribe)(&raw mut self.subscriber, called, null_mut()) {
                 0 => {}
                 MULTIPLE_SUBSCRIBERS => {
                     return Err(
@@ -166,8 +165,8 @@ impl Cupti {
         unsafe { (self.unsubscribe)(self.subscriber) };
     }
 
-    /// Begins recording; gives the kinds that could not be.
-    pub(super) fn begin(&self) -> Vec<u32> {
+    /// Begins recording, and telling of these calls by domain and number; gives the kinds that could not be.
+    pub(super) fn begin(&self, told: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
         // SAFETY: as above; kinds that a version does not know are refused with an error.
         let mut refused: Vec<u32> =
             KINDS.into_iter().filter(|kind| unsafe { (self.enable)(*kind) } != 0).collect();
@@ -188,12 +187,12 @@ impl Cupti {
             Some(enable) => self.calls_that_matter().for_each(|call| _ = unsafe { enable(call, 1) }),
             None => whole(kind::RUNTIME),
         }
-        self.tell_of_waits(true);
+        self.tell_of(told, true);
         refused
     }
 
-    fn tell_of_waits(&self, is_wanted: bool) {
-        for (domain, call) in waits::calls(self) {
+    fn tell_of(&self, calls: impl Iterator<Item = (u32, u32)>, is_wanted: bool) {
+        for (domain, call) in calls {
             // SAFETY: as above; the subscriber is the one that CUPTI gave.
             unsafe { (self.enable_callback)(is_wanted.into(), self.subscriber, domain, call) };
         }
@@ -206,8 +205,9 @@ impl Cupti {
         })
     }
 
-    pub(super) fn end(&self) {
-        self.tell_of_waits(false);
+    /// Ends what [`begin`](Self::begin) began, of the same calls.
+    pub(super) fn end(&self, told: impl Iterator<Item = (u32, u32)>) {
+        self.tell_of(told, false);
         for kind in KINDS.into_iter().chain([kind::DRIVER, kind::RUNTIME]) {
             // SAFETY: as above.
             unsafe { (self.disable)(kind) };

@@ -74,7 +74,7 @@ fn try_begin(to: &Path) -> Result<(), String> {
     let mut cupti = Cupti::of(&found.library)
         .ok_or_else(|| format!("{} lacks functions that recording needs", found.place))?;
     // First CUPTI, then the file: where another profiler has it, no empty file is left.
-    cupti.take(buffer_requested, buffer_completed)?;
+    cupti.take(buffer_requested, buffer_completed, waits::called)?;
     let begun = create(to).and_then(|(file, path)| {
         Writer::new(cupti, file, &found.place).map_err(|error| format!("{}: {error}", path.display()))
     });
@@ -97,7 +97,7 @@ fn try_begin(to: &Path) -> Result<(), String> {
         return Ok(());
     }
     // Without delay recording begins before the process's next call, and not when the thread comes to it.
-    let begun: Option<Vec<u32>> = window.delay.is_zero().then(|| cupti.begin());
+    let begun: Option<Vec<u32>> = window.delay.is_zero().then(|| cupti.begin(waits::calls(&cupti)));
     let has_begun = begun.is_some();
     let thread = std::thread::Builder::new().name("busbound".to_owned());
     let mut writer = writer;

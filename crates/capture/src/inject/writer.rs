@@ -127,14 +127,14 @@ impl Writer {
             }
             self.waits();
             if !recording && !is_over && begun.elapsed() >= window.delay {
-                for kind in self.cupti.begin() {
+                for kind in self.cupti.begin(waits::calls(&self.cupti)) {
                     self.note(&format!("CUPTI does not record activity kind {kind} here"));
                 }
                 recording = true;
             }
             if recording && window.duration.is_some_and(|duration| begun.elapsed() >= window.delay + duration)
             {
-                self.cupti.end();
+                self.cupti.end(waits::calls(&self.cupti));
                 self.cupti.flush(true);
                 (recording, is_over) = (false, true);
             }

@@ -38,6 +38,22 @@ impl Memory {
     }
 }
 
+/// The host memory at the other end of a copy, as far as a trace tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostMemory {
+    Pinned,
+    Pageable,
+}
+
+impl From<HostMemory> for Memory {
+    fn from(memory: HostMemory) -> Self {
+        match memory {
+            HostMemory::Pinned => Self::Pinned,
+            HostMemory::Pageable => Self::Pageable,
+        }
+    }
+}
+
 /// Who moves the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -7,6 +7,7 @@ mod heartbeat;
 mod history;
 mod log;
 mod peak;
+mod sign;
 mod signs;
 mod snapshot;
 
@@ -14,7 +15,8 @@ pub use counter::{CounterWidth, Traffic, TrafficMeter};
 pub use heartbeat::{Beat, BeatKeys, BeatKeysError, LineReader, Training};
 pub use history::{GpuHistory, History};
 pub use log::{Log, LogError};
-pub use signs::{Limits, Sign, SignKind, Watch};
+pub use sign::{Sign, SignKind};
+pub use signs::{Limits, Watch};
 pub use snapshot::{
     Bus, BusPeak, BusSource, GpuNow, MemoryNow, NvLinksNow, PeakSource, ProcessNow, Snapshot, TOP_SCHEMA,
     ToWhere,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::heartbeat::Training;
-use super::signs::Sign;
+use super::sign::Sign;
 use crate::bench::LinkSeen;
 
 pub const TOP_SCHEMA: &str = "busbound.top/1";

@@ -1,0 +1,282 @@
+//! What do the ranks come to together?
+
+use std::collections::BTreeMap;
+
+use busbound_diagnosis::quantity::{count, milliseconds};
+use busbound_diagnosis::{Bound, FigureId, FigureUnit, FindingId, Saving, Unit};
+use busbound_machine::topology::GpuPlace;
+
+use crate::absent::absent;
+use crate::answer::{FleetAnswer, FleetSteps, SharedFinding, VerdictCount};
+use crate::fleet::{FLEET_SCHEMA, Fleet};
+use crate::list::some_of;
+use crate::name::FindingName;
+use crate::one_run::{NotOneRun, one_run};
+use crate::sketch::StepSketch;
+use crate::spread::{FEWEST, Spread, median};
+use crate::statement::statement;
+use crate::stragglers::{self, Straggler};
+use crate::summary::{LARGEST_WORLD, RankFinding, RankSummary};
+use crate::uplinks;
+
+/// Rates that differ by less are the same.
+const SAME_RATE: f64 = 0.10;
+/// Of a step: times that differ by less are the same.
+const SAME_TIME: f64 = 0.03;
+/// Percent points of the overlap.
+const SAME_SHARE: f64 = 5.0;
+
+impl Fleet {
+    /// What follows from the ranks; with the machine's wiring also which of them share a way to the host.
+    pub fn answer(&self, wiring: Option<&[GpuPlace]>) -> FleetAnswer {
+        let Members { ranks, others, evidence, not_one_run, doubt } = self.members();
+        let unit = common_unit(&ranks);
+        let compared: Vec<&RankSummary> =
+            ranks.iter().filter(|rank| not_one_run.is_none() && rank.is_compared(unit)).collect();
+        let world_size = ranks.iter().filter_map(RankSummary::world_size).max();
+        let world_size = world_size.filter(|_| not_one_run.is_none());
+        let absent = world_size.and_then(|world| {
+            let told = ranks.iter().chain(&others).filter_map(|rank| Some(rank.rank.as_ref()?.rank));
+            absent(world, &told.chain(self.unread().filter_map(|file| file.rank)).collect())
+        });
+        let mut limitations: Vec<String> =
+            doubt.into_iter().chain(absent).chain(limitations(&ranks, &compared, unit)).collect();
+        let with_device: Vec<&RankSummary> = ranks.iter().filter(|rank| rank.has_device()).collect();
+        let uplinks =
+            wiring.filter(|_| not_one_run.is_none()).map(|places| uplinks::uplinks(&with_device, places));
+        let uplinks = uplinks.map_or_else(Vec::new, |placed| {
+            limitations.extend(placed.unknown);
+            placed.uplinks
+        });
+        let stragglers = stragglers::stragglers(&compared, unit);
+        let mut answer = FleetAnswer {
+            schema: FLEET_SCHEMA,
+            statement: String::new(),
+            world_size,
+            evidence,
+            not_one_run,
+            unit,
+            verdicts: verdicts(&ranks),
+            steps: steps(&compared),
+            figures: figures(&compared, unit),
+            findings: findings(&ranks, &stragglers),
+            stragglers,
+            uplinks,
+            unread: self.unread().cloned().collect(),
+            limitations,
+            ranks,
+            others,
+        };
+        answer.statement = statement(&answer);
+        answer
+    }
+
+    fn members(&self) -> Members {
+        let told = one_run(self.ranks());
+        let at = |places: &[usize]| places.iter().map(|&at| self.ranks()[at].clone()).collect();
+        match told {
+            Ok(run) => Members {
+                ranks: at(&run.members),
+                others: at(&run.others),
+                evidence: Some(run.evidence),
+                not_one_run: None,
+                doubt: run.left_out,
+            },
+            Err(why) => {
+                let ranks = self.ranks().to_vec();
+                // Laid together by hand, they are taken for a run where nothing speaks against it.
+                let may_be_one = why == NotOneRun::NoRank;
+                let doubt = if may_be_one {
+                    format!("Whether these are ranks of one run is not certain: {why}.")
+                } else {
+                    "These are not ranks of one run, and so none is measured against another.".to_owned()
+                };
+                let several = ranks.len() > 1;
+                Members {
+                    ranks,
+                    others: Vec::new(),
+                    evidence: None,
+                    not_one_run: (several && !may_be_one).then(|| why.to_string()),
+                    doubt: several.then_some(doubt),
+                }
+            }
+        }
+    }
+}
+
+/// Which summaries are ranks of the run, and how sure that is.
+struct Members {
+    ranks: Vec<RankSummary>,
+    others: Vec<RankSummary>,
+    evidence: Option<String>,
+    not_one_run: Option<String>,
+    doubt: Option<String>,
+}
+
+/// What most ranks' figures are for; those read in part decide where there are no others.
+fn common_unit(ranks: &[RankSummary]) -> Unit {
+    let having = |unit: Unit| {
+        let of_unit = ranks.iter().filter(|rank| rank.has_device() && rank.unit == unit);
+        (of_unit.clone().filter(|rank| rank.complete).count(), of_unit.count())
+    };
+    [Unit::Trace, Unit::Iteration, Unit::Step]
+        .into_iter()
+        .max_by_key(|unit| having(*unit))
+        .unwrap_or(Unit::Step)
+}
+
+fn verdicts(ranks: &[RankSummary]) -> Vec<VerdictCount> {
+    let mut counts: BTreeMap<Bound, usize> = BTreeMap::new();
+    for rank in ranks {
+        *counts.entry(rank.verdict.bound).or_insert(0) += 1;
+    }
+    let mut list: Vec<_> = counts.into_iter().map(|(bound, ranks)| VerdictCount { bound, ranks }).collect();
+    list.sort_by_key(|count| std::cmp::Reverse(count.ranks));
+    list
+}
+
+fn steps(ranks: &[&RankSummary]) -> Option<FleetSteps> {
+    let mut all = StepSketch::default();
+    for steps in ranks.iter().filter_map(|rank| rank.steps.as_ref()) {
+        all.add(&steps.lengths);
+    }
+    Some(FleetSteps {
+        count: all.count(),
+        p50_ms: all.quantile_ms(0.5)?,
+        p90_ms: all.quantile_ms(0.9)?,
+        p99_ms: all.quantile_ms(0.99)?,
+    })
+}
+
+/// The figures that are laid over the ranks; the span comes first, as the unit's word.
+const FIGURES: [FigureId; 16] = [
+    FigureId::SpanMs,
+    FigureId::OwnMs,
+    FigureId::ComputeMs,
+    FigureId::CommMs,
+    FigureId::ExposedCommMs,
+    FigureId::ExposedBusCopyMs,
+    FigureId::ExposedPeerCopyMs,
+    FigureId::IdleMs,
+    FigureId::IdleInputMs,
+    FigureId::IdleLaunchMs,
+    FigureId::IdleSyncMs,
+    FigureId::IdleCopyMs,
+    FigureId::IdleUnexplainedMs,
+    FigureId::H2dGbps,
+    FigureId::D2hGbps,
+    FigureId::CommComputePct,
+];
+
+fn figures(ranks: &[&RankSummary], unit: Unit) -> Vec<Spread> {
+    let medians =
+        |figure: FigureId| median(&ranks.iter().filter_map(|rank| rank.figure(figure)).collect::<Vec<f64>>());
+    let step = medians(FigureId::SpanMs);
+    let has_comm = ranks.iter().any(|rank| rank.time.comm_ms > 0.0);
+    let spread = |figure: FigureId| {
+        let least = match figure.unit() {
+            FigureUnit::Percent => SAME_SHARE,
+            FigureUnit::GigabytesPerSecond => SAME_RATE * medians(figure),
+            _ => SAME_TIME * step,
+        };
+        let name = if figure == FigureId::SpanMs { unit.as_str() } else { figure.label() };
+        Spread::over(ranks, name, figure, least)
+    };
+    let wanted = FIGURES.into_iter().filter(|figure| has_comm || *figure != FigureId::OwnMs);
+    wanted.filter_map(spread).collect()
+}
+
+/// Collectives that wait for a late rank look slow on all the others.
+fn note(id: &FindingName, saving: Saving, stragglers: &[Straggler]) -> Option<String> {
+    let latest = stragglers.first().filter(|_| *id == FindingId::ExposedCommunication)?;
+    // No more of it than there is.
+    let ms = latest.others_wait_ms?.min(saving.high);
+    (ms > 0.0).then(|| format!("{} of it is waiting for {}", milliseconds(ms), latest.rank))
+}
+
+/// A rank's saving by a finding, and whether the rank was read whole.
+type Had = (bool, Saving);
+
+fn findings(ranks: &[RankSummary], stragglers: &[Straggler]) -> Vec<SharedFinding> {
+    let mut by_id: BTreeMap<&str, (&RankFinding, Vec<Had>)> = BTreeMap::new();
+    for rank in ranks {
+        for finding in &rank.findings {
+            let having = &mut by_id.entry(finding.id.as_str()).or_insert((finding, Vec::new())).1;
+            having.push((rank.complete, finding.saves_ms_per_step));
+        }
+    }
+    let mut list: Vec<SharedFinding> = by_id
+        .into_values()
+        .map(|(RankFinding { id, title, .. }, having)| {
+            let saves_ms_per_step = median_saving(&having);
+            SharedFinding {
+                id: id.clone(),
+                title: title.clone(),
+                ranks: having.len(),
+                saves_ms_per_step,
+                note: note(id, saves_ms_per_step, stragglers),
+            }
+        })
+        .collect();
+    let weight = |finding: &SharedFinding| finding.ranks as f64 * finding.saves_ms_per_step.high;
+    list.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    list
+}
+
+/// Over the ranks that were read whole, where there are any.
+fn median_saving(having: &[Had]) -> Saving {
+    let any_whole = having.iter().any(|(complete, _)| *complete);
+    let counted = || having.iter().filter(|(complete, _)| *complete || !any_whole);
+    Saving {
+        low: median(&counted().map(|(_, saving)| saving.low).collect::<Vec<_>>()),
+        high: median(&counted().map(|(_, saving)| saving.high).collect::<Vec<_>>()),
+    }
+}
+
+fn limitations(ranks: &[RankSummary], compared: &[&RankSummary], unit: Unit) -> Vec<String> {
+    let named = |list: Vec<&RankSummary>| some_of(&list.iter().map(|rank| rank.label()).collect::<Vec<_>>());
+    let those = |is: &dyn Fn(&RankSummary) -> bool| ranks.iter().filter(|rank| is(rank)).collect::<Vec<_>>();
+    let mut list = Vec::new();
+    let unbelievable = those(&|rank| {
+        rank.rank.as_ref().is_some_and(|told| told.world_size.is_some()) && rank.world_size().is_none()
+    });
+    if !unbelievable.is_empty() {
+        list.push(format!(
+            "A job of more than {} ranks is not believed, and so its size not counted with: {}.",
+            count(u64::from(LARGEST_WORLD)),
+            named(unbelievable)
+        ));
+    }
+    let cut = those(&|rank| !rank.complete);
+    if !cut.is_empty() {
+        list.push(format!(
+            "Read in part (* in the table), and so measured against no other: {}.",
+            named(cut)
+        ));
+    }
+    let without = those(&|rank| !rank.has_device());
+    if !without.is_empty() {
+        list.push(format!("Without events of a GPU, and so in no figure: {}.", named(without)));
+    }
+    let other_unit = those(&|rank| rank.complete && rank.has_device() && rank.unit != unit);
+    if !other_unit.is_empty() {
+        list.push(format!(
+            "Figures are for a {}; these ranks have none and are in no figure: {}.",
+            unit.as_str(),
+            named(other_unit)
+        ));
+    }
+    if compared.len() > 1 {
+        list.extend(stragglers::why_not(compared, unit).map(str::to_owned));
+    }
+    if (1..FEWEST).contains(&compared.len()) && ranks.len() > 1 {
+        list.push(format!(
+            "Which rank is out of line takes {FEWEST} or more to tell; between fewer there are differences alone."
+        ));
+    }
+    list.push(
+        "The clocks of ranks are not aligned: what is compared are durations within each, and nothing is said of what ran at the same time on two."
+            .to_owned(),
+    );
+    list
+}

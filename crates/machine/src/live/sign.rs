@@ -1,0 +1,41 @@
+//! A warning sign, with what was seen.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum SignKind {
+    IdleWithFullMemory,
+    StepsOutgrowBatch,
+    BusNearPeak,
+    NearWatchdog,
+    CollectiveTrouble,
+}
+
+impl SignKind {
+    /// As JSON and metrics name it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::IdleWithFullMemory => "idle_with_full_memory",
+            Self::StepsOutgrowBatch => "steps_outgrow_batch",
+            Self::BusNearPeak => "bus_near_peak",
+            Self::NearWatchdog => "near_watchdog",
+            Self::CollectiveTrouble => "collective_trouble",
+        }
+    }
+}
+
+/// Something to look into.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Sign {
+    pub id: SignKind,
+    /// The GPU it is about, where it is about one.
+    pub gpu: Option<u32>,
+    /// The file that told it, where one did.
+    pub file: Option<String>,
+    pub statement: String,
+    pub evidence: String,
+    pub next: String,
+}

@@ -1,0 +1,29 @@
+//! What do the arguments of a call from Python stand for?
+
+use std::path::PathBuf;
+
+use busbound::machine::topology::GpuPlace;
+use busbound::{Machine, Options};
+use pyo3::prelude::*;
+use regex::Regex;
+
+use crate::failure::failed;
+
+/// What is told of steps: the expression that marks them, and how many are warm-up.
+pub(crate) type StepChoice = (Option<String>, Option<usize>);
+
+pub(crate) fn machine_of(name: Option<String>) -> PyResult<Machine> {
+    busbound::resolve_machine(name.as_deref()).map_err(failed)
+}
+
+pub(crate) fn wiring_of(topology: Option<PathBuf>) -> PyResult<Option<Vec<GpuPlace>>> {
+    topology.as_deref().map(busbound::read_topology).transpose().map_err(failed)
+}
+
+pub(crate) fn options_of((steps, warmup): &StepChoice) -> PyResult<Options> {
+    let mut options = Options::default();
+    let steps = steps.as_deref().map(Regex::new).transpose();
+    options.steps = steps.map_err(|error| failed(format!("steps: {error}")))?;
+    options.warmup = *warmup;
+    Ok(options)
+}
