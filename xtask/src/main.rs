@@ -28,7 +28,7 @@ enum Command {
     /// Installs what the tests need; `test` does so by itself, piece by piece
     Setup,
     /// Lengths of functions and files, and circles of imports; a part of `test`
-    Structure(structure::StructureArgs),
+    Structure,
     /// Ratios and counts that must not get worse; writes docs/results/
     Bench(bench::BenchArgs),
     /// Builds the HTML report's script and style sheet from web/ into crates/report/assets
@@ -45,7 +45,7 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Test(args) => test::run(args),
         Command::Setup => setup::all(),
-        Command::Structure(args) => structure::run(&args),
+        Command::Structure => structure::run(),
         Command::Bench(args) => bench::run(&args),
         Command::Web => web::build(),
         Command::Gallery => web::gallery(),

@@ -4,7 +4,6 @@ use clap::Args;
 
 use crate::shell::{self, cargo, root, say};
 use crate::skipped::{Part, Skipped};
-use crate::structure::StructureArgs;
 use crate::{instructions, setup, structure, web, wheel};
 
 #[derive(Debug, Args)]
@@ -18,7 +17,7 @@ pub(crate) fn run(args: TestArgs) -> anyhow::Result<()> {
     let mut skipped = Skipped::new(args.without);
     // What is quick and often wrong comes first.
     format(&mut skipped)?;
-    structure::run(&StructureArgs::default())?;
+    structure::run()?;
     wheel::lint(&mut skipped)?;
     lint(&mut skipped)?;
     look_for_peers(&mut skipped)?;
