@@ -1,7 +1,7 @@
 //! What may be set about a diagnosis.
 
 use busbound_trace::MeasuredKernel;
-use regex::Regex;
+use regex_lite::Regex;
 
 use crate::analysis::attribution::{BlockChoice, UNASKED_DEPTH};
 use crate::analysis::cpu_copies::CpuCopyThresholds;

@@ -10,7 +10,7 @@ use busbound::trace::LossKind;
 use busbound::whatif::replay::Change;
 use busbound::{Error, Input, Machine, Options, ReadOptions, Run};
 use pyo3::prelude::*;
-use regex::Regex;
+use regex_lite::Regex;
 
 use crate::answer::{Answer, Content};
 use crate::attend::attend;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use busbound_trace::{Event, EventKind, Interval, IntervalSet, NameId, Nanos, Place, Timestamp};
 use hashbrown::{HashMap, HashSet};
-use regex::Regex;
+use regex_lite::Regex;
 use serde::Serialize;
 
 use crate::activity::copies::is_on_bus;
