@@ -1,7 +1,7 @@
 //! What may be set about a diagnosis.
 
 use busbound_trace::MeasuredKernel;
-use regex::Regex;
+use regex_lite::Regex;
 
 #[derive(Debug, Clone)]
 #[non_exhaustive]

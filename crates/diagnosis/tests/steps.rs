@@ -12,7 +12,7 @@ use busbound_diagnosis::{
 };
 use busbound_machine::Machine;
 use busbound_trace::{ReadOptions, Trace, open, read_ncu};
-use regex::Regex;
+use regex_lite::Regex;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use busbound::machine::topology::GpuPlace;
 use busbound::{Machine, Options};
 use pyo3::prelude::*;
-use regex::Regex;
+use regex_lite::Regex;
 
 use crate::failure::failed;
 

@@ -7,8 +7,8 @@ mod lengths;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
 use crate::shell::{output, root, say};
+use anyhow::{Context, ensure};
 
 /// A source file and its path from the repository's root.
 struct Source {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use busbound::Format;
 use busbound::diagnosis::StageChoice;
 use clap::Args;
-use regex::Regex;
+use regex_lite::Regex;
 
 use super::values::{general_format, parse_size, settings_format};
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use busbound::Format;
 use busbound::diagnosis::judge_bench;
@@ -66,9 +67,7 @@ fn measure(args: &BenchArgs, output: &Output) -> Result<Samples, Failure> {
         gpu: args.gpu,
         mode: if args.full { Mode::Full } else { Mode::Quick },
         suites: if args.suites.is_empty() { Suite::ALL.to_vec() } else { args.suites.clone() },
-        date: jiff::Timestamp::now()
-            .round(jiff::Unit::Second)
-            .map_or_else(|_| String::new(), |now| now.to_string()),
+        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let bar = TaskBar::new(output.show_progress);

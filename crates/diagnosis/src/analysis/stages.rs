@@ -6,7 +6,7 @@
 
 use busbound_machine::median;
 use busbound_trace::{Interval, Trace};
-use regex::Regex;
+use regex_lite::Regex;
 use serde::Serialize;
 
 use crate::analysis::blocks::Blocks;
@@ -252,7 +252,7 @@ pub(crate) fn likely(trace: &Trace, host: &Host<'_>) -> Vec<StageChoice> {
         return Vec::new();
     }
     let choice = |(name, _): (&str, u64)| {
-        let matching = Regex::new(&format!("^{}$", regex::escape(name))).ok()?;
+        let matching = Regex::new(&format!("^{}$", regex_lite::escape(name))).ok()?;
         Some(StageChoice { name: name.to_owned(), matching })
     };
     named.into_iter().filter_map(choice).collect()

@@ -5,7 +5,7 @@ use busbound_diagnosis::Options;
 use crate::events::{annotation, call, call_on, kernel, with};
 
 fn by(wanted: &str) -> impl FnOnce(&mut Options) {
-    let choice = busbound_diagnosis::BlockChoice::Matching(regex::Regex::new(wanted).unwrap());
+    let choice = busbound_diagnosis::BlockChoice::Matching(regex_lite::Regex::new(wanted).unwrap());
     move |options| options.blocks = choice
 }
 
@@ -77,7 +77,7 @@ fn a_stage_that_launches_nothing_once_does_not_shift_the_others() {
     }
     let choice = |name: &str| busbound_diagnosis::StageChoice {
         name: name.to_owned(),
-        matching: regex::Regex::new(name).unwrap(),
+        matching: regex_lite::Regex::new(name).unwrap(),
     };
     let stages = with(&events, |o| o.stages = vec![choice("load"), choice("compute")]).stages.unwrap();
     assert_eq!(stages.items, 6);

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use busbound::machine::live::{Limits, Log, Snapshot, Watch};
 use busbound::{Format, Machine};
@@ -114,7 +115,5 @@ fn replay(path: &PathBuf) -> Result<Origin, Failure> {
 
 /// UTC, to the millisecond.
 fn now() -> String {
-    jiff::Timestamp::now()
-        .round(jiff::Unit::Millisecond)
-        .map_or_else(|_| String::new(), |now| format!("{now:.3}"))
+    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
 }

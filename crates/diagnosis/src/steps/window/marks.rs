@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use busbound_trace::{Event, EventKind, Nanos, Trace, TrackId};
-use regex::Regex;
+use regex_lite::Regex;
 
 use super::{Beginnings, StepsFound};
 use crate::pattern::pattern_of;

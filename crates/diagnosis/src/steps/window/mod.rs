@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use busbound_machine::{median, quantile};
 use busbound_trace::{Event, EventId, EventKind, Interval, Timestamp, Trace};
-use regex::Regex;
+use regex_lite::Regex;
 use serde::Serialize;
 
 pub use outliers::{Difference, OutlierStep, StepQuantity};
