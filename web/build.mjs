@@ -44,7 +44,7 @@ const { outputFiles } = await build({
 });
 
 const sources = digest();
-const head = `/* busbound's report, built from web/ (sources ${sources}); uPlot is by Leon Sorokin, MIT licence */`;
+const head = `/* busbound's report, built from web/ (sources ${sources}); uPlot is by Leon Sorokin, MIT license */`;
 const built = outputFiles.map(({ path, text }) => ({ path, whole: `${head}\n${text}` }));
 // The page's policy lets this script run and no other.
 const script = built.find(({ path }) => path.endsWith('.js'));

@@ -1,12 +1,12 @@
-// What every uPlot chart needs: colours of the style sheet, also after they change, and the width of its place.
+// What every uPlot chart needs: colors of the style sheet, also after they change, and the width of its place.
 
 import type uPlot from 'uplot';
 
-import type { Colour } from './surface';
+import type { Color } from './surface';
 
-/** A colour as uPlot asks for it each time it draws. */
-export function ink(mount: HTMLElement, colour: Colour, alpha = ''): () => string {
-  return () => `${getComputedStyle(mount).getPropertyValue(`--${colour}`).trim()}${alpha}`;
+/** A color as uPlot asks for it each time it draws. */
+export function ink(mount: HTMLElement, color: Color, alpha = ''): () => string {
+  return () => `${getComputedStyle(mount).getPropertyValue(`--${color}`).trim()}${alpha}`;
 }
 
 export function axisOf(mount: HTMLElement): uPlot.Axis {
@@ -14,7 +14,7 @@ export function axisOf(mount: HTMLElement): uPlot.Axis {
   return { stroke: ink(mount, 'text'), grid: line, ticks: line };
 }
 
-/** Draws again when the place is resized or the colours change. */
+/** Draws again when the place is resized or the colors change. */
 export function keepUp(plot: uPlot, mount: HTMLElement, width: () => number, after: () => void = () => {}): void {
   const { height } = plot;
   new ResizeObserver(() => {

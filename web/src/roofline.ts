@@ -4,7 +4,7 @@
 import { Canvas } from './canvas';
 import type { Chart } from './chart';
 import type { Curve, Kind, Picture } from './picture';
-import { type Colour, type Shape, type Surface, SvgSurface } from './surface';
+import { type Color, type Shape, type Surface, SvgSurface } from './surface';
 import { hideTooltip, showTooltip } from './tooltip';
 import { bytes, count, rate, time } from './words';
 
@@ -14,19 +14,19 @@ const TOP = 14;
 const BOTTOM = 34;
 
 interface Look {
-  readonly colour: Colour;
+  readonly color: Color;
   readonly shape: Shape;
 }
 
-/** Direction by shape as well as colour, memory by colour: told apart without seeing colours. */
+/** Direction by shape as well as color, memory by color: told apart without seeing colors. */
 function look(kind: Kind): Look {
   const shape: Shape = kind.to === 'device' ? 'circle' : kind.to === 'host' ? 'square' : 'triangle';
-  if (kind.memory === 'pageable') return { colour: 'pageable', shape };
-  if (kind.to === 'other') return { colour: 'other', shape };
-  return { colour: kind.to === 'device' ? 'h2d' : 'd2h', shape };
+  if (kind.memory === 'pageable') return { color: 'pageable', shape };
+  if (kind.to === 'other') return { color: 'other', shape };
+  return { color: kind.to === 'device' ? 'h2d' : 'd2h', shape };
 }
 
-function curveColour(curve: Curve): Colour {
+function curveColor(curve: Curve): Color {
   if (!curve.pinned) return 'pageable';
   return curve.toDevice ? 'h2d' : 'd2h';
 }
@@ -77,9 +77,9 @@ class Roofline {
       const button = document.createElement('button');
       button.type = 'button';
       button.setAttribute('aria-pressed', 'true');
-      const { colour, shape } = look(kind);
+      const { color, shape } = look(kind);
       const swatch = document.createElement('i');
-      swatch.className = `swatch ${colour} ${shape}`;
+      swatch.className = `swatch ${color} ${shape}`;
       button.append(swatch, `${kind.label} (${count(of.get(i) ?? 0)})`);
       button.addEventListener('click', () => {
         if (!this.hidden.delete(i)) this.hidden.add(i);
@@ -91,7 +91,7 @@ class Roofline {
     for (const curve of this.picture.curves) {
       const item = document.createElement('span');
       const swatch = document.createElement('i');
-      swatch.className = `swatch stroke ${curveColour(curve)}${curve.toDevice ? '' : ' dashed'}`;
+      swatch.className = `swatch stroke ${curveColor(curve)}${curve.toDevice ? '' : ' dashed'}`;
       item.append(swatch, curve.label);
       legend.append(item);
     }
@@ -118,7 +118,7 @@ class Roofline {
       const points = curve.points
         .filter(([size]) => size >= least && size <= most)
         .map(([size, gbps]) => [this.x(size, width), this.y(gbps, height)] as const);
-      surface.line(points, curveColour(curve), 1.3, !curve.toDevice);
+      surface.line(points, curveColor(curve), 1.3, !curve.toDevice);
     }
     if (picture.peak > 0) {
       const y = this.y(picture.peak, height);
@@ -134,7 +134,7 @@ class Roofline {
       if (this.hidden.has(kind)) continue;
       const size = Math.min(9, 3 + 0.7 * Math.log2(dots.count[i]));
       const gbps = dots.bytes[i] / dots.duration[i];
-      surface.mark(this.x(dots.bytes[i], width), this.y(gbps, height), size, looks[kind].shape, looks[kind].colour, alpha);
+      surface.mark(this.x(dots.bytes[i], width), this.y(gbps, height), size, looks[kind].shape, looks[kind].color, alpha);
       drawn += dots.count[i];
     }
     return drawn;

@@ -5,7 +5,7 @@ import uPlot from 'uplot';
 import type { Chart } from './chart';
 import type { Picture } from './picture';
 import { axisOf, ink, keepUp } from './plot';
-import { type Colour, SvgSurface } from './surface';
+import { type Color, SvgSurface } from './surface';
 import { time } from './words';
 
 const HEIGHT = 190;
@@ -36,8 +36,8 @@ class Steps {
     this.leftOut = lengths.map((length, i) => (!steps.judged[i] && !steps.outlier[i] ? length : null));
     const axis = axisOf(mount);
     const value = (_: uPlot, v: number | null) => (v === null ? '–' : time(v));
-    const dots = (label: string, colour: Colour, size: number): uPlot.Series => {
-      const stroke = ink(mount, colour);
+    const dots = (label: string, color: Color, size: number): uPlot.Series => {
+      const stroke = ink(mount, color);
       return { label, stroke, value, paths: () => null, points: { show: true, size, fill: stroke, stroke } };
     };
     const { unit } = picture;
@@ -84,9 +84,9 @@ class Steps {
       [this.longer, 'mark'],
       [this.leftOut, 'faint'],
     ] as const;
-    for (const [values, colour] of all) {
+    for (const [values, color] of all) {
       values.forEach((ns, i) => {
-        if (ns !== null) surface.mark(x(i + 1), y(ns), 3, 'circle', colour, 0.9);
+        if (ns !== null) surface.mark(x(i + 1), y(ns), 3, 'circle', color, 0.9);
       });
     }
     surface.text(left, HEIGHT - 8, `${this.numbers.length} ${this.picture.unit}s; the median of those judged dashed`, 'faint', 'start');

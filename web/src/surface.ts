@@ -1,6 +1,6 @@
-// Something to draw on: a canvas for the screen, SVG for paper. Colours are names of the style sheet's variables.
+// Something to draw on: a canvas for the screen, SVG for paper. Colors are names of the style sheet's variables.
 
-export type Colour =
+export type Color =
   | 'text'
   | 'faint'
   | 'line'
@@ -24,16 +24,16 @@ export type Colour =
 export type Shape = 'circle' | 'square' | 'triangle';
 
 export interface Surface {
-  rect(x: number, y: number, width: number, height: number, colour: Colour, alpha: number): void;
-  line(points: readonly (readonly [number, number])[], colour: Colour, width: number, dashed: boolean): void;
-  text(x: number, y: number, text: string, colour: Colour, align: 'start' | 'middle' | 'end', bold?: boolean): void;
-  mark(x: number, y: number, size: number, shape: Shape, colour: Colour, alpha: number): void;
+  rect(x: number, y: number, width: number, height: number, color: Color, alpha: number): void;
+  line(points: readonly (readonly [number, number])[], color: Color, width: number, dashed: boolean): void;
+  text(x: number, y: number, text: string, color: Color, align: 'start' | 'middle' | 'end', bold?: boolean): void;
+  mark(x: number, y: number, size: number, shape: Shape, color: Color, alpha: number): void;
 }
 
 export const FONT = '12px system-ui, sans-serif';
 
 export class CanvasSurface implements Surface {
-  private readonly colours = new Map<Colour, string>();
+  private readonly colors = new Map<Color, string>();
 
   constructor(
     private readonly context: CanvasRenderingContext2D,
@@ -43,25 +43,25 @@ export class CanvasSurface implements Surface {
     context.textBaseline = 'middle';
   }
 
-  private colour(colour: Colour): string {
-    let value = this.colours.get(colour);
+  private color(color: Color): string {
+    let value = this.colors.get(color);
     if (value === undefined) {
-      value = this.style.getPropertyValue(`--${colour}`).trim() || '#888';
-      this.colours.set(colour, value);
+      value = this.style.getPropertyValue(`--${color}`).trim() || '#888';
+      this.colors.set(color, value);
     }
     return value;
   }
 
-  rect(x: number, y: number, width: number, height: number, colour: Colour, alpha: number): void {
+  rect(x: number, y: number, width: number, height: number, color: Color, alpha: number): void {
     this.context.globalAlpha = alpha;
-    this.context.fillStyle = this.colour(colour);
+    this.context.fillStyle = this.color(color);
     this.context.fillRect(x, y, width, height);
     this.context.globalAlpha = 1;
   }
 
-  line(points: readonly (readonly [number, number])[], colour: Colour, width: number, dashed: boolean): void {
+  line(points: readonly (readonly [number, number])[], color: Color, width: number, dashed: boolean): void {
     const { context } = this;
-    context.strokeStyle = this.colour(colour);
+    context.strokeStyle = this.color(color);
     context.lineWidth = width;
     context.setLineDash(dashed ? [6, 4] : []);
     context.beginPath();
@@ -73,18 +73,18 @@ export class CanvasSurface implements Surface {
     context.setLineDash([]);
   }
 
-  text(x: number, y: number, text: string, colour: Colour, align: 'start' | 'middle' | 'end', bold = false): void {
+  text(x: number, y: number, text: string, color: Color, align: 'start' | 'middle' | 'end', bold = false): void {
     const { context } = this;
-    context.fillStyle = this.colour(colour);
+    context.fillStyle = this.color(color);
     context.textAlign = align === 'middle' ? 'center' : align;
     context.font = bold ? `bold ${FONT}` : FONT;
     context.fillText(text, x, y);
   }
 
-  mark(x: number, y: number, size: number, shape: Shape, colour: Colour, alpha: number): void {
+  mark(x: number, y: number, size: number, shape: Shape, color: Color, alpha: number): void {
     const { context } = this;
     context.globalAlpha = alpha;
-    context.fillStyle = this.colour(colour);
+    context.fillStyle = this.color(color);
     context.beginPath();
     if (shape === 'circle') context.arc(x, y, size, 0, 2 * Math.PI);
     else if (shape === 'square') context.rect(x - size, y - size, 2 * size, 2 * size);
@@ -118,39 +118,39 @@ export class SvgSurface implements Surface {
     return element;
   }
 
-  rect(x: number, y: number, width: number, height: number, colour: Colour, alpha: number): void {
+  rect(x: number, y: number, width: number, height: number, color: Color, alpha: number): void {
     this.add('rect', {
       x: x.toFixed(1),
       y: y.toFixed(1),
       width: width.toFixed(1),
       height: height.toFixed(1),
-      style: `fill:var(--${colour})`,
+      style: `fill:var(--${color})`,
       'fill-opacity': alpha.toFixed(2),
     });
   }
 
-  line(points: readonly (readonly [number, number])[], colour: Colour, width: number, dashed: boolean): void {
+  line(points: readonly (readonly [number, number])[], color: Color, width: number, dashed: boolean): void {
     this.add('polyline', {
       points: points.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(' '),
-      style: `stroke:var(--${colour});fill:none`,
+      style: `stroke:var(--${color});fill:none`,
       'stroke-width': String(width),
       ...(dashed ? { 'stroke-dasharray': '6 4' } : {}),
     });
   }
 
-  text(x: number, y: number, text: string, colour: Colour, align: 'start' | 'middle' | 'end', bold = false): void {
+  text(x: number, y: number, text: string, color: Color, align: 'start' | 'middle' | 'end', bold = false): void {
     const element = this.add('text', {
       x: x.toFixed(1),
       y: (y + 4).toFixed(1),
       'text-anchor': align,
-      style: `fill:var(--${colour})`,
+      style: `fill:var(--${color})`,
       ...(bold ? { 'font-weight': 'bold' } : {}),
     });
     element.textContent = text;
   }
 
-  mark(x: number, y: number, size: number, shape: Shape, colour: Colour, alpha: number): void {
-    const style = { class: 'mark', style: `fill:var(--${colour})`, 'fill-opacity': alpha.toFixed(2) };
+  mark(x: number, y: number, size: number, shape: Shape, color: Color, alpha: number): void {
+    const style = { class: 'mark', style: `fill:var(--${color})`, 'fill-opacity': alpha.toFixed(2) };
     if (shape === 'circle') this.add('circle', { cx: x.toFixed(1), cy: y.toFixed(1), r: String(size), ...style });
     else if (shape === 'square') {
       const side = String(2 * size);

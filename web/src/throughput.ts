@@ -6,7 +6,7 @@ import type { Chart } from './chart';
 import type { Group, Lane, Picture, Row, Sort } from './picture';
 import { axisOf, ink, keepUp } from './plot';
 import { firstAbove } from './search';
-import { type Colour, SvgSurface } from './surface';
+import { type Color, SvgSurface } from './surface';
 import type { Timeline } from './timeline/timeline';
 import { at, moment, rate } from './words';
 
@@ -88,9 +88,9 @@ class Bus {
     keepUp(this.plot, mount, () => timeline.width, () => this.update());
   }
 
-  private series(mount: HTMLElement, label: string, colour: Colour): uPlot.Series {
+  private series(mount: HTMLElement, label: string, color: Color): uPlot.Series {
     const value = (_: uPlot, v: number | null) => (v === null ? '–' : rate(v));
-    const [stroke, fill] = [ink(mount, colour), ink(mount, colour, '33')];
+    const [stroke, fill] = [ink(mount, color), ink(mount, color, '33')];
     const series: uPlot.Series = { label, stroke, fill, width: 1.5, points: { show: false }, value };
     const stepped = uPlot.paths.stepped?.({ align: 1 });
     return stepped ? { ...series, paths: stepped } : series;

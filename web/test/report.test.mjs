@@ -138,7 +138,7 @@ test('the wheel zooms where the pointer is, dragging and keys move and zoom, 0 s
   await page.close();
 });
 
-/** Pixels of the mark's colour in the line above the lanes. */
+/** Pixels of the mark's color in the line above the lanes. */
 function marks(page) {
   return page.locator('.timeline canvas').evaluate((canvas) => {
     const [r, g, b] = [0xc8, 0x10, 0x2e];
@@ -382,7 +382,7 @@ test('in the dark the page is dark, and the button turns it', async () => {
   await screenshot(page, 'dark');
   await page.locator('button.theme').click();
   assert.equal(await paper(), 'rgb(255, 255, 255)');
-  // The charts turn with it: what is drawn of the bus is drawn in the light's colours.
+  // The charts turn with it: what is drawn of the bus is drawn in the light's colors.
   await page.waitForTimeout(150);
   const gold = await page.locator('.throughput canvas').evaluate((canvas) => {
     const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);

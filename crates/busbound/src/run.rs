@@ -121,7 +121,7 @@ impl Run {
         options: &Options,
     ) -> (Diagnosis, busbound_tables::Tables<Arc<Trace>>) {
         let (diagnosis, items) =
-            busbound_diagnosis::diagnose_and_itemise(&self.trace, &self.source, machine, options);
+            busbound_diagnosis::diagnose_and_itemize(&self.trace, &self.source, machine, options);
         (diagnosis, busbound_tables::Tables::of(Arc::clone(&self.trace), items))
     }
 }

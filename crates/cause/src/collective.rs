@@ -1,4 +1,4 @@
-//! Is this kernel communication? Recognised by the families of names in one table.
+//! Is this kernel communication? Recognized by the families of names in one table.
 
 use busbound_trace::{NameId, Names};
 
@@ -30,7 +30,7 @@ pub fn family(name: &str) -> Option<&'static str> {
 }
 
 /// The answer for every name of a trace, asked once each.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CollectiveNames {
     is_communication: Vec<bool>,
 }

@@ -18,7 +18,7 @@ pub enum GapCause {
     /// The queue was empty: the host had not launched yet.
     Launch,
     /// The host had waited for the device to finish, and only then launched on.
-    Synchronisation,
+    Synchronization,
     /// The host waited for its next batch.
     Input,
     /// Too short to have a cause of its own: the device's turn-around between two pieces of work.
@@ -32,7 +32,7 @@ impl GapCause {
         match self {
             Self::Copy => "host inside a copy call",
             Self::Launch => "host had not launched yet",
-            Self::Synchronisation => "host had synchronised first",
+            Self::Synchronization => "host had synchronized first",
             Self::Input => "waiting for input",
             Self::Turnaround => "turn-around between pieces of work",
             Self::Unexplained => "not explained by the trace",
@@ -123,8 +123,8 @@ fn cause_of(gap: Interval, dry_since: Timestamp, call: Option<&Event<'_>>, host:
         return GapCause::Copy;
     }
     // It waited for the device until just now; whatever it then does, the device waits for that.
-    if most_of(&thread.synchronising) || just_before(&thread.synchronising) {
-        return GapCause::Synchronisation;
+    if most_of(&thread.synchronizing) || just_before(&thread.synchronizing) {
+        return GapCause::Synchronization;
     }
     let recorded = thread.recorded.length_within(window).get() as f64;
     if recorded < RECORDED_SHARE * window.length().get() as f64 {

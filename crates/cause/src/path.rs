@@ -35,8 +35,8 @@ pub enum PathClass {
     Host,
     /// The host waiting for its next batch.
     Input,
-    /// A synchronisation that had nothing to wait for any more, and returning from one.
-    Synchronisation,
+    /// A synchronization that had nothing to wait for any more, and returning from one.
+    Synchronization,
     /// Work that was free to begin while work of other streams held the device.
     Contended,
     /// The device between two pieces of work that depend on each other.
@@ -56,7 +56,7 @@ impl PathClass {
             Self::Launch => "launching",
             Self::Host => "host work",
             Self::Input => "input",
-            Self::Synchronisation => "synchronising",
+            Self::Synchronization => "synchronizing",
             Self::Contended => "other streams in the way",
             Self::Turnaround => "turn-around",
             Self::Unexplained => "unexplained",
@@ -304,11 +304,11 @@ impl<'f, 'a> Walk<'f, 'a> {
         match call.released_by.filter(|wait| self.graph.work[wait.on].end > call.start) {
             Some(wait) => {
                 self.edges.count(wait.rule);
-                self.cover(PathClass::Synchronisation, self.graph.work[wait.on].end, Some(call.event));
+                self.cover(PathClass::Synchronization, self.graph.work[wait.on].end, Some(call.event));
                 Some(Position::Work(wait.on))
             }
             None => {
-                self.cover(PathClass::Synchronisation, call.start, Some(call.event));
+                self.cover(PathClass::Synchronization, call.start, Some(call.event));
                 Some(Position::Thread(thread, Some(call.event)))
             }
         }

@@ -66,7 +66,7 @@ fn a_directory_is_its_ranks_and_what_is_no_trace_is_passed_over() {
     assert_eq!(code, Some(0), "{err}");
     assert!(err.contains("passed over") && err.contains("learning_rate"), "{err}");
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(json["schema"], "busbound.surveys/1");
+    assert_eq!(json["schema"], "busbound.surveys/2");
     let ranks: Vec<_> =
         json["runs"].as_array().unwrap().iter().map(|run| run["rank"]["rank"].as_u64()).collect();
     assert_eq!(ranks, [Some(2), Some(10)]);

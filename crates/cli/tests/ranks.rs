@@ -86,12 +86,12 @@ fn json_has_runs_fleet_and_what_could_not_be_read() {
     let (stdout, _, code) = run(folder.path(), &["diagnose", "traces", "--json"]);
     assert_eq!(code, Some(0));
     let json: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!(json["schema"], "busbound.diagnoses/1");
-    assert!(json["runs"].as_array().unwrap().iter().all(|run| run["schema"] == "busbound.diagnosis/1"));
+    assert_eq!(json["schema"], "busbound.diagnoses/2");
+    assert!(json["runs"].as_array().unwrap().iter().all(|run| run["schema"] == "busbound.diagnosis/2"));
     let ranks: Vec<_> =
         json["runs"].as_array().unwrap().iter().map(|run| run["rank"]["rank"].clone()).collect();
     assert_eq!(ranks, [0, 1, 2, 4, 5, 6, 7]);
-    assert_eq!(json["fleet"]["schema"], "busbound.fleet/1");
+    assert_eq!(json["fleet"]["schema"], "busbound.fleet/2");
     assert_eq!(json["fleet"]["statement"], STATEMENT);
     assert_eq!(json["fleet"]["stragglers"][0]["others_wait_ms"], 30.0);
     assert_eq!(json["unread"][0]["rank"], 3);

@@ -1,4 +1,4 @@
-//! What a terminal gets and a pipe does not: colours, and lines as wide as the terminal.
+//! What a terminal gets and a pipe does not: colors, and lines as wide as the terminal.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
@@ -63,7 +63,7 @@ fn without_styles(text: &str) -> String {
 }
 
 #[test]
-fn colours_are_for_terminals_and_not_for_those_who_want_none() {
+fn colors_are_for_terminals_and_not_for_those_who_want_none() {
     let shown = at_a_terminal(busbound(&["demo"]), 80);
     assert!(shown.starts_with("\u{1b}[1mTransfer-bound"), "{shown}");
     assert!(shown.contains(ESCAPE));
@@ -74,7 +74,7 @@ fn colours_are_for_terminals_and_not_for_those_who_want_none() {
     assert_eq!(plain, without_styles(&shown));
     let piped = in_a_pipe(busbound(&["demo"]));
     assert_eq!(piped, plain, "a pipe gets what a terminal of 80 columns shows, without styles");
-    // Who asks for colours in a pipe gets them, but no colours means none.
+    // Who asks for colors in a pipe gets them, but no colors means none.
     let mut forced = busbound(&["demo"]);
     forced.env("CLICOLOR_FORCE", "1");
     assert!(in_a_pipe(forced).contains(ESCAPE));

@@ -44,7 +44,7 @@ pub struct CopyItem {
     pub exposed: Nanos,
     /// Host time inside the copying call, if that waited for the copy.
     pub blocking: Nanos,
-    /// Host time in a synchronisation right after the call.
+    /// Host time in a synchronization right after the call.
     pub waited_after: Nanos,
     /// The step that launched it.
     pub step: Option<u32>,
@@ -95,7 +95,7 @@ impl Items {
 }
 
 /// As [`diagnose`](crate::diagnose), with every copy, gap and step by itself.
-pub fn diagnose_and_itemise(
+pub fn diagnose_and_itemize(
     trace: &Trace,
     source: &Source,
     machine: &Machine,

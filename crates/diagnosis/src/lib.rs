@@ -78,7 +78,7 @@ pub use busbound_cause::idle::GapCause;
 pub use busbound_cause::path::PathClass;
 pub use figures::{Better, CopyFigure, FigureId, FigureUnit};
 pub use findings::{Candidate, Document, Finding, FindingId, Severity};
-pub use items::{CopyItem, GapItem, Items, StepItem, diagnose_and_itemise};
+pub use items::{CopyItem, GapItem, Items, StepItem, diagnose_and_itemize};
 pub use limits::Limitation;
 pub use limits::id::LimitationId;
 pub use options::{BlockChoice, CpuCopyThresholds, Options, StageChoice};

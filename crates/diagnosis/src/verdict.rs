@@ -51,7 +51,7 @@ fn bound_of(part: Part) -> Option<Bound> {
         Part::Idle(GapCause::Copy) => Bound::Transfer,
         Part::Communication => Bound::Communication,
         Part::Idle(GapCause::Launch) => Bound::Launch,
-        Part::Idle(GapCause::Synchronisation) => Bound::Sync,
+        Part::Idle(GapCause::Synchronization) => Bound::Sync,
         Part::Idle(GapCause::Input) => Bound::Input,
         Part::Idle(GapCause::Unexplained) | Part::Copy(CopyRoute::Unplaced) => Bound::Unknown,
         Part::Memset | Part::Idle(GapCause::Turnaround) => return None,
@@ -161,7 +161,7 @@ fn word(bound: Bound) -> &'static str {
         Bound::Communication => "Communication",
         Bound::Compute => "Compute",
         Bound::Launch => "Launch",
-        Bound::Sync => "Synchronisation",
+        Bound::Sync => "Synchronization",
         Bound::Input => "Input",
         Bound::Mixed => "Mixed",
         Bound::Unknown => "Unknown",
@@ -270,7 +270,7 @@ fn streams_take_turns(facts: &Facts<'_>) -> Option<Turns> {
     Some(Turns {
         share,
         statement: format!(
-            "Synchronisation-bound: {} {} the host waits for the GPU in the middle of the {unit} ({:.0} times), so {} \
+            "Synchronization-bound: {} {} the host waits for the GPU in the middle of the {unit} ({:.0} times), so {} \
              streams take turns and never run at once; {} a {unit} of the smaller one could run beside the other.",
             percent(share),
             facts.of_each(),

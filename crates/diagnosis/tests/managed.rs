@@ -199,6 +199,6 @@ fn a_real_run_with_managed_memory_waits_for_its_pages() {
         predicted.notes.iter().any(|note| note.starts_with("Migrations of managed memory")),
         "{predicted:?}"
     );
-    // While the host touches pages one by one, it had synchronised before; nobody launches a migration.
-    assert_eq!((run.idle[0].cause, run.idle[0].count), (GapCause::Synchronisation, 39));
+    // While the host touches pages one by one, it had synchronized before; nobody launches a migration.
+    assert_eq!((run.idle[0].cause, run.idle[0].count), (GapCause::Synchronization, 39));
 }

@@ -63,7 +63,7 @@ fn an_expression_that_matches_nothing_is_said_and_nothing_else_is_taken() {
 
 #[test]
 fn without_marks_the_period_of_the_launches_is_the_step() {
-    // Three steps of six tokens of eight layers, with a synchronisation after each step: 36 pieces a token.
+    // Three steps of six tokens of eight layers, with a synchronization after each step: 36 pieces a token.
     let decode = fixture("runs/bare_decode").window;
     let steps = decode.steps.unwrap();
     assert_eq!((steps.found, steps.count), (StepsFound::Period, 3));
@@ -107,7 +107,7 @@ fn slow_steps_are_a_class_of_their_own_with_what_they_did() {
         outlier.differences.iter().map(|difference| difference.what).collect()
     };
     assert_eq!(did(4)[0], StepQuantity::Allocation);
-    assert!(did(7).contains(&StepQuantity::Synchronisation) && did(7).contains(&StepQuantity::Kernel));
+    assert!(did(7).contains(&StepQuantity::Synchronization) && did(7).contains(&StepQuantity::Kernel));
     assert_eq!(did(10), [StepQuantity::Copy]);
     assert!(did(12).contains(&StepQuantity::Capture));
     assert_eq!(did(14), [StepQuantity::Kernel]);
@@ -149,7 +149,7 @@ fn blocks_and_what_lies_outside_them_are_all_of_the_devices_time() {
         let compute: f64 = attribution.blocks.iter().map(|block| block.compute_ms).sum();
         assert!(near(compute, diagnosis.time.compute_ms / 4.0, 1e-9));
         assert_eq!(attribution.outside.compute_ms, 0.0);
-        assert!(attribution.synchronised.is_none());
+        assert!(attribution.synchronized.is_none());
     }
 }
 
@@ -182,9 +182,9 @@ fn the_backward_pass_of_a_block_is_laid_to_it_where_nothing_else_holds_it() {
 }
 
 #[test]
-fn blocks_that_end_in_a_synchronisation_serve_attribution_alone() {
+fn blocks_that_end_in_a_synchronization_serve_attribution_alone() {
     let attribution = fixture("runs/sync_after_each_block").attribution.unwrap();
-    assert!(attribution.synchronised.unwrap().contains("`block*`"));
+    assert!(attribution.synchronized.unwrap().contains("`block*`"));
 }
 
 // Stages.

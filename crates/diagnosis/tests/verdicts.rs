@@ -24,16 +24,16 @@ fn ids(diagnosis: &Diagnosis) -> Vec<&'static str> {
 const KNOWN: &[(&str, Bound, &[&str])] = &[
     ("compute_only_c4", Bound::Compute, &[]),
     ("off_block_pageable_c4", Bound::Transfer, &["pageable_copies"]),
-    ("off_block_pinned_c4", Bound::Mixed, &["serialised_copies"]),
+    ("off_block_pinned_c4", Bound::Mixed, &["serialized_copies"]),
     ("off_layerwise_d2_c4", Bound::Compute, &[]),
     ("off_layerwise_pageable_d2_c4", Bound::Transfer, &["non_blocking_pageable"]),
     ("launch_bound", Bound::Launch, &["launch_bound"]),
-    ("pipe_serial", Bound::Sync, &["sync_in_loop", "serialised_copies"]),
+    ("pipe_serial", Bound::Sync, &["sync_in_loop", "serialized_copies"]),
     ("pipe_overlap", Bound::Compute, &[]),
     ("swap_duplex", Bound::Compute, &[]),
     ("graph_replay", Bound::Compute, &[]),
     ("train_pageable", Bound::Input, &["input_wait", "pageable_copies"]),
-    ("train_pinned", Bound::Input, &["input_wait", "serialised_copies"]),
+    ("train_pinned", Bound::Input, &["input_wait", "serialized_copies"]),
     ("runs/weights_pageable_24x32mb", Bound::Transfer, &["pageable_copies"]),
     ("runs/activations_to_pageable", Bound::Transfer, &["pageable_d2h"]),
     ("runs/activations_to_pinned_async", Bound::Compute, &[]),
@@ -44,19 +44,19 @@ const KNOWN: &[(&str, Bound, &[&str])] = &[
     (
         "runs/offload_that_would_fit",
         Bound::Transfer,
-        &["unneeded_offload", "serialised_copies", "bandwidth_deficit"],
+        &["unneeded_offload", "serialized_copies", "bandwidth_deficit"],
     ),
-    ("runs/slow_loader", Bound::Input, &["input_wait", "slow_link", "serialised_copies"]),
+    ("runs/slow_loader", Bound::Input, &["input_wait", "slow_link", "serialized_copies"]),
     ("runs/healthy_prefetch", Bound::Compute, &[]),
     ("runs/clones_on_device", Bound::Compute, &["device_copies"]),
     ("runs/sync_after_each_block", Bound::Compute, &["sync_in_loop", "profiler_distortion"]),
     ("runs/two_streams_contending", Bound::Mixed, &["bandwidth_deficit"]),
     ("runs/scheduled_bus_too_short", Bound::Transfer, &["bandwidth_deficit"]),
-    // No steps are marked: the synchronisation that ends each step is not one within it.
+    // No steps are marked: the synchronization that ends each step is not one within it.
     ("runs/bare_prefetch_too_late", Bound::Compute, &["late_prefetch"]),
     ("runs/bare_weights_pageable", Bound::Transfer, &["pageable_copies"]),
     // The stretch of steps that do not do something else.
-    ("runs/unlike_steps", Bound::Mixed, &["serialised_copies"]),
+    ("runs/unlike_steps", Bound::Mixed, &["serialized_copies"]),
     ("runs/broken_compile", Bound::Launch, &["launch_bound"]),
     // A pipeline that overlaps: what is exposed is its first load and its last store.
     ("runs/three_stages", Bound::Compute, &[]),
@@ -113,7 +113,7 @@ fn the_measured_gain_of_pinning_lies_in_the_stated_range() {
     let wall = |name: &str| walls[name]["median_s"].as_f64().unwrap() * 1e3;
     for (before, after, id) in [
         ("off_block_pageable_c4", "off_block_pinned_c4", FindingId::PageableCopies),
-        ("off_block_pinned_c4", "off_layerwise_d2_c4", FindingId::SerialisedCopies),
+        ("off_block_pinned_c4", "off_layerwise_d2_c4", FindingId::SerializedCopies),
         ("off_layerwise_pageable_d2_c4", "off_layerwise_d2_c4", FindingId::NonBlockingPageable),
         ("pipe_serial", "pipe_overlap", FindingId::SyncInLoop),
     ] {
@@ -129,7 +129,7 @@ fn the_measured_gain_of_pinning_lies_in_the_stated_range() {
     }
 }
 
-/// Steps marked by `prof.step()` without a synchronisation: the host marks five while the device works
+/// Steps marked by `prof.step()` without a synchronization: the host marks five while the device works
 /// through one.
 #[test]
 fn a_host_that_runs_ahead_does_not_shorten_the_steps() {
@@ -294,7 +294,7 @@ fn runs_beside_the_checkout_get_their_verdicts() {
         assert_eq!(of(&format!("compute_only_{c}")).verdict.bound, Bound::Compute);
         let pageable = of(&format!("off_block_pageable_{c}"));
         assert_eq!((pageable.verdict.bound, ids(&pageable)[0]), (Bound::Transfer, "pageable_copies"), "{c}");
-        assert!(ids(&of(&format!("off_block_pinned_{c}"))).contains(&"serialised_copies"), "{c}");
+        assert!(ids(&of(&format!("off_block_pinned_{c}"))).contains(&"serialized_copies"), "{c}");
         assert_eq!(ids(&of(&format!("off_layerwise_pageable_d2_{c}"))), ["non_blocking_pageable"], "{c}");
     }
     for name in ["off_layerwise_d2_c4", "off_layerwise_d2_c12"] {

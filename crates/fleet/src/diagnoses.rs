@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::answer::FleetAnswer;
 use crate::fleet::Unread;
 
-pub const DIAGNOSES_SCHEMA: &str = "busbound.diagnoses/1";
+pub const DIAGNOSES_SCHEMA: &str = "busbound.diagnoses/2";
 
 /// Several inputs of one call.
 #[derive(Debug, Serialize)]

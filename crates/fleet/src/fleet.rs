@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::summary::{RANK_SCHEMA, RankSummary};
 
-pub const FLEET_SCHEMA: &str = "busbound.fleet/1";
+pub const FLEET_SCHEMA: &str = "busbound.fleet/2";
 
 /// The ranks known so far, and the files that gave none.
 #[derive(Debug, Clone, Default, PartialEq)]

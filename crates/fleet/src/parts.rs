@@ -84,7 +84,7 @@ impl Parts {
             FigureId::IdleMs => self.idle_ms,
             FigureId::IdleInputMs => self.idle_for(GapCause::Input),
             FigureId::IdleLaunchMs => self.idle_for(GapCause::Launch),
-            FigureId::IdleSyncMs => self.idle_for(GapCause::Synchronisation),
+            FigureId::IdleSyncMs => self.idle_for(GapCause::Synchronization),
             FigureId::IdleCopyMs => self.idle_for(GapCause::Copy),
             FigureId::IdleUnexplainedMs => self.idle_for(GapCause::Unexplained),
             FigureId::IdleTurnaroundMs => self.idle_for(GapCause::Turnaround),

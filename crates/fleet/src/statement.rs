@@ -79,7 +79,7 @@ fn word(bound: Bound) -> &'static str {
         Bound::Communication => "communication-bound",
         Bound::Compute => "compute-bound",
         Bound::Launch => "launch-bound",
-        Bound::Sync => "synchronisation-bound",
+        Bound::Sync => "synchronization-bound",
         Bound::Input => "input-bound",
         Bound::Mixed => "mixed",
         Bound::Unknown => "not told",

@@ -11,7 +11,7 @@ use crate::name::{FindingName, RankName};
 use crate::parts::Parts;
 use crate::sketch::StepSketch;
 
-pub const RANK_SCHEMA: &str = "busbound.rank/1";
+pub const RANK_SCHEMA: &str = "busbound.rank/2";
 
 /// No job has more ranks; a larger number in a trace is damage.
 pub(crate) const LARGEST_WORLD: u32 = 1_000_000;

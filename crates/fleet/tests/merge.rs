@@ -106,8 +106,8 @@ fn what_is_no_summary_is_refused_with_a_sentence() {
     let why = |text: &str| Fleet::parse(text).unwrap_err().to_string();
     assert!(why("[1, 2").starts_with("is no summary of a rank: "));
     assert_eq!(
-        why(r#"{"schema": "busbound.diagnosis/1"}"#),
-        "is no summary of a rank: its schema is busbound.diagnosis/1; `busbound summarize` writes busbound.rank/1"
+        why(r#"{"schema": "busbound.diagnosis/2"}"#),
+        "is no summary of a rank: its schema is busbound.diagnosis/2; `busbound summarize` writes busbound.rank/2"
     );
     assert_eq!(
         why(r#"{"traceEvents": []}"#),

@@ -47,7 +47,7 @@ fn copying(rank: u32) -> MadeRank {
 }
 
 #[test]
-fn neighbours_below_a_switch_share_its_uplink() {
+fn neighbors_below_a_switch_share_its_uplink() {
     let answer = answer((0..4).map(copying), &one_switch());
     assert_eq!(answer.uplinks.len(), 1, "{:?}", answer.uplinks);
     let uplink = &answer.uplinks[0];
@@ -120,7 +120,7 @@ fn where_the_gpu_is_not_told_that_is_said() {
 fn a_saved_topology_is_told_by_its_content() {
     let why = |text: &str| gpu_places(text).unwrap_err().to_string();
     assert!(
-        why(r#"{"schema": "busbound.rank/1", "gpus": []}"#).contains("its schema is not busbound.topology/1")
+        why(r#"{"schema": "busbound.rank/2", "gpus": []}"#).contains("its schema is not busbound.topology/1")
     );
     assert!(why("\tGPU0\tGPU1\n").contains("neither JSON nor XML"));
     assert!(why("<html></html>").contains("has no <system>"));

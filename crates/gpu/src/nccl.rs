@@ -110,7 +110,7 @@ fn open() -> Result<Library, String> {
     let mut places: Vec<PathBuf> = std::env::var_os("BUSBOUND_NCCL").map(PathBuf::from).into_iter().collect();
     places.extend(["libnccl.so.2", "libnccl.so"].map(PathBuf::from));
     places.extend(among_python_packages());
-    // SAFETY: loading runs the library's initialisers, which are NCCL's own.
+    // SAFETY: loading runs the library's initializers, which are NCCL's own.
     let found = places.iter().find_map(|place| unsafe { Library::new(place) }.ok());
     found.ok_or_else(|| {
         "NCCL (libnccl.so.2) is not found; BUSBOUND_NCCL=/path/to/libnccl.so.2 names it".to_owned()

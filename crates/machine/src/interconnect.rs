@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::GpuFacts;
+use crate::catalog::GpuFacts;
 use crate::link::PcieLink;
 
 /// What a hop of a collective crosses; NCCL's latencies go by this.

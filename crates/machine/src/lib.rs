@@ -13,7 +13,7 @@
 //! ```
 
 pub mod bench;
-mod catalogue;
+mod catalog;
 mod curve;
 mod interconnect;
 mod link;
@@ -24,7 +24,7 @@ mod resolve;
 pub mod topology;
 
 pub use bench::terms::HostMemory;
-pub use catalogue::{GpuFacts, catalogue, gpu_of_key, gpu_of_name};
+pub use catalog::{GpuFacts, catalog, gpu_of_key, gpu_of_name};
 pub use interconnect::{Hop, Interconnect, UnknownLink};
 pub use link::PcieLink;
 pub use profile::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::terms::{Direction, HostMemory};
-use crate::catalogue::{self, GpuFacts};
+use crate::catalog::{self, GpuFacts};
 use crate::curve;
 use crate::link::{PcieLink, REACHED_BY_LARGE_COPIES};
 use crate::profile::{MachineProfile, SharedProfile};
@@ -19,7 +19,7 @@ pub enum LinkSource {
     Given,
     /// By the driver, while the run was recorded.
     Recorded,
-    Catalogue,
+    Catalog,
     Assumed,
 }
 
@@ -30,7 +30,7 @@ impl LinkSource {
             Self::Measured => "measured",
             Self::Given => "as given",
             Self::Recorded => "as recorded",
-            Self::Catalogue => "by the GPU's name",
+            Self::Catalog => "by the GPU's name",
             Self::Assumed => "assumed",
         }
     }
@@ -149,7 +149,7 @@ pub struct UnknownMachine {
 }
 
 impl Machine {
-    /// A machine by name: a link (`pcie4x16`), a GPU of the catalogue (`h100-pcie`), or what the link gives
+    /// A machine by name: a link (`pcie4x16`), a GPU of the catalog (`h100-pcie`), or what the link gives
     /// in GB/s of one direction (`63`).
     ///
     /// # Errors
@@ -158,13 +158,13 @@ impl Machine {
         let rate = || name.parse::<f64>().ok().filter(|gbps| *gbps > 0.0 && gbps.is_finite());
         let given = PcieLink::parse(name)
             .map(Given::Link)
-            .or_else(|| catalogue::gpu_of_key(name).map(Given::Gpu))
+            .or_else(|| catalog::gpu_of_key(name).map(Given::Gpu))
             .or_else(|| rate().map(Given::Rate));
         match given {
             Some(given) => Ok(Self { given: Some(given) }),
             None => Err(UnknownMachine {
                 name: name.to_owned(),
-                known: catalogue::catalogue().iter().map(|gpu| gpu.key).collect::<Vec<_>>().join(", "),
+                known: catalog::catalog().iter().map(|gpu| gpu.key).collect::<Vec<_>>().join(", "),
             }),
         }
     }
@@ -174,15 +174,15 @@ impl Machine {
         Self { given: Some(Given::Profile(Arc::new(profile))) }
     }
 
-    /// The link of a GPU by the name its driver reports: what was measured or given, else the catalogue,
+    /// The link of a GPU by the name its driver reports: what was measured or given, else the catalog,
     /// else an assumption.
     pub fn link_of(&self, gpu: Option<&str>) -> LinkFacts {
         self.link_seen(gpu, None)
     }
 
-    /// The same where the driver said during the run which link it was: that comes before the catalogue.
+    /// The same where the driver said during the run which link it was: that comes before the catalog.
     pub fn link_seen(&self, gpu: Option<&str>, seen: Option<PcieLink>) -> LinkFacts {
-        let listed = gpu.and_then(catalogue::gpu_of_name);
+        let listed = gpu.and_then(catalog::gpu_of_name);
         let nvlink_gbps = listed.map(|gpu| gpu.nvlink_gbps);
         let plain = |name: String, peak_gbps: f64, source: LinkSource, nvlink_gbps: Option<f64>| LinkFacts {
             name,
@@ -218,7 +218,7 @@ impl Machine {
                 let link = seen.unwrap_or(PcieLink::ASSUMED);
                 plain(link.name(), link.peak_gbps(), LinkSource::Recorded, nvlink_gbps)
             }
-            (None, Some(gpu)) => of_gpu(gpu, LinkSource::Catalogue),
+            (None, Some(gpu)) => of_gpu(gpu, LinkSource::Catalog),
             (None, None) => {
                 plain(PcieLink::ASSUMED.name(), PcieLink::ASSUMED.peak_gbps(), LinkSource::Assumed, None)
             }
@@ -231,9 +231,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_user_says_comes_before_the_catalogue_and_that_before_an_assumption() {
+    fn what_the_user_says_comes_before_the_catalog_and_that_before_an_assumption() {
         let known = Machine::default().link_of(Some("Tesla V100-SXM2-32GB"));
-        assert_eq!((known.name.as_str(), known.source), ("PCIe 3 x16", LinkSource::Catalogue));
+        assert_eq!((known.name.as_str(), known.source), ("PCIe 3 x16", LinkSource::Catalog));
         let given = Machine::named("pcie5x8").unwrap().link_of(Some("Tesla V100-SXM2-32GB"));
         assert_eq!((given.name.as_str(), given.source), ("PCIe 5 x8", LinkSource::Given));
         let gpu = Machine::named("h100-pcie").unwrap().link_of(None);

@@ -58,8 +58,8 @@ def test_runs_are_compared(fixtures):
     assert comparison.to_json() == command("compare", before, after, "--json")
     diagnosed = busbound.compare(busbound.open(before).diagnose(), busbound.open(after))
     assert diagnosed == comparison
-    labelled = busbound.compare(before, after, label=("batch", [2, 4]))
-    assert labelled.to_json() == command("compare", before, after, "--label", "batch=2,4", "--json")
+    labeled = busbound.compare(before, after, label=("batch", [2, 4]))
+    assert labeled.to_json() == command("compare", before, after, "--label", "batch=2,4", "--json")
     with pytest.raises(busbound.BusboundError, match="two runs or more"):
         busbound.compare(before)
     with pytest.raises(busbound.BusboundError, match="one number above zero for each of the 2 runs"):

@@ -34,7 +34,7 @@ def test_parquet_says_where_it_is_from(exported):
     parquet = pytest.importorskip("pyarrow.parquet")
     about = parquet.read_schema("run/steps.parquet").metadata
     file = parquet.read_metadata("run/steps.parquet")
-    assert file.metadata[b"busbound.schema"] == b"busbound.tables/1"
+    assert file.metadata[b"busbound.schema"] == b"busbound.tables/2"
     assert file.metadata[b"busbound.version"].decode() == busbound.__version__
     assert b"H200" in file.metadata[b"busbound.gpus"]
     assert about[b"busbound.table"] == b"steps"

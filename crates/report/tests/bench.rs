@@ -9,7 +9,7 @@ use std::path::Path;
 use busbound_diagnosis::{Benchmark, judge_bench};
 use busbound_machine::MachineProfile;
 use busbound_machine::bench::{
-    Case, Direction, Engine, Judgement, LinkSeen, MeasuredFigure, Memory, Pace, Samples,
+    Case, Direction, Engine, Judgment, LinkSeen, MeasuredFigure, Memory, Pace, Samples,
 };
 use busbound_report::Format;
 
@@ -38,10 +38,10 @@ fn a_full_and_a_quick_round_of_an_h200() {
     insta::assert_snapshot!("bench_quick_markdown", common::shown(&quick, Format::Markdown));
     insta::assert_snapshot!("bench_nvbandwidth", common::shown(&full, Format::Nvbandwidth));
     let json: serde_json::Value = serde_json::from_str(&common::shown(&quick, Format::Json)).unwrap();
-    assert_eq!(json["schema"], "busbound.bench/1");
+    assert_eq!(json["schema"], "busbound.bench/2");
     assert_eq!(json["figures"].as_array().unwrap().len(), quick.figures.len());
     assert!(quick.wall_s < 20.0, "a quick round took {} s", quick.wall_s);
-    assert!(full.figures.iter().all(|figure| figure.judgement != Judgement::Short));
+    assert!(full.figures.iter().all(|figure| figure.judgment != Judgment::Short));
 }
 
 /// The committed profiles are what the committed samples come to.
@@ -75,8 +75,8 @@ fn a_link_on_half_its_lanes_is_short_and_the_first_cause_is_the_one_that_was_see
     }
     let bench = judge_bench(&samples);
     assert_eq!(
-        (bench.profile.link.as_str(), figure(&bench, "pinned_h2d").judgement),
-        ("PCIe 5 x8", Judgement::Short)
+        (bench.profile.link.as_str(), figure(&bench, "pinned_h2d").judgment),
+        ("PCIe 5 x8", Judgment::Short)
     );
     let causes = &figure(&bench, "pinned_h2d").causes;
     assert!(causes[0].seen && causes[0].why.contains("8 lanes of 16"), "{:?}", causes[0]);
@@ -97,7 +97,7 @@ fn a_slow_direction_beside_a_fine_one_is_laid_to_the_host() {
         }
     }
     let bench = judge_bench(&samples);
-    assert_eq!(figure(&bench, "pinned_h2d").judgement, Judgement::Fine);
+    assert_eq!(figure(&bench, "pinned_h2d").judgment, Judgment::Fine);
     assert!(figure(&bench, "pinned_d2h").causes[0].why.contains("the other direction is as it should be"));
 }
 
@@ -113,7 +113,7 @@ fn wrong_data_is_said_first_and_its_rate_is_not_used() {
     assert_eq!(points(&samples), whole - 1);
     let bench = judge_bench(&samples);
     assert!(bench.statement.starts_with("Data did not arrive"), "{}", bench.statement);
-    assert_eq!(figure(&bench, "wrong_data").judgement, Judgement::Short);
+    assert_eq!(figure(&bench, "wrong_data").judgment, Judgment::Short);
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn a_run_stopped_early_is_not_judged_by_its_small_copies() {
     samples.cases.retain(|case| matches!(case, Case::Copy(case) if case.task.bytes <= 64 << 10));
     samples.interrupted = true;
     let bench = judge_bench(&samples);
-    assert!(!bench.is_whole() && bench.figures.iter().all(|figure| figure.judgement != Judgement::Short));
+    assert!(!bench.is_whole() && bench.figures.iter().all(|figure| figure.judgment != Judgment::Short));
     assert!(bench.statement.ends_with("Stopped before its end."), "{}", bench.statement);
 }
 
@@ -321,7 +321,7 @@ fn an_unknown_link_is_not_judged() {
     samples.identity.gpu = "Something New".to_owned();
     samples.identity.link = Some(LinkSeen { generation: 0, lanes: 0, max_generation: 0, max_lanes: 0 });
     let bench = judge_bench(&samples);
-    assert_eq!(figure(&bench, "pinned_h2d").judgement, Judgement::Told);
+    assert_eq!(figure(&bench, "pinned_h2d").judgment, Judgment::Told);
     assert_eq!(bench.profile.link, "PCIe 4 x16 (assumed)");
     assert!(bench.profile.peak_gbps > 0.0);
 }

@@ -66,8 +66,8 @@ fn what_a_gate_writes_is_a_baseline() {
     let saved = Baseline::saved("bar.json", &json).unwrap();
     assert_eq!(saved.figures, written.runs[0].figures);
     assert!(Baseline::saved("x", "{}").is_err());
-    assert!(Baseline::saved("x", r#"{"schema":"busbound.survey/1","runs":[]}"#).is_err());
-    assert!(Baseline::saved("x", r#"{"schema":"busbound.gate/1","runs":[]}"#).is_err());
+    assert!(Baseline::saved("x", r#"{"schema":"busbound.survey/2","runs":[]}"#).is_err());
+    assert!(Baseline::saved("x", r#"{"schema":"busbound.gate/2","runs":[]}"#).is_err());
 }
 
 /// Each answer says which formats are made for it.

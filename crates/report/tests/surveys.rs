@@ -64,9 +64,9 @@ fn several_inputs_get_an_overview() {
     assert!(markdown.starts_with("**2 traces, 1 of them whole: "), "{markdown}");
     let json: serde_json::Value = serde_json::from_str(&shown(surveys.as_slice(), Format::Json)).unwrap();
     // The whole has members that a survey has not, so it is called otherwise.
-    assert_eq!(json["schema"], "busbound.surveys/1");
+    assert_eq!(json["schema"], "busbound.surveys/2");
     let runs = json["runs"].as_array().unwrap();
-    assert!(runs.len() == 2 && runs.iter().all(|run| run["schema"] == "busbound.survey/1"));
+    assert!(runs.len() == 2 && runs.iter().all(|run| run["schema"] == "busbound.survey/2"));
 }
 
 #[test]

@@ -252,7 +252,7 @@ fn changes_combine_in_order_and_the_answer_is_the_same_in_every_format() {
     let both = answer(&trace, &["pin", "prefetch=2"]);
     assert_eq!(both.scenarios[0].apply, ["pin", "prefetch=2"]);
     let json: serde_json::Value = serde_json::from_str(&common::shown(&both, Format::Json)).unwrap();
-    assert_eq!(json["schema"], "busbound.whatif/1");
+    assert_eq!(json["schema"], "busbound.whatif/2");
     assert_eq!(json["scenarios"][0]["step_ms"].as_f64().unwrap(), both.scenarios[0].step_ms);
     let searched = WhatIf { path: "off_block_pageable_c4.json.gz".to_owned(), ..answer(&trace, &[]) };
     insta::assert_snapshot!("whatif_terminal", common::shown(&searched, Format::Terminal));
@@ -273,11 +273,11 @@ fn predictions_of_several_runs_have_a_schema_of_their_own() {
     let json = |all: &[WhatIf]| -> serde_json::Value {
         serde_json::from_str(&common::shown(all, Format::Json)).unwrap()
     };
-    assert_eq!(json(std::slice::from_ref(&one))["schema"], "busbound.whatif/1");
+    assert_eq!(json(std::slice::from_ref(&one))["schema"], "busbound.whatif/2");
     let several = json(&[one.clone(), one]);
-    assert_eq!(several["schema"], "busbound.whatifs/1");
+    assert_eq!(several["schema"], "busbound.whatifs/2");
     let runs = several["runs"].as_array().unwrap();
-    assert!(runs.len() == 2 && runs.iter().all(|run| run["schema"] == "busbound.whatif/1"));
+    assert!(runs.len() == 2 && runs.iter().all(|run| run["schema"] == "busbound.whatif/2"));
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::always(
         "waited_after_ns",
         Nanoseconds,
-        "Host time in a synchronisation right after the call; else 0.",
+        "Host time in a synchronization right after the call; else 0.",
     ),
     Column::maybe("step", Index, "The step that launched it."),
     Column::always(

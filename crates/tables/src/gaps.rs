@@ -16,7 +16,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::always(
         "cause",
         Word,
-        "copy (the host was inside a copy call), launch (it had not launched yet), synchronisation (it had waited for the device first), input (it waited for its next batch), turnaround (too short to have a cause) or unexplained.",
+        "copy (the host was inside a copy call), launch (it had not launched yet), synchronization (it had waited for the device first), input (it waited for its next batch), turnaround (too short to have a cause) or unexplained.",
     ),
     Column::maybe("ended_by", Number, "The work that ended it: a row in `events`."),
     Column::maybe("step", Index, "The step that launched that work."),
@@ -27,7 +27,7 @@ pub(crate) const COLUMNS: &[Column] = &[
 const CAUSES: [GapCause; 6] = [
     GapCause::Copy,
     GapCause::Launch,
-    GapCause::Synchronisation,
+    GapCause::Synchronization,
     GapCause::Input,
     GapCause::Turnaround,
     GapCause::Unexplained,

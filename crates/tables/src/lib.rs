@@ -1,7 +1,7 @@
 //! The trace as tables: Arrow record batches of its events, copies, gaps and steps, and Parquet files of them.
 //!
 //! ```
-//! use busbound_diagnosis::{Options, Source, diagnose_and_itemise};
+//! use busbound_diagnosis::{Options, Source, diagnose_and_itemize};
 //! use busbound_machine::Machine;
 //! use busbound_tables::{Table, Tables};
 //! use busbound_trace::TraceBuilder;
@@ -11,7 +11,7 @@
 //! trace.kernel(stream, "gemm", 1_000..201_000);
 //! let trace = trace.finish();
 //! let source = Source::named("run.json");
-//! let (_, items) = diagnose_and_itemise(&trace, &source, &Machine::default(), &Options::default());
+//! let (_, items) = diagnose_and_itemize(&trace, &source, &Machine::default(), &Options::default());
 //! let tables = Tables::of(&trace, items);
 //! assert_eq!(tables.rows(Table::Events), 1);
 //! let batch = tables.batch(Table::Events, 0..1)?;

@@ -9,7 +9,7 @@ use crate::column::Column;
 use crate::{copies, events, gaps, steps};
 
 /// What the columns are; a column that changes its meaning changes the number.
-pub const TABLES_SCHEMA: &str = "busbound.tables/1";
+pub const TABLES_SCHEMA: &str = "busbound.tables/2";
 
 /// One of the tables that a trace comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{Array, RecordBatch, StringArray};
-use busbound_diagnosis::{Diagnosis, Options, Source, diagnose_and_itemise};
+use busbound_diagnosis::{Diagnosis, Options, Source, diagnose_and_itemize};
 use busbound_machine::Machine;
 use busbound_tables::{Batches, Provenance, Table, Tables, write_parquet};
 use busbound_trace::{ReadOptions, Trace, open};
@@ -23,7 +23,7 @@ fn at_root(path: &str) -> PathBuf {
 fn tables(fixture: &str) -> (Diagnosis, Arc<Tables<Trace>>) {
     let trace = open(&at_root("fixtures").join(fixture), &ReadOptions::default()).unwrap();
     let source = Source::named(fixture);
-    let (diagnosis, items) = diagnose_and_itemise(&trace, &source, &Machine::default(), &Options::default());
+    let (diagnosis, items) = diagnose_and_itemize(&trace, &source, &Machine::default(), &Options::default());
     (diagnosis, Arc::new(Tables::of(trace, items)))
 }
 
@@ -183,7 +183,7 @@ fn parquet_gives_back_what_was_written() {
             let about = reader.metadata().file_metadata().key_value_metadata().unwrap();
             let value =
                 |key: &str| about.iter().find(|entry| entry.key == key).unwrap().value.clone().unwrap();
-            assert_eq!(value("busbound.schema"), "busbound.tables/1");
+            assert_eq!(value("busbound.schema"), "busbound.tables/2");
             assert_eq!(value("busbound.source"), fixture);
             assert_eq!(value("busbound.complete"), "true");
             let rows: usize = reader.build().unwrap().map(|batch| batch.unwrap().num_rows()).sum();

@@ -118,8 +118,8 @@ fn a_recording_says_what_was_recorded() {
     let step = of(EventKind::Annotation)[1];
     assert_eq!((step.name(), step.duration().get()), ("step", 956_000));
     // The second wait is for the second record of the event.
-    let waits = of(EventKind::Synchronisation);
-    let waited: Vec<_> = waits.iter().map(|wait| wait.synchronisation().unwrap().waits_on_record).collect();
+    let waits = of(EventKind::Synchronization);
+    let waited: Vec<_> = waits.iter().map(|wait| wait.synchronization().unwrap().waits_on_record).collect();
     assert_eq!(waited, [Some(3), Some(13)]);
 }
 
@@ -222,7 +222,7 @@ fn waits_lie_on_the_gpu_that_was_waited_for() {
         wait(14, -1, 4),
         wait(15, 13, 3),
     ]);
-    let waits = trace.events().filter(|event| event.kind() == EventKind::Synchronisation);
+    let waits = trace.events().filter(|event| event.kind() == EventKind::Synchronization);
     let devices: Vec<_> = waits
         .map(|wait| match wait.place() {
             Place::Stream { device, .. } => (wait.correlation().unwrap(), device),
@@ -242,7 +242,7 @@ fn waits_of_a_program_that_uses_the_second_gpu_lie_on_it() {
         Record::Kernel { start: 2_000, end: 9_000, on, correlation: 1, name: 2, launch: LAUNCH },
         Record::Sync { start: 3_000, end: 9_000, correlation: 2, stream: -1, kind: 4, event: 0 },
     ]);
-    let wait = trace.events().find(|event| event.kind() == EventKind::Synchronisation).unwrap();
+    let wait = trace.events().find(|event| event.kind() == EventKind::Synchronization).unwrap();
     assert_eq!(wait.place(), Place::Stream { device: 1, stream: -1 });
-    assert_eq!(wait.synchronisation().unwrap().kind, SyncKind::ContextSync);
+    assert_eq!(wait.synchronization().unwrap().kind, SyncKind::ContextSync);
 }

@@ -61,7 +61,7 @@ fn members_of_gzip_are_joined_even_within_an_event() {
 }
 
 #[test]
-fn nan_and_infinity_do_not_hurt_their_neighbours() {
+fn nan_and_infinity_do_not_hurt_their_neighbors() {
     let json = r#"[{"ph":"X","name":"a","ts":1,"dur":NaN,"args":{"x":NaN,"y":-Infinity}},
                    {"ph":"X","name":"b","ts":2,"dur":Infinity},
                    {"ph":"X","name":"c","ts":NaN,"dur":1},

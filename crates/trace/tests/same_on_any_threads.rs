@@ -19,7 +19,7 @@ fn dump(trace: &Trace) -> String {
             event.external_id(),
             event.transfer(),
             event.launch(),
-            event.synchronisation(),
+            event.synchronization(),
             event.copy_operator(),
             event.collective(),
         );

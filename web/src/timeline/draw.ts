@@ -2,7 +2,7 @@
 // searching for where the pixel ends, and its shade comes from sums that are at hand.
 
 import { firstAbove, firstFrom } from '../search';
-import type { Colour, Surface } from '../surface';
+import type { Color, Surface } from '../surface';
 import { at as momentOn, bytes, count, rate } from '../words';
 import { AXIS, type Layout, type RowLine, type Run } from './layout';
 import { type Scale, ticks } from './view';
@@ -53,35 +53,35 @@ function axis(surface: Surface, { layout, scale, runs }: Scene): void {
   }
   if (runs.length !== 1) return;
   const { steps, unit } = runs[0].picture;
-  let labelled = -Infinity;
+  let labeled = -Infinity;
   for (let i = firstAbove(steps.end, scale.view.from); i < steps.start.length && steps.start[i] < scale.view.to; i++) {
     const x = Math.max(scale.x(steps.start[i]), scale.left);
-    if (x < labelled + 46) continue;
-    const colour = steps.outlier[i] ? 'mark' : 'faint';
-    surface.line([[x, AXIS - 14], [x, AXIS]], colour, 1, true);
+    if (x < labeled + 46) continue;
+    const color = steps.outlier[i] ? 'mark' : 'faint';
+    surface.line([[x, AXIS - 14], [x, AXIS]], color, 1, true);
     // Steps are the devices': the host runs ahead of them, and what is predicted has others.
     for (const { group, y, height } of layout.rows) {
-      if (group.of === 'device') surface.line([[x, y], [x, y + height + 1]], colour, 1, true);
+      if (group.of === 'device') surface.line([[x, y], [x, y + height + 1]], color, 1, true);
     }
     surface.text(x + 3, AXIS - 10, `${unit} ${i + 1}`, steps.outlier[i] ? 'mark' : 'text', 'start');
-    labelled = x;
+    labeled = x;
   }
 }
 
-const IDLE: readonly [string, Colour][] = [
+const IDLE: readonly [string, Color][] = [
   ['host inside a copy call', 'idle-copy'],
   ['host had not launched', 'idle-launch'],
-  ['host had synchronised', 'idle-sync'],
+  ['host had synchronized', 'idle-sync'],
   ['waiting for input', 'idle-input'],
 ];
 
-function colourOf(line: RowLine, piece: number): Colour {
+function colorOf(line: RowLine, piece: number): Color {
   const { sort } = line.lane;
   if (sort === 'idle') {
     const name = line.run.picture.names[line.row.name[piece]];
     return IDLE.find(([start]) => name.startsWith(start))?.[1] ?? 'idle-unknown';
   }
-  // From pageable memory: another colour, because it is another story.
+  // From pageable memory: another color, because it is another story.
   if (sort === 'h2d' || sort === 'd2h') {
     const note = line.run.picture.names[line.row.note[piece]];
     return note.includes('pageable') ? 'pageable' : sort;
@@ -99,9 +99,9 @@ function drawRow(surface: Surface, line: RowLine, scale: Scale): void {
   const to = scale.view.to - shift;
   let i = firstAbove(row.end, from);
   // Columns of one shade beside each other are drawn as one.
-  let open: { x: number; width: number; alpha: number; colour: Colour } | null = null;
+  let open: { x: number; width: number; alpha: number; color: Color } | null = null;
   const close = () => {
-    if (open) surface.rect(open.x, y, open.width, height, open.colour, open.alpha);
+    if (open) surface.rect(open.x, y, open.width, height, open.color, open.alpha);
     open = null;
   };
   while (i < row.length && row.start[i] < to) {
@@ -120,11 +120,11 @@ function drawRow(surface: Surface, line: RowLine, scale: Scale): void {
     if (next - 1 > i && (row.end[next - 1] - row.start[next - 1]) / scale.perPixel >= WIDE) next--;
     const share = (row.busyBefore[next] - row.busyBefore[i]) / scale.perPixel;
     const alpha = Math.ceil(Math.min(1, Math.max(0.5, share)) * 8) / 8;
-    const colour = colourOf(line, i);
-    if (open && open.alpha === alpha && open.colour === colour && open.x + open.width === column) open.width += 1;
+    const color = colorOf(line, i);
+    if (open && open.alpha === alpha && open.color === color && open.x + open.width === column) open.width += 1;
     else {
       close();
-      if (column >= scale.left - 1) open = { x: Math.max(column, scale.left), width: 1, alpha, colour };
+      if (column >= scale.left - 1) open = { x: Math.max(column, scale.left), width: 1, alpha, color };
     }
     i = next;
   }
@@ -134,10 +134,10 @@ function drawRow(surface: Surface, line: RowLine, scale: Scale): void {
 function drawPiece(surface: Surface, line: RowLine, piece: number, from: number, to: number): void {
   const { row, y, height } = line;
   const several = row.count[piece] > 1;
-  // A gap tells neighbours apart; several drawn as one are lower.
+  // A gap tells neighbors apart; several drawn as one are lower.
   const gap = to - from > 4 ? 1 : 0;
   const inset = several ? 2.5 : 0;
-  surface.rect(from, y + inset, to - from - gap, height - 2 * inset, colourOf(line, piece), 1);
+  surface.rect(from, y + inset, to - from - gap, height - 2 * inset, colorOf(line, piece), 1);
   const room = Math.floor((to - from - 8) / 6.4);
   const text = labelOf(line, piece, room);
   if (text) surface.text(from + 4, y + height / 2 + 0.5, text, 'paper', 'start');

@@ -10,7 +10,7 @@ use anyhow::ensure;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Runs {
     pub(crate) seconds: Vec<f64>,
-    /// Processor time of all threads: what neighbours on the machine do not change much.
+    /// Processor time of all threads: what neighbors on the machine do not change much.
     pub(crate) processor: Vec<f64>,
     pub(crate) peak_mb: f64,
 }

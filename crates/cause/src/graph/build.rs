@@ -41,7 +41,7 @@ impl Builder<'_> {
             self.streams.insert((device, number), stream);
             let mut order = Vec::new();
             for event in track.events() {
-                if event.kind() == EventKind::Synchronisation {
+                if event.kind() == EventKind::Synchronization {
                     self.syncs.push(event.id());
                 }
                 if !event.kind().is_gpu_work() {
@@ -134,7 +134,7 @@ impl Builder<'_> {
 
     /// `None` for calls that neither issue work nor wait.
     fn action_of(&self, event: &Event<'_>, kind: Call, issued: &[(u32, WorkId)]) -> Option<HostAction> {
-        if kind == Call::Synchronise {
+        if kind == Call::Synchronize {
             return Some(HostAction::Wait { awaited: Awaited::None, copy: None });
         }
         let number = event.id().index() as u32;

@@ -45,7 +45,7 @@ fn recorded(builder: &Builder<'_>) -> ByCall {
     let (trace, host) = (builder.activity.trace, builder.activity.host);
     let streams = &builder.streams;
     let of_event = |event: Event<'_>| {
-        let (sync, Place::Stream { device, stream }) = (event.synchronisation()?, event.place()) else {
+        let (sync, Place::Stream { device, stream }) = (event.synchronization()?, event.place()) else {
             return None;
         };
         let call = host.call_with(event.correlation()?)?;

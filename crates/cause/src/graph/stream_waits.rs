@@ -46,7 +46,7 @@ fn recorded(builder: &Builder<'_>) -> Vec<Recorded> {
     let streams = &builder.streams;
     let syncs = builder.syncs.iter().map(|id| trace.event(*id));
     let waits = syncs.filter_map(|event| {
-        let (sync, Place::Stream { device, stream }) = (event.synchronisation()?, event.place()) else {
+        let (sync, Place::Stream { device, stream }) = (event.synchronization()?, event.place()) else {
             return None;
         };
         if sync.kind != SyncKind::StreamWaitEvent {

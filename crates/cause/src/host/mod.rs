@@ -7,12 +7,13 @@ mod segments;
 pub use segments::{HostActivity, HostSegment};
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 
 use crate::thresholds::LONG_COPY_CALL;
 use busbound_trace::{
-    Call, Event, EventId, EventKind, Interval, IntervalSet, Label, NameId, Place, Trace, TrackId,
+    Call, Event, EventId, EventKind, Interval, IntervalSet, Label, NameId, Place, Trace, Track, TrackId,
 };
 
 /// The host side of a trace, indexed for the questions asked of it.
@@ -27,21 +28,42 @@ pub struct Host<'a> {
     annotations: BTreeMap<TrackId, Vec<EventId>>,
     frames: BTreeMap<TrackId, Vec<EventId>>,
     launches: Vec<EventId>,
-    synchronisations: Vec<EventId>,
+    synchronizations: Vec<EventId>,
     /// Calls that allocate, capture, load or create.
     rare_calls: Vec<EventId>,
     /// Times at which the framework compiled.
     compilations: IntervalSet,
-    /// By name number: what calls of that name do.
+    names: Arc<NameKinds>,
+}
+
+/// What events of each name are, by name number. A view of a trace has the same names.
+#[derive(Debug)]
+struct NameKinds {
     calls: Vec<Call>,
-    /// By name number: whether events of that name wait for the next batch.
+    /// Wait for the next batch.
     inputs: Vec<bool>,
+    /// Compile.
+    compilations: Vec<bool>,
+    /// Python frames of the user's own code.
+    users: Vec<bool>,
+}
+
+impl NameKinds {
+    fn of(trace: &Trace) -> Self {
+        let names = trace.names();
+        Self {
+            calls: names.iter().map(Call::of).collect(),
+            inputs: names.iter().map(is_input).collect(),
+            compilations: names.iter().map(is_compilation).collect(),
+            users: names.iter().map(is_users_code).collect(),
+        }
+    }
 }
 
 /// What one thread was inside of, when.
 #[derive(Debug, Default)]
 pub struct ThreadTimes {
-    pub synchronising: IntervalSet,
+    pub synchronizing: IntervalSet,
     pub copying: IntervalSet,
     /// The part of it in calls so long that they must have waited.
     pub copying_long: IntervalSet,
@@ -70,95 +92,100 @@ fn is_compilation(name: &str) -> bool {
 
 impl<'a> Host<'a> {
     pub fn of(trace: &'a Trace) -> Self {
-        let calls: Vec<Call> = trace.names().iter().map(Call::of).collect();
-        let inputs: Vec<bool> = trace.names().iter().map(is_input).collect();
-        let mut by_correlation: HashMap<u64, Option<EventId>> = HashMap::new();
-        let mut threads = BTreeMap::new();
-        let (mut annotations, mut frames) = (BTreeMap::new(), BTreeMap::new());
-        let (mut launches, mut synchronisations, mut rare_calls) = (Vec::new(), Vec::new(), Vec::new());
-        let compiling: Vec<bool> = trace.names().iter().map(is_compilation).collect();
+        Self::named(trace, Arc::new(NameKinds::of(trace)))
+    }
+
+    /// The host side of a view of the same trace.
+    pub fn of_part<'p>(&self, part: &'p Trace) -> Host<'p> {
+        Host::named(part, Arc::clone(&self.names))
+    }
+
+    fn named(trace: &'a Trace, names: Arc<NameKinds>) -> Self {
+        let mut host = Self {
+            trace,
+            names,
+            by_correlation: HashMap::new(),
+            behind: vec![None; trace.numbers()],
+            threads: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            frames: BTreeMap::new(),
+            launches: Vec::new(),
+            synchronizations: Vec::new(),
+            rare_calls: Vec::new(),
+            compilations: IntervalSet::default(),
+        };
         let mut compilations = Vec::new();
-        let users: Vec<bool> = trace.names().iter().map(is_users_code).collect();
         for track in trace.threads() {
             let Place::Thread { process, .. } = track.place() else { continue };
-            if matches!(process, Label::Number(n) if n < 0) {
-                continue;
+            if !matches!(process, Label::Number(n) if n < 0) {
+                host.add_thread(track, &mut compilations);
             }
-            let mut times = ThreadTimes::default();
-            let launched_before = launches.len();
-            let (mut named, mut framed) = (Vec::new(), Vec::new());
-            for event in track.events() {
-                match event.kind() {
-                    EventKind::Annotation => named.push(event.id()),
-                    EventKind::PythonFrame if users[event.name_id().index()] => framed.push(event.id()),
-                    _ => {}
-                }
-                let interval = event.interval();
-                let name = event.name_id().index();
-                if compiling[name] {
-                    compilations.push(interval);
-                }
-                match event.kind() {
-                    EventKind::RuntimeCall | EventKind::DriverCall => {
-                        match calls[name] {
-                            Call::Synchronise => {
-                                times.synchronising.push(interval);
-                                synchronisations.push(event.id());
-                            }
-                            Call::Launch => launches.push(event.id()),
-                            Call::Copy => {
-                                times.copying.push(interval);
-                                if event.duration().get() > LONG_COPY_CALL {
-                                    times.copying_long.push(interval);
-                                }
-                            }
-                            Call::Allocate | Call::Capture | Call::Load | Call::Create => {
-                                rare_calls.push(event.id());
-                            }
-                            Call::Memset | Call::RecordEvent | Call::WaitEvent | Call::Other => {}
-                        }
-                        if let Some(id) = event.correlation() {
-                            // One id, two calls: two processes in one file. Neither is believed.
-                            let slot = by_correlation.entry(id).or_insert(Some(event.id()));
-                            if *slot != Some(event.id()) {
-                                *slot = None;
-                            }
-                        }
-                    }
-                    EventKind::Operator | EventKind::Annotation | EventKind::PythonFrame if inputs[name] => {
-                        times.input.push(interval);
-                    }
-                    EventKind::ProfilerSpan | EventKind::ProfilerOverhead | EventKind::Annotation => continue,
-                    _ => {}
-                }
-                times.recorded.push(interval);
-                if event.kind() != EventKind::PythonFrame {
-                    times.worked.push(interval);
-                }
-            }
-            times.launches = launches.len() > launched_before;
-            annotations.insert(track.id(), named);
-            frames.insert(track.id(), framed);
-            threads.insert(track.id(), times);
         }
-        let call_of = |work: &Event<'_>| *by_correlation.get(&work.correlation()?)?;
-        let mut behind = vec![None; trace.numbers()];
+        host.compilations = IntervalSet::from_unsorted(compilations);
         for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
-            behind[work.id().index()] = call_of(&work);
+            let call = work.correlation().and_then(|id| *host.by_correlation.get(&id)?);
+            host.behind[work.id().index()] = call;
         }
-        Self {
-            trace,
-            behind,
-            by_correlation,
-            threads,
-            annotations,
-            frames,
-            launches,
-            synchronisations,
-            rare_calls,
-            compilations: IntervalSet::from_unsorted(compilations),
-            calls,
-            inputs,
+        host
+    }
+
+    fn add_thread(&mut self, track: Track<'a>, compilations: &mut Vec<Interval>) {
+        let mut times = ThreadTimes::default();
+        let launched_before = self.launches.len();
+        let (mut named, mut framed) = (Vec::new(), Vec::new());
+        for event in track.events() {
+            let (name, interval) = (event.name_id().index(), event.interval());
+            if self.names.compilations[name] {
+                compilations.push(interval);
+            }
+            match event.kind() {
+                EventKind::Annotation => named.push(event.id()),
+                EventKind::PythonFrame if self.names.users[name] => framed.push(event.id()),
+                EventKind::RuntimeCall | EventKind::DriverCall => self.add_call(&event, &mut times),
+                _ => {}
+            }
+            match event.kind() {
+                EventKind::Operator | EventKind::Annotation | EventKind::PythonFrame
+                    if self.names.inputs[name] =>
+                {
+                    times.input.push(interval);
+                }
+                EventKind::ProfilerSpan | EventKind::ProfilerOverhead | EventKind::Annotation => continue,
+                _ => {}
+            }
+            times.recorded.push(interval);
+            if event.kind() != EventKind::PythonFrame {
+                times.worked.push(interval);
+            }
+        }
+        times.launches = self.launches.len() > launched_before;
+        self.annotations.insert(track.id(), named);
+        self.frames.insert(track.id(), framed);
+        self.threads.insert(track.id(), times);
+    }
+
+    fn add_call(&mut self, call: &Event<'_>, times: &mut ThreadTimes) {
+        match self.names.calls[call.name_id().index()] {
+            Call::Synchronize => {
+                times.synchronizing.push(call.interval());
+                self.synchronizations.push(call.id());
+            }
+            Call::Launch => self.launches.push(call.id()),
+            Call::Copy => {
+                times.copying.push(call.interval());
+                if call.duration().get() > LONG_COPY_CALL {
+                    times.copying_long.push(call.interval());
+                }
+            }
+            Call::Allocate | Call::Capture | Call::Load | Call::Create => self.rare_calls.push(call.id()),
+            Call::Memset | Call::RecordEvent | Call::WaitEvent | Call::Other => {}
+        }
+        if let Some(id) = call.correlation() {
+            // One id, two calls: two processes in one file. Neither is believed.
+            let slot = self.by_correlation.entry(id).or_insert(Some(call.id()));
+            if *slot != Some(call.id()) {
+                *slot = None;
+            }
         }
     }
 
@@ -182,19 +209,19 @@ impl<'a> Host<'a> {
 
     pub fn call_kind(&self, event: &Event<'_>) -> Call {
         match event.kind() {
-            EventKind::RuntimeCall | EventKind::DriverCall => self.calls[event.name_id().index()],
+            EventKind::RuntimeCall | EventKind::DriverCall => self.names.calls[event.name_id().index()],
             _ => Call::Other,
         }
     }
 
     /// Whether events of this name wait for the next batch.
     pub fn is_input(&self, name: NameId) -> bool {
-        self.inputs[name.index()]
+        self.names.inputs[name.index()]
     }
 
     /// Calls that wait for the device, thread by thread in order of time.
-    pub fn synchronisations(&self) -> impl Iterator<Item = Event<'a>> + '_ {
-        self.synchronisations.iter().map(|&id| self.trace.event(id))
+    pub fn synchronizations(&self) -> impl Iterator<Item = Event<'a>> + '_ {
+        self.synchronizations.iter().map(|&id| self.trace.event(id))
     }
 
     /// Calls that allocate, capture, load or create, thread by thread in order of time.

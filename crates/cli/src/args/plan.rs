@@ -16,7 +16,7 @@ pub(crate) enum PlanCommand {
         after_help = "Example:\n  busbound plan allreduce --params 7e9 --dtype fp16 --ranks 8 --link pcie4x16 --compare"
     )]
     Allreduce(AllreduceArgs),
-    /// What does synchronising gradients cost a step, and how much accumulation hides it?
+    /// What does synchronizing gradients cost a step, and how much accumulation hides it?
     #[command(
         after_help = "Example:\n  busbound plan ddp --params 7e9 --ranks 8 --link nvlink4 --compute 180..220 --batch 4 --efficiency 95%"
     )]
@@ -184,7 +184,7 @@ pub(crate) struct ParallelArgs {
     pub(crate) gpu: String,
     /// Share of the GPU's rate that kernels reach
     #[arg(long, value_name = "SHARE", default_value = "40%", value_parser = parse_share)]
-    pub(crate) utilisation: f64,
+    pub(crate) utilization: f64,
     /// Micro-batches of a pipeline
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub(crate) microbatches: u32,

@@ -150,7 +150,7 @@ fn seen(args: &OffloadArgs) -> Result<SeenLayers, Failure> {
 }
 
 fn parallel(args: &ParallelArgs) -> Result<Plan, Failure> {
-    let known = || busbound::machine::catalogue().iter().map(|gpu| gpu.key).collect::<Vec<_>>().join(", ");
+    let known = || busbound::machine::catalog().iter().map(|gpu| gpu.key).collect::<Vec<_>>().join(", ");
     let gpu = gpu_of_key(&args.gpu)
         .ok_or_else(|| Failure::usage(format!("unknown GPU {:?}: give one of {}", args.gpu, known())))?;
     let inputs = ParallelInputs {
@@ -163,7 +163,7 @@ fn parallel(args: &ParallelArgs) -> Result<Plan, Failure> {
         bytes_per_value: args.dtype,
         cluster: cluster(&args.cluster, Interconnect::of_gpu(gpu)),
         tflops: gpu.bf16_tflops,
-        utilisation: args.utilisation,
+        utilization: args.utilization,
         gpu_gb: gpu.memory_gb,
         microbatches: args.microbatches,
     };

@@ -47,7 +47,7 @@ pub struct CopyGroup {
     pub of_expected: Option<f64>,
     /// Host time inside the copying call, where the call waited for the copy.
     pub blocking: Blocking,
-    /// Host time in a synchronisation that directly followed the call.
+    /// Host time in a synchronization that directly followed the call.
     pub waited_after: Blocking,
     pub histogram: Vec<HistogramBin>,
     pub sizes: Vec<SizeClass>,
@@ -137,7 +137,7 @@ pub(crate) struct Copy<'a> {
     pub(crate) call: Option<Event<'a>>,
     /// Host time inside the call, if it waited for the copy.
     pub(crate) blocked: Nanos,
-    /// Host time in the synchronisation right after the call.
+    /// Host time in the synchronization right after the call.
     pub(crate) waited_after: Nanos,
 }
 
@@ -198,7 +198,7 @@ pub(crate) fn copies<'a>(trace: &'a Trace, host: &Host<'a>) -> Vec<Copy<'a>> {
     all
 }
 
-/// Host time that a copy cost: inside its call, and in a synchronisation right after.
+/// Host time that a copy cost: inside its call, and in a synchronization right after.
 fn host_side(trace: &Trace, host: &Host<'_>, copy: &Event<'_>, call: &Event<'_>) -> (Nanos, Nanos) {
     // A call that only enqueues takes microseconds. One that is still open when the copy is half
     // done has waited for it (or staged it, which is the same to the thread).
@@ -212,7 +212,7 @@ fn host_side(trace: &Trace, host: &Host<'_>, copy: &Event<'_>, call: &Event<'_>)
         .take(8)
         .find(|event| matches!(event.kind(), EventKind::RuntimeCall | EventKind::DriverCall));
     let waited = next.filter(|next| {
-        host.call_kind(next) == Call::Synchronise
+        host.call_kind(next) == Call::Synchronize
             && (next.start() - call.end()).get() < 50_000
             && next.end() + Nanos::new(20_000) > copy.end()
     });

@@ -9,7 +9,7 @@ use crate::activity::gaps::{CallTimes, call_times};
 use crate::pattern::pattern_of;
 use busbound_cause::{Host, Origin};
 
-/// Why a synchronisation was called.
+/// Why a synchronization was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -64,7 +64,7 @@ impl Syncs {
         self.totals.iter().find(|total| total.reason == reason)
     }
 
-    /// Synchronisations within steps that the program could leave out.
+    /// Synchronizations within steps that the program could leave out.
     pub(crate) fn avoidable(&self) -> Waits {
         let mut waits = Waits { count: 0, ms: 0.0 };
         for total in self.totals.iter().filter(|total| total.reason != SyncReason::BlockingCopy) {
@@ -83,7 +83,7 @@ pub(crate) struct Waits {
 /// `step_starts` are the moments at which steps begin on the host, in order; none where no steps are known.
 pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
     let mut calls: Vec<_> = host
-        .synchronisations()
+        .synchronizations()
         .filter(|call| matches!(call.place(), Place::Thread { .. }))
         .map(|call| (call, call.interval()))
         .collect();
@@ -113,7 +113,7 @@ pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
     Syncs { totals, device_wide, avoidable_times: call_times(avoidable) }
 }
 
-/// What the synchronisations of one reason come to.
+/// What the synchronizations of one reason come to.
 #[derive(Default)]
 struct Sum {
     count: u64,
@@ -151,7 +151,7 @@ impl Sum {
     }
 }
 
-/// The pattern of blocks that mostly end in a device-wide synchronisation, and how many do.
+/// The pattern of blocks that mostly end in a device-wide synchronization, and how many do.
 pub(crate) fn blocks_that_end_in_sync<'a>(
     syncs: &Syncs,
     blocks: impl IntoIterator<Item = Event<'a>>,

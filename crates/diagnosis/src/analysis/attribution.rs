@@ -25,9 +25,9 @@ pub struct Attribution {
     pub blocks: Vec<BlockTime>,
     /// Work of the device launched under no block. With the outermost blocks it is all there is.
     pub outside: BlockTime,
-    /// Set where blocks end in a synchronisation of the device: these figures then serve attribution,
+    /// Set where blocks end in a synchronization of the device: these figures then serve attribution,
     /// and not throughput.
-    pub synchronised: Option<String>,
+    pub synchronized: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -90,7 +90,7 @@ pub(crate) fn attribution(facts: &Facts<'_>, choice: &BlockChoice) -> Option<Att
         asked: !matches!(choice, BlockChoice::Depth(UNASKED_DEPTH)),
         blocks: list,
         outside: sums.outside.finish("(outside)", 0, facts),
-        synchronised: synchronized(facts, &blocks),
+        synchronized: synchronized(facts, &blocks),
     })
 }
 
@@ -98,7 +98,7 @@ fn synchronized(facts: &Facts<'_>, blocks: &Blocks<'_>) -> Option<String> {
     let events = blocks.list.iter().map(|block| block.event);
     let (pattern, ended) = syncs::blocks_that_end_in_sync(&facts.syncs, events)?;
     Some(format!(
-        "Blocks `{pattern}` end in a synchronisation of the device ({ended} of them): nothing runs across their ends, so these figures say where the time goes and not how fast the run is without them."
+        "Blocks `{pattern}` end in a synchronization of the device ({ended} of them): nothing runs across their ends, so these figures say where the time goes and not how fast the run is without them."
     ))
 }
 

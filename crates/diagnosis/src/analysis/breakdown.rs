@@ -190,7 +190,7 @@ mod tests {
     const CAUSES: [GapCause; 6] = [
         GapCause::Copy,
         GapCause::Launch,
-        GapCause::Synchronisation,
+        GapCause::Synchronization,
         GapCause::Input,
         GapCause::Turnaround,
         GapCause::Unexplained,

@@ -157,7 +157,7 @@ fn describe(segment: &PathSegment, facts: &Facts<'_>) -> String {
         PathClass::Staging => format!("staging in {}", place()),
         PathClass::Contended => format!("{name} behind work of other streams"),
         PathClass::Turnaround => format!("before {name}"),
-        PathClass::Synchronisation => format!("{name}, {}", place()),
+        PathClass::Synchronization => format!("{name}, {}", place()),
         PathClass::Unexplained => format!("waiting for something not recorded, at {name}"),
         _ => name,
     }

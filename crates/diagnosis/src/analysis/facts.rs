@@ -67,8 +67,8 @@ struct Waited<'a> {
 }
 
 impl<'a> Waited<'a> {
-    fn of(basis: &Basis<'a>) -> Self {
-        let Basis { trace, host, communication, timelines, window } = basis;
+    fn of(basis: &Basis<'a>, timelines: &[DeviceTimeline]) -> Self {
+        let Basis { trace, host, communication, window } = basis;
         let graph = Graph::of(Activity { trace, host, collectives: communication }, &window.starts);
         let gaps = gaps::gaps(&graph, host, timelines);
         let idle = gaps::idle_causes(&gaps, host);
@@ -89,8 +89,8 @@ struct Issued<'a> {
 }
 
 impl<'a> Issued<'a> {
-    fn of(basis: &Basis<'a>, links: &Links, options: &Options) -> Self {
-        let Basis { trace, host, communication, timelines, window } = basis;
+    fn of(basis: &Basis<'a>, timelines: &[DeviceTimeline], links: &Links, options: &Options) -> Self {
+        let Basis { trace, host, communication, window } = basis;
         let kernels_on_stream = kernels_on_stream(trace);
         let copies = copies::copies(trace, host);
         let terms = copies::Terms {
@@ -108,17 +108,15 @@ impl<'a> Issued<'a> {
 }
 
 impl<'a> Facts<'a> {
-    pub(crate) fn of(trace: &'a Trace, machine: &Machine, options: &Options) -> Self {
-        Self::on(Basis::of(trace, options), machine, options)
-    }
-
     pub(crate) fn on(basis: Basis<'a>, machine: &Machine, options: &Options) -> Self {
-        let link = link_of(machine, basis.trace, basis.timelines.first().map(|t| t.device));
+        let timelines = timeline::timelines(basis.trace, &basis.communication);
+        let link = link_of(machine, basis.trace, timelines.first().map(|t| t.device));
         let of_device =
             |line: &DeviceTimeline| (line.device, link_of(machine, basis.trace, Some(line.device)));
-        let links = Links::new(basis.timelines.iter().map(of_device).collect(), link.clone());
-        let (waited, issued) = join(|| Waited::of(&basis), || Issued::of(&basis, &links, options));
-        let Basis { trace, host, communication, timelines, window } = basis;
+        let links = Links::new(timelines.iter().map(of_device).collect(), link.clone());
+        let (waited, issued) =
+            join(|| Waited::of(&basis, &timelines), || Issued::of(&basis, &timelines, &links, options));
+        let Basis { trace, host, communication, window } = basis;
         let parts = device_parts(&timelines, &waited.gaps);
         let breakdown = StepBreakdown::of(&parts, window.rounds());
         let times: Vec<Times> =

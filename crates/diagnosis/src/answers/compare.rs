@@ -10,7 +10,7 @@ use crate::findings::FindingId;
 use crate::quantity::milliseconds;
 use crate::unit::Unit;
 
-pub const COMPARISON_SCHEMA: &str = "busbound.comparison/1";
+pub const COMPARISON_SCHEMA: &str = "busbound.comparison/2";
 
 /// Two runs, or a sweep over a label.
 #[derive(Debug, Clone, Serialize)]

@@ -36,7 +36,7 @@ use crate::steps::window::{OutlierStep, StepTimes};
 use crate::unit::Unit;
 use crate::verdict::{self, Bound, Verdict};
 
-pub const DIAGNOSIS_SCHEMA: &str = "busbound.diagnosis/1";
+pub const DIAGNOSIS_SCHEMA: &str = "busbound.diagnosis/2";
 
 /// Everything `busbound diagnose` tells of one trace. Renderers see nothing else.
 #[derive(Debug, Clone, Serialize)]
@@ -69,7 +69,7 @@ pub struct Diagnosis {
     /// The kernels that take most time, where compute bounds the run or Nsight Compute measured them.
     pub kernels: Option<Kernels>,
     pub launches: Launches,
-    pub synchronisations: Vec<SyncTotal>,
+    pub synchronizations: Vec<SyncTotal>,
     pub findings: Vec<Finding>,
     pub limitations: Vec<Limitation>,
 }
@@ -155,7 +155,7 @@ pub(crate) fn diagnose_and<T>(
         let more = more(&Judged { whole: &facts, facts, is_part: false, left_out, diagnosis: &diagnosis });
         return (diagnosis, more);
     };
-    let facts = &Facts::of(&part, machine, options);
+    let facts = &Facts::on(basis.of_part(&part, options), machine, options);
     let mut diagnosis = answer(facts, survey, options, left_out);
     // Compilation happens in the steps that are left out.
     diagnosis.launches.compiled = compiled::compiled(trace, &basis.host);
@@ -207,7 +207,7 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         idle: facts.idle.clone(),
         contention: facts.contention.clone(),
         launches: facts.launches.clone(),
-        synchronisations: facts.syncs.totals.clone(),
+        synchronizations: facts.syncs.totals.clone(),
     }
 }
 

@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::answers::survey::Survey;
 use crate::answers::whatif::WhatIf;
 
-pub const SURVEYS_SCHEMA: &str = "busbound.surveys/1";
-pub const WHATIFS_SCHEMA: &str = "busbound.whatifs/1";
+pub const SURVEYS_SCHEMA: &str = "busbound.surveys/2";
+pub const WHATIFS_SCHEMA: &str = "busbound.whatifs/2";
 
 /// What `busbound survey` tells of several inputs.
 #[derive(Debug, Serialize)]

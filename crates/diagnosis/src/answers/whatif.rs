@@ -15,7 +15,7 @@ use crate::steps::basis::Basis;
 use crate::steps::steady::steady;
 use crate::unit::Unit;
 
-pub const WHATIF_SCHEMA: &str = "busbound.whatif/1";
+pub const WHATIF_SCHEMA: &str = "busbound.whatif/2";
 
 /// What a run takes, and what it would take.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -94,7 +94,7 @@ pub fn what_if(
 fn of_steady<T>(trace: &Trace, machine: &Machine, options: &Options, of: impl FnOnce(&Facts<'_>) -> T) -> T {
     let basis = Basis::of(trace, options);
     match steady(&basis, options).0 {
-        Some(part) => of(&Facts::of(&part, machine, options)),
+        Some(part) => of(&Facts::on(basis.of_part(&part, options), machine, options)),
         None => of(&Facts::on(basis, machine, options)),
     }
 }

@@ -186,10 +186,10 @@ catalog! {
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Launch)),
     }
     IdleSyncMs = "idle_sync_ms" {
-        label: "idle: host had synchronised first", unit: MillisecondsPerStep, better: Lower,
+        label: "idle: host had synchronized first", unit: MillisecondsPerStep, better: Lower,
         summary: "idle because the host had waited for the device",
         definition: "Idle time of the device after the host had waited for it to finish and only then launched on.",
-        of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Synchronisation)),
+        of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Synchronization)),
     }
     IdleCopyMs = "idle_copy_ms" {
         label: "idle: host inside a copy call", unit: MillisecondsPerStep, better: Lower,
@@ -322,10 +322,10 @@ catalog! {
 
     // What the host does.
     SyncMs = "sync_ms" {
-        label: "host in synchronisations", unit: MillisecondsPerStep, better: Lower,
-        summary: "host inside synchronisations",
+        label: "host in synchronizations", unit: MillisecondsPerStep, better: Lower,
+        summary: "host inside synchronizations",
         definition: "Host time inside calls that wait for the device.",
-        of: |run| per_step(run, run.synchronisations.iter().map(|total| total.host_ms).sum()),
+        of: |run| per_step(run, run.synchronizations.iter().map(|total| total.host_ms).sum()),
     }
     LaunchMs = "launch_ms" {
         label: "host in launches", unit: MillisecondsPerStep, better: Lower,

@@ -207,7 +207,7 @@ mod tests {
         for (figure, cause) in [
             (FigureId::IdleInputMs, GapCause::Input),
             (FigureId::IdleLaunchMs, GapCause::Launch),
-            (FigureId::IdleSyncMs, GapCause::Synchronisation),
+            (FigureId::IdleSyncMs, GapCause::Synchronization),
             (FigureId::IdleCopyMs, GapCause::Copy),
             (FigureId::IdleUnexplainedMs, GapCause::Unexplained),
             (FigureId::IdleTurnaroundMs, GapCause::Turnaround),

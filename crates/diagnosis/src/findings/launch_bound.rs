@@ -98,7 +98,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         }),
         saves: Saving { low: 0.3 * (idle - once).max(0.0) / steps, high: idle / steps },
         fix: Fix::new(
-            "Launch less: torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph, fused optimisers (fused=True), larger batches.",
+            "Launch less: torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph, fused optimizers (fused=True), larger batches.",
         )
         .code(CODE)
         .setting(Target::Compile, "mode", "reduce-overhead")

@@ -21,7 +21,7 @@ mod pageable_copies;
 mod pageable_d2h;
 mod power_limited;
 mod profiler_distortion;
-mod serialised_copies;
+mod serialized_copies;
 mod slow_link;
 mod small_copies;
 mod sync_in_loop;
@@ -55,7 +55,7 @@ registry! {
     PageableCopies = "pageable_copies" in pageable_copies,
     PageableD2h = "pageable_d2h" in pageable_d2h,
     NonBlockingPageable = "non_blocking_pageable" in non_blocking_pageable,
-    SerialisedCopies = "serialised_copies" in serialised_copies,
+    SerializedCopies = "serialized_copies" in serialized_copies,
     LatePrefetch = "late_prefetch" in late_prefetch,
     BandwidthDeficit = "bandwidth_deficit" in bandwidth_deficit,
     SmallCopies = "small_copies" in small_copies,

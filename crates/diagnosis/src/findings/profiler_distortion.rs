@@ -8,8 +8,8 @@ use crate::analysis::facts::Facts;
 use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
-    title: "Each block ends in a device synchronisation",
-    precondition: "The synchronisation is there for measuring.",
+    title: "Each block ends in a device synchronization",
+    precondition: "The synchronization is there for measuring.",
     basis: "none: these figures serve attribution, not throughput",
     candidate: Candidate::None(
         "It says how the run was recorded. `nosync` replays it without the waits; `sync_in_loop` covers their cost.",
@@ -36,7 +36,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "{blocks} blocks `{pattern}` end in a synchronisation of the whole device: nothing overlaps across them, which a run without it may do.",
+            "{blocks} blocks `{pattern}` end in a synchronization of the whole device: nothing overlaps across them, which a run without it may do.",
         ),
         evidence: json!({ "pattern": pattern, "blocks": blocks }),
         saves: Saving::NONE,

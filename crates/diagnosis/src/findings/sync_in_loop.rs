@@ -15,7 +15,7 @@ use crate::saving::Saving;
 pub(super) static RULE: Rule = Rule {
     title: VALUES_ARE_READ,
     precondition: "The value waited for is not needed to decide what runs next.",
-    basis: "bound: idle time after synchronisations, and exposed copies of streams that take turns",
+    basis: "bound: idle time after synchronizations, and exposed copies of streams that take turns",
     candidate: Candidate::Changes(|| vec![NoSync.into()]),
     unless: &[],
     check,
@@ -34,7 +34,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 const VALUES_ARE_READ: &str = "Values are read back within the step";
-const HOST_SYNCHRONIZES: &str = "The host synchronises within the step";
+const HOST_SYNCHRONIZES: &str = "The host synchronizes within the step";
 
 const CODE: &str = "\
 total = torch.zeros((), device=device)
@@ -74,7 +74,7 @@ impl<'s> Waits<'s> {
             )
         } else {
             Fix::new(
-                "Wait for an event on the stream (stream.wait_event) instead of stopping the host; synchronise once at the end.",
+                "Wait for an event on the stream (stream.wait_event) instead of stopping the host; synchronize once at the end.",
             )
         };
         fix.code(CODE)
@@ -85,7 +85,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let (steps, unit) = (facts.steps(), facts.unit());
     // Only the idle time after these waits; that after the last of a step, or after a blocking copy, is not
     // theirs.
-    let idle = idle_beside_ms(&facts.gaps, GapCause::Synchronisation, &facts.syncs.avoidable_times);
+    let idle = idle_beside_ms(&facts.gaps, GapCause::Synchronization, &facts.syncs.avoidable_times);
     let waits = Waits::of(facts);
     let (count, waited) = (waits.count(), waits.host_ms());
     if count == 0 {

@@ -40,7 +40,7 @@ limitations! {
     Shapes = "shapes": "No input shapes were recorded, so copy operators have no size.",
     Stacks = "stacks": "No Python stacks were recorded, so copies and gaps have no source line.",
     Memory = "memory": "No allocator samples were recorded, so whether offloaded weights would fit is unknown.",
-    Synchronisations = "synchronisations": "No synchronization events were recorded. Waits between streams are inferred from order and time.",
+    Synchronizations = "synchronizations": "No synchronization events were recorded. Waits between streams are inferred from order and time.",
     Steps = "steps": "No steps are marked. Figures are for the whole trace, unless a period shows in the launches.",
     StepsByPeriod = "steps_by_period": "No steps are marked. Figures are for an iteration that was detected in the launches; a step of the program may hold several.",
     EarlyWork = "early_work": "Work was already queued when the first step began, and counts too.",

@@ -52,7 +52,7 @@ const HOST_MATTERS: f64 = 0.1;
 
 pub(super) fn profiler_cost(scope: &Scope<'_>) -> Option<String> {
     let facts = scope.facts;
-    let host = facts.idle_ms(GapCause::Launch) + facts.idle_ms(GapCause::Synchronisation);
+    let host = facts.idle_ms(GapCause::Launch) + facts.idle_ms(GapCause::Synchronization);
     (host > HOST_MATTERS * facts.time.span_ms).then(|| {
         "The profiler slows the host: without it less of this time is spent waiting for launches.".to_owned()
     })

@@ -3,7 +3,6 @@
 use busbound_cause::{CollectiveNames, Host};
 use busbound_trace::Trace;
 
-use crate::activity::timeline::{self, DeviceTimeline};
 use crate::options::Options;
 use crate::parallel::join;
 use crate::steps::window::Window;
@@ -13,15 +12,22 @@ pub(crate) struct Basis<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) host: Host<'a>,
     pub(crate) communication: CollectiveNames,
-    pub(crate) timelines: Vec<DeviceTimeline>,
     pub(crate) window: Window,
 }
 
 impl<'a> Basis<'a> {
     pub(crate) fn of(trace: &'a Trace, options: &Options) -> Self {
-        let communication = CollectiveNames::of(trace.names());
-        let (host, timelines) = join(|| Host::of(trace), || timeline::timelines(trace, &communication));
+        let (communication, host) = join(|| CollectiveNames::of(trace.names()), || Host::of(trace));
+        Self::on(trace, host, communication, options)
+    }
+
+    /// Of a view of the same trace: what is known of its names holds.
+    pub(crate) fn of_part<'p>(&self, part: &'p Trace, options: &Options) -> Basis<'p> {
+        Basis::on(part, self.host.of_part(part), self.communication.clone(), options)
+    }
+
+    fn on(trace: &'a Trace, host: Host<'a>, communication: CollectiveNames, options: &Options) -> Self {
         let window = Window::of(trace, &host, options);
-        Self { trace, host, communication, timelines, window }
+        Self { trace, host, communication, window }
     }
 }

@@ -35,7 +35,7 @@ fn a_copy_queued_long_before_a_gap_is_not_laid_to_the_host() {
 }
 
 #[test]
-fn idle_time_after_the_last_synchronisation_is_not_laid_to_an_item_call() {
+fn idle_time_after_the_last_synchronization_is_not_laid_to_an_item_call() {
     let mut events = Vec::new();
     for i in 0..4 {
         let at = i * 10_000;

@@ -150,7 +150,7 @@ impl HostBuffer {
     }
 
     pub(crate) fn words_mut(&mut self) -> &mut [u64] {
-        // SAFETY: the allocation is aligned to pages, initialised, and borrowed mutably with `self`; callers
+        // SAFETY: the allocation is aligned to pages, initialized, and borrowed mutably with `self`; callers
         // have synchronized, so the GPU does not write it.
         unsafe { std::slice::from_raw_parts_mut(self.pointer.cast::<u64>(), (self.bytes / 8) as usize) }
     }

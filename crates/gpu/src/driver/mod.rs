@@ -59,7 +59,7 @@ pub(crate) type Result<T> = std::result::Result<T, CudaError>;
 /// # Errors
 /// Without a driver or a GPU.
 pub(crate) fn gpus() -> Result<u32> {
-    // SAFETY: it only tries to load the library, whose initialisers are the driver's own.
+    // SAFETY: it only tries to load the library, whose initializers are the driver's own.
     if !unsafe { sys::is_culib_present() } {
         return Err(CudaError::NoDriver);
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Judgement {
+pub enum Judgment {
     /// As much as can be expected.
     Fine,
     /// Less than it should be.
@@ -54,7 +54,7 @@ pub struct MeasuredFigure {
     pub expected: Option<f64>,
     /// Where the expectation comes from.
     pub expected_from: Option<String>,
-    pub judgement: Judgement,
+    pub judgment: Judgment,
     /// Of a short figure, the likeliest first.
     pub causes: Vec<Cause>,
 }
@@ -82,7 +82,7 @@ impl MeasuredFigure {
             unit,
             expected: None,
             expected_from: None,
-            judgement: Judgement::Told,
+            judgment: Judgment::Told,
             causes: Vec::new(),
         }
     }
@@ -91,9 +91,8 @@ impl MeasuredFigure {
     pub(super) fn judged(mut self, expected: f64, from: String, causes: impl FnOnce() -> Vec<Cause>) -> Self {
         self.expected = Some(expected);
         self.expected_from = Some(from);
-        self.judgement =
-            if self.measured < SHORT_BELOW * expected { Judgement::Short } else { Judgement::Fine };
-        if self.judgement == Judgement::Short {
+        self.judgment = if self.measured < SHORT_BELOW * expected { Judgment::Short } else { Judgment::Fine };
+        if self.judgment == Judgment::Short {
             self.causes = causes();
         }
         self
@@ -133,8 +132,8 @@ mod tests {
                 || vec![Cause::likely("a", "b")],
             )
         };
-        assert_eq!((judged(90.0).judgement, judged(90.0).causes.len()), (Judgement::Fine, 0));
-        assert_eq!((judged(89.9).judgement, judged(89.9).causes.len()), (Judgement::Short, 1));
+        assert_eq!((judged(90.0).judgment, judged(90.0).causes.len()), (Judgment::Fine, 0));
+        assert_eq!((judged(89.9).judgment, judged(89.9).causes.len()), (Judgment::Short, 1));
     }
 
     #[test]

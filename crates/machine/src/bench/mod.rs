@@ -12,7 +12,7 @@ pub(crate) mod statistics;
 mod suites;
 pub(crate) mod terms;
 
-pub use figures::{Cause, FigureUnit, Judgement, MeasuredFigure};
+pub use figures::{Cause, FigureUnit, Judgment, MeasuredFigure};
 pub use identity::{Identity, LinkSeen};
 pub use plan::{Limits, Mode, limits};
 pub use samples::{SAMPLES_SCHEMA, Samples, SamplesError, Skipped};

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::figures::{Cause, FigureUnit, Judgement, MeasuredFigure};
+use super::figures::{Cause, FigureUnit, Judgment, MeasuredFigure};
 use super::identity::Identity;
 use super::plan::Mode;
 use super::suites::{BenchSuite, Case, Evidence, Suite, figures_of_all, keep_all};
-use crate::catalogue;
+use crate::catalog;
 use crate::link::PcieLink;
 use crate::profile::{MachineProfile, PROFILE_SCHEMA};
 
@@ -110,7 +110,7 @@ impl Samples {
         let (wrong, checked) = self.wrong_data();
         let what = format!("of {checked} measurements whose data was checked, those where it was wrong");
         let mut figure = MeasuredFigure::fact("wrong_data", what, wrong as f64, FigureUnit::Count);
-        figure.judgement = if wrong == 0 { Judgement::Fine } else { Judgement::Short };
+        figure.judgment = if wrong == 0 { Judgment::Fine } else { Judgment::Short };
         if wrong > 0 {
             figure.causes = vec![
                 Cause::likely(
@@ -129,7 +129,7 @@ impl Samples {
     /// The link as trained under load, else as the GPU's data sheet has it. A link that is not PCIe shows
     /// in no PCIe register: there the data sheet counts.
     fn link(&self) -> (String, f64) {
-        let listed = catalogue::gpu_of_name(&self.identity.gpu);
+        let listed = catalog::gpu_of_name(&self.identity.gpu);
         if let Some(gpu) = listed.filter(|gpu| gpu.c2c_gbps > 0.0) {
             return ("NVLink-C2C".to_owned(), gpu.c2c_gbps);
         }

@@ -52,7 +52,7 @@ fn peak_of(gpu: &GpuNow, machine: &Machine) -> Option<BusPeak> {
             Some(BusPeak { to_device_gbps, to_host_gbps, source: PeakSource::Measured })
         }
         LinkSource::Given => Some(both(facts.peak_gbps, PeakSource::Given)),
-        LinkSource::Recorded | LinkSource::Catalogue => {
+        LinkSource::Recorded | LinkSource::Catalog => {
             Some(gpu.link.map_or_else(|| both(facts.peak_gbps, PeakSource::Nominal), nominal))
         }
         // Nothing is judged against an assumed link.

@@ -48,7 +48,7 @@ pub struct PciDevice {
     /// `0000:17:00.0`.
     pub address: String,
     pub kind: DeviceKind,
-    /// As the driver or the catalogue of ids names it; `null` where neither does.
+    /// As the driver or the catalog of ids names it; `null` where neither does.
     pub name: Option<String>,
     /// The bridge above; `null` under a host bridge.
     pub parent: Option<DeviceIndex>,

@@ -51,8 +51,8 @@ class Attribution(Record):
     too."""
     outside: BlockTime
     """Work of the device launched under no block. With the outermost blocks it is all there is."""
-    synchronised: str | None
-    """Set where blocks end in a synchronisation of the device: these figures then serve attribution, and not
+    synchronized: str | None
+    """Set where blocks end in a synchronization of the device: these figures then serve attribution, and not
     throughput."""
 
     _records = {"blocks": BlockTime, "outside": BlockTime}
@@ -123,10 +123,10 @@ class Comparison(Answer):
     statement: str
     runs: list[ComparedRun]
     figures: list[Figure]
-    appeared: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialised_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    appeared: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
     """Findings of the last run that the first had not, and the reverse."""
-    gone: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialised_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
-    stayed: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialised_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    gone: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    stayed: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
     limitations: list[str]
     stages: StageChange | None
     """What became of the stages of a pipeline, where both ends of the comparison have the same."""
@@ -239,7 +239,7 @@ class CopyGroup(Record):
     blocking: Blocking
     """Host time inside the copying call, where the call waited for the copy."""
     waited_after: Blocking
-    """Host time in a synchronisation that directly followed the call."""
+    """Host time in a synchronization that directly followed the call."""
     histogram: list[HistogramBin]
     sizes: list[SizeClass]
     streams: list[CopyStream]
@@ -264,7 +264,7 @@ class CpuCopies(Record):
 
 
 class PathShare(Record):
-    class_: Literal['compute', 'communication', 'memset', 'copy', 'staging', 'launch', 'host', 'input', 'synchronisation', 'contended', 'turnaround', 'unexplained']
+    class_: Literal['compute', 'communication', 'memset', 'copy', 'staging', 'launch', 'host', 'input', 'synchronization', 'contended', 'turnaround', 'unexplained']
     ms: float
     share: float
 
@@ -281,7 +281,7 @@ class PathEdges(Record):
 
 
 class PathPiece(Record):
-    class_: Literal['compute', 'communication', 'memset', 'copy', 'staging', 'launch', 'host', 'input', 'synchronisation', 'contended', 'turnaround', 'unexplained']
+    class_: Literal['compute', 'communication', 'memset', 'copy', 'staging', 'launch', 'host', 'input', 'synchronization', 'contended', 'turnaround', 'unexplained']
     name: str
     start_ms: float
     """From the start of the step."""
@@ -321,7 +321,7 @@ class Stream(Record):
     kernels: int
     copies: int
     memsets: int
-    synchronisations: int
+    synchronizations: int
     work_ns: int
 
 
@@ -385,7 +385,7 @@ class Saving(Record):
 
 
 class Finding(Record):
-    id: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialised_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']
+    id: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']
     severity: Literal['low', 'medium', 'high']
     title: str
     seen: str
@@ -414,7 +414,7 @@ class IdlePlace(Record):
 class IdleCause(Record):
     """Idle time of one cause."""
 
-    cause: Literal['copy', 'launch', 'synchronisation', 'input', 'turnaround', 'unexplained']
+    cause: Literal['copy', 'launch', 'synchronization', 'input', 'turnaround', 'unexplained']
     count: int
     ms: float
     longest_ms: float
@@ -533,7 +533,7 @@ class Launches(Record):
 
 
 class Limitation(Record):
-    id: Literal['lost', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronisations', 'steps', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
+    id: Literal['lost', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
     text: str
 
 
@@ -543,7 +543,7 @@ class LinkFacts(Record):
     name: str
     peak_gbps: float
     """Line peak of one direction."""
-    source: Literal['measured', 'given', 'catalogue', 'assumed', 'recorded']
+    source: Literal['measured', 'given', 'catalog', 'assumed', 'recorded']
     nvlink_gbps: float | None
     """GB/s to other GPUs over links of their own; 0 where there are none, `None` if not known."""
     reached_gbps: float | None
@@ -659,7 +659,7 @@ class Verdict(Record):
 
 
 class Difference(Record):
-    what: Literal['synchronisation', 'input', 'copy', 'kernel', 'allocation', 'capture', 'compilation', 'creation', 'launch']
+    what: Literal['synchronization', 'input', 'copy', 'kernel', 'allocation', 'capture', 'compilation', 'creation', 'launch']
     ms: float
     median_ms: float
     count: int
@@ -734,7 +734,7 @@ class Diagnosis(Answer):
     idle: list[IdleCause]
     contention: list[Contention]
     launches: Launches
-    synchronisations: list[SyncTotal]
+    synchronizations: list[SyncTotal]
     findings: list[Finding]
     limitations: list[Limitation]
     attribution: Attribution | None
@@ -748,7 +748,7 @@ class Diagnosis(Answer):
     stages: Stages | None
     """The stages of a pipeline; `null` where none are given and none named."""
 
-    _records = {"attribution": Attribution, "contention": Contention, "copies": CopyGroup, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "findings": Finding, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronisations": SyncTotal, "time": Times, "verdict": Verdict, "window": WindowFacts}
+    _records = {"attribution": Attribution, "contention": Contention, "copies": CopyGroup, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "findings": Finding, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "time": Times, "verdict": Verdict, "window": WindowFacts}
 
 
 class Spread(Record):
@@ -844,7 +844,7 @@ class RankSteps(Record):
 
 
 class IdlePart(Record):
-    cause: Literal['copy', 'launch', 'synchronisation', 'input', 'turnaround', 'unexplained']
+    cause: Literal['copy', 'launch', 'synchronization', 'input', 'turnaround', 'unexplained']
     ms: float
 
 
@@ -1044,7 +1044,7 @@ class Gpu(Record):
 class KindTotal(Record):
     """How many events of a kind, and the sum of their durations (overlaps count twice)."""
 
-    kind: Literal['kernel', 'copy', 'memset', 'operator', 'annotation', 'gpu_annotation', 'python_frame', 'runtime_call', 'driver_call', 'synchronisation', 'event_record', 'page_fault', 'profiler_overhead', 'profiler_span', 'other']
+    kind: Literal['kernel', 'copy', 'memset', 'operator', 'annotation', 'gpu_annotation', 'python_frame', 'runtime_call', 'driver_call', 'synchronization', 'event_record', 'page_fault', 'profiler_overhead', 'profiler_span', 'other']
     count: int
     total_ns: int
 
@@ -1052,7 +1052,7 @@ class KindTotal(Record):
 class Missing(Record):
     """One thing the trace does not have."""
 
-    id: Literal['lost', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronisations', 'steps', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
+    id: Literal['lost', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
     what: str
     """What is not there, and why, as far as that can be told."""
     prevents: str
@@ -1084,7 +1084,7 @@ class Recorded(Record):
     shapes: bool
     stacks: bool
     memory: bool
-    synchronisations: bool
+    synchronizations: bool
     collective_sizes: bool
 
 

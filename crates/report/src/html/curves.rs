@@ -119,7 +119,7 @@ fn plot(profile: &MachineProfile) -> String {
 }
 
 fn draw(out: &mut String, scale: &Scale, curve: &MeasuredCurve, number: usize) {
-    let colour = COLORS[curve.memory as usize % COLORS.len()];
+    let color = COLORS[curve.memory as usize % COLORS.len()];
     // To the device solid, to the host dashed; by a kernel or one at a time thinner.
     let dash = if curve.direction == busbound_machine::bench::Direction::H2d {
         ""
@@ -136,7 +136,7 @@ fn draw(out: &mut String, scale: &Scale, curve: &MeasuredCurve, number: usize) {
     let name = text::curve_name(curve);
     let _ = writeln!(
         out,
-        "<polyline class=\"curve\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"{dash} points=\"{}\"><title>{}</title></polyline>",
+        "<polyline class=\"curve\" fill=\"none\" stroke=\"{color}\" stroke-width=\"{width}\"{dash} points=\"{}\"><title>{}</title></polyline>",
         points.join(" "),
         escaped(&name)
     );
@@ -144,7 +144,7 @@ fn draw(out: &mut String, scale: &Scale, curve: &MeasuredCurve, number: usize) {
     let x = WIDTH - RIGHT + 14.0;
     let _ = writeln!(
         out,
-        "<line stroke=\"{colour}\" stroke-width=\"{width}\"{dash} x1=\"{x}\" x2=\"{}\" y1=\"{}\" y2=\"{}\"/><text x=\"{}\" y=\"{y}\">{}</text>",
+        "<line stroke=\"{color}\" stroke-width=\"{width}\"{dash} x1=\"{x}\" x2=\"{}\" y1=\"{}\" y2=\"{}\"/><text x=\"{}\" y=\"{y}\">{}</text>",
         x + 28.0,
         y - 4.0,
         y - 4.0,

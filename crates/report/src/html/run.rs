@@ -8,7 +8,7 @@ use super::data::{Labels, encoded};
 use super::evidence::{self, Evidence};
 use super::filters;
 use super::grid::Grid;
-use crate::text::{attribution, capitalised, diagnosis as text, diagnosis::Blocks, path, whatif};
+use crate::text::{attribution, capitalized, diagnosis as text, diagnosis::Blocks, path, whatif};
 
 /// What a page is asked for, which comes first on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +137,7 @@ impl RunView {
             path::about_kernels(diagnosis),
             text::contention(diagnosis),
         ];
-        let limits = diagnosis.limitations.iter().map(|limitation| capitalised(&limitation.text));
+        let limits = diagnosis.limitations.iter().map(|limitation| capitalized(&limitation.text));
         Self {
             number,
             statement: statement(drawn, lead).to_owned(),
@@ -260,7 +260,7 @@ fn prediction(answer: &WhatIf) -> Prediction {
             String::new()
         },
     }));
-    let notes = std::iter::once(format!("{}.", capitalised(&whatif::replay(answer))))
+    let notes = std::iter::once(format!("{}.", capitalized(&whatif::replay(answer))))
         .chain(whatif::power(answer))
         .chain(answer.notes.iter().cloned());
     Prediction {

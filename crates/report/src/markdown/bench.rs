@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use busbound_diagnosis::Benchmark;
-use busbound_machine::bench::Judgement;
+use busbound_machine::bench::Judgment;
 
 use super::{grid, headline, inline, item, paragraph};
 use crate::text::bench as text;
@@ -23,7 +23,7 @@ pub(crate) fn bench_as_markdown(bench: &Benchmark) -> String {
     out.push('\n');
     for figure in &bench.figures {
         let (value, words) = text::figure(figure);
-        let mark = if figure.judgement == Judgement::Short { "**Short:** " } else { "" };
+        let mark = if figure.judgment == Judgment::Short { "**Short:** " } else { "" };
         let _ = writeln!(out, "- {mark}{}", inline(&format!("{value}: {words}")));
         for cause in text::causes(figure) {
             let _ = writeln!(out, "  1. {}", inline(&cause));

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use busbound_diagnosis::Diagnosis;
 use busbound_diagnosis::quantity::milliseconds;
 
-use super::{capitalised, code, grid, headline, inline, item, paragraph};
+use super::{capitalized, code, grid, headline, inline, item, paragraph};
 use crate::text::{attribution, diagnosis as text, path};
 
 /// The diagnoses as one Markdown document.
@@ -66,7 +66,7 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
     if !diagnosis.limitations.is_empty() {
         out.push_str("Not told by this trace:\n\n");
         for limitation in &diagnosis.limitations {
-            item(out, &capitalised(&limitation.text));
+            item(out, &capitalized(&limitation.text));
         }
         out.push('\n');
     }

@@ -19,7 +19,7 @@ use crate::answer::Answer;
 use crate::error::RenderError;
 use crate::format::{FormatSpec, Render, Scope};
 use crate::json::rank_as_json;
-use crate::text::{Table, capitalised, is_numeric};
+use crate::text::{Table, capitalized, is_numeric};
 use crate::{Format, Predictions};
 
 pub(crate) const FORMAT: FormatSpec = FormatSpec {

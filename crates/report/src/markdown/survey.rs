@@ -33,7 +33,7 @@ fn one(out: &mut String, survey: &Survey) {
         for missing in &survey.missing {
             let sentence =
                 format!("{}. Prevents: {}. Next time: {}", missing.what, missing.prevents, missing.remedy);
-            item(out, &super::capitalised(&sentence));
+            item(out, &super::capitalized(&sentence));
         }
     }
     for remark in text::remarks(survey) {

@@ -134,7 +134,7 @@ fn category(kind: EventKind) -> &'static str {
         EventKind::Kernel => "kernel",
         EventKind::Copy => "gpu_memcpy",
         EventKind::Memset => "gpu_memset",
-        EventKind::Synchronisation => "cuda_sync",
+        EventKind::Synchronization => "cuda_sync",
         EventKind::EventRecord => "cuda_event",
         EventKind::PageFault => "page_fault",
         EventKind::ProfilerOverhead => "overhead",

@@ -1,7 +1,7 @@
 //! A benchmark at a terminal.
 
 use busbound_diagnosis::Benchmark;
-use busbound_machine::bench::Judgement;
+use busbound_machine::bench::Judgment;
 
 use super::{columns, hanging, headline};
 use crate::text::bench as text;
@@ -25,7 +25,7 @@ pub(crate) fn bench_as_terminal(bench: &Benchmark, width: u16) -> String {
     out.push('\n');
     for figure in &bench.figures {
         let (value, words) = text::figure(figure);
-        let mark = if figure.judgement == Judgement::Short { '!' } else { ' ' };
+        let mark = if figure.judgment == Judgment::Short { '!' } else { ' ' };
         hanging(&mut out, &format!(" {mark}{value:>11}  "), &words, width);
         for (i, cause) in text::causes(figure).iter().enumerate() {
             hanging(&mut out, &format!("              {}. ", i + 1), cause, width);

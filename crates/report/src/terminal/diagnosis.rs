@@ -4,7 +4,7 @@ use busbound_diagnosis::quantity::milliseconds;
 use busbound_diagnosis::{Diagnosis, Severity};
 
 use super::wrap::{Lead, hanging_with_lead};
-use super::{FAINT, STRONG, capitalised, columns, hanging, headline, line};
+use super::{FAINT, STRONG, capitalized, columns, hanging, headline, line};
 use crate::text::{attribution, diagnosis as text, path};
 
 /// Characters of all bars together, where there is room for them.
@@ -47,7 +47,7 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     if !diagnosis.limitations.is_empty() {
         line(out, &format!("  {STRONG}Not told by this trace{STRONG:#}"));
         for limitation in &diagnosis.limitations {
-            hanging(out, "  · ", &capitalised(&limitation.text), width);
+            hanging(out, "  · ", &capitalized(&limitation.text), width);
         }
     }
     out.push('\n');

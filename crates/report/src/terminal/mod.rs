@@ -21,7 +21,7 @@ use crate::answer::Answer;
 use crate::error::RenderError;
 use crate::format::{FormatSpec, Render, Scope, Style};
 use crate::json::rank_as_json;
-use crate::text::{Table, capitalised};
+use crate::text::{Table, capitalized};
 use crate::{Format, Predictions};
 
 pub(crate) const FORMAT: FormatSpec = FormatSpec {

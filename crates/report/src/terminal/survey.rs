@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use busbound_diagnosis::Survey;
 
-use super::{FAINT, STRONG, capitalised, columns, hanging, headline, line};
+use super::{FAINT, STRONG, capitalized, columns, hanging, headline, line};
 use crate::text::survey as text;
 
 /// The surveys one under the other, `width` columns wide.
@@ -37,7 +37,7 @@ fn one(out: &mut String, survey: &Survey, width: u16) {
             hanging(
                 out,
                 "  · ",
-                &format!("{}. Prevents: {}.", capitalised(&missing.what), missing.prevents),
+                &format!("{}. Prevents: {}.", capitalized(&missing.what), missing.prevents),
                 width,
             );
             let remedy = format!("Next time: {}", missing.remedy);

@@ -66,5 +66,5 @@ fn tree_name(block: &BlockTime) -> String {
 
 /// The caution that belongs under the tree.
 pub(crate) fn caution(diagnosis: &Diagnosis) -> Option<&str> {
-    diagnosis.attribution.as_ref()?.synchronised.as_deref()
+    diagnosis.attribution.as_ref()?.synchronized.as_deref()
 }

@@ -3,7 +3,7 @@
 use busbound_diagnosis::quantity::{bytes, milliseconds};
 use busbound_diagnosis::{Benchmark, Offloaded, PlanErrors};
 use busbound_machine::bench::{
-    Cause, Direction, Engine, FigureUnit, Judgement, MeasuredFigure, Memory, Mode, Order, Pace,
+    Cause, Direction, Engine, FigureUnit, Judgment, MeasuredFigure, Memory, Mode, Order, Pace,
 };
 use busbound_machine::{MachineProfile, MeasuredCurve};
 
@@ -82,7 +82,7 @@ pub(crate) fn figure(figure: &MeasuredFigure) -> (String, String) {
     };
     let judged = match (figure.expected, &figure.expected_from) {
         (Some(expected), Some(from)) => {
-            let word = if figure.judgement == Judgement::Short { "short" } else { "as it should be" };
+            let word = if figure.judgment == Judgment::Short { "short" } else { "as it should be" };
             format!(": {word}, {} expected ({from})", two_digits(expected))
         }
         _ => String::new(),
@@ -92,7 +92,7 @@ pub(crate) fn figure(figure: &MeasuredFigure) -> (String, String) {
 
 /// Whether its causes are worth a line here: those of a fact are in the documentation.
 pub(crate) fn causes(figure: &MeasuredFigure) -> Vec<String> {
-    if figure.judgement != Judgement::Short {
+    if figure.judgment != Judgment::Short {
         return Vec::new();
     }
     let line = |cause: &Cause| {

@@ -16,7 +16,7 @@ pub(crate) mod whatif;
 pub(crate) use busbound_diagnosis::quantity::plural;
 
 /// A sentence that stands by itself.
-pub(crate) fn capitalised(text: &str) -> String {
+pub(crate) fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }

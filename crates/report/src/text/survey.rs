@@ -91,7 +91,7 @@ fn recorded(survey: &Survey) -> String {
         ("shapes", r.shapes),
         ("stacks", r.stacks),
         ("memory", r.memory),
-        ("synchronisations", r.synchronisations),
+        ("synchronizations", r.synchronizations),
         ("collective sizes", r.collective_sizes),
     ];
     let list = |on: bool| {
@@ -149,7 +149,7 @@ pub(crate) fn streams(survey: &Survey) -> Table {
             count(stream.kernels),
             count(stream.copies),
             count(stream.memsets),
-            count(stream.synchronisations),
+            count(stream.synchronizations),
             time(stream.work_ns),
         ]
     };

@@ -263,7 +263,7 @@ fn beat_in_words(beat: &Beat) -> String {
 pub(crate) fn sign(sign: &Sign) -> (String, String) {
     let file = sign.file.as_ref().map_or(String::new(), |file| format!(" ({})", printable(file)));
     let said = format!("{}: {}", sign.statement, sign.evidence);
-    (printable(&said) + &file + ".", super::capitalised(&printable(&sign.next)) + ".")
+    (printable(&said) + &file + ".", super::capitalized(&printable(&sign.next)) + ".")
 }
 
 /// One line for each GPU, for pipes.

@@ -139,7 +139,7 @@ impl Batch {
             EventKind::Kernel if args.grid.is_some() || args.block.is_some() => {
                 self.events.set_launch(launch(args));
             }
-            EventKind::Synchronisation => {
+            EventKind::Synchronization => {
                 self.events.set_sync(synchronization(args, draft.name));
             }
             EventKind::Operator => {

@@ -24,7 +24,7 @@ pub(super) fn kind_of_category(category: &[u8]) -> Option<EventKind> {
         b"kernel" | b"Kernel" | b"concurrent_kernel" | b"mtia_ccp_events" => EventKind::Kernel,
         b"gpu_memcpy" | b"Memcpy" => EventKind::Copy,
         b"gpu_memset" | b"Memset" => EventKind::Memset,
-        b"cuda_sync" => EventKind::Synchronisation,
+        b"cuda_sync" => EventKind::Synchronization,
         b"cuda_event" => EventKind::EventRecord,
         b"overhead" => EventKind::ProfilerOverhead,
         b"Trace" | b"cuda_profiler_range" => EventKind::ProfilerSpan,

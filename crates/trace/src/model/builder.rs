@@ -158,7 +158,7 @@ impl TraceBuilder {
         sync: Synchronization,
         time: impl Into<Interval>,
     ) -> AddedEvent<'_> {
-        let event = self.event(EventKind::Synchronisation, stream, sync.kind.label(), time);
+        let event = self.event(EventKind::Synchronization, stream, sync.kind.label(), time);
         event.events.set_sync(sync);
         event
     }

@@ -8,7 +8,7 @@ pub enum Call {
     /// Hands a memset to the device.
     Memset,
     /// Waits for the device: its time is waiting, not work.
-    Synchronise,
+    Synchronize,
     /// Takes or gives back memory.
     Allocate,
     /// Captures a graph or makes it ready to run.
@@ -28,7 +28,7 @@ impl Call {
     pub fn of(name: &str) -> Self {
         let has = |needle: &str| name.contains(needle);
         if has("Synchronize") || has("EventSync") {
-            Self::Synchronise
+            Self::Synchronize
         } else if has("Memcpy") {
             Self::Copy
         } else if has("Memset") {
@@ -79,8 +79,8 @@ mod tests {
             ("cudaGraphLaunch", Call::Launch),
             ("cudaMemcpyAsync", Call::Copy),
             ("hipMemcpyWithStream", Call::Copy),
-            ("cudaStreamSynchronize", Call::Synchronise),
-            ("cudaEventSynchronize", Call::Synchronise),
+            ("cudaStreamSynchronize", Call::Synchronize),
+            ("cudaEventSynchronize", Call::Synchronize),
             ("cudaMemsetAsync", Call::Memset),
             ("cudaMalloc", Call::Allocate),
             ("cudaHostAlloc", Call::Allocate),

@@ -138,7 +138,7 @@ impl Events {
     }
 
     pub(crate) fn sync(&self, id: EventId) -> Option<&Synchronization> {
-        (self.kind[id.index()] == EventKind::Synchronisation).then(|| self.detail(id, &self.syncs)).flatten()
+        (self.kind[id.index()] == EventKind::Synchronization).then(|| self.detail(id, &self.syncs)).flatten()
     }
 
     pub(crate) fn copy_operator(&self, id: EventId) -> Option<&CopyOperator> {
@@ -182,7 +182,7 @@ impl Events {
                 + match kind {
                     EventKind::Copy | EventKind::Memset => transfers,
                     EventKind::Kernel => launches,
-                    EventKind::Synchronisation => syncs,
+                    EventKind::Synchronization => syncs,
                     _ => copies,
                 }
         }));

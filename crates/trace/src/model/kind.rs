@@ -23,8 +23,8 @@ pub enum EventKind {
     Kernel,
     Copy,
     Memset,
-    /// A synchronisation that the device saw (`cuda_sync`, recorded on request).
-    Synchronisation,
+    /// A synchronization that the device saw (`cuda_sync`, recorded on request).
+    Synchronization,
     /// A CUDA event record that the device saw (`cuda_event`).
     EventRecord,
     /// Accesses to managed memory that was elsewhere, by the device or the host.
@@ -48,7 +48,7 @@ impl EventKind {
         Self::Kernel,
         Self::Copy,
         Self::Memset,
-        Self::Synchronisation,
+        Self::Synchronization,
         Self::EventRecord,
         Self::PageFault,
         Self::ProfilerOverhead,
@@ -63,7 +63,7 @@ impl EventKind {
 
     /// Events that lie on a (device, stream) and not on a thread.
     pub fn is_on_device(self) -> bool {
-        self.is_gpu_work() || matches!(self, Self::GpuAnnotation | Self::Synchronisation | Self::EventRecord)
+        self.is_gpu_work() || matches!(self, Self::GpuAnnotation | Self::Synchronization | Self::EventRecord)
     }
 
     /// The word for it in tables.
@@ -78,7 +78,7 @@ impl EventKind {
             Self::Kernel => "kernels",
             Self::Copy => "copies",
             Self::Memset => "memsets",
-            Self::Synchronisation => "synchronisations",
+            Self::Synchronization => "synchronizations",
             Self::EventRecord => "event records",
             Self::PageFault => "page faults",
             Self::ProfilerOverhead => "profiler overhead",

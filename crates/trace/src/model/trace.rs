@@ -163,8 +163,10 @@ impl Trace {
     ///
     /// Nothing is copied: events keep their numbers, and names, tracks and what was lost in reading are as before.
     pub fn part(&self, keep: impl Fn(&Event<'_>) -> bool) -> Self {
-        let kept = self.events().filter(|event| keep(event)).map(|event| event.id()).collect();
-        Self { recorded: Arc::clone(&self.recorded), kept: Some(kept), order: OnceLock::new() }
+        let kept: Vec<EventId> = self.events().filter(|event| keep(event)).map(|event| event.id()).collect();
+        let order = self.order.get().map(|order| order.only(&kept, self.numbers()));
+        let order = order.map_or_else(OnceLock::new, OnceLock::from);
+        Self { recorded: Arc::clone(&self.recorded), kept: Some(kept), order }
     }
 
     /// One more than the largest number that an event of this trace may have.
@@ -184,6 +186,19 @@ impl Trace {
 }
 
 impl TimeOrder {
+    /// The order of some of the events, whose numbers are below `numbers`.
+    fn only(&self, kept: &[EventId], numbers: usize) -> Self {
+        let mut is_kept = vec![false; numbers];
+        kept.iter().for_each(|id| is_kept[id.index()] = true);
+        let mut ids = Vec::with_capacity(kept.len());
+        let mut begins = vec![0];
+        for track in self.begins.windows(2) {
+            ids.extend(self.ids[track[0]..track[1]].iter().filter(|id| is_kept[id.index()]));
+            begins.push(ids.len());
+        }
+        Self { ids, begins }
+    }
+
     fn of(events: &Events, kept: Option<&[EventId]>, tracks: usize) -> Self {
         match kept {
             Some(kept) => Self::of_ids(events, tracks, kept.iter().copied()),
@@ -383,7 +398,7 @@ impl<'a> Event<'a> {
         self.trace.recorded.events.launch(self.id)
     }
 
-    pub fn synchronisation(&self) -> Option<&'a Synchronization> {
+    pub fn synchronization(&self) -> Option<&'a Synchronization> {
         self.trace.recorded.events.sync(self.id)
     }
 

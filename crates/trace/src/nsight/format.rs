@@ -27,7 +27,7 @@ fn remedy(missing: &str, is_whole: bool) -> Option<&'static str> {
         "gpu_of_process" => "keep the table TARGET_INFO_CUDA_DEVICE when cutting an export down",
         "stacks" => "mark parts of the program as NVTX ranges: with torch.cuda.nvtx.range(\"load\")",
         "memory" => "nsys profile --cuda-memory-usage=true …",
-        "synchronisations" => "nsys profile --cuda-event-trace=true …",
+        "synchronizations" => "nsys profile --cuda-event-trace=true …",
         "steps" => "wrap each step in an NVTX range: with torch.cuda.nvtx.range(\"step\")",
         "graph_nodes" | "graph_work" => "nsys profile --cuda-graph-trace=node …; it slows launches of graphs",
         "page_faults" => "nsys profile --cuda-um-gpu-page-faults=true --cuda-um-cpu-page-faults=true …",

@@ -4,7 +4,7 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::model::track::{Label, Place};
 
-/// Nsight's serialised id: 8 bits of hardware, 8 of virtual machine, 24 of process, 24 of thread.
+/// Nsight's serialized id: 8 bits of hardware, 8 of virtual machine, 24 of process, 24 of thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GlobalId(u64);
 

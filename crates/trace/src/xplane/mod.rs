@@ -43,7 +43,7 @@ fn remedy(missing: &str, _: bool) -> Option<&'static str> {
         "operators" => "jax.profiler.ProfileOptions: host_tracer_level = 2",
         "stacks" => "jax.profiler.ProfileOptions: python_tracer_level = 1",
         "steps" => "wrap each step in jax.profiler.StepTraceAnnotation(\"train\", step_num=step)",
-        "gpu_names" | "memory" | "memory_kind" | "copy_bytes" | "copy_direction" | "synchronisations" => {
+        "gpu_names" | "memory" | "memory_kind" | "copy_bytes" | "copy_direction" | "synchronizations" => {
             "nothing to be done: XLA's profiler does not record it here; Nsight Systems does"
         }
         _ => return None,

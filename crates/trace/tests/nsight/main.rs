@@ -122,11 +122,11 @@ fn our_own_export_is_read_to_the_last_row() {
 #[test]
 fn waits_name_the_record_they_waited_for() {
     let trace = read_file(&fixture("off.sqlite"));
-    let waits = of_kind(&trace, EventKind::Synchronisation);
+    let waits = of_kind(&trace, EventKind::Synchronization);
     let named: Vec<_> = waits.iter().filter(|wait| wait.name() == "Stream Wait Event").collect();
     // Nsight 2025.3 writes the other fifty as such waits too, with no event: they are cudaStreamSynchronize.
     assert_eq!((waits.len(), named.len()), (100, 50));
-    let first = named[0].synchronisation().unwrap();
+    let first = named[0].synchronization().unwrap();
     assert_eq!(
         (first.waits_on_stream, first.waits_on_record, first.waits_on_event),
         (Some(13), Some(2466), Some(19))
@@ -135,7 +135,7 @@ fn waits_name_the_record_they_waited_for() {
     let others = waits.iter().filter(|wait| wait.name() == "Stream Sync");
     assert!(
         others.clone().count() == 50
-            && others.into_iter().all(|wait| wait.synchronisation().unwrap().waits_on_record.is_none())
+            && others.into_iter().all(|wait| wait.synchronization().unwrap().waits_on_record.is_none())
     );
 }
 
@@ -162,7 +162,7 @@ fn two_gpus_of_two_processes_have_each_their_own_answer() {
     // By correlation alone it would be 4,280, 1,080 and 287: 264 ids are used by both processes.
     assert_eq!(WORK.map(|kind| joined(&trace, kind)), [3986, 1015, 267]);
     // The table of waits says device 0 for both processes.
-    let waits = of_kind(&trace, EventKind::Synchronisation);
+    let waits = of_kind(&trace, EventKind::Synchronization);
     assert_eq!(waits.iter().filter(|wait| device(wait) == 1).count(), 188);
     // Ranges of emit_nvtx are operators, under names without their numbers.
     assert_eq!(of_kind(&trace, EventKind::Operator).len(), 18_422);

@@ -1,8 +1,8 @@
-//! What does synchronising gradients cost a step of data-parallel training?
+//! What does synchronizing gradients cost a step of data-parallel training?
 //!
 //! Buckets of gradients become ready one after the other during the backward pass and are reduced in that
 //! order; what is not done when the pass ends is exposed. With accumulation only the last micro-batch of a
-//! step synchronises. The volume does not depend on the batch size.
+//! step synchronizes. The volume does not depend on the batch size.
 
 use serde::Serialize;
 

@@ -24,7 +24,7 @@ pub struct ParallelInputs {
     pub cluster: Cluster,
     /// Dense arithmetic of one GPU, and the share of it that kernels reach.
     pub tflops: f64,
-    pub utilisation: f64,
+    pub utilization: f64,
     pub gpu_gb: f64,
     pub microbatches: u32,
 }
@@ -111,12 +111,12 @@ impl Parallel {
             heads,
         )?;
         ensure(inputs.tflops > 0.0, "--tflops", "above zero", inputs.tflops)?;
-        let utilisation = inputs.utilisation;
+        let utilization = inputs.utilization;
         ensure(
-            utilisation > 0.0 && utilisation <= 1.0,
-            "--utilisation",
+            utilization > 0.0 && utilization <= 1.0,
+            "--utilization",
             "above 0 and at most 100 %",
-            utilisation,
+            utilization,
         )?;
         ensure(inputs.gpu_gb > 0.0, "--memory", "above zero", inputs.gpu_gb)?;
         let parameters = parameters(&inputs);
@@ -223,7 +223,7 @@ impl<'a> Volumes<'a> {
         let tokens = of(inputs.batch) * length;
         // Forward and backward: 6 a parameter and token, and the attention's own products.
         let arithmetic = 6.0 * parameters * tokens + 12.0 * layers * hidden * length * tokens;
-        let rate = of(inputs.cluster.ranks) * inputs.tflops * 1e12 * inputs.utilisation;
+        let rate = of(inputs.cluster.ranks) * inputs.tflops * 1e12 * inputs.utilization;
         Self {
             inputs,
             parameters,
@@ -366,11 +366,11 @@ fn link_name(link: &Interconnect) -> String {
 }
 
 pub const FORMULAS: &[&str] = &[
-    "parameters = 12 layers hidden² + vocabulary hidden; arithmetic = 6 parameters tokens + 12 layers hidden sequence tokens; compute = arithmetic / (ranks × rate × utilisation)",
+    "parameters = 12 layers hidden² + vocabulary hidden; arithmetic = 6 parameters tokens + 12 layers hidden sequence tokens; compute = arithmetic / (ranks × rate × utilization)",
     "tensor: 4 all-reduces of the activations a layer; sequence (Ulysses): 8 all-to-alls a layer of (n − 1) / n of its part; both exposed",
     "pipeline: activations twice a micro-batch; bubble = compute × (stages − 1) / micro-batches",
     "data: all-reduce of gradients, hidden behind the backward pass (2/3 of compute) but for a twentieth",
-    "memory = 16 bytes a parameter (weights, gradients, Adam) / (tensor × pipeline) + activations with recomputation; utilisation is of the model's arithmetic, so what is recomputed is in it",
+    "memory = 16 bytes a parameter (weights, gradients, Adam) / (tensor × pipeline) + activations with recomputation; utilization is of the model's arithmetic, so what is recomputed is in it",
 ];
 
 #[cfg(test)]
@@ -388,7 +388,7 @@ mod tests {
             bytes_per_value: 2.0,
             cluster: Cluster::one_node(ranks, Interconnect::named(link).unwrap()),
             tflops: 989.0,
-            utilisation: 0.4,
+            utilization: 0.4,
             gpu_gb: 141.0,
             microbatches: 8,
         }
@@ -478,7 +478,7 @@ mod tests {
         for wrong in [
             ParallelInputs { heads: 7, ..seven_billion("nvlink4", 8) },
             ParallelInputs { layers: 0, ..seven_billion("nvlink4", 8) },
-            ParallelInputs { utilisation: 0.0, ..seven_billion("nvlink4", 8) },
+            ParallelInputs { utilization: 0.0, ..seven_billion("nvlink4", 8) },
             seven_billion("nvlink4", 0),
         ] {
             assert!(Parallel::plan(wrong).is_err());

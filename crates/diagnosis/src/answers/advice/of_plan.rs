@@ -16,8 +16,8 @@ pub fn advice_of_ddp(plan: &Ddp, statement: &str) -> Advice {
     if plan.smallest_accumulation > u64::from(inputs.accumulation) {
         Because {
             settings: &mut settings,
-            why: format!("{exposed:.1} ms of synchronising stay exposed in a step; {wanted:.0} % of compute needs this many micro-batches"),
-            when: "the optimiser bears a batch that much larger".to_owned(),
+            why: format!("{exposed:.1} ms of synchronizing stay exposed in a step; {wanted:.0} % of compute needs this many micro-batches"),
+            when: "the optimizer bears a batch that much larger".to_owned(),
         }
         .set(Target::Ddp, "gradient_accumulation_steps", plan.smallest_accumulation)
         .set(Target::Ddp, "no_sync", "for all micro-batches but the last");

@@ -3,14 +3,14 @@
 mod patterns;
 
 use busbound_machine::bench::{
-    Judgement, MeasuredFigure, Mode, PAGEABLE_H2D, PINNED_D2H, PINNED_H2D, Samples, Skipped,
+    Judgment, MeasuredFigure, Mode, PAGEABLE_H2D, PINNED_D2H, PINNED_H2D, Samples, Skipped,
 };
 use busbound_machine::{Machine, MachineProfile};
 use serde::Serialize;
 
 pub use patterns::{DoubleBuffered, Offloaded, PlanErrors};
 
-pub const BENCH_SCHEMA: &str = "busbound.bench/1";
+pub const BENCH_SCHEMA: &str = "busbound.bench/2";
 
 /// The answer of `busbound bench`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -82,7 +82,7 @@ fn statement(samples: &Samples, profile: &MachineProfile, figures: &[MeasuredFig
     let of = |id: &str| figures.iter().find(|figure| figure.id == id);
     let mut text = match (of(PINNED_H2D), of(PINNED_D2H)) {
         (Some(to), Some(from)) => {
-            let short = [to, from].iter().any(|figure| figure.judgement == Judgement::Short);
+            let short = [to, from].iter().any(|figure| figure.judgment == Judgment::Short);
             let share = to.measured.min(from.measured) / profile.peak_gbps;
             format!(
                 "{}{}: {:.1} GB/s to the device, {:.1} to the host from pinned memory, {:.0} % of {}",
@@ -103,9 +103,9 @@ fn statement(samples: &Samples, profile: &MachineProfile, figures: &[MeasuredFig
             pinned.measured / pageable.measured
         ));
     }
-    let count = |judgement| figures.iter().filter(|figure| figure.judgement == judgement).count();
+    let count = |judgment| figures.iter().filter(|figure| figure.judgment == judgment).count();
     let judged = figures.iter().filter(|figure| figure.expected.is_some()).count();
-    text.push_str(&match count(Judgement::Short) {
+    text.push_str(&match count(Judgment::Short) {
         0 if judged == 0 => ". Nothing that was measured has a yardstick.".to_owned(),
         0 => ". Nothing is short of what it should be.".to_owned(),
         1 => ". 1 figure is short of what it should be.".to_owned(),

@@ -16,7 +16,10 @@ use crate::figures::FigureId;
 use crate::unit::Unit;
 use expression::Values;
 
-pub const GATE_SCHEMA: &str = "busbound.gate/1";
+pub const GATE_SCHEMA: &str = "busbound.gate/2";
+
+/// Of the first release: its figures have the same names, so its files still serve as baselines.
+const FIRST_GATE_SCHEMA: &str = "busbound.gate/1";
 
 /// What `busbound gate` tells.
 #[derive(Debug, Clone, Serialize)]
@@ -100,7 +103,7 @@ impl Baseline {
     /// If it is something else, or speaks of several runs.
     pub fn saved(path: &str, json: &str) -> Result<Self, BaselineError> {
         let saved: SavedGate = serde_json::from_str(json)?;
-        if saved.schema != GATE_SCHEMA {
+        if saved.schema != GATE_SCHEMA && saved.schema != FIRST_GATE_SCHEMA {
             return Err(BaselineError::Schema(saved.schema));
         }
         match <[SavedRun; 1]>::try_from(saved.runs) {

@@ -280,8 +280,8 @@ pub(super) fn memory(scope: &Scope<'_>) -> Option<Lack> {
 
 pub(super) fn synchronizations(scope: &Scope<'_>) -> Option<Lack> {
     let recorded = &scope.survey.recorded;
-    (recorded.gpu_activity && !recorded.synchronisations).then(|| Lack {
-        what: format!("no synchronisation events{}", scope.here()),
+    (recorded.gpu_activity && !recorded.synchronizations).then(|| Lack {
+        what: format!("no synchronization events{}", scope.here()),
         prevents: "exact waits between streams; they are inferred from order and time",
         remedy: "profile(…, experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True))",
     })

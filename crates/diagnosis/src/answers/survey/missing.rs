@@ -53,7 +53,7 @@ const TABLE: &[(LimitationId, Limits, Check)] = &[
     (LimitationId::Shapes, SurveyAlone, lacks::shapes),
     (LimitationId::Stacks, SurveyAlone, lacks::stacks),
     (LimitationId::Memory, SurveyAlone, lacks::memory),
-    (LimitationId::Synchronisations, SurveyAlone, lacks::synchronizations),
+    (LimitationId::Synchronizations, SurveyAlone, lacks::synchronizations),
     (LimitationId::Steps, SurveyAlone, lacks::steps),
 ];
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use missing::Missing;
 use steps::StepPattern;
 
-pub const SURVEY_SCHEMA: &str = "busbound.survey/1";
+pub const SURVEY_SCHEMA: &str = "busbound.survey/2";
 
 /// Where a trace came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,7 +145,7 @@ pub struct Stream {
     pub kernels: u64,
     pub copies: u64,
     pub memsets: u64,
-    pub synchronisations: u64,
+    pub synchronizations: u64,
     pub work_ns: Nanos,
 }
 
@@ -189,7 +189,7 @@ pub struct Recorded {
     pub shapes: bool,
     pub stacks: bool,
     pub memory: bool,
-    pub synchronisations: bool,
+    pub synchronizations: bool,
     pub collective_sizes: bool,
 }
 
@@ -204,7 +204,7 @@ pub fn survey(trace: &Trace, source: &Source) -> Survey {
         shapes: stats.shapes_seen,
         stacks: stats.stacks_seen,
         memory: !trace.memory().is_empty(),
-        synchronisations: totals.count(EventKind::Synchronisation) > 0,
+        synchronizations: totals.count(EventKind::Synchronization) > 0,
         collective_sizes: totals.collectives > 0,
     };
     let steps = steps::patterns(trace);

@@ -22,7 +22,7 @@ pub(crate) fn devices(trace: &Trace, totals: &Totals) -> Vec<Device> {
             kernels: count(EventKind::Kernel),
             copies: count(EventKind::Copy),
             memsets: count(EventKind::Memset),
-            synchronisations: count(EventKind::Synchronisation),
+            synchronizations: count(EventKind::Synchronization),
             work_ns: sums.iter().filter(|(kind, _)| kind.is_gpu_work()).map(|(_, &(_, time))| time).sum(),
         });
     }

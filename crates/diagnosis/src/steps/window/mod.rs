@@ -214,7 +214,7 @@ impl Window {
         let until = self.starts.get(steps.end).copied().or(self.until);
         Some(trace.part(|event| {
             if !event.kind().is_gpu_work() {
-                // The synchronisation that waits for the last step comes after it.
+                // The synchronization that waits for the last step comes after it.
                 let until = until.map(|until| until.max(last.end));
                 return event.end() > from && until.is_none_or(|until| event.start() < until);
             }

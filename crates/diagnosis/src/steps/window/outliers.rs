@@ -26,7 +26,7 @@ pub enum StepQuantity {
     Compilation,
     /// Streams and events made.
     Creation,
-    Synchronisation,
+    Synchronization,
     Input,
     /// Calls that launch.
     Launch,
@@ -41,7 +41,7 @@ impl StepQuantity {
             Self::Capture => "graph capture",
             Self::Compilation => "loading or compiling kernels",
             Self::Creation => "making streams or events",
-            Self::Synchronisation => "synchronisation",
+            Self::Synchronization => "synchronization",
             Self::Input => "waiting for input",
             Self::Launch => "launch calls",
             Self::Copy => "copies over the bus",
@@ -162,7 +162,7 @@ fn outlier(unit: Unit, index: usize, ms: f64, usual: &Usual) -> OutlierStep {
     // A wait for the device is an effect of what the device did, where that explains it.
     let by_device = |d: &Difference| matches!(d.what, StepQuantity::Copy | StepQuantity::Kernel);
     if differences.iter().any(|d| by_device(d) && d.more_ms() > 0.5 * excess) {
-        differences.retain(|d| d.what != StepQuantity::Synchronisation || d.count > d.median_count + 1);
+        differences.retain(|d| d.what != StepQuantity::Synchronization || d.count > d.median_count + 1);
     }
     differences.sort_by(|a, b| b.more_ms().total_cmp(&a.more_ms()));
     let parts: Vec<String> = differences.iter().map(clause).collect();
@@ -237,8 +237,8 @@ fn profiles(window: &Window, trace: &Trace, host: &Host<'_>) -> Vec<Profile> {
     for call in host.launches() {
         add(window.step_at(call.start()), StepQuantity::Launch, call.duration(), 0);
     }
-    for call in host.synchronisations() {
-        add(window.step_at(call.start()), StepQuantity::Synchronisation, call.duration(), 0);
+    for call in host.synchronizations() {
+        add(window.step_at(call.start()), StepQuantity::Synchronization, call.duration(), 0);
     }
     for compilation in host.compilations() {
         let step = window.step_at(compilation.start);

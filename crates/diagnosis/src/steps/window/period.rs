@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use super::{Beginnings, StepsFound};
 use busbound_cause::Host;
 
-/// One launch or synchronisation, in the order in which the host made them.
+/// One launch or synchronization, in the order in which the host made them.
 struct Token {
     at: Timestamp,
     end: Timestamp,
@@ -99,8 +99,8 @@ fn tokens(trace: &Trace, host: &Host<'_>) -> Vec<Token> {
         Token { at: call.start(), end: call.end(), worked_until: call.end(), what }
     });
     let mut tokens: Vec<Token> = launched.collect();
-    // A synchronisation may share its name's number with nothing launched.
-    tokens.extend(host.synchronisations().map(|call| Token {
+    // A synchronization may share its name's number with nothing launched.
+    tokens.extend(host.synchronizations().map(|call| Token {
         at: call.start(),
         end: call.end(),
         worked_until: call.start(),
@@ -139,7 +139,7 @@ fn best_period(sequence: &[u32]) -> Option<(usize, Vec<Vec<usize>>)> {
     Some((length, anchors.map(|(_, places)| places).collect()))
 }
 
-/// The distance that most neighbours of these places have.
+/// The distance that most neighbors of these places have.
 fn usual_distance(places: &[usize]) -> Option<usize> {
     let mut distances: Vec<usize> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
     distances.sort_unstable();

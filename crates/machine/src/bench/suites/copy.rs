@@ -10,7 +10,7 @@ use crate::bench::identity::Identity;
 use crate::bench::plan::{KIB, Limits, Mode};
 use crate::bench::statistics::Spread;
 use crate::bench::terms::{Direction, Engine, Memory, Pace};
-use crate::catalogue::gpu_of_name;
+use crate::catalog::gpu_of_name;
 use crate::link::REACHED_BY_LARGE_COPIES;
 use crate::profile::{CurvePoint, MachineProfile, MeasuredCurve};
 

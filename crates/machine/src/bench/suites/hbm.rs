@@ -9,7 +9,7 @@ use crate::bench::figures::{Cause, FigureUnit, MeasuredFigure};
 use crate::bench::identity::Identity;
 use crate::bench::plan::{Limits, MIB, Mode};
 use crate::bench::terms::Engine;
-use crate::catalogue::gpu_of_name;
+use crate::catalog::gpu_of_name;
 use crate::profile::{HbmFacts, MachineProfile};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

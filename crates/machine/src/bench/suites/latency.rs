@@ -69,7 +69,7 @@ fn id_and_words(kind: LatencyKind) -> (&'static str, &'static str) {
         LatencyKind::SmallestCopyD2h => ("smallest_copy_d2h", "4 bytes to the host, waited for"),
         LatencyKind::EventRecord => ("event_record", "the call that records an event"),
         LatencyKind::EventWait => ("event_wait", "one stream to another by an event"),
-        LatencyKind::StreamSynchronize => ("stream_synchronize", "synchronising an idle stream"),
+        LatencyKind::StreamSynchronize => ("stream_synchronize", "synchronizing an idle stream"),
     }
 }
 

@@ -22,7 +22,7 @@ use super::figures::MeasuredFigure;
 use super::identity::Identity;
 use super::plan::{Limits, Mode};
 use super::statistics::Spread;
-use crate::catalogue;
+use crate::catalog;
 use crate::link::PcieLink;
 use crate::profile::{MachineProfile, MeasuredCurve};
 
@@ -300,7 +300,7 @@ impl Evidence<'_> {
     /// The link that the GPU should have and its peak in GB/s: by its data sheet, else by what both ends say they
     /// can; `None` where neither is known.
     fn due_link(&self) -> Option<(String, f64)> {
-        Some(match catalogue::gpu_of_name(&self.profile.gpu) {
+        Some(match catalog::gpu_of_name(&self.profile.gpu) {
             Some(gpu) if gpu.c2c_gbps > 0.0 => ("NVLink-C2C".to_owned(), gpu.c2c_gbps),
             Some(gpu) => (gpu.pcie.name(), gpu.pcie.peak_gbps()),
             None => {

@@ -8,7 +8,7 @@ use super::{BenchSuite, Evidence, LARGE_COPY, Phase, SuiteCase, Topic, median_gb
 use crate::bench::figures::{Cause, FigureUnit, MeasuredFigure};
 use crate::bench::identity::Identity;
 use crate::bench::plan::{Limits, MIB, Mode};
-use crate::catalogue::gpu_of_name;
+use crate::catalog::gpu_of_name;
 use crate::link::REACHED_BY_LARGE_COPIES;
 use crate::profile::{MachineProfile, PeerFacts};
 

@@ -59,7 +59,7 @@ pub(super) fn text(plan: &Ddp) -> PlanText {
 fn statement(plan: &Ddp) -> String {
     let inputs = &plan.inputs;
     format!(
-        "Synchronising gradients leaves {} of each {} step exposed: {} of the step is compute. {}",
+        "Synchronizing gradients leaves {} of each {} step exposed: {} of the step is compute. {}",
         ms(plan.with_overlap.exposed_ms),
         ms(plan.with_overlap.step_ms),
         percent(plan.with_overlap.efficiency),

@@ -50,7 +50,7 @@ pub(super) fn text(plan: &Parallel) -> PlanText {
                 format!(
                     "{:.0} TFLOP/s at {:.0} %, {:.0} GB",
                     inputs.tflops,
-                    100.0 * inputs.utilisation,
+                    100.0 * inputs.utilization,
                     inputs.gpu_gb
                 ),
             ),

@@ -16,8 +16,8 @@ impl Declared for NoSync {
     const ABOUT: About = About {
         name: "nosync",
         spelling: "nosync",
-        help: "synchronisation within a step removed",
-        effort: "take the synchronisations out",
+        help: "synchronization within a step removed",
+        effort: "take the synchronizations out",
         precondition: "nothing on the host needs the results in between",
         depends_on_data: false,
     };

@@ -13,7 +13,7 @@ use crate::link::PcieLink;
 /// What the data sheet says of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct GpuFacts {
-    /// How the driver's name is recognised: all these words occur in it.
+    /// How the driver's name is recognized: all these words occur in it.
     pub words: &'static [&'static str],
     /// For `--machine`.
     pub key: &'static str,
@@ -105,7 +105,7 @@ const GPUS: &[GpuFacts] = &[
 ];
 
 /// Every GPU known.
-pub fn catalogue() -> &'static [GpuFacts] {
+pub fn catalog() -> &'static [GpuFacts] {
     GPUS
 }
 
