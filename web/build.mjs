@@ -1,5 +1,5 @@
-// Builds the script and the style sheet of the report into crates/report/assets, or checks that they are what the
-// sources give (--check). The first line of each carries a digest of the sources, for those who have no Node.
+// Builds the script and the style sheet of the report into crates/report/assets, or checks that they are up to date
+// (--check). The first line of each has a digest of the sources, so a check does not need Node.
 
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ function files(directory) {
 ;
 }
 
-/** Of names and contents, in order: the same in crates/report/tests/assets.rs. */
+/** Digest of file names and contents, in order; crates/report/tests/assets.rs computes the same. */
 function digest() {
   const hash = createHash('sha256');
   const names = [...files(join(here, 'src')), join(here, 'package-lock.json'), join(here, 'build.mjs')]
@@ -46,7 +46,7 @@ const { outputFiles } = await build({
 const sources = digest();
 const head = `/* busbound's report, built from web/ (sources ${sources}); uPlot is by Leon Sorokin, MIT license */`;
 const built = outputFiles.map(({ path, text }) => ({ path, whole: `${head}\n${text}` }));
-// The page's policy lets this script run and no other.
+// The page's content security policy allows only this script.
 const script = built.find(({ path }) => path.endsWith('.js'));
 const scriptDigest = createHash('sha256').update(script.whole).digest('base64');
 built.push({ path: `${script.path}.sha256`, whole: `sha256-${scriptDigest}\n` });
@@ -54,7 +54,7 @@ let isSame = true;
 for (const { path, whole } of built) {
   if (process.argv.includes('--check')) {
     if (readFileSync(path, 'utf8') !== whole) {
-      console.error(`${relative(join(here, '..'), path)} is not what web/ gives: run cargo xtask web`);
+      console.error(`${relative(join(here, '..'), path)} is out of date: run cargo xtask web`);
       isSame = false;
     }
   } else {

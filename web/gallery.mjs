@@ -1,4 +1,4 @@
-// The pages that the README and docs/ show, as pictures: `cargo xtask gallery`.
+// Screenshots of pages for the README and docs/: `cargo xtask gallery`.
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-//! Where does this crate's source lie? `busbound` compiles it a second time, into the library that it injects; from a registry
-//! as from the workspace it learns the place by `DEP_BUSBOUND_CAPTURE_SOURCE`.
+//! Where is the source of this crate? `busbound` compiles it a second time, into the library that it injects. It gets
+//! the path from `DEP_BUSBOUND_CAPTURE_SOURCE`, both from a registry and from the workspace.
 
 fn main() -> Result<(), std::env::VarError> {
     println!("cargo::metadata=source={}/src", std::env::var("CARGO_MANIFEST_DIR")?);

@@ -1,7 +1,7 @@
-"""Writes python/busbound/results.py from the JSON schemas in docs/, so that attributes are called as in the JSON.
+"""Writes python/busbound/results.py from the JSON schemas in docs/, so that attributes have the names of the JSON.
 
 python crates/python/generate.py            writes it
-python crates/python/generate.py --check    fails where it is not what the schemas say
+python crates/python/generate.py --check    fails if it is out of date
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ANSWERS = ["diagnosis", "survey", "comparison", "whatif", "rank", "fleet"]
 
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 
-HEAD = '''"""Answers as types: every member of the JSON is an attribute of the same name.
+HEAD = '''"""Result types: every member of the JSON is an attribute of the same name.
 
 Written by generate.py from the JSON schemas in docs/.
 """
@@ -42,7 +42,7 @@ class Types:
     def __init__(self):
         self.definitions = {}
         self.answers = []
-        #: Names by schema, where two schemas call different things the same.
+        #: New names, by schema, for names that two schemas use for different things.
         self.renamed = {}
 
     def add(self, schema, name):
@@ -83,13 +83,13 @@ class Types:
         if kind == "array":
             return f"list[{self.annotation(member.get('items', True), schema)}]"
         if kind == "object":
-            # Keys that are numbers have a pattern.
+            # Maps with numeric keys use a pattern.
             values = next(iter(member.get("patternProperties", {}).values()), member.get("additionalProperties", True))
             return f"dict[str, {self.annotation(values, schema)}]"
         return PLAIN.get(kind, "Any")
 
     def record_in(self, member, schema):
-        """The record that a member is, or holds a list of."""
+        """The record type of a member or of its list items."""
         if "$ref" in member:
             target = self.target(member["$ref"], schema)
             return target if self.definitions[target][1].get("type") == "object" else None
@@ -100,7 +100,7 @@ class Types:
         return found.pop() if found else None
 
     def in_order(self):
-        """Every record, after those that it holds."""
+        """Every record, after the records it contains."""
         done, order = set(), []
 
         def visit(name):
@@ -129,12 +129,12 @@ class Types:
         members = definition.get("properties", {})
         required = definition.get("required", [])
         body = []
-        # In the order in which the JSON has them, as far as the schema tells.
+        # In the order of the JSON, as far as the schema shows it.
         for key in [*required, *(key for key in members if key not in required)]:
             annotation = self.annotation(members[key], schema)
             if key not in required and "None" not in annotation:
                 annotation += " | None"
-            # A word of Python's own gets an underscore, as usual.
+            # Python keywords get an underscore.
             name = f"{key}_" if keyword.iskeyword(key) else key
             body.append(f"    {name}: {annotation}")
             if "description" in members[key]:
@@ -167,7 +167,7 @@ def main():
     text = generated()
     if "--check" in sys.argv:
         if RESULTS.read_text() != text:
-            sys.exit("python/busbound/results.py is not what the schemas say: run python crates/python/generate.py")
+            sys.exit("python/busbound/results.py is out of date: run python crates/python/generate.py")
     else:
         RESULTS.write_text(text)
 

@@ -1,6 +1,6 @@
-"""How long does `import busbound` take? Median of many starts of Python with it, less the median without.
+"""How long does `import busbound` take? The median Python startup time with it, minus the median without.
 
-python crates/python/measure_import.py [STARTS]     with the Python whose environment has the wheel
+python crates/python/measure_import.py [STARTS]     run it with a Python that has the wheel installed
 """
 
 import statistics
@@ -19,7 +19,7 @@ def main():
     starts = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     bare, importing = [], []
     for _ in range(starts):
-        # In turns, so that both see the same machine.
+        # Alternating, so that both see the same machine load.
         bare.append(start("pass"))
         importing.append(start("import busbound"))
     without, with_it = statistics.median(bare), statistics.median(importing)

@@ -13,7 +13,7 @@ use same::assert_same;
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
 fuzz_target!(|bytes: &[u8]| {
-    // A database is read from a file. What does not begin like one is the other target's.
+    // A database is read from a file. Other inputs are for the other target.
     let path = std::env::temp_dir().join(format!("busbound-fuzz-{}.sqlite", std::process::id()));
     let body = bytes.get(MAGIC.len()..).unwrap_or_default();
     if fs::write(&path, [MAGIC, body].concat()).is_err() {

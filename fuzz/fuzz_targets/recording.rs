@@ -1,4 +1,5 @@
-//! Any payload in a chunk whose checksum holds, whole and cut: no panic, no hang; and a cut takes no chunk before it.
+//! Any payload in a chunk with a matching checksum, complete and cut: no panic, no hang; and a cut does not lose
+//! chunks before it.
 
 #![no_main]
 
@@ -24,14 +25,14 @@ fn read_all(bytes: &[u8]) -> Option<Trace> {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    // As it is: magic, heads and checksums are the fuzzer's to find.
+    // Unchanged: the fuzzer must find magic number, headers and checksums.
     read_all(bytes);
     let (first, rest) = bytes.split_at(bytes.len() / 2);
     let whole = recording(&[first, rest]);
     let trace = read_all(&whole);
     let walked = trace.as_ref().map(|trace| trace.tracks().iter().map(|track| track.events().len()).sum());
     assert_eq!(walked, trace.as_ref().map(Trace::len));
-    // Cut within the second chunk, what is read is the first.
+    // Cut inside the second chunk: only the first one is read.
     let cut = read_all(&whole[..whole.len() - rest.len().div_ceil(2)]);
     let alone = read_all(&recording(&[first]));
     assert_eq!(cut.map(|trace| trace.len()), alone.map(|trace| trace.len()));

@@ -1,4 +1,4 @@
-//! Are two readings of one thing the same trace?
+//! Do two readings of the same input give the same trace?
 
 use busbound_trace::Trace;
 

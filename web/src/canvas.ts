@@ -1,4 +1,4 @@
-// A canvas that fills its place, sharp on any screen, drawn at most once a frame.
+// A canvas that fills its container, sharp on any screen, drawn at most once per frame.
 
 import { CanvasSurface } from './surface';
 
@@ -6,7 +6,7 @@ export class Canvas {
   readonly element = document.createElement('canvas');
   width = 0;
   height = 0;
-  private asked = false;
+  private isScheduled = false;
 
   constructor(
     mount: HTMLElement,
@@ -24,7 +24,7 @@ export class Canvas {
     this.resize(mount);
   }
 
-  /** After what is drawn has changed its height. */
+  /** Call after the height of the content changes. */
   resize(mount: HTMLElement = this.element.parentElement as HTMLElement): void {
     this.width = Math.max(200, mount.clientWidth);
     this.height = this.heightFor(this.width);
@@ -36,10 +36,10 @@ export class Canvas {
   }
 
   redraw(): void {
-    if (this.asked) return;
-    this.asked = true;
+    if (this.isScheduled) return;
+    this.isScheduled = true;
     requestAnimationFrame(() => {
-      this.asked = false;
+      this.isScheduled = false;
       const context = this.element.getContext('2d');
       if (!context) return;
       const ratio = devicePixelRatio || 1;

@@ -1,11 +1,11 @@
-// What every chart beside the timeline is: it gets a place to draw in, and can be drawn for paper.
+// The interface of every chart except the timeline: it draws into a container and can be drawn for print.
 
 import type { Picture } from './picture';
 import type { Timeline } from './timeline/timeline';
 
 export interface Place {
   readonly mount: HTMLElement;
-  /** The run that the page is about; of a comparison the first. */
+  /** The run on the page; in a comparison, the first. */
   readonly picture: Picture;
   readonly timeline: Timeline;
   /** Brings the timeline into view. */
@@ -16,5 +16,5 @@ export interface Still {
   still(width: number): SVGSVGElement;
 }
 
-/** Draws into its place; gives what it has drawn, nothing where there is nothing to draw. */
+/** Draws into its container; returns the drawn charts, empty if there is nothing to draw. */
 export type Chart = (place: Place) => readonly Still[];

@@ -1,17 +1,17 @@
-// Reads the tables of a page's data: LEB128 numbers, column by column, as the head describes them.
+// Reads the tables of a page's data: LEB128 numbers, column by column, as the header describes them.
 
 import { COLUMNS, type Tables } from './layout';
 
-/** For each table its columns in order: name, encoding, unit. */
+/** The columns of each table in order: name, encoding, unit. */
 export type Described = Readonly<Record<string, readonly (readonly [string, string, string])[]>>;
 
 type Values = Float64Array | Uint32Array | Uint8Array;
 type Block = { readonly table: string; readonly columns: Readonly<Record<string, Values | number>> };
 
-/** Data that this script cannot read; the message is a sentence for the reader of the page. */
+/** Data that this script cannot read; the message is shown on the page. */
 export class UnreadableData extends Error {}
 
-/** All blocks of rows, which the head refers to by number. */
+/** All blocks of rows, which the header refers to by number. */
 export class Blocks {
   private readonly blocks: readonly Block[];
 
@@ -19,7 +19,7 @@ export class Blocks {
     for (const [table, wanted] of Object.entries(COLUMNS)) {
       const names = (described[table] ?? []).map(([name]) => name);
       const missing = wanted.find((name) => !names.includes(name));
-      if (missing !== undefined) throw new UnreadableData(`The data of this page has no column ${missing} of ${table}.`);
+      if (missing !== undefined) throw new UnreadableData(`The data of this page has no column ${missing} in table ${table}.`);
     }
     const reader = new Reader(bytes, at);
     this.blocks = sizes.map(([table, length]) => {
@@ -27,7 +27,7 @@ export class Blocks {
       for (const [name, encoding] of described[table] ?? []) columns[name] = reader.column(encoding, length);
       return { table, columns };
     });
-    if (reader.at !== bytes.length) throw new UnreadableData('The data of this page is cut off or damaged.');
+    if (reader.at !== bytes.length) throw new UnreadableData('The data of this page is truncated or damaged.');
   }
 
   get<T extends keyof Tables>(table: T, number: number): Tables[T] {
@@ -59,7 +59,7 @@ class Reader {
       case 'flag':
         return this.fill(new Uint8Array(length), 0);
       default:
-        throw new UnreadableData(`The data of this page has a column that is encoded as ${encoding}, which its script does not know.`);
+        throw new UnreadableData(`The data of this page has a column with the unknown encoding ${encoding}.`);
     }
   }
 

@@ -4,24 +4,24 @@
 /** The version of the layout that this script reads. */
 export const VERSION = 1;
 
-/** One row of a lane: pieces in order of time that never overlap. */
+/** One row of a lane: segments in order of time that never overlap. */
 export interface PiecesColumns {
   readonly length: number;
-  /** From the end of the piece before, or the beginning of the picture, to its start. In ns. */
+  /** From the end of the previous segment, or the beginning of the picture, to its start. In ns. */
   readonly gap: Float64Array;
   /** From its start to its end. In ns. */
   readonly duration: Float64Array;
-  /** Time of its duration in which none of its events ran. In ns. */
+  /** Part of its duration in which none of its events ran. In ns. */
   readonly rest: Float64Array;
-  /** Events it stands for. */
+  /** Number of events it represents. */
   readonly count: Uint32Array;
-  /** What it is called, in the head's names; of several events the longest. */
+  /** Its name, as an index into the header's names; for several events, that of the longest. */
   readonly name: Uint32Array;
-  /** What else there is to say, in the head's names. */
+  /** A note, as an index into the header's names. */
   readonly note: Uint32Array;
-  /** What it moved. In bytes. */
+  /** Bytes it moved. In bytes. */
   readonly bytes: Float64Array;
-  /** From the start of the call behind it to its own start, where that is known. In ns. NaN for none. */
+  /** From the start of the call that launched it to its own start, if known. In ns. NaN for none. */
   readonly lead: Float64Array;
 }
 
@@ -32,13 +32,13 @@ export interface StepsColumns {
   readonly start: Float64Array;
   /** From its start to its end. In ns. */
   readonly duration: Float64Array;
-  /** Whether the figures are for it. */
+  /** Whether it is part of the analyzed range. */
   readonly judged: Uint8Array;
   /** Whether it took clearly longer than the others. */
   readonly outlier: Uint8Array;
 }
 
-/** Where a finding is. */
+/** Time ranges of a finding. */
 export interface SpansColumns {
   readonly length: number;
   /** From the beginning of the picture. In ns. */
@@ -47,26 +47,26 @@ export interface SpansColumns {
   readonly duration: Float64Array;
 }
 
-/** Every copy of the judged steps; of very many, those alike as one. */
+/** Every copy of the analyzed steps; if there are very many, similar copies are merged. */
 export interface DotsColumns {
   readonly length: number;
-  /** Its kind, in the head's kinds. */
+  /** Its kind, as an index into the header's kinds. */
   readonly kind: Uint32Array;
-  /** What it moved. In bytes. */
+  /** Bytes it moved. In bytes. */
   readonly bytes: Float64Array;
-  /** How long it took. In ns. */
+  /** Its duration. In ns. */
   readonly duration: Float64Array;
-  /** From the beginning of the picture; of several the first. In ns. */
+  /** From the beginning of the picture; for merged copies, that of the first. In ns. */
   readonly start: Float64Array;
-  /** Copies it stands for. */
+  /** Number of copies it represents. */
   readonly count: Uint32Array;
-  /** The row of the timeline that the copy is in, counted over all lanes, if it is drawn; of several the first's. NaN for none. */
+  /** The timeline row of the copy, counted over all lanes, if it is drawn; for merged copies, that of the first. NaN for none. */
   readonly row: Float64Array;
-  /** The copy's piece in that row. */
+  /** The copy's segment in that row. */
   readonly piece: Uint32Array;
 }
 
-/** Every table, by the name that the head gives it. */
+/** Every table, by its name in the header. */
 export interface Tables {
   readonly pieces: PiecesColumns;
   readonly steps: StepsColumns;
@@ -82,44 +82,44 @@ export const COLUMNS = {
   dots: ['kind', 'bytes', 'duration', 'start', 'count', 'row', 'piece'],
 } as const;
 
-/** What the data begins with, as JSON. */
+/** The header of the data, as JSON. */
 export interface Head {
-  /** What follows the head: each block's table and number of rows. */
+  /** The blocks after the header: table name and number of rows of each. */
   readonly blocks: readonly (readonly [string, number])[];
-  /** What the link reaches. */
+  /** Rates that the link reaches. */
   readonly curves: readonly Curve[];
   /** The block of the dots. */
   readonly dots: number;
   /** In the order of the cards. */
   readonly findings: readonly Finding[];
   readonly groups: readonly Group[];
-  /** The stretch that figures are for, in nanoseconds from the beginning of the picture. */
+  /** The analyzed range, in nanoseconds from the beginning of the picture. */
   readonly judged: readonly [number, number];
-  /** The kinds of copies that dots are of. */
+  /** The kinds of copies among the dots. */
   readonly kinds: readonly Kind[];
-  /** What the run is called where there are several. */
+  /** The name of the run, if there are several. */
   readonly label: string;
   /** The link to the host. */
   readonly link: string;
-  /** What pieces are called and what their notes say, by number. */
+  /** Names and notes of segments, by index. */
   readonly names: readonly string[];
-  /** GB/s of the link, each way. */
+  /** Peak of the link in GB/s, per direction. */
   readonly peak: number;
   /** Nanoseconds from the beginning of the picture to its end. */
   readonly span: number;
   /** The block of the steps. */
   readonly steps: number;
-  /** The columns of each table in the order in which they are stored: name, encoding, unit. */
+  /** The columns of each table in storage order: name, encoding, unit. */
   readonly tables: Readonly<Record<string, readonly (readonly [string, string, string])[]>>;
-  /** What a step is called. */
+  /** The word for a step. */
   readonly unit: string;
-  /** Where the record of the devices ends, if the file was cut off. */
+  /** Where the recording of the devices ends, if the file is truncated. */
   readonly until: number | null;
-  /** Of the layout. */
+  /** Version of the layout. */
   readonly version: number;
 }
 
-/** Rates over sizes. */
+/** Rate by copy size. */
 export interface Curve {
   readonly label: string;
   readonly pinned: boolean;
@@ -134,19 +134,19 @@ export interface Finding {
   readonly title: string;
 }
 
-/** Lanes that belong together. */
+/** Lanes of one device or thread. */
 export interface Group {
   readonly lanes: readonly Lane[];
   readonly of: Of;
-  /** GB/s of a device's link, each way. */
+  /** Peak of the device's link in GB/s, per direction. */
   readonly peak: number;
   readonly title: string;
 }
 
-/** Copies that go the same way between the same kinds of memory. */
+/** Copies with the same direction and the same kinds of memory. */
 export interface Kind {
   readonly label: string;
-  /** The host's memory, where one end is the host's. */
+  /** The kind of host memory, if one end is the host. */
   readonly memory: MemoryKind | null;
   readonly to: To;
 }
@@ -158,7 +158,7 @@ export interface Lane {
   readonly title: string;
 }
 
-/** What sort of memory one end of a copy was in. */
+/** The kind of memory at one end of a copy. */
 export type MemoryKind = 'device' | 'managed' | 'pageable' | 'pinned' | 'unknown';
 
 /** What a group shows. */
@@ -167,5 +167,5 @@ export type Of = 'device' | 'predicted' | 'thread';
 /** What a lane shows. */
 export type Sort = 'compute' | 'communication' | 'h2d' | 'd2h' | 'other' | 'idle' | 'host';
 
-/** Where copies go to. */
+/** The destination of copies. */
 export type To = 'device' | 'host' | 'other';

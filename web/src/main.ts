@@ -1,4 +1,4 @@
-// Draws what the page has data for. Words, cards and tables are in the page already.
+// Draws the charts. Text, cards and tables are already in the page.
 
 import 'uplot/dist/uPlot.min.css';
 import './style.css';
@@ -12,7 +12,7 @@ import { stepsChart } from './steps';
 import { throughputChart } from './throughput';
 import { Timeline } from './timeline/timeline';
 
-/** Every chart beside the timeline, by the `data-chart` of the element that it draws into. */
+/** Every chart except the timeline, by the `data-chart` of the element that it draws into. */
 const CHARTS: Readonly<Record<string, Chart>> = {
   throughput: throughputChart,
   roofline: rooflineChart,
@@ -26,7 +26,7 @@ async function drawRun(run: HTMLElement): Promise<void> {
   run.dataset['drawn'] = 'begun';
   const blocks = [...run.querySelectorAll<HTMLElement>('script.data')];
   const pictures = await Promise.all(blocks.map((block) => readPicture(block.textContent ?? '')));
-  // Decoded once; the text need not be held any longer.
+  // Frees the encoded text.
   for (const block of blocks) block.remove();
   const mount = (chart: string) => run.querySelector<HTMLElement>(`[data-chart="${chart}"]`);
   const lanes = mount('timeline');
@@ -62,7 +62,7 @@ function hasLanes(picture: Picture): boolean {
   return picture.groups.length > 0;
 }
 
-/** A chart that cannot be drawn is said so, and the others go on. */
+/** If one chart fails, shows an error and still draws the others. */
 function attempt(mount: HTMLElement, draw: () => void): void {
   try {
     draw();
@@ -76,13 +76,13 @@ function fail(run: HTMLElement, error: unknown): void {
   text.className = 'failure';
   text.textContent =
     error instanceof UnreadableData
-      ? `The drawings could not be made. ${error.message} Words and tables are whole.`
-      : `The drawings could not be made (${String(error)}). Words and tables are whole. A browser of 2023 or newer draws them.`;
+      ? `The charts could not be drawn. ${error.message} Text and tables are complete.`
+      : `The charts could not be drawn (${String(error)}). Text and tables are complete. The charts need a browser from 2023 or newer.`;
   run.prepend(text);
   console.error(error);
 }
 
-/** Of several runs the one that the address names is shown. */
+/** Shows the run in the URL's hash, or the first. */
 function show(runs: readonly HTMLElement[]): void {
   const wanted = runs.find((run) => `#${run.id}` === location.hash) ?? runs[0];
   for (const run of runs) run.hidden = run !== wanted;

@@ -1,9 +1,9 @@
-// What is drawn of one run: read from the block of data in the page. layout.ts says what is in it.
+// The chart data of one run, read from the data block in the page. layout.ts describes its contents.
 
 import { Blocks, UnreadableData } from './columns';
 import { type Curve, type DotsColumns, type Head, type Kind, type Of, type PiecesColumns, type Sort, VERSION } from './layout';
 
-/** Pieces in order of time that never overlap; times in nanoseconds from the picture's beginning. */
+/** Segments in order of time that never overlap; times in nanoseconds from the beginning of the picture. */
 export interface Row {
   readonly length: number;
   readonly start: Float64Array;
@@ -12,9 +12,9 @@ export interface Row {
   readonly name: Uint32Array;
   readonly note: Uint32Array;
   readonly bytes: Float64Array;
-  /** When the call behind it began; NaN where that is not known. */
+  /** When the call that launched it began; NaN if unknown. */
   readonly launched: Float64Array;
-  /** Time at work, and bytes, in all pieces before the one of this number. */
+  /** Busy time and bytes of all segments before this index. */
   readonly busyBefore: Float64Array;
   readonly bytesBefore: Float64Array;
 }
@@ -50,7 +50,7 @@ type InBlocks = 'version' | 'tables' | 'blocks' | 'groups' | 'findings' | 'steps
 
 export interface Picture extends Omit<Head, InBlocks> {
   readonly groups: readonly Group[];
-  /** All rows of all lanes in order: dots refer to them by number. */
+  /** All rows of all lanes in order; dots refer to them by index. */
   readonly rows: readonly Row[];
   readonly findings: readonly Finding[];
   readonly steps: Steps;
@@ -65,7 +65,7 @@ export async function readPicture(base64: string): Promise<Picture> {
   const head = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + headLength))) as Head;
   if (head.version !== VERSION) {
     throw new UnreadableData(
-      `The data of this page has version ${head.version}, and its script reads version ${VERSION}: write the page again with one version of busbound.`,
+      `The data of this page has version ${head.version}, but its script reads version ${VERSION}: write the page again with a single version of busbound.`,
     );
   }
   const blocks = new Blocks(head.tables, head.blocks, bytes, 4 + headLength);
@@ -84,7 +84,7 @@ export async function readPicture(base64: string): Promise<Picture> {
   };
 }
 
-/** Times from gaps and durations, in place: there may be a million of them. */
+/** Converts gaps and durations to times, in place because there may be a million of them. */
 function row(pieces: PiecesColumns): Row {
   const { length, gap: start, duration: end, rest, count, name, note, bytes, lead: launched } = pieces;
   const busyBefore = new Float64Array(length + 1);

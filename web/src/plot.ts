@@ -1,10 +1,10 @@
-// What every uPlot chart needs: colors of the style sheet, also after they change, and the width of its place.
+// What every uPlot chart needs: colors from the style sheet, also after they change, and the width of its container.
 
 import type uPlot from 'uplot';
 
 import type { Color } from './surface';
 
-/** A color as uPlot asks for it each time it draws. */
+/** A color as a function, which uPlot calls each time it draws. */
 export function ink(mount: HTMLElement, color: Color, alpha = ''): () => string {
   return () => `${getComputedStyle(mount).getPropertyValue(`--${color}`).trim()}${alpha}`;
 }
@@ -14,7 +14,7 @@ export function axisOf(mount: HTMLElement): uPlot.Axis {
   return { stroke: ink(mount, 'text'), grid: line, ticks: line };
 }
 
-/** Draws again when the place is resized or the colors change. */
+/** Redraws when the container is resized or the colors change. */
 export function keepUp(plot: uPlot, mount: HTMLElement, width: () => number, after: () => void = () => {}): void {
   const { height } = plot;
   new ResizeObserver(() => {

@@ -1,4 +1,4 @@
-// Paper shows what the screen shows, as drawings that stay sharp.
+// Prints the charts of the screen as SVG, so that they stay sharp.
 
 export interface Still {
   still(width: number): SVGSVGElement;

@@ -1,5 +1,5 @@
-// The transfer roofline: every copy as a dot, its size against what it reached, under the link's peak and the curve of
-// what a copy of its size can reach.
+// The transfer roofline: every copy as a dot, size by bandwidth, below the link's peak and the curve of rates that a copy
+// of that size can reach.
 
 import { Canvas } from './canvas';
 import type { Chart } from './chart';
@@ -18,7 +18,7 @@ interface Look {
   readonly shape: Shape;
 }
 
-/** Direction by shape as well as color, memory by color: told apart without seeing colors. */
+/** Shapes also show the direction, so the kinds can be distinguished without colors. */
 function look(kind: Kind): Look {
   const shape: Shape = kind.to === 'device' ? 'circle' : kind.to === 'host' ? 'square' : 'triangle';
   if (kind.memory === 'pageable') return { color: 'pageable', shape };
@@ -56,7 +56,7 @@ class Roofline {
     this.legend(mount);
     this.canvas = new Canvas(
       mount,
-      `${count(dots.length)} copies: size against bandwidth`,
+      `${count(dots.length)} copies: bandwidth by size`,
       (surface) => {
         const drawn = this.draw(surface, this.canvas.width, this.canvas.height);
         this.canvas.element.dataset['dots'] = String(drawn);
@@ -109,7 +109,7 @@ class Roofline {
     return height - BOTTOM - (height - TOP - BOTTOM) * share;
   }
 
-  /** Draws everything; gives the copies that the dots stand for. */
+  /** Draws everything; returns the number of copies that the dots represent. */
   private draw(surface: Surface, width: number, height: number): number {
     const { picture } = this;
     this.grid(surface, width, height);
@@ -123,7 +123,7 @@ class Roofline {
     if (picture.peak > 0) {
       const y = this.y(picture.peak, height);
       surface.line([[LEFT, y], [width - RIGHT, y]], 'text', 1.4, true);
-      surface.text(LEFT + 6, y - 8, `${picture.link}: ${rate(picture.peak)} each way at most`, 'text', 'start');
+      surface.text(LEFT + 6, y - 8, `${picture.link}: max ${rate(picture.peak)} per direction`, 'text', 'start');
     }
     const { dots, kinds } = picture;
     const looks = kinds.map(look);
@@ -144,8 +144,8 @@ class Roofline {
     const [least, most] = this.sizes;
     const bottom = height - BOTTOM;
     const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-    const apart = width < 600 ? 4 : 2;
-    for (let power = 0; power <= 44; power += apart) {
+    const spacing = width < 600 ? 4 : 2;
+    for (let power = 0; power <= 44; power += spacing) {
       const size = 2 ** power;
       if (size < least || size > most) continue;
       const x = this.x(size, width);
@@ -160,7 +160,7 @@ class Roofline {
       surface.line([[LEFT, y], [width - RIGHT, y]], 'line', 1, false);
       surface.text(LEFT - 6, y, `${gbps} GB/s`, 'faint', 'end');
     }
-    surface.text((LEFT + width - RIGHT) / 2, height - 8, 'size of the copy', 'faint', 'middle');
+    surface.text((LEFT + width - RIGHT) / 2, height - 8, 'copy size', 'faint', 'middle');
   }
 
   private dotAt(x: number, y: number): number | null {
@@ -190,7 +190,7 @@ class Roofline {
         `${kinds[dots.kind[dot]].label}: ${bytes(dots.bytes[dot])} at ${rate(dots.bytes[dot] / dots.duration[dot])}`,
         `${time(dots.duration[dot])}, from ${time(dots.start[dot])}`,
       ];
-      if (dots.count[dot] > 1) lines.push(`and ${count(dots.count[dot] - 1)} more like it`);
+      if (dots.count[dot] > 1) lines.push(`and ${count(dots.count[dot] - 1)} similar copies`);
       if (!Number.isNaN(dots.row[dot])) lines.push('Click to see it in the timeline.');
       showTooltip(lines, event.clientX, event.clientY);
     });
@@ -203,7 +203,7 @@ class Roofline {
 
   still(width: number): SVGSVGElement {
     const height = 420;
-    const surface = new SvgSurface(width, height, 'Copies: size against bandwidth');
+    const surface = new SvgSurface(width, height, 'Copies: bandwidth by size');
     this.draw(surface, width, height);
     return surface.element;
   }
@@ -213,7 +213,7 @@ export const rooflineChart: Chart = ({ mount, picture, timeline, toTimeline }) =
   const { dots, rows } = picture;
   if (dots.length === 0) return [];
   const show = (dot: number) => {
-    // A copy for which there was no room is in no row.
+    // Copies that did not fit into the timeline have no row.
     if (Number.isNaN(dots.row[dot])) return;
     timeline.showPiece(rows[dots.row[dot]], dots.piece[dot]);
     toTimeline();

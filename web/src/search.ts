@@ -1,21 +1,21 @@
-// Searching in rows: their starts and ends both rise.
+// Search in rows, whose starts and ends are both sorted.
 
-/** The first place in `values` from `from` on whose value is greater than `limit`. */
+/** The first index at or after `from` whose value is greater than `limit`. */
 export function firstAbove(values: Float64Array, limit: number, from = 0): number {
   return firstPast(values, limit, from, true);
 }
 
-/** The first place whose value is not less than `limit`. */
+/** The first index whose value is at least `limit`. */
 export function firstFrom(values: Float64Array, limit: number, from = 0): number {
   return firstPast(values, limit, from, false);
 }
 
-/** The first place behind all values below `limit`, and those equal to it where they count as before it. */
+/** The first index after all values below `limit`, and after those equal to it if `equalIsBefore`. */
 function firstPast(values: Float64Array, limit: number, from: number, equalIsBefore: boolean): number {
   const isBefore = (value: number) => value < limit || (equalIsBefore && value === limit);
   let low = from;
   let high = values.length;
-  // What is looked for is mostly near.
+  // The result is usually close to `from`.
   let reach = 1;
   while (low + reach < high && isBefore(values[low + reach])) {
     low += reach;

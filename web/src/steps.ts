@@ -1,4 +1,4 @@
-// How long was each step? Those left out and those that took longer are marked.
+// How long was each step? Outliers and steps excluded from the analysis are marked.
 
 import uPlot from 'uplot';
 
@@ -16,8 +16,8 @@ class Steps {
   private readonly plot: uPlot;
   private readonly numbers: number[];
   private readonly usual: Values;
-  private readonly longer: Values;
-  private readonly leftOut: Values;
+  private readonly outliers: Values;
+  private readonly excluded: Values;
   private readonly median: number;
   private readonly longest: number;
 
@@ -32,8 +32,8 @@ class Steps {
     const judged = lengths.filter((_, i) => steps.judged[i]).sort((a, b) => a - b);
     this.median = judged[(judged.length - 1) >> 1] ?? 0;
     this.usual = lengths.map((length, i) => (steps.judged[i] && !steps.outlier[i] ? length : null));
-    this.longer = lengths.map((length, i) => (steps.outlier[i] ? length : null));
-    this.leftOut = lengths.map((length, i) => (!steps.judged[i] && !steps.outlier[i] ? length : null));
+    this.outliers = lengths.map((length, i) => (steps.outlier[i] ? length : null));
+    this.excluded = lengths.map((length, i) => (!steps.judged[i] && !steps.outlier[i] ? length : null));
     const axis = axisOf(mount);
     const value = (_: uPlot, v: number | null) => (v === null ? '–' : time(v));
     const dots = (label: string, color: Color, size: number): uPlot.Series => {
@@ -54,13 +54,13 @@ class Steps {
         ],
         series: [
           { label: unit },
-          dots('judged', 'compute', 7),
-          dots('clearly longer', 'mark', 9),
-          dots('left out', 'faint', 6),
-          { label: 'median of the judged', stroke: ink(mount, 'text'), dash: [6, 4], width: 1, points: { show: false }, value },
+          dots('analyzed', 'compute', 7),
+          dots('outlier', 'mark', 9),
+          dots('excluded', 'faint', 6),
+          { label: 'median of analyzed', stroke: ink(mount, 'text'), dash: [6, 4], width: 1, points: { show: false }, value },
         ],
       },
-      [this.numbers, this.usual, this.longer, this.leftOut, this.numbers.map(() => this.median)],
+      [this.numbers, this.usual, this.outliers, this.excluded, this.numbers.map(() => this.median)],
       mount,
     );
     keepUp(this.plot, mount, () => mount.clientWidth);
@@ -71,7 +71,7 @@ class Steps {
   }
 
   still(width: number): SVGSVGElement {
-    const surface = new SvgSurface(width, HEIGHT, 'Length of each step');
+    const surface = new SvgSurface(width, HEIGHT, 'Duration of each step');
     const left = 74;
     const { longest } = this;
     const x = (n: number) => left + ((n - 0.5) / this.numbers.length) * (width - left - 10);
@@ -81,15 +81,15 @@ class Steps {
     surface.text(left - 6, y(this.median), time(this.median), 'text', 'end');
     const all = [
       [this.usual, 'compute'],
-      [this.longer, 'mark'],
-      [this.leftOut, 'faint'],
+      [this.outliers, 'mark'],
+      [this.excluded, 'faint'],
     ] as const;
     for (const [values, color] of all) {
       values.forEach((ns, i) => {
         if (ns !== null) surface.mark(x(i + 1), y(ns), 3, 'circle', color, 0.9);
       });
     }
-    surface.text(left, HEIGHT - 8, `${this.numbers.length} ${this.picture.unit}s; the median of those judged dashed`, 'faint', 'start');
+    surface.text(left, HEIGHT - 8, `${this.numbers.length} ${this.picture.unit}s; dashed: median of those analyzed`, 'faint', 'start');
     return surface.element;
   }
 }

@@ -1,4 +1,4 @@
-// Something to draw on: a canvas for the screen, SVG for paper. Colors are names of the style sheet's variables.
+// A drawing surface: a canvas for the screen, SVG for print. Colors are names of variables in the style sheet.
 
 export type Color =
   | 'text'

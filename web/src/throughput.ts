@@ -1,4 +1,4 @@
-// What crossed the bus when, each way, against what the link can carry: on the timeline's scale.
+// Bus throughput over time in each direction, compared with the link's peak, on the timeline's scale.
 
 import uPlot from 'uplot';
 
@@ -12,7 +12,7 @@ import { at, moment, rate } from './words';
 
 const HEIGHT = 150;
 
-/** Bytes of a row up to a time; a copy's bytes are spread evenly over it. */
+/** Bytes of a row up to a point in time; a copy's bytes are spread evenly over its duration. */
 function bytesUpTo(row: Row, at: number): number {
   const i = firstAbove(row.end, at);
   if (i >= row.length || row.start[i] >= at) return row.bytesBefore[i];
@@ -65,9 +65,9 @@ class Bus {
         ],
         series: [
           { label: 'at', value: (_, now: number | null) => (now === null ? '–' : moment(now)) },
-          this.series(mount, 'to the device', 'h2d'),
-          this.series(mount, 'to the host', 'd2h'),
-          { label: `peak of ${picture.link} each way`, stroke: ink(mount, 'text'), dash: [6, 4], width: 1, points: { show: false }, value: (_, v: number | null) => (v === null ? '–' : rate(v)) },
+          this.series(mount, 'H2D', 'h2d'),
+          this.series(mount, 'D2H', 'd2h'),
+          { label: `peak of ${picture.link} per direction`, stroke: ink(mount, 'text'), dash: [6, 4], width: 1, points: { show: false }, value: (_, v: number | null) => (v === null ? '–' : rate(v)) },
         ],
         hooks: {
           setSelect: [
@@ -106,28 +106,28 @@ class Bus {
     const times = Float64Array.from({ length: buckets }, (_, i) => from + ((to - from) * i) / buckets);
     const { until } = this.picture;
     const known = (rates: Float64Array) =>
-      // What was not recorded is not nothing.
+      // Traffic that was not recorded is unknown, not zero.
       until === null ? rates : Array.from(rates, (value, i) => (times[i] - this.offset < until ? value : null));
     const rates = (sort: Sort) => throughput(this.group, sort, from - this.offset, to - this.offset, buckets);
     const [up, down] = [rates('h2d'), rates('d2h')];
-    // Copies that overlap in the record, or a link that is faster than was thought, may go beyond the peak.
+    // Overlapping copies, or a link faster than assumed, can exceed the peak.
     this.most = up.reduce((most, value) => Math.max(most, value), down.reduce((most, value) => Math.max(most, value), this.group.peak));
     const peak = new Float64Array(buckets).fill(this.group.peak);
     return [times, known(up), known(down), peak];
   }
 
-  private asked = false;
+  private isScheduled = false;
   private update(): void {
-    if (this.asked) return;
-    this.asked = true;
+    if (this.isScheduled) return;
+    this.isScheduled = true;
     requestAnimationFrame(() => {
-      this.asked = false;
+      this.isScheduled = false;
       this.plot.setData(this.data());
     });
   }
 
   still(width: number): SVGSVGElement {
-    const surface = new SvgSurface(width, HEIGHT, `Throughput of the bus, ${this.group.title}`);
+    const surface = new SvgSurface(width, HEIGHT, `Bus throughput, ${this.group.title}`);
     const [times, up, down] = this.data();
     const [from, to] = this.range();
     const { left } = this.timeline;
@@ -143,7 +143,7 @@ class Bus {
     surface.line([[left, y(0)], [width, y(0)]], 'line', 1, false);
     surface.line(steps(up), 'h2d', 1.5, false);
     surface.line(steps(down), 'd2h', 1.5, false);
-    surface.text(left, HEIGHT - 6, `to the device orange, to the host green; ${this.picture.link} peak dashed`, 'faint', 'start');
+    surface.text(left, HEIGHT - 6, `orange: H2D, green: D2H; dashed: peak of ${this.picture.link}`, 'faint', 'start');
     return surface.element;
   }
 }
@@ -152,17 +152,17 @@ function hasBytes(row: Row): boolean {
   return row.bytesBefore[row.length] > 0;
 }
 
-/** A chart for each device that copies over the bus. */
+/** One chart per device that copies over the bus. */
 export const throughputChart: Chart = ({ mount, timeline }) => {
   const charts: Bus[] = [];
   for (const { picture, offset } of timeline.runs) {
     for (const group of picture.groups) {
       if (group.of !== 'device' || group.peak <= 0) continue;
       const isCopied = (lane: Lane) => (lane.sort === 'h2d' || lane.sort === 'd2h') && lane.rows.some(hasBytes);
-      // Copies that do not tell their bytes would look like none.
+      // Without recorded bytes, a chart would show zero throughput.
       if (!group.lanes.some(isCopied)) continue;
       const of = timeline.runs.length > 1 ? `${picture.label}: ${group.title}` : group.title;
-      charts.push(new Bus(mount, timeline, picture, group, offset, `The bus of ${of}`));
+      charts.push(new Bus(mount, timeline, picture, group, offset, `Bus throughput: ${of}`));
     }
   }
   return charts;

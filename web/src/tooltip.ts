@@ -1,4 +1,4 @@
-// What is under the pointer, in words. Names come from traces: they are set as text and never as HTML.
+// The tooltip. Names come from traces, so they are set as text, never as HTML.
 
 const element = document.createElement('div');
 element.className = 'tooltip';

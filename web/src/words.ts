@@ -1,4 +1,4 @@
-// How is a number written so that a tired person reads it right? As crates/diagnosis/src/quantity.rs does.
+// Formats numbers with units, as crates/diagnosis/src/quantity.rs does.
 
 export function time(ns: number): string {
   const size = Math.abs(ns);
@@ -8,12 +8,12 @@ export function time(ns: number): string {
   return `${digits(ns / 1e9)} s`;
 }
 
-/** A moment to the nanosecond: `937.123456 ms`. */
+/** A point in time to the nanosecond: `937.123456 ms`. */
 export function moment(ns: number): string {
   return at(ns, 1);
 }
 
-/** A moment on a scale whose marks lie `step` nanoseconds apart: with as many decimals as tell them apart. */
+/** A point in time on a scale with a tick every `step` nanoseconds, with enough decimals to distinguish the ticks. */
 export function at(ns: number, step: number): string {
   const size = Math.abs(ns);
   const [unit, length] = size < 1e3 ? ['ns', 1] : size < 1e6 ? ['µs', 1e3] : size < 1e9 ? ['ms', 1e6] : ['s', 1e9];
@@ -29,7 +29,7 @@ export function bytes(count: number): string {
   return `${digits(count / 1e9)} GB`;
 }
 
-/** Bytes a nanosecond are gigabytes a second. */
+/** Bytes per nanosecond equal gigabytes per second. */
 export function rate(gbps: number): string {
   return `${digits(gbps)} GB/s`;
 }

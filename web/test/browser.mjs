@@ -1,4 +1,4 @@
-// What the tests stand on: pages by the real binary, opened in a real browser.
+// Helpers for the tests: pages from the real binary, opened in a real browser.
 
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
@@ -18,12 +18,12 @@ export function fixture(name) {
   return join(root, 'fixtures', name);
 }
 
-/** Runs the binary; gives what it writes to standard output. */
+/** Runs the binary; returns its standard output. */
 export function busbound(...args) {
   return execFileSync(binary, args, { cwd: root, encoding: 'utf8', maxBuffer: 1 << 28 });
 }
 
-/** Writes a page; gives its path. */
+/** Writes a page; returns its path. */
 export function pageOf(name, ...args) {
   const path = join(pages, `${name}.html`);
   busbound(...args, '--format', 'html', '-o', path);
@@ -35,7 +35,7 @@ export async function launch() {
   return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--font-render-hinting=none'] });
 }
 
-/** Opens a page and waits until it is drawn; whatever it complains of or asks the network for is noted. */
+/** Opens a page and waits until it is drawn; records its warnings, errors and network requests. */
 export async function open(browser, path, options = {}) {
   const { wait = true, ...context } = options;
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...context });

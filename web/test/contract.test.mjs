@@ -1,5 +1,5 @@
-// Does the script read what the program writes? The sample is encoded by crates/report/src/html/data/sample.rs, which checks
-// that it is what the code gives; here the page's own reader decodes it.
+// Does the script read what the program writes? crates/report/src/html/data/sample.rs encodes the sample and checks that it
+// is up to date; here the page's own reader decodes it.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -26,8 +26,8 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 
 const numberOrNull = (value) => (Number.isNaN(value) ? null : value);
 
-/** A picture in the words of the sample. */
-function said(picture) {
+/** A picture in the format of the sample. */
+function decoded(picture) {
   const piece = (row, i) => ({
     start: row.start[i],
     end: row.end[i],
@@ -65,7 +65,7 @@ function said(picture) {
   };
 }
 
-/** The sample with its head changed. */
+/** The sample with a changed header. */
 function changed(change) {
   const bytes = inflateRawSync(Buffer.from(sample.data, 'base64'));
   const length = bytes.readUInt32LE(0);
@@ -77,34 +77,34 @@ function changed(change) {
   return deflateRawSync(Buffer.concat([size, text, bytes.subarray(4 + length)])).toString('base64');
 }
 
-test('every value that was written is read', async () => {
-  assert.deepEqual(said(await readPicture(sample.data)), sample.expected);
+test('every written value is read back', async () => {
+  assert.deepEqual(decoded(await readPicture(sample.data)), sample.expected);
 });
 
-test('columns are found by name, wherever they are stored', async () => {
-  // With their names exchanged, so are their values.
+test('columns are found by name, in any order', async () => {
+  // Swapping two names must swap their values.
   const data = changed((head) => {
     const { dots } = head.tables;
     const [name, duration] = [dots.findIndex(([name]) => name === 'bytes'), dots.findIndex(([name]) => name === 'duration')];
     [dots[name][0], dots[duration][0]] = ['duration', 'bytes'];
   });
-  const { dots } = said(await readPicture(data));
+  const { dots } = decoded(await readPicture(data));
   assert.deepEqual(
     dots.map(({ bytes, duration }) => [bytes, duration]),
     sample.expected.dots.map(({ bytes, duration }) => [duration, bytes]),
   );
 });
 
-test('an unknown version, encoding, or a missing column is refused with a sentence', async () => {
+test('an unknown version, an unknown encoding or a missing column is an error with a clear message', async () => {
   const refused = async (change, sentence) => assert.rejects(readPicture(changed(change)), sentence);
-  await refused((head) => (head.version = 99), /version 99, and its script reads version \d+: write the page again/);
-  await refused((head) => (head.tables.dots[1][0] = 'octets'), /has no column bytes of dots/);
-  await refused((head) => (head.tables.pieces[0][1] = 'zigzag'), /encoded as zigzag/);
-  await refused((head) => head.blocks.pop(), /cut off or damaged/);
+  await refused((head) => (head.version = 99), /version 99, but its script reads version \d+: write the page again/);
+  await refused((head) => (head.tables.dots[1][0] = 'octets'), /has no column bytes in table dots/);
+  await refused((head) => (head.tables.pieces[0][1] = 'zigzag'), /unknown encoding zigzag/);
+  await refused((head) => head.blocks.pop(), /truncated or damaged/);
   await refused((head) => (head.dots = 0), /no dots in block 0/);
 });
 
-test('the dot of a copy leads to the piece of that copy', async () => {
+test('the dot of a copy refers to the segment of that copy', async () => {
   for (const name of ['off_block_pageable_c4.json.gz', 'swap_duplex.json.gz', 'train_pageable.json.gz']) {
     const page = readFileSync(pageOf(`contract_${name}`, 'diagnose', fixture(name)), 'utf8');
     const [, data] = page.match(/class="data">([^<]*)</);

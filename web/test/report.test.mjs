@@ -1,4 +1,4 @@
-// The pages in a real browser: are they what the JSON says, do they obey, and do they keep to themselves?
+// The pages in a real browser: do they match the JSON, do the controls work, and do they make no requests?
 
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ const traces = {
 };
 
 for (const [name, file] of Object.entries(traces)) {
-  test(`${name}: no error, no request, cards and dots are those of the JSON`, async () => {
+  test(`${name}: no errors, no requests, and the cards and dots match the JSON`, async () => {
     const diagnosis = JSON.parse(busbound('diagnose', fixture(file), '--json'));
     const { page, seen, url } = await open(browser, pageOf(name, 'diagnose', fixture(file)));
     assert.equal(await page.textContent('h1'), diagnosis.verdict.statement);
@@ -51,10 +51,10 @@ for (const [name, file] of Object.entries(traces)) {
   });
 }
 
-test('a trace without GPU events has a page of words, and lanes of the host', async () => {
+test('a trace without GPU events has a page with text and host lanes', async () => {
   const { page, seen } = await open(browser, pageOf('cpu_only', 'diagnose', fixture('cpuonly_block_pageable.json.gz')));
-  assert.match(await page.textContent('h1'), /^Not told/);
-  assert.match(await page.textContent('.whatif'), /Nothing is predicted/);
+  assert.match(await page.textContent('h1'), /^Inconclusive/);
+  assert.match(await page.textContent('.whatif'), /No predictions/);
   assert.deepEqual(seen.errors, []);
   await screenshot(page, 'cpu_only');
   await page.close();
@@ -68,7 +68,7 @@ test('zooming to an event shows its name and bytes', async () => {
   const canvas = page.locator('.timeline canvas');
   await canvas.focus();
   const details = () => page.textContent('.details');
-  // Down to the lane of copies, back to its first piece, and on to the third.
+  // Down to the lane of copies, back to its first segment, and on to the third.
   for (let i = 0; i < 10 && !(await details()).includes('H2D copies'); i++) await page.keyboard.press('ArrowDown');
   assert.match(await details(), /H2D copies/);
   for (let i = 0; i < 60; i++) await page.keyboard.press('p');
@@ -78,7 +78,7 @@ test('zooming to an event shows its name and bytes', async () => {
   const text = await details();
   assert.ok(text.includes(wanted.name), text);
   assert.ok(text.includes(`${wanted.args.bytes.toLocaleString('en-US')} bytes`), text);
-  // Filling the view with it puts it under the pointer, wherever that is in its row.
+  // Zooming to it puts it under the pointer, wherever the pointer is in its row.
   await page.keyboard.press('f');
   await page.waitForTimeout(100);
   await screenshot(page, 'zoomed_to_a_copy', { fullPage: false });
@@ -92,14 +92,14 @@ test('zooming to an event shows its name and bytes', async () => {
   await page.close();
 });
 
-/** What stretch of time is seen, in nanoseconds. */
+/** The visible time range, in nanoseconds. */
 async function view(page) {
   await page.waitForTimeout(80);
   const { from, to } = await page.locator('.timeline canvas').evaluate((canvas) => ({ ...canvas.dataset }));
   return { from: Number(from), to: Number(to) };
 }
 
-test('the wheel zooms where the pointer is, dragging and keys move and zoom, 0 shows all', async () => {
+test('the wheel zooms at the pointer, dragging and keys pan and zoom, 0 shows everything', async () => {
   const { page } = await open(browser, pageOf('wheel', 'diagnose', fixture(traces.launch_bound)));
   const canvas = page.locator('.timeline canvas');
   await canvas.click({ position: { x: 600, y: 15 } });
@@ -111,7 +111,7 @@ test('the wheel zooms where the pointer is, dragging and keys move and zoom, 0 s
   const near = await view(page);
   assert.ok(near.to - near.from < 0.2 * (first.to - first.from), `${near.to - near.from}`);
   const moved = Math.abs(timeAt(near, 600) - timeAt(first, 600)) / (near.to - near.from);
-  assert.ok(moved < 0.01, `what is under the pointer moved by ${moved} of the view`);
+  assert.ok(moved < 0.01, `the time under the pointer moved by ${moved} of the view`);
   await page.mouse.move(box.x + 600, box.y + 60);
   await page.mouse.down();
   await page.mouse.move(box.x + 300, box.y + 60, { steps: 5 });
@@ -129,7 +129,7 @@ test('the wheel zooms where the pointer is, dragging and keys move and zoom, 0 s
   await page.keyboard.press('0');
   const all = await view(page);
   assert.ok(all.from <= 0 && all.to - all.from >= first.to - first.from);
-  // Down to what can still be told apart, and no further.
+  // Zooming stops at the precision of numbers.
   for (let i = 0; i < 60; i++) await page.keyboard.press('+');
   const deep = await view(page);
   assert.ok(deep.to - deep.from >= 19.9 && deep.to - deep.from < 100, `${deep.to - deep.from} ns`);
@@ -138,7 +138,7 @@ test('the wheel zooms where the pointer is, dragging and keys move and zoom, 0 s
   await page.close();
 });
 
-/** Pixels of the mark's color in the line above the lanes. */
+/** Number of pixels in the mark color on the line above the lanes. */
 function marks(page) {
   return page.locator('.timeline canvas').evaluate((canvas) => {
     const [r, g, b] = [0xc8, 0x10, 0x2e];
@@ -150,14 +150,14 @@ function marks(page) {
   });
 }
 
-test('a finding is marked where it happens, and a second press or Escape takes the mark away', async () => {
+test('a finding is marked where it occurs, and a second click or Escape removes the mark', async () => {
   const { page } = await open(browser, pageOf('marked', 'diagnose', fixture(traces.loader_pageable)));
   const button = page.locator('button.show').first();
   assert.equal(await marks(page), 0);
   await button.click();
   await page.waitForTimeout(900);
   assert.equal(await button.getAttribute('aria-pressed'), 'true');
-  // The loader is waited for in 42 % of the time.
+  // The GPU waits for the data loader 42% of the time.
   const marked = await marks(page);
   assert.ok(marked > 0.3 * 1100 && marked < 0.6 * 1100, `${marked} pixels`);
   await screenshot(page, 'finding_marked', { fullPage: false });
@@ -174,33 +174,33 @@ test('a finding is marked where it happens, and a second press or Escape takes t
   await page.close();
 });
 
-test('a dot leads to its copy in the timeline, out of a folded group too', async () => {
+test('a click on a dot shows its copy in the timeline, even in a folded group', async () => {
   const { page } = await open(browser, pageOf('dot', 'diagnose', fixture(traces.offload_pageable)));
   await page.locator('.timeline canvas').click({ position: { x: 40, y: 46 } });
   const canvas = page.locator('.roofline canvas');
   await canvas.scrollIntoViewIfNeeded();
   const box = await canvas.boundingBox();
-  let told = null;
-  for (let y = 20; y < box.height && !told; y += 12) {
-    for (let x = box.width - 100; x < box.width && !told; x += 12) {
+  let tooltip = null;
+  for (let y = 20; y < box.height && !tooltip; y += 12) {
+    for (let x = box.width - 100; x < box.width && !tooltip; x += 12) {
       await page.mouse.move(box.x + x, box.y + y);
       if (await page.locator('.tooltip').isVisible()) {
-        told = await page.textContent('.tooltip');
+        tooltip = await page.textContent('.tooltip');
         await page.mouse.click(box.x + x, box.y + y);
       }
     }
   }
-  assert.ok(told, 'no dot was found');
+  assert.ok(tooltip, 'no dot was found');
   const details = await page.textContent('.details');
   assert.match(details, /Memcpy HtoD \(Pageable -> Device\)/);
-  const [, taken, from] = told.match(/GB\/s([\d.]+ ms), from ([\d.]+) ms/);
+  const [, taken, from] = tooltip.match(/GB\/s([\d.]+ ms), from ([\d.]+) ms/);
   assert.ok(details.includes(taken), `${taken} in ${details}`);
   const shown = Number(details.match(/from ([\d.]+) ms/)[1]);
   assert.ok(Math.abs(shown - Number(from)) < 0.6, `${from} ms and ${shown} ms`);
   await page.close();
 });
 
-test('names that are HTML or script stay text', async () => {
+test('names that contain HTML or scripts stay text', async () => {
   const names = [
     '<script>window.hacked = 1</script>',
     '</script><img src=x onerror="window.hacked = 2">',
@@ -260,7 +260,7 @@ test('names that are HTML or script stay text', async () => {
   }
 });
 
-test('odd traces have pages too', async () => {
+test('unusual traces have pages too', async () => {
   const x = (ts, dur, cat, name, pid, tid, args = {}) => ({ ph: 'X', ts, dur, cat, name, pid, tid, args });
   const gpu = (device, stream, correlation) => ({ device, stream, correlation });
   const odd = {
@@ -271,7 +271,7 @@ test('odd traces have pages too', async () => {
       x(10, 50, 'kernel', 'k', device, 1, gpu(device, 1, 10 + device)),
       x(70, 50, 'gpu_memcpy', 'Memcpy HtoD (Pinned -> Device)', device, 1, { ...gpu(device, 1, 20 + device), bytes: 1e6 }),
     ]),
-    twelve_streams_at_once: Array.from({ length: 12 }, (_, i) => x(10 + i, 100, 'kernel', 'k', 0, i, gpu(0, i, i + 1))),
+    twelve_concurrent_streams: Array.from({ length: 12 }, (_, i) => x(10 + i, 100, 'kernel', 'k', 0, i, gpu(0, i, i + 1))),
     copies_without_bytes: [x(10, 50, 'gpu_memcpy', 'Memcpy HtoD (Pinned -> Device)', 0, 1, gpu(0, 1, 1)), x(70, 5, 'kernel', 'k', 0, 1, gpu(0, 1, 2))],
     far_apart: [x(0, 1, 'kernel', 'k', 0, 1, gpu(0, 1, 1)), x(1.7e15, 1, 'kernel', 'k', 0, 1, gpu(0, 1, 2))],
   };
@@ -284,7 +284,7 @@ test('odd traces have pages too', async () => {
       for (const key of ['0', '1', 'ArrowDown', 'n', 'f', 'p', 'o', ...Array(40).fill('+')]) await page.keyboard.press(key);
     }
     const lost = await page.locator('.limits li').allTextContents();
-    if (name === 'twelve_streams_at_once') assert.ok(lost.some((text) => text.startsWith('4 pieces of work are not drawn')), `${lost}`);
+    if (name === 'twelve_concurrent_streams') assert.ok(lost.some((text) => text.startsWith('Not drawn: 4 GPU events')), `${lost}`);
     const charts = await page.locator('.throughput .uplot').count();
     assert.equal(charts, name === 'two_gpus' ? 2 : 0, name);
     assert.deepEqual(seen.errors, [], name);
@@ -292,18 +292,18 @@ test('odd traces have pages too', async () => {
   }
 });
 
-test('a cut file says where the GPU was no longer recorded', async () => {
+test('a truncated file shows where the GPU recording ends', async () => {
   const { page, seen } = await open(browser, pageOf('cut', 'diagnose', fixture('hostile/cut_in_gpu.json.gz')));
   await page.locator('.timeline canvas').focus();
   await page.keyboard.press('0');
   await screenshot(page, 'cut');
   await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
-  assert.match(await page.textContent('.timeline svg'), /not recorded: the file was cut off/);
+  assert.match(await page.textContent('.timeline svg'), /not recorded: the file is truncated/);
   assert.deepEqual(seen.errors, []);
   await page.close();
 });
 
-test('two runs are laid on one scale, with a table of what changed', async () => {
+test('two runs share one scale, with a table of what changed', async () => {
   const files = [fixture(traces.offload_pageable), fixture(traces.offload_prefetched)];
   const comparison = JSON.parse(busbound('compare', ...files, '--json'));
   const { page, seen } = await open(browser, pageOf('compare', 'compare', ...files));
@@ -316,11 +316,11 @@ test('two runs are laid on one scale, with a table of what changed', async () =>
   await page.close();
 });
 
-test('of several runs what they come to is shown first, then one at a time', async () => {
+test('several runs are shown as a summary first, then one at a time', async () => {
   const files = [fixture(traces.offload_pageable), fixture(traces.launch_bound)];
   const { page, seen } = await open(browser, pageOf('several', 'diagnose', ...files));
   assert.equal(await page.locator('article.run:visible').count(), 1);
-  assert.match(await page.locator('#together:visible strong').first().textContent(), /^2 runs: /);
+  assert.match(await page.locator('#summary:visible strong').first().textContent(), /^2 runs: /);
   await page.locator('nav.runs a').nth(1).click();
   await page.waitForSelector('#run-0[data-drawn="done"]');
   assert.equal(await page.locator('article.run:visible').count(), 1);
@@ -332,7 +332,7 @@ test('of several runs what they come to is shown first, then one at a time', asy
   await page.close();
 });
 
-test('what is predicted stands first where it was asked for, with its lanes', async () => {
+test('the page of a prediction leads with it and shows its lanes', async () => {
   const file = fixture(traces.offload_pageable);
   const answer = JSON.parse(busbound('whatif', file, '--json'));
   const { page } = await open(browser, pageOf('whatif', 'whatif', file));
@@ -345,7 +345,7 @@ test('what is predicted stands first where it was asked for, with its lanes', as
   await page.close();
 });
 
-test('on paper every chart is a drawing, with a mark for each copy', async () => {
+test('in print every chart is an SVG, with a mark for each copy', async () => {
   const file = fixture(traces.offload_pageable);
   const { page } = await open(browser, pageOf('print', 'diagnose', file));
   const pdf = await page.pdf({ path: join(root, 'target', 'screenshots', 'print.pdf'), format: 'A4' });
@@ -374,7 +374,7 @@ test('on a phone nothing is wider than the screen', async () => {
   }
 });
 
-test('in the dark the page is dark, and the button turns it', async () => {
+test('the page follows the dark mode, and the button switches it', async () => {
   const path = pageOf('dark', 'diagnose', fixture(traces.offload_pageable));
   const { page } = await open(browser, path, { colorScheme: 'dark' });
   const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -382,7 +382,7 @@ test('in the dark the page is dark, and the button turns it', async () => {
   await screenshot(page, 'dark');
   await page.locator('button.theme').click();
   assert.equal(await paper(), 'rgb(255, 255, 255)');
-  // The charts turn with it: what is drawn of the bus is drawn in the light's colors.
+  // The charts switch too: the bus chart uses the colors of the light mode.
   await page.waitForTimeout(150);
   const gold = await page.locator('.throughput canvas').evaluate((canvas) => {
     const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
@@ -394,7 +394,7 @@ test('in the dark the page is dark, and the button turns it', async () => {
   await page.close();
 });
 
-test('without a script the answer is there', async () => {
+test('without JavaScript the text is readable', async () => {
   const path = pageOf('no_script', 'diagnose', fixture(traces.offload_pageable));
   const { page } = await open(browser, path, { javaScriptEnabled: false, wait: false });
   assert.match(await page.textContent('h1'), /^Transfer-bound/);

@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: what is handed out: the program, its manual and completions, in one archive for a platform.
+//! `cargo xtask dist`: the release archive for one platform: the program, its manual and completions.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::shell::{self, cargo, root, say};
 
-/// Where a shell looks for completions decides their names.
+/// Shells expect these file names for completions.
 const COMPLETIONS: [(&str, &str); 5] = [
     ("bash", "busbound.bash"),
     ("zsh", "_busbound"),
@@ -20,10 +20,10 @@ const COMPLETIONS: [(&str, &str); 5] = [
 
 #[derive(Debug, Args)]
 pub(crate) struct DistArgs {
-    /// For which platform; its program has to run here, because the manual comes from it
+    /// Target platform; its program must run on this machine, because it writes the manual
     #[arg(long, value_name = "TRIPLE")]
     target: String,
-    /// Pack this program in place of building one
+    /// Pack this program instead of building one
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
 }
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &DistArgs) -> anyhow::Result<()> {
         None => build(&args.target)?,
     };
     let said = shell::output(Command::new(&binary).arg("--version"))?;
-    let version = said.trim().strip_prefix("busbound ").context("the program does not say its version")?;
+    let version = said.trim().strip_prefix("busbound ").context("the program does not print its version")?;
     let name = format!("busbound-{version}-{}", args.target);
     let dist = root().join("target/dist");
     let folder = dist.join(&name);
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &DistArgs) -> anyhow::Result<()> {
     }
     fill(&folder, &binary)?;
     let archive = pack(&dist, &name, args.target.contains("windows"))?;
-    // What is uploaded is what lies here, and that is the archive alone.
+    // Everything in this folder is uploaded, so only the archive stays.
     fs::remove_dir_all(&folder)?;
     let bytes = fs::metadata(&archive)?.len();
     say(&format!("{}: {bytes} bytes", archive.display()));
@@ -83,12 +83,12 @@ fn fill(folder: &Path, binary: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `.tar.gz`, or `.zip` where people expect that.
+/// `.tar.gz`, or `.zip` for Windows.
 fn pack(dist: &Path, name: &str, zip: bool) -> anyhow::Result<PathBuf> {
     let file = if zip { format!("{name}.zip") } else { format!("{name}.tar.gz") };
     let mut tar = if zip {
-        // Windows' own, which makes zip archives; the one of Git before it in the path does not.
-        let system = std::env::var_os("SystemRoot").context("a .zip is made on Windows")?;
+        // Windows' own tar, which can write zip archives; Git's tar, first in the path, cannot.
+        let system = std::env::var_os("SystemRoot").context("a .zip can only be built on Windows")?;
         let mut tar = Command::new(Path::new(&system).join("System32").join("tar.exe"));
         tar.args(["-a", "-c", "-f"]);
         tar

@@ -1,5 +1,5 @@
-//! Instructions the reader spends per megabyte, counted by callgrind: nearly the same on any machine, however busy, so that a
-//! regression shows where timings are noise.
+//! Instructions that the reader needs per megabyte, counted by callgrind: nearly the same on any machine, even a busy
+//! one, so that a regression is visible when timings are noisy.
 
 use std::fs;
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::shell::{output, root, say};
 use crate::skipped::Skipped;
 use crate::web::binary;
 
-/// What the gate counts: a real trace of torch.profiler, of the size that a second is enough for.
+/// The trace to count with: a real torch.profiler trace, small enough to take a second.
 const TRACE: &str = "fixtures/launch_bound.json.gz";
-/// Millions of instructions per MB of JSON in the scanner, as the tests' build has it (rustc 1.95, AVX2).
+/// Millions of instructions per MB of JSON in the scanner, in the build for tests (rustc 1.95, AVX2).
 const BASELINE: f64 = 15.72;
-/// Chosen: counts vary little between runs of one binary; another compiler release or another CPU's vector width may need a new
+/// Counts vary little between runs of one binary; another compiler release or CPU vector width may need a new
 /// baseline.
 const TOLERANCE: f64 = 0.05;
 
@@ -34,20 +34,20 @@ pub(crate) fn gate(skipped: &mut Skipped) -> anyhow::Result<()> {
     let counted = scanner(&binary("debug"), &trace, &folder.join("gate.out"))?;
     let each = counted / bytes as f64;
     let change = each / BASELINE - 1.0;
-    say(&format!("reader: {each:.2} million instructions per MB, {:+.1}% of the baseline", 100.0 * change));
+    say(&format!("reader: {each:.2} million instructions per MB, {:+.1}% vs. the baseline", 100.0 * change));
     ensure!(
         change <= TOLERANCE,
-        "the reader spends {each:.2} million instructions per MB of JSON and may spend {BASELINE} (+{:.0}%)",
+        "the reader needs {each:.2} million instructions per MB of JSON; the limit is {BASELINE} (+{:.0}%)",
         100.0 * TOLERANCE
     );
     ensure!(
         change >= -TOLERANCE,
-        "the reader got better, which is to be kept: set BASELINE in xtask/src/instructions.rs to {each:.2}"
+        "the reader got faster; to lock that in, set BASELINE in xtask/src/instructions.rs to {each:.2}"
     );
     Ok(())
 }
 
-/// Instructions within the scanner of torch.profiler's JSON while a binary surveys a trace. The binary must have symbols.
+/// Instructions in the scanner of torch.profiler's JSON while a binary surveys a trace. The binary must have symbols.
 pub(crate) fn scanner(binary: &Path, trace: &Path, counts: &Path) -> anyhow::Result<f64> {
     output(
         Command::new("valgrind")

@@ -23,21 +23,21 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Formatting, lints, structure, and every test. What CI runs.
+    /// Check formatting, lints and structure, and run every test. This is what CI runs
     Test(test::TestArgs),
-    /// Installs what the tests need; `test` does so by itself, piece by piece
+    /// Install what the tests need; `test` also does that, step by step
     Setup,
-    /// Lengths of functions and files, and circles of imports; a part of `test`
+    /// Check lengths of functions and files, and import cycles; part of `test`
     Structure,
-    /// Ratios and counts that must not get worse; writes docs/results/
+    /// Measure ratios and counts that must not get worse; writes docs/results/
     Bench(bench::BenchArgs),
-    /// Builds the HTML report's script and style sheet from web/ into crates/report/assets
+    /// Build the HTML report's script and style sheet from web/ into crates/report/assets
     Web,
-    /// Draws the pages shown in the README and in docs/ again: docs/gallery/
+    /// Redraw the pages shown in the README and in docs/: docs/gallery/
     Gallery,
-    /// Builds the Python wheel and runs its tests in a fresh environment; a part of `test`
+    /// Build the Python wheel and run its tests in a fresh environment; part of `test`
     Wheel,
-    /// Packs a release's archive for one platform: target/dist/
+    /// Pack the release archive for one platform: target/dist/
     Dist(dist::DistArgs),
 }
 

@@ -1,6 +1,6 @@
-//! `cargo xtask setup`: installs what the tests need, where that is possible; each tool is looked for before it is installed.
+//! `cargo xtask setup`: installs what the tests need, if possible; checks for each tool before installing it.
 //!
-//! System packages come from Debian's package manager, as root; everything else goes into target/ and web/node_modules.
+//! System packages come from apt, as root; everything else goes into target/ and web/node_modules.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::shell::{cargo, output, root, run, say, works};
 
-/// Installs everything at once; says what could not be.
+/// Installs everything, and reports what could not be installed.
 pub(crate) fn all() -> anyhow::Result<()> {
     let tools: [(&str, bool); 7] = [
         ("rustfmt", has_rust_component("rustfmt", "fmt")),
@@ -16,15 +16,15 @@ pub(crate) fn all() -> anyhow::Result<()> {
         ("Node and web/'s packages", has_node()),
         ("chromium", browser().is_some()),
         ("valgrind", has_valgrind()),
-        ("checkers of manual pages and completions", missing_checkers().is_empty()),
-        ("Python with the tools and packages of the wheel's tests", has_python_environments()),
+        ("checkers for manual pages and completions", missing_checkers().is_empty()),
+        ("Python with tools and packages for the wheel's tests", has_python_environments()),
     ];
     let mut missing = 0;
     for (tool, is_there) in tools {
         say(&format!("{:8} {tool}", if is_there { "ready" } else { "missing" }));
         missing += usize::from(!is_there);
     }
-    anyhow::ensure!(missing == 0, "{missing} could not be installed");
+    anyhow::ensure!(missing == 0, "tools that could not be installed: {missing}");
     Ok(())
 }
 
@@ -32,13 +32,13 @@ fn has_python_environments() -> bool {
     has_python() && tools_environment().is_some() && tests_environment().is_some()
 }
 
-/// A component of the Rust toolchain, by its name and by cargo's command.
+/// A component of the Rust toolchain, by its name and by its cargo command.
 pub(crate) fn has_rust_component(component: &str, command: &str) -> bool {
     let is_there = || works(&mut cargo(&[command, "--version"]));
     is_there() || (works(Command::new("rustup").args(["component", "add", component])) && is_there())
 }
 
-/// Node with the packages that the lock file names.
+/// Node with the packages in the lock file.
 pub(crate) fn has_node() -> bool {
     let is_new = || {
         let version = output(Command::new("node").arg("--version")).unwrap_or_default();
@@ -54,7 +54,7 @@ pub(crate) fn has_node() -> bool {
 
 fn has_node_packages() -> bool {
     let web = root().join("web");
-    // npm leaves a copy of the lock file behind: as long as the sources' one is not newer, nothing has changed.
+    // npm writes a copy of the lock file: if the sources' lock file is not newer, nothing has changed.
     let modified = |path: PathBuf| path.metadata().and_then(|file| file.modified()).ok();
     let installed = modified(web.join("node_modules/.package-lock.json"));
     if installed.is_some() && installed >= modified(web.join("package-lock.json")) {
@@ -70,7 +70,7 @@ pub(crate) fn browser() -> Option<PathBuf> {
         let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
         let usual =
             ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].map(PathBuf::from);
-        // Ubuntu's chromium is a stub that only says where to get it.
+        // Ubuntu's chromium is a stub that only prints where to get it.
         named.into_iter().chain(usual).find(|path| works(Command::new(path).arg("--version")))
     };
     find().or_else(|| {
@@ -83,15 +83,15 @@ pub(crate) fn has_valgrind() -> bool {
     has_program("valgrind")
 }
 
-/// What crates/cli/tests/manual.rs asks about manual pages and completions.
+/// The checkers that crates/cli/tests/manual.rs uses for manual pages and completions.
 const CHECKERS: [&str; 4] = ["bash", "fish", "mandoc", "zsh"];
 
-/// Those of the checkers that are not there and cannot be installed.
+/// The checkers that are missing and cannot be installed.
 pub(crate) fn missing_checkers() -> Vec<&'static str> {
     CHECKERS.into_iter().filter(|checker| !has_program(checker)).collect()
 }
 
-/// A program that is in the package of its name.
+/// A program from the package with the same name.
 fn has_program(program: &str) -> bool {
     let is_there = || works(Command::new("which").arg(program));
     is_there() || {
@@ -109,17 +109,17 @@ pub(crate) fn has_python() -> bool {
     }
 }
 
-/// The Python that has maturin, ruff and mypy.
+/// The Python environment with maturin, ruff and mypy.
 pub(crate) fn tools_environment() -> Option<PathBuf> {
     environment("tools", "crates/python/requirements-tools.txt")
 }
 
-/// The Python that has what the wheel's tests work with, and not yet the wheel.
+/// The Python environment for the wheel's tests, before the wheel is installed.
 pub(crate) fn tests_environment() -> Option<PathBuf> {
     environment("tests", "crates/python/requirements-tests.txt")
 }
 
-/// A Python environment with exactly these packages; made anew when the list changes.
+/// A Python environment with exactly these packages; recreated when the list changes.
 fn environment(name: &str, requirements: &str) -> Option<PathBuf> {
     let folder = root().join("target/wheel").join(name);
     let list = root().join(requirements);
@@ -146,7 +146,7 @@ pub(crate) fn pip(environment: &Path) -> Command {
     pip
 }
 
-/// With Debian's package manager, as root; where that is not so, nothing happens.
+/// Installs with apt, as root; otherwise does nothing.
 fn apt_install(packages: &[&str]) {
     let is_root = || Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.starts_with(b"0\n"));
     if !Path::new("/usr/bin/apt-get").exists() || !is_root() {
@@ -155,7 +155,7 @@ fn apt_install(packages: &[&str]) {
     say(&format!("installing {}", packages.join(", ")));
     let apt = |args: &[&str]| {
         let mut command = Command::new("apt-get");
-        // Where there is no network this should be over soon.
+        // Without a network this should fail quickly.
         command.args(["-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20"]);
         command.args(args).env("DEBIAN_FRONTEND", "noninteractive");
         works(&mut command)

@@ -1,16 +1,16 @@
-//! Running other programs, and saying what is done.
+//! Runs other programs, and prints what is done.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
-/// The repository's root.
+/// The root of the repository.
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// Where cargo puts what it builds.
+/// Cargo's build folder.
 pub(crate) fn target() -> PathBuf {
     root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
@@ -41,7 +41,7 @@ pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Whether a program runs at all.
+/// Whether a program runs successfully.
 pub(crate) fn works(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())

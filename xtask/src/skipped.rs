@@ -1,4 +1,4 @@
-//! What could not be checked here: for a developer a line and a summary, in CI a failure.
+//! What could not be checked: a line and a summary for developers, a failure in CI.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use anyhow::bail;
 
 use crate::shell::say;
 
-/// What a person may leave out on purpose (`cargo xtask test --without peers`).
+/// What can be skipped on purpose (`cargo xtask test --without peers`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Part {
-    /// Other people's traces, which are too large for the repository
+    /// Third-party traces, which are too large for the repository
     Peers,
     /// The pages in a real browser
     Browser,
@@ -25,26 +25,26 @@ pub(crate) struct Skipped {
 }
 
 impl Skipped {
-    /// CI says so itself: every service sets `CI=true`.
+    /// Every CI service sets `CI=true`.
     pub(crate) fn new(without: Vec<Part>) -> Self {
         let in_ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
         Self { in_ci, without, lines: Vec::new() }
     }
 
-    /// Whether a part was left out on purpose, which is no failure anywhere but is in the summary.
+    /// Whether a part is skipped on purpose, which is never a failure but is listed in the summary.
     pub(crate) fn leaves_out(&mut self, part: Part) -> bool {
         let is_out = self.without.contains(&part);
         if is_out {
-            self.lines.push(format!("{part:?}: left out on purpose"));
+            self.lines.push(format!("{part:?}: skipped on purpose"));
         }
         is_out
     }
 
-    /// A check cannot be made here, and this is why.
+    /// A check that cannot run here, and why.
     pub(crate) fn add(&mut self, what: &str, why: &str) -> anyhow::Result<()> {
         if self.in_ci {
             bail!(
-                "{what} cannot be checked: {why}. In CI that is a failure; `cargo xtask setup` installs what is needed"
+                "{what} cannot be checked: {why}. This is a failure in CI; `cargo xtask setup` installs what is missing"
             );
         }
         say(&format!("\nskipped: {what}: {why}"));
@@ -52,7 +52,7 @@ impl Skipped {
         Ok(())
     }
 
-    /// What is to be said at the end.
+    /// The summary for the end.
     pub(crate) fn summary(&self) -> String {
         if self.lines.is_empty() {
             return "everything was checked".to_owned();
@@ -82,9 +82,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_on_purpose_is_named() {
+    fn parts_skipped_on_purpose_are_listed() {
         let mut skipped = skipped(true);
         assert!(skipped.leaves_out(Part::Peers) && !skipped.leaves_out(Part::Wheel));
-        assert_eq!(skipped.summary(), "passed, but 1 not checked:\n  - Peers: left out on purpose");
+        assert_eq!(skipped.summary(), "passed, but 1 not checked:\n  - Peers: skipped on purpose");
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that must hold before a change lands.
+//! `cargo xtask test`: everything that must pass before a change lands.
 
 use clap::Args;
 
@@ -8,14 +8,14 @@ use crate::{instructions, setup, structure, web, wheel};
 
 #[derive(Debug, Args)]
 pub(crate) struct TestArgs {
-    /// Leaves a part out on purpose; in CI everything else that cannot be checked is a failure
+    /// Skip a part on purpose; in CI, everything else that cannot be checked is a failure
     #[arg(long, value_name = "PART")]
     without: Vec<Part>,
 }
 
 pub(crate) fn run(args: TestArgs) -> anyhow::Result<()> {
     let mut skipped = Skipped::new(args.without);
-    // What is quick and often wrong comes first.
+    // Quick checks that often fail come first.
     format(&mut skipped)?;
     structure::run()?;
     wheel::lint(&mut skipped)?;
@@ -35,11 +35,11 @@ pub(crate) fn run(args: TestArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The fuzz targets are a workspace of their own, and share what is compiled.
+/// The fuzz targets are a separate workspace that shares the build folder.
 fn check_fuzz_targets() -> anyhow::Result<()> {
     let target = shell::target();
     let mut check = cargo(&["check", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target-dir"]);
-    // Nothing is linked, so libFuzzer's C++ need not be compiled: any path tells its build script so.
+    // Nothing is linked, so libFuzzer's C++ code is not needed: any path makes its build script skip it.
     check.arg(&target).env("CUSTOM_LIBFUZZER_PATH", target.join("libfuzzer.a"));
     shell::run(&mut check)
 }
@@ -58,19 +58,16 @@ fn lint(skipped: &mut Skipped) -> anyhow::Result<()> {
     run_cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"])
 }
 
-/// Tests of other people's traces pass where there are none: whether there are is asked here.
+/// Tests of third-party traces pass without them: check here whether they exist.
 fn look_for_peers(skipped: &mut Skipped) -> anyhow::Result<()> {
     let are_there = root().join("../shared/peers").is_dir() || std::env::var_os("BUSBOUND_PEERS").is_some();
     if are_there || skipped.leaves_out(Part::Peers) {
         return Ok(());
     }
-    skipped.add(
-        "other people's traces",
-        "they are not next to the checkout, and BUSBOUND_PEERS does not say where they are",
-    )
+    skipped.add("third-party traces", "they are not next to the checkout, and BUSBOUND_PEERS is not set")
 }
 
-/// Tests of manual pages and completions pass where their checkers are not installed: whether they are is asked here.
+/// Tests of manual pages and completions pass without their checkers: check here whether they are installed.
 fn look_for_checkers(skipped: &mut Skipped) -> anyhow::Result<()> {
     let missing = setup::missing_checkers();
     if missing.is_empty() {

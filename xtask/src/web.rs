@@ -1,4 +1,4 @@
-//! `cargo xtask web` and the tests of the pages: Node builds the script, a real browser opens what comes out.
+//! `cargo xtask web` and the tests of the pages: Node builds the script, a real browser opens the result.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,7 +11,7 @@ fn web() -> PathBuf {
     root().join("web")
 }
 
-/// The binary that cargo has built.
+/// The binary that cargo built.
 pub(crate) fn binary(profile: &str) -> PathBuf {
     target().join(profile).join("busbound")
 }
@@ -37,8 +37,8 @@ pub(crate) fn build() -> anyhow::Result<()> {
 
 const NO_NODE: &str = "Node 18 or newer and npm are needed (apt-get install nodejs npm)";
 
-/// Everything about the pages: types, lints, that the committed script is what the sources give, that it reads what the
-/// program writes, and what a real browser shows.
+/// Everything about the pages: types, lints, whether the committed script matches the sources, whether it can read
+/// what the program writes, and what a real browser shows.
 pub(crate) fn test(skipped: &mut Skipped) -> anyhow::Result<()> {
     if !has_node() {
         return skipped.add("the pages' script and the pages in a browser", NO_NODE);
@@ -52,15 +52,15 @@ pub(crate) fn test(skipped: &mut Skipped) -> anyhow::Result<()> {
         return Ok(());
     }
     let Some(browser) = browser() else {
-        return skipped.add("the pages in a browser", "there is no chromium, and it could not be installed");
+        return skipped.add("the pages in a browser", "chromium is missing and could not be installed");
     };
     let mut tests = node(&["--test", "--test-reporter=spec", "test/report.test.mjs"]);
     run(tests.env("CHROMIUM", browser).env("BUSBOUND", binary("debug")))?;
-    say("the pages as the browser showed them are in target/screenshots");
+    say("screenshots of the pages are in target/screenshots");
     Ok(())
 }
 
-/// How large pages are, and whether they keep up; writes docs/results/page.md.
+/// Measures the size and speed of the pages; writes docs/results/page.md.
 pub(crate) fn bench() -> anyhow::Result<()> {
     let Some(browser) = browser().filter(|_| has_node()) else {
         say("skipped the pages: Node 18 or newer, npm or chromium is missing");
@@ -70,7 +70,7 @@ pub(crate) fn bench() -> anyhow::Result<()> {
     run(bench.env("CHROMIUM", browser).env("BUSBOUND", binary("release")))
 }
 
-/// Takes the pictures of the README and the guide.
+/// Takes the screenshots for the README and the guide.
 pub(crate) fn gallery() -> anyhow::Result<()> {
     anyhow::ensure!(has_node(), NO_NODE);
     let Some(browser) = browser() else { anyhow::bail!("chromium is needed (apt-get install chromium)") };

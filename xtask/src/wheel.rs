@@ -1,5 +1,5 @@
-//! The Python side: lints and types of its sources, and the wheel as users get it (but for the optimizer), installed and
-//! tested.
+//! The Python side: lints and types of its sources, and the wheel as users get it (except for optimization),
+//! installed and tested.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::skipped::{Part, Skipped};
 
 const NO_PYTHON: &str = "Python 3.10 or newer with venv is missing";
 
-/// ruff and mypy, as crates/python/pyproject.toml sets them up.
+/// ruff and mypy, as configured in crates/python/pyproject.toml.
 pub(crate) fn lint(skipped: &mut Skipped) -> anyhow::Result<()> {
     let Some(tools) = has_python().then(tools_environment).flatten() else {
         return skipped.add("lints and types of the Python sources", "ruff and mypy could not be installed");
@@ -28,7 +28,7 @@ pub(crate) fn lint(skipped: &mut Skipped) -> anyhow::Result<()> {
     run(tool("mypy", &["--cache-dir"]).arg(root().join("target/wheel/mypy")))
 }
 
-/// Builds the wheel and runs its tests in an environment of its own.
+/// Builds the wheel and runs its tests in a separate environment.
 pub(crate) fn test(skipped: &mut Skipped) -> anyhow::Result<()> {
     if skipped.leaves_out(Part::Wheel) {
         return Ok(());
@@ -41,14 +41,14 @@ pub(crate) fn test(skipped: &mut Skipped) -> anyhow::Result<()> {
         return skipped.add("the Python wheel", "maturin could not be installed");
     };
     let Some(tests) = tests_environment() else {
-        return skipped.add("the Python wheel", "the packages of its tests could not be installed");
+        return skipped.add("the Python wheel", "the packages for its tests could not be installed");
     };
     let folder = root().join("target/wheel");
     let wheel = build(&tools, &folder.join("dist"))?;
     run(pip(&tests).arg("--force-reinstall").arg(&wheel))?;
     let results = folder.join("pytest.xml");
     let mut pytest = Command::new(tests.join("bin/python"));
-    // From elsewhere, so that it is the wheel that is imported.
+    // From another folder, so that the wheel is imported.
     pytest.args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--junitxml"]).arg(&results);
     pytest.arg(root().join("crates/python/tests"));
     run(pytest.current_dir(&folder).env("PYTHONDONTWRITEBYTECODE", "1"))?;
@@ -59,7 +59,7 @@ pub(crate) fn test(skipped: &mut Skipped) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What every machine goes without: tests say so in these words.
+/// The reason of tests that are skipped on every machine.
 const TOO_LARGE: &str = "too large to install";
 
 /// Why tests were skipped, from pytest's JUnit file.
@@ -71,7 +71,7 @@ fn skips(junit: &str) -> Vec<String> {
     messages.filter(|message| !message.contains(TOO_LARGE)).collect()
 }
 
-/// The wheel, alone in its folder. Unoptimized: what cargo has compiled for other tests serves here too.
+/// The wheel, alone in its folder. Unoptimized, to reuse what cargo compiled for other tests.
 fn build(tools: &Path, dist: &Path) -> anyhow::Result<PathBuf> {
     let _ = fs::remove_dir_all(dist);
     let mut maturin = Command::new(tools.join("bin/maturin"));

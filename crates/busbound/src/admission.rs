@@ -1,7 +1,7 @@
-//! Which trace may be read next? As many at once as are wanted and as fit into the memory.
+//! Which trace may be read next? As many in parallel as requested, if they fit into memory.
 //!
-//! What a trace will take is estimated from its size. One alone is always let in, whatever its size: how much of it is
-//! kept is then the reader's bound.
+//! The memory for a trace is estimated from its size. A single trace is always admitted, whatever its size: the reader's
+//! own limit then decides how much of it is kept.
 
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,15 +10,15 @@ use busbound_trace::unpacked_size;
 
 use crate::inputs::Input;
 
-/// Memory of reading and diagnosing a trace, in bytes for each byte of its JSON: 0.2 to 0.3 is what torch.profiler's files
-/// took, 0.6 the same events without white space and without what is not kept.
+/// Memory for reading and diagnosing a trace, in bytes per byte of its JSON. Files of torch.profiler took 0.2–0.3; the
+/// same events without white space and without skipped events took 0.6.
 const OF_SIZE: f64 = 0.7;
-/// What a trace takes however small it is: buffers of the stretches under way.
+/// The minimum for any trace: buffers of the blocks being read.
 const LEAST: u64 = 12 << 20;
-/// Columns and everything made of them, over the columns alone.
+/// Total memory, including everything derived from the columns, over the columns alone.
 const OVER_COLUMNS: u64 = 3;
 
-/// What reading and diagnosing a trace of so many bytes will take, about.
+/// Approximate memory for reading and diagnosing a trace of this uncompressed size.
 pub fn memory_for(unpacked: u64) -> u64 {
     LEAST + (unpacked as f64 * OF_SIZE) as u64
 }
@@ -26,17 +26,17 @@ pub fn memory_for(unpacked: u64) -> u64 {
 fn estimate(input: &Input) -> u64 {
     memory_for(match input {
         Input::File(path) => size_of(path),
-        // Nobody knows how long a stream is.
+        // The length of a stream is unknown.
         Input::Stdin => 1 << 30,
     })
 }
 
-/// A file that cannot be opened takes nothing; whoever reads it says so.
+/// A file that cannot be opened needs no memory; reading it reports the error.
 fn size_of(path: &Path) -> u64 {
     unpacked_size(path).unwrap_or(0)
 }
 
-/// The gate that those who read pass one by one.
+/// Admits inputs in order, within the memory limit.
 pub(crate) struct Admission {
     bound: u64,
     state: Mutex<State>,
@@ -49,12 +49,13 @@ struct State {
     running: usize,
 }
 
-/// Leave to read one input; what it takes is given back when this is dropped.
+/// Permission to read one input; dropping it releases its memory.
 pub(crate) struct Admitted<'a> {
     gate: &'a Admission,
     pub(crate) input: usize,
     takes: u64,
-    /// How much its columns may take. The same for any number of traces read at once, so that the answer is.
+    /// Memory limit for its columns. Does not depend on how many traces are read in parallel, so that the answer does not
+    /// either.
     pub(crate) columns: u64,
 }
 
@@ -64,11 +65,11 @@ impl Admission {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked has changed nothing by halves; the panic goes on where its thread is joined.
+        // A panic cannot leave the state half changed, and it resumes where the thread is joined.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next input, in order, as soon as there is room for it; `None` when there is none.
+    /// The next input, as soon as enough memory is free; `None` if no input is left.
     pub(crate) fn next<'a>(&'a self, inputs: &[Input]) -> Option<Admitted<'a>> {
         let mut state = self.state();
         loop {
@@ -78,7 +79,7 @@ impl Admission {
                 state.next += 1;
                 state.taken += takes;
                 state.running += 1;
-                // Events may be shorter than those of any trace seen yet; then they take more than estimated.
+                // Events may be smaller than in any trace measured so far; they then take more than estimated.
                 let columns = self.bound.min(4 * takes) / OVER_COLUMNS;
                 return Some(Admitted { gate: self, input, takes, columns });
             }
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_is_always_let_in_and_more_only_where_there_is_room() {
+    fn one_input_is_always_admitted_and_more_only_if_they_fit() {
         let inputs = vec![Input::Stdin; 3];
         let each = estimate(&inputs[0]);
         let narrow = Admission::new(1);

@@ -1,4 +1,4 @@
-//! What can go wrong between a path and an answer? Each error is one whole sentence, so none has a source to print after it.
+//! What can go wrong between a path and an answer? Each error is a complete sentence, so none has a source.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,37 +6,37 @@ use std::path::{Path, PathBuf};
 use busbound_machine::UnknownMachine;
 use busbound_trace::OpenError;
 
-/// Why something that was asked for could not be read, found or written.
+/// Why something could not be read, found or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing at all in the file could be read as a trace.
+    /// Nothing in the file could be read as a trace.
     #[error("{0}")]
     Trace(OpenError),
     #[error("{}: {error}", path.display())]
     Io { path: PathBuf, error: io::Error },
-    /// It was read, and is not what it should be.
+    /// The file was read, but its content is invalid.
     #[error("{} {why}", path.display())]
     Content { path: PathBuf, why: String },
     #[error(
-        "{} holds no trace: nothing in it ends in {}",
+        "{} contains no traces: no file name ends in {}",
         path.display(),
         suffixes_in_words()
     )]
     NoTraces { path: PathBuf },
     #[error(
-        "{} holds no summary: nothing in it ends in .rank.json or .fleet.json; busbound summarize makes them of traces",
+        "{} contains no summaries: no file name ends in .rank.json or .fleet.json; `busbound summarize` creates them from traces",
         path.display()
     )]
     NoSummaries { path: PathBuf },
-    #[error("nothing is named like {pattern}")]
+    #[error("no files match {pattern}")]
     NoMatch { pattern: String },
-    #[error("{pattern} is no pattern: {why}")]
+    #[error("{pattern} is not a valid pattern: {why}")]
     Pattern { pattern: String, why: String },
     #[error("{0}")]
     Machine(UnknownMachine),
-    /// nsys is installed, and did not export a report.
-    #[error("{}: nsys could not export it: {why}", report.display())]
+    /// nsys is installed, but could not export a report.
+    #[error("{}: nsys export failed: {why}", report.display())]
     Export { report: PathBuf, why: String },
     #[error("{}: reading was interrupted", path.display())]
     Interrupted { path: PathBuf },
@@ -45,12 +45,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the request itself makes no sense, whatever is in the files.
+    /// Whether the request itself is invalid, regardless of the files.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Machine(_))
     }
 
-    /// Whether reading failed for a reason of the storage, which may go better another time.
+    /// Whether reading failed because of the storage, so that a retry may succeed.
     pub fn is_storage(&self) -> bool {
         let error = match self {
             Self::Trace(OpenError::Io { source, .. }) => source,
@@ -84,7 +84,7 @@ impl From<UnknownMachine> for Error {
     }
 }
 
-/// `.json, .json.gz or .bbt`, of all formats that are read.
+/// `.json, .json.gz or .bbt`, for all supported formats.
 fn suffixes_in_words() -> String {
     let mut all: Vec<&str> = busbound_trace::suffixes().collect();
     let last = all.pop().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which files do paths, folders and patterns stand for?
+//! Which files match paths, folders and patterns?
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// Its name in answers and errors.
+    /// The name shown in answers and errors.
     pub fn label(&self) -> &Path {
         match self {
             Self::File(path) => path,
@@ -30,19 +30,20 @@ impl Input {
     }
 }
 
-/// The inputs that given paths stand for, in order.
+/// The inputs that match the given paths, in order.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
     pub list: Vec<Input>,
-    /// Whether one of the paths was a folder. In a folder a file that is no trace is skipped; one named outright is an
-    /// error.
+    /// Whether one of the paths was a folder. In a folder, a file that is not a trace is skipped; if the user names it, it
+    /// is an error.
     pub from_directory: bool,
 }
 
-/// The inputs that paths stand for: `-` is standard input, a folder is all traces in it, a pattern all files that match.
+/// The inputs for these paths: `-` is standard input, a folder stands for all traces in it, a pattern for all matching
+/// files.
 ///
 /// # Errors
-/// If one of them stands for nothing.
+/// If one of them matches nothing.
 pub fn resolve_inputs(paths: &[PathBuf]) -> Result<Inputs, Error> {
     let mut inputs = Inputs::default();
     for path in paths {
@@ -67,10 +68,10 @@ pub fn resolve_inputs(paths: &[PathBuf]) -> Result<Inputs, Error> {
     Ok(inputs)
 }
 
-/// The trace files that paths, folders and patterns stand for, in the order of their ranks.
+/// The trace files that match paths, folders and patterns, in the order of their ranks.
 ///
 /// # Errors
-/// If one of them stands for nothing.
+/// If one of them matches nothing.
 ///
 /// ```
 /// let traces = busbound::traces_in(&["demo".into()])?;
@@ -85,10 +86,10 @@ pub fn traces_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     Ok(resolve_inputs(paths)?.list.into_iter().filter_map(file).collect())
 }
 
-/// The rank summaries that paths, folders and patterns stand for.
+/// The rank summaries that match paths, folders and patterns.
 ///
 /// # Errors
-/// If one of them stands for nothing.
+/// If one of them matches nothing.
 pub fn summaries_in(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for path in paths {
@@ -113,7 +114,7 @@ fn add_summaries_below(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result
         for entry in fs::read_dir(&directory)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            // Links to directories are not followed: they may lead in a circle.
+            // Does not follow symbolic links to directories: they may form a cycle.
             if entry.file_type()?.is_dir() {
                 directories.push(entry.path());
             } else if name.ends_with(".rank.json") || name.ends_with(".fleet.json") {
@@ -124,10 +125,10 @@ fn add_summaries_below(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result
     Ok(())
 }
 
-/// What a pattern stands for that the shell has left as it is; `None` where the path is no pattern.
+/// Expands a pattern that the shell did not expand; `None` if the path is not a pattern.
 fn expand(path: &Path) -> Result<Option<Vec<PathBuf>>, Error> {
     let Some(pattern) = path.to_str().filter(|text| text.contains(['*', '?', '['])) else { return Ok(None) };
-    // A file may have such a name.
+    // A file name may contain these characters.
     if path.exists() {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! Is the GPU waiting for the bus, where, and what does a change gain? Open a profiler trace, diagnose it, report it:
+//! Is the GPU waiting for the bus, where, and how much does a change gain? Open a profiler trace, diagnose it, report it:
 //!
 //! ```
 //! use busbound::{Bound, Format, Machine, Options, Report, Style};
@@ -13,16 +13,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! 1. **Open.** [`open`] reads any trace that busbound knows, whole or damaged; [`traces_in`] finds the traces in
-//!    folders and patterns; [`open_many`] reads many at once within a memory bound.
+//! 1. **Open.** [`open`] reads any supported trace, complete or damaged; [`traces_in`] finds the traces in folders and
+//!    patterns; [`open_many`] reads many in parallel within a memory limit.
 //! 2. **Diagnose.** A [`Run`] answers questions: [`Run::survey`], [`Run::diagnose`], [`Run::what_if`]. [`compare`] and
-//!    [`gate`] take diagnoses, [`Together`] finds out whether they are ranks of one job. Copies are judged against a
-//!    [`Machine`]; [`resolve_machine`] makes one from a name or a measured profile.
-//! 3. **Report.** Every answer implements [`Report`]: [`Report::render`] gives it as text in any [`Format`], [`save`]
+//!    [`gate`] take diagnoses, [`Together`] checks whether they are ranks of one job. Copies are compared with the link of
+//!    a [`Machine`]; [`resolve_machine`] creates one from a name or a measured profile.
+//! 3. **Report.** Every answer implements [`Report`]: [`Report::render`] returns it as text in any [`Format`], [`save`]
 //!    writes it to a file.
 //!
-//! What lies below is in the modules that carry the names of its crates: [`trace`], [`machine`], [`whatif`],
-//! [`diagnosis`], [`fleet`], [`report`] and `tables`.
+//! The underlying crates are re-exported as modules: [`trace`], [`machine`], [`whatif`], [`diagnosis`], [`fleet`],
+//! [`report`] and `tables`.
 
 mod admission;
 mod baseline;

@@ -1,4 +1,4 @@
-//! Which machine is meant, and how is it wired?
+//! Which machine did the user name, and what is its topology?
 
 use std::fs;
 use std::path::Path;
@@ -8,11 +8,11 @@ use busbound_machine::{Machine, MachineProfile};
 
 use crate::error::Error;
 
-/// The machine of this name: a measured profile where it ends in `.json`, else a link (`pcie4x16`), a GPU
-/// (`h100-pcie`) or a rate in GB/s. Without a name, links go by the GPUs' names in the trace.
+/// The machine of this name: a measured profile if it ends in `.json`, otherwise a link (`pcie4x16`), a GPU
+/// (`h100-pcie`) or a rate in GB/s. Without a name, the GPU names in the trace determine the links.
 ///
 /// # Errors
-/// If there is no such file, or no such name.
+/// If the file does not exist, or the name is unknown.
 ///
 /// ```
 /// let machine = busbound::resolve_machine(Some("pcie4x16"))?;
@@ -31,7 +31,7 @@ pub fn resolve_machine(name: Option<&str>) -> Result<Machine, Error> {
     Ok(Machine::measured(profile))
 }
 
-/// How a machine is wired, by a file that `busbound topo` or NCCL wrote.
+/// The topology of a machine, from a file that `busbound topo` or NCCL wrote.
 ///
 /// # Errors
 /// If it cannot be read.

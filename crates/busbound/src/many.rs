@@ -1,4 +1,4 @@
-//! Many traces, several at once, within one memory bound. What comes out is in the order of the inputs, whoever is done
+//! Many traces, several in parallel, within one memory limit. Results are in the order of the inputs, whichever finishes
 //! first.
 
 use std::ops::ControlFlow;
@@ -13,19 +13,18 @@ use crate::inputs::Input;
 use crate::run::{Run, open_input};
 use crate::stage::Stage;
 
-/// How many traces are read.
+/// How to read many traces.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ManyOptions {
-    /// Traces read at once, as far as the memory bound allows; one for each core unless said.
+    /// Traces read in parallel, as far as the memory limit allows; by default one per core.
     pub jobs: Option<usize>,
-    /// Threads and memory for all of them together.
+    /// Threads and memory, shared by all traces.
     pub reading: ReadOptions,
 }
 
-/// Reads each input and makes something of it, on several threads. `take` gets the number of the input; one run is held
-/// for each thread at most.
+/// Reads each input and calls `take` with its index and run, on several threads. Each thread holds at most one run.
 ///
-/// `watch` sees each stage of each input, and `None` when one is done.
+/// `watch` receives each stage of each input, and `None` when an input is done.
 ///
 /// ```
 /// use busbound::{Machine, ManyOptions, Options, open_many, resolve_inputs};

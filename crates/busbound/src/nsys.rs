@@ -1,5 +1,4 @@
-//! What if the file is a report that only nsys reads? Where nsys is installed, it exports it, into a folder that is gone
-//! afterwards.
+//! What if only nsys can read the report? If nsys is installed, it exports the report to a temporary folder.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,40 +15,41 @@ use tempfile::TempDir;
 use crate::error::Error;
 use crate::stage::Stage;
 
-/// How often it is looked whether nsys has ended.
+/// How often to check whether nsys has exited.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A report as a database, for as long as this is held.
+/// A report exported as a database; dropping this removes it.
 pub(crate) struct Exported {
     folder: TempDir,
-    /// Its own entry among those under way: several reports are exported at once.
+    /// The key of its entry in `RUNNING`: several reports may be exported at the same time.
     id: u64,
 }
 
-/// What must not outlive this program, should somebody end it.
-struct UnderWay {
+/// What must not outlive this process if a signal ends it.
+struct Running {
     folder: PathBuf,
     nsys: Child,
 }
 
-static UNDER_WAY: Mutex<BTreeMap<u64, UnderWay>> = Mutex::new(BTreeMap::new());
+static RUNNING: Mutex<BTreeMap<u64, Running>> = Mutex::new(BTreeMap::new());
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
 impl Exported {
-    /// Has nsys export a report; `None` where there is no nsys.
+    /// Exports a report with nsys; `None` if nsys is not installed.
     pub(crate) fn from_report(
         report: &Path,
         watch: &mut dyn FnMut(Stage<'_>) -> ControlFlow<()>,
     ) -> Result<Option<Self>, Error> {
         let failed = |why: String| Error::Export { report: report.to_owned(), why };
         let folder = tempfile::Builder::new().prefix("busbound-").tempdir();
-        let folder = folder.map_err(|error| failed(format!("no folder for the export: {error}")))?;
+        let folder =
+            folder.map_err(|error| failed(format!("cannot create a folder for the export: {error}")))?;
         let exported = Self { folder, id: NEXT_ID.fetch_add(1, Ordering::Relaxed) };
         let Some(nsys) = exported.start(report).map_err(|error| failed(error.to_string()))? else {
             return Ok(None);
         };
         let folder = exported.folder.path().to_owned();
-        under_way().insert(exported.id, UnderWay { folder, nsys });
+        running().insert(exported.id, Running { folder, nsys });
         let interrupted = || Error::Interrupted { path: report.to_owned() };
         if watch(Stage::ExportStarted { report }).is_break() {
             return Err(interrupted());
@@ -63,18 +63,18 @@ impl Exported {
             }
         };
         if !status.success() || !exported.database().is_file() {
-            return Err(failed(exported.last_words()));
+            return Err(failed(exported.last_line()));
         }
         Ok(Some(exported))
     }
 
-    /// `None` where there is no nsys.
+    /// `None` if nsys is not installed.
     fn start(&self, report: &Path) -> io::Result<Option<Child>> {
         let output = File::create(self.log())?;
         let started = Command::new("nsys")
             .args(["export", "--type", "sqlite", "-o"])
             .arg(self.database())
-            // No name of a file reads as an option.
+            // An absolute path cannot look like an option.
             .arg(std::path::absolute(report)?)
             .stdin(Stdio::null())
             .stderr(output.try_clone()?)
@@ -87,17 +87,17 @@ impl Exported {
         }
     }
 
-    /// How nsys ended, if it has; `None` where somebody else has ended it.
+    /// The exit status of nsys, if it has exited; `None` if [`end_exports`] has ended it.
     fn status(&self) -> Option<io::Result<Option<ExitStatus>>> {
-        Some(under_way().get_mut(&self.id)?.nsys.try_wait())
+        Some(running().get_mut(&self.id)?.nsys.try_wait())
     }
 
     /// The last line that nsys wrote.
-    fn last_words(&self) -> String {
-        let said = fs::read(self.log()).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said);
-        let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
-        last.unwrap_or("it did not say why").to_owned()
+    fn last_line(&self) -> String {
+        let output = fs::read(self.log()).unwrap_or_default();
+        let output = String::from_utf8_lossy(&output);
+        let last = output.lines().map(str::trim).rfind(|line| !line.is_empty());
+        last.unwrap_or("it gave no reason").to_owned()
     }
 
     fn log(&self) -> PathBuf {
@@ -111,15 +111,15 @@ impl Exported {
 
 impl Drop for Exported {
     fn drop(&mut self) {
-        let own = under_way().remove(&self.id);
-        // Left early, nsys may still be at work; one that has ended is not harmed.
+        let own = running().remove(&self.id);
+        // After an early return, nsys may still be running; killing one that has exited does nothing.
         if let Some(own) = own {
             own.end_nsys();
         }
     }
 }
 
-impl UnderWay {
+impl Running {
     fn end_nsys(mut self) -> PathBuf {
         let _ = self.nsys.kill();
         let _ = self.nsys.wait();
@@ -127,15 +127,15 @@ impl UnderWay {
     }
 }
 
-/// Ends every nsys that this process has started, and removes its folder: for a program that is about to be ended by a
-/// signal, where nothing is dropped.
+/// Kills every nsys that this process has started, and removes its folder. For a program that exits because of a signal,
+/// where destructors do not run.
 pub fn end_exports() {
-    let left = std::mem::take(&mut *under_way());
+    let left = std::mem::take(&mut *running());
     for one in left.into_values() {
         let _ = fs::remove_dir_all(one.end_nsys());
     }
 }
 
-fn under_way() -> std::sync::MutexGuard<'static, BTreeMap<u64, UnderWay>> {
-    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
+fn running() -> std::sync::MutexGuard<'static, BTreeMap<u64, Running>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }

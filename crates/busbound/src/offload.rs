@@ -1,4 +1,4 @@
-//! What does a run show of layers whose weights come from the host?
+//! What does a run show about layers whose weights are offloaded to the host?
 
 use busbound_diagnosis::Diagnosis;
 use busbound_machine::{LinkFacts, Machine};
@@ -8,20 +8,20 @@ use busbound_whatif::Range;
 /// Smaller copies are batches and scalars, not weights.
 const SMALLEST_WEIGHTS_BYTES: u64 = 1 << 20;
 
-/// What a plan of offloading takes from a run that was recorded.
+/// What an offload plan takes from a recorded run.
 #[derive(Debug, Clone)]
 pub struct SeenLayers {
-    /// Large copies to the device a step.
+    /// Large H2D copies per step.
     pub layers: u32,
-    /// Bytes of one of them.
+    /// Bytes per layer.
     pub bytes: f64,
-    /// Compute of one of them.
+    /// Compute time per layer.
     pub compute_ms: Range,
     pub link: LinkFacts,
 }
 
 impl SeenLayers {
-    /// `None` where there are no large copies from the host, or no kernels.
+    /// `None` without large H2D copies or without kernels.
     pub fn of(run: &Diagnosis) -> Option<Self> {
         let inbound = run.copies.iter().filter(|group| group.direction == Direction::HostToDevice);
         let large =

@@ -1,4 +1,4 @@
-//! One run: a trace that has been read, and the questions it can be asked.
+//! One run: a trace that has been read, and the questions it can answer.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -25,22 +25,22 @@ pub struct Run {
     source: Source,
 }
 
-/// Reads a trace: torch.profiler's `.json` and `.json.gz`, `.sqlite` of Nsight Systems, `.bbt` of `busbound record`. A
-/// `.nsys-rep` is exported first, where nsys is installed.
+/// Reads a trace: `.json` and `.json.gz` from torch.profiler, `.sqlite` from Nsight Systems, `.bbt` from
+/// `busbound record`. Exports a `.nsys-rep` first, if nsys is installed.
 ///
-/// Partial data is no error: [`Run::survey`] says what was lost.
+/// Partial data is not an error: [`Run::survey`] shows what was lost.
 ///
 /// # Errors
-/// If nothing at all can be read.
+/// If nothing can be read.
 pub fn open(path: impl AsRef<Path>) -> Result<Run, Error> {
     let input = Input::File(path.as_ref().to_owned());
     open_input(&input, &ReadOptions::default(), &mut |_| ControlFlow::Continue(()))
 }
 
-/// As [`open`], with options, from standard input too. `watch` sees how far it has come, and may end it.
+/// Like [`open`], with options, and also from standard input. `watch` receives the progress and may stop it.
 ///
 /// # Errors
-/// As [`open`], and [`Error::Interrupted`] where `watch` ended it.
+/// Like [`open`], and [`Error::Interrupted`] if `watch` stopped it.
 pub fn open_input(
     input: &Input,
     options: &ReadOptions,
@@ -64,7 +64,7 @@ impl Run {
         Self { trace: Arc::new(trace), source }
     }
 
-    /// The same run by another name, as for a copy of a file that lies elsewhere.
+    /// The same run with another name, for example for a copy of a file at another location.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.source = Source::named(name.into());
         self
@@ -83,13 +83,12 @@ impl Run {
         survey(&self.trace, &self.source)
     }
 
-    /// Is the GPU waiting for the bus, where, why, and what would a change gain?
+    /// Is the GPU waiting for the bus, where, why, and how much would a change gain?
     pub fn diagnose(&self, machine: &Machine, options: &Options) -> Diagnosis {
         diagnose(&self.trace, &self.source, machine, options)
     }
 
-    /// The diagnosis, and what a page or a trace viewer draws. `scenarios` are predicted too; without any, those worth
-    /// trying.
+    /// The diagnosis, and what a page or a trace viewer draws. Also predicts `scenarios`, or those worth trying.
     pub fn draw(
         &self,
         machine: &Machine,
@@ -100,10 +99,10 @@ impl Run {
         diagnose_and_draw(&self.trace, &self.source, machine, options, scenarios, detail)
     }
 
-    /// What would the run take with these changes made? Without any: what is worth trying, the best first.
+    /// How long would the run take with these changes? Without any, tries those that suit the trace, best first.
     ///
     /// # Errors
-    /// If the trace cannot be replayed; the reason is a sentence.
+    /// If the trace cannot be replayed, with the reason.
     pub fn what_if(
         &self,
         machine: &Machine,
@@ -113,7 +112,7 @@ impl Run {
         what_if(&self.trace, &self.source.path, machine, options, scenarios)
     }
 
-    /// The trace as tables, and the diagnosis that they belong to. No column depends on the machine.
+    /// The trace as tables, and the diagnosis they belong to. No column depends on the machine.
     #[cfg(feature = "tables")]
     pub fn tables(
         &self,

@@ -10,10 +10,10 @@ use flate2::write::GzEncoder;
 
 use crate::error::Error;
 
-/// Writes an answer to a file, compressed where its name ends in `.gz`.
+/// Writes an answer to a file, compressed if its name ends in `.gz`.
 ///
 /// # Errors
-/// If the file cannot be written, or the format is not made for the answer.
+/// If the file cannot be written, or the format does not support this answer.
 pub fn save(report: &dyn Report, format: Format, style: &Style, path: &Path) -> Result<(), Error> {
     let file = File::create(path).map_err(Error::io(path))?;
     write(report, format, style, path, file).map_err(|error| match error {
@@ -31,7 +31,7 @@ fn write(
 ) -> Result<(), RenderError> {
     let mut out = BufWriter::new(file);
     if path.extension().is_some_and(|extension| extension == "gz") {
-        // A viewer unpacks it once: what counts is how long writing takes.
+        // A viewer decompresses it only once, so fast writing matters more than size.
         let mut packed = GzEncoder::new(out, Compression::fast());
         report.write(format, style, &mut packed)?;
         out = packed.finish()?;

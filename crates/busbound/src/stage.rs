@@ -1,18 +1,18 @@
-//! What is being done while a trace is opened, for those who show progress.
+//! What happens while a trace is opened? For progress displays.
 
 use std::path::Path;
 
 use busbound_trace::Progress;
 
-/// How far opening has come.
+/// The progress of opening a trace.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Stage<'a> {
-    /// nsys was started to export a report; said once.
+    /// nsys has started to export a report; reported once.
     ExportStarted {
         report: &'a Path,
     },
-    /// nsys is still at work; said many times a second.
+    /// nsys is still running; reported many times per second.
     Exporting,
     Reading(Progress),
 }

@@ -1,4 +1,4 @@
-//! Summaries of ranks in files: tasks of many machines write them into one folder at the same time, and one merges them.
+//! Rank summaries in files: tasks on many machines write them to one folder at the same time, and one task merges them.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -18,10 +18,10 @@ pub struct Merged {
     pub unread: Vec<Unread>,
 }
 
-/// Reads the summaries that paths, folders and patterns stand for, in any order.
+/// Reads the summaries that match paths, folders and patterns, in any order.
 ///
 /// # Errors
-/// If a path stands for nothing.
+/// If a path matches nothing.
 pub fn merge_files(paths: &[PathBuf]) -> Result<Merged, Error> {
     let mut saved = Vec::new();
     let mut unread = Vec::new();
@@ -36,7 +36,7 @@ pub fn merge_files(paths: &[PathBuf]) -> Result<Merged, Error> {
     Ok(Merged { fleet: saved.into_iter().collect(), unread })
 }
 
-/// Writes a summary into a folder, whole or not at all, over an earlier summary of the same trace and over nothing else.
+/// Writes a summary to a folder atomically. Replaces an earlier summary of the same trace, but no other file.
 ///
 /// # Errors
 /// If the folder cannot be written to.
@@ -48,13 +48,13 @@ pub fn keep_summary(summary: &RankSummary, folder: &Path) -> Result<(), Error> {
 }
 
 fn keep(json: &str, summary: &RankSummary, folder: &Path) -> io::Result<()> {
-    let mut file = in_the_making(folder)?;
+    let mut file = temporary_file(folder)?;
     file.write_all(json.as_bytes())?;
     let stem = stem(summary);
     let numbered = (2..).map(|n: u64| format!("{stem}-{n}.rank.json"));
     for name in std::iter::once(format!("{stem}.rank.json")).chain(numbered) {
         let path = folder.join(name);
-        // Looking first and writing then would let another task come between.
+        // Checking first and writing later would race with other tasks.
         match file.persist_noclobber(&path) {
             Ok(_) => break,
             Err(taken) if taken.error.kind() == ErrorKind::AlreadyExists => file = taken.file,
@@ -68,15 +68,15 @@ fn keep(json: &str, summary: &RankSummary, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Readable by those who may read what is written here, as other files are.
-fn in_the_making(folder: &Path) -> io::Result<NamedTempFile> {
+/// Uses the default permissions of new files: temporary files are otherwise readable only by their owner.
+fn temporary_file(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     builder.tempfile_in(folder)
 }
 
-/// `rank-5`, on a host that is known `rank-5.node17`; where no rank is known, after the trace.
+/// `rank-5`, or `rank-5.node17` if the host is known; named after the trace if no rank is known.
 fn stem(summary: &RankSummary) -> String {
     let stem = match &summary.rank {
         Some(rank) => format!("rank-{}", rank.rank),
@@ -89,7 +89,7 @@ fn stem(summary: &RankSummary) -> String {
     }
 }
 
-/// What a trace is called in names of files made of it: `run` for `traces/run.json.gz`.
+/// The stem for files derived from a trace: `run` for `traces/run.json.gz`.
 pub fn stem_of(path: &Path) -> String {
     let name = path.file_name().filter(|name| *name != "-").unwrap_or("run".as_ref()).to_string_lossy();
     let stem = busbound_trace::suffixes().find_map(|suffix| name.split_once(suffix));

@@ -1,4 +1,4 @@
-//! The library as a Rust program uses it.
+//! Does the library work as a Rust program uses it?
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
 }
 
-/// The system's reason once stood there twice.
+/// Regression: the message contained the system's reason twice.
 #[test]
-fn a_file_that_is_not_there_is_said_once() {
+fn a_missing_file_is_reported_once() {
     let error = busbound::open("no_such_file.json").unwrap_err();
     assert_eq!(error.to_string(), "no_such_file.json: No such file or directory (os error 2)");
-    // Whoever prints the chain of causes prints no more than that.
+    // Printing the chain of causes adds nothing.
     assert!(std::error::Error::source(&error).is_none());
     assert!(!error.is_storage() && !error.is_usage());
     let profile = busbound::resolve_machine(Some("no_such.json")).unwrap_err();
@@ -26,7 +26,7 @@ fn a_file_that_is_not_there_is_said_once() {
 }
 
 #[test]
-fn reading_is_ended_by_who_watches() {
+fn the_watcher_can_stop_reading() {
     let input = Input::File(fixture("launch_bound.json.gz"));
     let ended =
         busbound::open_input(&input, &ReadOptions::default(), &mut |_| ControlFlow::Break(())).unwrap_err();
@@ -34,7 +34,7 @@ fn reading_is_ended_by_who_watches() {
 }
 
 #[test]
-fn what_is_saved_is_packed_where_its_name_says_so_and_read_again() {
+fn saved_traces_are_compressed_by_name_and_read_back() {
     let folder = tempfile::tempdir().unwrap();
     let run = busbound::demo().unwrap();
     let timeline = Timeline { trace: run.trace(), drawn: None };
@@ -53,10 +53,10 @@ fn what_is_saved_is_packed_where_its_name_says_so_and_read_again() {
 }
 
 #[test]
-fn ranks_of_one_job_are_told_from_runs_of_their_own() {
+fn ranks_of_one_job_are_distinguished_from_separate_runs() {
     let demo = busbound::demo().unwrap().diagnose(&Machine::default(), &Options::default());
-    let apart = Together::of(vec![demo.clone(), demo], Vec::new(), None, Show::Few);
-    assert!(apart.fleet().is_none());
+    let separate = Together::of(vec![demo.clone(), demo], Vec::new(), None, Show::Few);
+    assert!(separate.fleet().is_none());
     let inputs = busbound::resolve_inputs(&[fixture("ranks")]).unwrap();
     let (machine, options) = (Machine::default(), Options::default());
     let runs: Vec<_> = busbound::open_many(&inputs.list, &ManyOptions::default(), &|_| {}, |_, run| {
@@ -72,7 +72,7 @@ fn ranks_of_one_job_are_told_from_runs_of_their_own() {
 }
 
 #[test]
-fn a_page_needs_what_is_drawn() {
+fn a_drawn_run_renders_as_a_page() {
     let run = busbound::demo().unwrap();
     let drawn = run.draw(&Machine::default(), &Options::default(), &[], Detail::Page { runs: 1 });
     let page = drawn.render(Format::Html, &Style::default()).unwrap();

@@ -1,4 +1,4 @@
-//! What a published crate carries is what the repository has, and what it brings along is what a library needs.
+//! Does the published crate match the repository, and depend only on what a library needs?
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ fn the_demo_is_the_fixture() {
 }
 
 #[test]
-fn the_library_brings_none_of_the_command_lines_crates() {
+fn the_library_does_not_depend_on_command_line_crates() {
     let tree = Command::new(env!("CARGO"))
         .args(["tree", "--offline", "--package", "busbound", "--edges", "normal", "--prefix", "none"])
         .args(["--format", "{p}"])
@@ -33,6 +33,6 @@ fn the_library_brings_none_of_the_command_lines_crates() {
         "open",
         "anyhow",
     ] {
-        assert!(!names.contains(&name), "{name} is brought along:\n{text}");
+        assert!(!names.contains(&name), "{name} is a dependency:\n{text}");
     }
 }

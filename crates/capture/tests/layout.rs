@@ -1,5 +1,6 @@
-//! Do we read CUPTI's records where NVIDIA's headers put them? The buffers are those of a real GPU, as CUPTI of CUDA 12.9, 13.0 and 13.4 filled
-//! them; beside each record stands what the header of its version says is in it (fixtures/cupti/dump.c).
+//! Are CUPTI's records read at the offsets in NVIDIA's headers? CUPTI of CUDA 12.9, 13.0 and 13.4 filled the buffers
+//! on a real GPU; each record comes with its contents according to the header of that version
+//! (fixtures/cupti/dump.c).
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot read its fixture has failed")]
 
@@ -31,7 +32,7 @@ fn from_hex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
-/// The record as the header's names give it; `None` for kinds that are recorded otherwise.
+/// The record by the names in the header; `None` for kinds that are recorded differently.
 fn expected(record: &Value) -> Option<Activity> {
     let u64 = |field: &str| record[field].as_u64().unwrap();
     let u32 = |field: &str| u32::try_from(u64(field)).unwrap();
@@ -129,7 +130,7 @@ fn all(version: &str) -> Vec<(Option<Activity>, Option<Activity>)> {
 }
 
 #[test]
-fn every_record_is_read_as_the_header_of_its_version_has_it() {
+fn every_record_matches_the_header_of_its_version() {
     for version in VERSIONS {
         for (read, expected) in all(version) {
             assert_eq!(read, expected, "{version}");
@@ -139,7 +140,7 @@ fn every_record_is_read_as_the_header_of_its_version_has_it() {
 
 /// What `exercise.c` does twice: five copies, a memset, three kernels, a range, a range within it, a mark.
 #[test]
-fn the_buffers_hold_what_the_program_did() {
+fn the_buffers_contain_what_the_program_did() {
     for version in VERSIONS {
         let read = all(version);
         let count = |is: &dyn Fn(&Activity) -> bool| {
@@ -174,7 +175,7 @@ fn the_buffers_hold_what_the_program_did() {
 }
 
 #[test]
-fn a_record_that_ends_early_is_none() {
+fn a_record_that_is_cut_is_none() {
     for buffer in buffers("cuda-13.0") {
         for record in &buffer.records {
             let at = usize::try_from(record["at"].as_u64().unwrap()).unwrap();

@@ -1,5 +1,5 @@
-//! The library in a process: what comes of CUPTI's buffers in the file, and what becomes of the process. CUPTI itself needs a GPU; a stand-in hands over
-//! records that a real one wrote (fixtures/cupti).
+//! The library in a process: what ends up in the file, and what happens to the process. CUPTI itself needs a GPU; a
+//! fake CUPTI delivers records that a real one wrote (fixtures/cupti).
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot build its parts has failed")]
 
@@ -20,7 +20,7 @@ fn build(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The library, the stand-in and the program, built once.
+/// The library, the fake CUPTI and the program, built once.
 fn parts() -> &'static Path {
     static PARTS: OnceLock<PathBuf> = OnceLock::new();
     PARTS.get_or_init(|| {
@@ -47,7 +47,7 @@ fn parts() -> &'static Path {
 impl Rig {
     fn new() -> Self {
         let rig = Self { folder: tempfile::tempdir().unwrap() };
-        rig.lay_out_buffer();
+        rig.write_buffer();
         rig
     }
 
@@ -55,8 +55,8 @@ impl Rig {
         self.folder.path().join(name)
     }
 
-    /// Those records that hold no addresses of the process they were made in.
-    fn lay_out_buffer(&self) {
+    /// Only records without addresses of the process that recorded them.
+    fn write_buffer(&self) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/cupti/cuda-13.0.jsonl");
         let text = std::fs::read_to_string(path).unwrap();
         let dumped: Value = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
@@ -90,7 +90,7 @@ impl Rig {
         program.envs(environment.iter().copied()).output().unwrap()
     }
 
-    /// Copies, memsets and times of overhead in the file, and whether it has its end.
+    /// Copies, memsets and overhead records in the file, and whether it has its end.
     fn recorded(&self) -> ([usize; 3], bool) {
         let file = std::fs::read(self.at("run.bbt")).unwrap();
         let mut chunks = ChunkReader::new(file.strip_prefix(MAGIC).unwrap());
@@ -112,7 +112,7 @@ impl Rig {
 }
 
 #[test]
-fn buffers_get_into_the_file_and_the_program_ends_as_it_would() {
+fn buffers_are_written_to_the_file_and_the_program_exits_normally() {
     let rig = Rig::new();
     let output = rig.run("exit", &[]);
     assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
@@ -120,9 +120,9 @@ fn buffers_get_into_the_file_and_the_program_ends_as_it_would() {
     assert_eq!(rig.recorded(), ([10, 2, 8], true));
 }
 
-/// The child waited ten seconds for a thread that it does not have.
+/// Regression: the child waited ten seconds for a thread that it does not have.
 #[test]
-fn a_child_that_is_forked_ends_at_once() {
+fn a_forked_child_exits_immediately() {
     let rig = Rig::new();
     let output = rig.run("fork", &[]);
     assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
@@ -130,7 +130,7 @@ fn a_child_that_is_forked_ends_at_once() {
 }
 
 #[test]
-fn a_process_that_is_killed_leaves_what_was_flushed() {
+fn a_killed_process_leaves_what_was_flushed() {
     use std::os::unix::process::ExitStatusExt;
     let rig = Rig::new();
     assert_eq!(rig.run("kill", &[]).status.signal(), Some(9));
@@ -138,30 +138,33 @@ fn a_process_that_is_killed_leaves_what_was_flushed() {
 }
 
 #[test]
-fn beside_another_profiler_the_program_runs_on_and_no_file_is_left() {
+fn with_another_profiler_the_program_continues_and_no_file_is_left() {
     let rig = Rig::new();
     let output = rig.run("exit", &[("TAKEN", "1")]);
     assert_eq!(output.status.code(), Some(3));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("another profiler has this process already, so nothing is recorded"), "{said}");
+    assert!(
+        said.contains("another profiler already uses CUPTI in this process; nothing is recorded"),
+        "{said}"
+    );
     assert!(!rig.at("run.bbt").exists());
 }
 
 #[test]
-fn without_cupti_it_is_said_where_it_was_looked_for() {
+fn without_cupti_the_message_lists_the_searched_folders() {
     let rig = Rig::new();
     let output = rig.run("exit", &[("LD_LIBRARY_PATH", "")]);
     assert_eq!(output.status.code(), Some(3));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("no libcupti: none is loaded"), "{said}");
+    assert!(said.contains("libcupti not found: none is loaded"), "{said}");
     assert!(!rig.at("run.bbt").exists());
 }
 
 #[test]
-fn where_no_file_can_be_written_cupti_is_given_back() {
+fn if_no_file_can_be_written_cupti_is_released() {
     let rig = Rig::new();
     let output = rig.run("exit", &[("BUSBOUND_RECORD_TO", "/nowhere/run.bbt")]);
     assert_eq!(output.status.code(), Some(3));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.starts_with("given back\n") && said.contains("cannot write /nowhere/run.bbt"), "{said}");
+    assert!(said.starts_with("unsubscribed\n") && said.contains("cannot write /nowhere/run.bbt"), "{said}");
 }

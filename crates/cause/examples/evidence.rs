@@ -1,4 +1,4 @@
-//! Prints the distributions behind the numbers in `thresholds.rs`, over the traces given as arguments.
+//! Prints the distributions behind the numbers in `thresholds.rs` for the traces given as arguments.
 //!
 //! ```text
 //! cargo run --release -p busbound-cause --example evidence -- fixtures/*.json.gz fixtures/pairs/*.json.gz fixtures/runs/*.json.gz
@@ -9,7 +9,7 @@ use std::path::Path;
 use busbound_cause::{Activity, CollectiveNames, Graph, Host, HostAction, Rule};
 use busbound_trace::{Call, IntervalSet, ReadOptions, open};
 
-/// Nanoseconds, by what was measured.
+/// Nanoseconds per measured quantity.
 #[derive(Default)]
 struct Samples {
     recorded_wait: Vec<i64>,
@@ -19,7 +19,7 @@ struct Samples {
     blocking_copy_call: Vec<i64>,
     sync_return: Vec<i64>,
     wait_after_copy: Vec<i64>,
-    python_hole: Vec<i64>,
+    python_gap: Vec<i64>,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let graph = Graph::of(Activity { trace: &trace, host: &host, collectives: &collectives }, &[]);
         device(&graph, &mut samples);
         calls(&graph, &host, &mut samples);
-        holes(&host, &mut samples);
+        gaps(&host, &mut samples);
     }
     let Samples {
         recorded_wait,
@@ -41,16 +41,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         blocking_copy_call,
         sync_return,
         wait_after_copy,
-        python_hole,
+        python_gap,
     } = samples;
-    show("end of awaited work to start of waiting work, recorded and last", recorded_wait);
-    show("end of work to start of the next on its stream, queued in time", stream_gap);
-    show("start of call to start of its work, stream idle", launch_latency);
+    show("end of awaited work to start of waiting work, recorded waits that ended last", recorded_wait);
+    show("end of work to start of the next on its stream, if queued in time", stream_gap);
+    show("start of call to start of its work, on an idle stream", launch_latency);
     show("asynchronous copy calls", async_copy_call);
     show("blocking copy calls", blocking_copy_call);
-    show("end of awaited work to return of the synchronization", sync_return);
+    show("end of awaited work to return of the host sync", sync_return);
     show("end of copy call to the wait in its operator", wait_after_copy);
-    show("holes between operators and calls of launching threads", python_hole);
+    show("gaps between operators and calls of launching threads", python_gap);
     Ok(())
 }
 
@@ -94,15 +94,15 @@ fn calls(graph: &Graph, host: &Host<'_>, samples: &mut Samples) {
     }
 }
 
-fn holes(host: &Host<'_>, samples: &mut Samples) {
+fn gaps(host: &Host<'_>, samples: &mut Samples) {
     for (_, times) in host.launching_threads() {
         let Some(hull) = times.worked.hull() else { continue };
-        let holes = IntervalSet::from_unsorted([hull]).difference(&times.worked);
-        samples.python_hole.extend(holes.iter().map(|hole| hole.length().get()));
+        let gaps = IntervalSet::from_unsorted([hull]).difference(&times.worked);
+        samples.python_gap.extend(gaps.iter().map(|gap| gap.length().get()));
     }
 }
 
-#[expect(clippy::print_stdout, reason = "this program talks to a developer")]
+#[expect(clippy::print_stdout, reason = "this example prints its results")]
 fn show(what: &str, mut values: Vec<i64>) {
     values.sort_unstable();
     let at = |share: f64| {

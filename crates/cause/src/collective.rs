@@ -1,8 +1,8 @@
-//! Is this kernel communication? Recognized by the families of names in one table.
+//! Is this kernel communication? Recognized by name, from one table.
 
 use busbound_trace::{NameId, Names};
 
-/// What occurs in the names of communication kernels, in lower case, and whose they are.
+/// Substrings of communication kernel names, in lower case, and the library they belong to.
 ///
 /// A family is listed only if its kernels are known to move data between GPUs.
 const FAMILIES: &[(&str, &str)] = &[
@@ -15,7 +15,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("mscclpp", "MSCCL++"),
     ("msccl", "MSCCL"),
     ("oneccl", "oneCCL"),
-    // Custom all-reduces of vLLM, SGLang and TensorRT-LLM.
+    // Custom all-reduces in vLLM, SGLang and TensorRT-LLM.
     ("cross_device_reduce", "custom all-reduce"),
     ("allreduce_fusion_kernel", "custom all-reduce"),
     ("one_shot_all_reduce", "symmetric memory"),
@@ -29,7 +29,7 @@ pub fn family(name: &str) -> Option<&'static str> {
     FAMILIES.iter().find(|(needle, _)| name.contains(needle)).map(|&(_, family)| family)
 }
 
-/// The answer for every name of a trace, asked once each.
+/// The result for every name of a trace, computed once per name.
 #[derive(Debug, Clone)]
 pub struct CollectiveNames {
     is_communication: Vec<bool>,
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_are_found_in_real_names() {
+    fn families_are_recognized_in_real_names() {
         for (name, expected) in [
             ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long, ncclWork*)", Some("NCCL")),
             ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", Some("NCCL")),

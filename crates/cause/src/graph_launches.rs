@@ -1,7 +1,7 @@
 //! Which CUDA graphs ran without a record of their work?
 //!
-//! A profiler that records graphs as a whole needs a driver that reports them. Without one, graph launches are in the file and
-//! their work is not, and the device looks idle while it works.
+//! A profiler that records a graph as a whole needs driver support. Without it, the trace contains graph launches but not their
+//! work, and the device looks idle while it works.
 
 use std::collections::HashSet;
 
@@ -9,15 +9,15 @@ use busbound_trace::{Event, EventKind, Trace};
 
 use crate::thresholds::UNSEEN_GRAPHS;
 
-/// Launches of CUDA graphs, and those whose work is not in the trace.
+/// CUDA graph launches, and those whose work is not in the trace.
 #[derive(Debug)]
 pub struct GraphLaunches<'a> {
     pub all: usize,
-    /// Those without work, in order of time.
+    /// Launches without recorded work, in time order.
     pub unseen: Vec<Event<'a>>,
 }
 
-/// Whether a call of this name launches a graph.
+/// Whether a call with this name launches a graph.
 pub fn launches_graph(name: &str) -> bool {
     name.contains("GraphLaunch")
 }
@@ -33,12 +33,12 @@ impl<'a> GraphLaunches<'a> {
             of_kind.filter(|event| is_launch[event.name_id().index()]).collect::<Vec<_>>()
         };
         let mut calls = launches(EventKind::RuntimeCall);
-        // The runtime's calls the driver's, which launches nothing of its own then.
+        // A runtime call contains the driver call: count driver calls only if there are no runtime calls.
         if calls.is_empty() {
             calls = launches(EventKind::DriverCall);
         }
         let all = calls.len();
-        // Launches are few beside the work of a run.
+        // A run has few launches compared with its work, so the set stays small.
         let mut without_work: HashSet<u64> = calls.iter().filter_map(Event::correlation).collect();
         for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
             work.correlation().map(|id| without_work.remove(&id));
@@ -48,12 +48,12 @@ impl<'a> GraphLaunches<'a> {
         Self { all, unseen: calls }
     }
 
-    /// Whether so many are unseen that figures of the device's time mean nothing.
+    /// Whether so many launches lack recorded work that device time figures are meaningless.
     pub fn are_missing(&self) -> bool {
         self.unseen.len() as f64 > UNSEEN_GRAPHS * self.all as f64
     }
 
-    /// Whether a graph was launched between two calls of which the trace does not show what ran in it.
+    /// Whether a graph without recorded work was launched between two calls.
     pub fn ran_unseen(&self, before: &Event<'_>, call: &Event<'_>) -> bool {
         let first = self.unseen.partition_point(|launch| launch.start() <= before.start());
         self.unseen.get(first).is_some_and(|launch| launch.start() < call.start())

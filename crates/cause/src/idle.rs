@@ -1,4 +1,4 @@
-//! Why was a device idle? The edge that the work at the end of each gap waited on, and what the host did meanwhile.
+//! Why was a device idle? Looks at the edge that the work after each gap waited on, and at the host during the gap.
 
 use busbound_trace::{Event, Interval, IntervalSet, Nanos, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 use crate::graph::{Graph, WorkId};
 use crate::graph_launches::GraphLaunches;
 use crate::host::Host;
-use crate::thresholds::{AFTER_DRY, BEFORE_DRY, KERNEL_GAP, QUEUED_GAP, RECORDED_SHARE};
+use crate::thresholds::{AFTER_IDLE, BEFORE_IDLE, KERNEL_GAP, QUEUED_GAP, RECORDED_SHARE};
 
-/// What a gap waited for.
+/// The cause of a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum GapCause {
-    /// The host was inside a copy call: staging pageable memory, or waiting for it.
+    /// The host was inside a copy call: staging pageable memory, or waiting for the copy.
     Copy,
-    /// The queue was empty: the host had not launched yet.
+    /// The queue was empty: the device waited for a launch.
     Launch,
-    /// The host had waited for the device to finish, and only then launched on.
+    /// The host waited for the device to finish and launched more work only after that.
     Synchronization,
-    /// The host waited for its next batch.
+    /// The host waited for the next batch.
     Input,
-    /// Too short to have a cause of its own: the device's turn-around between two pieces of work.
+    /// A gap between kernels: too short to have another cause.
     Turnaround,
-    /// The trace does not show it.
+    /// The cause is not visible in the trace.
     Unexplained,
 }
 
@@ -31,11 +31,11 @@ impl GapCause {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Copy => "host inside a copy call",
-            Self::Launch => "host had not launched yet",
-            Self::Synchronization => "host had synchronized first",
+            Self::Launch => "waiting for a launch",
+            Self::Synchronization => "waiting after a host sync",
             Self::Input => "waiting for input",
-            Self::Turnaround => "turn-around between pieces of work",
-            Self::Unexplained => "not explained by the trace",
+            Self::Turnaround => "gap between kernels",
+            Self::Unexplained => "cause not visible in this trace",
         }
     }
 }
@@ -46,12 +46,12 @@ pub struct Gap<'a> {
     pub device: i32,
     pub interval: Interval,
     pub cause: GapCause,
-    /// The work that ended it, and the call behind what the device waited for.
+    /// The work that ended the gap, and the call that launched what the device waited for.
     pub work: Option<Event<'a>>,
     pub call: Option<Event<'a>>,
 }
 
-/// The causes of one device's gaps, which come in order of time.
+/// The causes of one device's gaps; `gaps` must be sorted by time.
 pub fn causes<'a>(
     graph: &Graph,
     host: &Host<'a>,
@@ -66,20 +66,20 @@ pub fn causes<'a>(
     let migrates = |work: WorkId| trace.event(graph.work[work].event).migration().is_some();
     let call_of = |work: WorkId| graph.work[work].call.map(|call| trace.event(graph.calls[call].event));
     let (mut next, mut awaited) = (0, 0);
-    // The last work that somebody launched, and when the last such work ended.
-    let (mut launched, mut dry_since) = (None, None);
+    // The last work that a call launched, and when the device became idle after such work.
+    let (mut launched, mut idle_since) = (None, None);
     let mut all = Vec::new();
     for interval in gaps.iter() {
-        // The work that ended the gap; gaps come in order, so the search goes on from there.
+        // The work that ended the gap; gaps are sorted, so the search continues from there.
         while let Some(&one) = work.get(next).filter(|one| graph.work[**one].start < interval.end.as_nanos())
         {
             if !migrates(one) {
                 launched = Some(one);
-                dry_since = dry_since.max(Some(graph.work[one].end));
+                idle_since = idle_since.max(Some(graph.work[one].end));
             }
             next += 1;
         }
-        // The driver moves pages of managed memory by itself: the device waits for the next work that is launched.
+        // The driver migrates managed memory without a call: the device waits for the next launched work.
         awaited = awaited.max(next);
         while work.get(awaited).is_some_and(|one| migrates(*one)) {
             awaited += 1;
@@ -89,8 +89,8 @@ pub fn causes<'a>(
         let cause = match (before, call) {
             (Some(before), Some(call)) if launches.ran_unseen(&before, &call) => GapCause::Unexplained,
             _ => {
-                let dry_since = dry_since.map_or(interval.start, Timestamp::from_nanos);
-                cause_of(interval, dry_since, call.as_ref(), host)
+                let idle_since = idle_since.map_or(interval.start, Timestamp::from_nanos);
+                cause_of(interval, idle_since, call.as_ref(), host)
             }
         };
         let ended_by = work.get(next).map(|one| trace.event(graph.work[*one].event));
@@ -99,19 +99,19 @@ pub fn causes<'a>(
     all
 }
 
-/// `dry_since` is when the last work ended that somebody launched; only migrations of managed memory ran since.
-fn cause_of(gap: Interval, dry_since: Timestamp, call: Option<&Event<'_>>, host: &Host<'_>) -> GapCause {
+/// `idle_since` is the end of the last launched work; only migrations of managed memory ran after it.
+fn cause_of(gap: Interval, idle_since: Timestamp, call: Option<&Event<'_>>, host: &Host<'_>) -> GapCause {
     if gap.length().get() < KERNEL_GAP {
         return GapCause::Turnaround;
     }
-    let gap = Interval::new(dry_since.min(gap.start), gap.end);
+    let gap = Interval::new(idle_since.min(gap.start), gap.end);
     let Some(call) = call else { return GapCause::Unexplained };
     let Some(thread) = host.thread(call.track_id()) else { return GapCause::Unexplained };
     if call.end() <= gap.start {
         // It was launched in time: the host is not the cause.
         return if gap.length().get() < QUEUED_GAP { GapCause::Turnaround } else { GapCause::Unexplained };
     }
-    // What the thread was inside of from the moment the device ran dry until it launched.
+    // What the thread did from the moment the device became idle until the launch.
     let window = Interval::new(gap.start, call.end().min(gap.end).max(call.start()));
     let half = window.length().get() / 2;
     let most_of = |times: &IntervalSet| times.length_within(window).get() > half;
@@ -122,7 +122,7 @@ fn cause_of(gap: Interval, dry_since: Timestamp, call: Option<&Event<'_>>, host:
     if most_of(&thread.copying) || just_before(&thread.copying_long) {
         return GapCause::Copy;
     }
-    // It waited for the device until just now; whatever it then does, the device waits for that.
+    // The host waited for the device until just now; the device waits for whatever the host does next.
     if most_of(&thread.synchronizing) || just_before(&thread.synchronizing) {
         return GapCause::Synchronization;
     }
@@ -133,7 +133,7 @@ fn cause_of(gap: Interval, dry_since: Timestamp, call: Option<&Event<'_>>, host:
     GapCause::Launch
 }
 
-/// The moment at which the device ran dry: what the host comes out of then, it had been held by.
+/// The time around the moment the device became idle: a host wait that ends here was waiting for the device.
 pub fn around_start(gap: Interval) -> Interval {
-    Interval::new(gap.start + Nanos::new(-BEFORE_DRY), gap.start + Nanos::new(AFTER_DRY).min(gap.length()))
+    Interval::new(gap.start + Nanos::new(-BEFORE_IDLE), gap.start + Nanos::new(AFTER_IDLE).min(gap.length()))
 }

@@ -1,10 +1,10 @@
-//! What waited for what: a trace as one dependency graph of host calls, device work and the waits between them.
+//! What waited for what? A trace as one dependency graph of host calls, device work and the waits between them.
 //!
-//! [`Graph::of`] makes the graph, and every edge of it says by which [`Rule`] it came about and how much it can be trusted.
-//! [`Model`] is the graph cut to a stretch of steps with the time that each part takes by itself; [`simulate`] runs it, changed
-//! or not. [`path`] walks the graph for the critical path of a step, and [`idle`] asks it why a device had nothing to do.
+//! [`Graph::of`] builds the graph; every edge names the [`Rule`] that made it, which says how reliable it is. [`Model`] is the
+//! part of the graph within a range of steps, with the time of each call and kernel without contention; [`simulate`] runs it,
+//! changed or unchanged. [`path`] walks the graph for the critical path of a step, and [`idle`] finds out why a device was idle.
 //!
-//! No IO and no clock: the same trace gives the same graph.
+//! No I/O and no clock: the same trace always gives the same graph.
 
 pub mod collective;
 mod graph;
@@ -19,7 +19,7 @@ pub mod thresholds;
 pub use collective::CollectiveNames;
 pub use graph::{
     Activity, Awaited, CallId, CallNode, Confidence, Graph, HostAction, Rule, Stream, Thread, Wait, WorkId,
-    WorkKind, WorkNode, handed_over, is_matrix_kernel,
+    WorkKind, WorkNode, is_matrix_kernel, waited_for_thread,
 };
 pub use graph_launches::{GraphLaunches, launches_graph};
 pub use host::{Host, Origin, ThreadTimes};

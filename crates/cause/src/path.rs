@@ -1,11 +1,10 @@
 //! What is on the critical path of a step?
 //!
-//! From the step's last event back to its first, always along the edge that was satisfied last: the work before on the stream,
-//! work of another stream, the call that launched it, and for the host the work that it waited for or the thread that handed
-//! over to it.
+//! Walks from the step's last event back to its first, always along the edge that was satisfied last: the previous work on the
+//! stream, work on another stream, or the call that launched it; for the host, the work or the thread that it waited for.
 //!
-//! The path has no holes: every moment of the step belongs to one segment, so that the path is as long as the step, and
-//! shortening a segment shortens the step until another path is longer.
+//! The path has no gaps: every moment of the step belongs to one segment, so the path is as long as the step. Shortening a
+//! segment shortens the step until another path is longer.
 
 use std::collections::BTreeMap;
 
@@ -13,35 +12,35 @@ use busbound_trace::{Call, EventId, Interval, IntervalSet, Timestamp, TrackId};
 use serde::Serialize;
 
 use crate::Time;
-use crate::graph::{CallId, Graph, Rule, Thread, WorkId, WorkKind, handed_over};
+use crate::graph::{CallId, Graph, Rule, Thread, WorkId, WorkKind, waited_for_thread};
 use crate::host::{Host, HostActivity};
 use crate::thresholds::{CONTENDED_SHARE, LAUNCH_LATENCY, SEARCH_DEPTH, SHORT_WAIT, STEP_ENDS_WITH_WORK};
 
-/// What a moment of the path is.
+/// What happens in a segment of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathClass {
     Compute,
     Communication,
-    /// A copy of any direction.
+    /// A copy in any direction.
     Copy,
     Memset,
-    /// The host inside a copying call before the copy begins: staging pageable memory, mostly.
+    /// The host inside a copy call before the copy starts: usually staging pageable memory.
     Staging,
-    /// A call that launches, and the way from it to the device.
+    /// A launch call and its launch latency.
     Launch,
-    /// The host between its calls.
+    /// The host between calls.
     Host,
-    /// The host waiting for its next batch.
+    /// The host waiting for the next batch.
     Input,
-    /// A synchronization that had nothing to wait for any more, and returning from one.
+    /// A host sync with nothing left to wait for, or the return from a host sync.
     Synchronization,
-    /// Work that was free to begin while work of other streams held the device.
+    /// Work that was ready to start while work on other streams occupied the device.
     Contended,
-    /// The device between two pieces of work that depend on each other.
+    /// The gap between kernels that depend on each other.
     Turnaround,
-    /// What the trace does not show.
+    /// The cause is not visible in the trace.
     Unexplained,
 }
 
@@ -52,30 +51,30 @@ impl PathClass {
             Self::Communication => "communication",
             Self::Copy => "copies",
             Self::Memset => "memsets",
-            Self::Staging => "inside copying calls",
-            Self::Launch => "launching",
+            Self::Staging => "inside copy calls",
+            Self::Launch => "launches",
             Self::Host => "host work",
             Self::Input => "input",
-            Self::Synchronization => "synchronizing",
-            Self::Contended => "other streams in the way",
-            Self::Turnaround => "turn-around",
+            Self::Synchronization => "host syncs",
+            Self::Contended => "waiting for other streams",
+            Self::Turnaround => "gaps between kernels",
             Self::Unexplained => "unexplained",
         }
     }
 }
 
-/// One stretch of the path.
+/// One segment of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathSegment {
     pub class: PathClass,
     pub interval: Interval,
-    /// The work or call it is, or that it leads to; `None` for what leads to the end of the step.
+    /// The work or call of the segment, or the next one after it; `None` at the end of the step.
     pub event: Option<EventId>,
     /// The thread of host time.
     pub thread: Option<TrackId>,
 }
 
-/// Edges that paths went along.
+/// Edges that the walked paths use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EdgesWalked {
     pub stream_order: u64,
@@ -95,7 +94,7 @@ impl EdgesWalked {
     }
 }
 
-/// When kernels and copies held a device.
+/// When kernels and copies occupied a device.
 #[derive(Debug, Clone, Copy)]
 pub struct Occupied<'a> {
     pub device: i32,
@@ -103,11 +102,11 @@ pub struct Occupied<'a> {
     pub copies: &'a IntervalSet,
 }
 
-/// Where the walk stands: everything after `at` is explained.
+/// The position of the walk: everything after `at` is explained.
 enum Position {
-    /// In this piece of the device's work.
+    /// In this device work.
     Work(WorkId),
-    /// On this thread; on the way to this call, or to the end of the step.
+    /// On this thread, before this call or before the end of the step.
     Thread(TrackId, Option<EventId>),
 }
 
@@ -124,7 +123,7 @@ pub struct Walk<'f, 'a> {
     graph: &'f Graph,
     host: &'f Host<'a>,
     occupied: &'f [Occupied<'f>],
-    /// By thread, in order: calls that could not return before the device had done something.
+    /// Per thread, in order: calls that return only after the device has finished some work.
     blocking: BTreeMap<TrackId, Vec<CallId>>,
     from: Time,
     at: Time,
@@ -153,19 +152,19 @@ impl<'f, 'a> Walk<'f, 'a> {
         (self.from, self.at) = (step.start.as_nanos(), step.end.as_nanos());
         let mut position = self.last_of_step();
         if let Some(Position::Work(last)) = position {
-            // What lies after the last work that is known.
+            // The time after the last known work.
             self.cover(PathClass::Unexplained, self.graph.work[last].end, Some(self.graph.work[last].event));
         }
-        // Each turn goes back in time or along one of finitely many waits at one moment.
-        let mut turns_without_progress = 0;
+        // Each iteration goes back in time, or along one of finitely many waits at the same time.
+        let mut iterations_without_progress = 0;
         while let Some(here) = position {
             let before = self.at;
             position = match here {
                 Position::Work(work) => self.back_from_work(work),
                 Position::Thread(thread, goal) => self.back_on_thread(thread, goal),
             };
-            turns_without_progress = if self.at < before { 0 } else { turns_without_progress + 1 };
-            if self.at <= self.from || turns_without_progress > 100 {
+            iterations_without_progress = if self.at < before { 0 } else { iterations_without_progress + 1 };
+            if self.at <= self.from || iterations_without_progress > 100 {
                 break;
             }
         }
@@ -176,7 +175,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         std::mem::take(&mut self.segments)
     }
 
-    /// The work that ends the step, or the thread that does.
+    /// The work or the thread that ends the step.
     fn last_of_step(&self) -> Option<Position> {
         let graph = self.graph;
         let ended = graph
@@ -186,7 +185,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         if self.at - graph.work[last].end < STEP_ENDS_WITH_WORK {
             return Some(Position::Work(last));
         }
-        // The host goes on after the device's last work: on the thread that launched it.
+        // The host continues after the last device work, on the thread that launched it.
         let call = graph.work[last].call;
         Some(call.map_or(Position::Work(last), |call| Position::Thread(self.thread_of(call), None)))
     }
@@ -195,7 +194,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         self.graph.threads[self.graph.calls[call].thread].track
     }
 
-    /// Adds what lies between a moment and where the walk stands.
+    /// Adds a segment from `since` to the position of the walk.
     fn cover(&mut self, class: PathClass, since: Time, event: Option<EventId>) {
         let since = since.max(self.from);
         if since < self.at {
@@ -207,7 +206,7 @@ impl<'f, 'a> Walk<'f, 'a> {
 
     fn back_from_work(&mut self, work: WorkId) -> Option<Position> {
         let node = &self.graph.work[work];
-        // Time after the work's end belongs to whoever came from there.
+        // The time after the end of the work is already covered.
         self.cover(class_of(node.kind), node.start, Some(node.event));
         let Some((at, source, rule)) = self.last_satisfied(work) else {
             self.cover(PathClass::Unexplained, self.from, Some(node.event));
@@ -231,7 +230,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
     }
 
-    /// Of the edges into a piece of work, the one that was satisfied last.
+    /// The edge into the work that was satisfied last.
     fn last_satisfied(&self, work: WorkId) -> Option<(Time, Source, Rule)> {
         let (graph, node) = (self.graph, &self.graph.work[work]);
         let order = &graph.streams[node.stream].work[..node.position];
@@ -246,7 +245,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         };
         if let Some(id) = node.call {
             let call = &graph.calls[id];
-            // A call that goes on while its work runs may have handed it over at any time since it began.
+            // A call that is still running when its work starts may have issued it at any time since its start.
             let at = if call.end <= node.start { call.end } else { call.start };
             take(at, Source::Call(id), Rule::Correlation);
         }
@@ -256,8 +255,8 @@ impl<'f, 'a> Walk<'f, 'a> {
         best
     }
 
-    /// Longer than the device takes by itself: then it waited for its own call, if that was still staging, or for something that
-    /// the trace does not show.
+    /// A wait longer than the launch latency was for its own call, if that was still staging, or for something that is not
+    /// visible in the trace.
     fn class_of_wait(&self, work: WorkId, since: Time) -> PathClass {
         let node = &self.graph.work[work];
         if node.start - since <= LAUNCH_LATENCY {
@@ -269,30 +268,30 @@ impl<'f, 'a> Walk<'f, 'a> {
         if is_staging { PathClass::Staging } else { PathClass::Unexplained }
     }
 
-    /// Time between the end of what work waited for and its start. Where other work of the same kind held the device meanwhile,
-    /// that was in the way.
+    /// Adds the time between the end of a predecessor and the start of the work. If other work of the same kind occupied the
+    /// device in that time, the work waited for it.
     fn cover_wait(&mut self, class: PathClass, since: Time, work: WorkId) {
         let node = &self.graph.work[work];
-        // A launch takes this long by itself.
+        // A launch takes this long without other delays.
         let usual = if class == PathClass::Launch { LAUNCH_LATENCY } else { SHORT_WAIT };
         let device = self.graph.streams[node.stream].device;
         if self.at - since > usual
             && let Some(occupied) = self.occupied.iter().find(|occupied| occupied.device == device)
         {
-            let held = if node.kind.is_copy() { occupied.copies } else { occupied.kernels };
+            let busy = if node.kind.is_copy() { occupied.copies } else { occupied.kernels };
             let window = interval(since, self.at);
-            if held.length_within(window).get() as f64 > CONTENDED_SHARE * window.length().get() as f64 {
+            if busy.length_within(window).get() as f64 > CONTENDED_SHARE * window.length().get() as f64 {
                 return self.cover(PathClass::Contended, since, Some(node.event));
             }
         }
         self.cover(class, since, Some(node.event));
     }
 
-    /// Back to what the thread last waited for: the device, or another thread.
+    /// Goes back to what the thread last waited for: the device or another thread.
     fn back_on_thread(&mut self, thread: TrackId, goal: Option<EventId>) -> Option<Position> {
         let last = self.last_blocking(thread);
         let since = last.map_or(self.from, |call| self.graph.calls[call].end).min(self.at).max(self.from);
-        if let Some((other, left)) = handed_over(self.host, thread, interval(since, self.at)) {
+        if let Some((other, left)) = waited_for_thread(self.host, thread, interval(since, self.at)) {
             self.edges.count(Rule::ThreadHandover);
             self.cover_host(thread, left.as_nanos(), goal);
             return Some(Position::Thread(other, goal));
@@ -300,7 +299,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         self.cover_host(thread, since, goal);
         let id = last?;
         let call = &self.graph.calls[id];
-        // It waited only for what ended after it began.
+        // The call waited only for work that ended after the call started.
         match call.released_by.filter(|wait| self.graph.work[wait.on].end > call.start) {
             Some(wait) => {
                 self.edges.count(wait.rule);
@@ -314,7 +313,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
     }
 
-    /// The thread's last call before this moment that could not return before the device had done something.
+    /// The thread's last call before this position that returned only after the device had finished some work.
     fn last_blocking(&self, thread: TrackId) -> Option<CallId> {
         let calls = self.blocking.get(&thread)?;
         let upto = calls.partition_point(|call| self.graph.calls[*call].start < self.at);
@@ -322,7 +321,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         (self.graph.calls[last].end > self.from).then_some(last)
     }
 
-    /// Host time back to `since`, split into calls, waiting for input and the rest, each named for the call that it leads to.
+    /// Adds host time back to `since`, split into calls, waits for input and the rest; each part refers to the next call.
     fn cover_host(&mut self, thread: TrackId, since: Time, goal: Option<EventId>) {
         let since = since.max(self.from);
         if since >= self.at {
@@ -344,7 +343,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
     }
 
-    /// Adds host time, or lengthens the segment before where that is of the same kind.
+    /// Adds host time, or extends the previous segment if it is of the same kind.
     fn cover_host_segment(&mut self, class: PathClass, since: Time, goal: Option<EventId>, thread: TrackId) {
         let of_host = (class == PathClass::Host).then_some(thread);
         if let Some(last) = self.segments.last_mut()

@@ -1,4 +1,4 @@
-//! How long does the graph take? Runs it: hosts call, streams work in order, copies share the link by direction.
+//! How long does the graph take? Simulates it: threads call, streams run work in order, copies share each direction of the link.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,39 +9,39 @@ use crate::Time;
 use crate::graph::{Awaited, CallId, HostAction, WorkId, WorkKind};
 use crate::model::Model;
 
-/// What work costs other work.
+/// How much concurrent work slows down other work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sharing {
-    /// A copy's time while the other direction is busy, as a multiple of its own.
+    /// A copy's time while the other direction is busy, as a multiple of its time without contention.
     pub duplex: f64,
-    /// A kernel's time while copies cross the bus, likewise.
-    pub kernel_beside_copy: f64,
-    /// Kernels of matrix work take this multiple of what the trace has.
+    /// A kernel's time while copies use the bus, as a multiple of its time without copies.
+    pub kernel_with_copy: f64,
+    /// Matrix kernels take this multiple of their measured time.
     pub heavy: f64,
 }
 
-/// What came of it.
+/// The result of a simulation.
 #[derive(Debug, Clone, Default)]
 pub struct Simulated {
     pub end: Time,
-    /// Start and end of each piece of work.
+    /// Start and end of each kernel, copy and memset.
     pub work: Vec<(Time, Time)>,
     /// When the last work or call of each step ended.
     pub step_ends: Vec<Time>,
-    /// Time with matrix work on the device.
+    /// Time with matrix kernels on the device.
     pub heavy: Time,
-    /// Whether all of it ran: waits that go in a circle would leave some of it undone.
+    /// Whether everything ran: cyclic waits would leave some work undone.
     pub complete: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Happens {
-    Item(CallId),
-    ItemEnd(CallId),
-    Op(WorkId),
+enum SimEvent {
+    CallStart(CallId),
+    CallEnd(CallId),
+    WorkStart(WorkId),
 }
 
-/// What each piece of work still waits for.
+/// What a call or device work still waits for.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     left: u32,
@@ -49,18 +49,18 @@ struct Pending {
 }
 
 impl Simulated {
-    /// The middle one of the steps, in nanoseconds.
+    /// The median step, in nanoseconds.
     pub fn step(&self) -> f64 {
-        middle_step(&self.step_ends)
+        median_step(&self.step_ends)
     }
 }
 
-/// The middle of the times between one step's end and the next one's.
-fn middle_step(ends: &[Time]) -> f64 {
+/// The median time from the end of one step to the end of the next.
+fn median_step(ends: &[Time]) -> f64 {
     let mut last = 0;
     let mut steps: Vec<Time> = Vec::with_capacity(ends.len());
     for end in ends.iter().filter(|end| **end > 0) {
-        // A step may end before the one ahead of it has: then it takes no time of its own.
+        // A step that ends before the previous one takes no additional time.
         let end = (*end).max(last);
         steps.push(end - last);
         last = end;
@@ -71,7 +71,7 @@ fn middle_step(ends: &[Time]) -> f64 {
     steps.sort_unstable();
     match steps.len() {
         0 => 0.0,
-        // Of an even number the lower one: a step is rather held up than hurried.
+        // For an even count the lower one: outliers are usually slow steps.
         n => steps[(n - 1) / 2] as f64,
     }
 }
@@ -83,24 +83,24 @@ pub fn simulate(graph: &Model, sharing: &Sharing) -> Simulated {
 struct Simulation<'g> {
     graph: &'g Model,
     sharing: Sharing,
-    heap: BinaryHeap<Reverse<(Time, u64, Happens)>>,
+    heap: BinaryHeap<Reverse<(Time, u64, SimEvent)>>,
     order: u64,
     work: Vec<Pending>,
     step_ends: Vec<Time>,
     times: Vec<(Time, Time)>,
     done: Vec<bool>,
     ended_calls: Vec<bool>,
-    /// Work that waits for this one, and what lies between.
+    /// Per work: the work that waits for it, and the delay.
     dependents: Vec<Vec<(WorkId, Time)>>,
     calls: Vec<Pending>,
-    /// Calls that follow this one, and what lies between.
+    /// Per call: the calls that follow it, and the delay.
     following: Vec<Vec<(CallId, Time)>>,
-    /// Calls that are held by this work.
-    holds: Vec<Vec<CallId>>,
-    /// How much work each waiting call is held by.
-    held_by: Vec<u32>,
+    /// Per work: the calls that wait for it.
+    waiting_calls: Vec<Vec<CallId>>,
+    /// Per waiting call: how many kernels and copies it still waits for.
+    awaited_left: Vec<u32>,
     last_issued: Vec<Option<WorkId>>,
-    /// What runs, with the work left in it and its rate.
+    /// Running work, with its remaining time and its rate.
     active: Vec<(WorkId, f64, f64)>,
     now: Time,
     end: Time,
@@ -109,36 +109,39 @@ struct Simulation<'g> {
 
 impl<'g> Simulation<'g> {
     fn new(graph: &'g Model, sharing: &Sharing) -> Self {
-        let mut ops: Vec<Pending> =
-            graph.work.iter().map(|op| Pending { left: u32::from(op.call.is_some()), ready: 0 }).collect();
+        let mut pending_work: Vec<Pending> = graph
+            .work
+            .iter()
+            .map(|work| Pending { left: u32::from(work.call.is_some()), ready: 0 })
+            .collect();
         let mut dependents = vec![Vec::new(); graph.work.len()];
         for stream in &graph.streams {
-            let kept: Vec<WorkId> = stream.iter().copied().filter(|op| !graph.work[*op].dropped).collect();
+            let kept: Vec<WorkId> = stream.iter().copied().filter(|id| !graph.work[*id].dropped).collect();
             for pair in kept.windows(2) {
                 dependents[pair[0]].push((pair[1], graph.work[pair[1]].after_work));
-                ops[pair[1]].left += 1;
+                pending_work[pair[1]].left += 1;
             }
         }
-        for (id, op) in graph.work.iter().enumerate().filter(|(_, op)| !op.dropped) {
-            for (awaited, between) in op.waits.iter().filter(|(awaited, _)| !graph.work[*awaited].dropped) {
+        for (id, work) in graph.work.iter().enumerate().filter(|(_, work)| !work.dropped) {
+            for (awaited, between) in work.waits.iter().filter(|(awaited, _)| !graph.work[*awaited].dropped) {
                 dependents[*awaited].push((id, *between));
-                ops[id].left += 1;
+                pending_work[id].left += 1;
             }
         }
-        let mut items = vec![Pending { left: 0, ready: 0 }; graph.calls.len()];
+        let mut pending_calls = vec![Pending { left: 0, ready: 0 }; graph.calls.len()];
         let mut following = vec![Vec::new(); graph.calls.len()];
         for thread in &graph.threads {
-            for (i, &item) in thread.iter().enumerate() {
+            for (i, &call) in thread.iter().enumerate() {
                 match i.checked_sub(1).map(|before| thread[before]) {
                     Some(before) => {
-                        following[before].push((item, graph.calls[item].gap));
-                        items[item].left += 1;
+                        following[before].push((call, graph.calls[call].gap));
+                        pending_calls[call].left += 1;
                     }
-                    None => items[item].ready = graph.calls[item].gap,
+                    None => pending_calls[call].ready = graph.calls[call].gap,
                 }
-                if let Some((other, between)) = graph.calls[item].after {
-                    following[other].push((item, between));
-                    items[item].left += 1;
+                if let Some((other, between)) = graph.calls[call].after {
+                    following[other].push((call, between));
+                    pending_calls[call].left += 1;
                 }
             }
         }
@@ -148,40 +151,40 @@ impl<'g> Simulation<'g> {
             order: 0,
             step_ends: vec![0; graph.steps.max(1)],
             times: vec![(0, 0); graph.work.len()],
-            done: graph.work.iter().map(|op| op.dropped).collect(),
+            done: graph.work.iter().map(|work| work.dropped).collect(),
             ended_calls: vec![false; graph.calls.len()],
             dependents,
             following,
-            holds: vec![Vec::new(); graph.work.len()],
-            held_by: vec![0; graph.calls.len()],
+            waiting_calls: vec![Vec::new(); graph.work.len()],
+            awaited_left: vec![0; graph.calls.len()],
             last_issued: vec![None; graph.streams.len()],
             active: Vec::new(),
             now: 0,
             end: 0,
             heavy: 0,
-            work: ops,
-            calls: items,
+            work: pending_work,
+            calls: pending_calls,
             graph,
         }
     }
 
-    fn at(&mut self, time: Time, happens: Happens) {
+    fn at(&mut self, time: Time, event: SimEvent) {
         self.order += 1;
-        self.heap.push(Reverse((time.max(self.now), self.order, happens)));
+        self.heap.push(Reverse((time.max(self.now), self.order, event)));
     }
 
     fn run(mut self) -> Simulated {
-        for item in 0..self.calls.len() {
-            if self.calls[item].left == 0
-                && self.graph.threads.iter().any(|thread| thread.first() == Some(&item))
+        for call in 0..self.calls.len() {
+            if self.calls[call].left == 0
+                && self.graph.threads.iter().any(|thread| thread.first() == Some(&call))
             {
-                self.at(self.calls[item].ready, Happens::Item(item));
+                self.at(self.calls[call].ready, SimEvent::CallStart(call));
             }
         }
-        for op in 0..self.work.len() {
-            if self.work[op].left == 0 && !self.graph.work[op].dropped {
-                let start = self.graph.work[op].after_call;
-                self.at(start, Happens::Op(op));
+        for work in 0..self.work.len() {
+            if self.work[work].left == 0 && !self.graph.work[work].dropped {
+                let start = self.graph.work[work].after_call;
+                self.at(start, SimEvent::WorkStart(work));
             }
         }
         loop {
@@ -191,18 +194,18 @@ impl<'g> Simulation<'g> {
                 (None, None) => break,
                 (Some(time), ended) if ended.is_none_or(|(at, _)| time < at) => {
                     self.advance(time);
-                    if let Some(Reverse((_, _, happens))) = self.heap.pop() {
-                        self.handle(happens);
+                    if let Some(Reverse((_, _, event))) = self.heap.pop() {
+                        self.handle(event);
                     }
                 }
-                (_, Some((time, op))) => {
+                (_, Some((time, work))) => {
                     self.advance(time);
-                    self.finish(op);
+                    self.finish(work);
                 }
                 (Some(_), None) => unreachable!("an event without an end before it is handled above"),
             }
         }
-        let called = self.graph.threads.iter().flatten().all(|item| self.ended_calls[*item]);
+        let called = self.graph.threads.iter().flatten().all(|call| self.ended_calls[*call]);
         let complete = called && self.done.iter().all(|done| *done);
         Simulated { end: self.end, work: self.times, step_ends: self.step_ends, heavy: self.heavy, complete }
     }
@@ -216,7 +219,8 @@ impl<'g> Simulation<'g> {
 
     /// The running work that ends first.
     fn next_end(&self) -> Option<(Time, WorkId)> {
-        let ends = self.active.iter().map(|(op, left, rate)| (self.now + (left / rate).ceil() as Time, *op));
+        let ends =
+            self.active.iter().map(|(work, left, rate)| (self.now + (left / rate).ceil() as Time, *work));
         ends.min()
     }
 
@@ -225,126 +229,127 @@ impl<'g> Simulation<'g> {
         for (_, left, rate) in &mut self.active {
             *left = (*left - passed * *rate).max(0.0);
         }
-        if self.active.iter().any(|(op, ..)| self.graph.work[*op].kind == WorkKind::Kernel { heavy: true }) {
+        let is_heavy = |work: WorkId| self.graph.work[work].kind == WorkKind::Kernel { heavy: true };
+        if self.active.iter().any(|(work, ..)| is_heavy(*work)) {
             self.heavy += to - self.now;
         }
         self.now = to;
     }
 
-    fn handle(&mut self, happens: Happens) {
-        match happens {
-            Happens::Item(item) => self.call(item),
-            Happens::ItemEnd(item) => {
-                self.ended_calls[item] = true;
-                self.ended(self.graph.calls[item].step);
-                for i in 0..self.following[item].len() {
-                    let (next, between) = self.following[item][i];
+    fn handle(&mut self, event: SimEvent) {
+        match event {
+            SimEvent::CallStart(call) => self.start_call(call),
+            SimEvent::CallEnd(call) => {
+                self.ended_calls[call] = true;
+                self.ended(self.graph.calls[call].step);
+                for i in 0..self.following[call].len() {
+                    let (next, between) = self.following[call][i];
                     let pending = &mut self.calls[next];
                     pending.ready = pending.ready.max(self.now + between);
                     pending.left -= 1;
                     if pending.left == 0 {
-                        self.at(self.calls[next].ready, Happens::Item(next));
+                        self.at(self.calls[next].ready, SimEvent::CallStart(next));
                     }
                 }
             }
-            Happens::Op(op) => self.begin(op),
+            SimEvent::WorkStart(work) => self.start_work(work),
         }
     }
 
-    fn call(&mut self, item: CallId) {
+    fn start_call(&mut self, id: CallId) {
         let graph = self.graph;
-        let call = &graph.calls[item];
+        let call = &graph.calls[id];
         match &call.action {
-            HostAction::Issue(ops) => {
-                for &op in ops {
-                    self.issue(op);
+            HostAction::Issue(issued) => {
+                for &work in issued {
+                    self.issue(work);
                 }
-                self.at(self.now + call.cost, Happens::ItemEnd(item));
+                self.at(self.now + call.cost, SimEvent::CallEnd(id));
             }
-            HostAction::IssueBlocking(op) => {
-                self.issue(*op);
-                self.hold(item, &[*op]);
+            HostAction::IssueBlocking(work) => {
+                self.issue(*work);
+                self.block_until_done(id, &[*work]);
             }
             HostAction::Wait { awaited, .. } => {
                 let awaited: Vec<WorkId> = match *awaited {
                     Awaited::None => Vec::new(),
-                    Awaited::Work(op) => vec![op],
+                    Awaited::Work(work) => vec![work],
                     Awaited::Stream(stream) => self.last_issued[stream].into_iter().collect(),
                     Awaited::Device(device) => (0..graph.streams.len())
                         .filter(|stream| graph.stream_device[*stream] == device)
                         .filter_map(|stream| self.last_issued[stream])
                         .collect(),
                 };
-                self.hold(item, &awaited);
+                self.block_until_done(id, &awaited);
             }
-            HostAction::Nothing => self.at(self.now, Happens::ItemEnd(item)),
+            HostAction::Nothing => self.at(self.now, SimEvent::CallEnd(id)),
         }
     }
 
-    /// Holds a call until all of this is done.
-    fn hold(&mut self, item: CallId, ops: &[WorkId]) {
-        let open: Vec<WorkId> = ops.iter().copied().filter(|op| !self.done[*op]).collect();
+    /// Blocks a call until all of this work is done.
+    fn block_until_done(&mut self, call: CallId, awaited: &[WorkId]) {
+        let open: Vec<WorkId> = awaited.iter().copied().filter(|work| !self.done[*work]).collect();
         if open.is_empty() {
-            self.at(self.now + self.graph.calls[item].cost, Happens::ItemEnd(item));
+            self.at(self.now + self.graph.calls[call].cost, SimEvent::CallEnd(call));
         }
-        self.held_by[item] = open.len() as u32;
-        for op in open {
-            self.holds[op].push(item);
+        self.awaited_left[call] = open.len() as u32;
+        for work in open {
+            self.waiting_calls[work].push(call);
         }
     }
 
-    fn issue(&mut self, op: WorkId) {
-        let work = &self.graph.work[op];
+    fn issue(&mut self, id: WorkId) {
+        let work = &self.graph.work[id];
         if work.dropped {
             return;
         }
-        self.last_issued[work.stream] = Some(op);
-        self.ready(op, self.now + self.graph.latency + work.after_call);
+        self.last_issued[work.stream] = Some(id);
+        self.ready(id, self.now + self.graph.latency + work.after_call);
     }
 
-    /// One of the things that this work waits for has happened.
-    fn ready(&mut self, op: WorkId, at: Time) {
-        let pending = &mut self.work[op];
+    /// One of the predecessors of this work is done.
+    fn ready(&mut self, work: WorkId, at: Time) {
+        let pending = &mut self.work[work];
         pending.ready = pending.ready.max(at);
         pending.left -= 1;
         if pending.left == 0 {
             let start = pending.ready;
-            self.at(start, Happens::Op(op));
+            self.at(start, SimEvent::WorkStart(work));
         }
     }
 
-    fn begin(&mut self, op: WorkId) {
-        self.times[op].0 = self.now;
-        let work = &self.graph.work[op];
+    fn start_work(&mut self, id: WorkId) {
+        self.times[id].0 = self.now;
+        let work = &self.graph.work[id];
         let scale = if work.kind == (WorkKind::Kernel { heavy: true }) { self.sharing.heavy } else { 1.0 };
-        self.active.push((op, work.alone * scale, 1.0));
+        self.active.push((id, work.alone * scale, 1.0));
         self.share();
     }
 
-    fn finish(&mut self, op: WorkId) {
-        self.active.retain(|(other, ..)| *other != op);
+    fn finish(&mut self, work: WorkId) {
+        self.active.retain(|(other, ..)| *other != work);
         self.share();
-        self.done[op] = true;
-        self.times[op].1 = self.now;
-        self.ended(self.graph.work[op].step);
-        for i in 0..self.dependents[op].len() {
-            let (next, between) = self.dependents[op][i];
+        self.done[work] = true;
+        self.times[work].1 = self.now;
+        self.ended(self.graph.work[work].step);
+        for i in 0..self.dependents[work].len() {
+            let (next, between) = self.dependents[work][i];
             self.ready(next, self.now + between);
         }
-        for item in std::mem::take(&mut self.holds[op]) {
-            self.held_by[item] -= 1;
-            if self.held_by[item] == 0 {
-                self.at(self.now + self.graph.calls[item].cost, Happens::ItemEnd(item));
+        for call in std::mem::take(&mut self.waiting_calls[work]) {
+            self.awaited_left[call] -= 1;
+            if self.awaited_left[call] == 0 {
+                self.at(self.now + self.graph.calls[call].cost, SimEvent::CallEnd(call));
             }
         }
     }
 
-    /// Sets the rates of what runs. Kernels of several streams share the device: those worth the question
-    /// fill it.
+    /// Sets the rates of the running work. Kernels on several streams share the device: kernels that are long enough
+    /// to matter usually fill it.
     fn share(&mut self) {
         let graph = self.graph;
-        let of = |op: WorkId| (graph.stream_device[graph.work[op].stream], graph.work[op].kind);
-        let running: Vec<(i32, WorkKind)> = self.active.iter().map(|(op, ..)| of(*op)).collect();
+        let of = |id: WorkId| (graph.stream_device[graph.work[id].stream], graph.work[id].kind);
+        let running: Vec<(i32, WorkKind)> = self.active.iter().map(|(id, ..)| of(*id)).collect();
         for (i, &(device, work)) in running.iter().enumerate() {
             let count = |wanted: &dyn Fn(WorkKind) -> bool| {
                 running.iter().filter(|(other, work)| *other == device && wanted(*work)).count()
@@ -355,8 +360,8 @@ impl<'g> Simulation<'g> {
                 Some(Direction::HostToDevice) => rate(up, down, self.sharing.duplex),
                 Some(_) => rate(down, up, self.sharing.duplex),
                 None if work.is_kernel() => {
-                    let beside = if up + down > 0 { self.sharing.kernel_beside_copy } else { 1.0 };
-                    1.0 / (count(&WorkKind::is_kernel) as f64 * beside)
+                    let slowdown = if up + down > 0 { self.sharing.kernel_with_copy } else { 1.0 };
+                    1.0 / (count(&WorkKind::is_kernel) as f64 * slowdown)
                 }
                 None => 1.0,
             };
@@ -364,7 +369,7 @@ impl<'g> Simulation<'g> {
     }
 }
 
-/// A copy's part of the link.
+/// A copy's share of the link.
 pub(crate) fn rate(same: usize, other: usize, duplex: f64) -> f64 {
     let alone = 1.0 / same.max(1) as f64;
     if other > 0 { alone / duplex } else { alone }

@@ -1,4 +1,4 @@
-//! The graph of small traces whose dependencies are known, and of real ones.
+//! Is the graph correct for small traces with known dependencies, and consistent for real ones?
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
@@ -37,7 +37,7 @@ fn graph(trace: &Trace) -> Graph {
 }
 
 #[test]
-fn work_waits_for_its_call_its_stream_and_the_event_it_was_told_to_wait_for() {
+fn work_waits_for_its_call_its_stream_and_its_event() {
     let trace = trace(&[
         call("cudaLaunchKernel", 10, 0.0, 5.0, 1),
         kernel(7, 10.0, 100.0, 1),
@@ -61,7 +61,7 @@ fn work_waits_for_its_call_its_stream_and_the_event_it_was_told_to_wait_for() {
 }
 
 #[test]
-fn a_thread_that_works_while_another_one_launches_waits_for_nobody() {
+fn a_thread_that_works_while_another_one_launches_does_not_wait() {
     let threads = |operator: bool| {
         let mut events = vec![
             call("cudaLaunchKernel", 10, 0.0, 5.0, 1),
@@ -75,7 +75,7 @@ fn a_thread_that_works_while_another_one_launches_waits_for_nobody() {
             events.push(event("cpu_op", "aten::sort", 10, 10.0, 380.0, ""));
         }
         let graph = graph(&trace(&events));
-        // Calls are numbered thread by thread: 0 and 1 are of thread 10.
+        // Calls are numbered per thread: 0 and 1 are on thread 10.
         graph.calls[1].after
     };
     assert_eq!(threads(false), Some(2));
@@ -83,7 +83,7 @@ fn a_thread_that_works_while_another_one_launches_waits_for_nobody() {
 }
 
 #[test]
-fn the_path_of_a_step_has_no_holes() {
+fn the_path_of_a_step_has_no_gaps() {
     let trace = trace(&[
         event("cpu_op", "aten::mm", 10, 0.0, 12.0, ""),
         call("cudaLaunchKernel", 10, 2.0, 5.0, 1),
@@ -107,7 +107,7 @@ fn the_path_of_a_step_has_no_holes() {
         these.map(|segment| segment.interval.length().get()).sum::<i64>()
     };
     assert_eq!(of(PathClass::Compute), 135_000);
-    // From the return of the synchronization to the next launch.
+    // From the return of the host sync to the next launch.
     assert_eq!(of(PathClass::Host), 40_000 + 2_000);
 }
 
@@ -149,7 +149,7 @@ fn every_edge_of_real_traces_goes_forward_in_time() {
         let again = self::graph(&trace);
         assert_eq!(format!("{:?}", again.work), format!("{:?}", graph.work), "{name}");
     }
-    // Recorded waits are taken as recorded.
+    // Recorded waits take precedence over inferred ones.
     let trace =
         open(&folder.join("off_layerwise_d2_c4_syncevents.json.gz"), &ReadOptions::default()).unwrap();
     let host_waits = graph(&trace)

@@ -1,6 +1,6 @@
-//! What was each copy, each gap, each step? One row a piece, for tables; a diagnosis has the sums.
+//! What was each copy, each gap, each step? One row each, for tables; a diagnosis has the totals.
 //!
-//! Rows are of the whole trace, and each says whether the figures of the diagnosis speak of it.
+//! Rows cover the whole trace. Each says whether the figures of the diagnosis include it.
 
 use busbound_machine::Machine;
 use busbound_trace::{
@@ -17,19 +17,19 @@ use crate::options::Options;
 use crate::steps::steady::LeftOut;
 use busbound_cause::idle::{Gap, GapCause};
 
-/// What tables are made of, beside the events themselves.
+/// The rows of the tables, in addition to the events themselves.
 #[derive(Debug, Clone)]
 pub struct Items {
     pub steps: Vec<StepItem>,
-    /// By device and stream, then in order of time.
+    /// By device and stream, then by time.
     pub copies: Vec<CopyItem>,
-    /// By device, then in order of time.
+    /// By device, then by time.
     pub gaps: Vec<GapItem>,
-    /// By event number: the step that launched it.
+    /// By event index: the step that launched the event.
     step_of: Vec<Option<u32>>,
 }
 
-/// One copy of a device, with what the host did about it.
+/// One copy on a device, and what it cost the host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CopyItem {
     pub event: EventId,
@@ -40,41 +40,41 @@ pub struct CopyItem {
     pub dst: MemoryKind,
     pub bytes: Option<u64>,
     pub gbps: Option<f64>,
-    /// Time of it with no kernel running on its device.
+    /// Time in which no kernel ran on its device.
     pub exposed: Nanos,
-    /// Host time inside the copying call, if that waited for the copy.
+    /// Host time inside the copy call, if the call waited for the copy.
     pub blocking: Nanos,
     /// Host time in a synchronization right after the call.
     pub waited_after: Nanos,
-    /// The step that launched it.
+    /// The step that launched the copy.
     pub step: Option<u32>,
     pub judged: bool,
-    /// The innermost operator around the call.
+    /// The innermost operator that contains the call.
     pub operator: Option<NameId>,
-    /// Why pages of managed memory moved, if that is what it was.
+    /// Why pages moved, if the copy is a migration of managed memory.
     pub migration: Option<MigrationCause>,
 }
 
-/// Time between two pieces of work of one device.
+/// Idle time between two kernels, copies or memsets of one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GapItem {
     pub device: i32,
     pub start: Timestamp,
     pub duration: Nanos,
     pub cause: GapCause,
-    /// The work that ended it.
+    /// The work that ended the gap.
     pub ended_by: Option<EventId>,
     /// The step that launched that work.
     pub step: Option<u32>,
     pub judged: bool,
 }
 
-/// One step: from the end of the one before to its own end. Times are summed over the devices.
+/// One step: from the end of the previous step to its own end. Times are summed over the devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepItem {
     pub start: Timestamp,
     pub duration: Nanos,
-    /// Where the host begins it, which may be long before the device does.
+    /// When the host starts the step, which can be long before the device does.
     pub host_start: Timestamp,
     pub warm_up: bool,
     pub outlier: bool,
@@ -88,13 +88,13 @@ pub struct StepItem {
 }
 
 impl Items {
-    /// The step that launched a piece of the device's work.
+    /// The step that launched this GPU event.
     pub fn step_of(&self, event: EventId) -> Option<u32> {
         *self.step_of.get(event.index())?
     }
 }
 
-/// As [`diagnose`](crate::diagnose), with every copy, gap and step by itself.
+/// Like [`diagnose`](crate::diagnose), and returns every copy, gap and step as a row.
 pub fn diagnose_and_itemize(
     trace: &Trace,
     source: &Source,
@@ -124,7 +124,7 @@ fn number(step: Option<usize>) -> Option<u32> {
     u32::try_from(step?).ok()
 }
 
-/// What the diagnosis speaks of.
+/// Which part of the trace the diagnosis covers.
 struct Scope<'a> {
     left_out: &'a LeftOut,
     whole: &'a Facts<'a>,
@@ -132,7 +132,7 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// As the part of the trace was cut: by the step that launched the work, else by when it ran.
+    /// Decides like the cut of the trace: by the step that launched the work, or else by when it ran.
     fn contains(&self, step: Option<usize>, start: Timestamp) -> bool {
         if !self.is_part {
             return true;

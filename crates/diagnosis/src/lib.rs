@@ -1,5 +1,5 @@
-//! What it means: passes over a [`Trace`](busbound_trace::Trace). No IO and no clock: the same
-//! trace gives the same answer to the byte.
+//! What does a trace mean? Analysis passes over a [`Trace`](busbound_trace::Trace). No I/O and no clock: the
+//! same trace always gives byte-identical output.
 //!
 //! ```
 //! use busbound_diagnosis::{Bound, Options, Source, diagnose};

@@ -1,4 +1,4 @@
-//! What may be set about a diagnosis.
+//! Which options does a diagnosis take?
 
 use busbound_trace::MeasuredKernel;
 use regex_lite::Regex;
@@ -6,19 +6,18 @@ use regex_lite::Regex;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Edges of the bandwidth histogram in GB/s, between 0 and no end.
+    /// Edges of the bandwidth histogram in GB/s. The first bin starts at 0 and the last is open.
     pub histogram_edges: Vec<f64>,
     pub cpu_copies: CpuCopyThresholds,
-    /// Annotations that mark steps; without it those that look like steps do, or what repeats.
+    /// Annotations that mark steps. Without it, annotations that look like steps, or else a detected iteration.
     pub steps: Option<Regex>,
-    /// Steps at the beginning to leave out of everything; without it those that are clearly longer.
+    /// Number of warm-up steps to drop. Without it, the first steps are dropped if they are clearly longer.
     pub warmup: Option<usize>,
-    /// Annotations that time is laid to.
+    /// Annotations that time is attributed to.
     pub blocks: BlockChoice,
-    /// The stages of a pipeline, two or more; without them those that the program calls `stage0`, `stage1`
-    /// and so on.
+    /// The stages of a pipeline, two or more. Without them, annotations named `stage0`, `stage1` and so on.
     pub stages: Vec<StageChoice>,
-    /// What Nsight Compute measured of this program's kernels.
+    /// Nsight Compute measurements of this program's kernels.
     pub measured_kernels: Option<Vec<MeasuredKernel>>,
 }
 
@@ -39,30 +38,30 @@ impl Default for Options {
 /// Which annotations are blocks.
 #[derive(Debug, Clone)]
 pub enum BlockChoice {
-    /// Those whose name matches.
+    /// Annotations whose name matches.
     Matching(Regex),
-    /// All, down to this many levels below the step.
+    /// All annotations down to this many levels below the step.
     Depth(usize),
 }
 
-/// Levels shown where nobody asks for any.
+/// Levels shown by default.
 pub(crate) const UNASKED_DEPTH: usize = 2;
 
-/// One stage: what it is called, and which annotations are its items.
+/// One stage: its name, and which annotations are its items.
 #[derive(Debug, Clone)]
 pub struct StageChoice {
     pub name: String,
     pub matching: Regex,
 }
 
-/// How copy operators without GPU events are judged.
+/// How copy operators are classified if the trace has no GPU events.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CpuCopyThresholds {
-    /// Above this a copy cannot have crossed the bus: it stayed within the GPU (or did nothing).
+    /// A faster copy cannot have crossed the bus: it stayed on the GPU, or did nothing.
     pub internal_gbps: f64,
-    /// Below this multiple of the link's peak it can have.
+    /// Below this multiple of the link's peak rate, a copy can have crossed the bus.
     pub bus_share_of_peak: f64,
-    /// Shorter operators are mostly overhead and tell no rate.
+    /// Shorter operators are mostly overhead, so their rate means nothing.
     pub shortest_ms: f64,
 }
 

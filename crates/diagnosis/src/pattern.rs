@@ -1,4 +1,4 @@
-//! Which annotations have the same name but for numbers?
+//! Which annotation names differ only in their numbers?
 
 use crate::quantity::printable;
 
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_in_names_stand_for_any_number() {
+    fn numbers_in_names_become_wildcards() {
         assert_eq!(pattern_of("ProfilerStep#1009"), "ProfilerStep#*");
         assert_eq!(pattern_of("layer7/block12"), "layer*/block*");
         assert_eq!(pattern_of("step"), "step");

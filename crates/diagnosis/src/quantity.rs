@@ -1,5 +1,5 @@
-//! How is a number written so that a tired person reads it right? Always with its unit, with as
-//! many digits as matter.
+//! How is a number formatted so that a tired person reads it right? Always with its unit, and with at least three
+//! significant digits.
 
 pub use busbound_cause::host::printable;
 use busbound_trace::Nanos;
@@ -20,7 +20,7 @@ pub fn milliseconds(ms: f64) -> String {
     time(Nanos::new((ms * 1e6).round() as i64))
 }
 
-/// `168 MB`: powers of ten, as links are rated.
+/// `168 MB`: powers of ten, because links are rated in them.
 pub fn bytes(count: u64) -> String {
     let b = count as f64;
     match count {
@@ -52,12 +52,12 @@ pub fn count(n: u64) -> String {
     grouped
 }
 
-/// `1 place`, `2 places`.
+/// `1 gap`, `2 gaps`.
 pub fn plural(n: u64, one: &str, several: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { several })
 }
 
-/// Three significant digits, more where the whole part has more.
+/// Three significant digits, or more if the integer part has more.
 fn digits(value: f64) -> String {
     match value.abs() {
         a if a < 0.0005 => "0".to_owned(),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds a step (or trace, where there are no steps) that a fix saves.
+/// Milliseconds that a fix saves per step, or per trace if the trace has no steps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Saving {
@@ -11,6 +11,6 @@ pub struct Saving {
 }
 
 impl Saving {
-    /// For findings that explain the run and save nothing by themselves.
+    /// For findings that explain the run but save nothing.
     pub(crate) const NONE: Self = Self { low: 0.0, high: 0.0 };
 }

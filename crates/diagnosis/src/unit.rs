@@ -1,13 +1,13 @@
-//! What are figures "per": a step, an iteration that was detected, or the whole trace?
+//! What are figures "per": a step, a detected iteration or the whole trace?
 
 words! {
-    /// What a figure given per step is for.
+    /// What a "per step" figure is per.
     pub enum Unit: "unit" {
-        /// Marked by the program, or named by the user.
+        /// Marked by the program or selected by the user.
         Step = "step",
-        /// What repeats in the launches, where no steps are marked. A step may hold several.
-        Iteration = "round",
-        /// All of the trace, where there are no steps.
+        /// Detected as a repeating pattern of launches, if no steps are marked. A step may contain several.
+        Iteration = "iteration",
+        /// The whole trace, if it has no steps.
         Trace = "trace",
     }
 }

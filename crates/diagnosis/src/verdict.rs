@@ -1,4 +1,4 @@
-//! What bounds the run? One word, its share, one sentence.
+//! What bounds the run? One word, its share and one sentence.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,23 +27,23 @@ pub enum Bound {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     pub bound: Bound,
-    /// Share of the device's time that goes to it, 0 to 1.
+    /// Share of the device's time that the bound takes, 0 to 1.
     pub share: f64,
     pub statement: String,
 }
 
 impl Verdict {
-    /// Where work of the devices is lost.
+    /// The verdict when part of the GPU work could not be read.
     pub(crate) fn not_told(why: &str, has_gpu: bool) -> Self {
         let statement = match has_gpu {
-            true => format!("Not told: {why}; figures are for the rest alone."),
-            false => format!("Not told: the GPU's events could not be read: {why}."),
+            true => format!("Inconclusive: {why}; figures cover only the rest."),
+            false => format!("Inconclusive: the GPU events could not be read: {why}."),
         };
         Self { bound: Bound::Unknown, share: 0.0, statement }
     }
 }
 
-/// What bounds the run where this part is most of its time; `None` for what nobody can change.
+/// What bounds the run if this part takes most of its time; `None` for parts that nobody can change.
 fn bound_of(part: Part) -> Option<Bound> {
     Some(match part {
         Part::Compute | Part::Copy(CopyRoute::WithinDevice) => Bound::Compute,
@@ -58,8 +58,8 @@ fn bound_of(part: Part) -> Option<Bound> {
     })
 }
 
-/// Shares of the device's time by what bounds it, the largest first. Time in which kernels wait for pages of managed
-/// memory is transfer and not compute.
+/// Shares of the device's time by bound, largest first. Time in which kernels wait for pages of managed memory counts
+/// as transfer, not as compute.
 fn shares(facts: &Facts<'_>, for_pages: f64) -> Vec<(Bound, f64)> {
     const CANDIDATES: [Bound; 7] = [
         Bound::Compute,
@@ -87,23 +87,23 @@ fn shares(facts: &Facts<'_>, for_pages: f64) -> Vec<(Bound, f64)> {
     shares
 }
 
-/// A kernel that waits for pages of managed memory does not compute. How long it does is known where the same kernels ran without
-/// faults too.
+/// A kernel that waits for pages of managed memory does not compute. The length of the wait is known only if the same
+/// kernels also ran without faults.
 fn waits_for_pages_ms(facts: &Facts<'_>) -> f64 {
     facts.managed.excess_ms().unwrap_or(0.0).min(facts.time.compute_ms)
 }
 
-/// Share of the device's time that copies within the device take alone.
+/// Share of the device's time in D2D copies that nothing overlaps.
 fn device_copy_share(facts: &Facts<'_>) -> f64 {
     let share = facts.breakdown.share_of(|part| part == Part::Copy(CopyRoute::WithinDevice));
     share.unwrap_or(0.0)
 }
 
-/// A part other than compute bounds the run from this share on; below it compute does, or nothing alone.
+/// From this share on, a part other than compute bounds the run. Below it, compute does, or the run is mixed.
 const BOUNDS: f64 = 0.40;
-/// Beside compute, a part of this share makes the run mixed.
+/// If compute is the largest part, a second part of this share makes the run mixed.
 const MATTERS: f64 = 0.25;
-/// A share that rounds to nothing is not worth words.
+/// A smaller share rounds to 0% and is not mentioned.
 const NOTHING: f64 = 0.005;
 
 pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
@@ -114,11 +114,11 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
         return Verdict {
             bound: Bound::Unknown,
             share: 0.0,
-            statement: "Not told: the GPU events of this trace take no time at all.".to_owned(),
+            statement: "Inconclusive: all GPU events in this trace have zero duration.".to_owned(),
         };
     };
-    if let Some(turns) = streams_take_turns(facts) {
-        return Verdict { bound: Bound::Sync, share: turns.share, statement: turns.statement };
+    if let Some(serialized) = serialized_streams(facts) {
+        return Verdict { bound: Bound::Sync, share: serialized.share, statement: serialized.statement };
     }
     let second = shares[1];
     let bound = match first {
@@ -130,7 +130,7 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
     };
     let statement = match bound {
         Bound::Mixed => format!(
-            "Mixed: {} {} {} and {} {}.",
+            "Mixed: {}, {} {} and {} {}.",
             facts.of_each(),
             percent(share),
             clause(first),
@@ -140,7 +140,7 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
         Bound::Unknown => {
             let rest = shares.iter().find(|(bound, _)| *bound != Bound::Unknown).copied().unwrap_or(second);
             format!(
-                "Not told: {} {} {}; next, {} {}.",
+                "Inconclusive: {} {} {}; the next largest part, {}, {}.",
                 percent(share),
                 facts.of_each(),
                 clause(Bound::Unknown),
@@ -169,114 +169,116 @@ fn word(bound: Bound) -> &'static str {
 }
 
 fn percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
+    format!("{:.0}%", 100.0 * share)
 }
 
-/// What happens in that share of the step: `waits for host-to-device copies from pageable memory`.
+/// What happens in that share of the step: `waits for H2D copies from pageable memory`.
 fn clause(facts: &Facts<'_>, bound: Bound, for_pages: f64) -> String {
     match bound {
         Bound::Transfer => waits_for_copies(facts, for_pages),
         Bound::Communication => "waits for communication between GPUs".to_owned(),
         Bound::Compute if device_copy_share(facts) >= NOTHING => format!(
-            "is the GPU's own work ({} in compute kernels, {} in copies within the device)",
+            "is on-device work ({} in compute kernels, {} in D2D copies)",
             percent(facts.time.compute_ms / facts.time.span_ms),
             percent(device_copy_share(facts))
         ),
         Bound::Compute => "is spent in compute kernels".to_owned(),
         Bound::Launch if facts.launch_waits_are_for_copies() => {
-            "the GPU waits for the host to issue small copies, one call after the other".to_owned()
+            "is idle time waiting for the host to issue small copies, one call at a time".to_owned()
         }
         Bound::Launch if facts.allocating_idle_ms > 0.5 * facts.idle_ms(GapCause::Launch) => {
-            "the GPU waits for the host, which is allocating memory".to_owned()
+            "is idle time waiting for the host, mostly while it allocates memory".to_owned()
         }
         Bound::Launch => {
             let launches = &facts.launches;
             format!(
-                "the GPU waits for the host to launch (median kernel {:.1} µs, {:.1} µs of host time a launch)",
+                "is idle time waiting for the host to launch kernels (median kernel {:.1} µs, median launch call {:.1} µs)",
                 launches.median_kernel_us, launches.median_call_us
             )
         }
-        Bound::Sync => "the GPU stands still because the host had stopped to wait for it".to_owned(),
-        Bound::Input => "the GPU waits for the next batch of input".to_owned(),
-        Bound::Mixed | Bound::Unknown => not_told(facts),
+        Bound::Sync => "is idle time after a host sync".to_owned(),
+        Bound::Input => "is idle time waiting for the next input batch".to_owned(),
+        Bound::Mixed | Bound::Unknown => inconclusive(facts),
     }
 }
 
-/// Idleness without a cause, and copies that may or may not have crossed the bus; both with their share where both are there.
-fn not_told(facts: &Facts<'_>) -> String {
-    const IDLE: &str = "the GPU is idle for reasons this trace does not show";
-    const COPYING: &str = "the GPU copies, and this trace does not tell whether over the bus";
+/// Idle time without a visible cause, and copies that may or may not have crossed the bus. If both occur, each gets its
+/// share.
+fn inconclusive(facts: &Facts<'_>) -> String {
+    const IDLE: &str = "is idle time whose cause is not visible in this trace";
+    const COPYING: &str = "is spent in copies that may or may not have crossed the bus";
     let span = facts.time.span_ms;
     let (idle, copying) =
         (facts.idle_ms(GapCause::Unexplained) / span, facts.time.exposed_unplaced_copy_ms / span);
     match (idle >= NOTHING, copying >= NOTHING) {
         (_, false) => IDLE.to_owned(),
         (false, true) => COPYING.to_owned(),
-        (true, true) => format!("{IDLE} ({}), or {COPYING} ({})", percent(idle), percent(copying)),
+        (true, true) => format!("{IDLE} ({}) or {COPYING} ({})", percent(idle), percent(copying)),
     }
 }
 
-/// The share of a step is that of all transfers; which of them is said with their own share, unless they are nearly all.
+/// The share of the step covers all transfers. The largest group is named with its own share, unless it is nearly all
+/// of them.
 fn waits_for_copies(facts: &Facts<'_>, for_pages: f64) -> String {
     let copying = facts.part_ms(Part::is_transfer);
     if for_pages > 0.95 * (for_pages + copying) {
-        return "kernels wait for pages of managed memory".to_owned();
+        return "is spent in kernels that wait for pages of managed memory".to_owned();
     }
     if for_pages > copying {
         let share = percent(for_pages / facts.time.span_ms);
         return format!(
-            "waits for transfers over the bus, {share} in kernels that need pages of managed memory"
+            "waits for transfers over the bus ({share} in kernels that wait for pages of managed memory)"
         );
     }
     let between_gpus = facts.part_ms(|part| part == Part::Copy(CopyRoute::Peer)) > 0.0;
     let all = if between_gpus { "copies over the bus and between GPUs" } else { "copies over the bus" };
     let transfers = facts.groups.iter().filter(|group| CopyRoute::of(group.direction).is_transfer());
-    let Some(most) = transfers.clone().max_by(|a, b| a.exposed_ms.total_cmp(&b.exposed_ms)) else {
+    let Some(largest) = transfers.clone().max_by(|a, b| a.exposed_ms.total_cmp(&b.exposed_ms)) else {
         return format!("waits for {all}");
     };
-    if most.exposed_ms >= 0.95 * transfers.map(|group| group.exposed_ms).sum::<f64>() {
-        return format!("waits for {}", words(most));
+    if largest.exposed_ms >= 0.95 * transfers.map(|group| group.exposed_ms).sum::<f64>() {
+        return format!("waits for {}", words(largest));
     }
-    let share = percent(most.exposed_ms / facts.time.span_ms);
-    format!("waits for {all}, {share} for {}", words(most))
+    let share = percent(largest.exposed_ms / facts.time.span_ms);
+    format!("waits for {all} ({share} for {})", words(largest))
 }
 
-/// Such copies, in words.
+/// The group in words: `H2D copies from pageable memory`.
 fn words(group: &CopyGroup) -> String {
     use busbound_trace::{Direction, MemoryKind};
-    let (way, memory) = match group.direction {
-        Direction::HostToDevice => ("host-to-device copies from", group.src),
-        Direction::DeviceToHost => ("device-to-host copies to", group.dst),
+    let (copies, memory) = match group.direction {
+        Direction::HostToDevice => ("H2D copies from", group.src),
+        Direction::DeviceToHost => ("D2H copies to", group.dst),
         _ => return "copies between GPUs".to_owned(),
     };
     let memory = match memory {
         MemoryKind::Device | MemoryKind::Unknown => "host",
         known => known.word(),
     };
-    format!("{way} {memory} memory")
+    format!("{copies} {memory} memory")
 }
 
-struct Turns {
+struct SerializedStreams {
     share: f64,
     statement: String,
 }
 
-/// Two streams or more that never run at once, because the host waits for each piece before it
-/// launches the next. The device looks busy; it is the order that costs.
-fn streams_take_turns(facts: &Facts<'_>) -> Option<Turns> {
-    let parting = facts.streams_that_take_turns()?;
+/// Two or more streams that never overlap, because the host waits for the work of one before it launches on the next.
+/// The device looks busy, but the serialization costs time.
+fn serialized_streams(facts: &Facts<'_>) -> Option<SerializedStreams> {
+    let streams = facts.streams_that_take_turns()?;
     let waits = facts.syncs.avoidable();
     let share = waits.ms / facts.time.span_ms;
-    Some(Turns {
+    Some(SerializedStreams {
         share,
         statement: format!(
-            "Synchronization-bound: {} {} the host waits for the GPU in the middle of the {unit} ({:.0} times), so {} \
-             streams take turns and never run at once; {} a {unit} of the smaller one could run beside the other.",
+            "Synchronization-bound: for {} {}, the host waits for the GPU within the {unit} ({:.0} times), so {} streams \
+             are serialized and never overlap; {}/{unit} of work outside the busiest stream could overlap with it.",
             percent(share),
             facts.of_each(),
             waits.count as f64 / facts.steps(),
-            parting.streams,
-            milliseconds(parting.smaller_ms / facts.steps()),
+            streams.streams,
+            milliseconds(streams.smaller_ms / facts.steps()),
             unit = facts.unit(),
         ),
     })

@@ -1,23 +1,23 @@
-//! Names that are types: an enum whose variants each have one name, in JSON, in documentation and on the
-//! command line. The enum's declaration is the only place where a name is written.
+//! Which names are types? Enums whose variants each have one name in JSON, in the documentation and on the command line.
+//! The enum's declaration is the only place that spells the name.
 
 use std::fmt;
 
 use strsim::levenshtein;
 
-/// A name that nothing has.
+/// A name that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownName {
     /// What was looked for, e.g. `finding`.
     pub what: &'static str,
     pub given: String,
-    /// The known name that is spelled most like it.
+    /// The known name with the closest spelling.
     pub closest: Option<&'static str>,
 }
 
 impl fmt::Display for UnknownName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no {} named {:?}", self.what, self.given)?;
+        write!(f, "unknown {} {:?}", self.what, self.given)?;
         match self.closest {
             Some(closest) => write!(f, "; did you mean {closest}?"),
             None => Ok(()),
@@ -27,7 +27,7 @@ impl fmt::Display for UnknownName {
 
 impl std::error::Error for UnknownName {}
 
-/// The candidate that takes the fewest edits to reach, if they are few for its length.
+/// The candidate with the fewest edits, if they are few for its length.
 pub(crate) fn closest<'c>(given: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let given = given.to_lowercase().replace('-', "_");
     let scored = candidates.into_iter().map(|candidate| (levenshtein(&given, candidate), candidate));
@@ -35,7 +35,7 @@ pub(crate) fn closest<'c>(given: &str, candidates: impl IntoIterator<Item = &'c 
     (edits <= candidate.chars().count().div_ceil(3)).then_some(candidate)
 }
 
-/// Declares an enum of names: its JSON, its text, the list of all and reading one back with a suggestion.
+/// Declares an enum of names: JSON, display text, the list of all variants, and parsing with a suggestion for typos.
 macro_rules! words {
     (
         $(#[$about:meta])*
@@ -53,10 +53,10 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All of them, in the order of their declaration.
+            /// All variants, in declaration order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The name in JSON and in texts.
+            /// The name in JSON and in text.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_finds_its_word_and_noise_finds_none() {
+    fn a_typo_finds_its_name_and_noise_finds_none() {
         let known = ["pageable_copies", "small_copies", "slow_link"];
         for (given, wanted) in [
             ("pageble_copies", Some("pageable_copies")),

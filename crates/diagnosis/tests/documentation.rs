@@ -1,6 +1,6 @@
-//! What is declared about findings and limitations is what the documentation says, and nothing is left undeclared.
+//! Does the documentation match the declared findings and limitations, and is it complete?
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should panic")]
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The section of a finding.
+/// The documentation section of a finding.
 fn section(id: FindingId) -> String {
     let document = id.document();
     let mut text = format!("## {id}\n\n*{}.* {}\n\n", id.title().trim_end_matches('.'), document.meaning);
@@ -43,7 +43,7 @@ fn limitations() -> String {
     text
 }
 
-/// The page with what stands between its markers written anew.
+/// The page with the text between its markers replaced.
 fn generated(page: &str, what: &str, text: &str) -> String {
     let begin = page.find(&format!("<!-- {what}: generated")).unwrap();
     let begin = begin + page[begin..].find('\n').unwrap() + 1;
@@ -52,7 +52,7 @@ fn generated(page: &str, what: &str, text: &str) -> String {
 }
 
 #[test]
-fn the_documentation_is_what_is_declared() {
+fn the_documentation_matches_the_declarations() {
     let path = root().join("docs/findings.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let sections: Vec<String> = FindingId::ALL.iter().map(|id| section(*id)).collect();
@@ -64,11 +64,11 @@ fn the_documentation_is_what_is_declared() {
     assert_eq!(
         std::fs::read_to_string(&path).unwrap(),
         wanted,
-        "docs/findings.md is out of date (BUSBOUND_WRITE_DOCS=1 rewrites it)"
+        "docs/findings.md is out of date (set BUSBOUND_WRITE_DOCS=1 to rewrite it)"
     );
 }
 
-/// A finding is one file named by its id, and a line in the registry: no other file is among them.
+/// A finding is one file named after its id and one line in the registry. The directory has no other files.
 #[test]
 fn a_finding_is_a_file_and_a_line_in_the_registry() {
     let folder = root().join("crates/diagnosis/src/findings");
@@ -92,7 +92,7 @@ fn a_finding_is_a_file_and_a_line_in_the_registry() {
 }
 
 #[test]
-fn every_finding_has_a_candidate_or_a_reason_and_every_document_is_whole() {
+fn every_finding_has_a_candidate_or_a_reason_and_every_document_is_complete() {
     for id in FindingId::ALL {
         match id.candidate() {
             Candidate::Changes(changes) => assert!(!changes().is_empty(), "{id}"),
@@ -109,9 +109,9 @@ fn every_finding_has_a_candidate_or_a_reason_and_every_document_is_whole() {
     }
 }
 
-/// One table gives the name in JSON, in texts and read back.
+/// One table defines the name in JSON, in text and for parsing.
 #[test]
-fn names_are_unique_and_come_back() {
+fn names_are_unique_and_round_trip() {
     fn check<T>(all: &[T], name: fn(T) -> &'static str)
     where
         T: Copy + PartialEq + std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned,
@@ -130,9 +130,6 @@ fn names_are_unique_and_come_back() {
     check(LimitationId::ALL, LimitationId::as_str);
     check(Unit::ALL, Unit::as_str);
     let error = "pagable_copies".parse::<FindingId>().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "there is no finding named \"pagable_copies\"; did you mean pageable_copies?"
-    );
+    assert_eq!(error.to_string(), "unknown finding \"pagable_copies\"; did you mean pageable_copies?");
     assert_eq!("xyz".parse::<FindingId>().unwrap_err().closest, None);
 }

@@ -1,6 +1,6 @@
-//! The catalog of figures: it holds together on every fixture, and its page says what it is.
+//! Is the catalog of figures consistent on every fixture, and is its page up to date?
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should panic")]
 
 mod common;
 
@@ -9,16 +9,16 @@ use std::fs;
 use busbound_diagnosis::{FigureId, figures};
 use common::{diagnosis_of, root};
 
-/// `BUSBOUND_WRITE_DOCS=1` writes the page.
+/// `BUSBOUND_WRITE_DOCS=1` rewrites the page.
 #[test]
-fn the_page_is_the_catalog() {
+fn the_page_matches_the_catalog() {
     let path = root().join("docs/figures.md");
     let page = figures::document();
     if std::env::var_os("BUSBOUND_WRITE_DOCS").is_some() {
         fs::write(&path, &page).unwrap();
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == page, "docs/figures.md is out of date (BUSBOUND_WRITE_DOCS=1 writes it)");
+    assert!(written == page, "docs/figures.md is out of date (set BUSBOUND_WRITE_DOCS=1 to rewrite it)");
 }
 
 #[test]

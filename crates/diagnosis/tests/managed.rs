@@ -1,9 +1,9 @@
-//! Managed memory: what goes to and fro is found, what kernels wait for is found, and what is asked for is neither.
+//! Are thrashing and page faults of managed memory found, and are requested migrations excluded?
 //!
-//! The run is made (fixtures/nsight/made.py): five steps, in each a kernel of 5 ms that 96 page faults in eight groups of 0.4 ms hold,
-//! eight migrations of 2 MiB in and, by the host's touch, eight back; 0.1 ms each.
+//! The run is synthetic (fixtures/nsight/made.py): five steps. Each has a kernel of 5 ms that is stalled by 96 page faults in
+//! eight groups of 0.4 ms, eight migrations of 2 MiB to the GPU, and eight back when the host accesses the pages; 0.1 ms each.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should panic")]
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use busbound_machine::Machine;
 use busbound_trace::{Direction, ReadOptions, Trace, open};
 use rusqlite::Connection;
 
-/// The made run after these statements.
+/// The synthetic run after these SQL statements.
 fn trace(sql: &str) -> Trace {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.sqlite");
@@ -39,12 +39,12 @@ fn number(finding: &Finding, key: &str) -> f64 {
 }
 
 #[test]
-fn what_goes_to_and_fro_is_found_with_what_it_costs() {
+fn thrashing_is_found_with_its_cost() {
     let run = run("");
     let ids: Vec<_> = run.findings.iter().map(|finding| finding.id).collect();
     assert_eq!(ids, MANAGED);
     let found = finding(&run, FindingId::ManagedThrashing).unwrap();
-    // Five steps there and back, less the first time in.
+    // Five round trips, minus the first migration to the GPU.
     assert_eq!((number(found, "blocks"), number(found, "turns_per_block")), (8.0, 9.0));
     assert_eq!(number(found, "to_gpu_bytes_per_step"), f64::from(4 * 8 * (2 << 20)) / 5.0);
     assert_eq!(number(found, "to_host_bytes_per_step"), f64::from(8 * (2 << 20)));
@@ -56,19 +56,19 @@ fn what_goes_to_and_fro_is_found_with_what_it_costs() {
 }
 
 #[test]
-fn kernels_that_run_beside_faults_are_found() {
+fn kernels_that_overlap_with_faults_are_found() {
     let first = run("");
     let found = finding(&first, FindingId::ManagedFaults).unwrap();
     assert_eq!(number(found, "gpu_page_faults_per_step"), 96.0);
     assert_eq!(number(found, "kernel_ms_beside_faults_per_step"), 3.2);
     assert_eq!(number(found, "kernels_per_step"), 1.0);
     assert_eq!(number(found, "on_demand_ms_per_step"), 0.8);
-    // Nothing says how much of that time they stood still.
+    // The trace does not show how much of that time the kernels were stalled.
     assert!(found.evidence["excess_ms_per_step"].is_null());
     assert_eq!((found.saves_ms_per_step.low, found.saves_ms_per_step.high), (0.0, 3.2));
     assert!(first.limitations.iter().any(|limitation| limitation.id == LimitationId::ManagedInKernels));
 
-    // The same kernel of 2 ms without faults, in the rest of each step: then it is known.
+    // The same kernel takes 2 ms without faults in the rest of each step, so the stall is known.
     let second = run(
         "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL
             SELECT start + 7700000, start + 9700000, deviceId, contextId, streamId, correlationId + 5, globalPid, demangledName,
@@ -85,7 +85,7 @@ fn kernels_that_run_beside_faults_are_found() {
 }
 
 #[test]
-fn migrations_without_recorded_faults_still_show_when_pages_came() {
+fn migrations_without_recorded_faults_still_show_when_pages_migrated() {
     let run = run("DROP TABLE CUDA_UM_GPU_PAGE_FAULT_EVENTS; DROP TABLE CUDA_UM_CPU_PAGE_FAULT_EVENTS;
          UPDATE META_DATA_CAPTURE SET value = 'false' WHERE name LIKE '%PAGE_FAULTS';");
     let found = finding(&run, FindingId::ManagedFaults).unwrap();
@@ -93,28 +93,28 @@ fn migrations_without_recorded_faults_still_show_when_pages_came() {
     let lacking =
         run.limitations.iter().find(|limitation| limitation.id == LimitationId::PageFaults).unwrap();
     assert!(
-        lacking.text.starts_with("managed memory moved, and page faults were not recorded"),
+        lacking.text.starts_with("managed memory migrated, but page faults were not recorded"),
         "{}",
         lacking.text
     );
 }
 
 #[test]
-fn nothing_is_said_of_pages_without_their_addresses() {
+fn without_addresses_thrashing_is_not_reported() {
     let run = run("ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY DROP COLUMN virtualAddress");
     assert!(finding(&run, FindingId::ManagedThrashing).is_none());
     assert!(finding(&run, FindingId::ManagedFaults).is_some());
 }
 
 #[test]
-fn what_the_program_asked_for_is_no_fault_and_no_thrashing() {
+fn requested_migrations_are_neither_faults_nor_thrashing() {
     let run = run("UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET migrationCause = 1;
          DELETE FROM CUDA_UM_GPU_PAGE_FAULT_EVENTS; DELETE FROM CUDA_UM_CPU_PAGE_FAULT_EVENTS;");
     assert!(run.findings.iter().all(|finding| !MANAGED.contains(&finding.id)), "{:?}", run.findings);
 }
 
 #[test]
-fn pages_driven_out_of_a_full_gpu_have_another_fix() {
+fn pages_evicted_from_a_full_gpu_have_another_fix() {
     let run = run(
         "INSERT INTO ENUM_CUDA_UNIF_MEM_MIGRATION VALUES (4, 'CUDA_UNIFIED_MEMORY_MIGRATION_CAUSE_EVICTION', 'Eviction');
          UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET migrationCause = 4 WHERE copyKind = 12;
@@ -122,11 +122,11 @@ fn pages_driven_out_of_a_full_gpu_have_another_fix() {
     );
     let found = finding(&run, FindingId::ManagedThrashing).unwrap();
     assert_eq!(number(found, "evicted_bytes_per_step"), f64::from(8 * (2 << 20)));
-    assert!(found.fix.starts_with("More is used on the GPU than fits."), "{}", found.fix);
+    assert!(found.fix.starts_with("Use less GPU memory at a time"), "{}", found.fix);
 }
 
 #[test]
-fn memory_that_moves_once_is_no_finding() {
+fn memory_that_migrates_once_is_not_a_finding() {
     let run = run(
         "DELETE FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE start > 9000000; DELETE FROM CUDA_UM_GPU_PAGE_FAULT_EVENTS WHERE start > 9000000;",
     );
@@ -134,7 +134,7 @@ fn memory_that_moves_once_is_no_finding() {
 }
 
 #[test]
-fn what_nsight_did_not_record_is_asked_of_nsight() {
+fn remedies_for_an_nsight_trace_are_nsight_options() {
     let sql = "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, deviceId INT, streamId INT, graphId INT);
          INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (60000000, 60100000, 0, 7, 3);";
     let survey = survey(&trace(sql), &Source::named("run.sqlite"));
@@ -144,12 +144,12 @@ fn what_nsight_did_not_record_is_asked_of_nsight() {
     assert_eq!(of(LimitationId::Memory), "nsys profile --cuda-memory-usage=true …");
     assert_eq!(
         of(LimitationId::GraphNodes),
-        "nsys profile --cuda-graph-trace=node …; it slows launches of graphs"
+        "nsys profile --cuda-graph-trace=node …; it slows down graph launches"
     );
 }
 
 #[test]
-fn what_was_cut_off_is_not_said_to_be_unrecorded() {
+fn truncated_data_is_not_reported_as_unrecorded() {
     let whole = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/nsight/off.sqlite"))
         .unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -162,9 +162,9 @@ fn what_was_cut_off_is_not_said_to_be_unrecorded() {
     assert_eq!(missing.remedy, "export the report again");
 }
 
-/// A real run (fixtures/nsight/to_and_fro.c, on an H200): four times the host writes 4 MB, a kernel changes it, the host reads it; another kernel works
-/// on memory that only the GPU touches. Blocks move in pieces, as their pages are touched. Expected numbers were computed from the file
-/// with Python's sqlite3.
+/// A real run (fixtures/nsight/to_and_fro.c, on an H200). Four times, the host writes 4 MB, a kernel changes them and the host
+/// reads them; another kernel works on memory that only the GPU accesses. Blocks migrate in parts, as their pages are accessed.
+/// Expected numbers were computed from the file with Python's sqlite3.
 #[test]
 fn a_real_run_with_managed_memory_waits_for_its_pages() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/nsight/to_and_fro.sqlite");
@@ -172,7 +172,7 @@ fn a_real_run_with_managed_memory_waits_for_its_pages() {
     let run = diagnose(&trace, &Source::named("to_and_fro"), &Machine::default(), &Options::default());
     assert_eq!(
         run.verdict.statement,
-        "Transfer-bound: 57 % of the 10.3 ms trace waits for transfers over the bus, 52 % in kernels that need pages of managed memory."
+        "Transfer-bound: 57% of the 10.3 ms trace waits for transfers over the bus (52% in kernels that wait for pages of managed memory)."
     );
     let moved: Vec<_> = run.copies.iter().map(|group| (group.direction, group.count, group.bytes)).collect();
     assert_eq!(
@@ -180,7 +180,7 @@ fn a_real_run_with_managed_memory_waits_for_its_pages() {
         [(Direction::HostToDevice, 586, 16_777_216), (Direction::DeviceToHost, 96, 16_777_216)]
     );
     let faults = finding(&run, FindingId::ManagedFaults).unwrap();
-    // The three kernels without a fault took 3.424 µs each, the five with one 5.455 ms together.
+    // The three kernels without a fault take 3.424 µs each, the five with faults 5.455 ms in total.
     assert_eq!(
         (number(faults, "gpu_page_faults_per_step"), number(faults, "kernels_per_step")),
         (171.0, 5.0)
@@ -192,13 +192,13 @@ fn a_real_run_with_managed_memory_waits_for_its_pages() {
     assert_eq!(number(thrashing, "to_host_bytes_per_step"), 16_777_216.0);
     assert_eq!(number(thrashing, "migration_ms_per_step"), 1.764_007);
     assert_eq!(number(thrashing, "host_page_faults_per_step"), 60.0);
-    // No change that can be tried moves pages, and that is said beside an answer that finds nothing.
+    // No what-if change moves pages. The answer finds nothing and has a note about that.
     let predicted = what_if(&trace, "to_and_fro", &Machine::default(), &Options::default(), &[]).unwrap();
-    assert!(predicted.statement.starts_with("Nothing that was tried"), "{}", predicted.statement);
+    assert!(predicted.statement.starts_with("No tested change"), "{}", predicted.statement);
     assert!(
         predicted.notes.iter().any(|note| note.starts_with("Migrations of managed memory")),
         "{predicted:?}"
     );
-    // While the host touches pages one by one, it had synchronized before; nobody launches a migration.
+    // The host accesses pages one by one after a sync. The program does not launch migrations.
     assert_eq!((run.idle[0].cause, run.idle[0].count), (GapCause::Synchronization, 39));
 }

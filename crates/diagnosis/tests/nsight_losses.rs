@@ -1,6 +1,6 @@
-//! Exports that lack work of the device: nothing certain is told of the rest.
+//! Is the verdict inconclusive if an export lacks GPU work?
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should panic")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use busbound_trace::{EventKind, ReadOptions, open};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-/// Six steps of a 1 ms copy and a 20 ms kernel, changed by a statement.
+/// Six steps of a 1 ms copy and a 20 ms kernel, modified by an SQL statement.
 fn export(change: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("made.sqlite");
@@ -39,7 +39,7 @@ fn diagnosis_of(path: &Path) -> Diagnosis {
 
 const PAGE: usize = 4096;
 
-/// Where the first page of the kernels' table begins.
+/// The offset of the first page of the kernel table.
 fn root_of_kernels(path: &Path) -> usize {
     let database = Connection::open(path).unwrap();
     let root = "SELECT rootpage FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_KERNEL'";
@@ -54,7 +54,7 @@ fn change(path: &Path, change: impl FnOnce(&mut [u8])) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Where the child begins that an interior page's cell points to.
+/// The offset of the child page that a cell of an interior page points to.
 fn child(bytes: &[u8], page: usize, cell: usize) -> usize {
     assert_eq!(bytes[page], 5, "an interior page of a table");
     let at = page + 12 + 2 * cell;
@@ -62,8 +62,8 @@ fn child(bytes: &[u8], page: usize, cell: usize) -> usize {
     (u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap()) as usize - 1) * PAGE
 }
 
-/// Every kernel in so many pieces.
-fn in_pieces(count: u32) -> String {
+/// Splits every kernel into `count` kernels.
+fn split(count: u32) -> String {
     format!(
         "CREATE TABLE whole AS SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL;
          DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL;
@@ -76,9 +76,9 @@ fn in_pieces(count: u32) -> String {
 }
 
 #[test]
-fn few_lost_rows_leave_the_verdict_and_are_told() {
-    for (pieces, is_told) in [(4000, true), (200, false)] {
-        let (_folder, path) = export(&in_pieces(pieces));
+fn few_lost_rows_keep_the_verdict_and_are_reported() {
+    for (pieces, is_conclusive) in [(4000, true), (200, false)] {
+        let (_folder, path) = export(&split(pieces));
         let root = root_of_kernels(&path);
         change(&path, |bytes| {
             let leaf = child(bytes, root, 3);
@@ -87,18 +87,18 @@ fn few_lost_rows_leave_the_verdict_and_are_told() {
         let trace = open(&path, &ReadOptions::default()).unwrap();
         let rows = u64::from(6 * pieces);
         let kernels = trace.events().filter(|event| event.kind() == EventKind::Kernel).count() as u64;
-        // A page has a hundred or so; the way around it may cost as many again.
+        // A page has about a hundred rows; skipping it may lose as many again.
         assert!((1..300).contains(&(rows - kernels)), "{kernels}");
         let run = diagnosis_of(&path);
-        let verdict = if is_told { Bound::Compute } else { Bound::Unknown };
+        let verdict = if is_conclusive { Bound::Compute } else { Bound::Unknown };
         assert_eq!(run.verdict.bound, verdict, "{}", run.verdict.statement);
-        let told = run.limitations.iter().find(|limitation| limitation.id == LimitationId::LostRows).unwrap();
+        let lost = run.limitations.iter().find(|limitation| limitation.id == LimitationId::LostRows).unwrap();
         let thousands =
             |n: u64| if n < 1000 { n.to_string() } else { format!("{},{:03}", n / 1000, n % 1000) };
         assert_eq!(
-            told.text,
+            lost.text,
             format!(
-                "At most {} of {} kernel rows could not be read; their time is in no figure.",
+                "At most {} of {} kernel rows could not be read; no figure includes their time.",
                 rows - kernels,
                 thousands(rows)
             )
@@ -106,15 +106,15 @@ fn few_lost_rows_leave_the_verdict_and_are_told() {
     }
 }
 
-/// One number of a row is damaged: all rows up to it are passed over, and no hole shows it.
+/// One row ID is damaged: all rows up to it are skipped, without a visible gap.
 #[test]
-fn a_row_that_leaps_over_others_leaves_no_verdict() {
-    let (_folder, path) = export(&in_pieces(2000));
+fn a_row_that_skips_others_makes_the_verdict_inconclusive() {
+    let (_folder, path) = export(&split(2000));
     let root = root_of_kernels(&path);
     change(&path, |bytes| {
         let leaf = child(bytes, root, 20);
         assert_eq!(bytes[leaf], 13, "a leaf of a table");
-        // Its first cell: length, then the number, which has two bytes as 11,000 has.
+        // Its first cell: the length, then the row ID, which has two bytes, like 11,000.
         let cell = leaf + usize::from(u16::from_be_bytes([bytes[leaf + 8], bytes[leaf + 9]]));
         let number = u32::from(bytes[cell + 1] & 0x7f) << 7 | u32::from(bytes[cell + 2]);
         assert!((1000..6000).contains(&number) && bytes[cell + 1] >= 0x80, "{number}");
@@ -123,7 +123,7 @@ fn a_row_that_leaps_over_others_leaves_no_verdict() {
     let run = diagnosis_of(&path);
     assert_eq!(
         run.verdict.statement,
-        "Not told: kernel rows of this file could not be read; figures are for the rest alone."
+        "Inconclusive: kernel rows of this file could not be read; figures cover only the rest."
     );
 }
 
@@ -138,7 +138,7 @@ fn lost_kernels_do_not_make_a_run_transfer_bound() {
         (run.verdict.bound, run.verdict.statement.as_str()),
         (
             Bound::Unknown,
-            "Not told: kernel rows of this file could not be read; figures are for the rest alone."
+            "Inconclusive: kernel rows of this file could not be read; figures cover only the rest."
         )
     );
     assert!(run.findings.iter().all(|finding| finding.severity == Severity::Low));
@@ -146,22 +146,22 @@ fn lost_kernels_do_not_make_a_run_transfer_bound() {
 }
 
 #[test]
-fn kernels_without_an_end_are_told() {
+fn kernels_without_an_end_are_reported() {
     for end in ["NULL", "start - 1"] {
         let change = format!("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = {end} WHERE rowid % 2 = 0");
         let (_folder, path) = export(&change);
         let run = diagnosis_of(&path);
         assert_eq!(
             run.verdict.statement,
-            "Not told: 3 of 6 kernels have no usable end; figures are for the rest alone."
+            "Inconclusive: 3 of 6 kernels have no usable end; figures cover only the rest."
         );
-        let told = run.limitations.iter().find(|limitation| limitation.id == LimitationId::NoEnd).unwrap();
-        assert_eq!(told.text, "3 of 6 kernels have no usable end; their time is in no figure.");
+        let no_end = run.limitations.iter().find(|limitation| limitation.id == LimitationId::NoEnd).unwrap();
+        assert_eq!(no_end.text, "3 of 6 kernels have no usable end; no figure includes their time.");
     }
 }
 
 #[test]
-fn sizes_that_no_copy_has_count_as_missing() {
+fn impossible_copy_sizes_count_as_missing() {
     let (_folder, path) = export("UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET bytes = 1 << 62");
     let run = diagnosis_of(&path);
     let copies: Vec<_> = run.copies.iter().map(|group| (group.bytes, group.without_bytes)).collect();
@@ -169,15 +169,16 @@ fn sizes_that_no_copy_has_count_as_missing() {
 }
 
 #[test]
-fn processes_whose_gpu_nobody_names_are_told() {
+fn processes_with_an_unknown_gpu_are_reported() {
     let (_folder, path) =
         export("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = 2 << 24 WHERE rowid % 2 = 0");
     let run = diagnosis_of(&path);
-    let told = run.limitations.iter().find(|limitation| limitation.id == LimitationId::GpuOfProcess).unwrap();
+    let unknown =
+        run.limitations.iter().find(|limitation| limitation.id == LimitationId::GpuOfProcess).unwrap();
     assert_eq!(
-        told.text,
-        "several processes use device 0, and no table says which GPU each of them means; that prevents telling their GPUs \
-         apart: with CUDA_VISIBLE_DEVICES they may be several, and figures of one GPU then mix them."
+        unknown.text,
+        "several processes use device 0, and no table says which GPU each process used; this prevents separating their GPUs: \
+         with CUDA_VISIBLE_DEVICES these may be different GPUs, and the figures of one GPU then mix them."
     );
     let (_folder, path) = export("");
     assert!(
@@ -186,14 +187,14 @@ fn processes_whose_gpu_nobody_names_are_told() {
 }
 
 #[test]
-fn rows_in_a_journal_are_told_with_their_remedy() {
+fn rows_in_a_journal_are_reported_with_a_remedy() {
     let (_folder, path) = export("");
     fs::write(path.with_file_name("made.sqlite-wal"), [0; 5000]).unwrap();
     let run = diagnosis_of(&path);
-    let told = run.limitations.iter().find(|limitation| limitation.id == LimitationId::Lost).unwrap();
+    let lost = run.limitations.iter().find(|limitation| limitation.id == LimitationId::Lost).unwrap();
     assert_eq!(
-        told.text,
-        "the newest rows may be missing: they lie in the journal beside it, FILE-wal, which is not read (sqlite3 FILE \
-         'PRAGMA wal_checkpoint(TRUNCATE)' brings them in, or export again); what was lost is in no figure."
+        lost.text,
+        "the newest rows may be missing: they are still in the write-ahead log next to it, FILE-wal, which is not read \
+         (sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)' merges them, or export again); no figure includes the lost part."
     );
 }

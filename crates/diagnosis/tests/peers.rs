@@ -1,8 +1,8 @@
-//! Unions, overlaps and copies of other people's traces, against numbers computed independently.
+//! Do unions, overlaps and copies of external traces match independently computed numbers?
 //!
-//! The traces are not ours to ship; see CONTRIBUTING.md. Without them this test says so and passes.
+//! The traces cannot be redistributed; see CONTRIBUTING.md. Without them, this test prints a message and passes.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should panic")]
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,18 +13,18 @@ use busbound_trace::{ReadOptions, open};
 use serde_json::Value;
 
 fn peers() -> Option<PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/peers");
-    let path = std::env::var_os("BUSBOUND_PEERS").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/peers");
+    let path = std::env::var_os("BUSBOUND_PEERS").map_or_else(|| PathBuf::from(default), PathBuf::from);
     path.join("expected").is_dir().then_some(path)
 }
 
-/// Expected numbers went through floats at 1.7e15 µs, which step by 250 ns; one nanosecond an event
-/// is allowed beyond that.
+/// Expected numbers were stored as floats near 1.7e15 µs, which have a resolution of 250 ns. Another nanosecond per event
+/// is allowed.
 fn close(ours_ms: f64, expected_us: f64, events: u64, what: &str) {
     let off_ns = (ours_ms * 1e6 - expected_us * 1e3).abs();
     assert!(
         off_ns <= 250.0 + events as f64,
-        "{what}: {ours_ms} ms against {expected_us} µs ({off_ns:.0} ns off)"
+        "{what}: {ours_ms} ms, expected {expected_us} µs ({off_ns:.0} ns off)"
     );
 }
 
@@ -62,7 +62,7 @@ fn check(diagnosis: &Diagnosis, expected: &Value, file: &str) {
     for facts in listed.values().filter(|facts| facts["gbps"].as_f64() > Some(0.0)) {
         let group =
             diagnosis.copies.iter().find(|group| group.bytes == facts["bytes"].as_u64().unwrap()).unwrap();
-        // Where some copies do not tell their bytes, their time is in the expected rate and not in ours.
+        // The time of copies without a recorded size is in the expected rate, but not in ours.
         if group.without_bytes == 0 {
             let ours = group.gbps.unwrap().weighted;
             assert!((ours / number(&facts["gbps"]) - 1.0).abs() < 0.1, "{file}: {ours} GB/s");
@@ -74,7 +74,7 @@ fn check(diagnosis: &Diagnosis, expected: &Value, file: &str) {
 #[test]
 fn unions_overlaps_and_bytes_are_exact() {
     let Some(peers) = peers() else {
-        eprintln!("skipped: no peer traces beside the checkout (set BUSBOUND_PEERS to their folder)");
+        eprintln!("skipped: no peer traces next to the checkout (set BUSBOUND_PEERS to their directory)");
         return;
     };
     let mut checked = 0;

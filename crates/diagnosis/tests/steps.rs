@@ -1,7 +1,7 @@
-//! Steps, blocks, stages, the critical path, kernels and the gate, on runs whose answers are known by
-//! construction or were computed by hand from the raw events.
+//! Are steps, blocks, stages, the critical path, kernels and the gate correct on runs whose answers are known by construction
+//! or were computed by hand from the raw events?
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should panic")]
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -43,32 +43,32 @@ fn near(value: f64, expected: f64, tolerance: f64) -> bool {
 // Steps.
 
 #[test]
-fn steps_are_what_the_expression_names() {
+fn steps_are_what_the_expression_matches() {
     let diagnosis =
         with("runs/nested_blocks", &options(|o| o.steps = Some(Regex::new("^forward$").unwrap())));
     let steps = diagnosis.window.steps.unwrap();
     assert_eq!((steps.found, steps.count), (StepsFound::Given, 5));
-    // A step lasts until the next begins: all of the work but the first batch's copy, which is before.
+    // A step lasts until the next one starts: all work except the first batch's copy, which comes before.
     let all = fixture("runs/nested_blocks");
     assert_eq!(diagnosis.time.compute_ms, all.time.compute_ms);
     assert_eq!((all.copies[0].count, diagnosis.copies[0].count), (5, 4));
 }
 
 #[test]
-fn an_expression_that_matches_nothing_is_said_and_nothing_else_is_taken() {
+fn an_expression_that_matches_nothing_is_reported_and_not_replaced() {
     let diagnosis = with("runs/nested_blocks", &options(|o| o.steps = Some(Regex::new("^epoch$").unwrap())));
     assert!(diagnosis.window.steps.is_none());
     assert!(diagnosis.limitations.iter().any(|l| l.id == LimitationId::Steps && l.text.contains("^epoch$")));
 }
 
 #[test]
-fn without_marks_the_period_of_the_launches_is_the_step() {
-    // Three steps of six tokens of eight layers, with a synchronization after each step: 36 pieces a token.
+fn without_marks_the_detected_iteration_is_the_step() {
+    // Three steps of six tokens of eight layers, with a sync after each step: 36 launches per token.
     let decode = fixture("runs/bare_decode").window;
     let steps = decode.steps.unwrap();
     assert_eq!((steps.found, steps.count), (StepsFound::Period, 3));
     assert_eq!(decode.rounds, 3.0);
-    // The same programs with marks give the same figures a step.
+    // The same programs with marked steps give the same figures per step.
     let marked = fixture("runs/weights_pageable_24x32mb");
     let bare = fixture("runs/bare_weights_pageable");
     assert_eq!(bare.window.steps.as_ref().unwrap().count, 3);
@@ -77,9 +77,8 @@ fn without_marks_the_period_of_the_launches_is_the_step() {
 }
 
 #[test]
-fn an_operator_in_a_loop_is_no_step() {
-    // Forty-eight products after each other, no mark told: nothing tells one from the next but the wait
-    // at the end of the step.
+fn an_operator_in_a_loop_is_not_a_step() {
+    // 48 consecutive matrix products without marks: only the sync at the end of the step separates them.
     let trace = trace("compute_only_c4");
     let unmarked = trace.part(|event| !event.name().starts_with("step"));
     let diagnosis = diagnose(&unmarked, &Source::named("x"), &Machine::default(), &Options::default());
@@ -89,7 +88,7 @@ fn an_operator_in_a_loop_is_no_step() {
 }
 
 #[test]
-fn warm_up_is_left_out_of_everything_when_asked() {
+fn warm_up_is_excluded_on_request() {
     let all = fixture("off_block_pinned_c4");
     let later = with("off_block_pinned_c4", &options(|o| o.warmup = Some(2)));
     let steps = later.window.steps.as_ref().unwrap();
@@ -100,7 +99,7 @@ fn warm_up_is_left_out_of_everything_when_asked() {
 }
 
 #[test]
-fn slow_steps_are_a_class_of_their_own_with_what_they_did() {
+fn slow_steps_are_outliers_with_their_differences() {
     let diagnosis = fixture("runs/unlike_steps");
     let did = |index: usize| -> Vec<StepQuantity> {
         let outlier = diagnosis.window.outliers.iter().find(|outlier| outlier.index == index).unwrap();
@@ -111,30 +110,30 @@ fn slow_steps_are_a_class_of_their_own_with_what_they_did() {
     assert_eq!(did(10), [StepQuantity::Copy]);
     assert!(did(12).contains(&StepQuantity::Capture));
     assert_eq!(did(14), [StepQuantity::Kernel]);
-    // They make up much of the run, so that figures are for the longest stretch without one.
+    // They make up much of the run, so figures are for the longest stretch without one.
     let steps = diagnosis.window.steps.as_ref().unwrap();
     assert_eq!((steps.count, steps.outliers_dropped), (4, 12));
-    assert!(near(steps.p50_ms, 7.17, 0.04), "{}: the wall without the profiler", steps.p50_ms);
+    assert!(near(steps.p50_ms, 7.17, 0.04), "{}: the wall time without the profiler", steps.p50_ms);
     let kept = with("runs/unlike_steps", &options(|o| o.warmup = Some(0)));
     assert_eq!(kept.window.steps.unwrap().count, 16);
 }
 
 #[test]
-fn a_recompilation_is_an_outlier_and_a_sign() {
+fn a_recompilation_is_an_outlier_and_is_counted() {
     let diagnosis = fixture("runs/broken_compile");
     let outlier = &diagnosis.window.outliers[0];
     assert_eq!((outlier.index, outlier.differences[0].what), (5, StepQuantity::Compilation));
     let compiled = &diagnosis.launches.compiled;
     assert_eq!((compiled.regions, compiled.frames, compiled.recompiled), (160, 2, 2));
     assert!(compiled.compiling_ms > 500.0);
-    // 2.4 ms a step, and not the mean with the step that compiled.
+    // 2.4 ms/step, not the mean that includes the step with the compilation.
     assert!(diagnosis.verdict.statement.contains("2.40 ms step"), "{}", diagnosis.verdict.statement);
 }
 
 // Blocks.
 
 #[test]
-fn blocks_and_what_lies_outside_them_are_all_of_the_devices_time() {
+fn blocks_and_the_time_outside_them_sum_to_the_device_time() {
     let layers = Regex::new(r"layer\d+").unwrap();
     for name in ["off_layerwise_d2_c4", "off_layerwise_pageable_d2_c4"] {
         let diagnosis = with(name, &options(|o| o.blocks = BlockChoice::Matching(layers.clone())));
@@ -145,7 +144,7 @@ fn blocks_and_what_lies_outside_them_are_all_of_the_devices_time() {
         let all = work.map(|event| event.duration().as_millis()).sum::<f64>() / 4.0;
         let blocks: f64 = attribution.blocks.iter().map(|block| block.gpu_ms).sum();
         assert!(near(blocks + attribution.outside.gpu_ms, all, 1e-9));
-        // Every product is launched in a layer, every copy outside of one.
+        // Every matrix product is launched inside a layer, every copy outside.
         let compute: f64 = attribution.blocks.iter().map(|block| block.compute_ms).sum();
         assert!(near(compute, diagnosis.time.compute_ms / 4.0, 1e-9));
         assert_eq!(attribution.outside.compute_ms, 0.0);
@@ -154,7 +153,7 @@ fn blocks_and_what_lies_outside_them_are_all_of_the_devices_time() {
 }
 
 #[test]
-fn blocks_nest_and_the_backward_pass_belongs_to_what_waits_for_it() {
+fn blocks_nest_and_the_backward_pass_belongs_to_the_block_that_waits_for_it() {
     let diagnosis = with("runs/nested_blocks", &options(|o| o.blocks = BlockChoice::Depth(3)));
     let blocks = diagnosis.attribution.unwrap().blocks;
     let names: Vec<(usize, &str)> = blocks.iter().map(|b| (b.depth, b.name.as_str())).take(6).collect();
@@ -165,12 +164,12 @@ fn blocks_nest_and_the_backward_pass_belongs_to_what_waits_for_it() {
     let gpu = |name: &str| blocks.iter().filter(|b| b.name == name).map(|b| b.gpu_ms).sum::<f64>();
     assert!(gpu("block0") < gpu("forward"));
     assert!(near(gpu("attention") + gpu("mlp"), gpu("block0") + gpu("block1") + gpu("block2"), 0.02));
-    // About twice the forward pass, on a thread that has no annotations.
+    // About twice the forward pass, on a thread without annotations.
     assert!((1.5..2.5).contains(&(gpu("backward") / gpu("forward"))));
 }
 
 #[test]
-fn the_backward_pass_of_a_block_is_laid_to_it_where_nothing_else_holds_it() {
+fn the_backward_pass_is_attributed_to_its_block_if_no_other_block_contains_it() {
     let by = |wanted: &str| {
         let choice = BlockChoice::Matching(Regex::new(wanted).unwrap());
         with("runs/nested_blocks", &options(|o| o.blocks = choice)).attribution.unwrap()
@@ -182,7 +181,7 @@ fn the_backward_pass_of_a_block_is_laid_to_it_where_nothing_else_holds_it() {
 }
 
 #[test]
-fn blocks_that_end_in_a_synchronization_serve_attribution_alone() {
+fn blocks_that_end_with_a_sync_are_only_for_attribution() {
     let attribution = fixture("runs/sync_after_each_block").attribution.unwrap();
     assert!(attribution.synchronized.unwrap().contains("`block*`"));
 }
@@ -198,9 +197,9 @@ fn stages(names: &[&str]) -> Vec<StageChoice> {
 }
 
 #[test]
-fn the_overlap_score_is_that_computed_by_hand() {
+fn the_overlap_score_matches_the_one_computed_by_hand() {
     let overlap = fixture("pipe_overlap").stages.unwrap();
-    // By hand from the spans on the device: 0.972, with 12.63 and 7.94 ms and a period of 12.85 ms.
+    // Computed by hand from the GPU spans: 0.972, with 12.63 and 7.94 ms and a period of 12.85 ms.
     assert!((overlap.overlap_score - 0.972).abs() < 0.001, "{}", overlap.overlap_score);
     assert_eq!((overlap.items, overlap.shape), (24, PipelineShape::Longest));
     assert!(
@@ -216,7 +215,7 @@ fn the_overlap_score_is_that_computed_by_hand() {
 }
 
 #[test]
-fn a_comparison_says_what_the_score_hides() {
+fn a_comparison_shows_what_the_score_hides() {
     let change = compare(&[fixture("pipe_serial"), fixture("pipe_overlap")], None).stages.unwrap();
     assert_eq!(change.period_pct.round(), -11.0);
     let longer: Vec<f64> = change.stages.iter().map(|(_, pct)| pct.round()).collect();
@@ -235,19 +234,19 @@ fn three_stages_by_name() {
 }
 
 #[test]
-fn a_stage_that_is_not_there_is_named_with_what_is() {
+fn a_missing_stage_is_reported_with_the_existing_ones() {
     let diagnosis = with("pipe_serial", &options(|o| o.stages = stages(&["stage0", "decode"])));
     assert!(diagnosis.stages.is_none());
     let why = diagnosis.limitations.iter().find(|l| l.id == LimitationId::Stages).unwrap();
     assert!(why.text.contains("decode") && why.text.contains("`stage1`"), "{}", why.text);
 }
 
-// Launching.
+// Launches.
 
 #[test]
-fn the_queue_is_deep_where_the_host_runs_ahead_and_empty_where_it_cannot() {
+fn the_queue_is_deep_if_the_host_runs_ahead_and_empty_if_it_cannot() {
     let queue = |name: &str| fixture(name).launches.queue.unwrap();
-    // 108 pieces a step, all launched within the first milliseconds.
+    // 108 launches per step, all within the first milliseconds.
     let ahead = queue("off_layerwise_d2_c4");
     assert!(ahead.max_depth > 100 && ahead.empty_share < 0.05, "{ahead:?}");
     assert!(near(ahead.over_time.iter().sum::<f64>() / 60.0, ahead.mean_depth, 1e-9));
@@ -264,7 +263,7 @@ fn share(diagnosis: &Diagnosis, class: PathClass) -> f64 {
 }
 
 #[test]
-fn the_path_is_as_long_as_the_step_and_of_what_bounds_it() {
+fn the_path_is_as_long_as_the_step_and_consists_of_what_bounds_it() {
     for (name, class, least) in [
         ("compute_only_c4", PathClass::Compute, 0.98),
         ("off_layerwise_d2_c4", PathClass::Compute, 0.93),
@@ -287,15 +286,15 @@ fn the_path_is_as_long_as_the_step_and_of_what_bounds_it() {
 }
 
 #[test]
-fn recorded_waits_lead_through_the_copies_that_were_waited_for() {
-    // Each of twelve groups waits for its copy: all copies are on the path, recorded or not.
+fn recorded_waits_put_the_awaited_copies_on_the_path() {
+    // Each of twelve groups waits for its copy, so all copies are on the path, whether the waits are recorded or not.
     for name in ["runs/prefetch_too_late", "runs/recorded_prefetch_too_late"] {
         let diagnosis = fixture(name);
         let copies = diagnosis.copies[0].busy_ms / diagnosis.step_count();
         let path = diagnosis.critical_path.as_ref().unwrap();
         assert!(near(share(&diagnosis, PathClass::Copy) * path.path_ms, copies, 0.05), "{name}");
     }
-    // The host's waits are recorded there; which event a stream waited for this profiler leaves out.
+    // Host waits are recorded there, but this profiler does not record which event a stream waited for.
     let edges = fixture("runs/recorded_prefetch_too_late").critical_path.unwrap().edges;
     assert!(edges.recorded_waits >= 2 && edges.inferred_waits >= 60, "{edges:?}");
     let edges = fixture("runs/prefetch_too_late").critical_path.unwrap().edges;
@@ -303,10 +302,10 @@ fn recorded_waits_lead_through_the_copies_that_were_waited_for() {
 }
 
 #[test]
-fn paths_of_others_traces_follow_their_recorded_waits() {
+fn paths_of_external_traces_follow_their_recorded_waits() {
     let folder = root().join("../shared/peers/hta/critical_path");
     if !folder.is_dir() {
-        eprintln!("skipped: ../shared/peers is not here");
+        eprintln!("skipped: ../shared/peers does not exist");
         return;
     }
     let path_of = |file: &str, options: &Options| {
@@ -322,7 +321,7 @@ fn paths_of_others_traces_follow_their_recorded_waits() {
     assert!(alexnet.longest.iter().any(|piece| piece.name.contains("cudaMalloc")), "{:?}", alexnet.longest);
     let event_sync = path_of("cuda_event_sync/event_sync_trace.json.gz", &Options::default());
     assert!(near(event_sync.path_ms, event_sync.step_ms, 0.01));
-    // The Event Sync on the spinning kernel; the copy to pageable memory is known to block.
+    // The Event Sync on the spinning kernel. The copy to pageable memory always blocks.
     assert_eq!((event_sync.edges.recorded_waits, event_sync.edges.inferred_waits), (1, 1));
     let streams = path_of("cuda_event_sync_multi_stream/event_sync_trace.json.gz", &Options::default());
     assert!(near(streams.path_ms, streams.step_ms, 0.01));
@@ -332,7 +331,7 @@ fn paths_of_others_traces_follow_their_recorded_waits() {
 // Kernels.
 
 #[test]
-fn kernels_are_told_where_compute_bounds_the_run_and_not_before() {
+fn kernels_are_reported_only_if_compute_bounds_the_run() {
     let kernels = fixture("compute_only_c4").kernels.unwrap();
     assert!(kernels.top[0].name.starts_with("nvjet") && kernels.top[0].share > 0.99);
     assert_eq!(kernels.top[0].runs_per_step, 48.0);
@@ -341,15 +340,15 @@ fn kernels_are_told_where_compute_bounds_the_run_and_not_before() {
 }
 
 #[test]
-fn nsight_compute_places_kernels_under_the_roof() {
+fn nsight_compute_places_kernels_on_the_roofline() {
     let export = |file: &str| read_ncu(File::open(root().join("fixtures/ncu").join(file)).unwrap()).unwrap();
     let raw = export("raw.csv");
     assert_eq!(raw.len(), 8);
-    // 2 × 4096³ operations of the tensor cores, exactly; 2 × 2048³ and what the loop adds without them.
+    // Exactly 2 × 4096³ tensor-core operations. Without tensor cores, 2 × 2048³ plus the loop overhead.
     assert_eq!(raw[0].operations[0].count, 2.0 * 4096f64.powi(3));
     assert_eq!(raw[0].operations[0].precision, "bf16 tensor");
     assert!(near(raw[1].operations[0].count, 2.0 * 2048f64.powi(3), 0.01));
-    // 100 million floats read and written.
+    // 100 million floats, read and written.
     assert!(near(raw[2].memory_bytes.unwrap(), 800e6, 0.05), "{:?}", raw[2].memory_bytes);
     assert!(near(raw[2].memory_roof.unwrap(), 4.8e12, 0.01));
 
@@ -371,7 +370,7 @@ fn nsight_compute_places_kernels_under_the_roof() {
     assert!(near(product.tflops.unwrap(), 780.3, 0.001));
     assert!(near(product.of_precision_roof.unwrap(), 0.9035, 0.001));
 
-    // The page that ncu prints by default says less of the same kernels, and nothing else.
+    // The page that ncu prints by default has the same kernels with less detail.
     let details = export("details.csv");
     for (a, b) in raw.iter().zip(&details) {
         assert_eq!((&a.name, a.grid, a.block), (&b.name, b.grid, b.block));
@@ -385,7 +384,7 @@ fn nsight_compute_places_kernels_under_the_roof() {
 // The gate.
 
 #[test]
-fn a_gate_passes_what_holds_and_fails_what_does_not_or_is_not_told() {
+fn a_gate_fails_requirements_that_are_false_or_unknown() {
     let runs = [fixture("pipe_overlap")];
     let baseline = Baseline::of(&fixture("pipe_serial"));
     let wanted = |list: &[&str]| -> Vec<Requirement> {
@@ -400,7 +399,7 @@ fn a_gate_passes_what_holds_and_fails_what_does_not_or_is_not_told() {
 }
 
 #[test]
-fn figures_of_the_gate_are_those_of_the_diagnosis_per_step() {
+fn gate_figures_match_the_diagnosis_per_step() {
     let run = fixture("off_block_pageable_c4");
     let figures = Baseline::of(&run).figures;
     assert_eq!(figures["step_p50"], run.window.steps.as_ref().unwrap().p50_ms);

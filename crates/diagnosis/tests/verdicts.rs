@@ -1,6 +1,6 @@
-//! Runs whose bottleneck is known by construction: is it named, and nothing else?
+//! If the bottleneck of a run is known by construction, is it reported, and nothing else?
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should panic")]
 
 mod common;
 
@@ -20,7 +20,7 @@ fn ids(diagnosis: &Diagnosis) -> Vec<&'static str> {
     diagnosis.findings.iter().map(|finding| finding.id.as_str()).collect()
 }
 
-/// Verdict, and the findings in their order, most saving first.
+/// The verdict, and the findings in order, largest saving first.
 const KNOWN: &[(&str, Bound, &[&str])] = &[
     ("compute_only_c4", Bound::Compute, &[]),
     ("off_block_pageable_c4", Bound::Transfer, &["pageable_copies"]),
@@ -52,13 +52,13 @@ const KNOWN: &[(&str, Bound, &[&str])] = &[
     ("runs/sync_after_each_block", Bound::Compute, &["sync_in_loop", "profiler_distortion"]),
     ("runs/two_streams_contending", Bound::Mixed, &["bandwidth_deficit"]),
     ("runs/scheduled_bus_too_short", Bound::Transfer, &["bandwidth_deficit"]),
-    // No steps are marked: the synchronization that ends each step is not one within it.
+    // No steps are marked: the sync that ends each step is not a sync within it.
     ("runs/bare_prefetch_too_late", Bound::Compute, &["late_prefetch"]),
     ("runs/bare_weights_pageable", Bound::Transfer, &["pageable_copies"]),
-    // The stretch of steps that do not do something else.
+    // Figures are for the steps without outliers.
     ("runs/unlike_steps", Bound::Mixed, &["serialized_copies"]),
     ("runs/broken_compile", Bound::Launch, &["launch_bound"]),
-    // A pipeline that overlaps: what is exposed is its first load and its last store.
+    // An overlapping pipeline: only its first load and its last store are exposed.
     ("runs/three_stages", Bound::Compute, &[]),
     ("runs/recorded_three_stages", Bound::Compute, &[]),
     ("runs/nested_blocks", Bound::Launch, &["launch_bound"]),
@@ -67,7 +67,7 @@ const KNOWN: &[(&str, Bound, &[&str])] = &[
 ];
 
 #[test]
-fn every_known_bottleneck_is_named() {
+fn every_known_bottleneck_is_reported() {
     let mut wrong = Vec::new();
     for (name, bound, findings) in KNOWN {
         let diagnosis = fixture(name);
@@ -107,7 +107,7 @@ fn no_saving_is_longer_than_the_step() {
 
 /// Step times of the same programs after the fix, without the profiler (fixtures/walls.json).
 #[test]
-fn the_measured_gain_of_pinning_lies_in_the_stated_range() {
+fn measured_gains_are_within_the_stated_range() {
     let walls: serde_json::Value =
         serde_json::from_slice(&std::fs::read(root().join("fixtures/walls.json")).unwrap()).unwrap();
     let wall = |name: &str| walls[name]["median_s"].as_f64().unwrap() * 1e3;
@@ -129,8 +129,7 @@ fn the_measured_gain_of_pinning_lies_in_the_stated_range() {
     }
 }
 
-/// Steps marked by `prof.step()` without a synchronization: the host marks five while the device works
-/// through one.
+/// Steps marked by `prof.step()` without a sync: the host marks five steps while the GPU runs one.
 #[test]
 fn a_host_that_runs_ahead_does_not_shorten_the_steps() {
     let walls: serde_json::Value =
@@ -138,28 +137,29 @@ fn a_host_that_runs_ahead_does_not_shorten_the_steps() {
     let diagnosis = fixture("runs/scheduled_bus_too_short");
     let wall = walls["scheduled_bus_too_short"]["median_s"].as_f64().unwrap() * 1e3;
     let steps = diagnosis.window.steps.as_ref().unwrap();
-    assert!((steps.p50_ms / wall - 1.0).abs() < 0.03, "{} ms against {wall} ms", steps.p50_ms);
-    // Work of the step before the first was recorded too: totals are for four, not three.
+    assert!((steps.p50_ms / wall - 1.0).abs() < 0.03, "{} ms, expected {wall} ms", steps.p50_ms);
+    // Work of the step before the first was recorded too, so totals are for four steps, not three.
     assert!((diagnosis.window.rounds - 4.0).abs() < 0.35, "{}", diagnosis.window.rounds);
 }
 
-/// The profiler was started while 54 ms of a step's kernels were queued, whose copy was over: by the number of kernels they were 0.9 steps, by time 0.7.
+/// The profiler started while 54 ms of a step's kernels were queued, after its copy had finished: 0.9 steps by number of
+/// kernels, 0.7 steps by time.
 #[test]
-fn what_was_queued_before_counts_by_its_time() {
+fn work_queued_before_the_first_step_counts_by_time() {
     let diagnosis = fixture("train_ahead");
     let steps = diagnosis.window.steps.as_ref().unwrap();
     assert!((steps.p50_ms - 78.67).abs() < 0.02, "{}", steps.p50_ms);
     assert!(
-        diagnosis.verdict.statement.starts_with("Compute-bound: 79 % of each 78.6 ms step"),
+        diagnosis.verdict.statement.starts_with("Compute-bound: 79% of each 78.6 ms step"),
         "{}",
         diagnosis.verdict.statement
     );
-    let told =
+    let early =
         diagnosis.limitations.iter().find(|limitation| limitation.id == LimitationId::EarlyWork).unwrap();
     assert!(
-        told.text.contains("about 0.7 steps") && told.text.contains("--steps 'ProfilerStep#'"),
+        early.text.contains("About 0.7 steps") && early.text.contains("--steps 'ProfilerStep#'"),
         "{}",
-        told.text
+        early.text
     );
 }
 
@@ -169,7 +169,7 @@ fn the_median_step_is_the_wall_time_without_the_profiler() {
         serde_json::from_slice(&std::fs::read(root().join(file)).unwrap()).unwrap()
     };
     let (walls, more) = (read("fixtures/walls.json"), read("fixtures/runs/walls.json"));
-    // Where the host is the bottleneck the profiler itself makes the step longer.
+    // If the host is the bottleneck, the profiler itself makes the step longer.
     let host_bound = [Bound::Launch, Bound::Input, Bound::Sync];
     for (name, bound, _) in KNOWN.iter().filter(|(_, bound, _)| !host_bound.contains(bound)) {
         let diagnosis = fixture(name);
@@ -181,20 +181,23 @@ fn the_median_step_is_the_wall_time_without_the_profiler() {
         };
         let wall = walls["median_s"].as_f64().unwrap() * 1e3;
         let off = (steps.p50_ms / wall - 1.0).abs();
-        assert!(off < 0.13, "{name} ({bound:?}): {} ms against {wall} ms", steps.p50_ms);
+        assert!(off < 0.13, "{name} ({bound:?}): {} ms, expected {wall} ms", steps.p50_ms);
     }
 }
 
 #[test]
-fn without_gpu_events_the_answer_says_what_it_cannot_tell() {
+fn without_gpu_events_the_answer_says_what_is_unknown() {
     let blocking = fixture("cpuonly_block_pageable");
     assert_eq!(blocking.verdict.bound, Bound::Unknown);
     assert!(blocking.verdict.statement.contains("looks transfer-bound"), "{}", blocking.verdict.statement);
     let bus = blocking.cpu_copies.iter().find(|sum| sum.class == CpuCopyClass::BusTransfer).unwrap();
     assert_eq!((bus.count, bus.bytes), (36, 36 * 167_772_160));
     assert!(bus.gbps.unwrap() > 5.0 && bus.gbps.unwrap() < 15.0);
-    let told: Vec<_> = blocking.limitations.iter().map(|limitation| limitation.id).collect();
-    assert!(told.contains(&LimitationId::CpuOnly) && told.contains(&LimitationId::GpuActivity), "{told:?}");
+    let limits: Vec<_> = blocking.limitations.iter().map(|limitation| limitation.id).collect();
+    assert!(
+        limits.contains(&LimitationId::CpuOnly) && limits.contains(&LimitationId::GpuActivity),
+        "{limits:?}"
+    );
 
     let mixed = fixture("runs/cpu_only_mixed");
     let classes: Vec<_> = mixed.cpu_copies.iter().map(|sum| (sum.class, sum.count)).collect();
@@ -211,20 +214,20 @@ fn without_gpu_events_the_answer_says_what_it_cannot_tell() {
 }
 
 #[test]
-fn two_gpus_are_kept_apart_and_summed() {
+fn two_gpus_are_separate_and_summed() {
     let path = root().join("fixtures/hostile/two_gpus_two_processes.json");
     let diagnosis = diagnosis_of(&path);
     let spans: Vec<_> = diagnosis.devices.iter().map(|device| (device.device, device.time.span_ms)).collect();
     assert_eq!(spans, [(0, 2.51), (1, 2.51)]);
     assert_eq!(diagnosis.time.span_ms, 5.02);
     assert_eq!(diagnosis.time.compute_ms, 3.0);
-    // 90 of each copy's 100 µs lie beside the kernel that starts 10 µs later.
+    // 90 of each copy's 100 µs overlap with the kernel that starts 10 µs later.
     assert!((diagnosis.overlap.copy_compute_ms - 0.54).abs() < 1e-9);
     assert_eq!(diagnosis.machine.gpus.len(), 2);
 }
 
 #[test]
-fn a_given_machine_changes_what_copies_are_judged_against() {
+fn a_given_machine_changes_the_link_that_copies_are_compared_with() {
     let path = root().join("fixtures/off_block_pinned_c4.json.gz");
     let trace = open(&path, &ReadOptions::default()).unwrap();
     let on = |machine: &str| {
@@ -236,7 +239,7 @@ fn a_given_machine_changes_what_copies_are_judged_against() {
 }
 
 #[test]
-fn histogram_edges_are_settable_and_every_copy_is_in_one_bin() {
+fn histogram_edges_are_configurable_and_every_copy_is_in_one_bin() {
     let path = root().join("fixtures/train_pageable.json.gz");
     let trace = open(&path, &ReadOptions::default()).unwrap();
     let mut options = Options::default();
@@ -254,15 +257,15 @@ fn histogram_edges_are_settable_and_every_copy_is_in_one_bin() {
 }
 
 #[test]
-fn compare_says_what_changed_and_whether_it_is_more_than_chance() {
+fn compare_reports_what_changed_and_whether_it_is_significant() {
     let (before, after) = (fixture("off_block_pageable_c4"), fixture("off_layerwise_d2_c4"));
     let comparison = compare(&[before.clone(), after], None);
-    assert!(comparison.statement.starts_with("71 % faster: 274 ms → 79.8 ms"), "{}", comparison.statement);
+    assert!(comparison.statement.starts_with("71% faster: 274 ms → 79.8 ms"), "{}", comparison.statement);
     assert!(comparison.statement.contains("more than steps differ"));
     assert_eq!(comparison.gone, [FindingId::PageableCopies]);
     assert!(comparison.appeared.is_empty());
     let compute = comparison.figures.iter().find(|figure| figure.name == "compute").unwrap();
-    assert!((compute.delta_pct.unwrap() - 13.8).abs() < 0.5, "the card clocks down: {compute:?}");
+    assert!((compute.delta_pct.unwrap() - 13.8).abs() < 0.5, "the GPU clocks down: {compute:?}");
     let same = compare(&[before.clone(), before], None);
     assert!(same.statement.starts_with("No difference"), "{}", same.statement);
 }
@@ -277,16 +280,16 @@ fn a_sweep_names_the_part_that_grew_faster_than_the_label() {
     assert!((sweep.grew_faster[0].factor.unwrap() - 5.65).abs() < 0.05);
     assert!(
         sweep.throughput[1] < sweep.throughput[0],
-        "a larger batch is slower here, and the cause is named"
+        "a larger batch is slower here, and the cause is reported"
     );
 }
 
-/// More runs of the same kinds, where they are beside the checkout.
+/// More runs of the same types, if they are next to the checkout.
 #[test]
-fn runs_beside_the_checkout_get_their_verdicts() {
+fn runs_next_to_the_checkout_get_their_verdicts() {
     let traces = root().join("../shared/traces");
     if !traces.is_dir() {
-        eprintln!("skipped: no further traces beside the checkout");
+        eprintln!("skipped: no further traces next to the checkout");
         return;
     }
     let of = |name: &str| diagnosis_of(&traces.join(format!("{name}.json.gz")));
@@ -303,7 +306,7 @@ fn runs_beside_the_checkout_get_their_verdicts() {
     assert_eq!(of("launch_bound").verdict.bound, Bound::Launch);
     assert_eq!(of("pipe_serial").verdict.bound, Bound::Sync);
     let layerwise = of("cpuonly_layerwise_d2");
-    assert!(layerwise.verdict.statement.starts_with("Not told"), "{}", layerwise.verdict.statement);
+    assert!(layerwise.verdict.statement.starts_with("Inconclusive"), "{}", layerwise.verdict.statement);
 }
 
 fn nsight(name: &str) -> Diagnosis {

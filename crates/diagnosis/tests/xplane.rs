@@ -1,4 +1,4 @@
-//! A profile of XLA gets the answer that the same run in another format gets.
+//! Does an XLA profile get the same answer as the same run in another format?
 
 use std::path::Path;
 

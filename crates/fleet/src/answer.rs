@@ -1,4 +1,4 @@
-//! What the ranks come to together: the whole answer; renderers see nothing else of a fleet.
+//! The complete answer about a fleet of ranks. Renderers use nothing else.
 
 use busbound_diagnosis::{Bound, Saving, Unit};
 use serde::Serialize;
@@ -16,30 +16,30 @@ pub struct FleetAnswer {
     pub schema: &'static str,
     /// The answer in a sentence.
     pub statement: String,
-    /// Ranks of the job, where a trace tells.
+    /// Number of ranks in the job, if a trace records it.
     pub world_size: Option<u32>,
-    /// How it is known that these are ranks of one run; `null` where it is not.
+    /// Why these are ranks of one run; `null` if unknown.
     pub evidence: Option<String>,
-    /// Why they cannot be ranks of one run; then none is measured against another. `null` where they can.
+    /// Why they cannot be ranks of one run; they are then not compared. `null` if they can.
     pub not_one_run: Option<String>,
-    /// What times are for; ranks with another unit are in no figure.
+    /// What times are per; figures exclude ranks with another unit.
     pub unit: Unit,
     /// Most ranks first.
     pub verdicts: Vec<VerdictCount>,
-    /// The steps of all ranks together; `null` where none are marked.
+    /// The steps of all ranks; `null` if there are none.
     pub steps: Option<FleetSteps>,
-    /// Each figure over the ranks.
+    /// The spread of each figure across ranks.
     pub figures: Vec<Spread>,
-    /// The worst first.
+    /// Worst first.
     pub stragglers: Vec<Straggler>,
-    /// Ways to the host that ranks share, where the topology is given.
+    /// PCIe uplinks that ranks share, if the topology is given.
     pub uplinks: Vec<SharedUplink>,
-    /// What to change, by how many ranks it is found on.
+    /// What to change: number of ranks times saving, largest first.
     pub findings: Vec<SharedFinding>,
     pub unread: Vec<Unread>,
     pub limitations: Vec<String>,
     pub ranks: Vec<RankSummary>,
-    /// Summaries among them that are no ranks of this run, or twice; they are in no figure.
+    /// Summaries that are not ranks of this run, or duplicates; no figure includes them.
     pub others: Vec<RankSummary>,
 }
 
@@ -50,7 +50,7 @@ pub struct VerdictCount {
     pub ranks: usize,
 }
 
-/// Lengths of the steps of all ranks, each to a percent.
+/// Lengths of the steps of all ranks, each accurate to 1%.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FleetSteps {
@@ -60,7 +60,7 @@ pub struct FleetSteps {
     pub p99_ms: f64,
 }
 
-/// A finding and the ranks that have it.
+/// A finding, and how many ranks have it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharedFinding {
@@ -68,8 +68,8 @@ pub struct SharedFinding {
     pub id: FindingName,
     pub title: String,
     pub ranks: usize,
-    /// Of the median rank that has it.
+    /// Median over the ranks that have it.
     pub saves_ms_per_step: Saving,
-    /// What the ranks together show that none of them does alone.
+    /// What only the comparison of ranks shows.
     pub note: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What do the ranks come to together?
+//! What follows from the summaries of all ranks?
 
 use std::collections::BTreeMap;
 
@@ -19,16 +19,16 @@ use crate::stragglers::{self, Straggler};
 use crate::summary::{LARGEST_WORLD, RankFinding, RankSummary};
 use crate::uplinks;
 
-/// Rates that differ by less are the same.
+/// Rates that differ by less than this share count as equal.
 const SAME_RATE: f64 = 0.10;
-/// Of a step: times that differ by less are the same.
+/// Times that differ by less than this share of a step count as equal.
 const SAME_TIME: f64 = 0.03;
-/// Percent points of the overlap.
+/// Overlaps that differ by fewer percentage points count as equal.
 const SAME_SHARE: f64 = 5.0;
 
 impl Fleet {
-    /// What follows from the ranks; with the machine's wiring also which of them share a way to the host.
-    pub fn answer(&self, wiring: Option<&[GpuPlace]>) -> FleetAnswer {
+    /// Compares the ranks. With the machine's topology, also finds ranks that share a PCIe uplink.
+    pub fn answer(&self, topology: Option<&[GpuPlace]>) -> FleetAnswer {
         let Members { ranks, others, evidence, not_one_run, doubt } = self.members();
         let unit = common_unit(&ranks);
         let compared: Vec<&RankSummary> =
@@ -36,14 +36,14 @@ impl Fleet {
         let world_size = ranks.iter().filter_map(RankSummary::world_size).max();
         let world_size = world_size.filter(|_| not_one_run.is_none());
         let absent = world_size.and_then(|world| {
-            let told = ranks.iter().chain(&others).filter_map(|rank| Some(rank.rank.as_ref()?.rank));
-            absent(world, &told.chain(self.unread().filter_map(|file| file.rank)).collect())
+            let present = ranks.iter().chain(&others).filter_map(|rank| Some(rank.rank.as_ref()?.rank));
+            absent(world, &present.chain(self.unread().filter_map(|file| file.rank)).collect())
         });
         let mut limitations: Vec<String> =
             doubt.into_iter().chain(absent).chain(limitations(&ranks, &compared, unit)).collect();
         let with_device: Vec<&RankSummary> = ranks.iter().filter(|rank| rank.has_device()).collect();
         let uplinks =
-            wiring.filter(|_| not_one_run.is_none()).map(|places| uplinks::uplinks(&with_device, places));
+            topology.filter(|_| not_one_run.is_none()).map(|places| uplinks::uplinks(&with_device, places));
         let uplinks = uplinks.map_or_else(Vec::new, |placed| {
             limitations.extend(placed.unknown);
             placed.uplinks
@@ -72,9 +72,8 @@ impl Fleet {
     }
 
     fn members(&self) -> Members {
-        let told = one_run(self.ranks());
-        let at = |places: &[usize]| places.iter().map(|&at| self.ranks()[at].clone()).collect();
-        match told {
+        let at = |indices: &[usize]| indices.iter().map(|&index| self.ranks()[index].clone()).collect();
+        match one_run(self.ranks()) {
             Ok(run) => Members {
                 ranks: at(&run.members),
                 others: at(&run.others),
@@ -84,12 +83,12 @@ impl Fleet {
             },
             Err(why) => {
                 let ranks = self.ranks().to_vec();
-                // Laid together by hand, they are taken for a run where nothing speaks against it.
+                // The user merged them, so they count as one run unless something contradicts it.
                 let may_be_one = why == NotOneRun::NoRank;
                 let doubt = if may_be_one {
-                    format!("Whether these are ranks of one run is not certain: {why}.")
+                    format!("These may not be ranks of one run: {why}.")
                 } else {
-                    "These are not ranks of one run, and so none is measured against another.".to_owned()
+                    "These are not ranks of one run, so they are not compared with each other.".to_owned()
                 };
                 let several = ranks.len() > 1;
                 Members {
@@ -104,7 +103,7 @@ impl Fleet {
     }
 }
 
-/// Which summaries are ranks of the run, and how sure that is.
+/// Which summaries are ranks of the run, and how certain that is.
 struct Members {
     ranks: Vec<RankSummary>,
     others: Vec<RankSummary>,
@@ -113,7 +112,7 @@ struct Members {
     doubt: Option<String>,
 }
 
-/// What most ranks' figures are for; those read in part decide where there are no others.
+/// The unit of most ranks. Partly read ranks decide only if there are no others.
 fn common_unit(ranks: &[RankSummary]) -> Unit {
     let having = |unit: Unit| {
         let of_unit = ranks.iter().filter(|rank| rank.has_device() && rank.unit == unit);
@@ -148,7 +147,7 @@ fn steps(ranks: &[&RankSummary]) -> Option<FleetSteps> {
     })
 }
 
-/// The figures that are laid over the ranks; the span comes first, as the unit's word.
+/// The figures compared across ranks; the span comes first, labeled with the unit.
 const FIGURES: [FigureId; 16] = [
     FigureId::SpanMs,
     FigureId::OwnMs,
@@ -186,15 +185,15 @@ fn figures(ranks: &[&RankSummary], unit: Unit) -> Vec<Spread> {
     wanted.filter_map(spread).collect()
 }
 
-/// Collectives that wait for a late rank look slow on all the others.
+/// Collectives that wait for a straggler look slow on all other ranks.
 fn note(id: &FindingName, saving: Saving, stragglers: &[Straggler]) -> Option<String> {
     let latest = stragglers.first().filter(|_| *id == FindingId::ExposedCommunication)?;
-    // No more of it than there is.
+    // At most the whole saving.
     let ms = latest.others_wait_ms?.min(saving.high);
     (ms > 0.0).then(|| format!("{} of it is waiting for {}", milliseconds(ms), latest.rank))
 }
 
-/// A rank's saving by a finding, and whether the rank was read whole.
+/// Whether a rank was read completely, and what a finding saves on it.
 type Had = (bool, Saving);
 
 fn findings(ranks: &[RankSummary], stragglers: &[Straggler]) -> Vec<SharedFinding> {
@@ -223,7 +222,7 @@ fn findings(ranks: &[RankSummary], stragglers: &[Straggler]) -> Vec<SharedFindin
     list
 }
 
-/// Over the ranks that were read whole, where there are any.
+/// Over the completely read ranks, if there are any.
 fn median_saving(having: &[Had]) -> Saving {
     let any_whole = having.iter().any(|(complete, _)| *complete);
     let counted = || having.iter().filter(|(complete, _)| *complete || !any_whole);
@@ -237,31 +236,31 @@ fn limitations(ranks: &[RankSummary], compared: &[&RankSummary], unit: Unit) -> 
     let named = |list: Vec<&RankSummary>| some_of(&list.iter().map(|rank| rank.label()).collect::<Vec<_>>());
     let those = |is: &dyn Fn(&RankSummary) -> bool| ranks.iter().filter(|rank| is(rank)).collect::<Vec<_>>();
     let mut list = Vec::new();
-    let unbelievable = those(&|rank| {
-        rank.rank.as_ref().is_some_and(|told| told.world_size.is_some()) && rank.world_size().is_none()
+    let implausible = those(&|rank| {
+        rank.rank.as_ref().is_some_and(|ranked| ranked.world_size.is_some()) && rank.world_size().is_none()
     });
-    if !unbelievable.is_empty() {
+    if !implausible.is_empty() {
         list.push(format!(
-            "A job of more than {} ranks is not believed, and so its size not counted with: {}.",
+            "World sizes above {} are implausible and ignored: {}.",
             count(u64::from(LARGEST_WORLD)),
-            named(unbelievable)
+            named(implausible)
         ));
     }
     let cut = those(&|rank| !rank.complete);
     if !cut.is_empty() {
         list.push(format!(
-            "Read in part (* in the table), and so measured against no other: {}.",
+            "Only partly read (* in the table), so not compared with other ranks: {}.",
             named(cut)
         ));
     }
     let without = those(&|rank| !rank.has_device());
     if !without.is_empty() {
-        list.push(format!("Without events of a GPU, and so in no figure: {}.", named(without)));
+        list.push(format!("No GPU events, so not included in any figure: {}.", named(without)));
     }
     let other_unit = those(&|rank| rank.complete && rank.has_device() && rank.unit != unit);
     if !other_unit.is_empty() {
         list.push(format!(
-            "Figures are for a {}; these ranks have none and are in no figure: {}.",
+            "Figures are per {}; these ranks have a different unit and are not included: {}.",
             unit.as_str(),
             named(other_unit)
         ));
@@ -271,11 +270,11 @@ fn limitations(ranks: &[RankSummary], compared: &[&RankSummary], unit: Unit) -> 
     }
     if (1..FEWEST).contains(&compared.len()) && ranks.len() > 1 {
         list.push(format!(
-            "Which rank is out of line takes {FEWEST} or more to tell; between fewer there are differences alone."
+            "Finding outliers takes at least {FEWEST} ranks; with fewer, only the differences are shown."
         ));
     }
     list.push(
-        "The clocks of ranks are not aligned: what is compared are durations within each, and nothing is said of what ran at the same time on two."
+        "The clocks of the ranks are not synchronized: only durations within each rank are compared, and what ran at the same time on two ranks is unknown."
             .to_owned(),
     );
     list

@@ -1,4 +1,4 @@
-//! What does a program get of several inputs? Each run's diagnosis, and what they come to together.
+//! What is the JSON for several inputs? The diagnosis of each run, and the comparison if they are ranks of one run.
 
 use busbound_diagnosis::Diagnosis;
 use serde::Serialize;
@@ -8,17 +8,17 @@ use crate::fleet::Unread;
 
 pub const DIAGNOSES_SCHEMA: &str = "busbound.diagnoses/2";
 
-/// Several inputs of one call.
+/// The output for several inputs.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Diagnoses<'a> {
     pub schema: &'static str,
-    /// Those that could be read, in order; each as if it had been the only one.
+    /// The inputs that could be read, in order; each as if it were the only one.
     pub runs: &'a [Diagnosis],
-    /// What they come to together; only where they are ranks of one run.
+    /// The comparison; only if they are ranks of one run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fleet: Option<&'a FleetAnswer>,
-    /// Those that could not be read; only where there are any.
+    /// The inputs that could not be read; omitted if there are none.
     #[serde(default, skip_serializing_if = "<[Unread]>::is_empty")]
     pub unread: &'a [Unread],
 }

@@ -1,4 +1,4 @@
-//! Ranks laid together: a set, so that the order and the grouping in which they come do not matter.
+//! A set of ranks: order and grouping of merges do not matter.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use crate::summary::{RANK_SCHEMA, RankSummary};
 
 pub const FLEET_SCHEMA: &str = "busbound.fleet/2";
 
-/// The ranks known so far, and the files that gave none.
+/// The ranks known so far, and the files that could not be read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Fleet {
     ranks: Vec<RankSummary>,
@@ -21,7 +21,7 @@ pub struct Fleet {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unread {
-    /// By its name.
+    /// The rank in the file name.
     pub rank: Option<u32>,
     pub path: String,
     pub why: String,
@@ -38,15 +38,15 @@ impl Unread {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SavedError {
-    #[error("is no summary of a rank: {0}")]
+    #[error("is not a rank summary: {0}")]
     Json(#[from] serde_json::Error),
-    #[error("is no summary of a rank: its schema is {0}; `busbound summarize` writes {RANK_SCHEMA}")]
+    #[error("is not a rank summary: its schema is {0}; `busbound summarize` writes {RANK_SCHEMA}")]
     OtherSchema(String),
-    #[error("is no summary of a rank but something else; `busbound summarize` makes one of a trace")]
+    #[error("is not a rank summary; `busbound summarize` creates one from a trace")]
     NoSchema,
 }
 
-/// What an earlier `busbound merge --format json` wrote, or as much of it as can be merged again.
+/// The output of an earlier `busbound merge --format json`: the parts needed to merge again.
 #[derive(Serialize, Deserialize)]
 struct SavedFleet {
     schema: String,
@@ -66,18 +66,18 @@ impl Fleet {
     pub fn of(ranks: impl IntoIterator<Item = RankSummary>) -> Self {
         let mut ranks: Vec<RankSummary> = ranks.into_iter().collect();
         ranks.sort_by(in_order);
-        // The same summary twice is one rank.
+        // Two identical summaries are one rank.
         ranks.dedup();
         Self { ranks, unread: BTreeSet::new() }
     }
 
-    /// With files named that could not be read.
+    /// Adds files that could not be read.
     pub fn with_unread(mut self, unread: impl IntoIterator<Item = Unread>) -> Self {
         self.unread.extend(unread);
         self
     }
 
-    /// Both together, whichever comes first.
+    /// Merges two fleets, in any order.
     pub fn merge(self, other: Self) -> Self {
         [self, other].into_iter().collect()
     }
@@ -99,7 +99,7 @@ impl Fleet {
         }
     }
 
-    /// The ranks and nothing that follows from them, to be merged elsewhere: what [`parse`](Self::parse) reads.
+    /// The ranks without conclusions, to be merged elsewhere: what [`parse`](Self::parse) reads.
     ///
     /// # Errors
     /// If a summary cannot be written as JSON.
@@ -109,7 +109,7 @@ impl Fleet {
         serde_json::to_string(&SavedFleet { schema, ranks, others: Vec::new(), unread })
     }
 
-    /// In the order of their ranks.
+    /// Sorted by rank.
     pub fn ranks(&self) -> &[RankSummary] {
         &self.ranks
     }
@@ -123,7 +123,7 @@ impl Fleet {
     }
 }
 
-/// All of them together, in any order.
+/// Merges all of them, in any order.
 impl FromIterator<Fleet> for Fleet {
     fn from_iter<T: IntoIterator<Item = Self>>(fleets: T) -> Self {
         let (mut ranks, mut unread) = (Vec::new(), BTreeSet::new());
@@ -135,10 +135,10 @@ impl FromIterator<Fleet> for Fleet {
     }
 }
 
-/// By rank, then by what else tells them apart; those without a rank last.
+/// By rank, then host and path; summaries without a rank last.
 fn in_order(a: &RankSummary, b: &RankSummary) -> Ordering {
     let key = |of: &RankSummary| of.rank.as_ref().map_or(u64::MAX, |rank| u64::from(rank.rank));
-    // Two that differ in figures alone are still in one order, whichever came first.
+    // Summaries that differ only in figures still need a defined order.
     let text = |of: &RankSummary| serde_json::to_string(of).unwrap_or_default();
     (key(a), &a.host, &a.path).cmp(&(key(b), &b.host, &b.path)).then_with(|| text(a).cmp(&text(b)))
 }

@@ -1,5 +1,5 @@
-//! How do the ranks differ? Each rank's diagnosis becomes a small summary; summaries lie together in any order and any
-//! grouping with the same result; what is said of them rests on durations within a rank, never on timestamps of two.
+//! How do the ranks differ? Each rank's diagnosis becomes a small summary. Summaries merge in any order and grouping with
+//! the same result. All conclusions compare durations within a rank, never timestamps of two ranks.
 //!
 //! ```
 //! use busbound_diagnosis::{Options, Source, diagnose};

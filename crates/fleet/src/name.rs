@@ -1,11 +1,11 @@
-//! What are a rank and its findings called?
+//! What are the names of a rank and its findings?
 
 use std::fmt;
 
 use busbound_diagnosis::FindingId;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// `rank 5`, or the file's name where no rank is known.
+/// `rank 5`, or the file name if no rank is known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RankName {
     Number(u32),
@@ -20,7 +20,7 @@ impl RankName {
         }
     }
 
-    /// `5`, where it is clear that it is a rank.
+    /// `5`, for places that already say "rank".
     pub fn short(&self) -> String {
         match self {
             Self::Number(number) => number.to_string(),
@@ -44,7 +44,7 @@ impl Serialize for RankName {
     }
 }
 
-/// A finding of a summary: one that this release knows, or one of a later release that wrote the summary.
+/// A finding in a summary: one that this release knows, or one from the later release that wrote the summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FindingName {

@@ -1,4 +1,4 @@
-//! Are these files the ranks of one run? Told by evidence: ranks that differ, world sizes that agree.
+//! Are these files the ranks of one run? They are if ranks differ and world sizes agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,47 +8,47 @@ use crate::list::some_of;
 use crate::name::RankName;
 use crate::summary::RankSummary;
 
-/// Which of the inputs are ranks of one run, by their place in the list.
+/// Which inputs are ranks of one run, by index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneRun {
     pub members: Vec<usize>,
-    /// Those that are not: they tell no rank, or one that another tells too.
+    /// Inputs that are not: they have no rank, or the same rank as another input.
     pub others: Vec<usize>,
-    /// How it is known, in words.
+    /// Why they are one run, as text.
     pub evidence: String,
-    /// What the others are; `None` where there are none.
+    /// A sentence about the others; `None` if there are none.
     pub left_out: Option<String>,
 }
 
-/// Why they are not.
+/// Why the inputs are not ranks of one run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotOneRun {
-    /// Nothing says that they are, and nothing that they are not.
-    #[error("none tells its rank, neither in the trace nor by its name")]
+    /// No evidence for or against.
+    #[error("neither the traces nor their file names contain a rank")]
     NoRank,
-    #[error("only one of them tells its rank")]
+    #[error("only one of them has a rank")]
     OneRank,
-    #[error("rank {rank} is told by {first} and {second}")]
+    #[error("both {first} and {second} are rank {rank}")]
     Twice { rank: u32, first: String, second: String },
-    #[error("they are of jobs of different sizes, {least} and {most} ranks")]
+    #[error("they belong to jobs of different sizes ({least} and {most} ranks)")]
     Sizes { least: u32, most: u32 },
 }
 
-/// Decides. Inputs without a rank do not spoil those with one, nor do a few ranks that are told twice.
+/// Finds the ranks of one run. Ignores inputs without a rank, and a few duplicate ranks.
 ///
 /// # Errors
-/// If fewer than two inputs tell a rank of their own, or those that do contradict each other; with the reason.
+/// If fewer than two inputs have a unique rank, or those that do contradict each other; with the reason.
 pub fn one_run(inputs: &[RankSummary]) -> Result<OneRun, NotOneRun> {
-    let mut told: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    let mut by_rank: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (input, summary) in inputs.iter().enumerate() {
         if let Some(rank) = &summary.rank {
-            told.entry(rank.rank).or_default().push(input);
+            by_rank.entry(rank.rank).or_default().push(input);
         }
     }
-    let twice: Vec<(&u32, &Vec<usize>)> = told.iter().filter(|(_, inputs)| inputs.len() > 1).collect();
-    let once = told.len() - twice.len();
-    // Where most ranks come twice they are two runs, or two times of one.
+    let twice: Vec<(&u32, &Vec<usize>)> = by_rank.iter().filter(|(_, inputs)| inputs.len() > 1).collect();
+    let once = by_rank.len() - twice.len();
+    // If most ranks occur twice, these are two runs, or two recordings of one.
     if let Some((rank, inputs_of)) = twice.first()
         && (once < 2 || once <= twice.len())
     {
@@ -67,21 +67,21 @@ pub fn one_run(inputs: &[RankSummary]) -> Result<OneRun, NotOneRun> {
         return Err(NotOneRun::Sizes { least, most });
     }
     let is_member =
-        |input: &usize| inputs[*input].rank.as_ref().is_some_and(|rank| told[&rank.rank].len() == 1);
+        |input: &usize| inputs[*input].rank.as_ref().is_some_and(|rank| by_rank[&rank.rank].len() == 1);
     let (members, others): (Vec<usize>, Vec<usize>) = (0..inputs.len()).partition(is_member);
-    let told_in_trace = |input: &&usize| {
+    let is_in_trace = |input: &&usize| {
         inputs[**input].rank.as_ref().is_some_and(|rank| rank.origin == RankOrigin::DistributedInfo)
     };
-    let evidence = match members.iter().filter(told_in_trace).count() {
-        0 => "by the ranks in their names",
-        count if count == members.len() => "by the ranks that their traces tell",
-        _ => "by the ranks that their traces or names tell",
+    let evidence = match members.iter().filter(is_in_trace).count() {
+        0 => "by the ranks in their file names",
+        count if count == members.len() => "by the ranks in their traces",
+        _ => "by the ranks in their traces or file names",
     };
     let left_out = (!others.is_empty()).then(|| left_out(inputs, &others));
     Ok(OneRun { members, others, evidence: evidence.to_owned(), left_out })
 }
 
-/// `Not among the ranks: a.json, which tells none; rank 3, which b.json and c.json tell.`
+/// `Not part of this run: a.json (no rank); b.json, c.json (duplicate rank).`
 fn left_out(inputs: &[RankSummary], others: &[usize]) -> String {
     let (ranked, unranked): (Vec<&RankSummary>, Vec<&RankSummary>) =
         others.iter().map(|&other| &inputs[other]).partition(|other| other.rank.is_some());
@@ -90,10 +90,10 @@ fn left_out(inputs: &[RankSummary], others: &[usize]) -> String {
     };
     let mut clauses = Vec::new();
     if !unranked.is_empty() {
-        clauses.push(format!("{} (no rank told)", paths(&unranked)));
+        clauses.push(format!("{} (no rank)", paths(&unranked)));
     }
     if !ranked.is_empty() {
-        clauses.push(format!("{} (a rank that another file tells too)", paths(&ranked)));
+        clauses.push(format!("{} (duplicate rank)", paths(&ranked)));
     }
-    format!("Not taken for ranks of this run: {}.", clauses.join("; "))
+    format!("Not part of this run: {}.", clauses.join("; "))
 }

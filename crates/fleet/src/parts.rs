@@ -1,4 +1,4 @@
-//! Where does the time of a rank go? The breakdown of its steps, as its summary keeps it.
+//! Where does the time of a rank go? The breakdown of its steps, as stored in its summary.
 
 use busbound_diagnosis::{Diagnosis, FigureId, GapCause};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -21,7 +21,7 @@ pub struct Parts {
     pub exposed_peer_copy_ms: f64,
     /// Of these, copies within the device while no other copy runs.
     pub device_copy_ms: f64,
-    /// Of these, copies of which the trace does not record where they go, while no other copy runs.
+    /// Of these, copies whose direction the trace does not record, while no other copy runs.
     pub unplaced_copy_ms: f64,
     /// Memsets with no kernel and no copy running.
     pub exposed_memset_ms: f64,
@@ -66,7 +66,7 @@ impl Parts {
         }
     }
 
-    /// A figure of the catalog, where a summary keeps it.
+    /// A figure of the catalog, if a summary has it.
     pub(crate) fn figure(&self, figure: FigureId) -> Option<f64> {
         Some(match figure {
             FigureId::SpanMs => self.span_ms,
@@ -92,8 +92,8 @@ impl Parts {
         })
     }
 
-    /// Time that the rank does not spend in communication alone: its own work, copies and idleness. Where ranks keep step, the
-    /// one with most of it is the one that the others wait for.
+    /// Time outside of exposed communication: compute, copies and idle time. If ranks synchronize every step, the others
+    /// wait for the rank with the most of it.
     pub fn own_ms(&self) -> f64 {
         self.span_ms - self.exposed_comm_ms
     }
@@ -103,8 +103,8 @@ impl Parts {
     }
 }
 
-/// The parts as files have them. Summaries of the first release have no `exposed_bus_copy_ms`: there `exposed_copy_ms` is
-/// copies over the bus and between GPUs, and memsets are within `device_copy_ms`.
+/// The parts as stored in files. Summaries of the first release have no `exposed_bus_copy_ms`: there, `exposed_copy_ms`
+/// covers copies over the bus and between GPUs, and `device_copy_ms` includes memsets.
 #[derive(Deserialize)]
 struct StoredParts {
     span_ms: f64,

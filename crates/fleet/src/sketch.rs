@@ -1,18 +1,18 @@
-//! How long were the steps of all ranks together? Counts in bins a fiftieth wide each, which add up exactly: the quantiles
-//! of many sketches are those of all their steps, to a percent.
+//! How long were the steps of all ranks? Counts in bins that grow by 2% and add up exactly: the quantiles of merged
+//! sketches are those of all their steps, within 1%.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// From one bin to the next.
+/// Ratio from one bin to the next.
 const GROWTH: f64 = 1.02;
 
 /// Counts of lengths by bin.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepSketch {
-    /// Bin n holds lengths from 1.02ⁿ ms up to the next.
+    /// Bin n counts lengths from 1.02ⁿ ms up to the next bin.
     bins: BTreeMap<i32, u64>,
 }
 
@@ -25,7 +25,7 @@ impl StepSketch {
         Self { bins }
     }
 
-    /// Adds the steps of another.
+    /// Adds the steps of another sketch.
     pub fn add(&mut self, other: &Self) {
         for (bin, count) in &other.bins {
             *self.bins.entry(*bin).or_insert(0) += count;
@@ -36,7 +36,7 @@ impl StepSketch {
         self.bins.values().sum()
     }
 
-    /// The length that this share of the steps stays below; `None` without steps.
+    /// The length that this share of the steps does not exceed; `None` without steps.
     pub fn quantile_ms(&self, share: f64) -> Option<f64> {
         let rank = (share * self.count().checked_sub(1)? as f64).round() as u64;
         let mut before = 0;
@@ -44,7 +44,7 @@ impl StepSketch {
             before += **count;
             before > rank
         };
-        // The middle of the bin, which no length in it differs from by more than a percent.
+        // The center of the bin: every length in it is within 1%.
         self.bins.iter().find(within).map(|(bin, _)| GROWTH.powf(f64::from(*bin) + 0.5))
     }
 }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_right_to_a_percent_and_sketches_add_up() {
+    fn quantiles_are_within_one_percent_and_sketches_add_up() {
         let all: Vec<f64> = (1..=1000).map(f64::from).collect();
         let mut sum = StepSketch::default();
         for part in all.chunks(7) {

@@ -1,4 +1,4 @@
-//! How is a figure spread over the ranks, and which rank is far from the rest?
+//! How does a figure vary across ranks, and which ranks are outliers?
 
 use busbound_diagnosis::{FigureId, FigureUnit};
 use busbound_machine::quantile;
@@ -7,30 +7,31 @@ use serde::Serialize;
 use crate::name::RankName;
 use crate::summary::RankSummary;
 
-/// One figure over the ranks that have it.
+/// One figure across the ranks that have it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spread {
     pub figure: String,
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub unit: FigureUnit,
-    /// Ranks that have it.
+    /// Number of ranks that have it.
     pub ranks: usize,
     pub min: f64,
     pub p10: f64,
     pub p50: f64,
     pub p90: f64,
     pub max: f64,
-    /// Whose they are.
+    /// The rank with the minimum.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub min_rank: RankName,
+    /// The rank with the maximum.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub max_rank: RankName,
-    /// Ranks far from the rest, the farthest first.
+    /// Outliers, farthest first.
     pub apart: Vec<Apart>,
 }
 
-/// A rank whose figure is far from the median.
+/// An outlier: a rank whose figure is far from the median.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Apart {
@@ -40,29 +41,28 @@ pub struct Apart {
     pub value: f64,
 }
 
-/// Two ranks differ, and which of them is the odd one cannot be told.
+/// Fewest ranks for an outlier: of two ranks, neither is.
 pub(crate) const FEWEST: usize = 3;
 
-/// Deviations from the median, in those of a normal distribution, from which on a value is an outlier: the usual bar for
-/// the median absolute deviation (Iglewicz and Hoaglin).
+/// A value is an outlier beyond this many standard deviations from the median: the usual threshold for the median
+/// absolute deviation (Iglewicz and Hoaglin).
 const FAR: f64 = 3.5;
-/// The median absolute deviation of a normal distribution of deviation 1, inverted.
+/// Standard deviation over median absolute deviation of a normal distribution.
 const NORMAL: f64 = 1.4826;
 
-/// The middle of the ranks and how far from it is far.
+/// The median of the ranks, and the distance from it that makes an outlier.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Middle {
+pub(crate) struct Threshold {
     pub(crate) median: f64,
     pub(crate) far: f64,
 }
 
-impl Middle {
-    /// `least` is the difference that matters at all, however alike the others are.
+impl Threshold {
+    /// `least` is the smallest distance that matters, however similar the other values are.
     pub(crate) fn of(values: &[f64], least: f64) -> Option<Self> {
-        let middle = busbound_machine::median(values.iter().copied())?;
-        let deviation = busbound_machine::median(values.iter().map(|value| (value - middle).abs()))?;
-        (values.len() >= FEWEST)
-            .then_some(Self { median: middle, far: (FAR * NORMAL * deviation).max(least) })
+        let median = busbound_machine::median(values.iter().copied())?;
+        let deviation = busbound_machine::median(values.iter().map(|value| (value - median).abs()))?;
+        (values.len() >= FEWEST).then_some(Self { median, far: (FAR * NORMAL * deviation).max(least) })
     }
 }
 
@@ -71,21 +71,21 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 }
 
 impl Spread {
-    /// The spread of a figure over the ranks; `None` where no rank has it, or all have nothing.
+    /// The spread of a figure across ranks; `None` if no rank has it, or it is 0 on all.
     pub(crate) fn over(ranks: &[&RankSummary], name: &str, figure: FigureId, least: f64) -> Option<Self> {
-        let mut told: Vec<(f64, &RankSummary)> =
+        let mut known: Vec<(f64, &RankSummary)> =
             ranks.iter().filter_map(|rank| Some((rank.figure(figure)?, *rank))).collect();
-        // Of equal ones the first rank is named.
-        told.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut values: Vec<f64> = told.iter().map(|(value, _)| *value).collect();
+        // Stable: among equal values, the first rank is named.
+        known.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut values: Vec<f64> = known.iter().map(|(value, _)| *value).collect();
         let (min, max) = (*values.first()?, *values.last()?);
         if min == 0.0 && max == 0.0 {
             return None;
         }
-        let mut apart: Vec<(f64, &RankSummary)> = match Middle::of(&values, least) {
-            Some(middle) => {
-                let distance = |value: f64| (value - middle.median).abs();
-                let far = told.iter().filter(|(value, _)| distance(*value) > middle.far).copied();
+        let mut apart: Vec<(f64, &RankSummary)> = match Threshold::of(&values, least) {
+            Some(threshold) => {
+                let distance = |value: f64| (value - threshold.median).abs();
+                let far = known.iter().filter(|(value, _)| distance(*value) > threshold.far).copied();
                 let mut far: Vec<_> = far.collect();
                 far.sort_by(|a, b| distance(b.0).total_cmp(&distance(a.0)));
                 far
@@ -94,12 +94,12 @@ impl Spread {
         };
         let mut at = |share| quantile(&mut values, share).unwrap_or(0.0);
         let (p10, p50, p90) = (at(0.1), at(0.5), at(0.9));
-        // Where half of the ranks are apart there is no rest to be apart from.
+        // If half of the ranks are far from the median, none is an outlier.
         if 2 * apart.len() >= values.len() {
             apart.clear();
         }
-        let (_, smallest) = *told.first()?;
-        let (_, largest) = told.iter().find(|(value, _)| *value == max)?;
+        let (_, smallest) = *known.first()?;
+        let (_, largest) = known.iter().find(|(value, _)| *value == max)?;
         Some(Self {
             figure: name.to_owned(),
             unit: figure.unit(),
@@ -124,13 +124,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_far_is_robust() {
-        // One wild value moves neither the middle nor the bar.
-        let tame = Middle::of(&[10.0, 11.0, 12.0, 13.0, 14.0], 0.1);
-        let wild = Middle::of(&[10.0, 11.0, 12.0, 13.0, 9999.0], 0.1);
-        assert_eq!(tame, Some(Middle { median: 12.0, far: 3.5 * 1.4826 }));
+    fn the_threshold_is_robust() {
+        // One extreme value moves neither the median nor the threshold.
+        let tame = Threshold::of(&[10.0, 11.0, 12.0, 13.0, 14.0], 0.1);
+        let wild = Threshold::of(&[10.0, 11.0, 12.0, 13.0, 9999.0], 0.1);
+        assert_eq!(tame, Some(Threshold { median: 12.0, far: 3.5 * 1.4826 }));
         assert_eq!(wild, tame);
-        assert_eq!(Middle::of(&[5.0, 5.0, 5.0, 9.0], 0.25), Some(Middle { median: 5.0, far: 0.25 }));
-        assert_eq!(Middle::of(&[5.0, 9.0], 0.25), None);
+        assert_eq!(Threshold::of(&[5.0, 5.0, 5.0, 9.0], 0.25), Some(Threshold { median: 5.0, far: 0.25 }));
+        assert_eq!(Threshold::of(&[5.0, 9.0], 0.25), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The first line: how many ranks, what bounds them, and who is out of line.
+//! The first line: how many ranks, what bounds them, and which are stragglers.
 
 use busbound_diagnosis::quantity::{count, milliseconds, plural};
 use busbound_diagnosis::{Bound, Unit};
@@ -14,7 +14,7 @@ pub(crate) fn statement(answer: &FleetAnswer) -> String {
     let ranks = answer.ranks.len();
     if let Some(why) = &answer.not_one_run {
         let runs = plural(ranks as u64, "summary", "summaries");
-        return format!("Not one run: {why}; {runs}: {}{}.", bounds(answer), read_badly(answer));
+        return format!("Not one run: {why}; {runs}: {}{}.", bounds(answer), read_errors(answer));
     }
     let of = answer.world_size.filter(|world| *world as usize > ranks);
     let number = match of {
@@ -26,19 +26,19 @@ pub(crate) fn statement(answer: &FleetAnswer) -> String {
     clauses.extend(slowest(answer));
     if let Some(uplink) = answer.uplinks.iter().find(|uplink| uplink.is_tight()) {
         clauses.push(format!(
-            "{} ranks share a way to the host that is too narrow for all at once",
+            "{} ranks share a PCIe uplink that is too slow if all copy at the same time",
             uplink.ranks.len()
         ));
     }
-    format!("{}{}.", clauses.join("; "), read_badly(answer))
+    format!("{}{}.", clauses.join("; "), read_errors(answer))
 }
 
-/// `; 1 rank read in part; 2 files could not be read`.
-fn read_badly(answer: &FleetAnswer) -> String {
+/// `; 1 rank only partly read; 2 files could not be read`.
+fn read_errors(answer: &FleetAnswer) -> String {
     let mut text = String::new();
     let in_part = answer.ranks.iter().filter(|rank| !rank.complete).count();
     if in_part > 0 {
-        text.push_str(&format!("; {} read in part", plural(in_part as u64, "rank", "ranks")));
+        text.push_str(&format!("; {} only partly read", plural(in_part as u64, "rank", "ranks")));
     }
     if !answer.unread.is_empty() {
         let files = plural(answer.unread.len() as u64, "file", "files");
@@ -50,16 +50,16 @@ fn read_badly(answer: &FleetAnswer) -> String {
 /// `transfer-bound on all`, `6 compute-bound, 2 transfer-bound`.
 fn bounds(answer: &FleetAnswer) -> String {
     match answer.verdicts.as_slice() {
-        [] => "nothing could be read".to_owned(),
+        [] => "no file could be read".to_owned(),
         [all] if answer.ranks.len() == 1 => word(all.bound).to_owned(),
         [all] if all.bound == Bound::Unknown => {
             let idle: Vec<f64> = answer.ranks.iter().filter_map(idle_share).collect();
             let idle = if idle.is_empty() {
                 String::new()
             } else {
-                format!(", idle {:.0} % of the time", 100.0 * median(&idle))
+                format!(", GPU idle {:.0}% of the time", 100.0 * median(&idle))
             };
-            format!("the traces do not tell what bounds them{idle}")
+            format!("inconclusive on all{idle}")
         }
         [all] => format!("{} on all", word(all.bound)),
         several => {
@@ -82,20 +82,28 @@ fn word(bound: Bound) -> &'static str {
         Bound::Sync => "synchronization-bound",
         Bound::Input => "input-bound",
         Bound::Mixed => "mixed",
-        Bound::Unknown => "not told",
+        Bound::Unknown => "inconclusive",
     }
 }
 
-/// `a step takes 301 ms (298 to 305 ms by rank)`.
+/// `301 ms/step (298–305 ms across ranks)`.
 fn pace(answer: &FleetAnswer) -> Option<String> {
     let steps = answer.figures.first().filter(|_| answer.unit != Unit::Trace)?;
     let unit = answer.unit;
     let (min, max) = (milliseconds(steps.min), milliseconds(steps.max));
     Some(if min == max {
-        format!("a {unit} takes {min}")
+        format!("{min}/{unit}")
     } else {
-        format!("a {unit} takes {} ({min} to {max} by rank)", milliseconds(steps.p50))
+        format!("{}/{unit} ({} across ranks)", milliseconds(steps.p50), range(&min, &max))
     })
+}
+
+/// `298–305 ms`, or `900 µs–1.20 ms` if the units differ.
+fn range(low: &str, high: &str) -> String {
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}–{high}"),
+        _ => format!("{low}–{high}"),
+    }
 }
 
 fn slowest(answer: &FleetAnswer) -> Option<String> {
@@ -107,11 +115,11 @@ fn slowest(answer: &FleetAnswer) -> Option<String> {
                 let because =
                     difference.because.first().map_or(String::new(), |why| format!(", {}", why.seen));
                 let more = milliseconds(difference.ms - difference.median_ms);
-                format!(" by {more} more {}{because}", difference.part)
+                format!(": {more} more {}{because}", difference.part)
             });
             return Some(match one.others_wait_ms {
                 Some(ms) => {
-                    format!("the others wait {} a {unit} for {}, held up{why}", milliseconds(ms), one.rank)
+                    format!("the other ranks wait {}/{unit} for {}{why}", milliseconds(ms), one.rank)
                 }
                 None => format!("{} is slower{why}", one.rank),
             });
@@ -120,9 +128,9 @@ fn slowest(answer: &FleetAnswer) -> Option<String> {
             let mut labels: Vec<RankName> = several.iter().map(|one| one.rank.clone()).collect();
             labels.sort_by_key(|label| label.number().unwrap_or(u32::MAX));
             let (first, most) = (&several[0], milliseconds(several[0].excess_ms));
-            let verb = if first.others_wait_ms.is_some() { "hold the others up" } else { "are slower" };
+            let verb = if first.others_wait_ms.is_some() { "delay the other ranks" } else { "are slower" };
             return Some(format!(
-                "{} {verb}, {} most ({most} more of its own a {unit})",
+                "{} {verb}, {} the most ({most}/{unit} more outside communication)",
                 some_of(&labels),
                 first.rank
             ));
@@ -137,22 +145,19 @@ fn slowest(answer: &FleetAnswer) -> Option<String> {
             let (less, more) = if a.time.own_ms() <= b.time.own_ms() { (a, b) } else { (b, a) };
             let (low, high) = (less.time.own_ms(), more.time.own_ms());
             Some(if high < 1.03 * low {
-                "both spend as much time outside communication".to_owned()
+                "both ranks spend the same time outside communication".to_owned()
             } else {
                 let idle = milliseconds(more.time.idle_ms);
-                let idle = if more.time.idle_ms > 0.03 * high {
-                    format!(" (of it idle {idle})")
-                } else {
-                    String::new()
-                };
+                let idle =
+                    if more.time.idle_ms > 0.03 * high { format!(" ({idle} idle)") } else { String::new() };
                 format!(
-                    "{} spends more time outside communication: {} a {unit}{idle} against {}",
+                    "{} spends more time outside communication: {}/{unit}{idle} vs. {}",
                     more.label(),
                     milliseconds(high),
                     milliseconds(low)
                 )
             })
         }
-        _ => Some("no rank is out of line".to_owned()),
+        _ => Some("no stragglers".to_owned()),
     }
 }

@@ -1,9 +1,9 @@
-//! Which rank holds the others up, and what is different about it?
+//! Which rank do the others wait for, and what is different about it?
 //!
-//! Ranks that exchange data every step keep step: all have the same step time, the slow one too. What tells it is where
-//! the time goes. A collective's kernel runs from when its rank arrives until the last one has: the late rank finds the
-//! others waiting and is through soon. So the straggler is the rank with most time outside communication and least
-//! inside. Only durations within each rank are compared, which needs no common clock.
+//! Ranks that exchange data every step all have the same step time, including the slow one. They differ in where the time
+//! goes. The kernel of a collective runs from when its rank arrives until the last rank has arrived: for the late rank,
+//! the others are already waiting, and it finishes soon. So the straggler is the rank with the most time outside
+//! communication and the least inside. Only durations within each rank are compared, so no common clock is needed.
 
 use std::fmt;
 
@@ -13,25 +13,25 @@ use busbound_trace::MemoryKind;
 use serde::{Serialize, Serializer};
 
 use crate::name::{FindingName, RankName};
-use crate::spread::{Middle, median};
+use crate::spread::{Threshold, median};
 use crate::summary::{RankCopies, RankSummary};
 
-/// A rank with clearly more time of its own than the others.
+/// A rank with much more time outside communication than the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Straggler {
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub rank: RankName,
     pub path: String,
-    /// Time outside of communication, a step.
+    /// Time outside communication, per step.
     pub own_ms: f64,
     pub median_own_ms: f64,
     pub excess_ms: f64,
-    /// What the others wait for it, a step; `null` where nothing shows that they do.
+    /// How long the other ranks wait for it, per step; `null` if nothing shows that they do.
     pub others_wait_ms: Option<f64>,
     /// The answer in a few sentences.
     pub statement: String,
-    /// What explains most of it first.
+    /// What explains the most comes first.
     pub differences: Vec<Difference>,
     /// Findings that it has and most ranks do not.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
@@ -45,7 +45,7 @@ pub struct Difference {
     pub part: String,
     pub ms: f64,
     pub median_ms: f64,
-    /// Why, as far as its figures tell.
+    /// Why, if its figures show it.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub because: Vec<Reason>,
 }
@@ -53,9 +53,9 @@ pub struct Difference {
 /// Something about a rank that explains a difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// What its figures show, against the median rank's.
+    /// What its figures show, compared with the median rank.
     pub seen: String,
-    /// What that may come from.
+    /// Possible causes.
     pub means: Option<&'static str>,
 }
 
@@ -73,31 +73,31 @@ impl Serialize for Reason {
 }
 
 impl Difference {
-    /// `exposed copy 82.1 ms, of the median rank 21.0 ms (H2D pinned at 11.8 GB/s, …)`.
+    /// `exposed copy 82.1 ms vs. 21.0 ms (H2D pinned at 11.8 GB/s vs. 50.0 GB/s: …)`.
     pub fn statement(&self) -> String {
         let reasons: Vec<String> = self.because.iter().map(Reason::to_string).collect();
         let because = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) };
         let (own, median) = (milliseconds(self.ms), milliseconds(self.median_ms));
-        format!("{} {own} against {median}{because}", self.part)
+        format!("{} {own} vs. {median}{because}", self.part)
     }
 }
 
-/// Less than this share of the median step is not worth anybody's night.
+/// A smaller share of the median step does not matter.
 const MATTERS: f64 = 0.03;
-/// A part of its time that makes up less of the excess explains nothing.
+/// A part that makes up a smaller share of the excess explains nothing.
 const EXPLAINS: f64 = 0.15;
 
-/// The stragglers among ranks whose figures are for the same unit, the worst first.
+/// The stragglers among ranks with the same unit, worst first.
 pub(crate) fn stragglers(ranks: &[&RankSummary], unit: Unit) -> Vec<Straggler> {
     if why_not(ranks, unit).is_some() {
         return Vec::new();
     }
     let own: Vec<f64> = ranks.iter().map(|rank| rank.time.own_ms()).collect();
     let step = median_of(ranks, RankSummary::step_ms);
-    let Some(middle) = Middle::of(&own, MATTERS * step) else { return Vec::new() };
-    let slow = ranks.iter().filter(|rank| rank.time.own_ms() - middle.median > middle.far);
+    let Some(threshold) = Threshold::of(&own, MATTERS * step) else { return Vec::new() };
+    let slow = ranks.iter().filter(|rank| rank.time.own_ms() - threshold.median > threshold.far);
     let mut found: Vec<Slow<'_>> =
-        slow.filter_map(|rank| Slow::of(rank, ranks, middle.median, unit)).collect();
+        slow.filter_map(|rank| Slow::of(rank, ranks, threshold.median, unit)).collect();
     if 2 * found.len() >= ranks.len() {
         return Vec::new();
     }
@@ -105,7 +105,7 @@ pub(crate) fn stragglers(ranks: &[&RankSummary], unit: Unit) -> Vec<Straggler> {
     found.iter().enumerate().map(|(before, slow)| slow.straggler(ranks, unit, before)).collect()
 }
 
-/// Why nobody can be called slow.
+/// Why stragglers cannot be identified.
 pub(crate) fn why_not(ranks: &[&RankSummary], unit: Unit) -> Option<&'static str> {
     let kernels = median_of(ranks, |rank| rank.kernels.count);
     let as_many = |rank: &&RankSummary| (rank.kernels.count / kernels - 1.0).abs() < 0.1;
@@ -113,15 +113,15 @@ pub(crate) fn why_not(ranks: &[&RankSummary], unit: Unit) -> Option<&'static str
         Unit::Step => None,
         Unit::Iteration if ranks.iter().all(as_many) => None,
         Unit::Iteration => Some(
-            "No steps are marked, and the rounds found hold different numbers of kernels: nobody is called slow for that. Mark steps, or name their annotation with --steps.",
+            "No steps are marked, and the detected iterations have different numbers of kernels, so stragglers cannot be identified. Mark steps, or name their annotation with --steps.",
         ),
-        Unit::Trace => {
-            Some("No steps are marked: recordings may differ in length, and nobody is called slow for that.")
-        }
+        Unit::Trace => Some(
+            "No steps are marked, and recordings may differ in length, so stragglers cannot be identified.",
+        ),
     }
 }
 
-/// A rank that is slow, before it is known how many are slower.
+/// A slow rank, before the slow ranks are sorted.
 struct Slow<'r> {
     rank: &'r RankSummary,
     own_ms: f64,
@@ -138,7 +138,7 @@ impl<'r> Slow<'r> {
         Some(Self { rank, own_ms, median_own_ms, excess_ms, waiting })
     }
 
-    /// The answer about it; `before` are the slower ones that are named first.
+    /// The answer about this rank; `before` is the number of slower ranks listed before it.
     fn straggler(&self, ranks: &[&RankSummary], unit: Unit, before: usize) -> Straggler {
         let rank = self.rank;
         let differences = differences(rank, ranks, self.excess_ms);
@@ -146,7 +146,7 @@ impl<'r> Slow<'r> {
         let mut statement = self.waiting_sentence(unit, before);
         if !differences.is_empty() {
             let parts: Vec<String> = differences.iter().map(Difference::statement).collect();
-            statement.push_str(&format!(" More than the median rank: {}.", parts.join(", ")));
+            statement.push_str(&format!(" Longer than on the median rank: {}.", parts.join(", ")));
         }
         if let Some(other) = other_gpu(rank, ranks) {
             statement.push_str(&format!(" {other}"));
@@ -158,7 +158,7 @@ impl<'r> Slow<'r> {
             let ids: Vec<String> = findings_of_its_own.iter().map(FindingName::to_string).collect();
             statement.push_str(&format!(" Findings that most ranks do not have: {}.", ids.join(", ")));
         }
-        statement.push_str(&format!(" Its own diagnosis: `busbound diagnose {}`.", rank.path));
+        statement.push_str(&format!(" For details, run `busbound diagnose {}`.", rank.path));
         Straggler {
             rank: rank.label(),
             path: rank.path.clone(),
@@ -172,59 +172,66 @@ impl<'r> Slow<'r> {
         }
     }
 
-    /// Whether the others wait for it, and how that shows.
+    /// Whether the other ranks wait for it, and what shows that.
     fn waiting_sentence(&self, unit: Unit, before: usize) -> String {
         let (name, shows) = (self.rank.label(), &self.waiting.shows);
         let own = format!(
-            "outside communication it spends {} a {unit}, the median rank {}",
+            "it spends {}/{unit} outside communication, the median rank {}",
             milliseconds(self.own_ms),
             milliseconds(self.own_ms - self.excess_ms)
         );
         match self.waiting.ms {
             None => format!("{} is slower: {own}. {shows}", capital(&name.to_string())),
             Some(ms) => {
-                // A collective begins when the last rank comes: who is less late is waited for no longer than for
-                // the latest.
+                // A collective begins when the last rank arrives, so waits for a less late rank are part of the waits
+                // for the latest one.
                 let wait = match before {
-                    0 => "The others wait for",
-                    _ => "Without those named before it the others would still wait for",
+                    0 => "The other ranks wait for",
+                    _ => "Without the slower ranks listed first, the other ranks would still wait for",
                 };
-                format!("{wait} {name}, about {} a {unit}: {own}; {shows}", milliseconds(ms))
+                format!("{wait} {name}, about {}/{unit}: {own}; {shows}", milliseconds(ms))
             }
         }
     }
 }
 
 struct Waiting {
-    /// What the others wait for it; `None` where nothing shows that they do.
+    /// How long the other ranks wait for it; `None` if nothing shows that they do.
     ms: Option<f64>,
-    /// How that shows, or why it does not.
+    /// What shows it, or why nothing does.
     shows: String,
 }
 
-/// Whether the others wait for it: steps are as long as theirs, and by what it has more of its own its collectives are
-/// shorter. `None` where neither they are nor its steps longer: it computes beside its communication, which delays nobody.
+/// Whether the other ranks wait for it. They do if steps have the same length and its collectives are shorter by its extra
+/// time outside communication. `None` if neither its collectives are shorter nor its steps longer: then its compute
+/// overlaps its communication, which delays no other rank.
 fn waiting(rank: &RankSummary, ranks: &[&RankSummary], excess_ms: f64, unit: Unit) -> Option<Waiting> {
     let comm = median_of(ranks, |rank| rank.time.comm_ms);
     let step = median_of(ranks, RankSummary::step_ms);
-    // The whole collective, and not its exposed part: that also shrinks where work runs beside it.
+    // The whole collective, not its exposed part: that also shrinks if other work overlaps it.
     let shorter = comm - rank.time.comm_ms;
     let less = median_of(ranks, |rank| rank.time.exposed_comm_ms) - rank.time.exposed_comm_ms;
     let longer = rank.step_ms() - step;
     let not_shown = |why: &str| Waiting { ms: None, shows: why.to_owned() };
     if comm <= 0.0 {
-        return Some(not_shown("No communication is recorded, so nothing shows that others wait for it."));
+        return Some(not_shown(
+            "No communication is recorded, so nothing shows that other ranks wait for it.",
+        ));
     }
     if shorter > 0.5 * excess_ms && less > 0.5 * excess_ms && longer.abs() < 0.5 * excess_ms {
         let steps = if longer.abs() < 0.01 * step {
-            format!("A {unit} takes {} on both", milliseconds(step))
+            format!("Each {unit} takes {} on both", milliseconds(step))
         } else {
-            format!("A {unit} takes {} and {}", milliseconds(rank.step_ms()), milliseconds(step))
+            format!(
+                "Each {unit} takes {}, on the median rank {}",
+                milliseconds(rank.step_ms()),
+                milliseconds(step)
+            )
         };
         return Some(Waiting {
             ms: Some(shorter.min(less).min(excess_ms)),
             shows: format!(
-                "in communication {}, the median rank {}. {steps}.",
+                "it spends {} in communication, the median rank {}. {steps}.",
                 milliseconds(rank.time.comm_ms),
                 milliseconds(comm),
             ),
@@ -232,7 +239,7 @@ fn waiting(rank: &RankSummary, ranks: &[&RankSummary], excess_ms: f64, unit: Uni
     }
     (longer >= 0.5 * excess_ms).then(|| {
         not_shown(
-            "It is not through its communication sooner than the others, so nothing shows that they wait for it.",
+            "Its communication is not shorter than on the other ranks, so nothing shows that they wait for it.",
         )
     })
 }
@@ -266,16 +273,16 @@ fn because(part: FigureId, rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<Re
     }
 }
 
-/// More kernels are more work; as many and longer ones are a slower device or larger shapes.
+/// More kernels mean more work; as many but longer kernels mean a slower GPU or larger shapes.
 fn kernels(rank: &RankSummary, ranks: &[&RankSummary]) -> Option<Reason> {
     let (own, usual) = (rank.kernels.count, median_of(ranks, |rank| rank.kernels.count));
     if own > 1.05 * usual {
         let (own, usual) = (count(own.round() as u64), count(usual.round() as u64));
-        return Some(Reason { seen: format!("{own} kernels against {usual}"), means: Some("more work") });
+        return Some(Reason { seen: format!("{own} kernels vs. {usual}"), means: Some("more work") });
     }
     let (own, usual) = (rank.kernels.median_us, median_of(ranks, |rank| rank.kernels.median_us));
     (own > 1.03 * usual).then(|| Reason {
-        seen: format!("as many kernels, the median one {own:.1} µs against {usual:.1}"),
+        seen: format!("no more kernels, but longer: median {own:.1} µs vs. {usual:.1} µs"),
         means: Some("a lower clock, or larger shapes"),
     })
 }
@@ -289,35 +296,35 @@ fn copies(rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<Reason> {
         let rates: Vec<f64> = others.iter().filter_map(|copies| copies.gbps).collect();
         if own.bytes > 1.1 * usual_bytes && own.bytes - usual_bytes > 1e6 {
             let usual = if usual_bytes > 0.0 { bytes(usual_bytes as u64) } else { "none".to_owned() };
-            let seen = format!("{} {} against {usual}", own.kind, bytes(own.bytes as u64));
+            let seen = format!("{} {} vs. {usual}", own.kind, bytes(own.bytes as u64));
             reasons.push(Reason { seen, means: None });
         }
-        // Less than most of the ranks have is no rate to compare with.
+        // Compare rates only if most ranks have such copies.
         if let Some(gbps) =
             own.gbps.filter(|gbps| 2 * rates.len() > ranks.len() && *gbps < 0.9 * median(&rates))
         {
             let is_pageable = [own.src, own.dst].contains(&MemoryKind::Pageable);
             let causes = if is_pageable {
-                "a busier host, or memory far from the GPU"
+                "a busier host, or host memory on another NUMA node"
             } else {
-                "a link trained down or narrower, memory far from the GPU, or a way to the host that others use"
+                "a link trained down or with fewer lanes, host memory on another NUMA node, or a PCIe uplink shared with other GPUs"
             };
-            let seen = format!("{} at {gbps:.1} GB/s against {:.1}", own.kind, median(&rates));
+            let seen = format!("{} at {gbps:.1} GB/s vs. {:.1} GB/s", own.kind, median(&rates));
             reasons.push(Reason { seen, means: Some(causes) });
         }
     }
     reasons
 }
 
-/// Another model of GPU, or another link.
+/// Whether its GPU or link differs from most ranks.
 fn other_gpu(rank: &RankSummary, ranks: &[&RankSummary]) -> Option<String> {
     let describe = |rank: &RankSummary| {
         let gpu = rank.gpus.first()?;
-        Some(format!("{} on {}", gpu.name.as_deref().unwrap_or("a GPU without a name"), gpu.link))
+        Some(format!("{} on {}", gpu.name.as_deref().unwrap_or("unnamed GPU"), gpu.link))
     };
     let own = describe(rank)?;
-    let alike = ranks.iter().filter(|other| describe(other).as_ref() == Some(&own)).count();
-    (2 * alike < ranks.len()).then(|| format!("Most ranks do not have its GPU: {own}."))
+    let same_gpu = ranks.iter().filter(|other| describe(other).as_ref() == Some(&own)).count();
+    (2 * same_gpu < ranks.len()).then(|| format!("Its GPU differs from most ranks: {own}."))
 }
 
 fn own_findings(rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<FindingName> {

@@ -1,4 +1,4 @@
-//! What is worth keeping of one rank? A few kilobytes that stand for its diagnosis when ranks are laid side by side.
+//! What is worth keeping of one rank? A few kilobytes that replace its diagnosis when ranks are compared.
 
 use busbound_diagnosis::{
     CopyGroup, Diagnosis, FigureId, GpuLink, RankedAs, Saving, StepTimes, Unit, Verdict, combined_gbps,
@@ -13,44 +13,44 @@ use crate::sketch::StepSketch;
 
 pub const RANK_SCHEMA: &str = "busbound.rank/2";
 
-/// No job has more ranks; a larger number in a trace is damage.
+/// No job has more ranks; a larger number in a trace is invalid.
 pub(crate) const LARGEST_WORLD: u32 = 1_000_000;
 
-/// One rank. Times are milliseconds a step (or round, or trace: see `unit`), of several devices the mean.
+/// One rank. Times are in milliseconds per step (or iteration, or trace: see `unit`), averaged over devices.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RankSummary {
     pub schema: String,
-    /// `null` where neither the trace nor its name tells.
+    /// `null` if neither the trace nor its file name has it.
     pub rank: Option<RankedAs>,
-    /// The machine it ran on, where the file's name or the user tells.
+    /// The machine it ran on, if known from the file name or the user.
     pub host: Option<String>,
     pub path: String,
-    /// Whether all of the file could be read.
+    /// Whether the whole file could be read.
     pub complete: bool,
     pub events: u64,
-    /// GPUs it worked on.
+    /// GPUs it used.
     pub gpus: Vec<RankGpu>,
     /// GPUs that its trace lists, used or not.
     pub gpus_listed: usize,
     pub verdict: Verdict,
     pub unit: Unit,
-    /// `null` where no steps are found.
+    /// `null` if no steps are found.
     pub steps: Option<RankSteps>,
     pub time: Parts,
-    /// Share of communication that compute ran beside, in percent; `null` without communication.
+    /// Percentage of communication overlapped with compute; `null` without communication.
     pub comm_compute_pct_of_comm: Option<f64>,
     pub copies: Vec<RankCopies>,
     pub kernels: RankKernels,
     pub findings: Vec<RankFinding>,
-    /// How many things its diagnosis says that it cannot tell.
+    /// Number of limitations in its diagnosis.
     pub limitations: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RankGpu {
-    /// As its process counts them.
+    /// The device number in its process.
     pub device: i32,
     pub name: Option<String>,
     pub link: String,
@@ -66,11 +66,11 @@ pub struct RankSteps {
     pub p99_ms: f64,
     pub min_ms: f64,
     pub max_ms: f64,
-    /// The lengths of all steps, of more than a thousand the first.
+    /// The lengths of all steps; only the first thousand if there are more.
     pub lengths: StepSketch,
 }
 
-/// Copies that go the same way between the same kinds of memory.
+/// Copies of one direction between the same kinds of memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RankCopies {
@@ -83,7 +83,7 @@ pub struct RankCopies {
     pub bytes: f64,
     pub ms: f64,
     pub exposed_ms: f64,
-    /// All bytes over the time at which at least one of the copies ran; `null` where bytes are not recorded.
+    /// All bytes over the time in which at least one of the copies ran; `null` if bytes are not recorded.
     pub gbps: Option<f64>,
 }
 
@@ -146,10 +146,9 @@ impl RankCopies {
 }
 
 impl RankSummary {
-    /// What is kept of a diagnosis.
+    /// The summary of a diagnosis.
     pub fn of(diagnosis: &Diagnosis) -> Self {
-        let rounds = diagnosis.step_count();
-        let each = rounds * diagnosis.devices.len().max(1) as f64;
+        let each = diagnosis.step_count() * diagnosis.devices.len().max(1) as f64;
         Self {
             schema: RANK_SCHEMA.to_owned(),
             rank: diagnosis.rank.clone(),
@@ -182,7 +181,7 @@ impl RankSummary {
         }
     }
 
-    /// `rank 5`, or the file's name where no rank is told.
+    /// `rank 5`, or the file name if no rank is known.
     pub fn label(&self) -> RankName {
         match &self.rank {
             Some(rank) => RankName::Number(rank.rank),
@@ -190,28 +189,28 @@ impl RankSummary {
         }
     }
 
-    /// Whether its trace has events of a device; without, nothing of it can be compared.
+    /// Whether its trace has GPU events; without them, nothing can be compared.
     pub fn has_device(&self) -> bool {
         !self.gpus.is_empty()
     }
 
-    /// Whether it is measured against ranks whose figures are for this unit. Of one that was read in part there is less than
-    /// there was: what is missing would look like a difference.
+    /// Whether it is compared with ranks whose figures are per this unit. Partly read ranks are not: the missing data would
+    /// look like a difference.
     pub(crate) fn is_compared(&self, unit: Unit) -> bool {
         self.complete && self.has_device() && self.unit == unit
     }
 
-    /// The mean step, as its parts are means: only so do they add up to it.
+    /// The mean step, not the median: the parts are means and add up to it.
     pub fn step_ms(&self) -> f64 {
         self.time.span_ms
     }
 
-    /// Ranks of its job, where its trace tells a number that can be believed.
+    /// Number of ranks in its job, if its trace records a plausible one.
     pub fn world_size(&self) -> Option<u32> {
         self.rank.as_ref()?.world_size.filter(|world| *world <= LARGEST_WORLD)
     }
 
-    /// A figure of the catalog; `None` where summaries do not keep it, or this rank does not have it.
+    /// A figure of the catalog; `None` if summaries do not keep it, or this rank does not have it.
     pub fn figure(&self, figure: FigureId) -> Option<f64> {
         match figure {
             FigureId::H2dGbps => self.rate(Direction::HostToDevice),

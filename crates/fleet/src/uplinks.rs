@@ -1,8 +1,8 @@
-//! Which ranks share a way to the host, and is it enough for all of them?
+//! Which ranks share a PCIe uplink, and is it fast enough for all of them?
 //!
-//! GPUs below one switch share its uplink for copies from and to host memory, direction by direction. Whether they copy
-//! at the same moment no trace tells, because their clocks are not aligned: what is told is what would happen if they
-//! did, and what they ask of it on average.
+//! GPUs below one switch share its uplink for copies to and from host memory, per direction. Clocks of ranks are not
+//! synchronized, so traces do not show whether they copy at the same time. The answer covers the case that they do, and
+//! the average demand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,44 +13,44 @@ use serde::Serialize;
 use crate::name::RankName;
 use crate::summary::RankSummary;
 
-/// A hop that several ranks' GPUs have on their way to the host.
+/// A PCIe hop that the GPUs of several ranks share on the path to the host.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharedUplink {
     pub host: Option<String>,
-    /// The PCI address of the port below it.
+    /// The PCI address of the downstream port.
     pub address: String,
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub ranks: Vec<RankName>,
-    /// What it carries each way.
+    /// Its bandwidth per direction.
     pub gbps: f64,
-    /// By direction; those without copies are left out.
+    /// By direction; directions without copies are left out.
     pub demands: Vec<Demand>,
     pub statement: String,
 }
 
-/// What the ranks ask of a way in one direction, added up.
+/// The total demand of the ranks on an uplink, in one direction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Demand {
     pub direction: Direction,
-    /// The rates that they reached while they copied: what they would ask if all copied at once.
+    /// Sum of the rates that they reached: the demand if all copy at the same time.
     pub at_once_gbps: f64,
-    /// Bytes over the length of a step.
+    /// Bytes per step over the length of a step.
     pub mean_gbps: f64,
 }
 
-/// From this share of a way on it is near its end: large copies reach 88 % of a link.
+/// Above this share, an uplink is close to its limit: large copies reach 88% of a link.
 const NEAR: f64 = 0.8;
 
 impl SharedUplink {
-    /// Whether copies of all ranks at once would come near what the way carries.
+    /// Whether the uplink would be close to its limit if all ranks copied at the same time.
     pub fn is_tight(&self) -> bool {
         self.demands.iter().any(|demand| demand.at_once_gbps > NEAR * self.gbps)
     }
 }
 
-/// Shared ways, and what kept ranks from being placed in the tree.
+/// Shared uplinks, and why the GPUs of some ranks are unknown.
 pub(crate) struct Placed {
     pub(crate) uplinks: Vec<SharedUplink>,
     pub(crate) unknown: Option<String>,
@@ -73,12 +73,12 @@ pub(crate) fn uplinks(ranks: &[&RankSummary], places: &[GpuPlace]) -> Placed {
     Placed { uplinks, unknown }
 }
 
-/// The place of each rank's GPU: as NCCL's file says, else by the device's number, if that can be the machine's.
+/// The place of each rank's GPU: from NCCL's file, otherwise by device number, if that can be the machine's number.
 fn placed<'a>(
     ranks: &[&'a RankSummary],
     places: &'a [GpuPlace],
 ) -> Result<Vec<(&'a RankSummary, &'a GpuPlace)>, String> {
-    let number = |rank: &RankSummary| rank.rank.as_ref().map(|told| told.rank);
+    let number = |rank: &RankSummary| rank.rank.as_ref().map(|ranked| ranked.rank);
     let by_rank: Vec<_> = ranks
         .iter()
         .filter_map(|rank| {
@@ -90,7 +90,7 @@ fn placed<'a>(
     }
     let unknown = |why: String| {
         Err(format!(
-            "Which GPU each rank has is not known, so that shared ways cannot be told: {why}. NCCL's topology file (NCCL_TOPO_DUMP_FILE) names the ranks."
+            "Shared PCIe uplinks are unknown because the GPU of each rank is unknown: {why}. NCCL's topology file (NCCL_TOPO_DUMP_FILE) lists the ranks."
         ))
     };
     let mut devices = BTreeSet::new();
@@ -104,7 +104,7 @@ fn placed<'a>(
             return unknown(match seen {
                 0 => format!("the trace of {label} lists no GPUs"),
                 _ => format!(
-                    "{label} saw {seen} of the topology's {} GPUs, so that its device {} may be any of them",
+                    "{label} saw {seen} of the {} GPUs in the topology, so its device {} may be any of them",
                     places.len(),
                     gpu.device
                 ),
@@ -112,7 +112,7 @@ fn placed<'a>(
         }
         if !devices.insert(gpu.device) {
             return unknown(format!(
-                "two ranks have device {}; they may be of different machines",
+                "two ranks use device {}; they may be on different machines",
                 gpu.device
             ));
         }
@@ -122,7 +122,7 @@ fn placed<'a>(
     Ok(found)
 }
 
-/// Hops that two ranks or more have in common; of those that the same ranks share, the narrowest.
+/// Hops that two or more ranks share; if the same ranks share several, the slowest.
 fn shared(host: Option<&str>, placed: &[(&RankSummary, &GpuPlace)]) -> Vec<SharedUplink> {
     let mut hops: BTreeMap<&str, (f64, Vec<usize>)> = BTreeMap::new();
     for (number, (_, place)) in placed.iter().enumerate() {
@@ -131,9 +131,9 @@ fn shared(host: Option<&str>, placed: &[(&RankSummary, &GpuPlace)]) -> Vec<Share
             entry.1.push(number);
         }
     }
-    let mut narrowest: BTreeMap<Vec<usize>, (&str, f64)> = BTreeMap::new();
+    let mut slowest: BTreeMap<Vec<usize>, (&str, f64)> = BTreeMap::new();
     for (address, (gbps, members)) in hops.into_iter().filter(|(_, (_, members))| members.len() > 1) {
-        let known = narrowest.entry(members).or_insert((address, gbps));
+        let known = slowest.entry(members).or_insert((address, gbps));
         if gbps < known.1 {
             *known = (address, gbps);
         }
@@ -142,7 +142,7 @@ fn shared(host: Option<&str>, placed: &[(&RankSummary, &GpuPlace)]) -> Vec<Share
         let ranks: Vec<&RankSummary> = members.iter().map(|&member| placed[member].0).collect();
         let demands: Vec<Demand> = [Direction::HostToDevice, Direction::DeviceToHost]
             .into_iter()
-            .filter_map(|way| demand(&ranks, way))
+            .filter_map(|direction| demand(&ranks, direction))
             .collect();
         let labels: Vec<RankName> = ranks.iter().map(|rank| rank.label()).collect();
         let statement = statement(host, address, gbps, &labels, &demands);
@@ -155,7 +155,7 @@ fn shared(host: Option<&str>, placed: &[(&RankSummary, &GpuPlace)]) -> Vec<Share
             statement,
         }
     };
-    narrowest.into_iter().map(uplink).collect()
+    slowest.into_iter().map(uplink).collect()
 }
 
 fn demand(ranks: &[&RankSummary], direction: Direction) -> Option<Demand> {
@@ -168,24 +168,24 @@ fn demand(ranks: &[&RankSummary], direction: Direction) -> Option<Demand> {
 fn statement(host: Option<&str>, address: &str, gbps: f64, ranks: &[RankName], demands: &[Demand]) -> String {
     let on = host.map_or(String::new(), |host| format!(" on {host}"));
     let mut text =
-        format!("{}{on} share one way to the host ({address}, {gbps:.1} GB/s each way).", listed(ranks));
+        format!("{}{on} share a PCIe uplink ({address}, {gbps:.1} GB/s per direction).", listed(ranks));
     for demand in demands {
-        let way = if demand.direction == Direction::HostToDevice { "to the GPUs" } else { "to the host" };
+        let direction = if demand.direction == Direction::HostToDevice { "H2D" } else { "D2H" };
         let (at_once, mean) = (demand.at_once_gbps, demand.mean_gbps);
         let verdict = match at_once {
             rate if rate > gbps => format!(
-                "more than it carries if they come at once, which gives each {:.1} GB/s",
+                "more than the uplink carries if all copy at the same time, which leaves {:.1} GB/s for each",
                 gbps / ranks.len() as f64
             ),
-            rate if rate > NEAR * gbps => "close to all it carries if they come at once".to_owned(),
-            _ => "which it carries also at once".to_owned(),
+            rate if rate > NEAR * gbps => "close to the limit if all copy at the same time".to_owned(),
+            _ => "within the limit even if all copy at the same time".to_owned(),
         };
         text.push_str(&format!(
-            " Their copies {way} run at {at_once:.1} GB/s added up: {verdict}; on average they ask {mean:.2} GB/s of it."
+            " Their {direction} copies total {at_once:.1} GB/s: {verdict}; the average demand is {mean:.2} GB/s."
         ));
     }
     if demands.is_empty() {
-        text.push_str(" They copy nothing over it.");
+        text.push_str(" They copy nothing over the bus.");
     }
     text
 }

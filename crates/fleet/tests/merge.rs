@@ -1,6 +1,6 @@
-//! Summaries lie together in any order and any grouping with the same result, and come back from disk to the bit.
+//! Summaries merge in any order and grouping with the same result, and read back from disk bit for bit.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test should stop at the first failure")]
 
 mod common;
 
@@ -14,7 +14,7 @@ use busbound_trace::{ReadOptions, read};
 use common::MadeRank;
 use proptest::prelude::*;
 
-/// Diagnosed once: properties ask for it thousands of times.
+/// Diagnosed once: property tests use it thousands of times.
 static BASE: LazyLock<RankSummary> = LazyLock::new(|| {
     let text = MadeRank::usual(0, 4).trace();
     let trace = read(text.as_bytes(), Path::new("rank-0.json"), &ReadOptions::default()).unwrap();
@@ -27,11 +27,11 @@ fn base() -> RankSummary {
 }
 
 fn ranked(rank: u32, path: &str) -> RankSummary {
-    let told = RankedAs { rank, world_size: Some(4), backend: None, origin: RankOrigin::DistributedInfo };
-    RankSummary { rank: Some(told), path: path.to_owned(), ..base() }
+    let ranked = RankedAs { rank, world_size: Some(4), backend: None, origin: RankOrigin::DistributedInfo };
+    RankSummary { rank: Some(ranked), path: path.to_owned(), ..base() }
 }
 
-/// Ranks, hosts and paths from few values, so that they meet.
+/// Ranks, hosts and paths from few values, so that they collide.
 fn any_rank() -> impl Strategy<Value = RankSummary> {
     let times = (0.0..50.0f64, 0.0..50.0f64, 0.0..20.0f64, prop::collection::vec(1.0..500.0f64, 0..20));
     (prop::option::of(0u32..6), prop::option::of("node[12]"), "[ab]", 0usize..3, times).prop_map(
@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_saved_comes_back(fleet in any_fleet()) {
+    fn a_saved_fleet_reads_back(fleet in any_fleet()) {
         let text = serde_json::to_string(&fleet.answer(None)).unwrap();
         prop_assert_eq!(Fleet::parse(&text).unwrap(), fleet.clone());
         prop_assert_eq!(Fleet::parse(&fleet.clone().save().unwrap()).unwrap(), fleet.clone());
@@ -89,66 +89,63 @@ fn a_summary_is_small() {
     assert!(text.len() < 4096, "{} bytes", text.len());
 }
 
-/// What merge is given by mistake is kept and said, but no rank is measured against it.
+/// A summary merged by mistake is kept and reported, but not compared.
 #[test]
-fn a_summary_of_something_else_is_in_no_figure() {
+fn a_summary_of_another_run_is_in_no_figure() {
     let mut other = RankSummary { rank: None, path: "other.json".to_owned(), ..base() };
     other.time.span_ms = 9_000.0;
     let ranks = [0, 1, 2].map(|rank| ranked(rank, "a"));
     let answer = Fleet::of(ranks.into_iter().chain([other])).answer(None);
     assert_eq!((answer.ranks.len(), answer.others.len(), answer.stragglers.len()), (3, 1, 0));
     assert!(answer.statement.starts_with("3 of 4 ranks: "), "{}", answer.statement);
-    assert_eq!(answer.limitations[0], "Not taken for ranks of this run: other.json (no rank told).");
+    assert_eq!(answer.limitations[0], "Not part of this run: other.json (no rank).");
 }
 
 #[test]
-fn what_is_no_summary_is_refused_with_a_sentence() {
+fn other_files_are_rejected_with_a_clear_message() {
     let why = |text: &str| Fleet::parse(text).unwrap_err().to_string();
-    assert!(why("[1, 2").starts_with("is no summary of a rank: "));
+    assert!(why("[1, 2").starts_with("is not a rank summary: "));
     assert_eq!(
         why(r#"{"schema": "busbound.diagnosis/2"}"#),
-        "is no summary of a rank: its schema is busbound.diagnosis/2; `busbound summarize` writes busbound.rank/2"
+        "is not a rank summary: its schema is busbound.diagnosis/2; `busbound summarize` writes busbound.rank/2"
     );
     assert_eq!(
         why(r#"{"traceEvents": []}"#),
-        "is no summary of a rank but something else; `busbound summarize` makes one of a trace"
+        "is not a rank summary; `busbound summarize` creates one from a trace"
     );
 }
 
 #[test]
-fn ranks_of_one_run_are_told_by_evidence() {
-    let apart = |list: &[RankSummary]| one_run(list).unwrap_err();
+fn ranks_of_one_run_are_recognized() {
+    let why_not = |list: &[RankSummary]| one_run(list).unwrap_err();
     let unranked = RankSummary { rank: None, path: "other.json".to_owned(), ..base() };
-    let told = one_run(&[ranked(1, "b"), unranked.clone(), ranked(0, "a")]).unwrap();
-    assert_eq!((told.members, told.others), (vec![0, 2], vec![1]));
-    assert_eq!(told.left_out.as_deref(), Some("Not taken for ranks of this run: other.json (no rank told)."));
-    assert_eq!(told.evidence, "by the ranks that their traces tell");
+    let run = one_run(&[ranked(1, "b"), unranked.clone(), ranked(0, "a")]).unwrap();
+    assert_eq!((run.members, run.others), (vec![0, 2], vec![1]));
+    assert_eq!(run.left_out.as_deref(), Some("Not part of this run: other.json (no rank)."));
+    assert_eq!(run.evidence, "by the ranks in their traces");
     let mut named = [ranked(0, "a"), ranked(1, "b")];
     for rank in &mut named {
         rank.rank.as_mut().unwrap().origin = RankOrigin::FileName;
         rank.rank.as_mut().unwrap().world_size = None;
     }
-    assert_eq!(one_run(&named).unwrap().evidence, "by the ranks in their names");
-    assert_eq!(apart(&[unranked.clone(), unranked.clone()]), NotOneRun::NoRank);
-    assert_eq!(apart(&[unranked, ranked(0, "a")]), NotOneRun::OneRank);
-    let twice = apart(&[ranked(0, "a"), ranked(0, "b")]);
-    assert_eq!(twice.to_string(), "rank 0 is told by a and b");
-    // One rank of many told twice is left out; the others are a run all the same.
+    assert_eq!(one_run(&named).unwrap().evidence, "by the ranks in their file names");
+    assert_eq!(why_not(&[unranked.clone(), unranked.clone()]), NotOneRun::NoRank);
+    assert_eq!(why_not(&[unranked, ranked(0, "a")]), NotOneRun::OneRank);
+    let twice = why_not(&[ranked(0, "a"), ranked(0, "b")]);
+    assert_eq!(twice.to_string(), "both a and b are rank 0");
+    // A duplicate rank is left out; the others are still one run.
     let several = [ranked(0, "a"), ranked(1, "b"), ranked(2, "c"), ranked(2, "d")];
-    let told = one_run(&several).unwrap();
-    assert_eq!((told.members, told.others), (vec![0, 1], vec![2, 3]));
-    assert_eq!(
-        told.left_out.as_deref(),
-        Some("Not taken for ranks of this run: c, d (a rank that another file tells too).")
-    );
+    let run = one_run(&several).unwrap();
+    assert_eq!((run.members, run.others), (vec![0, 1], vec![2, 3]));
+    assert_eq!(run.left_out.as_deref(), Some("Not part of this run: c, d (duplicate rank)."));
     let mut larger = ranked(1, "b");
     larger.rank.as_mut().unwrap().world_size = Some(8);
-    assert_eq!(apart(&[ranked(0, "a"), larger]), NotOneRun::Sizes { least: 4, most: 8 });
+    assert_eq!(why_not(&[ranked(0, "a"), larger]), NotOneRun::Sizes { least: 4, most: 8 });
 }
 
-/// Two runs into one folder: the slower run's ranks are no stragglers of the other's.
+/// Two runs in one folder: the ranks of the slower run are not stragglers of the other.
 #[test]
-fn across_runs_nobody_is_late() {
+fn ranks_of_different_runs_are_not_compared() {
     let mut ranks: Vec<RankSummary> =
         [(0, "a0"), (1, "a1"), (2, "a2"), (0, "b0"), (1, "b1")].map(|(rank, path)| ranked(rank, path)).into();
     ranks[4].time.exposed_comm_ms -= 30.0;
@@ -157,19 +154,19 @@ fn across_runs_nobody_is_late() {
     let answer = Fleet::of(ranks).answer(None);
     assert_eq!(
         answer.statement,
-        "Not one run: rank 0 is told by a0 and b0; 5 summaries: communication-bound on all."
+        "Not one run: both a0 and b0 are rank 0; 5 summaries: communication-bound on all."
     );
     assert!(answer.stragglers.is_empty() && answer.figures.is_empty() && answer.steps.is_none());
     assert_eq!((answer.world_size, answer.evidence, answer.ranks.len()), (None, None, 5));
     assert_eq!(
         answer.limitations[0],
-        "These are not ranks of one run, and so none is measured against another."
+        "These are not ranks of one run, so they are not compared with each other."
     );
 }
 
-/// Laid together by hand, files that tell no rank are one run; two of one name in two folders are two.
+/// Files without ranks that the user merges are one run; two files with the same name in two folders are two ranks.
 #[test]
-fn files_without_ranks_are_taken_for_a_run() {
+fn files_without_ranks_count_as_one_run() {
     let of = |path: &str, late: f64| {
         let mut rank = RankSummary { rank: None, path: path.to_owned(), ..base() };
         rank.time.exposed_comm_ms -= late;
@@ -181,16 +178,15 @@ fn files_without_ranks_are_taken_for_a_run() {
     let late = [of("a/trace.json", 30.0), of("b/trace.json", 20.0)];
     let answer = Fleet::of(usual.into_iter().chain(late)).answer(None);
     assert_eq!(answer.not_one_run, None);
-    let expected =
-        "; trace.json, trace.json hold the others up, trace.json most (30.0 ms more of its own a step).";
+    let expected = "; trace.json, trace.json delay the other ranks, trace.json the most (30.0 ms/step more outside communication).";
     assert!(answer.statement.ends_with(expected), "{}", answer.statement);
     let paths: Vec<&str> = answer.stragglers.iter().map(|one| one.path.as_str()).collect();
     assert_eq!(paths, ["a/trace.json", "b/trace.json"]);
 }
 
-/// A size that no job has costs neither time nor memory, and is not believed.
+/// An implausible world size costs neither time nor memory, and is ignored.
 #[test]
-fn an_unbelievable_size_is_ignored() {
+fn an_implausible_world_size_is_ignored() {
     let mut ranks = [ranked(0, "a"), ranked(1, "b"), ranked(u32::MAX, "c")];
     for rank in &mut ranks {
         rank.rank.as_mut().unwrap().world_size = Some(u32::MAX);
@@ -200,14 +196,14 @@ fn an_unbelievable_size_is_ignored() {
     assert!(answer.statement.starts_with("3 ranks: "), "{}", answer.statement);
     assert_eq!(
         answer.limitations[0],
-        "A job of more than 1,000,000 ranks is not believed, and so its size not counted with: ranks 0, 1, 4294967295."
+        "World sizes above 1,000,000 are implausible and ignored: ranks 0, 1, 4294967295."
     );
 }
 
-/// A rank that is told twice is not compared, but it is here.
+/// A duplicate rank is not compared, but it is not missing.
 #[test]
-fn a_rank_that_is_here_is_not_called_absent() {
+fn a_duplicate_rank_is_not_reported_as_missing() {
     let ranks = [(0, "a"), (1, "b"), (2, "c"), (2, "d")].map(|(rank, path)| ranked(rank, path));
     let answer = Fleet::of(ranks).with_unread([Unread::new("rank-3.json", "is empty")]).answer(None);
-    assert!(!answer.limitations.iter().any(|text| text.contains("not here")), "{:?}", answer.limitations);
+    assert!(!answer.limitations.iter().any(|text| text.contains("missing")), "{:?}", answer.limitations);
 }

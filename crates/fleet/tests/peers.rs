@@ -1,6 +1,6 @@
-//! Two ranks of somebody else's job, against numbers computed independently.
+//! Two ranks of a third-party job, compared with independently computed numbers.
 //!
-//! The traces are not ours to ship; see CONTRIBUTING.md. Without them this test says so and passes.
+//! The traces cannot be redistributed; see CONTRIBUTING.md. Without them this test prints a note and passes.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,11 @@ use busbound_trace::{ReadOptions, discover, open};
 
 #[test]
 fn two_ranks_of_hta() {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/peers");
-    let peers = std::env::var_os("BUSBOUND_PEERS").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/peers");
+    let peers = std::env::var_os("BUSBOUND_PEERS").map_or_else(|| PathBuf::from(default), PathBuf::from);
     let folder = peers.join("hta/trace_filter");
     if !folder.is_dir() {
-        eprintln!("skipped: no peer traces beside the checkout (set BUSBOUND_PEERS to their folder)");
+        eprintln!("skipped: no peer traces next to the checkout (set BUSBOUND_PEERS to their folder)");
         return;
     }
     let summary = |path: &PathBuf| {
@@ -29,6 +29,6 @@ fn two_ranks_of_hta() {
     assert_eq!(shares, ["14.95", "19.93"]);
     assert_eq!(
         answer.statement,
-        "2 of 128 ranks: the traces do not tell what bounds them, idle 54 % of the time; a step takes 614 ms (611 ms to 616 ms by rank); rank 1 spends more time outside communication: 464 ms a step (of it idle 326 ms) against 443 ms."
+        "2 of 128 ranks: inconclusive on all, GPU idle 54% of the time; 614 ms/step (611–616 ms across ranks); rank 1 spends more time outside communication: 464 ms/step (326 ms idle) vs. 443 ms."
     );
 }

@@ -1,6 +1,6 @@
-//! Who holds the others up? Ranks of known making: the answer is named, exactly, and nothing else.
+//! Which rank do the others wait for? Synthetic ranks with known causes: exactly those must be found, and no others.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test should stop at the first failure")]
 
 mod common;
 
@@ -18,7 +18,7 @@ fn summary(rank: &MadeRank) -> RankSummary {
     RankSummary::of(&diagnose(&trace, &Source::named(path), &Machine::default(), &Options::default()))
 }
 
-/// Eight ranks, of which the sixth is what `change` makes of it.
+/// Eight ranks; `change` modifies the sixth.
 fn eight(change: impl Fn(&mut MadeRank)) -> FleetAnswer {
     let ranks = (0..8).map(|rank| {
         let mut made = MadeRank::usual(rank, 8);
@@ -43,16 +43,13 @@ fn reasons(answer: &FleetAnswer) -> Vec<String> {
 fn ranks_that_are_alike_have_no_straggler() {
     let answer = eight(|_| {});
     assert!(answer.stragglers.is_empty());
-    assert_eq!(
-        answer.statement,
-        "8 ranks: communication-bound on all; a step takes 100 ms; no rank is out of line."
-    );
+    assert_eq!(answer.statement, "8 ranks: communication-bound on all; 100 ms/step; no stragglers.");
     assert!(answer.figures.iter().all(|figure| figure.apart.is_empty() && figure.min == figure.max));
 }
 
-/// All steps take 100 ms. The rank whose copies take 50 ms in place of 20 waits 20 ms in place of 50.
+/// All steps take 100 ms. The rank whose copies take 50 ms instead of 20 waits 20 ms instead of 50.
 #[test]
-fn a_slow_link_holds_the_others_up() {
+fn a_rank_with_a_slow_link_delays_the_others() {
     let answer = eight(|rank| rank.copy_ms = 50);
     let straggler = only(&answer);
     assert_eq!((&straggler.rank, straggler.path.as_str()), (&RankName::Number(5), "rank-5.json"));
@@ -63,20 +60,20 @@ fn a_slow_link_holds_the_others_up() {
     assert_eq!((copy.part.as_str(), copy.ms, copy.median_ms), ("exposed copy", 50.0, 20.0));
     assert_eq!(
         straggler.statement,
-        "The others wait for rank 5, about 30.0 ms a step: outside communication it spends 80.0 ms a step, the median rank 50.0 ms; in communication 20.0 ms, the median rank 50.0 ms. A step takes 100 ms on both. More than the median rank: exposed copy 50.0 ms against 20.0 ms (H2D pinned at 20.0 GB/s against 50.0: a link trained down or narrower, memory far from the GPU, or a way to the host that others use). Findings that most ranks do not have: slow_link. Its own diagnosis: `busbound diagnose rank-5.json`."
+        "The other ranks wait for rank 5, about 30.0 ms/step: it spends 80.0 ms/step outside communication, the median rank 50.0 ms; it spends 20.0 ms in communication, the median rank 50.0 ms. Each step takes 100 ms on both. Longer than on the median rank: exposed copy 50.0 ms vs. 20.0 ms (H2D pinned at 20.0 GB/s vs. 50.0 GB/s: a link trained down or with fewer lanes, host memory on another NUMA node, or a PCIe uplink shared with other GPUs). Findings that most ranks do not have: slow_link. For details, run `busbound diagnose rank-5.json`."
     );
     assert_eq!(
         answer.statement,
-        "8 ranks: 7 communication-bound, 1 transfer-bound; a step takes 100 ms; the others wait 30.0 ms a step for rank 5, held up by 30.0 ms more exposed copy, H2D pinned at 20.0 GB/s against 50.0."
+        "8 ranks: 7 communication-bound, 1 transfer-bound; 100 ms/step; the other ranks wait 30.0 ms/step for rank 5: 30.0 ms more exposed copy, H2D pinned at 20.0 GB/s vs. 50.0 GB/s."
     );
     let rate = answer.figures.iter().find(|figure| figure.figure == "H2D rate").unwrap();
     assert_eq!((rate.min, rate.p50, rate.max, &rate.min_rank), (20.0, 50.0, 50.0, &RankName::Number(5)));
     assert_eq!(rate.apart.iter().map(|apart| &apart.rank).collect::<Vec<_>>(), [&RankName::Number(5)]);
 }
 
-/// Collectives begin when the last comes: the waits for two late ranks are not added.
+/// Collectives begin when the last rank arrives: the waits for two late ranks are not added.
 #[test]
-fn of_two_late_ranks_the_later_counts() {
+fn waits_for_two_late_ranks_are_not_added() {
     let ranks = (0..8).map(|rank| {
         let copy_ms = [20, 20, 20, 20, 40, 50, 20, 20][rank as usize];
         summary(&MadeRank { copy_ms, ..MadeRank::usual(rank, 8) })
@@ -84,13 +81,14 @@ fn of_two_late_ranks_the_later_counts() {
     let answer = Fleet::of(ranks).answer(None);
     assert_eq!(
         answer.statement,
-        "8 ranks: 6 communication-bound, 2 transfer-bound; a step takes 100 ms; ranks 4, 5 hold the others up, rank 5 most (30.0 ms more of its own a step)."
+        "8 ranks: 6 communication-bound, 2 transfer-bound; 100 ms/step; ranks 4, 5 delay the other ranks, rank 5 the most (30.0 ms/step more outside communication)."
     );
-    assert!(answer.stragglers[0].statement.starts_with("The others wait for rank 5, about 30.0 ms a step: "));
+    let first = &answer.stragglers[0].statement;
+    assert!(first.starts_with("The other ranks wait for rank 5, about 30.0 ms/step: "), "{first}");
     let second = &answer.stragglers[1].statement;
     assert!(
         second.starts_with(
-            "Without those named before it the others would still wait for rank 4, about 20.0 ms a step: "
+            "Without the slower ranks listed first, the other ranks would still wait for rank 4, about 20.0 ms/step: "
         ),
         "{second}"
     );
@@ -105,23 +103,23 @@ fn pageable_memory_is_named() {
         rank.copy_ms = 50;
         rank.memory = "Pageable";
     });
-    assert_eq!(reasons(&answer), ["H2D pageable 1.00 GB against none"]);
+    assert_eq!(reasons(&answer), ["H2D pageable 1.00 GB vs. none"]);
 }
 
 #[test]
-fn longer_kernels_and_more_kernels_are_told_apart() {
+fn longer_kernels_and_more_kernels_are_distinguished() {
     let longer = eight(|rank| rank.kernel_ms = 5);
     assert_eq!(
         reasons(&longer),
-        ["as many kernels, the median one 5000.0 µs against 3000.0: a lower clock, or larger shapes"]
+        ["no more kernels, but longer: median 5000.0 µs vs. 3000.0 µs: a lower clock, or larger shapes"]
     );
     let more = eight(|rank| rank.kernels = 18);
-    assert_eq!(reasons(&more), ["19 kernels against 11: more work"]);
+    assert_eq!(reasons(&more), ["19 kernels vs. 11: more work"]);
 }
 
-/// Without collectives a slow rank is slow, and that others wait is not claimed.
+/// Without collectives, a slow rank is slow, but nothing shows that others wait.
 #[test]
-fn without_communication_nobody_is_said_to_wait() {
+fn without_communication_no_waits_are_reported() {
     let ranks = (0..8).map(|rank| {
         let mut made = MadeRank::usual(rank, 8);
         made.communicates = false;
@@ -131,12 +129,12 @@ fn without_communication_nobody_is_said_to_wait() {
     let answer = Fleet::of(ranks).answer(None);
     let straggler = only(&answer);
     assert_eq!((straggler.excess_ms, straggler.others_wait_ms), (30.0, None));
-    assert!(straggler.statement.starts_with("Rank 5 is slower: outside communication it spends 80.0 ms a step, the median rank 50.0 ms. No communication is recorded, so nothing shows that others wait for it."), "{}", straggler.statement);
+    assert!(straggler.statement.starts_with("Rank 5 is slower: it spends 80.0 ms/step outside communication, the median rank 50.0 ms. No communication is recorded, so nothing shows that other ranks wait for it."), "{}", straggler.statement);
 }
 
-/// A rank that takes longer and is in its collectives as long as the others is slow for itself.
+/// A rank that takes longer but spends as much time in collectives as the others delays no other rank.
 #[test]
-fn who_does_not_wait_less_is_not_waited_for() {
+fn a_rank_that_does_not_wait_less_delays_no_other() {
     let mut ranks: Vec<RankSummary> = (0..8).map(|rank| summary(&MadeRank::usual(rank, 8))).collect();
     ranks[5].time.span_ms += 40.0;
     ranks[5].time.compute_ms += 40.0;
@@ -145,34 +143,34 @@ fn who_does_not_wait_less_is_not_waited_for() {
 }
 
 #[test]
-fn of_two_ranks_neither_is_out_of_line() {
+fn of_two_ranks_neither_is_an_outlier() {
     let mut slow = MadeRank::usual(1, 2);
     slow.copy_ms = 50;
     let answer = Fleet::of([summary(&MadeRank::usual(0, 2)), summary(&slow)]).answer(None);
     assert!(answer.stragglers.is_empty() && answer.figures.iter().all(|figure| figure.apart.is_empty()));
     assert_eq!(
         answer.statement,
-        "2 ranks: 1 transfer-bound, 1 communication-bound; a step takes 100 ms; rank 1 spends more time outside communication: 80.0 ms a step against 50.0 ms."
+        "2 ranks: 1 transfer-bound, 1 communication-bound; 100 ms/step; rank 1 spends more time outside communication: 80.0 ms/step vs. 50.0 ms."
     );
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn missing_ranks_are_reported() {
     let ranks = [0, 1, 2].map(|rank| summary(&MadeRank::usual(rank, 8)));
     let broken = Unread::new("traces/rank-3.json", "traces/rank-3.json is empty");
     assert_eq!(broken.rank, Some(3));
     let answer = Fleet::of(ranks).with_unread([broken]).answer(None);
     assert_eq!(
         answer.statement,
-        "3 of 8 ranks: communication-bound on all; a step takes 100 ms; no rank is out of line; 1 file could not be read."
+        "3 of 8 ranks: communication-bound on all; 100 ms/step; no stragglers; 1 file could not be read."
     );
-    assert_eq!(answer.limitations[0], "Of the job's 8 ranks 4 are not here: ranks 4 to 7.");
-    assert_eq!(answer.evidence.as_deref(), Some("by the ranks that their traces tell"));
+    assert_eq!(answer.limitations[0], "4 of 8 ranks are missing: ranks 4–7.");
+    assert_eq!(answer.evidence.as_deref(), Some("by the ranks in their traces"));
 }
 
-/// Of a damaged rank most kernels are lost, which looks like much time outside communication: nobody waits for that.
+/// A damaged rank has lost most kernels, which looks like much time outside communication: no rank waits for that.
 #[test]
-fn a_rank_read_in_part_is_measured_against_no_other() {
+fn a_partly_read_rank_is_not_compared() {
     let mut ranks: Vec<RankSummary> = (0..5).map(|rank| summary(&MadeRank::usual(rank, 5))).collect();
     ranks[3].complete = false;
     ranks[3].time.exposed_comm_ms = 10.0;
@@ -184,19 +182,19 @@ fn a_rank_read_in_part_is_measured_against_no_other() {
     assert!(answer.figures.iter().all(|figure| figure.ranks == 4 && figure.min == figure.max));
     assert_eq!(
         answer.statement,
-        "5 ranks: communication-bound on all; a step takes 100 ms; no rank is out of line; 1 rank read in part."
+        "5 ranks: communication-bound on all; 100 ms/step; no stragglers; 1 rank only partly read."
     );
     assert_eq!(
         answer.limitations[0],
-        "Read in part (* in the table), and so measured against no other: rank 3."
+        "Only partly read (* in the table), so not compared with other ranks: rank 3."
     );
     assert!(answer.findings.iter().all(|finding| finding.ranks == 5));
     assert!(answer.findings.iter().all(|finding| finding.saves_ms_per_step.high < 100.0));
 }
 
-/// Rank 5 comes to its all-reduce 0.1 ms after the others and computes 30 ms beside it: nobody waits for what is hidden.
+/// Rank 5 starts its all-reduce 0.1 ms after the others and overlaps it with 30 ms of compute: no rank waits for that.
 #[test]
-fn compute_beside_communication_is_not_lateness() {
+fn compute_that_overlaps_communication_is_not_lateness() {
     let mut ranks: Vec<RankSummary> = (0..8).map(|rank| summary(&MadeRank::usual(rank, 8))).collect();
     let time = &mut ranks[5].time;
     time.comm_ms -= 0.1;
@@ -205,12 +203,12 @@ fn compute_beside_communication_is_not_lateness() {
     time.exposed_comm_ms -= 30.1;
     let answer = Fleet::of(ranks).answer(None);
     assert!(answer.stragglers.is_empty(), "{:?}", answer.stragglers);
-    assert!(answer.statement.ends_with("; no rank is out of line."), "{}", answer.statement);
+    assert!(answer.statement.ends_with("; no stragglers."), "{}", answer.statement);
 }
 
-/// 50 ms of exposed communication are waiting in part; what a finding saves is not exceeded by what of it is waiting.
+/// Part of the 50 ms of exposed communication is waiting; that part is never more than the finding saves.
 #[test]
-fn the_wait_is_no_more_than_the_saving() {
+fn the_wait_does_not_exceed_the_saving() {
     let mut ranks: Vec<RankSummary> = (0..8).map(|rank| summary(&MadeRank::usual(rank, 8))).collect();
     ranks[5] = summary(&MadeRank { copy_ms: 50, ..MadeRank::usual(5, 8) });
     for finding in ranks.iter_mut().flat_map(|rank| &mut rank.findings) {
@@ -222,9 +220,9 @@ fn the_wait_is_no_more_than_the_saving() {
     assert_eq!(communication.note.as_deref(), Some("12.0 ms of it is waiting for rank 5"));
 }
 
-/// The step is the sum of its parts, also where one step of many is long.
+/// The step is the sum of its parts, even if one of many steps is long.
 #[test]
-fn a_step_is_what_its_parts_add_up_to() {
+fn a_step_is_the_sum_of_its_parts() {
     let mut rank = summary(&MadeRank::usual(0, 2));
     rank.steps.as_mut().unwrap().p50_ms = 70.0;
     let time = &rank.time;
@@ -235,9 +233,9 @@ fn a_step_is_what_its_parts_add_up_to() {
     assert_eq!((rank.step_ms(), parts), (100.0, 100.0));
 }
 
-/// What was left of a rank's time after all known parts was called copies within the device.
+/// Regression: the rest of a rank's time after all known parts was reported as copies within the device.
 #[test]
-fn a_copy_of_unknown_direction_is_a_part_of_its_own() {
+fn a_copy_of_unknown_direction_is_a_separate_part() {
     let text = MadeRank::usual(0, 2).trace().replace("Memcpy HtoD (Pinned -> Device)", "Memcpy");
     let trace = read(text.as_bytes(), Path::new("rank-0.json"), &ReadOptions::default()).unwrap();
     let source = Source::named("rank-0.json");
@@ -246,7 +244,7 @@ fn a_copy_of_unknown_direction_is_a_part_of_its_own() {
     assert_eq!((time.exposed_bus_copy_ms, time.device_copy_ms, time.unplaced_copy_ms), (0.0, 0.0, 20.0));
 }
 
-/// `exposed_copy_ms` was all copies in a diagnosis and copies over the bus in a summary.
+/// Regression: `exposed_copy_ms` covered all copies in a diagnosis, but only copies over the bus in a summary.
 #[test]
 fn exposed_copies_are_the_same_in_a_summary_and_in_its_diagnosis() {
     let text = MadeRank::usual(0, 2).trace().replace("HtoD (Pinned", "DtoD (Device");
@@ -257,7 +255,7 @@ fn exposed_copies_are_the_same_in_a_summary_and_in_its_diagnosis() {
     assert_eq!((time.exposed_bus_copy_ms, time.device_copy_ms), (0.0, 20.0));
 }
 
-/// In summaries of the first release `exposed_copy_ms` is copies over the bus alone; the earliest have no
+/// In summaries of the first release, `exposed_copy_ms` covers only copies over the bus; the earliest have no
 /// `unplaced_copy_ms`.
 #[test]
 fn summaries_of_the_first_release_are_read() {
@@ -274,17 +272,17 @@ fn summaries_of_the_first_release_are_read() {
     older["time"].as_object_mut().unwrap().remove("unplaced_copy_ms");
     let earliest: RankSummary = serde_json::from_value(older).unwrap();
     assert_eq!((earliest.time.exposed_copy_ms, earliest.time.unplaced_copy_ms), (23.0, 0.0));
-    // What is written now is read as it is.
+    // A current summary reads back unchanged.
     let again: RankSummary = serde_json::from_value(serde_json::to_value(&rank).unwrap()).unwrap();
     assert_eq!(again, rank);
 }
 
 #[test]
-fn of_time_outside_communication_idleness_is_told() {
+fn idle_time_outside_communication_is_reported() {
     let mut ranks = [0, 1].map(|rank| summary(&MadeRank::usual(rank, 2)));
     ranks[1].time.idle_ms += 20.0;
     ranks[1].time.exposed_comm_ms -= 20.0;
     let answer = Fleet::of(ranks).answer(None);
-    let clause = "; rank 1 spends more time outside communication: 70.0 ms a step (of it idle 20.0 ms) against 50.0 ms.";
+    let clause = "; rank 1 spends more time outside communication: 70.0 ms/step (20.0 ms idle) vs. 50.0 ms.";
     assert!(answer.statement.ends_with(clause), "{}", answer.statement);
 }

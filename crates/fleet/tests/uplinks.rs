@@ -1,6 +1,6 @@
-//! Which ranks share a way to the host? Four GPUs below one switch, and GPUs with ways of their own.
+//! Which ranks share a PCIe uplink? Four GPUs below one switch, and GPUs with separate uplinks.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test should stop at the first failure")]
 
 mod common;
 
@@ -18,7 +18,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/topology").join(name)
 }
 
-/// Four GPUs and a NIC below a switch with an uplink of PCIe 4 x16, as `busbound topo --format json` writes it.
+/// Four GPUs and a NIC below a switch with a PCIe 4 x16 uplink, as `busbound topo --format json` writes it.
 fn one_switch() -> Vec<GpuPlace> {
     let root = tempfile::tempdir().unwrap();
     let text = fs::read_to_string(fixture("one_switch4.tree")).unwrap();
@@ -41,13 +41,13 @@ fn answer(ranks: impl IntoIterator<Item = MadeRank>, places: &[GpuPlace]) -> Fle
     Fleet::of(ranks.into_iter().map(summary)).answer(Some(places))
 }
 
-/// Each copies 1 GB in 50 ms of a 100 ms step: 20 GB/s while it does, 10 on average.
+/// Each rank copies 1 GB in 50 ms of a 100 ms step: 20 GB/s while copying, 10 GB/s on average.
 fn copying(rank: u32) -> MadeRank {
     MadeRank { copy_ms: 50, ..MadeRank::usual(rank, 4) }
 }
 
 #[test]
-fn neighbors_below_a_switch_share_its_uplink() {
+fn gpus_below_a_switch_share_its_uplink() {
     let answer = answer((0..4).map(copying), &one_switch());
     assert_eq!(answer.uplinks.len(), 1, "{:?}", answer.uplinks);
     let uplink = &answer.uplinks[0];
@@ -62,62 +62,68 @@ fn neighbors_below_a_switch_share_its_uplink() {
     );
     assert_eq!(
         uplink.statement,
-        "Ranks 0, 1, 2 and 3 share one way to the host (0000:41:00.0, 31.5 GB/s each way). Their copies to the GPUs run at 80.0 GB/s added up: more than it carries if they come at once, which gives each 7.9 GB/s; on average they ask 40.00 GB/s of it."
+        "Ranks 0, 1, 2 and 3 share a PCIe uplink (0000:41:00.0, 31.5 GB/s per direction). Their H2D copies total 80.0 GB/s: more than the uplink carries if all copy at the same time, which leaves 7.9 GB/s for each; the average demand is 40.00 GB/s."
     );
     assert!(
-        answer.statement.contains("4 ranks share a way to the host that is too narrow for all at once"),
+        answer
+            .statement
+            .contains("4 ranks share a PCIe uplink that is too slow if all copy at the same time"),
         "{}",
         answer.statement
     );
 }
 
 #[test]
-fn a_way_that_is_wide_enough_is_not_called_narrow() {
+fn an_uplink_that_is_fast_enough_is_not_reported_as_slow() {
     let slow = (0..2).map(|rank| MadeRank { copy_bytes: 100_000_000, gpus: 4, ..MadeRank::usual(rank, 2) });
     let answer = answer(slow, &one_switch());
     assert!(!answer.uplinks[0].is_tight());
     assert_eq!(
         answer.uplinks[0].statement,
-        "Ranks 0 and 1 share one way to the host (0000:41:00.0, 31.5 GB/s each way). Their copies to the GPUs run at 10.0 GB/s added up: which it carries also at once; on average they ask 2.00 GB/s of it."
+        "Ranks 0 and 1 share a PCIe uplink (0000:41:00.0, 31.5 GB/s per direction). Their H2D copies total 10.0 GB/s: within the limit even if all copy at the same time; the average demand is 2.00 GB/s."
     );
-    assert!(!answer.statement.contains("narrow"));
+    assert!(!answer.statement.contains("uplink"));
 }
 
-/// NCCL's file says which rank has which GPU; there each has a switch of its own.
+/// NCCL's file maps ranks to GPUs; in this one, each GPU has its own switch.
 #[test]
-fn ranks_in_nccls_file_count_before_device_numbers() {
+fn ranks_in_nccls_file_take_precedence_over_device_numbers() {
     let places = gpu_places(&fs::read_to_string(fixture("nccl-eight-gpus.xml")).unwrap()).unwrap();
     assert_eq!(
         places.iter().map(|place| place.rank).collect::<Vec<_>>(),
         (0..8).map(Some).collect::<Vec<_>>()
     );
-    // Every process sees its own GPU alone, as device 0.
+    // Every process sees only its own GPU, as device 0.
     let hidden = (0..8).map(|rank| MadeRank { device: 0, gpus: 1, ..MadeRank::usual(rank, 8) });
     let answer = answer(hidden, &places);
-    assert!(answer.limitations.iter().all(|text| !text.contains("Which GPU")), "{:?}", answer.limitations);
+    assert!(
+        answer.limitations.iter().all(|text| !text.contains("uplinks are unknown")),
+        "{:?}",
+        answer.limitations
+    );
     for uplink in &answer.uplinks {
         assert!(uplink.ranks.len() > 1, "{uplink:?}");
     }
 }
 
 #[test]
-fn where_the_gpu_is_not_told_that_is_said() {
+fn unknown_gpus_are_reported() {
     let unknown = |ranks: Vec<MadeRank>| {
         let answer = answer(ranks, &one_switch());
         assert!(answer.uplinks.is_empty());
-        answer.limitations.into_iter().find(|text| text.starts_with("Which GPU")).unwrap()
+        answer.limitations.into_iter().find(|text| text.starts_with("Shared PCIe uplinks")).unwrap()
     };
     let hidden = (0..4).map(|rank| MadeRank { device: 0, gpus: 1, ..copying(rank) }).collect();
     assert_eq!(
         unknown(hidden),
-        "Which GPU each rank has is not known, so that shared ways cannot be told: rank 0 saw 1 of the topology's 4 GPUs, so that its device 0 may be any of them. NCCL's topology file (NCCL_TOPO_DUMP_FILE) names the ranks."
+        "Shared PCIe uplinks are unknown because the GPU of each rank is unknown: rank 0 saw 1 of the 4 GPUs in the topology, so its device 0 may be any of them. NCCL's topology file (NCCL_TOPO_DUMP_FILE) lists the ranks."
     );
     let two_hosts = (0..8).map(|rank| MadeRank { device: rank % 4, gpus: 4, ..copying(rank) }).collect();
-    assert!(unknown(two_hosts).contains("two ranks have device 0; they may be of different machines"));
+    assert!(unknown(two_hosts).contains("two ranks use device 0; they may be on different machines"));
 }
 
 #[test]
-fn a_saved_topology_is_told_by_its_content() {
+fn a_saved_topology_is_recognized_by_its_content() {
     let why = |text: &str| gpu_places(text).unwrap_err().to_string();
     assert!(
         why(r#"{"schema": "busbound.rank/2", "gpus": []}"#).contains("its schema is not busbound.topology/1")

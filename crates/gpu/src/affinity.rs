@@ -1,11 +1,11 @@
-//! Where does the measuring thread run?
+//! Which CPUs does the measuring thread run on?
 
 use std::fs;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Keeps this thread on these CPUs; memory it touches first then lies near them too. Whether it could, and
-/// whether it was free to: who has bound us elsewhere (numactl, taskset) wants it so.
+/// Binds this thread to these CPUs; memory that it touches first is then allocated near them. Returns whether that
+/// was done. A process that is already bound elsewhere (numactl, taskset) stays as it is.
 pub(crate) fn pin_to(cpus: &str) -> bool {
     let online = fs::read_to_string("/sys/devices/system/cpu/online").map(|text| listed(&text).len());
     let is_bound =
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_cpus_are_read_as_the_kernel_writes_them() {
+    fn cpu_lists_are_parsed_in_the_kernels_format() {
         assert_eq!(listed("0-3,8,10-11"), [0, 1, 2, 3, 8, 10, 11]);
         assert_eq!(listed("7"), [7]);
         assert!(listed("").is_empty());

@@ -1,4 +1,4 @@
-//! What is the host, and where in it does a device lie?
+//! What is the host, and where in it is a device?
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn name_in(cpuinfo: &str) -> String {
     named.map_or("unknown".to_owned(), |(_, name)| name.trim().to_owned())
 }
 
-/// The operating system's name and version.
+/// The name and version of the operating system.
 pub(crate) fn kernel() -> String {
     #[cfg(unix)]
     {
@@ -24,18 +24,18 @@ pub(crate) fn kernel() -> String {
     std::env::consts::OS.to_owned()
 }
 
-/// Whether the processor says that a hypervisor runs it.
+/// Whether the CPU flags say that it runs under a hypervisor.
 pub(crate) fn is_virtual() -> Option<bool> {
     has_hypervisor_flag(&fs::read_to_string("/proc/cpuinfo").ok()?)
 }
 
-/// `None` where the processor lists no flags.
+/// `None` if the CPU lists no flags.
 fn has_hypervisor_flag(cpuinfo: &str) -> Option<bool> {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"))?;
     Some(flags.split_whitespace().any(|flag| flag == "hypervisor"))
 }
 
-/// Bytes that the host can give without swapping.
+/// Bytes that the host can allocate without swapping.
 pub(crate) fn free_memory() -> u64 {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let bytes = |name: &str| {
@@ -44,10 +44,10 @@ pub(crate) fn free_memory() -> u64 {
     free_in(&meminfo, bytes("memory.max").zip(bytes("memory.current")))
 }
 
-/// What is free where the host does not say: enough for what is always asked for.
+/// Free memory to assume if the host does not report it: enough for the minimum.
 const FREE_IF_UNKNOWN: u64 = 4 << 30;
 
-/// A container, with its limit and what it has taken, may have less than the machine.
+/// A container, with its limit and current use, may have less than the machine.
 fn free_in(meminfo: &str, container: Option<(u64, u64)>) -> u64 {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
@@ -55,18 +55,18 @@ fn free_in(meminfo: &str, container: Option<(u64, u64)>) -> u64 {
     container.map_or(free, |(most, now)| free.min(most.saturating_sub(now)))
 }
 
-/// Where a device lies in the host.
+/// Where a device is in the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) numa_node: Option<u32>,
-    /// As sysfs lists them: `0-15,32-47`.
+    /// In sysfs format: `0-15,32-47`.
     pub(crate) cpus: Option<String>,
 }
 
 pub(crate) fn place_of(root: &Path, pci_address: &str) -> Place {
     let device = root.join("sys/bus/pci/devices").join(pci_address);
     let text = |name: &str| fs::read_to_string(device.join(name)).ok().map(|text| text.trim().to_owned());
-    // −1 where the firmware does not tell.
+    // −1 if the firmware does not say.
     let numa_node = text("numa_node").and_then(|node| node.parse().ok());
     Place { numa_node, cpus: text("local_cpulist").filter(|cpus| !cpus.is_empty()) }
 }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_is_known_by_its_name_and_flags() {
+    fn the_processor_name_and_flags_are_parsed() {
         let text = "processor\t: 0\nmodel name\t: AMD EPYC 9654 96-Core: Processor\nflags\t\t: fpu vme hypervisor lm\n";
         assert_eq!(name_in(text), "AMD EPYC 9654 96-Core: Processor");
         assert_eq!(has_hypervisor_flag(text), Some(true));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_has_what_its_limit_leaves() {
+    fn a_container_has_what_is_left_of_its_limit() {
         let text = "MemTotal:       65536 kB\nMemAvailable:    8192 kB\n";
         assert_eq!(free_in(text, None), 8 << 20);
         assert_eq!(free_in(text, Some((6 << 20, 2 << 20))), 4 << 20);

@@ -1,5 +1,5 @@
-//! Touching the GPU. The only crate that asks the driver, through libraries loaded at run time: a machine
-//! without them is a normal case.
+//! Access to the GPU. The only crate that calls the driver, through libraries loaded at run time: a machine without
+//! them is a normal case.
 
 #[cfg(target_os = "linux")]
 mod affinity;

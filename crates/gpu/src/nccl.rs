@@ -1,7 +1,7 @@
-//! All-reduce by NCCL, where it is installed. It is loaded by hand because its file is `libnccl.so.2`, or lies
-//! among Python's packages, and neither is where a general loader looks.
+//! All-reduce with NCCL, if it is installed. It is loaded manually because its file is `libnccl.so.2` or in a Python
+//! package, and a general loader looks for neither.
 
-#![expect(unsafe_code, reason = "NCCL is a C library; each block says why it may be called so")]
+#![expect(unsafe_code, reason = "NCCL is a C library; each block says why the call is sound")]
 
 use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -20,18 +20,18 @@ type CommInitAll = unsafe extern "C" fn(*mut Comm, c_int, *const c_int) -> c_int
 type AllReduce =
     unsafe extern "C" fn(*const c_void, *mut c_void, usize, c_int, c_int, Comm, *mut c_void) -> c_int;
 
-/// One communicator for each GPU of this process.
+/// One communicator per GPU of this process.
 #[derive(Debug)]
 pub(crate) struct Nccl {
     comms: Vec<Comm>,
-    /// Never unloaded: threads of its own may outlive what we know of.
+    /// Never unloaded: NCCL's own threads may still run.
     library: &'static Library,
     pub(crate) version: String,
 }
 
 impl Nccl {
     /// # Errors
-    /// With a sentence where NCCL is not found or does not start.
+    /// With a message if NCCL is not found or does not start.
     pub(crate) fn start(gpus: u32) -> Result<Self, String> {
         let library: &'static Library = Box::leak(Box::new(open()?));
         let mut code: c_int = 0;
@@ -44,7 +44,7 @@ impl Nccl {
         check(answer)?;
         let devices: Vec<c_int> = (0..gpus as c_int).collect();
         let mut comms: Vec<Comm> = vec![std::ptr::null_mut(); devices.len()];
-        // SAFETY: the signature is that of nccl.h; both arrays are as long as the count says.
+        // SAFETY: the signature is that of nccl.h; both arrays have `count` elements.
         let answer = unsafe {
             let init = library.get::<CommInitAll>(b"ncclCommInitAll").map_err(said)?;
             init(comms.as_mut_ptr(), devices.len() as c_int, devices.as_ptr())
@@ -56,8 +56,8 @@ impl Nccl {
 
     /// Queues one all-reduce of `count` floats on every GPU's stream.
     pub(crate) fn all_reduce(&self, ranks: &[Rank<'_>], count: usize) -> Result<(), String> {
-        // SAFETY: the signatures are those of nccl.h; each rank's buffers hold `count` floats, which the
-        // caller ensures by their length, and belong to the GPU of its communicator.
+        // SAFETY: the signatures are those of nccl.h; each rank's buffers have `count` floats, which the assertion
+        // below checks, and belong to the GPU of its communicator.
         unsafe {
             let plain = |name: &[u8]| self.library.get::<unsafe extern "C" fn() -> c_int>(name).map_err(said);
             let reduce = self.library.get::<AllReduce>(b"ncclAllReduce").map_err(said)?;
@@ -69,14 +69,14 @@ impl Nccl {
                 let (from, to) = (rank.from.at(0) as *const c_void, rank.to.at(0) as *mut c_void);
                 check(reduce(from, to, count, FLOAT32, SUM, *comm, rank.stream.raw()))
             });
-            // Ended in any case: a group left open would swallow what comes after it.
+            // Always ended: an open group would absorb all later calls.
             let ended = check(end());
             queued.and(ended)
         }
     }
 }
 
-/// What one GPU brings to an all-reduce.
+/// The buffers and stream of one GPU in an all-reduce.
 #[derive(Debug)]
 pub(crate) struct Rank<'a> {
     pub(crate) gpu: &'a Gpu,
@@ -112,12 +112,10 @@ fn open() -> Result<Library, String> {
     places.extend(among_python_packages());
     // SAFETY: loading runs the library's initializers, which are NCCL's own.
     let found = places.iter().find_map(|place| unsafe { Library::new(place) }.ok());
-    found.ok_or_else(|| {
-        "NCCL (libnccl.so.2) is not found; BUSBOUND_NCCL=/path/to/libnccl.so.2 names it".to_owned()
-    })
+    found.ok_or_else(|| "NCCL (libnccl.so.2) not found; set BUSBOUND_NCCL=/path/to/libnccl.so.2".to_owned())
 }
 
-/// Where pip puts it for PyTorch, of the Python that is on the path and of the usual prefixes.
+/// Where pip installs it for PyTorch: for the Python on the path and for the usual prefixes.
 fn among_python_packages() -> Vec<PathBuf> {
     let mut prefixes: Vec<PathBuf> =
         ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os).map(PathBuf::from).collect();

@@ -1,10 +1,10 @@
-//! What does the driver say of the GPU while it works: link, clock, power?
+//! What does the driver report about the GPU under load: link, clock, power?
 
 use busbound_machine::bench::{LinkSeen, PowerSample};
 use nvml_wrapper::enum_wrappers::device::Clock;
 use nvml_wrapper::{Device, Nvml};
 
-/// NVML for one GPU; where it does not answer, nothing is told.
+/// NVML for one GPU. If it does not respond, the values are unknown.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     nvml: Nvml,
@@ -12,7 +12,7 @@ pub(crate) struct Telemetry {
 }
 
 impl Telemetry {
-    /// Of the GPU at this PCI address: CUDA and NVML may number GPUs differently.
+    /// For the GPU at this PCI address: CUDA and NVML may number GPUs differently.
     pub(crate) fn of(pci_address: &str) -> Option<Self> {
         let nvml = Nvml::init().ok()?;
         let index = nvml.device_by_pci_bus_id(pci_address).ok()?.index().ok()?;
@@ -42,7 +42,7 @@ impl Telemetry {
     }
 }
 
-/// The GPU's own link as it is now.
+/// The current state of the GPU's own link.
 pub(crate) fn link_of(device: &Device<'_>) -> Option<LinkSeen> {
     Some(LinkSeen {
         generation: device.current_pcie_link_gen().ok()?,

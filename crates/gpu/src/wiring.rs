@@ -1,14 +1,14 @@
-//! What does the driver tell of the links between GPUs?
+//! What does the driver report about the links between GPUs?
 
 use busbound_machine::topology::{Connection, MOST_NVLINKS, Pair, PeerAccess};
 use nvml_wrapper::enum_wrappers::device::{P2pCapabilitiesIndex, P2pStatus};
 use nvml_wrapper::struct_wrappers::device::PciInfo;
 use nvml_wrapper::{Device, Nvml};
 
-/// NVLinks and peer access as NVML tells them, by PCI address.
+/// NVLinks and peer access as reported by NVML, by PCI address.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Wiring {
-    /// Bonded links between two GPUs.
+    /// Links between two GPUs, grouped.
     pub nvlinks: Vec<(String, String, u32)>,
     pub pairs: Vec<Pair>,
     /// Names as the driver reports them, by address.
@@ -18,10 +18,10 @@ pub struct Wiring {
 /// Asks NVML.
 ///
 /// # Errors
-/// With a sentence, where there is no NVIDIA driver or it does not answer.
+/// With a message, if there is no NVIDIA driver or it does not respond.
 pub fn wiring() -> Result<Wiring, String> {
     let nvml = Nvml::init().map_err(|error| format!("NVML cannot be used: {error}"))?;
-    let count = nvml.device_count().map_err(|error| format!("NVML lists no GPUs: {error}"))?;
+    let count = nvml.device_count().map_err(|error| format!("NVML cannot list the GPUs: {error}"))?;
     let devices: Vec<Device<'_>> = (0..count).filter_map(|i| nvml.device_by_index(i).ok()).collect();
     let mut wiring = Wiring::default();
     let mut addresses = Vec::new();
@@ -36,7 +36,7 @@ pub fn wiring() -> Result<Wiring, String> {
     for i in 0..devices.len() {
         for j in i + 1..devices.len() {
             let direct = links[i].iter().filter(|end| **end == addresses[j]).count();
-            // Links that end in no GPU end in a switch, which joins all GPUs that have such.
+            // Links that do not end at a GPU end at a switch, which connects all GPUs with such links.
             let switched = |ends: &[String]| ends.iter().filter(|end| !addresses.contains(*end)).count();
             let count = if direct > 0 { direct } else { switched(&links[i]).min(switched(&links[j])) };
             if count > 0 {
@@ -45,7 +45,7 @@ pub fn wiring() -> Result<Wiring, String> {
             wiring.pairs.push(Pair {
                 a: addresses[i].clone(),
                 b: addresses[j].clone(),
-                // The tree says it; this is for the peer access alone.
+                // The PCI tree has this already; this is only for the peer access.
                 connection: Connection::Sys,
                 peer_access: peer_access(&devices[i], &devices[j]),
             });
@@ -71,7 +71,7 @@ fn peer_access(a: &Device<'_>, b: &Device<'_>) -> Vec<PeerAccess> {
         ("nvlink", P2pCapabilitiesIndex::NvLink),
         ("atomics", P2pCapabilitiesIndex::Atomics),
     ];
-    let told = kinds.into_iter().filter_map(|(kind, index)| {
+    let known = kinds.into_iter().filter_map(|(kind, index)| {
         let status = match a.p2p_status(b, index).ok()? {
             P2pStatus::Ok => "ok",
             P2pStatus::ChipsetNotSupported => "chipset not supported",
@@ -83,10 +83,10 @@ fn peer_access(a: &Device<'_>, b: &Device<'_>) -> Vec<PeerAccess> {
         };
         Some(PeerAccess { kind: kind.to_owned(), status: status.to_owned() })
     });
-    told.collect()
+    known.collect()
 }
 
-/// As sysfs writes it: NVML's domain has eight digits.
+/// In sysfs format: NVML's domain has eight digits.
 pub(crate) fn address(info: &PciInfo) -> String {
     format!("{:04x}:{:02x}:{:02x}.0", info.domain, info.bus, info.device)
 }
@@ -95,9 +95,9 @@ pub(crate) fn address(info: &PciInfo) -> String {
 mod tests {
     use super::*;
 
-    /// On a machine with a driver it answers, on one without it says so; it never panics.
+    /// With a driver it returns data, without one it returns an error; it never panics.
     #[test]
-    fn without_a_driver_there_is_a_sentence() {
+    fn without_a_driver_there_is_an_error_message() {
         match wiring() {
             Ok(wiring) => assert!(!wiring.names.is_empty()),
             Err(sentence) => assert!(sentence.starts_with("NVML"), "{sentence}"),

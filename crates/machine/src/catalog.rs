@@ -1,33 +1,35 @@
-//! What does the data sheet say of a GPU? By the name its driver reports, which is the name in the trace.
+//! What does the data sheet say about a GPU? Looked up by the name that its driver reports, which is the name in the
+//! trace.
 //!
-//! Sources: NVIDIA's data sheets of each board (H100, H200, B200 and B300 HGX, GB200 and GB300 NVL72, GH200, A100, A800,
+//! Sources: NVIDIA's data sheet for each board (H100, H200, B200 and B300 HGX, GB200 and GB300 NVL72, GH200, A100, A800,
 //! A30, A40, A10, L4, L20, L40, L40S, V100, P100, T4, RTX PRO 6000, RTX 6000 Ada, RTX A6000) and architecture white
-//! papers (Ada, Ampere GA102, Turing, Blackwell GeForce); H800 and H20 by the vendors' server sheets; AMD's data sheets
-//! of the Instinct boards. Dense rates, without sparsity; where a chip has no bf16 (before Ampere) it is fp16. NVLink is
-//! the sum of all links of the GPU, one direction. The slot may be narrower than the board: a trace cannot tell.
+//! papers (Ada, Ampere GA102, Turing, Blackwell GeForce); server vendors' data sheets for H800 and H20; AMD's data
+//! sheets for the Instinct boards. Dense rates, without sparsity; chips without bf16 (before Ampere) list fp16. NVLink
+//! is the sum of all links of the GPU in one direction. The slot may be narrower than the board: a trace does not show
+//! that.
 
 use serde::Serialize;
 
 use crate::link::PcieLink;
 
-/// What the data sheet says of a GPU.
+/// A GPU's data sheet.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct GpuFacts {
-    /// How the driver's name is recognized: all these words occur in it.
+    /// All of these words occur in the name that the driver reports.
     pub words: &'static [&'static str],
-    /// For `--machine`.
+    /// The name for `--machine`.
     pub key: &'static str,
     pub pcie: PcieLink,
-    /// GB/s of all links to other GPUs in one direction; 0 where there are none.
+    /// GB/s of all links to other GPUs in one direction; 0 if the GPU has none.
     pub nvlink_gbps: f64,
-    /// GB/s of one direction to the host where that is not PCIe (NVLink-C2C); 0 where it is.
+    /// GB/s in one direction to the host over NVLink-C2C; 0 if the host link is PCIe.
     pub c2c_gbps: f64,
     /// GB/s of the device's own memory.
     pub memory_gbps: f64,
     /// Dense bf16 on tensor or matrix cores, fp32 accumulation.
     pub bf16_tflops: f64,
     pub memory_gb: f64,
-    /// The board's usual limit.
+    /// The board's default power limit.
     pub watts: f64,
 }
 
@@ -45,7 +47,7 @@ const fn gpu(
     GpuFacts { words, key, pcie, nvlink_gbps, c2c_gbps: 0.0, memory_gbps, bf16_tflops, memory_gb, watts }
 }
 
-/// A GPU that shares a module with its host: 450 GB/s each way between them.
+/// A GPU on one module with its host: 450 GB/s between them in each direction.
 const fn superchip(
     key: &'static str,
     words: &'static [&'static str],
@@ -55,7 +57,7 @@ const fn superchip(
     GpuFacts { c2c_gbps: 450.0, ..gpu(key, words, 5, 16, nvlink_gbps, chip) }
 }
 
-/// More specific names stand before less specific ones: the first that fits counts.
+/// More specific names come before less specific ones: the first match wins.
 const GPUS: &[GpuFacts] = &[
     superchip("gb300", &["GB300"], 900.0, [8000.0, 2500.0, 279.0, 1400.0]),
     superchip("gb200", &["GB200"], 900.0, [8000.0, 2500.0, 186.0, 1200.0]),
@@ -100,7 +102,7 @@ const GPUS: &[GpuFacts] = &[
     gpu("mi355x", &["MI355"], 5, 16, 537.0, [8000.0, 2517.0, 288.0, 1400.0]),
     gpu("mi325x", &["MI325"], 5, 16, 448.0, [6000.0, 1307.0, 256.0, 1000.0]),
     gpu("mi300x", &["MI300"], 5, 16, 448.0, [5300.0, 1307.0, 192.0, 750.0]),
-    // Of the two dies of a board each is a device of its own: half of the board's figures.
+    // Each of the two dies of a board is a separate device with half of the board's figures.
     gpu("mi250x", &["MI250"], 4, 16, 300.0, [1638.0, 191.5, 64.0, 280.0]),
 ];
 
@@ -109,23 +111,23 @@ pub fn catalog() -> &'static [GpuFacts] {
     GPUS
 }
 
-/// The GPU of a name as the driver reports it.
+/// The GPU with this name, as the driver reports it.
 pub fn gpu_of_name(name: &str) -> Option<&'static GpuFacts> {
     let name = name.to_ascii_lowercase();
-    // "A10" must not be found in "A100": a word is bounded by what is no letter or digit.
+    // "A10" must not match "A100": check the characters around the word.
     let has = |word: &str| {
         let word = word.to_ascii_lowercase();
         name.match_indices(&word).any(|(at, _)| {
             let before = name[..at].chars().next_back();
             let after = name[at + word.len()..].chars().next();
-            // MI300X and A100-SXM4, H100 80GB: letters may follow a model's digits, digits may not.
+            // MI300X, A100-SXM4, H100 80GB: letters may follow the digits of a model, more digits may not.
             !before.is_some_and(|c| c.is_ascii_alphanumeric()) && !after.is_some_and(|c| c.is_ascii_digit())
         })
     };
     GPUS.iter().find(|gpu| gpu.words.iter().all(|word| has(word)))
 }
 
-/// The GPU of a key such as `h100-pcie`.
+/// The GPU with a key such as `h100-pcie`.
 pub fn gpu_of_key(key: &str) -> Option<&'static GpuFacts> {
     GPUS.iter().find(|gpu| gpu.key.eq_ignore_ascii_case(key))
 }
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fact_is_a_sensible_number() {
+    fn every_figure_is_plausible() {
         for gpu in GPUS {
             assert!((250.0..10_000.0).contains(&gpu.memory_gbps), "{}", gpu.key);
             assert!((15.0..3_000.0).contains(&gpu.bf16_tflops), "{}", gpu.key);

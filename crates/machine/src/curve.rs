@@ -1,16 +1,16 @@
-//! How fast is a copy of this size? The measured curve bends; a latency and a bandwidth do not give it.
+//! How fast is a copy of this size? A measured curve: a latency plus a bandwidth does not fit it.
 
 use crate::bench::terms::{Direction, HostMemory};
 
-/// (bytes, GB/s) in order of size; between points the rate is interpolated over the logarithm.
+/// (bytes, GB/s) sorted by size; between points the rate is interpolated over the logarithm of the size.
 pub(crate) type Points = [(u64, f64)];
 
-/// GB/s at the powers of two from 256 B to 1 GiB, as `busbound bench --full` measured them on an H200 (PCIe 5
-/// x16): the figures of fixtures/machines/h200.json, which a test holds them against.
+/// GB/s at the powers of two from 256 B to 1 GiB, measured by `busbound bench --full` on an H200 (PCIe 5 x16). A
+/// test compares them with fixtures/machines/h200.json.
 type Rates = [f64; 23];
 const SMALLEST_POWER: u32 = 8;
 
-/// Pinned, to the device.
+/// Pinned, H2D.
 const PINNED_H2D: Rates = [
     0.10, 0.20, 0.38, 0.81, 1.59, 3.03, 5.71, 10.2, 17.0, 25.6, 35.2, 43.5, 48.8, 51.8, 53.6, 54.5, 54.9,
     55.2, 55.2, 55.4, 55.4, 55.5, 55.5,
@@ -19,7 +19,7 @@ const PINNED_D2H: Rates = [
     0.17, 0.33, 0.65, 1.25, 2.40, 4.51, 8.76, 15.2, 23.6, 32.1, 41.5, 47.5, 51.2, 52.5, 53.9, 54.6, 55.0,
     55.2, 55.1, 55.2, 55.3, 55.3, 55.3,
 ];
-/// Pageable: staging by the host, so it varies by host.
+/// Pageable: staged by the host, so it varies by host.
 const PAGEABLE_H2D: Rates = [
     0.15, 0.27, 0.54, 1.05, 1.78, 2.41, 4.26, 5.51, 5.46, 6.53, 7.99, 7.87, 7.87, 8.16, 8.84, 8.96, 8.83,
     8.13, 8.97, 7.91, 8.51, 7.81, 8.31,
@@ -28,7 +28,7 @@ const PAGEABLE_D2H: Rates = [
     0.04, 0.07, 0.14, 0.28, 0.51, 0.98, 1.84, 3.00, 4.58, 6.82, 8.16, 9.24, 9.86, 11.6, 13.5, 14.6, 15.6,
     15.5, 14.3, 14.6, 15.3, 15.4, 15.3,
 ];
-/// One copy at a time, to the device.
+/// One copy at a time, H2D.
 const PINNED_SINGLE: Rates = [
     0.07, 0.14, 0.26, 0.21, 0.41, 0.81, 1.60, 3.05, 5.89, 11.0, 18.1, 28.0, 37.2, 44.6, 49.4, 52.4, 53.9,
     54.7, 55.1, 55.3, 55.4, 55.4, 55.4,
@@ -38,16 +38,16 @@ const PAGEABLE_SINGLE: Rates = [
     8.66, 8.69, 8.45, 8.37, 7.03, 8.71,
 ];
 
-/// What the measured link reaches with large copies.
+/// The rate that large copies reach on the measured link.
 pub(crate) const PLATEAU_H200: f64 = 55.5;
-/// Microseconds in which its host launched something and learned that it was done.
+/// Microseconds from a launch on that host until it knew that the work was done.
 pub(crate) const WAIT_H200_US: f64 = 9.0;
 
 fn points(rates: &Rates) -> Vec<(u64, f64)> {
     (SMALLEST_POWER..).zip(rates).map(|(power, gbps)| (1 << power, *gbps)).collect()
 }
 
-/// Copies one after another on the H200.
+/// Back-to-back copies on the H200.
 pub(crate) fn streamed(direction: Direction, memory: HostMemory) -> Vec<(u64, f64)> {
     points(match (direction, memory) {
         (Direction::H2d, HostMemory::Pinned) => &PINNED_H2D,
@@ -57,7 +57,7 @@ pub(crate) fn streamed(direction: Direction, memory: HostMemory) -> Vec<(u64, f6
     })
 }
 
-/// One copy at a time to the H200.
+/// One H2D copy at a time on the H200.
 pub(crate) fn single(memory: HostMemory) -> Vec<(u64, f64)> {
     points(match memory {
         HostMemory::Pinned => &PINNED_SINGLE,
@@ -65,7 +65,7 @@ pub(crate) fn single(memory: HostMemory) -> Vec<(u64, f64)> {
     })
 }
 
-/// GB/s at a size. Below the first point time is constant, so the rate falls with the size.
+/// GB/s at a size. Below the first point the time is constant, so the rate is proportional to the size.
 pub(crate) fn at(points: &Points, bytes: u64) -> f64 {
     let (Some(&(least, slowest)), Some(&(_, last))) = (points.first(), points.last()) else { return 0.0 };
     if bytes <= least {
@@ -88,7 +88,7 @@ mod tests {
     use crate::bench::{Engine, Memory, Pace};
 
     #[test]
-    fn points_are_met_and_between_them_lies_between() {
+    fn points_are_exact_and_sizes_between_them_are_interpolated() {
         let points = [(1 << 20, 48.0), (2 << 20, 51.0), (4 << 20, 53.0)];
         assert_eq!(at(&points, 2 << 20), 51.0);
         let between = at(&points, 3 << 20);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_curves_are_those_that_were_measured() {
+    fn the_built_in_curves_match_the_measured_profile() {
         let profile = MachineProfile::parse(include_str!("../../../fixtures/machines/h200.json")).unwrap();
         let same = |rates: &[(u64, f64)], direction, memory: HostMemory, pace| {
             let curve = profile.curve(direction, Memory::from(memory), Engine::CopyEngine, pace).unwrap();

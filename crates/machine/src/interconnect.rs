@@ -1,13 +1,13 @@
-//! How fast is a link between GPUs or nodes, and what does NCCL take it for?
+//! How fast is a link between GPUs or nodes, and which rate does NCCL assume for it?
 //!
-//! Rates are GB/s of one direction. "NVLink 4 = 900 GB/s" counts both.
+//! Rates are GB/s in one direction. "NVLink 4 = 900 GB/s" counts both.
 
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::GpuFacts;
 use crate::link::PcieLink;
 
-/// What a hop of a collective crosses; NCCL's latencies go by this.
+/// What a hop of a collective crosses; NCCL's latencies depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -17,25 +17,25 @@ pub enum Hop {
     Net,
 }
 
-/// A link that collectives run over: all that one GPU has of it.
+/// A link that collectives run over: all links of this type of one GPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interconnect {
     pub name: String,
     pub hop: Hop,
-    /// Line peak of one direction.
+    /// Line peak in one direction.
     pub peak_gbps: f64,
-    /// What NCCL's own model plans with.
+    /// The rate that NCCL's own model assumes.
     pub nccl_gbps: f64,
 }
 
-/// NVLink by generation: links of a GPU that has all of them, GB/s of each, and what NCCL takes each for.
+/// NVLink by generation: links of a fully linked GPU, GB/s per link, and the GB/s per link that NCCL assumes.
 ///
 /// Per GPU: P100 4 × 20, V100 6 × 25, A100 12 × 25, H100 and H200 18 × 25, B200 18 × 50.
 const NVLINK: [(f64, f64, f64); 5] =
     [(4.0, 20.0, 18.0), (6.0, 25.0, 20.0), (12.0, 25.0, 20.0), (18.0, 25.0, 20.6), (18.0, 50.0, 40.1)];
 
-/// Networks by what one port carries, in GB/s.
+/// Networks, with the rate of one port in GB/s.
 const NETS: &[(&str, &str, f64)] = &[
     ("ib-hdr", "InfiniBand HDR", 25.0),
     ("ib-ndr", "InfiniBand NDR", 50.0),
@@ -55,11 +55,11 @@ pub struct UnknownLink {
 }
 
 impl Interconnect {
-    /// A link by name (`pcie4x16`, `nvlink4`, `ib-ndr`) or by its rate in GB/s (`32`, taken for PCIe by its
-    /// latency).
+    /// A link by name (`pcie4x16`, `nvlink4`, `ib-ndr`) or by its rate in GB/s (`32`, which gets the latency of
+    /// PCIe).
     ///
     /// # Errors
-    /// If it is neither; the message lists the names.
+    /// If the name is none of these; the message lists the names.
     pub fn named(name: &str) -> Result<Self, UnknownLink> {
         let lower = name.trim().to_ascii_lowercase();
         if let Some(pcie) = PcieLink::parse(&lower) {
@@ -88,12 +88,12 @@ impl Interconnect {
         }
     }
 
-    /// What joins GPUs of this kind: their own links, else PCIe.
+    /// The link between GPUs of this model: NVLink or Infinity Fabric if they have it, else PCIe.
     pub fn of_gpu(gpu: &GpuFacts) -> Self {
         if gpu.nvlink_gbps <= 0.0 {
             return Self::pcie(gpu.pcie);
         }
-        // NCCL plans with about this much of a link that it does not know by name.
+        // NCCL assumes about this share of the peak for a link that it does not know by name.
         const PLANNED: f64 = 0.82;
         let is_nvidia = !gpu.key.starts_with("mi");
         let name = if is_nvidia { "NVLink" } else { "Infinity Fabric" };
@@ -106,12 +106,12 @@ impl Interconnect {
     }
 
     fn pcie(link: PcieLink) -> Self {
-        // 12 GB/s at generation 3 and double for each after; 16 lanes.
+        // 12 GB/s at generation 3 with 16 lanes, doubled for each later generation.
         let planned = 12.0 * 2f64.powi(i32::from(link.generation) - 3) * f64::from(link.lanes) / 16.0;
         Self { name: link.name(), hop: Hop::Pci, peak_gbps: link.peak_gbps(), nccl_gbps: planned }
     }
 
-    /// The names that [`named`](Self::named) takes, one of each sort of PCIe.
+    /// The names that [`named`](Self::named) accepts, with one width per PCIe generation.
     pub fn names() -> Vec<String> {
         let pcie = (3..=6).map(|generation| format!("pcie{generation}x16"));
         let nvlink = (1..=NVLINK.len()).map(|generation| format!("nvlink{generation}"));
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_have_the_rates_of_one_direction() {
+    fn links_have_the_rates_in_one_direction() {
         for (name, peak, planned, hop) in [
             ("pcie3x16", 15.75, 12.0, Hop::Pci),
             ("pcie4x16", 31.5, 24.0, Hop::Pci),

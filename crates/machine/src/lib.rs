@@ -1,6 +1,6 @@
-//! What the hardware can do: links, GPUs, and how fast a copy of a given size can be.
+//! What can the hardware do? Links, GPUs, and how fast a copy of a given size can be.
 //!
-//! Facts only: no IO, no clock, but for [`topology::from_sysfs`]. Rates are GB/s, 10⁹ bytes a second, one direction.
+//! No I/O and no clock, except in [`topology::from_sysfs`]. Rates are GB/s (10⁹ bytes per second) in one direction.
 //!
 //! ```
 //! use busbound_machine::{HostMemory, Machine};
@@ -8,7 +8,7 @@
 //! let link = machine.link_of(Some("NVIDIA H200"));
 //! assert_eq!(link.name, "PCIe 5 x16");
 //! assert!((link.peak_gbps - 63.0).abs() < 0.1);
-//! // A 4 KiB copy at a gigabyte and a half a second is not slow, it is small.
+//! // A 4 KiB copy at 1.5 GB/s is not slow; it is small.
 //! assert!(link.expected_gbps(4096, HostMemory::Pinned) < 2.0);
 //! ```
 

@@ -1,4 +1,4 @@
-//! What is the peak of a PCIe link? Lane rate, coding and width.
+//! What is the peak of a PCIe link? Computed from lane rate, coding and width.
 
 /// A PCIe link of one generation and width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -7,16 +7,16 @@ pub struct PcieLink {
     pub lanes: u8,
 }
 
-/// The part of the line peak that large pinned copies reach (PCIe 5 x16: 55.4 GB/s of 63.0).
+/// The share of the line peak that large pinned copies reach (PCIe 5 x16: 55.4 of 63.0 GB/s).
 pub(crate) const REACHED_BY_LARGE_COPIES: f64 = 0.88;
 
 impl PcieLink {
-    /// What a GPU has of which nothing is known.
+    /// The link of an unknown GPU.
     pub(crate) const ASSUMED: Self = Self { generation: 4, lanes: 16 };
 
-    /// Peak of one direction in GB/s after line coding, before packet overhead.
+    /// Peak in one direction in GB/s, after line coding and before packet overhead.
     pub fn peak_gbps(self) -> f64 {
-        // Giga-transfers a second and lane, and the share of them that carries data.
+        // Gigatransfers per second per lane, and the share of them that carries data.
         let (rate, coding) = match self.generation {
             1 => (2.5, 8.0 / 10.0),
             2 => (5.0, 8.0 / 10.0),

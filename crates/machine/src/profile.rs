@@ -1,4 +1,4 @@
-//! What was measured of a machine: the file that everything else trusts before any data sheet.
+//! What was measured on a machine? This file takes precedence over any data sheet.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::curve;
 
 pub const PROFILE_SCHEMA: &str = "busbound.machine/1";
 
-/// Curves of copies by direction and memory, with what they were measured on, and what else was measured.
+/// Copy curves by direction and memory, the machine they were measured on, and all other measurements.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MachineProfile {
@@ -20,9 +20,9 @@ pub struct MachineProfile {
     pub gpu: String,
     /// `PCIe 5 x16`.
     pub link: String,
-    /// Line peak of one direction in GB/s.
+    /// Line peak in one direction, GB/s.
     pub peak_gbps: f64,
-    /// Where the figures come from: command, machine, date.
+    /// Source of the figures: command, machine, date.
     pub measured: String,
     /// UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub struct MeasuredCurve {
     pub engine: Engine,
     #[serde(default)]
     pub pace: Pace,
-    /// In order of size.
+    /// Sorted by size.
     pub points: Vec<CurvePoint>,
 }
 
@@ -71,19 +71,19 @@ pub struct CurvePoint {
     pub p95: Option<f64>,
 }
 
-/// Pinned copies in both directions at once.
+/// Pinned copies in both directions at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DuplexFacts {
     pub bytes: u64,
-    /// Both directions added up.
+    /// Sum of both directions.
     pub together_gbps: f64,
     /// One direction while the other is busy throughout.
     pub h2d_loaded_gbps: f64,
     pub d2h_loaded_gbps: f64,
 }
 
-/// What a copy and a kernel cost each other; 1 is nothing.
+/// How much a copy and a kernel slow each other down when they overlap; 1 means no slowdown.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OverlapFacts {
@@ -101,23 +101,23 @@ pub struct LatencyFacts {
     pub us: Spread,
 }
 
-/// How much slower the same matrix kernel runs when the GPU never rests.
+/// How much slower the same matrix kernel runs when the GPU is never idle.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PowerFacts {
-    /// Time of the kernel at full duty over that at half duty.
+    /// Kernel time at full duty divided by kernel time at half duty.
     pub full_duty_slowdown: f64,
     pub half_duty_mhz: Option<f64>,
     pub full_duty_mhz: Option<f64>,
     pub half_duty_watts: Option<f64>,
     pub full_duty_watts: Option<f64>,
     pub limit_watts: Option<f64>,
-    /// Whether the kernel was one that draws what a GEMM draws on this chip; else the factor is too low.
+    /// Whether the kernel draws as much power as a GEMM on this chip; if not, the factor is too low.
     #[serde(default)]
     pub like_a_gemm: bool,
 }
 
-/// Device memory to device memory; bytes read and bytes written both count.
+/// Copies within device memory (D2D); bytes read and bytes written both count.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HbmFacts {
@@ -131,7 +131,7 @@ pub struct HbmFacts {
 pub struct PeerFacts {
     pub from: u32,
     pub to: u32,
-    /// Whether the GPUs reach each other's memory, or the driver stages through the host.
+    /// Whether the GPUs access each other's memory directly; if not, the driver stages through the host.
     pub direct: bool,
     pub bytes: u64,
     pub gbps: f64,
@@ -143,26 +143,26 @@ pub struct AllReduceFacts {
     pub ranks: u32,
     pub bytes: u64,
     pub algbw_gbps: f64,
-    /// `algbw` × 2(n−1)/n; 0 of one rank, which exchanges nothing.
+    /// `algbw` × 2(n−1)/n; 0 for one rank, which exchanges nothing.
     pub busbw_gbps: f64,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    #[error("is no machine profile: {0}")]
+    #[error("is not a machine profile: {0}")]
     Json(#[from] serde_json::Error),
     #[error("has schema {0:?}, not {PROFILE_SCHEMA:?}")]
     Schema(String),
-    #[error("makes no sense: {0}")]
-    Nonsense(&'static str),
+    #[error("is invalid: {0}")]
+    Invalid(&'static str),
 }
 
 impl MachineProfile {
     /// Reads a profile.
     ///
     /// # Errors
-    /// If it is something else, or if its figures cannot be.
+    /// If the text is not a machine profile, or if its figures are impossible.
     pub fn parse(json: &str) -> Result<Self, ProfileError> {
         let profile: Self = serde_json::from_str(json)?;
         if profile.schema != PROFILE_SCHEMA {
@@ -170,31 +170,31 @@ impl MachineProfile {
         }
         let above_zero = |figure: f64| figure.is_finite() && figure > 0.0;
         if !above_zero(profile.peak_gbps) {
-            return Err(ProfileError::Nonsense("peak_gbps must be above zero"));
+            return Err(ProfileError::Invalid("peak_gbps must be above zero"));
         }
         for curve in &profile.curves {
             if !curve.points.iter().all(|point| above_zero(point.gbps) && point.bytes > 0) {
-                return Err(ProfileError::Nonsense("sizes and rates of a curve must be above zero"));
+                return Err(ProfileError::Invalid("the sizes and rates of a curve must be above zero"));
             }
             if !curve.points.is_sorted_by(|a, b| a.bytes < b.bytes) || curve.points.is_empty() {
-                return Err(ProfileError::Nonsense("a curve must have points in order of size"));
+                return Err(ProfileError::Invalid("a curve must have points, sorted by size"));
             }
         }
         if !profile.tells_copies() {
-            return Err(ProfileError::Nonsense("it has no curve of pinned copies to the device"));
+            return Err(ProfileError::Invalid("it has no curve for pinned H2D copies"));
         }
         if profile.power.is_some_and(|power| !above_zero(power.full_duty_slowdown)) {
-            return Err(ProfileError::Nonsense("full_duty_slowdown must be above zero"));
+            return Err(ProfileError::Invalid("full_duty_slowdown must be above zero"));
         }
         Ok(profile)
     }
 
-    /// Whether it has the one curve that no answer can do without.
+    /// Whether it has the curve that every answer needs: pinned H2D copies.
     pub fn tells_copies(&self) -> bool {
         self.copies(Direction::H2d, Memory::Pinned).is_some()
     }
 
-    /// The curve of copies back to back by the copy engine.
+    /// The curve of back-to-back copies by the copy engine.
     pub fn copies(&self, direction: Direction, memory: Memory) -> Option<&MeasuredCurve> {
         self.curve(direction, memory, Engine::CopyEngine, Pace::BackToBack)
     }
@@ -211,21 +211,21 @@ impl MachineProfile {
         })
     }
 
-    /// GB/s of a copy of this size; `None` where that memory was not measured. A direction that was not
-    /// measured is taken as the other.
+    /// GB/s of a copy of this size; `None` if that memory was not measured. If only H2D was measured, D2H uses
+    /// its curve.
     pub(crate) fn at(&self, bytes: u64, direction: Direction, memory: HostMemory) -> Option<f64> {
         let memory = memory.into();
         let curve = self.copies(direction, memory).or_else(|| self.copies(Direction::H2d, memory))?;
         Some(curve.at(bytes))
     }
 
-    /// GB/s of one copy to the device by itself, where that was measured.
+    /// GB/s of a single H2D copy, if that was measured.
     pub(crate) fn single_at(&self, bytes: u64, memory: HostMemory) -> Option<f64> {
         let curve = self.curve(Direction::H2d, memory.into(), Engine::CopyEngine, Pace::Single)?;
         Some(curve.at(bytes))
     }
 
-    /// Microseconds in which the host launches something and learns that it is done.
+    /// Microseconds from a launch until the host knows that the work is done.
     pub(crate) fn wait_us(&self) -> Option<f64> {
         self.latencies
             .iter()
@@ -233,14 +233,14 @@ impl MachineProfile {
             .map(|one| one.us.median)
     }
 
-    /// Every rate of copies from this memory, times this.
+    /// Multiplies every copy rate of this memory by `times`.
     pub(crate) fn scale(&mut self, memory: Memory, times: f64) {
         for curve in self.curves.iter_mut().filter(|curve| curve.memory == memory) {
             curve.points.iter_mut().for_each(|point| point.gbps *= times);
         }
     }
 
-    /// What large pinned copies to the device reach.
+    /// The rate that large pinned H2D copies reach.
     pub(crate) fn plateau_gbps(&self) -> Option<f64> {
         self.copies(Direction::H2d, Memory::Pinned)?.plateau_gbps()
     }
@@ -253,7 +253,7 @@ impl MeasuredCurve {
         curve::at(&points, bytes)
     }
 
-    /// The best rate of any size.
+    /// The best rate over all sizes.
     pub fn plateau_gbps(&self) -> Option<f64> {
         self.points.iter().map(|point| point.gbps).max_by(f64::total_cmp)
     }
@@ -265,5 +265,5 @@ impl MeasuredCurve {
     }
 }
 
-/// A profile that many links of one answer share.
+/// A profile shared by many links of one answer.
 pub(crate) type SharedProfile = Arc<MachineProfile>;

@@ -1,7 +1,7 @@
-//! Which value has this share of the others below it? Told once, so that a median is the same figure wherever it stands.
+//! Which value has this share of the others below it? Defined once, so that every median is computed the same way.
 
-/// The value at a share (0 to 1) of the way through the values in order, between the two nearest where it falls between;
-/// `None` of nothing. Reorders the values, which takes less time than sorting them.
+/// The value at a share (0 to 1) of the sorted values, interpolated between the two nearest; `None` if there are no
+/// values. Reorders the values, which is faster than sorting them.
 ///
 /// ```
 /// use busbound_machine::quantile;
@@ -17,7 +17,7 @@ pub fn quantile(values: &mut [f64], share: f64) -> Option<f64> {
     }
 }
 
-/// The middle one; of an even number the mean of the two in the middle. `None` of nothing.
+/// The median; for an even count the mean of the two central values. `None` if there are no values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     quantile(&mut values.into_iter().collect::<Vec<f64>>(), 0.5)
 }
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_lie_between_the_two_nearest_values() {
+    fn quantiles_are_interpolated_between_the_two_nearest_values() {
         assert_eq!(median([2.0, 1.0]), Some(1.5));
         assert_eq!(median([9.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median([5.0]), Some(5.0));

@@ -1,4 +1,4 @@
-//! Which link is this run judged against, and how is that known?
+//! Which link is this run compared against, and where does that come from?
 
 use std::sync::Arc;
 
@@ -10,75 +10,75 @@ use crate::curve;
 use crate::link::{PcieLink, REACHED_BY_LARGE_COPIES};
 use crate::profile::{MachineProfile, SharedProfile};
 
-/// How a link is known, from best to worst.
+/// Where the link data comes from, best source first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LinkSource {
     Measured,
     Given,
-    /// By the driver, while the run was recorded.
+    /// By the driver, while the trace was recorded.
     Recorded,
     Catalog,
     Assumed,
 }
 
 impl LinkSource {
-    /// How it is known, in words.
+    /// The source in words.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Measured => "measured",
-            Self::Given => "as given",
-            Self::Recorded => "as recorded",
-            Self::Catalog => "by the GPU's name",
+            Self::Given => "given",
+            Self::Recorded => "recorded",
+            Self::Catalog => "from the GPU's name",
             Self::Assumed => "assumed",
         }
     }
 }
 
-/// A GPU's link to its host.
+/// A GPU's link to the host.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkFacts {
     pub name: String,
-    /// Line peak of one direction.
+    /// Line peak in one direction.
     pub peak_gbps: f64,
     pub source: LinkSource,
-    /// What large pinned copies reach, where that is known and not reckoned from the peak.
+    /// What large pinned copies reach, if that is known and not derived from the peak.
     pub reached_gbps: Option<f64>,
-    /// GB/s to other GPUs over links of their own; 0 where there are none, `None` if not known.
+    /// GB/s to other GPUs over dedicated links; 0 if the GPU has none, `None` if unknown.
     pub nvlink_gbps: Option<f64>,
-    /// The curves, where they were measured.
+    /// The measured curves, if any.
     #[serde(skip)]
     pub(crate) profile: Option<SharedProfile>,
 }
 
-/// The driver's buffer for pageable copies: so much is staged before the stream reaches the copy. By
-/// fixtures/machines/raw/staging.txt: behind a long kernel, copies of 2 MiB and less take no longer than pinned ones, and
-/// larger ones save what 2 MiB take to stage.
+/// The driver's buffer for pageable copies: this many bytes are staged before the stream reaches the copy. Evidence in
+/// fixtures/machines/raw/staging.txt: behind a long kernel, copies of up to 2 MiB take no longer than pinned ones, and
+/// larger ones save the staging time of 2 MiB.
 const STAGED_AHEAD: f64 = (2 << 20) as f64;
 
 impl LinkFacts {
-    /// What large copies from pinned memory reach.
+    /// The rate that large copies from pinned memory reach.
     pub fn reachable_gbps(&self) -> f64 {
         self.reached_gbps.unwrap_or(self.peak_gbps * REACHED_BY_LARGE_COPIES)
     }
 
-    /// What copies of this size to the device can be expected to reach, one after another.
+    /// The expected rate of back-to-back H2D copies of this size.
     pub fn expected_gbps(&self, bytes: u64, memory: HostMemory) -> f64 {
         self.expected_of(bytes, Direction::H2d, memory)
     }
 
-    /// The same for either direction. The shape is that measured on one H200: the time a copy takes beyond
-    /// its bytes is that of the driver and the engines, not the link's.
+    /// The same for either direction. The curve shape was measured on one H200: the fixed cost of a copy comes
+    /// from the driver and the copy engines, not from the link.
     pub fn expected_of(&self, bytes: u64, direction: Direction, memory: HostMemory) -> f64 {
         let measured = self.profile.as_ref().and_then(|profile| profile.at(bytes, direction, memory));
         measured.unwrap_or_else(|| self.scaled(bytes, &curve::streamed(direction, memory)))
     }
 
-    /// What one copy to the device reaches that the host waits for before it goes on, the wait included, when
-    /// it is queued behind a kernel that runs this long. Only pageable copies gain by that: the host stages
-    /// their beginning meanwhile.
+    /// The rate of one H2D copy that the host waits for, including the wait, when the copy is queued behind a
+    /// kernel of `behind_ms`. Only pageable copies gain from the kernel: the host stages their first bytes
+    /// while it runs.
     pub fn awaited_gbps(&self, bytes: u64, memory: HostMemory, behind_ms: f64) -> f64 {
         let streamed = self.expected_gbps(bytes, memory);
         let profile = self.profile.as_ref();
@@ -86,7 +86,7 @@ impl LinkFacts {
             Some(profile) => profile.single_at(bytes, memory).unwrap_or(streamed),
             None => self.scaled(bytes, &curve::single(memory)),
         };
-        // A lone copy is never faster than one of many.
+        // A single copy is never faster than back-to-back copies.
         let alone = single.min(streamed);
         let wait_ns = 1e3 * profile.and_then(|profile| profile.wait_us()).unwrap_or(curve::WAIT_H200_US);
         let bytes = bytes as f64;
@@ -99,12 +99,12 @@ impl LinkFacts {
         bytes / ((bytes - ahead) / alone + sent_ns + wait_ns)
     }
 
-    /// The profile behind it, where it was measured.
+    /// The measured profile behind this link, if any.
     pub fn measured(&self) -> Option<&MachineProfile> {
         self.profile.as_deref()
     }
 
-    /// The same link on a host that copies at this multiple of the rates measured; without a profile, itself.
+    /// The same link on a host that copies at `times` the measured rates; unchanged without a profile.
     pub fn with_rates_times(&self, memory: HostMemory, times: f64) -> Self {
         let mut link = self.clone();
         if let Some(profile) = &mut link.profile {
@@ -113,7 +113,7 @@ impl LinkFacts {
         link
     }
 
-    /// An H200's curve on this link.
+    /// The H200's curve, scaled to this link.
     fn scaled(&self, bytes: u64, points: &curve::Points) -> f64 {
         if bytes == 0 {
             return 0.0;
@@ -124,7 +124,7 @@ impl LinkFacts {
     }
 }
 
-/// What the user said about the machine, and what is known without.
+/// What the user said about the machine; the rest comes from the catalog.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Machine {
     given: Option<Given>,
@@ -133,7 +133,7 @@ pub struct Machine {
 #[derive(Debug, Clone, PartialEq)]
 enum Given {
     Link(PcieLink),
-    /// GB/s of one direction.
+    /// GB/s in one direction.
     Rate(f64),
     Profile(SharedProfile),
     Gpu(&'static GpuFacts),
@@ -149,11 +149,11 @@ pub struct UnknownMachine {
 }
 
 impl Machine {
-    /// A machine by name: a link (`pcie4x16`), a GPU of the catalog (`h100-pcie`), or what the link gives
-    /// in GB/s of one direction (`63`).
+    /// A machine by name: a link (`pcie4x16`), a GPU from the catalog (`h100-pcie`), or the link's rate in
+    /// GB/s in one direction (`63`).
     ///
     /// # Errors
-    /// If the name is neither; the message lists the names.
+    /// If the name is none of these; the message lists the names.
     pub fn named(name: &str) -> Result<Self, UnknownMachine> {
         let rate = || name.parse::<f64>().ok().filter(|gbps| *gbps > 0.0 && gbps.is_finite());
         let given = PcieLink::parse(name)
@@ -174,13 +174,13 @@ impl Machine {
         Self { given: Some(Given::Profile(Arc::new(profile))) }
     }
 
-    /// The link of a GPU by the name its driver reports: what was measured or given, else the catalog,
-    /// else an assumption.
+    /// The link of a GPU, by the name that its driver reports: measured or given if possible, else from the
+    /// catalog, else assumed.
     pub fn link_of(&self, gpu: Option<&str>) -> LinkFacts {
         self.link_seen(gpu, None)
     }
 
-    /// The same where the driver said during the run which link it was: that comes before the catalog.
+    /// The same, if the driver reported the link during the run: that takes precedence over the catalog.
     pub fn link_seen(&self, gpu: Option<&str>, seen: Option<PcieLink>) -> LinkFacts {
         let listed = gpu.and_then(catalog::gpu_of_name);
         let nvlink_gbps = listed.map(|gpu| gpu.nvlink_gbps);
@@ -213,7 +213,7 @@ impl Machine {
                 plain(link.name(), link.peak_gbps(), LinkSource::Given, nvlink_gbps)
             }
             (Some(Given::Gpu(gpu)), _) => of_gpu(gpu, LinkSource::Given),
-            // What crosses a link between chips does not cross PCIe, whatever the driver says of that.
+            // Traffic over a chip-to-chip link does not cross PCIe, whatever the driver reports about PCIe.
             (None, listed) if seen.is_some() && listed.is_none_or(|gpu| gpu.c2c_gbps <= 0.0) => {
                 let link = seen.unwrap_or(PcieLink::ASSUMED);
                 plain(link.name(), link.peak_gbps(), LinkSource::Recorded, nvlink_gbps)
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_user_says_comes_before_the_catalog_and_that_before_an_assumption() {
+    fn user_input_takes_precedence_over_the_catalog_and_the_catalog_over_an_assumption() {
         let known = Machine::default().link_of(Some("Tesla V100-SXM2-32GB"));
         assert_eq!((known.name.as_str(), known.source), ("PCIe 3 x16", LinkSource::Catalog));
         let given = Machine::named("pcie5x8").unwrap().link_of(Some("Tesla V100-SXM2-32GB"));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_comes_before_everything() {
+    fn a_measured_profile_takes_precedence_over_everything() {
         let json = include_str!("../../../fixtures/machines/h200.json");
         let machine = Machine::measured(MachineProfile::parse(json).unwrap());
         let link = machine.link_of(Some("Tesla V100-SXM2-32GB"));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_expected_rate_is_the_measured_one_on_the_measured_machine() {
+    fn the_expected_rate_equals_the_measured_rate_on_the_measured_machine() {
         let link = Machine::default().link_of(Some("NVIDIA H200"));
         for (bytes, pinned) in [(4 << 10, 1.59), (1 << 20, 48.8), (256 << 20, 55.4)] {
             let expected = link.expected_gbps(bytes, HostMemory::Pinned);
@@ -283,10 +283,10 @@ mod tests {
         assert!(slower.expected_gbps(4 << 10, HostMemory::Pinned) < 1.7);
     }
 
-    /// As fixtures/machines/raw/staging.txt has it: 2 MiB behind a long kernel take no longer than pinned, larger ones save
-    /// what 2 MiB take.
+    /// Measured in fixtures/machines/raw/staging.txt: behind a long kernel, 2 MiB take no longer than pinned, and larger
+    /// copies save the staging time of 2 MiB.
     #[test]
-    fn the_beginning_of_a_pageable_copy_is_staged_behind_a_kernel() {
+    fn the_first_bytes_of_a_pageable_copy_are_staged_while_a_kernel_runs() {
         let link = Machine::default().link_of(Some("NVIDIA H200"));
         let ms = |mib: u64, memory, behind| {
             let bytes = mib << 20;

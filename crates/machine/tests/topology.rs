@@ -1,4 +1,4 @@
-//! Machines of known wiring: is it told, and is what is amiss named, and nothing else?
+//! Does the reader report known topologies correctly, with all of their problems and no false ones?
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
@@ -11,7 +11,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/topology").join(name)
 }
 
-/// Lays a tree out as files, as the kernel does, and reads it.
+/// Writes a tree as files, as the kernel does, and reads it.
 fn machine(name: &str) -> (tempfile::TempDir, Topology) {
     let root = tempfile::tempdir().unwrap();
     let text = fs::read_to_string(fixture(&format!("{name}.tree"))).unwrap();
@@ -45,15 +45,15 @@ fn eight_gpus_with_nvswitch() {
     assert_eq!(topology.devices.iter().filter(|d| d.kind == DeviceKind::NvSwitch).count(), 4);
     let gpu = &topology.gpus[0];
     assert_eq!(gpu.address, "0000:18:00.0");
-    // To the switch, and from the switch to the root port.
+    // From the GPU to the switch, and from the switch to the root port.
     assert_eq!(gpu.path.len(), 2);
     assert!((gpu.host_gbps.unwrap() - 63.0).abs() < 0.1);
     assert_eq!(gpu.numactl.as_deref(), Some("numactl --cpunodebind=0 --membind=0"));
     assert_eq!(topology.gpus[7].numactl.as_deref(), Some("numactl --cpunodebind=1 --membind=1"));
-    // Its own NIC and the NVMe are on its switch, the other GPUs' are not.
+    // Its own NIC and the NVMe drive are on its switch; those of the other GPUs are not.
     assert_eq!(gpu.beside, ["NIC 0000:19:00.0", "NVMe 0000:1a:00.0"]);
     assert_eq!(between(&topology, "0000:18:00.0", "0000:19:00.0"), Connection::Pix);
-    // Without the driver's library NVLinks are not told; by the tree alone these are nodes and sockets.
+    // Without the driver's library NVLinks are unknown; the tree alone shows nodes and sockets.
     assert_eq!(between(&topology, "0000:18:00.0", "0000:3a:00.0"), Connection::Node);
     assert_eq!(between(&topology, "0000:18:00.0", "0000:9a:00.0"), Connection::Sys);
     assert_eq!(warnings(&topology), [] as [&str; 0]);
@@ -82,7 +82,7 @@ fn four_gpus_on_two_sockets() {
     assert_eq!(gpus, ["0000:17:00.0", "0000:4b:00.0", "0000:99:00.0", "0000:ca:00.0"]);
     assert_eq!(between(&topology, gpus[0], gpus[1]), Connection::Node);
     assert_eq!(between(&topology, gpus[0], gpus[2]), Connection::Sys);
-    // Idle links at generation 1 are no fault, and count at their full speed.
+    // Idle links at generation 1 are normal and count at full speed.
     let idle = topology.remarks.iter().find(|remark| remark.id == "idle_link").unwrap();
     assert!(!idle.is_warning && idle.text.contains("and 3 more"), "{}", idle.text);
     assert!((topology.gpus[0].host_gbps.unwrap() - 31.5).abs() < 0.1);
@@ -106,13 +106,13 @@ fn four_gpus_below_one_switch() {
 }
 
 #[test]
-fn a_card_of_sixteen_lanes_trained_to_eight() {
+fn an_x16_card_that_trained_to_x8_gets_a_warning() {
     let (_root, topology) = machine("x16_at_x8");
     assert_eq!(warnings(&topology), ["narrow_link"]);
     let warning = &topology.remarks.iter().find(|remark| remark.id == "narrow_link").unwrap().text;
     assert!(warning.contains("0000:01:00.0 has 8 of 16 lanes: 15.8 GB/s"), "{warning}");
     assert!((topology.gpus[0].host_gbps.unwrap() - 15.75).abs() < 0.01);
-    // The narrowest hop is the card's own link, and not the root port that could do more.
+    // The narrowest hop is the card's own link, not the wider root port.
     assert_eq!(topology.gpus[0].path[topology.gpus[0].narrowest.unwrap()].address, "0000:01:00.0");
 }
 
@@ -128,16 +128,16 @@ fn a_virtual_machine_gets_no_advice_about_the_host() {
 }
 
 #[test]
-fn access_control_is_a_warning_on_bare_metal_alone() {
+fn access_control_is_a_warning_only_on_bare_metal() {
     let mut config = vec![0u8; 4096];
     config[0x100..0x104].copy_from_slice(&[0x0d, 0x00, 0x01, 0x00]);
     config[0x106] = 0b0001_1101;
-    let lay = |root: &Path| {
+    let enable_acs = |root: &Path| {
         fs::write(root.join("sys/devices/pci0000:40/0000:40:01.1/0000:41:00.0/0000:42:00.0/config"), &config)
             .unwrap();
     };
     let (root, _) = machine("one_switch4");
-    lay(root.path());
+    enable_acs(root.path());
     let topology = from_sysfs(root.path()).topology();
     assert_eq!(warnings(&topology), ["acs"]);
     fs::create_dir_all(root.path().join("proc")).unwrap();
@@ -146,7 +146,7 @@ fn access_control_is_a_warning_on_bare_metal_alone() {
 }
 
 #[test]
-fn nccls_file_and_nvidia_smi_tell_the_same_of_the_same_machine() {
+fn nccls_file_and_nvidia_smi_agree_on_the_same_machine() {
     let nccl = from_nccl(&fs::read_to_string(fixture("nccl-eight-gpus.xml")).unwrap()).unwrap().topology();
     let smi =
         from_smi(&fs::read_to_string(fixture("nvidia-smi-eight-gpus.txt")).unwrap()).unwrap().topology();
@@ -173,12 +173,12 @@ fn real_files_of_one_gpu_are_read() {
     assert_eq!((smi.gpus.len(), smi.gpus[0].cpus.as_deref()), (1, Some("0-15")));
     let nccl = from_nccl(&fs::read_to_string(fixture("nccl-one-gpu.xml")).unwrap()).unwrap().topology();
     assert_eq!((nccl.gpus.len(), nccl.gpus[0].address.as_str()), (1, "0000:00:06.0"));
-    // It was dumped where the width was not told.
+    // It was dumped on a machine that does not report the link width.
     assert_eq!(nccl.gpus[0].host_gbps, None);
 }
 
 #[test]
-fn what_is_something_else_says_so() {
+fn unrelated_input_is_rejected() {
     assert!(from_nccl("<html></html>").is_err());
     assert!(from_nccl("not xml <").is_err());
     assert!(from_smi("command not found").is_none());
@@ -186,7 +186,7 @@ fn what_is_something_else_says_so() {
     assert!(from_sysfs(empty.path()).topology().gpus.is_empty());
 }
 
-/// Azure hangs its GPUs below another bus: only the bus's own list has them.
+/// Azure attaches its GPUs below another bus: only the bus listing includes them.
 #[cfg(unix)]
 #[test]
 fn devices_below_another_bus_are_found() {
@@ -205,7 +205,7 @@ fn devices_below_another_bus_are_found() {
 }
 
 #[test]
-fn a_bridge_without_a_class_does_not_hide_what_is_below_it() {
+fn a_bridge_without_a_class_does_not_hide_the_devices_below_it() {
     let (root, _) = machine("x16_at_x8");
     fs::remove_file(root.path().join("sys/devices/pci0000:00/0000:00:01.0/class")).unwrap();
     assert_eq!(from_sysfs(root.path()).topology().gpus.len(), 1);
@@ -224,7 +224,7 @@ fn the_iommu_of_other_devices_does_not_matter() {
 }
 
 #[test]
-fn a_virtual_machine_with_few_lanes_is_told_of_them_and_of_no_remedy() {
+fn a_virtual_machine_with_few_lanes_gets_a_warning_without_a_remedy() {
     let (root, _) = machine("x16_at_x8");
     fs::create_dir_all(root.path().join("proc")).unwrap();
     fs::write(root.path().join("proc/cpuinfo"), "flags\t\t: fpu hypervisor\n").unwrap();
@@ -234,7 +234,7 @@ fn a_virtual_machine_with_few_lanes_is_told_of_them_and_of_no_remedy() {
 }
 
 #[test]
-fn two_switches_between_gpus_are_told_from_one() {
+fn two_switches_between_gpus_are_distinguished_from_one() {
     let pci = |busid: &str, class: &str, inner: &str| {
         format!(
             "<pci busid=\"{busid}\" class=\"{class}\" vendor=\"0x10de\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">{inner}</pci>"
@@ -254,12 +254,12 @@ fn two_switches_between_gpus_are_told_from_one() {
 }
 
 #[test]
-fn what_nvidia_smi_did_not_print_is_not_made_up() {
+fn pairs_that_nvidia_smi_did_not_print_stay_unknown() {
     let text = "\tGPU0\tGPU1\tibp1s0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t??\tPIX\t0-31\t0-1\nGPU1\t??\t X \tSYS\t0-31\t0\nibp1s0\tPIX\tSYS\t X \n";
     let topology = from_smi(text).unwrap().topology();
-    let told: Vec<(&str, &str)> =
+    let known: Vec<(&str, &str)> =
         topology.pairs.iter().map(|pair| (pair.a.as_str(), pair.b.as_str())).collect();
-    assert_eq!(told, [("GPU0", "ibp1s0"), ("GPU1", "ibp1s0")]);
-    // Near to two nodes is near to none.
+    assert_eq!(known, [("GPU0", "ibp1s0"), ("GPU1", "ibp1s0")]);
+    // An affinity to two nodes leaves the node unknown.
     assert_eq!((topology.gpus[0].numa, topology.gpus[1].numa), (None, Some(0)));
 }

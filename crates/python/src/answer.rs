@@ -1,4 +1,4 @@
-//! An answer of busbound, and the ways to show it.
+//! A result of busbound and its output formats.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::failure::failed;
 
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// By far the largest.
+    /// Boxed, because it is by far the largest.
     Diagnosis(Box<Diagnosis>),
     Survey(Survey),
     Comparison(Comparison),
@@ -23,7 +23,7 @@ pub(crate) enum Content {
     Fleet(FleetAnswer),
 }
 
-/// A diagnosis, a survey, a comparison, a prediction, a rank's summary or how ranks differ.
+/// A diagnosis, a survey, a comparison, a prediction, the summary of a rank or merged ranks.
 #[pyclass(frozen, module = "busbound._native")]
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -51,14 +51,14 @@ impl Content {
 
 #[pymethods]
 impl Answer {
-    /// The text that the command prints with --format json.
+    /// The output of the command with --format json.
     fn json(&self, py: Python<'_>) -> PyResult<String> {
         let content = Arc::clone(&self.content);
         let text = attend(py, move |_| content.report().render(Format::Json, &Style::default()))?;
         text.map_err(failed)
     }
 
-    /// What the command shows at a terminal of this many columns, without colors.
+    /// The output of the command on a terminal with this many columns, without colors.
     fn text(&self, width: u16) -> PyResult<String> {
         let style = Style { width, color: false };
         self.content.report().render(Format::Terminal, &style).map_err(failed)
@@ -70,48 +70,48 @@ impl Answer {
     }
 }
 
-/// The summary of a diagnosis, of which many are merged.
+/// The summary of a diagnosis, as input for `merge`.
 #[pyfunction]
 #[pyo3(signature = (run, host = None))]
 pub(crate) fn summarize(run: &Bound<'_, Answer>, host: Option<String>) -> PyResult<Answer> {
     let Content::Diagnosis(diagnosis) = &*run.get().content else {
-        return Err(failed("summarize takes a diagnosis"));
+        return Err(failed("summarize needs a diagnosis"));
     };
     let mut summary = RankSummary::of(diagnosis);
     summary.host = host.or(summary.host);
     Ok(Answer::of(Content::Rank(summary)))
 }
 
-/// How the ranks differ whose summaries these are, as text of theirs.
+/// How ranks differ, from the JSON of their summaries.
 #[pyfunction]
 #[pyo3(signature = (saved, topology = None))]
 pub(crate) fn merge(py: Python<'_>, saved: Vec<String>, topology: Option<PathBuf>) -> PyResult<Answer> {
     if saved.is_empty() {
-        return Err(failed("merge takes summaries, one or more"));
+        return Err(failed("merge needs one summary or more"));
     }
     let wiring = wiring_of(topology)?;
-    let answer = attend(py, move |_| together(&saved).map(|fleet| fleet.answer(wiring.as_deref())))?;
+    let answer = attend(py, move |_| parsed(&saved).map(|fleet| fleet.answer(wiring.as_deref())))?;
     Ok(Answer::of(Content::Fleet(answer.map_err(|error| failed(format!("a summary {error}")))?)))
 }
 
-/// Summaries as one text that `merge` takes, with the paths of files that gave none, and why.
+/// Combines summaries into one text for `merge`, with the paths of unreadable files and the reasons.
 #[pyfunction]
 pub(crate) fn combine(saved: Vec<String>, unread: Vec<(String, String)>) -> PyResult<String> {
-    let fleet = together(&saved).map_err(|error| failed(format!("a summary {error}")))?;
+    let fleet = parsed(&saved).map_err(|error| failed(format!("a summary {error}")))?;
     let unread = unread.into_iter().map(|(path, why)| Unread::new(path, why));
     fleet.with_unread(unread).save().map_err(failed)
 }
 
-fn together(saved: &[String]) -> Result<Fleet, SavedError> {
+fn parsed(saved: &[String]) -> Result<Fleet, SavedError> {
     saved.iter().map(|text| Fleet::parse(text)).collect()
 }
 
-/// Compares diagnoses, two or more; with a label, along what it counts.
+/// Compares two or more diagnoses; with a label, as a sweep over its values.
 #[pyfunction]
 pub(crate) fn compare(runs: Vec<Bound<'_, Answer>>, label: Option<(String, Vec<f64>)>) -> PyResult<Answer> {
     let diagnosis = |run: &Bound<'_, Answer>| match &*run.get().content {
         Content::Diagnosis(diagnosis) => Ok(Diagnosis::clone(diagnosis)),
-        _ => Err(failed("compare takes diagnoses")),
+        _ => Err(failed("compare needs diagnoses")),
     };
     let runs = runs.iter().map(diagnosis).collect::<PyResult<Vec<_>>>()?;
     let labels = label.map(|(key, values)| Labels { key, values });

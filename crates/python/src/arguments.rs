@@ -1,4 +1,4 @@
-//! What do the arguments of a call from Python stand for?
+//! Converts the arguments of calls from Python.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use regex_lite::Regex;
 
 use crate::failure::failed;
 
-/// What is told of steps: the expression that marks them, and how many are warm-up.
+/// The regular expression for step annotations, and the number of warm-up steps.
 pub(crate) type StepChoice = (Option<String>, Option<usize>);
 
 pub(crate) fn machine_of(name: Option<String>) -> PyResult<Machine> {

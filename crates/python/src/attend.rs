@@ -1,7 +1,7 @@
-//! How does long work let others run, and stop at Ctrl-C?
+//! How does long work release the GIL and stop on Ctrl-C?
 //!
-//! It goes on a thread of its own that knows nothing of Python. The caller's thread lets go of the interpreter and looks now and then whether
-//! somebody has pressed Ctrl-C; then the call ends at once, and the work as soon as it looks at its flag.
+//! It runs on a separate thread that does not use Python. The caller's thread releases the GIL and checks regularly for
+//! Ctrl-C. On Ctrl-C the call returns immediately, and the work stops as soon as it checks its flag.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use pyo3::prelude::*;
 
 use crate::failure::failed;
 
-/// As long as nobody notices waiting for it.
+/// Short enough to feel immediate.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Set when the answer is no longer wanted.
+/// Set when the result is no longer needed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
@@ -27,7 +27,7 @@ impl Stop {
     }
 }
 
-/// Does the work and waits for it.
+/// Runs the work and waits for its result.
 pub(crate) fn attend<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&Stop) -> T + Send + 'static,
@@ -37,11 +37,11 @@ pub(crate) fn attend<T: Send + 'static>(
     let worker = thread::Builder::new().name("busbound".to_owned()).spawn({
         let stop = stop.clone();
         move || {
-            // Nobody listens any more where the call was interrupted.
+            // Fails only if the call was interrupted, and then nobody needs the result.
             let _ = done.send(work(&stop));
         }
     });
-    let worker = worker.map_err(|error| failed(format!("no thread could be started: {error}")))?;
+    let worker = worker.map_err(|error| failed(format!("cannot start a thread: {error}")))?;
     loop {
         let received;
         (answer, received) = py.detach(move || {
@@ -58,7 +58,7 @@ pub(crate) fn attend<T: Send + 'static>(
             }
             Err(RecvTimeoutError::Disconnected) => match worker.join() {
                 Err(panic) => resume_unwind(panic),
-                Ok(()) => return Err(failed("the work ended without an answer")),
+                Ok(()) => return Err(failed("the work ended without a result")),
             },
         }
     }

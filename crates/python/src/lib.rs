@@ -1,4 +1,4 @@
-//! `import busbound`: the same library for Python. What a person calls is in python/busbound; this is what it rests on.
+//! `import busbound`: the native part of the Python package. The public API is in python/busbound.
 
 mod answer;
 mod arguments;
@@ -11,7 +11,7 @@ use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
-/// The command, as the program of that name runs it; `args` begin with its name. What comes back is the exit code.
+/// Runs the command as the standalone program does; `args` begin with its name. Returns the exit code.
 #[pyfunction]
 fn run_command(py: Python<'_>, args: Vec<OsString>) -> u8 {
     py.detach(|| busbound_cli::run(args))

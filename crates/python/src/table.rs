@@ -1,4 +1,4 @@
-//! A table of a trace, handed to whoever speaks Arrow without a copy.
+//! A table of a trace, exported to Arrow without a copy.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use pyo3::types::PyCapsule;
 
 use crate::failure::failed;
 
-// The names by which the PyCapsule interface knows them.
+// Capsule names that the Arrow PyCapsule interface requires.
 const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
 
-/// Rows of a trace as Arrow: give it to pyarrow.table, polars.DataFrame, pandas.DataFrame.from_arrow or DuckDB.
+/// Rows of a trace as Arrow: pass it to pyarrow.table, polars.DataFrame, pandas.DataFrame.from_arrow or DuckDB.
 #[pyclass(frozen, module = "busbound", name = "Table")]
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -25,14 +25,14 @@ pub(crate) struct Table {
 
 #[pymethods]
 impl Table {
-    /// The rows as a stream of record batches; each call begins at the first.
+    /// The rows as a stream of record batches; each call starts at the first row.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // A wish that the interface allows to be left alone; the consumer casts.
+        // The interface allows ignoring this request; the consumer casts.
         drop(requested_schema);
         let stream = FFI_ArrowArrayStream::new(Box::new(Batches::of(&self.tables, self.table)));
         PyCapsule::new_with_value(py, stream, STREAM)

@@ -1,4 +1,4 @@
-//! A trace that has been read, and the questions it is asked.
+//! A trace in memory and its analyses.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -18,16 +18,16 @@ use crate::table::Table;
 
 type SharedTables = Arc<Tables<Arc<busbound::Trace>>>;
 
-/// A trace that has been read. busbound.open makes one.
+/// A trace in memory. busbound.open returns one.
 #[pyclass(frozen, module = "busbound._native")]
 #[derive(Debug)]
 pub(crate) struct Trace {
     run: Run,
-    /// Those made last: four tables are asked for one after another.
+    /// The last tables built, because callers usually request all four in a row.
     tables: Mutex<Option<(StepChoice, SharedTables)>>,
 }
 
-/// Reads a trace. Its name is that of the file, where no other is given: a copy goes by what it was copied from.
+/// Reads a trace. `name` replaces the file name: a temporary copy keeps the name of its original.
 #[pyfunction]
 #[pyo3(signature = (path, name = None, threads = None))]
 pub(crate) fn open(
@@ -61,19 +61,19 @@ fn failure_of(error: Error) -> PyErr {
     if error.is_storage() { StorageError::new_err(error.to_string()) } else { failed(error) }
 }
 
-/// The traces that paths, directories and patterns stand for.
+/// The trace files of paths, directories and patterns.
 #[pyfunction]
 pub(crate) fn traces_in(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
     py.detach(|| busbound::traces_in(&paths)).map_err(failed)
 }
 
-/// How the names of files end that are read.
+/// The file extensions of supported traces.
 #[pyfunction]
 pub(crate) fn suffixes() -> Vec<&'static str> {
     busbound::trace::suffixes().collect()
 }
 
-/// Nothing, if these can be asked for; else what is wrong with them, before a thousand traces are asked.
+/// Checks the options, before thousands of traces are read.
 #[pyfunction]
 pub(crate) fn check(
     machine: Option<String>,
@@ -85,7 +85,7 @@ pub(crate) fn check(
     wiring_of(topology).map(drop)
 }
 
-/// What reading and diagnosing a trace of so many bytes takes, about.
+/// The approximate memory needed to read and diagnose a trace of this many uncompressed bytes.
 #[pyfunction]
 pub(crate) fn memory_for(unpacked: u64) -> u64 {
     busbound::memory_for(unpacked)
@@ -112,7 +112,7 @@ impl Trace {
         Ok(Answer::of(Content::Survey(attend(py, move |_| run.survey())?)))
     }
 
-    /// All changes together make one scenario, in order; without any, those worth trying are tried.
+    /// Predicts one scenario with all changes, in order; without changes, tries those worth it.
     #[pyo3(signature = (apply, machine = None, steps = None, warmup = None))]
     fn whatif(
         &self,
@@ -142,7 +142,7 @@ impl Trace {
         warmup: Option<usize>,
     ) -> PyResult<Table> {
         let table = busbound::tables::Table::ALL.into_iter().find(|table| table.name() == name);
-        let table = table.ok_or_else(|| failed(format!("there is no table {name}")))?;
+        let table = table.ok_or_else(|| failed(format!("unknown table: {name}")))?;
         Ok(Table { tables: self.tables(py, (steps, warmup))?, table })
     }
 
@@ -151,13 +151,13 @@ impl Trace {
         &self.run.source().path
     }
 
-    /// Whether the storage failed in the middle of it, so that another reading may have more.
+    /// Whether the storage failed while reading, so that a retry may read more.
     #[getter]
     fn lost_to_storage(&self) -> bool {
         self.run.trace().stats().losses.iter().any(|loss| loss.what == LossKind::ReadError)
     }
 
-    /// Events that were read.
+    /// Number of events that were read.
     fn __len__(&self) -> usize {
         self.run.trace().len()
     }
@@ -165,7 +165,7 @@ impl Trace {
 
 impl Trace {
     fn tables(&self, py: Python<'_>, choice: StepChoice) -> PyResult<SharedTables> {
-        // Never held while waiting for the interpreter.
+        // The lock is never held while waiting for the GIL.
         let known = || self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, tables)) = &*known()
             && *of == choice

@@ -18,7 +18,7 @@ def root():
 
 @pytest.fixture
 def in_tmp(tmp_path):
-    """A folder of one's own to be in."""
+    """A temporary working directory."""
     before = os.getcwd()
     os.chdir(tmp_path)
     yield tmp_path

@@ -1,4 +1,4 @@
-"""Answers are those of the command, with its names."""
+"""Results match the output of the command."""
 
 import json
 import os
@@ -15,12 +15,12 @@ def command(*args):
     return subprocess.run([sys.executable, "-m", "busbound", *map(str, args)], capture_output=True, text=True, check=True).stdout
 
 
-def test_a_diagnosis_is_the_commands(fixtures):
+def test_a_diagnosis_matches_the_command(fixtures):
     path = fixtures / "off_block_pageable_c4.json.gz"
     diagnosis = busbound.open(path).diagnose()
     assert isinstance(diagnosis, Diagnosis) and isinstance(diagnosis.verdict, Verdict)
     assert diagnosis.verdict.bound == "transfer"
-    assert diagnosis.verdict.statement.startswith("Transfer-bound: 75 % of each 274 ms step waits")
+    assert diagnosis.verdict.statement.startswith("Transfer-bound: 75% of each 274 ms step waits")
     assert diagnosis.copies[0].direction == "h2d" and diagnosis.copies[0].src == "pageable"
     assert diagnosis.findings[0].id == "pageable_copies"
     assert diagnosis.findings[0].saves_ms_per_step.low > 150
@@ -32,7 +32,7 @@ def test_a_diagnosis_is_the_commands(fixtures):
     assert diagnosis.to_markdown() == diagnosis._repr_markdown_() == command("diagnose", path, "--format", "markdown")
 
 
-def test_options_are_those_of_the_command(fixtures):
+def test_options_match_the_command(fixtures):
     path = fixtures / "train_pageable.json.gz"
     trace = busbound.open(str(path))
     named = trace.diagnose(machine="pcie4x8", warmup=1)
@@ -97,7 +97,7 @@ def test_addresses_are_fetched(fixtures, tmp_path):
     assert fetched.path == f"file://{folder}/rank-4.json"
     assert fetched.diagnose().verdict == busbound.open(folder / "rank-4.json").diagnose().verdict
     assert busbound.summarize(f"file://{folder}/rank-4.json").rank.rank == 4
-    with pytest.raises(busbound.BusboundError, match="stands for 6 files"):
+    with pytest.raises(busbound.BusboundError, match="matches 6 files"):
         busbound.open(f"file://{folder}/rank-*.json")
     with pytest.raises(busbound.BusboundError, match="file://.*absent.json"):
         busbound.open(f"file://{folder}/absent.json")
@@ -106,19 +106,19 @@ def test_addresses_are_fetched(fixtures, tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="nsys is a script here")
-def test_a_report_is_exported_where_nsys_is(fixtures, tmp_path, monkeypatch):
+def test_a_report_is_exported_if_nsys_is_installed(fixtures, tmp_path, monkeypatch):
     report = tmp_path / "run.nsys-rep"
     report.write_bytes(b"nobody else reads this")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     nsys = tmp_path / "nsys"
-    for script, said in [(f'cp "{fixtures}/nsight/off.sqlite" "$5"', None), ("echo no; exit 1", "nsys could not export it: no")]:
+    for script, message in [(f'cp "{fixtures}/nsight/off.sqlite" "$5"', None), ("echo no; exit 1", "nsys could not export it: no")]:
         nsys.write_text(f"#!/bin/sh\n{script}\n")
         nsys.chmod(0o755)
-        if said is None:
+        if message is None:
             trace = busbound.open(report)
             assert (trace.path, len(trace)) == (str(report), len(busbound.open(fixtures / "nsight" / "off.sqlite")))
         else:
-            with pytest.raises(busbound.BusboundError, match=said):
+            with pytest.raises(busbound.BusboundError, match=message):
                 busbound.open(report)
     nsys.unlink()
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -126,7 +126,7 @@ def test_a_report_is_exported_where_nsys_is(fixtures, tmp_path, monkeypatch):
         busbound.open(report)
 
 
-def test_errors_are_the_commands_sentences(fixtures, tmp_path):
+def test_errors_match_the_command(fixtures, tmp_path):
     cases = [fixtures / "walls.json", tmp_path / "no-such.json", tmp_path]
     for path in cases:
         with pytest.raises(busbound.BusboundError) as raised:
@@ -143,12 +143,12 @@ def test_errors_are_the_commands_sentences(fixtures, tmp_path):
         busbound.open(7)
 
 
-def test_a_broken_file_is_read_as_far_as_it_goes(fixtures):
+def test_a_damaged_file_is_read_as_far_as_possible(fixtures):
     diagnosis = busbound.open(fixtures / "hostile" / "cut_in_gpu.json.gz").diagnose()
     assert not diagnosis.source.complete and diagnosis.source.lost
 
 
-def test_records_are_for_people_too(fixtures):
+def test_records_are_readable(fixtures):
     diagnosis = busbound.open(fixtures / "graph_replay.json.gz").diagnose()
     assert repr(diagnosis.verdict).startswith("Verdict(bound='")
     assert repr(busbound.open(fixtures / "graph_replay.json.gz")).startswith("<busbound.Trace ")
@@ -160,5 +160,5 @@ def test_records_are_for_people_too(fixtures):
         assert getattr(busbound.Trace, method).__doc__, method
 
 
-def test_results_are_what_the_schemas_say(root):
+def test_result_types_are_up_to_date(root):
     subprocess.run([sys.executable, root / "crates" / "python" / "generate.py", "--check"], check=True)

@@ -1,4 +1,4 @@
-"""The examples in the guides run, and say what they say they do."""
+"""The examples in the guides run and give the documented output."""
 
 import re
 import subprocess
@@ -30,7 +30,7 @@ def test_sql_of_the_tables(root, exported):
     assert step_ms == pytest.approx(274, abs=1)
 
 
-def test_parquet_says_where_it_is_from(exported):
+def test_parquet_metadata_has_the_source(exported):
     parquet = pytest.importorskip("pyarrow.parquet")
     about = parquet.read_schema("run/steps.parquet").metadata
     file = parquet.read_metadata("run/steps.parquet")
@@ -57,5 +57,5 @@ def test_the_guide(root, fixtures, in_tmp, capsys):
     assert len(parts) > 5
     for part in parts:
         exec(compile(part, "python.md", "exec"), given)
-    said = capsys.readouterr().out
-    assert "Transfer-bound: 75 % of each 274 ms step waits" in said
+    output = capsys.readouterr().out
+    assert "Transfer-bound: 75% of each 274 ms step waits" in output

@@ -1,4 +1,4 @@
-"""The command inside the wheel, Ctrl-C, threads, and what an import costs."""
+"""The command in the wheel, Ctrl-C, threads, and the cost of an import."""
 
 import os
 import shutil
@@ -23,11 +23,11 @@ def test_the_command_is_installed(fixtures):
     assert run.returncode == 2 and "Usage: busbound diagnose" in run.stderr
     run = subprocess.run([command, "survey", fixtures / "walls.json"], capture_output=True, text=True)
     assert run.returncode == 3 and run.stderr.startswith("busbound: ") and not run.stdout
-    bar = [command, "gate", fixtures / "graph_replay.json.gz", "--require", "findings < 0"]
-    assert subprocess.run(bar, capture_output=True).returncode == 1
+    failing = [command, "gate", fixtures / "graph_replay.json.gz", "--require", "findings < 0"]
+    assert subprocess.run(failing, capture_output=True).returncode == 1
 
 
-def test_a_reader_that_stops_early_is_no_error(fixtures):
+def test_a_closed_pipe_is_not_an_error(fixtures):
     command = [sys.executable, "-m", "busbound", "diagnose", fixtures / "off_block_pageable_c4.json.gz"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     child.stdout.close()
@@ -36,7 +36,7 @@ def test_a_reader_that_stops_early_is_no_error(fixtures):
 
 
 def pipe_that_never_ends(tmp_path):
-    """A file whose reading goes on until somebody ends it."""
+    """A file that never ends."""
     path = tmp_path / "endless.json"
     os.mkfifo(path)
     return path
@@ -45,7 +45,7 @@ def pipe_that_never_ends(tmp_path):
 def ends_at_interrupt(code, tmp_path):
     path = pipe_that_never_ends(tmp_path)
     child = subprocess.Popen([sys.executable, "-c", code, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    # Opening waits until somebody reads.
+    # Blocks until the other end is opened for reading.
     with open(path, "wb", buffering=0) as pipe:
         pipe.write(b'{"traceEvents": [' + b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":1},' * 1000)
         time.sleep(0.3)
@@ -68,19 +68,19 @@ try:
     busbound.open(sys.argv[1])
 except KeyboardInterrupt:
     print("interrupted", flush=True)
-    # The thread that reads has nothing to do with how Python ends.
+    # The reading thread must not affect how Python exits.
     sys.exit(7)
 """
     returncode, out, err, seconds = ends_at_interrupt(code, tmp_path)
     assert (returncode, out, err) == (7, "interrupted\n", "") and seconds < 5
 
 
-def test_the_interpreter_runs_on_while_a_trace_is_read(tmp_path):
+def test_reading_a_trace_releases_the_gil(tmp_path):
     path = pipe_that_never_ends(tmp_path)
     read = []
     reading = threading.Thread(target=lambda: read.append(len(busbound.open(path))))
     reading.start()
-    # If open kept the interpreter, this would never be reached.
+    # If open held the GIL, this would never be reached.
     with open(path, "wb", buffering=0) as pipe:
         pipe.write(b'[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":1}]')
     reading.join(timeout=30)
@@ -95,7 +95,7 @@ def test_importing_loads_little():
     assert not {"json", "typing", "dataclasses", "socket", "pyarrow", "numpy"} & set(loaded)
 
 
-def test_types_hold(tmp_path):
+def test_types_are_correct(tmp_path):
     if shutil.which("mypy", path=sysconfig.get_path("scripts")) is None:
         pytest.skip("mypy is not installed")
     whole = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports", "-p", "busbound"], cwd=tmp_path, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""What torch.profiler calls when a trace is ready."""
+"""The trace handler for torch.profiler."""
 
 import shutil
 
@@ -8,7 +8,7 @@ import busbound
 
 
 class Profiler:
-    """As torch.profiler.profile, but its trace is a real one from elsewhere."""
+    """Stands in for torch.profiler.profile and exports a recorded trace."""
 
     def __init__(self, trace):
         self.trace = trace
@@ -17,42 +17,42 @@ class Profiler:
         shutil.copy(self.trace, path)
 
 
-def test_the_trace_is_written_and_its_verdict_said(fixtures, tmp_path, capsys):
+def test_the_trace_is_written_and_its_verdict_printed(fixtures, tmp_path, capsys):
     handler = busbound.profiler_handler(tmp_path / "new" / "traces")
     handler(Profiler(fixtures / "off_block_pageable_c4.json.gz"))
     (trace,) = (tmp_path / "new" / "traces").iterdir()
     assert trace.name.endswith(".pt.trace.json.gz")
-    said = capsys.readouterr()
-    assert said.out == ""
-    first, second, last = said.err.splitlines()
-    assert first.startswith("busbound: Transfer-bound: 75 % of each 274 ms step waits")
-    assert second.startswith("  Copies from pageable memory: saves 161 to 176 ms a step. Pin the buffers once")
+    output = capsys.readouterr()
+    assert output.out == ""
+    first, second, last = output.err.splitlines()
+    assert first.startswith("busbound: Transfer-bound: 75% of each 274 ms step waits")
+    assert second.startswith("  Pageable host memory: saves 161\u2013176 ms/step. Pin the buffers once")
     assert last == f"  busbound diagnose {trace}"
 
 
-def test_savings_are_per_what_was_found(fixtures, tmp_path, capsys):
-    """Iterations that were detected in the launches used to be called steps."""
+def test_savings_have_the_detected_unit(fixtures, tmp_path, capsys):
+    """Iterations detected in the launches used to be called steps."""
     handler = busbound.profiler_handler(tmp_path)
     handler(Profiler(fixtures / "runs" / "bare_decode.json.gz"))
-    assert " ms a round. " in capsys.readouterr().err.splitlines()[1]
+    assert " ms/iteration. " in capsys.readouterr().err.splitlines()[1]
 
 
-def test_quiet_writes_and_says_nothing(fixtures, tmp_path, capsys):
+def test_quiet_writes_the_trace_and_prints_nothing(fixtures, tmp_path, capsys):
     busbound.profiler_handler(str(tmp_path), quiet=True)(Profiler(fixtures / "graph_replay.json.gz"))
     assert len(list(tmp_path.iterdir())) == 1
     assert capsys.readouterr() == ("", "")
 
 
-def test_training_goes_on_whatever_happens(fixtures, tmp_path, capsys):
+def test_errors_do_not_stop_the_training(fixtures, tmp_path, capsys):
     busbound.profiler_handler(tmp_path)(Profiler(tmp_path / "no-such.json"))
     busbound.profiler_handler(tmp_path, machine="abacus")(Profiler(fixtures / "graph_replay.json.gz"))
     (tmp_path / "taken").write_text("")
     busbound.profiler_handler(tmp_path / "taken")(Profiler(fixtures / "graph_replay.json.gz"))
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 3 and all(line.startswith("busbound: the trace was not diagnosed: ") for line in said)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3 and all(line.startswith("busbound: cannot diagnose the trace: ") for line in lines)
 
 
-def test_with_torch_itself(tmp_path, capsys):
+def test_with_real_torch(tmp_path, capsys):
     torch = pytest.importorskip("torch", reason="torch is not installed: it is too large to install for one test")
     from torch.profiler import ProfilerActivity, profile, schedule
 

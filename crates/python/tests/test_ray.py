@@ -1,4 +1,4 @@
-"""Ranks on a real cluster: two nodes on this machine, each with processes of its own."""
+"""Ranks on a real cluster: two nodes on this machine, each with its own processes."""
 
 import os
 import select
@@ -20,9 +20,9 @@ RANKS = 6
 
 @pytest.fixture
 def nodes(monkeypatch, tmp_path):
-    """Starts nodes of one core each; whatever was started is gone afterwards."""
+    """Starts nodes with one core each and stops them afterwards."""
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    # A node that dies is noticed sooner than in a cluster that spans buildings.
+    # Notices dead nodes faster than Ray's defaults.
     config = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
     cluster = Cluster()
     started = []
@@ -46,7 +46,7 @@ def two_nodes(nodes):
 
 @pytest.fixture
 def ranks(fixtures, tmp_path):
-    """A folder of traces; twenty of them, so that they are combined in more than one go."""
+    """A folder with twenty traces, enough for two levels of combining."""
     folder = tmp_path / "traces"
     folder.mkdir()
     for rank in range(20):
@@ -54,28 +54,28 @@ def ranks(fixtures, tmp_path):
     return folder
 
 
-def told_here(paths):
+def merged_locally(paths):
     return busbound.merge([busbound.summarize(path) for path in paths])
 
 
-def test_the_answer_is_that_of_one_machine(two_nodes, fixtures, monkeypatch):
+def test_the_result_is_the_same_as_on_one_machine(two_nodes, fixtures, monkeypatch):
     cluster, _ = two_nodes
     folder = fixtures / "ranks"
-    here = told_here(sorted(folder.iterdir()))
+    here = merged_locally(sorted(folder.iterdir()))
     fleet = busbound.ray.diagnose(folder / "rank-*.json", address=cluster.address, progress=False)
     assert fleet.to_json() == here.to_json()
     assert fleet.statement.startswith("6 ranks: 5 communication-bound, 1 transfer-bound")
     assert not ray.is_initialized()
-    # From here, whatever folder the nodes' processes are in; and named twice.
+    # Relative to the working directory here, not of the nodes; and each file given twice.
     monkeypatch.chdir(fixtures)
     twice = busbound.ray.diagnose(["ranks/rank-*.json", "./ranks"], address=cluster.address, progress=False)
     assert [os.path.basename(rank.path) for rank in twice.ranks] == [f"rank-{rank}.json" for rank in range(RANKS)]
     assert twice.statement == here.statement and twice.others == []
-    # A directory, and a connection that is there already and stays.
+    # A directory, and an existing connection, which stays open.
     ray.init(cluster.address)
     assert busbound.ray.diagnose(str(folder), progress=False).to_json() == here.to_json()
     assert ray.is_initialized()
-    with pytest.raises(busbound.BusboundError, match="connected already"):
+    with pytest.raises(busbound.BusboundError, match="already connected"):
         busbound.ray.diagnose(str(folder), address=cluster.address)
     with pytest.raises(busbound.BusboundError, match="abacus"):
         busbound.ray.diagnose(folder, machine="abacus")
@@ -85,7 +85,7 @@ def test_the_answer_is_that_of_one_machine(two_nodes, fixtures, monkeypatch):
         busbound.ray.diagnose(folder, topology=folder / "absent.xml")
     with pytest.raises(busbound.BusboundError, match="warmup"):
         busbound.ray.diagnose(folder, warmup=-1)
-    with pytest.raises(busbound.BusboundError, match="no paths are given"):
+    with pytest.raises(busbound.BusboundError, match="no paths given"):
         busbound.ray.diagnose([], progress=False)
     narrower = busbound.ray.diagnose(folder, machine="pcie4x8", warmup=1, progress=False)
     assert {gpu.link for rank in narrower.ranks for gpu in rank.gpus} == {"PCIe 4 x8"}
@@ -113,15 +113,15 @@ def test_a_file_that_is_being_written_is_one_file(two_nodes, ranks):
     assert (seen[-1].done, seen[-1].total) == (20, 20)
 
 
-def test_a_bad_file_is_named_and_the_rest_goes_on(two_nodes, ranks, tmp_path):
+def test_bad_files_are_listed_and_the_others_are_read(two_nodes, ranks, tmp_path):
     cluster, _ = two_nodes
-    (ranks / "rank-20.json").write_text("no trace at all")
+    (ranks / "rank-20.json").write_text("not a trace")
     (ranks / "rank-21.json").write_bytes(b"")
-    # Names that lead nowhere, that another has too, and that are no text; and what nobody has.
+    # A broken link, a second name for a file, a name that is not valid text; and paths that do not exist.
     (ranks / "rank-22.json").symlink_to(ranks / "gone.json")
     (ranks / "latest.json").symlink_to(ranks / "run-00.json")
-    unspeakable = os.fsencode(ranks) + b"/rank-23-\xff.json"
-    with open(unspeakable, "wb"):
+    invalid_name = os.fsencode(ranks) + b"/rank-23-\xff.json"
+    with open(invalid_name, "wb"):
         pass
     seen = []
     absent = [ranks / "rank-77.json", tmp_path / "nowhere" / "rank*.json"]
@@ -136,29 +136,29 @@ def test_a_bad_file_is_named_and_the_rest_goes_on(two_nodes, ranks, tmp_path):
     assert str(last) == "23 of 23 ranks on 2 nodes, 3 unread"
     with pytest.raises(busbound.BusboundError, match=r"none of 2 traces could be read; .*rank-20\.json"):
         busbound.ray.diagnose([ranks / "rank-20.json", ranks / "rank-21.json"], address=cluster.address, progress=False)
-    with pytest.raises(busbound.BusboundError, match=r"nothing is named like .*\(asked 2 nodes\)"):
+    with pytest.raises(busbound.BusboundError, match=r"no files match .*\(asked 2 nodes\)"):
         busbound.ray.diagnose(ranks / "absent-*.json", address=cluster.address, progress=False)
 
 
 class Held:
-    """A trace that whoever reads it gets no end of before it is let go: a pipe."""
+    """A pipe that holds back the end of a trace until it is released."""
 
     def __init__(self, path, trace):
         os.mkfifo(path)
         self.content = trace.read_bytes()
-        self.is_read, self.is_gone, self.let_go = threading.Event(), threading.Event(), threading.Event()
+        self.is_read, self.is_gone, self.release = threading.Event(), threading.Event(), threading.Event()
         threading.Thread(target=self.serve, args=(path,), daemon=True).start()
 
     def serve(self, path):
         while True:
-            # Opening waits for a reader.
+            # Blocks until there is a reader.
             with open(path, "wb", buffering=0) as pipe:
                 pipe.write(self.content[:1000])
                 self.is_read.set()
                 reader = select.poll()
                 reader.register(pipe, 0)
-                while not self.let_go.wait(0.05) and not self.is_gone.is_set():
-                    # An error is what a pipe tells when its reader has gone.
+                while not self.release.wait(0.05) and not self.is_gone.is_set():
+                    # A pipe reports an error when its reader is gone.
                     if reader.poll(0):
                         self.is_gone.set()
                 if not reader.poll(0):
@@ -166,9 +166,9 @@ class Held:
             time.sleep(0.1)
 
 
-def test_a_node_that_is_killed_takes_nothing_along(two_nodes, ranks, fixtures):
+def test_a_killed_node_loses_no_traces(two_nodes, ranks, fixtures):
     cluster, second = two_nodes
-    # One for each core: both nodes are in the middle of a trace.
+    # One for each core: both nodes are reading a trace.
     held = [Held(ranks / f"held-{k}.json", fixtures / "ranks" / f"rank-{k}.json") for k in range(2)]
     before, seen = [], []
 
@@ -180,13 +180,13 @@ def test_a_node_that_is_killed_takes_nothing_along(two_nodes, ranks, fixtures):
         while not any(one.is_gone.is_set() for one in held):
             time.sleep(0.05)
         for one in held:
-            one.let_go.set()
+            one.release.set()
 
     killer = threading.Thread(target=kill)
     killer.start()
     fleet = busbound.ray.diagnose(ranks, address=cluster.address, progress=seen.append)
     killer.join()
-    # It was in the middle of one; the other was read on.
+    # The killed node was reading one of them; the other was read to its end.
     assert sum(one.is_gone.is_set() for one in held) == 1
     assert before[0] < len(seen) and seen[-1].again >= 1
     assert (seen[-1].done, seen[-1].unread) == (22, 0)
@@ -195,7 +195,7 @@ def test_a_node_that_is_killed_takes_nothing_along(two_nodes, ranks, fixtures):
     assert sorted(paths) == sorted(map(str, ranks.iterdir()))
 
 
-def test_traces_on_a_nodes_own_disk_are_read_there(nodes, fixtures, tmp_path):
+def test_traces_on_a_local_disk_are_read_on_that_node(nodes, fixtures, tmp_path):
     homes = [tmp_path / "first", tmp_path / "second"]
     for k, home in enumerate(homes):
         (home / "traces").mkdir(parents=True)
@@ -205,11 +205,11 @@ def test_traces_on_a_nodes_own_disk_are_read_there(nodes, fixtures, tmp_path):
         cluster, last = nodes(env_vars={"HOME": str(home)})
     fleet = busbound.ray.diagnose("~/traces", address=cluster.address, progress=False)
     assert [rank.path for rank in fleet.ranks] == [str(homes[rank // 3] / "traces" / f"rank-{rank}.json") for rank in range(RANKS)]
-    # Both nodes have some of their own, so that the host is known.
+    # Both nodes have local traces, so the host is known.
     assert all(rank.host for rank in fleet.ranks)
-    assert fleet.statement == told_here(fixtures / "ranks" / f"rank-{k}.json" for k in range(RANKS)).statement
+    assert fleet.statement == merged_locally(fixtures / "ranks" / f"rank-{k}.json" for k in range(RANKS)).statement
 
-    # A node dies that alone has traces: they are named, and the rest is answered.
+    # A node with local traces dies: they are listed as unread, and the others are analyzed.
     def kill(progress):
         if len(cluster.list_all_nodes()) == 2 and progress.done >= 1:
             cluster.remove_node(last, allow_graceful=False)
@@ -237,24 +237,24 @@ def test_addresses_go_through_fsspec(two_nodes, fixtures, tmp_path):
         fleet = busbound.ray.diagnose(address, address=cluster.address, progress=False)
         assert [rank.path for rank in fleet.ranks] == [f"zip://run/rank-{rank}.json{archive}" for rank in range(RANKS)]
         assert fleet.statement.startswith("6 ranks: 5 communication-bound, 1 transfer-bound")
-    # Archives whose members are called alike; one that is broken and one that is not there.
+    # Archives whose members have the same name; one is damaged and one does not exist.
     for rank in range(3):
         with zipfile.ZipFile(tmp_path / f"node{rank}.zip", "w") as packed:
             packed.write(fixtures / "ranks" / f"rank-{rank}.json", "trace.json")
     with zipfile.ZipFile(tmp_path / "bad.zip", "w") as packed:
-        packed.writestr("trace.json", "no trace")
+        packed.writestr("trace.json", "not a trace")
     addresses = [f"zip://trace.json::file://{tmp_path}/{name}.zip" for name in ["node0", "node1", "node2", "bad", "absent"]]
     fleet = busbound.ray.diagnose([*addresses, addresses[0]], address=cluster.address, progress=False)
     assert [rank.path for rank in fleet.ranks] == addresses[:3]
     assert [file.path for file in fleet.unread] == [addresses[4], addresses[3]]
     assert all(file.path in file.why and "/busbound-" not in file.why for file in fleet.unread)
-    # What lies here is looked for on the nodes, under whatever name.
+    # file:// addresses are looked up on the nodes, like paths.
     path = fixtures / "ranks" / "rank-0.json"
     fleet = busbound.ray.diagnose([f"file://{path}", path], address=cluster.address, progress=False)
     assert [rank.path for rank in fleet.ranks] == [str(path)]
 
 
-#: A module of a store that one node cannot reach.
+#: A module with a storage backend that one node cannot reach.
 ONLY_HERE = """
 import os
 import shutil
@@ -279,7 +279,7 @@ class OnlyHere(fsspec.AbstractFileSystem):
 """
 
 
-def test_what_fails_on_one_node_is_read_on_another(nodes, fixtures, tmp_path, monkeypatch):
+def test_a_trace_that_fails_on_one_node_is_read_on_another(nodes, fixtures, tmp_path, monkeypatch):
     (tmp_path / "only_here.py").write_text(ONLY_HERE)
     monkeypatch.syspath_prepend(str(tmp_path))
     fsspec.register_implementation("onlyhere", "only_here.OnlyHere", clobber=True)

@@ -1,4 +1,4 @@
-"""The tables as data frames, without a copy and with the figures of the diagnosis."""
+"""The tables as data frames, without a copy and with the same figures as the diagnosis."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def trace(fixtures):
     return busbound.open(fixtures / "off_block_pageable_c4.json.gz")
 
 
-def test_a_table_says_what_it_is(trace):
+def test_a_table_has_a_name_columns_and_rows(trace):
     copies = trace.copies()
     assert isinstance(copies, busbound.Table)
     assert (copies.name, len(copies)) == ("copies", 48)
@@ -22,7 +22,7 @@ def test_a_table_says_what_it_is(trace):
     assert (len(trace.steps()), len(trace.steps(steps="^no such step$"))) == (4, 0)
 
 
-def test_pyarrow_takes_it(trace):
+def test_pyarrow_reads_it(trace):
     pa = pytest.importorskip("pyarrow")
     copies = pa.table(trace.copies())
     assert copies.num_rows == 48
@@ -30,10 +30,10 @@ def test_pyarrow_takes_it(trace):
     assert copies.schema.field("src").type == pa.dictionary(pa.int32(), pa.string())
     assert pa.schema(trace.copies()).equals(copies.schema)
     (group,) = trace.diagnose().copies
-    judged = copies.filter(copies["judged"])
-    assert sum(judged["bytes"].to_pylist()) == group.bytes
-    assert sum(judged["exposed_ns"].to_pylist()) / 1e6 == pytest.approx(group.exposed_ms)
-    # A stream may be taken again.
+    analyzed = copies.filter(copies["judged"])
+    assert sum(analyzed["bytes"].to_pylist()) == group.bytes
+    assert sum(analyzed["exposed_ns"].to_pylist()) / 1e6 == pytest.approx(group.exposed_ms)
+    # A table can be read more than once.
     table = trace.gaps()
     assert pa.table(table).equals(pa.table(table))
 
@@ -46,7 +46,7 @@ def test_the_rows_outlive_the_trace(fixtures):
     assert names.dictionary.null_count == 0 and len(names) == len(events)
 
 
-def test_arrow_gives_back_all_it_took(trace):
+def test_arrow_memory_is_released(trace):
     pa = pytest.importorskip("pyarrow")
     before = pa.total_allocated_bytes()
     for _ in range(100):
@@ -59,7 +59,7 @@ def test_arrow_gives_back_all_it_took(trace):
     assert pa.total_allocated_bytes() == before
 
 
-def test_polars_takes_it(trace):
+def test_polars_reads_it(trace):
     pl = pytest.importorskip("polars")
     steps = pl.DataFrame(trace.steps())
     assert steps["step"].to_list() == [0, 1, 2, 3]
@@ -68,7 +68,7 @@ def test_polars_takes_it(trace):
     assert copies["src"].cast(pl.String).unique().to_list() == ["pageable"]
 
 
-def test_pandas_takes_it(trace):
+def test_pandas_reads_it(trace):
     pd = pytest.importorskip("pandas")
     pa = pytest.importorskip("pyarrow")
     copies = pa.table(trace.copies()).to_pandas()
@@ -77,7 +77,7 @@ def test_pandas_takes_it(trace):
         assert len(pd.DataFrame.from_arrow(trace.copies())) == 48
 
 
-def test_duckdb_takes_it(trace):
+def test_duckdb_reads_it(trace):
     duckdb = pytest.importorskip("duckdb")
     pytest.importorskip("pyarrow")
     copies = trace.copies()  # noqa: F841 — the query names it

@@ -1,4 +1,4 @@
-//! What can be shown? Every answer of busbound, as formats see it.
+//! What can be rendered? Every result of busbound, as one enum for the formats.
 
 use busbound_diagnosis::{Advice, Benchmark, Comparison, Diagnosis, Drawn, Gate, Survey, WhatIf};
 use busbound_fleet::{FleetAnswer, RankSummary};
@@ -13,7 +13,7 @@ use crate::kind::AnswerKind;
 use crate::runs::Runs;
 use crate::text::plan::Plan;
 
-/// An answer of any kind, as formats see it: each format's file matches on this.
+/// A result of any kind. Each format matches on this.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Answer<'a> {
@@ -53,29 +53,29 @@ impl Answer<'_> {
         }
     }
 
-    /// A format is not made for it.
+    /// The error for a format that cannot render this answer.
     pub(crate) fn not_available(&self, format: Format) -> RenderError {
         RenderError::NotAvailable { kind: self.kind(), format }
     }
 }
 
-/// A comparison and, for a page, what its runs look like.
+/// A comparison and, for a page, the drawings of its runs.
 #[derive(Debug, Clone, Copy)]
 pub struct DrawnComparison<'a> {
     pub comparison: &'a Comparison,
-    /// In the order of its runs; empty where no page is asked for.
+    /// In the order of its runs; empty unless a page is requested.
     pub runs: &'a [Drawn],
 }
 
-/// What runs would take and, for a page, what they look like.
+/// Predicted step times and, for a page, the sections of the runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Predictions<'a> {
     pub answers: &'a [WhatIf],
-    /// Empty where no page is asked for.
+    /// Empty unless a page is requested.
     pub sections: &'a [RunSection],
 }
 
-/// A trace for a trace viewer, with what was found in it where that is wanted.
+/// A trace for a trace viewer, optionally with the analysis results.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeline<'a> {
     pub trace: &'a Trace,

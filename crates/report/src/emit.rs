@@ -1,4 +1,4 @@
-//! Advice as a file to start the next run with: environment, YAML or shell.
+//! Recommended settings as a file for the next run: environment, YAML or shell.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ pub(crate) const YAML: FormatSpec = FormatSpec {
 pub(crate) const SH: FormatSpec = FormatSpec {
     name: "sh",
     suffixes: &["sh"],
-    about: "Exports, to be sourced",
+    about: "Shell exports to source",
     scope: Scope::Only(AnswerKind::Advice),
     render: Render::Text(|answer, _| Ok(advice_as_sh(advice(answer, Format::Sh)?))),
 };
@@ -41,14 +41,14 @@ fn advice<'a>(answer: &Answer<'a>, format: Format) -> Result<&'a Advice, RenderE
     }
 }
 
-/// `KEY=VALUE` lines for an env file. Only what is an environment variable is set; the rest is told.
+/// `KEY=VALUE` lines for an env file. Only environment variables are set; other settings become comments.
 fn advice_as_env(advice: &Advice) -> String {
     let mut out = head(advice);
     body(&mut out, advice, |setting| format!("{}={}", setting.key, setting.value));
     out
 }
 
-/// The same as shell, to be sourced before the launch.
+/// The same as shell exports, to source before the launch.
 fn advice_as_sh(advice: &Advice) -> String {
     let mut out = format!("#!/bin/sh\n{}", head(advice));
     body(&mut out, advice, |setting| {
@@ -91,7 +91,7 @@ fn advice_as_yaml(advice: &Advice) -> String {
     out
 }
 
-/// Numbers and truth values as they are, the rest quoted.
+/// Numbers and booleans stay unquoted; everything else is quoted.
 fn scalar(value: &str) -> String {
     let plain = value.parse::<f64>().is_ok() || ["true", "false"].contains(&value);
     if plain { value.to_owned() } else { format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")) }
@@ -102,13 +102,13 @@ fn head(advice: &Advice) -> String {
     let _ = writeln!(out, "# Written by busbound from {}.", one_line(&advice.from));
     let _ = writeln!(out, "# {}", one_line(&advice.statement));
     if advice.settings.iter().any(|setting| setting.target > Target::Compile) {
-        out.push_str("# Of the frameworks take the one you use.\n");
+        out.push_str("# Keep only the settings of the framework you use.\n");
     }
     out.push('\n');
     out
 }
 
-/// Said once for settings of the same reason that follow each other.
+/// Written once for consecutive settings with the same reason.
 fn reason(out: &mut String, setting: &Setting, before: Option<&Setting>, indent: &str) {
     if before.is_some_and(|before| before.why == setting.why && before.when == setting.when) {
         return;
@@ -119,13 +119,13 @@ fn reason(out: &mut String, setting: &Setting, before: Option<&Setting>, indent:
 
 fn nothing(out: &mut String, advice: &Advice) {
     if advice.settings.is_empty() {
-        out.push_str("# Nothing here argues for a setting.\n");
+        out.push_str("# No settings to recommend.\n");
     }
 }
 
-/// A comment is one line, whatever a trace puts into it.
+/// Text from a trace must not end the comment it is in.
 fn one_line(text: &str) -> String {
-    // YAML ends a line at the separators of Unicode too.
+    // YAML also ends a line at Unicode line separators.
     let ends_line = |c: char| c.is_control() || ['\u{2028}', '\u{2029}'].contains(&c);
     text.chars().map(|c| if ends_line(c) { ' ' } else { c }).collect()
 }

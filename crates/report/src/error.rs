@@ -1,21 +1,21 @@
-//! Why could an answer not be written?
+//! Why could a result not be written?
 
 use std::io;
 
 use crate::Format;
 use crate::kind::AnswerKind;
 
-/// An answer could not be written in a format.
+/// A result could not be written in a format.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RenderError {
     #[error("{} cannot be written as {format}; choose {}", kind.plural(), kind.formats())]
     NotAvailable { kind: AnswerKind, format: Format },
-    #[error("a page could not be made: {0}")]
+    #[error("cannot render the page: {0}")]
     Template(askama::Error),
-    #[error("JSON could not be made: {0}")]
+    #[error("cannot write JSON: {0}")]
     Json(serde_json::Error),
-    #[error("text could not be made: {0}")]
+    #[error("cannot write text: {0}")]
     Text(std::string::FromUtf8Error),
     #[error("{0}")]
     Io(io::Error),

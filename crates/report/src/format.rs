@@ -1,4 +1,4 @@
-//! Which output formats are there? The registry itself is in lib.rs: one line for each.
+//! What is an output format? The registry is in lib.rs: one line per format.
 
 use std::fmt;
 use std::io::Write;
@@ -8,17 +8,17 @@ use crate::answer::Answer;
 use crate::error::RenderError;
 use crate::kind::AnswerKind;
 
-/// How an answer is laid out.
+/// Layout options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Columns of a terminal. Other formats have none.
+    /// Columns of the terminal. Other formats ignore it.
     pub width: u16,
-    /// Whether text for a terminal carries bold and dim escape sequences.
+    /// Whether terminal text has bold and dim escape sequences.
     pub color: bool,
 }
 
 impl Style {
-    /// Without a terminal there is no width to ask for; 80 columns fit into tickets and terminals.
+    /// The width without a terminal: 80 columns fit into tickets and terminals.
     pub const USUAL_WIDTH: u16 = 80;
 }
 
@@ -28,37 +28,37 @@ impl Default for Style {
     }
 }
 
-/// Which answers a format is made for.
+/// Which answers a format supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Every answer that people read.
+    /// Every answer meant for people.
     General,
-    /// One kind alone.
+    /// Only this kind.
     Only(AnswerKind),
 }
 
-/// One output format: declared by the file that writes it, registered in lib.rs.
+/// One output format, declared by the file that writes it and registered in lib.rs.
 #[derive(Debug)]
 pub(crate) struct FormatSpec {
     pub(crate) name: &'static str,
-    /// How files of this format end, without the leading dot; the usual one first.
+    /// File extensions without the leading dot; the default first.
     pub(crate) suffixes: &'static [&'static str],
-    /// A few words for a list of choices; empty where the name says it.
+    /// A short description for lists of choices; empty if the name is enough.
     pub(crate) about: &'static str,
     pub(crate) scope: Scope,
     pub(crate) render: Render,
 }
 
-/// How a format is made of an answer; either fails where the format is not made for that answer.
+/// How a format renders an answer. Both fail if the format does not support that answer.
 #[derive(Debug)]
 pub(crate) enum Render {
-    /// At once.
+    /// All of it in one string.
     Text(fn(&Answer<'_>, &Style) -> Result<String, RenderError>),
-    /// Piece by piece, because it may be as large as a trace.
+    /// Streamed, because it may be as large as a trace.
     Stream(fn(&Answer<'_>, &mut dyn Write) -> Result<(), RenderError>),
 }
 
-/// Makes the enum of formats from the registry.
+/// Generates the enum of formats from the registry.
 macro_rules! formats {
     ($($(#[$doc:meta])* $format:ident = $spec:path,)*) => {
         /// An output format.
@@ -90,22 +90,22 @@ impl Format {
         self.spec().name
     }
 
-    /// A few words about it; empty where the name says it.
+    /// A short description; empty if the name is enough.
     pub fn about(self) -> &'static str {
         self.spec().about
     }
 
-    /// How files of this format end, without the leading dot; the usual one first.
+    /// File extensions without the leading dot; the default first.
     pub fn suffixes(self) -> &'static [&'static str] {
         self.spec().suffixes
     }
 
-    /// Whether every answer that people read can be written this way.
+    /// Whether it supports every answer meant for people.
     pub fn is_general(self) -> bool {
         self.spec().scope == Scope::General
     }
 
-    /// The formats made for one kind of answer alone.
+    /// The formats that support only this kind of answer.
     pub fn only_for(kind: AnswerKind) -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(move |format| format.spec().scope == Scope::Only(kind))
     }
@@ -115,7 +115,7 @@ impl Format {
         Self::ALL.iter().copied().find(|format| format.name() == name)
     }
 
-    /// The general format that a file of this name has, by its end.
+    /// The general format that matches the extension of this file name.
     ///
     /// ```
     /// use std::path::Path;

@@ -1,4 +1,4 @@
-//! The gate as workflow commands, which GitHub shows as annotations of the run.
+//! The gate as workflow commands, which GitHub shows as annotations on the run.
 
 use busbound_diagnosis::Gate;
 
@@ -18,7 +18,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     }),
 };
 
-/// One line for each requirement that does not hold; empty where all do.
+/// One line per failed requirement; empty if all pass.
 fn gate_as_github(gate: &Gate) -> String {
     let mut out = String::new();
     for run in &gate.runs {
@@ -31,7 +31,7 @@ fn gate_as_github(gate: &Gate) -> String {
     out
 }
 
-/// What would end a command or a property is written as a code.
+/// Escapes the characters that would end a command or a property.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }

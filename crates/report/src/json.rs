@@ -20,7 +20,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     render: Render::Text(|answer, _| text(answer)),
 };
 
-/// Of one input one object; of several `{"schema": …, "runs": […]}`.
+/// One object for one input; `{"schema": …, "runs": […]}` for several.
 fn text(answer: &Answer<'_>) -> Result<String, RenderError> {
     match answer {
         Answer::Surveys([one]) => pretty(one),
@@ -33,7 +33,7 @@ fn text(answer: &Answer<'_>) -> Result<String, RenderError> {
         Answer::Predictions(Predictions { answers, .. }) => {
             pretty(&WhatIfs { schema: WHATIFS_SCHEMA, runs: answers })
         }
-        // Of one run, it can be a later gate's baseline.
+        // A later gate can use it as its baseline if it has one run.
         Answer::Gate(gate) => pretty(gate),
         Answer::Fleet(fleet) => pretty(fleet),
         Answer::Rank(summary) => rank_as_json(summary),
@@ -60,7 +60,7 @@ fn diagnoses_as_json(all: &[Diagnosis]) -> Result<String, RenderError> {
     }
 }
 
-/// Several inputs: `runs`, `fleet` where they are ranks of one run, and `unread` where some could not be read.
+/// Several inputs: `runs`, `fleet` if they are ranks of one run, and `unread` if some could not be read.
 fn runs_as_json(runs: &Runs<'_>) -> Result<String, RenderError> {
     if runs.is_one() {
         return diagnoses_as_json(runs.all);
@@ -69,7 +69,7 @@ fn runs_as_json(runs: &Runs<'_>) -> Result<String, RenderError> {
     pretty(&Diagnoses { schema, runs: runs.all, fleet, unread: runs.unread })
 }
 
-/// What is kept of a rank: one line, because there are many and nobody reads them.
+/// The summary of a rank on one line: jobs have many ranks, and only programs read this.
 pub(crate) fn rank_as_json(rank: &RankSummary) -> Result<String, RenderError> {
     one_line(rank)
 }

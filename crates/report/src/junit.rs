@@ -1,4 +1,4 @@
-//! The gate as JUnit XML, which CI servers show as tests: one suite a run, one case a requirement.
+//! The gate as JUnit XML, which CI servers show as tests: one suite per run, one case per requirement.
 
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
-//! Which kinds of answers are there, as far as formats tell them apart?
+//! Which kinds of answers do formats distinguish?
 
 use crate::Format;
 
-/// The kinds of answers, as far as formats tell them apart.
+/// The kinds of answers that formats distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AnswerKind {
@@ -22,7 +22,7 @@ pub enum AnswerKind {
 }
 
 impl AnswerKind {
-    /// The word for several of them.
+    /// The plural noun, for error messages.
     pub(crate) fn plural(self) -> &'static str {
         match self {
             Self::Survey => "surveys",

@@ -1,4 +1,4 @@
-//! Showing it: one folder or file for each output format. What a person reads in one format is in all of them.
+//! Renders busbound's results: one folder or file per output format. All formats for people contain the same text.
 //!
 //! Every answer implements [`Report`]; [`Format`] lists the formats. To add one, write the file that declares its
 //! `FormatSpec` and add its two lines below: `mod` and the registry.
@@ -28,11 +28,11 @@ format::formats! {
     Markdown = markdown::FORMAT,
     /// For programs.
     Json = json::FORMAT,
-    /// One page that opens from disk, offline.
+    /// One page that opens offline from disk.
     Html = html::FORMAT,
     /// A gate as test results for CI servers.
     Junit = junit::FORMAT,
-    /// A gate as annotations of a GitHub workflow.
+    /// A gate as annotations on a GitHub workflow run.
     Github = github::FORMAT,
     /// A benchmark in the shape of nvbandwidth's JSON.
     Nvbandwidth = nvbandwidth::FORMAT,
@@ -44,9 +44,9 @@ format::formats! {
     Yaml = emit::YAML,
     /// Launch settings as a shell script to source.
     Sh = emit::SH,
-    /// A timeline with what was found, for ui.perfetto.dev.
+    /// A timeline with the analysis results, for ui.perfetto.dev.
     Perfetto = perfetto::PERFETTO,
-    /// A timeline alone, shaped like torch.profiler's files.
+    /// Only the timeline, in the layout of torch.profiler's files.
     Chrome = perfetto::CHROME,
 }
 

@@ -1,6 +1,6 @@
-//! For tools that read nvbandwidth's JSON: the figures that both measure, under its names and in its shape.
+//! For tools that read nvbandwidth's JSON: the results that both tools measure, in nvbandwidth's names and layout.
 //!
-//! nvbandwidth writes a matrix of strings for each test case; one GPU is one column.
+//! nvbandwidth writes one matrix of strings per test case; each GPU is a column.
 
 use busbound_diagnosis::Benchmark;
 use busbound_machine::MachineProfile;
@@ -87,8 +87,8 @@ fn peers(profile: &MachineProfile) -> Option<Value> {
 }
 
 fn case(name: &str, description: &str, matrix: &[Vec<Option<f64>>]) -> Value {
-    let told: Vec<f64> = matrix.iter().flatten().flatten().copied().collect();
-    let sum: f64 = told.iter().sum();
+    let known: Vec<f64> = matrix.iter().flatten().flatten().copied().collect();
+    let sum: f64 = known.iter().sum();
     let text: Vec<Vec<String>> = matrix
         .iter()
         .map(|row| {
@@ -101,8 +101,8 @@ fn case(name: &str, description: &str, matrix: &[Vec<Option<f64>>]) -> Value {
         "bandwidth_description": description,
         "bandwidth_matrix": text,
         "sum": sum,
-        "min": told.iter().copied().fold(f64::INFINITY, f64::min),
-        "max": told.iter().copied().fold(0.0, f64::max),
-        "average": sum / told.len().max(1) as f64,
+        "min": known.iter().copied().fold(f64::INFINITY, f64::min),
+        "max": known.iter().copied().fold(0.0, f64::max),
+        "average": sum / known.len().max(1) as f64,
     })
 }

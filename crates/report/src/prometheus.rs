@@ -1,4 +1,4 @@
-//! For a Prometheus server: the figures of the last interval in its text format. What is not known is left out.
+//! For Prometheus: the metrics of the last interval in its text format. Unknown values are left out.
 
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     }),
 };
 
-/// A metric and how it is read from a GPU.
+/// A metric and how to read it from a GPU.
 struct Metric {
     name: &'static str,
     kind: &'static str,
@@ -33,58 +33,68 @@ const fn gauge(name: &'static str, help: &'static str, value: fn(&GpuNow) -> Opt
 }
 
 const METRICS: [Metric; 21] = [
-    gauge("busbound_pcie_rx_bytes_per_second", "What the GPU received over its bus: to the device.", |gpu| {
-        gpu.bus.to_device_bytes_per_s
+    gauge(
+        "busbound_pcie_rx_bytes_per_second",
+        "PCIe bytes per second received by the GPU (host to device).",
+        |gpu| gpu.bus.to_device_bytes_per_s,
+    ),
+    gauge(
+        "busbound_pcie_tx_bytes_per_second",
+        "PCIe bytes per second sent by the GPU (device to host).",
+        |gpu| gpu.bus.to_host_bytes_per_s,
+    ),
+    gauge("busbound_pcie_rx_peak_ratio", "RX rate divided by its peak, 0 to 1.", |gpu| {
+        gpu.bus.to_device_share
     }),
-    gauge("busbound_pcie_tx_bytes_per_second", "What the GPU sent over its bus: to the host.", |gpu| {
-        gpu.bus.to_host_bytes_per_s
-    }),
-    gauge("busbound_pcie_rx_peak_ratio", "RX as a share of the peak, 0 to 1.", |gpu| gpu.bus.to_device_share),
-    gauge("busbound_pcie_tx_peak_ratio", "TX as a share of the peak, 0 to 1.", |gpu| gpu.bus.to_host_share),
-    gauge("busbound_pcie_rx_peak_bytes_per_second", "The peak that RX is a share of.", |gpu| {
+    gauge("busbound_pcie_tx_peak_ratio", "TX rate divided by its peak, 0 to 1.", |gpu| gpu.bus.to_host_share),
+    gauge("busbound_pcie_rx_peak_bytes_per_second", "Peak RX rate.", |gpu| {
         gpu.bus.peak.as_ref().map(|peak| peak.gbps(ToWhere::Device) * 1e9)
     }),
-    gauge("busbound_pcie_tx_peak_bytes_per_second", "The peak that TX is a share of.", |gpu| {
+    gauge("busbound_pcie_tx_peak_bytes_per_second", "Peak TX rate.", |gpu| {
         gpu.bus.peak.as_ref().map(|peak| peak.gbps(ToWhere::Host) * 1e9)
     }),
-    gauge("busbound_pcie_unknown_ratio", "Part of the interval in which the traffic is not known.", |gpu| {
+    gauge("busbound_pcie_unknown_ratio", "Fraction of the interval with unknown traffic, 0 to 1.", |gpu| {
         Some(gpu.bus.unknown_share)
     }),
-    gauge("busbound_pcie_generation", "Of the link, as it is trained now.", |gpu| {
+    gauge("busbound_pcie_generation", "Current PCIe generation of the link.", |gpu| {
         gpu.link.map(|link| f64::from(link.generation))
     }),
-    gauge("busbound_pcie_lanes", "Of the link, as it is trained now.", |gpu| {
+    gauge("busbound_pcie_lanes", "Current number of PCIe lanes of the link.", |gpu| {
         gpu.link.map(|link| f64::from(link.lanes))
     }),
-    gauge("busbound_pcie_max_generation", "What both ends of the link could.", |gpu| {
-        gpu.link.map(|link| f64::from(link.max_generation))
-    }),
-    gauge("busbound_pcie_max_lanes", "What both ends of the link could.", |gpu| {
-        gpu.link.map(|link| f64::from(link.max_lanes))
-    }),
+    gauge(
+        "busbound_pcie_max_generation",
+        "Maximum PCIe generation that both ends of the link support.",
+        |gpu| gpu.link.map(|link| f64::from(link.max_generation)),
+    ),
+    gauge(
+        "busbound_pcie_max_lanes",
+        "Maximum number of PCIe lanes that both ends of the link support.",
+        |gpu| gpu.link.map(|link| f64::from(link.max_lanes)),
+    ),
     Metric {
         name: "busbound_pcie_replays_total",
         kind: "counter",
-        help: "Packets sent again.",
+        help: "PCIe replays (retransmitted packets).",
         value: |gpu| gpu.pcie_replays.map(|count| count as f64),
     },
-    gauge("busbound_gpu_busy_ratio", "Share of the time in which a kernel ran.", |gpu| {
+    gauge("busbound_gpu_busy_ratio", "Fraction of the time a kernel was running.", |gpu| {
         gpu.gpu_busy_percent.map(|percent| f64::from(percent) / 100.0)
     }),
-    gauge("busbound_memory_busy_ratio", "Share of the time in which device memory was used.", |gpu| {
-        gpu.memory_busy_percent.map(|percent| f64::from(percent) / 100.0)
-    }),
+    gauge(
+        "busbound_memory_busy_ratio",
+        "Fraction of the time device memory was being read or written.",
+        |gpu| gpu.memory_busy_percent.map(|percent| f64::from(percent) / 100.0),
+    ),
     gauge("busbound_memory_used_bytes", "Device memory in use.", |gpu| {
         gpu.memory.map(|memory| memory.used_bytes as f64)
     }),
-    gauge("busbound_memory_total_bytes", "Device memory there is.", |gpu| {
+    gauge("busbound_memory_total_bytes", "Total device memory.", |gpu| {
         gpu.memory.map(|memory| memory.total_bytes as f64)
     }),
-    gauge("busbound_power_watts", "What the GPU draws.", |gpu| gpu.power_watts),
-    gauge("busbound_power_limit_watts", "What it may draw.", |gpu| gpu.power_limit_watts),
-    gauge("busbound_sm_clock_hertz", "Clock of the multiprocessors.", |gpu| {
-        gpu.sm_mhz.map(|mhz| f64::from(mhz) * 1e6)
-    }),
+    gauge("busbound_power_watts", "Power draw of the GPU.", |gpu| gpu.power_watts),
+    gauge("busbound_power_limit_watts", "Power limit of the GPU.", |gpu| gpu.power_limit_watts),
+    gauge("busbound_sm_clock_hertz", "SM clock.", |gpu| gpu.sm_mhz.map(|mhz| f64::from(mhz) * 1e6)),
     gauge("busbound_nvlinks_active", "NVLinks that are up.", |gpu| {
         gpu.nvlinks.map(|links| f64::from(links.active))
     }),
@@ -97,26 +107,31 @@ const METRICS: [Metric; 21] = [
 fn top_as_prometheus(snapshot: &Snapshot) -> String {
     let mut out = String::new();
     for metric in &METRICS {
-        let told: Vec<(&GpuNow, f64)> =
+        let known: Vec<(&GpuNow, f64)> =
             snapshot.gpus.iter().filter_map(|gpu| Some((gpu, (metric.value)(gpu)?))).collect();
-        if !told.is_empty() {
+        if !known.is_empty() {
             header(&mut out, metric.name, metric.kind, metric.help);
         }
-        for (gpu, value) in told {
+        for (gpu, value) in known {
             let _ = writeln!(out, "{}{{{}}} {value}", metric.name, labels(gpu));
         }
     }
-    each(&mut out, snapshot, "busbound_clock_held_down", "Why the clock is not higher.", "reason", |gpu| {
-        gpu.throttled_by.iter().flatten().cloned().collect()
-    });
-    each(&mut out, snapshot, "busbound_pcie_source", "Who told the traffic.", "source", |gpu| {
+    each(
+        &mut out,
+        snapshot,
+        "busbound_clock_held_down",
+        "Reasons why the SM clock is throttled.",
+        "reason",
+        |gpu| gpu.throttled_by.iter().flatten().cloned().collect(),
+    );
+    each(&mut out, snapshot, "busbound_pcie_source", "Source of the traffic counters.", "source", |gpu| {
         vec![gpu.bus.source.describe().to_owned()]
     });
-    each(&mut out, snapshot, "busbound_pcie_peak_source", "How the peak is known.", "source", |gpu| {
+    each(&mut out, snapshot, "busbound_pcie_peak_source", "Source of the peak rate.", "source", |gpu| {
         gpu.bus.peak.iter().map(|peak| peak.source.word().to_owned()).collect()
     });
     if !snapshot.signs.is_empty() {
-        header(&mut out, "busbound_warning", "gauge", "Warning signs seen.");
+        header(&mut out, "busbound_warning", "gauge", "Active warnings.");
     }
     for sign in &snapshot.signs {
         let gpu = sign.gpu.map_or(String::new(), |gpu| gpu.to_string());
@@ -126,7 +141,7 @@ fn top_as_prometheus(snapshot: &Snapshot) -> String {
     out
 }
 
-/// A metric that is 1 for each word that is true.
+/// A metric that is 1 for each label value that applies.
 fn each(
     out: &mut String,
     snapshot: &Snapshot,
@@ -135,12 +150,12 @@ fn each(
     label: &str,
     words: impl Fn(&GpuNow) -> Vec<String>,
 ) {
-    let told: Vec<(&GpuNow, String)> =
+    let labeled: Vec<(&GpuNow, String)> =
         snapshot.gpus.iter().flat_map(|gpu| words(gpu).into_iter().map(move |word| (gpu, word))).collect();
-    if !told.is_empty() {
+    if !labeled.is_empty() {
         header(out, name, "gauge", help);
     }
-    for (gpu, word) in told {
+    for (gpu, word) in labeled {
         let _ = writeln!(out, "{name}{{{},{label}=\"{}\"}} 1", labels(gpu), escaped(&word));
     }
 }

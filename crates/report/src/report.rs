@@ -1,4 +1,4 @@
-//! The one trait by which every answer is shown.
+//! The one trait that renders every answer.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ use crate::format::Style;
 use crate::runs::Runs;
 use crate::text::plan::Plan;
 
-/// Something that can be shown in every format made for it.
+/// A result that can be rendered in every format that supports it.
 ///
 /// ```
 /// use std::path::Path;
@@ -31,23 +31,23 @@ use crate::text::plan::Plan;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Report {
-    /// What there is to show.
+    /// The answer to render.
     fn answer(&self) -> Answer<'_>;
 
     /// The answer as text.
     ///
     /// # Errors
-    /// If the format is not made for such an answer.
+    /// If the format does not support this kind of answer.
     fn render(&self, format: Format, style: &Style) -> Result<String, RenderError> {
         let mut bytes = Vec::new();
         self.write(format, style, &mut bytes)?;
         String::from_utf8(bytes).map_err(RenderError::Text)
     }
 
-    /// Writes the answer piece by piece: a timeline need not fit into memory.
+    /// Streams the answer: a timeline may not fit into memory.
     ///
     /// # Errors
-    /// If the format is not made for such an answer, and those of the writer.
+    /// If the format does not support this kind of answer, and those of the writer.
     fn write(&self, format: Format, style: &Style, out: &mut dyn Write) -> Result<(), RenderError> {
         format.write(&self.answer(), style, out)
     }
@@ -59,7 +59,7 @@ impl<R: Report + ?Sized> Report for &R {
     }
 }
 
-/// `impl Report` for answers that formats see as they are.
+/// `impl Report` for answers that are passed on by reference.
 macro_rules! reports {
     ($($answer:ty => $variant:ident,)*) => {
         $(impl Report for $answer {

@@ -1,47 +1,47 @@
-//! What there is to show of several inputs at once.
+//! What does a result of several inputs contain?
 
 use busbound_diagnosis::Diagnosis;
 use busbound_fleet::{FleetAnswer, NotOneRun, RankSummary, Unread};
 
 use crate::html::section::RunSection;
 
-/// The inputs of one call, and what they are to each other.
+/// The inputs of one call, and whether they are ranks of one run.
 #[derive(Debug, Clone, Copy)]
 pub struct Runs<'a> {
-    /// Those that could be read, in order.
+    /// The inputs that could be read, in order.
     pub all: &'a [Diagnosis],
-    /// What is kept of each of them, in the same order.
+    /// Their summaries, in the same order.
     pub summaries: &'a [RankSummary],
-    /// Where they are ranks of one run.
+    /// The merged result, if they are ranks of one run.
     pub fleet: Option<&'a FleetAnswer>,
-    /// Why they are not.
+    /// Why they are not ranks of one run.
     pub why_apart: Option<&'a NotOneRun>,
-    /// Those that are told one by one, by their place in the list, where they are ranks of one run; else all are.
+    /// Ranks of one run that are shown in full, as indices into `all`. If the inputs are not one run, all are shown.
     pub told: &'a [usize],
     pub unread: &'a [Unread],
-    /// What they look like, in the same order as `all`, for a page; empty where none is asked for.
+    /// Sections of a page, in the order of `all`; empty unless a page is requested.
     pub sections: &'a [RunSection],
 }
 
 impl<'a> Runs<'a> {
-    /// Whether there was one input, of which there is nothing to say but its diagnosis.
+    /// Whether there was only one input, so its diagnosis is the whole answer.
     pub(crate) fn is_one(&self) -> bool {
         self.all.len() == 1 && self.unread.is_empty()
     }
 
-    /// Whether a run is told by itself.
-    pub(crate) fn tells(&self, run: usize) -> bool {
+    /// Whether a run is shown in full.
+    pub(crate) fn is_detailed(&self, run: usize) -> bool {
         self.fleet.is_none() || self.told.contains(&run)
     }
 
-    /// Why they are not taken for ranks of one run, as a sentence.
-    pub(crate) fn apart(&self) -> Option<String> {
+    /// Why the inputs are not treated as ranks of one run, as a sentence.
+    pub(crate) fn why_not_merged(&self) -> Option<String> {
         let why = self.why_apart?;
-        Some(format!("Not taken for ranks of one run, because {why}: each is judged by itself."))
+        Some(format!("Not treated as ranks of one run, because {why}: each is analyzed separately."))
     }
 
-    /// Those told one by one.
-    pub(crate) fn one_by_one(&self) -> impl Iterator<Item = &'a Diagnosis> {
-        self.all.iter().enumerate().filter(|(number, _)| self.tells(*number)).map(|(_, run)| run)
+    /// The runs that are shown in full.
+    pub(crate) fn detailed(&self) -> impl Iterator<Item = &'a Diagnosis> {
+        self.all.iter().enumerate().filter(|(number, _)| self.is_detailed(*number)).map(|(_, run)| run)
     }
 }

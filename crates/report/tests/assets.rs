@@ -1,7 +1,7 @@
-//! Is the script in the page what web/ gives? Checked by a digest here, where there may be no Node; `cargo xtask test`
-//! builds it again and compares every byte.
+//! Is the page's script up to date with web/? Checked here by a digest, which needs no Node; `cargo xtask test` rebuilds
+//! the script and compares every byte.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test should panic at the first error")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,12 +37,12 @@ fn the_script_and_the_style_sheet_are_built_from_these_sources() {
     let digest: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     for asset in ["report.js", "report.css"] {
         let text = fs::read_to_string(root().join("crates/report/assets").join(asset)).unwrap();
-        assert!(text.contains(&digest), "{asset} is not what web/ gives: run `cargo xtask web`");
+        assert!(text.contains(&digest), "{asset} is out of date: run `cargo xtask web`");
     }
 }
 
 #[test]
-fn the_policy_names_the_script() {
+fn the_content_security_policy_allows_the_script() {
     let assets = root().join("crates/report/assets");
     let digest = Sha256::digest(fs::read(assets.join("report.js")).unwrap());
     let named = fs::read_to_string(assets.join("report.js.sha256")).unwrap();

@@ -1,7 +1,7 @@
-//! `busbound bench` from the real GPU's recorded samples: what a person reads, what programs read, and the results page,
-//! whose every figure is computed here from what is committed.
+//! `busbound bench` from recorded samples of a real GPU: the formats for people and programs, and the results page, which
+//! is computed here from the committed samples.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test should panic at the first error")]
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn rate(samples: &Samples, direction: Direction, bytes: u64) -> f64 {
 }
 
 #[test]
-fn a_full_and_a_quick_round_of_an_h200() {
+fn a_full_and_a_quick_benchmark_of_an_h200() {
     let full = judge_bench(&samples("h200-full-1.json"));
     insta::assert_snapshot!("bench_full_terminal", common::shown(&full, Format::Terminal));
     let quick = judge_bench(&samples("h200-quick.json"));
@@ -40,13 +40,13 @@ fn a_full_and_a_quick_round_of_an_h200() {
     let json: serde_json::Value = serde_json::from_str(&common::shown(&quick, Format::Json)).unwrap();
     assert_eq!(json["schema"], "busbound.bench/2");
     assert_eq!(json["figures"].as_array().unwrap().len(), quick.figures.len());
-    assert!(quick.wall_s < 20.0, "a quick round took {} s", quick.wall_s);
+    assert!(quick.wall_s < 20.0, "a quick benchmark took {} s", quick.wall_s);
     assert!(full.figures.iter().all(|figure| figure.judgment != Judgment::Short));
 }
 
-/// The committed profiles are what the committed samples come to.
+/// The committed profiles must match the committed samples.
 #[test]
-fn the_committed_profiles_follow_from_the_committed_samples() {
+fn the_committed_profiles_match_the_committed_samples() {
     for (raw, profile) in [("h200-full-1.json", "h200.json"), ("h200-quick.json", "h200-quick.json")] {
         let path = common::fixture_path("machines").join(profile);
         let text = serde_json::to_string_pretty(&samples(raw).profile()).unwrap() + "\n";
@@ -61,9 +61,9 @@ fn the_committed_profiles_follow_from_the_committed_samples() {
     }
 }
 
-/// A real run on a link that trained down to half its lanes would show half the rate and say so.
+/// A link that trained down to half its lanes has half the rate.
 #[test]
-fn a_link_on_half_its_lanes_is_short_and_the_first_cause_is_the_one_that_was_seen() {
+fn a_link_with_half_its_lanes_is_too_slow_and_the_detected_cause_comes_first() {
     let mut samples = samples("h200-quick.json");
     samples.identity.link = Some(LinkSeen { generation: 5, lanes: 8, max_generation: 5, max_lanes: 16 });
     for case in &mut samples.cases {
@@ -79,15 +79,19 @@ fn a_link_on_half_its_lanes_is_short_and_the_first_cause_is_the_one_that_was_see
         ("PCIe 5 x8", Judgment::Short)
     );
     let causes = &figure(&bench, "pinned_h2d").causes;
-    assert!(causes[0].seen && causes[0].why.contains("8 lanes of 16"), "{:?}", causes[0]);
-    assert!(bench.statement.starts_with("Short of what this GPU's link should give."), "{}", bench.statement);
+    assert!(causes[0].seen && causes[0].why.contains("8 of 16 lanes"), "{:?}", causes[0]);
+    assert!(
+        bench.statement.starts_with("Below the expected rate of this GPU's link."),
+        "{}",
+        bench.statement
+    );
     let text = common::shown(&bench, Format::Terminal);
-    assert!(text.contains("1. Seen: the link runs on 8 lanes of 16"), "{text}");
+    assert!(text.contains("1. Detected: the link runs with 8 of 16 lanes"), "{text}");
 }
 
-/// One direction alone cannot be the link's width.
+/// If only one direction is slow, the link's width is not the cause.
 #[test]
-fn a_slow_direction_beside_a_fine_one_is_laid_to_the_host() {
+fn one_slow_direction_is_attributed_to_the_host() {
     let mut samples = samples("h200-quick.json");
     for case in &mut samples.cases {
         if let Case::Copy(case) = case
@@ -98,12 +102,12 @@ fn a_slow_direction_beside_a_fine_one_is_laid_to_the_host() {
     }
     let bench = judge_bench(&samples);
     assert_eq!(figure(&bench, "pinned_h2d").judgment, Judgment::Fine);
-    assert!(figure(&bench, "pinned_d2h").causes[0].why.contains("the other direction is as it should be"));
+    assert!(figure(&bench, "pinned_d2h").causes[0].why.contains("the other direction is OK"));
 }
 
-/// What did not arrive must not become a rate.
+/// The rate of a copy with wrong data must not be used.
 #[test]
-fn wrong_data_is_said_first_and_its_rate_is_not_used() {
+fn wrong_data_is_reported_first_and_its_rate_is_not_used() {
     let mut samples = samples("h200-quick.json");
     let Some(Case::Copy(first)) = samples.cases.first_mut() else { panic!("the first case is a copy") };
     first.verified = false;
@@ -112,12 +116,12 @@ fn wrong_data_is_said_first_and_its_rate_is_not_used() {
     let whole = points(&self::samples("h200-quick.json"));
     assert_eq!(points(&samples), whole - 1);
     let bench = judge_bench(&samples);
-    assert!(bench.statement.starts_with("Data did not arrive"), "{}", bench.statement);
+    assert!(bench.statement.starts_with("Data was corrupted"), "{}", bench.statement);
     assert_eq!(figure(&bench, "wrong_data").judgment, Judgment::Short);
 }
 
 #[test]
-fn samples_of_something_else_are_refused() {
+fn files_that_are_not_samples_are_rejected() {
     for wrong in ["", "{}", "[1]", r#"{"schema":"busbound.machine/1"}"#] {
         assert!(Samples::parse(wrong).is_err(), "{wrong}");
     }
@@ -128,24 +132,24 @@ fn samples_of_something_else_are_refused() {
 }
 
 #[test]
-fn the_documented_schemas_are_what_is_written() {
+fn the_documented_schemas_are_up_to_date() {
     common::check_schema("bench", &schemars::schema_for!(Benchmark));
     common::check_schema("machine", &schemars::schema_for!(MachineProfile));
 }
 
-/// The bars: torch's own loop, a second run, and the plan against steps that were really run.
+/// The limits: PyTorch's copy loop, a second run, and measured offloaded steps compared with the plan.
 #[test]
-fn the_h200_meets_its_bars_and_the_results_page_says_by_how_much() {
+fn the_h200_is_within_its_limits_and_the_results_page_is_up_to_date() {
     let (first, second) = (samples("h200-full-1.json"), samples("h200-full-2-copy.json"));
     let quick = samples("h200-quick.json");
     let mut page = String::from(PREFACE);
-    against_torch(&mut page, &first);
-    measured_again(&mut page, &first, &second);
+    compared_with_torch(&mut page, &first);
+    repeated(&mut page, &first, &second);
     let bench = judge_bench(&first);
     offloaded_steps(&mut page, &bench);
     let _ = writeln!(
         page,
-        "\n## Time\n\nThe quick round took {:.1} s of wall time and held {:.2} GB of the GPU's memory, the full one {:.0} s and {:.2} GB.\n\n## The full round\n",
+        "\n## Time\n\nThe quick benchmark took {:.1} s of wall time and used {:.2} GB of GPU memory, the full benchmark {:.0} s and {:.2} GB.\n\n## The full benchmark\n",
         quick.wall_s,
         quick.device_bytes as f64 / 1e9,
         first.wall_s,
@@ -155,9 +159,9 @@ fn the_h200_meets_its_bars_and_the_results_page_says_by_how_much() {
     check_page(&page);
 }
 
-fn against_torch(page: &mut String, first: &Samples) {
+fn compared_with_torch(page: &mut String, first: &Samples) {
     page.push_str(
-        "\n## Against torch's copy loop\n\n| copy | torch | busbound | differs by |\n|---|---|---|---|\n",
+        "\n## Compared with PyTorch's copy loop\n\n| copy | PyTorch | busbound | difference |\n|---|---|---|---|\n",
     );
     let text = std::fs::read_to_string(common::fixture_path("machines/raw/torch.json")).unwrap();
     let torch: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -165,60 +169,64 @@ fn against_torch(page: &mut String, first: &Samples) {
         let direction = if row["direction"] == "h2d" { Direction::H2d } else { Direction::D2h };
         let (bytes, theirs) = (row["bytes"].as_u64().unwrap(), row["gbps"].as_f64().unwrap());
         let ours = rate(first, direction, bytes);
-        let way = if direction == Direction::H2d { "to device" } else { "to host" };
+        let to = if direction == Direction::H2d { "to device" } else { "to host" };
         let off = ours / theirs - 1.0;
         let _ = writeln!(
             page,
-            "| {} MiB {way} | {theirs:.2} GB/s | {ours:.2} GB/s | {:+.2} % |",
+            "| {} MiB {to} | {theirs:.2} GB/s | {ours:.2} GB/s | {:+.2}% |",
             bytes >> 20,
             100.0 * off
         );
-        assert!(off.abs() < 0.02, "{bytes} {direction:?}: {ours} against {theirs}");
+        assert!(off.abs() < 0.02, "{bytes} {direction:?}: {ours}, PyTorch {theirs}");
     }
 }
 
-fn measured_again(page: &mut String, first: &Samples, second: &Samples) {
+fn repeated(page: &mut String, first: &Samples, second: &Samples) {
     page.push_str(REPEATED);
     let (one, two) = (first.profile(), second.profile());
     for curve in &one.curves {
         let same = two.curve(curve.direction, curve.memory, curve.engine, curve.pace).unwrap();
-        let mut apart: Vec<(f64, u64)> = curve
+        let mut differences: Vec<(f64, u64)> = curve
             .points
             .iter()
             .zip(&same.points)
             .map(|(a, b)| ((b.gbps / a.gbps - 1.0).abs(), a.bytes))
             .collect();
-        let within = apart.iter().filter(|(off, _)| *off <= 0.03).count();
-        let large =
-            apart.iter().filter(|(_, bytes)| *bytes >= 8 << 10).map(|(off, _)| *off).fold(0.0, f64::max);
-        apart.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (median, (worst, at)) = (apart[apart.len() / 2].0, apart[apart.len() - 1]);
-        let way = if curve.direction == Direction::H2d { "to device" } else { "to host" };
+        let within = differences.iter().filter(|(off, _)| *off <= 0.03).count();
+        let large = differences
+            .iter()
+            .filter(|(_, bytes)| *bytes >= 8 << 10)
+            .map(|(off, _)| *off)
+            .fold(0.0, f64::max);
+        differences.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (median, (worst, at)) =
+            (differences[differences.len() / 2].0, differences[differences.len() - 1]);
+        let to = if curve.direction == Direction::H2d { "to device" } else { "to host" };
         let engine = if curve.engine == Engine::Kernel { ", by kernel" } else { "" };
         let pace = if curve.pace == Pace::Single { ", one at a time" } else { "" };
         let _ = writeln!(
             page,
-            "| {} {way}{engine}{pace} | {:.1} % | {:.1} % at {at} B | {:.1} % | {within} of {} |",
+            "| {} {to}{engine}{pace} | {:.1}% | {:.1}% at {at} B | {:.1}% | {within} of {} |",
             curve.memory.words(),
             100.0 * median,
             100.0 * worst,
             100.0 * large,
-            apart.len()
+            differences.len()
         );
         if (curve.memory, curve.engine, curve.pace) == (Memory::Pinned, Engine::CopyEngine, Pace::BackToBack)
         {
-            assert!(large <= 0.03, "{way}: {large}");
+            assert!(large <= 0.03, "{to}: {large}");
         }
     }
 }
 
 fn offloaded_steps(page: &mut String, bench: &Benchmark) {
-    page.push_str("\n## Offloaded steps, planned and run\n\n");
+    page.push_str("\n## Offloaded steps, predicted and measured\n\n");
     page.push_str(OUTLIERS);
     for errors in &bench.offload_errors {
         let _ = writeln!(
             page,
-            "- {}: {} combinations, median error {:.1} %, worst {:.1} % (at the rate of the moment {:.1} % and {:.1} %)",
+            "- {}: {} combinations, median error {:.1}%, max {:.1}% (with the host rate measured just before each step: {:.1}% and {:.1}%)",
             errors.memory.words(),
             errors.count,
             100.0 * errors.median,
@@ -232,12 +240,16 @@ fn offloaded_steps(page: &mut String, bench: &Benchmark) {
     let mut all: Vec<f64> = bench.offload.iter().map(|one| one.error.abs()).collect();
     all.sort_by(f64::total_cmp);
     let over = all.iter().filter(|error| **error > 0.15).count();
-    let _ =
-        writeln!(page, "- all {}: median {:.1} %, {over} above 15 %", all.len(), 100.0 * all[all.len() / 2]);
+    let _ = writeln!(
+        page,
+        "- all {}: median error {:.1}%, {over} above 15%",
+        all.len(),
+        100.0 * all[all.len() / 2]
+    );
     assert!(all[all.len() / 2] <= 0.05 && over <= 1, "{all:?}");
 }
 
-/// docs/results/bench.md is this text; `INSTA_UPDATE=always` rewrites it.
+/// Checks that docs/results/bench.md is this text; `INSTA_UPDATE=always` rewrites it.
 fn check_page(page: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/bench.md");
     if std::env::var_os("INSTA_UPDATE").is_some_and(|mode| mode == "always") {
@@ -255,45 +267,45 @@ const PREFACE: &str = "\
 One NVIDIA H200 (PCIe 5 x16) in a virtual machine of 16 CPUs, driver 580.159, 2026-11-15, in one call:
 `busbound bench --raw h200-quick.json`, `busbound bench --full --raw h200-full-1.json`, `python torch_copies.py`,
 `busbound bench --full --suite copy --raw h200-full-2-copy.json`. The raw times are in fixtures/machines/raw. This page is computed from
-them by a test (`cargo test -p busbound-report --test bench`), which also holds the bars.
+them by a test (`cargo test -p busbound-report --test bench`), which also checks the limits.
 ";
 
 const REPEATED: &str = "
-## Twice the same
+## Repeatability
 
-How far the medians of two runs lie apart, over 23 sizes from 256 B to 1 GiB. The curve that everything rests on is that of
-pinned copies back to back: from 8 KiB up it repeats within 3 %; below that a copy takes two microseconds, and a few points
-differ by up to 5 %. Staged and migrated copies (pageable, managed) are made by this machine's CPU, which is shared: they differ
-by tens of percent from one minute to the next, and no repetition within a run tells that. Copies to the device of 64 to 256 KiB
-wait for host memory more than for the link and differ more between runs than within one.
+Difference between the medians of two runs, over 23 sizes from 256 B to 1 GiB. All predictions use the curve of back-to-back
+pinned copies. From 8 KiB up it repeats within 3%. Smaller copies take about two microseconds, and a few points differ by up to
+5%. Staged and migrated copies (pageable, managed) run on this machine's CPU, which is shared: they differ by tens of percent
+from one minute to the next, and repetitions within one run do not show that. Copies of 64 to 256 KiB to the device wait more for
+host memory than for the link, and differ more between runs than within one.
 
-| curve | median | worst | worst from 8 KiB up | sizes within 3 % |
+| curve | median | max | max from 8 KiB up | sizes within 3% |
 |---|---|---|---|---|
 ";
 
 const OUTLIERS: &str = "\
-Each combination of layers, bytes, compute, depth and memory was run as a program would run it, the data checked, and held against
-what `plan offload --machine` says with the profile of the same run. From pageable memory the plan can only be as good as the
-profile's staging rate, which is the CPU's; where the host staged at another rate in that second, the plan is off by as much. The
-one combination above 15 % is of 4 MiB layers, blocking: half of such a copy is staged while the layer before still runs, and what
-the host reaches in those 0.2 ms differs from what it reaches over a row of copies.
+Each combination of layers, bytes, compute, depth and memory was run as a program would run it, the data was verified, and the
+time was compared with the prediction of `plan offload --machine` with the profile of the same run. For pageable memory, the
+prediction is only as good as the profile's staging rate, which depends on the CPU: if the host stages at a different rate in that
+second, the prediction is off by the same amount. The one combination above 15% has 4 MiB layers and blocking copies: half of such
+a copy is staged while the previous layer still runs, and the host's rate in those 0.2 ms differs from its rate over many copies.
 
 ";
 
-/// A run stopped while copies were still small told nothing of the link, and must not be called short.
+/// A benchmark interrupted while copies were small has not measured the link, so nothing is too low.
 #[test]
-fn a_run_stopped_early_is_not_judged_by_its_small_copies() {
+fn an_interrupted_benchmark_is_not_judged_by_its_small_copies() {
     let mut samples = samples("h200-quick.json");
     samples.cases.retain(|case| matches!(case, Case::Copy(case) if case.task.bytes <= 64 << 10));
     samples.interrupted = true;
     let bench = judge_bench(&samples);
     assert!(!bench.is_whole() && bench.figures.iter().all(|figure| figure.judgment != Judgment::Short));
-    assert!(bench.statement.ends_with("Stopped before its end."), "{}", bench.statement);
+    assert!(bench.statement.ends_with("The benchmark was stopped early."), "{}", bench.statement);
 }
 
-/// Trained is all that both ends agree on, and that may be less than the card's own link.
+/// A link trains to what both ends support, which may be less than what the card supports.
 #[test]
-fn a_card_in_an_older_slot_is_told_that_it_is() {
+fn a_card_in_an_older_slot_is_detected() {
     let mut samples = samples("h200-quick.json");
     samples.identity.link = Some(LinkSeen { generation: 4, lanes: 16, max_generation: 4, max_lanes: 16 });
     for case in &mut samples.cases {
@@ -303,18 +315,18 @@ fn a_card_in_an_older_slot_is_told_that_it_is() {
     }
     let bench = judge_bench(&samples);
     let cause = &figure(&bench, "pinned_h2d").causes[0];
-    assert!(cause.seen && cause.why.contains("PCIe 4 x16, all that slot and host give"), "{cause:?}");
+    assert!(cause.seen && cause.why.contains("PCIe 4 x16, the maximum of the slot and host"), "{cause:?}");
 }
 
 #[test]
-fn latencies_alone_are_not_praised() {
+fn latencies_alone_are_not_called_ok() {
     let mut samples = samples("h200-quick.json");
     samples.cases.retain(|case| matches!(case, Case::Latency(_)));
     let statement = judge_bench(&samples).statement;
-    assert!(statement.ends_with("Nothing that was measured has a yardstick."), "{statement}");
+    assert!(statement.ends_with("No result has an expected value."), "{statement}");
 }
 
-/// Nobody knows the link of a GPU that is in no list and whose driver does not tell.
+/// The link is unknown if the GPU is in no list and its driver does not report the link.
 #[test]
 fn an_unknown_link_is_not_judged() {
     let mut samples = samples("h200-quick.json");

@@ -1,6 +1,6 @@
-//! The screen of `busbound top`, from a log.
+//! The screen of `busbound top`, drawn from a log.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test should panic at the first error")]
 
 #[path = "common/paths.rs"]
 mod paths;
@@ -24,7 +24,7 @@ fn screen(snapshots: &[Snapshot], width: u16, height: u16) -> String {
     terminal.backend().to_string()
 }
 
-/// As many GPUs as that, all like the first.
+/// The snapshots with `count` copies of the first GPU.
 fn with_gpus(snapshots: &[Snapshot], count: u32) -> Vec<Snapshot> {
     let mut snapshots = snapshots.to_vec();
     for snapshot in &mut snapshots {
@@ -39,7 +39,7 @@ fn the_screen_at_two_sizes() {
     let snapshots = replayed();
     insta::assert_snapshot!("top_80x24", screen(&snapshots, 80, 24));
     insta::assert_snapshot!("top_140x40", screen(&snapshots, 140, 40));
-    // One quiet GPU has room for its processes.
+    // A single GPU without warnings leaves room for its processes.
     let mut one = snapshots[..12].to_vec();
     one.iter_mut().for_each(|snapshot| snapshot.gpus.truncate(1));
     insta::assert_snapshot!("top_one_gpu_80x24", screen(&one, 80, 24));
@@ -52,7 +52,7 @@ fn a_log_cannot_move_the_cursor() {
     assert!(!text.contains('\u{1b}') && text.contains("[2J"), "{text}");
 }
 
-/// Nobody's window is too small to be asked for.
+/// No window is too small to draw in.
 #[test]
 fn any_size_and_number_of_gpus_can_be_drawn() {
     let snapshots = replayed();

@@ -1,6 +1,6 @@
-//! The diagnosis of fixtures as a person reads it, and its JSON schema.
+//! Diagnoses of fixtures in the formats for people, and their JSON schema.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test should panic at the first error")]
 
 mod common;
 
@@ -36,7 +36,7 @@ fn diagnoses_on_the_terminal() {
 }
 
 #[test]
-fn markdown_and_json_say_the_same() {
+fn markdown_and_json_of_a_diagnosis() {
     let diagnosis = fixture("off_block_pageable_c4.json.gz");
     insta::assert_snapshot!("diagnosis_markdown", shown(&diagnosis, Format::Markdown));
     insta::assert_snapshot!("diagnosis_json", shown(&diagnosis, Format::Json));
@@ -50,9 +50,9 @@ fn a_comparison_in_both_formats() {
     insta::assert_snapshot!("comparison_markdown", shown(&comparison, Format::Markdown));
 }
 
-/// Files of several ranks get figures each, and a sentence why nothing is laid across them.
+/// Files of several ranks get separate figures and a sentence that says why they are not combined.
 #[test]
-fn stages_of_several_ranks_are_not_laid_over_each_other() {
+fn stages_of_several_ranks_are_not_combined() {
     let ranks = [fixture("pipe_serial.json.gz"), fixture("pipe_overlap.json.gz")];
     let wide = Style { width: 4000, color: false };
     for text in [ranks.render(Format::Terminal, &wide).unwrap(), shown(ranks.as_slice(), Format::Markdown)] {
@@ -62,7 +62,7 @@ fn stages_of_several_ranks_are_not_laid_over_each_other() {
 }
 
 #[test]
-fn the_documented_schemas_are_what_is_written() {
+fn the_documented_schemas_are_up_to_date() {
     common::check_schema("diagnosis", &schemars::schema_for!(Diagnosis));
     common::check_schema("diagnoses", &schemars::schema_for!(busbound_fleet::Diagnoses<'_>));
     common::check_schema("topology", &schemars::schema_for!(busbound_machine::topology::Topology));

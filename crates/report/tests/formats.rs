@@ -1,4 +1,4 @@
-//! Every answer in every format that is made for it, and in no other.
+//! Every answer renders in every format that supports it, and in no other.
 
 #[path = "common/paths.rs"]
 mod paths;
@@ -17,18 +17,18 @@ use busbound_trace::{ReadOptions, open};
 use busbound_whatif::plan::budget::Budget;
 use paths::fixture_path;
 
-/// Renders it in every format, and holds each against what the format is made for.
+/// Renders a report in every format and checks that exactly the supported ones succeed.
 fn check(report: &dyn Report) {
     let kind = report.answer().kind();
     for &format in Format::ALL {
-        let is_made_for_it = match kind {
+        let is_supported = match kind {
             AnswerKind::Advice | AnswerKind::Timeline => false,
             _ => format.is_general(),
         } || Format::only_for(kind).any(|only| only == format);
         match report.render(format, &Style::default()) {
-            Ok(text) => assert!(is_made_for_it && !text.is_empty(), "{kind:?} as {format}"),
+            Ok(text) => assert!(is_supported && !text.is_empty(), "{kind:?} as {format}"),
             Err(RenderError::NotAvailable { kind: refused, .. }) => {
-                assert!(!is_made_for_it && refused == kind, "{kind:?} as {format}");
+                assert!(!is_supported && refused == kind, "{kind:?} as {format}");
             }
             Err(other) => panic!("{kind:?} as {format}: {other}"),
         }
@@ -36,7 +36,7 @@ fn check(report: &dyn Report) {
 }
 
 #[test]
-fn every_answer_has_every_format_that_is_made_for_it() {
+fn every_answer_renders_in_every_supported_format() {
     let text = |name: &str| std::fs::read_to_string(fixture_path(name)).unwrap();
     let trace = open(&fixture_path("off_block_pageable_c4.json.gz"), &ReadOptions::default()).unwrap();
     let (source, machine, options) = (Source::named("run.json"), Machine::default(), Options::default());
@@ -47,7 +47,7 @@ fn every_answer_has_every_format_that_is_made_for_it() {
     check(&drawn);
     check(&compare(&[run.clone(), run.clone()], None));
     check(&what_if(&trace, "run.json", &machine, &options, &[]).unwrap());
-    // One that fails: annotations are of what does not hold.
+    // A requirement that fails: annotations only list failures.
     let wanted = [Requirement::parse("compute_ms < 0").unwrap()];
     check(&gate(std::slice::from_ref(run), &wanted, None, false));
     check(&RankSummary::of(run));
@@ -60,9 +60,9 @@ fn every_answer_has_every_format_that_is_made_for_it() {
     check(&Timeline { trace: &trace, drawn: Some(&drawn) });
 }
 
-/// A page of a diagnosis has drawings where there is something to draw, and is words where not.
+/// The page of a diagnosis has charts only if there is a picture to draw.
 #[test]
-fn a_diagnosis_without_its_picture_is_a_page_of_words() {
+fn a_diagnosis_without_its_picture_is_a_page_without_charts() {
     let trace = open(&fixture_path("off_block_pageable_c4.json.gz"), &ReadOptions::default()).unwrap();
     let (source, machine, options) = (Source::named("run.json"), Machine::default(), Options::default());
     let drawn = diagnose_and_draw(&trace, &source, &machine, &options, &[], Detail::Page { runs: 1 });
@@ -75,9 +75,9 @@ fn a_diagnosis_without_its_picture_is_a_page_of_words() {
     assert!(matches!(drawn.answer(), Answer::Drawn(_)));
 }
 
-/// Colors are the terminal's: nothing else has escape sequences, and plain text has none.
+/// Plain terminal text must not contain escape sequences.
 #[test]
-fn styles_are_there_where_they_are_asked_for() {
+fn terminal_text_is_styled_only_on_request() {
     let trace = open(&fixture_path("pipe_serial.json.gz"), &ReadOptions::default()).unwrap();
     let answer = survey(&trace, &Source::named("run.json"));
     let shown = |color| answer.render(Format::Terminal, &Style { width: 80, color }).unwrap();

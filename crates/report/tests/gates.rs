@@ -1,6 +1,6 @@
 //! The gate for CI servers.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test should panic at the first error")]
 
 #[path = "common/shown.rs"]
 mod shown;
@@ -24,7 +24,7 @@ fn failing(path: &str) -> busbound_diagnosis::Gate {
 }
 
 #[test]
-fn junit_is_xml_whatever_the_files_name() {
+fn junit_is_valid_xml_for_any_file_name() {
     let xml = shown(&failing("a<b>&\"c\" 'd'.json"), Format::Junit);
     let mut reader = quick_xml::Reader::from_str(&xml);
     let (mut cases, mut failures, mut names) = (0, 0, Vec::new());
@@ -60,7 +60,7 @@ fn a_name_cannot_end_a_workflow_command() {
 }
 
 #[test]
-fn what_a_gate_writes_is_a_baseline() {
+fn the_json_of_a_gate_is_a_baseline() {
     let written = failing("run.json");
     let json = shown(&written, Format::Json);
     let saved = Baseline::saved("bar.json", &json).unwrap();
@@ -70,9 +70,8 @@ fn what_a_gate_writes_is_a_baseline() {
     assert!(Baseline::saved("x", r#"{"schema":"busbound.gate/2","runs":[]}"#).is_err());
 }
 
-/// Each answer says which formats are made for it.
 #[test]
-fn a_format_that_is_not_made_for_an_answer_is_an_error_that_names_those_that_are() {
+fn an_unsupported_format_is_an_error_that_lists_the_supported_ones() {
     let refused = failing("run.json").render(Format::Prometheus, &Style::default()).unwrap_err();
     assert_eq!(
         refused.to_string(),

@@ -1,7 +1,7 @@
-//! The pages without a browser: what is in their data, and that nothing in them comes from elsewhere. What they look like
-//! and do is tested in a real one, under web/test.
+//! Pages without a browser: their data is complete, and they load nothing from elsewhere. Tests under web/test check how
+//! they look and behave in a real browser.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test should panic at the first error")]
 
 #[path = "common/paths.rs"]
 mod paths;
@@ -44,7 +44,7 @@ fn page_of(trace: &Trace, lead: Lead) -> String {
     page.render(Format::Html, &Style::default()).unwrap()
 }
 
-/// The head of the page's data, and how many bytes of columns follow.
+/// The header of the page's data, and the number of bytes of columns after it.
 fn data(page: &str) -> (Value, usize) {
     let marker = "<script type=\"application/octet-stream\" class=\"data\">";
     let begin = page.find(marker).unwrap() + marker.len();
@@ -57,7 +57,7 @@ fn data(page: &str) -> (Value, usize) {
 }
 
 #[test]
-fn every_piece_of_work_is_in_the_page_once() {
+fn every_gpu_event_is_in_the_page_once() {
     for name in [
         "off_block_pageable_c4.json.gz",
         "launch_bound.json.gz",
@@ -87,10 +87,10 @@ fn every_piece_of_work_is_in_the_page_once() {
 }
 
 #[test]
-fn a_page_names_no_other_place() {
+fn a_page_contains_no_external_addresses() {
     let trace = fixture("off_block_pageable_c4.json.gz");
     for page in [page_of(&trace, Lead::Verdict), page_of(&trace, Lead::Prediction)] {
-        // The namespace of SVG is a name and not an address.
+        // XML namespaces are names, not addresses.
         let rest = page.replace("http://www.w3.org/2000/svg", "").replace("http://www.w3.org/1999/xhtml", "");
         for part in ["http://", "https://", "src=", "@import", "url(", "<link", "<base"] {
             assert!(!rest.contains(part), "{part}");

@@ -1,6 +1,6 @@
-//! Markdown as a reader of Markdown takes it: tables are tables, and names from a trace are text, whatever they hold.
+//! Markdown as a Markdown parser reads it: tables are tables, and names from a trace are text, whatever they contain.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test should panic at the first error")]
 
 #[path = "common/paths.rs"]
 mod paths;
@@ -17,15 +17,15 @@ use busbound_trace::{ReadOptions, Trace, TraceBuilder, open};
 use paths::fixture_path;
 use pulldown_cmark::{Alignment, Event, Options as Extensions, Parser, Tag, TagEnd};
 
-/// What a document comes to.
+/// A parsed document.
 #[derive(Default)]
 struct Read {
-    /// Cells as text, row by row, and how the columns are aligned.
+    /// Column alignments, and the cells as text, row by row.
     tables: Vec<(Vec<Alignment>, Vec<Vec<String>>)>,
     text: String,
 }
 
-/// Reads a document as GitHub does; HTML in it, links and images are not ours.
+/// Reads a document as GitHub does. busbound writes no HTML, links or images, so any of them comes from a name.
 fn parsed(markdown: &str) -> Read {
     let mut read = Read::default();
     let mut in_cell = false;
@@ -59,12 +59,12 @@ fn parsed(markdown: &str) -> Read {
     read
 }
 
-/// Every line that looks like one of a table is one, and every row has a cell for each title.
+/// Checks that every line that looks like a table row is one, and that every row has a cell per title.
 fn check(what: &str, markdown: &str) -> Read {
     let read = parsed(markdown);
     let lines = markdown.lines().filter(|line| line.starts_with('|')).count();
     let rows: usize = read.tables.iter().map(|(_, rows)| rows.len() + 1).sum();
-    assert_eq!(rows, lines, "{what}: a table is not read as one\n{markdown}");
+    assert_eq!(rows, lines, "{what}: a table is not parsed as a table\n{markdown}");
     for line in markdown.lines().filter(|line| line.starts_with("| ")) {
         let cells = line.matches(" |").count();
         assert!(cells > 1, "{what}: {line}");
@@ -78,7 +78,7 @@ fn check(what: &str, markdown: &str) -> Read {
             assert!(!has_number || *side == Alignment::Right, "{what}: column {i} of {rows:?}");
         }
     }
-    // Blocks stand apart: a list or a table that follows a paragraph at once is part of it in some readers.
+    // Blocks need an empty line between them: some readers join a list or a table to the paragraph directly above it.
     let all: Vec<&str> = markdown.lines().collect();
     for pair in all.windows(2) {
         let kind = |line: &str| {
@@ -114,7 +114,7 @@ const NAMES: [&str; 6] = [
     r"ends in \",
 ];
 
-/// A run whose every name is hostile: kernels, operators, annotations, threads.
+/// A run in which every name is hostile: kernels, operators, annotations, threads.
 fn hostile() -> Trace {
     let mut trace = TraceBuilder::default();
     let (host, stream) = (trace.thread(1, 1), trace.stream(0, 7));
@@ -157,8 +157,8 @@ fn names_from_a_trace_are_text() {
             assert!(cells.iter().any(|cell| cell.contains(beginning)), "{beginning} is not in {cells:#?}");
         }
         assert!(read.text.contains(&path.replace('\n', " ")), "{}", read.text);
-        let told = check("survey", &markdown(&survey(&trace, &Source::named(path))));
-        assert!(!told.tables.is_empty());
+        let read = check("survey", &markdown(&survey(&trace, &Source::named(path))));
+        assert!(!read.tables.is_empty());
         let wanted = ["compute_ms < 1", "idle_share < 1%"].map(|text| Requirement::parse(text).unwrap());
         check("gate", &markdown(&gate(std::slice::from_ref(&diagnosis), &wanted, None, false)));
         check("comparison", &markdown(&compare(&[diagnosis.clone(), diagnosis], None)));
@@ -168,7 +168,7 @@ fn names_from_a_trace_are_text() {
 }
 
 #[test]
-fn every_fixture_reads_as_intended() {
+fn the_markdown_of_every_fixture_is_well_formed() {
     for folder in ["", "runs", "hostile"] {
         for entry in std::fs::read_dir(fixture_path(folder)).unwrap() {
             let path = entry.unwrap().path();

@@ -1,6 +1,6 @@
-//! What is written for Perfetto: all of the run, so that busbound reads the same from it, and what was derived.
+//! The Perfetto export: the whole run, so that busbound reads the same results from it, and the derived tracks.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test should panic at the first error")]
 
 #[path = "common/paths.rs"]
 mod paths;
@@ -51,7 +51,7 @@ const TRACES: [&str; 9] = [
 ];
 
 #[test]
-fn what_is_written_is_read_back_as_the_same_run() {
+fn an_exported_run_gives_the_same_results_when_read_back() {
     for name in TRACES {
         let trace = fixture(name);
         let bytes = exported(&trace);
@@ -61,7 +61,7 @@ fn what_is_written_is_read_back_as_the_same_run() {
         assert_eq!(before.overlap, after.overlap, "{name}");
         assert_eq!(before.copies, after.copies, "{name}");
         assert_eq!(before.idle, after.idle, "{name}");
-        // That a file was cut off cannot be told from the whole one that is made of it.
+        // The export of a truncated file is complete, so these differ.
         if before.source.complete {
             assert_eq!(before.verdict.statement, after.verdict.statement, "{name}");
             assert_eq!(before.window.steps, after.window.steps, "{name}");
@@ -70,13 +70,13 @@ fn what_is_written_is_read_back_as_the_same_run() {
 }
 
 #[test]
-fn what_was_found_lies_on_tracks_of_its_own() {
+fn findings_are_on_separate_tracks() {
     let trace = fixture("off_block_pageable_c4.json.gz");
     let drawn = drawn(&trace);
     let json: Value = serde_json::from_slice(&exported(&trace)).unwrap();
     let events = json["traceEvents"].as_array().unwrap();
     let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).collect::<Vec<_>>();
-    // 48 copies one after another, some of which touch: the rate goes up and down for each.
+    // 48 consecutive copies, some without a gap: the rate rises and falls for each.
     let counters = of("C");
     assert!(counters.len() > 48 && counters.len() <= 96, "{}", counters.len());
     let highest = counters.iter().filter_map(|event| event["args"]["GB/s"].as_f64()).fold(0.0, f64::max);
@@ -94,9 +94,9 @@ fn what_was_found_lies_on_tracks_of_its_own() {
     assert_eq!(processes.len(), 3, "{processes:?}");
 }
 
-/// Perfetto takes ids that do not fit into 32 bits for 0, and one number for one arrow.
+/// Perfetto reads ids over 32 bits as 0, and expects a different id for each arrow.
 #[test]
-fn ids_fit_and_every_arrow_is_one() {
+fn ids_fit_and_every_arrow_has_its_own() {
     for name in TRACES {
         let trace = fixture(name);
         let json: Value = serde_json::from_slice(&exported(&trace)).unwrap();
@@ -125,9 +125,9 @@ fn ids_fit_and_every_arrow_is_one() {
     }
 }
 
-/// Slices of one track must lie within or beside each other: a viewer drops those that overlap in part.
+/// Viewers drop slices that partially overlap on one track.
 #[test]
-fn no_slices_of_what_is_derived_overlap() {
+fn derived_slices_do_not_overlap() {
     for name in TRACES {
         let json: Value = serde_json::from_slice(&exported(&fixture(name))).unwrap();
         let events = json["traceEvents"].as_array().unwrap().iter();

@@ -1,6 +1,6 @@
-//! The survey of every fixture, whole and cut, as a person reads it.
+//! Surveys of complete and truncated fixtures in the formats for people.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test should panic at the first error")]
 
 mod common;
 
@@ -18,7 +18,7 @@ fn fixture(name: &str) -> Survey {
 }
 
 #[test]
-fn whole_traces_on_the_terminal() {
+fn complete_traces_on_the_terminal() {
     for name in [
         "off_block_pageable_c4",
         "off_layerwise_d2_c4_syncevents",
@@ -39,7 +39,7 @@ fn hostile_files_on_the_terminal() {
 }
 
 #[test]
-fn a_cut_gzip_file_on_the_terminal() {
+fn a_truncated_gzip_file_on_the_terminal() {
     let mut whole = Vec::new();
     std::fs::File::open(fixture_path("launch_bound.json.gz")).unwrap().read_to_end(&mut whole).unwrap();
     let cut = &whole[..whole.len() / 2];
@@ -51,7 +51,7 @@ fn a_cut_gzip_file_on_the_terminal() {
 }
 
 #[test]
-fn markdown_and_json_say_the_same() {
+fn markdown_and_json_of_a_survey() {
     let survey = fixture("hostile/damaged.json");
     insta::assert_snapshot!("damaged_markdown", shown(&survey, Format::Markdown));
     insta::assert_snapshot!("damaged_json", shown(&survey, Format::Json));
@@ -61,16 +61,16 @@ fn markdown_and_json_say_the_same() {
 fn several_inputs_get_an_overview() {
     let surveys = [fixture("graph_replay.json.gz"), fixture("hostile/damaged.json")];
     let markdown = shown(surveys.as_slice(), Format::Markdown);
-    assert!(markdown.starts_with("**2 traces, 1 of them whole: "), "{markdown}");
+    assert!(markdown.starts_with("**2 traces, 1 complete: "), "{markdown}");
     let json: serde_json::Value = serde_json::from_str(&shown(surveys.as_slice(), Format::Json)).unwrap();
-    // The whole has members that a survey has not, so it is called otherwise.
+    // A list of surveys has other members than a survey, so it has its own schema.
     assert_eq!(json["schema"], "busbound.surveys/2");
     let runs = json["runs"].as_array().unwrap();
     assert!(runs.len() == 2 && runs.iter().all(|run| run["schema"] == "busbound.survey/2"));
 }
 
 #[test]
-fn the_documented_schema_is_what_is_written() {
+fn the_documented_schema_is_up_to_date() {
     common::check_schema("survey", &schemars::schema_for!(Survey));
     common::check_schema("surveys", &schemars::schema_for!(Surveys<'_>));
 }

@@ -1,6 +1,6 @@
 //! `busbound top` from a log: the table, Markdown, metrics and lines.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test should panic at the first error")]
 
 mod common;
 #[path = "common/replayed.rs"]
@@ -25,16 +25,16 @@ fn the_last_interval_as_a_table_and_as_markdown() {
 }
 
 #[test]
-fn the_documented_schema_is_what_is_written() {
+fn the_documented_schema_is_up_to_date() {
     common::check_schema("top", &schemars::schema_for!(Snapshot));
 }
 
 #[test]
-fn what_is_not_known_is_said_and_is_no_zero() {
+fn unknown_values_are_shown_as_unknown_not_as_zero() {
     let snapshots = replayed();
     let unknown = &snapshots[12];
     let text = shown(unknown, Format::Terminal);
-    assert!(text.contains("100 % of the time not known"), "{text}");
+    assert!(text.contains("100% of the time unknown"), "{text}");
     let row = text.lines().find(|line| line.trim_start().starts_with("GPU 0")).unwrap();
     assert!(row.contains("–") && !row.contains("B/s"), "{row}");
     let metrics = shown(unknown, Format::Prometheus);
@@ -45,7 +45,7 @@ fn what_is_not_known_is_said_and_is_no_zero() {
     let mut alone = unknown.clone();
     alone.gpus.truncate(1);
     let markdown = shown(&alone, Format::Markdown);
-    assert!(markdown.starts_with("**What the bus carried is not known for this interval"), "{markdown}");
+    assert!(markdown.starts_with("**Bus traffic is unknown for this interval"), "{markdown}");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_log_cannot_move_the_cursor() {
 }
 
 #[test]
-fn a_log_of_the_replay_is_the_log_again_and_signs_are_told_once() {
+fn a_log_of_the_replay_equals_the_log_and_warnings_are_shown_once() {
     let snapshots = replayed();
     let text: String = snapshots.iter().map(|one| shown(one, Format::Json)).collect();
     assert_eq!(Log::parse(&text).unwrap().snapshots, snapshots);

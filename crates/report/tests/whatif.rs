@@ -1,6 +1,6 @@
-//! What was predicted from the slow run, against what the fixed one took: pairs of real runs.
+//! Predictions from slow runs compared with measurements of the fixed ones: pairs of real runs.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test should panic at the first error")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ fn predict(path: &Path, changes: &[&str]) -> Scenario {
     answer(path, changes).scenarios.remove(0)
 }
 
-/// Where the shared traces lie; a clone by itself has none.
+/// The folder of the shared traces; a plain clone does not have it.
 fn shared() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     path.is_dir().then_some(path)
@@ -90,7 +90,7 @@ fn own_pairs() -> Vec<Pair> {
     pairs
 }
 
-/// How the predictions of a set of pairs did.
+/// How accurate the predictions of a set of pairs are.
 struct Outcome {
     rows: String,
     median: f64,
@@ -99,11 +99,11 @@ struct Outcome {
     count: usize,
 }
 
-fn held_against(directory: &Path, pairs: &[Pair]) -> Outcome {
+fn compared(directory: &Path, pairs: &[Pair]) -> Outcome {
     let text = std::fs::read_to_string(directory.join("walls.json")).unwrap();
     let walls: BTreeMap<String, serde_json::Value> = serde_json::from_str(&text).unwrap();
     let mut rows = String::from(
-        "| before | change | predicted | range | measured | off by |\n|---|---|---|---|---|---|\n",
+        "| before | change | predicted | range | measured | error |\n|---|---|---|---|---|---|\n",
     );
     let (mut errors, mut inside) = (Vec::new(), 0);
     for (before, changes, after) in pairs {
@@ -115,7 +115,7 @@ fn held_against(directory: &Path, pairs: &[Pair]) -> Outcome {
         errors.push(error.abs());
         let _ = writeln!(
             rows,
-            "| {before} | {} | {:.1} ms | {:.1} to {:.1}{} | {wall:.1} ms | {:+.1} % |",
+            "| {before} | {} | {:.1} ms | {:.1}–{:.1} ms{} | {wall:.1} ms | {:+.1}% |",
             changes.join(" + "),
             one.step_ms,
             one.low_ms,
@@ -135,13 +135,13 @@ fn held_against(directory: &Path, pairs: &[Pair]) -> Outcome {
 }
 
 impl Outcome {
-    fn meets_the_bar(&self) -> bool {
+    fn is_accurate(&self) -> bool {
         self.median <= 0.05 && self.worst <= 0.12 && self.inside * 10 >= self.count * 9
     }
 
     fn summary(&self) -> String {
         format!(
-            "{} pairs: median error {:.1} %, worst {:.1} %, measured inside the range in {} ({:.0} %).",
+            "{} pairs: median error {:.1}%, max {:.1}%, measured time inside the range for {} ({:.0}%).",
             self.count,
             100.0 * self.median,
             100.0 * self.worst,
@@ -153,18 +153,16 @@ impl Outcome {
 
 #[test]
 fn fixes_are_predicted_before_they_are_written() {
-    let own = held_against(&common::fixture_path("pairs"), &own_pairs());
-    assert!(own.meets_the_bar(), "{}\n{}", own.summary(), own.rows);
+    let own = compared(&common::fixture_path("pairs"), &own_pairs());
+    assert!(own.is_accurate(), "{}\n{}", own.summary(), own.rows);
     let Some(shared) = shared() else {
-        eprintln!(
-            "the shared traces are not beside this clone: their pairs and the results page are not checked"
-        );
+        eprintln!("the shared traces are missing: their pairs and the results page are not checked");
         return;
     };
-    let given = held_against(&shared, &shared_pairs());
-    assert!(given.meets_the_bar(), "{}\n{}", given.summary(), given.rows);
+    let given = compared(&shared, &shared_pairs());
+    assert!(given.is_accurate(), "{}\n{}", given.summary(), given.rows);
     let page = format!(
-        "{PREFACE}\n## Pairs that the replay was written against\n\n{}\n\n{}\n## Pairs recorded afterwards\n\n{AFTERWARDS}\n\n{}\n\n{}",
+        "{PREFACE}\n## Pairs used to develop the replay\n\n{}\n\n{}\n## Validation pairs\n\n{VALIDATION}\n\n{}\n\n{}",
         given.summary(),
         given.rows,
         own.summary(),
@@ -181,23 +179,24 @@ fn fixes_are_predicted_before_they_are_written() {
 }
 
 const PREFACE: &str = "\
-# What was predicted, and what it took
+# Predicted and measured step times
 
-From one trace of the slow run, the step time after the fix, against the wall time of the program with the fix written, without the
+The step time after a fix, predicted from one trace of the slow run, compared with the wall time of the fixed program without the
 profiler (median of nine). One NVIDIA H200, torch 2.11, driver 580, 2026-11-15; `--machine fixtures/machines/h200.json`. `cargo xtask bench`
-writes this page; `cargo test -p busbound-report --test whatif` holds the bars: median error 5 %, worst 12 %, nine in ten inside.
+writes this page; `cargo test -p busbound-report --test whatif` checks the limits: median error at most 5%, max 12%, nine of ten inside the
+range.
 ";
 
-const AFTERWARDS: &str = "\
-Programs of other shapes (`fixtures/pairs.py`), recorded before the replay existed and not looked at while it was written. They showed
-that waits between streams were inferred too strictly, that predictions must not scale with the slow run's own scatter, and that the
-least width of a range (3.5 %) has to cover what a profiler does to a run; nothing was fitted to their times. Predictions with
-copies hidden behind matrix work are some 5 % too fast: the profile's own matrix kernel slows less at full duty than cuBLAS's does. The
-two `async` pairs bracket what no trace tells: whether the work beside a copy uses its data.";
+const VALIDATION: &str = "\
+Programs with other shapes (`fixtures/pairs.py`), recorded before the replay existed and not used while it was written. They showed
+that waits between streams were inferred too strictly, that predictions must not scale with the variation of the slow run, and that
+the minimum width of a range (3.5%) has to cover the overhead of a profiler; nothing was fitted to their times. Predictions in which
+matrix kernels hide the copies are about 5% too fast: the profile's matrix kernel slows down less under full load than cuBLAS does.
+The two `async` pairs cover what no trace records: whether a kernel that overlaps a copy uses its data.";
 
-/// Unchanged, every trace must come out as it was.
+/// Replayed without changes, every trace must take its recorded time.
 #[test]
-fn run_again_unchanged_a_trace_takes_what_it_took() {
+fn the_replay_error_of_every_trace_is_small() {
     let mut tried = 0;
     let directories = [common::fixture_path(""), common::fixture_path("runs"), common::fixture_path("pairs")];
     for directory in directories.into_iter().chain(shared()) {
@@ -219,7 +218,7 @@ fn run_again_unchanged_a_trace_takes_what_it_took() {
 }
 
 #[test]
-fn what_would_not_help_is_predicted_not_to_help() {
+fn changes_that_do_not_help_are_predicted_not_to_help() {
     let trace = common::fixture_path("compute_only_c4.json.gz");
     for changes in [["pin"], ["prefetch=2"], ["async"], ["coalesce"], ["link=pcie3x16"]] {
         let one = predict(&trace, &changes);
@@ -227,27 +226,30 @@ fn what_would_not_help_is_predicted_not_to_help() {
     }
     assert!(predict(&trace, &["nosync"]).gain_ms.abs() < 1.0);
     let searched = answer(&trace, &[]);
-    assert!(searched.scenarios.is_empty() && searched.statement.starts_with("Nothing that was tried"));
-    // Copies that are ahead already gain nothing by being put ahead.
+    assert!(
+        searched.scenarios.is_empty()
+            && searched.statement.starts_with("No tested change makes this run faster")
+    );
+    // Copies that are already prefetched gain nothing from prefetching.
     let ahead = predict(&common::fixture_path("off_layerwise_d2_c4.json.gz"), &["prefetch=2"]);
     assert!(ahead.gain_ms.abs() < 1.0, "{ahead:?}");
 }
 
-/// A link of half the rate doubles what the bus bounds, and leaves alone what it does not.
+/// A link with half the rate doubles a step that is limited by the bus and does not affect other steps.
 #[test]
-fn another_link_takes_what_its_rate_says() {
+fn a_slower_link_affects_only_steps_limited_by_the_bus() {
     let bound = predict(&common::fixture_path("pairs/bus_layerwise_d1.json.gz"), &["link=pcie4x16"]);
     let ratio = bound.step_ms / 23.6;
     assert!(ratio > 1.85 && ratio < 2.1, "{bound:?}");
     let calm = predict(&common::fixture_path("pairs/calm_layerwise_d1.json.gz"), &["link=pcie4x16"]);
     assert!(calm.gain_ms.abs() < 3.0, "{calm:?}");
-    // All of the weights kept: what is left is compute.
+    // With all weights resident, only compute is left.
     let kept = predict(&common::fixture_path("off_block_pinned_c4.json.gz"), &["resident=100%"]);
     assert!((kept.step_ms / 77.6 - 1.0).abs() < 0.05, "{kept:?}");
 }
 
 #[test]
-fn changes_combine_in_order_and_the_answer_is_the_same_in_every_format() {
+fn changes_combine_in_order_and_the_result_is_the_same_in_every_format() {
     let trace = common::fixture_path("off_block_pageable_c4.json.gz");
     let both = answer(&trace, &["pin", "prefetch=2"]);
     assert_eq!(both.scenarios[0].apply, ["pin", "prefetch=2"]);
@@ -260,15 +262,15 @@ fn changes_combine_in_order_and_the_answer_is_the_same_in_every_format() {
 }
 
 #[test]
-fn a_trace_without_a_gpu_gets_a_sentence() {
+fn a_trace_without_gpu_events_is_an_error() {
     let trace = read(&common::fixture_path("cpuonly_block_pageable.json.gz"));
     let refused = what_if(&trace, "x", &machine(), &Options::default(), &[]).unwrap_err();
     assert!(refused.to_string().starts_with("the trace has no GPU events"));
 }
 
-/// It was called as one prediction is, which has no `runs`.
+/// They used to have the schema of a single prediction, which has no `runs`.
 #[test]
-fn predictions_of_several_runs_have_a_schema_of_their_own() {
+fn predictions_of_several_runs_have_their_own_schema() {
     let one = answer(&common::fixture_path("off_block_pageable_c4.json.gz"), &["pin"]);
     let json = |all: &[WhatIf]| -> serde_json::Value {
         serde_json::from_str(&common::shown(all, Format::Json)).unwrap()
@@ -281,7 +283,7 @@ fn predictions_of_several_runs_have_a_schema_of_their_own() {
 }
 
 #[test]
-fn the_documented_schema_is_what_is_written() {
+fn the_documented_schema_is_up_to_date() {
     common::check_schema("whatif", &schemars::schema_for!(WhatIf));
     common::check_schema("whatifs", &schemars::schema_for!(WhatIfs<'_>));
 }

@@ -1,6 +1,6 @@
-//! No line at a terminal is wider than the terminal: every renderer, every fixture, four widths.
+//! No line on the terminal is wider than the terminal: every renderer, every fixture, four widths.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test should panic at the first error")]
 
 #[path = "common/paths.rs"]
 mod paths;
@@ -36,8 +36,7 @@ fn traces(folders: &[&str]) -> Vec<PathBuf> {
     paths
 }
 
-/// Holds what is rendered to its width. One word, such as a path, may be longer than the room there is, but then
-/// it stands alone in its line.
+/// Checks that every rendered line fits. A single word that is too long, such as a path, must be alone on its line.
 fn check(what: &str, report: &(impl Report + ?Sized)) {
     for width in WIDTHS {
         let text = report.render(Format::Terminal, &Style { width, color: false }).unwrap();
@@ -60,8 +59,7 @@ fn traces_fit() {
     for path in traces(&[".", "runs", "pairs", "hostile"]) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let trace = open(&path, &ReadOptions::default()).unwrap();
-        let told = survey(&trace, &Source::named(&name));
-        check(&format!("survey of {name}"), &told);
+        check(&format!("survey of {name}"), &survey(&trace, &Source::named(&name)));
         let run = diagnosed(&trace, &name, &Options::default());
         check(&format!("diagnosis of {name}"), &run);
         if let Ok(answer) = what_if(&trace, &name, &Machine::default(), &Options::default(), &[]) {
@@ -69,7 +67,7 @@ fn traces_fit() {
         }
         runs.push(run);
     }
-    check("all at once", runs.as_slice());
+    check("all in one call", runs.as_slice());
     let summaries: Vec<RankSummary> = runs.iter().map(RankSummary::of).collect();
     let unread = [Unread::new(
         "rank-3.json",
@@ -77,7 +75,7 @@ fn traces_fit() {
     )];
     let fleet = Fleet::of(summaries.iter().cloned()).with_unread(unread.iter().cloned()).answer(None);
     check("all as ranks of one run", &fleet);
-    let apart = Runs {
+    let separate = Runs {
         all: &runs,
         summaries: &summaries,
         fleet: None,
@@ -86,7 +84,7 @@ fn traces_fit() {
         unread: &unread,
         sections: &[],
     };
-    check("all in one table", &apart);
+    check("all in one table", &separate);
     for pair in runs.windows(2) {
         let comparison = compare(pair, None);
         check("comparison", &comparison);

@@ -1,4 +1,4 @@
-//! A column of a table: its name, what its values are, and what they mean.
+//! A column of a table: its name, its type, and what its values mean.
 
 use std::collections::HashMap;
 
@@ -10,22 +10,22 @@ pub struct Column {
     pub name: &'static str,
     pub holds: ColumnType,
     pub nullable: bool,
-    /// In a sentence: what a value is, and what it means if there is none.
+    /// One sentence: what a value is, and what null means.
     pub what: &'static str,
 }
 
-/// What values are. Integers are signed, because Spark has no others.
+/// The type of the values. Integers are signed, because Spark has no unsigned ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnType {
     Nanoseconds,
     Bytes,
     GigabytesPerSecond,
-    /// An identifier or a number of things.
+    /// An identifier or a count.
     Number,
-    /// A small one.
+    /// A small integer.
     Index,
     Flag,
-    /// One of few distinct strings, each kept once.
+    /// One of a few distinct strings, each stored once.
     Word,
 }
 
@@ -39,7 +39,7 @@ impl ColumnType {
         }
     }
 
-    /// As SQL calls it.
+    /// Its SQL type.
     pub fn sql(self) -> &'static str {
         match self {
             Self::Nanoseconds | Self::Bytes | Self::Number => "BIGINT",
@@ -67,7 +67,7 @@ impl Column {
         Self { name, holds, nullable: false, what }
     }
 
-    /// A column that may have none.
+    /// A nullable column.
     pub(crate) const fn maybe(name: &'static str, holds: ColumnType, what: &'static str) -> Self {
         Self { name, holds, nullable: true, what }
     }

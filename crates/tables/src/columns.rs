@@ -1,4 +1,4 @@
-//! Columns from iterators of what lies in them.
+//! Builds columns from iterators.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(crate) fn optional_numbers(of: impl Iterator<Item = Option<i64>>) -> ArrayRe
     Arc::new(of.collect::<Int64Array>())
 }
 
-/// Identifiers: of those that no signed number holds the bits are kept, so that they still join.
+/// Identifiers: values beyond the signed range keep their bits, so that joins still work.
 pub(crate) fn ids(of: impl Iterator<Item = Option<u64>>) -> ArrayRef {
     optional_numbers(of.map(|id| id.map(u64::cast_signed)))
 }

@@ -11,25 +11,25 @@ use crate::columns::{durations, flags, indices, numbers, rates, sizes, steps, ti
 use crate::words::Words;
 
 pub(crate) const COLUMNS: &[Column] = &[
-    Column::always("event", Number, "Its row in `events`."),
+    Column::always("event", Number, "Row in `events`."),
     Column::always("start_ns", Nanoseconds, "On the profiler's own clock."),
     Column::always("duration_ns", Nanoseconds, "Time on the device."),
-    Column::always("device", Index, "The device whose stream it was on."),
-    Column::always("stream", Number, "That stream."),
+    Column::always("device", Index, "The device of its stream."),
+    Column::always("stream", Number, "The stream."),
     Column::always("direction", Word, "h2d, d2h, d2d (within a device), p2p (between two), h2h or unknown."),
     Column::always("src", Word, "Memory it came from: pageable, pinned, device, managed or unknown."),
-    Column::always("dst", Word, "Memory it went to, in the same words."),
-    Column::maybe("bytes", Bytes, "Where the trace tells."),
-    Column::maybe("gbps", GigabytesPerSecond, "Bytes over duration; none without either."),
+    Column::always("dst", Word, "Memory it went to, with the same values."),
+    Column::maybe("bytes", Bytes, "Null if not recorded."),
+    Column::maybe("gbps", GigabytesPerSecond, "Bytes divided by duration; null if either is missing."),
     Column::always(
         "exposed_ns",
         Nanoseconds,
-        "The part of its duration with no kernel running on the device.",
+        "The part of its duration not overlapped with any kernel on the device.",
     ),
     Column::always(
         "blocking_ns",
         Nanoseconds,
-        "Host time inside the call, if that waited for the copy; else 0.",
+        "Host time inside the call, if the call waited for the copy; else 0.",
     ),
     Column::always(
         "waited_after_ns",
@@ -40,13 +40,13 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::always(
         "judged",
         Flag,
-        "Whether the figures of the diagnosis speak of it: not in the warm-up, say.",
+        "Whether the diagnosis includes it; false during the warm-up, for example.",
     ),
     Column::maybe("operator", Word, "The innermost operator around the call, e.g. aten::copy_."),
-    Column::maybe("migration", Word, "Why the driver moved pages of managed memory; none for other copies."),
+    Column::maybe("migration", Word, "Why the driver moved pages of managed memory; null for other copies."),
 ];
 
-// In the order of their numbers: a test holds them to that.
+// In the order of their enum values, which a test checks.
 const DIRECTIONS: [Direction; 6] = [
     Direction::HostToDevice,
     Direction::DeviceToHost,
@@ -66,7 +66,7 @@ const MIGRATIONS: [MigrationCause; 6] = [
     MigrationCause::Unknown,
 ];
 
-/// The words of the table.
+/// The string columns of the table.
 #[derive(Debug)]
 pub(crate) struct CopyWords {
     directions: Words,
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_in_the_order_of_their_numbers() {
+    fn lists_are_in_enum_order() {
         assert!(DIRECTIONS.iter().enumerate().all(|(i, &direction)| direction as usize == i));
         assert!(MEMORIES.iter().enumerate().all(|(i, &memory)| memory as usize == i));
         assert!(MIGRATIONS.iter().enumerate().all(|(i, &cause)| cause as usize == i));

@@ -13,26 +13,26 @@ use crate::columns::{durations, ids, indices, numbers, optional_numbers, sizes, 
 use crate::words::Words;
 
 pub(crate) const COLUMNS: &[Column] = &[
-    Column::always("event", Number, "Its number, by which other tables name it: its row here."),
+    Column::always("event", Number, "Its id, which other tables refer to: the row in this table."),
     Column::always(
         "kind",
         Word,
-        "What it records: kernel, copy, operator, runtime_call …, as in the survey's JSON.",
+        "What it records: kernel, copy, operator, runtime_call …, as in the JSON of `busbound survey`.",
     ),
     Column::always("name", Word, "As the profiler wrote it."),
     Column::always("start_ns", Nanoseconds, "On the profiler's own clock."),
-    Column::always("duration_ns", Nanoseconds, "0 for what has no length."),
-    Column::maybe("device", Index, "Of what lies on a device."),
-    Column::maybe("stream", Number, "Of what lies on a device; −1 for what concerns all of it."),
-    Column::maybe("process", Word, "Of what lies on a thread: a number mostly."),
-    Column::maybe("thread", Word, "Of what lies on a thread: a number mostly."),
-    Column::maybe("correlation", Number, "Joins a call and the work of the device that it launched."),
-    Column::maybe("external_id", Number, "Joins calls and work to the operator that they ran under."),
-    Column::maybe("bytes", Bytes, "Of copies and memsets, where the trace tells."),
-    Column::maybe("step", Index, "Of a device's work: the step that launched it."),
+    Column::always("duration_ns", Nanoseconds, "0 for events without a duration."),
+    Column::maybe("device", Index, "For events on a device."),
+    Column::maybe("stream", Number, "For events on a device; −1 for what concerns the whole device."),
+    Column::maybe("process", Word, "For events on a host thread; usually a number."),
+    Column::maybe("thread", Word, "For events on a host thread; usually a number."),
+    Column::maybe("correlation", Number, "Joins a call and the device work that it launched."),
+    Column::maybe("external_id", Number, "Joins calls and device work to the operator that they ran under."),
+    Column::maybe("bytes", Bytes, "For copies and memsets, if recorded."),
+    Column::maybe("step", Index, "For device work: the step that launched it."),
 ];
 
-/// The words of the table.
+/// The string columns of the table.
 #[derive(Debug)]
 pub(crate) struct EventWords {
     kinds: Words,

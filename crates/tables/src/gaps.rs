@@ -1,4 +1,4 @@
-//! Table `gaps`: when a device had nothing to do, and why.
+//! Table `gaps`: when a device was idle, and why.
 
 use arrow_array::ArrayRef;
 use arrow_schema::ArrowError;
@@ -16,14 +16,14 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::always(
         "cause",
         Word,
-        "copy (the host was inside a copy call), launch (it had not launched yet), synchronization (it had waited for the device first), input (it waited for its next batch), turnaround (too short to have a cause) or unexplained.",
+        "copy (the host was inside a copy call), launch (waiting for a launch), synchronization (waiting after a host sync), input (the host waited for its next batch), turnaround (gap between kernels, too short to have a cause) or unexplained.",
     ),
     Column::maybe("ended_by", Number, "The work that ended it: a row in `events`."),
     Column::maybe("step", Index, "The step that launched that work."),
-    Column::always("judged", Flag, "Whether the figures of the diagnosis speak of it."),
+    Column::always("judged", Flag, "Whether the diagnosis includes it."),
 ];
 
-// In the order of their numbers: a test holds them to that.
+// In the order of their enum values, which a test checks.
 const CAUSES: [GapCause; 6] = [
     GapCause::Copy,
     GapCause::Launch,
@@ -33,7 +33,7 @@ const CAUSES: [GapCause; 6] = [
     GapCause::Unexplained,
 ];
 
-/// The words of the table.
+/// The string columns of the table.
 #[derive(Debug)]
 pub(crate) struct GapWords {
     causes: Words,
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_are_in_the_order_of_their_numbers() {
+    fn causes_are_in_enum_order() {
         assert!(CAUSES.iter().enumerate().all(|(i, &cause)| cause as usize == i));
     }
 }

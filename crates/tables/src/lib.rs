@@ -19,8 +19,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Times are 64-bit integers of nanoseconds and not Arrow's timestamps: they are on the profiler's own clock
-//! (CUPTI's), whose zero is no date. Two traces' times have nothing to do with each other.
+//! Times are 64-bit integers of nanoseconds instead of Arrow timestamps: they are on the profiler's own clock
+//! (CUPTI's), whose zero is not a date. Times of different traces cannot be compared.
 
 mod column;
 mod columns;

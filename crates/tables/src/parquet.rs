@@ -1,4 +1,4 @@
-//! The tables as Parquet files, one each, with where they are from beside the schema.
+//! The tables as Parquet files, one each, with their provenance in the metadata.
 
 use std::borrow::Borrow;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use parquet::file::properties::WriterProperties;
 use crate::schema::{TABLES_SCHEMA, Table};
 use crate::tables::{Batches, Tables};
 
-/// Where the tables are from, as the files' key-value metadata says it.
+/// Where the tables come from, as key-value metadata of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provenance(Vec<(String, String)>);
 
@@ -50,11 +50,11 @@ pub enum WriteError {
     Arrow { path: PathBuf, source: ArrowError },
 }
 
-/// Rows that are held, packed, before they are written: readers skip whole groups.
+/// Rows buffered and compressed before they are written: readers skip whole groups.
 const ROW_GROUP: usize = 1 << 20;
 
-/// Writes `events.parquet`, `copies.parquet`, `gaps.parquet` and `steps.parquet` into a folder, made where it
-/// is not there. Files of these names are replaced.
+/// Writes `events.parquet`, `copies.parquet`, `gaps.parquet` and `steps.parquet` into a folder, which is created if
+/// needed. Replaces existing files with these names.
 ///
 /// # Errors
 /// If the folder or a file in it cannot be written.
@@ -68,7 +68,7 @@ pub fn write_parquet<T: Borrow<Trace>>(
     let properties = WriterProperties::builder()
         .set_created_by(concat!("busbound ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_key_value_metadata(Some(about.collect()))
-        // Every reader has it, it is fast, and needs no C to compile.
+        // Every reader supports it, it is fast, and it needs no C compiler.
         .set_compression(Compression::SNAPPY)
         .set_max_row_group_row_count(Some(ROW_GROUP))
         .build();

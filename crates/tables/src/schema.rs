@@ -1,4 +1,4 @@
-//! Which tables are there, and which columns do they have? docs/tables.md is checked against this.
+//! Which tables exist, and which columns do they have? docs/tables.md is checked against this.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use crate::column::Column;
 use crate::{copies, events, gaps, steps};
 
-/// What the columns are; a column that changes its meaning changes the number.
+/// The version of the columns; it increases when a column changes its meaning.
 pub const TABLES_SCHEMA: &str = "busbound.tables/2";
 
-/// One of the tables that a trace comes to.
+/// One of the tables of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
     Events,
@@ -23,7 +23,7 @@ pub enum Table {
 impl Table {
     pub const ALL: [Self; 4] = [Self::Events, Self::Copies, Self::Gaps, Self::Steps];
 
-    /// Its file is called so.
+    /// Also the name of its file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Events => "events",
@@ -33,16 +33,14 @@ impl Table {
         }
     }
 
-    /// In a sentence: what a row is.
+    /// One sentence: what a row is.
     pub fn what(self) -> &'static str {
         match self {
-            Self::Events => "Everything that was recorded, in the order of the file.",
-            Self::Copies => "Every copy of a device, by device and stream, then in order of time.",
-            Self::Gaps => {
-                "Every time between two pieces of work of a device, by device, then in order of time."
-            }
+            Self::Events => "All recorded events, in file order.",
+            Self::Copies => "All copies, by device and stream, then in time order.",
+            Self::Gaps => "All gaps between work on a device, by device, then in time order.",
             Self::Steps => {
-                "Every step, where steps are found. It lasts from the end of the one before to its own end; \
+                "All steps, if steps are found. A step lasts from the end of the previous one to its own end; \
                  times are unions per device, summed over the devices."
             }
         }

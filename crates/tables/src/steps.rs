@@ -9,17 +9,17 @@ use crate::columns::{durations, flags, indices, times};
 
 pub(crate) const COLUMNS: &[Column] = &[
     Column::always("step", Index, "Its number, from 0."),
-    Column::always("start_ns", Nanoseconds, "Where the step before ended, on the profiler's own clock."),
+    Column::always("start_ns", Nanoseconds, "When the previous step ended, on the profiler's own clock."),
     Column::always("duration_ns", Nanoseconds, "Until its last work ended."),
-    Column::always("host_start_ns", Nanoseconds, "Where the host began it, which may be long before."),
-    Column::always("warm_up", Flag, "Whether it is left out as warm-up."),
+    Column::always("host_start_ns", Nanoseconds, "When the host began it, which may be much earlier."),
+    Column::always("warm_up", Flag, "Whether it is skipped as warm-up."),
     Column::always("outlier", Flag, "Whether it took clearly longer than the others."),
-    Column::always("judged", Flag, "Whether the figures of the diagnosis speak of it."),
-    Column::always("compute_ns", Nanoseconds, "Time with a kernel running that is no communication."),
+    Column::always("judged", Flag, "Whether the diagnosis includes it."),
+    Column::always("compute_ns", Nanoseconds, "Time with a kernel running that is not communication."),
     Column::always("comm_ns", Nanoseconds, "Time with communication running."),
     Column::always("copy_ns", Nanoseconds, "Time with a copy running."),
-    Column::always("exposed_copy_ns", Nanoseconds, "Of it, the part with no kernel running."),
-    Column::always("exposed_comm_ns", Nanoseconds, "Of communication, the part with no compute running."),
+    Column::always("exposed_copy_ns", Nanoseconds, "Part of copy_ns not overlapped with any kernel."),
+    Column::always("exposed_comm_ns", Nanoseconds, "Part of comm_ns not overlapped with compute."),
     Column::always(
         "idle_ns",
         Nanoseconds,
@@ -27,7 +27,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     ),
 ];
 
-/// `first` is the number of the first of them.
+/// `first` is the number of the first step.
 pub(crate) fn columns(items: &[StepItem], first: usize) -> Vec<ArrayRef> {
     let each = || items.iter();
     vec![

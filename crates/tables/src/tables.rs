@@ -1,4 +1,4 @@
-//! A trace as tables, some rows at a time: a long one is never there twice.
+//! A trace as tables, in batches of rows: a long trace is never in memory twice.
 
 use std::borrow::Borrow;
 use std::ops::Range;
@@ -41,10 +41,10 @@ impl<T: Borrow<Trace>> Tables<T> {
         }
     }
 
-    /// Some rows of a table; those beyond its end are not there.
+    /// Some rows of a table; rows beyond its end are left out.
     ///
     /// # Errors
-    /// None in practice: the columns are what the schema says.
+    /// None in practice: the columns match the schema.
     pub fn batch(&self, table: Table, rows: Range<usize>) -> Result<RecordBatch, ArrowError> {
         let end = rows.end.min(self.rows(table));
         let rows = rows.start.min(end)..end;
@@ -59,7 +59,7 @@ impl<T: Borrow<Trace>> Tables<T> {
     }
 }
 
-/// Rows of a batch: some megabytes.
+/// Rows per batch: a few megabytes.
 const BATCH: usize = 1 << 16;
 
 /// A table from its first row to its last.

@@ -1,4 +1,4 @@
-//! Which distinct strings does a column have? Each is kept once and shared by all batches.
+//! Which distinct strings does a column have? Each is stored once and shared by all batches.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use arrow_schema::ArrowError;
 use busbound_trace::Trace;
 use serde::Serialize;
 
-/// The words of a column, found by the number of what they stand for: a name, a place, a value of an enum.
+/// The distinct strings of a column, by the index of what they stand for: a name, a place, an enum value.
 #[derive(Debug)]
 pub(crate) struct Words {
     keys: Vec<Option<i32>>,
@@ -17,7 +17,7 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Of each number in order, the word.
+    /// The string for each index, in order.
     pub(crate) fn of<'w>(called: impl IntoIterator<Item = Option<&'w str>>) -> Self {
         let mut known: HashMap<&str, i32> = HashMap::new();
         let mut words = Vec::new();
@@ -31,7 +31,7 @@ impl Words {
         Self { keys, words: Arc::new(StringArray::from(words)) }
     }
 
-    /// Of an enum, every value in the order of its numbers. They are called as in JSON.
+    /// For an enum: all values in order, named as in JSON.
     pub(crate) fn of_values<T: Serialize>(values: &[T]) -> Self {
         let word = |value: &T| match serde_json::to_value(value) {
             Ok(serde_json::Value::String(word)) => Some(word),
@@ -41,7 +41,7 @@ impl Words {
         Self::of(words.iter().map(Option::as_deref))
     }
 
-    /// Of the names of a trace, those whose numbers are named.
+    /// For names of a trace: only those that are used.
     pub(crate) fn of_names(trace: &Trace, used: impl Iterator<Item = usize>) -> Self {
         let mut is_used = vec![false; trace.names().len()];
         used.for_each(|name| is_used[name] = true);

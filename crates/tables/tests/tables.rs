@@ -1,6 +1,6 @@
-//! The tables of real traces: they add up to the diagnosis, come back from Parquet as they were, and are documented.
+//! The tables of real traces: they add up to the diagnosis, survive a round trip through Parquet, and are documented.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should fail immediately")]
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -45,7 +45,7 @@ fn flags(batch: &RecordBatch, column: &str) -> Vec<bool> {
     batch.column_by_name(column).unwrap().as_boolean().iter().map(Option::unwrap).collect()
 }
 
-/// Milliseconds of a column over the rows that the diagnosis speaks of, by a column of words.
+/// Milliseconds of a column over the rows that the diagnosis includes, by a string column.
 fn judged_ms_by(batch: &RecordBatch, column: &str, by: &str) -> BTreeMap<String, f64> {
     let mut sums = BTreeMap::new();
     let rows = words(batch, by).into_iter().zip(numbers(batch, column)).zip(flags(batch, "judged"));
@@ -55,7 +55,7 @@ fn judged_ms_by(batch: &RecordBatch, column: &str, by: &str) -> BTreeMap<String,
     sums
 }
 
-/// What JSON calls a value.
+/// The JSON name of a value.
 fn word(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).unwrap().as_str().unwrap().to_owned()
 }
@@ -66,18 +66,19 @@ fn is_near(a: f64, b: f64) -> bool {
 
 #[test]
 fn copies_add_up_to_the_groups_of_the_diagnosis() {
-    // The second leaves steps out as warm-up; the third moves managed memory.
+    // The second one skips steps as warm-up; the third one moves managed memory.
     for fixture in ["off_block_pageable_c4.json.gz", "runs/unlike_steps.json.gz", "nsight/managed.sqlite"] {
         let (diagnosis, tables) = tables(fixture);
         let copies = whole(&tables, Table::Copies);
-        let ways =
+        let groups =
             words(&copies, "direction").into_iter().zip(words(&copies, "src")).zip(words(&copies, "dst"));
-        let ways: Vec<_> = ways.map(|((way, src), dst)| (way.unwrap(), src.unwrap(), dst.unwrap())).collect();
+        let groups: Vec<_> =
+            groups.map(|((direction, src), dst)| (direction.unwrap(), src.unwrap(), dst.unwrap())).collect();
         assert!(!diagnosis.copies.is_empty(), "{fixture}");
         for group in &diagnosis.copies {
             let key = (word(&group.direction), word(&group.src), word(&group.dst));
             let judged = flags(&copies, "judged");
-            let rows: Vec<usize> = (0..ways.len()).filter(|&i| ways[i] == key && judged[i]).collect();
+            let rows: Vec<usize> = (0..groups.len()).filter(|&i| groups[i] == key && judged[i]).collect();
             let sum = |column: &str| {
                 let column = numbers(&copies, column);
                 rows.iter().map(|&i| column[i].unwrap_or(0)).sum::<i64>()
@@ -87,7 +88,7 @@ fn copies_add_up_to_the_groups_of_the_diagnosis() {
             assert!(is_near(sum("duration_ns") as f64 / 1e6, group.total_ms), "{fixture} {key:?}");
             assert!(is_near(sum("blocking_ns") as f64 / 1e6, group.blocking.ms), "{fixture} {key:?}");
             assert!(is_near(sum("waited_after_ns") as f64 / 1e6, group.waited_after.ms), "{fixture} {key:?}");
-            // Copies of one group that run side by side are exposed once in the sum of the group.
+            // Copies of one group that overlap each other count once in the group's exposed time.
             if is_near(group.busy_ms, group.total_ms) {
                 assert!(is_near(sum("exposed_ns") as f64 / 1e6, group.exposed_ms), "{fixture} {key:?}");
             }
@@ -120,7 +121,8 @@ fn steps_are_those_of_the_diagnosis() {
         .map(|(nanos, _)| nanos.unwrap() as f64 / 1e6)
         .collect();
     assert_eq!(lengths.len(), found.count);
-    // The first that is spoken of begins with its own work there, and here where the one before ends.
+    // The diagnosis starts its first step with the step's own work; the table starts it at the end of the previous
+    // step.
     assert_eq!(lengths[1..], found.each_ms[1..]);
     let outliers = flags(&steps, "outlier").into_iter().filter(|outlier| *outlier).count();
     assert_eq!(outliers, diagnosis.window.outlier_count);
@@ -129,7 +131,7 @@ fn steps_are_those_of_the_diagnosis() {
 }
 
 #[test]
-fn times_of_a_step_fill_it() {
+fn times_of_a_step_add_up_to_its_duration() {
     let (_, tables) = tables("off_block_pageable_c4.json.gz");
     let steps = whole(&tables, Table::Steps);
     assert_eq!(steps.num_rows(), 4);
@@ -137,19 +139,19 @@ fn times_of_a_step_fill_it() {
     for i in 0..steps.num_rows() {
         let parts = column("compute_ns")[i] + column("exposed_copy_ns")[i] + column("idle_ns")[i];
         let length = column("duration_ns")[i];
-        // Memsets, and what of the first step comes before its first work, are none of the three.
+        // Memsets, and the time before the first work of the first step, are in none of the three.
         assert!(parts <= length && parts > length * 99 / 100, "{parts} of {length} ns");
     }
 }
 
 #[test]
-fn events_of_threads_and_devices_are_told_apart() {
+fn events_of_threads_and_devices_are_distinguished() {
     let (_, tables) = tables("off_block_pageable_c4.json.gz");
     let events = whole(&tables, Table::Events);
     let devices = events.column_by_name("device").unwrap().as_primitive::<Int32Type>();
     let processes = events.column_by_name("process").unwrap();
     assert!((0..events.num_rows()).all(|i| devices.is_null(i) != processes.is_null(i)));
-    // Every copy is the event that it names.
+    // Every copy refers to its own event.
     let copies = whole(&tables, Table::Copies);
     let (kinds, starts) = (words(&events, "kind"), numbers(&events, "start_ns"));
     assert!(copies.num_rows() > 0);
@@ -162,14 +164,14 @@ fn events_of_threads_and_devices_are_told_apart() {
 }
 
 #[test]
-fn migrations_say_why() {
+fn migrations_have_a_cause() {
     let (_, tables) = tables("nsight/managed.sqlite");
     let causes = words(&whole(&tables, Table::Copies), "migration");
     assert!(causes.iter().any(|cause| cause.as_deref() == Some("fault")), "{causes:?}");
 }
 
 #[test]
-fn parquet_gives_back_what_was_written() {
+fn parquet_round_trips() {
     let folder = tempfile::tempdir().unwrap();
     // One with everything, one without a device.
     for fixture in ["off_layerwise_d2_c4.json.gz", "cpuonly_block_pageable.json.gz"] {
@@ -208,12 +210,12 @@ fn parquet_gives_back_what_was_written() {
 }
 
 #[test]
-fn batches_are_the_whole_table_in_pieces() {
+fn batches_add_up_to_the_table() {
     let (_, tables) = tables("launch_bound.json.gz");
-    let pieces: Vec<RecordBatch> = Batches::of(&tables, Table::Events).map(Result::unwrap).collect();
-    assert_eq!(pieces.iter().map(RecordBatch::num_rows).sum::<usize>(), tables.rows(Table::Events));
-    let first = whole(&tables, Table::Events).slice(0, pieces[0].num_rows());
-    assert_eq!(pieces[0], first);
+    let batches: Vec<RecordBatch> = Batches::of(&tables, Table::Events).map(Result::unwrap).collect();
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), tables.rows(Table::Events));
+    let first = whole(&tables, Table::Events).slice(0, batches[0].num_rows());
+    assert_eq!(batches[0], first);
 }
 
 /// `BUSBOUND_WRITE_DOCS=1` writes them.

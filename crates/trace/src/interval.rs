@@ -1,10 +1,10 @@
-//! When was something going on? Sets of time, and what they share: union, intersection, difference.
+//! When was something active? Sets of time intervals with union, intersection and difference.
 //!
-//! Every figure about overlap, exposure and idleness is made of these, so they live here once.
+//! All figures about overlap, exposed time and idle time are computed from these.
 
 use crate::model::time::{Nanos, Timestamp};
 
-/// A stretch of time, its end not included.
+/// A time interval; the end is exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Interval {
     pub start: Timestamp,
@@ -29,7 +29,7 @@ impl Interval {
         Self { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// What both cover; empty (or backwards) if nothing.
+    /// What both cover. Empty, or with its end before its start, if they do not overlap.
     pub fn intersect(self, other: Self) -> Self {
         Self { start: self.start.max(other.start), end: self.end.min(other.end) }
     }
@@ -42,7 +42,7 @@ impl From<std::ops::Range<i64>> for Interval {
     }
 }
 
-/// A set of points in time, as disjoint intervals in order, none of them empty and no two touching.
+/// A set of points in time, as sorted, disjoint, non-empty intervals that do not touch each other.
 ///
 /// ```
 /// use busbound_trace::{Interval, IntervalSet, Timestamp};
@@ -62,7 +62,7 @@ impl IntervalSet {
     /// The union of any intervals.
     pub fn from_unsorted(intervals: impl IntoIterator<Item = Interval>) -> Self {
         let mut all: Vec<_> = intervals.into_iter().filter(|i| i.end > i.start).collect();
-        // Streams are in order already, so this is mostly a merge of few runs.
+        // Streams are already sorted, so this mostly merges a few sorted runs.
         if !all.is_sorted_by_key(|i| i.start) {
             all.sort_by_key(|i| i.start);
         }
@@ -73,7 +73,7 @@ impl IntervalSet {
         set
     }
 
-    /// Adds an interval that begins no earlier than the last one added did, as the events of a track do.
+    /// Adds an interval that does not begin before the last one added, as is the case for the events of a track.
     pub fn push(&mut self, interval: Interval) {
         debug_assert!(self.intervals.last().is_none_or(|last| last.start <= interval.start));
         if interval.end <= interval.start {
@@ -155,7 +155,7 @@ impl IntervalSet {
         Self { intervals: rest }
     }
 
-    /// The part of this set that lies within one interval.
+    /// The part of this set that is within one interval.
     pub fn within(&self, window: Interval) -> Self {
         let from = self.intervals.partition_point(|i| i.end <= window.start);
         let inside = self.intervals[from..].iter().take_while(|i| i.start < window.end);
@@ -163,7 +163,7 @@ impl IntervalSet {
         Self { intervals: parts.collect() }
     }
 
-    /// Length of the part within one interval, without making the set.
+    /// Length of the part within one interval, without building the set.
     pub fn length_within(&self, window: Interval) -> Nanos {
         let from = self.intervals.partition_point(|i| i.end <= window.start);
         let inside = self.intervals[from..].iter().take_while(|i| i.start < window.end);
@@ -184,7 +184,7 @@ mod tests {
 
     const DAYS: i64 = 200;
 
-    /// Intervals on a small line, where membership can be counted point by point.
+    /// Intervals on a short time line, so that membership can be counted point by point.
     fn any_intervals() -> impl Strategy<Value = Vec<Interval>> {
         let one = (0..DAYS, 0..20i64).prop_map(|(start, length)| {
             Interval::new(Timestamp::from_nanos(start), Timestamp::from_nanos((start + length).min(DAYS)))
@@ -207,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sets_are_what_their_points_say(a in any_intervals(), b in any_intervals(), from in 0..DAYS, len in 0..DAYS) {
+        fn sets_match_a_point_by_point_count(a in any_intervals(), b in any_intervals(), from in 0..DAYS, len in 0..DAYS) {
             let (pa, pb) = (points(&a), points(&b));
             let (sa, sb) = (IntervalSet::from_unsorted(a), IntervalSet::from_unsorted(b));
             prop_assert_eq!(&set_points(&sa), &pa);

@@ -1,4 +1,4 @@
-//! What happened: reads any profiler trace, whole or broken, into columns.
+//! What happened? Reads any profiler trace, complete or damaged, into columns.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -16,8 +16,8 @@
 //! # Ok::<(), busbound_trace::OpenError>(())
 //! ```
 //!
-//! Reading never fails on partial data: every whole event before and after damage is kept, and
-//! [`ImportStats`] says what was lost and where.
+//! Reading never fails on partial data: every complete event before and after damage is kept, and [`ImportStats`]
+//! says what was lost and where.
 
 mod capture;
 mod error;

@@ -1,8 +1,8 @@
 //! What did Nsight Compute measure? Its `--csv` export, by kernel.
 //!
-//! Both pages are read: `--page raw`, one row a kernel and one column a metric, and `details`, the
-//! default, one row a metric. What the export does not hold is `None`: the bytes and operations come with
-//! `--set roofline` or `--set full`, the shares of the peak with every set.
+//! Reads both pages: `--page raw`, one row per kernel and one column per metric, and `details`, the default, one row
+//! per metric. What the export lacks is `None`: bytes and operations need `--set roofline` or `--set full`;
+//! percentages of the peak come with every set.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -10,29 +10,29 @@ use std::io::{BufRead, BufReader, Read};
 /// One kernel as Nsight Compute measured it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MeasuredKernel {
-    /// As Nsight Compute prints it, which is not as the profiler does.
+    /// As Nsight Compute prints it, which differs from the profiler's name.
     pub name: String,
     pub grid: [u32; 3],
     pub block: [u32; 3],
     pub duration_ns: Option<f64>,
     /// Bytes read from and written to the device's memory.
     pub memory_bytes: Option<f64>,
-    /// Bytes a second that the device's memory can move at its clock of the time.
+    /// Bytes per second that device memory can move at its clock during the measurement.
     pub memory_roof: Option<f64>,
-    /// Arithmetic by precision, where there was any.
+    /// Arithmetic operations by precision, if any.
     pub operations: Vec<Operations>,
-    /// Shares of the peak in percent: the busiest part of the memory system, and of the multiprocessors.
+    /// Percent of peak: the busiest part of the memory system, and of the multiprocessors.
     pub memory_pct: Option<f64>,
     pub compute_pct: Option<f64>,
 }
 
-/// Operations of one precision, an FMA counting two.
+/// Operations of one precision. An FMA counts as two.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operations {
     /// `bf16 tensor`, `fp32` and so on.
     pub precision: String,
     pub count: f64,
-    /// Operations a second at the clock of the time.
+    /// Peak operations per second at the clock during the measurement.
     pub roof: Option<f64>,
 }
 
@@ -41,17 +41,16 @@ pub struct Operations {
 pub enum NcuError {
     #[error("cannot be read: {0}")]
     Io(#[from] std::io::Error),
-    #[error("has no header with \"Kernel Name\": it is not what `ncu --csv` prints")]
+    #[error("has no header with \"Kernel Name\": it is not the output of `ncu --csv`")]
     NoHeader,
-    #[error("holds no kernel")]
+    #[error("has no kernels")]
     Empty,
 }
 
-/// Reads an export. Lines before the header, as the program and `ncu` print them, are passed over, and so
-/// are rows that are cut.
+/// Reads an export. Skips lines before the header, which the program and `ncu` print, and rows that are cut.
 ///
 /// # Errors
-/// If it cannot be read, is no such export, or holds no kernel.
+/// If it cannot be read, is not such an export, or has no kernels.
 pub fn read_ncu(input: impl Read) -> Result<Vec<MeasuredKernel>, NcuError> {
     let mut input = BufReader::new(input);
     let mut text = Vec::new();
@@ -137,7 +136,7 @@ fn fill_from_raw(kernel: &mut MeasuredKernel, metrics: &BTreeMap<&str, f64>) {
     kernel.memory_roof = get("dram__bytes.sum.peak_sustained")
         .zip(get("dram__cycles_elapsed.avg.per_second"))
         .map(|(a, b)| a * b);
-    // By instruction, each with a roof of its own; the sums over instructions count sparse ones in theirs.
+    // Per instruction, each with its own peak; the sums over instructions include sparse ones.
     for family in ["sm__ops_path_tensor_op_", "sm__ops_path_tensor_src_"] {
         let end = format!("{family}~");
         for (name, &count) in metrics.range(family..end.as_str()) {
@@ -208,7 +207,7 @@ fn number(text: &str) -> Option<f64> {
     text.replace(',', "").parse().ok()
 }
 
-/// What a unit stands for in bytes, seconds and cycles: `Gbyte/s`, `Kbyte/cycle`, `us`, `Ghz`.
+/// The factor from a unit to bytes, seconds and cycles: `Gbyte/s`, `Kbyte/cycle`, `us`, `Ghz`.
 fn factor(unit: &str) -> f64 {
     let first = unit.split('/').next().unwrap_or(unit);
     let scaled = |base: &str| {
@@ -239,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_are_brought_to_bytes_and_seconds() {
+    fn units_are_converted_to_bytes_and_seconds() {
         for (unit, expected) in [
             ("Tbyte/s", 1e12),
             ("Kbyte/cycle", 1e3),
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_export_says_so() {
+    fn non_exports_are_rejected() {
         assert!(matches!(read_ncu(&b"{}"[..]), Err(NcuError::NoHeader)));
         assert!(matches!(read_ncu(&b"\"ID\",\"Name\"\n"[..]), Err(NcuError::NoHeader)));
         let header = b"==PROF== x\n\"ID\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n";

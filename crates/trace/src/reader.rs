@@ -13,20 +13,20 @@ use crate::model::format::Format;
 
 /// Reads files of one format.
 ///
-/// A new format takes three steps: a file that implements this trait and declares its [`Format`], its module in `lib.rs`,
-/// and its line in `registry.rs`. Sniffing, discovery, help texts and Python follow from the list.
+/// To add a format: write a file that implements this trait and declares its [`Format`], add its module to `lib.rs`,
+/// and add a line to `registry.rs`. Sniffing, discovery, help texts and Python use that list.
 pub trait Reader: Sync {
-    /// What the format is called, and the names of its files.
+    /// The name of the format and of its files.
     fn format(&self) -> &'static Format;
 
-    /// How likely a file is of this format, by its first bytes ([`SNIFFED`], fewer of a shorter file) and its name.
+    /// How likely a file has this format, by its first bytes (up to [`SNIFFED`]) and its name.
     fn sniff(&self, head: &[u8], path: &Path) -> Confidence;
 
-    /// Reads a file to its end or to the memory bound of `options`. Partial data is no error: it goes into the trace, and
-    /// what was lost into its [`ImportStats`](crate::ImportStats).
+    /// Reads a file to its end or to the memory limit of `options`. Partial data is not an error: it goes into the
+    /// trace, and losses go into its [`ImportStats`](crate::ImportStats).
     ///
     /// # Errors
-    /// If nothing at all in it can be read.
+    /// If nothing in it can be read.
     fn read(
         &self,
         source: Source<'_>,
@@ -36,7 +36,7 @@ pub trait Reader: Sync {
     ) -> Result<(), OpenError>;
 }
 
-/// What a reader without a better reason answers where it read no event: the memory bound, else `empty`.
+/// The error if no event was read and there is no better reason: the memory limit, else `empty`.
 pub(crate) fn require_events(trace: &TraceBuilder, path: &Path, empty: OpenError) -> Result<(), OpenError> {
     match () {
         () if !trace.is_empty() => Ok(()),
@@ -47,27 +47,27 @@ pub(crate) fn require_events(trace: &TraceBuilder, path: &Path, empty: OpenError
     }
 }
 
-/// Bytes that [`Reader::sniff`] is given, where the file has as many.
+/// Bytes passed to [`Reader::sniff`], if the file is that long.
 pub const SNIFFED: usize = 64;
 
-/// How sure a reader is that a file is its own. Of two that are equally sure the later one in the registry reads it.
+/// How sure a reader is about a file. If two are equally sure, the later one in the registry reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     No,
-    /// Nothing speaks against it; for one reader, which is tried where no other knows the file.
+    /// Possible; for the one reader to try if no other recognizes the file.
     Fallback,
-    /// Its name says so, and its first bytes do not contradict.
+    /// The name matches, and the first bytes do not contradict it.
     ByName,
-    /// Its first bytes say so.
+    /// The first bytes match.
     ByContent,
 }
 
 /// Where the bytes of a file come from.
 pub struct Source<'a> {
-    /// The file's name, or what stands for it in messages.
+    /// The name of the file, or its label in messages.
     pub path: &'a Path,
     pub kind: SourceKind,
-    /// Its bytes from the first one on, inflated where they were compressed.
+    /// All of its bytes, inflated if they were compressed.
     pub stream: &'a mut (dyn Read + Send),
 }
 
@@ -77,14 +77,14 @@ impl fmt::Debug for Source<'_> {
     }
 }
 
-/// What else a source can do than give its bytes in their order.
+/// What a source supports in addition to sequential reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceKind {
-    /// A plain file of so many bytes, which can be opened again by its path.
+    /// A plain file with this many bytes, which can be opened again by its path.
     File {
         bytes: u64,
     },
-    /// A file or stream that was inflated.
+    /// A file or stream that is inflated while it is read.
     Compressed,
     Stream,
 }
@@ -93,9 +93,9 @@ pub enum SourceKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// Threads that scan; reading and inflating has one more.
+    /// Scanning threads; one more thread reads and inflates.
     pub threads: usize,
-    /// Reading stops when the trace holds this many bytes.
+    /// Reading stops when the trace uses this many bytes of memory.
     pub memory_bound: u64,
 }
 
@@ -115,7 +115,7 @@ impl ReadOptions {
     }
 }
 
-/// How far reading has come, in bytes of the file.
+/// How much has been read, in bytes of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     pub read: u64,
@@ -123,11 +123,11 @@ pub struct Progress {
     pub total: Option<u64>,
 }
 
-/// Whoever watches the reading, and may end it.
+/// Reports progress, and lets the caller stop reading.
 pub struct Watch<'a> {
     read: Arc<AtomicU64>,
     total: Option<u64>,
-    tell: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
+    report: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
     interrupted: bool,
 }
 
@@ -141,36 +141,36 @@ impl<'a> Watch<'a> {
     pub(crate) fn new(
         read: Arc<AtomicU64>,
         total: Option<u64>,
-        tell: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
+        report: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Self {
-        Self { read, total, tell, interrupted: false }
+        Self { read, total, report, interrupted: false }
     }
 
-    /// Tells how far the source has been read. Readers call it now and then, and return when it breaks.
+    /// Reports how much of the source has been read. Readers call it regularly, and return when it breaks.
     pub fn tick(&mut self) -> ControlFlow<()> {
         let read = self.read.load(Ordering::Relaxed);
-        self.tell(read)
+        self.report(read)
     }
 
-    /// As [`tick`](Self::tick), for readers that do not read the source from its beginning to its end: `share` of it is done.
+    /// Like [`tick`](Self::tick), for readers with random access: `share` of the source is done.
     pub fn tick_at(&mut self, share: f64) -> ControlFlow<()> {
         let total = self.total.unwrap_or(0);
-        self.tell((share.clamp(0.0, 1.0) * total as f64) as u64)
+        self.report((share.clamp(0.0, 1.0) * total as f64) as u64)
     }
 
-    fn tell(&mut self, read: u64) -> ControlFlow<()> {
-        let next = (self.tell)(Progress { read, total: self.total });
+    fn report(&mut self, read: u64) -> ControlFlow<()> {
+        let next = (self.report)(Progress { read, total: self.total });
         self.interrupted |= next.is_break();
         next
     }
 
-    /// Whether reading was ended from outside.
+    /// Whether the caller stopped reading.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted
     }
 }
 
-/// Reads once, again where a signal came in between.
+/// Reads once; retries if a signal interrupts it.
 pub(crate) fn read_some(source: &mut (impl Read + ?Sized), buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match source.read(buffer) {

@@ -1,4 +1,4 @@
-//! Which formats are read? The only list of readers: sniffing, discovery, help texts and Python use it.
+//! Which formats are supported? The only list of readers: sniffing, discovery, help texts and Python use it.
 
 use crate::capture::Capture;
 use crate::kineto::Kineto;
@@ -8,20 +8,20 @@ use crate::nsight::report::NsightReport;
 use crate::reader::Reader;
 use crate::xplane::XPlane;
 
-/// Every reader. Of two that are equally sure about a file the later one reads it.
+/// Every reader. If two are equally sure about a file, the later one reads it.
 static READERS: [&dyn Reader; 5] = [&Kineto, &Capture, &Nsight, &NsightReport, &XPlane];
 
-/// Every reader, in the order of the texts that list them.
+/// Every reader, in the order in which texts list them.
 pub fn readers() -> &'static [&'static dyn Reader] {
     &READERS
 }
 
-/// The format of an id, as JSON output has it.
+/// The format with this id, as in JSON output.
 pub fn format(id: &str) -> Option<&'static Format> {
     READERS.iter().map(|reader| reader.format()).find(|format| format.id == id)
 }
 
-/// How the names of files end that are read.
+/// The file name suffixes of all supported formats.
 pub fn suffixes() -> impl Iterator<Item = &'static str> {
     READERS.iter().flat_map(|reader| reader.format().suffixes).copied()
 }

@@ -1,10 +1,10 @@
-//! Names as other profilers write them: kernels as in the source, calls without the version that the driver knows them by.
+//! Names as other profilers write them: kernels as in the source, calls without the driver's version suffix.
 
 use std::borrow::Cow;
 
 use cpp_demangle::Symbol;
 
-/// Names longer than this are kept as they are: taking them apart takes time that grows faster than they do.
+/// Longer names stay mangled: the time to demangle grows faster than their length.
 const LONGEST: usize = 4096;
 
 pub(crate) fn shown(name: &[u8]) -> Cow<'_, str> {
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_the_source() {
+    fn names_match_the_source() {
         assert_eq!(shown(b"_Z4gemmPfi"), "gemm(float*, int)");
         assert_eq!(shown(b"nvjet_sm90_tst"), "nvjet_sm90_tst");
         assert_eq!(shown(b"_Z-not-a-name"), "_Z-not-a-name");

@@ -1,6 +1,6 @@
-//! Recordings of `busbound record`: read like any other trace, whole or not.
+//! Recordings of `busbound record`: read like any other trace, complete or damaged.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should fail immediately")]
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use busbound_trace::{
 const ON: Stream = Stream { device: 0, stream: 7 };
 const LAUNCH: Launch = Launch { grid: [4, 1, 1], block: [128, 1, 1], registers: 32, shared_memory: 1024 };
 
-/// Two steps of a copy and a kernel, a chunk each, after a chunk that says who is recorded.
+/// Two steps of a copy and a kernel, one chunk each, after a chunk that says what is recorded.
 fn recording() -> Vec<Vec<u8>> {
     let chunk = |records: &[Record<'_>]| {
         let mut writer = ChunkWriter::default();
@@ -91,7 +91,7 @@ fn opened(bytes: &[u8]) -> Result<Trace, OpenError> {
 }
 
 #[test]
-fn a_recording_says_what_was_recorded() {
+fn a_recording_contains_what_was_recorded() {
     let trace = opened(&recording().concat()).unwrap();
     assert!(trace.stats().is_complete(), "{:?}", trace.stats().losses);
     let origin = trace.origin();
@@ -117,32 +117,32 @@ fn a_recording_says_what_was_recorded() {
     assert_eq!((call.name(), call.correlation()), ("cudaMemcpyAsync", Some(1)));
     let step = of(EventKind::Annotation)[1];
     assert_eq!((step.name(), step.duration().get()), ("step", 956_000));
-    // The second wait is for the second record of the event.
+    // The second wait refers to the second record of the event.
     let waits = of(EventKind::Synchronization);
     let waited: Vec<_> = waits.iter().map(|wait| wait.synchronization().unwrap().waits_on_record).collect();
     assert_eq!(waited, [Some(3), Some(13)]);
 }
 
 #[test]
-fn a_recording_that_was_cut_or_broken_gives_the_rest() {
+fn a_cut_or_damaged_recording_gives_the_rest() {
     let chunks = recording();
     let whole = opened(&chunks.concat()).unwrap().len();
     let each = (whole) / 2;
-    // Killed between two chunks: all that was written is there.
+    // Killed between two chunks: everything that was written can be read.
     let killed = opened(&chunks[..4].concat()).unwrap();
     assert_eq!((killed.len(), killed.stats().losses[0].what), (whole, LossKind::EndsWithoutMark));
-    // Killed while it wrote.
+    // Killed while writing.
     let mut bytes = chunks[..4].concat();
     bytes.truncate(bytes.len() - 3);
     let cut = opened(&bytes).unwrap();
     assert_eq!((cut.len(), cut.stats().losses[0].what), (each, LossKind::EndsInsideChunk));
-    // A byte is wrong in the first step.
+    // One wrong byte in the first step.
     let mut bytes = chunks.concat();
     let at = chunks[..2].concat().len() + 20;
     bytes[at] ^= 0x55;
     let broken = opened(&bytes).unwrap();
     assert_eq!((broken.len(), broken.stats().losses[0].what), (each, LossKind::DamagedChunk));
-    // At every byte: an answer or a sentence, never a panic.
+    // Cut at every byte: a trace or an error message, never a panic.
     let all = chunks.concat();
     for end in 1..all.len() {
         match opened(&all[..end]) {
@@ -172,9 +172,9 @@ fn readings_of_the_links_counters_are_kept() {
     assert!(trace.stats().not_kept.is_empty(), "{:?}", trace.stats().not_kept);
 }
 
-/// Two GPUs, each used by a thread of its own; both have a stream 7, and stream 13 is on the second alone.
+/// Two GPUs, each used by its own thread; both have a stream 7, and only the second has stream 13.
 #[test]
-fn waits_lie_on_the_gpu_that_was_waited_for() {
+fn waits_are_on_the_gpu_that_was_waited_for() {
     let kernel = |device, stream, correlation| Record::Kernel {
         start: 2_000,
         end: 9_000,
@@ -211,7 +211,7 @@ fn waits_lie_on_the_gpu_that_was_waited_for() {
         call(100, 1, 1_000),
         call(200, 2, 1_000),
         call(200, 3, 1_200),
-        // Stream 7 and the whole device, by each thread; then a stream that one GPU has alone.
+        // Stream 7 and the whole device, from each thread; then a stream that only one GPU has.
         call(100, 11, 3_000),
         wait(11, 7, 3),
         call(200, 12, 3_000),
@@ -226,14 +226,14 @@ fn waits_lie_on_the_gpu_that_was_waited_for() {
     let devices: Vec<_> = waits
         .map(|wait| match wait.place() {
             Place::Stream { device, .. } => (wait.correlation().unwrap(), device),
-            Place::Thread { .. } => unreachable!("waits lie on streams"),
+            Place::Thread { .. } => unreachable!("waits are on streams"),
         })
         .collect();
     assert_eq!(devices, [(11, 0), (12, 1), (13, 0), (14, 1), (15, 1)]);
 }
 
 #[test]
-fn waits_of_a_program_that_uses_the_second_gpu_lie_on_it() {
+fn waits_of_a_program_that_uses_the_second_gpu_are_on_it() {
     let on = Stream { device: 1, stream: 7 };
     let gpu = |id| Record::Gpu { id, name: 1, memory: 1 << 30, multiprocessors: 132, capability: (9, 0) };
     let trace = recording_of(&[

@@ -1,6 +1,6 @@
-//! Damage is normal: each input that holds events gives them, and says what was wrong.
+//! Damage is normal: every input with events gives them, and the losses are reported.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should fail immediately")]
 
 use std::io::Write;
 use std::path::Path;
@@ -41,7 +41,7 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_bad_gzip_checksum_costs_nothing() {
+fn a_bad_gzip_checksum_loses_nothing() {
     let mut file = gzipped(trace_of(&[event("a", 1), event("b", 2)]).as_bytes());
     let crc = file.len() - 6;
     file[crc] ^= 1;
@@ -51,7 +51,7 @@ fn a_bad_gzip_checksum_costs_nothing() {
 }
 
 #[test]
-fn members_of_gzip_are_joined_even_within_an_event() {
+fn gzip_members_are_joined_even_within_an_event() {
     let json = trace_of(&[event("a", 1), event("b", 2), event("c", 3)]);
     let (head, tail) = json.as_bytes().split_at(json.len() / 2);
     let file = [gzipped(head), gzipped(tail)].concat();
@@ -61,7 +61,7 @@ fn members_of_gzip_are_joined_even_within_an_event() {
 }
 
 #[test]
-fn nan_and_infinity_do_not_hurt_their_neighbors() {
+fn nan_and_infinity_do_not_affect_other_events() {
     let json = r#"[{"ph":"X","name":"a","ts":1,"dur":NaN,"args":{"x":NaN,"y":-Infinity}},
                    {"ph":"X","name":"b","ts":2,"dur":Infinity},
                    {"ph":"X","name":"c","ts":NaN,"dur":1},
@@ -73,7 +73,7 @@ fn nan_and_infinity_do_not_hurt_their_neighbors() {
 }
 
 #[test]
-fn control_characters_and_invalid_utf8_in_names_are_kept_visible() {
+fn control_characters_and_invalid_utf8_in_names_stay_visible() {
     let mut json =
         b"[{\"ph\":\"X\",\"name\":\"a\x01\n\x7fb\",\"ts\":1,\"dur\":1},{\"ph\":\"X\",\"name\":\"".to_vec();
     json.extend_from_slice(b"caf\xe9\",\"ts\":2,\"dur\":1}]");
@@ -96,14 +96,14 @@ fn unescaped_backslashes_stay_even_before_the_closing_quote() {
 }
 
 #[test]
-fn brackets_inside_names_are_no_structure() {
+fn brackets_inside_names_are_not_structure() {
     let trace = load(trace_of(&[event("a]}", 1), event("[{,", 2), event("}]}", 3)]).as_bytes());
     assert_eq!(names(&trace), ["a]}", "[{,", "}]}"]);
     assert!(trace.stats().is_complete());
 }
 
 #[test]
-fn of_duplicate_keys_the_last_counts() {
+fn the_last_of_duplicate_keys_wins() {
     let json = r#"[{"ph":"X","cat":"kernel","name":"first","name":"last","ts":1,"ts":5,"dur":1,
                     "args":{"correlation":1,"correlation":9}}]"#;
     let trace = load(json.as_bytes());
@@ -112,7 +112,7 @@ fn of_duplicate_keys_the_last_counts() {
 }
 
 #[test]
-fn trailing_commas_and_a_trailing_empty_object_are_let_through() {
+fn trailing_commas_and_a_trailing_empty_object_are_accepted() {
     let json =
         r#"{"traceEvents": [{"ph":"X","name":"a","ts":1,"dur":1,"args":{"x":1,},},{},], "traceName": "t",}"#;
     let trace = load(json.as_bytes());
@@ -122,13 +122,13 @@ fn trailing_commas_and_a_trailing_empty_object_are_let_through() {
 }
 
 #[test]
-fn a_byte_order_mark_is_passed_over() {
+fn a_byte_order_mark_is_skipped() {
     let json = [b"\xef\xbb\xbf", trace_of(&[event("a", 1)]).as_bytes()].concat();
     assert_eq!(names(&load(&json)), ["a"]);
 }
 
 #[test]
-fn numbers_may_stand_in_quotes() {
+fn numbers_may_be_quoted() {
     let json = r#"[{"ph":"X","cat":"gpu_memcpy","name":"Memcpy HtoD (Pinned -> Device)","ts":"12.5","dur":"3",
                     "args":{"device":"1","stream":"7","correlation":"42","bytes":"4096"}}]"#;
     let trace = load(json.as_bytes());
@@ -153,7 +153,7 @@ fn odd_durations_become_zero_and_are_counted() {
 }
 
 #[test]
-fn events_that_overlap_on_one_stream_are_all_there_in_order() {
+fn events_that_overlap_on_one_stream_are_all_kept_in_order() {
     let json = trace_of(&[event("late", 9), event("early", 1), event("inside", 2)]);
     let trace = load(json.as_bytes());
     let stream = trace.streams().next().unwrap();
@@ -162,7 +162,7 @@ fn events_that_overlap_on_one_stream_are_all_there_in_order() {
 }
 
 #[test]
-fn an_empty_file_says_so() {
+fn an_empty_file_is_an_error() {
     assert!(matches!(refuse(b""), OpenError::Empty { .. }));
     assert!(matches!(refuse(b" \n "), OpenError::NoEvents { .. }));
 }
@@ -179,7 +179,7 @@ fn metadata_alone_is_a_trace_without_events() {
 }
 
 #[test]
-fn json_of_something_else_is_named() {
+fn other_json_is_an_error_with_its_keys() {
     let error = refuse(br#"{"name": "left-pad", "version": "1.0.0", "dependencies": {}}"#).to_string();
     assert!(error.contains("name, version, dependencies"), "{error}");
     for other in [&b"[1, 2, 3]"[..], b"\"text\"", b"[]", b"[{\"a\": 1}]", b"hello world", b"\x89PNG\r\n"] {
@@ -202,7 +202,7 @@ fn foreign_formats_get_a_hint() {
 }
 
 #[test]
-fn a_missing_brace_costs_one_event() {
+fn a_missing_brace_loses_one_event() {
     let json = trace_of(&[event("a", 1), event("b", 2).replace("2}", "2"), event("c", 3), event("d", 4)]);
     let trace = load(json.as_bytes());
     assert_eq!(names(&trace), ["a", "c", "d"]);
@@ -210,8 +210,8 @@ fn a_missing_brace_costs_one_event() {
 }
 
 #[test]
-fn an_event_that_swallows_its_successors_costs_one_event() {
-    // The list in its arguments never ends, so all later events lie inside it.
+fn an_event_that_swallows_later_ones_loses_one_event() {
+    // The list in its arguments never ends, so all later events are inside it.
     let open = r#"{"ph": "X", "name": "b", "ts": 2, "dur": 1, "args": {"Input Dims": [[4096, "#.to_owned();
     let mut events = vec![event("a", 1), open];
     events.extend((0..5000).map(|i| event("later", 3 + i)));
@@ -233,7 +233,7 @@ fn a_hole_in_the_middle_keeps_both_sides() {
 }
 
 #[test]
-fn a_file_that_begins_in_the_middle_is_read() {
+fn a_file_without_its_beginning_is_read() {
     let json = trace_of(&(0..100).map(|i| event("e", i)).collect::<Vec<_>>());
     let trace = load(&json.as_bytes()[json.len() / 2..]);
     assert!(trace.len() >= 49, "{}", trace.len());
@@ -241,7 +241,7 @@ fn a_file_that_begins_in_the_middle_is_read() {
 }
 
 #[test]
-fn traces_one_after_the_other_and_events_a_line_are_read() {
+fn concatenated_traces_and_one_event_per_line_are_read() {
     let two = trace_of(&[event("a", 1)]) + "\n" + &trace_of(&[event("b", 2)]);
     assert_eq!(names(&load(two.as_bytes())), ["a", "b"]);
     let lines = [event("a", 1), event("b", 2)].join("\n");
@@ -261,7 +261,7 @@ fn a_damaged_key_does_not_hide_the_list_of_events() {
 }
 
 #[test]
-fn a_bomb_stops_at_the_memory_bound_with_what_was_read() {
+fn a_zip_bomb_stops_at_the_memory_limit_with_what_was_read() {
     let mut json = b"[".to_vec();
     for i in 0..200_000 {
         json.extend_from_slice(event("boom", i).as_bytes());
@@ -278,7 +278,7 @@ fn a_bomb_stops_at_the_memory_bound_with_what_was_read() {
 }
 
 #[test]
-fn a_bomb_of_one_endless_string_is_not_held_in_memory() {
+fn a_zip_bomb_of_one_endless_string_is_not_kept_in_memory() {
     let mut json = format!("[{},\n{{\"ph\": \"X\", \"name\": \"", event("a", 1)).into_bytes();
     json.extend(vec![b'x'; 80 << 20]);
     json.extend_from_slice(b"\"},");
@@ -311,7 +311,7 @@ fn older_amd_and_pre_kineto_traces_have_the_same_kinds() {
 }
 
 #[test]
-fn a_lost_correlation_is_found_through_its_arrow() {
+fn a_missing_correlation_is_found_through_its_flow_arrow() {
     let json = r#"[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":10,"dur":1,"args":{"device":0,"stream":7}},
                    {"ph":"s","id":77,"pid":1,"tid":1,"ts":5,"cat":"ac2g","name":"ac2g"},
                    {"ph":"f","id":77,"pid":0,"tid":7,"ts":10,"cat":"ac2g","name":"ac2g","bp":"e"}]"#;

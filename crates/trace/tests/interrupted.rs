@@ -1,4 +1,4 @@
-//! Who watches the reading may end it.
+//! The progress callback can stop reading.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use busbound_trace::{OpenError, ReadOptions, open_with_progress};
 
 #[test]
-fn reading_ends_when_whoever_watches_says_so() {
+fn reading_stops_when_the_callback_breaks() {
     for name in [
         "launch_bound.json.gz",
         "hostile/amd.json",
@@ -17,13 +17,13 @@ fn reading_ends_when_whoever_watches_says_so() {
         let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../fixtures", name].iter().collect();
         for threads in [1, 3] {
             let options = ReadOptions::default().threads(threads);
-            let mut told = 0;
+            let mut calls = 0;
             let read = open_with_progress(&path, &options, &mut |_| {
-                told += 1;
+                calls += 1;
                 ControlFlow::Break(())
             });
             assert!(matches!(read, Err(OpenError::Interrupted { .. })), "{name}");
-            assert!(told > 0 && told < 3, "{name} was read on: {told}");
+            assert!(calls > 0 && calls < 3, "{name} was read further: {calls} calls");
         }
         let read = open_with_progress(&path, &ReadOptions::default(), &mut |_| ControlFlow::Continue(()));
         assert!(!read.unwrap().is_empty());

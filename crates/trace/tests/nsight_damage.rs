@@ -1,6 +1,6 @@
-//! Exports that were cut, damaged, or stripped of tables and columns: what is left is read, and nothing panics.
+//! Exports that were cut, damaged, or stripped of tables and columns: the rest is read, and nothing panics.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should fail immediately")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/nsight").join(name)
 }
 
-/// The bytes as a file, read.
+/// Writes the bytes to a file and reads it.
 fn read(bytes: &[u8]) -> Result<Trace, OpenError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.sqlite");
@@ -44,7 +44,7 @@ fn a_file_cut_short_names_the_tables_it_lost() {
     let stats = trace.stats();
     let mut damaged: Vec<_> = stats.losses.iter().filter_map(|loss| loss.table.as_deref()).collect();
     damaged.sort_unstable();
-    // All that have pages there, by SQLite's dbstat, but for one that nobody asks for, ENUM_NSYS_EVENT_CLASS.
+    // All tables with pages there, by SQLite's dbstat, except ENUM_NSYS_EVENT_CLASS, which is not read.
     assert_eq!(
         damaged,
         [
@@ -63,13 +63,13 @@ fn a_file_cut_short_names_the_tables_it_lost() {
 }
 
 #[test]
-fn a_page_overwritten_costs_the_rows_on_it() {
+fn an_overwritten_page_loses_the_rows_on_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("overwritten.sqlite");
     fs::copy(fixture("off.sqlite"), &path).unwrap();
     let page: i64 = {
         let database = Connection::open(&path).unwrap();
-        // A leaf in the middle of the calls: what is overwritten is the 20th child of the root, by its number.
+        // A leaf page among the calls: overwrite the 20th child of the root, by its page number.
         let query = "SELECT rootpage FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_RUNTIME'";
         database.query_row(query, [], |row| row.get(0)).unwrap()
     };
@@ -82,7 +82,7 @@ fn a_page_overwritten_costs_the_rows_on_it() {
     bytes[leaf..leaf + 1024].fill(0xa5);
     let trace = read(&bytes).unwrap();
     let calls = count(&trace, EventKind::RuntimeCall) + count(&trace, EventKind::DriverCall);
-    // A page has some thirty rows; the way around it may cost as many again.
+    // A page has about thirty rows; skipping it may lose as many again.
     assert!((2131 - 80..2131).contains(&calls), "{calls}");
     let damaged: Vec<_> =
         trace.stats().losses.iter().map(|loss| (loss.what, loss.table.as_deref())).collect();
@@ -94,7 +94,7 @@ fn a_page_overwritten_costs_the_rows_on_it() {
 fn no_cut_panics() {
     let whole = fs::read(fixture("managed.sqlite")).unwrap();
     for end in (0..whole.len()).step_by(509).chain(0..120) {
-        // What cannot be read at all is said; anything else is a trace.
+        // Either an error message or a trace.
         if let Ok(trace) = read(&whole[..end]) {
             assert!(!trace.stats().is_complete() || trace.len() == 210, "cut at {end}");
         }
@@ -123,7 +123,7 @@ fn schema(database: &Connection) -> Vec<(String, Vec<String>)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..Default::default() })]
 
-    /// Versions differ in what they have: any of it may be missing.
+    /// Versions differ in their tables and columns: any of them may be missing.
     #[test]
     fn any_table_or_column_may_be_missing(
         file in prop::sample::select(vec!["off.sqlite", "managed.sqlite"]),
@@ -137,7 +137,7 @@ proptest! {
         let all = schema(&database);
         for (table, column) in columns {
             let (table, names) = table.get(&all);
-            // Some cannot go: the last one, and what a key is made of.
+            // Some columns cannot be dropped: the last one, and those of a key.
             let _ = database.execute_batch(&format!("ALTER TABLE \"{table}\" DROP COLUMN \"{}\"", column.get(names)));
         }
         for table in tables {
@@ -152,7 +152,7 @@ proptest! {
         }
     }
 
-    /// Bytes overwritten anywhere, the header included.
+    /// Bytes overwritten anywhere, including the header.
     #[test]
     fn no_damage_panics(places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40)) {
         let mut bytes = fs::read(fixture("managed.sqlite")).unwrap();
@@ -163,7 +163,7 @@ proptest! {
         let _ = read(&bytes);
     }
 
-    /// Values of any sort and size where numbers and texts are expected.
+    /// Values of any type and size instead of numbers and texts.
     #[test]
     fn no_value_panics(
         table in any::<prop::sample::Index>(),
@@ -188,7 +188,7 @@ proptest! {
     }
 }
 
-/// Found by fuzzing: pages whose cells lie beyond their end.
+/// Found by fuzzing: pages with cells beyond their end.
 #[test]
 fn damage_reads_the_same_every_time() {
     let first = open(&fixture("damaged.sqlite"), &ReadOptions::default()).unwrap();
@@ -201,7 +201,7 @@ fn damage_reads_the_same_every_time() {
     }
 }
 
-/// A database whose writer has not finished, as it lies on disk: some of it only in the journal.
+/// A database whose writer has not finished, as it is on disk: partly still in the write-ahead log.
 fn unfinished(name: &str, before: &str, after: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let written = folder.path().join("written.sqlite");
@@ -219,7 +219,7 @@ fn unfinished(name: &str, before: &str, after: &str) -> (tempfile::TempDir, Path
 }
 
 #[test]
-fn rows_in_the_journal_beside_a_database_are_told_as_missing() {
+fn rows_in_the_write_ahead_log_are_reported_as_missing() {
     const TABLE: &str =
         "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, streamId INT);";
     const ROW: &str = "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (0, 10, 0, 7);";
@@ -236,7 +236,7 @@ fn rows_in_the_journal_beside_a_database_are_told_as_missing() {
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert_eq!(losses(&link), [LossKind::RowsInJournal]);
     }
-    // All of it in the database, and the journal cut back.
+    // Everything is in the database, and the log is truncated.
     let (_kept, path) = unfinished("run.sqlite", &format!("{TABLE}{ROW}"), "");
     assert_eq!(losses(&path), []);
 
@@ -246,7 +246,7 @@ fn rows_in_the_journal_beside_a_database_are_told_as_missing() {
         let error = open(&path, &ReadOptions::default()).err().unwrap().to_string();
         let remedy = format!("sqlite3 '{}' 'PRAGMA wal_checkpoint(TRUNCATE)'", path.display());
         assert!(
-            error.contains("its rows lie in the journal beside it") && error.contains(&remedy),
+            error.contains("its rows are still in the write-ahead log next to it") && error.contains(&remedy),
             "{error}"
         );
     }

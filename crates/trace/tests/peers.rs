@@ -1,9 +1,9 @@
-//! Counts, sums, bytes and spans of other people's traces, against numbers computed independently.
+//! Counts, sums, bytes and spans of third-party traces, compared with independently computed numbers.
 //!
-//! The traces are not ours to ship. They are looked for in `../shared/peers` beside the checkout,
-//! or where `BUSBOUND_PEERS` says; without them this test says so and passes.
+//! The traces are not part of the repository. They are expected in `../shared/peers` next to the checkout, or in
+//! `BUSBOUND_PEERS`; without them this test is skipped with a message.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should fail immediately")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,12 +13,13 @@ use busbound_trace::{EventKind, Nanos, ReadOptions, Trace, open};
 use serde_json::Value;
 
 fn peers() -> Option<PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/peers");
-    let path = std::env::var_os("BUSBOUND_PEERS").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    let next_to_checkout = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/peers");
+    let path =
+        std::env::var_os("BUSBOUND_PEERS").map_or_else(|| PathBuf::from(next_to_checkout), PathBuf::from);
     path.join("expected").is_dir().then_some(path)
 }
 
-/// The expected files' classes; `comm` is what is named nccl or rccl.
+/// The classes in the expected files; `comm` is everything named nccl or rccl.
 fn class(event: &busbound_trace::Event<'_>) -> Option<&'static str> {
     match event.kind() {
         EventKind::Copy => Some("memcpy"),
@@ -65,7 +66,7 @@ fn check(trace: &Trace, expected: &Value, file: &str) {
         assert_eq!(sum.count, count.as_u64().unwrap(), "{file}: count of {class}");
         assert_eq!(sum.time.get(), micros(&expected["sum_us"][class]), "{file}: time of {class}");
     }
-    // The expected span went through floats, which at 1.7e15 µs step by 250 ns; ours did not.
+    // The expected span was computed with floats, whose resolution at 1.7e15 µs is 250 ns; ours is exact.
     let off = (last - first) - micros(&expected["span_us"]);
     assert!(off.abs() <= 250, "{file}: span differs by {off} ns");
     let listed = expected["memcpy"].as_object().unwrap();
@@ -79,9 +80,9 @@ fn check(trace: &Trace, expected: &Value, file: &str) {
 }
 
 #[test]
-fn other_peoples_traces_give_the_expected_numbers() {
+fn third_party_traces_give_the_expected_numbers() {
     let Some(peers) = peers() else {
-        eprintln!("skipped: no peer traces beside the checkout (set BUSBOUND_PEERS to their folder)");
+        eprintln!("skipped: no peer traces next to the checkout (set BUSBOUND_PEERS to their folder)");
         return;
     };
     let mut checked = 0;

@@ -1,6 +1,6 @@
 //! Every bug found in the reader, by what went wrong.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should fail immediately")]
 
 use std::path::Path;
 
@@ -45,8 +45,8 @@ fn an_odd_quote_in_two_events_does_not_swallow_those_between() {
 }
 
 #[test]
-fn objects_without_a_phase_cost_linear_time() {
-    // 4 MB took minutes: every object was searched for events up to the end of the stretch.
+fn objects_without_a_phase_take_linear_time() {
+    // 4 MB took minutes: every object was searched for events up to the end of the segment.
     let objects = vec![r#"{"a":1}"#; 500_000].join(",");
     assert!(matches!(on(1, format!("[{objects}]").as_bytes()), Err(OpenError::NoEvents { .. })));
     let trace = load(&format!("{{\"traceEvents\":[{objects},{EVENT}]}}"));
@@ -54,8 +54,8 @@ fn objects_without_a_phase_cost_linear_time() {
 }
 
 #[test]
-fn where_stretches_end_does_not_depend_on_the_buffer() {
-    // A long event inflated one buffer of the pool; whoever got it later read a longer stretch.
+fn segment_ends_do_not_depend_on_the_buffer() {
+    // A long event enlarged one buffer of the pool; the next user of that buffer read a longer segment.
     let long = format!(r#"{{"ph":"X","name":"{}","ts":1,"dur":1}}"#, "x".repeat(6 << 20));
     let mut text = format!("[{long},");
     for i in 0..60_000 {
@@ -67,7 +67,7 @@ fn where_stretches_end_does_not_depend_on_the_buffer() {
 }
 
 #[test]
-fn lists_one_after_the_other_are_whole_on_any_threads() {
+fn concatenated_lists_are_complete_on_any_threads() {
     let text = format!("[{}]\n[{}]\n", repeated(40_000), repeated(40_000));
     let trace = check_threads(text.as_bytes());
     assert_eq!(trace.len(), 80_000);
@@ -76,10 +76,10 @@ fn lists_one_after_the_other_are_whole_on_any_threads() {
     assert!(check_threads(many.as_bytes()).stats().is_complete());
 }
 
-/// Whoever wrote the file has done nothing wrong.
+/// The file itself is fine.
 #[test]
-fn a_memory_bound_below_the_first_event_is_said_of_any_format() {
-    // Names of threads that are kept, more than are read at once, before the first event.
+fn a_memory_limit_below_the_first_event_is_reported_for_any_format() {
+    // Many thread names, more than one batch, before the first event.
     let named = |thread| {
         format!(
             r#"{{"ph":"M","name":"thread_name","pid":1,"tid":{thread},"args":{{"name":"thread {thread}"}}}},"#
@@ -95,14 +95,14 @@ fn a_memory_bound_below_the_first_event_is_said_of_any_format() {
         let error = read(whole, Path::new("run"), &ReadOptions::default().memory_bound(1)).err().unwrap();
         assert_eq!(
             error.to_string(),
-            "run is larger than --memory allows: reading ends before its first event; raise --memory"
+            "run does not fit into --memory: reading stops before its first event; raise --memory"
         );
         assert!(!read(whole, Path::new("run"), &ReadOptions::default()).unwrap().is_empty());
     }
 }
 
 #[test]
-fn the_memory_bound_keeps_the_same_events_on_any_threads() {
+fn the_memory_limit_keeps_the_same_events_on_any_threads() {
     let text = format!("[{}]", repeated(200_000));
     let bounded = |threads| {
         let options = ReadOptions::default().threads(threads).memory_bound(5_000_000);
@@ -118,7 +118,7 @@ fn the_memory_bound_keeps_the_same_events_on_any_threads() {
 }
 
 #[test]
-fn dense_damage_costs_linear_time_and_only_what_it_touches() {
+fn dense_damage_takes_linear_time_and_loses_only_what_it_touches() {
     let broken = r#"{"name":"b","ph":"X","cat":"cpu_op","args":{"Input Dims":[[8,"#;
     let one_of = |every: usize, total: usize| {
         let parts: Vec<_> = (0..total).map(|i| if i % every == 0 { broken } else { EVENT }).collect();
@@ -131,7 +131,7 @@ fn dense_damage_costs_linear_time_and_only_what_it_touches() {
 }
 
 #[test]
-fn an_event_that_swallowed_others_and_still_closes_gives_them_back() {
+fn events_inside_an_event_that_still_closes_are_recovered() {
     let open = r#"{"ph":"X","name":"hole","ts":1,"dur":1,"args":{"Input Dims":[[8,"#;
     let trace = load(&format!("{{\"traceEvents\":[{open}{},256]]}}}}]}}", repeated(98)));
     assert_eq!(trace.len(), 98);
@@ -148,7 +148,7 @@ fn more_than_64_levels_of_objects_are_valid() {
 }
 
 #[test]
-fn events_right_behind_a_stray_bracket_are_kept() {
+fn events_right_after_a_stray_bracket_are_kept() {
     assert_eq!(load(&format!("{{\"traceEvents\":[{EVENT}]{EVENT}]{EVENT}]}}")).len(), 3);
 }
 
@@ -159,7 +159,7 @@ fn events_that_begin_with_their_duration_are_found_after_damage() {
 }
 
 #[test]
-fn a_value_too_long_to_hold_is_not_called_the_end_of_the_file() {
+fn a_value_that_is_too_long_is_not_reported_as_the_end_of_the_file() {
     let long = "x".repeat(40 << 20);
     let text = format!(r#"{{"traceEvents":[{EVENT}], "stackFrames":{{"1":"{long}"}}, "traceName":"t"}}"#);
     let trace = load(&text);
@@ -179,7 +179,7 @@ fn nan_and_tabs_in_device_properties_do_not_hide_the_gpus() {
 }
 
 #[test]
-fn events_a_line_are_whole_without_a_bracket() {
+fn one_event_per_line_is_complete_without_a_bracket() {
     let trace = load(&[EVENT; 5].join("\n"));
     assert_eq!(trace.len(), 5);
     assert!(trace.stats().is_complete(), "{:?}", trace.stats().losses);
@@ -194,7 +194,7 @@ fn objects_of_kinds_that_are_not_kept_are_still_read() {
 }
 
 #[test]
-fn what_is_no_trace_is_said_as_it_is() {
+fn inputs_that_are_not_traces_get_a_precise_error() {
     let error = |text: &str| on(1, text.as_bytes()).unwrap_err().to_string();
     assert!(error(r#"{"traceEvents": null}"#).contains("not a list"));
     assert!(error(r#"{"traceEven"#).contains("ends at byte 11"));
@@ -213,7 +213,7 @@ fn arguments_before_the_name_keep_their_shapes() {
 }
 
 #[test]
-fn a_nested_object_with_a_phase_does_not_trouble_later_events() {
+fn a_nested_object_with_a_phase_does_not_affect_later_events() {
     let nested = r#"{"ph":"X","name":"a","ts":1,"dur":1,"args":{"x":[{"ph":"not an event"}]}}"#;
     let large = format!(
         r#"{{"ph":"X","name":"b","ts":2,"dur":1,"args":{{"y":[{}]}}}}"#,
@@ -225,7 +225,7 @@ fn a_nested_object_with_a_phase_does_not_trouble_later_events() {
 }
 
 #[test]
-fn names_without_number_are_counted_in_one() {
+fn names_beyond_the_limit_are_counted_in_one_sum() {
     let events: Vec<_> =
         (0..2000).map(|i| format!(r#"{{"ph":"X","cat":"kind{i}","name":"a","ts":1,"dur":1}}"#)).collect();
     let trace = load(&format!("[{}]", events.join(",")));

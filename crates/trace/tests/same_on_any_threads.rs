@@ -1,13 +1,13 @@
-//! The number of threads changes how long reading takes and nothing else.
+//! The number of threads only changes how long reading takes.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should fail immediately")]
 
 use std::io::Write as _;
 use std::path::Path;
 
 use busbound_trace::{ReadOptions, Trace, read};
 
-/// Everything a trace says, as text.
+/// The complete contents of a trace, as text.
 fn dump(trace: &Trace) -> String {
     use std::fmt::Write;
     let mut out = String::new();
@@ -45,14 +45,14 @@ fn check(json: &[u8], what: &str) {
     }
 }
 
-/// Several megabytes, so that there are several stretches; names hold what looks like events.
+/// Several megabytes, so that there are several segments; names contain what looks like events.
 fn large(tricky: bool, bare: bool) -> Vec<u8> {
     let mut out = Vec::new();
     out.extend_from_slice(if bare { b"[" } else { b"{\"schemaVersion\": 1,\n\"traceEvents\": [\n" });
     for i in 0..40_000 {
         let name = if tricky { r#", {\"ph\": \"X\", [, {"# } else { "aten::mm" };
-        // An unescaped look-alike within a string can only be JSON if its quotes are escaped, so
-        // the cut may fall into it only by its comma and brace; long runs make that likely.
+        // An unescaped look-alike within a string is only valid JSON if its quotes are escaped, so a segment can only
+        // end there because of its comma and brace; long runs make that likely.
         let padding = if tricky && i % 7000 == 0 { ", {  ".repeat(300_000) } else { String::new() };
         let _ = write!(
             out,
@@ -67,7 +67,7 @@ fn large(tricky: bool, bare: bool) -> Vec<u8> {
 }
 
 #[test]
-fn whole_files() {
+fn complete_files() {
     for (tricky, bare) in [(false, false), (false, true), (true, false)] {
         check(&large(tricky, bare), &format!("tricky {tricky}, bare {bare}"));
     }
@@ -88,7 +88,7 @@ fn damaged_files() {
 }
 
 #[test]
-fn an_event_longer_than_a_stretch() {
+fn an_event_longer_than_a_segment() {
     let mut json = br#"{"traceEvents": [{"ph":"X","ts":1,"dur":1,"name":"a","args":{"stack":""#.to_vec();
     json.extend(vec![b'x'; 5 << 20]);
     json.extend_from_slice(br#""}}, {"ph":"X","ts":2,"dur":1,"name":"b"}]}"#);

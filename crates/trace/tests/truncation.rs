@@ -1,6 +1,6 @@
-//! A file cut at any byte gives every whole event before the cut.
+//! A file cut at any byte gives every complete event before the cut.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should fail immediately")]
 
 use std::io::Read;
 use std::path::Path;
@@ -19,8 +19,8 @@ fn inflated() -> Vec<u8> {
 fn events_in(bytes: &[u8]) -> u64 {
     match read(bytes, Path::new("cut"), &ReadOptions::default().threads(1)) {
         Ok(trace) => {
-            assert!(!trace.stats().is_complete(), "cut at {} and called whole", bytes.len());
-            // The event that was cut is an object too, but not a whole one.
+            assert!(!trace.stats().is_complete(), "cut at {} but reported as complete", bytes.len());
+            // The cut event is also an object, but not a complete one.
             let cut =
                 trace.stats().losses.iter().filter(|loss| loss.what == LossKind::EndsInsideEvent).count();
             trace.stats().objects - cut as u64
@@ -31,7 +31,7 @@ fn events_in(bytes: &[u8]) -> u64 {
     }
 }
 
-/// The number of events that end at or before each byte, by a reader that knows only brackets.
+/// The number of events that end at or before each byte, by a reader that only looks at brackets.
 fn whole_events(json: &[u8]) -> Vec<usize> {
     let from = memchr::memmem::find(json, b"\"traceEvents\": [").unwrap() + 16;
     let (mut depth, mut in_string, mut escaped, mut ends) = (0, false, false, Vec::new());
@@ -56,13 +56,13 @@ fn whole_events(json: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn five_hundred_cuts_of_plain_json_give_exactly_the_whole_events() {
+fn five_hundred_cuts_of_plain_json_give_exactly_the_complete_events() {
     let json = inflated();
     let ends = whole_events(&json);
     assert_eq!(ends.len(), 4238);
     let mut before = 0;
     for k in 0..500 {
-        // Prime steps land at every sort of place: in keys, numbers, escapes, between events.
+        // Prime steps hit all kinds of positions: in keys, numbers, escapes, between events.
         let cut = (k * 7919 * 31 + k) % json.len();
         let whole = ends.partition_point(|&end| end <= cut) as u64;
         assert_eq!(events_in(&json[..cut]), whole, "cut at {cut}");
@@ -75,11 +75,11 @@ fn five_hundred_cuts_of_plain_json_give_exactly_the_whole_events() {
 }
 
 #[test]
-fn cuts_of_the_gzip_file_give_ever_more_events() {
+fn longer_cuts_of_the_gzip_file_give_more_events() {
     let mut before = 0;
     for k in 0..100 {
         let events = events_in(&TRACE[..TRACE.len() * k / 100]);
-        assert!(events >= before, "fewer events from a longer file: {events} < {before} at {k} %");
+        assert!(events >= before, "fewer events from a longer file: {events} < {before} at {k}%");
         before = events;
     }
     assert!(before > 4000, "{before}");

@@ -1,7 +1,8 @@
-//! Profiles of XLA: read like any other trace, whole or not.
+//! XLA profiles: read like any other trace, complete or damaged.
 //!
-//! The profile is made here, in the structure of real ones (JAX 0.8 on MI300X and MI355X); real ones are not ours to ship and
-//! are looked for in `../shared/peers/xplane` beside the checkout, or where `BUSBOUND_PEERS` says.
+//! The profile is generated here, with the structure of real ones (JAX 0.8 on MI300X and MI355X). Real ones are not
+//! part of the repository; they are expected in `../shared/peers/xplane` next to the checkout, or in
+//! `BUSBOUND_PEERS`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +16,7 @@ use busbound_trace::{
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// A protobuf message that is being written.
+/// A protobuf message while it is written.
 #[derive(Default, Clone)]
 struct Message(Vec<u8>);
 
@@ -46,7 +47,7 @@ impl Message {
     }
 }
 
-/// A plane: its lines, and the tables of names behind them as XLA writes them.
+/// A plane: its lines, followed by the tables of names, as XLA writes them.
 struct Plane {
     name: &'static str,
     lines: Vec<Message>,
@@ -57,7 +58,7 @@ struct Plane {
 
 enum Fact<'a> {
     Number(&'a str, u64),
-    /// A text in the table of names, as XLA writes those that repeat.
+    /// A text in the table of names, as XLA writes repeated ones.
     Text(&'a str, &'a str),
 }
 
@@ -87,7 +88,7 @@ impl Plane {
         self.facts.push(fact);
     }
 
-    /// An event from a microsecond to another.
+    /// An event from one microsecond to another.
     fn event(&mut self, name: &str, from_us: u64, to_us: u64, facts: &[Fact<'_>]) -> Message {
         let next = self.events.len() as u64 + 1;
         let id = *self.events.entry(name.to_owned()).or_insert(next);
@@ -119,7 +120,7 @@ const STEPS: u64 = 8;
 /// Microseconds.
 const STEP: u64 = 2_000;
 
-/// Steps that copy 8 MiB from pageable memory, compute, and copy a result back into pinned memory.
+/// Steps that copy 8 MiB from pageable memory, compute, and copy a result back to pinned memory.
 fn profile() -> Vec<u8> {
     let mut gpu = Plane::new("/device:GPU:0");
     let mut host = Plane::new("/host:CPU");
@@ -202,13 +203,13 @@ fn counts(trace: &Trace) -> BTreeMap<EventKind, u64> {
 }
 
 #[test]
-fn the_fixture_is_the_profile_made_here() {
+fn the_fixture_matches_the_generated_profile() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/xplane/pageable.xplane.pb");
     if std::env::var_os("BUSBOUND_WRITE_FIXTURES").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, profile()).unwrap();
     }
-    assert!(fs::read(&path).unwrap() == profile(), "BUSBOUND_WRITE_FIXTURES=1 writes it again");
+    assert!(fs::read(&path).unwrap() == profile(), "BUSBOUND_WRITE_FIXTURES=1 rewrites it");
     assert_eq!(open(&path, &ReadOptions::default()).unwrap().len() as u64, STEPS * 11);
 }
 
@@ -269,7 +270,7 @@ fn copies_have_direction_memory_kinds_bytes_and_their_call() {
 }
 
 #[test]
-fn a_profile_that_was_cut_gives_what_it_still_names() {
+fn a_cut_profile_gives_the_events_that_still_have_names() {
     let whole = profile();
     let all = opened(&whole).unwrap().len();
     for end in 1..whole.len() {
@@ -279,14 +280,14 @@ fn a_profile_that_was_cut_gives_what_it_still_names() {
             Err(other) => panic!("cut at {end}: {other}"),
         }
     }
-    // Within the last plane: all events are there, and the cut is said.
+    // Cut within the last plane: all events are kept, and the cut is reported.
     let last = whole.len() - b"\x22\x05node7".len() - 2;
     let cut = opened(&whole[..last]).unwrap();
     assert_eq!((cut.len(), cut.stats().losses[0].what), (all, LossKind::EndsInsideEvent));
 }
 
 #[test]
-fn every_damaged_byte_gives_an_answer_or_a_sentence() {
+fn every_damaged_byte_gives_a_trace_or_an_error_message() {
     let whole = profile();
     for at in 0..whole.len() {
         let mut bytes = whole.clone();
@@ -298,7 +299,7 @@ fn every_damaged_byte_gives_an_answer_or_a_sentence() {
 }
 
 #[test]
-fn beside_a_profile_chromes_json_of_the_same_run_is_left_out() {
+fn chrome_json_of_the_same_run_as_a_profile_is_skipped() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["node7.xplane.pb", "node7.trace.json.gz", "other.trace.json.gz"] {
         fs::write(folder.path().join(name), profile()).unwrap();
@@ -317,22 +318,23 @@ fn a_compressed_profile_is_read() {
     assert!(trace.stats().compressed && trace.stats().is_complete());
 }
 
-/// Where the real profiles are, which are in no repository of ours.
+/// Where the real profiles are; they are not in the repository.
 #[expect(clippy::print_stderr, reason = "a skipped test should say so")]
 fn peer(name: &str) -> Option<PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/peers");
-    let peers = std::env::var_os("BUSBOUND_PEERS").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    let next_to_checkout = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/peers");
+    let peers =
+        std::env::var_os("BUSBOUND_PEERS").map_or_else(|| PathBuf::from(next_to_checkout), PathBuf::from);
     let path = peers.join("xplane").join(name);
     if !path.is_file() {
-        eprintln!("skipped: {} is not there", path.display());
+        eprintln!("skipped: {} does not exist", path.display());
         return None;
     }
     Some(path)
 }
 
-/// Counts and sums computed by another decoder from profiles that AMD's TraceLens tests with.
+/// Counts and sums from another decoder, for test profiles of AMD's TraceLens.
 #[test]
-fn real_profiles_have_the_counts_that_another_decoder_finds() {
+fn real_profiles_match_another_decoder() {
     let profiles = [
         ("tw003.xplane.pb", [235, 234, 1_353, 1_598], 230, 28_137_077, 234),
         ("934987a2fc2f.xplane.pb", [150, 150, 59, 1_574], 59, 12_133_585, 150),

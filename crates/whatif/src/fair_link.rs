@@ -1,11 +1,11 @@
-//! A link shared fairly: every transfer of one direction gets the same part of it, up to what it can take.
+//! How do transfers share a link? Fairly: each one in a direction gets an equal share, up to its own limit.
 
-/// One transfer under way.
+/// One transfer in flight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Flow {
     id: usize,
     left: f64,
-    /// What it reaches alone, in bytes a millisecond.
+    /// Its rate without contention, in bytes per millisecond.
     alone: f64,
 }
 
@@ -25,7 +25,7 @@ impl FairLink {
         self.flows.push(Flow { id, left: bytes, alone: alone.min(self.capacity) });
     }
 
-    /// Rates by max-min fairness: whoever can take less than an equal part leaves the rest to the others.
+    /// Max-min fair rates: a transfer that cannot use its equal share leaves the rest to the others.
     fn rates(&self) -> Vec<f64> {
         let mut order: Vec<usize> = (0..self.flows.len()).collect();
         order.sort_by(|&a, &b| self.flows[a].alone.total_cmp(&self.flows[b].alone));
@@ -39,19 +39,19 @@ impl FairLink {
         rates
     }
 
-    /// In how long the next transfer ends, if nothing else begins.
+    /// Time until the next transfer ends, if no other one starts.
     pub(crate) fn next_end(&self) -> Option<f64> {
         let rates = self.rates();
         self.flows.iter().zip(rates).map(|(flow, rate)| flow.left / rate).min_by(f64::total_cmp)
     }
 
-    /// Lets time pass; the transfers that end in it.
+    /// Advances time; returns the transfers that end.
     pub(crate) fn pass(&mut self, ms: f64) -> Vec<usize> {
         let rates = self.rates();
         let mut ended = Vec::new();
         for (flow, rate) in self.flows.iter_mut().zip(rates) {
             flow.left -= rate * ms;
-            // Less than a thousandth of a byte is rounding.
+            // Less than a thousandth of a byte is a rounding error.
             if flow.left <= 1e-3 {
                 ended.push(flow.id);
             }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_share_and_the_one_left_speeds_up() {
+    fn two_transfers_share_and_the_remaining_one_speeds_up() {
         let mut link = FairLink::new(10.0);
         link.start(0, 100.0, 10.0);
         link.start(1, 50.0, 10.0);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn who_can_take_less_leaves_the_rest() {
+    fn a_slow_transfer_leaves_its_unused_share_to_the_others() {
         let mut link = FairLink::new(10.0);
         link.start(0, 20.0, 2.0);
         link.start(1, 80.0, 10.0);

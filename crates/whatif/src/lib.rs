@@ -1,6 +1,6 @@
-//! What would happen if: runs of a trace made again with a change, and plans of runs not made yet.
+//! What would change if? Replays a trace with a change, and estimates runs before launching them.
 //!
-//! No IO and no clock. Every plan says which inputs it took and by which formulas it came to its result.
+//! No I/O and no clock. Every plan lists its inputs and its formulas.
 //!
 //! ```
 //! use busbound_machine::Interconnect;

@@ -1,11 +1,11 @@
-//! A figure that is known between two ends.
+//! Which range does a figure fall in?
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-/// From `low` to `high`; one figure where they are the same.
+/// From `low` to `high`; a single figure if they are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Range {
@@ -22,7 +22,7 @@ impl Range {
         self.low == self.high
     }
 
-    /// The range of a function that only rises or only falls.
+    /// The range of a monotonic function over this range.
     pub fn map(self, of: impl Fn(f64) -> f64) -> Self {
         let (a, b) = (of(self.low), of(self.high));
         Self { low: a.min(b), high: a.max(b) }
@@ -34,7 +34,7 @@ impl FromStr for Range {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no number above zero and no range such as 5..7");
+        let wrong = || format!("{text:?} is neither a number above zero nor a range such as 5..7");
         let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n > 0.0);
         let (low, high) = match text.split_once("..") {
             Some((low, high)) => (number(low), number(high)),
@@ -49,7 +49,7 @@ impl FromStr for Range {
 
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_one() { write!(f, "{}", self.low) } else { write!(f, "{} to {}", self.low, self.high) }
+        if self.is_one() { write!(f, "{}", self.low) } else { write!(f, "{}–{}", self.low, self.high) }
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_read_and_nonsense_is_not() {
+    fn ranges_are_parsed_and_invalid_input_is_rejected() {
         assert_eq!("5".parse(), Ok(Range::one(5.0)));
         assert_eq!("5..7.5".parse(), Ok(Range { low: 5.0, high: 7.5 }));
         for wrong in ["", "-1", "0", "7..5", "a..b", "NaN", "1..inf"] {

@@ -1,4 +1,4 @@
-//! Small traces written by hand for what real ones seldom hold: each was a wrong prediction once.
+//! Does the replay handle rare cases? Small handwritten traces; each one once caused a wrong prediction.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
@@ -69,9 +69,9 @@ fn predict(replay: &Replay, change: &str) -> Predicted {
     predicted
 }
 
-/// One call that issues a copy and kernels: its nodes cannot be moved one by one, and must not be lost.
+/// One call issues a copy and kernels: its nodes cannot be moved separately and must not be lost.
 #[test]
-fn a_graph_launch_with_a_copy_in_it_stays_whole() {
+fn a_graph_launch_with_a_copy_stays_intact() {
     let mut written = Written::default();
     written.call("cudaGraphLaunch", 1, 0.0, 20.0, 1);
     written.copy(MemoryKind::Pinned, (0, 7), 30.0, 2000.0, (1, 100_000_000)).kernel(
@@ -88,9 +88,9 @@ fn a_graph_launch_with_a_copy_in_it_stays_whole() {
     }
 }
 
-/// Two short kernels that begin together after a wait that nothing explains do not wait for each other.
+/// Two short kernels that start at the same time after an unexplained wait do not wait for each other.
 #[test]
-fn work_that_begins_together_does_not_wait_for_each_other() {
+fn kernels_that_start_at_the_same_time_do_not_wait_for_each_other() {
     let mut written = Written::default();
     written.call("cudaLaunchKernel", 1, 0.0, 5.0, 1).call("cudaLaunchKernel", 1, 6.0, 5.0, 2);
     written.kernel((0, 7), 100.0, 1.0, 1).kernel((0, 8), 100.0, 1.0, 2);
@@ -100,9 +100,9 @@ fn work_that_begins_together_does_not_wait_for_each_other() {
     assert!(replay.confidence().error.abs() < 0.001, "{:?}", replay.confidence());
 }
 
-/// A step whose work outlasts the next one's takes no negative time.
+/// A step whose work ends after the next step's work must not get a negative time.
 #[test]
-fn steps_that_overlap_do_not_take_less_than_nothing() {
+fn overlapping_steps_have_no_negative_time() {
     let mut written = Written::default();
     for step in 0..4u32 {
         let (at, id) = (f64::from(step) * 1000.0, 10 * step);
@@ -113,7 +113,7 @@ fn steps_that_overlap_do_not_take_less_than_nothing() {
             5.0,
             id + 2,
         );
-        // The first stream runs far behind.
+        // The first stream lags far behind.
         written.kernel((0, 7), f64::from(step) * 3000.0 + 20.0, 2990.0, id + 1);
         written.kernel((0, 8), at + 30.0, 900.0, id + 2);
     }
@@ -159,9 +159,9 @@ fn an_id_that_two_calls_share_issues_its_work_once() {
     assert!((replay.step_ms() - 8.025).abs() < 0.05, "{}", replay.step_ms());
 }
 
-/// Nothing is known of a copy whose size is not told; it does not become free.
+/// A copy of unknown size must not become free.
 #[test]
-fn a_copy_of_unknown_size_stays_as_it_was() {
+fn a_copy_of_unknown_size_stays_unchanged() {
     let mut written = Written::default();
     written.call("cudaMemcpyAsync", 1, 0.0, 5000.0, 1).copy(
         MemoryKind::Pageable,
@@ -175,9 +175,9 @@ fn a_copy_of_unknown_size_stays_as_it_was() {
     assert!(!predict(&replay, "pin").applies);
 }
 
-/// What the host does after a small copy has nothing to do with the copy.
+/// Host work after a small copy does not depend on the copy.
 #[test]
-fn pinning_a_few_bytes_does_not_halve_the_hosts_work() {
+fn pinning_a_few_bytes_does_not_halve_the_host_work() {
     let mut written = Written::default();
     written.call("cudaMemcpyAsync", 1, 0.0, 40.0, 1).copy(MemoryKind::Pageable, (0, 7), 10.0, 5.0, (1, 4));
     written.call("cudaLaunchKernel", 1, 90_000.0, 5.0, 2).kernel((0, 7), 90_010.0, 1000.0, 2);
@@ -186,9 +186,9 @@ fn pinning_a_few_bytes_does_not_halve_the_hosts_work() {
     assert!(predicted.step_ms > 90.9, "{predicted:?}");
 }
 
-/// A plain `cudaMemcpy` from pinned memory holds the host until it is made asynchronous.
+/// A plain `cudaMemcpy` from pinned memory blocks the host until it is made asynchronous.
 #[test]
-fn a_pinned_copy_that_holds_the_host_lets_it_go() {
+fn a_blocking_pinned_copy_can_be_made_asynchronous() {
     let mut written = Written::default();
     for layer in 0..6u32 {
         let (at, id) = (f64::from(layer) * 2000.0, 10 * layer);

@@ -1,5 +1,5 @@
-// Drawing lanes. Cost goes with the pixels and not with the events: pieces narrower than a pixel are found by
-// searching for where the pixel ends, and its shade comes from sums that are at hand.
+// Draws lanes. The cost depends on the number of pixels, not of events: a search finds the segments narrower than a
+// pixel, and precomputed sums give its shade.
 
 import { firstAbove, firstFrom } from '../search';
 import type { Color, Surface } from '../surface';
@@ -17,7 +17,7 @@ export interface Scene {
   readonly scale: Scale;
   readonly width: number;
   readonly runs: readonly Run[];
-  /** The finding whose places are marked. */
+  /** The finding that is marked. */
   readonly finding: number | null;
   readonly chosen: Chosen | null;
 }
@@ -25,7 +25,7 @@ export interface Scene {
 export function drawTimeline(surface: Surface, scene: Scene): void {
   const { layout, scale, runs } = scene;
   const single = runs.length === 1 ? runs[0] : null;
-  if (single) shadeNotJudged(surface, single, scale, layout.height);
+  if (single) shadeExcluded(surface, single, scale, layout.height);
   axis(surface, scene);
   for (const line of layout.rows) {
     drawRow(surface, line, scale);
@@ -36,7 +36,7 @@ export function drawTimeline(surface: Surface, scene: Scene): void {
   gutter(surface, scene);
 }
 
-function shadeNotJudged(surface: Surface, { picture, offset }: Run, scale: Scale, height: number): void {
+function shadeExcluded(surface: Surface, { picture, offset }: Run, scale: Scale, height: number): void {
   const clamp = (x: number) => Math.min(Math.max(x, scale.left), scale.right);
   const from = clamp(scale.x(picture.judged[0] + offset));
   const to = clamp(scale.x(picture.judged[1] + offset));
@@ -59,7 +59,7 @@ function axis(surface: Surface, { layout, scale, runs }: Scene): void {
     if (x < labeled + 46) continue;
     const color = steps.outlier[i] ? 'mark' : 'faint';
     surface.line([[x, AXIS - 14], [x, AXIS]], color, 1, true);
-    // Steps are the devices': the host runs ahead of them, and what is predicted has others.
+    // Steps are marked on devices only: the host runs ahead, and predictions have their own steps.
     for (const { group, y, height } of layout.rows) {
       if (group.of === 'device') surface.line([[x, y], [x, y + height + 1]], color, 1, true);
     }
@@ -70,8 +70,8 @@ function axis(surface: Surface, { layout, scale, runs }: Scene): void {
 
 const IDLE: readonly [string, Color][] = [
   ['host inside a copy call', 'idle-copy'],
-  ['host had not launched', 'idle-launch'],
-  ['host had synchronized', 'idle-sync'],
+  ['waiting for a launch', 'idle-launch'],
+  ['waiting after a host sync', 'idle-sync'],
   ['waiting for input', 'idle-input'],
 ];
 
@@ -81,7 +81,7 @@ function colorOf(line: RowLine, piece: number): Color {
     const name = line.run.picture.names[line.row.name[piece]];
     return IDLE.find(([start]) => name.startsWith(start))?.[1] ?? 'idle-unknown';
   }
-  // From pageable memory: another color, because it is another story.
+  // Pageable copies have their own color, because they are slower and block the host.
   if (sort === 'h2d' || sort === 'd2h') {
     const note = line.run.picture.names[line.row.note[piece]];
     return note.includes('pageable') ? 'pageable' : sort;
@@ -89,7 +89,7 @@ function colorOf(line: RowLine, piece: number): Color {
   return sort;
 }
 
-/** Pieces at least this wide stand by themselves. */
+/** Segments at least this many pixels wide are drawn separately. */
 const WIDE = 1.5;
 
 function drawRow(surface: Surface, line: RowLine, scale: Scale): void {
@@ -98,7 +98,7 @@ function drawRow(surface: Surface, line: RowLine, scale: Scale): void {
   const from = scale.view.from - shift;
   const to = scale.view.to - shift;
   let i = firstAbove(row.end, from);
-  // Columns of one shade beside each other are drawn as one.
+  // Adjacent columns with the same shade are drawn as one rectangle.
   let open: { x: number; width: number; alpha: number; color: Color } | null = null;
   const close = () => {
     if (open) surface.rect(open.x, y, open.width, height, open.color, open.alpha);
@@ -116,7 +116,7 @@ function drawRow(surface: Surface, line: RowLine, scale: Scale): void {
     const column = Math.floor(x);
     const ends = scale.time(column + 1) - shift;
     let next = Math.max(firstFrom(row.start, ends, i), i + 1);
-    // A long piece that begins in this column is drawn by itself.
+    // A long segment that begins in this column is drawn separately.
     if (next - 1 > i && (row.end[next - 1] - row.start[next - 1]) / scale.perPixel >= WIDE) next--;
     const share = (row.busyBefore[next] - row.busyBefore[i]) / scale.perPixel;
     const alpha = Math.ceil(Math.min(1, Math.max(0.5, share)) * 8) / 8;
@@ -134,7 +134,7 @@ function drawRow(surface: Surface, line: RowLine, scale: Scale): void {
 function drawPiece(surface: Surface, line: RowLine, piece: number, from: number, to: number): void {
   const { row, y, height } = line;
   const several = row.count[piece] > 1;
-  // A gap tells neighbors apart; several drawn as one are lower.
+  // A gap separates neighbors; merged events are drawn less tall.
   const gap = to - from > 4 ? 1 : 0;
   const inset = several ? 2.5 : 0;
   surface.rect(from, y + inset, to - from - gap, height - 2 * inset, colorOf(line, piece), 1);
@@ -143,7 +143,7 @@ function drawPiece(surface: Surface, line: RowLine, piece: number, from: number,
   if (text) surface.text(from + 4, y + height / 2 + 0.5, text, 'paper', 'start');
 }
 
-/** What fits into a piece: of a copy its size and rate, whole, of anything else as much of its name. */
+/** The label that fits into a segment: size and rate of a copy, or as much of the name as fits. */
 function labelOf({ row, lane, run }: RowLine, piece: number, room: number): string {
   const times = row.count[piece] > 1 ? `${count(row.count[piece])} × ` : '';
   const isCopy = lane.sort === 'h2d' || lane.sort === 'd2h' || lane.sort === 'other';
@@ -158,7 +158,7 @@ function labelOf({ row, lane, run }: RowLine, piece: number, room: number): stri
   return name.length > room ? `${name.slice(0, Math.max(1, room - 1))}…` : name;
 }
 
-/** What was not recorded of a device is not idleness. */
+/** Marks the time after the end of a truncated recording, which is not idle time. */
 function cutOff(surface: Surface, { run, group, title, y, height }: RowLine, scale: Scale): void {
   const { until } = run.picture;
   if (until === null || group.of !== 'device') return;
@@ -166,7 +166,7 @@ function cutOff(surface: Surface, { run, group, title, y, height }: RowLine, sca
   if (from >= scale.right) return;
   surface.rect(from, y, scale.right - from, height + 1, 'shade', 1);
   for (let x = from + 4; x < scale.right; x += 12) surface.line([[x, y + height], [x + 6, y]], 'line', 1, false);
-  if (title && scale.right - from > 240) surface.text(from + 8, y + height / 2, 'not recorded: the file was cut off', 'faint', 'start');
+  if (title && scale.right - from > 240) surface.text(from + 8, y + height / 2, 'not recorded: the file is truncated', 'faint', 'start');
 }
 
 /** `at::native::vectorized_elementwise_kernel` of `void at::native::vectorized_elementwise_kernel<4, …>(…)`. */
@@ -178,13 +178,13 @@ export function short(name: string): string {
 function markFinding(surface: Surface, run: Run, finding: number, scale: Scale, layout: Layout): void {
   const spans = run.picture.findings[finding];
   if (!spans) return;
-  // What is predicted has no findings.
+  // Predictions have no findings.
   const rows = layout.rows.filter((line) => line.group.of !== 'predicted');
   for (let i = firstAbove(spans.end, scale.view.from); i < spans.start.length && spans.start[i] < scale.view.to; ) {
     const x = Math.max(scale.x(spans.start[i]), scale.left);
     let to = scale.x(spans.end[i]);
     i++;
-    // Those that would lie on each other are one.
+    // Spans that would overlap on the screen are merged.
     while (i < spans.start.length && scale.x(spans.start[i]) <= to + 1) to = scale.x(spans.end[i++]);
     const width = Math.max(1.5, Math.min(to, scale.right) - x);
     surface.rect(x, AXIS - 4, width, 4, 'mark', 1);

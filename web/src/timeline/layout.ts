@@ -1,11 +1,11 @@
-// Where lanes lie from top to bottom.
+// The vertical positions of lanes.
 
 import type { Group, Lane, Picture, Row } from '../picture';
 
-/** One run in the timeline; several are laid on one scale, each from its own beginning. */
+/** One run in the timeline; several share one scale, aligned at their starts. */
 export interface Run {
   readonly picture: Picture;
-  /** Where its time begins on the common scale. */
+  /** Where its time begins on the shared scale. */
   readonly offset: number;
 }
 
@@ -26,7 +26,7 @@ export interface RowLine {
   readonly group: Group;
   readonly lane: Lane;
   readonly row: Row;
-  /** The lane's title stands at its first row. */
+  /** The lane's title, on its first row only. */
   readonly title: string;
 }
 
@@ -51,20 +51,20 @@ export function keyOf(run: number, group: number): string {
   return `${run}/${group}`;
 }
 
-/** Threads of the host but the first begin folded, for there may be many; beside another run all do, and what is predicted. */
-export function foldedAtFirst(runs: readonly Run[]): Set<string> {
+/** All host threads except the first start folded, because there may be many. In a comparison, everything except devices does. */
+export function initiallyFolded(runs: readonly Run[]): Set<string> {
   const folded = new Set<string>();
   runs.forEach(({ picture }, r) => {
     let threads = 0;
     picture.groups.forEach((group, g) => {
-      const isBeside = runs.length > 1 && group.of !== 'device';
-      if (isBeside || (group.of === 'thread' && threads++ > 0)) folded.add(keyOf(r, g));
+      const isMinor = runs.length > 1 && group.of !== 'device';
+      if (isMinor || (group.of === 'thread' && threads++ > 0)) folded.add(keyOf(r, g));
     });
   });
   return folded;
 }
 
-export function layOut(runs: readonly Run[], folded: ReadonlySet<string>): Layout {
+export function computeLayout(runs: readonly Run[], folded: ReadonlySet<string>): Layout {
   const lines: Line[] = [];
   const rows: RowLine[] = [];
   let y = AXIS;

@@ -1,17 +1,17 @@
-// The timeline: lanes that can be moved, zoomed and asked, by mouse, finger or keyboard.
+// The timeline: pan, zoom and select events with the mouse, touch or the keyboard.
 
 import { Canvas } from '../canvas';
 import type { Picture, Row } from '../picture';
 import { SvgSurface } from '../surface';
 import { hideTooltip, showTooltip } from '../tooltip';
 import { type Chosen, drawTimeline, type Scene } from './draw';
-import { foldedAtFirst, keyOf, type Layout, layOut, type Line, type Run, type TitleLine } from './layout';
-import { beside, describe, nearest, pieceAt } from './pieces';
+import { computeLayout, initiallyFolded, keyOf, type Layout, type Line, type Run, type TitleLine } from './layout';
+import { describe, nearest, neighbor, pieceAt } from './pieces';
 import { clamped, moved, Scale, type View, zoomed } from './view';
 
 export class Timeline {
   readonly runs: readonly Run[];
-  /** Where lanes begin: other charts on the same scale begin there too. */
+  /** Where lanes begin; other charts on the same scale align with it. */
   left = 150;
   private readonly all: View;
   private readonly judged: View;
@@ -23,11 +23,11 @@ export class Timeline {
   private view_: View;
   private finding: number | null = null;
   private chosen: Chosen | null = null;
-  /** The time that lanes are changed at. */
+  /** The time to keep when the lane changes. */
   private anchor: number | null = null;
 
   constructor(mount: HTMLElement, pictures: readonly Picture[]) {
-    // Alone a run keeps its own time; several begin together, where the first judged step of each does.
+    // A single run keeps its own time; several are aligned at their first analyzed step.
     const aligned = pictures.length > 1;
     this.runs = pictures.map((picture) => ({ picture, offset: aligned ? -picture.judged[0] : 0 }));
     this.all = {
@@ -37,9 +37,9 @@ export class Timeline {
     const [first] = this.runs;
     const last = Math.max(...this.runs.map(({ picture, offset }) => picture.judged[1] + offset));
     this.judged = { from: aligned ? 0 : first.picture.judged[0], to: last };
-    this.view_ = this.atFirst();
-    this.folded = foldedAtFirst(this.runs);
-    this.layout = layOut(this.runs, this.folded);
+    this.view_ = this.initialView();
+    this.folded = initiallyFolded(this.runs);
+    this.layout = computeLayout(this.runs, this.folded);
     this.canvas = new Canvas(
       mount,
       'Timeline of the devices and the host',
@@ -57,11 +57,11 @@ export class Timeline {
     this.details.setAttribute('aria-live', 'polite');
     mount.append(this.details);
     this.listen(this.canvas.element);
-    this.tell();
+    this.showDetails();
   }
 
-  /** Some steps and not all, where there are many: what a step is made of is seen at once. */
-  private atFirst(): View {
+  /** Only the first steps if there are many, so that the parts of a step are visible immediately. */
+  private initialView(): View {
     const { from, to } = this.judged;
     const { steps } = this.runs[0].picture;
     const first = steps.judged.indexOf(true);
@@ -94,7 +94,7 @@ export class Timeline {
     for (const listener of this.listeners) listener();
   }
 
-  /** Marks a finding's places and brings the first of them into view. */
+  /** Marks a finding and brings its first occurrence into view. */
   showFinding(finding: number): void {
     this.mark(this.finding === finding ? null : finding);
     const spans = this.runs[0].picture.findings[finding];
@@ -114,13 +114,13 @@ export class Timeline {
     this.onMark(finding);
   }
 
-  /** Told which finding is marked. */
+  /** Called with the finding that is now marked. */
   onMark: (finding: number | null) => void = () => {};
 
-  /** Brings a piece of a row of the first run into view, out of a folded group too. */
+  /** Brings a segment of the first run into view, and unfolds its group if needed. */
   showPiece(row: Row, piece: number): void {
     const group = this.runs[0].picture.groups.findIndex(({ lanes }) => lanes.some((lane) => lane.rows.includes(row)));
-    if (this.folded.delete(keyOf(0, group))) this.lay();
+    if (this.folded.delete(keyOf(0, group))) this.updateLayout();
     const line = this.layout.rows.find((line) => line.row === row);
     if (!line) return;
     this.choose({ line, piece });
@@ -141,11 +141,11 @@ export class Timeline {
   private choose(chosen: Chosen | null): void {
     this.chosen = chosen;
     this.anchor = chosen ? chosen.line.row.start[chosen.piece] + chosen.line.run.offset : null;
-    this.tell();
+    this.showDetails();
     this.canvas.redraw();
   }
 
-  /** The view filled with the chosen piece, or with the judged steps. */
+  /** Zooms to the selected segment, or to the analyzed range. */
   private fill(): void {
     if (!this.chosen) {
       this.show(this.judged);
@@ -158,8 +158,8 @@ export class Timeline {
     this.show({ from: start - margin, to: end + margin });
   }
 
-  private tell(): void {
-    const lines = this.chosen ? describe(this.chosen) : ['Nothing is chosen: click a piece, or press ↓ and n.'];
+  private showDetails(): void {
+    const lines = this.chosen ? describe(this.chosen) : ['Nothing selected: click a segment, or press ↓ and n.'];
     this.details.replaceChildren(
       ...lines.map((text, i) => {
         const part = document.createElement(i === 0 && this.chosen ? 'b' : 'span');
@@ -171,7 +171,7 @@ export class Timeline {
 
   private listen(element: HTMLCanvasElement): void {
     element.tabIndex = 0;
-    // It takes keys, which an image does not.
+    // The role `img` does not accept keys.
     element.setAttribute('role', 'application');
     element.addEventListener('keydown', (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || !this.key(event.key)) return;
@@ -180,7 +180,7 @@ export class Timeline {
     element.addEventListener(
       'wheel',
       (event) => {
-        // A page scrolls by the wheel; the timeline zooms once it has been clicked, or with a key held.
+        // The wheel scrolls the page unless the timeline has the focus or Ctrl is held.
         if (!event.ctrlKey && !event.metaKey && document.activeElement !== element && Math.abs(event.deltaX) < 1) return;
         event.preventDefault();
         const x = event.clientX - element.getBoundingClientRect().left;
@@ -216,7 +216,7 @@ export class Timeline {
         dragged += Math.abs(event.clientX - before);
         this.show(moved(this.view_, (before - event.clientX) * perPixel));
       } else {
-        // Two fingers: what lies between them stays between them.
+        // Two fingers: the time under the other finger stays in place.
         const other = [...held].find(([id]) => id !== event.pointerId)?.[1] ?? before;
         const factor = Math.abs(before - other) / Math.max(8, Math.abs(event.clientX - other));
         this.show(zoomed(this.view_, factor, this.scale.time(other - left)));
@@ -243,7 +243,7 @@ export class Timeline {
     if (title) {
       if (!this.folded.delete(title.key)) this.folded.add(title.key);
       this.choose(null);
-      this.lay();
+      this.updateLayout();
       return;
     }
     this.choose(pieceAt(this.layout, this.scale, x, y));
@@ -254,9 +254,9 @@ export class Timeline {
     return this.layout.lines.find(isThere);
   }
 
-  /** Lays the lanes out again, after groups were folded or opened. */
-  private lay(): void {
-    this.layout = layOut(this.runs, this.folded);
+  /** Recomputes the layout after groups are folded or unfolded. */
+  private updateLayout(): void {
+    this.layout = computeLayout(this.runs, this.folded);
     this.canvas.resize();
   }
 
@@ -285,7 +285,7 @@ export class Timeline {
         return true;
       case 'n':
       case 'p':
-        if (this.chosen) this.choose(beside(this.chosen, key === 'n' ? 1 : -1));
+        if (this.chosen) this.choose(neighbor(this.chosen, key === 'n' ? 1 : -1));
         else this.lane(1);
         this.follow();
         return true;
@@ -313,7 +313,7 @@ export class Timeline {
     }
   }
 
-  /** To the next row, at the time that is looked at: that of the piece chosen last by `n`, `p` or the pointer. */
+  /** Selects the next row at the same time: that of the segment last selected with `n`, `p` or the pointer. */
   private lane(by: 1 | -1): void {
     const { rows } = this.layout;
     const now = this.chosen ? rows.indexOf(this.chosen.line) : by === 1 ? -1 : rows.length;
@@ -324,16 +324,16 @@ export class Timeline {
     this.anchor = at;
   }
 
-  /** Opens every group, or folds those that were folded at first. */
+  /** Unfolds every group, or restores the initial folding. */
   private foldAll(): void {
     const isOpen = this.folded.size === 0;
     this.folded.clear();
-    if (isOpen) for (const key of foldedAtFirst(this.runs)) this.folded.add(key);
+    if (isOpen) for (const key of initiallyFolded(this.runs)) this.folded.add(key);
     this.choose(null);
-    this.lay();
+    this.updateLayout();
   }
 
-  /** A chosen piece that is out of sight is brought into it. */
+  /** Scrolls to the selected segment if it is out of view. */
   private follow(): void {
     if (!this.chosen) return;
     const { line, piece } = this.chosen;

@@ -1,17 +1,17 @@
-// Which stretch of time is seen, and where on the drawing it lies.
+// The visible time range, and its mapping to pixels.
 
 export interface View {
-  /** Nanoseconds on the common scale. */
+  /** Nanoseconds on the shared scale. */
   readonly from: number;
   readonly to: number;
 }
 
-/** Nothing is shorter than this many nanoseconds, or than what numbers of that size can tell apart. */
+/** The shortest view in nanoseconds, limited by the precision of numbers of that size. */
 function least(all: View): number {
   return Math.max(20, 2 ** -42 * Math.max(Math.abs(all.from), Math.abs(all.to)));
 }
 
-/** The view kept within all there is, and a little around it. */
+/** The view, limited to the whole range plus a small margin. */
 export function clamped({ from, to }: View, all: View): View {
   const margin = 0.01 * (all.to - all.from);
   const length = Math.min(Math.max(to - from, least(all)), all.to - all.from + 2 * margin);
@@ -27,7 +27,7 @@ export function moved(view: View, by: number): View {
   return { from: view.from + by, to: view.to + by };
 }
 
-/** Times as places between `left` and `right`. */
+/** Maps times to pixels between `left` and `right`. */
 export class Scale {
   readonly perPixel: number;
 
@@ -48,9 +48,9 @@ export class Scale {
   }
 }
 
-/** Round times for an axis, at most about one every `apart` pixels. */
-export function ticks(scale: Scale, apart: number): { readonly at: readonly number[]; readonly step: number } {
-  const least = scale.perPixel * apart;
+/** Round times for an axis, at most about one per `spacing` pixels. */
+export function ticks(scale: Scale, spacing: number): { readonly at: readonly number[]; readonly step: number } {
+  const least = scale.perPixel * spacing;
   const power = 10 ** Math.floor(Math.log10(least));
   const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= least) ?? 10 * power;
   const first = Math.ceil(scale.view.from / step);

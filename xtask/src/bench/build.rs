@@ -1,4 +1,4 @@
-//! What do the first answer and all tests cost, from nothing? Writes docs/results/build.md.
+//! How long do the first answer and all tests take from a clean checkout? Writes docs/results/build.md.
 
 use std::fmt::Write;
 use std::fs;
@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::machine;
-use super::measure::{TICKS_A_SECOND, ticks_of_children};
+use super::measure::{TICKS_PER_SECOND, ticks_of_children};
 use crate::shell::{cargo, root, run as run_command, say};
 
-/// What a command took: wall, and processor time of everything it started.
+/// What a command took: wall time, and CPU time of everything it started.
 struct Cost {
     wall: f64,
     processor: f64,
@@ -18,7 +18,7 @@ struct Cost {
 fn cost_of(command: &mut std::process::Command) -> anyhow::Result<Cost> {
     let (began, before) = (Instant::now(), ticks_of_children());
     run_command(command)?;
-    let processor = (ticks_of_children() - before) / TICKS_A_SECOND;
+    let processor = (ticks_of_children() - before) / TICKS_PER_SECOND;
     Ok(Cost { wall: began.elapsed().as_secs_f64(), processor })
 }
 
@@ -45,21 +45,21 @@ pub(crate) fn run() -> anyhow::Result<()> {
         &root().join("docs/results/build.md"),
         &[
             ("`cargo run --release -- demo`, the first answer", demo, Some(demo_mb)),
-            ("`cargo build --profile dist`, what is handed out", dist, Some(dist_mb)),
+            ("`cargo build --profile dist`, the release build", dist, Some(dist_mb)),
             ("`cargo xtask test`, everything", tests, None),
         ],
     )
 }
 
 fn write(path: &Path, rows: &[(&str, Cost, Option<f64>)]) -> anyhow::Result<()> {
-    let mut text = String::from("# What building and testing cost from nothing\n\n");
+    let mut text = String::from("# Time to build and test from a clean checkout\n\n");
     writeln!(text, "Written by `cargo xtask bench --build`. {}.", machine()?)?;
     writeln!(
         text,
-        "Each in an empty target folder, with the registry's archives, Node, chromium and Python's packages already on the machine; \
-         processor time is user and system time of everything that was started.\n"
+        "Each in an empty target folder, with crates, Node, chromium and Python packages already downloaded; \
+         CPU time is user and system time of all processes.\n"
     )?;
-    writeln!(text, "| | wall | processor time | binary |\n|---|---:|---:|---:|")?;
+    writeln!(text, "| | wall | CPU time | binary |\n|---|---:|---:|---:|")?;
     for (what, cost, size) in rows {
         let size = size.map_or(String::new(), |size| format!("{size:.1} MB"));
         writeln!(text, "| {what} | {} | {} | {size} |", minutes(cost.wall), minutes(cost.processor))?;

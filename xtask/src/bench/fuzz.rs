@@ -1,4 +1,4 @@
-//! A minute of fuzzing each reader: any bytes, no panic, no hang, the same on any number of threads.
+//! Fuzzes each reader for a minute: any bytes, no panic, no hang, the same result on any number of threads.
 
 use std::process::Command;
 
@@ -16,8 +16,7 @@ pub(crate) fn run() -> anyhow::Result<String> {
     for (target, seeds) in TARGETS {
         let corpus = root().join("fuzz/corpus").join(target);
         std::fs::create_dir_all(&corpus)?;
-        // Without a sanitizer cargo-fuzz needs no nightly compiler; the crates have no unsafe code for
-        // one to watch over.
+        // Without a sanitizer, cargo-fuzz needs no nightly compiler; the crates have no unsafe code to check.
         let mut fuzz: Command = cargo(&["fuzz", "run", "--sanitizer", "none", target]);
         fuzz.arg(&corpus).arg(root().join(seeds));
         fuzz.args(["--", "-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"]);

@@ -1,4 +1,4 @@
-//! Instructions the scanner spends per megabyte in the build that users get.
+//! Instructions that the scanner needs per megabyte, in the build that users get.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(crate) fn run(trace: &Path) -> anyhow::Result<String> {
             "Instructions: skipped, valgrind is not installed (apt-get install valgrind).\n".to_owned()
         );
     }
-    // The counted function must have a name; the build that users get is stripped.
+    // The counted function needs a symbol, but the release build is stripped.
     let target = root().join("target/callgrind");
     run_command(
         cargo(&["build", "--release", "--locked", "--bin", "busbound", "--target-dir"])

@@ -1,4 +1,4 @@
-//! Wall time and peak memory of a program, taken over several runs.
+//! Wall time and peak memory of a program over several runs.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,27 +10,27 @@ use anyhow::ensure;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Runs {
     pub(crate) seconds: Vec<f64>,
-    /// Processor time of all threads: what neighbors on the machine do not change much.
+    /// CPU time of all threads: other processes on the machine affect it less.
     pub(crate) processor: Vec<f64>,
     pub(crate) peak_mb: f64,
 }
 
-/// Ticks of the kernel's count of processor time.
-pub(super) const TICKS_A_SECOND: f64 = 100.0;
+/// Ticks per second of the kernel's CPU time.
+pub(super) const TICKS_PER_SECOND: f64 = 100.0;
 
 impl Runs {
     pub(crate) fn median(&self) -> f64 {
         median(&self.seconds)
     }
 
-    /// The mean: the kernel counts in hundredths of a second.
+    /// The mean, because the kernel counts in hundredths of a second.
     pub(crate) fn processor_mean(&self) -> f64 {
         self.processor.iter().sum::<f64>() / self.processor.len() as f64
     }
 
     pub(crate) fn shown(&self) -> String {
         let (low, high) = extremes(&self.seconds);
-        format!("{:.3} s ({low:.3} to {high:.3})", self.median())
+        format!("{:.3} s ({low:.3}–{high:.3})", self.median())
     }
 
     pub(crate) fn once(&mut self, command: &mut Command) -> anyhow::Result<()> {
@@ -46,13 +46,13 @@ impl Runs {
             ended.store(true, Ordering::Relaxed);
             (status, watcher.join().unwrap_or(0.0))
         });
-        self.processor.push((ticks_of_children() - before) / TICKS_A_SECOND);
+        self.processor.push((ticks_of_children() - before) / TICKS_PER_SECOND);
         ensure!(status?.success(), "{command:?} failed");
         self.peak_mb = self.peak_mb.max(peak);
         Ok(())
     }
 
-    /// How many times as long as `other`, run by run: both were in the same moment of the machine.
+    /// Ratio to `other`, run by run: both ran at about the same time.
     pub(crate) fn over(&self, other: &Self) -> f64 {
         median(&self.ratios(other))
     }
@@ -62,7 +62,7 @@ impl Runs {
     }
 }
 
-/// The least and the most of what is above zero.
+/// Min and max of the positive values.
 pub(crate) fn extremes(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::INFINITY, 0.0), |(low, high), &value| (low.min(value), high.max(value)))
 }
@@ -73,16 +73,16 @@ fn median(values: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Processor time of the programs that this one has started and that have ended.
+/// CPU time of the child processes that have ended.
 pub(super) fn ticks_of_children() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name, in brackets, may hold spaces; the count of the children's time is the 14th and 15th after it.
+    // The name, in parentheses, may contain spaces; the children's times are the 14th and 15th fields after it.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     fields.iter().skip(13).take(2).filter_map(|text| text.parse::<f64>().ok()).sum()
 }
 
-/// The most memory a process held, in MB. The kernel's count at its end would begin with what this
-/// program holds while it starts the process, so it is looked at while it runs.
+/// Peak memory of a process, in MB. It is polled during the run, because the kernel's count at the end would include
+/// the memory of this program when it started the process.
 fn peak_of(process: u32, ended: &AtomicBool) -> f64 {
     let mut peak = 0.0;
     while !ended.load(Ordering::Relaxed) {
@@ -96,10 +96,10 @@ fn peak_of(process: u32, ended: &AtomicBool) -> f64 {
     peak
 }
 
-/// Runs the commands in turn, `rounds` times, so that a slow moment of the machine hits all alike.
-pub(crate) fn in_turn(commands: &mut [Command], rounds: usize) -> anyhow::Result<Vec<Runs>> {
+/// Interleaves the commands, `repetitions` times each, so that a slow phase of the machine affects all of them.
+pub(crate) fn interleaved(commands: &mut [Command], repetitions: usize) -> anyhow::Result<Vec<Runs>> {
     let mut all = vec![Runs::default(); commands.len()];
-    for _ in 0..rounds {
+    for _ in 0..repetitions {
         for (runs, command) in all.iter_mut().zip(commands.iter_mut()) {
             runs.once(command)?;
         }

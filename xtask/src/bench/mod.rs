@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: how fast, how much memory, how large. Ratios within one run, because
-//! machines and moments differ; the raw figures are kept beside them.
+//! `cargo xtask bench`: how fast, how much memory, how large. Compares ratios within one run, because machines and
+//! load differ; the raw figures are listed as well.
 
 mod build;
 mod fuzz;
@@ -21,7 +21,7 @@ use crate::shell::{cargo, output, root, run as run_command, say};
 
 #[derive(Args)]
 pub(crate) struct BenchArgs {
-    /// The trace that is replicated [default: df_index_resolver of the peers' traces]
+    /// The trace to replicate [default: df_index_resolver from the peer traces]
     #[arg(long)]
     trace: Option<PathBuf>,
     /// Also load with HTA, in a virtual environment made for it
@@ -30,18 +30,18 @@ pub(crate) struct BenchArgs {
     /// Also fuzz the reader for a minute
     #[arg(long)]
     fuzz: bool,
-    /// Also measure builds and tests from nothing: docs/results/build.md
+    /// Also measure clean builds and tests: docs/results/build.md
     #[arg(long)]
     build: bool,
-    /// Only many ranks: docs/results/ranks.md
+    /// Only measure many ranks: docs/results/ranks.md
     #[arg(long)]
     ranks: bool,
-    /// Runs of each measurement
+    /// Runs per measurement
     #[arg(long, default_value_t = 5)]
     runs: usize,
 }
 
-/// Where the large traces are made; not under version control.
+/// Where the large traces are generated; not under version control.
 fn scratch() -> PathBuf {
     root().join("target/bench")
 }
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         .trace
         .clone()
         .unwrap_or_else(|| root().join("../shared/peers/hta/df_index_resolver/df_index_resolver.json.gz"));
-    ensure!(trace.is_file(), "{} is not there: give a large trace with --trace", trace.display());
+    ensure!(trace.is_file(), "{} does not exist: pass a large trace with --trace", trace.display());
     run_command(&mut cargo(&["build", "--release", "--locked", "--bin", "busbound"]))?;
     fs::create_dir_all(scratch())?;
     ranks::run(&trace, args.runs)?;
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         report.section(&peers::run(args.runs)?);
     }
     crate::web::bench()?;
-    // The results pages that tests compute and hold to their bars.
+    // The results pages that tests compute and check against their limits.
     let mut pages = cargo(&[
         "test",
         "--release",
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     report.write()
 }
 
-/// Where and when: figures of another machine or day are others.
+/// Where and when: figures differ between machines and days.
 fn machine() -> anyhow::Result<String> {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("");
@@ -104,20 +104,20 @@ fn machine() -> anyhow::Result<String> {
     Ok(format!("{}, {cores} cores, {}, {}", cpu.trim(), rustc.trim(), date.trim()))
 }
 
-/// What the bench found, for people.
+/// The results, for people.
 struct Report {
     text: String,
 }
 
 impl Report {
     fn new(trace: &std::path::Path) -> anyhow::Result<Self> {
-        let mut text = String::from("# How fast reading is\n\n");
+        let mut text = String::from("# Reading speed\n\n");
         writeln!(text, "Written by `cargo xtask bench`. {}.", machine()?)?;
         let name = trace.file_name().unwrap_or_default().to_string_lossy().into_owned();
         writeln!(
             text,
-            "Trace: {name}, its events repeated one after the other in time; medians with the fastest and slowest run \
-             in brackets, all programs taking turns in the same run.\n"
+            "Trace: {name}, its events repeated in time; medians with the fastest and slowest run \
+             in parentheses, all programs interleaved in the same run.\n"
         )?;
         Ok(Self { text })
     }

@@ -1,9 +1,9 @@
-//! How long another tool takes to load the same trace: HTA (`traceinsight` on PyPI).
+//! How long does another tool take to load the same trace? HTA (`traceinsight` on PyPI).
 
 use std::fmt::Write;
 use std::process::Command;
 
-use super::measure::{Runs, in_turn};
+use super::measure::{Runs, interleaved};
 use super::{busbound, scratch};
 use crate::shell::run as run_command;
 
@@ -15,7 +15,7 @@ trace.parse_traces(use_multiprocessing=False)
 print(len(trace.get_trace(0)))
 ";
 
-pub(crate) fn run(rounds: usize) -> anyhow::Result<String> {
+pub(crate) fn run(repetitions: usize) -> anyhow::Result<String> {
     let environment = scratch().join("hta");
     let python = environment.join("bin/python");
     if !python.exists() {
@@ -32,13 +32,13 @@ pub(crate) fn run(rounds: usize) -> anyhow::Result<String> {
     let trace = scratch().join("x10.json.gz");
     let mut survey = Command::new(busbound());
     survey.arg("survey").arg(&trace).arg("--quiet");
-    // HTA takes minutes: once is enough to see a factor of fifty.
+    // HTA takes minutes: one run is enough to see a factor of 50.
     let mut hta = Runs::default();
     hta.once(Command::new(&python).args(["-c", LOAD]).arg(&trace))?;
-    let ours = in_turn(&mut [survey], rounds)?.remove(0);
+    let ours = interleaved(&mut [survey], repetitions)?.remove(0);
     let mut text = String::from("## Against HTA\n\n| | wall | peak memory |\n|---|---:|---:|\n");
     writeln!(text, "| HTA 0.6.1, load of x10.json.gz | {} | {:.0} MB |", hta.shown(), hta.peak_mb)?;
     writeln!(text, "| `busbound survey x10.json.gz` | {} | {:.0} MB |\n", ours.shown(), ours.peak_mb)?;
-    writeln!(text, "- **1/{:.0}** of HTA's load (bar 1/50)", hta.median() / ours.median())?;
+    writeln!(text, "- **1/{:.0}** of HTA's load time (limit 1/50)", hta.median() / ours.median())?;
     Ok(text)
 }

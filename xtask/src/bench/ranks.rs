@@ -1,4 +1,4 @@
-//! Many ranks: 64 traces in a directory against one, within a memory bound, and a thousand summaries merged.
+//! Many ranks: 64 traces in a directory compared with one, within a memory limit, and merging a thousand summaries.
 
 use std::fmt::Write;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Context;
 use serde_json::Value;
 
-use super::measure::{extremes, in_turn};
+use super::measure::{extremes, interleaved};
 use super::reading::on_one_core;
 use super::replicate::replicate;
 use super::{busbound, machine, scratch};
@@ -16,10 +16,10 @@ use crate::shell::{root, run as run_command, say};
 
 const RANKS: usize = 64;
 const SUMMARIES: usize = 1_000;
-/// What the 64 traces may take together, in MB: with all held at once they would take more.
+/// Memory limit for all 64 traces, in MB: all of them at the same time would need more.
 const BOUND_MB: f64 = 250.0;
 
-pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<()> {
+pub(crate) fn run(trace: &Path, repetitions: usize) -> anyhow::Result<()> {
     let one = replicate(trace, &scratch(), 1)?;
     let ranks = copies(&one.plain)?;
     let summaries = summaries(&one.plain)?;
@@ -31,8 +31,8 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<()> {
         diagnose(&ranks, &["--memory", &bound, "--jobs", "1"]),
         merge(&summaries),
     ];
-    let runs = in_turn(&mut commands, rounds)?;
-    let [singly, one_run, all, in_turn, merged] = &runs[..] else {
+    let runs = interleaved(&mut commands, repetitions)?;
+    let [singly, one_run, all, one_job, merged] = &runs[..] else {
         unreachable!("five commands give five results")
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -42,17 +42,17 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<()> {
     writeln!(
         text,
         "Trace: {}, {:.0} MB of JSON; {RANKS} links to it in a directory, named rank-0.json to rank-{}.json. Medians with the \
-         fastest and slowest of {rounds} runs in brackets, all commands taking turns.\n",
+         fastest and slowest of {repetitions} runs in parentheses, all commands interleaved.\n",
         trace.file_name().unwrap_or_default().to_string_lossy(),
         one.json_mb,
         RANKS - 1
     )?;
-    writeln!(text, "| | wall | processor time | peak memory |\n|---|---:|---:|---:|")?;
+    writeln!(text, "| | wall | CPU time | peak memory |\n|---|---:|---:|---:|")?;
     for (what, run) in [
-        (format!("{RANKS} × `busbound diagnose` of one, one after another on one core"), singly),
-        (format!("`busbound diagnose` of one, {cores} cores"), one_run),
-        (format!("`busbound diagnose` of {RANKS}, `--memory {bound}`"), all),
-        (format!("`busbound diagnose` of {RANKS}, `--memory {bound} --jobs 1`"), in_turn),
+        (format!("{RANKS} × `busbound diagnose` of one trace, one after another on one core"), singly),
+        (format!("`busbound diagnose` of one trace, {cores} cores"), one_run),
+        (format!("`busbound diagnose` of {RANKS} traces, `--memory {bound}`"), all),
+        (format!("`busbound diagnose` of {RANKS} traces, `--memory {bound} --jobs 1`"), one_job),
         (format!("`busbound merge` of {SUMMARIES} summaries"), merged),
     ] {
         writeln!(
@@ -60,7 +60,7 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<()> {
             "| {what} | {} | {:.2} s | {} |",
             run.shown(),
             run.processor_mean(),
-            // Of the programs one after another only the shell that starts them was watched.
+            // For the sequential runs, only the shell that starts them was monitored.
             if std::ptr::eq(run, singly) { String::new() } else { format!("{:.0} MB", run.peak_mb) },
         )?;
     }
@@ -68,9 +68,9 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<()> {
     let (least, most) = extremes(&all.ratios(singly));
     writeln!(
         text,
-        "- {RANKS} ranks: **{:.2} ×** ({RANKS} × one ÷ {cores} cores), each round's against the same round's, median; {:.2} to {:.2} \
-         (bar 1.15). One is a trace on one core. Against one that has all cores to itself it is {:.2} ×: \
-         that one uses them too, so that {RANKS} of them cannot be {cores} times as fast.",
+        "- {RANKS} ranks: **{:.2}x** ({RANKS} × one ÷ {cores} cores), median of the ratios per iteration; {:.2}–{:.2} \
+         (limit 1.15). One is one trace on one core. Compared with one trace on all cores it is {:.2}x: \
+         that run also uses all cores, so {RANKS} traces cannot be {cores}x as fast.",
         of_cores(all.over(singly)),
         of_cores(least),
         of_cores(most),
@@ -78,13 +78,13 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<()> {
     )?;
     writeln!(
         text,
-        "- processor time: **{:.2} ×** that of {RANKS} runs of one; the {RANKS} ranks had {:.1} of the {cores} cores",
+        "- CPU time: **{:.2}x** that of {RANKS} runs of one trace; the {RANKS} ranks used {:.1} of the {cores} cores",
         all.processor_mean() / singly.processor_mean(),
         all.processor_mean() / all.median()
     )?;
-    let peak = all.peak_mb.max(in_turn.peak_mb);
-    writeln!(text, "- memory: **{peak:.0} MB** of the {BOUND_MB:.0} MB given")?;
-    writeln!(text, "- {SUMMARIES} summaries: **{:.3} s** (bar 2)", merged.median())?;
+    let peak = all.peak_mb.max(one_job.peak_mb);
+    writeln!(text, "- memory: **{peak:.0} MB** of {BOUND_MB:.0} MB allowed")?;
+    writeln!(text, "- {SUMMARIES} summaries: **{:.3} s** (limit 2)", merged.median())?;
     let path = root().join("docs/results/ranks.md");
     fs::write(&path, &text)?;
     say(&text);
@@ -97,7 +97,7 @@ fn diagnose(path: &Path, more: &[&str]) -> Command {
     command
 }
 
-/// 64 × one as it says: a program for each, on one core, and nothing beside it.
+/// 64 × one: one process per trace, on one core, and nothing else running.
 fn one_after_another(ranks: &Path) -> Command {
     let mut command = Command::new("sh");
     command
@@ -126,7 +126,7 @@ fn emptied(name: &str) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// A directory of ranks. Links: the same bytes lie in the page cache either way, and the disk is spared.
+/// A directory of ranks. Hard links: the page cache holds the same bytes, and no disk space is needed.
 fn copies(trace: &Path) -> anyhow::Result<PathBuf> {
     let folder = emptied("ranks")?;
     for rank in 0..RANKS {
@@ -135,7 +135,7 @@ fn copies(trace: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// A directory of summaries: that of the trace, as different ranks.
+/// A directory of summaries: copies of the trace's summary, with different ranks.
 fn summaries(trace: &Path) -> anyhow::Result<PathBuf> {
     let folder = emptied("summaries")?;
     let mut summarize = Command::new(busbound());
@@ -148,7 +148,7 @@ fn summaries(trace: &Path) -> anyhow::Result<PathBuf> {
             "rank": rank, "world_size": SUMMARIES, "backend": "nccl", "origin": "distributed_info"
         });
         summary["path"] = Value::from(format!("rank-{rank}.json"));
-        // No two ranks are quite alike.
+        // Make the ranks slightly different.
         let compute = summary["time"]["compute_ms"].as_f64().unwrap_or(0.0);
         summary["time"]["compute_ms"] = Value::from(compute + 1e-4 * (rank % 7) as f64);
         fs::write(folder.join(format!("rank-{rank}.rank.json")), serde_json::to_string(&summary)?)?;

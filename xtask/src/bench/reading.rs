@@ -1,10 +1,10 @@
-//! `survey` against `gzip -dc` of the same file, on one core and two, and over sizes.
+//! Compares `survey` with `gzip -dc` of the same file, on one core and two, and over sizes.
 
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-use super::measure::in_turn;
+use super::measure::interleaved;
 use super::replicate::replicate;
 use super::{busbound, scratch};
 
@@ -22,7 +22,7 @@ pub(super) fn on_one_core(mut command: Command) -> Command {
     command
 }
 
-pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<String> {
+pub(crate) fn run(trace: &Path, repetitions: usize) -> anyhow::Result<String> {
     let mut text = String::new();
     let ten = replicate(trace, &scratch(), 10)?;
     let mut gunzip = Command::new("gzip");
@@ -31,15 +31,15 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<String> {
     diagnose.arg("diagnose").arg(&ten.gzip).args(["--quiet", "--threads", "2"]);
     let mut commands =
         [gunzip, survey(&ten.gzip, 2), diagnose, survey(&ten.plain, 2), on_one_core(survey(&ten.plain, 1))];
-    let runs = in_turn(&mut commands, rounds)?;
+    let runs = interleaved(&mut commands, repetitions)?;
     let [gunzip, gzip, diagnose, two, one] = &runs[..] else {
         unreachable!("five commands give five results")
     };
     let (ratio, cores) = (gzip.over(gunzip), one.over(two));
-    writeln!(text, "## Ten times the trace, {:.0} MB of JSON\n", ten.json_mb)?;
+    writeln!(text, "## 10x the trace, {:.0} MB of JSON\n", ten.json_mb)?;
     writeln!(text, "| | wall | MB/s of JSON | peak memory |\n|---|---:|---:|---:|")?;
     for (what, run) in [
-        ("`gzip -dc` to nowhere", gunzip),
+        ("`gzip -dc` to /dev/null", gunzip),
         ("`busbound survey x10.json.gz`", gzip),
         ("`busbound diagnose x10.json.gz`", diagnose),
         ("`busbound survey x10.json`, two cores", two),
@@ -54,26 +54,26 @@ pub(crate) fn run(trace: &Path, rounds: usize) -> anyhow::Result<String> {
         )?;
     }
     writeln!(text)?;
-    writeln!(text, "- survey of the gzip file: **{ratio:.2} ×** `gzip -dc` (bar 1.0, aim 0.6)")?;
+    writeln!(text, "- survey of the gzip file: **{ratio:.2}x** `gzip -dc` (limit 1.0, goal 0.6)")?;
     writeln!(
         text,
-        "- diagnosis of it: **{:.2} ×** its survey (bar 2.0, with steps, blocks and the critical path in it)",
+        "- diagnosis of it: **{:.2}x** its survey (limit 2.0, including steps, blocks and the critical path)",
         diagnose.over(gzip)
     )?;
-    writeln!(text, "- plain JSON, two cores against one: **{cores:.2} ×** (bar 1.6)")?;
-    writeln!(text, "- peak memory: **{:.0} MB** (bar 300)\n", gzip.peak_mb.max(two.peak_mb))?;
+    writeln!(text, "- plain JSON, two cores compared with one: **{cores:.2}x** (limit 1.6)")?;
+    writeln!(text, "- peak memory: **{:.0} MB** (limit 300)\n", gzip.peak_mb.max(two.peak_mb))?;
 
-    writeln!(text, "## Cost over size\n")?;
+    writeln!(text, "## Time by size\n")?;
     writeln!(
         text,
         "| times | JSON | wall, gzip file | ns per byte | peak memory | wall, plain |\n|---|---:|---:|---:|---:|---:|"
     )?;
     for times in [1, 10, 30] {
         let replica = replicate(trace, &scratch(), times)?;
-        let runs = in_turn(&mut [survey(&replica.gzip, 2), survey(&replica.plain, 2)], rounds)?;
+        let runs = interleaved(&mut [survey(&replica.gzip, 2), survey(&replica.plain, 2)], repetitions)?;
         writeln!(
             text,
-            "| × {times} | {:.0} MB | {} | {:.2} | {:.0} MB | {} |",
+            "| {times}x | {:.0} MB | {} | {:.2} | {:.0} MB | {} |",
             replica.json_mb,
             runs[0].shown(),
             runs[0].median() * 1e3 / replica.json_mb,

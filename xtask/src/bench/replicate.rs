@@ -1,5 +1,5 @@
-//! A trace repeated in time: the same events again and again, each round later than the last, with
-//! ids of its own. Byte for byte as the profiler wrote it otherwise.
+//! A trace repeated in time: the same events again and again, each copy later than the last and with its own ids.
+//! Otherwise byte for byte as the profiler wrote it.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
@@ -11,7 +11,7 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use memchr::memmem;
 
-/// A replicated trace, plain and compressed, and what it holds.
+/// A replicated trace, plain and compressed, and its contents.
 pub(crate) struct Replica {
     pub(crate) plain: PathBuf,
     pub(crate) gzip: PathBuf,
@@ -24,10 +24,10 @@ pub(crate) fn replicate(trace: &Path, folder: &Path, times: u64) -> anyhow::Resu
     let mut json = Vec::new();
     MultiGzDecoder::new(File::open(trace)?)
         .read_to_end(&mut json)
-        .context("the trace must be a whole .json.gz")?;
+        .context("the trace must be a complete .json.gz")?;
     let open = memmem::find(&json, b"\"traceEvents\": [").context("no traceEvents in the trace")? + 16;
-    let close = memmem::rfind(&json, b"\n  ]").context("the list of events does not end")?;
-    let span = 10_000_000; // Microseconds between rounds: longer than the trace.
+    let close = memmem::rfind(&json, b"\n  ]").context("the list of events has no end")?;
+    let span = 10_000_000; // Microseconds between copies: longer than the trace.
     let mut out = BufWriter::new(File::create(&plain)?);
     let mut packed = GzEncoder::new(BufWriter::new(File::create(&gzip)?), Compression::new(6));
     let mut written = 0;
@@ -37,11 +37,11 @@ pub(crate) fn replicate(trace: &Path, folder: &Path, times: u64) -> anyhow::Resu
         packed.write_all(bytes)
     };
     put(&json[..open])?;
-    for round in 0..times {
-        if round > 0 {
+    for copy in 0..times {
+        if copy > 0 {
             put(b",")?;
         }
-        put(&shifted(&json[open..close], round, span))?;
+        put(&shifted(&json[open..close], copy, span))?;
     }
     put(&json[close..])?;
     out.flush()?;
@@ -49,8 +49,8 @@ pub(crate) fn replicate(trace: &Path, folder: &Path, times: u64) -> anyhow::Resu
     Ok(Replica { plain, gzip, json_mb: written as f64 / 1e6 })
 }
 
-/// The events with their times and ids moved on by `round`.
-fn shifted(events: &[u8], round: u64, span: u64) -> Vec<u8> {
+/// The events with their times and ids shifted for this copy.
+fn shifted(events: &[u8], copy: u64, span: u64) -> Vec<u8> {
     const KEYS: [(&[u8], bool); 4] = [
         (b"\"ts\": ", true),
         (b"\"correlation\": ", false),
@@ -72,7 +72,7 @@ fn shifted(events: &[u8], round: u64, span: u64) -> Vec<u8> {
             std::str::from_utf8(&events[digits..end]).ok().and_then(|t| t.parse().ok()).unwrap_or(0);
         let step = if *is_time { span } else { 10_000_000 };
         out.extend_from_slice(&events[from..digits]);
-        out.extend_from_slice((number + round * step).to_string().as_bytes());
+        out.extend_from_slice((number + copy * step).to_string().as_bytes());
         from = end;
     }
     out.extend_from_slice(&events[from..]);

@@ -1,4 +1,4 @@
-//! Do files import each other in circles? Found by the paths in their sources: `crate::…`, `super::…`, `self::…`.
+//! Do files import each other in cycles? Found by the paths in their sources: `crate::…`, `super::…`, `self::…`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +6,8 @@ use super::Source;
 
 type Module = Vec<String>;
 
-/// Circles of files, one line each. A parent and its descendants are one thing, and no circle.
-pub(super) fn circles(sources: &[Source]) -> Vec<String> {
+/// Import cycles between files, one line each. A parent and its descendants do not count as a cycle.
+pub(super) fn cycles(sources: &[Source]) -> Vec<String> {
     let mut crates: BTreeMap<&str, BTreeMap<Module, &Source>> = BTreeMap::new();
     for source in sources {
         if let Some((root, module)) = place(&source.path) {
@@ -17,7 +17,7 @@ pub(super) fn circles(sources: &[Source]) -> Vec<String> {
     crates.values().flat_map(of_crate).collect()
 }
 
-/// The folder of a crate's sources, and the module that a file is.
+/// The root folder of a crate, and the module of a file.
 fn place(path: &str) -> Option<(&str, Module)> {
     let at = path.find("/src/")?;
     let (root, rest) = (&path[..at], path[at + 5..].strip_suffix(".rs")?);
@@ -42,12 +42,12 @@ fn of_crate(modules: &BTreeMap<Module, &Source>) -> Vec<String> {
     let reach: Vec<BTreeSet<usize>> = (0..names.len()).map(|from| reachable(from, &edges)).collect();
     let mut found = BTreeSet::new();
     for from in 0..names.len() {
-        let circle: Vec<&str> = (0..names.len())
+        let cycle: Vec<&str> = (0..names.len())
             .filter(|&to| reach[from].contains(&to) && reach[to].contains(&from))
             .map(|to| modules[names[to]].path.as_str())
             .collect();
-        if circle.len() > 1 {
-            found.insert(format!("circle {}", circle.join(" ")));
+        if cycle.len() > 1 {
+            found.insert(format!("cycle {}", cycle.join(" ")));
         }
     }
     found.into_iter().collect()
@@ -64,7 +64,7 @@ fn reachable(from: usize, edges: &[BTreeSet<usize>]) -> BTreeSet<usize> {
     seen
 }
 
-/// The file that a path leads into, if there is one: the longest part of the path that is a module.
+/// The file that a path leads to, if any: the longest prefix of the path that is a module.
 fn resolve(from: &Module, path: &[String], modules: &BTreeMap<Module, &Source>) -> Option<Module> {
     let mut base = match path.first()?.as_str() {
         "crate" => Vec::new(),
@@ -91,7 +91,7 @@ fn resolve(from: &Module, path: &[String], modules: &BTreeMap<Module, &Source>) 
     modules.contains_key(&base).then_some(base)
 }
 
-/// Every path that begins with `crate`, `super` or `self`, groups written out; what tests import does not count.
+/// Every path that begins with `crate`, `super` or `self`, with groups expanded; imports in tests do not count.
 fn paths(text: &str) -> Vec<Vec<String>> {
     let mut code = String::new();
     let mut in_tests = false;
@@ -115,7 +115,7 @@ fn paths(text: &str) -> Vec<Vec<String>> {
     for start in ["crate::", "super::", "self::"] {
         for (at, _) in code.match_indices(start) {
             let before = code[..at].chars().next_back();
-            // `super::super::x` is one path, which begins with the first of them.
+            // `super::super::x` is one path, which begins at the first `super`.
             if before.is_some_and(|c| {
                 c.is_alphanumeric() || c == '_' || c == ':' || c == '(' && code[..at].ends_with("(in ")
             }) {
@@ -127,7 +127,7 @@ fn paths(text: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// One path with its groups: `a::{b, c::{d, e}}`. Gives what follows it.
+/// One path with its groups: `a::{b, c::{d, e}}`. Returns the rest of the text.
 fn tree<'a>(text: &'a str, prefix: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> &'a str {
     let depth = prefix.len();
     let mut rest = text.trim_start();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_written_out() {
+    fn groups_are_expanded() {
         let found = paths(
             "use crate::{a::{b, c as d}, e::*};\nlet x = super::super::f::g();\npub(in super::super) fn h() {}\n",
         );
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_found_and_parents_are_none() {
+    fn a_cycle_is_found_and_parents_do_not_count() {
         let sources = [
             source("crates/x/src/lib.rs", "mod a; mod b; use a::A; use crate::b::c::C;"),
             source("crates/x/src/a.rs", "use crate::b::c::C;"),
@@ -200,6 +200,6 @@ mod tests {
             ),
             source("crates/x/src/e.rs", "use crate::d::D; // crate::a"),
         ];
-        assert_eq!(circles(&sources), ["circle crates/x/src/a.rs crates/x/src/b/c.rs"]);
+        assert_eq!(cycles(&sources), ["cycle crates/x/src/a.rs crates/x/src/b/c.rs"]);
     }
 }

@@ -1,14 +1,14 @@
-//! How long are functions and files? rustfmt has laid the sources out, so a function ends at the first closing brace that is
-//! indented as its beginning is.
+//! How long are functions and files? rustfmt has formatted the sources, so a function ends at the first closing brace
+//! with the same indentation.
 
 use super::Source;
 
 const FUNCTION: usize = 100;
 const FILE: usize = 500;
-/// A longer file says so among its first lines, with the reason behind these words.
+/// A longer file gives the reason in one of its first lines, after these words.
 const REASON: &str = "Long because ";
 const HEAD: usize = 20;
-/// What generators write at the head of their files is nobody's to shorten.
+/// Generated files, by their first line, are exempt.
 const GENERATED: [&str; 2] = ["Generated from ", "Written by generate.py"];
 
 pub(super) fn violations(source: &Source) -> Vec<String> {
@@ -25,14 +25,14 @@ pub(super) fn violations(source: &Source) -> Vec<String> {
     found
 }
 
-/// Each function's name and number of lines.
+/// The name and number of lines of each function.
 fn functions(lines: &[&str]) -> Vec<(String, usize)> {
     let mut found = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let Some(name) = function_name(line) else { continue };
         let indent = &line[..line.len() - line.trim_start().len()];
         let is_end = |line: &&str| line.strip_prefix(indent).is_some_and(|rest| rest == "}" || rest == ";");
-        // A body on the line of the signature, or none at all.
+        // A body on the line of the signature, or no body.
         let is_short = |line: &str| line.ends_with('}') || line.ends_with(';');
         let length =
             if is_short(line) { Some(1) } else { lines[at..].iter().position(is_end).map(|n| n + 1) };

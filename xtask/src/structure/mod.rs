@@ -1,5 +1,5 @@
-//! `cargo xtask structure`: no function over 100 lines, no file over 500 without a sentence why, no circle of imports between
-//! files but parent and child modules.
+//! `cargo xtask structure`: no function over 100 lines, no file over 500 lines without a reason, no import cycles
+//! between files other than parent and child modules.
 
 mod imports;
 mod lengths;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::shell::{output, root, say};
 use anyhow::{Context, ensure};
 
-/// A source file and its path from the repository's root.
+/// A source file and its path from the root of the repository.
 struct Source {
     path: String,
     text: String,
@@ -19,16 +19,16 @@ struct Source {
 pub(crate) fn run() -> anyhow::Result<()> {
     let sources = sources()?;
     let mut found: Vec<String> = sources.iter().flat_map(lengths::violations).collect();
-    found.extend(imports::circles(&sources));
+    found.extend(imports::cycles(&sources));
     for line in &found {
-        say(&format!("breaks a structure rule: {line}"));
+        say(&format!("violates a structure rule: {line}"));
     }
     ensure!(found.is_empty(), "{} violations of the structure rules", found.len());
     say(&format!("structure: {} files, no violations", sources.len()));
     Ok(())
 }
 
-/// All sources under version control, and those that will be.
+/// All sources under version control, and new ones that are not ignored.
 fn sources() -> anyhow::Result<Vec<Source>> {
     let mut git = std::process::Command::new("git");
     git.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(root());
@@ -40,7 +40,7 @@ fn sources() -> anyhow::Result<Vec<Source>> {
     let mut sources = Vec::new();
     for path in listed.lines().filter(is_source) {
         let file: PathBuf = root().join(path);
-        // Listed by git, and removed since.
+        // Listed by git, but deleted.
         if !file.is_file() {
             continue;
         }

@@ -1,4 +1,4 @@
-//! CRC-32 as gzip has it. Written here because the injected library is compiled without any dependency.
+//! CRC-32 as in gzip. Implemented here because the injected library is compiled without dependencies.
 
 const TABLE: [u32; 256] = table();
 
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_checksum_that_everyone_means() {
+    fn it_is_the_standard_crc32() {
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
         assert_eq!(crc32(b""), 0);
     }

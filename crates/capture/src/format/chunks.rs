@@ -1,4 +1,4 @@
-//! Chunks: how records get into a file whole, and how they are found again where it is damaged.
+//! Chunks: how records are written as complete units, and how they are found again in a damaged file.
 
 use std::io::{self, Read};
 
@@ -7,7 +7,7 @@ use super::{LONGEST, MAGIC, Record, crc32};
 const WORD: &[u8; 4] = b"CHNK";
 const HEAD: usize = 12;
 
-/// Records being put together into one chunk.
+/// Collects records into one chunk.
 #[derive(Debug, Default)]
 pub struct ChunkWriter {
     payload: Vec<u8>,
@@ -27,7 +27,7 @@ impl ChunkWriter {
         self.payload.is_empty()
     }
 
-    /// The chunk as it is written, in one call; nothing where nothing was added.
+    /// The bytes of the chunk, to write in one call; `None` if nothing was added.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         if self.payload.is_empty() {
             return None;
@@ -43,14 +43,14 @@ impl ChunkWriter {
     }
 }
 
-/// What is found in a file, in order.
+/// What a file contains, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Chunk {
-    /// A payload whose checksum holds.
+    /// A payload with a matching checksum.
     Whole { at: u64, payload: Vec<u8> },
-    /// Bytes that are no chunk.
+    /// Bytes that are not a chunk.
     Damaged(Damage),
-    /// The file ends within a chunk.
+    /// The file ends inside a chunk.
     Cut(Damage),
 }
 
@@ -61,12 +61,12 @@ pub struct Damage {
     pub bytes: u64,
 }
 
-/// Reads a file chunk by chunk; after damage it goes on at the next chunk that is whole.
+/// Reads a file chunk by chunk; after damage it continues at the next intact chunk.
 #[derive(Debug)]
 pub struct ChunkReader<R> {
     source: R,
     buffer: Vec<u8>,
-    /// Place of the buffer's first byte in the file.
+    /// File offset of the buffer's first byte.
     at: u64,
     ended: bool,
 }
@@ -76,11 +76,11 @@ impl<R: Read> ChunkReader<R> {
         Self { source, buffer: Vec::new(), at: 0, ended: false }
     }
 
-    /// At least this many bytes in the buffer, or all there are.
+    /// At least this many bytes in the buffer, or all that are left.
     fn fill(&mut self, wanted: usize) -> io::Result<bool> {
         while self.buffer.len() < wanted && !self.ended {
             let have = self.buffer.len();
-            // As much as is wanted and no more than a little at once: a length may be damaged.
+            // Reads what is needed in small parts: a damaged length can be any number.
             self.buffer.resize((have + (1 << 20)).min(wanted.max(have + 4096)), 0);
             let read = loop {
                 match self.source.read(&mut self.buffer[have..]) {
@@ -100,7 +100,7 @@ impl<R: Read> ChunkReader<R> {
         self.at += bytes as u64;
     }
 
-    /// The length that a head at the buffer's beginning tells, if it is one.
+    /// The payload length, if the buffer begins with a chunk header.
     fn length(&self) -> Option<usize> {
         let word = self.buffer.get(..4)?;
         let length = u32::from_le_bytes(self.buffer.get(4..8)?.try_into().ok()?) as usize;
@@ -113,7 +113,7 @@ impl<R: Read> ChunkReader<R> {
         payload.is_some_and(|payload| sum == Some(crc32(payload)))
     }
 
-    /// What comes next; `None` at the end.
+    /// The next item; `None` at the end.
     ///
     /// # Errors
     /// Those of the source.
@@ -140,14 +140,14 @@ impl<R: Read> ChunkReader<R> {
                     self.pass(HEAD + length);
                     return Ok(Some(Chunk::Whole { at, payload }));
                 }
-                // Nothing that looks like a chunk follows: the file ends in this one.
+                // Nothing that looks like a chunk follows: the file ends inside this one.
                 if !is_there && find(&self.buffer[4..], WORD).is_none() {
                     let bytes = self.at - damaged_at + self.buffer.len() as u64;
                     self.pass(self.buffer.len());
                     return Ok(Some(Chunk::Cut(Damage { at: damaged_at, bytes })));
                 }
             }
-            // On to the next place that looks like a chunk.
+            // Continue at the next position that looks like a chunk.
             let next = find(&self.buffer[1..], WORD).map_or(self.buffer.len() - 3, |next| next + 1);
             self.pass(next.max(1));
         }
@@ -244,13 +244,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(chunks in prop::collection::vec(prop::collection::vec(any_record(), 1..20), 0..6)) {
+        fn written_records_are_read_back(chunks in prop::collection::vec(prop::collection::vec(any_record(), 1..20), 0..6)) {
             let all: Vec<String> = chunks.iter().flatten().map(|record| format!("{record:?}")).collect();
             prop_assert_eq!(read(&file(&chunks)), (all, 0));
         }
 
         #[test]
-        fn a_cut_file_gives_every_whole_chunk_before_the_cut(
+        fn a_cut_file_gives_every_complete_chunk_before_the_cut(
             chunks in prop::collection::vec(prop::collection::vec(any_record(), 1..10), 1..6),
             share in 0.0..1.0f64,
         ) {
@@ -266,13 +266,13 @@ mod tests {
                 chunks[..whole].iter().flatten().map(|record| format!("{record:?}")).collect();
             let (records, lost) = read(&bytes[..cut]);
             prop_assert_eq!(records, wanted);
-            // A piece of the file's first word is no chunk either.
+            // A part of the file's magic number is not a chunk either.
             let kept = if cut < MAGIC.len() { 0 } else { file(&chunks[..whole]).len() };
             prop_assert_eq!(lost as usize, cut - kept);
         }
 
         #[test]
-        fn a_broken_byte_costs_one_chunk_at_most(
+        fn a_damaged_byte_loses_at_most_one_chunk(
             chunks in prop::collection::vec(prop::collection::vec(any_record(), 1..10), 2..6),
             at in 8usize..10_000,
             change in 1u8..,

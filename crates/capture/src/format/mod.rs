@@ -1,9 +1,9 @@
-//! The file of a recording: chunks, each with its length and checksum, appended as the run goes on.
+//! The file format of a recording: chunks, each with its length and checksum, appended during the run.
 //!
-//! A file begins with [`MAGIC`]. A chunk is the word `CHNK`, the length of its payload and the CRC-32 of it (u32, little-endian),
-//! and the payload: [`Record`]s one after another. A chunk is written in one call, so a process that dies leaves whole
-//! chunks and at most a piece of one. Names are defined once in a file, before their first use; times are nanoseconds of
-//! CUPTI's clock, in each chunk counted from its first.
+//! A file begins with [`MAGIC`]. A chunk is the word `CHNK`, the length of its payload, the CRC-32 of the payload
+//! (both u32, little-endian), and the payload: [`Record`]s one after another. A chunk is written in one call, so a
+//! process that dies leaves complete chunks and at most one partial chunk. Names are defined once per file, before
+//! their first use. Times are nanoseconds of CUPTI's clock, relative to the first one in each chunk.
 
 mod checksum;
 mod chunks;
@@ -16,5 +16,5 @@ pub use record::{Launch, Record, Records, Stream};
 
 pub const MAGIC: &[u8; 8] = b"BUSBND1\n";
 
-/// Longer payloads are not written: a length beyond it is damage.
+/// Max payload length: anything longer is damage.
 pub const LONGEST: usize = 16 << 20;

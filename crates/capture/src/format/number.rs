@@ -1,4 +1,4 @@
-//! Numbers as LEB128, and text behind its length.
+//! Numbers as LEB128, and text with a length prefix.
 
 pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -8,7 +8,7 @@ pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Small below zero as above.
+/// Zigzag encoding: small negative numbers take few bytes.
 pub(super) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put(out, ((value << 1) ^ (value >> 63)) as u64);
 }
@@ -18,7 +18,7 @@ pub(super) fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// What is left of a payload.
+/// The rest of a payload.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bytes<'a> {
     pub(super) rest: &'a [u8],

@@ -1,20 +1,20 @@
-//! What one record says, and how it is written.
+//! What does one record say, and how is it written?
 
 use super::number::{Bytes, put, put_signed, put_text};
 
-/// One fact of a recording. Times are nanoseconds of CUPTI's clock; names are numbers that [`Record::Name`] gave.
+/// One fact of a recording. Times are nanoseconds of CUPTI's clock; names are ids defined by [`Record::Name`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record<'a> {
     Name {
         id: u32,
         text: &'a [u8],
     },
-    /// Who is recorded: `key` is one of a few words, `value` its text.
+    /// What is recorded: `key` is one of a few words, `value` its text.
     Fact {
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// The same moment by CUPTI's clock and by the calendar.
+    /// The same moment on CUPTI's clock and in calendar time.
     Clock {
         at: u64,
         unix_ns: u64,
@@ -26,7 +26,7 @@ pub enum Record<'a> {
         multiprocessors: u32,
         capability: (u32, u32),
     },
-    /// PCIe of a GPU: generation and lanes, now and at most.
+    /// PCIe link of a GPU: generation and lanes, current and max.
     Link {
         gpu: u32,
         generation: u32,
@@ -107,7 +107,7 @@ pub enum Record<'a> {
         at: u64,
         id: u32,
     },
-    /// A mark without length.
+    /// A mark without duration.
     Mark {
         at: u64,
         thread: u32,
@@ -119,12 +119,12 @@ pub enum Record<'a> {
         kind: u32,
         thread: u32,
     },
-    /// Records that CUPTI had no room for.
+    /// Records that CUPTI dropped because its buffers were full.
     Dropped {
         at: u64,
         count: u64,
     },
-    /// Bytes that crossed the link since the last one, as the driver counts them.
+    /// Bytes that crossed the link since the previous record, from the driver's counters.
     LinkBytes {
         at: u64,
         gpu: u32,
@@ -134,11 +134,11 @@ pub enum Record<'a> {
     Note {
         text: &'a [u8],
     },
-    /// The recording ended in order.
+    /// The recording ended normally.
     End,
 }
 
-/// Where work of a device ran.
+/// Where device work ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
     pub device: u32,
@@ -154,7 +154,7 @@ pub struct Launch {
 }
 
 impl Record<'_> {
-    /// The moment by which records of a chunk are counted from each other.
+    /// The time that records of a chunk are encoded relative to.
     fn moment(&self) -> Option<u64> {
         match *self {
             Self::Kernel { start, .. }
@@ -174,7 +174,7 @@ impl Record<'_> {
         }
     }
 
-    /// Appends it; `before` is the moment of the record before it in the chunk.
+    /// Appends the record; `before` is the time of the previous record in the chunk.
     pub(super) fn write(&self, out: &mut Vec<u8>, before: &mut u64) {
         out.push(self.tag());
         if let Some(at) = self.moment() {
@@ -301,7 +301,7 @@ impl Record<'_> {
     }
 }
 
-/// The records of one payload, in order. It ends early at the first that makes no sense, which a checksum that holds rules out
+/// The records of one payload, in order. Ends early at the first invalid one, which a matching checksum rules out
 /// unless a newer version wrote it.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
@@ -314,7 +314,7 @@ impl<'a> Records<'a> {
         Self { bytes: Bytes { rest: payload }, before: 0 }
     }
 
-    /// Bytes that are not read yet: after the last record, those that could not be.
+    /// Unread bytes: after the last record, those that could not be read.
     pub fn unread(&self) -> usize {
         self.bytes.rest.len()
     }

@@ -1,4 +1,4 @@
-//! As much of CUPTI as recording takes.
+//! The part of CUPTI that recording needs.
 
 #![expect(unsafe_code, reason = "CUPTI is called here")]
 
@@ -11,7 +11,7 @@ use super::library::{Library, text_at};
 
 pub(super) type BufferRequested = extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 pub(super) type BufferCompleted = extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
-/// CUPTI calls it before and after each call that was asked for, with the subscriber's data, the call's domain and number, and
+/// CUPTI calls it before and after each enabled call, with the subscriber's data, the domain and id of the call, and
 /// the callback data.
 pub(super) type Called = extern "C" fn(*mut c_void, u32, u32, *const c_void);
 
@@ -30,12 +30,12 @@ type StreamId = unsafe extern "C" fn(*mut c_void, usize, u8, *mut u32) -> c_int;
 type ThreadIds = unsafe extern "C" fn(u32) -> c_int;
 type Version = unsafe extern "C" fn(*mut u32) -> c_int;
 
-/// Another profiler has CUPTI already.
+/// Another profiler already uses CUPTI.
 const MULTIPLE_SUBSCRIBERS: c_int = 39;
 const SYSTEM_THREAD_IDS: u32 = 1;
 
-/// What runtime calls that matter have in their names: they launch, copy, wait or take memory. Others (`cudaGetDevice`, a hundred
-/// times a step) tell nothing, and recording them costs as much.
+/// Parts of the names of the runtime calls to record: they launch, copy, wait or allocate. The others
+/// (`cudaGetDevice`, a hundred times per step) add no information, and recording them costs as much.
 const RUNTIME_CALLS: [&str; 13] = [
     "Launch",
     "Memcpy",
@@ -51,16 +51,16 @@ const RUNTIME_CALLS: [&str; 13] = [
     "Capture_",
     "GraphInstantiate",
 ];
-/// CUPTI numbers its calls from 1 on; there are some 450 of the runtime.
-const MOST_CALLS: u32 = 1000;
+/// CUPTI numbers calls from 1 on; the runtime has about 450.
+const MAX_CALLS: u32 = 1000;
 
-/// Launches that do not come through the runtime: of all driver calls these are recorded.
+/// Launches that bypass the runtime: the only driver calls that are recorded.
 const DRIVER_LAUNCHES: [u32; 6] = [307, 442, 514, 515, 652, 653];
 
 const KINDS: [u32; 7] =
     [kind::DEVICE, kind::MEMCPY, kind::MEMCPY_PEER, kind::MEMSET, kind::KERNEL, kind::MARKER, kind::OVERHEAD];
 
-/// The functions of one CUPTI, in every version since CUDA 11.
+/// The functions of one CUPTI library, in every version since CUDA 11.
 #[derive(Clone, Copy)]
 pub(super) struct Cupti {
     register: Register,
@@ -77,22 +77,23 @@ pub(super) struct Cupti {
     unsubscribe: Unsubscribe,
     enable_callback: EnableCallback,
     stream_id: StreamId,
-    /// What CUPTI knows us by, once it is taken.
+    /// The subscriber handle, once CUPTI is subscribed.
     subscriber: *mut c_void,
     thread_ids: Option<ThreadIds>,
     version: Version,
 }
 
-// SAFETY: functions, and a name that means something to CUPTI alone; all may be used from any thread.
+// SAFETY: function pointers, and a handle that only CUPTI interprets; all may be used from any thread.
 unsafe impl Send for Cupti {}
 // SAFETY: as above.
 unsafe impl Sync for Cupti {}
 
 impl Cupti {
-    /// `None` where the library lacks one of them.
+    /// `None` if the library lacks one of them.
     pub(super) fn of(library: &Library) -> Option<Self> {
         let symbol = |name: &CStr| Some(library.symbol(name)?.as_ptr());
-        // SAFETY: each name is that of a function of CUPTI, whose signature its header gives; they are the same in all versions.
+        // SAFETY: each name is a CUPTI function with the signature from its header, which is the same in all
+        // versions.
         unsafe {
             Some(Self {
                 register: transmute::<*mut c_void, Register>(symbol(c"cuptiActivityRegisterCallbacks")?),
@@ -121,28 +122,28 @@ impl Cupti {
         }
     }
 
-    /// Takes CUPTI for this process: buffers and calls come through these functions from now on.
+    /// Subscribes this process to CUPTI: buffers and calls arrive through these functions from now on.
     ///
     /// # Errors
-    /// In words: another profiler has it, or it refuses.
+    /// With a message: another profiler uses CUPTI, or it returns an error.
     pub(super) fn take(
         &mut self,
         requested: BufferRequested,
         completed: BufferCompleted,
         called: Called,
     ) -> Result<(), String> {
-        // SAFETY: CUPTI's functions with arguments as its header asks; the callbacks live as long as the process.
+        // SAFETY: CUPTI functions with arguments as its header requires; the callbacks live as long as the process.
         unsafe {
             match (self.subscribe)(&raw mut self.subscriber, called, null_mut()) {
                 0 => {}
                 MULTIPLE_SUBSCRIBERS => {
                     return Err(
-                        "another profiler has this process already, so nothing is recorded".to_owned()
+                        "another profiler already uses CUPTI in this process; nothing is recorded".to_owned()
                     );
                 }
                 code => {
                     return Err(format!(
-                        "CUPTI refuses to be subscribed to (error {code}), so nothing is recorded"
+                        "CUPTI refuses the subscription (error {code}); nothing is recorded"
                     ));
                 }
             }
@@ -153,24 +154,25 @@ impl Cupti {
                 0 => Ok(()),
                 code => {
                     self.release();
-                    Err(format!("CUPTI refuses to record (error {code}), so nothing is recorded"))
+                    Err(format!("CUPTI refuses to record (error {code}); nothing is recorded"))
                 }
             }
         }
     }
 
-    /// Gives CUPTI back, for others to subscribe to.
+    /// Unsubscribes, so that others can use CUPTI.
     pub(super) fn release(&self) {
-        // SAFETY: the subscriber is the one that CUPTI gave, and nothing was enabled for it.
+        // SAFETY: the subscriber came from CUPTI, and nothing was enabled for it.
         unsafe { (self.unsubscribe)(self.subscriber) };
     }
 
-    /// Begins recording, and telling of these calls by domain and number; gives the kinds that could not be.
-    pub(super) fn begin(&self, told: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
-        // SAFETY: as above; kinds that a version does not know are refused with an error.
+    /// Starts recording, with callbacks for these calls by domain and id; returns the kinds that could not be
+    /// enabled.
+    pub(super) fn begin(&self, calls: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
+        // SAFETY: as above; a version returns an error for kinds that it does not know.
         let mut refused: Vec<u32> =
             KINDS.into_iter().filter(|kind| unsafe { (self.enable)(*kind) } != 0).collect();
-        // An older CUPTI records all calls or none.
+        // Older CUPTI versions record all calls or none.
         let mut whole = |kind: u32| {
             // SAFETY: as above.
             if unsafe { (self.enable)(kind) } != 0 {
@@ -187,27 +189,27 @@ impl Cupti {
             Some(enable) => self.calls_that_matter().for_each(|call| _ = unsafe { enable(call, 1) }),
             None => whole(kind::RUNTIME),
         }
-        self.tell_of(told, true);
+        self.set_callbacks(calls, true);
         refused
     }
 
-    fn tell_of(&self, calls: impl Iterator<Item = (u32, u32)>, is_wanted: bool) {
+    fn set_callbacks(&self, calls: impl Iterator<Item = (u32, u32)>, is_wanted: bool) {
         for (domain, call) in calls {
-            // SAFETY: as above; the subscriber is the one that CUPTI gave.
+            // SAFETY: as above; the subscriber came from CUPTI.
             unsafe { (self.enable_callback)(is_wanted.into(), self.subscriber, domain, call) };
         }
     }
 
     fn calls_that_matter(&self) -> impl Iterator<Item = u32> + '_ {
-        (1..MOST_CALLS).filter(|call| {
+        (1..MAX_CALLS).filter(|call| {
             let name = String::from_utf8_lossy(&self.call_name(false, *call)).into_owned();
             RUNTIME_CALLS.iter().any(|part| name.contains(part))
         })
     }
 
-    /// Ends what [`begin`](Self::begin) began, of the same calls.
-    pub(super) fn end(&self, told: impl Iterator<Item = (u32, u32)>) {
-        self.tell_of(told, false);
+    /// Stops what [`begin`](Self::begin) started, for the same calls.
+    pub(super) fn end(&self, calls: impl Iterator<Item = (u32, u32)>) {
+        self.set_callbacks(calls, false);
         for kind in KINDS.into_iter().chain([kind::DRIVER, kind::RUNTIME]) {
             // SAFETY: as above.
             unsafe { (self.disable)(kind) };
@@ -222,7 +224,7 @@ impl Cupti {
         }
     }
 
-    /// Hands over what is complete; with `all`, also what is not.
+    /// Delivers complete buffers; with `all`, also incomplete ones.
     pub(super) fn flush(&self, all: bool) {
         // SAFETY: as above.
         unsafe { (self.flush)(u32::from(all)) };
@@ -242,17 +244,17 @@ impl Cupti {
         version
     }
 
-    /// The number of a stream, which is given by its address, in the records of its context.
+    /// The id of a stream, given by its address, as used in the records of its context.
     pub(super) fn stream(&self, context: *mut c_void, stream: usize, is_per_thread: bool) -> Option<u32> {
         let mut id = 0;
-        // SAFETY: as above; context and stream are those of the call that CUPTI tells of.
+        // SAFETY: as above; context and stream come from the call in the callback.
         (unsafe { (self.stream_id)(context, stream, is_per_thread.into(), &raw mut id) } == 0).then_some(id)
     }
 
-    /// Records lost since the last time this was asked.
+    /// Records lost since the last call of this function.
     pub(super) fn dropped(&self) -> u64 {
         let mut dropped = 0;
-        // SAFETY: as above; no context means all.
+        // SAFETY: as above; a null context means all.
         unsafe { (self.dropped)(null_mut(), 0, &raw mut dropped) };
         dropped as u64
     }
@@ -269,11 +271,11 @@ impl Cupti {
         }
     }
 
-    /// Where each record of a buffer begins.
+    /// The offset of each record in a buffer.
     pub(super) fn records(&self, buffer: &mut [u8]) -> Vec<usize> {
         let mut all = Vec::new();
         let mut record: *mut u8 = null_mut();
-        // SAFETY: the buffer is one that CUPTI has filled, with its valid length; it steps through it by itself.
+        // SAFETY: CUPTI filled this buffer up to its valid length, and CUPTI itself iterates over it.
         while unsafe { (self.next)(buffer.as_mut_ptr(), buffer.len(), &raw mut record) } == 0 {
             let Some(at) = (record as usize).checked_sub(buffer.as_ptr() as usize) else { break };
             if at >= buffer.len() {

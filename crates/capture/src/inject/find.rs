@@ -1,11 +1,11 @@
-//! Which libcupti belongs to this process? The one it has loaded, else the one that lies beside its other CUDA libraries.
+//! Which libcupti belongs to this process? The one it has loaded, else the one next to its other CUDA libraries.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::library::Library;
 
-/// A CUPTI, and where it was found.
+/// A CUPTI library, and where it was found.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) library: Library,
@@ -13,7 +13,7 @@ pub(super) struct Found {
 }
 
 /// # Errors
-/// Where it was looked for, in words, if it was nowhere.
+/// With a message that lists where it was searched, if it was not found.
 pub(super) fn cupti() -> Result<Found, String> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let mapped: Vec<&str> = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..])).collect();
@@ -24,7 +24,7 @@ pub(super) fn cupti() -> Result<Found, String> {
         }
     }
     let folders = folders(&mapped);
-    // A CUPTI knows the calls of its own CUDA: that of the process first, wherever it lies, then any.
+    // A CUPTI version knows the calls of its own CUDA version: prefer the version of the process, from any folder.
     let own = mapped.iter().find_map(|path| path.rsplit('/').next()?.strip_prefix("libcudart.so."));
     let own = own.and_then(|version| version.split('.').next()).map(|major| format!("libcupti.so.{major}"));
     let any = ["libcupti.so.13", "libcupti.so.12", "libcupti.so"].map(str::to_owned);
@@ -47,12 +47,12 @@ pub(super) fn cupti() -> Result<Found, String> {
     }
     let looked: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
     Err(format!(
-        "no libcupti: none is loaded, and there is none in {} or on the loader's path; install CUDA's CUPTI (pip install nvidia-cuda-cupti) or set CUDA_HOME",
+        "libcupti not found: none is loaded, and none is in {} or on the library path; install CUPTI (pip install nvidia-cuda-cupti) or set CUDA_HOME",
         if looked.is_empty() { "CUDA_HOME".to_owned() } else { looked.join(", ") }
     ))
 }
 
-/// Folders beside what is loaded of CUDA: of one version before those of others.
+/// Folders next to the loaded CUDA libraries, grouped by version.
 fn folders(mapped: &[&str]) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = Vec::new();
     let mut add = |folder: PathBuf| {
@@ -68,7 +68,8 @@ fn folders(mapped: &[&str]) -> Vec<PathBuf> {
         }
         let Some(folder) = path.parent() else { continue };
         add(folder.to_owned());
-        // …/site-packages/nvidia/cuda_runtime/lib and …/site-packages/torch/lib lie beside nvidia/cuda_cupti/lib, nvidia/cu13/lib.
+        // …/site-packages/nvidia/cuda_runtime/lib and …/site-packages/torch/lib are next to nvidia/cuda_cupti/lib,
+        // nvidia/cu13/lib.
         for above in folder.ancestors().take(4) {
             for packages in [above.to_owned(), above.join("nvidia")] {
                 for package in ["cuda_cupti", "cu13", "cu12"] {
@@ -88,7 +89,7 @@ fn folders(mapped: &[&str]) -> Vec<PathBuf> {
     folders
 }
 
-/// The libraries in a folder, the newest first.
+/// The libraries in a folder, newest first.
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

@@ -1,9 +1,9 @@
-//! Where do CUPTI's records have what? Their structures grow at the end from version to version, so that offsets of the
-//! fields they have had since CUDA 11 hold for 12 and 13: only these are read. How long a record is CUPTI itself tells.
+//! Which offsets do the fields of CUPTI's records have? New versions add fields at the end, so the offsets of fields
+//! since CUDA 11 are valid for 12 and 13: only these are read. CUPTI itself gives the length of a record.
 
 use crate::format::{Launch, Record, Stream};
 
-/// The kinds that are asked for.
+/// The activity kinds that are enabled.
 pub mod kind {
     pub const MEMCPY: u32 = 1;
     pub const MEMSET: u32 = 2;
@@ -22,7 +22,8 @@ pub struct Raw<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What a record says: ready to be written, or with something that only the process can tell. `name` is an address in it.
+/// What a record says: ready to write, or with something that must be looked up in the process. `name` is an address
+/// in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
     Ready(Record<'static>),
@@ -32,7 +33,7 @@ pub enum Activity {
     Device { id: u32, name: usize, memory: u64, multiprocessors: u32, capability: (u32, u32), uuid: [u8; 16] },
 }
 
-/// An object of CUPTI that is a thread: its process and its own id follow.
+/// The CUPTI object kind of a thread: its process id and thread id follow.
 const OBJECT_THREAD: u32 = 2;
 
 impl Raw<'_> {
@@ -69,7 +70,7 @@ impl Raw<'_> {
         Some([self.u32(at)?, self.u32(at + 4)?, self.u32(at + 8)?])
     }
 
-    /// `None` for a kind that was not asked for, or a record that ends early.
+    /// `None` for a kind that was not enabled, or a record that is cut.
     pub fn activity(&self) -> Option<Activity> {
         Some(match self.kind()? {
             kind::KERNEL => Activity::Kernel {

@@ -1,4 +1,4 @@
-//! Libraries of the recorded process, by name or path, and what is in them.
+//! Libraries of the recorded process, by name or path, and their symbols.
 
 #![expect(unsafe_code, reason = "the dynamic loader is called here")]
 
@@ -11,16 +11,16 @@ unsafe extern "C" {
 }
 
 const LAZY: c_int = 1;
-/// Only what is loaded already.
+/// Only if it is already loaded.
 const LOADED_ONLY: c_int = 4;
 
-/// A library that stays loaded as long as the process runs.
+/// A library that stays loaded until the process ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Library {
     handle: NonNull<c_void>,
 }
 
-// SAFETY: the handle is a number to the loader, which may be called from any thread, and it is never closed.
+// SAFETY: the handle is opaque to us, the loader may be called from any thread, and it is never closed.
 unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
@@ -36,7 +36,7 @@ impl Library {
 
     fn with(path: &str, flags: c_int) -> Option<Self> {
         let path = CString::new(path).ok()?;
-        // SAFETY: a C string that outlives the call; constructors of the libraries named are those of NVIDIA's drivers.
+        // SAFETY: a C string that outlives the call; the constructors that run are those of NVIDIA's libraries.
         let handle = unsafe { dlopen(path.as_ptr(), flags) };
         NonNull::new(handle).map(|handle| Self { handle })
     }
@@ -48,14 +48,14 @@ impl Library {
     }
 }
 
-/// Text of the recorded process; empty where there is none.
+/// Text in the recorded process; empty for a null address.
 ///
 /// # Safety
-/// `address` is 0 or that of a C string which is valid during the call.
+/// `address` is 0 or points to a C string that is valid during the call.
 pub(super) unsafe fn text_at<'a>(address: usize) -> &'a [u8] {
     if address == 0 {
         return b"";
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { CStr::from_ptr(address as *const c_char) }.to_bytes()
 }

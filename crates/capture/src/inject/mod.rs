@@ -1,7 +1,7 @@
-//! What runs inside the recorded process. The CUDA driver loads the library and calls [`begin`] when the process first uses
-//! CUDA; a thread writes from then on. Whatever goes wrong here, the process runs on.
+//! What runs inside the recorded process. The CUDA driver loads the library and calls [`begin`] when the process
+//! first uses CUDA; from then on a thread writes the recording. Whatever fails here, the process continues.
 
-#![expect(unsafe_code, reason = "CUPTI hands over memory by address")]
+#![expect(unsafe_code, reason = "CUPTI passes memory by address")]
 
 mod cupti;
 mod find;
@@ -19,30 +19,31 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use cupti::Cupti;
-use writer::{Told, Window, Writer};
+use writer::{Message, Window, Writer};
 
-/// Where the recording goes: the file of the first process that uses CUDA; others add their number to its name.
+/// Where to write the recording: the file for the first process that uses CUDA; other processes add their id to its
+/// name.
 pub const TO: &str = "BUSBOUND_RECORD_TO";
-/// Seconds before recording begins, and seconds that it lasts.
+/// Seconds before recording starts, and seconds that it lasts.
 pub const DELAY: &str = "BUSBOUND_RECORD_DELAY";
 pub const DURATION: &str = "BUSBOUND_RECORD_DURATION";
 
-/// As CUPTI advises, large enough that handing them over costs little.
+/// As CUPTI recommends, large enough that delivering them costs little.
 const BUFFER: usize = 1 << 20;
-/// Buffers kept for the next time: memory new from the system is faulted in page by page, by the thread that launches.
-const MOST_SPARE: usize = 16;
+/// Buffers kept for reuse: the launching thread would fault in new memory page by page.
+const MAX_SPARE: usize = 16;
 
 static RECORDING: OnceLock<Recording> = OnceLock::new();
 static SPARE: Mutex<Vec<Box<[u64]>>> = Mutex::new(Vec::new());
 
 struct Recording {
     cupti: Cupti,
-    told: Mutex<Sender<Told>>,
-    /// Which process it is of: one that forks hands all this on to a child that has neither the thread nor CUDA.
+    messages: Mutex<Sender<Message>>,
+    /// The recorded process: a forked child inherits this but has neither the thread nor CUDA.
     process: u32,
 }
 
-/// This process's recording, if it has one.
+/// The recording of this process, if any.
 fn recording() -> Option<&'static Recording> {
     RECORDING.get().filter(|recording| recording.process == std::process::id())
 }
@@ -51,20 +52,20 @@ unsafe extern "C" {
     fn atexit(function: extern "C" fn()) -> c_int;
 }
 
-/// Begins to record this process, once; says in a line to standard error why not, if it cannot.
+/// Starts to record this process, once; prints a line to standard error if it cannot.
 pub fn begin() {
     if RECORDING.get().is_some() {
         return;
     }
     let Some(to) = std::env::var_os(TO) else { return };
-    // A mistake of ours must not end a program of somebody else's.
+    // A bug here must not end the user's program.
     let begun = std::panic::catch_unwind(|| try_begin(Path::new(&to)));
     if let Err(why) = begun.unwrap_or_else(|_| Err("recording failed".to_owned())) {
         eprint_line(&format!("busbound: process {}: {why}\n", std::process::id()));
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the process has no other way to hear of it")]
+#[expect(clippy::print_stderr, reason = "the process has no other channel for it")]
 fn eprint_line(text: &str) {
     eprint!("{text}");
 }
@@ -73,14 +74,14 @@ fn try_begin(to: &Path) -> Result<(), String> {
     let found = find::cupti()?;
     let mut cupti = Cupti::of(&found.library)
         .ok_or_else(|| format!("{} lacks functions that recording needs", found.place))?;
-    // First CUPTI, then the file: where another profiler has it, no empty file is left.
+    // First CUPTI, then the file: if another profiler uses CUPTI, no empty file is left.
     cupti.take(buffer_requested, buffer_completed, waits::called)?;
     let begun = create(to).and_then(|(file, path)| {
         Writer::new(cupti, file, &found.place).map_err(|error| format!("{}: {error}", path.display()))
     });
     let writer = match begun {
         Ok(writer) => writer,
-        // Others may want it.
+        // Other profilers may need CUPTI.
         Err(why) => {
             cupti.release();
             return Err(why);
@@ -93,10 +94,10 @@ fn try_begin(to: &Path) -> Result<(), String> {
     };
     let window = Window { delay: seconds(DELAY).unwrap_or_default(), duration: seconds(DURATION) };
     let process = std::process::id();
-    if RECORDING.set(Recording { cupti, told: Mutex::new(sender), process }).is_err() {
+    if RECORDING.set(Recording { cupti, messages: Mutex::new(sender), process }).is_err() {
         return Ok(());
     }
-    // Without delay recording begins before the process's next call, and not when the thread comes to it.
+    // Without a delay, recording starts before the next call of the process, not when the thread gets scheduled.
     let begun: Option<Vec<u32>> = window.delay.is_zero().then(|| cupti.begin(waits::calls(&cupti)));
     let has_begun = begun.is_some();
     let thread = std::thread::Builder::new().name("busbound".to_owned());
@@ -106,13 +107,13 @@ fn try_begin(to: &Path) -> Result<(), String> {
     }
     thread
         .spawn(move || writer.run(&receiver, window, has_begun))
-        .map_err(|error| format!("no thread to write with: {error}"))?;
+        .map_err(|error| format!("cannot start the writer thread: {error}"))?;
     // SAFETY: a function of this library, which is never unloaded.
     unsafe { atexit(end) };
     Ok(())
 }
 
-/// The file asked for, or, where another process of the run has it, one beside it.
+/// The requested file, or one next to it if another process of the run uses that one.
 fn create(to: &Path) -> Result<(File, PathBuf), String> {
     let own = to.with_extension(format!("{}.bbt", std::process::id()));
     for path in [to, own.as_path()] {
@@ -120,13 +121,13 @@ fn create(to: &Path) -> Result<(File, PathBuf), String> {
             return Ok((file, path.to_owned()));
         }
     }
-    Err(format!("cannot write {} nor {}, so nothing is recorded", to.display(), own.display()))
+    Err(format!("cannot write {} or {}; nothing is recorded", to.display(), own.display()))
 }
 
 extern "C" fn buffer_requested(buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
     let spare = SPARE.lock().ok().and_then(|mut spare| spare.pop());
     let memory = spare.unwrap_or_else(|| vec![0u64; BUFFER / 8].into_boxed_slice());
-    // SAFETY: CUPTI gives three places to fill; the memory is given back in `buffer_completed`.
+    // SAFETY: CUPTI passes three pointers to fill; `buffer_completed` takes the memory back.
     unsafe {
         *buffer = Box::into_raw(memory).cast::<u8>();
         *size = BUFFER;
@@ -138,20 +139,20 @@ extern "C" fn buffer_completed(_: *mut c_void, _: u32, buffer: *mut u8, size: us
     if buffer.is_null() {
         return;
     }
-    // SAFETY: it is what `buffer_requested` gave away, of this size, and CUPTI has done with it.
+    // SAFETY: `buffer_requested` handed out this buffer with this size, and CUPTI no longer uses it.
     let memory = unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(buffer.cast::<u64>(), size / 8)) };
     if valid > 0
         && let Some(recording) = recording()
-        && let Ok(told) = recording.told.lock()
+        && let Ok(messages) = recording.messages.lock()
     {
-        let _ = told.send(Told::Buffer(memory, valid));
+        let _ = messages.send(Message::Buffer(memory, valid));
     }
 }
 
-/// Takes back a buffer that is written.
+/// Returns a written buffer to the pool.
 fn keep(buffer: Box<[u64]>) {
     if let Ok(mut spare) = SPARE.lock()
-        && spare.len() < MOST_SPARE
+        && spare.len() < MAX_SPARE
         && buffer.len() == BUFFER / 8
     {
         spare.push(buffer);
@@ -166,10 +167,10 @@ fn finish() {
     let Some(recording) = recording() else { return };
     recording.cupti.flush(true);
     let (done, wait) = channel();
-    // The lock is given back before waiting: whoever hands over a buffer meanwhile takes it.
-    let told = recording.told.lock().ok().map(|told| told.clone());
-    if told.is_some_and(|told| told.send(Told::End(done)).is_ok()) {
-        // A disk that does not answer must not keep the process.
+    // The lock is released before waiting: a thread that delivers a buffer in the meantime needs it.
+    let messages = recording.messages.lock().ok().map(|sender| sender.clone());
+    if messages.is_some_and(|messages| messages.send(Message::End(done)).is_ok()) {
+        // A disk that does not respond must not block the process.
         let _ = wait.recv_timeout(Duration::from_secs(10));
     }
 }
@@ -182,7 +183,7 @@ pub extern "C" fn InitializeInjection() -> c_int {
     1
 }
 
-/// Called by NVTX, which hands its ranges to whoever it is told of: CUPTI takes them.
+/// Called by NVTX, which passes its ranges to a registered library: CUPTI handles them.
 ///
 /// # Safety
 /// Called by NVTX with its table of functions.

@@ -1,4 +1,4 @@
-//! What does the driver say of the link? Its generation and lanes, and what has crossed it.
+//! What does the driver report about the link? Its generation and lanes, and the bytes that crossed it.
 
 #![expect(unsafe_code, reason = "NVML is called here")]
 
@@ -28,7 +28,7 @@ struct FieldValue {
 
 const TX_BYTES: u32 = 197;
 const RX_BYTES: u32 = 198;
-/// The counters are 32 bits wide where the driver says that they are unsigned ints.
+/// The counters are 32 bits wide if the driver reports them as unsigned ints.
 const UNSIGNED_INT: u32 = 1;
 
 #[derive(Clone, Copy)]
@@ -41,26 +41,26 @@ pub(super) struct Nvml {
     fields: Option<Fields>,
 }
 
-/// One GPU, and what its counters were last.
+/// One GPU, and the last values of its counters.
 pub(super) struct Gpu {
     pub(super) id: u32,
     handle: *mut c_void,
     last: Option<(u64, u64)>,
-    /// Bytes since they were last taken: to the device, to the host.
+    /// Bytes since the last take: to the device, to the host.
     since: (u64, u64),
     is_counting: bool,
-    /// Generation and lanes as they were last told.
+    /// The last known generation and lanes.
     pub(super) link: Option<[u32; 4]>,
 }
 
-// SAFETY: the handle is a number to NVML, which may be called from any thread.
+// SAFETY: the handle is opaque to us, and NVML may be called from any thread.
 unsafe impl Send for Gpu {}
 
 impl Nvml {
     pub(super) fn load() -> Option<Self> {
         let library = Library::load("libnvidia-ml.so.1")?;
         let symbol = |name: &CStr| Some(library.symbol(name)?.as_ptr());
-        // SAFETY: each name is that of a function of NVML with the signature that its header gives.
+        // SAFETY: each name is an NVML function with the signature from its header.
         unsafe {
             let init = transmute::<*mut c_void, Init>(symbol(c"nvmlInit_v2")?);
             if init() != 0 {
@@ -86,7 +86,7 @@ impl Nvml {
             format!("GPU-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
         let name = CString::new(name).ok()?;
         let mut handle = null_mut();
-        // SAFETY: a C string, and a place for the handle.
+        // SAFETY: a C string, and a pointer to store the handle.
         let is_known = unsafe { (self.by_uuid)(name.as_ptr(), &raw mut handle) } == 0;
         is_known.then_some(Gpu {
             id,
@@ -98,24 +98,25 @@ impl Nvml {
         })
     }
 
-    /// Generation and lanes, now and at most.
+    /// Generation and lanes, current and max.
     pub(super) fn link(&self, gpu: &Gpu) -> Option<[u32; 4]> {
         let ask = |number: Number| {
             let mut value = 0;
-            // SAFETY: a handle that NVML gave, and a place for the number.
+            // SAFETY: a handle from NVML, and a pointer to store the number.
             (unsafe { number(gpu.handle, &raw mut value) } == 0).then_some(value)
         };
         Some([ask(self.generation)?, ask(self.lanes)?, ask(self.max_generation)?, ask(self.max_lanes)?])
     }
 
-    /// Adds what has crossed the link since the last look. It has to come before 32 bits wrap twice: at 64 GB/s, every 60 ms.
+    /// Adds the bytes that crossed the link since the last reading. Must be called before 32 bits wrap twice: at 64
+    /// GB/s, every 60 ms.
     pub(super) fn look(&self, gpu: &mut Gpu) {
         let Some(fields) = self.fields.filter(|_| gpu.is_counting) else { return };
         let mut values = [
             FieldValue { field: RX_BYTES, ..Default::default() },
             FieldValue { field: TX_BYTES, ..Default::default() },
         ];
-        // SAFETY: a handle that NVML gave, and two values to fill.
+        // SAFETY: a handle from NVML, and two values to fill.
         let result = unsafe { fields(gpu.handle, 2, values.as_mut_ptr()) };
         if result != 0 || values.iter().any(|value| value.result != 0) {
             gpu.is_counting = false;
@@ -133,7 +134,7 @@ impl Nvml {
 }
 
 impl Gpu {
-    /// Bytes to the device and to the host since this was last asked; `None` where the driver does not count.
+    /// Bytes to the device and to the host since the last call; `None` if the driver does not count them.
     pub(super) fn take(&mut self) -> Option<(u64, u64)> {
         (self.is_counting && self.last.is_some()).then(|| std::mem::take(&mut self.since))
     }

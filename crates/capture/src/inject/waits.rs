@@ -1,7 +1,8 @@
-//! What does the host wait for, and what do streams? CUPTI has activity records of it, but with these on every launch takes longer (1.4 µs on an
-//! H200's host, more than the rest of recording); calls that wait tell the same when they are made, and only these are asked.
+//! What does the host wait for, and what do streams wait for? CUPTI has activity records for this, but enabling them
+//! slows down every launch (1.4 µs on an H200 host, more than the rest of recording). Callbacks of the waiting calls
+//! give the same information, and only these calls are enabled.
 
-#![expect(unsafe_code, reason = "CUPTI hands over the calls' arguments by address")]
+#![expect(unsafe_code, reason = "CUPTI passes the calls' arguments by address")]
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -27,7 +28,7 @@ struct About {
 
 const ENTERED: c_int = 0;
 
-/// The numbers of `CUpti_ActivitySynchronizationType`, as recordings have them.
+/// The numbers of `CUpti_ActivitySynchronizationType`, as used in recordings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 enum Wait {
@@ -37,14 +38,14 @@ enum Wait {
     Device = 4,
 }
 
-/// A call that is asked for, and whether its default stream is the thread's own.
+/// A call to observe, and whether its default stream is per thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Wait(Wait, bool),
     EventRecord(bool),
 }
 
-/// Of the runtime or the driver by its name: `cudaStreamSynchronize_ptsz_v7000`, `cuStreamSynchronize`.
+/// Classifies a runtime or driver call by name: `cudaStreamSynchronize_ptsz_v7000`, `cuStreamSynchronize`.
 fn asked(name: &str) -> Option<Asked> {
     let (stem, rest) = name.split_once('_').unwrap_or((name, ""));
     let is_per_thread = rest.starts_with("ptsz");
@@ -58,34 +59,34 @@ fn asked(name: &str) -> Option<Asked> {
     })
 }
 
-/// The domains of callbacks whose calls are asked for: the driver's and the runtime's.
+/// The callback domains of these calls: driver and runtime.
 pub(super) const DOMAINS: [u32; 2] = [1, 2];
-/// CUPTI numbers its calls from 1 on; there are some 750 of the driver.
-const MOST_CALLS: u32 = 1000;
+/// CUPTI numbers calls from 1 on; the driver has about 750.
+const MAX_CALLS: u32 = 1000;
 
-/// So many are kept until they are written; a thread that writes no more must not fill the memory.
-const MOST_SEEN: usize = 1 << 20;
+/// Max records kept until they are written: a stuck writer thread must not fill the memory.
+const MAX_SEEN: usize = 1 << 20;
 
 struct Calls {
     cupti: Cupti,
-    /// By domain and number.
+    /// By domain and id.
     asked: HashMap<(u32, u32), Asked>,
 }
 
 static CALLS: OnceLock<Calls> = OnceLock::new();
 static SEEN: Mutex<Vec<Record<'static>>> = Mutex::new(Vec::new());
-/// Events have addresses; records have numbers.
+/// Events have addresses; records have ids.
 static EVENTS: Mutex<Option<HashMap<usize, u32>>> = Mutex::new(None);
 
 thread_local! {
-    /// When this thread's call was entered, and its correlation: calls within it are part of it.
+    /// When this thread entered its call, and the correlation: nested calls are part of it.
     static ENTERED_AT: Cell<Option<(u64, u32)>> = const { Cell::new(None) };
 }
 
-/// The calls to be told of, by domain and number.
+/// The calls to observe, by domain and id.
 pub(super) fn calls(cupti: &Cupti) -> impl Iterator<Item = (u32, u32)> + use<> {
     let calls = CALLS.get_or_init(|| {
-        let all = DOMAINS.into_iter().flat_map(|domain| (1..MOST_CALLS).map(move |call| (domain, call)));
+        let all = DOMAINS.into_iter().flat_map(|domain| (1..MAX_CALLS).map(move |call| (domain, call)));
         let asked = all.filter_map(|(domain, call)| {
             let name = cupti.call_name(domain == DOMAINS[0], call);
             Some(((domain, call), asked(std::str::from_utf8(&name).ok()?)?))
@@ -98,16 +99,16 @@ pub(super) fn calls(cupti: &Cupti) -> impl Iterator<Item = (u32, u32)> + use<> {
     calls.into_iter()
 }
 
-/// What was seen since the last time.
+/// The records since the last call of this function.
 pub(super) fn take() -> Vec<Record<'static>> {
     SEEN.lock().map(|mut seen| std::mem::take(&mut *seen)).unwrap_or_default()
 }
 
-/// CUPTI calls this before and after each call that was asked for, on the thread that makes it.
+/// CUPTI calls this before and after each enabled call, on the calling thread.
 pub(super) extern "C" fn called(_: *mut c_void, domain: u32, call: u32, about: *const c_void) {
-    // A mistake of ours must not end a program of somebody else's.
+    // A bug here must not end the user's program.
     let _ = std::panic::catch_unwind(|| {
-        // SAFETY: for these domains CUPTI gives its callback data, valid during the callback.
+        // SAFETY: for these domains CUPTI passes its callback data, valid during the callback.
         if let Some(about) = unsafe { about.cast::<About>().as_ref() } {
             see((domain, call), about);
         }
@@ -117,7 +118,7 @@ pub(super) extern "C" fn called(_: *mut c_void, domain: u32, call: u32, about: *
 fn see(call: (u32, u32), about: &About) {
     let Some(calls) = CALLS.get() else { return };
     let Some(asked) = calls.asked.get(&call) else { return };
-    // Threads that end have no place for it any more.
+    // Threads that are ending no longer have thread-local storage.
     let entered = ENTERED_AT.try_with(Cell::get).ok().flatten();
     if about.site == ENTERED {
         if entered.is_none() {
@@ -132,7 +133,8 @@ fn see(call: (u32, u32), about: &About) {
     };
     let _ = ENTERED_AT.try_with(|at| at.set(None));
     let argument = |index: usize| {
-        // SAFETY: the arguments of these calls are that many addresses in a row, as their headers say; flags after them are not read.
+        // SAFETY: the arguments of these calls are that many consecutive addresses, as their headers say; flags after
+        // them are not read.
         if about.arguments.is_null() { 0 } else { unsafe { *about.arguments.add(index) } }
     };
     let stream = |index, is_per_thread| calls.cupti.stream(about.context, argument(index), is_per_thread);
@@ -160,7 +162,7 @@ fn see(call: (u32, u32), about: &About) {
         }
     };
     if let Ok(mut seen) = SEEN.lock()
-        && seen.len() < MOST_SEEN
+        && seen.len() < MAX_SEEN
     {
         seen.push(record);
     }
@@ -178,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_known_by_their_names_in_any_version() {
+    fn calls_are_recognized_by_name_in_any_version() {
         assert_eq!(asked("cudaStreamSynchronize_v3020"), Some(Asked::Wait(Wait::Stream, false)));
         assert_eq!(asked("cudaStreamSynchronize_ptsz_v7000"), Some(Asked::Wait(Wait::Stream, true)));
         assert_eq!(asked("cuStreamWaitEvent_ptsz"), Some(Asked::Wait(Wait::StreamForEvent, true)));

@@ -1,4 +1,4 @@
-//! The thread that writes: takes filled buffers, turns records into ours, and appends chunks to the file.
+//! The writer thread: takes filled buffers, converts their records, and appends chunks to the file.
 
 #![expect(unsafe_code, reason = "names of CUPTI's records are addresses in this process")]
 
@@ -15,29 +15,29 @@ use super::nvml::{Gpu, Nvml};
 use super::waits;
 use crate::format::{ChunkWriter, MAGIC, Record};
 
-/// What the thread is told.
-pub(super) enum Told {
+/// Messages to the thread.
+pub(super) enum Message {
     /// A buffer that CUPTI has filled, with its valid length.
     Buffer(Box<[u64]>, usize),
-    /// The process ends: write what there is, and say when that is done.
+    /// The process ends: write what is left, and signal when done.
     End(std::sync::mpsc::Sender<()>),
 }
 
-/// Nothing that is complete stays unwritten longer.
+/// Complete data is written at least this often.
 const FLUSHED_EVERY: Duration = Duration::from_millis(400);
 /// The link's counters wrap: see [`Nvml::look`].
 const LOOKED_EVERY: Duration = Duration::from_millis(25);
 const COUNTED_EVERY: Duration = Duration::from_millis(100);
 /// Links change their speed with the load.
 const LINK_ASKED_EVERY: Duration = Duration::from_secs(1);
-/// A chunk is written when it has grown to this.
+/// A chunk is written when it reaches this size.
 const CHUNK: usize = 256 << 10;
 
 const MARKER_INSTANT: u32 = 1;
 const MARKER_START: u32 = 2;
 const MARKER_END: u32 = 4;
 
-/// When recording begins and ends, from the process's start on.
+/// When recording starts and ends, relative to the start of the process.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     pub(super) delay: Duration,
@@ -46,7 +46,7 @@ pub(super) struct Window {
 
 pub(super) struct Writer {
     cupti: Cupti,
-    /// `None` after the disk refused.
+    /// `None` after a write error.
     file: Option<File>,
     written: u64,
     chunk: ChunkWriter,
@@ -58,7 +58,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Begins the file: who is recorded.
+    /// Starts the file: what is recorded.
     pub(super) fn new(cupti: Cupti, mut file: File, place: &str) -> std::io::Result<Self> {
         file.write_all(MAGIC)?;
         let mut writer = Self {
@@ -101,17 +101,17 @@ impl Writer {
         self.chunk.add(&Record::Clock { at: self.cupti.now(), unix_ns });
     }
 
-    /// Until the process ends.
-    pub(super) fn run(mut self, told: &Receiver<Told>, window: Window, has_begun: bool) {
+    /// Runs until the process ends.
+    pub(super) fn run(mut self, messages: &Receiver<Message>, window: Window, has_begun: bool) {
         let begun = Instant::now();
         let mut recording = has_begun;
         let mut is_over = false;
         let (mut flushed, mut counted, mut link_asked) = (begun, begun, begun);
         loop {
-            match told.recv_timeout(LOOKED_EVERY) {
-                Ok(Told::Buffer(buffer, valid)) => self.buffer(buffer, valid),
-                Ok(Told::End(done)) => {
-                    while let Ok(Told::Buffer(buffer, valid)) = told.try_recv() {
+            match messages.recv_timeout(LOOKED_EVERY) {
+                Ok(Message::Buffer(buffer, valid)) => self.buffer(buffer, valid),
+                Ok(Message::End(done)) => {
+                    while let Ok(Message::Buffer(buffer, valid)) = messages.try_recv() {
                         self.buffer(buffer, valid);
                     }
                     self.waits();
@@ -151,7 +151,7 @@ impl Writer {
             }
             if flushed.elapsed() >= FLUSHED_EVERY {
                 flushed = Instant::now();
-                // Buffers come back through the callback, to this very thread's channel.
+                // Buffers arrive through the callback, in this thread's own channel.
                 self.cupti.flush(false);
                 self.lost();
                 self.write();
@@ -174,7 +174,7 @@ impl Writer {
         }
     }
 
-    /// Notes each link that is not what it was.
+    /// Records each link whose state has changed.
     fn links(&mut self) {
         let Some(nvml) = self.nvml else { return };
         for gpu in &mut self.gpus {
@@ -194,13 +194,13 @@ impl Writer {
         }
     }
 
-    /// A chunk goes to the file in one call: whole, or not at all.
+    /// A chunk is written in one call: completely, or not at all.
     fn write(&mut self) {
         let (Some(chunk), Some(file)) = (self.chunk.take(), &mut self.file) else { return };
         if file.write_all(&chunk).is_ok() {
             self.written += chunk.len() as u64;
         } else {
-            // A full disk ends the recording and not the program; half a chunk is no use to anybody.
+            // A full disk ends the recording but not the program; a partial chunk is useless.
             let _ = file.set_len(self.written);
             self.file = None;
         }
@@ -216,9 +216,9 @@ impl Writer {
         id
     }
 
-    /// Text of a record that is read right now.
+    /// Text of the record being read.
     fn name_at(&mut self, address: usize) -> u32 {
-        // SAFETY: CUPTI keeps the names of its records as long as the process runs.
+        // SAFETY: CUPTI keeps the names in its records as long as the process runs.
         let text = unsafe { text_at(address) }.to_vec();
         self.name(&text)
     }

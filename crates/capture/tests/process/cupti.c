@@ -1,4 +1,5 @@
-// Stands in for CUPTI where there is no GPU: hands over one buffer that a real one filled (BUFFER, whose records have the sizes that SIZES lists).
+// A fake CUPTI for machines without a GPU: delivers one buffer that a real one filled (BUFFER, with records of the
+// sizes listed in SIZES).
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ int cuptiSubscribe(void **subscriber, void *callback, void *data) {
   *subscriber = &given;
   return getenv("TAKEN") ? 39 : 0;
 }
-int cuptiUnsubscribe(void *subscriber) { return fputs("given back\n", stderr), 0; }
+int cuptiUnsubscribe(void *subscriber) { return fputs("unsubscribed\n", stderr), 0; }
 int cuptiActivityRegisterCallbacks(void *request, void *complete) {
   requested = request, completed = complete;
   return 0;

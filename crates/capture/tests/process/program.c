@@ -1,4 +1,4 @@
-// A program into which the library is loaded, as the CUDA driver does it: program LIBRARY exit|fork|kill
+// A program that loads the library like the CUDA driver does: program LIBRARY exit|fork|kill
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ int main(int count, char **words) {
   if (!strcmp(words[2], "fork")) {
     time_t before = time(NULL);
     pid_t child = fork();
-    // Ends as a child does that was made by multiprocessing: with what was to be done at exit.
+    // Ends like a child of multiprocessing: with its atexit handlers.
     if (child == 0) exit(0);
     int status;
     waitpid(child, &status, 0);

@@ -1,5 +1,5 @@
-//! Nodes of the graph: device work stream by stream, calls thread by thread, joined by correlation; then each pass adds its
-//! edges.
+//! Which nodes does the graph have? Device work per stream and calls per thread, joined by correlation id; then each pass adds
+//! its edges.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use busbound_trace::{Call, Event, EventKind, MemoryKind, Place, Timestamp};
 
 use super::builder::Builder;
 use super::{
-    Activity, Awaited, CallNode, Graph, HostAction, Stream, Thread, WorkId, WorkKind, WorkNode, handover,
-    host_waits, shapes_streams, stream_waits, timing,
+    Activity, Awaited, CallNode, Graph, HostAction, Stream, Thread, WorkId, WorkKind, WorkNode, host_waits,
+    shapes_streams, stream_waits, thread_waits, timing,
 };
 
 pub(super) fn build(activity: Activity<'_>, starts: &[Timestamp]) -> Graph {
@@ -23,7 +23,7 @@ pub(super) fn build(activity: Activity<'_>, starts: &[Timestamp]) -> Graph {
     };
     let issued = builder.add_work();
     builder.add_calls(&issued);
-    handover::link_threads(&mut builder);
+    thread_waits::link_threads(&mut builder);
     stream_waits::between_streams(&mut builder);
     timing::explain_late_starts(&mut builder);
     host_waits::resolve(&mut builder);
@@ -31,7 +31,7 @@ pub(super) fn build(activity: Activity<'_>, starts: &[Timestamp]) -> Graph {
 }
 
 impl Builder<'_> {
-    /// Device work, and by event number of a call: the work that it issued.
+    /// Adds device work; returns pairs of a call's event number and the work that it issued.
     fn add_work(&mut self) -> Vec<(u32, WorkId)> {
         let trace = self.activity.trace;
         let mut issued: Vec<(u32, WorkId)> = Vec::new();
@@ -74,7 +74,7 @@ impl Builder<'_> {
     fn kind_of(&self, event: &Event<'_>) -> WorkKind {
         match event.kind() {
             EventKind::Copy => match event.transfer() {
-                // The driver moves managed memory when it sees fit; no call did.
+                // The driver migrates managed memory on demand; no call issued it.
                 Some(transfer) if event.migration().is_none() => WorkKind::Copy {
                     direction: transfer.direction,
                     pageable: [transfer.src, transfer.dst].contains(&MemoryKind::Pageable),
@@ -88,7 +88,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Calls that issue work or wait, thread by thread.
+    /// Adds calls that issue work or wait, per thread.
     fn add_calls(&mut self, issued: &[(u32, WorkId)]) {
         let trace = self.activity.trace;
         for track in trace.threads() {
@@ -148,7 +148,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether a copy's call waited for it. One from pageable memory may return a moment before its last part is on the device.
+    /// Whether a copy call waited for its copy. A call that copies from pageable memory may return just before the copy ends.
     fn blocks(&self, copy: WorkId, call: &Event<'_>) -> bool {
         let work = &self.graph.work[copy];
         let (start, end) = (call.start().as_nanos(), call.end().as_nanos());
@@ -158,7 +158,7 @@ impl Builder<'_> {
     }
 }
 
-/// Parts of the names of kernels that keep tensor cores busy.
+/// Substrings of the names of kernels that keep tensor cores busy.
 const MATRIX: [&str; 12] = [
     "gemm",
     "nvjet",
@@ -174,7 +174,7 @@ const MATRIX: [&str; 12] = [
     "sm90_",
 ];
 
-/// Whether a kernel's name says that it does matrix work.
+/// Whether a kernel does matrix work, by its name.
 pub fn is_matrix_kernel(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     MATRIX.iter().any(|part| name.contains(part))

@@ -1,4 +1,4 @@
-//! A graph in the making, and what its passes ask of it.
+//! What do the passes that build the graph share?
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,29 @@ use busbound_trace::{EventId, NameId};
 use super::{Activity, Graph, WorkId};
 use crate::Time;
 
-/// A graph in the making, and what only its passes need.
+/// A graph under construction, with data that only its passes need.
 pub(super) struct Builder<'a> {
     pub(super) activity: Activity<'a>,
     pub(super) graph: Graph,
-    /// Beginnings of the steps.
+    /// Start times of the steps.
     pub(super) starts: Vec<Time>,
     /// Streams by device and number.
     pub(super) streams: BTreeMap<(i32, i64), usize>,
-    /// Recorded synchronizations of streams, in the order of the file.
+    /// Recorded stream synchronizations, in file order.
     pub(super) syncs: Vec<EventId>,
-    /// Calls that make a stream wait: thread and time, thread by thread.
+    /// Calls that make a stream wait: thread and time, grouped by thread.
     pub(super) wait_calls: Vec<(usize, Time)>,
     /// Calls that record an event on a stream: thread, time and name.
     pub(super) mark_calls: Vec<(usize, Time, NameId)>,
 }
 
 impl Builder<'_> {
-    /// The step that a moment belongs to.
+    /// The step at a given time.
     pub(super) fn step(&self, at: Time) -> usize {
         self.starts.partition_point(|start| *start <= at).saturating_sub(1)
     }
 
-    /// The first work that a thread issued from a moment on.
+    /// The first work that a thread issued at or after a given time.
     pub(super) fn issued_next(&self, thread: usize, after: Time) -> Option<WorkId> {
         let graph = &self.graph;
         let order = &graph.threads[thread].calls;
@@ -37,7 +37,7 @@ impl Builder<'_> {
         order[next..].iter().find_map(|call| graph.calls[*call].issued().last().copied())
     }
 
-    /// The last work that it issued before.
+    /// The last work that a thread issued before a given time.
     pub(super) fn issued_last(&self, thread: usize, before: Time) -> Option<WorkId> {
         let graph = &self.graph;
         let order = &graph.threads[thread].calls;

@@ -1,4 +1,4 @@
-//! What did each synchronization of the host wait for, and which work let it return?
+//! What did each host sync wait for, and which work let it return?
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::{Awaited, CallId, Graph, HostAction, Rule, Wait, WorkId};
 use crate::Time;
 use crate::thresholds::{SEARCH_DEPTH, SHORT_SEARCH_DEPTH, WAIT_FOLLOWS_COPY};
 
-/// What the profiler recorded of a call that waits.
+/// What the profiler recorded about a call that waits.
 #[derive(Debug, Clone, Copy)]
 enum Recorded {
-    /// For the work that a stream had been given before the moment.
+    /// Waits for the work that was issued to a stream before `until`.
     Stream {
         stream: usize,
         until: Time,
@@ -54,7 +54,7 @@ fn recorded(builder: &Builder<'_>) -> ByCall {
             sync.waits_on_record.and_then(|id| host.call_with(id)).map(|call| call.start().as_nanos());
         let wait = match sync.kind {
             SyncKind::StreamWaitEvent => return None,
-            // An event whose record is not in the trace: inferred like any other wait.
+            // If the event record is not in the trace, the wait is inferred like any other.
             SyncKind::EventSync => Recorded::Stream { stream: source?, until: marked? },
             SyncKind::StreamSync => Recorded::Stream {
                 stream: source.or_else(|| streams.get(&(device, stream)).copied())?,
@@ -67,7 +67,7 @@ fn recorded(builder: &Builder<'_>) -> ByCall {
     builder.syncs.iter().filter_map(|id| of_event(trace.event(*id))).collect()
 }
 
-/// What a call waited for, the copy that the wait belongs to, and how that is known.
+/// What a call waited for, the copy that the wait belongs to, and the rule behind it.
 fn awaited(builder: &Builder<'_>, call: CallId, recorded: &ByCall) -> (Awaited, Option<WorkId>, Rule) {
     let graph = &builder.graph;
     let copy = copy_before(builder, call);
@@ -100,7 +100,7 @@ fn awaited(builder: &Builder<'_>, call: CallId, recorded: &ByCall) -> (Awaited, 
     (awaited, None, Rule::EndedDuringWait)
 }
 
-/// The work whose end let the call return; `None` where nothing ended after the call began.
+/// The work whose end let the call return; `None` if it ended before the call started.
 fn last_awaited(graph: &Graph, call: CallId, awaited: Awaited, recorded: &ByCall) -> Option<WorkId> {
     let node = &graph.calls[call];
     let on_stream = |stream: usize| {
@@ -122,7 +122,7 @@ fn last_awaited(graph: &Graph, call: CallId, awaited: Awaited, recorded: &ByCall
     last.filter(|work| graph.work[*work].end > node.start)
 }
 
-/// The copy right before the wait in the same operator: `.to()` that blocks.
+/// The copy right before the wait in the same operator: a blocking `.to()`.
 fn copy_before(builder: &Builder<'_>, call: CallId) -> Option<WorkId> {
     let graph = &builder.graph;
     let node = &graph.calls[call];
@@ -146,14 +146,14 @@ fn copy_before(builder: &Builder<'_>, call: CallId) -> Option<WorkId> {
     same_operator.then_some(copy)
 }
 
-/// The device that the call before handed work to.
+/// The device that the previous call issued work to.
 fn device_before(graph: &Graph, call: CallId) -> Option<i32> {
     let node = &graph.calls[call];
     let before = graph.threads[node.thread].calls[node.position.checked_sub(1)?];
     graph.calls[before].issued().first().map(|work| graph.device_of(*work))
 }
 
-/// What ended last while the host waited, of what had been issued before.
+/// The previously issued work that ended last while the host waited.
 fn ended_while_waiting(graph: &Graph, call: CallId) -> Option<WorkId> {
     let node = &graph.calls[call];
     let issued = |work: WorkId| {

@@ -1,13 +1,13 @@
 //! What waited for what? Host calls, device work and the edges between them.
 //!
-//! [`Graph::of`] makes every edge once. An edge is recorded by the profiler or inferred by a [`Rule`], which says how much it can
-//! be trusted. The simulation, the critical path and the idle causes read these edges and infer none of their own.
+//! [`Graph::of`] makes every edge once. An edge is recorded by the profiler or inferred by a [`Rule`], which says how reliable it
+//! is. The simulation, the critical path and the idle causes read these edges and infer no others.
 
 mod build;
 mod builder;
-mod handover;
 mod host_waits;
 mod stream_waits;
+mod thread_waits;
 mod timing;
 
 use busbound_trace::{Call, Direction, EventId, Timestamp, Trace, TrackId};
@@ -18,7 +18,7 @@ use crate::collective::CollectiveNames;
 use crate::host::Host;
 
 pub use build::is_matrix_kernel;
-pub use handover::handed_over;
+pub use thread_waits::waited_for_thread;
 
 pub type WorkId = usize;
 pub type CallId = usize;
@@ -26,15 +26,15 @@ pub type CallId = usize;
 /// The dependencies of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
-    /// Stream by stream, in order of start.
+    /// Grouped by stream, sorted by start.
     pub work: Vec<WorkNode>,
     pub streams: Vec<Stream>,
-    /// Thread by thread, in order of start: calls that issue work or wait for it.
+    /// Calls that issue work or wait for it, grouped by thread, sorted by start.
     pub calls: Vec<CallNode>,
     pub threads: Vec<Thread>,
-    /// From a call to its work with nothing in the way: the shortest seen.
+    /// Minimum latency from a call to its work.
     pub latency: Time,
-    /// Whether the trace records which event or stream was waited for.
+    /// Whether the trace records what each wait was for.
     pub records_waits: bool,
 }
 
@@ -53,19 +53,19 @@ pub struct Thread {
     pub calls: Vec<CallId>,
 }
 
-/// One piece of device work.
+/// One kernel, copy or memset.
 #[derive(Debug, Clone)]
 pub struct WorkNode {
     pub event: EventId,
     pub kind: WorkKind,
     pub stream: usize,
-    /// Its place in the stream's order.
+    /// Its index in the stream's order.
     pub position: usize,
     pub start: Time,
     pub end: Time,
     /// The call that issued it.
     pub call: Option<CallId>,
-    /// Work of other streams that it waited for.
+    /// Work on other streams that it waited for.
     pub waits: Vec<Wait>,
     /// Time before its start that no edge explains.
     pub unexplained: Time,
@@ -76,18 +76,18 @@ pub struct WorkNode {
 pub struct CallNode {
     pub event: EventId,
     pub thread: usize,
-    /// Its place in the thread's order.
+    /// Its index in the thread's order.
     pub position: usize,
     pub start: Time,
     pub end: Time,
     pub action: HostAction,
-    /// The work whose end let the call return, where it waited for any.
+    /// The work whose end let the call return, if it waited for any.
     pub released_by: Option<Wait>,
-    /// The call of another thread that handed over to this one's thread.
+    /// The call on another thread that this call's thread waited for.
     pub after: Option<CallId>,
 }
 
-/// An edge from the end of device work to whoever waited for it.
+/// An edge from the end of device work to the call or work that waited for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
     pub on: WorkId,
@@ -97,13 +97,13 @@ pub struct Wait {
 /// What a call does to the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostAction {
-    /// Hands work to the device and returns.
+    /// Issues work and returns.
     Issue(Vec<WorkId>),
-    /// Hands a copy to the device and returns when it is done.
+    /// Issues a copy and returns when it is done.
     IssueBlocking(WorkId),
-    /// Waits; `copy` is the one whose own operator waits for it.
+    /// Waits; `copy` is set if the wait is in the copy's own operator.
     Wait { awaited: Awaited, copy: Option<WorkId> },
-    /// Does nothing any more: a change removed it.
+    /// Does nothing: a change removed it.
     Nothing,
 }
 
@@ -112,11 +112,11 @@ pub enum Awaited {
     Stream(usize),
     Device(i32),
     Work(WorkId),
-    /// Unknown, or there was nothing to wait for.
+    /// Unknown, or nothing to wait for.
     None,
 }
 
-/// What a piece of device work is.
+/// The kind of device work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkKind {
     /// `heavy` kernels keep tensor cores busy and draw power.
@@ -153,7 +153,7 @@ impl WorkKind {
     }
 }
 
-/// What made an edge. Each edge of the graph has exactly one.
+/// The rule that made an edge. Each edge of the graph has exactly one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -164,36 +164,36 @@ pub enum Rule {
     Correlation,
     /// The profiler recorded which event of which stream was waited for.
     RecordedStreamWait,
-    /// As many events were recorded on one stream as waits were asked for by the other: paired in order.
+    /// The number of events recorded on one stream equals the number of waits on the other: paired in order.
     PairedEvents,
-    /// A stream was asked to wait; the work of another stream that ended last by then.
+    /// A call made a stream wait; the source is the work on another stream that ended last before it.
     EndedBeforeWait,
-    /// Work started late, just after work of another stream ended.
+    /// Work started late, just after work on another stream ended.
     EndedJustBefore,
     /// The profiler recorded what the host waited for.
     RecordedHostWait,
     /// The copy call returned after its copy had ended, or staged it.
     BlockingCopy,
-    /// The wait right behind a copy, in the copy's own operator.
+    /// The wait right after a copy, in the copy's own operator.
     CopyOperator,
     /// A call that waits for everything on a device, by its name.
     DeviceSync,
     /// The work that ended last while the host waited.
     EndedDuringWait,
-    /// A thread had nothing to do while another one that launches worked.
+    /// A thread was idle while another launching thread worked.
     ThreadHandover,
 }
 
-/// How much an edge can be trusted.
+/// How reliable an edge is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Confidence {
-    /// The times fit; other explanations may too.
+    /// Consistent with the timing; other explanations are possible.
     Possible,
-    /// A call says that there was a wait; the times say for what.
+    /// A call shows that there was a wait; what it waited for is inferred from timing.
     Likely,
-    /// In the trace, or true of every CUDA program.
+    /// Recorded in the trace, or true for every CUDA program.
     Certain,
 }
 
@@ -218,26 +218,26 @@ impl Rule {
         matches!(self, Self::RecordedStreamWait | Self::RecordedHostWait)
     }
 
-    /// One sentence for people who ask why.
+    /// A short explanation.
     pub fn describe(self) -> &'static str {
         match self {
             Self::StreamOrder => "streams run their work in order",
             Self::Correlation => "the work carries the call's correlation id",
             Self::RecordedStreamWait => "the profiler recorded the wait between the streams",
-            Self::PairedEvents => "event records and waits of the step paired in order",
-            Self::EndedBeforeWait => "the work of another stream that ended last before the wait",
-            Self::EndedJustBefore => "work of another stream ended just before this started",
+            Self::PairedEvents => "event records and waits of the step, paired in order",
+            Self::EndedBeforeWait => "the work on another stream that ended last before the wait",
+            Self::EndedJustBefore => "work on another stream ended just before this work started",
             Self::RecordedHostWait => "the profiler recorded what the host waited for",
-            Self::BlockingCopy => "the copy call returned after its copy",
+            Self::BlockingCopy => "the copy call returned after the copy ended",
             Self::CopyOperator => "the wait in the copy's own operator",
             Self::DeviceSync => "the call waits for the whole device",
             Self::EndedDuringWait => "the work that ended last while the host waited",
-            Self::ThreadHandover => "the thread was idle while another one launched work",
+            Self::ThreadHandover => "the thread was idle while another thread launched work",
         }
     }
 }
 
-/// What of a trace the graph is built from.
+/// The input of the graph.
 #[derive(Debug, Clone, Copy)]
 pub struct Activity<'a> {
     pub trace: &'a Trace,
@@ -246,28 +246,28 @@ pub struct Activity<'a> {
 }
 
 impl Graph {
-    /// `starts` are the beginnings of the steps on the host; empty where there are none.
+    /// `starts` are the start times of the steps on the host; empty if the trace has no steps.
     pub fn of(activity: Activity<'_>, starts: &[Timestamp]) -> Self {
         build::build(activity, starts)
     }
 
-    /// The device that a piece of work runs on.
+    /// The device that the work runs on.
     pub fn device_of(&self, work: WorkId) -> i32 {
         self.streams[self.work[work].stream].device
     }
 
-    /// When the call behind a piece of work began.
+    /// When the call that issued the work started.
     pub fn issued_at(&self, work: WorkId) -> Option<Time> {
         self.work[work].call.map(|call| self.calls[call].start)
     }
 
-    /// The work before on the same stream.
+    /// The previous work on the same stream.
     pub fn before(&self, work: WorkId) -> Option<WorkId> {
         let node = &self.work[work];
         Some(self.streams[node.stream].work[node.position.checked_sub(1)?])
     }
 
-    /// Of one stream: the work that ended last by `end` and satisfies `wanted`, searched back from there.
+    /// The last work on a stream that ended by `end` and satisfies `wanted`; searches at most `depth` back.
     pub fn last_ended(
         &self,
         stream: usize,
@@ -281,19 +281,19 @@ impl Graph {
         order[..upto].iter().rev().take(depth).copied().find(ended)
     }
 
-    /// The last work of a stream that was issued before `issued` and ended by `end`.
+    /// The last work on a stream that was issued before `issued` and ended by `end`.
     pub fn given_before(&self, stream: usize, issued: Time, end: Time, depth: usize) -> Option<WorkId> {
         self.last_ended(stream, end, depth, |work| self.issued_at(work).is_none_or(|at| at < issued))
     }
 
-    /// Streams of a device, or of all.
+    /// Streams of one device, or of all devices.
     pub fn streams_of(&self, device: Option<i32>) -> impl Iterator<Item = usize> + '_ {
         (0..self.streams.len()).filter(move |s| device.is_none_or(|device| self.streams[*s].device == device))
     }
 
-    /// Adds an edge, unless it would go backward in time or is there already.
+    /// Adds an edge, unless it exists or would go backward in time.
     fn add_wait(&mut self, work: WorkId, on: WorkId, rule: Rule) -> bool {
-        // Nothing waits for what began with it or after it: waits must not form a circle.
+        // Work never waits for work that started at the same time or later: waits must not form a cycle.
         if self.work[on].start >= self.work[work].start {
             return false;
         }
@@ -306,12 +306,12 @@ impl Graph {
 }
 
 impl CallNode {
-    /// Whether the call can return only after the device has done something.
+    /// Whether the call returns only after the device has finished some work.
     pub fn blocks(&self) -> bool {
         matches!(self.action, HostAction::IssueBlocking(_) | HostAction::Wait { .. })
     }
 
-    /// The work that the call hands to the device.
+    /// The work that the call issues.
     pub fn issued(&self) -> &[WorkId] {
         self.action.issued()
     }
@@ -327,7 +327,7 @@ impl HostAction {
     }
 }
 
-/// Whether a call's name makes it one that the graph keeps out of its order: it marks a stream or makes one wait.
+/// Whether a call records an event on a stream or makes a stream wait; such calls are not nodes of the graph.
 fn shapes_streams(kind: Call) -> bool {
     matches!(kind, Call::RecordEvent | Call::WaitEvent)
 }

@@ -1,4 +1,4 @@
-//! Which stream waited for which? As recorded, else from the calls that record events and wait for them.
+//! Which stream waited for which? Recorded if possible, else inferred from the calls that record events and wait for them.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::thresholds::{EVENT_PASSES, SHORT_SEARCH_DEPTH};
 /// A wait that the profiler recorded in full.
 struct Recorded {
     waiting: usize,
-    /// When the host asked for the wait.
+    /// When the host requested the wait.
     asked: Time,
     source: usize,
-    /// When the host recorded the event on the source.
+    /// When the host recorded the event on the source stream.
     marked: Time,
 }
 
@@ -64,21 +64,21 @@ fn recorded(builder: &Builder<'_>) -> Vec<Recorded> {
     waits.collect()
 }
 
-/// A call that makes a stream wait, with what follows from it.
+/// A call that makes a stream wait.
 struct Asked {
     at: Time,
     /// The work that waits.
     work: WorkId,
-    /// What had ended last by then.
+    /// The work on another stream that ended last before it.
     likely: WorkId,
 }
 
-/// Events recorded on a stream in one step by calls of one name, in order: when, and the work before.
+/// Events recorded on a stream in one step by calls with one name, in order: the time, and the work before.
 type Marks = BTreeMap<(usize, usize, NameId), Vec<(Time, WorkId)>>;
 
-/// A call that makes a stream wait says that the next work of its thread waits for another stream, but not for which event.
-/// Programs wait for their events in the order in which they record them: where a step has as many of the one as of the other,
-/// they are paired in that order. Otherwise it is the work that had ended last by then.
+/// A call that makes a stream wait shows that the next work of its thread waits for another stream, but not for which event.
+/// Programs wait for events in the order in which they record them: if a step has as many records as waits, they are paired in
+/// that order. Otherwise the source is the work that ended last before the wait.
 fn infer_from_calls(builder: &mut Builder<'_>) {
     let asked: Vec<Asked> = std::mem::take(&mut builder.wait_calls)
         .into_iter()
@@ -123,7 +123,7 @@ fn marks(builder: &mut Builder<'_>) -> Marks {
     marks
 }
 
-/// Of the other streams of the device: what ended last before this work began, and had been issued by then.
+/// On the other streams of the device: the work that ended last before this work started, and was issued by then.
 pub(super) fn ended_last_before(builder: &Builder<'_>, work: WorkId, issued_before: Time) -> Option<WorkId> {
     let graph = &builder.graph;
     let (stream, start) = (graph.work[work].stream, graph.work[work].start);

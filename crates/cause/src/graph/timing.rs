@@ -1,4 +1,4 @@
-//! What did work wait for that started later than every known edge explains?
+//! What did work wait for if it started later than its known edges explain?
 
 use super::builder::Builder;
 use super::stream_waits::ended_last_before;
@@ -28,7 +28,7 @@ pub(super) fn explain_late_starts(builder: &mut Builder<'_>) {
     }
 }
 
-/// When the last of the known edges was satisfied; `None` for work that nothing is known to precede.
+/// When the last known edge was satisfied; `None` for work without known predecessors.
 fn known_by(builder: &Builder<'_>, work: WorkId) -> Option<Time> {
     let graph = &builder.graph;
     let by_call = graph.issued_at(work).map(|at| at + graph.latency);

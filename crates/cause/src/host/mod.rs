@@ -1,6 +1,6 @@
-//! What was the host doing? Calls joined to the GPU work they launched, and the times its threads spent waiting.
+//! What was the host doing? Calls joined to the GPU work that they launched, and the times its threads waited.
 //!
-//! This is the only place that joins calls to work by correlation.
+//! Only this module joins calls to work by correlation id.
 
 mod segments;
 
@@ -16,15 +16,15 @@ use busbound_trace::{
     Call, Event, EventId, EventKind, Interval, IntervalSet, Label, NameId, Place, Trace, Track, TrackId,
 };
 
-/// The host side of a trace, indexed for the questions asked of it.
+/// The host side of a trace, indexed for lookups.
 #[derive(Debug)]
 pub struct Host<'a> {
     trace: &'a Trace,
     by_correlation: HashMap<u64, Option<EventId>>,
-    /// By event number: the call behind work of the device. Every pass asks for it.
+    /// Per event number: the call that launched the device work. Every pass uses it.
     behind: Vec<Option<EventId>>,
     threads: BTreeMap<TrackId, ThreadTimes>,
-    /// Annotations of each thread, and Python frames of the user's own code, in order of start.
+    /// Annotations of each thread, and Python frames of user code, sorted by start.
     annotations: BTreeMap<TrackId, Vec<EventId>>,
     frames: BTreeMap<TrackId, Vec<EventId>>,
     launches: Vec<EventId>,
@@ -36,15 +36,15 @@ pub struct Host<'a> {
     names: Arc<NameKinds>,
 }
 
-/// What events of each name are, by name number. A view of a trace has the same names.
+/// The kind of each name, by name number. A view of a trace has the same names.
 #[derive(Debug)]
 struct NameKinds {
     calls: Vec<Call>,
-    /// Wait for the next batch.
+    /// Names that wait for the next batch.
     inputs: Vec<bool>,
-    /// Compile.
+    /// Names that compile.
     compilations: Vec<bool>,
-    /// Python frames of the user's own code.
+    /// Python frames of user code.
     users: Vec<bool>,
 }
 
@@ -60,23 +60,23 @@ impl NameKinds {
     }
 }
 
-/// What one thread was inside of, when.
+/// What one thread did, and when.
 #[derive(Debug, Default)]
 pub struct ThreadTimes {
     pub synchronizing: IntervalSet,
     pub copying: IntervalSet,
-    /// The part of it in calls so long that they must have waited.
+    /// The part in calls that are so long that they must have waited.
     pub copying_long: IntervalSet,
     pub input: IntervalSet,
-    /// Anything recorded at all.
+    /// Anything recorded.
     pub recorded: IntervalSet,
-    /// Operators and calls: what a thread that waits for another one has none of.
+    /// Operators and calls; a thread that waits for another one has none.
     pub worked: IntervalSet,
-    /// Whether it launches work of the device.
+    /// Whether it launches device work.
     pub launches: bool,
 }
 
-/// Annotations and frames under which a loop waits for its next batch.
+/// Annotations and frames in which a loop waits for the next batch.
 fn is_input(name: &str) -> bool {
     name.starts_with("enumerate(DataLoader)")
         || name.contains("DataLoaderIter.__next__")
@@ -84,7 +84,7 @@ fn is_input(name: &str) -> bool {
         || name.contains("dataloader.py") && name.ends_with(": __next__")
 }
 
-/// Ranges under which the framework compiles: TorchDynamo's and Inductor's own timers.
+/// Ranges in which the framework compiles: TorchDynamo's and Inductor's own timers.
 fn is_compilation(name: &str) -> bool {
     name.ends_with("(dynamo_timed)")
         || name.contains("torch/_dynamo/convert_frame.py") && name.ends_with("_compile")
@@ -181,7 +181,7 @@ impl<'a> Host<'a> {
             Call::Memset | Call::RecordEvent | Call::WaitEvent | Call::Other => {}
         }
         if let Some(id) = call.correlation() {
-            // One id, two calls: two processes in one file. Neither is believed.
+            // Two calls with one id come from two processes in one file. Ignore both.
             let slot = self.by_correlation.entry(id).or_insert(Some(call.id()));
             if *slot != Some(call.id()) {
                 *slot = None;
@@ -219,12 +219,12 @@ impl<'a> Host<'a> {
         self.names.inputs[name.index()]
     }
 
-    /// Calls that wait for the device, thread by thread in order of time.
+    /// Calls that wait for the device, grouped by thread, in time order.
     pub fn synchronizations(&self) -> impl Iterator<Item = Event<'a>> + '_ {
         self.synchronizations.iter().map(|&id| self.trace.event(id))
     }
 
-    /// Calls that allocate, capture, load or create, thread by thread in order of time.
+    /// Calls that allocate, capture, load or create, grouped by thread, in time order.
     pub fn rare_calls(&self) -> impl Iterator<Item = Event<'a>> + '_ {
         self.rare_calls.iter().map(|&id| self.trace.event(id))
     }
@@ -234,27 +234,27 @@ impl<'a> Host<'a> {
         self.compilations.iter()
     }
 
-    /// Times at which a thread waited for its next batch.
+    /// Times at which a thread waited for the next batch.
     pub fn inputs(&self) -> impl Iterator<Item = Interval> + '_ {
         self.threads().flat_map(|(_, times)| times.input.iter())
     }
 
-    /// What each thread was inside of, in the order of the tracks.
+    /// What each thread did, in track order.
     pub fn threads(&self) -> impl Iterator<Item = (TrackId, &ThreadTimes)> {
         self.threads.iter().map(|(track, times)| (*track, times))
     }
 
-    /// Threads that launch work of a device.
+    /// Threads that launch device work.
     pub fn launching_threads(&self) -> impl Iterator<Item = (TrackId, &ThreadTimes)> {
         self.threads().filter(|(_, times)| times.launches)
     }
 
-    /// Annotations of every thread, thread by thread in order of time.
+    /// Annotations of every thread, grouped by thread, in time order.
     pub fn annotations(&self) -> Vec<Event<'a>> {
         self.annotations.values().flatten().map(|&id| self.trace.event(id)).collect()
     }
 
-    /// Calls that launch, thread by thread in order of time.
+    /// Calls that launch, grouped by thread, in time order.
     pub fn launches(&self) -> impl ExactSizeIterator<Item = Event<'a>> + '_ {
         self.launches.iter().map(|&id| self.trace.event(id))
     }
@@ -265,7 +265,7 @@ impl<'a> Host<'a> {
         track.enclosing(call.start(), |event| event.kind() == EventKind::Operator)
     }
 
-    /// The innermost operator, and the innermost Python frame of the user's own code, around a call.
+    /// The innermost operator, Python frame of user code, and annotation around a call.
     pub fn around(&self, call: &Event<'_>) -> Origin {
         Origin {
             operator: self.operator_around(call).map(|operator| printable(operator.name())),
@@ -278,12 +278,12 @@ impl<'a> Host<'a> {
         let list = lists.get(&call.track_id())?;
         let before = list.partition_point(|&id| self.trace.event(id).start() <= call.start());
         let events = list[..before].iter().rev().map(|&id| self.trace.event(id));
-        // A parent may lie far back; beyond this many siblings it is not worth the walk.
+        // A parent may be far back; after this many siblings the search is too expensive.
         events.take(5_000).find(|event| event.end() > call.start()).map(|event| printable(event.name()))
     }
 }
 
-/// Where in the program something came from, as far as the trace tells.
+/// Where in the program something came from, as far as the trace shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin {
     pub operator: Option<String>,
@@ -292,7 +292,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// ` by aten::copy_ under `step``, ` under `block3``, or nothing: to go after what happened.
+    /// A suffix for a statement: ` by aten::copy_ under `step``, ` under `block3``, or nothing.
     pub fn clause(&self) -> String {
         match (self.describe(), &self.operator) {
             (Some(text), Some(_)) => format!(" by {text}"),
@@ -316,7 +316,7 @@ impl Origin {
     }
 }
 
-/// A name from a trace with control characters made visible: they would move the cursor of a terminal or break a table.
+/// A name from a trace with control characters escaped: they would move the terminal cursor or break a table.
 pub fn printable(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for c in name.chars() {
@@ -325,7 +325,7 @@ pub fn printable(name: &str) -> String {
     text
 }
 
-/// `train.py(72): step`, and not torch's own files or built-ins.
+/// `train.py(72): step`, but not torch's own files or built-ins.
 fn is_users_code(frame: &str) -> bool {
     frame.contains(".py(")
         && !["torch/", "site-packages/", "<built-in", "threading.py", "contextlib.py", "nn.Module"]
@@ -338,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_users_own_frames_are_told_from_torchs() {
+    fn user_frames_are_distinguished_from_torch_frames() {
         assert!(is_users_code("train.py(72): step"));
         assert!(!is_users_code("torch/nn/modules/module.py(1750): _call_impl"));
         assert!(!is_users_code("<built-in method run_backward of torch>"));

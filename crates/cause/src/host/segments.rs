@@ -1,20 +1,19 @@
-//! What did a thread do from one moment to the next? Its time as segments without holes, each named by the innermost event
-//! around it.
+//! What did a thread do at each moment? Its time as segments without gaps, each attributed to the innermost event around it.
 
 use busbound_trace::{Call, Event, EventId, EventKind, Interval, Timestamp, TrackId};
 
 use super::Host;
 
-/// A piece of a thread's time. Segments of a window follow each other without holes.
+/// A segment of a thread's time. The segments of a window have no gaps between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostSegment {
     pub interval: Interval,
     pub activity: HostActivity,
-    /// The innermost event around it; `None` where nothing is recorded.
+    /// The innermost event around it; `None` if nothing is recorded.
     pub event: Option<EventId>,
 }
 
-/// What a thread is inside of.
+/// What a thread is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostActivity {
     /// A call into the runtime or driver.
@@ -22,15 +21,15 @@ pub enum HostActivity {
     Operator,
     /// Waiting for the next batch.
     Input,
-    /// A named range, with nothing recorded inside.
+    /// A named range with nothing recorded inside.
     Annotation,
     PythonFrame,
     /// Nothing is recorded.
     Unrecorded,
 }
 
-/// Events that enclose a moment are searched for this far back: a parent may lie far back, and beyond this many siblings it is
-/// not worth the walk.
+/// How far back to search for events that enclose a moment: a parent may be far back, but after this many siblings the search is
+/// too expensive.
 const SEARCH_DEPTH: usize = 2_000;
 
 impl Host<'_> {
@@ -71,7 +70,7 @@ fn is_activity(event: &Event<'_>) -> bool {
     !matches!(event.kind(), EventKind::ProfilerSpan | EventKind::ProfilerOverhead)
 }
 
-/// Goes through a thread's events in order; `open` are those around the present moment, innermost last.
+/// Goes through a thread's events in order; `open` has those around the current time, innermost last.
 struct Sweep<'h, 'a> {
     host: &'h Host<'a>,
     at: Timestamp,
@@ -80,7 +79,7 @@ struct Sweep<'h, 'a> {
 }
 
 impl Sweep<'_, '_> {
-    /// Ends everything that ends by a moment, and covers the time until then.
+    /// Closes all events that end by `until`, and covers the time up to it.
     fn close_until(&mut self, until: Timestamp) {
         while let Some(&(end, _)) = self.open.last() {
             if end > until {
@@ -97,7 +96,7 @@ impl Sweep<'_, '_> {
             return;
         }
         let innermost = self.open.last().map(|(_, event)| *event);
-        // Inside of a wait for input everything is part of it, but for calls.
+        // Inside a wait for input everything except calls is part of it.
         let input =
             self.open.iter().rev().map(|(_, event)| event).find(|event| self.host.is_input(event.name_id()));
         let activity = match innermost.map(|event| self.host.activity_of(&event)) {

@@ -1,11 +1,11 @@
-//! What lies between work and everything it is known to wait for?
+//! How long is the delay between work and its known predecessors?
 
 use super::Model;
 use crate::Time;
 use crate::graph::WorkId;
 use crate::thresholds::STREAM_GAP;
 
-/// When each known predecessor of a piece of work allowed it to start.
+/// When each known predecessor allowed the work to start.
 struct Allowed {
     by_call: Option<Time>,
     by_work: Option<Time>,
@@ -32,7 +32,7 @@ pub(super) fn set(model: &mut Model) {
     }
 }
 
-/// The work before on the same stream, by work.
+/// The previous work on the same stream, per work.
 fn predecessors(model: &Model) -> Vec<Option<WorkId>> {
     let mut before = vec![None; model.work.len()];
     for pair in model.streams.iter().flat_map(|stream| stream.windows(2)) {
@@ -41,7 +41,7 @@ fn predecessors(model: &Model) -> Vec<Option<WorkId>> {
     before
 }
 
-/// Typical delays, from work whose cause is plain.
+/// Typical delays, from work with an unambiguous predecessor.
 struct Usual {
     after_call: Time,
     after_work: Time,
@@ -61,15 +61,15 @@ impl Usual {
                 _ => {}
             }
         }
-        let middle = |mut values: Vec<Time>| {
+        let median = |mut values: Vec<Time>| {
             values.sort_unstable();
             values.get(values.len() / 2).copied().unwrap_or(STREAM_GAP).min(5 * STREAM_GAP)
         };
-        Self { after_call: middle(after_call), after_work: middle(after_work) }
+        Self { after_call: median(after_call), after_work: median(after_work) }
     }
 }
 
-/// The predecessor that explains the start gets the time in between; the others must not come after it.
+/// Attributes the delay to the predecessor that explains the start; the others get at most a typical delay.
 fn set_one(model: &mut Model, work: WorkId, allowed: &Allowed, usual: &Usual) {
     let work = &mut model.work[work];
     let explained = allowed.at();
@@ -78,7 +78,7 @@ fn set_one(model: &mut Model, work: WorkId, allowed: &Allowed, usual: &Usual) {
     let is_works = !is_calls && allowed.by_work == Some(explained);
     let room = |at: Option<Time>| at.map_or(0, |at| (work.start - at).max(0));
     work.after_call = match allowed {
-        // Work whose call is not in the trace comes when it came.
+        // Work without any predecessor in the trace keeps its measured start.
         Allowed { by_call: None, by_work: None, by_wait: None } => work.start,
         Allowed { by_call: None, .. } => 0,
         _ if is_calls => late,

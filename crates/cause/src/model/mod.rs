@@ -1,5 +1,5 @@
-//! What does a stretch of steps take, and why? The graph cut to the stretch, with the time that each call and each piece of work
-//! takes by itself. Changes are made to this model; [`simulate`](crate::simulate) runs it.
+//! How long does a range of steps take, and why? The part of the graph within the range, with the time of each call, kernel and
+//! copy without contention. Changes edit this model; [`simulate`](crate::simulate) runs it.
 
 mod delays;
 mod of_graph;
@@ -13,29 +13,29 @@ use crate::graph::{CallId, Graph, HostAction, Rule, WorkId, WorkKind};
 /// The steps that a model covers.
 #[derive(Debug, Clone)]
 pub struct Stretch {
-    /// Where each begins on the host.
+    /// The start of each step on the host.
     pub starts: Vec<Timestamp>,
-    /// When the work of the last one is done.
+    /// When the work of the last step is done.
     pub end: Timestamp,
 }
 
-/// One stretch of steps, ready to be run again. Times are nanoseconds from the beginning of the first step.
+/// A range of steps, ready to replay. Times are nanoseconds since the start of the first step.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     pub calls: Vec<HostCall>,
-    /// By thread, in order.
+    /// Per thread: its calls in order.
     pub threads: Vec<Vec<CallId>>,
     pub work: Vec<Work>,
-    /// By stream: its work in order.
+    /// Per stream: its work in order.
     pub streams: Vec<Vec<WorkId>>,
     pub stream_device: Vec<i32>,
     /// When the last work or call ended.
     pub end: Time,
     pub steps: usize,
     pub edges: EdgeCounts,
-    /// What a copy takes of the host that does not wait for it.
+    /// Host time of a copy call that does not wait for the copy.
     pub copy_call: Time,
-    /// From a call to its work, with nothing in the way.
+    /// Minimum latency from a call to its work.
     pub latency: Time,
 }
 
@@ -46,56 +46,56 @@ pub struct EdgeCounts {
     pub recorded: usize,
     /// Waits between streams that are inferred.
     pub inferred: usize,
-    /// Threads that waited for another one.
-    pub handed_over: usize,
+    /// Waits of a thread for another thread.
+    pub thread_waits: usize,
     /// Work whose call is not in the trace.
     pub without_call: usize,
-    /// Waiting of the device that nothing explains.
+    /// Time that the device waited for an unknown reason.
     pub unexplained: Time,
 }
 
-/// One call of a thread.
+/// One call on a thread.
 #[derive(Debug, Clone)]
 pub struct HostCall {
     pub action: HostAction,
-    /// Host work since the call before.
+    /// Host work since the previous call.
     pub gap: Time,
-    /// A call of another thread that came before, and the time between.
+    /// A call on another thread that this call waited for, and the delay after it.
     pub after: Option<(CallId, Time)>,
-    /// The call's own time, waiting not counted.
+    /// The call's own time, without waiting.
     pub cost: Time,
     pub step: usize,
-    /// When it was, in the trace.
+    /// When it started in the trace.
     pub start: Time,
     pub end: Time,
 }
 
-/// One piece of the device's work.
+/// One kernel, copy or memset on the device.
 #[derive(Debug, Clone)]
 pub struct Work {
     pub kind: WorkKind,
     pub event: EventId,
     pub stream: usize,
-    /// The call behind it.
+    /// The call that issued it.
     pub call: Option<CallId>,
-    /// What it takes by itself, with the link to itself.
+    /// Its time without contention.
     pub alone: f64,
-    /// Beyond the common latency, when it waits for its call.
+    /// Delay after its call, in addition to the common latency.
     pub after_call: Time,
-    /// When it waits for the work before it on its stream.
+    /// Delay after the previous work on its stream.
     pub after_work: Time,
-    /// Work of other streams that it waits for, and the time between.
+    /// Work on other streams that it waits for, and the delay after it.
     pub waits: Vec<(WorkId, Time)>,
     pub step: usize,
     pub start: Time,
     pub end: Time,
-    /// A change has dropped it.
+    /// Whether a change removed it.
     pub dropped: bool,
 }
 
 impl Model {
-    /// The part of a graph that lies within a stretch. `duplex` is a copy's time while the other direction is busy, as a multiple
-    /// of its time alone.
+    /// The part of a graph within a range of steps. `duplex` is a copy's time while the other direction is busy, as a multiple of
+    /// its time without contention.
     pub fn of(graph: &Graph, stretch: &Stretch, duplex: f64) -> Self {
         let mut model = of_graph::cut(graph, stretch);
         delays::set(&mut model);
@@ -103,7 +103,7 @@ impl Model {
         model
     }
 
-    /// Every device once, in order.
+    /// All devices, sorted.
     pub fn devices(&self) -> Vec<i32> {
         let mut devices = self.stream_device.clone();
         devices.sort_unstable();
@@ -124,7 +124,7 @@ impl Model {
 impl EdgeCounts {
     fn count(&mut self, rule: Rule) {
         match rule {
-            Rule::ThreadHandover => self.handed_over += 1,
+            Rule::ThreadHandover => self.thread_waits += 1,
             rule if rule.is_recorded() => self.recorded += 1,
             _ => self.inferred += 1,
         }

@@ -1,17 +1,17 @@
-//! Cuts a graph to a stretch of steps.
+//! Which part of a graph is within a range of steps?
 
 use super::{HostCall, Model, Stretch, Work};
 use crate::Time;
 use crate::graph::{Awaited, CallId, CallNode, Graph, HostAction, Rule, WorkId};
 use crate::thresholds::{COPY_CALL, EVENT_PASSES};
 
-/// A cut in the making.
+/// The state of the cut.
 struct Cut<'g> {
     graph: &'g Graph,
     begin: Time,
     starts: Vec<Time>,
     until: Time,
-    /// New numbers of the graph's work and calls.
+    /// New ids of the graph's work and calls.
     work: Vec<Option<WorkId>>,
     calls: Vec<Option<CallId>>,
     model: Model,
@@ -112,7 +112,7 @@ impl Cut<'_> {
         self.model.edges.without_call = self.model.work.iter().filter(|work| work.call.is_none()).count();
     }
 
-    /// What a call does within the stretch; `None` where all its work lies outside.
+    /// What a call does within the range; `None` if all of its work is outside.
     fn action_of(&self, node: &CallNode) -> Option<HostAction> {
         let kept = |work: &WorkId| self.work[*work];
         match &node.action {
@@ -132,7 +132,7 @@ impl Cut<'_> {
         }
     }
 
-    /// The call's time without what it waited.
+    /// The call's own time, without waiting.
     fn own_cost(&self, node: &CallNode, end: Time) -> Time {
         match node.released_by.map(|wait| self.graph.work[wait.on].end) {
             Some(released) => (end - released.max(node.start)).max(0),
@@ -140,7 +140,7 @@ impl Cut<'_> {
         }
     }
 
-    /// Threads that waited for another one.
+    /// Adds the waits of threads for other threads.
     fn link_calls(&mut self) {
         for (id, node) in self.graph.calls.iter().enumerate() {
             let (Some(call), Some(other)) = (self.calls[id], node.after.and_then(|other| self.calls[other]))
@@ -150,13 +150,13 @@ impl Cut<'_> {
             let between = node.start - self.begin - self.model.calls[other].end;
             let call = &mut self.model.calls[call];
             call.after = Some((other, between));
-            // Its own thread no longer holds it back by more than that.
+            // The delay after its own thread's previous call must not exceed this one.
             call.gap = between.min(call.gap);
             self.model.edges.count(Rule::ThreadHandover);
         }
     }
 
-    /// Work that waits for work of other streams.
+    /// Adds the waits of work for work on other streams.
     fn add_waits(&mut self) {
         for (id, node) in self.graph.work.iter().enumerate() {
             let Some(work) = self.work[id] else { continue };
@@ -170,7 +170,7 @@ impl Cut<'_> {
         }
     }
 
-    /// The typical call that enqueues a copy and returns.
+    /// Sets the typical time of a call that enqueues a copy and returns.
     fn set_copy_call(&mut self) {
         let model = &self.model;
         let copies = |call: &&HostCall| matches!(&call.action, HostAction::Issue(work) if work.iter().any(|work| model.work[*work].kind.bus().is_some()));

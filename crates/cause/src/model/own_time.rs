@@ -1,4 +1,4 @@
-//! What would work have taken by itself: copies with the link to themselves, kernels with the device?
+//! How long would each copy and kernel take without contention for the link or the device?
 
 use busbound_trace::Direction;
 
@@ -13,7 +13,7 @@ pub(super) fn set(model: &mut Model, duplex: f64) {
     }
 }
 
-/// Goes through all starts and ends and adds up what each piece of work got done between them.
+/// Goes through all starts and ends in time order, and sums the progress of each kernel and copy between them.
 fn set_on(model: &mut Model, device: i32, duplex: f64) {
     let mut marks: Vec<(Time, bool, WorkId)> = Vec::new();
     for (id, work) in model.work.iter().enumerate() {
@@ -22,7 +22,7 @@ fn set_on(model: &mut Model, device: i32, duplex: f64) {
             marks.extend([(work.start, true, id), (work.end, false, id)]);
         }
     }
-    // Ends before starts of the same moment.
+    // Ends come before starts at the same time.
     marks.sort_unstable();
     let mut active: Vec<WorkId> = Vec::new();
     let mut done: Vec<(WorkId, f64)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Does torch.compile break or recompile? Its own ranges in the trace say so.
+//! Does torch.compile break graphs or recompile? Its ranges in the trace show it.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,21 @@ use serde::Serialize;
 use crate::quantity::plural;
 use busbound_cause::Host;
 
-/// What the trace shows of compiled code. All zero where there is none.
+/// What the trace shows of compiled code. All zero if there is none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compiled {
     /// Entries into compiled regions.
     pub regions: u64,
-    /// Different frames among them: where one function was compiled, more than one means that its graph
-    /// broke.
+    /// Distinct frames among them. If only one function was compiled, more than one frame means a graph break.
     pub frames: u64,
-    /// Frames that continue after a break, where the trace has stacks: then a break is certain.
+    /// Frames that resume after a graph break; known only if the trace has stacks. Then the break is certain.
     pub resumed: u64,
-    /// Versions beyond the first of a frame: it was compiled again, mostly for another shape.
+    /// Versions of a frame beyond its first: recompilations, usually for another shape.
     pub recompiled: u64,
     /// Time spent compiling within the trace.
     pub compiling_ms: f64,
-    /// What that means; `null` where nothing is amiss.
+    /// What that means; `null` if there is nothing to report.
     pub statement: Option<String>,
 }
 
@@ -61,15 +60,15 @@ pub(crate) fn compiled(trace: &Trace, host: &Host<'_>) -> Compiled {
     let mut signs = Vec::new();
     if resumed > 0 {
         signs.push(format!(
-            "{}: compiled code leaves off and resumes",
+            "{}: compiled code stops and resumes",
             plural(resumed, "graph break", "graph breaks")
         ));
     } else if frames > 1 {
-        signs.push(format!("{frames} compiled frames: separate functions, or one that breaks into {frames}"));
+        signs.push(format!("{frames} compiled frames: separate functions, or one function split into {frames} by graph breaks"));
     }
     if recompiled > 0 {
         signs.push(format!(
-            "{}: a frame runs in more than one version, mostly for another shape",
+            "{}: a frame has several compiled versions, usually one per input shape",
             plural(recompiled, "recompilation", "recompilations")
         ));
     }

@@ -1,4 +1,4 @@
-//! How fast were the copies, against the link and against what their size allows?
+//! How fast were the copies, compared with the link and with what their size allows?
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::activity::timeline::{self, DeviceTimeline};
 use busbound_cause::Host;
 use busbound_trace::Call;
 
-/// Copies above this count as large and are shown apart.
+/// Copies above this size count as large and are shown separately.
 pub(crate) const LARGE: u64 = 100_000_000;
 
 /// Upper ends of the size classes, in bytes.
@@ -23,7 +23,7 @@ const SIZE_CLASSES: [u64; 5] = [64 << 10, 1 << 20, 16 << 20, LARGE, u64::MAX];
 pub(crate) const SIZE_LABELS: [&str; 5] =
     ["below 64 KiB", "64 KiB to 1 MiB", "1 to 16 MiB", "16 MiB to 100 MB", "over 100 MB"];
 
-/// Copies that go the same way between the same kinds of memory.
+/// Copies of one direction between the same kinds of memory.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CopyGroup {
@@ -32,20 +32,20 @@ pub struct CopyGroup {
     pub dst: MemoryKind,
     pub count: u64,
     pub bytes: u64,
-    /// Copies that do not tell their bytes; they are in no rate.
+    /// Copies whose bytes are not recorded; no rate includes them.
     pub without_bytes: u64,
-    /// Time at which at least one of them ran.
+    /// Time in which at least one of them ran.
     pub busy_ms: f64,
-    /// Their durations added up.
+    /// Sum of their durations.
     pub total_ms: f64,
-    /// Time of them with no kernel running.
+    /// Time in which they ran and no kernel did.
     pub exposed_ms: f64,
     pub gbps: Option<Rates>,
-    /// Mean rate over the link's peak; for copies that cross it.
+    /// Mean rate over the link's peak; only for copies that cross the link.
     pub utilization: Option<f64>,
-    /// Mean rate of copies from 64 KiB on, over what the link gives for their sizes from pinned memory.
+    /// Mean rate of copies of 64 KiB or more, over what the link reaches for their sizes with pinned memory.
     pub of_expected: Option<f64>,
-    /// Host time inside the copying call, where the call waited for the copy.
+    /// Host time inside the copy call, if the call waited for the copy.
     pub blocking: Blocking,
     /// Host time in a synchronization that directly followed the call.
     pub waited_after: Blocking,
@@ -55,7 +55,7 @@ pub struct CopyGroup {
 }
 
 impl CopyGroup {
-    /// `H2D pageable`, `D2D`: which way, and which host memory.
+    /// `H2D pageable`, `D2D`: the direction, and the kind of host memory.
     pub fn kind(&self) -> String {
         kind_of((self.direction, self.src, self.dst))
     }
@@ -75,7 +75,7 @@ pub(crate) fn kind_of((direction, src, dst): (Direction, MemoryKind, MemoryKind)
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rates {
-    /// All bytes over the time at which at least one of the copies ran.
+    /// All bytes over the time in which at least one of the copies ran.
     pub weighted: f64,
     pub p10: f64,
     pub p50: f64,
@@ -111,7 +111,7 @@ pub struct SizeClass {
     pub bytes: u64,
     pub ms: f64,
     pub gbps: f64,
-    /// What the link gives for copies of these sizes; only for copies that cross it, from 64 KiB on.
+    /// What the link reaches for copies of these sizes; only for copies of 64 KiB or more that cross the link.
     pub expected_gbps: Option<f64>,
 }
 
@@ -123,11 +123,11 @@ pub struct CopyStream {
     pub count: u64,
     pub bytes: u64,
     pub busy_ms: f64,
-    /// Kernels that ran on the same stream: copies there can never overlap them.
+    /// Kernels on the same stream: these copies can never overlap them.
     pub kernels_on_stream: u64,
 }
 
-/// One copy with what the host did about it.
+/// One copy, with its cost on the host.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Copy<'a> {
     pub(crate) event: Event<'a>,
@@ -159,12 +159,12 @@ impl Copy<'_> {
         is_on_bus(self.transfer.direction)
     }
 
-    /// Pages of managed memory that the driver moved; nobody called for this copy.
+    /// Whether the driver moved pages of managed memory; no call belongs to this copy.
     pub(crate) fn is_migration(&self) -> bool {
         self.event.migration().is_some()
     }
 
-    /// The host memory it left from or went to.
+    /// The kind of host memory at one end of the copy.
     pub(crate) fn host_memory(&self) -> Option<MemoryKind> {
         host_end(&self.transfer)
     }
@@ -182,7 +182,7 @@ fn host_end(transfer: &Transfer) -> Option<MemoryKind> {
     }
 }
 
-/// Every GPU copy, by device and stream and then time, with the host's side.
+/// Every GPU copy, by device, stream and time, with its cost on the host.
 pub(crate) fn copies<'a>(trace: &'a Trace, host: &Host<'a>) -> Vec<Copy<'a>> {
     let mut all = Vec::new();
     for track in trace.streams() {
@@ -200,12 +200,12 @@ pub(crate) fn copies<'a>(trace: &'a Trace, host: &Host<'a>) -> Vec<Copy<'a>> {
 
 /// Host time that a copy cost: inside its call, and in a synchronization right after.
 fn host_side(trace: &Trace, host: &Host<'_>, copy: &Event<'_>, call: &Event<'_>) -> (Nanos, Nanos) {
-    // A call that only enqueues takes microseconds. One that is still open when the copy is half
-    // done has waited for it (or staged it, which is the same to the thread).
+    // A call that only enqueues takes microseconds. A call still open when the copy is half done has
+    // waited for it (or staged it, which costs the thread the same).
     let half_done = copy.start() + Nanos::new(copy.duration().get() / 2);
     let inside = call.duration().get() > 5_000 && call.end() > half_done;
     let blocked = if inside { call.duration() } else { Nanos::ZERO };
-    // The next call of the thread: a wait that begins at once and ends with the copy is part of it.
+    // The next call of the thread: a wait that begins immediately and ends with the copy belongs to the copy.
     let track = trace.track(call.track_id());
     let next = track
         .events_from(track.position(call.end()))
@@ -219,7 +219,7 @@ fn host_side(trace: &Trace, host: &Host<'_>, copy: &Event<'_>, call: &Event<'_>)
     (blocked, waited.map_or(Nanos::ZERO, |wait| wait.duration()))
 }
 
-/// What groups of copies are judged by.
+/// What copy groups are compared with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms<'t> {
     pub(crate) timelines: &'t [DeviceTimeline],
@@ -288,12 +288,12 @@ fn peak_gbps(sized: &[&Copy<'_>], links: &Links) -> f64 {
     links.peak_gbps(sized.iter().map(|copy| (copy.device, copy.bytes().unwrap_or(0))))
 }
 
-/// The time that copies from 64 KiB on would take from pinned memory, over the time they took. Small copies are bound by
-/// latency, of which a trace shows only the device's part.
+/// The time that copies of 64 KiB or more would take with pinned memory, over the time they took. Small copies are bound
+/// by latency, and a trace shows only the device's part of it.
 fn of_expected(sized: &[&Copy<'_>], links: &Links) -> Option<f64> {
-    let judged = || sized.iter().filter(|copy| copy.bytes().is_some_and(|bytes| size_class(bytes) > 0));
-    let took: i64 = judged().map(|copy| copy.event.duration().get()).sum();
-    (took > 0).then(|| judged().map(|copy| expected_ns(copy, links)).sum::<f64>() / took as f64)
+    let large_enough = || sized.iter().filter(|copy| copy.bytes().is_some_and(|bytes| size_class(bytes) > 0));
+    let took: i64 = large_enough().map(|copy| copy.event.duration().get()).sum();
+    (took > 0).then(|| large_enough().map(|copy| expected_ns(copy, links)).sum::<f64>() / took as f64)
 }
 
 fn streams(copies: &[&Copy<'_>], kernels_on_stream: &BTreeMap<(i32, i64), u64>) -> Vec<CopyStream> {
@@ -312,12 +312,12 @@ fn streams(copies: &[&Copy<'_>], kernels_on_stream: &BTreeMap<(i32, i64), u64>) 
     by_stream.into_iter().map(stream).collect()
 }
 
-/// What these copies moved. A file may claim sizes whose sum no number holds.
+/// Bytes moved by these copies. A damaged file may claim sizes whose sum overflows.
 fn bytes_of<'c>(copies: impl Iterator<Item = &'c Copy<'c>>) -> u64 {
     copies.filter_map(Copy::bytes).fold(0, u64::saturating_add)
 }
 
-/// Time the copy would take from pinned memory on its device's link.
+/// Time the copy would take with pinned memory on its device's link.
 pub(crate) fn expected_ns(copy: &Copy<'_>, links: &Links) -> f64 {
     let link = links.of(copy.device);
     let bytes = copy.bytes().unwrap_or(0);
@@ -328,8 +328,8 @@ pub(crate) fn expected_ns(copy: &Copy<'_>, links: &Links) -> f64 {
     if bytes == 0 { 0.0 } else { bytes as f64 / link.expected_of(bytes, direction, HostMemory::Pinned) }
 }
 
-/// The rates of copies that record their bytes. Copies of one direction share their device's link: the mean rate is over
-/// the time at which at least one of them ran.
+/// The rates of copies whose bytes are recorded. Copies of one direction share their device's link, so the mean rate is
+/// over the time in which at least one of them ran.
 fn rates(sized: &[&Copy<'_>]) -> Option<Rates> {
     let mut each: Vec<f64> = sized.iter().filter_map(|copy| copy.gbps()).collect();
     let mut at = |share| quantile(&mut each, share);
@@ -339,7 +339,7 @@ fn rates(sized: &[&Copy<'_>]) -> Option<Rates> {
     (busy > Nanos::ZERO).then_some(Rates { weighted, p10, p50, p90 })
 }
 
-/// The rate of several groups of copies together, each given by its bytes and its rate: bytes over copying time.
+/// The combined rate of several copy groups, each given by its bytes and rate: total bytes over total copy time.
 pub fn combined_gbps(groups: impl IntoIterator<Item = (f64, Option<f64>)>) -> Option<f64> {
     let (mut bytes, mut nanos) = (0.0, 0.0);
     for (moved, gbps) in groups {

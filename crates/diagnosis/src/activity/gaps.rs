@@ -1,4 +1,4 @@
-//! Why was the device idle? The gaps of [`busbound_cause::idle`], added up by cause and place in the program.
+//! Why was the device idle? The gaps of [`busbound_cause::idle`], summed by cause and place in the program.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ pub struct IdleCause {
     pub count: u64,
     pub ms: f64,
     pub longest_ms: f64,
-    /// Where the program was when the longest ended.
+    /// Where the program was when the longest gap ended.
     pub longest_place: Option<String>,
-    /// Of the time, that before a copy over the bus and not before a kernel.
+    /// The part of `ms` in gaps that end with a copy over the bus rather than with a kernel.
     pub before_copies_ms: f64,
-    /// Where the program was when the longest of these gaps ended, by time.
+    /// Where the program was when the longest of these gaps ended, most time first.
     pub places: Vec<IdlePlace>,
 }
 
@@ -34,8 +34,8 @@ pub struct IdlePlace {
     pub ms: f64,
 }
 
-/// Gaps whose place in the program is looked up: the longest.
-const LOOKED_AT: usize = 200;
+/// How many of the longest gaps get their place in the program looked up.
+const LOCATED: usize = 200;
 
 /// Every gap of every device, in order.
 pub(crate) fn gaps<'a>(graph: &Graph, host: &Host<'a>, timelines: &[DeviceTimeline]) -> Vec<Gap<'a>> {
@@ -65,8 +65,8 @@ fn idle_cause(cause: GapCause, mut gaps: Vec<&Gap<'_>>, host: &Host<'_>) -> Idle
     let length = |gap: &&Gap<'_>| gap.interval.length();
     let mut places: BTreeMap<String, (u64, Nanos)> = BTreeMap::new();
     let mut longest_place = None;
-    let looked_at = if cause == GapCause::Turnaround { 0 } else { LOOKED_AT };
-    for (i, gap) in gaps.iter().enumerate().take(looked_at) {
+    let located = if cause == GapCause::Turnaround { 0 } else { LOCATED };
+    for (i, gap) in gaps.iter().enumerate().take(located) {
         let Some(place) = gap.call.and_then(|call| host.around(&call).describe()) else { continue };
         if i == 0 {
             longest_place = Some(place.clone());
@@ -97,20 +97,20 @@ fn idle_cause(cause: GapCause, mut gaps: Vec<&Gap<'_>>, host: &Host<'_>) -> Idle
     }
 }
 
-/// Idle time of one cause in gaps that begin while, or just after, the host was inside these calls.
+/// Idle time of one cause in gaps that start during, or just after, these host calls.
 pub(crate) fn idle_beside_ms(gaps: &[Gap<'_>], cause: GapCause, calls: &CallTimes) -> f64 {
-    let beside = |gap: &&Gap<'_>| {
+    let near_calls = |gap: &&Gap<'_>| {
         let calls = gap.call.and_then(|call| calls.get(&call.track_id()));
         calls.is_some_and(|calls| {
             calls.length_within(idle::around_start(gap.interval)).get() > 0
                 || calls.length_within(gap.interval).get() > 0
         })
     };
-    let these = gaps.iter().filter(|gap| gap.cause == cause).filter(beside);
+    let these = gaps.iter().filter(|gap| gap.cause == cause).filter(near_calls);
     these.map(|gap| gap.interval.length()).sum::<Nanos>().as_millis()
 }
 
-/// Idle time during which the thread that ended it was inside these calls.
+/// Idle time while the thread that ended the gap was inside these calls.
 pub(crate) fn idle_inside_ms(gaps: &[Gap<'_>], calls: &CallTimes) -> f64 {
     if calls.is_empty() {
         return 0.0;
@@ -122,7 +122,7 @@ pub(crate) fn idle_inside_ms(gaps: &[Gap<'_>], calls: &CallTimes) -> f64 {
     gaps.iter().map(inside).sum::<Nanos>().as_millis()
 }
 
-/// When threads were inside calls of some sort.
+/// When each thread was inside the selected calls.
 pub(crate) type CallTimes = BTreeMap<TrackId, IntervalSet>;
 
 pub(crate) fn call_times<'c>(calls: impl IntoIterator<Item = Event<'c>>) -> CallTimes {

@@ -1,4 +1,4 @@
-//! How much does launching cost, and how short is what is launched?
+//! How much do launches cost, and how short are the launched kernels?
 
 use std::collections::BTreeMap;
 
@@ -16,23 +16,23 @@ use busbound_cause::launches_graph;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Launches {
     pub kernels: u64,
-    /// Over the time that the devices' work spans.
+    /// Over the time from the first to the last work of each device.
     pub kernels_per_second: f64,
     pub median_kernel_us: f64,
     /// Host calls that launch.
     pub calls: u64,
-    /// Host time of a launching call, median.
+    /// Host time of a launch call, median.
     pub median_call_us: f64,
-    /// Calls of more than a millisecond: kernels loaded at first use, or a full queue.
+    /// Calls longer than 1 ms: kernels loaded on first use, or a full launch queue.
     pub long_calls: u64,
     pub long_calls_ms: f64,
     pub graph_launches: u64,
-    /// Host time inside launching calls, per step.
+    /// Host time inside launch calls, per step.
     pub calls_ms_per_step: f64,
-    /// Launched and not begun; `null` where launches and work cannot be joined.
+    /// Work launched but not started; `null` if launches cannot be matched to GPU work.
     pub queue: Option<LaunchQueue>,
     pub compiled: Compiled,
-    /// Operators that launched most kernels.
+    /// Operators that launched the most kernels.
     pub operators: Vec<LaunchingOperator>,
 }
 
@@ -40,20 +40,15 @@ pub struct Launches {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LaunchingOperator {
     pub operator: String,
-    /// Share of the launches, 0 to 1; from a sample where there are many.
+    /// Share of the launches, 0 to 1; from a sample if the trace has many.
     pub share: f64,
 }
 
-/// Launches whose operator is looked up, about.
+/// How many launches, approximately, get their operator looked up.
 const SAMPLED: usize = 2_000;
 
-/// `rounds` is how many steps' worth of work the trace holds.
-pub(crate) fn launches(
-    trace: &Trace,
-    host: &Host<'_>,
-    timelines: &[DeviceTimeline],
-    rounds: f64,
-) -> Launches {
+/// `steps` is the number of steps whose work is in the trace.
+pub(crate) fn launches(trace: &Trace, host: &Host<'_>, timelines: &[DeviceTimeline], steps: f64) -> Launches {
     let kernels =
         trace.streams().flat_map(|track| track.events()).filter(|event| event.kind() == EventKind::Kernel);
     let durations: Vec<Nanos> = kernels.map(|event| event.duration()).collect();
@@ -64,7 +59,7 @@ pub(crate) fn launches(
     let every = calls.len().div_ceil(SAMPLED).max(1);
     let mut sampled = 0;
     for (i, call) in calls.iter().enumerate() {
-        // Loops launch in a rhythm: a regular sample would see the same operator every time.
+        // Loops launch periodically: a regular sample would hit the same operator every time.
         if !scattered(i).is_multiple_of(every) {
             continue;
         }
@@ -85,7 +80,7 @@ pub(crate) fn launches(
     Launches {
         kernels: durations.len() as u64,
         kernels_per_second: if seconds > 0.0 { durations.len() as f64 / seconds } else { 0.0 },
-        calls_ms_per_step: calls.iter().map(|call| call.duration()).sum::<Nanos>().as_millis() / rounds,
+        calls_ms_per_step: calls.iter().map(|call| call.duration()).sum::<Nanos>().as_millis() / steps,
         queue: queue::queue(trace, host, timelines),
         compiled: compiled::compiled(trace, host),
         median_kernel_us: median_us(durations.iter().copied()),
@@ -102,7 +97,7 @@ fn median_us(times: impl Iterator<Item = Nanos>) -> f64 {
     median(times.map(Nanos::as_micros)).unwrap_or(0.0)
 }
 
-/// A number without a rhythm, the same for the same index.
+/// A deterministic number without a period in the index.
 fn scattered(index: usize) -> usize {
     (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29) & 0xff_ffff
 }

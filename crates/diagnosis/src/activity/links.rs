@@ -1,4 +1,4 @@
-//! Which link does a copy cross? Each device has its own: GPUs of one machine may sit in different slots.
+//! Which link does a copy cross? Each device has its own: GPUs of one machine may be in different slots.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use busbound_machine::LinkFacts;
 #[derive(Debug)]
 pub(crate) struct Links {
     by_device: BTreeMap<i32, LinkFacts>,
-    /// Where no device worked.
-    usual: LinkFacts,
+    /// For devices without work.
+    default: LinkFacts,
 }
 
 impl Links {
-    pub(crate) fn new(by_device: BTreeMap<i32, LinkFacts>, usual: LinkFacts) -> Self {
-        Self { by_device, usual }
+    pub(crate) fn new(by_device: BTreeMap<i32, LinkFacts>, default: LinkFacts) -> Self {
+        Self { by_device, default }
     }
 
     pub(crate) fn of(&self, device: i32) -> &LinkFacts {
-        self.by_device.get(&device).unwrap_or(&self.usual)
+        self.by_device.get(&device).unwrap_or(&self.default)
     }
 
-    /// The peak that bytes of several devices share: what each crosses takes its time, and the sum of the bytes over the sum of
-    /// these times is the peak of all together.
+    /// The combined peak for bytes moved by several devices: all bytes over the sum of the times that each device needs
+    /// at its own peak.
     pub(crate) fn peak_gbps(&self, bytes: impl Iterator<Item = (i32, u64)> + Clone) -> f64 {
         let mut peaks = bytes.clone().map(|(device, _)| self.of(device).peak_gbps);
-        let first = peaks.next().unwrap_or(self.usual.peak_gbps);
+        let first = peaks.next().unwrap_or(self.default.peak_gbps);
         if peaks.all(|peak| peak == first) {
             return first;
         }

@@ -1,4 +1,4 @@
-//! Where does managed memory go, and which kernels run while its pages are missing?
+//! How does managed memory migrate, and which kernels run while their pages are missing?
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use busbound_trace::{
 use crate::activity::copies::Copy;
 use crate::activity::timeline::DeviceTimeline;
 
-/// The driver keeps track of managed memory in blocks of this many bytes.
+/// The driver tracks managed memory in blocks of this many bytes.
 const BLOCK: u64 = 2 << 20;
 
-/// Of the time: what managed memory costs less is not worth a finding or a remark.
+/// Share of the time: if managed memory costs less, it gets no finding and no note.
 pub(crate) const WORTH_IT: f64 = 0.02;
 
 /// What a run's managed memory did.
 #[derive(Debug, Default)]
 pub(crate) struct Managed<'a> {
-    /// Copies that the driver made on its own, in order of time; by their place among the copies.
+    /// Copies that the driver made on its own, as indices into the copies, in order of time.
     migrations: Vec<usize>,
-    /// Those of them that brought back what an earlier one had taken away.
+    /// The migrations that undo an earlier migration.
     returns: Vec<usize>,
-    /// Blocks that went to and fro, and how often each did on average; `None` without addresses.
+    /// Blocks that thrashed, and how often each changed sides on average; `None` without addresses.
     pub(crate) blocks: Option<Blocks>,
-    /// Page faults of the GPUs, all repetitions counted.
+    /// Page faults of the GPUs, including repeated ones.
     pub(crate) gpu_faults: u64,
     pub(crate) host_faults: u64,
-    /// Where the host touches it most.
+    /// Where the host touches managed memory most.
     pub(crate) host_place: Option<&'a str>,
-    /// When kernels ran while pages they or others on the device needed were on their way, by device.
+    /// When kernels ran while pages that the device needed were still in transit, by device.
     pub(crate) waits: Vec<Wait>,
 }
 
@@ -41,16 +41,16 @@ pub(crate) struct Blocks {
     pub(crate) returns_each: f64,
 }
 
-/// Kernels beside page faults, of one device.
+/// Kernels of one device that overlap page faults.
 #[derive(Debug)]
 pub(crate) struct Wait {
     pub(crate) times: IntervalSet,
     pub(crate) kernels: usize,
-    /// What these kernels took longer than the same ones did without faults, where there were such.
+    /// How much longer these kernels took than the same kernels without faults, if the trace has both.
     pub(crate) excess: Option<Nanos>,
 }
 
-/// Whether somebody touched what was elsewhere, and the program had not asked for it before.
+/// Whether the migration was caused by an access, without a prefetch before it.
 pub(crate) fn is_on_demand(copy: &Copy<'_>) -> bool {
     copy.event.migration().is_some_and(|migration| {
         !matches!(migration.cause, MigrationCause::Prefetch | MigrationCause::Eviction)
@@ -86,35 +86,35 @@ impl<'a> Managed<'a> {
         }
     }
 
-    /// Copies that the driver made on its own, in order of time; `copies` are those it was made from.
+    /// Copies that the driver made on its own, in order of time; pass the same `copies` as to [`of`](Self::of).
     pub(crate) fn migrations<'f>(&self, copies: &'f [Copy<'a>]) -> impl Iterator<Item = &'f Copy<'a>> {
         self.migrations.iter().map(|&i| &copies[i])
     }
 
-    /// Those of them that brought back what an earlier one had taken away.
+    /// The migrations that undo an earlier migration.
     pub(crate) fn returns<'f>(&self, copies: &'f [Copy<'a>]) -> impl Iterator<Item = &'f Copy<'a>> {
         self.returns.iter().map(|&i| &copies[i])
     }
 
-    /// What kernels took longer for want of pages; `None` where that cannot be told of all of them.
+    /// How much longer kernels took because pages were missing; `None` unless known for all of them.
     pub(crate) fn excess_ms(&self) -> Option<f64> {
         self.waits.iter().map(|wait| Some(wait.excess?.as_millis())).sum()
     }
 
-    /// Time at which kernels ran beside page faults.
+    /// Time in which kernels ran while page faults were served.
     pub(crate) fn waiting_ms(&self) -> f64 {
         self.waits.iter().map(|wait| wait.times.length()).sum::<Nanos>().as_millis()
     }
 }
 
-/// Page faults as they were recorded.
+/// Page faults as recorded.
 #[derive(Default)]
 struct Faults {
     gpu: u64,
     host: u64,
-    /// When those of each device were served.
+    /// When the faults of each device were served.
     times: BTreeMap<i32, Vec<Interval>>,
-    /// Those of the host, by the name of their event.
+    /// Faults of the host, by the name of their event.
     places: BTreeMap<NameId, u64>,
 }
 
@@ -138,12 +138,12 @@ impl Faults {
     }
 }
 
-/// What migrations took, added up.
+/// Total duration of migrations.
 pub(crate) fn migration_ms(copies: &[&Copy<'_>]) -> f64 {
     copies.iter().map(|copy| copy.event.duration()).sum::<Nanos>().as_millis()
 }
 
-/// A migration returns if its block has gone the other way before. Without addresses nothing is known of blocks.
+/// A migration is a return if its block has moved the other way before. Without addresses, blocks are unknown.
 fn returns(copies: &[Copy<'_>], migrations: &[usize]) -> (Vec<usize>, Option<Blocks>) {
     let address = |copy: &Copy<'_>| copy.event.migration().and_then(|migration| migration.address);
     if migrations.iter().all(|&i| address(&copies[i]).is_none()) {
@@ -160,9 +160,9 @@ fn returns(copies: &[Copy<'_>], migrations: &[usize]) -> (Vec<usize>, Option<Blo
             *before = direction;
             *times += 1;
         }
-        // A block moves in pieces, as its pages are touched; all of them return once it has changed sides.
+        // A block moves a few pages at a time, as they are touched; once it has changed sides, every move is a return.
         let is_asked_for = |migration: &Migration| migration.cause == MigrationCause::Prefetch;
-        // What the program asked for goes to and fro because it wants it to.
+        // Prefetches move blocks back and forth on purpose.
         if *times > 0 && copy.event.migration().is_some_and(|migration| !is_asked_for(migration)) {
             returns.push(i);
         }
@@ -172,7 +172,7 @@ fn returns(copies: &[Copy<'_>], migrations: &[usize]) -> (Vec<usize>, Option<Blo
     (returns, Some(Blocks { count: turned.len(), returns_each: each }))
 }
 
-/// The kernels of a device that ran while pages faulted, against the same kernels at other times.
+/// The kernels of a device that ran during page faults, compared with the same kernels at other times.
 fn wait(trace: &Trace, timelines: &[DeviceTimeline], device: i32, faulting: &IntervalSet) -> Option<Wait> {
     let timeline = timelines.iter().find(|timeline| timeline.device == device)?;
     let times = timeline.kernels.intersection(faulting);
@@ -181,32 +181,32 @@ fn wait(trace: &Trace, timelines: &[DeviceTimeline], device: i32, faulting: &Int
     }
     type Shape = (NameId, [u32; 3], [u32; 3]);
     let mut clean: BTreeMap<Shape, Vec<Nanos>> = BTreeMap::new();
-    let mut held: Vec<(Shape, Nanos, Nanos)> = Vec::new();
+    let mut faulted: Vec<(Shape, Nanos, Nanos)> = Vec::new();
     for stream in trace.streams() {
         let Place::Stream { device: of, .. } = stream.place() else { continue };
         for kernel in stream.events().filter(|event| of == device && event.kind() == EventKind::Kernel) {
             let launch = kernel.launch().copied().unwrap_or_else(Launch::default);
             let shape = (kernel.name_id(), launch.grid, launch.block);
-            let beside = faulting.length_within(kernel.interval());
-            if beside.get() == 0 {
+            let overlap = faulting.length_within(kernel.interval());
+            if overlap.get() == 0 {
                 clean.entry(shape).or_default().push(kernel.duration());
             } else {
-                held.push((shape, kernel.duration(), beside));
+                faulted.push((shape, kernel.duration(), overlap));
             }
         }
     }
     let usual: BTreeMap<Shape, Nanos> = clean
         .into_iter()
         .filter_map(|(shape, durations)| {
-            let middle = median(durations.iter().map(|duration| duration.get() as f64))?;
-            Some((shape, Nanos::new(middle.round() as i64)))
+            let typical = median(durations.iter().map(|duration| duration.get() as f64))?;
+            Some((shape, Nanos::new(typical.round() as i64)))
         })
         .collect();
-    let excess = |(shape, duration, beside): &(Shape, Nanos, Nanos)| {
-        // No more than the time of the faults can be theirs.
-        Some((*duration - *usual.get(shape)?).max(Nanos::ZERO).min(*beside))
+    let excess = |(shape, duration, overlap): &(Shape, Nanos, Nanos)| {
+        // Faults cannot cost more than the time they overlap the kernel.
+        Some((*duration - *usual.get(shape)?).max(Nanos::ZERO).min(*overlap))
     };
-    // All or nothing: kernels without a counterpart would count as free.
-    let excess = held.iter().map(excess).sum::<Option<Nanos>>();
-    Some(Wait { times, kernels: held.len(), excess })
+    // All or nothing: otherwise kernels without a counterpart would count as free.
+    let excess = faulted.iter().map(excess).sum::<Option<Nanos>>();
+    Some(Wait { times, kernels: faulted.len(), excess })
 }

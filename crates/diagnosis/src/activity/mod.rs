@@ -1,4 +1,4 @@
-//! What happened when: passes over the trace. Where steps begin, and how many there are, is told to those who need it.
+//! What happened when? Passes over the trace. A pass that needs the steps gets them as arguments.
 
 pub(crate) mod compiled;
 pub(crate) mod contention;

@@ -1,8 +1,8 @@
-//! Where does a copy go? The one definition of bus copies, peer copies and copies within a device.
+//! Where does a copy go? The single definition of bus copies, peer copies and copies within a device.
 
 use busbound_trace::Direction;
 
-/// The way a copy takes.
+/// The path of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CopyRoute {
     /// Over the host link, to the device.
@@ -13,8 +13,8 @@ pub enum CopyRoute {
     Peer,
     /// Within the memory of one device.
     WithinDevice,
-    /// The trace does not record whether it leaves the device. A copy from host memory to host memory is made by the
-    /// device if both are pinned and by the host otherwise.
+    /// The trace does not record whether the copy leaves the device. The device makes a host-to-host copy if both
+    /// buffers are pinned; otherwise the host makes it.
     Unplaced,
 }
 

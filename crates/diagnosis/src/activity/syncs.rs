@@ -14,7 +14,7 @@ use busbound_cause::{Host, Origin};
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SyncReason {
-    /// A blocking copy waits for itself (`.to(device)`, `.cpu()`).
+    /// A blocking copy waits for its own completion (`.to(device)`, `.cpu()`).
     BlockingCopy,
     /// A value was read back: `.item()`, a comparison, printing.
     ValueRead,
@@ -41,7 +41,7 @@ pub struct SyncTotal {
     pub reason: SyncReason,
     pub count: u64,
     pub host_ms: f64,
-    /// Those that are not the last of their step: the step cannot be queued ahead of them.
+    /// Synchronizations that are not the last of their step: the host cannot queue the rest of the step before them.
     pub within_step: u64,
     pub within_step_ms: f64,
     pub place: Option<String>,
@@ -53,9 +53,9 @@ pub struct SyncTotal {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Syncs {
     pub(crate) totals: Vec<SyncTotal>,
-    /// Device-wide ones, with their times, for the question whether blocks end in them.
+    /// When device-wide synchronizations ran, to find blocks that end in one.
     pub(crate) device_wide: Vec<Interval>,
-    /// When threads were inside those within steps that the program could leave out.
+    /// When each thread was inside avoidable synchronizations within steps.
     pub(crate) avoidable_times: CallTimes,
 }
 
@@ -64,7 +64,7 @@ impl Syncs {
         self.totals.iter().find(|total| total.reason == reason)
     }
 
-    /// Synchronizations within steps that the program could leave out.
+    /// Synchronizations within steps that the program could avoid.
     pub(crate) fn avoidable(&self) -> Waits {
         let mut waits = Waits { count: 0, ms: 0.0 };
         for total in self.totals.iter().filter(|total| total.reason != SyncReason::BlockingCopy) {
@@ -80,7 +80,7 @@ pub(crate) struct Waits {
     pub(crate) ms: f64,
 }
 
-/// `step_starts` are the moments at which steps begin on the host, in order; none where no steps are known.
+/// `step_starts` are when steps begin on the host, in order; empty if there are no steps.
 pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
     let mut calls: Vec<_> = host
         .synchronizations()
@@ -88,7 +88,7 @@ pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
         .map(|call| (call, call.interval()))
         .collect();
     calls.sort_by_key(|(call, _)| call.start());
-    // The last of each step; without steps, the last of all.
+    // The last one of each step; without steps, the last one of the trace.
     let mut last_of_step: BTreeMap<usize, usize> = BTreeMap::new();
     let step_of = |at| step_starts.partition_point(|&start| start <= at);
     for (i, (call, _)) in calls.iter().enumerate() {
@@ -113,7 +113,7 @@ pub(crate) fn syncs(host: &Host<'_>, step_starts: &[Timestamp]) -> Syncs {
     Syncs { totals, device_wide, avoidable_times: call_times(avoidable) }
 }
 
-/// What the synchronizations of one reason come to.
+/// Totals of the synchronizations with one reason.
 #[derive(Default)]
 struct Sum {
     count: u64,
@@ -165,7 +165,7 @@ pub(crate) fn blocks_that_end_in_sync<'a>(
     for block in blocks {
         let sum = patterns.entry(pattern_of(block.name())).or_default();
         sum.0 += 1;
-        // Within the block and up to its end, or at once after it.
+        // The wait covers the end of the block, or is within 0.1 ms of it.
         let slack = Nanos::new(100_000);
         let near = waits.partition_point(|wait| wait.end + slack < block.end());
         sum.1 += u64::from(

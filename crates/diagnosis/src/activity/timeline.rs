@@ -1,4 +1,4 @@
-//! What was each device doing, and what at the same time?
+//! What was each device doing, and what ran at the same time?
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ impl DeviceTimeline {
         self.busy.hull()
     }
 
-    /// Times of no work between the first and the last.
+    /// Times without work between the first and the last work.
     pub(crate) fn gaps(&self) -> IntervalSet {
         match self.hull() {
             Some(hull) => IntervalSet::from_unsorted([hull]).difference(&self.busy),
@@ -131,7 +131,7 @@ pub(crate) fn exposed(timelines: &[DeviceTimeline], device: i32, copies: &Interv
     }
 }
 
-/// Times at which two sorts of work ran at once.
+/// How long two kinds of work overlapped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Overlaps {
@@ -143,7 +143,7 @@ pub struct Overlaps {
     pub memset_compute_ms: f64,
     pub memset_copy_ms: f64,
     pub memset_comm_ms: f64,
-    /// Share of communication that compute ran beside; `null` without communication.
+    /// Percentage of communication overlapped with compute; `null` without communication.
     pub comm_compute_pct_of_comm: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Where does a step's time go, by the blocks that the program names?
+//! Where does a step's time go, by the blocks that the program annotates?
 
 use std::collections::BTreeMap;
 
@@ -20,13 +20,13 @@ use crate::quantity::printable;
 pub struct Attribution {
     /// Whether the user chose the blocks.
     pub asked: bool,
-    /// In the order of the tree: each block before those within it. What a block launched counts in
-    /// those around it too.
+    /// In tree order: each block before the blocks within it. Work launched in a block also counts for the
+    /// blocks around it.
     pub blocks: Vec<BlockTime>,
-    /// Work of the device launched under no block. With the outermost blocks it is all there is.
+    /// GPU work launched outside of all blocks. Together with the outermost blocks, it is all GPU work.
     pub outside: BlockTime,
-    /// Set where blocks end in a synchronization of the device: these figures then serve attribution,
-    /// and not throughput.
+    /// Set if blocks end in a device synchronization: then these figures show where time goes, but not the
+    /// throughput without the synchronizations.
     pub synchronized: Option<String>,
 }
 
@@ -36,29 +36,30 @@ pub struct BlockTime {
     pub name: String,
     /// 0 for the outermost.
     pub depth: usize,
-    /// How often it runs in a step.
+    /// How often it runs per step.
     pub count: f64,
-    /// Between its begin and its end on the host.
+    /// From its start to its end on the host.
     pub host_ms: f64,
-    /// Work of the device launched under it, by correlation and over all streams: the sum of its pieces.
+    /// GPU work launched in it, by correlation and over all streams: the sum of the durations.
     pub gpu_ms: f64,
     pub compute_ms: f64,
     pub communication_ms: f64,
-    /// Copies over the bus, and how much of them ran with no kernel beside them.
+    /// Copies over the bus.
     pub copy_ms: f64,
     pub copy_bytes: f64,
+    /// Bus copies not overlapped with any kernel, and communication not overlapped with compute.
     pub exposed_ms: f64,
-    /// Share of the step at which work of this block was on the device, 0 to 1. Blocks that run beside
-    /// each other share time, so that these need not add up to 1.
+    /// Share of the step in which work of this block ran on the device, 0 to 1. Blocks can overlap, so shares
+    /// need not sum to 1.
     pub share: f64,
 }
 
-/// More siblings of one pattern than this stand in one row.
+/// More siblings of one pattern than this share one row.
 const SIBLINGS: usize = 24;
-/// More rows than this are nobody's answer.
+/// Most rows in the answer.
 const ROWS: usize = 400;
 
-/// `None` where the trace has no such annotation.
+/// `None` if the trace has no such annotation.
 pub(crate) fn attribution(facts: &Facts<'_>, choice: &BlockChoice) -> Option<Attribution> {
     let (trace, host) = (facts.trace, &facts.host);
     let is_chosen: Vec<bool> = trace
@@ -98,11 +99,11 @@ fn synchronized(facts: &Facts<'_>, blocks: &Blocks<'_>) -> Option<String> {
     let events = blocks.list.iter().map(|block| block.event);
     let (pattern, ended) = syncs::blocks_that_end_in_sync(&facts.syncs, events)?;
     Some(format!(
-        "Blocks `{pattern}` end in a synchronization of the device ({ended} of them): nothing runs across their ends, so these figures say where the time goes and not how fast the run is without them."
+        "Blocks `{pattern}` end in a device synchronization ({ended} of them). No work overlaps across their ends, so these figures show where the time goes, but not how fast the run is without the synchronizations."
     ))
 }
 
-/// What one row comes to.
+/// Totals of one row.
 #[derive(Debug, Default)]
 struct Sum {
     count: u64,
@@ -117,8 +118,8 @@ struct Sum {
     first: Option<Timestamp>,
 }
 
-/// One piece of the device's work, as it counts in a row.
-struct Piece {
+/// One kernel, copy or memset, as it counts in a row.
+struct GpuWork {
     device: i32,
     interval: Interval,
     class: Class,
@@ -132,7 +133,7 @@ enum Class {
     Other,
 }
 
-impl Piece {
+impl GpuWork {
     fn of(work: &Event<'_>, device: i32, facts: &Facts<'_>) -> Self {
         let interval = work.interval();
         let bus_copy = work.transfer().filter(|transfer| is_on_bus(transfer.direction));
@@ -155,9 +156,9 @@ impl Piece {
 }
 
 impl Sum {
-    fn add(&mut self, piece: &Piece) {
-        let length = piece.interval.length();
-        match piece.class {
+    fn add(&mut self, work: &GpuWork) {
+        let length = work.interval.length();
+        match work.class {
             Class::Compute => self.compute += length,
             Class::Communication => self.communication += length,
             Class::BusCopy { bytes } => {
@@ -166,8 +167,8 @@ impl Sum {
             }
             Class::Other => self.other += length,
         }
-        self.exposed += piece.exposed;
-        self.busy.entry(piece.device).or_default().push(piece.interval);
+        self.exposed += work.exposed;
+        self.busy.entry(work.device).or_default().push(work.interval);
     }
 
     fn finish(self, name: &str, depth: usize, facts: &Facts<'_>) -> BlockTime {
@@ -191,16 +192,16 @@ impl Sum {
     }
 }
 
-/// What all rows come to.
+/// Totals of all rows.
 struct Sums {
     rows: Vec<Sum>,
-    /// Work launched under no block.
+    /// Work launched outside of all blocks.
     outside: Sum,
 }
 
 impl Sums {
-    /// What the host spends in the blocks of each row. A block around the steps may have begun long before them: only the
-    /// time within the window counts.
+    /// Host time in the blocks of each row. A block around the steps may have started long before them: only the time
+    /// within the window counts.
     fn of_host(rows: &Rows, blocks: &Blocks<'_>, window: Option<Interval>) -> Self {
         let mut sums = Self { rows: Vec::new(), outside: Sum::default() };
         sums.rows.resize_with(rows.rows.len(), Sum::default);
@@ -214,23 +215,23 @@ impl Sums {
         sums
     }
 
-    /// Adds each piece of the device's work to the row of the block it was launched in, and to those around it.
+    /// Adds GPU work to the row of the block it was launched in, and to the rows of the blocks around it.
     fn add_work(&mut self, facts: &Facts<'_>, rows: &Rows, blocks: &Blocks<'_>) {
-        // By row: the piece of work that it was last counted for. A block may lie within one of its own name.
-        let (mut pieces, mut counted_for) = (0u64, vec![0u64; rows.rows.len()]);
+        // By row: the event it last counted, so that a block nested in one of the same name counts it only once.
+        let (mut number, mut counted) = (0u64, vec![0u64; rows.rows.len()]);
         for stream in facts.trace.streams() {
             let Place::Stream { device, .. } = stream.place() else { continue };
-            for work in stream.events().filter(|event| event.kind().is_gpu_work()) {
-                let piece = Piece::of(&work, device, facts);
-                let mut at = facts.host.call_behind(&work).and_then(|call| blocks.around(&call));
+            for event in stream.events().filter(|event| event.kind().is_gpu_work()) {
+                let work = GpuWork::of(&event, device, facts);
+                let mut at = facts.host.call_behind(&event).and_then(|call| blocks.around(&call));
                 if at.is_none() {
-                    self.outside.add(&piece);
+                    self.outside.add(&work);
                 }
-                pieces += 1;
+                number += 1;
                 while let Some(block) = at {
-                    if let Some(row) = rows.of_block[block].filter(|&row| counted_for[row] != pieces) {
-                        counted_for[row] = pieces;
-                        self.rows[row].add(&piece);
+                    if let Some(row) = rows.of_block[block].filter(|&row| counted[row] != number) {
+                        counted[row] = number;
+                        self.rows[row].add(&work);
                     }
                     at = blocks.list[block].parent;
                 }
@@ -239,7 +240,7 @@ impl Sums {
     }
 }
 
-/// The rows of the table: blocks of the same name in the same place.
+/// The rows of the table: one for all blocks of the same name under the same parent.
 struct Rows {
     rows: Vec<Row>,
     of_block: Vec<Option<usize>>,
@@ -279,14 +280,14 @@ impl Rows {
         Self { rows, of_block }
     }
 
-    /// Parents before children; siblings as they first ran.
+    /// Parents before children; siblings in the order in which they first ran.
     fn in_tree_order(&self, sums: &[Sum]) -> Vec<usize> {
         let mut children: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
         for (row, of) in self.rows.iter().enumerate() {
             children.entry(of.parent).or_default().push(row);
         }
         for list in children.values_mut() {
-            // Last first, because they are taken from the end.
+            // Reversed, because they are popped from the end.
             list.sort_by_key(|&row| std::cmp::Reverse((sums[row].first, row)));
         }
         let mut order = Vec::with_capacity(self.rows.len());
@@ -299,7 +300,7 @@ impl Rows {
     }
 }
 
-/// What blocks are called in the table, worked out once for each name.
+/// The labels of blocks in the table, computed once per name.
 struct Labels {
     list: Vec<String>,
     of_name: HashMap<NameId, usize>,
@@ -316,7 +317,7 @@ impl Labels {
         }
         let mut labels = Self { list: Vec::new(), of_name: HashMap::new() };
         for (pattern, names) in by_pattern {
-            // So many names that each is no row of its own.
+            // Too many names for one row each.
             if names.len() > SIBLINGS {
                 labels.of_name.extend(names.into_keys().map(|name| (name, labels.list.len())));
                 labels.list.push(pattern);

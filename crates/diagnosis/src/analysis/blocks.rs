@@ -1,4 +1,4 @@
-//! Under which annotation was a piece of the device's work launched?
+//! Under which annotation was a kernel or copy launched?
 
 use std::collections::BTreeMap;
 
@@ -6,30 +6,30 @@ use busbound_trace::{Event, Label, LinkEnd, Place, Timestamp, Trace, TrackId};
 
 use busbound_cause::Host;
 
-/// One annotation that counts, and the one around it that does.
+/// One selected annotation, and the selected annotation around it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block<'a> {
     pub(crate) event: Event<'a>,
     pub(crate) parent: Option<usize>,
 }
 
-/// Ends before begins: of two that touch, the second is not within the first.
+/// Ends sort before begins: if two blocks touch, the second is not within the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Edge {
     End,
     Begin,
 }
 
-/// Chosen annotations, nested as they were opened, and which is the innermost at any time.
+/// The selected annotations, nested as they were opened, and the innermost one at any time.
 #[derive(Debug)]
 pub(crate) struct Blocks<'a> {
     trace: &'a Trace,
     pub(crate) list: Vec<Block<'a>>,
-    /// By thread: from when on which block is the innermost.
+    /// By thread: when the innermost block changes, and to which.
     changes: BTreeMap<TrackId, Vec<(Timestamp, Option<usize>)>>,
-    /// Threads with blocks, those with most first.
+    /// Threads with blocks, most blocks first.
     threads: Vec<TrackId>,
-    /// Where operators of the backward pass begin, and the forward operators they belong to.
+    /// When operators of the backward pass begin, and the forward operators they belong to.
     backward: BTreeMap<TrackId, Vec<(Timestamp, LinkEnd)>>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Blocks<'a> {
         let mut list: Vec<Block<'a>> = Vec::new();
         let mut changes: BTreeMap<TrackId, Vec<(Timestamp, Option<usize>)>> = BTreeMap::new();
         for (track, events) in by_thread {
-            // Begins and ends in order of time. Annotations need not nest: ones that overlap end in any order.
+            // Begins and ends in order of time. Annotations need not nest: overlapping ones end in any order.
             let first = list.len();
             let mut edges: Vec<(Timestamp, Edge, usize)> = Vec::with_capacity(2 * events.len());
             for (i, event) in events.iter().enumerate().filter(|(_, event)| event.end() > event.start()) {
@@ -60,7 +60,7 @@ impl<'a> Blocks<'a> {
                         open.push(block);
                     }
                     Edge::End => {
-                        // Mostly the last one.
+                        // Usually the last one.
                         if let Some(place) = open.iter().rposition(|&known| known == block) {
                             open.remove(place);
                         }
@@ -87,20 +87,20 @@ impl<'a> Blocks<'a> {
         changes[..changes.partition_point(|(from, _)| *from <= at)].last()?.1
     }
 
-    /// The innermost block under which a call was made. A call outside of any on another thread than the one
-    /// with most blocks, as the backward pass makes them, belongs to what that one is in meanwhile, else to
-    /// the block of the forward operator that it is the backward of.
+    /// The innermost block around a call. A call outside of any block may be on another thread than the one with most
+    /// blocks, as in the backward pass. It then belongs to the block open on that main thread at the time, otherwise to
+    /// the block of its forward operator.
     pub(crate) fn around(&self, call: &Event<'_>) -> Option<usize> {
         let (track, at) = (call.track_id(), call.start());
         if let Some(block) = self.open_at(track, at) {
             return Some(block);
         }
         let process = process_of(self.trace, track);
-        let own = self.threads.iter().copied().find(|thread| process_of(self.trace, *thread) == process)?;
-        if own == track {
+        let main = self.threads.iter().copied().find(|thread| process_of(self.trace, *thread) == process)?;
+        if main == track {
             return None;
         }
-        self.open_at(own, at).or_else(|| self.forward_of(track, at))
+        self.open_at(main, at).or_else(|| self.forward_of(track, at))
     }
 
     fn forward_of(&self, track: TrackId, at: Timestamp) -> Option<usize> {

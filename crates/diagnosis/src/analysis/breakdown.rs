@@ -1,7 +1,7 @@
 //! Where does the time of a step go? Parts that never overlap and always sum to the whole.
 //!
-//! The span of a device, from its first work to its last, is cut: each part takes what is left of it and leaves the rest
-//! to the next. No time is in two parts and none is in no part, whatever the trace holds.
+//! The span of a device, from its first work to its last, is split: each part takes its share of the time that earlier
+//! parts left. Every moment is in exactly one part, whatever the trace contains.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::activity::route::CopyRoute;
 use crate::activity::timeline::DeviceTimeline;
 use busbound_cause::idle::GapCause;
 
-/// One part of a device's time. Where several kinds of work run at once, the time belongs to the first of them here.
+/// One part of a device's time. If several kinds of work overlap, the time counts for the first of them in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     Compute,
@@ -21,7 +21,7 @@ pub enum Part {
     Copy(CopyRoute),
     /// Memsets with no kernel and no copy running.
     Memset,
-    /// No work of the device, by what it waited for.
+    /// No work on the device, by what it waited for.
     Idle(GapCause),
 }
 
@@ -45,7 +45,7 @@ impl Part {
     }
 }
 
-/// Time by part. The whole is the sum of the parts; it is stored nowhere else.
+/// Time by part. The total is always the sum of the parts; it is not stored separately.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PartTimes {
     parts: BTreeMap<Part, Nanos>,
@@ -65,14 +65,14 @@ impl PartTimes {
     }
 }
 
-/// When each part of one device's time was.
+/// The intervals of each part of one device's time.
 #[derive(Debug)]
 pub(crate) struct DeviceParts {
     sets: Vec<(Part, IntervalSet)>,
 }
 
 impl DeviceParts {
-    /// Cuts the time of a device. `gaps` says what it waited for; idle time in none of them is unexplained.
+    /// Splits the time of a device. `gaps` says what it waited for; idle time outside of them is unexplained.
     pub(crate) fn of(
         timeline: &DeviceTimeline,
         gaps: impl IntoIterator<Item = (GapCause, Interval)>,
@@ -99,7 +99,7 @@ impl DeviceParts {
         self.summed(IntervalSet::length)
     }
 
-    /// Of the time within one interval.
+    /// Only the time within one interval.
     pub(crate) fn times_within(&self, interval: Interval) -> PartTimes {
         self.summed(|set| set.length_within(interval))
     }
@@ -113,9 +113,9 @@ impl DeviceParts {
     }
 }
 
-/// A device's time while it is being cut.
+/// A device's time while it is being split.
 struct Cut {
-    /// What no part has taken yet.
+    /// Time that no part has taken yet.
     rest: IntervalSet,
     sets: Vec<(Part, IntervalSet)>,
 }
@@ -129,12 +129,12 @@ impl Cut {
     }
 }
 
-/// The time of all devices over all steps that are judged, by part. Averages per step and device are made when shown.
+/// The time of all devices over all analyzed steps, by part. Averages per step and device are computed for display.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepBreakdown {
     times: PartTimes,
     devices: usize,
-    /// What totals are divided by for figures per step.
+    /// The divisor for figures per step.
     steps: f64,
 }
 
@@ -147,7 +147,7 @@ impl StepBreakdown {
         Self { times, devices: devices.len(), steps }
     }
 
-    /// The parts that take any time.
+    /// The parts with nonzero time.
     pub fn parts(&self) -> impl Iterator<Item = (Part, Nanos)> + '_ {
         self.times.parts.iter().map(|(part, time)| (*part, *time)).filter(|(_, time)| *time > Nanos::ZERO)
     }
@@ -157,12 +157,12 @@ impl StepBreakdown {
         self.times.span()
     }
 
-    /// Time of the wanted parts over all devices and steps.
+    /// Total time of the selected parts over all devices and steps.
     pub fn sum_of(&self, wanted: impl Fn(Part) -> bool) -> Nanos {
         self.times.sum_of(wanted)
     }
 
-    /// Milliseconds of the wanted parts, per step and device; `None` without a device.
+    /// Milliseconds of the selected parts, per step and device; `None` without a device.
     pub fn per_step_ms(&self, wanted: impl Fn(Part) -> bool) -> Option<f64> {
         self.averaged(self.sum_of(wanted).as_millis())
     }
@@ -172,7 +172,7 @@ impl StepBreakdown {
         (self.devices > 0).then(|| total / self.steps / self.devices as f64)
     }
 
-    /// Share of the span, 0 to 1; `None` where nothing takes any time.
+    /// Share of the span, 0 to 1; `None` if the span is zero.
     pub fn share_of(&self, wanted: impl Fn(Part) -> bool) -> Option<f64> {
         let span = self.span().as_millis();
         (span > 0.0).then(|| self.sum_of(wanted).as_millis() / span)

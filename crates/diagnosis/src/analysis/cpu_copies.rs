@@ -1,4 +1,4 @@
-//! What can be said of copies in a trace without GPU events? Little, and it is said how little.
+//! What does a trace without GPU events show about copies? Little, so every class has a stated limit.
 
 use busbound_machine::LinkFacts;
 use busbound_trace::{Event, EventKind, Nanos, Trace};
@@ -6,19 +6,19 @@ use serde::Serialize;
 
 use crate::options::CpuCopyThresholds;
 
-/// Of smaller copies the operator's time is overhead, however long it took.
+/// For smaller copies the operator's time is overhead, however long it took.
 const SMALLEST: u64 = 64 << 10;
 
-/// What a copy operator was, as far as its own time tells.
+/// What a copy operator did, inferred from its own duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CpuCopyClass {
     /// Blocking, long and slow enough to have crossed the bus.
     BusTransfer,
-    /// Too fast for any bus: within one memory, or nothing was copied.
+    /// Too fast for any bus: a copy within one memory, or nothing was copied.
     GpuInternal,
-    /// `non_blocking=True`: its time is launch cost and no bandwidth.
+    /// `non_blocking=True`: its time is launch cost and shows no bandwidth.
     AsynchronousLaunch,
     Undecided,
 }

@@ -1,15 +1,15 @@
-//! What is the answer when there are no GPU events? What the host's own times allow, and no more.
+//! What is the verdict without GPU events? Only what the host's own times support.
 
 use crate::analysis::cpu_copies::{CpuCopies, CpuCopyClass};
 use crate::analysis::facts::Facts;
 use crate::answers::survey::Survey;
-use crate::quantity::{bytes, count, milliseconds};
+use crate::quantity::{bytes, milliseconds, plural};
 use crate::verdict::{Bound, Verdict};
 
 pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) -> Verdict {
     let unknown = |statement: String| Verdict { bound: Bound::Unknown, share: 0.0, statement };
     if survey.source.events == 0 {
-        return unknown("Not told: the trace holds no events.".to_owned());
+        return unknown("Inconclusive: the trace has no events.".to_owned());
     }
     let of = |class| copies.iter().find(|sum| sum.class == class);
     let span_ms = match (facts.window.steps.first(), facts.window.steps.last(), survey.span) {
@@ -23,8 +23,8 @@ pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) 
         let share = bus.host_ms / span_ms;
         let gbps = bus.gbps.unwrap_or(0.0);
         let statement = format!(
-            "Not told for certain, no GPU was recorded: blocking copies hold the host for {:.0} % of each {} {unit} \
-             ({} at {gbps:.1} GB/s, {:.0} % of {}), which looks transfer-bound.",
+            "Inconclusive: no GPU activity was recorded. Blocking copies keep the host waiting for {:.0}% of each {} {unit} \
+             ({} at {gbps:.1} GB/s, {:.0}% of {}), which looks transfer-bound.",
             100.0 * share,
             milliseconds(step),
             bytes((bus.bytes as f64 / facts.steps()) as u64),
@@ -35,10 +35,13 @@ pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) 
     }
     if let Some(launched) = of(CpuCopyClass::AsynchronousLaunch) {
         return unknown(format!(
-            "Not told: no GPU was recorded, and {} copies ({}) were only launched from the host (non_blocking); how long they took is not in this trace.",
-            count(launched.count),
+            "Inconclusive: no GPU activity was recorded, and the host only launched {} ({}) with non_blocking; how long they took is not visible in this trace.",
+            plural(launched.count, "copy", "copies"),
             bytes(launched.bytes),
         ));
     }
-    unknown("Not told: no GPU was recorded, and no copy in it can be judged from the host's side.".to_owned())
+    unknown(
+        "Inconclusive: no GPU activity was recorded, and host events alone do not show whether any copy crossed the bus."
+            .to_owned(),
+    )
 }

@@ -1,4 +1,4 @@
-//! What is on the critical path of a step? The walk of [`busbound_cause::path`], added up over the steps.
+//! What is on the critical path of a step? The walk of [`busbound_cause::path`], summed over the steps.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use crate::quantity::printable;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CriticalPath {
-    /// Steps walked; shares are of all of them.
+    /// Steps walked; shares cover all of them.
     pub steps: usize,
     /// Their time, and how much of it the path covers.
     pub step_ms: f64,
     pub path_ms: f64,
     /// Time of each class per step, most first, and its share of the path.
     pub classes: Vec<PathShare>,
-    /// The ten longest pieces of the step of median length.
+    /// The ten longest segments of the step of median length.
     pub longest: Vec<PathPiece>,
-    /// Number of pieces of that step's path.
+    /// Number of segments on that step's path.
     pub pieces: usize,
     pub edges: PathEdges,
 }
@@ -45,23 +45,23 @@ pub struct PathPiece {
     pub ms: f64,
 }
 
-/// How the pieces are joined, over all steps walked. Orders of streams and launches are certain.
+/// How the segments are connected, over all steps walked. Stream order and launches are certain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathEdges {
     pub stream_order: u64,
     pub launch: u64,
-    /// Waits of streams and of the host that the trace records.
+    /// Waits of streams and of the host that the trace recorded.
     pub recorded_waits: u64,
-    /// Waits that fit the times.
+    /// Waits inferred from timing.
     pub inferred_waits: u64,
 }
 
-/// Steps walked at most, from the first.
+/// Most steps walked, from the first.
 const STEPS: usize = 64;
 const LONGEST: usize = 10;
 
-/// `None` where the trace has no work of a device.
+/// `None` if the trace has no GPU work.
 pub(crate) fn critical_path(facts: &Facts<'_>) -> Option<CriticalPath> {
     let whole = timeline::whole(&facts.timelines)?;
     let steps: Vec<Interval> = match facts.window.steps.as_slice() {
@@ -77,11 +77,11 @@ pub(crate) fn critical_path(facts: &Facts<'_>) -> Option<CriticalPath> {
     let mut by_class: BTreeMap<PathClass, Nanos> = BTreeMap::new();
     let mut walks: Vec<(Interval, Vec<PathSegment>)> = Vec::new();
     for step in steps {
-        let pieces = walk.step(step);
-        for piece in &pieces {
-            *by_class.entry(piece.class).or_default() += piece.interval.length();
+        let segments = walk.step(step);
+        for segment in &segments {
+            *by_class.entry(segment.class).or_default() += segment.interval.length();
         }
-        walks.push((step, pieces));
+        walks.push((step, segments));
     }
     walks.sort_by_key(|(step, _)| (step.length(), step.start));
     let step: Nanos = walks.iter().map(|(step, _)| step.length()).sum();
@@ -97,17 +97,17 @@ pub(crate) fn critical_path(facts: &Facts<'_>) -> Option<CriticalPath> {
         })
         .collect();
     classes.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-    let (median, mut pieces) = walks.into_iter().nth(count / 2)?;
-    let number = pieces.len();
-    pieces.sort_by_key(|piece| (std::cmp::Reverse(piece.interval.length()), piece.interval.start));
-    let longest = pieces
+    let (median, mut segments) = walks.into_iter().nth(count / 2)?;
+    let number = segments.len();
+    segments.sort_by_key(|segment| (std::cmp::Reverse(segment.interval.length()), segment.interval.start));
+    let longest = segments
         .iter()
         .take(LONGEST)
-        .map(|piece| PathPiece {
-            class: piece.class,
-            name: describe(piece, facts),
-            start_ms: (piece.interval.start - median.start).as_millis(),
-            ms: piece.interval.length().as_millis(),
+        .map(|segment| PathPiece {
+            class: segment.class,
+            name: describe(segment, facts),
+            start_ms: (segment.interval.start - median.start).as_millis(),
+            ms: segment.interval.length().as_millis(),
         })
         .collect();
     Some(CriticalPath {
@@ -128,12 +128,12 @@ impl From<EdgesWalked> for PathEdges {
     }
 }
 
-/// What a segment of the path is, in the words of the program.
+/// A segment of the path, described with the names that the program uses.
 fn describe(segment: &PathSegment, facts: &Facts<'_>) -> String {
     let Some(event) = segment.event.map(|id| facts.trace.event(id)) else {
         return match (segment.class, segment.thread) {
             (PathClass::Host, Some(thread)) => {
-                format!("{}, to the end", host_work(facts, thread, segment.interval))
+                format!("{}, until the end of the step", host_work(facts, thread, segment.interval))
             }
             (class, _) => class.describe().to_owned(),
         };
@@ -153,29 +153,30 @@ fn describe(segment: &PathSegment, facts: &Facts<'_>) -> String {
         }
         PathClass::Input => format!("waiting for input, up to {}", place()),
         PathClass::Launch if on_host => format!("{name}, {}", place()),
-        PathClass::Launch => format!("from launch to {name}"),
+        PathClass::Launch => format!("launch latency of {name}"),
         PathClass::Staging => format!("staging in {}", place()),
-        PathClass::Contended => format!("{name} behind work of other streams"),
-        PathClass::Turnaround => format!("before {name}"),
+        PathClass::Contended => format!("{name}, waiting for other streams"),
+        PathClass::Turnaround => format!("gap before {name}"),
         PathClass::Synchronization => format!("{name}, {}", place()),
-        PathClass::Unexplained => format!("waiting for something not recorded, at {name}"),
+        PathClass::Unexplained => format!("waiting for something not visible in this trace, before {name}"),
         _ => name,
     }
 }
 
-/// `host in cudaMalloc`, where one call or operator takes most of a stretch; `host, nothing recorded`, where
-/// nothing does.
-fn host_work(facts: &Facts<'_>, thread: TrackId, stretch: Interval) -> String {
-    let within = facts.trace.track(thread).events_between(stretch.start, stretch.end).filter(|event| {
+/// `host in cudaMalloc` if one call or operator takes most of an interval; `host, no operator recorded` if almost
+/// nothing was recorded.
+fn host_work(facts: &Facts<'_>, thread: TrackId, interval: Interval) -> String {
+    let within = facts.trace.track(thread).events_between(interval.start, interval.end).filter(|event| {
         matches!(event.kind(), EventKind::RuntimeCall | EventKind::DriverCall | EventKind::Operator)
     });
-    // The innermost of those that take most of it: a call before the operator that makes it.
-    let most = within.filter(|event| event.duration().wide() * 2 > stretch.length().wide());
+    // The innermost of those that take most of it: the call rather than the operator around it.
+    let most = within.filter(|event| event.duration().wide() * 2 > interval.length().wide());
     let innermost = most.min_by_key(|event| (event.duration(), event.id()));
-    let recorded = facts.host.thread(thread).map_or(Nanos::ZERO, |times| times.worked.length_within(stretch));
+    let recorded =
+        facts.host.thread(thread).map_or(Nanos::ZERO, |times| times.worked.length_within(interval));
     match innermost {
         Some(event) => format!("host in {}", printable(event.name())),
-        None if recorded.wide() * 10 < stretch.length().wide() => "host, no operator recorded".to_owned(),
+        None if recorded.wide() * 10 < interval.length().wide() => "host, no operator recorded".to_owned(),
         None => "host".to_owned(),
     }
 }

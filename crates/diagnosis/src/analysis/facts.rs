@@ -1,4 +1,4 @@
-//! Everything the findings and the verdict look at, computed once.
+//! The facts that findings and the verdict use, computed once.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -32,7 +32,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) host: Host<'a>,
     pub(crate) communication: CollectiveNames,
-    /// Of the first device that worked.
+    /// Of the first device with work.
     pub(crate) link: LinkFacts,
     pub(crate) links: Links,
     pub(crate) window: Window,
@@ -44,11 +44,11 @@ pub(crate) struct Facts<'a> {
     pub(crate) overlap: Overlaps,
     pub(crate) copies: Vec<Copy<'a>>,
     pub(crate) groups: Vec<CopyGroup>,
-    /// What waited for what.
+    /// The dependency graph: what waited for what.
     pub(crate) graph: Graph,
     pub(crate) gaps: Vec<Gap<'a>>,
     pub(crate) idle: Vec<IdleCause>,
-    /// Idle time during which the thread that ended it was inside allocation calls.
+    /// Idle time while the thread that ended the gap was inside allocation calls.
     pub(crate) allocating_idle_ms: f64,
     pub(crate) contention: Vec<Contention>,
     pub(crate) launches: Launches,
@@ -78,7 +78,7 @@ impl<'a> Waited<'a> {
     }
 }
 
-/// What the host had the devices do.
+/// Work that the host issued to the devices.
 struct Issued<'a> {
     copies: Vec<Copy<'a>>,
     groups: Vec<CopyGroup>,
@@ -102,7 +102,7 @@ impl<'a> Issued<'a> {
         let groups = copies::groups(&copies, terms);
         let contention = contention::contention(trace, &copies, timelines, communication, links);
         let syncs = syncs::syncs(host, &window.starts);
-        let launches = launches::launches(trace, host, timelines, window.rounds());
+        let launches = launches::launches(trace, host, timelines, window.step_count());
         Self { copies, groups, contention, syncs, launches, kernels_on_stream }
     }
 }
@@ -118,7 +118,7 @@ impl<'a> Facts<'a> {
             join(|| Waited::of(&basis, &timelines), || Issued::of(&basis, &timelines, &links, options));
         let Basis { trace, host, communication, window } = basis;
         let parts = device_parts(&timelines, &waited.gaps);
-        let breakdown = StepBreakdown::of(&parts, window.rounds());
+        let breakdown = StepBreakdown::of(&parts, window.step_count());
         let times: Vec<Times> =
             timelines.iter().zip(&parts).map(|(timeline, parts)| Times::of(timeline, parts)).collect();
         let overlaps: Vec<Overlaps> = timelines.iter().map(DeviceTimeline::overlaps).collect();
@@ -152,24 +152,24 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The steady steps, ready to be run again; `None` where the trace does not hold together well enough.
+    /// The steady steps, ready for replay; `None` if the trace is not consistent enough.
     pub(crate) fn replay(&self) -> Option<&Replay> {
-        let replay = || Replay::of(&self.graph, &self.replayed_stretch()?, &self.link);
+        let replay = || Replay::of(&self.graph, &self.replayed_part()?, &self.link);
         self.replay.get_or_init(replay).as_ref()
     }
 
-    /// The stretch of the trace that [`replay`](Self::replay) runs again.
-    pub(crate) fn replayed_stretch(&self) -> Option<Stretch> {
-        replay::stretch_of(self.trace, &self.window, &self.timelines)
+    /// The part of the trace that [`replay`](Self::replay) covers.
+    pub(crate) fn replayed_part(&self) -> Option<Stretch> {
+        replay::part_of(self.trace, &self.window, &self.timelines)
     }
 
-    /// Time of the wanted parts over all devices and steps.
+    /// Total time of the selected parts over all devices and steps.
     pub(crate) fn part_ms(&self, wanted: impl Fn(Part) -> bool) -> f64 {
         self.breakdown.sum_of(wanted).as_millis()
     }
 
     pub(crate) fn steps(&self) -> f64 {
-        self.window.rounds()
+        self.window.step_count()
     }
 
     /// Whether annotations of this name are the steps.
@@ -181,20 +181,19 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What figures are per.
+    /// The unit of per-step figures.
     pub(crate) fn unit(&self) -> Unit {
         self.window.unit()
     }
 
-    /// `of each 274 ms step`, or `of the 12.9 s trace`. Where the device's work spans another time than the
-    /// steps do, that is said.
+    /// `of each 274 ms step`, or `of the 12.9 s trace`. Says so if the GPU work and the steps differ in length.
     pub(crate) fn of_each(&self) -> String {
         let (span, unit) = (milliseconds(self.step_ms()), self.unit());
         match self.window.times() {
             None => format!("of the {span} trace"),
             Some(steps) if (steps.p50_ms / self.step_ms() - 1.0).abs() > 0.15 => {
                 format!(
-                    "of the {span} that the GPU's work spans a {unit} (median {unit} {})",
+                    "of the {span} of GPU work per {unit} (median {unit}: {})",
                     milliseconds(steps.p50_ms)
                 )
             }
@@ -211,7 +210,7 @@ impl<'a> Facts<'a> {
         self.part_ms(|part| part == Part::Idle(cause))
     }
 
-    /// Whether copies run faster than the link can: then it is not the link that is there.
+    /// Whether copies run faster than the link allows: then the assumed link is wrong.
     pub(crate) fn is_faster_than_link(&self) -> bool {
         self.groups.iter().any(|group| {
             group.utilization.is_some_and(|share| share > 1.1)
@@ -219,7 +218,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether most of the idle time before launches is time before copies.
+    /// Whether the GPU mostly waits for launches of small copies.
     pub(crate) fn launch_waits_are_for_copies(&self) -> bool {
         let idle = self.idle.iter().find(|idle| idle.cause == GapCause::Launch);
         let on_bus = self.copies.iter().filter(|copy| copy.is_on_bus());
@@ -228,12 +227,12 @@ impl<'a> Facts<'a> {
         idle.is_some_and(|idle| idle.before_copies_ms > 0.5 * idle.ms) && small * 5 >= on_bus.count() * 4
     }
 
-    /// Copies that the program asked for. Migrations of managed memory have findings of their own.
+    /// Copies that the program issued. Migrations of managed memory have their own findings.
     pub(crate) fn issued_copies(&self) -> impl Iterator<Item = &Copy<'a>> + Clone {
         self.copies.iter().filter(|copy| !copy.is_migration())
     }
 
-    /// Time at which these copies ran and no kernel did, over all devices.
+    /// Time in which these copies ran and no kernel did, over all devices.
     pub(crate) fn exposed_ms<'c>(&self, copies: impl IntoIterator<Item = &'c Copy<'c>>) -> f64 {
         let mut by_device: BTreeMap<i32, Vec<_>> = BTreeMap::new();
         for copy in copies {
@@ -247,8 +246,8 @@ impl<'a> Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// The part of it that lies between the first and the last kernel of a step, in stretches so long that
-    /// they are more than the turn-around between two kernels.
+    /// Exposed time of these copies between the first and the last kernel of a step. Skips intervals short enough
+    /// to be a normal gap between two kernels.
     pub(crate) fn exposed_between_kernels_ms(&self, copies: &[&Copy<'_>]) -> f64 {
         let mut hulls: BTreeMap<(i32, Option<usize>), Interval> = BTreeMap::new();
         for stream in self.trace.streams() {
@@ -267,10 +266,10 @@ impl Facts<'_> {
         };
         const WAIT: Nanos = Nanos::new(20_000);
         let alone = |timeline: &DeviceTimeline| timeline.exposed_copies(&on(timeline.device));
-        let stretches = self.timelines.iter().map(alone);
+        let exposed = self.timelines.iter().map(alone);
         let waits =
             |set: IntervalSet| set.iter().map(Interval::length).filter(|time| *time > WAIT).sum::<Nanos>();
-        stretches.map(waits).sum::<Nanos>().as_millis()
+        exposed.map(waits).sum::<Nanos>().as_millis()
     }
 }
 
@@ -280,7 +279,7 @@ fn device_parts(timelines: &[DeviceTimeline], gaps: &[Gap<'_>]) -> Vec<PartTimes
     timelines.iter().map(of).collect()
 }
 
-/// When a device was idle, and why.
+/// When one device was idle, and why.
 pub(crate) fn gaps_of<'g>(
     gaps: &'g [Gap<'_>],
     device: i32,
@@ -300,7 +299,7 @@ pub(crate) fn gpu_name(trace: &Trace, device: Option<i32>) -> Option<&str> {
     gpu(trace, device).map(|gpu| gpu.name.as_str())
 }
 
-/// The link that was recorded, as it was and as it could be.
+/// The recorded link: as used, and the best that the GPU and the slot support.
 pub(crate) fn link_seen(trace: &Trace, device: Option<i32>) -> Option<(PcieLink, PcieLink)> {
     let seen = gpu(trace, device)?.link?;
     let link = |generation: u32, lanes: u32| {
@@ -327,32 +326,32 @@ fn kernels_on_stream(trace: &Trace) -> BTreeMap<(i32, i64), u64> {
     counts
 }
 
-/// How the work of the busiest device parts over its streams.
-pub(crate) struct StreamParting {
+/// How the work of the busiest device is split over its streams.
+pub(crate) struct StreamSplit {
     pub(crate) streams: usize,
     /// Work of all streams but the busiest.
     pub(crate) smaller_ms: f64,
-    /// Time at which more than one stream worked.
+    /// Time in which more than one stream was busy.
     pub(crate) shared_ms: f64,
     /// How often work of one stream is followed by work of another.
-    pub(crate) turns: u64,
+    pub(crate) switches: u64,
 }
 
 impl Facts<'_> {
-    /// The streams, where they never run at once because the host waits between their turns.
-    pub(crate) fn streams_that_take_turns(&self) -> Option<StreamParting> {
+    /// The streams, if they never overlap because the host synchronizes between them.
+    pub(crate) fn streams_that_take_turns(&self) -> Option<StreamSplit> {
         let waits = self.syncs.avoidable();
-        self.stream_parting().filter(|parting| {
-            parting.smaller_ms > 0.05 * self.time.span_ms
-                && parting.shared_ms < 0.05 * parting.smaller_ms
+        self.stream_split().filter(|split| {
+            split.smaller_ms > 0.05 * self.time.span_ms
+                && split.shared_ms < 0.05 * split.smaller_ms
                 && waits.ms > 0.5 * self.time.span_ms
                 && waits.count as f64 >= 2.0 * self.steps()
-                && waits.count * 2 >= parting.turns
+                && waits.count * 2 >= split.switches
         })
     }
 
-    /// `None` where there is one stream of work only.
-    pub(crate) fn stream_parting(&self) -> Option<StreamParting> {
+    /// `None` if only one stream has work.
+    pub(crate) fn stream_split(&self) -> Option<StreamSplit> {
         let device = self.timelines.iter().max_by_key(|t| t.busy.length())?.device;
         let mut starts: Vec<_> = self
             .trace
@@ -363,7 +362,7 @@ impl Facts<'_> {
             .map(|(event, track)| (event.start(), track))
             .collect();
         starts.sort();
-        let turns = starts.windows(2).filter(|pair| pair[0].1 != pair[1].1).count() as u64;
+        let switches = starts.windows(2).filter(|pair| pair[0].1 != pair[1].1).count() as u64;
         let mut streams: Vec<IntervalSet> = self
             .trace
             .streams()
@@ -385,8 +384,8 @@ impl Facts<'_> {
             smaller += times.length();
             seen = seen.union(times);
         }
-        Some(StreamParting {
-            turns,
+        Some(StreamSplit {
+            switches,
             streams: streams.len(),
             smaller_ms: smaller.as_millis(),
             shared_ms: shared.as_millis(),

@@ -1,13 +1,13 @@
-//! Is the devices' work all there? Where one sort of it could not be read, shares of the rest mislead.
+//! Is the GPU work complete? If one kind of it could not be read, shares of the rest mislead.
 
 use busbound_trace::{EventKind, LostRows, Trace};
 
 use crate::quantity::{count, plural};
 
-/// Above this share of the devices' events, work that is lost or without its time may be what decides.
+/// Above this share of the GPU events, work that is lost or has no duration may decide the verdict.
 const MUCH: f64 = 0.01;
 
-/// Why nothing can be told for certain; `None` where the work is all there.
+/// Why the verdict is inconclusive; `None` if the work is complete.
 pub(crate) fn reason(trace: &Trace) -> Option<String> {
     let lost = &trace.stats().lost_work;
     let is_much = |(_, rows): &(&EventKind, &LostRows)| rows.at_most as f64 > MUCH * rows.of as f64;
@@ -17,24 +17,24 @@ pub(crate) fn reason(trace: &Trace) -> Option<String> {
     }
     if !lost.beyond_memory.is_empty() {
         let rows = words(lost.beyond_memory.iter());
-        return Some(format!("{rows} rows were not all read, because --memory is too small"));
+        return Some(format!("some {rows} rows were not read because --memory is too small"));
     }
     let without_end: u64 = lost.without_end.values().sum();
-    let pieces = trace.events().filter(|event| event.kind().is_gpu_work()).count();
-    (without_end as f64 > MUCH * pieces as f64).then(|| ends(trace))
+    let work = trace.events().filter(|event| event.kind().is_gpu_work()).count();
+    (without_end as f64 > MUCH * work as f64).then(|| ends(trace))
 }
 
-/// Rows of work that could not be read, a sentence for each kind.
+/// Rows of GPU work that could not be read, one sentence per kind.
 pub(crate) fn lost_rows(trace: &Trace) -> Vec<String> {
     let damaged = trace.stats().lost_work.damaged.iter().filter(|(_, rows)| rows.at_most < rows.of);
-    let said = |(kind, rows): (&EventKind, &LostRows)| {
+    let sentence = |(kind, rows): (&EventKind, &LostRows)| {
         let (at_most, of) = (count(rows.at_most), count(rows.of));
         format!("At most {at_most} of {of} {} rows could not be read", word(kind))
     };
-    damaged.map(said).collect()
+    damaged.map(sentence).collect()
 }
 
-/// The sentence about work without a usable end, where there is any.
+/// The sentence about work without a usable end, if there is any.
 pub(crate) fn without_end(trace: &Trace) -> Option<String> {
     (!trace.stats().lost_work.without_end.is_empty()).then(|| ends(trace))
 }

@@ -1,6 +1,6 @@
-//! Which kernels take the time, and how far under the device's roof do they stay?
+//! Which kernels take the most time, and how far are they below the roofline?
 //!
-//! Told last: as long as the device waits for anything, faster kernels only make it wait sooner.
+//! Shown last: while the GPU waits for anything else, faster kernels only make it wait sooner.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,11 @@ use crate::quantity::printable;
 pub struct Kernels {
     /// Most time first.
     pub top: Vec<KernelTime>,
-    /// Different kernels in all, and their time per step as the sum of their runs.
+    /// Number of distinct kernels.
     pub different: u64,
+    /// Sum of the durations of all kernels, per step.
     pub ms_per_step: f64,
-    /// Whether an export of Nsight Compute was given, and how many of its kernels the trace has.
+    /// How many kernels of an Nsight Compute export the trace contains; `null` without an export.
     pub measured: Option<Matched>,
 }
 
@@ -36,12 +37,12 @@ pub struct KernelTime {
     pub name: String,
     pub runs_per_step: f64,
     pub ms_per_step: f64,
-    /// Of the time of all kernels, 0 to 1.
+    /// Share of the time of all kernels, 0 to 1.
     pub share: f64,
     pub median_us: f64,
-    /// Geometry of most of its runs; `null` where the trace has none.
+    /// Launch geometry of most of its runs; `null` if not recorded.
     pub geometry: Option<Geometry>,
-    /// What Nsight Compute measured of it.
+    /// What Nsight Compute measured.
     pub roofline: Option<Roofline>,
 }
 
@@ -54,26 +55,27 @@ pub struct Geometry {
     pub shared_memory_bytes: u32,
 }
 
-/// Where a kernel stands under its device's roof.
+/// Where a kernel is relative to the roofline of its GPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Roofline {
-    /// `null` where the export has no shares of the peak.
+    /// `null` if the export has no percentages of peak.
     pub bound: Option<KernelBound>,
-    /// Share of the roof that it reaches, 0 to 1: of the memory's or of the multiprocessors', whichever is
-    /// nearer.
+    /// Share of the roof that it reaches, 0 to 1: of the memory or the compute roof, whichever is nearer.
     pub of_roof: Option<f64>,
     pub memory_pct: Option<f64>,
     pub compute_pct: Option<f64>,
     pub bytes: Option<f64>,
     pub memory_gbps: Option<f64>,
-    /// Operations of all precisions, and the rate of those it does most of.
+    /// Operations of all precisions.
     pub operations: Option<f64>,
+    /// The precision with the most operations.
     pub precision: Option<String>,
+    /// Rate of the operations in that precision.
     pub tflops: Option<f64>,
-    /// Of the roof of that precision, 0 to 1.
+    /// Share of the roof of that precision, 0 to 1.
     pub of_precision_roof: Option<f64>,
-    /// Operations a byte.
+    /// Operations per byte.
     pub intensity: Option<f64>,
     pub duration_us: Option<f64>,
 }
@@ -84,7 +86,7 @@ pub struct Roofline {
 pub enum KernelBound {
     Memory,
     Compute,
-    /// Neither is near its roof: too little work in flight.
+    /// Near neither roof: too little work in flight.
     Latency,
 }
 
@@ -98,7 +100,7 @@ impl KernelBound {
     }
 }
 
-/// Below this share of both roofs a kernel is bound by neither. Nsight Compute draws the line there too.
+/// Below this percentage of both roofs a kernel is bound by neither. Nsight Compute uses the same threshold.
 const NEAR_A_ROOF: f64 = 60.0;
 const TOP: usize = 10;
 
@@ -131,10 +133,12 @@ pub(crate) fn kernels(facts: &Facts<'_>, measured: Option<&[MeasuredKernel]>) ->
         let mut found: BTreeSet<usize> = BTreeSet::new();
         for (name, _, sum) in &by_time {
             let same = by_function.get(&function_name(facts.trace.names().get(*name)));
-            let runs_so = |kernel: &MeasuredKernel| {
+            let same_geometry = |kernel: &MeasuredKernel| {
                 sum.geometries.is_empty() || sum.geometries.keys().any(|geometry| geometry.is_of(kernel))
             };
-            found.extend(same.into_iter().flatten().filter(|(_, kernel)| runs_so(kernel)).map(|(i, _)| *i));
+            found.extend(
+                same.into_iter().flatten().filter(|(_, kernel)| same_geometry(kernel)).map(|(i, _)| *i),
+            );
         }
         Matched { kernels: by_function.values().map(Vec::len).sum(), found_in_trace: found.len() }
     });
@@ -162,8 +166,8 @@ pub(crate) fn kernels(facts: &Facts<'_>, measured: Option<&[MeasuredKernel]>) ->
     Some(Kernels { top, different, ms_per_step: all.as_millis() / steps, measured: matched })
 }
 
-/// Measured kernels, numbered, by the function they are: the two tools print names differently, but that
-/// and the geometry are the same in both.
+/// Measured kernels with their index, by function name. The two tools print full names differently, but agree on the
+/// function and the geometry.
 type ByFunction<'m> = BTreeMap<String, Vec<(usize, &'m MeasuredKernel)>>;
 
 fn by_function(measured: &[MeasuredKernel]) -> ByFunction<'_> {
@@ -189,19 +193,19 @@ impl Geometry {
     }
 }
 
-/// The measured kernel of this name and geometry; of several runs of it the longest.
+/// The measured kernel with this name and geometry; the longest run if there are several.
 fn roofline(measured: &ByFunction<'_>, name: &str, geometry: Option<&Geometry>) -> Option<Roofline> {
     let same = measured.get(&function_name(name))?.iter().map(|(_, kernel)| *kernel);
     let same = same.filter(|kernel| geometry.is_none_or(|geometry| geometry.is_of(kernel)));
-    // One function has many instances: the one whose arguments agree longest, and of its runs the longest.
+    // One function has many template instances: take the one with the longest common prefix, then the longest run.
     let wanted = instance(name);
-    let alike = |kernel: &MeasuredKernel| {
+    let common_prefix = |kernel: &MeasuredKernel| {
         let other = instance(&kernel.name);
         wanted.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count()
     };
     let kernel = same.max_by(|a, b| {
         let longer = a.duration_ns.unwrap_or(0.0).total_cmp(&b.duration_ns.unwrap_or(0.0));
-        alike(a).cmp(&alike(b)).then(longer)
+        common_prefix(a).cmp(&common_prefix(b)).then(longer)
     })?;
     let seconds = kernel.duration_ns.filter(|ns| *ns > 0.0).map(|ns| ns / 1e9);
     let shares = kernel.memory_pct.zip(kernel.compute_pct);
@@ -231,7 +235,7 @@ fn roofline(measured: &ByFunction<'_>, name: &str, geometry: Option<&Geometry>) 
     })
 }
 
-/// A name without what the two tools print differently: namespaces, spaces, casts of numbers.
+/// A name without the parts that the two tools print differently: namespaces, spaces, casts of numbers.
 fn instance(name: &str) -> String {
     let name = name.replace("(anonymous namespace)::", "").replace("<unnamed>::", "").replace("(int)", "");
     name.replace("native::", "").replace("at::", "").replace(' ', "")
@@ -251,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_tools_mean_the_same_function() {
+    fn both_tools_give_the_same_function_name() {
         for (torch, ncu) in [
             (
                 "void at::native::(anonymous namespace)::cunn_SoftMaxForwardReg<float, float>(float*)",

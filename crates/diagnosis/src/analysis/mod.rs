@@ -1,4 +1,4 @@
-//! What the activity comes to per step: what findings, verdict and answers look at.
+//! What does the activity amount to per step? The input of findings, verdict and answers.
 
 pub(crate) mod attribution;
 pub(crate) mod blocks;

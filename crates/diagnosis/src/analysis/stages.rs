@@ -1,8 +1,8 @@
-//! Is the pipeline overlapped? The stages of each item against the time between items.
+//! Is the pipeline overlapped? Compares the stages of each item with the time between items.
 //!
-//! A stage's time is that of its work on the device, from its first piece to its last, or the host's
-//! where the trace has no device. The period is the time between the ends of two items. If stages run
-//! one after the other the period is their sum; if they are hidden behind the longest it is that one.
+//! A stage lasts from the first to the last GPU work launched in it; without GPU events, it is the time
+//! on the host. The period is the time between the ends of two consecutive items. If stages are
+//! serialized, the period is their sum; if they overlap completely, it is the longest stage.
 
 use busbound_machine::median;
 use busbound_trace::{Interval, Trace};
@@ -23,16 +23,16 @@ pub struct Stages {
     pub items: usize,
     /// Median time from the end of one item to the end of the next.
     pub period_ms: f64,
-    /// What the stages take together less the period.
+    /// Sum of the stages minus the period.
     pub hidden_ms: f64,
-    /// `hidden` over the sum of all stages but the longest: 1 where the period is the longest stage, 0
-    /// where the stages take turns.
+    /// `hidden_ms` over the sum of all stages except the longest: 1 if the period equals the longest stage, 0 if
+    /// the stages are serialized.
     pub overlap_score: f64,
     pub shape: PipelineShape,
-    /// Whether the times are the device's; without its events they are the host's.
+    /// Whether the times are from the GPU; without GPU events they are from the host.
     pub on_device: bool,
     pub statement: String,
-    /// Of many items, the first thousand.
+    /// The items; only the first thousand if there are more.
     pub each: Vec<Item>,
 }
 
@@ -45,16 +45,16 @@ pub struct StageTime {
     pub median_ms: f64,
 }
 
-/// What the period is made of.
+/// What determines the period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PipelineShape {
-    /// The longest stage: the others are hidden.
+    /// The longest stage: the others are overlapped.
     Longest,
-    /// The sum of the stages: they take turns.
+    /// The sum of the stages: they are serialized.
     Sum,
-    /// More than the stages together: something else holds the items up.
+    /// More than the sum of the stages: items also wait for something else.
     More,
     Between,
 }
@@ -74,7 +74,7 @@ impl PipelineShape {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Item {
-    /// `null` for the first, which follows none.
+    /// `null` for the first item.
     pub period_ms: Option<f64>,
     pub stages_ms: Vec<f64>,
     pub hidden_ms: Option<f64>,
@@ -85,7 +85,7 @@ const LISTED: usize = 1_000;
 
 pub(crate) enum StageAnswer {
     Stages(Stages),
-    /// Why there is none.
+    /// Why the stages cannot be analyzed.
     Nothing(String),
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn stages(facts: &Facts<'_>, chosen: &[StageChoice]) -> StageAnswer {
     let items = spans.iter().map(Vec::len).min().unwrap_or(0);
     if items < 3 {
         return StageAnswer::Nothing(format!(
-            "only {} passed every stage; it takes three to have a period",
+            "only {} passed every stage; at least three are needed to measure a period",
             plural(items as u64, "item", "items")
         ));
     }
@@ -125,7 +125,7 @@ pub(crate) fn stages(facts: &Facts<'_>, chosen: &[StageChoice]) -> StageAnswer {
         let counts: Vec<String> =
             times.iter().map(|stage| format!("{} {}", stage.name, stage.count)).collect();
         statement.push_str(&format!(
-            " The stages do not run equally often ({}): the first {items} of each are taken for the same items.",
+            " The stages run different numbers of times ({}): the first {items} runs of each stage are matched as items.",
             counts.join(", ")
         ));
     }
@@ -143,7 +143,7 @@ pub(crate) fn stages(facts: &Facts<'_>, chosen: &[StageChoice]) -> StageAnswer {
     })
 }
 
-/// What each item took, in order.
+/// The times of each item, in order.
 fn each_item(spans: &[Vec<Interval>], items: usize) -> Vec<Item> {
     let mut each: Vec<Item> = Vec::with_capacity(items);
     let mut before: Option<Interval> = None;
@@ -164,17 +164,17 @@ fn statement(times: &[StageTime], period: f64, hidden: f64, score: f64, shape: P
     let (list, period) = (list.join(", "), milliseconds(period));
     match shape {
         PipelineShape::Longest => format!(
-            "OverlapScore {score:.2}: an item takes as long as its longest stage ({period}; {list}); the rest is hidden behind it."
+            "Overlap score {score:.2}: each item takes as long as its longest stage ({period}; {list}); the other stages are overlapped."
         ),
         PipelineShape::Sum => format!(
-            "OverlapScore {score:.2}: an item takes as long as its stages together ({period}; {list}): they take turns."
+            "Overlap score {score:.2}: each item takes the sum of its stages ({period}; {list}): the stages are serialized."
         ),
         PipelineShape::More => format!(
-            "OverlapScore {score:.2}: an item takes {period}, which is more than its stages together ({list}): {} of it is none of them.",
+            "Overlap score {score:.2}: each item takes {period}, more than the sum of its stages ({list}): {} is outside all stages.",
             milliseconds(-hidden)
         ),
         PipelineShape::Between => format!(
-            "OverlapScore {score:.2}: an item takes {period} ({list}); {} of the stages are hidden.",
+            "Overlap score {score:.2}: each item takes {period} ({list}); {} of the stages is overlapped.",
             milliseconds(hidden)
         ),
     }
@@ -199,13 +199,13 @@ fn spans(facts: &Facts<'_>, chosen: &[StageChoice]) -> Result<Vec<Vec<Interval>>
         let found =
             if on_device { device_spans(trace, host, &blocks) } else { vec![None; blocks.list.len()] };
         if on_device && found.iter().all(Option::is_none) {
-            return Err(format!("stage {} launches no work of the device", stage.name));
+            return Err(format!("stage {} launches no GPU work", stage.name));
         }
-        // An item that launches nothing still is one: it takes the host's time.
+        // An item that launches nothing still counts: it takes its time on the host.
         let on_host = |i: usize| Interval::new(blocks.list[i].event.start(), blocks.list[i].event.end());
         let mut spans: Vec<Option<Interval>> =
             found.iter().enumerate().map(|(i, span)| Some(span.unwrap_or(on_host(i)))).collect();
-        // A stage within a stage of the same name is part of it.
+        // A stage nested in a stage of the same name belongs to the outer one.
         for (i, block) in blocks.list.iter().enumerate() {
             if block.parent.is_some() {
                 spans[i] = None;
@@ -233,7 +233,7 @@ fn device_spans(trace: &Trace, host: &Host<'_>, blocks: &Blocks<'_>) -> Vec<Opti
     spans
 }
 
-/// Stages that the program names itself: `stage0`, `stage1` and so on, each as often as the others.
+/// Stages that the program annotates as `stage0`, `stage1` and so on, if each occurs equally often.
 pub(crate) fn likely(trace: &Trace, host: &Host<'_>) -> Vec<StageChoice> {
     let mut counts: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
     for event in host.annotations() {
@@ -247,8 +247,8 @@ pub(crate) fn likely(trace: &Trace, host: &Host<'_>) -> Vec<StageChoice> {
                 .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
         })
         .collect();
-    let alike = named.windows(2).all(|pair| pair[0].1 == pair[1].1);
-    if named.len() < 2 || !alike {
+    let same_count = named.windows(2).all(|pair| pair[0].1 == pair[1].1);
+    if named.len() < 2 || !same_count {
         return Vec::new();
     }
     let choice = |(name, _): (&str, u64)| {
@@ -258,7 +258,7 @@ pub(crate) fn likely(trace: &Trace, host: &Host<'_>) -> Vec<StageChoice> {
     named.into_iter().filter_map(choice).collect()
 }
 
-/// The names of annotations, for a message.
+/// The names of annotations, for an error message.
 fn annotation_names(host: &Host<'_>) -> String {
     let mut names: Vec<&str> = host.annotations().iter().map(|event| event.name()).collect();
     names.sort_unstable();

@@ -1,4 +1,4 @@
-//! How long was each kind of work? The times of the JSON contract: totals, and what of them is exposed.
+//! How long did each kind of work take? The times in the JSON output: totals, and how much of them is exposed.
 
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ pub struct Times {
     pub exposed_copy_ms: f64,
     /// Of these, copies over the link between host and device.
     pub exposed_bus_copy_ms: f64,
-    /// Of these, copies of which the trace does not record where they go, while no other copy runs.
+    /// Of these, copies whose direction the trace does not record, while no other copy runs.
     pub exposed_unplaced_copy_ms: f64,
     /// Communication while no compute kernel runs.
     pub exposed_comm_ms: f64,

@@ -38,13 +38,13 @@ use crate::verdict::{self, Bound, Verdict};
 
 pub const DIAGNOSIS_SCHEMA: &str = "busbound.diagnosis/2";
 
-/// Everything `busbound diagnose` tells of one trace. Renderers see nothing else.
+/// The output of `busbound diagnose` for one trace. Renderers use nothing else.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Diagnosis {
     pub schema: &'static str,
     pub source: SourceFacts,
-    /// Which process of a job this is; `null` where neither the trace nor its name tells.
+    /// The rank of this process; `null` if neither the trace nor its file name has it.
     pub rank: Option<RankedAs>,
     pub machine: MachineFacts,
     pub window: WindowFacts,
@@ -60,13 +60,13 @@ pub struct Diagnosis {
     pub cpu_copies: Vec<CpuCopies>,
     pub idle: Vec<IdleCause>,
     pub contention: Vec<Contention>,
-    /// Where a step's time goes, by the blocks that the program names; `null` where it names none.
+    /// Where a step's time goes, by the blocks that the program annotates; `null` without annotations.
     pub attribution: Option<Attribution>,
-    /// The stages of a pipeline; `null` where none are given and none named.
+    /// The stages of a pipeline; `null` if none are given and none annotated.
     pub stages: Option<Stages>,
-    /// `null` without work of a device.
+    /// `null` without GPU work.
     pub critical_path: Option<CriticalPath>,
-    /// The kernels that take most time, where compute bounds the run or Nsight Compute measured them.
+    /// The kernels that take the most time, if the run is compute-bound or Nsight Compute measured them.
     pub kernels: Option<Kernels>,
     pub launches: Launches,
     pub synchronizations: Vec<SyncTotal>,
@@ -93,17 +93,17 @@ pub struct GpuLink {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WindowFacts {
-    /// First to last work of the devices, summed over them.
+    /// From the first to the last work of each device, summed over devices.
     pub span_ms: f64,
-    /// `null` where no steps are found; figures "per step" are then for the whole trace.
+    /// `null` if no steps are found; figures "per step" are then for the whole trace.
     pub steps: Option<StepTimes>,
-    /// All steps after the warm-up, where `steps` leaves some of them out.
+    /// All steps after the warm-up, if `steps` leaves some of them out.
     pub with_outliers: Option<StepTimes>,
-    /// Steps that took clearly longer than the others, and what they did differently; of many, the longest.
+    /// Steps that took much longer than the others, and what they did differently; only the longest if there are many.
     pub outliers: Vec<OutlierStep>,
     pub outlier_count: usize,
-    /// What totals are divided by for figures per step: the steps, and what was recorded of work launched
-    /// before the first of them; 1 where no steps are marked.
+    /// The divisor for figures per step: the number of steps, plus a fraction for recorded work that was launched
+    /// before the first step; 1 if there are no steps.
     pub rounds: f64,
 }
 
@@ -120,12 +120,12 @@ pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Opt
     diagnose_and(trace, source, machine, options, |_| ()).0
 }
 
-/// What a diagnosis is made from.
+/// What a diagnosis is computed from.
 pub(crate) struct Judged<'a, 't> {
     whole: &'a dyn Deref<Target = Facts<'t>>,
-    /// Of the steps that are spoken of.
+    /// Of the steps that the figures cover.
     pub(crate) facts: &'a Facts<'a>,
-    /// Whether these are not all of the trace.
+    /// Whether they are only a part of the trace.
     pub(crate) is_part: bool,
     pub(crate) left_out: &'a LeftOut,
     pub(crate) diagnosis: &'a Diagnosis,
@@ -138,7 +138,7 @@ impl<'t> Judged<'_, 't> {
     }
 }
 
-/// As [`diagnose`], with what `more` makes of the same facts.
+/// Like [`diagnose`], and applies `more` to the same facts.
 pub(crate) fn diagnose_and<T>(
     trace: &Trace,
     source: &Source,
@@ -157,16 +157,16 @@ pub(crate) fn diagnose_and<T>(
     };
     let facts = &Facts::on(basis.of_part(&part, options), machine, options);
     let mut diagnosis = answer(facts, survey, options, left_out);
-    // Compilation happens in the steps that are left out.
+    // Compilation mostly happens in steps that the figures leave out.
     diagnosis.launches.compiled = compiled::compiled(trace, &basis.host);
-    // Only those who show the whole trace need all of its facts.
+    // Only callers that show the whole trace need all of its facts.
     let whole = &LazyCell::new(|| Facts::on(basis, machine, options));
     let more = more(&Judged { whole, facts, is_part: true, left_out, diagnosis: &diagnosis });
     (diagnosis, more)
 }
 
 fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftOut) -> Diagnosis {
-    let judged = judge(facts, &survey, options);
+    let judgment = judge(facts, &survey, options);
     let (stages, no_stages) = stages_of(facts, options);
     let (attribution, critical_path) =
         join(|| attribution::attribution(facts, &options.blocks), || critical::critical_path(facts));
@@ -175,14 +175,14 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         survey: &survey,
         options,
         left_out,
-        cpu_copies: &judged.cpu_copies,
-        is_incomplete: judged.is_incomplete,
+        cpu_copies: &judgment.cpu_copies,
+        is_incomplete: judgment.is_incomplete,
         no_stages: no_stages.as_deref(),
         has_blocks: attribution.is_some(),
     });
     let measured = options.measured_kernels.as_deref();
-    // As long as the device waits for something else, its kernels are not the question.
-    let kernels = (judged.verdict.bound == Bound::Compute || measured.is_some())
+    // While the GPU waits for something else, its kernels do not matter.
+    let kernels = (judgment.verdict.bound == Bound::Compute || measured.is_some())
         .then(|| kernels::kernels(facts, measured))
         .flatten();
     Diagnosis {
@@ -191,13 +191,13 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         source: survey.source,
         rank: survey.rank,
         window: window_facts(facts, left_out),
-        verdict: judged.verdict,
+        verdict: judgment.verdict,
         breakdown: facts.breakdown.clone(),
         time: facts.time,
         overlap: facts.overlap,
         devices: device_facts(facts),
-        cpu_copies: judged.cpu_copies,
-        findings: judged.findings,
+        cpu_copies: judgment.cpu_copies,
+        findings: judgment.findings,
         limitations,
         attribution,
         stages,
@@ -232,20 +232,20 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
     };
     let mut findings = if has_gpu { findings::findings(facts) } else { Vec::new() };
     if incomplete.is_some() {
-        // What is lost may be what the GPU did meanwhile.
+        // The lost work may have run during what looks like idle time.
         findings.iter_mut().for_each(|finding| finding.severity = Severity::Low);
     }
     Judgment { verdict, findings, cpu_copies, is_incomplete: incomplete.is_some() }
 }
 
-/// Why the devices' work is not all there, where so much is missing that shares of the rest mislead.
+/// Why the GPU work is incomplete, if so much is missing that shares of the rest mislead.
 fn why_incomplete(trace: &Trace, survey: &Survey) -> Option<String> {
-    // Of the whole file: what was launched after the steps that are judged has no work in a part.
+    // For the whole file: a part lacks the work of launches after its last step.
     let unseen = survey.missing.iter().find(|missing| missing.id == LimitationId::GraphWork);
     incomplete::reason(trace).or_else(|| Some(unseen?.what.clone()))
 }
 
-/// The stages that were asked for, or that the program names; or why they cannot be followed.
+/// The stages that the user gave or the program annotates, or why they cannot be analyzed.
 fn stages_of(facts: &Facts<'_>, options: &Options) -> (Option<Stages>, Option<String>) {
     let named;
     let chosen = if options.stages.is_empty() {
@@ -284,7 +284,7 @@ fn window_facts(facts: &Facts<'_>, left_out: &LeftOut) -> WindowFacts {
         with_outliers: left_out.with_outliers.clone(),
         outlier_count: left_out.outlier_count,
         outliers: left_out.outliers.clone(),
-        rounds: facts.window.rounds(),
+        rounds: facts.window.step_count(),
     }
 }
 
@@ -298,19 +298,19 @@ fn device_facts(facts: &Facts<'_>) -> Vec<DeviceFacts> {
 }
 
 impl WindowFacts {
-    /// All steps after the warm-up, also those that took clearly longer.
+    /// All steps after the warm-up, including outliers.
     pub fn every_step(&self) -> Option<&StepTimes> {
         self.with_outliers.as_ref().or(self.steps.as_ref())
     }
 }
 
 impl Diagnosis {
-    /// Steps that figures are divided by.
+    /// The number of steps that figures are divided by.
     pub fn step_count(&self) -> f64 {
         self.window.rounds
     }
 
-    /// What figures are per.
+    /// The unit of per-step figures.
     pub fn unit(&self) -> Unit {
         self.window.steps.as_ref().map_or(Unit::Trace, |steps| steps.found.unit())
     }

@@ -1,4 +1,4 @@
-//! The answers people ask for, one module each: typed results that renderers show.
+//! The answers that users ask for, one module each: typed results for renderers.
 
 pub(crate) mod advice;
 pub(crate) mod bench;

@@ -1,4 +1,4 @@
-//! What does a program get of several inputs? Each answer as if its input had been the only one.
+//! What is the JSON for several inputs? Each answer is the same as for that input alone.
 
 use serde::Serialize;
 
@@ -8,20 +8,20 @@ use crate::answers::whatif::WhatIf;
 pub const SURVEYS_SCHEMA: &str = "busbound.surveys/2";
 pub const WHATIFS_SCHEMA: &str = "busbound.whatifs/2";
 
-/// What `busbound survey` tells of several inputs.
+/// The output of `busbound survey` for several inputs.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Surveys<'a> {
     pub schema: &'static str,
-    /// Those that could be read, in order.
+    /// The inputs that could be read, in order.
     pub runs: &'a [Survey],
 }
 
-/// What `busbound whatif` tells of several inputs.
+/// The output of `busbound whatif` for several inputs.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WhatIfs<'a> {
     pub schema: &'static str,
-    /// Those that could be run again, in order.
+    /// The inputs that could be replayed, in order.
     pub runs: &'a [WhatIf],
 }

@@ -1,4 +1,4 @@
-//! What would this run take if …? The steady steps of a trace, run again with changes.
+//! How long would this run take with a change? Replays the steady steps of a trace with changes.
 
 use busbound_machine::Machine;
 use busbound_trace::{Direction, Timestamp, Trace};
@@ -17,7 +17,7 @@ use crate::unit::Unit;
 
 pub const WHATIF_SCHEMA: &str = "busbound.whatif/2";
 
-/// What a run takes, and what it would take.
+/// How long a run takes, and how long it would take with changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WhatIf {
@@ -25,61 +25,62 @@ pub struct WhatIf {
     pub path: String,
     /// The answer in a sentence.
     pub statement: String,
-    /// Milliseconds of the middle step as measured, from one step's end to the next one's.
+    /// Milliseconds of the median step as recorded, from the end of one step to the end of the next.
     pub baseline_ms: f64,
-    /// What the milliseconds are of.
+    /// What the times are per.
     pub unit: Unit,
-    /// How far the unchanged replay is from the trace, as a share.
+    /// Error of a replay without changes, relative to the trace.
     pub replay_error: f64,
-    /// Waits between streams and threads: named by the trace, and told by the times alone.
+    /// Waits between streams and threads that the trace recorded.
     pub recorded_waits: usize,
+    /// Waits between streams and threads inferred from timing.
     pub inferred_waits: usize,
-    /// Share of the time in which the device waited for something that the trace does not tell.
+    /// Share of the time in which the GPU waited for something not visible in this trace.
     pub unexplained: f64,
     pub link: String,
-    /// Whether the machine's profile says what the power limit does.
+    /// Whether the machine profile includes the effect of the power limit.
     pub knows_power: bool,
-    /// In the order asked for, or the best first.
+    /// In the requested order, or best first.
     pub scenarios: Vec<Scenario>,
-    /// What the answer rests on and cannot know.
+    /// Assumptions and unknowns of the prediction.
     pub notes: Vec<String>,
 }
 
-/// Some changes, made in order.
+/// A set of changes, applied in order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scenario {
-    /// The changes themselves; `apply` is how they are written.
+    /// The changes; `apply` has them as text.
     #[serde(skip)]
     pub changes: Vec<Change>,
     pub apply: Vec<String>,
     pub step_ms: f64,
     pub low_ms: f64,
     pub high_ms: f64,
-    /// Milliseconds a step less than now.
+    /// Milliseconds saved per step.
     pub gain_ms: f64,
-    /// Device memory that it takes beyond what the run takes now.
+    /// Additional device memory.
     pub extra_bytes: u64,
-    /// What matrix kernels lose because the device rests less, as a multiple of their time.
+    /// Slowdown of matrix kernels because the GPU is idle less and reaches its power limit, as a factor of their time.
     pub power: f64,
-    /// Whether the trace has anything that the changes could change.
+    /// Whether the trace contains anything that the changes affect.
     pub applies: bool,
-    /// What has to be written.
+    /// What to implement.
     pub effort: String,
-    /// What has to be so.
+    /// What the prediction assumes.
     pub precondition: String,
 }
 
-/// Why nothing can be said.
+/// Why the trace cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoReplay(&'static str);
 
-/// Runs the steady steps again under each set of changes; without any, under those that the trace gives
-/// reason to try, the best first.
+/// Replays the steady steps with each set of changes. Without any, tries the changes that suit the trace, best
+/// first.
 ///
 /// # Errors
-/// Where the trace has no work of a device to run again.
+/// If the trace has no GPU work, or is not consistent enough to replay.
 pub fn what_if(
     trace: &Trace,
     path: &str,
@@ -90,7 +91,7 @@ pub fn what_if(
     of_steady(trace, machine, options, |facts| Ok(of_replay(facts, replayed(facts)?, path, wanted)))
 }
 
-/// What `of` makes of the steps that are spoken of.
+/// Applies `of` to the steps that the figures cover.
 fn of_steady<T>(trace: &Trace, machine: &Machine, options: &Options, of: impl FnOnce(&Facts<'_>) -> T) -> T {
     let basis = Basis::of(trace, options);
     match steady(&basis, options).0 {
@@ -99,16 +100,16 @@ fn of_steady<T>(trace: &Trace, machine: &Machine, options: &Options, of: impl Fn
     }
 }
 
-/// Where the device's work would be with the best of the changes.
+/// When the GPU work would run with the best change.
 #[derive(Debug)]
 pub(crate) struct BestReplay {
     pub(crate) changes: Vec<Change>,
-    /// When the first step begins on the host: what its times are counted from.
+    /// When the first step begins on the host: the origin of its times.
     pub(crate) begin: Timestamp,
     pub(crate) moved: Vec<Moved>,
 }
 
-/// The answer, and the timeline of its first scenario where the trace has anything for it to change.
+/// The answer, and the timeline of its first scenario if that affects anything in the trace.
 pub(crate) fn with_timeline(
     facts: &Facts<'_>,
     path: &str,
@@ -120,7 +121,7 @@ pub(crate) fn with_timeline(
     };
     let answer = of_replay(facts, replay, path, wanted);
     let best = answer.scenarios.first().filter(|best| best.applies).and_then(|best| {
-        let begin = facts.replayed_stretch()?.starts.first().copied()?;
+        let begin = facts.replayed_part()?.starts.first().copied()?;
         Some(BestReplay { begin, moved: replay.timeline(&best.changes), changes: best.changes.clone() })
     });
     (Ok(answer), best)
@@ -129,11 +130,11 @@ pub(crate) fn with_timeline(
 fn replayed<'f>(facts: &'f Facts<'_>) -> Result<&'f Replay, NoReplay> {
     if facts.timelines.is_empty() {
         return Err(NoReplay(
-            "the trace has no GPU events: there is nothing whose time could be predicted (record with CUDA activity)",
+            "the trace has no GPU events, so there is nothing to predict (record with CUDA activity)",
         ));
     }
     facts.replay().ok_or(NoReplay(
-        "the trace does not hold together well enough to be run again: its calls, work and waits do not give its times",
+        "the trace is not consistent enough to replay: its calls, GPU work and waits do not explain its timing",
     ))
 }
 
@@ -170,48 +171,50 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
     answer
 }
 
-/// What the answer rests on and cannot know.
+/// Assumptions and unknowns of the prediction.
 fn notes(facts: &Facts<'_>, confidence: &Confidence, knows_power: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if !knows_power {
-        notes.push("Kernel times are kept. A GPU that rests less may clock down: a profile by `busbound bench` says how far (--machine).".to_owned());
+        notes.push("Kernel times stay the same. A GPU that is idle less may lower its clocks: pass a `busbound bench` profile with --machine to include that.".to_owned());
     }
     if facts.link.source != busbound_machine::LinkSource::Measured {
         notes.push(format!(
-            "Copies are taken at what {} reaches {}; --machine with a profile of `busbound bench` knows better.",
+            "Copies use the expected rates of {} ({}); pass a `busbound bench` profile with --machine for measured rates.",
             facts.link.name,
             facts.link.source.describe()
         ));
     }
     if facts.copies.iter().any(Copy::is_migration) {
         notes.push(
-            "Migrations of managed memory and the kernels that wait for them stay as they are: no change tried here moves them; the findings say what would."
+            "Migrations of managed memory, and the kernels that wait for them, stay the same: no change tested here affects them; see the findings."
                 .to_owned(),
         );
     }
     if confidence.unexplained > 0.02 {
         notes.push(format!(
-            "In {:.0} % of the time the GPU waited for something that the trace does not tell; that stays as it is.",
+            "For {:.0}% of the time the GPU waited for something not visible in this trace; that time stays the same.",
             100.0 * confidence.unexplained
         ));
     }
     if confidence.without_call > 0.05 {
         notes.push(format!(
-            "The calls behind {:.0} % of the GPU's work are not in the trace: what the host does there stays as it is.",
+            "The launch calls of {:.0}% of the GPU work are not in the trace: the host time for them stays the same.",
             100.0 * confidence.without_call
         ));
     }
-    let (run, all) = (replay::steps_run_again(facts.trace, &facts.window), facts.window.steps.len());
+    let (run, all) = (replay::steps_replayed(facts.trace, &facts.window), facts.window.steps.len());
     if run < all {
-        notes.push(format!("The trace is long: the first {run} of the {all} steps judged are run again."));
+        notes.push(format!(
+            "The trace is long: only the first {run} of the {all} analyzed steps are replayed."
+        ));
     }
     if facts.window.times().is_none() {
-        notes.push("No steps are marked or found: the whole trace counts as one.".to_owned());
+        notes.push("No steps are marked or detected: the whole trace counts as one step.".to_owned());
     }
     notes
 }
 
-/// Scenarios that are listed.
+/// Most scenarios listed.
 const SHOWN: usize = 8;
 
 fn scenario(replay: &Replay, changes: &[Change], baseline_ms: f64) -> Scenario {
@@ -231,12 +234,12 @@ fn scenario(replay: &Replay, changes: &[Change], baseline_ms: f64) -> Scenario {
     }
 }
 
-/// The words of several changes in one sentence.
+/// The texts of several changes, joined.
 fn joined(changes: &[Change], words: fn(About) -> &'static str) -> String {
     changes.iter().map(|change| words(change.about())).collect::<Vec<_>>().join("; ")
 }
 
-/// What the trace gives reason to try.
+/// Changes worth trying for this trace.
 fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
     let pageable = facts
         .copies
@@ -266,7 +269,7 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
     all
 }
 
-/// Whether so many large copies come in each step that they look like weights and not like a batch.
+/// Whether each step has enough large H2D copies to look like offloaded weights rather than a batch.
 fn is_offloading(facts: &Facts<'_>) -> bool {
     let large = facts.issued_copies().filter(|copy| {
         copy.transfer.direction == Direction::HostToDevice && copy.bytes().unwrap_or(0) >= 1 << 20
@@ -274,7 +277,7 @@ fn is_offloading(facts: &Facts<'_>) -> bool {
     large.count() as f64 >= 4.0 * facts.steps()
 }
 
-/// Without those that more is written for than for another one that is as fast.
+/// Drops scenarios that need more effort than another one that is as fast.
 fn worth_their_effort(ranked: Vec<Scenario>) -> Vec<Scenario> {
     let mut kept: Vec<Scenario> = Vec::new();
     for one in &ranked {
@@ -289,29 +292,39 @@ fn worth_their_effort(ranked: Vec<Scenario>) -> Vec<Scenario> {
     kept
 }
 
+/// `29.7–32.1 ms`, or `900 µs–1.20 ms` if the units differ.
+fn milliseconds_range(low: f64, high: f64) -> String {
+    let (low, high) = (crate::quantity::milliseconds(low), crate::quantity::milliseconds(high));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}–{high}"),
+        _ => format!("{low}–{high}"),
+    }
+}
+
 impl WhatIf {
     fn sentence(&self, searched: bool) -> String {
         let now = crate::quantity::milliseconds(self.baseline_ms);
         let unit = self.unit;
         let Some(best) = self.scenarios.first() else {
-            return format!("Nothing that was tried would make this run faster: {now} a {unit}.");
+            return format!("No tested change makes this run faster: {now}/{unit}.");
         };
         let change = best.apply.join(" + ");
         if !best.applies {
-            return format!("Nothing in this trace that `{change}` could change: {now} a {unit}.");
+            return format!("`{change}` affects nothing in this trace: {now}/{unit}.");
         }
         let range = format!(
-            "{} a {unit} ({} to {}) instead of {now}",
+            "{}/{unit} ({}) instead of {now}",
             crate::quantity::milliseconds(best.step_ms),
-            crate::quantity::milliseconds(best.low_ms),
-            crate::quantity::milliseconds(best.high_ms)
+            milliseconds_range(best.low_ms, best.high_ms)
         );
         if best.low_ms <= self.baseline_ms && self.baseline_ms <= best.high_ms {
-            return format!("`{change}` may change little: {range}; the range holds what it takes now.");
+            return format!(
+                "`{change}` may make no difference: {range}; the predicted range includes the current time."
+            );
         }
         let times = self.baseline_ms / best.step_ms;
-        let by = if times > 1.0 { format!("{times:.1} times as fast") } else { "slower".to_owned() };
-        let best_of = if searched { "The best of what was tried: " } else { "" };
-        format!("{best_of}`{change}` would give {range}, {by}.")
+        let by = if times > 1.0 { format!("a {times:.1}x speedup") } else { "which is slower".to_owned() };
+        let best_of = if searched { "Best tested change: " } else { "" };
+        format!("{best_of}`{change}` gives {range}, {by}.")
     }
 }

@@ -1,8 +1,8 @@
-//! The catalog: every figure of a run with its name, texts, unit and how it is computed.
+//! Which figures exist? Every figure of a run with its name, texts, unit and computation.
 
 use busbound_trace::{Direction, MemoryKind};
 
-use super::value::{every_step, gbps, judged_steps, megabytes, on_path, per_device, per_step, with_device};
+use super::value::{analyzed_steps, every_step, gbps, megabytes, on_path, per_device, per_step, with_device};
 use super::{Better, Definition, FigureUnit};
 use crate::activity::route::CopyRoute;
 use crate::analysis::breakdown::Part;
@@ -24,7 +24,7 @@ macro_rules! catalog {
         }
 
         impl FigureId {
-            /// Every figure, in the order in which they are listed.
+            /// Every figure, in display order.
             pub const ALL: &'static [Self] = &[$(Self::$id,)*];
 
             pub(super) fn entry(self) -> &'static Definition {
@@ -44,231 +44,231 @@ macro_rules! catalog {
 }
 
 catalog! {
-    // The length of steps.
+    // Step times.
     StepP50 = "step_p50" {
         label: "step, median with outliers", unit: Milliseconds, better: Lower,
-        summary: "median length of a step",
-        definition: "Median length of all steps after the warm-up.",
+        summary: "median step time",
+        definition: "Median time of all steps after the warm-up.",
         of: |run| every_step(run, |steps| steps.p50_ms),
     }
     StepP90 = "step_p90" {
         label: "step, 90th percentile", unit: Milliseconds, better: Lower,
-        summary: "90th percentile of it",
-        definition: "90th percentile of the length of all steps after the warm-up.",
+        summary: "90th percentile of step time",
+        definition: "90th percentile of the time of all steps after the warm-up.",
         of: |run| every_step(run, |steps| steps.p90_ms),
     }
     StepP99 = "step_p99" {
         label: "step, 99th percentile", unit: Milliseconds, better: Lower,
-        summary: "99th percentile of it",
-        definition: "99th percentile of the length of all steps after the warm-up.",
+        summary: "99th percentile of step time",
+        definition: "99th percentile of the time of all steps after the warm-up.",
         of: |run| every_step(run, |steps| steps.p99_ms),
     }
     StepMax = "step_max" {
-        label: "step, most with outliers", unit: Milliseconds, better: Lower,
-        summary: "the longest step",
-        definition: "Length of the longest step after the warm-up.",
+        label: "step, max with outliers", unit: Milliseconds, better: Lower,
+        summary: "longest step",
+        definition: "Time of the longest step after the warm-up.",
         of: |run| every_step(run, |steps| steps.max_ms),
     }
     OutlierSteps = "outlier_steps" {
         label: "outlier steps", unit: Count, better: Lower,
-        summary: "steps that took clearly longer",
+        summary: "outlier steps",
         definition: "Steps after the warm-up that took clearly longer than the others.",
         of: |run| run.window.steps.as_ref().map(|_| run.window.outlier_count as f64),
     }
     JudgedStepP50 = "judged_step_p50" {
         label: "step, median", unit: Milliseconds, better: Lower,
-        summary: "median length of the steps that are judged",
-        definition: "Median length of the steps that the other figures describe: without warm-up and without outliers that are left out. Where there are no steps, `span_ms`.",
-        of: |run| judged_steps(run, |steps| steps.p50_ms).or_else(|| run.breakdown.per_step_ms(|_| true)),
+        summary: "median time of the analyzed steps",
+        definition: "Median time of the analyzed steps, which the other figures describe: without the warm-up and without excluded outliers. If the trace has no steps, `span_ms`.",
+        of: |run| analyzed_steps(run, |steps| steps.p50_ms).or_else(|| run.breakdown.per_step_ms(|_| true)),
     }
     JudgedStepMin = "judged_step_min" {
-        label: "step, least", unit: Milliseconds, better: Lower,
-        summary: "the shortest of them",
-        definition: "Length of the shortest step that is judged.",
-        of: |run| judged_steps(run, |steps| steps.min_ms),
+        label: "step, min", unit: Milliseconds, better: Lower,
+        summary: "shortest analyzed step",
+        definition: "Time of the shortest analyzed step.",
+        of: |run| analyzed_steps(run, |steps| steps.min_ms),
     }
     JudgedStepMax = "judged_step_max" {
-        label: "step, most", unit: Milliseconds, better: Lower,
-        summary: "the longest of them",
-        definition: "Length of the longest step that is judged.",
-        of: |run| judged_steps(run, |steps| steps.max_ms),
+        label: "step, max", unit: Milliseconds, better: Lower,
+        summary: "longest analyzed step",
+        definition: "Time of the longest analyzed step.",
+        of: |run| analyzed_steps(run, |steps| steps.max_ms),
     }
 
     // The breakdown of a step.
     SpanMs = "span_ms" {
         label: "span", unit: MillisecondsPerStep, better: Lower,
-        summary: "first to last work of the device",
-        definition: "Time from the first to the last work of the device: the sum of all parts of the step.",
+        summary: "first to last GPU work",
+        definition: "Time from the start of the first to the end of the last GPU work: the sum of all parts of the step.",
         of: |run| run.breakdown.per_step_ms(|_| true),
     }
     BusyMs = "busy_ms" {
         label: "busy", unit: MillisecondsPerStep, better: Neither,
-        summary: "the device doing anything",
-        definition: "Time at which the device did anything: kernels, copies or memsets.",
+        summary: "GPU busy",
+        definition: "Time in which the GPU ran anything: kernels, copies or memsets.",
         of: |run| run.breakdown.per_step_ms(|part| !part.is_idle()),
     }
     ComputeMs = "compute_ms" {
         label: "compute", unit: MillisecondsPerStep, better: Lower,
         summary: "compute kernels",
-        definition: "Time at which at least one kernel ran that does not communicate.",
+        definition: "Time in which at least one compute kernel ran. Communication kernels do not count.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Compute),
     }
     CopyMs = "copy_ms" {
         label: "copies", unit: MillisecondsPerStep, better: Neither,
         summary: "copies",
-        definition: "Time at which at least one copy ran, on any route.",
+        definition: "Time in which at least one copy ran, in any direction.",
         of: |run| per_device(run, run.time.copy_ms),
     }
     CommMs = "comm_ms" {
         label: "communication", unit: MillisecondsPerStep, better: Neither,
         summary: "communication kernels",
-        definition: "Time at which at least one communication kernel ran.",
+        definition: "Time in which at least one communication kernel ran.",
         of: |run| per_device(run, run.time.comm_ms),
     }
     IdleMs = "idle_ms" {
         label: "idle", unit: MillisecondsPerStep, better: Lower,
-        summary: "the device idle",
-        definition: "Time between the first and the last work of the device at which it did nothing.",
+        summary: "GPU idle",
+        definition: "Time between the first and the last GPU work in which the GPU ran nothing.",
         of: |run| run.breakdown.per_step_ms(Part::is_idle),
     }
     ExposedCopyMs = "exposed_copy_ms" {
-        label: "exposed copies on any route", unit: MillisecondsPerStep, better: Lower,
-        summary: "copies with no kernel beside them",
-        definition: "Time at which a copy ran, on any route, and no kernel.",
+        label: "exposed copies, any direction", unit: MillisecondsPerStep, better: Lower,
+        summary: "copies not overlapped with any kernel",
+        definition: "Time in which a copy ran, in any direction, and no kernel ran.",
         of: |run| run.breakdown.per_step_ms(Part::is_copy),
     }
     ExposedCommMs = "exposed_comm_ms" {
         label: "exposed communication", unit: MillisecondsPerStep, better: Lower,
-        summary: "communication with no compute beside it",
-        definition: "Time at which a communication kernel ran and no compute kernel.",
+        summary: "communication not overlapped with compute",
+        definition: "Time in which a communication kernel ran and no compute kernel ran.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Communication),
     }
     ExposedBusCopyMs = "exposed_bus_copy_ms" {
         label: "exposed copy", unit: MillisecondsPerStep, better: Lower,
-        summary: "of exposed copies, those between host and device",
-        definition: "Time at which a bus copy ran (host to device or device to host) and no kernel.",
+        summary: "exposed copies between host and device",
+        definition: "Time in which a bus copy (H2D or D2H) ran and no kernel ran.",
         of: |run| run.breakdown.per_step_ms(Part::is_bus_copy),
     }
     ExposedPeerCopyMs = "exposed_peer_copy_ms" {
         label: "exposed copy between GPUs", unit: MillisecondsPerStep, better: Lower,
-        summary: "of exposed copies, those between GPUs",
-        definition: "Time at which a peer copy ran (from one GPU to another), no bus copy and no kernel.",
+        summary: "exposed copies between GPUs",
+        definition: "Time in which a peer copy (from one GPU to another) ran, and no bus copy or kernel ran.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Copy(CopyRoute::Peer)),
     }
     ExposedDeviceCopyMs = "exposed_device_copy_ms" {
-        label: "copy within the device", unit: MillisecondsPerStep, better: Lower,
-        summary: "of exposed copies, those within the device",
-        definition: "Time at which a copy within the device ran, no bus or peer copy and no kernel.",
+        label: "exposed D2D copy", unit: MillisecondsPerStep, better: Lower,
+        summary: "exposed D2D copies",
+        definition: "Time in which a D2D copy within one GPU ran, and no bus copy, peer copy or kernel ran.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Copy(CopyRoute::WithinDevice)),
     }
     ExposedUnplacedCopyMs = "exposed_unplaced_copy_ms" {
-        label: "copy of unknown way", unit: MillisecondsPerStep, better: Lower,
-        summary: "of exposed copies, those of unknown direction",
-        definition: "Time at which a copy ran of which the trace does not record where it goes, no other copy and no kernel.",
+        label: "exposed copy, unknown direction", unit: MillisecondsPerStep, better: Lower,
+        summary: "exposed copies of unknown direction",
+        definition: "Time in which a copy without a recorded direction ran, and no other copy or kernel ran.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Copy(CopyRoute::Unplaced)),
     }
     ExposedMemsetMs = "exposed_memset_ms" {
         label: "memset", unit: MillisecondsPerStep, better: Lower,
-        summary: "memsets with nothing beside them",
-        definition: "Time at which a memset ran, no copy and no kernel.",
+        summary: "memsets not overlapped with a copy or kernel",
+        definition: "Time in which a memset ran, and no copy or kernel ran.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Memset),
     }
     IdleInputMs = "idle_input_ms" {
         label: "idle: waiting for input", unit: MillisecondsPerStep, better: Lower,
-        summary: "idle while the host waits for its next batch",
-        definition: "Idle time of the device while the host waited for its next batch.",
+        summary: "idle while the host waits for the next batch",
+        definition: "GPU idle time while the host waited for the next batch.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Input)),
     }
     IdleLaunchMs = "idle_launch_ms" {
-        label: "idle: host had not launched yet", unit: MillisecondsPerStep, better: Lower,
-        summary: "idle because the host had not launched yet",
-        definition: "Idle time of the device with an empty queue: the host had not launched yet.",
+        label: "idle: waiting for a launch", unit: MillisecondsPerStep, better: Lower,
+        summary: "idle, waiting for a launch",
+        definition: "GPU idle time with an empty queue, waiting for the host to launch.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Launch)),
     }
     IdleSyncMs = "idle_sync_ms" {
-        label: "idle: host had synchronized first", unit: MillisecondsPerStep, better: Lower,
-        summary: "idle because the host had waited for the device",
-        definition: "Idle time of the device after the host had waited for it to finish and only then launched on.",
+        label: "idle: waiting after a host sync", unit: MillisecondsPerStep, better: Lower,
+        summary: "idle, waiting after a host sync",
+        definition: "GPU idle time after a host sync: the host waited for the GPU to finish and launched more work only then.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Synchronization)),
     }
     IdleCopyMs = "idle_copy_ms" {
         label: "idle: host inside a copy call", unit: MillisecondsPerStep, better: Lower,
-        summary: "idle while the host is inside a copying call",
-        definition: "Idle time of the device while the host was inside a copying call.",
+        summary: "idle while the host is inside a copy call",
+        definition: "GPU idle time while the host was inside a copy call.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Copy)),
     }
     IdleUnexplainedMs = "idle_unexplained_ms" {
-        label: "idle: not explained by the trace", unit: MillisecondsPerStep, better: Lower,
-        summary: "idle for reasons the trace does not show",
-        definition: "Idle time of the device for reasons the trace does not show.",
+        label: "idle: cause not visible in this trace", unit: MillisecondsPerStep, better: Lower,
+        summary: "idle, cause not visible in the trace",
+        definition: "GPU idle time whose cause is not visible in the trace.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Unexplained)),
     }
     IdleTurnaroundMs = "idle_turnaround_ms" {
-        label: "idle: turn-around between pieces of work", unit: MillisecondsPerStep, better: Lower,
-        summary: "idle between two pieces of queued work",
-        definition: "Idle time of the device in gaps too short to have a cause of their own.",
+        label: "idle: gap between kernels", unit: MillisecondsPerStep, better: Lower,
+        summary: "idle in short gaps between kernels",
+        definition: "GPU idle time in gaps between queued kernels, copies and memsets that are too short to have another cause.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Turnaround)),
     }
     OwnMs = "own_ms" {
         label: "outside communication", unit: MillisecondsPerStep, better: Lower,
-        summary: "all but exposed communication",
-        definition: "`span_ms` without `exposed_comm_ms`: what the rank does by itself. Of ranks that wait for each other, the one with most of it is the one the others wait for.",
+        summary: "everything except exposed communication",
+        definition: "`span_ms` minus `exposed_comm_ms`: the rank's own work. Among ranks that synchronize with each other, the rank with the largest value is the straggler that the others wait for.",
         of: |run| run.breakdown.per_step_ms(|part| part != Part::Communication),
     }
     BusyShare = "busy_share" {
         label: "busy, share", unit: Share, better: Higher,
-        summary: "busy time of the span",
-        definition: "`busy_ms` over `span_ms`.",
+        summary: "busy share of the span",
+        definition: "`busy_ms` divided by `span_ms`.",
         of: |run| run.breakdown.share_of(|part| !part.is_idle()),
     }
     ComputeShare = "compute_share" {
         label: "compute, share", unit: Share, better: Higher,
-        summary: "compute time of the span",
-        definition: "`compute_ms` over `span_ms`.",
+        summary: "compute share of the span",
+        definition: "`compute_ms` divided by `span_ms`.",
         of: |run| run.breakdown.share_of(|part| part == Part::Compute),
     }
     IdleShare = "idle_share" {
         label: "idle, share", unit: Share, better: Lower,
-        summary: "idle time of the span",
-        definition: "`idle_ms` over `span_ms`.",
+        summary: "idle share of the span",
+        definition: "`idle_ms` divided by `span_ms`.",
         of: |run| run.breakdown.share_of(Part::is_idle),
     }
     ExposedCopyShare = "exposed_copy_share" {
-        label: "exposed copies on any route, share", unit: Share, better: Lower,
-        summary: "exposed copies of the span",
-        definition: "`exposed_copy_ms` over `span_ms`.",
+        label: "exposed copies, any direction, share", unit: Share, better: Lower,
+        summary: "exposed-copy share of the span",
+        definition: "`exposed_copy_ms` divided by `span_ms`.",
         of: |run| run.breakdown.share_of(Part::is_copy),
     }
 
-    // Kinds of work at once.
+    // Overlap between types of work.
     CopyComputeMs = "copy_compute_ms" {
-        label: "copies beside compute", unit: MillisecondsPerStep, better: Higher,
-        summary: "copies and compute kernels at once",
-        definition: "Time at which a copy and a compute kernel ran at once.",
+        label: "copies overlapping compute", unit: MillisecondsPerStep, better: Higher,
+        summary: "overlap of copies and compute",
+        definition: "Time in which a copy and a compute kernel ran at the same time.",
         of: |run| per_device(run, run.overlap.copy_compute_ms),
     }
     CommComputeMs = "comm_compute_ms" {
-        label: "communication beside compute", unit: MillisecondsPerStep, better: Higher,
-        summary: "communication and compute kernels at once",
-        definition: "Time at which a communication kernel and a compute kernel ran at once.",
+        label: "communication overlapping compute", unit: MillisecondsPerStep, better: Higher,
+        summary: "overlap of communication and compute",
+        definition: "Time in which a communication kernel and a compute kernel ran at the same time.",
         of: |run| per_device(run, run.overlap.comm_compute_ms),
     }
     CopyCommMs = "copy_comm_ms" {
-        label: "copies beside communication", unit: MillisecondsPerStep, better: Neither,
-        summary: "copies and communication at once",
-        definition: "Time at which a copy and a communication kernel ran at once.",
+        label: "copies overlapping communication", unit: MillisecondsPerStep, better: Neither,
+        summary: "overlap of copies and communication",
+        definition: "Time in which a copy and a communication kernel ran at the same time.",
         of: |run| per_device(run, run.overlap.copy_comm_ms),
     }
     CommComputePct = "comm_compute_pct" {
-        label: "communication beside compute", unit: Percent, better: Higher,
-        summary: "communication with compute beside it",
-        definition: "`comm_compute_ms` over `comm_ms`.",
+        label: "communication overlapping compute", unit: Percent, better: Higher,
+        summary: "overlapped share of communication",
+        definition: "`comm_compute_ms` divided by `comm_ms`.",
         of: |run| run.overlap.comm_compute_pct_of_comm,
     }
     OverlapScore = "overlap_score" {
         label: "overlap score", unit: Share, better: Higher,
-        summary: "how far a pipeline's stages are hidden (--stage)",
-        definition: "How far the stages of a pipeline are hidden behind each other; needs `--stage`.",
+        summary: "how much pipeline stages overlap (--stage)",
+        definition: "How much the stages of a pipeline overlap; needs `--stage`.",
         of: |run| Some(run.stages.as_ref()?.overlap_score),
     }
     PeriodMs = "period_ms" {
@@ -281,31 +281,31 @@ catalog! {
     // Copies.
     H2dGbps = "h2d_gbps" {
         label: "H2D rate", unit: GigabytesPerSecond, better: Higher,
-        summary: "rate of copies from host to device",
-        definition: "Bytes copied from host to device over the time at which such copies ran, added up over kinds of host memory and GPUs. Copies without recorded bytes are left out.",
+        summary: "rate of H2D copies",
+        definition: "Bytes copied H2D, divided by the time in which such copies ran, summed over memory kinds and GPUs. Copies without a recorded size are excluded.",
         of: |run| gbps(run, Direction::HostToDevice),
     }
     D2hGbps = "d2h_gbps" {
         label: "D2H rate", unit: GigabytesPerSecond, better: Higher,
-        summary: "rate of copies from device to host",
-        definition: "Bytes copied from device to host over the time at which such copies ran, added up over kinds of host memory and GPUs. Copies without recorded bytes are left out.",
+        summary: "rate of D2H copies",
+        definition: "Bytes copied D2H, divided by the time in which such copies ran, summed over memory kinds and GPUs. Copies without a recorded size are excluded.",
         of: |run| gbps(run, Direction::DeviceToHost),
     }
     H2dMb = "h2d_mb" {
         label: "H2D bytes", unit: MegabytesPerStep, better: Lower,
-        summary: "bytes from host to device",
-        definition: "Bytes copied from host to device.",
+        summary: "bytes copied H2D",
+        definition: "Bytes copied from host to device (H2D).",
         of: |run| megabytes(run, Direction::HostToDevice),
     }
     D2hMb = "d2h_mb" {
         label: "D2H bytes", unit: MegabytesPerStep, better: Lower,
-        summary: "bytes from device to host",
-        definition: "Bytes copied from device to host.",
+        summary: "bytes copied D2H",
+        definition: "Bytes copied from device to host (D2H).",
         of: |run| megabytes(run, Direction::DeviceToHost),
     }
     PageableMb = "pageable_mb" {
         label: "pageable bytes", unit: MegabytesPerStep, better: Lower,
-        summary: "bytes from or to pageable memory",
+        summary: "bytes copied from or to pageable memory",
         definition: "Bytes copied from or to pageable host memory.",
         of: |run| {
             let is_pageable = |group: &&crate::CopyGroup| [group.src, group.dst].contains(&MemoryKind::Pageable);
@@ -314,47 +314,47 @@ catalog! {
         },
     }
     BlockingMs = "blocking_ms" {
-        label: "host inside copying calls", unit: MillisecondsPerStep, better: Lower,
-        summary: "host inside copying calls that wait",
-        definition: "Host time inside copying calls that waited for their copy.",
+        label: "host inside copy calls", unit: MillisecondsPerStep, better: Lower,
+        summary: "host time inside copy calls that wait",
+        definition: "Host time inside copy calls that waited for their copy.",
         of: |run| per_step(run, run.copies.iter().map(|group| group.blocking.ms).sum()),
     }
 
-    // What the host does.
+    // The host.
     SyncMs = "sync_ms" {
-        label: "host in synchronizations", unit: MillisecondsPerStep, better: Lower,
-        summary: "host inside synchronizations",
-        definition: "Host time inside calls that wait for the device.",
+        label: "host in syncs", unit: MillisecondsPerStep, better: Lower,
+        summary: "host time inside syncs",
+        definition: "Host time inside calls that wait for the GPU.",
         of: |run| per_step(run, run.synchronizations.iter().map(|total| total.host_ms).sum()),
     }
     LaunchMs = "launch_ms" {
         label: "host in launches", unit: MillisecondsPerStep, better: Lower,
-        summary: "host inside launching calls",
-        definition: "Host time inside calls that launch kernels.",
+        summary: "host time inside launch calls",
+        definition: "Host time inside kernel launch calls.",
         of: |run| with_device(run, run.launches.calls_ms_per_step),
     }
     Kernels = "kernels" {
         label: "kernels", unit: PerStep, better: Neither,
         summary: "kernels launched",
-        definition: "Kernels that ran.",
+        definition: "Number of kernels that ran.",
         of: |run| per_step(run, run.launches.kernels as f64),
     }
     KernelUs = "kernel_us" {
         label: "kernel, median", unit: Microseconds, better: Neither,
-        summary: "median length of a kernel",
-        definition: "Median duration of a kernel.",
+        summary: "median kernel duration",
+        definition: "Median kernel duration.",
         of: |run| with_device(run, run.launches.median_kernel_us),
     }
     LaunchCallUs = "launch_call_us" {
         label: "launch call, median", unit: Microseconds, better: Lower,
-        summary: "median length of a launching call",
-        definition: "Median host time inside a call that launches a kernel.",
+        summary: "median duration of a launch call",
+        definition: "Median host time inside a kernel launch call.",
         of: |run| with_device(run, run.launches.median_call_us),
     }
     EmptyQueueShare = "empty_queue_share" {
         label: "empty queue, share", unit: Share, better: Lower,
-        summary: "time with nothing waiting to begin on the device",
-        definition: "Share of the time at which no launched work was waiting to begin on the device.",
+        summary: "time with an empty launch queue",
+        definition: "Share of the time in which no launched work was queued on the GPU.",
         of: |run| Some(run.launches.queue.as_ref()?.empty_share),
     }
 
@@ -374,19 +374,19 @@ catalog! {
     PathHostShare = "path_host_share" {
         label: "critical path, host", unit: Share, better: Lower,
         summary: "host work on the critical path",
-        definition: "Share of the critical path in work of the host.",
+        definition: "Share of the critical path in host work.",
         of: |run| on_path(run, PathClass::Host),
     }
     Findings = "findings" {
         label: "findings", unit: Count, better: Lower,
         summary: "findings",
-        definition: "Findings of any severity.",
+        definition: "Number of findings of any severity.",
         of: |run| Some(run.findings.len() as f64),
     }
     HighFindings = "high_findings" {
-        label: "findings of high severity", unit: Count, better: Lower,
-        summary: "findings of high severity",
-        definition: "Findings of high severity.",
+        label: "high-severity findings", unit: Count, better: Lower,
+        summary: "high-severity findings",
+        definition: "Number of high-severity findings.",
         of: |run| Some(run.findings.iter().filter(|finding| finding.severity == Severity::High).count() as f64),
     }
 }

@@ -1,9 +1,9 @@
-//! Which figures does a group of copies have? Those that compare shows for every direction and kind of memory.
+//! Which figures does a group of copies have? `compare` shows these for each direction and memory kind.
 
 use crate::activity::copies::CopyGroup;
 use crate::figures::FigureUnit;
 
-/// A figure of copies that go the same way between the same kinds of memory.
+/// A figure of a group of copies with the same direction and memory kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyFigure {
     Count,
@@ -21,7 +21,7 @@ impl CopyFigure {
             Self::Count => "copies",
             Self::Bytes => "bytes",
             Self::Exposed => "exposed",
-            Self::Blocking => "host inside the calls",
+            Self::Blocking => "host time inside calls",
             Self::Rate => "rate",
         }
     }
@@ -37,19 +37,19 @@ impl CopyFigure {
 
     pub fn definition(self) -> &'static str {
         match self {
-            Self::Count => "Copies, over all devices.",
-            Self::Bytes => "Bytes they moved, over all devices.",
+            Self::Count => "Number of copies, over all devices.",
+            Self::Bytes => "Bytes copied, over all devices.",
             Self::Exposed => {
-                "Time at which at least one of them ran and no kernel did on the same device, summed over devices."
+                "Time in which at least one of the copies ran and no kernel ran on the same device, summed over devices."
             }
-            Self::Blocking => "Host time inside the copying calls that waited for their copy.",
+            Self::Blocking => "Host time inside copy calls that waited for their copy.",
             Self::Rate => {
-                "Their bytes over the time at which at least one of them ran. Copies without recorded bytes are left out."
+                "Bytes copied, divided by the time in which at least one of the copies ran. Copies without a recorded size are excluded."
             }
         }
     }
 
-    /// Its value for a group, with totals divided by `steps`.
+    /// The value for a group, with totals divided by `steps`.
     pub fn of(self, group: &CopyGroup, steps: f64) -> f64 {
         match self {
             Self::Count => group.count as f64 / steps,

@@ -1,4 +1,4 @@
-//! The catalog as a page of the documentation.
+//! What does the documentation page of the catalog say?
 
 use std::fmt::Write;
 
@@ -9,14 +9,14 @@ use crate::unit::Unit;
 pub fn document() -> String {
     let mut text = String::from(
         "# Figures\n\n\
-         Every figure that `busbound gate` takes, `busbound compare` and `busbound merge` show and \
+         Every figure that `busbound gate` accepts, that `busbound compare` and `busbound merge` show, and that \
          `busbound gate --format json` writes. This page is generated from the catalog in the code.\n\n\
-         Times \"per step\" are means over the judged steps (or rounds, or the whole trace where there are none) and over \
-         the GPUs of a run; bytes, counts and host time are totals over its GPUs, per step. A run that does not have a \
-         figure does not pass a gate on it.\n\n\
+         \"Per step\" means per analyzed step. If the trace has no steps, it means per detected iteration, or else per \
+         trace. Times are means over the steps and the GPUs of a run. Bytes, counts and host time are totals over its \
+         GPUs, divided by the steps. If a run lacks a figure, a gate on that figure fails.\n\n\
          A **bus copy** crosses the link between host and device (H2D or D2H). A **peer copy** goes from one GPU to \
-         another. A copy is **exposed** while no kernel runs on its device, communication while no compute kernel does. \
-         A **rate** is bytes over the time at which at least one of the copies ran.\n\n",
+         another. A copy is **exposed** while no kernel runs on its device. Communication is **exposed** while no compute \
+         kernel runs. A **rate** is bytes divided by the time in which at least one of the copies ran.\n\n",
     );
     text.push_str("| figure | unit | better | definition |\n|---|---|---|---|\n");
     for &figure in FigureId::ALL {
@@ -25,10 +25,14 @@ pub fn document() -> String {
         let _ = writeln!(text, "| `{figure}` | {unit} | {better} | {} |", figure.definition());
     }
     let parts: Vec<String> = FigureId::PARTS.iter().map(|figure| format!("`{figure}`")).collect();
-    let _ =
-        write!(text, "\nThese never overlap and sum to `{}`: {}.\n\n", FigureId::SpanMs, parts.join(", "));
+    let _ = write!(
+        text,
+        "\nThese figures do not overlap, and their sum is `{}`: {}.\n\n",
+        FigureId::SpanMs,
+        parts.join(", ")
+    );
     text.push_str(
-        "`compare` also shows these for each direction and kind of memory:\n\n\
+        "`compare` also shows these for each direction and memory kind:\n\n\
          | row | unit | definition |\n|---|---|---|\n",
     );
     for figure in CopyFigure::ALL {

@@ -1,6 +1,6 @@
-//! Which figures does a run have? One catalog, which compare, gate, fleet, reports and documentation read.
+//! Which figures does a run have? One catalog for compare, gate, fleet, reports and documentation.
 //!
-//! A figure is added in `catalog`: its id, unit, texts and the function that computes it stand together there.
+//! To add a figure, add one entry in `catalog`: its id, unit, texts and the function that computes it.
 
 mod catalog;
 mod copy_figures;
@@ -19,7 +19,7 @@ pub use catalog::FigureId;
 pub use copy_figures::CopyFigure;
 pub use document::document;
 
-/// What is known about a figure of the catalog.
+/// One entry of the catalog.
 #[derive(Debug)]
 struct Definition {
     name: &'static str,
@@ -32,7 +32,7 @@ struct Definition {
 }
 
 impl FigureId {
-    /// The parts of a step: they never overlap and sum to [`FigureId::SpanMs`].
+    /// The parts of a step. They do not overlap, and their sum is [`FigureId::SpanMs`].
     pub const PARTS: &'static [Self] = &[
         Self::ComputeMs,
         Self::ExposedCommMs,
@@ -49,7 +49,7 @@ impl FigureId {
         Self::IdleTurnaroundMs,
     ];
 
-    /// As [`FigureId::PARTS`], with idle time as one part.
+    /// Like [`FigureId::PARTS`], but with idle time as a single part.
     pub const COARSE_PARTS: &'static [Self] = &[
         Self::ComputeMs,
         Self::ExposedCommMs,
@@ -61,12 +61,12 @@ impl FigureId {
         Self::IdleMs,
     ];
 
-    /// As requirements and JSON spell it.
+    /// The name in gate requirements and JSON.
     pub fn name(self) -> &'static str {
         self.entry().name
     }
 
-    /// As rows of tables are titled.
+    /// The label in tables.
     pub fn label(self) -> &'static str {
         self.entry().label
     }
@@ -79,17 +79,17 @@ impl FigureId {
         self.entry().better
     }
 
-    /// What it is, in a few words.
+    /// What the figure is, in a few words.
     pub fn summary(self) -> &'static str {
         self.entry().summary
     }
 
-    /// What it is and how it is computed.
+    /// What the figure is and how it is computed.
     pub fn definition(self) -> &'static str {
         self.entry().definition
     }
 
-    /// Its value; `None` where the run does not have it.
+    /// The value; `None` if the run does not have this figure.
     pub fn of(self, run: &Diagnosis) -> Option<f64> {
         (self.entry().of)(run).filter(|value| value.is_finite())
     }
@@ -98,11 +98,11 @@ impl FigureId {
         Self::ALL.iter().copied().find(|figure| figure.name() == name)
     }
 
-    /// The figure whose name is nearest to what was written, if one is near.
+    /// The figure whose name is closest to `written`, if any is close.
     pub fn nearest(written: &str) -> Option<Self> {
         let distance = |figure: &Self| levenshtein(written, figure.name());
         let nearest = Self::ALL.iter().copied().min_by_key(distance)?;
-        // Three in ten letters wrong is a slip; more is another word.
+        // Up to three wrong letters in ten is a typo; more is another word.
         (10 * distance(&nearest) <= 3 * nearest.name().len()).then_some(nearest)
     }
 }
@@ -124,7 +124,7 @@ pub enum FigureUnit {
     GigabytesPerSecond,
     PerStep,
     Count,
-    /// 0 to 1.
+    /// Between 0 and 1.
     Share,
     Percent,
 }
@@ -138,35 +138,35 @@ impl FigureUnit {
             Self::MegabytesPerStep => "MB",
             Self::GigabytesPerSecond => "GB/s",
             Self::PerStep | Self::Count => "",
-            Self::Share => "of 1",
+            Self::Share => "fraction",
             Self::Percent => "%",
         }
     }
 
-    /// In words, for figures that are per `unit`: `ms a step`.
+    /// With what the figure is per: `ms/step`, `per step`.
     pub fn phrase(self, unit: Unit) -> String {
         match self {
-            Self::MillisecondsPerStep | Self::MegabytesPerStep => format!("{} a {unit}", self.symbol()),
-            Self::MillisecondsPerItem => format!("{} an item", self.symbol()),
-            Self::PerStep => format!("a {unit}"),
+            Self::MillisecondsPerStep | Self::MegabytesPerStep => format!("{}/{unit}", self.symbol()),
+            Self::MillisecondsPerItem => format!("{}/item", self.symbol()),
+            Self::PerStep => format!("per {unit}"),
             _ => self.symbol().to_owned(),
         }
     }
 }
 
-/// As its symbol.
+/// Serialized as the symbol.
 impl Serialize for FigureUnit {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.symbol())
     }
 }
 
-/// Which way a figure goes when a run improves.
+/// Whether lower or higher is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
     Lower,
     Higher,
-    /// It describes the run and does not judge it.
+    /// The figure only describes the run.
     Neither,
 }
 
@@ -199,7 +199,7 @@ mod tests {
             assert!(figure.definition().ends_with('.'), "{figure}");
             assert!(!figure.summary().is_empty() && !figure.summary().ends_with('.'), "{figure}");
         }
-        assert_eq!(FigureId::named("baseline"), None, "that word has a meaning in requirements");
+        assert_eq!(FigureId::named("baseline"), None, "`baseline` is reserved in requirements");
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_finds_its_figure() {
+    fn a_typo_finds_its_figure() {
         for (written, meant) in [
             ("step_p5", Some(FigureId::StepP50)),
             ("overlap_scor", Some(FigureId::OverlapScore)),

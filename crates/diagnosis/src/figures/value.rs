@@ -1,4 +1,4 @@
-//! How are figures computed from a diagnosis? What several figures of the catalog share.
+//! How are figures computed from a diagnosis? Helpers that several figures of the catalog share.
 
 use busbound_trace::Direction;
 
@@ -7,13 +7,13 @@ use crate::answers::diagnosis::Diagnosis;
 use crate::steps::window::StepTimes;
 use busbound_cause::path::PathClass;
 
-/// Of all steps after the warm-up, also those that took clearly longer.
+/// Over all steps after the warm-up, including outliers.
 pub(super) fn every_step(run: &Diagnosis, of: fn(&StepTimes) -> f64) -> Option<f64> {
     run.window.every_step().map(of)
 }
 
-/// Of the steps that are judged.
-pub(super) fn judged_steps(run: &Diagnosis, of: fn(&StepTimes) -> f64) -> Option<f64> {
+/// Over the analyzed steps.
+pub(super) fn analyzed_steps(run: &Diagnosis, of: fn(&StepTimes) -> f64) -> Option<f64> {
     run.window.steps.as_ref().map(of)
 }
 
@@ -21,7 +21,7 @@ fn has_device(run: &Diagnosis) -> bool {
     !run.devices.is_empty()
 }
 
-/// What the devices show by itself; `None` without a device.
+/// The value itself; `None` without a device.
 pub(super) fn with_device(run: &Diagnosis, value: f64) -> Option<f64> {
     has_device(run).then_some(value)
 }
@@ -36,7 +36,7 @@ pub(super) fn per_device(run: &Diagnosis, total_ms: f64) -> Option<f64> {
     run.breakdown.averaged(total_ms)
 }
 
-/// Rate of all copies of one direction.
+/// Combined rate of all copies in one direction.
 pub(super) fn gbps(run: &Diagnosis, direction: Direction) -> Option<f64> {
     let groups = run.copies.iter().filter(|group| group.direction == direction);
     combined_gbps(groups.map(|group| (group.bytes as f64, group.gbps.map(|rates| rates.weighted))))

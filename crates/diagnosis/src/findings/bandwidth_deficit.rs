@@ -1,4 +1,4 @@
-//! Do the bytes need longer on the bus than the kernels take? No prefetch depth hides that.
+//! Do the bytes take longer on the bus than the kernels run? No prefetch depth hides that.
 
 use busbound_trace::Direction;
 use serde_json::json;
@@ -13,30 +13,29 @@ use crate::saving::Saving;
 use crate::settings::offload::{Offloading, prefetching};
 
 pub(super) static RULE: Rule = Rule {
-    title: "The bus is too short for the bytes: no prefetch hides them all",
-    precondition: "GPU memory for the resident share, or fewer bytes (smaller dtype, larger batch for the same weights).",
-    basis: "bound: what the bus needs beyond the kernels' time, if the resident share is kept on the GPU and the rest is prefetched",
+    title: "Not enough PCIe bandwidth",
+    precondition: "The GPU has memory for the resident share, or you can send fewer bytes (smaller dtype, larger batch for the same weights).",
+    basis: "bound: bus time beyond the kernels' time, if the resident share stays on the GPU and the rest is prefetched",
     candidate: Candidate::None(
-        "The fix keeps a share on the GPU that is computed from the run, and prefetches the rest; `resident=N%` \
-         takes a given share and leaves the order of the other copies as it is.",
+        "The fix computes the share to keep on the GPU from the run, and prefetches the rest. `resident=N%` takes a \
+         given share and does not change the order of the other copies.",
     ),
     unless: &[],
     check,
     document: Document {
-        meaning: "Not enough PCIe bandwidth: the bytes need longer on the bus than the kernels take. No prefetch depth \
-                  hides that.",
-        computed: "Evidence: host-to-device copies of 1 MiB and more, not pageable, need at least 10% longer at the \
-                   link's rate than the kernels take, and are exposed for 10% of the time. Not reported where copies \
-                   run faster than the stated link. Saving: what the bus needs beyond the kernels' time, as far as \
-                   exposed.",
-        fix: "Keep a share of the data on the GPU: with compute time C and bus time B per step, the share 1 − C/B. Or \
-              send fewer bytes: a smaller dtype, or a larger batch for the same weights.",
+        meaning: "The bytes take longer on the bus than the kernels run. No prefetch depth hides that.",
+        computed: "Evidence: H2D copies of 1 MiB or more, not from pageable memory, take over 10% longer at the link's rate \
+                   than the kernels run, and are exposed for at least 10% of the time. Not reported if copies run \
+                   faster than the stated link allows. Saving: bus time beyond the kernels' time, limited to exposed \
+                   time.",
+        fix: "Keep a share of the data on the GPU: 1 − C/B, with compute time C and bus time B per step. Or send fewer \
+              bytes: use a smaller dtype, or a larger batch for the same weights.",
         code: &[],
         assumes: "The GPU has memory for the resident share, and the rest is prefetched.",
     },
 };
 
-/// What the copies to the device ask of the bus; of all steps, in milliseconds.
+/// What the H2D copies need from the bus; over all steps, in milliseconds.
 struct Demand<'f, 'a> {
     inbound: Vec<&'f Copy<'a>>,
     needed: f64,
@@ -46,7 +45,7 @@ struct Demand<'f, 'a> {
 }
 
 impl<'f, 'a> Demand<'f, 'a> {
-    /// `None` where the kernels take long enough.
+    /// `None` if the kernels run long enough.
     fn of(facts: &'f Facts<'a>) -> Option<Self> {
         let inbound: Vec<_> =
             prefetched(facts).filter(|copy| copy.transfer.direction == Direction::HostToDevice).collect();
@@ -67,14 +66,14 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let Demand { inbound, needed, compute, exposed, moved } = Demand::of(facts)?;
     let (steps, unit) = (facts.steps(), facts.unit());
     let resident = 1.0 - compute / needed;
-    // And the first copy of a step, which a resident group makes unneeded.
+    // Includes the first copy of a step, which a resident group makes unnecessary.
     let beyond = needed - compute + needed / inbound.len() as f64 * steps;
     let rate = facts.link.reachable_gbps();
     let wanted = moved as f64 / 1e6 / compute.max(1e-9);
     Some(Draft {
         title: None,
         seen: format!(
-            "{:.2} GB a {unit} need {} at the {rate:.0} GB/s that {} reaches, and the kernels take {}; hiding all would need {wanted:.0} GB/s.",
+            "{:.2} GB/{unit} take {} at the {rate:.0} GB/s that {} reaches, but the kernels run for only {}; hiding all copies needs {wanted:.0} GB/s.",
             moved as f64 / 1e9 / steps,
             milliseconds(needed / steps),
             facts.link.name,
@@ -93,7 +92,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             high: beyond.min(exposed) / steps,
         },
         fix: Fix::new(format!(
-            "Keep {:.0} % of what is copied on the GPU, or send it in a smaller dtype; more prefetch depth will not help.",
+            "Keep {:.0}% of the copied data on the GPU, or send it in a smaller dtype. A deeper prefetch does not help.",
             100.0 * resident
         ))
         .settings(prefetching(&Offloading { depth: 2, resident: resident.clamp(0.0, 1.0), layers: None })),

@@ -8,25 +8,25 @@ use crate::quantity::milliseconds;
 use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
-    title: "Copies and collectives slow each other",
-    precondition: "One of the two can be moved to another part of the step.",
-    basis: "bound: the measured slow-down over the time they run at once",
+    title: "Contention between copies and collectives",
+    precondition: "Either the copies or the collectives can move to another part of the step.",
+    basis: "bound: the measured slowdown over the time in which they overlap",
     candidate: Candidate::None(
-        "No change moves collectives, and the replay does not let copies and collectives share a link.",
+        "No what-if change moves collectives, and the replay does not model copies and collectives that share a link.",
     ),
     unless: &[],
     check,
     document: Document {
-        meaning: "Copies and collectives take longer when they run at the same time. Without links of their own between \
-                  GPUs both use one PCIe link, direction by direction: they slow each other down, they do not exclude \
-                  each other.",
-        computed: "Evidence: the same copies (direction, memory, size class) or the same collectives (kernel, element \
-                   counts) take longer together than alone, with a 95% confidence interval above zero and at least \
-                   three of each, and run at the same time for 1% of the time. Saving: the measured slowdown over that \
-                   time at most.",
-        fix: "Issue copies after the collective of the same direction, or split them so that they run during compute.",
+        meaning: "Copies and collectives take longer when they run at the same time. Without dedicated links between GPUs, \
+                  both use the same PCIe link. In each direction they share its bandwidth and slow each other down, but \
+                  they still overlap.",
+        computed: "Evidence: the same copies (direction, memory kind, size class) or the same collectives (kernel, element \
+                   counts) take longer while overlapping than alone. The 95% confidence interval is above zero, with at \
+                   least three of each, and they overlap for at least 1% of the time. Saving: at most the measured \
+                   slowdown over that time.",
+        fix: "Issue copies after the collective that uses the same direction, or split them so that they run during compute.",
         code: &[],
-        assumes: "One of the two can move to another part of the step.",
+        assumes: "Either the copies or the collectives can move to another part of the step.",
     },
 };
 
@@ -40,16 +40,16 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let (steps, unit) = (facts.steps(), facts.unit());
     let path = match facts.link.nvlink_gbps {
         Some(gbps) if gbps > 0.0 => {
-            "This GPU has links of its own to other GPUs, so the shared part is more likely the host's memory or a bridge."
+            "This GPU has dedicated links to other GPUs, so the shared resource is more likely host memory or a PCIe bridge."
         }
-        Some(_) => "Without NVLink both cross this GPU's one PCIe link.",
-        None => "Whether this GPU has links of its own to others is not known.",
+        Some(_) => "Without NVLink, both use this GPU's only PCIe link.",
+        None => "Whether this GPU has dedicated links to other GPUs is unknown.",
     };
     let lost = shared * worst.slower_pct / 100.0;
     Some(Draft {
         title: None,
         seen: format!(
-            "{} take {:.0} % longer beside {} ({:.0} to {:.0} %, {} beside and {} alone); they run at once for {} a {unit}. {path}",
+            "{} take {:.0}% longer while overlapping with {} ({:.0}% to {:.0}%; {} overlapping, {} alone); they overlap for {}/{unit}. {path}",
             worst.what,
             worst.slower_pct,
             worst.beside,
@@ -65,7 +65,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         }),
         saves: Saving { low: 0.0, high: lost / steps },
         fix: Fix::new(
-            "Start copies after the collective of the same direction, or split them so that they fall into compute.",
+            "Start copies after the collective that uses the same direction, or split them so that they run during compute.",
         ),
         at: facts
             .timelines

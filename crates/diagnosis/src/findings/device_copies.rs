@@ -1,4 +1,4 @@
-//! Is time spent copying within the device, which is really a change of layout?
+//! Does the GPU spend time in D2D copies, mostly to change layouts?
 
 use busbound_trace::Direction;
 use serde_json::json;
@@ -7,34 +7,34 @@ use super::common::copies::times_of;
 use super::common::{Candidate, Document, Draft, Fix, Rule};
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
-use crate::quantity::{count, milliseconds};
+use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
-    title: "Copies within the device",
-    precondition: "The copy changes layout or joins tensors, and its consumer can take the original.",
-    basis: "bound: their exposed time",
+    title: "D2D copies within the GPU",
+    precondition: "The copy changes the layout or concatenates tensors, and its consumer can use the original.",
+    basis: "bound: exposed time of these copies",
     candidate: Candidate::None(
-        "No change removes copies within the device: which of them a consumer could do without is not in the trace.",
+        "No what-if change removes D2D copies: the trace does not show which of them their consumers need.",
     ),
     unless: &[],
     check,
     document: Document {
-        meaning: "Copies from device memory to the same device, mostly changes of layout. They do not cross the bus.",
-        computed: "Evidence: such copies are exposed for 5% of the time or more. Saving: their exposed time at most.",
-        fix: "Look for `.contiguous()`, `.clone()` and `torch.cat` on the path; keep one memory format throughout.",
+        meaning: "Copies from GPU memory to the same GPU, mostly to change the layout. They do not cross the bus.",
+        computed: "Evidence: such copies are exposed for at least 5% of the time. Saving: at most their exposed time.",
+        fix: "Look for `.contiguous()`, `.clone()` and `torch.cat` on the hot path. Use one memory format throughout.",
         code: &[],
-        assumes: "The copy changes layout or joins tensors, and its consumer can take the original.",
+        assumes: "The copy changes the layout or concatenates tensors, and its consumer can use the original.",
     },
 };
 
-/// Copies that are asked where they come from: of many, the first say enough.
-const ASKED: usize = 500;
+/// How many copies are traced back to their operator. The first ones are enough to name the main one.
+const SAMPLED: usize = 500;
 
-/// The operator behind most of their time.
+/// The operator behind most of the copy time.
 fn operator_of(facts: &Facts<'_>, copies: &[&Copy<'_>]) -> Option<String> {
     let mut places = std::collections::BTreeMap::<String, f64>::new();
-    for copy in copies.iter().take(ASKED) {
+    for copy in copies.iter().take(SAMPLED) {
         if let Some(place) = copy.call.and_then(|call| facts.host.around(&call).operator) {
             *places.entry(place).or_default() += copy.event.duration().as_millis();
         }
@@ -51,12 +51,12 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     }
     let (steps, unit) = (facts.steps(), facts.unit());
     let place = operator_of(facts, &inside);
-    let by = place.as_ref().map(|place| format!(", most of them by {place}")).unwrap_or_default();
+    let by = place.as_ref().map(|place| format!(", mostly by {place}")).unwrap_or_default();
     Some(Draft {
         title: None,
         seen: format!(
-            "{} copies a {unit} from device memory to the same device{by}: {} with no kernel beside them. They do not cross the bus.",
-            count((inside.len() as f64 / steps).round() as u64),
+            "{} per {unit} within the GPU{by}: {} not overlapped with any kernel. They do not cross the bus.",
+            plural((inside.len() as f64 / steps).round() as u64, "D2D copy", "D2D copies"),
             milliseconds(exposed / steps),
         ),
         evidence: json!({
@@ -66,7 +66,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         }),
         saves: Saving { low: 0.0, high: exposed / steps },
         fix: Fix::new(
-            "Look for .contiguous(), .clone() and torch.cat on the path; keep one memory format throughout.",
+            "Look for .contiguous(), .clone() and torch.cat on the hot path. Use one memory format throughout.",
         ),
         at: times_of(&inside),
     })

@@ -1,4 +1,4 @@
-//! Does communication between GPUs run with no compute at the same time?
+//! Does communication between GPUs run without compute at the same time?
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use crate::quantity::milliseconds;
 use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
-    title: "Communication with no compute beside it",
-    precondition: "There is compute that does not need the result; and all ranks arrive together, which one rank's trace cannot show.",
-    basis: "bound: exposed communication that fits behind compute",
+    title: "Exposed communication",
+    precondition: "Some compute does not need the result, and all ranks arrive at the same time, which one rank's trace cannot show.",
+    basis: "bound: exposed communication that can overlap with compute",
     candidate: Candidate::None(
-        "No change reorders collectives: which compute needs their result, and when other ranks arrive, is not in one \
-         rank's trace.",
+        "No what-if change reorders collectives: one rank's trace does not show which compute needs their result, or when \
+         other ranks arrive.",
     ),
     unless: &[],
     check,
     document: Document {
-        meaning: "Collectives run while no compute kernel does. A collective that waits for a slower rank looks the \
-                  same, and one rank's trace cannot tell them apart; `busbound merge` of all ranks can.",
-        computed: "Evidence: communication not overlapped with compute for 10% of the time or more. Saving: nothing at \
-                   least; at most as much of it as there is compute that runs without communication.",
+        meaning: "Collectives run while no compute kernel runs. A collective that waits for a slower rank looks the same, and \
+                  one rank's trace cannot distinguish the two. `busbound merge` of all ranks can.",
+        computed: "Evidence: communication is not overlapped with compute for at least 10% of the time. Saving: between zero \
+                   and the exposed communication, limited to the compute time that runs without communication.",
         fix: "Start collectives earlier or less often: DDP buckets (`bucket_cap_mb`), gradient accumulation with \
               `no_sync()`, prefetched all-gathers (FSDP), asynchronous collectives (`async_op=True`).",
         code: &[CODE],
-        assumes: "Some compute does not need the result, and all ranks arrive together.",
+        assumes: "Some compute does not need the result, and all ranks arrive at the same time.",
     },
 };
 
@@ -37,7 +37,7 @@ model = DistributedDataParallel(model, bucket_cap_mb=50, gradient_as_bucket_view
 with model.no_sync():    # all but the last micro-batch
     loss(model(batch)).backward()";
 
-/// Number and milliseconds of each communication kernel, by name.
+/// Count and total milliseconds of each communication kernel, by name.
 fn kernels<'a>(facts: &Facts<'a>) -> BTreeMap<&'a str, (u64, f64)> {
     let mut kernels: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
     for event in facts.trace.events().filter(|event| event.kind() == EventKind::Kernel) {
@@ -59,13 +59,13 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let longest = kernels(facts).into_iter().max_by(|a, b| a.1.1.total_cmp(&b.1.1));
     let named = longest.map_or(String::new(), |(name, (n, ms))| {
         let short = name.split(['(', '<']).next().unwrap_or(name);
-        format!(" Most of it: {short}, {:.0} a {unit}, {}.", n as f64 / steps, milliseconds(ms / steps))
+        format!(" Most of it is {short}: {:.0} per {unit}, {}.", n as f64 / steps, milliseconds(ms / steps))
     });
     let room = (facts.time.compute_ms - facts.overlap.comm_compute_ms).max(0.0);
     Some(Draft {
         title: None,
         seen: format!(
-            "Collectives take {} a {unit}, {} of it with no compute kernel running.{named} A collective that waits for a slower rank looks the same.",
+            "Collectives take {}/{unit}, {} of it not overlapped with compute.{named} A collective that waits for a slower rank looks the same.",
             milliseconds(facts.time.comm_ms / steps),
             milliseconds(exposed / steps),
         ),
@@ -77,7 +77,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         }),
         saves: Saving { low: 0.0, high: exposed.min(room) / steps },
         fix: Fix::new(
-            "Let it start earlier or less often: DDP buckets (bucket_cap_mb), gradient accumulation with no_sync(), prefetching all-gathers (FSDP), \
+            "Start collectives earlier or less often: DDP buckets (bucket_cap_mb), gradient accumulation with no_sync(), prefetched all-gathers (FSDP), \
              asynchronous collectives (async_op=True).",
         )
         .code(CODE),

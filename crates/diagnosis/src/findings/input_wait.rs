@@ -1,32 +1,32 @@
-//! Does the GPU wait for its next batch?
+//! Does the GPU wait for the next batch?
 
 use serde_json::json;
 
 use super::common::copies::gaps_of;
 use super::common::{Candidate, Document, Draft, Fix, Rule};
 use crate::analysis::facts::Facts;
-use crate::quantity::milliseconds;
+use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
 use crate::settings::Target;
 use busbound_cause::idle::GapCause;
 
 pub(super) static RULE: Rule = Rule {
-    title: "The GPU waits for input",
-    precondition: "CPU cores and memory for the workers.",
-    basis: "bound: idle time under the loader",
+    title: "Waiting for input",
+    precondition: "The host has CPU cores and memory for the workers.",
+    basis: "bound: idle time inside the data loader",
     candidate: Candidate::None(
-        "No change loads batches in other processes: how long a batch takes there is not in the trace.",
+        "No what-if change moves loading to worker processes: the trace does not show how long a batch takes there.",
     ),
     unless: &[],
     check,
     document: Document {
         meaning: "The GPU is idle while the launching thread fetches the next batch.",
-        computed: "Evidence: idle time of 3% or more during which the launching thread was inside a DataLoader's \
-                   `__next__`. Saving: that idle time at most, half of it at least.",
-        fix: "Load in worker processes (`num_workers`, `persistent_workers=True`, a deeper `prefetch_factor`), and move \
-              decoding out of the loop.",
+        computed: "Evidence: GPU idle time while the launching thread is inside `__next__` of a DataLoader is 3% or more of \
+                   the time. Saving: 50% to 100% of that idle time.",
+        fix: "Load batches in worker processes (`num_workers`, `persistent_workers=True`, a higher `prefetch_factor`), and \
+              move decoding out of the loop.",
         code: &[CODE],
-        assumes: "There are CPU cores and memory for the workers.",
+        assumes: "The host has CPU cores and memory for the workers.",
     },
 };
 
@@ -43,20 +43,20 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let single = facts.trace.names().iter().any(|name| name.contains("_SingleProcessDataLoaderIter"));
     let (how, fix) = if single {
         (
-            " The loader runs in the training process (num_workers=0).",
-            "DataLoader(num_workers=4 or more, persistent_workers=True, pin_memory=True, prefetch_factor=4).",
+            " The DataLoader runs in the training process (num_workers=0).",
+            "Use DataLoader(num_workers=4 or more, persistent_workers=True, pin_memory=True, prefetch_factor=4).",
         )
     } else {
         (
             "",
-            "More workers (num_workers), persistent_workers=True and a deeper prefetch_factor; move decoding off the loop.",
+            "Use more workers (num_workers), persistent_workers=True and a higher prefetch_factor. Move decoding out of the loop.",
         )
     };
     Some(Draft {
         title: None,
         seen: format!(
-            "{} gaps in which the host was fetching a batch: {} a {unit}, the longest {}.{how}",
-            idle.count,
+            "{} in which the host fetches a batch: {}/{unit}, the longest {}.{how}",
+            plural(idle.count, "idle gap", "idle gaps"),
             milliseconds(idle.ms / steps),
             milliseconds(idle.longest_ms),
         ),

@@ -1,4 +1,4 @@
-//! Copies have a stream of their own and compute still waits: are they too late?
+//! Do copies on their own stream still arrive too late for compute?
 
 use serde_json::json;
 
@@ -13,30 +13,30 @@ use crate::saving::Saving;
 use crate::settings::offload::{Offloading, prefetching};
 
 pub(super) static RULE: Rule = Rule {
-    title: "Prefetch comes too late or is too shallow",
-    precondition: "GPU memory for one more group in flight.",
+    title: "Late or shallow prefetch",
+    precondition: "The GPU has memory for one more group in flight.",
     basis: "bound: exposed copy time between the first and the last kernel of each step",
     candidate: Candidate::None(
-        "`prefetch=N` moves copies that share a stream with kernels or block the host; these already have a stream \
-         of their own, and the replay issues them when the program did.",
+        "`prefetch=N` moves copies that share a stream with kernels or block the host. These copies already have their \
+         own stream, and the replay issues them when the program did.",
     ),
     unless: &[FindingId::BandwidthDeficit],
     check,
     document: Document {
-        meaning: "Copies have a stream of their own, and yet compute waits for them although its kernels take long \
-                  enough to hide them: they are issued too late, or too few groups ahead.",
-        computed: "Evidence: copies of 1 MiB and more, not pageable, on streams without kernels are exposed for at \
-                   least 5% of the time. Not reported where `bandwidth_deficit` is. Saving: at most their exposed time \
-                   between the first and the last kernel of each step, at least 30% of it.",
-        fix: "Issue each copy one group earlier (depth 2), before the kernels of the group before it are launched.",
+        meaning: "Copies have their own stream, but compute still waits for them, although the kernels run long enough to hide \
+                  them. The copies are issued too late, or too few groups ahead.",
+        computed: "Evidence: copies of 1 MiB or more, not pageable, on streams without kernels are exposed for at least 5% of \
+                   the time. Not reported if `bandwidth_deficit` is reported. Saving: 30% to 100% of their exposed time \
+                   between the first and the last kernel of each step.",
+        fix: "Issue each copy one group earlier (depth 2), before you launch the kernels of the previous group.",
         code: &[PREFETCH_CODE],
-        assumes: "The GPU has memory for one more group, and what comes next is known that early.",
+        assumes: "The GPU has memory for one more group, and the data to copy is known that early.",
     },
 };
 
-/// Those with a stream of their own.
+/// Copies on streams that run no kernels.
 fn on_own_streams<'f, 'a>(facts: &'f Facts<'a>) -> Vec<&'f Copy<'a>> {
-    // Before the first kernel recorded, the device may have been busy with one that was not.
+    // Before the first recorded kernel, the GPU may have been busy with a kernel that was not recorded.
     let is_after_a_kernel = |copy: &Copy<'_>| {
         let timeline = facts.timelines.iter().find(|timeline| timeline.device == copy.device);
         let kernels = timeline.and_then(|timeline| timeline.kernels.hull());
@@ -57,7 +57,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         return None;
     }
     let per_step = copies.len() as f64 / steps;
-    // Before a step's first kernel and after its last a copy has nothing of the step to hide behind.
+    // Before the first and after the last kernel of a step, a copy has no kernel of the step to overlap with.
     let high = facts.exposed_between_kernels_ms(&copies);
     if high < 0.02 * facts.time.span_ms {
         return None;
@@ -65,7 +65,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "{per_step:.0} copies a {unit} on a stream of their own take {} and kernels {}, yet {} of the copies run with no kernel beside them.",
+            "{per_step:.0} copies per {unit} on their own stream take {}, and kernels take {}, but {} of the copies is not overlapped with any kernel.",
             milliseconds(total / steps),
             milliseconds(facts.time.compute_ms / steps),
             milliseconds(exposed / steps),
@@ -78,7 +78,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         }),
         saves: Saving { low: 0.3 * high / steps, high: high / steps },
         fix: Fix::new(
-            "Start each copy one group earlier (depth 2), before the kernels of the group before it are launched.",
+            "Issue each copy one group earlier (depth 2), before you launch the kernels of the previous group.",
         )
         .code(PREFETCH_CODE)
         .settings(prefetching(&Offloading { depth: 2, resident: 0.0, layers: None })),

@@ -1,4 +1,4 @@
-//! Can the host not launch as fast as the device works?
+//! Does the host launch kernels more slowly than the GPU runs them?
 
 use serde_json::json;
 
@@ -8,30 +8,31 @@ use busbound_cause::idle::GapCause;
 
 use crate::activity::gaps::{IdleCause, call_times, idle_beside_ms};
 use crate::analysis::facts::Facts;
-use crate::quantity::{count, milliseconds};
+use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
 use crate::settings::Target;
 
 pub(super) static RULE: Rule = Rule {
-    title: "The host launches too slowly",
-    precondition: "Shapes and control flow repeat. The profiler itself slows launching: check the step without it first.",
-    basis: "bound: idle time with an empty queue; part of it is the profiler's own cost",
+    title: "Launch overhead",
+    precondition: "Shapes and control flow repeat. The profiler itself slows down launches, so check the step time without it first.",
+    basis: "bound: idle time with an empty queue; part of it is profiler overhead",
     candidate: Candidate::None(
-        "No change merges launches into a graph: what the host then still does per step is not in the trace.",
+        "No what-if change merges launches into a CUDA graph: the trace does not show what the host would still do per step.",
     ),
     unless: &[],
     check,
     document: Document {
-        meaning: "The GPU's queue runs empty because the host, busy with something other than waiting, launches work \
-                  more slowly than the GPU finishes it.",
-        computed: "Evidence: idle time with an empty queue of at least 10%, without what other findings explain: time \
-                   before small copies and time inside allocation calls. Kernels loaded at their first use, and a \
-                   single long gap, count for the high end only. Saving: that idle time at most, 30% of what repeats \
-                   at least.",
-        fix: "Launch less: `torch.compile(mode=\"reduce-overhead\")` or CUDA graphs, fused optimizers, larger batches.",
+        meaning: "The GPU queue runs empty, because the host launches work more slowly than the GPU finishes it. The host is \
+                  busy, not waiting.",
+        computed: "Evidence: idle time with an empty queue is at least 10% of the time. Idle time that other findings explain \
+                   does not count: before small copies, and inside allocation calls. Kernels that load at first use, and \
+                   a single long gap, count only toward the high end. Saving: at least 30% of the recurring idle time, at \
+                   most all of the idle time.",
+        fix: "Launch fewer kernels: use `torch.compile(mode=\"reduce-overhead\")` or CUDA graphs, fused optimizers, larger \
+              batches.",
         code: &[CODE],
-        assumes: "Shapes and control flow repeat. Part of the time is the profiler's own cost: check the step time \
-                  without the profiler first.",
+        assumes: "Shapes and control flow repeat. Part of the time is profiler overhead, so check the step time without the \
+                  profiler first.",
     },
 };
 
@@ -39,18 +40,18 @@ const CODE: &str = "\
 step = torch.compile(step, mode=\"reduce-overhead\")                 # CUDA graphs inside
 optimizer = torch.optim.AdamW(model.parameters(), fused=True)";
 
-/// Nanoseconds; an ordinary launch takes some microseconds.
+/// Nanoseconds. A normal launch takes a few microseconds.
 const LONG_CALL: i64 = 1_000_000;
 
-/// What happens once is no property of the step: kernels loaded at their first use, a long gap. How long it
-/// took, and the sentence about it.
+/// One-time costs do not recur in every step: kernels that load at first use, a single long gap. Returns their duration
+/// and a sentence about them.
 fn once(facts: &Facts<'_>, cause: &IdleCause, idle: f64) -> (f64, String) {
     let long = facts.host.launches().filter(|call| call.duration().get() > LONG_CALL);
     let loading = idle_beside_ms(&facts.gaps, GapCause::Launch, &call_times(long)).min(idle);
     let longest = cause.longest_ms;
     if loading > 0.3 * idle {
         let text = format!(
-            " {} of it lies around launch calls of more than 1 ms, which may be loading kernels at their first use: warm up before recording.",
+            " {} of it is around launch calls longer than 1 ms, which may load kernels at first use: warm up before recording.",
             milliseconds(loading / facts.steps()),
         );
         (loading, text)
@@ -64,23 +65,22 @@ fn once(facts: &Facts<'_>, cause: &IdleCause, idle: f64) -> (f64, String) {
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let cause = facts.idle.iter().find(|idle| idle.cause == GapCause::Launch)?;
-    // Before small copies it is their number that costs, and memory taken meanwhile costs by itself: other
-    // findings say so.
+    // Other findings explain idle time before small copies and idle time during allocation.
     let idle = cause.ms - cause.before_copies_ms - facts.allocating_idle_ms;
     if idle < 0.1 * facts.time.span_ms {
         return None;
     }
     let (steps, unit, launches) = (facts.steps(), facts.unit(), &facts.launches);
     let operators: Vec<_> =
-        launches.operators.iter().map(|o| format!("{} {:.0} %", o.operator, 100.0 * o.share)).collect();
+        launches.operators.iter().map(|o| format!("{} {:.0}%", o.operator, 100.0 * o.share)).collect();
     let by =
         if operators.is_empty() { String::new() } else { format!(" Launched by {}.", operators.join(", ")) };
-    let (once, first_use) = once(facts, cause, idle);
+    let (once, one_time) = once(facts, cause, idle);
     Some(Draft {
         title: None,
         seen: format!(
-            "{} kernels a {unit} of {:.1} µs (median), {:.1} µs of host time in each launch call (median): the queue runs empty for {} a {unit}.{first_use}{by}",
-            count((launches.kernels as f64 / steps).round() as u64),
+            "{} per {unit}, median kernel {:.1} µs, median launch call {:.1} µs: the GPU waits with an empty queue for {}/{unit}.{one_time}{by}",
+            plural((launches.kernels as f64 / steps).round() as u64, "kernel", "kernels"),
             launches.median_kernel_us,
             launches.median_call_us,
             milliseconds(idle / steps),
@@ -98,7 +98,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         }),
         saves: Saving { low: 0.3 * (idle - once).max(0.0) / steps, high: idle / steps },
         fix: Fix::new(
-            "Launch less: torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph, fused optimizers (fused=True), larger batches.",
+            "Launch fewer kernels: use torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph, fused optimizers (fused=True), larger batches.",
         )
         .code(CODE)
         .setting(Target::Compile, "mode", "reduce-overhead")

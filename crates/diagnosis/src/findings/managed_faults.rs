@@ -8,43 +8,43 @@ use super::common::{Candidate, Document, Draft, Fix, Rule};
 use crate::activity::copies::{Copy, expected_ns};
 use crate::activity::managed::{WORTH_IT, is_on_demand, migration_ms};
 use crate::analysis::facts::Facts;
-use crate::quantity::{bytes, count, milliseconds};
+use crate::quantity::{bytes, milliseconds, plural};
 use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
-    title: "Kernels wait for pages of managed memory",
-    precondition: "What a kernel touches is known before it starts.",
-    basis: "bound: kernel time beside page faults; at least what these kernels took longer than without them, less the \
-            time to bring the same bytes in ahead",
+    title: "Managed memory page faults",
+    precondition: "The memory that a kernel accesses is known before the kernel starts.",
+    basis: "bound: kernel time during page faults; the low end is the extra time of these kernels compared with runs without \
+            faults, minus the time to prefetch the same bytes",
     candidate: Candidate::None(
-        "No change serves page faults ahead of time: how much of a kernel waits for its pages is not in the trace.",
+        "No what-if change prefetches pages: the trace does not show how long a kernel waits for its pages.",
     ),
     unless: &[],
     check,
     document: Document {
-        meaning: "Kernels run while pages of managed memory that they need are elsewhere. In every other figure that \
-                  time counts as compute, and a limitation says so; in the verdict, what these kernels took longer counts \
-                  as waiting for transfers. Migrations are copies that nobody called for: the findings about copies \
-                  leave them out, and `whatif` leaves them as they are.",
-        computed: "Evidence: kernels run while page faults of the GPU are served, or, where faults were not recorded \
-                   (`--cuda-um-gpu-page-faults=true`), while pages come in on demand, for 2% of the time. A trace does \
-                   not show how much of a kernel is stalled. Saving: all of that time at most. At least what these \
-                   kernels took longer than the same ones without faults in the same run, less the time to bring the \
-                   bytes in ahead; nothing where there is no such kernel.",
-        fix: "Bring pages in before the kernel (`cudaMemPrefetchAsync` on a stream, the pages of the next step while this \
-              one computes), state where memory lives (`cudaMemAdvise` with `SetPreferredLocation`), or use `cudaMalloc` \
-              and a pinned copy.",
+        meaning: "Kernels wait for pages of managed memory that are not on the GPU. In all other figures that time counts as \
+                  compute, and a limitation says so. In the verdict, the extra time of these kernels counts as waiting for \
+                  transfers. The program does not issue migrations itself, so the findings about copies exclude them, and \
+                  `whatif` does not change them.",
+        computed: "Evidence: kernels run during GPU page faults for at least 2% of the time. If faults were not recorded \
+                   (`--cuda-um-gpu-page-faults=true`), on-demand migrations count instead. A trace does not show how long \
+                   a kernel is stalled. Saving: at most all of that time. The low end is the extra time of these kernels \
+                   compared with the same kernels without faults in the same run, minus the time to prefetch the bytes; \
+                   zero if no such kernel ran.",
+        fix: "Prefetch pages before the kernel (`cudaMemPrefetchAsync` on a stream: the pages of the next step while this \
+              step computes), set the preferred location (`cudaMemAdvise` with `SetPreferredLocation`), or use \
+              `cudaMalloc` and a pinned copy.",
         code: &[],
-        assumes: "What a kernel touches is known before it starts.",
+        assumes: "The memory that a kernel accesses is known before the kernel starts.",
     },
 };
 
-/// What came in on demand; of all steps.
+/// Migrations to the GPU on demand; over all steps.
 struct Inbound {
     migrations: usize,
     bytes: u64,
     ms: f64,
-    /// What the same bytes would take, brought in ahead at the link's rate.
+    /// Time to prefetch the same bytes at the link's rate.
     prefetched_ms: f64,
 }
 
@@ -65,9 +65,9 @@ impl Inbound {
             return String::new();
         }
         format!(
-            " {} come in on demand, in {} pieces at {:.1} GB/s.",
+            " {} migrate on demand, in {} at {:.1} GB/s.",
             bytes((self.bytes as f64 / steps) as u64),
-            count((self.migrations as f64 / steps).round().max(1.0) as u64),
+            plural((self.migrations as f64 / steps).round().max(1.0) as u64, "migration", "migrations"),
             self.bytes as f64 / 1e6 / self.ms,
         )
     }
@@ -84,23 +84,21 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let kernels: usize = managed.waits.iter().map(|wait| wait.kernels).sum();
     let excess = managed.excess_ms();
     let recorded = match managed.gpu_faults {
-        0 => "pages come in".to_owned(),
-        faults => {
-            format!("{} page faults of the GPU are served", count((faults as f64 / steps).round() as u64))
-        }
+        0 => "On-demand migrations".to_owned(),
+        faults => plural((faults as f64 / steps).round() as u64, "GPU page fault", "GPU page faults"),
     };
     let compared = match excess {
         Some(excess) => {
-            format!(" Without faults the same kernels take {} a {unit} less.", milliseconds(excess / steps))
+            format!(" Without faults, the same kernels take {}/{unit} less.", milliseconds(excess / steps))
         }
         None => String::new(),
     };
     Some(Draft {
         title: None,
         seen: format!(
-            "{recorded} a {unit} while kernels run: {} of their time in {} of them.{}{compared}",
+            "{recorded} per {unit} overlap with kernels: {} of kernel time, in {}.{}{compared}",
             milliseconds(waiting / steps),
-            count((kernels as f64 / steps).round().max(1.0) as u64),
+            plural((kernels as f64 / steps).round().max(1.0) as u64, "kernel", "kernels"),
             inbound.sentence(steps),
         ),
         evidence: json!({
@@ -118,8 +116,9 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             high: waiting / steps,
         },
         fix: Fix::new(
-            "Bring it in before the kernel (cudaMemPrefetchAsync on a stream, the pages of the next step while this one \
-             computes), say where it lives (cudaMemAdvise with SetPreferredLocation), or use cudaMalloc and a pinned copy.",
+            "Prefetch pages before the kernel (cudaMemPrefetchAsync on a stream: the pages of the next step while this step \
+             computes), set the preferred location (cudaMemAdvise with SetPreferredLocation), or use cudaMalloc and a \
+             pinned copy.",
         ),
         at: managed.waits.iter().flat_map(|wait| wait.times.iter()).collect(),
     })

@@ -1,4 +1,4 @@
-//! Does managed memory go back and forth between host and device?
+//! Does managed memory thrash between host and GPU?
 
 use busbound_trace::{Direction, MigrationCause};
 use serde_json::json;
@@ -8,48 +8,49 @@ use super::common::{Candidate, Document, Draft, Fix, Rule};
 use crate::activity::copies::Copy;
 use crate::activity::managed::{WORTH_IT, migration_ms};
 use crate::analysis::facts::Facts;
-use crate::quantity::{bytes, count, milliseconds};
+use crate::quantity::{bytes, milliseconds, plural};
 use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
-    title: "Managed memory goes to and fro",
-    precondition: "Not both of them change the data every time.",
-    basis: "bound: the time of these migrations; of that with no kernel beside them, at least half",
+    title: "Managed memory thrashing",
+    precondition: "Host and GPU do not both write the data every time.",
+    basis: "bound: the time of these migrations; the low end is half of the part that no kernel overlaps",
     candidate: Candidate::None(
-        "No change moves migrations: nobody called for them, and what kernels would take without them is not in the \
-         trace.",
+        "No what-if change moves migrations: the program does not issue them, and the trace does not show how long kernels \
+         would take without them.",
     ),
     unless: &[],
     check,
     document: Document {
-        meaning: "Thrashing: the same 2 MiB blocks of managed memory go to the GPU and back, again and again.",
-        computed: "Evidence: blocks return twice or more on average, such returns are most of what migrates, and take 2% \
-                   of the time. Inferred from the addresses that Nsight Systems records with each migration; without \
-                   them there is no finding. Migrations that the program requested (`cudaMemPrefetchAsync`) do not \
-                   count. Saving: the time of these migrations at most, half of what no kernel overlaps at least.",
-        fix: "Where the GPU's memory was full (cause *eviction*), use less at a time, or leave on the host what is read \
-              once. Otherwise keep host and GPU off the same pages: copy what the host needs, mark what both only read \
+        meaning: "The same 2 MiB blocks of managed memory repeatedly migrate to the GPU and back.",
+        computed: "Evidence: blocks return at least twice on average, and these returns take at least half of all migration \
+                   time and at least 2% of the time. Inferred from the addresses that Nsight Systems records with each \
+                   migration; without addresses, this is not reported. Migrations that the program requested \
+                   (`cudaMemPrefetchAsync`) do not count. Saving: at most the time of these migrations, at least half of \
+                   the part that no kernel overlaps.",
+        fix: "If GPU memory was full (cause *eviction*), use less of it at a time, or leave data that is read once on the \
+              host. Otherwise, do not share pages between host and GPU: copy what the host needs, mark read-only data \
               (`cudaMemAdvise` with `SetReadMostly`), or use `cudaMalloc` and explicit copies.",
         code: &[],
-        assumes: "Not both sides change the data every time.",
+        assumes: "Host and GPU do not both write the data every time.",
     },
 };
 
 /// Why blocks return.
 enum Because<'a> {
-    /// The device's memory was full.
+    /// GPU memory was full.
     Full,
-    /// The host touches them, at this place where that is recorded.
+    /// The host accesses the pages, at this place if recorded.
     Host(Option<&'a str>),
 }
 
 impl Because<'_> {
     fn clause(&self) -> String {
         match self {
-            Self::Full => ", driven out because the device's memory was full".to_owned(),
+            Self::Full => ", evicted because GPU memory was full".to_owned(),
             Self::Host(Some(place)) => {
-                // The reader's name of such an event begins with what it is.
-                format!("; the host reaches for them ({})", place.trim_start_matches("CPU page fault "))
+                // The reader prefixes the name of such an event with its type.
+                format!("; the host accesses them ({})", place.trim_start_matches("CPU page fault "))
             }
             Self::Host(None) => String::new(),
         }
@@ -58,11 +59,11 @@ impl Because<'_> {
     fn fix(&self) -> Fix {
         Fix::new(match self {
             Self::Full => {
-                "More is used on the GPU than fits. Use less of it at a time, or leave the part that is read once where it is \
+                "Use less GPU memory at a time: the data does not fit. Or leave data that is read once on the host \
                  (cudaMemAdvise with SetPreferredLocation on the host and SetAccessedBy for the GPU)."
             }
             Self::Host(_) => {
-                "Keep host and GPU off the same pages: copy what the host needs to a buffer of its own, mark what both only read \
+                "Do not share pages between host and GPU: copy what the host needs to a separate buffer, mark read-only data \
                  (cudaMemAdvise with SetReadMostly), or use cudaMalloc and explicit copies."
             }
         })
@@ -80,7 +81,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let (steps, unit) = (facts.steps(), facts.unit());
     let (time, all) =
         (migration_ms(&returns), migration_ms(&managed.migrations(&facts.copies).collect::<Vec<_>>()));
-    // There and back once is how a program starts; and most of what moves must be such.
+    // One round trip is normal at the start of a program, and returns must take most of the migration time.
     if blocks.returns_each < 2.0 || time < 0.5 * all || time < WORTH_IT * facts.time.span_ms {
         return None;
     }
@@ -93,9 +94,9 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "{} blocks of managed memory change sides {:.0} times each: {} to the GPU and {} back a {unit}, {} of \
-             migrations, {} of it with no kernel beside it{}.",
-            count(blocks.count as u64),
+            "{} of managed memory migrate back and forth {:.0} times each: {} to the GPU and {} back per {unit}, {} of \
+             migrations, {} of it not overlapped with any kernel{}.",
+            plural(blocks.count as u64, "block", "blocks"),
             blocks.returns_each,
             bytes((inward as f64 / steps) as u64),
             bytes((outward as f64 / steps) as u64),
@@ -114,7 +115,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "host_page_faults_per_step": managed.host_faults as f64 / steps,
             "host_place": managed.host_place,
         }),
-        // Migrations that run while kernels do may still hold them; how long is the other finding's question.
+        // Migrations that overlap with kernels may still stall them. `managed_faults` covers that time.
         saves: Saving { low: 0.5 * exposed / steps, high: time / steps },
         fix: because.fix(),
         at: times_of(&returns),

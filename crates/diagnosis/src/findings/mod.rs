@@ -1,8 +1,7 @@
-//! What should be changed? Each finding has its evidence, its precondition, its fix and what it saves.
-//! No evidence, no finding.
+//! What should be changed? Each finding has evidence, a precondition, a fix and a saving. No evidence, no finding.
 //!
-//! This file is the registry. A finding is one file next to it, named by the finding's id, that declares a
-//! [`Rule`](common::Rule): everything there is to know about it. [`common`] holds what findings share.
+//! This file is the registry. Each finding is one file next to it, named after the finding's id, that declares a
+//! [`Rule`](common::Rule) with everything about it. [`common`] holds what findings share.
 
 mod allocation_in_loop;
 mod bandwidth_deficit;
@@ -30,11 +29,11 @@ mod unneeded_offload;
 pub(crate) use common::find::findings;
 pub use common::{Candidate, Document, Finding, Severity};
 
-/// Makes the type of ids, and the way from an id to its rule.
+/// Declares the enum of ids and the rule of each.
 macro_rules! registry {
     ($($variant:ident = $id:literal in $file:ident,)+) => {
         words! {
-            /// Which finding.
+            /// The id of a finding.
             pub enum FindingId: "finding" {
                 $($variant = $id,)+
             }
@@ -50,7 +49,7 @@ macro_rules! registry {
     };
 }
 
-// In the order of the documentation: what concerns copies first, and what only explains last.
+// In the order of the documentation: findings about copies first, findings that only explain last.
 registry! {
     PageableCopies = "pageable_copies" in pageable_copies,
     PageableD2h = "pageable_d2h" in pageable_d2h,
@@ -76,17 +75,17 @@ registry! {
 }
 
 impl FindingId {
-    /// The title, where no figure of a run is part of it.
+    /// The title without figures of a run.
     pub fn title(self) -> &'static str {
         self.rule().title
     }
 
-    /// What it means, how it is computed and how it is fixed.
+    /// What the finding means, how it is computed and how to fix it.
     pub fn document(self) -> &'static Document {
         &self.rule().document
     }
 
-    /// The what-if changes that are its fix, or why there are none.
+    /// The what-if changes that apply its fix, or why none exist.
     pub fn candidate(self) -> &'static Candidate {
         &self.rule().candidate
     }

@@ -1,4 +1,4 @@
-//! Did the link run with fewer lanes, or slower, than GPU and slot allow?
+//! Did the link run with fewer lanes, or at a lower speed, than the GPU and slot support?
 
 use busbound_machine::LinkSource;
 use serde_json::json;
@@ -11,33 +11,33 @@ use crate::quantity::milliseconds;
 use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
-    title: "The link ran below what GPU and slot support",
-    precondition: "The link is what holds these copies up: pageable copies are held up by the host before it.",
-    basis: "bound: exposed copies over the link, sped up as its peak would be",
+    title: "Downgraded PCIe link",
+    precondition: "The link limits these copies. The host limits pageable copies before the link does.",
+    basis: "bound: exposed copies over the link, scaled by the ratio of the peak rates",
     candidate: Candidate::None(
-        "`link=NAME` replays it with a link that is named; the saving here is a bound because pageable copies among \
-         them are limited by the host.",
+        "`link=NAME` replays the trace with another link. The saving here is a bound, because the host limits the \
+         pageable copies among them.",
     ),
     unless: &[],
     check,
     document: Document {
-        meaning: "During the run the driver reported fewer lanes or a lower PCIe generation than GPU and slot can have, \
-                  at the highest that was seen. Copies are then judged against the link as it was, not as the GPU's name \
-                  suggests.",
-        computed: "Evidence: the link state that `busbound record` writes; other traces do not have it. Saving: the \
-                   exposed time of host copies, reduced by the ratio of the two peaks, at most.",
-        fix: "Find out why the link trained down: another slot or riser, bifurcation in the BIOS, a dirty or loose card \
-              (`busbound topo`; `lspci -vv`: LnkSta against LnkCap).",
+        meaning: "Even at its highest during the run, the link that the driver reported had fewer lanes or a lower PCIe \
+                  generation than the GPU and slot support. Copies are compared with the link as it was, not with the link \
+                  that the GPU's name implies.",
+        computed: "Evidence: the link state that `busbound record` writes; other traces do not contain it. Saving: at most the \
+                   exposed time of bus copies, multiplied by one minus the ratio of the two peak rates.",
+        fix: "Find out why the link is downgraded: the slot or riser, bifurcation in the BIOS, a dirty or loose card \
+              (`busbound topo`; in `lspci -vv`, compare LnkSta with LnkCap).",
         code: &[],
-        assumes: "The link limits these copies. Pageable copies are limited by the host before it.",
+        assumes: "The link limits these copies. The host limits pageable copies before the link does.",
     },
 };
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let device = facts.timelines.first().map(|timeline| timeline.device);
-    // Only what the driver said during the run is evidence, and not where the user states another link.
-    let (now, most) = link_seen(facts.trace, device).filter(|_| facts.link.source == LinkSource::Recorded)?;
-    if now.peak_gbps() >= most.peak_gbps() {
+    // Only what the driver reported during the run is evidence, and only if the user does not state another link.
+    let (now, max) = link_seen(facts.trace, device).filter(|_| facts.link.source == LinkSource::Recorded)?;
+    if now.peak_gbps() >= max.peak_gbps() {
         return None;
     }
     let over_bus: Vec<&Copy<'_>> = facts.copies.iter().filter(|copy| copy.host_memory().is_some()).collect();
@@ -46,27 +46,27 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     }
     let (steps, unit) = (facts.steps(), facts.unit());
     let exposed = facts.exposed_ms(over_bus.iter().copied());
-    let share = now.peak_gbps() / most.peak_gbps();
+    let share = now.peak_gbps() / max.peak_gbps();
     Some(Draft {
-        title: Some(format!("The link ran at {}, and could be {}", now.name(), most.name())),
+        title: Some(format!("Downgraded link: {} instead of {}", now.name(), max.name())),
         seen: format!(
-            "The driver told {} ({:.1} GB/s) during the run and at most {} ({:.1} GB/s) for this GPU in this slot. Copies over it stand alone for {} a {unit}.",
+            "The driver reported {} ({:.1} GB/s) during the run, and a max of {} ({:.1} GB/s) for this GPU in this slot. Copies over the link are exposed for {}/{unit}.",
             now.name(),
             now.peak_gbps(),
-            most.name(),
-            most.peak_gbps(),
+            max.name(),
+            max.peak_gbps(),
             milliseconds(exposed / steps),
         ),
         evidence: json!({
             "link": now.name(),
-            "most": most.name(),
+            "most": max.name(),
             "peak_gbps": now.peak_gbps(),
-            "most_gbps": most.peak_gbps(),
+            "most_gbps": max.peak_gbps(),
             "exposed_ms_per_step": exposed / steps,
         }),
         saves: Saving { low: 0.0, high: exposed * (1.0 - share) / steps },
         fix: Fix::new(
-            "Find out why it trained down: another slot or riser, bifurcation in the BIOS, a dirty or loose card (busbound topo, lspci -vv: LnkSta beside LnkCap).",
+            "Find out why the link is downgraded: the slot or riser, bifurcation in the BIOS, a dirty or loose card (busbound topo; in lspci -vv, compare LnkSta with LnkCap).",
         ),
         at: times_of(&over_bus),
     })

@@ -1,4 +1,4 @@
-//! Were copies from pageable memory meant to be asynchronous?
+//! Do asynchronous copies block because their memory is pageable?
 
 use busbound_trace::Direction;
 use busbound_whatif::replay::Pin;
@@ -10,21 +10,21 @@ use crate::analysis::facts::Facts;
 use crate::settings::offload::pinned;
 
 pub(super) static RULE: Rule = Rule {
-    title: "non_blocking copies from pageable memory are not asynchronous",
+    title: "Async copies that block (pageable memory)",
     precondition: pageable::PRECONDITION,
     basis: pageable::BASIS,
     candidate: Candidate::Changes(|| vec![Pin.into()]),
     unless: &[],
     check,
     document: Document {
-        meaning: "Copies were requested with `non_blocking=True`, or issued on a stream of their own, and blocked the \
-                  host all the same because their memory is pageable.",
+        meaning: "Copies were requested with `non_blocking=True`, or issued on a copy-only stream, but they block the host \
+                  anyway because their memory is pageable.",
         computed: "Evidence: as for `pageable_copies`, for copies whose operator was called with `non_blocking=True` \
-                   (visible where shapes were recorded) or whose stream runs no kernels. Once the memory is pinned, the \
-                   stream and its events take effect, so the bound is all of their exposed time.",
-        fix: "Pin the host buffers once and keep them; the copy stream and its events can stay as they are.",
+                   (visible if shapes were recorded) or whose stream runs no kernels. With pinned memory, the stream \
+                   and its events take effect, so the bound is all of the exposed time.",
+        fix: "Pin the host buffers once and reuse them. The copy stream and its events can stay unchanged.",
         code: &[pageable::PIN_CODE, pageable::LOADER_CODE],
-        assumes: "The same buffer is sent many times, and the program already waits for the copy by an event.",
+        assumes: "The same buffer is copied many times, and the program already uses an event to wait for the copy.",
     },
 };
 
@@ -34,7 +34,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         .collect();
     let staged = Staged::of(facts, &copies)?;
     let bound = if staged.pinned < facts.time.compute_ms {
-        // Its own stream and events are there already: pinned, it hides behind compute.
+        // The copy stream and its events already exist: with pinned memory, the copies overlap with compute.
         (0.85 * staged.exposed.min(staged.faster), staged.exposed + staged.staging)
     } else {
         staged.bound()
@@ -45,12 +45,9 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         saves: staged.saving(bound)?,
         seen: staged.seen("from"),
         evidence: staged.evidence(),
-        fix: Fix::new(format!(
-            "{} The copy stream and its events then work as they were meant to.",
-            buffers.pin()
-        ))
-        .code(buffers.code())
-        .settings(pinned()),
+        fix: Fix::new(format!("{} The copy stream and its events then work as intended.", buffers.pin()))
+            .code(buffers.code())
+            .settings(pinned()),
         at: times_of(&copies),
     })
 }

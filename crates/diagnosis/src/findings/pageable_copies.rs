@@ -1,4 +1,4 @@
-//! Do copies to the device start from pageable memory?
+//! Do H2D copies read from pageable memory?
 
 use busbound_trace::Direction;
 use busbound_whatif::replay::Pin;
@@ -11,21 +11,21 @@ use crate::settings::Target;
 use crate::settings::offload::pinned;
 
 pub(super) static RULE: Rule = Rule {
-    title: "Copies from pageable memory",
+    title: "Pageable host memory",
     precondition: pageable::PRECONDITION,
     basis: pageable::BASIS,
     candidate: Candidate::Changes(|| vec![Pin.into()]),
     unless: &[],
     check,
     document: Document {
-        meaning: "Host-to-device copies start from pageable memory. The driver stages them through its own pinned \
-                  buffers, at a third to an eighth of the link's rate, and the call returns only when the data is staged.",
-        computed: "Evidence: copies of 64 KiB and more from pageable memory take at least 1% of the time. Saving: the \
-                   trace replayed with `pin`. Where that is not possible, a bound: their time beyond the link's pinned \
-                   rate for their sizes, as far as they are exposed.",
-        fix: "Pin the host buffers once and keep them. `DataLoader(pin_memory=True)` does so for batches.",
+        meaning: "H2D copies read from pageable memory. The driver stages them through its own pinned buffers, at a third to \
+                  an eighth of the link's rate, and the call returns only after the data is staged.",
+        computed: "Evidence: copies of 64 KiB or more from pageable memory take at least 1% of the time. Saving: the trace \
+                   replayed with `pin`. If that is not possible, a bound: their time beyond the link's pinned rate for \
+                   their sizes, limited to exposed time.",
+        fix: "Pin the host buffers once and reuse them. `DataLoader(pin_memory=True)` does so for batches.",
         code: &[pageable::PIN_CODE, pageable::LOADER_CODE],
-        assumes: "The same buffer is sent many times: pinning memory for one copy costs more than it saves.",
+        assumes: "The same buffer is copied many times. Pinning memory for a single copy costs more than it saves.",
     },
 };
 

@@ -1,4 +1,4 @@
-//! Do copies to the host end in pageable memory?
+//! Do D2H copies write to pageable memory?
 
 use busbound_trace::Direction;
 use busbound_whatif::replay::Pin;
@@ -9,18 +9,18 @@ use super::common::{Candidate, Document, Draft, Fix, Rule};
 use crate::analysis::facts::Facts;
 
 pub(super) static RULE: Rule = Rule {
-    title: "Copies back to pageable memory",
+    title: "D2H copies to pageable memory",
     precondition: pageable::PRECONDITION,
     basis: pageable::BASIS,
     candidate: Candidate::Changes(|| vec![Pin.into()]),
     unless: &[],
     check,
     document: Document {
-        meaning: "Device-to-host copies end in pageable memory: `.cpu()` and copies into ordinary tensors block the \
-                  host until they are done, whatever `non_blocking` says.",
-        computed: "As for `pageable_copies`, in the other direction.",
-        fix: "Copy into a pinned buffer that is created once, with `non_blocking=True`, and wait for an event before \
-              reading it.",
+        meaning: "D2H copies write to pageable memory. `.cpu()` and copies into unpinned tensors block the host until they \
+                  finish, even with `non_blocking=True`.",
+        computed: "As for `pageable_copies`, in the D2H direction.",
+        fix: "Create a pinned buffer once. Copy into it with `non_blocking=True`, and wait for an event before reading \
+              it.",
         code: &[CODE],
         assumes: "The same buffer receives results many times, and the host has other work until it reads them.",
     },
@@ -43,7 +43,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         seen: staged.seen("to"),
         evidence: staged.evidence(),
         fix: Fix::new(
-            "Copy into a buffer made once with torch.empty(…, pin_memory=True), with non_blocking=True, and wait for an event before reading it.",
+            "Create a buffer once with torch.empty(…, pin_memory=True). Copy into it with non_blocking=True, and wait for an event before reading it.",
         )
         .code(CODE),
         at: times_of(&copies),

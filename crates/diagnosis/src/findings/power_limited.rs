@@ -1,4 +1,4 @@
-//! Does the same kernel get slower while the device is always busy?
+//! Does the same kernel get slower while the GPU is always busy?
 
 use std::collections::BTreeMap;
 
@@ -11,26 +11,26 @@ use crate::analysis::facts::Facts;
 use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
-    title: "Kernels get slower under sustained load",
-    precondition: "A trace has no clocks: nvidia-smi -q -d PERFORMANCE on the machine tells whether it is power or heat.",
-    basis: "none: it explains why hiding copies gains less than their time",
+    title: "Kernel slowdown under sustained load",
+    precondition: "A trace does not record GPU clocks. Run nvidia-smi -q -d PERFORMANCE on the machine to see whether power or temperature limits them.",
+    basis: "none: it explains why hiding copies saves less than their time",
     candidate: Candidate::None("The GPU's power limit is not a property of the program."),
     unless: &[],
     check,
     document: Document {
-        meaning: "On a GPU that is always busy, the same kernel takes longer later in the run than at its start: the GPU \
-                  clocks down, most likely at its power limit. It explains why hiding copies gains less than their time.",
-        computed: "Evidence: kernels run for 85% of the time, and the kernel that takes most of it, by name and grid, is \
-                   at least 8% slower in the second half than at the start. It saves nothing by itself.",
-        fix: "Nothing in the program. Expect it when copies are hidden, and compare runs at the same load.",
+        meaning: "On a GPU that is always busy, the same kernel takes longer later in the run than at the start. The GPU \
+                  clocks down, most likely at its power limit. This explains why hiding copies saves less than their time.",
+        computed: "Evidence: kernels run for at least 85% of the time, and the kernel (by name and grid) with the largest total \
+                   time is at least 8% slower in the second half than at the start. Saving: none.",
+        fix: "Change nothing in the program. Expect this slowdown when copies are hidden, and compare runs at the same load.",
         code: &[],
-        assumes: "A trace has no clocks: `nvidia-smi -q -d PERFORMANCE` on the machine shows whether it is power or heat.",
+        assumes: "A trace does not record GPU clocks. `nvidia-smi -q -d PERFORMANCE` on the machine shows whether power or temperature limits them.",
     },
 };
 
-/// Runs vary by less between two measurements of the same kernel at the same clock.
+/// At the same clock, two measurements of the same kernel differ by less than this.
 const SLOWER: f64 = 1.08;
-/// With fewer runs there is no start and no later to compare.
+/// With fewer runs, start and later runs cannot be compared.
 const FEWEST_RUNS: usize = 20;
 
 type Run = (Timestamp, Nanos);
@@ -39,11 +39,11 @@ fn total(runs: &[Run]) -> Nanos {
     runs.iter().map(|(_, time)| *time).sum()
 }
 
-fn usual_ns(runs: &[Run]) -> f64 {
+fn median_ns(runs: &[Run]) -> f64 {
     median(runs.iter().map(|(_, time)| time.get() as f64)).unwrap_or(0.0)
 }
 
-/// The kernel, by name and grid, that takes most time, and its runs in order.
+/// The kernel (by name and grid) with the largest total time, and its runs in order of time.
 fn longest_kernel<'a>(facts: &Facts<'a>) -> Option<(&'a str, Vec<Run>)> {
     let mut kernels: BTreeMap<_, Vec<Run>> = BTreeMap::new();
     for event in facts.trace.events().filter(|event| event.kind() == EventKind::Kernel) {
@@ -63,10 +63,10 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     if runs.len() < FEWEST_RUNS || total(&runs).as_millis() < 0.3 * facts.time.compute_ms {
         return None;
     }
-    // At the start the card is still cool and fast; after some milliseconds of full load it is not.
-    let first = usual_ns(&runs[..(runs.len() / 10).clamp(3, 10)]);
+    // At the start, the GPU is still cool and fast. After some milliseconds of full load, it is not.
+    let first = median_ns(&runs[..(runs.len() / 10).clamp(3, 10)]);
     let later_runs = &runs[runs.len() / 2..];
-    let later = usual_ns(later_runs);
+    let later = median_ns(later_runs);
     if later < SLOWER * first {
         return None;
     }
@@ -74,7 +74,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "The same kernel ({short}) takes {:.0} µs at the start and {:.0} µs later ({:+.0} %) while the GPU never rests: it clocks down, most likely at its power limit.",
+            "The same kernel ({short}) takes {:.0} µs at the start and {:.0} µs later ({:+.0}%) on a GPU that is always busy. The GPU clocks down, most likely at its power limit.",
             first / 1e3,
             later / 1e3,
             100.0 * (later / first - 1.0),
@@ -82,7 +82,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         evidence: json!({ "kernel": name, "first_us": first / 1e3, "later_us": later / 1e3 }),
         saves: Saving::NONE,
         fix: Fix::new(
-            "Nothing to fix in the program; expect this when copies are hidden, and compare runs at the same load.",
+            "Change nothing in the program. Expect this slowdown when copies are hidden, and compare runs at the same load.",
         ),
         at: later_runs.iter().map(|&(start, time)| Interval::new(start, start + time)).collect(),
     })

@@ -1,4 +1,4 @@
-//! Does the way the run was profiled change what it shows?
+//! Does the profiling setup change the run?
 
 use serde_json::json;
 
@@ -8,22 +8,22 @@ use crate::analysis::facts::Facts;
 use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
-    title: "Each block ends in a device synchronization",
-    precondition: "The synchronization is there for measuring.",
-    basis: "none: these figures serve attribution, not throughput",
+    title: "Device sync at the end of each block",
+    precondition: "The sync was added only for measurement.",
+    basis: "none: use this trace for attribution, not for throughput",
     candidate: Candidate::None(
-        "It says how the run was recorded. `nosync` replays it without the waits; `sync_in_loop` covers their cost.",
+        "This finding is about how the run was recorded. `nosync` replays the trace without the waits; `sync_in_loop` covers their cost.",
     ),
     unless: &[],
     check,
     document: Document {
-        meaning: "The blocks of an annotation end in a synchronization of the whole device. Nothing overlaps across \
-                  them, which a run without it may do: such a trace serves attribution, not throughput.",
-        computed: "Evidence: at least 80% of the blocks of one annotation within the steps, and three per step, end in a \
-                   device-wide synchronization. It saves nothing by itself.",
-        fix: "Record again without `synchronize()` at each block before judging overlap; use `record_function` alone.",
+        meaning: "The blocks of an annotation end with a device-wide synchronization. Nothing overlaps across these blocks, \
+                  although it may in a run without the sync. Use such a trace for attribution, not for throughput.",
+        computed: "Evidence: at least 80% of the blocks of one annotation within the steps, and at least three per step, end \
+                   with a device-wide synchronization. Saving: none.",
+        fix: "Record again without `synchronize()` in each block before you analyze overlap. Use only `record_function`.",
         code: &[],
-        assumes: "The synchronization is there for measuring.",
+        assumes: "The sync was added only for measurement.",
     },
 };
 
@@ -36,12 +36,12 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "{blocks} blocks `{pattern}` end in a synchronization of the whole device: nothing overlaps across them, which a run without it may do.",
+            "{blocks} blocks `{pattern}` end with a device-wide synchronization, so nothing overlaps across them. Without the sync, work may overlap.",
         ),
         evidence: json!({ "pattern": pattern, "blocks": blocks }),
         saves: Saving::NONE,
         fix: Fix::new(
-            "Record again without synchronize() at each block before judging overlap; use record_function alone.",
+            "Record again without synchronize() in each block before you analyze overlap. Use only record_function.",
         ),
         at: facts.syncs.device_wide.clone(),
     })

@@ -1,4 +1,4 @@
-//! Do pinned copies take turns with the kernels they feed, because they share a stream or the host waits?
+//! Are pinned copies serialized with compute, because they share a stream with kernels?
 
 use busbound_trace::{Direction, MemoryKind};
 use busbound_whatif::replay::Prefetch;
@@ -13,22 +13,22 @@ use crate::quantity::{bytes, milliseconds, plural};
 use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
-    title: "Pinned copies and compute take turns on one stream",
-    precondition: "What is copied is known before it is needed: the next layer's weights, the next batch.",
-    basis: "bound: exposed copy time that fits behind compute and behind copies of the other direction; the low end allows for a card that clocks down when it never waits",
+    title: "Copies serialized with compute",
+    precondition: "The data to copy is known before it is needed: the next layer's weights, the next batch.",
+    basis: "bound: exposed copy time that can overlap with compute and with copies in the other direction; the low end allows for a GPU that clocks down when it is always busy",
     candidate: Candidate::Changes(|| vec![Prefetch(1).into()]),
     unless: &[],
     check,
     document: Document {
-        meaning: "Pinned copies run on a stream that also runs kernels. Work on one stream runs in order, so these \
-                  copies never overlap with that stream's kernels, pinned or not.",
-        computed: "Evidence: pinned copies of 1 MiB and more on a stream with kernels, exposed for at least half of \
-                   their own time and 3% of the run. Saving: the trace replayed with `prefetch=1`. Where that is not \
-                   possible, a bound: the exposed time that fits behind compute and behind copies of the other \
-                   direction; the low end is 40% of it, because a GPU that never waits clocks down.",
-        fix: "Issue copies on a second stream, one group ahead, and let compute wait for an event instead of the host.",
+        meaning: "Pinned copies run on a stream that also runs kernels. Work on one stream runs in order, so these copies are \
+                  serialized with compute: they never overlap with kernels of that stream, pinned or not.",
+        computed: "Evidence: pinned copies of 1 MiB or more on a stream with kernels, exposed for at least half of their own \
+                   time and 3% of the run. Saving: the trace replayed with `prefetch=1`. If that is not possible, a \
+                   bound: the exposed time that can overlap with compute and with copies in the other direction. The \
+                   low end is 40% of it, because a GPU that is always busy clocks down.",
+        fix: "Issue copies on a second stream, one group ahead. Make the compute stream wait for an event instead of blocking the host.",
         code: &[PREFETCH_CODE],
-        assumes: "What is copied is known before it is needed, and the GPU has memory for one more group.",
+        assumes: "The data to copy is known before it is needed, and the GPU has memory for one more group.",
     },
 };
 
@@ -42,15 +42,16 @@ fn serialized<'f, 'a>(facts: &'f Facts<'a>) -> Vec<&'f Copy<'a>> {
     facts.issued_copies().filter(is).collect()
 }
 
-/// At best kernels and the two directions of the link all run at once, and the longest of the three sets the
-/// time; the first copy of a step has nothing to hide behind.
+/// At best, kernels and both directions of the link overlap, and the longest of the three determines the time. The first
+/// copy of a step has nothing to overlap with.
 fn hidden_at_best(facts: &Facts<'_>, copies: &[&Copy<'_>], exposed: f64) -> f64 {
-    let one_way = |way: Direction| -> f64 {
-        let these = copies.iter().filter(|copy| copy.transfer.direction == way);
+    let in_direction = |direction: Direction| -> f64 {
+        let these = copies.iter().filter(|copy| copy.transfer.direction == direction);
         these.map(|copy| copy.event.duration().as_millis()).sum()
     };
     let compute = facts.time.compute_ms;
-    let longest = compute.max(one_way(Direction::HostToDevice)).max(one_way(Direction::DeviceToHost));
+    let longest =
+        compute.max(in_direction(Direction::HostToDevice)).max(in_direction(Direction::DeviceToHost));
     let per_step = copies.len() as f64 / facts.steps();
     let but_the_first = if per_step > 1.0 { (per_step - 1.0) / per_step } else { 1.0 };
     exposed.min(compute + exposed - longest).max(0.0) * but_the_first
@@ -74,14 +75,14 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let origin = first.call.map(|call| facts.host.around(&call)).unwrap_or_default();
     let wait = if waited > 0.5 * total {
         let waited = milliseconds(waited / steps);
-        format!(" The host waits for each ({waited} a {unit}), so nothing can be queued behind it.")
+        format!(" The host waits for each copy ({waited}/{unit}), so it cannot queue work behind it.")
     } else {
         String::new()
     };
     Some(Draft {
         title: None,
         seen: format!(
-            "{} of {} a {unit} at {:.1} GB/s{}, on the stream of the kernels: {} of {} with no kernel beside them.{wait}",
+            "{} of {} per {unit} at {:.1} GB/s{}, on a stream that also runs kernels: {} of {} not overlapped with any kernel.{wait}",
             plural(per_step.round().max(1.0) as u64, "copy", "copies"),
             bytes(moved / copies.len() as u64),
             moved as f64 / 1e6 / total,
@@ -102,8 +103,8 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         }),
         saves: Saving { low: 0.4 * high / steps, high: high / steps },
         fix: Fix::new(
-            "Give copies a stream of their own, one group ahead (with torch.cuda.stream(copy_stream): nxt = buf.to(device, \
-             non_blocking=True); event.record()), and let compute wait for the event, not the host.",
+            "Issue copies on a separate stream, one group ahead (with torch.cuda.stream(copy_stream): nxt = buf.to(device, \
+             non_blocking=True); event.record()), and make the compute stream wait for the event instead of the host.",
         )
         .code(PREFETCH_CODE),
         at: times_of(&copies),

@@ -1,4 +1,4 @@
-//! Are pinned copies slower than the link allows for their size?
+//! Are pinned copies slower than the link allows for their sizes?
 
 use busbound_machine::LinkSource;
 use busbound_trace::MemoryKind;
@@ -8,38 +8,38 @@ use super::common::copies::{is_large, times_of, total_ms};
 use super::common::{Candidate, Document, Draft, Fix, Rule};
 use crate::activity::copies::{Copy, expected_ns};
 use crate::analysis::facts::Facts;
-use crate::quantity::{count, milliseconds};
+use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
-    title: "Pinned copies are slower than the link allows",
-    precondition: "The link is what is stated: a trace cannot tell a slot that is narrower or trained down.",
-    basis: "bound: copy time at the link's rate for these sizes, as far as exposed",
+    title: "Slow pinned copies",
+    precondition: "The stated link is correct. A trace does not show a narrower slot or a downgraded link.",
+    basis: "bound: copy time beyond the link's rate for these sizes, limited to exposed time",
     candidate: Candidate::None(
-        "`link=NAME` replaces a link by another; here the link already is the one that is stated, and something \
-         outside the trace slows it.",
+        "`link=NAME` replaces the link with another. Here the link is already the stated one, and something that is not \
+         visible in the trace slows it down.",
     ),
     unless: &[],
     check,
     document: Document {
-        meaning: "Pinned copies run well below what the link gives for their sizes.",
-        computed: "Evidence: pinned copies of 1 MiB and more at less than 70% of what the stated link gives for their \
-                   sizes, for 2% of the time. Not reported where the link itself is only assumed. Saving: their time \
-                   beyond the link's rate at most, as far as exposed.",
+        meaning: "Pinned copies run well below the rate that the link reaches for their sizes.",
+        computed: "Evidence: pinned copies of 1 MiB or more run at less than 70% of the rate that the stated link reaches for \
+                   their sizes, and take at least 2% of the time. Not reported if the link is only assumed. Saving: at \
+                   most their time beyond the link's rate, limited to exposed time.",
         fix: "Check, in this order: link width and speed under load (`nvidia-smi -q -d PCIE`), the NUMA node of the \
-              process (`numactl`), other traffic on the same bridge.",
+              process (`numactl`), other traffic on the same PCIe bridge.",
         code: &[],
-        assumes: "The link is the one that is stated: a trace does not show a slot that is narrower or trained down.",
+        assumes: "The stated link is correct. A trace does not show a narrower slot or a downgraded link.",
     },
 };
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
-    // Against an assumed link "slow" would only mean that the assumption is wrong.
+    // If the link is only assumed, "slow" may just mean that the assumption is wrong.
     if facts.link.source == LinkSource::Assumed {
         return None;
     }
-    let is_judged = |copy: &&Copy<'_>| copy.host_memory() == Some(MemoryKind::Pinned) && is_large(copy);
-    let pinned: Vec<&Copy<'_>> = facts.issued_copies().filter(is_judged).collect();
+    let is_candidate = |copy: &&Copy<'_>| copy.host_memory() == Some(MemoryKind::Pinned) && is_large(copy);
+    let pinned: Vec<&Copy<'_>> = facts.issued_copies().filter(is_candidate).collect();
     let total = total_ms(&pinned);
     let expected: f64 = pinned.iter().map(|copy| expected_ns(copy, &facts.links)).sum::<f64>() / 1e6;
     if pinned.is_empty() || expected > 0.7 * total || total < 0.02 * facts.time.span_ms {
@@ -52,8 +52,8 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "{} pinned copies of 1 MiB and more run at {is:.1} GB/s; {} gives {could:.1} GB/s for these sizes. They cost {} a {unit}, {} of it exposed.",
-            count(pinned.len() as u64),
+            "{} of 1 MiB or more run at {is:.1} GB/s; {} reaches {could:.1} GB/s for these sizes. They take {}/{unit}, {} of it exposed.",
+            plural(pinned.len() as u64, "pinned copy", "pinned copies"),
             facts.link.name,
             milliseconds(total / steps),
             milliseconds(exposed / steps),
@@ -70,7 +70,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         saves: Saving { low: 0.0, high: (total - expected).min(exposed) / steps },
         fix: Fix::new(
             "Check, in this order: link width and speed under load (nvidia-smi -q -d PCIE), the NUMA node of the process \
-             (numactl), other traffic on the same bridge.",
+             (numactl), other traffic on the same PCIe bridge.",
         ),
         at: times_of(&pinned),
     })

@@ -1,4 +1,4 @@
-//! Are there so many small copies that their number costs more than their bytes?
+//! Do many small copies cost more for their calls than for their bytes?
 
 use busbound_whatif::replay::Coalesce;
 use serde_json::json;
@@ -13,20 +13,20 @@ use busbound_cause::idle::GapCause;
 
 pub(super) static RULE: Rule = Rule {
     title: "Many small copies",
-    precondition: "They are known at the same time.",
-    basis: "bound: their exposed time, and the time in which the host made their calls",
+    precondition: "The small tensors are available at the same time.",
+    basis: "bound: exposed time of these copies, and host time inside their calls",
     candidate: Candidate::Changes(|| vec![Coalesce.into()]),
     unless: &[],
     check,
     document: Document {
-        meaning: "Many copies are so small that the cost of each call exceeds the time of its bytes on the bus.",
-        computed: "Evidence: 30 or more copies below 64 KiB per step, whose device time and host calls take 2% of the \
-                   time. Saving: the trace replayed with `coalesce`. Where that is not possible, a bound: their \
-                   exposed time, and the time in which the host made their calls.",
-        fix: "Pack them into one pinned buffer, copy it once and take views on the device. Create constants on the \
-              device.",
+        meaning: "Many copies are so small that each call costs more than its bytes on the bus.",
+        computed: "Evidence: at least 30 copies below 64 KiB per step, whose device time and host calls take at least 2% of \
+                   the time. Saving: the trace replayed with `coalesce`. If that is not possible, a bound: their exposed \
+                   time, and the host time inside their calls.",
+        fix: "Pack the tensors into one pinned buffer, copy it once and use views on the GPU. Create constants on the \
+              GPU.",
         code: &[CODE],
-        assumes: "The small tensors are known at the same time.",
+        assumes: "The small tensors are available at the same time.",
     },
 };
 
@@ -34,13 +34,13 @@ const CODE: &str = "\
 flat = torch.empty(sum(t.numel() for t in small), dtype=small[0].dtype, pin_memory=True)
 sent = torch.cuda.Event()    # both once; tensors of one dtype go into one buffer
 for small in batches:
-    sent.synchronize()       # the copy before has read the buffer
+    sent.synchronize()       # the previous copy has read the buffer
     torch.cat([t.flatten() for t in small], out=flat)
     on_device = flat.to(device, non_blocking=True)    # one copy
     sent.record()
     parts = on_device.split([t.numel() for t in small])";
 
-/// Below this size the call takes longer than the bytes on any link there is.
+/// Below this size, the call takes longer than the bytes on any existing link.
 const SMALL: u64 = 64 << 10;
 const MANY_PER_STEP: f64 = 30.0;
 
@@ -64,7 +64,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "{} copies a {unit} of {} on average, {} in all: {} on the device, {} of host calls, and {} in which the GPU waits for the next of them.",
+            "{} copies per {unit}, {} on average, {} in total: {} on the GPU, {} in host calls, and {} of GPU idle time before the next copy.",
             count(per_step.round() as u64),
             bytes(moved / small.len() as u64),
             bytes((moved as f64 / steps) as u64),
@@ -83,7 +83,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         }),
         saves: Saving { low: 0.5 * (exposed + waiting) / steps, high: (exposed + waiting.max(host)) / steps },
         fix: Fix::new(
-            "Pack them into one pinned buffer, copy it once and take views on the device; make constants on the device.",
+            "Pack the tensors into one pinned buffer, copy it once and use views on the GPU. Create constants on the GPU.",
         )
         .code(CODE),
         at: times_of(&small),

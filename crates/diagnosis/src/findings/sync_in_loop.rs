@@ -1,4 +1,4 @@
-//! Does the host stop in the middle of the step to wait for the device?
+//! Does the host wait for the GPU within the step?
 
 use busbound_whatif::replay::NoSync;
 use serde_json::json;
@@ -13,28 +13,28 @@ use crate::quantity::milliseconds;
 use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
-    title: VALUES_ARE_READ,
-    precondition: "The value waited for is not needed to decide what runs next.",
-    basis: "bound: idle time after synchronizations, and exposed copies of streams that take turns",
+    title: VALUE_READS,
+    precondition: "The next launch does not depend on the value.",
+    basis: "bound: idle time after host syncs, and exposed copies of serialized streams",
     candidate: Candidate::Changes(|| vec![NoSync.into()]),
     unless: &[],
     check,
     document: Document {
-        meaning: "The host waits for the device within the step: `.item()` and similar reads, or an explicit \
-                  synchronization that is not the last of its step. The GPU runs out of work meanwhile.",
-        computed: "Evidence: at least one such wait per step, and idle time after them of 2% of the time. Waits inside \
-                   a blocking copy belong to the copy. Where several streams take turns because of the waits, exposed \
-                   copies that could run while the other stream works count as well. Saving: the trace replayed with \
-                   `nosync`; else a bound of that time.",
-        fix: "Keep values on the device and read them every N steps. Between streams, wait for an event \
-              (`stream.wait_event`) instead of stopping the host.",
+        meaning: "The host waits for the GPU within the step: `.item()` and similar reads, or an explicit synchronization \
+                  that is not the last one of its step. Meanwhile, the GPU runs out of work.",
+        computed: "Evidence: at least one such wait per step, and idle time after these waits of at least 2% of the time. \
+                   Waits inside a blocking copy belong to the copy. If the waits serialize several streams, exposed \
+                   copies that could overlap with the other streams count too. Saving: the trace replayed with \
+                   `nosync`. If that is not possible, a bound: 40% to 100% of that time.",
+        fix: "Keep values on the GPU and read them every N steps. Between streams, wait for an event \
+              (`stream.wait_event`) instead of blocking the host.",
         code: &[CODE],
-        assumes: "The value is not needed to decide what runs next.",
+        assumes: "The next launch does not depend on the value.",
     },
 };
 
-const VALUES_ARE_READ: &str = "Values are read back within the step";
-const HOST_SYNCHRONIZES: &str = "The host synchronizes within the step";
+const VALUE_READS: &str = "Values read back within the step";
+const HOST_SYNCS: &str = "Host syncs within the step";
 
 const CODE: &str = "\
 total = torch.zeros((), device=device)
@@ -45,7 +45,7 @@ for i, batch in enumerate(loader):
         print(total.item() / 100)
         total.zero_()";
 
-/// Waits that the program could leave out, where there are enough of them.
+/// Waits that the program could avoid, if they are frequent enough.
 struct Waits<'s> {
     read: Option<&'s SyncTotal>,
     explicit: Option<&'s SyncTotal>,
@@ -53,7 +53,7 @@ struct Waits<'s> {
 
 impl<'s> Waits<'s> {
     fn of(facts: &'s Facts<'_>) -> Self {
-        // Where no steps are marked, the one at the end of each step cannot be told from others.
+        // If no steps are marked, the sync that ends each step cannot be distinguished from the others.
         let fewest = if facts.window.steps.is_empty() { 10.0 } else { facts.steps() };
         let of = |reason| facts.syncs.of(reason).filter(|total| total.within_step as f64 >= fewest);
         Self { read: of(SyncReason::ValueRead), explicit: of(SyncReason::Explicit) }
@@ -70,11 +70,11 @@ impl<'s> Waits<'s> {
     fn fix(&self) -> Fix {
         let fix = if self.read.is_some() {
             Fix::new(
-                "Keep values on the device: add losses up in a tensor and read it every N steps, not .item() in the loop.",
+                "Keep values on the GPU: sum losses in a tensor and read it every N steps, instead of calling .item() in the loop.",
             )
         } else {
             Fix::new(
-                "Wait for an event on the stream (stream.wait_event) instead of stopping the host; synchronize once at the end.",
+                "Wait for an event on the stream (stream.wait_event) instead of blocking the host. Synchronize once, at the end of the step.",
             )
         };
         fix.code(CODE)
@@ -83,31 +83,31 @@ impl<'s> Waits<'s> {
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let (steps, unit) = (facts.steps(), facts.unit());
-    // Only the idle time after these waits; that after the last of a step, or after a blocking copy, is not
-    // theirs.
+    // Only the idle time after these waits. Idle time after the last sync of a step, or after a blocking copy, has
+    // another cause.
     let idle = idle_beside_ms(&facts.gaps, GapCause::Synchronization, &facts.syncs.avoidable_times);
     let waits = Waits::of(facts);
     let (count, waited) = (waits.count(), waits.host_ms());
     if count == 0 {
         return None;
     }
-    // Streams that only take turns because of it could run side by side; copies gain most of that,
-    // kernels that fill the GPU nothing.
+    // Streams that are serialized only by these waits could overlap. Copies gain most of that time; kernels that fill
+    // the GPU gain nothing.
     let between = facts.streams_that_take_turns().map_or(0.0, |_| facts.time.exposed_bus_copy_ms);
     if idle + between < 0.02 * facts.time.span_ms {
         return None;
     }
     let longest = waits.read.or(waits.explicit);
     let origin = longest.and_then(|total| total.origin.as_ref());
-    let at = origin.map_or(String::new(), |origin| format!(", most of it{}", origin.clause()));
+    let at = origin.map_or(String::new(), |origin| format!(", mostly{}", origin.clause()));
     Some(Draft {
-        title: waits.read.is_none().then(|| HOST_SYNCHRONIZES.to_owned()),
+        title: waits.read.is_none().then(|| HOST_SYNCS.to_owned()),
         seen: format!(
-            "{:.0} times a {unit} the host waits for the GPU before it goes on, {} in all{at}; the GPU then stands still for {}{}.",
+            "{:.0} times per {unit}, the host waits for the GPU before it continues, for a total of {}{at}; the GPU is then idle for {}{}.",
             count as f64 / steps,
             milliseconds(waited / steps),
             milliseconds(idle / steps),
-            if between > 0.0 { ", and its streams take turns" } else { "" },
+            if between > 0.0 { ", and its streams are serialized" } else { "" },
         ),
         evidence: json!({
             "syncs_per_step": count as f64 / steps,

@@ -1,4 +1,4 @@
-//! Is something fetched every step that would fit on the GPU?
+//! Does the program copy data to the GPU every step that would fit there?
 
 use busbound_trace::{Direction, MemoryOwner};
 use serde_json::json;
@@ -11,35 +11,33 @@ use crate::saving::Saving;
 use crate::settings::Target;
 
 pub(super) static RULE: Rule = Rule {
-    title: "What is fetched every step would fit on the GPU",
-    precondition: "It is the same data every step (weights), and nothing else on that GPU needs the memory.",
+    title: "Offloaded data that fits on the GPU",
+    precondition: "The data is the same every step (weights), and nothing else on this GPU needs the memory.",
     basis: "bound: exposed time of these copies",
     candidate: Candidate::None(
-        "`resident=100%` is closest, but it takes out whole groups of copies and cannot tell weights from batches, \
-         which have to be sent every step.",
+        "`resident=100%` is closest, but it removes whole groups of copies and cannot distinguish weights from batches, \
+         which must be copied every step.",
     ),
     unless: &[],
     check,
     document: Document {
-        meaning: "Data is sent to the GPU every step although the GPU has room to keep it.",
-        computed: "Evidence: 100 MB or more are sent to the GPU every step, allocator samples (`profile_memory=True`) \
-                   show that they would fit into 90% of the free memory, and the copies are exposed for 2% of the time. \
-                   Without samples there is no evidence and no finding. Saving: the exposed time of the copies at most, \
-                   70% of it at least.",
+        meaning: "Data is copied to the GPU every step although the GPU has enough free memory to keep it.",
+        computed: "Evidence: at least 100 MB are copied to the GPU every step, allocator samples (`profile_memory=True`) show \
+                   that they fit into 90% of the free memory, and the copies are exposed for at least 2% of the time. \
+                   Without samples, this is not reported. Saving: 70% to 100% of the exposed time of the copies.",
         fix: "Keep the data on the GPU: move it once, before the loop.",
         code: &[CODE],
-        assumes: "It is the same data every step, and nothing else needs the memory.",
+        assumes: "The data is the same every step, and nothing else needs the memory.",
     },
 };
 
 const CODE: &str = "\
 weights = [weight.to(device) for weight in weights]    # once, before the loop";
 
-/// Weights, not batches: at least this much a step.
+/// Bytes per step. More than this is weights, not batches.
 const WORTH_IT: f64 = 100e6;
 
-/// What the allocator held at most, and what the device has. Only allocator samples say how full the GPU is;
-/// without them there is no evidence.
+/// Peak reserved memory, and the total memory of the device. Only allocator samples show how full the GPU is.
 fn memory_of(facts: &Facts<'_>, device: i32) -> Option<(u64, u64)> {
     let samples = facts.trace.memory().iter().filter(|sample| sample.owner == MemoryOwner::Device(device));
     let reserved = samples.map(|sample| sample.reserved).max().filter(|&reserved| reserved > 0)?;
@@ -65,7 +63,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "{} are copied to the GPU every step; its allocator held at most {} of {}.",
+            "{} are copied to the GPU every step, but the allocator reserved at most {} of {}.",
             bytes(moved as u64),
             bytes(reserved),
             bytes(total),
@@ -77,7 +75,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "exposed_ms_per_step": exposed / steps,
         }),
         saves: Saving { low: 0.7 * exposed / steps, high: exposed / steps },
-        fix: Fix::new("Keep it resident: move it once before the loop.")
+        fix: Fix::new("Keep the data on the GPU: move it once, before the loop.")
             .code(CODE)
             .setting(Target::Vllm, "cpu_offload_gb", 0)
             .setting(Target::Sglang, "cpu_offload_gb", 0)

@@ -1,4 +1,4 @@
-//! Limits of what can be attributed to stages and blocks.
+//! What can this trace not attribute to stages and blocks?
 
 use super::Scope;
 use crate::options::BlockChoice;
@@ -10,7 +10,7 @@ pub(super) fn stages(scope: &Scope<'_>) -> Option<String> {
 pub(super) fn blocks(scope: &Scope<'_>) -> Option<String> {
     match &scope.options.blocks {
         BlockChoice::Matching(wanted) if !scope.has_blocks => {
-            Some(format!("No annotation matches --by {wanted}, so no time is laid to blocks."))
+            Some(format!("No annotation matches --by {wanted}, so no time is attributed to blocks."))
         }
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Limits of what is known about the link.
+//! What is unknown about the link?
 
 use busbound_machine::LinkSource;
 
@@ -6,9 +6,8 @@ use super::Scope;
 
 pub(super) fn assumed(scope: &Scope<'_>) -> Option<String> {
     let facts = scope.facts;
-    (facts.link.source == LinkSource::Assumed && !facts.copies.is_empty()).then(|| {
-        format!("The GPU's link is not known; {} is assumed. Give it with --machine.", facts.link.name)
-    })
+    (facts.link.source == LinkSource::Assumed && !facts.copies.is_empty())
+        .then(|| format!("The GPU's link is unknown; assuming {}. Set it with --machine.", facts.link.name))
 }
 
 pub(super) fn state(scope: &Scope<'_>) -> Option<String> {
@@ -17,8 +16,10 @@ pub(super) fn state(scope: &Scope<'_>) -> Option<String> {
     }
     let text = match scope.facts.link.source {
         LinkSource::Assumed => return None,
-        LinkSource::Recorded => "Whether the process ran on the wrong NUMA node is not in a recording.",
-        _ => "Whether the link was trained down or the process ran on the wrong NUMA node is not in a trace.",
+        LinkSource::Recorded => "A recording does not show whether the process ran on the wrong NUMA node.",
+        _ => {
+            "A trace does not show whether the link was downgraded or the process ran on the wrong NUMA node."
+        }
     };
     Some(text.to_owned())
 }
@@ -26,7 +27,7 @@ pub(super) fn state(scope: &Scope<'_>) -> Option<String> {
 pub(super) fn wrong(scope: &Scope<'_>) -> Option<String> {
     scope.facts.is_faster_than_link().then(|| {
         format!(
-            "Copies run faster than {} can: the link is not what is stated. Give it with --machine.",
+            "Copies run faster than {} allows, so the stated link is wrong. Set it with --machine.",
             scope.facts.link.name
         )
     })

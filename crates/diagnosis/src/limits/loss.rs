@@ -1,4 +1,4 @@
-//! Limits of what could be read.
+//! What could not be read?
 
 use super::Scope;
 use crate::analysis::incomplete;
@@ -7,8 +7,8 @@ use crate::quantity::plural;
 
 pub(super) fn parts(scope: &Scope<'_>) -> Vec<String> {
     let source = &scope.survey.source;
-    let said = |lost| format!("{}; what was lost is in no figure.", lost_part(lost, source.format));
-    source.lost.iter().map(said).collect()
+    let text = |lost| format!("{}; no figure includes the lost part.", lost_part(lost, source.format));
+    source.lost.iter().map(text).collect()
 }
 
 fn lost_part(lost: &LostPart, format: &str) -> String {
@@ -25,7 +25,7 @@ fn lost_part(lost: &LostPart, format: &str) -> String {
     match lost.count {
         1 => format!("{} at byte {}{place}", lost.text, lost.first_offset),
         count => format!(
-            "{}: in {}, first at byte {}{place}",
+            "{} in {}, first at byte {}{place}",
             lost.text,
             plural(count, "place", "places"),
             lost.first_offset
@@ -34,13 +34,13 @@ fn lost_part(lost: &LostPart, format: &str) -> String {
 }
 
 pub(super) fn rows(scope: &Scope<'_>) -> Vec<String> {
-    incomplete::lost_rows(scope.facts.trace).into_iter().map(in_no_figure).collect()
+    incomplete::lost_rows(scope.facts.trace).into_iter().map(not_counted).collect()
 }
 
 pub(super) fn no_end(scope: &Scope<'_>) -> Option<String> {
-    incomplete::without_end(scope.facts.trace).map(in_no_figure)
+    incomplete::without_end(scope.facts.trace).map(not_counted)
 }
 
-fn in_no_figure(what: String) -> String {
-    format!("{what}; their time is in no figure.")
+fn not_counted(what: String) -> String {
+    format!("{what}; no figure includes their time.")
 }

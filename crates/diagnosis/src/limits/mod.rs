@@ -1,7 +1,7 @@
-//! What can this trace not tell?
+//! What is not visible in this trace?
 //!
-//! A limitation is a line in [`id`] and a check in a table here or, where the trace lacks something that
-//! can be recorded, in the survey's. Checks stand in the order in which people read them.
+//! A limitation is a line in [`id`] and a check in a table here, or in the survey's table if the trace lacks something
+//! that can be recorded. Checks are in display order.
 
 mod blocks;
 mod host_only;
@@ -27,29 +27,29 @@ pub struct Limitation {
     pub text: String,
 }
 
-/// What checks look at.
+/// The input of the checks.
 pub(crate) struct Scope<'s> {
     pub(crate) facts: &'s Facts<'s>,
     pub(crate) survey: &'s Survey,
     pub(crate) options: &'s Options,
     pub(crate) left_out: &'s LeftOut,
     pub(crate) cpu_copies: &'s [CpuCopies],
-    /// Whether so much of the devices' work is lost that shares of the rest mislead.
+    /// Whether so much GPU work is lost that shares of the rest would mislead.
     pub(crate) is_incomplete: bool,
-    /// Why the stages that were chosen cannot be followed.
+    /// Why the chosen stages cannot be analyzed.
     pub(crate) no_stages: Option<&'s str>,
     /// Whether any time was attributed to blocks.
     pub(crate) has_blocks: bool,
 }
 
-/// How a limitation is noticed, and what is said of it.
+/// How a limitation is detected, and its text.
 enum Check {
     One(fn(&Scope<'_>) -> Option<String>),
     Several(fn(&Scope<'_>) -> Vec<String>),
 }
 use Check::{One, Several};
 
-/// Of the file itself; what the survey finds missing comes after it.
+/// Limitations of the file itself. What the survey finds missing comes next.
 const OF_FILE: &[(LimitationId, Check)] = &[(LimitationId::Lost, Several(loss::parts))];
 
 const OF_RUN: &[(LimitationId, Check)] = &[
@@ -76,10 +76,10 @@ const OF_RUN: &[(LimitationId, Check)] = &[
     (LimitationId::Blocks, One(blocks::blocks)),
 ];
 
-/// What the answer cannot know, in the order in which people read it.
+/// What the answer cannot know, in display order.
 pub(crate) fn limitations(scope: &Scope<'_>) -> Vec<Limitation> {
     let of = |table: &[(LimitationId, Check)]| -> Vec<Limitation> {
-        let said = |(id, check): &(LimitationId, Check)| {
+        let run = |(id, check): &(LimitationId, Check)| {
             let texts = match check {
                 One(check) => check(scope).into_iter().collect(),
                 Several(check) => check(scope),
@@ -87,12 +87,12 @@ pub(crate) fn limitations(scope: &Scope<'_>) -> Vec<Limitation> {
             let id = *id;
             texts.into_iter().map(move |text| Limitation { id, text })
         };
-        table.iter().flat_map(said).collect()
+        table.iter().flat_map(run).collect()
     };
     let missing = scope.survey.missing.iter().filter(|missing| missing.limits_diagnosis);
     let missing = missing.map(|missing| Limitation {
         id: missing.id,
-        text: format!("{}; that prevents {}.", missing.what, missing.prevents),
+        text: format!("{}; this prevents {}.", missing.what, missing.prevents),
     });
     let mut list = of(OF_FILE);
     list.extend(missing);
@@ -105,8 +105,8 @@ mod tests {
     use super::*;
     use crate::answers::survey::missing;
 
-    /// A limitation is noticed by one check: of the file, of the survey or of the run. `steps` is by two, because the
-    /// survey counts annotations and the diagnosis may find a period.
+    /// One check detects a limitation: of the file, of the survey or of the run. `steps` has two, because the survey
+    /// counts annotations and the diagnosis may detect an iteration.
     #[test]
     fn every_limitation_has_a_check() {
         for &id in LimitationId::ALL {

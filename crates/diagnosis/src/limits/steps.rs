@@ -1,4 +1,4 @@
-//! Limits of what is known about steps.
+//! What is unknown about the steps?
 
 use super::Scope;
 use crate::quantity::plural;
@@ -10,7 +10,7 @@ pub(super) fn none(scope: &Scope<'_>) -> Option<String> {
             format!("No annotation matches --steps {wanted}, so figures are for the whole trace.")
         }
         None => {
-            "No steps are marked and no period shows in the launches, so figures are for the whole trace."
+            "No steps are marked and no iteration is detected in the launches, so figures are for the whole trace."
                 .to_owned()
         }
     })
@@ -20,21 +20,21 @@ pub(super) fn by_period(scope: &Scope<'_>) -> Option<String> {
     let window = &scope.facts.window;
     (window.found == Some(StepsFound::Period)).then(|| {
         format!(
-            "No steps are marked: a round is {}, and a step of the program may be several. Name an annotation with --steps.",
+            "No steps are marked: an iteration (detected) is {}, and a step of the program may contain several. Name an annotation with --steps.",
             window.pattern.as_deref().unwrap_or_default()
         )
     })
 }
 
-/// Above this share of the steps, work that was queued before the first one shifts figures per step.
+/// Above this share of the steps, work that was queued before the first step distorts per-step figures.
 const MUCH_EARLY_WORK: f64 = 0.05;
 
 pub(super) fn early_work(scope: &Scope<'_>) -> Option<String> {
     let window = &scope.facts.window;
     (window.early_rounds > MUCH_EARLY_WORK * window.steps.len() as f64).then(|| {
         format!(
-            "Work of about {:.1} steps had been queued when the first step began and counts too; its copies may have been over before, so \
-             that figures a step tend to the kernels. --steps '{}' speaks of whole steps alone.",
+            "About {:.1} steps of work were already queued when the first step started, and count too. Their copies may \
+             have finished before the recording, so per-step figures overstate kernels. --steps '{}' counts only whole steps.",
             window.early_rounds,
             window.pattern.as_deref().unwrap_or_default().trim_end_matches('*'),
         )
@@ -45,8 +45,8 @@ pub(super) fn outliers(scope: &Scope<'_>) -> Option<String> {
     let left_out = scope.left_out;
     (left_out.others > 0).then(|| {
         format!(
-            "Steps that took clearly longer make up much of the trace; figures are for the {} steps {} to {} without one. --warmup 0 keeps them all.",
-            left_out.steady.len(),
+            "Outlier steps make up much of the trace, so figures are for the longest stretch without one: {}, {} to {}. --warmup 0 keeps all steps.",
+            plural(left_out.steady.len() as u64, "step", "steps"),
             left_out.steady.start,
             left_out.steady.end - 1
         )
@@ -56,7 +56,7 @@ pub(super) fn outliers(scope: &Scope<'_>) -> Option<String> {
 pub(super) fn warm_up(scope: &Scope<'_>) -> Option<String> {
     (scope.left_out.warm_up > 0 && scope.options.warmup.is_none()).then(|| {
         format!(
-            "Left out as warm-up, because longer than 1.5 times what came after: {} at the beginning; --warmup 0 keeps all.",
+            "Excluded as warm-up (more than 1.5x as long as later steps): {} at the start. --warmup 0 keeps all steps.",
             plural(scope.left_out.warm_up as u64, "step", "steps")
         )
     })

@@ -1,4 +1,4 @@
-//! Limits of what the devices' and the host's work shows.
+//! What do the device and host events not show?
 
 use super::Scope;
 use crate::activity::managed;
@@ -7,18 +7,18 @@ use crate::analysis::incomplete;
 use crate::quantity::milliseconds;
 use busbound_cause::idle::GapCause;
 
-/// Shares of compute that differ by more make a verdict for all devices say little of each.
-const UNLIKE: f64 = 0.25;
+/// If compute shares differ by more than this, a verdict for all devices says little about each of them.
+const DIFFERENT: f64 = 0.25;
 
 pub(super) fn unlike_gpus(scope: &Scope<'_>) -> Option<String> {
     let busy = scope.facts.timelines.iter().map(compute_share);
-    let (least, most) =
-        busy.fold((1.0f64, 0.0f64), |(least, most), share| (least.min(share), most.max(share)));
-    (most - least > UNLIKE).then(|| {
+    let (lowest, highest) =
+        busy.fold((1.0f64, 0.0f64), |(lowest, highest), share| (lowest.min(share), highest.max(share)));
+    (highest - lowest > DIFFERENT).then(|| {
         format!(
-            "The GPUs do not work alike (compute {:.0} to {:.0} % of their time): the verdict is for all together, --format json has each.",
-            100.0 * least,
-            100.0 * most
+            "The GPUs do different work (compute takes {:.0}% to {:.0}% of their time). The verdict is for all of them combined; --format json lists each.",
+            100.0 * lowest,
+            100.0 * highest
         )
     })
 }
@@ -40,28 +40,27 @@ pub(super) fn managed_in_kernels(scope: &Scope<'_>) -> Option<String> {
     let waiting = facts.managed.waiting_ms();
     (waiting > managed::WORTH_IT * facts.time.span_ms).then(|| {
         format!(
-            "Kernels run for {} a {} while pages of managed memory are on their way; in the table that time counts as compute.",
+            "Kernels run for {}/{} while pages of managed memory migrate. In the table, that time counts as compute.",
             milliseconds(waiting / facts.steps()),
             facts.unit()
         )
     })
 }
 
-/// Of the time: where the device waits less for the host, the profiler's cost on the host decides little.
+/// Share of the time. If the device waits less than this for the host, the profiler's overhead matters little.
 const HOST_MATTERS: f64 = 0.1;
 
 pub(super) fn profiler_cost(scope: &Scope<'_>) -> Option<String> {
     let facts = scope.facts;
     let host = facts.idle_ms(GapCause::Launch) + facts.idle_ms(GapCause::Synchronization);
-    (host > HOST_MATTERS * facts.time.span_ms).then(|| {
-        "The profiler slows the host: without it less of this time is spent waiting for launches.".to_owned()
-    })
+    (host > HOST_MATTERS * facts.time.span_ms)
+        .then(|| "The profiler slows down the host. Without it, the GPU waits less for launches.".to_owned())
 }
 
 pub(super) fn one_rank(scope: &Scope<'_>) -> Option<String> {
     let world = scope.survey.rank.as_ref().and_then(|rank| rank.world_size);
     world.is_some_and(|world| world > 1).then(|| {
-        "One rank of several: why a collective took long may lie in another rank, whose clock is not this one's."
+        "This is one rank of several. The reason for a slow collective may be in another rank, which has its own clock."
             .to_owned()
     })
 }

@@ -1,4 +1,4 @@
-//! How much detail does a page hold? Of very long traces, what is too short to be seen is drawn as one.
+//! How much detail fits a page? In very long traces, events too short to see are merged.
 
 use super::rows::{Piece, Row};
 use super::{GroupOf, LaneGroup};
@@ -7,15 +7,15 @@ use busbound_trace::Nanos;
 
 /// A merged piece covers at most this many times the length below which pieces are merged.
 const COVERS: i64 = 16;
-/// Nanoseconds: where merging begins.
+/// Nanoseconds: the first merge threshold.
 const FIRST: i64 = 200;
 
-/// Below this many nanoseconds the host's pieces are merged before anything of a device is, and a device's before
-/// longer ones of the host.
+/// Pieces below this many nanoseconds are merged first: those of the host, then those of devices. Longer pieces of the
+/// host follow.
 const SHORT: i64 = 50_000;
 const ANY: i64 = i64::MAX / (4 * COVERS);
 
-/// Merges short pieces that lie near each other until at most `most` are left.
+/// Merges short neighboring pieces until at most `most` are left.
 pub(super) fn merge_to(groups: &mut [LaneGroup], most: usize, notes: &mut Vec<String>) {
     let (mut of_host, mut of_devices) = (0, 0);
     let before = pieces(groups, true, of_host) + pieces(groups, false, of_devices);
@@ -38,23 +38,23 @@ pub(super) fn merge_to(groups: &mut [LaneGroup], most: usize, notes: &mut Vec<St
     let below = |of: &str, shorter: i64| {
         (shorter > 0).then(|| format!("{of} shorter than {}", time(Nanos::new(shorter))))
     };
-    let which = [below("of the host", of_host), below("of devices", of_devices)];
+    let which = [below("host events", of_host), below("GPU events", of_devices)];
     notes.push(format!(
-        "{} pieces are drawn as {}: those {} that lie near each other are merged. `busbound export --to perfetto` has each.",
+        "{} events are drawn as {}: neighboring {} are merged. `busbound export --to perfetto` shows every event.",
         count(before as u64),
         count(left as u64),
-        which.into_iter().flatten().collect::<Vec<_>>().join(" and those "),
+        which.into_iter().flatten().collect::<Vec<_>>().join(" and "),
     ));
 }
 
-/// Pieces of the host, or of devices, that would be left.
+/// How many pieces of the host, or of devices, would be left.
 fn pieces(groups: &[LaneGroup], of_host: bool, shorter: i64) -> usize {
     let these = groups.iter().filter(|group| (group.of == GroupOf::Thread) == of_host);
     let rows = these.flat_map(|group| &group.lanes).flat_map(|lane| &lane.rows);
     rows.map(|row| merged(&row.pieces, shorter)).sum()
 }
 
-/// A piece that is being put together: where it began, where it ends so far, and whether it may take more in.
+/// A piece being merged: its start, its end so far, and whether it may still grow.
 struct Open {
     start: i64,
     end: i64,
@@ -66,7 +66,7 @@ impl Open {
         Self { start: piece.start, end: piece.end, is_short: piece.end - piece.start < shorter }
     }
 
-    /// Takes a piece in, where it belongs with the others.
+    /// Merges the next piece if it belongs here.
     fn takes(&mut self, piece: &Piece, shorter: i64) -> bool {
         let belongs = self.is_short
             && piece.end - piece.start < shorter
@@ -79,7 +79,7 @@ impl Open {
     }
 }
 
-/// How many pieces those of a row come to.
+/// How many pieces of a row are left after merging.
 fn merged(pieces: &[Piece], shorter: i64) -> usize {
     let mut open: Option<Open> = None;
     let mut number = 0;
@@ -95,7 +95,7 @@ fn merged(pieces: &[Piece], shorter: i64) -> usize {
 fn merge(row: &mut Row, shorter: i64) {
     let mut kept: Vec<Piece> = Vec::with_capacity(row.pieces.len() / 4);
     let mut open: Option<Open> = None;
-    // The longest event of the piece that is being put together, whose name it carries.
+    // The merged piece takes the name of its longest event.
     let mut longest = 0;
     for piece in row.pieces.drain(..) {
         let own = piece.end - piece.start;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_when_pieces_are_merged() {
+    fn merging_loses_nothing() {
         let short: Vec<Piece> =
             (0..10_000).map(|i| Piece { bytes: 3, ..Piece::plain(i * 1_000, i * 1_000 + 400, 1) }).collect();
         let device = vec![Piece::plain(0, 5_000_000, 2), Piece::plain(5_000_000, 10_000_000, 3)];
@@ -142,7 +142,7 @@ mod tests {
         ];
         let mut notes = Vec::new();
         merge_to(&mut groups, 1_000, &mut notes);
-        // What is long stays as it is.
+        // Long pieces stay unchanged.
         assert_eq!(groups[0].lanes[0].rows[0].pieces, device);
         let host = &groups[1].lanes[0].rows[0].pieces;
         assert!(host.len() <= 998, "{}", host.len());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_drawn_as_it_is() {
+    fn pieces_that_fit_are_not_merged() {
         let pieces: Vec<Piece> = (0..100).map(|i| Piece::plain(i * 10, i * 10 + 4, 1)).collect();
         let mut groups = [group(GroupOf::Thread, pieces.clone())];
         let mut notes = Vec::new();

@@ -1,4 +1,4 @@
-//! What a device did, and why it did nothing, as lanes.
+//! What did a device do, and why was it idle? Drawn as lanes.
 
 use busbound_trace::{Direction, Event, EventKind, MemoryKind, Place};
 use hashbrown::HashMap;
@@ -10,7 +10,7 @@ use super::{GroupOf, Lane, LaneGroup, LaneSort};
 use crate::activity::copies::kind_of;
 use crate::analysis::facts::Facts;
 use crate::answers::diagnosis::GpuLink;
-use crate::quantity::{count, printable};
+use crate::quantity::{plural, printable};
 use busbound_cause::CollectiveNames;
 use busbound_cause::idle::GapCause;
 
@@ -40,19 +40,19 @@ pub(super) fn groups(
         }
         work.sort_by_key(|(event, _)| (event.start(), event.id()));
         let mut lanes: [Rows; 5] = Default::default();
-        let mut said = Said::default();
+        let mut event_notes = EventNotes::default();
         for (event, stream) in &work {
             let lane = lane_of(event, &facts.communication);
             let mut piece = piece(event, names);
-            piece.note = said.note(event, *stream, names);
-            // A call that begins after its work is told by another clock: when it was is not known.
+            piece.note = event_notes.note(event, *stream, names);
+            // If a call begins after its work, the clocks differ, and the time of the call is unknown.
             let call = facts.host.call_behind(event).map(|call| call.start().as_nanos());
             piece.launched = call.filter(|at| *at <= piece.start);
             let row = lanes[lane].add(piece, *stream);
             if let Some(row) = row.filter(|_| event.kind() == EventKind::Copy) {
                 copies.insert(
                     CopyKey { device, stream: *stream, start: piece.start },
-                    RowPlace { device, lane: sort_of(lane), row },
+                    RowPlace { device, lane: lane_kind(lane), row },
                 );
             }
         }
@@ -73,21 +73,21 @@ pub(super) fn groups(
         };
         groups.push(LaneGroup { title, of: GroupOf::Device { device, peak_gbps }, lanes });
     }
-    tell_without_room(without_room, notes);
+    note_without_room(without_room, notes);
     groups
 }
 
-/// What has no line is not drawn, and that is said.
-pub(super) fn tell_without_room(pieces: u64, notes: &mut Vec<String>) {
-    if pieces > 0 {
+/// Adds a note if events are not drawn for lack of rows.
+pub(super) fn note_without_room(events: u64, notes: &mut Vec<String>) {
+    if events > 0 {
         notes.push(format!(
-            "{} pieces of work are not drawn: more than eight of their sort run at once.",
-            count(pieces)
+            "Not drawn: {} that would need more than eight rows in a lane.",
+            plural(events, "GPU event", "GPU events")
         ));
     }
 }
 
-/// Which of the lanes work belongs in, by number.
+/// The number of the lane that an event belongs to.
 pub(super) fn lane_of(event: &Event<'_>, communication: &CollectiveNames) -> usize {
     match event.kind() {
         EventKind::Kernel if communication.contains(event.name_id()) => 1,
@@ -100,32 +100,32 @@ pub(super) fn lane_of(event: &Event<'_>, communication: &CollectiveNames) -> usi
     }
 }
 
-pub(super) fn sort_of(lane: usize) -> LaneSort {
+pub(super) fn lane_kind(lane: usize) -> LaneSort {
     WORK[lane]
 }
 
-/// One event of a device as a piece, where and when it was.
+/// One GPU event as a piece.
 pub(super) fn piece(event: &Event<'_>, names: &mut DrawnNames<'_>) -> Piece {
     let (start, end) = (event.start().as_nanos(), event.end().as_nanos());
     let bytes = event.transfer().and_then(|transfer| transfer.bytes).map_or(0, |bytes| bytes.get());
     Piece { bytes, ..Piece::plain(start, end, names.event(event.name_id())) }
 }
 
-/// Which way a copy goes, between which kinds of memory.
+/// The direction of a copy, and its source and destination memory.
 type CopyKind = (Direction, MemoryKind, MemoryKind);
 
-/// What is said of work beside its name: put into words once for each stream and kind of copy.
+/// The notes of events, built once per stream and kind of copy.
 #[derive(Default)]
-struct Said {
+struct EventNotes {
     notes: HashMap<(i64, Option<CopyKind>), u32>,
 }
 
-impl Said {
+impl EventNotes {
     fn note(&mut self, event: &Event<'_>, stream: i64, names: &mut DrawnNames<'_>) -> u32 {
         let copy = event.transfer().filter(|_| event.kind() == EventKind::Copy);
         let kind = copy.map(|transfer| (transfer.direction, transfer.src, transfer.dst));
         *self.notes.entry((stream, kind)).or_insert_with(|| match kind {
-            // Managed memory moves on no stream.
+            // Managed memory migrates outside of streams.
             Some(kind) if stream < 0 => names.own(&kind_of(kind)),
             Some(kind) => names.own(&format!("{}, stream {stream}", kind_of(kind))),
             None => names.own(&format!("stream {stream}")),
@@ -133,7 +133,7 @@ impl Said {
     }
 }
 
-/// The gaps that have a cause; a device's turn-around between two pieces of work has none of its own.
+/// The gaps with a cause; not the short gaps between kernels that every device has.
 fn idle(facts: &Facts<'_>, device: i32, names: &mut DrawnNames<'_>) -> Lane {
     let mut rows = Rows::default();
     let gaps = facts.gaps.iter().filter(|gap| gap.device == device && gap.cause != GapCause::Turnaround);

@@ -1,4 +1,4 @@
-//! Every copy as a dot: its size against what it reached.
+//! Every copy as a dot: its size and the rate it reached.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use super::links::{CopyKey, CopyLinks, PieceId};
 use crate::activity::copies::kind_of;
 use crate::analysis::facts::Facts;
 
-/// Copies that go the same way between the same kinds of memory.
+/// Copies of one direction between the same kinds of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DotKind {
     /// `H2D pageable`, `D2D`.
     pub label: String,
     pub direction: Direction,
-    /// The kind of the host's memory, where one end is the host's.
+    /// The kind of host memory, if one end is on the host.
     pub memory: Option<MemoryKind>,
 }
 
@@ -25,18 +25,18 @@ pub struct Dot {
     pub bytes: u64,
     /// How long it took.
     pub ns: i64,
-    /// From the picture's beginning; of several the first.
+    /// From the picture's start; of the first copy, if merged.
     pub start: i64,
-    /// Copies it stands for.
+    /// Number of copies it represents.
     pub count: u32,
-    /// Where the copy is in the lanes, if it is drawn there; of several the first.
+    /// Where the copy is in the lanes, if drawn there; of the first copy, if merged.
     pub piece: Option<PieceId>,
 }
 
-/// More dots than this are put together where they would lie on each other.
+/// Above this number, dots that would cover each other are merged.
 const DOTS: usize = 40_000;
-/// Places a doubling of size or time is divided into, where dots are put together.
-const PLACES: f64 = 24.0;
+/// When merging, the number of bins per doubling of size or time.
+const BINS: f64 = 24.0;
 
 pub(super) fn dots(facts: &Facts<'_>, origin: i64, links: &CopyLinks<'_>) -> (Vec<DotKind>, Vec<Dot>, u64) {
     let mut kinds: Vec<DotKind> = Vec::new();
@@ -59,20 +59,20 @@ pub(super) fn dots(facts: &Facts<'_>, origin: i64, links: &CopyLinks<'_>) -> (Ve
             _ => unplaced += 1,
         }
     }
-    let dots = if dots.len() > DOTS { together(dots) } else { dots };
+    let dots = if dots.len() > DOTS { merged(dots) } else { dots };
     (kinds, dots, unplaced)
 }
 
-fn together(dots: Vec<Dot>) -> Vec<Dot> {
-    let place = |value: f64| (value.log2() * PLACES).round() as i64;
-    let mut by_place: BTreeMap<(u32, i64, i64), Dot> = BTreeMap::new();
+fn merged(dots: Vec<Dot>) -> Vec<Dot> {
+    let bin = |value: f64| (value.log2() * BINS).round() as i64;
+    let mut by_bin: BTreeMap<(u32, i64, i64), Dot> = BTreeMap::new();
     for dot in dots {
-        let key = (dot.kind, place(dot.bytes as f64), place(dot.ns as f64));
-        let one = by_place.entry(key).or_insert(Dot { count: 0, ..dot });
+        let key = (dot.kind, bin(dot.bytes as f64), bin(dot.ns as f64));
+        let one = by_bin.entry(key).or_insert(Dot { count: 0, ..dot });
         one.count += 1;
         if dot.start < one.start {
             (one.start, one.piece) = (dot.start, dot.piece);
         }
     }
-    by_place.into_values().collect()
+    by_bin.into_values().collect()
 }

@@ -1,4 +1,4 @@
-//! A diagnosis that can be drawn: with a picture of the run, and with what the run would take with changes.
+//! A diagnosis with a picture of the run, and a prediction of the run with changes.
 
 use busbound_machine::Machine;
 use busbound_trace::Trace;
@@ -10,16 +10,16 @@ use crate::answers::survey::Source;
 use crate::answers::whatif::{self, NoReplay, WhatIf};
 use crate::options::Options;
 
-/// A diagnosis with what it takes to draw it.
+/// A diagnosis with everything needed to draw it.
 #[derive(Debug)]
 pub struct Drawn {
     pub diagnosis: Diagnosis,
     pub picture: Picture,
-    /// What the run would take with changes.
+    /// How long the run would take with changes.
     pub whatif: Result<WhatIf, NoReplay>,
 }
 
-/// As [`diagnose`](crate::diagnose), with a picture and a prediction: of the changes named, or of those worth trying.
+/// Like [`diagnose`](crate::diagnose), with a picture and a prediction: of the given changes, or of those worth trying.
 pub fn diagnose_and_draw(
     trace: &Trace,
     source: &Source,

@@ -1,4 +1,4 @@
-//! What threads of the host did: annotations, operators and calls, within each other.
+//! What did host threads do? Annotations, operators and calls, nested.
 
 use busbound_trace::{EventKind, IntervalSet, Label, Nanos, Place, Track};
 
@@ -6,11 +6,11 @@ use super::names::DrawnNames;
 use super::rows::{Piece, Row};
 use super::{GroupOf, Lane, LaneGroup, LaneSort};
 use crate::analysis::facts::Facts;
-use crate::quantity::count;
+use crate::quantity::plural;
 
-/// Threads drawn: those of which most is recorded.
+/// Most threads drawn: those with the most recorded time.
 const THREADS: usize = 6;
-/// Levels drawn of each.
+/// Most nesting levels drawn per thread.
 const LEVELS: usize = 10;
 
 pub(super) fn groups(
@@ -31,7 +31,10 @@ pub(super) fn groups(
     threads.sort_by_key(|(recorded, track)| (std::cmp::Reverse(*recorded), track.place()));
     if threads.len() > THREADS {
         let rest = threads.len() - THREADS;
-        notes.push(format!("{rest} threads of the host of which least is recorded are not drawn."));
+        notes.push(format!(
+            "Not drawn: {} with the least recorded time.",
+            plural(rest as u64, "host thread", "host threads")
+        ));
         threads.truncate(THREADS);
     }
     let mut too_deep = 0;
@@ -45,12 +48,12 @@ pub(super) fn groups(
         .collect();
     if too_deep > 0 {
         notes.push(format!(
-            "{} events of the host that lie deeper than {LEVELS} levels are not drawn.",
-            count(too_deep)
+            "Not drawn: {} nested deeper than {LEVELS} levels.",
+            plural(too_deep, "host event", "host events")
         ));
     }
     if facts.trace.events().any(|event| event.kind() == EventKind::PythonFrame) {
-        notes.push("Python frames are not drawn; `busbound export --to perfetto` has them.".to_owned());
+        notes.push("Not drawn: Python frames. `busbound export --to perfetto` shows them.".to_owned());
     }
     groups
 }
@@ -88,7 +91,7 @@ fn nested(track: &Track<'_>, names: &mut DrawnNames<'_>, too_deep: &mut u64) -> 
             rows.resize_with(level + 1, Row::default);
         }
         let row = &mut rows[level].pieces;
-        // Two without length at one moment are drawn as one.
+        // Events without duration that start at the same time are drawn as one.
         if row.last().is_some_and(|last| last.start == start) {
             continue;
         }

@@ -1,7 +1,7 @@
-//! Which piece of the lanes is this copy? Links a copy's dot to where the copy is drawn.
+//! Which piece in the lanes is this copy? Links a copy's dot to where the copy is drawn.
 //!
-//! Lanes show the whole trace and dots show the judged part of it, whose events have numbers of their own. What both know
-//! of a copy is its stream and its start, and a stream runs one copy at a time.
+//! Lanes show the whole trace; dots show the part that the diagnosis covers, which numbers its events separately. Both
+//! know a copy's stream and start, and a stream runs one copy at a time.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct PieceId {
     pub piece: u32,
 }
 
-/// A copy, by the clock of the trace.
+/// A copy, on the clock of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct CopyKey {
     pub(super) device: i32,
@@ -35,10 +35,10 @@ pub(super) struct RowPlace {
     pub(super) row: usize,
 }
 
-/// The row of every copy that is drawn.
+/// The row of every drawn copy.
 pub(super) type DrawnCopies = HashMap<CopyKey, RowPlace>;
 
-/// Answers where a copy is drawn, once the groups are complete.
+/// Finds where a copy is drawn, once the groups are complete.
 pub(super) struct CopyLinks<'a> {
     copies: &'a DrawnCopies,
     rows: BTreeMap<RowPlace, (u32, &'a Row)>,
@@ -61,7 +61,7 @@ impl<'a> CopyLinks<'a> {
         Self { copies, rows, origin }
     }
 
-    /// The copy's piece, or the one that it was merged into.
+    /// The copy's piece, or the piece it was merged into.
     pub(super) fn piece(&self, copy: CopyKey) -> Option<PieceId> {
         let (row, content) = self.rows.get(self.copies.get(&copy)?)?;
         let start = copy.start - self.origin;
@@ -97,7 +97,7 @@ mod tests {
                     lane(LaneSort::ToDevice, &[&[(0, 5)], &[(2, 9), (20, 30)]]),
                 ],
             ),
-            // What is predicted has rows, and no copy that was recorded is in them.
+            // Predicted rows contain no recorded copies.
             LaneGroup {
                 title: String::new(),
                 of: GroupOf::Predicted,
@@ -111,14 +111,14 @@ mod tests {
             copies.insert(key, RowPlace { device, lane: LaneSort::ToDevice, row });
             key
         };
-        let (first, beside) = (add(0, 7, 100, 0), add(0, 8, 102, 1));
+        let (first, overlapping) = (add(0, 7, 100, 0), add(0, 8, 102, 1));
         // Merged into the second piece of its row.
         let merged = add(0, 8, 125, 1);
         let other_device = add(1, 7, 100, 0);
         let links = CopyLinks::of(&copies, &groups, 100);
         let id = |row, piece| Some(PieceId { row, piece });
         assert_eq!(links.piece(first), id(1, 0));
-        assert_eq!(links.piece(beside), id(2, 0));
+        assert_eq!(links.piece(overlapping), id(2, 0));
         assert_eq!(links.piece(merged), id(2, 1));
         assert_eq!(links.piece(other_device), id(4, 0));
         assert_eq!(links.piece(CopyKey { device: 0, stream: 9, start: 100 }), None);

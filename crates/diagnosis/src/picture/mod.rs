@@ -1,7 +1,7 @@
-//! What does the run look like? Lanes of work, copies as dots, and where the findings lie, for renderers that draw.
+//! What does the run look like? Lanes of work, copies as dots, and where the findings are, for graphical renderers.
 //!
-//! A picture shows the whole trace; the figures of a [`Diagnosis`](crate::Diagnosis) speak of the stretch of it that
-//! is [`judged`](Picture::judged). Times are nanoseconds from the picture's beginning.
+//! A picture shows the whole trace; the figures of a [`Diagnosis`](crate::Diagnosis) cover the part that is
+//! [`judged`](Picture::judged). Times are nanoseconds from the picture's start.
 
 mod detail;
 mod device_lanes;
@@ -27,31 +27,31 @@ use crate::answers::whatif::BestReplay;
 use links::{CopyLinks, DrawnCopies};
 use names::DrawnNames;
 
-/// Everything that is drawn of one trace.
+/// Everything drawn for one trace.
 #[derive(Debug, Clone)]
 pub struct Picture {
-    /// When the picture begins, by the trace's own clock.
+    /// When the picture starts, on the trace's own clock.
     pub origin: Timestamp,
-    /// From its beginning to the last thing drawn.
+    /// From its start to the last thing drawn.
     pub span_ns: i64,
-    /// The stretch that the diagnosis speaks of.
+    /// The part of the trace that the diagnosis covers.
     pub judged: Span,
     pub steps: Vec<StepSpan>,
-    /// What pieces are called, by number.
+    /// The names of pieces, by number.
     pub names: Vec<String>,
     pub groups: Vec<LaneGroup>,
-    /// Every copy of the judged stretch; of very many, those alike as one.
+    /// Every copy that the diagnosis covers; if there are very many, similar ones are merged.
     pub dots: Vec<Dot>,
     pub dot_kinds: Vec<DotKind>,
-    /// Copies that cannot be placed: without bytes, or without length.
+    /// Copies that cannot be drawn: without bytes, or without duration.
     pub unplaced_copies: u64,
-    /// What the link gives for a copy's size.
+    /// The rate that the link reaches, by copy size.
     pub curves: Vec<RateCurve>,
-    /// Where each finding lies, in the order of the diagnosis.
+    /// Where each finding is, in the order of the diagnosis.
     pub findings: Vec<Vec<Span>>,
-    /// Where the record of the devices ends, if the file was cut off before the host's did.
+    /// When the GPU events end, if the file is cut off within them.
     pub devices_until: Option<i64>,
-    /// What is not drawn, and how much of it.
+    /// What is not drawn, and how much.
     pub notes: Vec<String>,
 }
 
@@ -64,13 +64,13 @@ pub struct Span {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepSpan {
     pub span: Span,
-    /// Whether the diagnosis speaks of it.
+    /// Whether the diagnosis covers it.
     pub judged: bool,
-    /// Whether it took clearly longer than the others.
+    /// Whether it took much longer than the others.
     pub outlier: bool,
 }
 
-/// Lanes that belong together: a device, what is predicted for it, a thread of the host.
+/// A group of lanes: a device, the prediction for it, or a host thread.
 #[derive(Debug, Clone)]
 pub struct LaneGroup {
     pub title: String,
@@ -111,13 +111,13 @@ impl LaneSort {
             Self::ToDevice => "H2D copies",
             Self::ToHost => "D2H copies",
             Self::OtherCopies => "other copies, memsets",
-            Self::Idle => "idle because",
+            Self::Idle => "idle cause",
             Self::Host => "host",
         }
     }
 }
 
-/// Rates over sizes, one way and from one sort of memory.
+/// Rates by size, for one direction and one kind of memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RateCurve {
     pub label: String,
@@ -127,21 +127,21 @@ pub struct RateCurve {
     pub points: Vec<(u64, f64)>,
 }
 
-/// How much of a long trace is drawn piece by piece.
+/// How much of a long trace is drawn event by event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// Every piece, as a file for a trace viewer has it.
+    /// Every event, as in a file for a trace viewer.
     All,
-    /// As much as a page opens at once, which this many runs share.
+    /// As much as a page can load quickly, shared by this many runs.
     Page { runs: usize },
 }
 
-/// Pieces of a page: more take it beyond what is opened at once.
+/// Most pieces of a page: with more, it loads too slowly.
 const PIECES: usize = 1_200_000;
-/// Stretches of one finding that are marked.
+/// Most intervals marked per finding.
 const MARKED: usize = 5_000;
 
-/// Draws the whole trace; what is judged of it, the findings and the best prediction come with it.
+/// Draws the whole trace, with the findings, the best prediction, and the part that the diagnosis covers.
 fn draw(judged: &Judged<'_, '_>, best: Option<&BestReplay>, detail: Detail) -> Picture {
     let Judged { facts, left_out, diagnosis, .. } = *judged;
     let whole = judged.whole();
@@ -151,7 +151,7 @@ fn draw(judged: &Judged<'_, '_>, best: Option<&BestReplay>, detail: Detail) -> P
     let mut groups =
         device_lanes::groups(whole, &diagnosis.machine.gpus, &mut names, &mut copies, &mut notes);
     if let Some(best) = best {
-        groups = predicted::beside(groups, best, facts, &mut names, &mut notes);
+        groups = predicted::after_devices(groups, best, facts, &mut names, &mut notes);
     }
     groups.extend(host_lanes::groups(whole, &mut names, &mut notes));
     let absolute =
@@ -178,7 +178,7 @@ fn draw(judged: &Judged<'_, '_>, best: Option<&BestReplay>, detail: Detail) -> P
     Picture {
         origin: Timestamp::from_nanos(origin),
         span_ns: extent.end - origin,
-        judged: judged_stretch(facts).map_or(extent.moved(-origin), relative),
+        judged: covered_part(facts).map_or(extent.moved(-origin), relative),
         steps: whole.window.steps.iter().enumerate().map(step).collect(),
         names: names.into_list(),
         groups,
@@ -195,13 +195,13 @@ fn draw(judged: &Judged<'_, '_>, best: Option<&BestReplay>, detail: Detail) -> P
     }
 }
 
-/// The steps and all work that is counted with them.
-fn judged_stretch(facts: &Facts<'_>) -> Option<Interval> {
+/// The steps, and all work that counts with them.
+fn covered_part(facts: &Facts<'_>) -> Option<Interval> {
     let steps = facts.window.steps.iter().copied();
     steps.chain(crate::activity::timeline::whole(&facts.timelines)).reduce(Interval::hull)
 }
 
-/// The stretches of a finding; of many, those that lie near each other as one.
+/// The intervals of a finding; if there are many, neighbors are merged.
 fn marked(at: &[Interval], relative: impl Fn(Interval) -> Span) -> Vec<Span> {
     let set = IntervalSet::from_unsorted(at.iter().copied());
     let Some(hull) = set.hull() else { return Vec::new() };
@@ -216,21 +216,22 @@ fn marked(at: &[Interval], relative: impl Fn(Interval) -> Span) -> Vec<Span> {
     spans
 }
 
-/// What the link gives, drawn from 256 B to 1 GiB.
+/// What the link reaches, from 256 B to 1 GiB.
 fn curves(facts: &Facts<'_>) -> Vec<RateCurve> {
     if facts.link.source == LinkSource::Assumed {
         return Vec::new();
     }
     let from = match facts.link.measured() {
         Some(_) => "measured on this machine",
-        None => "as an H200 reaches it, on this link",
+        None => "estimated for this link from H200 measurements",
     };
-    let ways = [(bench::Direction::H2d, true, "H2D"), (bench::Direction::D2h, false, "D2H")];
+    let directions = [(bench::Direction::H2d, true, "H2D"), (bench::Direction::D2h, false, "D2H")];
     let memories = [(HostMemory::Pinned, true, "pinned"), (HostMemory::Pageable, false, "pageable")];
-    ways.into_iter()
-        .flat_map(|way| memories.into_iter().map(move |memory| (way, memory)))
-        .map(|((direction, to_device, way), (memory, pinned, of))| RateCurve {
-            label: format!("{way} {of}, {from}"),
+    directions
+        .into_iter()
+        .flat_map(|direction| memories.into_iter().map(move |memory| (direction, memory)))
+        .map(|((direction, to_device, label), (memory, pinned, kind))| RateCurve {
+            label: format!("{label} {kind}, {from}"),
             to_device,
             pinned,
             points: (8..=30)

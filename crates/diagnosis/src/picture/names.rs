@@ -1,16 +1,16 @@
-//! Names that pieces carry, each once, as they may be shown.
+//! The names of pieces, each stored once, in printable form.
 
 use busbound_trace::{NameId, Names};
 use hashbrown::HashMap;
 
 use crate::quantity::printable;
 
-/// Longer names (of templates) say no more to a reader.
+/// Longest name, in characters; the rest of a long template name adds nothing.
 const LONGEST: usize = 300;
 
 pub(super) struct DrawnNames<'a> {
     of_trace: &'a Names,
-    /// By number in the trace, plus one; 0 where it was not drawn yet.
+    /// By number in the trace, plus one; 0 if not drawn yet.
     known: Vec<u32>,
     own: HashMap<String, u32>,
     list: Vec<String>,

@@ -1,11 +1,11 @@
-//! What devices would do with a fix, as lanes under those of what they did.
+//! What would devices do with a fix? Drawn as lanes below the recorded ones.
 
 use std::collections::BTreeMap;
 
 use busbound_trace::{EventKind, MemoryKind, Place};
 use busbound_whatif::replay::{Change, Pin};
 
-use super::device_lanes::{lane_of, piece, sort_of, tell_without_room};
+use super::device_lanes::{lane_kind, lane_of, note_without_room, piece};
 use super::names::DrawnNames;
 use super::rows::{Piece, Rows};
 use super::{GroupOf, Lane, LaneGroup};
@@ -13,8 +13,8 @@ use crate::activity::copies::kind_of;
 use crate::analysis::facts::Facts;
 use crate::answers::whatif::BestReplay;
 
-/// The groups of devices, each followed by what is predicted for it. The first step begins when it did.
-pub(super) fn beside(
+/// The groups of devices, each followed by its prediction. The first step begins when it did in the trace.
+pub(super) fn after_devices(
     devices: Vec<LaneGroup>,
     best: &BestReplay,
     facts: &Facts<'_>,
@@ -43,9 +43,9 @@ pub(super) fn beside(
         let kind = copy.map(|transfer| (transfer.direction, memory(transfer.src), memory(transfer.dst)));
         drawn.note = *notes_of.entry((*stream, kind)).or_insert_with(|| {
             let kind = kind.map(|kind| format!("{}, ", kind_of(kind))).unwrap_or_default();
-            names.own(&format!("{kind}stream {stream} of the prediction"))
+            names.own(&format!("{kind}predicted stream {stream}"))
         });
-        // The trace's own name of a copy says which memory it was in.
+        // The recorded name of a copy includes the kind of memory, which the change may replace.
         if let Some(kind) =
             kind.filter(|kind| copy.is_some_and(|copy| (copy.src, copy.dst) != (kind.1, kind.2)))
         {
@@ -54,7 +54,7 @@ pub(super) fn beside(
         let rows = &mut lanes.entry(device).or_default()[lane_of(event, &facts.communication)];
         rows.add(drawn, i64::try_from(*stream).unwrap_or(0));
     }
-    tell_without_room(lanes.values().flatten().map(|rows| rows.without_room).sum(), notes);
+    note_without_room(lanes.values().flatten().map(|rows| rows.without_room).sum(), notes);
     let mut groups = Vec::new();
     let several = devices.len() > 1;
     let changes = best.changes.iter().map(Change::to_string).collect::<Vec<_>>().join(" + ");
@@ -63,7 +63,7 @@ pub(super) fn beside(
         groups.push(group);
         let Some(rows) = lanes.remove(&device) else { continue };
         let lanes =
-            rows.into_iter().enumerate().map(|(i, rows)| Lane { sort: sort_of(i), rows: rows.into_rows() });
+            rows.into_iter().enumerate().map(|(i, rows)| Lane { sort: lane_kind(i), rows: rows.into_rows() });
         let of = if several { format!("GPU {device} predicted") } else { "Predicted".to_owned() };
         groups.push(LaneGroup {
             title: format!("{of} with {changes}"),

@@ -1,20 +1,20 @@
-//! One line of a lane: pieces in order of time that never overlap, so that a renderer can search in them.
+//! One row of a lane: pieces in order of time that never overlap, so that a renderer can search them.
 
-/// One thing that is drawn, or several short ones as one.
+/// One drawn event, or several short ones merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
     pub start: i64,
     pub end: i64,
-    /// Time within it that its events take; all of it for a single one.
+    /// Time that its events take; its whole length for a single event.
     pub busy: i64,
-    /// Events it stands for.
+    /// Number of events it represents.
     pub count: u32,
-    /// By number: what it is called; of several, the longest.
+    /// Number of its name; that of the longest event, if merged.
     pub name: u32,
-    /// By number: what else is to be said of it. The empty name for nothing.
+    /// Number of its note; the empty name if there is none.
     pub note: u32,
     pub bytes: u64,
-    /// When the call behind it began, where that is known.
+    /// When the call that launched it began, if known.
     pub launched: Option<i64>,
 }
 
@@ -35,22 +35,22 @@ pub struct Row {
     pub pieces: Vec<Piece>,
 }
 
-/// Lines that pieces of one lane are laid in, as they come.
+/// The rows of one lane, filled in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     rows: Vec<Row>,
-    /// The stream of the first piece of each: others are guests in it.
+    /// The stream of the first piece of each row; a row may also hold pieces of other streams.
     streams: Vec<i64>,
-    /// Pieces for which there was no line.
+    /// Pieces that fit no row.
     pub(super) without_room: u64,
 }
 
-/// Lines of one lane: more are not seen apart.
+/// Most rows of one lane: more cannot be distinguished.
 const MOST: usize = 8;
 
 impl Rows {
-    /// Adds a piece that begins no earlier than those before it, where possible in the line of its stream. Returns the
-    /// line it went to, if there was room.
+    /// Adds a piece that begins no earlier than those before it, to the row of its stream if possible. Returns the row,
+    /// if there was room.
     pub(super) fn add(&mut self, piece: Piece, stream: i64) -> Option<usize> {
         let is_free = |row: &Row| row.pieces.last().is_none_or(|last| last.end <= piece.start);
         let of_stream = (0..self.rows.len()).find(|&i| self.streams[i] == stream && is_free(&self.rows[i]));
@@ -85,7 +85,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_two_pieces_of_a_line_overlap_and_none_is_lost(
+        fn pieces_of_a_row_never_overlap_and_none_is_lost(
             mut all in prop::collection::vec((0i64..1_000, 1i64..200, 0i64..4), 0..200)
         ) {
             all.sort();

@@ -1,4 +1,4 @@
-//! Launch settings: where each goes, and what it is set to.
+//! Which launch settings exist, and where does each go?
 //!
 //! Findings and plans propose them; `advice` collects the proposals with their reasons.
 
@@ -12,11 +12,11 @@ use serde::Serialize;
 pub enum Target {
     /// An environment variable.
     Environment,
-    /// What stands before the command of a rank.
+    /// A prefix of the rank's command line.
     Launch,
     /// An argument of `torch.utils.data.DataLoader`.
     DataLoader,
-    /// An argument of `DistributedDataParallel`, or the training loop's own.
+    /// An argument of `DistributedDataParallel`, or a setting of the training loop.
     Ddp,
     /// `torch.compile`.
     Compile,
@@ -29,7 +29,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The key of its section.
+    /// The key of its section in the output.
     pub fn key(self) -> &'static str {
         match self {
             Self::Environment => "env",
@@ -47,7 +47,7 @@ impl Target {
     }
 }
 
-/// A setting, before anybody says why.
+/// A setting without its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proposal {
     pub target: Target,

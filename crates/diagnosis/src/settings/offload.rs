@@ -1,18 +1,18 @@
-//! The settings of offloading, by the names that frameworks use.
+//! Which settings configure offloading in each framework?
 
 use super::{Proposal, Target};
 
 /// What an offloaded run should do.
 pub(crate) struct Offloading {
-    /// Groups copied ahead.
+    /// Groups to prefetch.
     pub(crate) depth: u32,
     /// Share that stays on the GPU, 0 to 1.
     pub(crate) resident: f64,
-    /// Layers in all, where that is known.
+    /// Total number of layers, if known.
     pub(crate) layers: Option<u32>,
 }
 
-/// Prefetching: a copy stream, pinned memory, so many groups ahead.
+/// Prefetching: a copy stream, pinned memory, and the prefetch depth.
 pub(crate) fn prefetching(offloading: &Offloading) -> Vec<Proposal> {
     let depth = offloading.depth.max(1);
     let copied = 1.0 - offloading.resident;
@@ -41,7 +41,7 @@ pub(crate) fn prefetching(offloading: &Offloading) -> Vec<Proposal> {
     list
 }
 
-/// Pinned host memory, for frameworks that do not take it by themselves.
+/// Pinned host memory, for frameworks that do not use it by default.
 pub(crate) fn pinned() -> Vec<Proposal> {
     vec![
         Proposal::new(Target::DeepSpeed, "zero_optimization.offload_param.pin_memory", "true"),
@@ -51,7 +51,7 @@ pub(crate) fn pinned() -> Vec<Proposal> {
     ]
 }
 
-/// So many of the layers, in the smallest groups that are alike.
+/// Group size and copied layers per group, in the smallest equal groups.
 fn of_layers(layers: u32, copied: f64) -> (u32, u32) {
     let copied = (f64::from(layers) * copied).round().clamp(1.0, f64::from(layers)) as u32;
     let (mut a, mut b) = (layers, copied);
@@ -61,7 +61,7 @@ fn of_layers(layers: u32, copied: f64) -> (u32, u32) {
     (layers / a, copied / a)
 }
 
-/// A share as so many of a small group: the nearest that is no more than wanted, because what is beyond it
+/// A share as a fraction of a small group: the nearest that does not exceed the wanted share, because copies beyond it
 /// cannot be hidden.
 fn share(wanted: f64) -> (u32, u32) {
     let mut best = (10, 1);
@@ -82,7 +82,7 @@ mod tests {
     use super::{of_layers, share};
 
     #[test]
-    fn groups_are_the_smallest_that_are_alike() {
+    fn groups_are_the_smallest_equal_ones() {
         assert_eq!(of_layers(12, 0.5), (2, 1));
         assert_eq!(of_layers(12, 5.0 / 12.0), (12, 5));
         assert_eq!(of_layers(40, 1.0), (1, 1));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_so_many_of_a_group() {
+    fn shares_are_fractions_of_a_small_group() {
         for (wanted, expected) in [
             (1.0, (1, 1)),
             (0.5, (2, 1)),

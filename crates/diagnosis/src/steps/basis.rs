@@ -1,4 +1,4 @@
-//! What has to be read of a trace before its steps are known, and the steps.
+//! What is needed to find the steps of a trace, and the steps.
 
 use busbound_cause::{CollectiveNames, Host};
 use busbound_trace::Trace;
@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::parallel::join;
 use crate::steps::window::Window;
 
-/// What it takes to know the steps of a trace.
+/// The steps of a trace, and what they were found with.
 pub(crate) struct Basis<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) host: Host<'a>,
@@ -21,7 +21,7 @@ impl<'a> Basis<'a> {
         Self::on(trace, host, communication, options)
     }
 
-    /// Of a view of the same trace: what is known of its names holds.
+    /// For a view of the same trace, which shares its names.
     pub(crate) fn of_part<'p>(&self, part: &'p Trace, options: &Options) -> Basis<'p> {
         Basis::on(part, self.host.of_part(part), self.communication.clone(), options)
     }

@@ -1,4 +1,4 @@
-//! Which stretches of the trace are steps, and which of them are spoken of.
+//! Which parts of the trace are steps, and which of the steps are analyzed?
 
 pub(crate) mod basis;
 pub(crate) mod steady;

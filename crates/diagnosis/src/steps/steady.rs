@@ -1,5 +1,5 @@
-//! Which part of the trace do the figures speak of? Without warm-up, and where steps that took clearly
-//! longer make up much of it, without those.
+//! Which part of the trace do the figures cover? Everything after the warm-up; without outlier steps if those
+//! take much of the time.
 
 use std::ops::Range;
 
@@ -9,39 +9,39 @@ use crate::options::Options;
 use crate::steps::basis::Basis;
 use crate::steps::window::{OutlierStep, StepTimes};
 
-/// What is left out, and what there was.
+/// Which steps the figures leave out.
 #[derive(Debug)]
 pub(crate) struct LeftOut {
     pub(crate) warm_up: usize,
-    /// Steps after the warm-up.
+    /// Steps after the warm-up that are left out.
     pub(crate) others: usize,
-    /// Steps after the warm-up that took longer, also those left out; of many, the longest.
+    /// Outlier steps after the warm-up, including those left out; only the longest if there are many.
     pub(crate) outliers: Vec<OutlierStep>,
     pub(crate) outlier_count: usize,
-    /// Which steps they are, all of them, in order.
+    /// The indices of all outlier steps, in order.
     pub(crate) outlier_steps: Vec<usize>,
-    /// All steps after the warm-up, where others are left out.
+    /// All steps after the warm-up, if some of them are left out.
     pub(crate) with_outliers: Option<StepTimes>,
-    /// The steps that are spoken of.
+    /// The steps that the figures cover.
     pub(crate) steady: Range<usize>,
 }
 
-/// Outliers told.
-const TOLD: usize = 20;
+/// Most outliers listed.
+const LISTED: usize = 20;
 
-/// The part of the trace that counts, where that is not all of it.
+/// The part of the trace that the figures cover; `None` if that is the whole trace.
 pub(crate) fn steady(basis: &Basis<'_>, options: &Options) -> (Option<Trace>, LeftOut) {
     let window = &basis.window;
     let all = window.steps.len();
     let warm_up = options.warmup.map_or_else(|| window.warm_up(), |given| given.min(all.saturating_sub(1)));
     let mut outliers = window.outliers(basis.trace, &basis.host);
     outliers.retain(|outlier| outlier.index >= warm_up);
-    // Who says how long the warm-up is gets all that comes after it.
+    // If the user gives the warm-up, all steps after it are kept.
     let steady = if options.warmup.is_some() { warm_up..all } else { window.steady(warm_up, &outliers) };
     let outlier_count = outliers.len();
     let outlier_steps = outliers.iter().map(|outlier| outlier.index).collect();
     outliers.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-    outliers.truncate(TOLD);
+    outliers.truncate(LISTED);
     outliers.sort_by_key(|outlier| outlier.index);
     let is_part = (steady.len() < all || window.is_part_of_the_trace()) && all > 0;
     let part = if is_part { window.only(steady.clone(), basis.trace) } else { None };

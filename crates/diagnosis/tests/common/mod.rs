@@ -1,4 +1,4 @@
-//! A file's diagnosis, as the command makes it without options.
+//! The diagnosis of a file, with the defaults of the command line.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What is laid to the blocks and stages that a program names.
+//! Is time attributed to the right blocks and stages?
 
 use busbound_diagnosis::Options;
 
@@ -9,7 +9,7 @@ fn by(wanted: &str) -> impl FnOnce(&mut Options) {
     move |options| options.blocks = choice
 }
 
-/// The backward pass fell outside of all blocks as soon as its thread had an annotation anywhere.
+/// The backward pass was outside all blocks if its thread had an annotation anywhere.
 #[test]
 fn a_thread_with_annotations_elsewhere_still_belongs_to_the_backward_pass() {
     let events = [
@@ -26,12 +26,12 @@ fn a_thread_with_annotations_elsewhere_still_belongs_to_the_backward_pass() {
     let attribution = with(&events, by("backward|nccl")).attribution.unwrap();
     let gpu = |name: &str| attribution.blocks.iter().find(|block| block.name == name).unwrap().gpu_ms;
     assert_eq!((gpu("backward"), gpu("nccl:all_reduce")), (0.3, 0.02));
-    // What the program's own thread launches outside of blocks is outside.
+    // What the program's main thread launches outside of blocks stays outside.
     assert_eq!(attribution.outside.gpu_ms, 0.02);
 }
 
 #[test]
-fn annotations_that_overlap_without_nesting_each_get_their_own() {
+fn annotations_that_overlap_without_nesting_each_get_their_own_time() {
     let mut events = Vec::new();
     for i in 0..20 {
         let at = i * 1000;
@@ -53,9 +53,9 @@ fn annotations_that_overlap_without_nesting_each_get_their_own() {
         totals.iter().map(|(name, depth, _)| (*name, *depth)).collect::<Vec<_>>(),
         [("A", 0), ("B", 1)]
     );
-    let per_round = |ms: f64| (ms / attribution.outside.gpu_ms).round();
-    assert_eq!(per_round(attribution.blocks[1].gpu_ms), 2.0);
-    assert_eq!(per_round(attribution.blocks[0].gpu_ms), 3.0);
+    let kernels = |ms: f64| (ms / attribution.outside.gpu_ms).round();
+    assert_eq!(kernels(attribution.blocks[1].gpu_ms), 2.0);
+    assert_eq!(kernels(attribution.blocks[0].gpu_ms), 3.0);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_stage_that_launches_nothing_once_does_not_shift_the_others() {
     let stages = with(&events, |o| o.stages = vec![choice("load"), choice("compute")]).stages.unwrap();
     assert_eq!(stages.items, 6);
     assert_eq!(stages.each[5].stages_ms, [0.1, 0.5]);
-    // A millisecond an item for 0.6 ms of stages.
+    // 1 ms per item for 0.6 ms of stages.
     assert_eq!(stages.shape, busbound_diagnosis::PipelineShape::More);
-    assert!(stages.statement.contains("more than its stages together"), "{}", stages.statement);
+    assert!(stages.statement.contains("more than the sum of its stages"), "{}", stages.statement);
 }

@@ -1,4 +1,4 @@
-//! Runs against each other and against a baseline.
+//! Are runs compared correctly with each other and with a baseline?
 
 use busbound_diagnosis::{FigureId, Labels, compare};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::events::{call, diagnosis, kernel, step};
 
 #[test]
-fn runs_that_cannot_be_compared_are_not() {
+fn runs_with_different_units_are_not_compared() {
     let steps: Vec<_> = (0..3)
         .flat_map(|i| {
             [
@@ -28,9 +28,9 @@ fn runs_that_cannot_be_compared_are_not() {
     }
 }
 
-/// A gate passed because the steps it should catch had been left out as outliers.
+/// A gate passed because the steps it should catch were excluded as outliers.
 #[test]
-fn a_gate_sees_the_steps_that_took_longer() {
+fn a_gate_includes_outlier_steps() {
     let mut events = Vec::new();
     let mut at = 0;
     for i in 0..40 {
@@ -48,7 +48,7 @@ fn a_gate_sees_the_steps_that_took_longer() {
     assert!(figures["step_p50"] < 1.1);
 }
 
-/// Figures a step stood against figures of a whole trace.
+/// Per-step figures were compared with figures of a whole trace.
 #[test]
 fn a_gate_does_not_compare_a_step_with_a_trace() {
     use busbound_diagnosis::{Baseline, Requirement, gate};
@@ -66,7 +66,7 @@ fn a_gate_does_not_compare_a_step_with_a_trace() {
     assert!(why.contains("for a step") && why.contains("for a trace"), "{why}");
 }
 
-/// A comparison said that its parts add up to the step, and had no part for memsets.
+/// A comparison claimed that its parts sum to the step, but had no part for memsets.
 #[test]
 fn the_parts_of_a_comparison_sum_to_the_span() {
     let memset = json!({"ph":"X","cat":"gpu_memset","name":"Memset (Device)","pid":0,"tid":7,"ts":1_000,"dur":3_000,

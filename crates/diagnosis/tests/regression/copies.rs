@@ -1,4 +1,4 @@
-//! Which way copies went, how fast, and over which link.
+//! Are the direction, rate and link of copies correct?
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn copies_between_gpus_are_not_called_host_copies() {
 }
 
 #[test]
-fn a_superchip_is_judged_by_its_own_link_and_a_wrong_link_is_said() {
+fn a_superchip_uses_its_own_link_and_a_wrong_link_is_reported() {
     let events: Vec<_> = (0..6).map(|i| copy(H2D, 9, i, i * 1100, 1000, 380_000_000)).collect();
     let right = diagnosis(&events, "NVIDIA GH200 480GB");
     assert!(right.copies[0].utilization.unwrap() < 1.0);
@@ -33,7 +33,7 @@ fn a_superchip_is_judged_by_its_own_link_and_a_wrong_link_is_said() {
 }
 
 #[test]
-fn a_tiny_copy_that_took_long_did_not_cross_the_bus_for_that() {
+fn a_tiny_slow_copy_is_not_classified_as_a_bus_copy() {
     let event = json!({"ph":"X","cat":"cpu_op","name":"aten::copy_","pid":1,"tid":1,"ts":1,"dur":4940,
         "args":{"Input Dims":[[246],[246],[]],"Input type":["float","float","Scalar"],"Concrete Inputs":["","","False"]}});
     let diagnosis = diagnosis(&[event], "NVIDIA H200");
@@ -41,7 +41,7 @@ fn a_tiny_copy_that_took_long_did_not_cross_the_bus_for_that() {
     assert_eq!(diagnosis.cpu_copies[0].class, busbound_diagnosis::CpuCopyClass::Undecided);
 }
 
-/// Copies that do not tell their direction were said to be the GPU's own work, within the device.
+/// Copies without a recorded direction were counted as D2D copies within the GPU.
 #[test]
 fn a_copy_of_unknown_direction_is_neither_within_the_device_nor_on_the_bus() {
     let run = |name: &str| {
@@ -71,27 +71,27 @@ fn a_copy_of_unknown_direction_is_neither_within_the_device_nor_on_the_bus() {
     assert_eq!(unknown.verdict.bound, Bound::Unknown);
     assert_eq!(
         unknown.verdict.statement,
-        "Not told: 60 % of each 10.0 ms step the GPU copies, and this trace does not tell whether over the bus; \
-         next, 40 % is spent in compute kernels."
+        "Inconclusive: 60% of each 10.0 ms step is spent in copies that may or may not have crossed the bus; \
+         the next largest part, 40%, is spent in compute kernels."
     );
-    let said =
+    let limit =
         unknown.limitations.iter().find(|limitation| limitation.id == LimitationId::CopyDirection).unwrap();
     assert_eq!(
-        said.text,
-        "4 copies (24.0 ms) have no known direction; that prevents telling whether they crossed the bus."
+        limit.text,
+        "4 copies (24.0 ms) have no known direction; this prevents knowing whether they crossed the bus."
     );
     assert!(known.limitations.iter().all(|limitation| limitation.id != LimitationId::CopyDirection));
-    // From host to host is known, and is not within the device either.
+    // The direction of an HtoH copy is known, and it is not a D2D copy either.
     assert_eq!(within(&run("Memcpy HtoH (Pinned -> Pinned)")), 0.0);
 }
 
-/// Copies between GPUs counted as copies over the bus in the times and the verdict, but in no rate and no finding.
+/// Copies between GPUs counted as bus copies in the times and the verdict, but not in any rate or finding.
 #[test]
 fn a_peer_copy_is_exposed_and_crosses_no_host_link() {
     let events = [
         kernel("k", 7, 1, 0, 1_000),
         copy(H2D, 8, 2, 1_000, 2_000, 1_000_000),
-        // One millisecond of it runs while a bus copy does.
+        // 1 ms of it overlaps with a bus copy.
         copy("Memcpy PtoP (Device -> Device)", 9, 3, 2_000, 4_000, 1_000_000),
         kernel("k", 7, 4, 6_000, 2_000),
     ];
@@ -102,14 +102,14 @@ fn a_peer_copy_is_exposed_and_crosses_no_host_link() {
     assert_eq!((run.verdict.bound, run.verdict.share), (Bound::Transfer, 0.625));
     assert_eq!(
         run.verdict.statement,
-        "Transfer-bound: 62 % of the 8.00 ms trace waits for copies over the bus and between GPUs, 50 % for copies between GPUs."
+        "Transfer-bound: 62% of the 8.00 ms trace waits for copies over the bus and between GPUs (50% for copies between GPUs)."
     );
 }
 
-/// The report divided bytes by the durations of copies added up, the gate by the time at which any ran. Two copies at once
-/// share the link: its rate is that of both together.
+/// The report divided bytes by the sum of copy durations, the gate by the time in which any copy ran. Two concurrent copies
+/// share the link: its rate is the combined rate of both.
 #[test]
-fn copies_at_once_have_the_rate_of_the_link_in_report_and_gate() {
+fn concurrent_copies_have_the_rate_of_the_link_in_report_and_gate() {
     let events = [
         copy(H2D, 8, 1, 0, 1_000, 25_000_000),
         copy(H2D, 9, 2, 0, 1_000, 25_000_000),
@@ -121,16 +121,16 @@ fn copies_at_once_have_the_rate_of_the_link_in_report_and_gate() {
     assert_eq!((rates.weighted, rates.p50), (50.0, 25.0));
     assert_eq!(group.utilization, Some(50.0 / run.machine.gpus[0].link.peak_gbps));
     assert_eq!(FigureId::H2dGbps.of(&run), Some(50.0));
-    // A copy that does not record its bytes takes no part in the rate.
+    // A copy without a recorded size does not count in the rate.
     let mut unsized_copy = copy(H2D, 8, 4, 2_000, 1_000, 0);
     unsized_copy["args"].as_object_mut().unwrap().remove("bytes");
     let run = diagnosis(&[events[0].clone(), unsized_copy, events[2].clone()], "NVIDIA H200");
     assert_eq!((run.copies[0].gbps.unwrap().weighted, FigureId::H2dGbps.of(&run)), (25.0, Some(25.0)));
 }
 
-/// Copies of every device were judged by the link of the first.
+/// Copies of every device were compared with the link of the first device.
 #[test]
-fn copies_are_judged_by_the_link_of_their_own_device() {
+fn copies_are_compared_with_the_link_of_their_own_device() {
     let run = |devices: &[u32]| {
         let copies = devices.iter().flat_map(|&device| {
             (0..10).map(move |i| {

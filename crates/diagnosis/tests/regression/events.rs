@@ -1,4 +1,4 @@
-//! How traces for these tests are written, as torch.profiler writes them.
+//! How do these tests build traces? In the format of torch.profiler.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub(crate) fn with(events: &[Value], change: impl FnOnce(&mut Options)) -> Diagn
     diagnose(&trace, &Source::named("t"), &Machine::default(), &options)
 }
 
-/// No sentence may hold what a division by nothing prints.
+/// No sentence may contain the result of a division by zero.
 pub(crate) fn check_words(diagnosis: &Diagnosis) {
     let text = serde_json::to_string(diagnosis).unwrap();
     assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");

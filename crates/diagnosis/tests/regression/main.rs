@@ -1,6 +1,6 @@
-//! Every wrong sentence found in a diagnosis or comparison, by what was wrong.
+//! Does any wrong answer that was fixed come back? One test per bug in a diagnosis or comparison.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should panic")]
 
 mod blocks;
 mod compared;

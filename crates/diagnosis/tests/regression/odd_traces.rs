@@ -1,4 +1,4 @@
-//! Traces that lack what others have, or go beyond all measure.
+//! Are incomplete traces and extreme values handled?
 
 use busbound_diagnosis::{Bound, FindingId, LimitationId};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::events::{H2D, check_words, copy, diagnosis, kernel};
 
 #[test]
-fn events_without_length_get_a_sentence_and_no_finding() {
+fn events_with_zero_duration_get_a_verdict_and_no_finding() {
     for events in [vec![kernel("k", 7, 1, 5, 0)], vec![copy(H2D, 7, 1, 5, 0, 100)]] {
         let diagnosis = diagnosis(&events, "NVIDIA H200");
         check_words(&diagnosis);
@@ -24,9 +24,9 @@ fn a_trace_without_kernels_needs_no_infinite_bandwidth() {
     assert!(diagnosis.limitations.iter().any(|limitation| limitation.id == LimitationId::NoKernels));
 }
 
-/// One event at time zero beside those of today: the span times ten was more than 64 bits hold.
+/// One event at time zero and others from today: ten times the span overflowed 64 bits.
 #[test]
-fn events_decades_apart_are_no_panic() {
+fn events_decades_apart_do_not_panic() {
     let events = [
         kernel("k", 1, 1, 0, 1),
         json!({"ph":"X","cat":"kernel","name":"k","pid":0,"tid":1,

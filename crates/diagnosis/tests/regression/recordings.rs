@@ -1,4 +1,4 @@
-//! What is said of files that `busbound record` wrote.
+//! Are files from `busbound record` diagnosed correctly?
 
 use std::path::Path;
 
@@ -6,9 +6,9 @@ use busbound_diagnosis::{Bound, FindingId, LimitationId, Options, Source, diagno
 use busbound_machine::{LinkSource, Machine};
 use busbound_trace::{EventKind, MemoryKind, ReadOptions};
 
-/// One program, once recorded by us and once by torch.profiler, on an H200: fixtures/recorded.
+/// One program, recorded once by busbound and once by torch.profiler, on an H200: fixtures/recorded.
 #[test]
-fn a_recording_says_of_copies_what_torch_profiler_says() {
+fn a_recording_has_the_same_copies_as_torch_profiler() {
     let trace = |name: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recorded").join(name);
         busbound_trace::open(&path, &ReadOptions::default()).unwrap()
@@ -31,7 +31,7 @@ fn a_recording_says_of_copies_what_torch_profiler_says() {
         let their = &theirs_by_kind[kind];
         let bytes = |list: &[(i64, u64)]| list.iter().map(|(_, bytes)| bytes).sum::<u64>();
         assert_eq!((list.len(), bytes(list)), (their.len(), bytes(their)), "{kind:?}");
-        // How fast pageable memory is staged differs from run to run, and so do the first copies; the link does not.
+        // Staging of pageable memory and the first copies vary from run to run; the link rate does not.
         let median = |list: &[(i64, u64)]| list[list.len() / 2].0 as f64;
         let off = (median(list) / median(their) - 1.0).abs();
         assert!(![kind.1, kind.2].contains(&MemoryKind::Pinned) || off < 0.01, "{kind:?}: {off}");
@@ -41,7 +41,7 @@ fn a_recording_says_of_copies_what_torch_profiler_says() {
     assert_eq!((verdict(&ours), verdict(&theirs)), (Bound::Transfer, Bound::Transfer));
 }
 
-/// A recording in which the driver told this link, of at most PCIe 5 x16: the real one, with its link records changed.
+/// The real recording with modified link records: the driver reports this link, with a max of PCIe 5 x16.
 fn recorded_on(generation: u32, lanes: u32) -> busbound_trace::Trace {
     use busbound_capture::format::{Chunk, ChunkReader, ChunkWriter, MAGIC, Record, Records};
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recorded/offload.bbt");
@@ -54,7 +54,7 @@ fn recorded_on(generation: u32, lanes: u32) -> busbound_trace::Trace {
         for record in Records::of(&payload) {
             match record {
                 Record::Link { gpu, max_generation, max_lanes, .. } => {
-                    // At rest the link is slower, which is no finding.
+                    // An idle link is slower, which is not a finding.
                     writer.add(&Record::Link { gpu, generation: 1, lanes, max_generation, max_lanes });
                     writer.add(&Record::Link { gpu, generation, lanes, max_generation, max_lanes });
                 }
@@ -67,7 +67,7 @@ fn recorded_on(generation: u32, lanes: u32) -> busbound_trace::Trace {
 }
 
 #[test]
-fn a_recording_is_judged_against_the_link_that_was_recorded() {
+fn a_recording_is_compared_with_the_recorded_link() {
     let of = |generation, lanes| {
         let trace = recorded_on(generation, lanes);
         diagnose(&trace, &Source::named("t"), &Machine::default(), &Options::default())
@@ -77,25 +77,25 @@ fn a_recording_is_judged_against_the_link_that_was_recorded() {
     assert_eq!((link.name.as_str(), link.source), ("PCIe 5 x16", LinkSource::Recorded));
     assert!(whole.findings.iter().all(|finding| finding.id != FindingId::NarrowLink));
     let state = whole.limitations.iter().find(|limitation| limitation.id == LimitationId::LinkState).unwrap();
-    assert_eq!(state.text, "Whether the process ran on the wrong NUMA node is not in a recording.");
+    assert_eq!(state.text, "A recording does not show whether the process ran on the wrong NUMA node.");
 
     let half = of(5, 8);
     let link = &half.machine.gpus[0].link;
     assert_eq!((link.name.as_str(), link.source), ("PCIe 5 x8", LinkSource::Recorded));
     let finding = half.findings.iter().find(|finding| finding.id == FindingId::NarrowLink).unwrap();
-    assert_eq!(finding.title, "The link ran at PCIe 5 x8, and could be PCIe 5 x16");
+    assert_eq!(finding.title, "Downgraded link: PCIe 5 x8 instead of PCIe 5 x16");
     let exposed = finding.evidence["exposed_ms_per_step"].as_f64().unwrap();
     assert!((finding.saves_ms_per_step.high - exposed / 2.0).abs() < 1e-9);
 
     let given = Machine::named("pcie5x16").unwrap();
-    let told = diagnose(&recorded_on(5, 8), &Source::named("t"), &given, &Options::default());
-    assert_eq!(told.machine.gpus[0].link.source, LinkSource::Given);
-    assert!(told.findings.iter().all(|finding| finding.id != FindingId::NarrowLink));
+    let stated = diagnose(&recorded_on(5, 8), &Source::named("t"), &given, &Options::default());
+    assert_eq!(stated.machine.gpus[0].link.source, LinkSource::Given);
+    assert!(stated.findings.iter().all(|finding| finding.id != FindingId::NarrowLink));
 }
 
-/// Its survey used to name settings of torch.profiler, which `busbound record` does not have.
+/// The survey named settings of torch.profiler, which `busbound record` does not have.
 #[test]
-fn what_a_recording_lacks_is_had_by_recording_otherwise() {
+fn remedies_for_a_recording_apply_to_busbound_record() {
     let survey = busbound_diagnosis::survey(&recorded_on(5, 16), &Source::named("run.bbt"));
     let remedies: Vec<_> = survey.missing.iter().map(|missing| (missing.id, missing.remedy)).collect();
     assert_eq!(
@@ -106,13 +106,13 @@ fn what_a_recording_lacks_is_had_by_recording_otherwise() {
     assert!(remedies.iter().all(|(_, remedy)| !remedy.contains("ProfilerActivity")), "{remedies:?}");
 }
 
-/// The first line laid all copies to the largest group: here a sixth of the waiting is for pinned ones.
+/// The verdict attributed all waiting to the largest group of copies. Here, a sixth of it is for pinned copies.
 #[test]
-fn the_first_line_lays_to_a_group_of_copies_what_is_its_own() {
+fn the_verdict_attributes_to_a_group_of_copies_only_its_own_time() {
     let trace = recorded_on(5, 16);
     let diagnosis = diagnose(&trace, &Source::named("t"), &Machine::default(), &Options::default());
     assert_eq!(
         diagnosis.verdict.statement,
-        "Transfer-bound: 78 % of each 21.5 ms step waits for copies over the bus, 65 % for host-to-device copies from pageable memory."
+        "Transfer-bound: 78% of each 21.5 ms step waits for copies over the bus (65% for H2D copies from pageable memory)."
     );
 }

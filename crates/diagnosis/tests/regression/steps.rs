@@ -1,4 +1,4 @@
-//! How many steps there are, how long they take, and what is laid to each.
+//! Are the number of steps, their durations and the time attributed to each correct?
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn two_gpus_do_not_double_the_step() {
     assert!(diagnosis.verdict.statement.contains("10.0 ms step"), "{}", diagnosis.verdict.statement);
 }
 
-/// One copy that runs on beside later steps made its own step long and those after it nothing.
+/// One copy that overlapped with later steps made its own step long and the later steps empty.
 #[test]
 fn a_copy_that_outlives_its_step_does_not_lengthen_it() {
     let mut events = Vec::new();
@@ -39,9 +39,9 @@ fn a_copy_that_outlives_its_step_does_not_lengthen_it() {
     assert!(steps.each_ms.iter().all(|ms| (0.9..1.1).contains(ms)), "{:?}", steps.each_ms);
 }
 
-/// Setting up was counted as rounds of what repeats after it.
+/// Setup was counted as iterations of the pattern that repeats after it.
 #[test]
-fn what_comes_before_a_period_is_no_round() {
+fn work_before_the_first_iteration_is_not_an_iteration() {
     let mut events = Vec::new();
     let mut id = 0;
     let mut at = 0;
@@ -63,13 +63,13 @@ fn what_comes_before_a_period_is_no_round() {
     assert!((diagnosis.time.compute_ms / diagnosis.step_count() - 0.6).abs() < 1e-6);
 }
 
-/// Only the longest outliers are told, but none may lie in the stretch that figures are for.
+/// Only the longest outliers are listed, but the analyzed stretch must not contain any outlier.
 #[test]
-fn a_steady_stretch_holds_no_outlier_however_many_there_are() {
+fn the_analyzed_stretch_contains_no_outlier() {
     let mut events = Vec::new();
     let mut at = 0;
     for i in 0..200 {
-        // Longer and longer, so that the shortest of them are those that are not told.
+        // Increasing lengths, so the outliers that are not listed are the shortest ones.
         let length = if i % 5 == 4 { 3000 + 10 * i } else { 1000 };
         events.push(step(i, at, length));
         events.push(call("cudaLaunchKernel", i + 1, at + 1, 5));
@@ -82,9 +82,9 @@ fn a_steady_stretch_holds_no_outlier_however_many_there_are() {
     assert!(steps.max_ms < 1.5, "{:?}", steps.each_ms);
 }
 
-/// The host's part of four steps is there, the GPU's of one and three quarters: what the GPU did was divided by four.
+/// The file has host events of four steps and GPU events of 1.75 steps. GPU time was divided by four.
 #[test]
-fn a_file_cut_among_its_gpu_events_is_divided_by_the_steps_that_these_hold() {
+fn in_a_truncated_file_gpu_time_is_divided_by_the_steps_with_gpu_events() {
     let open = |name: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
         let trace = busbound_trace::open(&path, &ReadOptions::default()).unwrap();
@@ -96,7 +96,7 @@ fn a_file_cut_among_its_gpu_events_is_divided_by_the_steps_that_these_hold() {
     let per_step = |diagnosis: &Diagnosis, ms: f64| ms / diagnosis.step_count();
     let near = |what: &str, of: fn(&Diagnosis) -> f64| {
         let (a, b) = (per_step(&whole, of(&whole)), per_step(&cut, of(&cut)));
-        assert!((b / a - 1.0).abs() < 0.05, "{what}: {a} and {b} ms a step");
+        assert!((b / a - 1.0).abs() < 0.05, "{what}: {a} and {b} ms/step");
     };
     near("compute", |diagnosis| diagnosis.time.compute_ms);
     near("copies", |diagnosis| diagnosis.time.copy_ms);
@@ -107,7 +107,7 @@ fn a_file_cut_among_its_gpu_events_is_divided_by_the_steps_that_these_hold() {
 
 /// Ten steps whose second kernel lost its launch call were counted as fifteen.
 #[test]
-fn work_without_a_recorded_launch_makes_no_more_steps() {
+fn work_without_a_recorded_launch_does_not_add_steps() {
     let run = |lost: fn(u32) -> bool| {
         let mut events = Vec::new();
         for i in 0..10 {
@@ -125,7 +125,7 @@ fn work_without_a_recorded_launch_makes_no_more_steps() {
     };
     let whole = run(|_| false);
     assert_eq!(whole.window.rounds, 10.0);
-    // The first, the middle and the last of each step: before, within and after the work of which launches are known.
+    // The first, second and last kernel of each step: before, between and after work with recorded launches.
     for lost in [|k| k == 0, |k| k == 1, |k| k == 2, |k| k != 1] {
         let diagnosis = run(lost);
         assert_eq!(diagnosis.window.steps.as_ref().unwrap().count, 10);
@@ -134,9 +134,9 @@ fn work_without_a_recorded_launch_makes_no_more_steps() {
     }
 }
 
-/// The median of four was the third, and so were the other quantiles whole values of the list.
+/// The median of four values was the third one, and other quantiles were not interpolated either.
 #[test]
-fn quantiles_of_an_even_number_lie_between_two_of_them() {
+fn quantiles_are_interpolated() {
     let (mut events, mut at) = (Vec::new(), 0);
     for (i, ms) in [10, 11, 13, 14].into_iter().enumerate() {
         let (i, length) = (i as u32, ms * 1_000);
@@ -158,7 +158,7 @@ fn quantiles_of_an_even_number_lie_between_two_of_them() {
     assert_eq!(diagnosis.launches.median_kernel_us, 10_990.0);
 }
 
-/// The bars of a run on two GPUs were as long as both together, and the step half as long.
+/// On two GPUs, the parts of a step were summed, so they were twice as long as the step.
 #[test]
 fn the_parts_of_a_step_on_two_gpus_are_their_mean() {
     let on = |device: u32, id: u32, dur: u32| {

@@ -1,4 +1,4 @@
-//! What the GPU is said to wait for.
+//! Is idle time attributed to the right cause?
 
 use busbound_diagnosis::{Bound, FindingId};
 use serde_json::json;
@@ -6,19 +6,19 @@ use serde_json::json;
 use crate::events::{H2D, call, check_words, copy, diagnosis, kernel, step};
 
 #[test]
-fn unexplained_idle_time_is_named_and_not_left_blank() {
+fn unexplained_idle_time_is_reported() {
     let events = [kernel("k", 7, 1, 0, 1000), kernel("k", 7, 2, 2000, 1000)];
     let diagnosis = diagnosis(&events, "NVIDIA H200");
     check_words(&diagnosis);
     assert!(
-        diagnosis.verdict.statement.contains("for reasons this trace does not show"),
+        diagnosis.verdict.statement.contains("cause is not visible in this trace"),
         "{:?}",
         diagnosis.verdict
     );
 }
 
 #[test]
-fn a_copy_queued_long_before_a_gap_is_not_laid_to_the_host() {
+fn a_gap_before_an_early_queued_copy_is_not_attributed_to_the_host() {
     let mut events = Vec::new();
     for i in 0..4 {
         let at = i * 5000;
@@ -26,7 +26,7 @@ fn a_copy_queued_long_before_a_gap_is_not_laid_to_the_host() {
         events.push(call("cudaLaunchKernel", 10 + i, at + 10, 5));
         events.push(call("cudaMemcpyAsync", 20 + i, at + 20, 5));
         events.push(kernel("k", 7, 10 + i, at + 100, 1000));
-        // It waits for something on the device that the trace does not show.
+        // The copy waits for something on the GPU that is not visible in the trace.
         events.push(copy(H2D, 9, 20 + i, at + 3100, 1450, 80_000_000));
     }
     let diagnosis = diagnosis(&events, "NVIDIA H200");
@@ -35,7 +35,7 @@ fn a_copy_queued_long_before_a_gap_is_not_laid_to_the_host() {
 }
 
 #[test]
-fn idle_time_after_the_last_synchronization_is_not_laid_to_an_item_call() {
+fn idle_time_after_the_last_sync_is_not_attributed_to_an_item_call() {
     let mut events = Vec::new();
     for i in 0..4 {
         let at = i * 10_000;
@@ -57,10 +57,10 @@ fn idle_time_after_the_last_synchronization_is_not_laid_to_an_item_call() {
     );
 }
 
-/// A wait of milliseconds that ends some microseconds after a copy was called turn-around, and so was one
-/// that nothing explains.
+/// A wait of milliseconds that ended some microseconds after a copy was classified as a gap between kernels, and so was
+/// an unexplained wait.
 #[test]
-fn a_long_wait_is_not_turn_around() {
+fn a_long_wait_is_not_a_gap_between_kernels() {
     let mut events = vec![step(0, 0, 3000)];
     events.extend([call("cudaLaunchKernel", 1, 0, 5), kernel("a", 7, 1, 10, 500)]);
     events.extend([call("cudaMemcpyAsync", 2, 10, 5), copy(H2D, 8, 2, 20, 3000, 1 << 27)]);

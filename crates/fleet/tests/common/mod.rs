@@ -1,22 +1,23 @@
-//! Traces of ranks made by hand: every figure that a test expects follows from these numbers.
+//! Synthetic traces of ranks: every figure that a test expects follows from these numbers.
 
 use std::fmt::Write;
 
-/// What one rank does in each step of 100 ms: copy, compute, communicate, one after the other. Communication lasts as
-/// long as there is left of the step, as it does where all ranks wait for the last.
+/// What one rank does in each step of 100 ms: copy, compute, communicate, in sequence. Communication takes the rest of
+/// the step, as it does if all ranks wait for the last one.
 #[derive(Debug, Clone)]
 pub(crate) struct MadeRank {
     pub(crate) rank: u32,
     pub(crate) world: u32,
-    /// As its process counts them, of as many as are listed.
+    /// The device number in its process.
     pub(crate) device: u32,
+    /// Number of GPUs listed in its trace.
     pub(crate) gpus: u32,
     pub(crate) memory: &'static str,
     pub(crate) copy_ms: u32,
     pub(crate) copy_bytes: u64,
     pub(crate) kernels: u32,
     pub(crate) kernel_ms: u32,
-    /// Whether what is left of the step is communication; else the step is as long as its work.
+    /// Whether the rest of the step is communication; otherwise the step is as long as its work.
     pub(crate) communicates: bool,
 }
 
@@ -51,7 +52,7 @@ impl MadeRank {
         let step_ms = if self.communicates { 100 } else { own_ms };
         let mut correlation = 0;
         for step in 0..4 {
-            // Each rank counts time from an hour of its own.
+            // The clocks of ranks are hours apart.
             let mut at = 1_000_000 + 3_600_000_000 * u64::from(self.rank) + u64::from(step * step_ms) * 1000;
             let length = step_ms * 1000;
             events.push(format!(

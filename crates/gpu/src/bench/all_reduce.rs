@@ -1,15 +1,15 @@
-//! What does an all-reduce over all GPUs of this process reach?
+//! How fast is an all-reduce over all GPUs of this process?
 
 use busbound_machine::bench::{AllReduceCase, AllReduceTask, Memory};
 
 use super::rig::{Rig, host_ns};
-use super::trouble::Trouble;
+use super::task_error::TaskError;
 use crate::driver::{CudaError, DeviceBuffer, Gpu, HostBuffer, Result, Stream};
 use crate::nccl::{Nccl, Rank};
 
 const IN_A_ROW: u64 = 10;
 
-/// One GPU's part.
+/// The buffers of one GPU.
 struct Part {
     from: DeviceBuffer,
     to: DeviceBuffer,
@@ -17,7 +17,10 @@ struct Part {
     gpu: Gpu,
 }
 
-pub(super) fn measure(rig: &mut Rig<'_>, task: AllReduceTask) -> std::result::Result<AllReduceCase, Trouble> {
+pub(super) fn measure(
+    rig: &mut Rig<'_>,
+    task: AllReduceTask,
+) -> std::result::Result<AllReduceCase, TaskError> {
     rig.buffers.clear();
     if rig.nccl.is_none() {
         rig.nccl = Some(Nccl::start(rig.gpus));
@@ -25,31 +28,31 @@ pub(super) fn measure(rig: &mut Rig<'_>, task: AllReduceTask) -> std::result::Re
     }
     let measured = match rig.nccl.as_ref() {
         Some(Ok(nccl)) => run(rig, nccl, task),
-        Some(Err(why)) => Err(Trouble::CannotRun(why.clone())),
+        Some(Err(why)) => Err(TaskError::CannotRun(why.clone())),
         None => unreachable!("it was just started"),
     };
-    if let Err(Trouble::CannotRun(why)) = &measured {
-        // What failed once is not asked again.
+    if let Err(TaskError::CannotRun(why)) = &measured {
+        // After a failure, NCCL is not tried again.
         rig.nccl = Some(Err(why.clone()));
     }
     rig.gpu.make_current()?;
     measured
 }
 
-fn run(rig: &Rig<'_>, nccl: &Nccl, task: AllReduceTask) -> std::result::Result<AllReduceCase, Trouble> {
+fn run(rig: &Rig<'_>, nccl: &Nccl, task: AllReduceTask) -> std::result::Result<AllReduceCase, TaskError> {
     let count = (task.bytes / 4) as usize;
     let parts: Vec<Part> = (0..rig.gpus).map(|rank| part(rank, task.bytes)).collect::<Result<_>>()?;
     let ranks: Vec<Rank<'_>> = parts
         .iter()
         .map(|part| Rank { gpu: &part.gpu, stream: &part.stream, from: &part.from, to: &part.to })
         .collect();
-    let mut trouble = None;
-    // As nccl-tests has it: the host's clock over several in a row, ended on every GPU.
+    let mut failure = None;
+    // Like nccl-tests: host time over several in a row, until all GPUs have finished.
     let ns = rig.repeat(rig.mode.patience(), || {
         let all = host_ns(|| {
             for _ in 0..IN_A_ROW {
                 if let Err(why) = nccl.all_reduce(&ranks, count) {
-                    trouble = Some(why);
+                    failure = Some(why);
                     return Err(CudaError::Stopped);
                 }
             }
@@ -60,8 +63,8 @@ fn run(rig: &Rig<'_>, nccl: &Nccl, task: AllReduceTask) -> std::result::Result<A
         })?;
         Ok((all / IN_A_ROW).max(1))
     });
-    if let Some(why) = trouble {
-        return Err(Trouble::CannotRun(why));
+    if let Some(why) = failure {
+        return Err(TaskError::CannotRun(why));
     }
     let ns = ns?;
     let verified = is_sum(&parts[0], task.bytes, rig.gpus)?;
@@ -82,7 +85,7 @@ fn part(rank: u32, bytes: u64) -> Result<Part> {
     Ok(Part { from, to, stream, gpu })
 }
 
-/// Small whole numbers: their sum over ranks is exact.
+/// Small integers: their sum over ranks is exact.
 fn value(pair: usize, rank: u32) -> f32 {
     (pair % 1000) as f32 + rank as f32
 }

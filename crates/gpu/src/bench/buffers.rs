@@ -1,10 +1,10 @@
-//! Buffers that tasks in a row share: making a gibibyte of pinned memory takes longer than measuring it.
+//! Buffers that consecutive tasks share: allocating 1 GiB of pinned memory takes longer than measuring with it.
 
 use busbound_machine::bench::Memory;
 
 use crate::driver::{DeviceBuffer, HostBuffer, ManagedBuffer, Result, mix};
 
-/// At most one buffer on each side; another kind or a larger one takes its place.
+/// At most one buffer per side; another kind or a larger one replaces it.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     host: Option<(Memory, Filled)>,
@@ -12,14 +12,14 @@ pub(super) struct Buffers {
     managed: Option<ManagedBuffer>,
 }
 
-/// Host memory of which word i holds `mix(i + SEED)`, unless copies have overwritten it.
+/// Host memory in which word i is `mix(i + SEED)`, unless copies have overwritten it.
 #[derive(Debug)]
 pub(super) struct Filled {
     pub(super) buffer: HostBuffer,
     overwritten: bool,
 }
 
-/// What host memory is filled from.
+/// The seed of the host memory pattern.
 pub(super) const SEED: u64 = 1;
 
 impl Filled {
@@ -37,13 +37,13 @@ impl Filled {
         }
     }
 
-    /// Copies to the host are about to.
+    /// Call before copies to the host.
     pub(super) fn will_be_overwritten(&mut self) {
         self.overwritten = true;
     }
 
-    /// Whether it holds, from `at` on, what the device was filled with. Reading write-combined memory is very
-    /// slow, so that one is looked at once a page.
+    /// Whether it contains, from `at` on, what the device was filled with. Reading write-combined memory is very
+    /// slow, so it is checked only once per page.
     pub(super) fn holds(&self, at: u64, bytes: u64, seed: u64, memory: Memory) -> bool {
         let step = if memory == Memory::WriteCombined && bytes > 1 << 20 { 512 } else { 1 };
         let words = &self.buffer.words()[(at / 8) as usize..((at + bytes) / 8) as usize];
@@ -52,7 +52,7 @@ impl Filled {
 }
 
 impl Buffers {
-    /// Makes sure that the buffers are there and as large.
+    /// Allocates the buffers if they do not exist or are too small.
     pub(super) fn prepare(&mut self, memory: Memory, bytes: u64) -> Result<(&mut Filled, &DeviceBuffer)> {
         if self.device.as_ref().is_none_or(|device| device.bytes() < bytes) {
             self.device = None;
@@ -81,7 +81,7 @@ impl Buffers {
         }
     }
 
-    /// Gives everything back, for suites that bring their own.
+    /// Frees everything, for suites with their own buffers.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -93,15 +93,15 @@ mod tests {
 
     /// Pageable memory is the only kind that needs no driver.
     #[test]
-    fn what_was_overwritten_is_noticed_and_restored() {
+    fn overwritten_memory_is_detected_and_restored() {
         let mut filled = Filled::new(4096, Memory::Pageable).unwrap();
         let all_is_there = |filled: &Filled| filled.holds(0, 4096, SEED, Memory::Pageable);
         assert!(all_is_there(&filled));
-        // From the middle on it holds what follows the seed.
+        // From the second half on, the pattern continues after the seed.
         assert!(filled.holds(2048, 1024, SEED + 256, Memory::Pageable));
         filled.buffer.words_mut()[511] ^= 1;
         assert!(!all_is_there(&filled));
-        // Nobody said that it would be overwritten: it is left as it is.
+        // Without a call to `will_be_overwritten` it is left as it is.
         filled.restore();
         assert!(!all_is_there(&filled));
         filled.will_be_overwritten();

@@ -1,13 +1,13 @@
-//! How fast does one copy of a size go, or many in a row?
+//! How fast is one copy of a given size, or many in a row?
 
 use std::cell::Cell;
 
 use busbound_machine::bench::{CopyCase, CopyTask, Direction, Engine, Memory, Pace};
 
-use super::rig::{Rig, in_a_repetition};
+use super::rig::{Rig, per_repetition};
 use crate::driver::{DeviceBuffer, HostBuffer, Result};
 
-/// What the device is filled with before it is copied to, so that old data is not taken for new.
+/// The pattern on the device before a copy to it, so that stale data does not pass for new data.
 const STALE: u64 = 1 << 40;
 
 pub(super) fn measure(rig: &mut Rig<'_>, task: CopyTask) -> Result<CopyCase> {
@@ -39,8 +39,8 @@ fn with(
         }
     };
     rig.main.synchronize()?;
-    // The host's end of staged copies walks on: what was just copied lies in the CPU's cache, from where it
-    // is staged half as fast again as data that does not.
+    // The host address of staged copies moves on: data that was just copied is in the CPU cache, from which staging
+    // is 1.5x as fast.
     let places = if memory == Memory::Pageable { (host.buffer.bytes() / bytes).max(1) } else { 1 };
     let next = Cell::new(0);
     let place = || {
@@ -55,10 +55,10 @@ fn with(
     once(1)?;
     let copies = match task.pace {
         Pace::Single => 1,
-        Pace::BackToBack => in_a_repetition(once(1)?, 2),
+        Pace::BackToBack => per_repetition(once(1)?, 2),
     };
     let ns = rig.repeat(rig.mode.patience(), || once(copies))?;
-    // The last place that was copied from or to.
+    // The last address copied from or to.
     let last = (next.get() + places - 1) % places * bytes;
     let verified = match direction {
         Direction::H2d => rig.kernels.holds(&rig.main, device, bytes, seed + last / 8)?,
@@ -80,7 +80,7 @@ fn one(rig: &Rig<'_>, task: CopyTask, (host, at): (&HostBuffer, u64), device: &D
     }
 }
 
-/// Managed memory is not copied but moved; each time it must first be moved back.
+/// Managed memory is migrated instead of copied; each time it must be migrated back first.
 fn migrate(rig: &mut Rig<'_>, task: CopyTask) -> Result<CopyCase> {
     let mut buffers = std::mem::take(&mut rig.buffers);
     let managed = buffers.managed(rig.largest)?;

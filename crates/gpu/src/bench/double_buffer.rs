@@ -1,4 +1,4 @@
-//! What does double buffering gain over copying and computing in turns?
+//! How much time does double buffering save compared to serialized copies and compute?
 
 use busbound_machine::bench::{DoubleBufferCase, DoubleBufferTask, Memory, Order};
 

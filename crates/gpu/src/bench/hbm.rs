@@ -2,7 +2,7 @@
 
 use busbound_machine::bench::{Engine, HbmCase, HbmTask};
 
-use super::rig::{Rig, in_a_repetition};
+use super::rig::{Rig, per_repetition};
 use crate::driver::{DeviceBuffer, Result};
 
 pub(super) fn measure(rig: &mut Rig<'_>, task: HbmTask) -> Result<HbmCase> {
@@ -21,7 +21,7 @@ pub(super) fn measure(rig: &mut Rig<'_>, task: HbmTask) -> Result<HbmCase> {
         })
     };
     once(1)?;
-    let copies = in_a_repetition(once(1)?, 2);
+    let copies = per_repetition(once(1)?, 2);
     let ns = rig.repeat(rig.mode.patience(), || once(copies))?;
     let verified = rig.kernels.holds(&rig.main, &to, bytes, bytes)?;
     Ok(HbmCase { task, copies, ns, verified })

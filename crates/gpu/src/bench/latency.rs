@@ -1,15 +1,15 @@
-//! What does the smallest thing of each kind cost?
+//! How long does the smallest operation of each kind take?
 
 use busbound_machine::bench::{LatencyCase, LatencyKind, LatencyTask, Memory, Patience};
 
 use super::rig::{Rig, host_ns};
 use crate::driver::{DeviceBuffer, Event, HostBuffer, Result};
 
-/// Single calls scatter: many are needed.
+/// Single calls vary a lot: many are needed.
 const MANY_CALLS: Patience = Patience { least: 200, most: 1000, ns: 100_000_000, within: 0.005 };
-/// The smallest that is a copy of data and not of nothing.
+/// The smallest copy of data.
 const SMALLEST_COPY: u64 = 4;
-/// Kernels of one repetition where a single one is too short to time.
+/// Kernels per repetition if one is too short to time.
 const KERNELS_IN_A_ROW: u32 = 64;
 
 pub(super) fn measure(rig: &mut Rig<'_>, task: LatencyTask) -> Result<LatencyCase> {
@@ -52,7 +52,7 @@ pub(super) fn measure(rig: &mut Rig<'_>, task: LatencyTask) -> Result<LatencyCas
     Ok(LatencyCase { task, ns })
 }
 
-/// Kernels that alternate between two streams, each waiting for the one before, less the same on one stream.
+/// Kernels that alternate between two streams, each waiting for the previous one, minus the same on one stream.
 fn event_wait(rig: &Rig<'_>) -> Result<Vec<u64>> {
     let events: Vec<Event> = (0..KERNELS_IN_A_ROW).map(|_| Event::new()).collect::<Result<_>>()?;
     rig.repeat(MANY_CALLS, || {

@@ -1,7 +1,7 @@
-//! The pattern itself: weights that live in host memory come in for each layer, in the orders that people write.
+//! Weight offload: weights in host memory are copied in for each layer, in the orders used in practice.
 //!
-//! Each layer folds the weights it saw into a word of its own. A prefetch that overwrote a slot too early
-//! would show there, and its time would not count.
+//! Each layer folds the weights it read into its own word. A prefetch that overwrites a slot too early changes that
+//! word, and its time does not count.
 
 use std::cell::Cell;
 
@@ -11,14 +11,14 @@ use super::buffers::Filled;
 use super::rig::Rig;
 use crate::driver::{DeviceBuffer, Event, Result};
 
-/// Turns of the arithmetic by which its pace is found.
+/// Iterations of the arithmetic loop to measure its speed.
 const PROBE_TURNS: u32 = 4_000;
 
-/// Buffers and marks of one setting.
+/// Buffers and events of one configuration.
 pub(super) struct Layers<'r, 'a> {
     rig: &'r Rig<'a>,
     host: &'r Filled,
-    /// What each place in host memory folds to.
+    /// The folded value of each slice of host memory.
     folded: Vec<u64>,
     slots: DeviceBuffer,
     slot_count: u32,
@@ -29,7 +29,7 @@ pub(super) struct Layers<'r, 'a> {
     bytes: u64,
     memory: Memory,
     turns: u32,
-    /// The place of the step's first layer.
+    /// The slice of the step's first layer.
     first: Cell<usize>,
 }
 
@@ -43,9 +43,9 @@ impl<'r, 'a> Layers<'r, 'a> {
         slot_count: u32,
     ) -> Result<Self> {
         host.restore();
-        // Weights come from all over the buffer, one step's from elsewhere than the last one's: those of a
-        // few small layers would otherwise stay in the CPU's cache. Layers share places where all of them
-        // would take more than is to be taken.
+        // Weights come from the whole buffer, and each step uses other slices than the last one: otherwise the
+        // weights of a few small layers would stay in the CPU cache. Layers share slices if all of them would need
+        // too much memory.
         let places = (host.buffer.bytes() / bytes).max(1);
         let words = (bytes / 8) as usize;
         let folded = host
@@ -85,7 +85,7 @@ impl<'r, 'a> Layers<'r, 'a> {
         })
     }
 
-    /// Makes a layer compute for this multiple of its copy's time.
+    /// Sets the compute time of a layer to this multiple of its copy time.
     pub(super) fn set_compute(&mut self, compute_to_copy: f64, copy_ns: &[u64]) -> Result<()> {
         let rig = self.rig;
         let copy_ns = Spread::of_ns(copy_ns).map_or(0.0, |spread| spread.median);
@@ -143,7 +143,7 @@ impl<'r, 'a> Layers<'r, 'a> {
             }),
             Order::Prefetched => self.prefetched(),
         };
-        // Where the host takes part, it must be free to.
+        // If the host takes part, the stream must not be held.
         if self.memory == Memory::Pageable || order == Order::Blocking {
             rig.unheld(queue)
         } else {
@@ -177,7 +177,7 @@ impl<'r, 'a> Layers<'r, 'a> {
     }
 }
 
-/// Turns of the arithmetic that make a layer last this long, from the times of one without any and of the probe.
+/// Loop iterations for a layer of this duration, from the times without the loop and with the probe.
 fn turns_for(wanted_ns: f64, reading_ns: f64, probed_ns: f64) -> u32 {
     let turn_ns = ((probed_ns - reading_ns) / f64::from(PROBE_TURNS)).max(0.1);
     ((wanted_ns - reading_ns) / turn_ns).clamp(1.0, 1e8) as u32
@@ -188,12 +188,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_make_up_for_what_reading_the_weights_does_not_take() {
-        // The probe's 4000 turns took 80 µs beyond reading: 20 ns each.
+    fn turns_fill_the_time_that_reading_the_weights_leaves() {
+        // The probe's 4000 iterations took 80 µs longer than reading: 20 ns each.
         assert_eq!(turns_for(110_000.0, 10_000.0, 90_000.0), 5_000);
-        // A layer that reads for longer than it should last still computes once.
+        // A layer whose reading exceeds the wanted time still computes once.
         assert_eq!(turns_for(5_000.0, 10_000.0, 90_000.0), 1);
-        // A probe that a busy GPU blurred does not ask for years.
+        // A noisy probe on a busy GPU does not lead to endless kernels.
         assert_eq!(turns_for(1e12, 10_000.0, 9_000.0), 100_000_000);
     }
 }

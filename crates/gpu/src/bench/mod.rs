@@ -1,5 +1,5 @@
-//! What does this machine really reach? Runs the tasks that `busbound_machine::bench` plans and hands back the
-//! raw times. Nothing is set on the GPU: no clock, no mode, and all memory is given back, also when stopped.
+//! How fast is this machine really? Runs the tasks that `busbound_machine::bench` plans and returns the raw times.
+//! Changes no GPU settings: no clock, no mode. All memory is freed, also when stopped.
 
 mod all_reduce;
 mod buffers;
@@ -14,7 +14,7 @@ mod overlap;
 mod peer_to_peer;
 mod power;
 mod rig;
-mod trouble;
+mod task_error;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -26,33 +26,33 @@ use busbound_machine::bench::{
 use crate::driver::{CudaError, held_at_most};
 use crate::host;
 use rig::Rig;
-use trouble::Trouble;
+use task_error::TaskError;
 
 /// What to measure.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// By CUDA's numbering.
+    /// CUDA device ordinal.
     pub gpu: u32,
     pub mode: Mode,
     pub suites: Vec<Suite>,
-    /// For the record: this crate has no calendar.
+    /// The date, from the caller: this crate has no calendar.
     pub date: String,
     pub version: String,
 }
 
-/// How far it is.
+/// How far the run is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
     pub done: usize,
     pub of: usize,
-    /// What is measured now.
+    /// The current measurement.
     pub what: String,
 }
 
-/// Measures. When `stop` is set it ends after the repetition under way, with what it has by then.
+/// Runs the measurements. When `stop` is set, ends after the current repetition with the results so far.
 ///
 /// # Errors
-/// Without a driver or a GPU, or if the driver fails; being stopped is no error.
+/// Without a driver or a GPU, or if the driver fails; being stopped is not an error.
 pub fn run(
     request: &Request,
     stop: &AtomicBool,
@@ -101,13 +101,13 @@ fn measure_all(
                 samples.cases.push(case);
                 continue;
             }
-            Err(Trouble::Driver(CudaError::Stopped)) => {
+            Err(TaskError::Driver(CudaError::Stopped)) => {
                 samples.interrupted = true;
                 break;
             }
-            Err(Trouble::CannotRun(why)) => why,
-            // One task that fails does not lose the others; a GPU that no longer answers does.
-            Err(Trouble::Driver(error)) => {
+            Err(TaskError::CannotRun(why)) => why,
+            // A failing task does not affect the others, unless the GPU no longer responds.
+            Err(TaskError::Driver(error)) => {
                 if rig.gpu.make_current().and_then(|()| rig.main.synchronize()).is_err() {
                     return Err(error);
                 }
@@ -123,8 +123,8 @@ fn measure_all(
     Ok(())
 }
 
-/// The registry of what is measured: one line a suite.
-fn measure(rig: &mut Rig<'_>, task: Task) -> Result<Case, Trouble> {
+/// The registry of measurements: one line per suite.
+fn measure(rig: &mut Rig<'_>, task: Task) -> Result<Case, TaskError> {
     Ok(match task {
         Task::Copy(task) => copy::measure(rig, task)?.into(),
         Task::Duplex(task) => duplex::measure(rig, task)?.into(),
@@ -139,7 +139,7 @@ fn measure(rig: &mut Rig<'_>, task: Task) -> Result<Case, Trouble> {
     })
 }
 
-/// What is known beforehand not to run on this machine.
+/// What is known in advance not to run on this machine.
 fn left_out(request: &Request, limits: &Limits) -> Vec<Skipped> {
     let skipped = |suite: &Suite| {
         let why = suite.left_out(request.mode, limits)?.to_owned();
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_suites_that_were_asked_for_are_said_to_be_left_out_each_once() {
+    fn only_requested_suites_are_reported_as_skipped_each_once() {
         let limits = Limits { gpus: 1, largest: 1 << 20, managed: false };
         let left_out = |mode, suites: &[Suite]| {
             let (suites, date, version) = (suites.to_vec(), String::new(), String::new());

@@ -1,8 +1,8 @@
-//! How fast does one GPU's memory reach another's, and does it arrive?
+//! How fast is a copy from one GPU's memory to another's, and does the data arrive?
 
 use busbound_machine::bench::{PeerToPeerCase, PeerToPeerTask};
 
-use super::rig::{Rig, in_a_repetition};
+use super::rig::{Rig, per_repetition};
 use crate::driver::{DeviceBuffer, Event, Gpu, Kernels, Result, Stream};
 
 pub(super) fn measure(rig: &mut Rig<'_>, task: PeerToPeerTask) -> Result<PeerToPeerCase> {
@@ -15,7 +15,7 @@ pub(super) fn measure(rig: &mut Rig<'_>, task: PeerToPeerTask) -> Result<PeerToP
 
 fn pair(rig: &Rig<'_>, task: PeerToPeerTask) -> Result<PeerToPeerCase> {
     let PeerToPeerTask { from, to, bytes } = task;
-    // Declared first, so that they are dropped last: what lies on a GPU goes before it.
+    // Declared first, so that they are dropped last: buffers must be freed before their GPU.
     let (far, near) = (Gpu::open(to)?, Gpu::open(from)?);
     far.make_current()?;
     let far_kernels = Kernels::load(&far)?;
@@ -29,7 +29,7 @@ fn pair(rig: &Rig<'_>, task: PeerToPeerTask) -> Result<PeerToPeerCase> {
     let sent = DeviceBuffer::new(bytes)?;
     near_kernels.fill(&stream, &sent, bytes, bytes)?;
     let (start, end) = (Event::new()?, Event::new()?);
-    // No hold: its flag is mapped for one GPU, and copies of this size dwarf their launch.
+    // Without a hold: its flag is mapped for one GPU only, and copies of this size take far longer than their launch.
     let once = |copies: u32| {
         stream.synchronize()?;
         stream.record(&start)?;
@@ -39,7 +39,7 @@ fn pair(rig: &Rig<'_>, task: PeerToPeerTask) -> Result<PeerToPeerCase> {
         end.ns_since(&start)
     };
     once(1)?;
-    let copies = in_a_repetition(once(1)?, 4);
+    let copies = per_repetition(once(1)?, 4);
     let ns = rig.repeat(rig.mode.patience(), || once(copies))?;
     far.make_current()?;
     let verified = far_kernels.holds(&far_stream, &arrived, bytes, bytes)?;

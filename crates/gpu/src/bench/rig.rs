@@ -1,4 +1,4 @@
-//! What every suite measures with: the GPU, its kernels, two streams, and a clock that starts when they do.
+//! What every suite measures with: the GPU, its kernels, two streams, and a clock that starts with them.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::nccl::Nccl;
 use crate::telemetry::Telemetry;
 
 pub(super) struct Rig<'a> {
-    // In the order in which they must be dropped: what lies on the GPU before the GPU.
+    // In drop order: buffers on the GPU before the GPU.
     pub(super) buffers: Buffers,
     pub(super) nccl: Option<std::result::Result<Nccl, String>>,
     pub(super) hold: Hold,
@@ -29,29 +29,29 @@ pub(super) struct Rig<'a> {
     pub(super) gpu: Gpu,
     pub(super) gpus: u32,
     pub(super) mode: Mode,
-    /// The largest copy that may be asked for.
+    /// The largest copy allowed.
     pub(super) largest: u64,
     place: host::Place,
     pinned: bool,
     stop: &'a AtomicBool,
 }
 
-/// One repetition lasts about this long, so that the clock's step does not matter.
+/// One repetition lasts about this long, so that the clock resolution does not matter.
 const REPETITION_NS: u64 = 2_000_000;
-/// Enough of what is short, and still well below what may be queued at once.
-const MOST_IN_A_REPETITION: u64 = 64;
-/// More work than this is not queued at once: the queue has an end, and a held one does not drain.
-pub(super) const MOST_QUEUED: u32 = 256;
+/// Enough for short operations, and well below the queue limit.
+const MAX_PER_REPETITION: u64 = 64;
+/// The max work queued at the same time: the queue is finite, and a held stream does not drain.
+pub(super) const MAX_QUEUED: u32 = 256;
 
 impl<'a> Rig<'a> {
     pub(super) fn open(ordinal: u32, gpus: u32, mode: Mode, stop: &'a AtomicBool) -> Result<Self> {
         let gpu = Gpu::open(ordinal)?;
         let address = gpu.pci_address()?;
         let place = host::place_of(Path::new("/"), &address);
-        // Before anything is allocated: memory lies where the thread that first touches it runs.
+        // Before any allocation: memory is placed near the thread that first touches it.
         #[cfg(target_os = "linux")]
         let pinned = place.cpus.as_deref().is_some_and(crate::affinity::pin_to);
-        // Elsewhere nobody tells which CPUs are near.
+        // Other systems do not say which CPUs are close.
         #[cfg(not(target_os = "linux"))]
         let pinned = false;
         Ok(Self {
@@ -95,7 +95,7 @@ impl<'a> Rig<'a> {
         })
     }
 
-    /// An idle link trains down: asked while copies cross it.
+    /// An idle link switches to a lower speed, so it is read while copies run.
     pub(super) fn link_under_load(&mut self) -> Result<Option<LinkSeen>> {
         let bytes = self.largest.min(64 << 20);
         let host = HostBuffer::new(bytes, Memory::Pinned)?;
@@ -108,27 +108,27 @@ impl<'a> Rig<'a> {
         Ok(link)
     }
 
-    pub(super) fn go_on(&self) -> Result<()> {
+    pub(super) fn check_stop(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) { Err(CudaError::Stopped) } else { Ok(()) }
     }
 
-    /// Repeats after a warm-up, until the times tell enough.
+    /// Repeats after a warm-up, until the times are stable enough.
     pub(super) fn repeat(
         &self,
         patience: Patience,
         mut once: impl FnMut() -> Result<u64>,
     ) -> Result<Vec<u64>> {
-        self.go_on()?;
+        self.check_stop()?;
         once()?;
         let mut times = Vec::new();
         while !patience.is_over(&times) {
-            self.go_on()?;
+            self.check_stop()?;
             times.push(once()?);
         }
         Ok(times)
     }
 
-    /// Time on the GPU of what is queued on the main stream, without the cost of queueing it.
+    /// GPU time of what is queued on the main stream, without the cost of queueing it.
     pub(super) fn held(&self, queue: impl FnOnce() -> Result<()>) -> Result<u64> {
         self.hold.behind(&self.kernels, &self.main, || {
             self.main.record(&self.start)?;
@@ -139,7 +139,7 @@ impl<'a> Rig<'a> {
         self.end.ns_since(&self.start)
     }
 
-    /// The same where the host takes part (pageable memory): a held stream would never let it finish.
+    /// The same if the host takes part (pageable memory): with a held stream it would never finish.
     pub(super) fn unheld(&self, queue: impl FnOnce() -> Result<()>) -> Result<u64> {
         self.main.synchronize()?;
         self.main.record(&self.start)?;
@@ -149,15 +149,15 @@ impl<'a> Rig<'a> {
         self.end.ns_since(&self.start)
     }
 
-    /// Both streams start together; time of what is queued on the one that `timed` says.
-    pub(super) fn together(&self, timed: Timed, queue: impl FnOnce() -> Result<()>) -> Result<u64> {
+    /// Both streams start at the same time; returns the time of the one that `timed` selects.
+    pub(super) fn on_both_streams(&self, timed: Timed, queue: impl FnOnce() -> Result<()>) -> Result<u64> {
         self.hold.behind(&self.kernels, &self.main, || {
             self.main.record(&self.go)?;
             self.side.wait(&self.go)?;
             self.stream(timed).record(&self.start)?;
             queue()?;
             if timed == Timed::Both {
-                // The main stream ends when the other has.
+                // The main stream ends after the other one.
                 self.side.record(&self.go)?;
                 self.main.wait(&self.go)?;
             }
@@ -173,12 +173,12 @@ impl<'a> Rig<'a> {
     }
 }
 
-/// How many of something that takes this long make a repetition.
-pub(super) fn in_a_repetition(one_ns: u64, least: u32) -> u32 {
-    REPETITION_NS.div_ceil(one_ns.max(1)).clamp(u64::from(least), MOST_IN_A_REPETITION) as u32
+/// How many operations of this duration make up a repetition.
+pub(super) fn per_repetition(one_ns: u64, least: u32) -> u32 {
+    REPETITION_NS.div_ceil(one_ns.max(1)).clamp(u64::from(least), MAX_PER_REPETITION) as u32
 }
 
-/// Whose end counts.
+/// Which stream is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Timed {
     Main,
@@ -199,11 +199,11 @@ mod tests {
 
     #[test]
     fn a_repetition_lasts_two_milliseconds_within_bounds() {
-        assert_eq!(in_a_repetition(500_000, 2), 4);
-        assert_eq!(in_a_repetition(300_000, 2), 7);
+        assert_eq!(per_repetition(500_000, 2), 4);
+        assert_eq!(per_repetition(300_000, 2), 7);
         // Long work is still repeated, and short work does not fill the queue.
-        assert_eq!((in_a_repetition(50_000_000, 2), in_a_repetition(50_000_000, 4)), (2, 4));
-        assert_eq!((in_a_repetition(10, 2), in_a_repetition(0, 2)), (64, 64));
-        assert!(MOST_IN_A_REPETITION < u64::from(MOST_QUEUED));
+        assert_eq!((per_repetition(50_000_000, 2), per_repetition(50_000_000, 4)), (2, 4));
+        assert_eq!((per_repetition(10, 2), per_repetition(0, 2)), (64, 64));
+        assert!(MAX_PER_REPETITION < u64::from(MAX_QUEUED));
     }
 }

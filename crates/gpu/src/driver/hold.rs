@@ -1,5 +1,5 @@
-//! Work that is queued behind a held stream starts at once when it is let go: the cost of queueing it stays
-//! out of its time.
+//! Work queued behind a held stream starts all at the same time when the stream is released: its time does not
+//! include the cost of queueing.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,10 +9,10 @@ use super::memory::HostBuffer;
 use super::stream::Stream;
 use busbound_machine::bench::Memory;
 
-/// Should the host be gone, the GPU is free again after this long.
+/// If the host dies, the GPU is free again after this long.
 const LIMIT_NS: u64 = 2_000_000_000;
 
-/// A flag in mapped memory that a kernel on the GPU watches.
+/// A flag in mapped memory that a kernel on the GPU polls.
 #[derive(Debug)]
 pub(crate) struct Hold {
     flag: HostBuffer,
@@ -23,7 +23,7 @@ impl Hold {
         Ok(Self { flag: HostBuffer::new(4096, Memory::Pinned)? })
     }
 
-    /// Holds the stream while `queue` fills it, then lets go, also where `queue` fails.
+    /// Holds the stream while `queue` fills it, then releases it, also if `queue` fails.
     pub(crate) fn behind<T>(
         &self,
         kernels: &Kernels,
@@ -38,8 +38,8 @@ impl Hold {
     }
 
     fn set(&self, value: u32) {
-        // SAFETY: the buffer holds more than four bytes, is aligned to a page, and lives as long as `self`;
-        // host and GPU both reach it by single whole-word accesses only.
+        // SAFETY: the buffer has more than four bytes, is page aligned, and lives as long as `self`; host and GPU
+        // access it only with single-word loads and stores.
         let flag = unsafe { AtomicU32::from_ptr(self.flag.pointer().cast()) };
         flag.store(value, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! The kernels, compiled by the driver, and how each is launched.
+//! The kernels, compiled by the driver, and how to launch each.
 
 use std::ffi::{CString, c_void};
 
@@ -9,7 +9,7 @@ use super::memory::DeviceBuffer;
 use super::stream::Stream;
 use super::{CudaError, Gpu, Result};
 
-/// What word `i` of filled memory is; the kernels compute the same.
+/// Word `i` of filled memory; the kernels compute the same.
 pub(crate) fn mix(i: u64) -> u64 {
     let product = i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     product ^ (product >> 32)
@@ -17,14 +17,14 @@ pub(crate) fn mix(i: u64) -> u64 {
 
 const THREADS: u32 = 256;
 
-/// Which kernel does what a GEMM does to this GPU's power budget?
+/// Which kernel draws as much power as a GEMM on this GPU?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Matrix {
-    /// Asynchronous products over shared memory: Hopper's tensor cores are busy with nothing less.
+    /// Asynchronous products over shared memory: nothing less keeps Hopper's tensor cores busy.
     Hopper,
-    /// Products in registers. Later chips have instructions that draw more.
+    /// Products in registers. Later chips have instructions that draw more power.
     Ampere,
-    /// No tensor cores for bf16: plain arithmetic.
+    /// No bf16 tensor cores: plain arithmetic.
     None,
 }
 
@@ -67,7 +67,7 @@ impl Kernels {
         gpu.make_current()?;
         let module = load(include_str!("kernels.ptx"))?;
         let matrix = Matrix::of(gpu.compute_capability()?);
-        // Without it there is plain arithmetic, and every other suite.
+        // Without it, plain arithmetic is used; all other suites still run.
         let tensor_module = matrix.ptx().and_then(|ptx| load(ptx).ok());
         Ok(Self {
             module,
@@ -93,14 +93,14 @@ impl Kernels {
         launch(self.empty, stream, 1, 1, &mut [])
     }
 
-    /// Writes what [`mix`] says, counting from `seed`.
+    /// Writes the pattern of [`mix`], starting at `seed`.
     pub(crate) fn fill(&self, stream: &Stream, buffer: &DeviceBuffer, bytes: u64, seed: u64) -> Result<()> {
         buffer.ensure_within(0, bytes);
         let (words, count) = (buffer.at(0), bytes / 8);
         launch(self.fill, stream, self.all(), THREADS, &mut [arg(&words), arg(&count), arg(&seed)])
     }
 
-    /// Whether memory holds what [`Kernels::fill`] would write.
+    /// Whether memory contains what [`Kernels::fill`] writes.
     pub(crate) fn holds(
         &self,
         stream: &Stream,
@@ -118,14 +118,14 @@ impl Kernels {
         Ok(wrong.words(1)? == [0])
     }
 
-    /// Copies by the multiprocessors; either end may be the host's.
+    /// Copies with the multiprocessors; either end may be in host memory.
     pub(crate) fn copy(&self, stream: &Stream, to: u64, from: u64, bytes: u64) -> Result<()> {
         let count = bytes / 16;
         let blocks = self.all().min(count.div_ceil(u64::from(THREADS)) as u32).max(1);
         launch(self.copy, stream, blocks, THREADS, &mut [arg(&to), arg(&from), arg(&count)])
     }
 
-    /// Reads `bytes` of weights, then computes; `seen` is the word into which the weights are folded.
+    /// Reads `bytes` of weights, then computes; folds the weights into the word at `seen`.
     pub(crate) fn layer(
         &self,
         stream: &Stream,
@@ -139,31 +139,31 @@ impl Kernels {
         launch(self.layer, stream, self.all(), THREADS, arguments)
     }
 
-    /// Matrix products; arithmetic in registers where the GPU has no tensor cores for bf16.
+    /// Matrix products; arithmetic in registers if the GPU has no bf16 tensor cores.
     pub(crate) fn tensor(&self, stream: &Stream, random: &DeviceBuffer, turns: u32, seen: u64) -> Result<()> {
         random.ensure_within(0, TENSOR_BYTES);
         let words = random.at(0);
         let arguments = &mut [arg(&words), arg(&turns), arg(&seen)];
         match (self.tensor, self.matrix) {
-            // One block fills a multiprocessor's registers.
+            // One block fills the registers of a multiprocessor.
             (Some(tensor), Matrix::Hopper) => launch(tensor, stream, self.multiprocessors, 384, arguments),
             (Some(tensor), _) => launch(tensor, stream, self.multiprocessors * 4, THREADS, arguments),
             (None, _) => self.layer(stream, words, 0, turns, seen),
         }
     }
 
-    /// Whether the matrix kernel draws what a GEMM draws on this chip.
+    /// Whether the matrix kernel draws as much power as a GEMM on this chip.
     pub(crate) fn are_like_a_gemm(&self) -> bool {
         self.tensor.is_some() && self.like_a_gemm
     }
 
-    /// As many blocks as fill the GPU.
+    /// Enough blocks to fill the GPU.
     fn all(&self) -> u32 {
         self.multiprocessors * 8
     }
 }
 
-/// What the matrix kernels read over and over: more than caches hold.
+/// Data that the matrix kernels read repeatedly: larger than the caches.
 pub(crate) const TENSOR_BYTES: u64 = 64 << 20;
 
 impl Drop for Kernels {
@@ -177,17 +177,17 @@ impl Drop for Kernels {
 
 fn load(ptx: &str) -> Result<sys::CUmodule> {
     let text = CString::new(ptx).map_err(|_| CudaError::Driver("PTX with a zero byte".to_owned()))?;
-    // SAFETY: the text ends with a zero and lives through the call.
+    // SAFETY: the text ends with a zero byte and lives through the call.
     Ok(unsafe { result::module::load_data(text.as_ptr().cast())? })
 }
 
 fn function(module: sys::CUmodule, name: &str) -> Result<sys::CUfunction> {
     let name = CString::new(name).map_err(|_| CudaError::Driver("a name with a zero byte".to_owned()))?;
-    // SAFETY: the module is loaded and outlives its functions: both lie in one `Kernels`.
+    // SAFETY: the module is loaded and outlives its functions: both belong to the same `Kernels`.
     Ok(unsafe { result::module::get_function(module, name)? })
 }
 
-/// The driver reads a parameter through a pointer to it.
+/// The driver reads a parameter through a pointer.
 fn arg<T>(value: &T) -> *mut c_void {
     std::ptr::from_ref(value).cast_mut().cast()
 }
@@ -199,8 +199,8 @@ fn launch(
     threads: u32,
     arguments: &mut [*mut c_void],
 ) -> Result<()> {
-    // SAFETY: every argument points to a live value of the type that the kernel declares, and the driver
-    // has read them all when the call returns.
+    // SAFETY: every argument points to a live value of the type that the kernel declares, and the driver has read all
+    // of them when the call returns.
     unsafe { result::launch_kernel(function, (blocks, 1, 1), (threads, 1, 1), 0, stream.0, arguments) }
         .map_err(CudaError::from)
 }
@@ -210,10 +210,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernels_write_is_what_the_host_expects() {
+    fn the_kernels_write_what_the_host_expects() {
         assert_eq!(mix(0), 0);
         assert_eq!(mix(1), 0x9E37_79B9_7F4A_7C15 ^ 0x9E37_79B9);
-        // Every kernel by the name it is looked up by.
+        // Every kernel under its lookup name.
         let has = |ptx: &str, name: &str| ptx.contains(&format!(".visible .entry {name}("));
         for name in ["hold", "empty", "fill", "check", "copy", "layer"] {
             assert!(has(include_str!("kernels.ptx"), name), "{name}");

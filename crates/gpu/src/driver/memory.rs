@@ -1,4 +1,4 @@
-//! Memory on both sides. Buffers free themselves.
+//! Memory on host and device. Buffers free themselves.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;
@@ -12,7 +12,7 @@ use super::{CudaError, Result};
 
 const PAGE: usize = 4096;
 
-/// Bytes held now and at most, on one side.
+/// Bytes allocated now and at the peak, on one side.
 struct Held {
     now: AtomicU64,
     most: AtomicU64,
@@ -36,7 +36,7 @@ impl Held {
 static DEVICE: Held = Held::new();
 static HOST: Held = Held::new();
 
-/// The most that was held at once, on the device and on the host.
+/// Peak bytes allocated, on the device and on the host.
 pub(crate) fn held_at_most() -> (u64, u64) {
     (DEVICE.most.load(Ordering::Relaxed), HOST.most.load(Ordering::Relaxed))
 }
@@ -58,16 +58,16 @@ impl DeviceBuffer {
     pub(crate) fn zero(&self) -> Result<()> {
         // SAFETY: the range is the buffer.
         unsafe { result::memset_d8_sync(self.pointer, 0, self.bytes as usize) }?;
-        // It runs on the default stream, for which ours do not wait.
-        // SAFETY: the default stream is always there.
+        // It runs on the default stream, which our streams do not wait for.
+        // SAFETY: the default stream always exists.
         unsafe { result::stream::synchronize(std::ptr::null_mut()) }.map_err(CudaError::from)
     }
 
-    /// The 64-bit words at its beginning.
+    /// The 64-bit words at its start.
     pub(crate) fn words(&self, count: usize) -> Result<Vec<u64>> {
         self.ensure_within(0, 8 * count as u64);
         let mut words = vec![0u64; count];
-        // SAFETY: the buffer holds that many words.
+        // SAFETY: the buffer has that many words.
         unsafe { result::memcpy_dtoh_sync(&mut words, self.pointer)? };
         Ok(words)
     }
@@ -80,7 +80,7 @@ impl DeviceBuffer {
         self.pointer + offset
     }
 
-    /// A mistake of ours, not of the machine: it must not become a copy outside.
+    /// Guards against bugs here: an out-of-bounds copy must not happen.
     pub(super) fn ensure_within(&self, at: u64, bytes: u64) {
         assert!(at + bytes <= self.bytes, "{bytes} bytes at {at} of a device buffer of {}", self.bytes);
     }
@@ -103,7 +103,7 @@ pub(crate) struct HostBuffer {
 }
 
 impl HostBuffer {
-    /// Zeroed, so that every page is there before anything is timed.
+    /// Zeroed, so that every page is resident before anything is timed.
     pub(crate) fn new(bytes: u64, memory: Memory) -> Result<Self> {
         let pointer = match memory {
             Memory::Pinned | Memory::WriteCombined => {
@@ -117,7 +117,7 @@ impl HostBuffer {
                 unsafe { result::malloc_host(bytes as usize, flags)? }
             }
             Memory::Pageable | Memory::Registered => {
-                // SAFETY: the layout is not empty: no caller asks for nothing.
+                // SAFETY: the layout is not empty: no caller asks for zero bytes.
                 let pointer = unsafe { alloc_zeroed(layout(bytes)) }.cast::<c_void>();
                 if pointer.is_null() {
                     return Err(CudaError::HostMemory(bytes));
@@ -127,13 +127,13 @@ impl HostBuffer {
             Memory::Managed => unreachable!("managed memory is a ManagedBuffer"),
         };
         HOST.take(bytes);
-        // Until it is registered it is pageable: should that fail, it is freed as such.
+        // Until it is registered it is pageable: if registering fails, it is freed as pageable memory.
         let mut buffer = Self { pointer, bytes, memory };
         // SAFETY: the allocation is that long and nothing else refers to it yet.
         unsafe { std::ptr::write_bytes(pointer.cast::<u8>(), 0, bytes as usize) };
         if memory == Memory::Registered {
             buffer.memory = Memory::Pageable;
-            // SAFETY: the range is the allocation, whole pages of it.
+            // SAFETY: the range is the allocation, in whole pages.
             unsafe { sys::cuMemHostRegister_v2(pointer, bytes as usize, sys::CU_MEMHOSTREGISTER_DEVICEMAP) }
                 .result()?;
             buffer.memory = Memory::Registered;
@@ -141,17 +141,17 @@ impl HostBuffer {
         Ok(buffer)
     }
 
-    /// Where a kernel finds it; only page-locked memory has such a place.
+    /// Its address for kernels; only page-locked memory has one.
     pub(crate) fn device_pointer(&self) -> Result<sys::CUdeviceptr> {
         let mut pointer: sys::CUdeviceptr = 0;
-        // SAFETY: the memory was allocated or registered as mapped; else the driver answers with an error.
+        // SAFETY: the memory was allocated or registered as mapped; else the driver returns an error.
         unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut pointer, self.pointer, 0) }.result()?;
         Ok(pointer)
     }
 
     pub(crate) fn words_mut(&mut self) -> &mut [u64] {
-        // SAFETY: the allocation is aligned to pages, initialized, and borrowed mutably with `self`; callers
-        // have synchronized, so the GPU does not write it.
+        // SAFETY: the allocation is page aligned, initialized, and borrowed mutably with `self`; callers have
+        // synchronized, so the GPU does not write to it.
         unsafe { std::slice::from_raw_parts_mut(self.pointer.cast::<u64>(), (self.bytes / 8) as usize) }
     }
 
@@ -193,7 +193,7 @@ impl Drop for HostBuffer {
     }
 }
 
-/// Whole pages. A size that no allocation can have is none that a caller asks for.
+/// Whole pages. Callers never ask for a size that no allocation can have.
 fn layout(bytes: u64) -> Layout {
     Layout::from_size_align((bytes as usize).next_multiple_of(PAGE), PAGE)
         .unwrap_or(Layout::new::<[u8; PAGE]>())
@@ -206,7 +206,7 @@ pub(crate) struct ManagedBuffer(DeviceBuffer);
 impl ManagedBuffer {
     pub(crate) fn new(bytes: u64) -> Result<Self> {
         let flags = sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL;
-        // SAFETY: a plain allocation, freed as device memory is.
+        // SAFETY: a plain allocation, freed like device memory.
         let pointer = unsafe { result::malloc_managed(bytes as usize, flags)? };
         DEVICE.take(bytes);
         Ok(Self(DeviceBuffer { pointer, bytes }))

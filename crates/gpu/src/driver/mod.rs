@@ -1,6 +1,6 @@
-//! The CUDA driver, as little of it as the benchmarks need. Everything that must be freed frees itself.
+//! The part of the CUDA driver that the benchmarks need. Everything that must be freed frees itself.
 
-#![expect(unsafe_code, reason = "the driver is a C library; each block says why it may be called so")]
+#![expect(unsafe_code, reason = "the driver is a C library; each block says why the call is sound")]
 
 mod hold;
 mod kernels;
@@ -22,19 +22,19 @@ pub(crate) use stream::{Event, Stream};
 #[non_exhaustive]
 pub enum CudaError {
     #[error(
-        "there is no NVIDIA driver here (libcuda is not found): `busbound bench` needs a machine with an NVIDIA GPU"
+        "no NVIDIA driver found (libcuda cannot be loaded): `busbound bench` needs a machine with an NVIDIA GPU"
     )]
     NoDriver,
-    #[error("the NVIDIA driver finds no GPU here: {0}")]
+    #[error("the NVIDIA driver finds no GPU: {0}")]
     NoGpu(String),
-    #[error("there is no GPU {wanted}: CUDA shows {count} here, numbered from 0")]
+    #[error("no GPU {wanted}: CUDA shows {count}, numbered from 0")]
     NoSuchGpu { wanted: u32, count: u32 },
-    #[error("the driver failed: {0}")]
+    #[error("the CUDA driver failed: {0}")]
     Driver(String),
-    #[error("the host cannot give {0} bytes of memory")]
+    #[error("cannot allocate {0} bytes of host memory")]
     HostMemory(u64),
     #[error(
-        "CUDA_LAUNCH_BLOCKING is set: every launch would wait, and no time would mean anything; unset it"
+        "CUDA_LAUNCH_BLOCKING is set: every launch would wait for the GPU and all times would be wrong; unset it"
     )]
     LaunchBlocking,
     #[error("stopped")]
@@ -54,12 +54,12 @@ impl From<DriverError> for CudaError {
 
 pub(crate) type Result<T> = std::result::Result<T, CudaError>;
 
-/// How many GPUs there are.
+/// The number of GPUs.
 ///
 /// # Errors
 /// Without a driver or a GPU.
 pub(crate) fn gpus() -> Result<u32> {
-    // SAFETY: it only tries to load the library, whose initializers are the driver's own.
+    // SAFETY: it only tries to load the library; its initializers are the driver's own.
     if !unsafe { sys::is_culib_present() } {
         return Err(CudaError::NoDriver);
     }
@@ -70,11 +70,11 @@ pub(crate) fn gpus() -> Result<u32> {
     result::init().map_err(sentence)?;
     match result::device::get_count().map_err(sentence)? {
         count if count > 0 => Ok(count as u32),
-        _ => Err(CudaError::NoGpu("it lists none".to_owned())),
+        _ => Err(CudaError::NoGpu("it lists no devices".to_owned())),
     }
 }
 
-/// The newest CUDA that the driver speaks.
+/// The newest CUDA version that the driver supports.
 pub(crate) fn cuda_version() -> String {
     let mut version: c_int = 0;
     // SAFETY: the pointer is to a live integer; `gpus` has loaded the library.
@@ -85,7 +85,7 @@ pub(crate) fn cuda_version() -> String {
     }
 }
 
-/// One GPU, made current for this thread.
+/// One GPU, current for this thread.
 #[derive(Debug)]
 pub(crate) struct Gpu {
     device: sys::CUdevice,
@@ -99,7 +99,7 @@ impl Gpu {
             return Err(CudaError::NoSuchGpu { wanted: ordinal, count });
         }
         let device = result::device::get(ordinal as c_int)?;
-        // SAFETY: the device was just handed out by the driver; Drop releases what is retained.
+        // SAFETY: the driver just returned this device; Drop releases what is retained.
         let context = unsafe { result::primary_ctx::retain(device)? };
         let gpu = Self { device, context };
         gpu.make_current()?;
@@ -115,7 +115,7 @@ impl Gpu {
         Ok(result::device::get_name(self.device)?)
     }
 
-    /// As sysfs and NVML write it.
+    /// As in sysfs and NVML.
     pub(crate) fn pci_address(&self) -> Result<String> {
         let part = |attribute| self.attribute(attribute).map(|value| value as u32);
         Ok(format!(
@@ -130,7 +130,7 @@ impl Gpu {
         Ok(self.attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32)
     }
 
-    /// Major and minor, as 9 and 0.
+    /// Major and minor, e.g. 9 and 0.
     pub(crate) fn compute_capability(&self) -> Result<(i32, i32)> {
         Ok((
             self.attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
@@ -138,13 +138,13 @@ impl Gpu {
         ))
     }
 
-    /// Whether managed memory migrates while both sides may use it.
+    /// Whether managed memory migrates while both sides may access it.
     pub(crate) fn migrates(&self) -> Result<bool> {
         Ok(self.attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)? != 0)
     }
 
     fn attribute(&self, attribute: sys::CUdevice_attribute) -> Result<i32> {
-        // SAFETY: the device is one the driver handed out.
+        // SAFETY: the driver returned this device.
         Ok(unsafe { result::device::get_attribute(self.device, attribute)? })
     }
 
@@ -155,10 +155,10 @@ impl Gpu {
         Ok((free as u64, total as u64))
     }
 
-    /// Whether this GPU may read and write the other's memory; opens the way where it may.
+    /// Whether this GPU can read and write the other's memory; enables peer access if so.
     pub(crate) fn reaches(&self, other: &Self) -> Result<bool> {
         let mut able: c_int = 0;
-        // SAFETY: both devices are the driver's, the pointer is to a live integer.
+        // SAFETY: the driver returned both devices, and the pointer is to a live integer.
         unsafe { sys::cuDeviceCanAccessPeer(&raw mut able, self.device, other.device) }.result()?;
         if able == 0 {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Queues of work on the GPU, and marks in them.
+//! GPU streams, and events in them.
 
 use std::ffi::c_void;
 
@@ -16,7 +16,7 @@ impl Stream {
         Ok(Self(result::stream::create(result::stream::StreamKind::NonBlocking)?))
     }
 
-    /// For libraries that queue work of their own.
+    /// For libraries that queue their own work.
     pub(crate) fn raw(&self) -> *mut c_void {
         self.0.cast()
     }
@@ -48,8 +48,8 @@ impl Stream {
     ) -> Result<()> {
         to.ensure_within(to_at, bytes);
         from.ensure_within(from_at, bytes);
-        // SAFETY: both ranges lie within their buffers, which outlive the stream's work: every caller
-        // synchronizes before it lets go of them.
+        // SAFETY: both ranges are within their buffers, which outlive the stream's work: every caller synchronizes
+        // before it drops them.
         let answer = unsafe {
             sys::cuMemcpyHtoDAsync_v2(
                 to.at(to_at),
@@ -86,7 +86,7 @@ impl Stream {
     pub(crate) fn on_device(&self, to: &DeviceBuffer, from: &DeviceBuffer, bytes: u64) -> Result<()> {
         to.ensure_within(0, bytes);
         from.ensure_within(0, bytes);
-        // SAFETY: both ranges lie within their buffers.
+        // SAFETY: both ranges are within their buffers.
         let answer = unsafe { sys::cuMemcpyDtoDAsync_v2(to.at(0), from.at(0), bytes as usize, self.0) };
         answer.result().map_err(CudaError::from)
     }
@@ -101,7 +101,7 @@ impl Stream {
     ) -> Result<()> {
         to.ensure_within(0, bytes);
         from.ensure_within(0, bytes);
-        // SAFETY: both ranges lie within buffers of the contexts named.
+        // SAFETY: both ranges are within buffers of these contexts.
         let answer = unsafe {
             sys::cuMemcpyPeerAsync(
                 to.at(0),
@@ -115,12 +115,12 @@ impl Stream {
         answer.result().map_err(CudaError::from)
     }
 
-    /// Moves managed memory to the device, or home.
+    /// Migrates managed memory to the device, or back to the host.
     pub(crate) fn migrate(&self, buffer: &ManagedBuffer, bytes: u64, to: Option<&Gpu>) -> Result<()> {
         buffer.ensure_within(bytes);
-        // The driver's number for the host.
+        // The driver's device number for the host.
         let place = to.map_or(-1, |gpu| gpu.device);
-        // SAFETY: the range lies within the buffer.
+        // SAFETY: the range is within the buffer.
         let answer =
             unsafe { sys::cuMemPrefetchAsync(buffer.device_pointer(), bytes as usize, place, self.0) };
         answer.result().map_err(CudaError::from)
@@ -129,7 +129,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, destroyed once. Work that is still queued is finished by the driver.
+        // SAFETY: created in `new`, destroyed once. The driver finishes work that is still queued.
         let _ = unsafe { result::stream::destroy(self.0) };
     }
 }
@@ -142,18 +142,18 @@ impl Event {
         Ok(Self(result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT)?))
     }
 
-    /// Nanoseconds from an earlier event to this one; both must have happened.
+    /// Nanoseconds from an earlier event to this one; both must have completed.
     pub(crate) fn ns_since(&self, start: &Self) -> Result<u64> {
         // SAFETY: both events live as long as their borrows.
         let ms = unsafe { result::event::elapsed(start.0, self.0)? };
-        // The clock's step is half a microsecond: a time of zero is one too short to tell.
+        // The clock resolution is 0.5 µs: a time of zero is too short to measure.
         Ok(((f64::from(ms) * 1e6).round() as u64).max(1))
     }
 }
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, destroyed once.
+        // SAFETY: created in `new`, destroyed once.
         let _ = unsafe { result::event::destroy(self.0) };
     }
 }

@@ -1,5 +1,5 @@
-//! How many bytes crossed each GPU's bus? Read by a thread of its own, many times a second: with 32 bits a busy counter
-//! wraps within 70 ms.
+//! How many bytes crossed each GPU's bus? A separate thread reads the counters many times per second: a 32-bit
+//! counter on a busy link wraps within 70 ms.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,12 +15,12 @@ use nvml_wrapper::{Device, Nvml};
 
 use crate::telemetry::link_of;
 
-/// Where a link does not say what it is, it is taken for the fastest there is: PCIe 6 x16.
+/// If a link does not report its speed, assume the fastest one: PCIe 6 x16.
 const FASTEST: LinkSeen = LinkSeen { generation: 6, lanes: 16, max_generation: 6, max_lanes: 16 };
-/// Never more rarely than this.
+/// The max time between readings.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-/// Readings in the time in which a counter can wrap: one or two may come late.
-const READINGS_A_WRAP: u32 = 4;
+/// Readings per time in which a counter can wrap: one or two may be late.
+const READINGS_PER_WRAP: u32 = 4;
 
 /// Both directions of one GPU: to the device (its RX), to the host (its TX).
 type Meters = (TrafficMeter, TrafficMeter);
@@ -28,7 +28,7 @@ type Meters = (TrafficMeter, TrafficMeter);
 /// The counters of all GPUs.
 #[derive(Debug)]
 pub(super) struct ByteCounters {
-    /// `None` for a GPU that has no such counters.
+    /// `None` for a GPU without such counters.
     meters: Arc<Mutex<Vec<Option<Meters>>>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -59,7 +59,7 @@ impl ByteCounters {
         Ok(Self { meters, stop, thread: thread.transpose()? })
     }
 
-    /// What passed since the last call, by GPU: to the device and to the host.
+    /// Traffic since the last call, per GPU: to the device and to the host.
     pub(super) fn take(&self) -> Vec<Option<(Traffic, Traffic)>> {
         let mut meters = self.meters.lock().unwrap_or_else(PoisonError::into_inner);
         let both = |(rx, tx): &mut Meters| (rx.take(), tx.take());
@@ -71,19 +71,19 @@ impl Drop for ByteCounters {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has nothing more to tell.
+            // If the thread panicked, there is nothing more to do.
             let _ = thread.join();
         }
     }
 }
 
-/// How long to wait between readings of counters of which the fastest wraps within this time.
+/// The pause between readings, if the fastest counter wraps within this time.
 fn pause_between(shortest_wrap_ns: Option<u64>) -> Duration {
     let wrap = shortest_wrap_ns.map_or(LONGEST_PAUSE, Duration::from_nanos);
-    (wrap / READINGS_A_WRAP).min(LONGEST_PAUSE)
+    (wrap / READINGS_PER_WRAP).min(LONGEST_PAUSE)
 }
 
-/// A reading of both counters, with the middle of the time it took.
+/// A reading of both counters, at the midpoint of the time it took.
 struct Reading {
     at_ns: u64,
     rx: (CounterWidth, u64),
@@ -101,11 +101,11 @@ fn meters_of(device: &Device<'_>, began: Instant) -> Option<Meters> {
     Some((meter(first.rx), meter(first.tx)))
 }
 
-/// The driver is asked without the lock: whoever takes the traffic does not wait for it.
+/// Reads the driver without holding the lock, so that consumers of the traffic do not wait for it.
 fn read_into(meters: &Mutex<Vec<Option<Meters>>>, place: usize, device: &Device<'_>, began: Instant) {
     let has_counters =
         || meters.lock().unwrap_or_else(PoisonError::into_inner).get(place).is_some_and(Option::is_some);
-    // A reading that fails leaves a gap, which the next one closes or finds too long.
+    // A failed reading leaves a gap, which the next one closes or finds too long.
     let Some(reading) = has_counters().then(|| reading(device, began)).flatten() else { return };
     let mut meters = meters.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(Some((rx, tx))) = meters.get_mut(place) {
@@ -123,7 +123,7 @@ fn reading(device: &Device<'_>, began: Instant) -> Option<Reading> {
     Some(Reading { at_ns, rx: values.next()??, tx: values.next()?? })
 }
 
-/// The type that the driver answers with says how wide the counter is.
+/// The type of the driver's answer gives the width of the counter.
 fn counted(value: &SampleValue) -> Option<(CounterWidth, u64)> {
     match *value {
         SampleValue::U32(value) => Some((CounterWidth::Bits32, u64::from(value))),

@@ -1,4 +1,4 @@
-//! What does the driver say of one GPU at this moment?
+//! What does the driver report about one GPU now?
 
 use std::fs;
 
@@ -13,7 +13,7 @@ use super::clocks;
 use crate::telemetry::link_of;
 use crate::wiring::address;
 
-/// Everything but the traffic.
+/// Everything except the traffic.
 pub(super) fn read(device: &Device<'_>) -> GpuNow {
     let busy = device.utilization_rates().ok();
     let watts = |milliwatts: u32| f64::from(milliwatts) / 1e3;
@@ -34,27 +34,27 @@ pub(super) fn read(device: &Device<'_>) -> GpuNow {
         power_limit_watts: device.enforced_power_limit().ok().map(watts),
         sm_mhz: device.clock_info(Clock::SM).ok(),
         max_sm_mhz: device.max_clock_info(Clock::SM).ok(),
-        throttled_by: device.current_throttle_reasons().ok().map(clocks::in_words),
+        throttled_by: device.current_throttle_reasons().ok().map(clocks::describe),
         pcie_replays: device.pcie_replay_counter().ok().map(u64::from),
         nvlinks: nvlinks(device),
         processes: processes(device),
     }
 }
 
-/// The traffic of 20 ms in each direction: the driver takes that long to answer. It counts in kB.
+/// The traffic of 20 ms in each direction: the driver takes that long to answer. It reports kB.
 pub(super) fn window(device: &Device<'_>) -> Bus {
     let rate = |counter| device.pcie_throughput(counter).ok().map(|kilobytes| f64::from(kilobytes) * 1e3);
     let (received, sent) = (rate(PcieUtilCounter::Receive), rate(PcieUtilCounter::Send));
-    let is_told = received.is_some() || sent.is_some();
+    let is_known = received.is_some() || sent.is_some();
     Bus {
-        source: if is_told { BusSource::Window20Ms } else { BusSource::NotTold },
+        source: if is_known { BusSource::Window20Ms } else { BusSource::NotTold },
         to_device_bytes_per_s: received,
         to_host_bytes_per_s: sent,
         ..Bus::default()
     }
 }
 
-/// `None` on a GPU that has none.
+/// `None` on a GPU without NVLink.
 fn nvlinks(device: &Device<'_>) -> Option<NvLinksNow> {
     let states: Vec<bool> =
         (0..MOST_NVLINKS).map_while(|link| device.link_wrapper_for(link).is_active().ok()).collect();
@@ -62,20 +62,20 @@ fn nvlinks(device: &Device<'_>) -> Option<NvLinksNow> {
     (!states.is_empty()).then_some(NvLinksNow { active, received_bytes_per_s: None, sent_bytes_per_s: None })
 }
 
-/// Those that hold most memory first.
+/// Processes with the most memory first.
 fn processes(device: &Device<'_>) -> Option<Vec<ProcessNow>> {
     let compute = device.running_compute_processes().ok();
     let graphics = device.running_graphics_processes().ok();
-    let is_told = compute.is_some() || graphics.is_some();
+    let is_known = compute.is_some() || graphics.is_some();
     let mut all: Vec<ProcessNow> = Vec::new();
     for process in compute.into_iter().chain(graphics).flatten() {
-        // One that computes and draws is in both lists.
+        // A process that uses compute and graphics is in both lists.
         if all.iter().all(|known| known.pid != process.pid) {
             all.push(named(device, &process));
         }
     }
     all.sort_by_key(|process| (std::cmp::Reverse(process.memory_bytes), process.pid));
-    is_told.then_some(all)
+    is_known.then_some(all)
 }
 
 fn named(device: &Device<'_>, process: &ProcessInfo) -> ProcessNow {
@@ -86,7 +86,7 @@ fn named(device: &Device<'_>, process: &ProcessInfo) -> ProcessNow {
     ProcessNow { pid: process.pid, name: process_name(device, process.pid), memory_bytes }
 }
 
-/// What /proc says is shortest; in another container's namespace only the driver knows the process.
+/// The name in /proc is shortest; for a process in another container's namespace, only the driver knows it.
 fn process_name(device: &Device<'_>, pid: u32) -> Option<String> {
     let own = fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|name| name.trim().to_owned());
     let own = own.filter(|name| !name.is_empty());

@@ -1,11 +1,12 @@
-//! What does the GPU's performance monitor say of the interval? Averages between two samples, on Hopper and later.
+//! What does the GPU's performance monitor (GPM) report for the interval? Averages between two samples, on Hopper and
+//! later.
 
 use busbound_machine::live::{Bus, BusSource};
 use nvml_wrapper::enums::gpm::GpmMetricId;
 use nvml_wrapper::gpm::gpm_metrics_get;
 use nvml_wrapper::{Device, GpmSample, Nvml};
 
-/// GPM counts in MiB/s.
+/// GPM reports MiB/s.
 const MIB: f64 = 1_048_576.0;
 
 /// The monitor of one GPU.
@@ -15,7 +16,7 @@ pub(super) struct Gpm {
     last: Option<GpmSample<'static>>,
 }
 
-/// Bytes a second since the sample before; `None` where that is not told.
+/// Bytes per second since the previous sample; `None` if not available.
 #[derive(Debug, Default)]
 pub(super) struct Averages {
     /// The GPU receives: to the device.

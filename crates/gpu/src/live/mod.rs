@@ -1,4 +1,4 @@
-//! What does the driver say of every GPU now? Nothing is written to a GPU, and no rights are needed.
+//! What does the driver report about every GPU now? Nothing is written to a GPU, and no privileges are needed.
 
 mod byte_counters;
 mod clocks;
@@ -15,23 +15,23 @@ use nvml_wrapper::{Device, Nvml};
 use self::byte_counters::ByteCounters;
 use self::gpm::Gpm;
 
-/// Why there is nothing to watch.
+/// Why no GPU can be monitored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveError {
-    #[error("there is no NVIDIA driver here: its library libnvidia-ml.so.1 cannot be loaded")]
+    #[error("no NVIDIA driver found: libnvidia-ml.so.1 cannot be loaded")]
     NoLibrary,
-    #[error("NVIDIA's driver does not answer: {0}")]
+    #[error("the NVIDIA driver does not respond: {0}")]
     NoDriver(NvmlError),
-    #[error("NVIDIA's driver does not list its GPUs: {0}")]
+    #[error("the NVIDIA driver cannot list its GPUs: {0}")]
     NotListed(NvmlError),
-    #[error("NVIDIA's driver knows no GPU here")]
+    #[error("the NVIDIA driver finds no GPU")]
     NoGpu,
     #[error("cannot start a thread for the byte counters: {0}")]
     NoThread(std::io::Error),
 }
 
-/// Held until the process ends: samples of GPM borrow it, and so does the thread that reads counters.
+/// Kept until the process ends: GPM samples borrow it, and so does the thread that reads counters.
 static NVML: OnceLock<Nvml> = OnceLock::new();
 
 fn nvml() -> Result<&'static Nvml, NvmlError> {
@@ -42,7 +42,7 @@ fn nvml() -> Result<&'static Nvml, NvmlError> {
     Ok(NVML.get_or_init(|| nvml))
 }
 
-/// Watches all GPUs; each reading tells of the time since the one before.
+/// Monitors all GPUs; each reading covers the time since the previous one.
 #[derive(Debug)]
 pub struct Sampler {
     devices: Vec<Device<'static>>,
@@ -53,10 +53,10 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Begins to watch.
+    /// Starts monitoring.
     ///
     /// # Errors
-    /// Where there is no driver or no GPU.
+    /// If there is no driver or no GPU.
     pub fn start() -> Result<Self, LiveError> {
         let nvml = nvml().map_err(|error| match error {
             NvmlError::LibloadingError(_) => LiveError::NoLibrary,
@@ -72,7 +72,7 @@ impl Sampler {
         Ok(Self { driver: nvml.sys_driver_version().ok(), counters, gpm, devices, last: Instant::now() })
     }
 
-    /// What happened since the last reading. `at` is the date of now.
+    /// What happened since the last reading. `at` is the current date.
     pub fn read(&mut self, at: String) -> Snapshot {
         let traffic = self.counters.take();
         let interval_s = self.last.elapsed().as_secs_f64();
@@ -106,9 +106,9 @@ impl Sampler {
 mod tests {
     use super::*;
 
-    /// On a machine with a driver it answers, on one without it says so; it never panics.
+    /// With a driver it returns data, without one it returns an error; it never panics.
     #[test]
-    fn without_a_driver_there_is_a_sentence() {
+    fn without_a_driver_there_is_an_error_message() {
         match Sampler::start() {
             Ok(mut sampler) => assert!(!sampler.read(String::new()).gpus.is_empty()),
             Err(error) => assert!(error.to_string().contains("NVIDIA"), "{error}"),

@@ -1,4 +1,4 @@
-//! One measured figure: what it should be, whether it is, and why it might not be.
+//! Is a measured figure as expected, and if not, why?
 
 use serde::Serialize;
 
@@ -6,15 +6,15 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Judgment {
-    /// As much as can be expected.
+    /// As expected.
     Fine,
-    /// Less than it should be.
+    /// Below the expected value.
     Short,
-    /// A fact: nothing says what it should be.
+    /// A fact without an expected value.
     Told,
 }
 
-/// What a figure is counted in. Written as the sign that follows the number.
+/// The unit of a figure, written after the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum FigureUnit {
     #[serde(rename = "GB/s")]
@@ -52,10 +52,10 @@ pub struct MeasuredFigure {
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub unit: FigureUnit,
     pub expected: Option<f64>,
-    /// Where the expectation comes from.
+    /// Source of the expected value.
     pub expected_from: Option<String>,
     pub judgment: Judgment,
-    /// Of a short figure, the likeliest first.
+    /// Causes of a low figure, most likely first.
     pub causes: Vec<Cause>,
 }
 
@@ -63,17 +63,17 @@ pub struct MeasuredFigure {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cause {
     pub why: String,
-    /// What to run or look at.
+    /// What to run or check.
     pub check: String,
-    /// Whether the measurement itself shows it.
+    /// Whether the measurement itself shows this cause.
     pub seen: bool,
 }
 
-/// Below this part of what is expected a figure is short: machines of a kind differ by less.
+/// Below this share of the expected value a figure is low: machines of the same model differ by less.
 pub(super) const SHORT_BELOW: f64 = 0.90;
 
 impl MeasuredFigure {
-    /// A figure that nothing is expected of.
+    /// A figure without an expected value.
     pub(super) fn fact(id: &'static str, what: impl Into<String>, measured: f64, unit: FigureUnit) -> Self {
         Self {
             id,
@@ -87,7 +87,7 @@ impl MeasuredFigure {
         }
     }
 
-    /// Judged by what it should be.
+    /// Compares the figure with its expected value.
     pub(super) fn judged(mut self, expected: f64, from: String, causes: impl FnOnce() -> Vec<Cause>) -> Self {
         self.expected = Some(expected);
         self.expected_from = Some(from);
@@ -100,21 +100,21 @@ impl MeasuredFigure {
 }
 
 impl Cause {
-    /// One that the measurement shows.
+    /// A cause that the measurement shows.
     pub(super) fn seen(why: impl Into<String>, check: &str) -> Self {
         Self { why: why.into(), check: check.to_owned(), seen: true }
     }
 
-    /// One that has to be looked for.
+    /// A cause that has to be checked.
     pub(super) fn likely(why: &str, check: &str) -> Self {
         Self { why: why.to_owned(), check: check.to_owned(), seen: false }
     }
 
-    /// Slows whatever crosses the link.
+    /// Slows all traffic over the link.
     pub(super) fn translating_iommu() -> Self {
         Self::likely(
             "an IOMMU that translates every address",
-            "`cat /sys/kernel/iommu_groups/*/type | sort | uniq -c`: identity passes through, DMA translates",
+            "`cat /sys/kernel/iommu_groups/*/type | sort | uniq -c`: identity is pass-through, DMA is translated",
         )
     }
 }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_is_short_below_nine_tenths_of_what_is_expected_and_only_then_has_causes() {
+    fn a_figure_below_90_percent_of_the_expected_value_is_low_and_only_then_has_causes() {
         let judged = |measured| {
             MeasuredFigure::fact("x", "x", measured, FigureUnit::GigabytesPerSecond).judged(
                 100.0,
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_written_to_json_as_their_signs() {
+    fn units_in_json_match_their_printed_form() {
         for unit in [
             FigureUnit::GigabytesPerSecond,
             FigureUnit::Microseconds,

@@ -1,8 +1,8 @@
-//! Measuring a machine: what is to be run, what came back, and what it comes to.
+//! How is a machine measured, and what do the results mean?
 //!
-//! No GPU is touched here. [`tasks`] says what to measure, the `gpu` crate runs it and hands back [`Samples`],
-//! [`Samples::profile`] is what everything else trusts, and [`Samples::figures`] says whether it is what it should be.
-//! Each suite is one file in `suites`.
+//! No GPU is used here. [`tasks`] lists what to measure, the `gpu` crate runs it and returns [`Samples`],
+//! [`Samples::profile`] is the profile that all other commands use, and [`Samples::figures`] compares the results with
+//! the expected values. Each suite is one file in `suites`.
 
 mod figures;
 pub(crate) mod identity;

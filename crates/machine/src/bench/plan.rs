@@ -1,4 +1,4 @@
-//! How much is measured: quick or full, how large the copies are, and how often a task repeats.
+//! How much is measured? Quick or full, the size of the copies, and the repetitions of a task.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ impl Mode {
     }
 }
 
-/// What a machine leaves to measure with.
+/// What the machine has available for measuring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub gpus: u32,
@@ -43,7 +43,7 @@ pub struct Limits {
     pub managed: bool,
 }
 
-/// The largest copy that leaves most of the GPU's free memory alone: suites hold two such buffers at most.
+/// Chooses the largest copy so that most of the free GPU memory stays free: suites hold at most two such buffers.
 pub fn limits(gpus: u32, free_device: u64, free_host: u64, managed: bool, mode: Mode) -> Limits {
     let wanted = match mode {
         Mode::Quick => 256 * MIB,
@@ -59,10 +59,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn little_memory_makes_small_copies() {
+    fn low_memory_limits_the_copy_size() {
         assert_eq!(limits(1, 80 << 30, 64 << 30, true, Mode::Full).largest, 1 << 30);
         assert_eq!(limits(1, 80 << 30, 64 << 30, true, Mode::Quick).largest, 256 << 20);
-        // 3 GiB free: an eighth, rounded down to a power of two.
+        // 3 GiB free: one eighth, rounded down to a power of two.
         assert_eq!(limits(1, 3 << 30, 64 << 30, true, Mode::Full).largest, 256 << 20);
         assert_eq!(limits(1, 0, 0, true, Mode::Quick).largest, 1 << 20);
     }

@@ -1,4 +1,4 @@
-//! What did the GPU's clock say? Raw times of every repetition, as measured, nothing averaged; and what they come to.
+//! What was measured? The raw time of every repetition, without averaging, and the results derived from them.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,20 +12,20 @@ use crate::profile::{MachineProfile, PROFILE_SCHEMA};
 
 pub const SAMPLES_SCHEMA: &str = "busbound.samples/1";
 
-/// One run of `busbound bench`, before any statistics: enough to come to every figure again.
+/// One run of `busbound bench`, before any statistics: enough to recompute every figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
     pub schema: String,
     /// The program's version.
     pub busbound: String,
-    /// UTC, as `2026-11-15T09:30:00Z`.
+    /// UTC, such as `2026-11-15T09:30:00Z`.
     pub date: String,
     pub mode: Mode,
     pub wall_s: f64,
-    /// Whether it was stopped before its end.
+    /// Whether the run was stopped early.
     pub interrupted: bool,
     pub identity: Identity,
-    /// The most that was held at once on either side.
+    /// Peak memory use on the device and on the host.
     pub device_bytes: u64,
     pub host_bytes: u64,
     pub cases: Vec<Case>,
@@ -42,19 +42,19 @@ pub struct Skipped {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SamplesError {
-    #[error("holds no samples of `busbound bench`: {0}")]
+    #[error("contains no `busbound bench` samples: {0}")]
     Json(#[from] serde_json::Error),
     #[error("has schema {0:?}, not {SAMPLES_SCHEMA:?}")]
     Schema(String),
-    #[error("makes no sense: a case of {0} has no times, or one of zero")]
+    #[error("is invalid: a case of suite {0} has no times, or a time of zero")]
     NoTimes(&'static str),
 }
 
 impl Samples {
-    /// Reads samples that were kept.
+    /// Reads saved samples.
     ///
     /// # Errors
-    /// If it is something else, or a case has no times.
+    /// If the text is not a samples file, or a case has no times.
     pub fn parse(json: &str) -> Result<Self, SamplesError> {
         let samples: Self = serde_json::from_str(json)?;
         if samples.schema != SAMPLES_SCHEMA {
@@ -68,18 +68,18 @@ impl Samples {
         Ok(samples)
     }
 
-    /// The cases of one suite whose data, where any was moved, arrived.
+    /// The cases of one suite, without those whose data was wrong.
     pub fn cases_of<S: BenchSuite>(&self) -> impl Iterator<Item = &S::Case> {
         self.cases.iter().filter(|case| case.verified() != Some(false)).filter_map(S::of)
     }
 
-    /// How many measurements got wrong data, of how many whose data was checked.
+    /// The number of measurements with wrong data, and the number whose data was checked.
     pub fn wrong_data(&self) -> (usize, usize) {
         let checked = self.cases.iter().filter_map(Case::verified);
         (checked.clone().filter(|verified| !verified).count(), checked.count())
     }
 
-    /// The profile. Curves of what was measured; figures of suites that did not run are absent.
+    /// The profile, with the measured curves; figures of suites that did not run are absent.
     pub fn profile(&self) -> MachineProfile {
         let (link, peak_gbps) = self.link();
         let mut profile = MachineProfile {
@@ -99,7 +99,7 @@ impl Samples {
         profile
     }
 
-    /// Every figure with what it should be; `profile` is the one of these samples.
+    /// Every figure with its expected value; `profile` must come from these samples.
     pub fn figures(&self, profile: &MachineProfile) -> Vec<MeasuredFigure> {
         let mut figures = figures_of_all(&Evidence { identity: &self.identity, profile, cases: &self.cases });
         figures.extend(self.wrong_data_figure());
@@ -108,7 +108,7 @@ impl Samples {
 
     fn wrong_data_figure(&self) -> Option<MeasuredFigure> {
         let (wrong, checked) = self.wrong_data();
-        let what = format!("of {checked} measurements whose data was checked, those where it was wrong");
+        let what = format!("measurements with wrong data, of {checked} checked");
         let mut figure = MeasuredFigure::fact("wrong_data", what, wrong as f64, FigureUnit::Count);
         figure.judgment = if wrong == 0 { Judgment::Fine } else { Judgment::Short };
         if wrong > 0 {
@@ -126,8 +126,8 @@ impl Samples {
         (checked > 0).then_some(figure)
     }
 
-    /// The link as trained under load, else as the GPU's data sheet has it. A link that is not PCIe shows
-    /// in no PCIe register: there the data sheet counts.
+    /// The link as trained under load, else from the GPU's data sheet. A link other than PCIe does not appear in
+    /// PCIe registers, so its rate comes from the data sheet.
     fn link(&self) -> (String, f64) {
         let listed = catalog::gpu_of_name(&self.identity.gpu);
         if let Some(gpu) = listed.filter(|gpu| gpu.c2c_gbps > 0.0) {
@@ -153,9 +153,9 @@ impl Samples {
 mod tests {
     use super::*;
 
-    /// The format of committed samples: the suite's name among the case's own members, the task's flattened.
+    /// The format of saved samples: the suite's name first, then the task's fields flattened into the case.
     #[test]
-    fn a_case_is_written_flat_with_its_suite_first_and_comes_back() {
+    fn a_case_is_written_flat_with_its_suite_first_and_survives_a_round_trip() {
         let written = [
             r#"{"suite":"duplex","bytes":8,"copies":2,"together_ns":[3],"h2d_loaded_ns":[2],"d2h_loaded_ns":[2],"verified":true}"#,
             r#"{"suite":"peer_to_peer","from":0,"to":1,"bytes":8,"copies":1,"direct":true,"ns":[4],"verified":true}"#,
@@ -168,7 +168,7 @@ mod tests {
             let case: Case = serde_json::from_str(text).unwrap();
             assert_eq!(serde_json::to_string(&case).unwrap(), text);
         }
-        // Samples from before the kernel was named are of one that is like a GEMM.
+        // Older samples do not name the kernel; it was always like a GEMM.
         let old: Case =
             serde_json::from_str(r#"{"suite":"power","duty_percent":50,"kernel_ns":[6],"samples":[]}"#)
                 .unwrap();

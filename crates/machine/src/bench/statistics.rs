@@ -1,10 +1,10 @@
-//! What do repeated times come to, and are there enough of them?
+//! What is the median of repeated times, and are there enough repetitions?
 
 use serde::{Deserialize, Serialize};
 
 use crate::quantile;
 
-/// The middle of repeated measurements and how far they lie apart, in the unit of what went in.
+/// The median and spread of repeated measurements, in the unit of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spread {
@@ -15,7 +15,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// `None` of nothing.
+    /// `None` if there are no values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         let repetitions = values.len() as u32;
@@ -23,7 +23,7 @@ impl Spread {
         Some(Self { median: at(0.5)?, p5: at(0.05)?, p95: at(0.95)?, repetitions })
     }
 
-    /// GB/s of times that each moved this many bytes.
+    /// Rates in GB/s from times in which this many bytes were moved.
     pub fn of_rates(ns: &[u64], bytes: u64) -> Option<Self> {
         Self::of(ns.iter().map(|ns| bytes as f64 / *ns as f64))
     }
@@ -32,7 +32,7 @@ impl Spread {
         Self::of(ns.iter().map(|ns| *ns as f64))
     }
 
-    /// How far apart the middle nine tenths lie, as a share of the median.
+    /// The distance from p5 to p95 as a share of the median.
     pub fn relative(&self) -> f64 {
         (self.p95 - self.p5) / self.median
     }
@@ -43,14 +43,14 @@ impl Spread {
 pub struct Patience {
     pub least: usize,
     pub most: usize,
-    /// Once spent, no more than `least` are made.
+    /// Time budget; once spent, no more than `least` repetitions run.
     pub ns: u64,
-    /// Half the width of the interval in which the median lies with 95 %, as a share of it.
+    /// Half the width of the median's 95% confidence interval, as a share of the median.
     pub within: f64,
 }
 
 impl Patience {
-    /// Whether these times tell the median well enough, or cannot be afforded to tell more.
+    /// Whether the median is precise enough, or the budget is spent.
     pub fn is_over(&self, ns: &[u64]) -> bool {
         if ns.len() < self.least {
             return false;
@@ -62,19 +62,19 @@ impl Patience {
     }
 }
 
-/// Half the width of the median's interval by ranks, as a share of the median: no shape of the spread is
-/// assumed. `None` of fewer than six, which cannot tell.
+/// Half the width of the median's confidence interval, as a share of the median. It is rank-based, so it assumes no
+/// distribution. `None` for fewer than six times, which are not enough.
 fn median_is_within(ns: &[u64]) -> Option<f64> {
     if ns.len() < 6 {
         return None;
     }
     let mut sorted = ns.to_vec();
     sorted.sort_unstable();
-    let (n, middle) = (sorted.len() as f64, sorted[sorted.len() / 2] as f64);
+    let (n, median) = (sorted.len() as f64, sorted[sorted.len() / 2] as f64);
     let reach = 0.98 * n.sqrt();
     let low = (n / 2.0 - reach).floor().max(0.0) as usize;
     let high = ((n / 2.0 + reach).ceil() as usize).min(sorted.len() - 1);
-    Some((sorted[high] - sorted[low]) as f64 / 2.0 / middle)
+    Some((sorted[high] - sorted[low]) as f64 / 2.0 / median)
 }
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn quantiles_of_a_hundred_and_one_are_the_values_themselves() {
+    fn quantiles_of_101_values_are_the_values_themselves() {
         let spread = Spread::of((0..=100).map(f64::from)).unwrap();
         assert_eq!((spread.p5, spread.median, spread.p95, spread.repetitions), (5.0, 50.0, 95.0, 101));
         assert_eq!(Spread::of([]), None);
@@ -92,20 +92,20 @@ mod tests {
     }
 
     #[test]
-    fn steady_times_end_early_and_scattered_ones_late_but_both_end() {
+    fn steady_times_stop_early_and_scattered_ones_late_but_both_stop() {
         let patience = Patience { least: 9, most: 200, ns: 1_000_000_000, within: 0.01 };
         assert!(!patience.is_over(&[1000; 8]));
         assert!(patience.is_over(&[1000; 9]));
         let scattered: Vec<u64> = (0..150).map(|i| 1000 + 400 * (i % 2)).collect();
         assert!(!patience.is_over(&scattered));
         assert!(patience.is_over(&scattered.iter().cycle().copied().take(200).collect::<Vec<_>>()));
-        // Nine of 150 ms: the time is spent.
+        // Nine times of about 150 ms: the time budget is spent.
         assert!(patience.is_over(&[150_000_000, 140_000_000, 200_000_000].repeat(3)));
     }
 
     proptest! {
         #[test]
-        fn the_median_lies_between_and_scaling_scales(values in prop::collection::vec(1u64..1_000_000, 1..60), by in 2u64..9) {
+        fn the_median_is_between_p5_and_p95_and_scales_with_the_values(values in prop::collection::vec(1u64..1_000_000, 1..60), by in 2u64..9) {
             let spread = Spread::of_ns(&values).unwrap();
             prop_assert!(spread.p5 <= spread.median && spread.median <= spread.p95);
             let scaled = Spread::of_ns(&values.iter().map(|v| v * by).collect::<Vec<_>>()).unwrap();

@@ -1,4 +1,4 @@
-//! The words that suites, samples and profiles share: directions, kinds of memory, who copies and how.
+//! Which terms do suites, samples and profiles share? Direction, memory type, copy engine and pace.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ pub enum Direction {
     D2h,
 }
 
-/// The host's memory at one end of a copy.
+/// The host memory at one end of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -18,7 +18,7 @@ pub enum Memory {
     /// Allocated page-locked.
     Pinned,
     Pageable,
-    /// Allocated pageable and page-locked afterwards.
+    /// Allocated pageable, then page-locked.
     Registered,
     /// Page-locked and write-combined: fast for the GPU to read, slow for the CPU.
     WriteCombined,
@@ -38,7 +38,7 @@ impl Memory {
     }
 }
 
-/// The host memory at the other end of a copy, as far as a trace tells it.
+/// The host memory at the other end of a copy, as far as a trace shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostMemory {
     Pinned,
@@ -54,14 +54,14 @@ impl From<HostMemory> for Memory {
     }
 }
 
-/// Who moves the bytes.
+/// What moves the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Engine {
     #[default]
     CopyEngine,
-    /// A kernel that reads or writes the host's memory in place.
+    /// A kernel that reads or writes host memory in place.
     Kernel,
 }
 
@@ -78,20 +78,20 @@ pub enum Pace {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LatencyKind {
-    /// Host time inside the call that launches an empty kernel.
+    /// Host time in the call that launches an empty kernel.
     LaunchCall,
-    /// From launching an empty kernel until the host knows that it ran.
+    /// From the launch of an empty kernel until the host knows that it finished.
     LaunchAndWait,
     /// From one empty kernel to the next in a full queue.
     KernelToKernel,
-    /// One copy of four bytes to the device, blocking, pinned.
+    /// One blocking, pinned H2D copy of four bytes.
     SmallestCopyH2d,
     SmallestCopyD2h,
-    /// Host time inside the call that records an event.
+    /// Host time in the call that records an event.
     EventRecord,
-    /// From a kernel on one stream to one on another that waits for it by an event.
+    /// From a kernel on one stream to a kernel on another stream that waits for it with an event.
     EventWait,
-    /// Synchronizing a stream that has nothing to do.
+    /// Synchronizing an idle stream.
     StreamSynchronize,
 }
 
@@ -101,19 +101,19 @@ pub enum LatencyKind {
 pub enum KernelKind {
     /// Arithmetic in registers.
     ComputeBound,
-    /// Device memory to device memory.
+    /// Copies within device memory.
     MemoryBound,
 }
 
-/// In which order weights come and layers run.
+/// How weight copies and layers are scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Order {
     /// The host waits for each copy.
     Blocking,
-    /// Copies and kernels one after another on one stream; the host does not wait.
+    /// Copies and kernels are serialized on one stream; the host does not wait.
     OneStream,
-    /// Copies on a stream of their own, `depth` layers ahead.
+    /// Copies on a separate stream, `depth` layers ahead.
     Prefetched,
 }

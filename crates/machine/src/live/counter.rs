@@ -1,16 +1,16 @@
-//! How many bytes passed between two readings of a counter that wraps?
+//! How many bytes passed between two readings of a wrapping counter?
 //!
-//! A counter of 32 bits wraps every 4 GiB, on a busy PCIe 5 x16 every 68 ms. Between two readings it may have wrapped
-//! at most once, or nobody knows how often; time in which that cannot be told is unknown time, not a guess.
+//! A 32-bit counter wraps every 4 GiB: every 68 ms on a busy PCIe 5 x16 link. Between two readings it may wrap at most
+//! once; if the readings are farther apart, the traffic in that time is unknown, not guessed.
 
-/// How many bits a counter has.
+/// The number of bits of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CounterWidth {
     Bits32,
     Bits64,
 }
 
-/// What passed since it was last asked.
+/// The traffic since the last query.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     pub bytes: u64,
@@ -18,11 +18,11 @@ pub struct Traffic {
     pub unknown_ns: u64,
 }
 
-/// With less than this share of an interval known, the rest says too little.
+/// Below this known share of an interval, no rate is reported.
 const ENOUGH_KNOWN: f64 = 0.5;
 
 impl Traffic {
-    /// `None` where most of the interval is not known.
+    /// `None` if most of the interval is unknown.
     pub fn bytes_per_s(self) -> Option<f64> {
         let enough = self.known_ns > 0 && 1.0 - self.unknown_share() >= ENOUGH_KNOWN;
         enough.then(|| self.bytes as f64 / (self.known_ns as f64 * 1e-9))
@@ -35,24 +35,24 @@ impl Traffic {
     }
 }
 
-/// Adds up what a counter counts.
+/// Sums the bytes of a counter.
 #[derive(Debug, Clone)]
 pub struct TrafficMeter {
     width: CounterWidth,
-    /// The fastest that the counter can go.
+    /// The highest rate at which the counter can grow.
     peak_bytes_per_s: f64,
-    /// When it was last read, and what it said.
+    /// Time and value of the last reading.
     last: Option<(u64, u64)>,
     since: Traffic,
 }
 
 impl TrafficMeter {
-    /// Of a counter on a link with this peak, in GB/s of one direction.
+    /// For a counter on a link with this peak, in GB/s in one direction.
     pub fn new(width: CounterWidth, peak_gbps: f64) -> Self {
         Self { width, peak_bytes_per_s: peak_gbps * 1e9, last: None, since: Traffic::default() }
     }
 
-    /// The longest that two readings may lie apart, in nanoseconds; `None` if any time will do.
+    /// The longest allowed time between two readings, in nanoseconds; `None` if any time is allowed.
     pub fn longest_gap_ns(&self) -> Option<u64> {
         match self.width {
             CounterWidth::Bits32 => Some((WRAP as f64 / self.peak_bytes_per_s * 1e9) as u64),
@@ -60,7 +60,7 @@ impl TrafficMeter {
         }
     }
 
-    /// A reading, and when it was taken by a clock that never goes back.
+    /// Adds a reading with its time from a monotonic clock.
     pub fn read(&mut self, at_ns: u64, value: u64) {
         if let Some((before_ns, before)) = self.last {
             let passed_ns = at_ns.saturating_sub(before_ns);
@@ -75,7 +75,7 @@ impl TrafficMeter {
         self.last = Some((at_ns, value));
     }
 
-    /// `None` where the counter went back, which one of 64 bits does only when the GPU was reset.
+    /// `None` if the counter decreased: a 64-bit counter does so only after a GPU reset.
     fn passed(&self, before: u64, now: u64) -> Option<u64> {
         match self.width {
             CounterWidth::Bits32 => Some(now.wrapping_sub(before) % WRAP),
@@ -83,7 +83,7 @@ impl TrafficMeter {
         }
     }
 
-    /// What passed since this was last asked, up to the last reading.
+    /// The traffic since the last call, up to the last reading.
     pub fn take(&mut self) -> Traffic {
         std::mem::take(&mut self.since)
     }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_wraps_is_read_on() {
+    fn wraps_are_counted() {
         let mut meter = wrapping();
         // 55 GB/s, read every 20 ms for a second: it wraps twelve times.
         for i in 0..=50_u64 {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_further_apart_than_a_wrap_are_unknown_and_not_wrong() {
+    fn readings_farther_apart_than_a_wrap_are_unknown_and_not_wrong() {
         let mut meter = wrapping();
         assert_eq!(meter.longest_gap_ns().map(|ns| ns / MS), Some(68));
         meter.read(0, 0);
@@ -127,7 +127,7 @@ mod tests {
         meter.read(110 * MS, 3_000_000_000);
         let traffic = meter.take();
         assert_eq!((traffic.bytes, traffic.known_ns, traffic.unknown_ns), (2_000_000_000, 40 * MS, 70 * MS));
-        assert_eq!(traffic.bytes_per_s(), None, "most of it is not known");
+        assert_eq!(traffic.bytes_per_s(), None, "most of the interval is unknown");
         for i in 0..4 {
             meter.read((130 + 20 * i) * MS, 3_000_000_000);
         }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn one_reading_tells_nothing() {
+    fn one_reading_gives_no_rate() {
         let mut meter = wrapping();
         meter.read(5, 1);
         assert_eq!(meter.take().bytes_per_s(), None);

@@ -1,11 +1,11 @@
-//! What does the training say of itself? Lines of JSON that it appends to a file, and alarms among its log lines.
+//! What does the training report about itself? JSON lines that it appends to a file, and alarms in its log lines.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One line of a heartbeat file; `null` where it has no such key.
+/// One line of a heartbeat file; `null` if a key is missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Beat {
@@ -15,7 +15,7 @@ pub struct Beat {
     pub batch: Option<f64>,
 }
 
-/// What one file told in an interval.
+/// What one file reported in an interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Training {
@@ -23,12 +23,12 @@ pub struct Training {
     /// The newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beats: Vec<Beat>,
-    /// Lines that tell of collectives in trouble.
+    /// Lines that report problems with collectives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alarms: Vec<String>,
 }
 
-/// Which key of a line is what; a key may be a way into nested objects, `metrics.dt`.
+/// The key of each value; a key may be a path into nested objects, such as `metrics.dt`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BeatKeys {
     pub toks_per_s: String,
@@ -51,14 +51,14 @@ impl Default for BeatKeys {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "give keys as dt_step_s=NAME,toks_per_s=NAME; there are toks_per_s, gpu_util_pct, dt_step_s and batch"
+    "pass keys as dt_step_s=NAME,toks_per_s=NAME; the keys are toks_per_s, gpu_util_pct, dt_step_s and batch"
 )]
 pub struct BeatKeysError;
 
 impl FromStr for BeatKeys {
     type Err = BeatKeysError;
 
-    /// `dt_step_s=step_seconds,batch=micro_batch`; what is not named keeps its name.
+    /// `dt_step_s=step_seconds,batch=micro_batch`; other keys keep their default names.
     fn from_str(text: &str) -> Result<Self, BeatKeysError> {
         let mut keys = Self::default();
         for pair in text.split(',') {
@@ -79,17 +79,17 @@ impl FromStr for BeatKeys {
     }
 }
 
-/// As PyTorch and NCCL write them.
+/// The text that PyTorch and NCCL write.
 const ALARMS: [&str; 4] =
     ["Watchdog caught collective operation timeout", "NCCL WARN", "ncclInternalError", "timed out"];
-/// No line of a heartbeat is longer; what is, is no line.
+/// Heartbeat lines are shorter than this; longer lines are skipped.
 const LONGEST_LINE: usize = 1 << 20;
-/// More of one interval than anyone reads.
+/// More per interval than anyone reads.
 const MOST_BEATS: usize = 100;
 const MOST_ALARMS: usize = 10;
 const LONGEST_ALARM: usize = 300;
 
-/// Cuts what is appended to a file into lines; the last one waits until it is whole.
+/// Splits appended bytes into lines; the last line is kept until it is complete.
 #[derive(Debug, Clone, Default)]
 pub struct LineReader {
     begun: Vec<u8>,
@@ -97,12 +97,12 @@ pub struct LineReader {
 }
 
 impl LineReader {
-    /// Of a file that is not read from its beginning: the first line is probably the end of one.
+    /// For a file that is not read from its beginning: the first line is probably cut off.
     pub fn within_a_line() -> Self {
         Self { begun: Vec::new(), skipping: true }
     }
 
-    /// Takes what was appended, and lays beats and alarms of the lines that are whole now to `training`.
+    /// Takes appended bytes, and adds the beats and alarms of the completed lines to `training`.
     pub fn feed(&mut self, bytes: &[u8], keys: &BeatKeys, training: &mut Training) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (line, is_whole) = match piece.split_last() {
@@ -137,7 +137,7 @@ fn take_line(line: &str, keys: &BeatKeys, training: &mut Training) {
     if ALARMS.iter().any(|alarm| line.contains(alarm)) {
         training.alarms.push(line.trim().chars().take(LONGEST_ALARM).collect());
     }
-    // Python writes what JSON does not know.
+    // Python writes NaN and Infinity, which are not JSON.
     let value = serde_json::from_str::<Value>(line)
         .or_else(|_| serde_json::from_str(&line.replace("NaN", "null").replace("Infinity", "null")));
     let Ok(value) = value else { return };
@@ -153,7 +153,7 @@ fn take_line(line: &str, keys: &BeatKeys, training: &mut Training) {
     }
 }
 
-/// A number by its key, or by the way to it.
+/// A number by its key, or by its path.
 fn number_at(object: &Value, key: &str) -> Option<f64> {
     let found = object
         .get(key)
@@ -175,12 +175,12 @@ mod tests {
         (vec![Some(3.5), Some(3.6), Some(3.7)], 1)
     }
 
-    fn told(training: &Training) -> (Vec<Option<f64>>, usize) {
+    fn summary(training: &Training) -> (Vec<Option<f64>>, usize) {
         (training.beats.iter().map(|beat| beat.dt_step_s).collect(), training.alarms.len())
     }
 
     #[test]
-    fn a_half_written_last_line_waits_until_it_is_whole() {
+    fn a_half_written_last_line_is_kept_until_it_is_complete() {
         let keys = BeatKeys::default();
         for cut in 0..LINES.len() {
             let (mut reader, mut training) = (LineReader::default(), Training::default());
@@ -188,19 +188,19 @@ mod tests {
             reader.feed(first, &keys, &mut training);
             assert!(training.beats.len() <= LINES[..cut].matches('\n').count(), "cut at {cut}");
             reader.feed(second, &keys, &mut training);
-            assert_eq!(told(&training), expected(), "cut at {cut}");
+            assert_eq!(summary(&training), expected(), "cut at {cut}");
         }
     }
 
     #[test]
-    fn a_file_read_from_within_loses_the_line_it_begins_in() {
+    fn reading_from_the_middle_of_a_file_skips_the_cut_off_first_line() {
         let (mut reader, mut training) = (LineReader::within_a_line(), Training::default());
         reader.feed(&LINES.as_bytes()[10..], &BeatKeys::default(), &mut training);
-        assert_eq!(told(&training), (vec![Some(3.6), Some(3.7)], 1));
+        assert_eq!(summary(&training), (vec![Some(3.6), Some(3.7)], 1));
     }
 
     #[test]
-    fn keys_have_other_names_elsewhere() {
+    fn keys_can_be_renamed() {
         let keys: BeatKeys = "dt_step_s=perf.step_time, toks_per_s=tps".parse().unwrap();
         let (mut reader, mut training) = (LineReader::default(), Training::default());
         reader.feed(b"{\"perf\": {\"step_time\": 0.25}, \"tps\": 7, \"batch\": 8}\n", &keys, &mut training);
@@ -212,13 +212,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_takes_no_memory_and_the_next_one_is_read() {
+    fn an_endless_line_takes_no_memory_and_the_next_one_is_read() {
         let (mut reader, mut training) = (LineReader::default(), Training::default());
         for _ in 0..3 {
             reader.feed(&vec![b'x'; 1 << 20], &BeatKeys::default(), &mut training);
         }
         assert!(reader.begun.len() <= LONGEST_LINE);
         reader.feed(b"\n{\"dt_step_s\": 1}\n", &BeatKeys::default(), &mut training);
-        assert_eq!(told(&training), (vec![Some(1.0)], 0));
+        assert_eq!(summary(&training), (vec![Some(1.0)], 0));
     }
 }

@@ -1,10 +1,10 @@
-//! What was the traffic of the last minutes? One row of figures a GPU, oldest first.
+//! What was the traffic in the last minutes? One row of figures per GPU, oldest first.
 
 use std::collections::VecDeque;
 
 use super::snapshot::Snapshot;
 
-/// What is drawn of one GPU; `None` where an interval did not tell.
+/// What is drawn for one GPU; `None` if an interval has no value.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GpuHistory {
     pub to_device_bytes_per_s: VecDeque<Option<f64>>,
@@ -12,7 +12,7 @@ pub struct GpuHistory {
     pub gpu_busy_percent: VecDeque<Option<u32>>,
 }
 
-/// The last intervals of every GPU, by its place in the snapshots.
+/// The last intervals of every GPU, by its index in the snapshots.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
     most: usize,
@@ -20,7 +20,7 @@ pub struct History {
 }
 
 impl History {
-    /// Of this many intervals at most.
+    /// Keeps at most this many intervals.
     pub fn of(most: usize) -> Self {
         Self { most, gpus: Vec::new() }
     }
@@ -28,7 +28,7 @@ impl History {
     pub fn see(&mut self, snapshot: &Snapshot) {
         self.gpus.resize_with(self.gpus.len().max(snapshot.gpus.len()), GpuHistory::default);
         for (i, history) in self.gpus.iter_mut().enumerate() {
-            // A GPU that is gone for an interval leaves a hole.
+            // A GPU that is missing in an interval leaves a gap.
             let gpu = snapshot.gpus.get(i);
             push(
                 &mut history.to_device_bytes_per_s,
@@ -62,7 +62,7 @@ mod tests {
     use crate::live::GpuNow;
 
     #[test]
-    fn only_the_last_intervals_are_kept_and_holes_stay_holes() {
+    fn only_the_last_intervals_are_kept_and_gaps_stay_gaps() {
         let mut history = History::of(3);
         for rate in [Some(1.0), Some(2.0), None, Some(4.0)] {
             let mut gpu = GpuNow::default();

@@ -1,8 +1,8 @@
-//! What did `--log` keep? Snapshots as lines of JSON, of which the last may be half written.
+//! What did `--log` save? Snapshots as JSON lines; the last line may be half written.
 
 use super::snapshot::{Snapshot, TOP_SCHEMA};
 
-/// The snapshots of a log, and how many lines were none.
+/// The snapshots of a log, and the number of unreadable lines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Log {
     pub snapshots: Vec<Snapshot>,
@@ -12,19 +12,19 @@ pub struct Log {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
-    #[error("holds no snapshot of `busbound top`")]
+    #[error("contains no `busbound top` snapshot")]
     Empty,
     #[error("has schema {0:?}, not {TOP_SCHEMA:?}")]
     Schema(String),
-    #[error("holds no snapshot of `busbound top`: {0}")]
+    #[error("contains no `busbound top` snapshot: {0}")]
     Json(serde_json::Error),
 }
 
 impl Log {
-    /// Reads every line that can be read.
+    /// Reads every readable line.
     ///
     /// # Errors
-    /// If none can, with why the first could not.
+    /// If no line is readable, with the reason for the first one.
     pub fn parse(text: &str) -> Result<Self, LogError> {
         let mut log = Self { snapshots: Vec::new(), unread_lines: 0 };
         let mut first_error = None;
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_logged_comes_back_to_the_bit() {
+    fn a_log_survives_a_round_trip_exactly() {
         let all = [snapshot(0), snapshot(1)];
         let text: String = all.iter().map(|one| serde_json::to_string(one).unwrap() + "\n").collect();
         let log = Log::parse(&text).unwrap();
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_half_written_last_line_costs_that_line_only() {
+    fn a_half_written_last_line_loses_only_that_line() {
         let line = serde_json::to_string(&snapshot(0)).unwrap();
         for cut in 1..line.len() {
             let log = Log::parse(&format!("{line}\n{}", &line[..cut])).unwrap();

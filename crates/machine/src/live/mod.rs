@@ -1,6 +1,6 @@
-//! What is the bus doing now? Snapshots of GPUs while they work, and what follows from a row of them.
+//! What is the bus doing now? Snapshots of GPUs while they work, and the warning signs in a series of them.
 //!
-//! No GPU, file or clock is touched here: the `gpu` crate takes [`Snapshot`]s, whoever tails logs feeds [`LineReader`]s.
+//! No GPU, file or clock is used here: the `gpu` crate takes [`Snapshot`]s, and the code that tails logs feeds [`LineReader`]s.
 
 mod counter;
 mod heartbeat;

@@ -1,4 +1,4 @@
-//! What is the traffic a share of? What was measured, else what was given, else what the link's lanes carry.
+//! Which peak is the traffic compared with? The measured one, else the given one, else the link's nominal peak.
 
 use super::snapshot::{BusPeak, GpuNow, PeakSource, Snapshot};
 use crate::bench::{Direction, LinkSeen, Memory};
@@ -6,13 +6,13 @@ use crate::link::PcieLink;
 use crate::resolve::{LinkSource, Machine};
 
 impl LinkSeen {
-    /// GB/s of one direction with the lanes it has now, at its highest speed: an idle GPU trains its link down, and one
-    /// with work trains it up again.
+    /// GB/s in one direction with the current lanes at the maximum speed: an idle GPU lowers its link speed and raises it
+    /// again under load.
     pub fn under_load_gbps(self) -> f64 {
         peak(self.max_generation.max(self.generation), self.lanes)
     }
 
-    /// The most that it could ever carry.
+    /// GB/s in one direction at the maximum speed and width.
     pub fn most_gbps(self) -> f64 {
         peak(self.max_generation.max(self.generation), self.max_lanes.max(self.lanes))
     }
@@ -24,7 +24,7 @@ fn peak(generation: u32, lanes: u32) -> f64 {
 }
 
 impl Snapshot {
-    /// Lays the traffic of every GPU beside its peak.
+    /// Compares the traffic of every GPU with its peak.
     pub fn judge_against(&mut self, machine: &Machine) {
         for gpu in &mut self.gpus {
             let peak = peak_of(gpu, machine);
@@ -55,7 +55,7 @@ fn peak_of(gpu: &GpuNow, machine: &Machine) -> Option<BusPeak> {
         LinkSource::Recorded | LinkSource::Catalog => {
             Some(gpu.link.map_or_else(|| both(facts.peak_gbps, PeakSource::Nominal), nominal))
         }
-        // Nothing is judged against an assumed link.
+        // Traffic is never compared with an assumed link.
         LinkSource::Assumed => gpu.link.map(nominal),
     }
 }
@@ -77,11 +77,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_comes_before_what_was_given_before_the_lanes() {
-        let resting = LinkSeen { generation: 1, lanes: 16, max_generation: 5, max_lanes: 16 };
+    fn a_measured_peak_takes_precedence_over_a_given_one_and_that_over_the_nominal_one() {
+        let idle = LinkSeen { generation: 1, lanes: 16, max_generation: 5, max_lanes: 16 };
         let machine = Machine::default();
-        assert_eq!(judged(gpu("NVIDIA H200", Some(resting)), &machine), Some((50.0, PeakSource::Nominal)));
-        let half = LinkSeen { lanes: 8, ..resting };
+        assert_eq!(judged(gpu("NVIDIA H200", Some(idle)), &machine), Some((50.0, PeakSource::Nominal)));
+        let half = LinkSeen { lanes: 8, ..idle };
         assert_eq!(judged(gpu("NVIDIA H200", Some(half)), &machine), Some((100.0, PeakSource::Nominal)));
         assert_eq!(judged(gpu("NVIDIA H200", None), &machine), Some((50.0, PeakSource::Nominal)));
         assert_eq!(judged(gpu("Voodoo 2", None), &machine), None, "nothing is assumed");

@@ -1,4 +1,4 @@
-//! A warning sign, with what was seen.
+//! What is a warning sign? A statement with its evidence and the next step.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub enum SignKind {
 }
 
 impl SignKind {
-    /// As JSON and metrics name it.
+    /// The name in JSON and metrics.
     pub fn id(self) -> &'static str {
         match self {
             Self::IdleWithFullMemory => "idle_with_full_memory",
@@ -26,14 +26,14 @@ impl SignKind {
     }
 }
 
-/// Something to look into.
+/// Something to investigate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sign {
     pub id: SignKind,
-    /// The GPU it is about, where it is about one.
+    /// The GPU that it is about, if any.
     pub gpu: Option<u32>,
-    /// The file that told it, where one did.
+    /// The file that reported it, if any.
     pub file: Option<String>,
     pub statement: String,
     pub evidence: String,

@@ -1,4 +1,4 @@
-//! Which warning signs does a row of snapshots show? Each with what was seen; one interval alone proves nothing.
+//! Which warning signs does a series of snapshots show? Each with its evidence; a single interval proves nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,20 +7,20 @@ use super::sign::{Sign, SignKind};
 use super::snapshot::{GpuNow, MemoryNow, Snapshot, ToWhere};
 use crate::median;
 
-/// From where on something is a warning.
+/// The thresholds for warnings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// How long something has to last.
+    /// How long a condition has to last.
     pub patience_s: f64,
-    /// A GPU that is busy for less of the time…
+    /// A GPU busy for less than this share of the time…
     pub busy_below_percent: f64,
-    /// …with more of its memory in use.
+    /// …while more than this share of its memory is in use.
     pub memory_above: f64,
-    /// Share of the bus' peak.
+    /// Share of the bus peak.
     pub bus_share: f64,
-    /// After so long the training's watchdog ends it.
+    /// The time after which the training's watchdog ends the run.
     pub watchdog_s: f64,
-    /// Share of that which a step may take.
+    /// The share of that time that a step may take.
     pub watchdog_share: f64,
 }
 
@@ -37,20 +37,20 @@ impl Default for Limits {
     }
 }
 
-/// Steps of one batch size that are compared, at either end.
+/// Steps of one batch size that are compared at each end.
 const STEPS_COMPARED: usize = 5;
-/// Steps of one size before its first and last are compared.
+/// Steps of one batch size before its first and last steps are compared.
 const ENOUGH_STEPS: usize = 15;
-/// Steps may scatter by so much.
+/// Normal variation of step times.
 const SCATTER_OF_STEPS: f64 = 1.1;
-/// At the same batch size, steps may become slower by so much.
+/// At the same batch size, steps may become this much slower.
 const SLOWER_OVER_TIME: f64 = 1.25;
-/// Batch sizes that are told apart; a run that pads to every length has no few of them.
+/// Batch sizes that are tracked; a run that pads to every length has many of them.
 const MOST_SIZES: usize = 64;
-/// How long an alarm is shown after the last line of its kind.
+/// How long an alarm is shown after its last line.
 const ALARM_STAYS_S: f64 = 300.0;
 
-/// Looks at snapshots one after another.
+/// Looks at a series of snapshots.
 #[derive(Debug, Clone)]
 pub struct Watch {
     limits: Limits,
@@ -65,7 +65,7 @@ struct GpuWatch {
     to_host: Lasting,
 }
 
-/// How long something has held, and the mean of a figure meanwhile.
+/// How long a condition has lasted, and the mean of a figure in that time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Lasting {
     seconds: f64,
@@ -112,7 +112,7 @@ impl Watch {
         Self { limits, gpus: BTreeMap::new(), files: BTreeMap::new() }
     }
 
-    /// What is to be said after this interval.
+    /// The warning signs after this interval.
     pub fn see(&mut self, snapshot: &Snapshot) -> Vec<Sign> {
         let seconds = snapshot.interval_s;
         let mut signs = Vec::new();
@@ -160,17 +160,17 @@ impl GpuWatch {
             signs.push(sign(
                 SignKind::IdleWithFullMemory,
                 format!(
-                    "GPU {} is under {:.0} % busy with its memory full",
+                    "GPU {} is less than {:.0}% busy and its memory is full",
                     gpu.index, limits.busy_below_percent
                 ),
                 format!(
-                    "for {:.0} s it was busy {:.0} % of the time, with {:.1} of {:.1} GB in use",
+                    "for {:.0} s it was busy {:.0}% of the time, with {:.1} of {:.1} GB in use",
                     self.starved.seconds,
                     self.starved.mean(),
                     memory.used_bytes as f64 / 1e9,
                     memory.total_bytes as f64 / 1e9
                 ),
-                "it waits for something: record a trace and let `busbound diagnose` say for what",
+                "the GPU is waiting: record a trace and run `busbound diagnose` on it to see for what",
             ));
         }
         for (lasting, to) in [(self.to_device, ToWhere::Device), (self.to_host, ToWhere::Host)] {
@@ -179,16 +179,16 @@ impl GpuWatch {
             };
             signs.push(sign(
                 SignKind::BusNearPeak,
-                format!("GPU {}'s bus is near its peak {}", gpu.index, to.word()),
+                format!("GPU {}: bus traffic {} is near the peak", gpu.index, to.word()),
                 format!(
-                    "for {:.0} s it carried {:.1} GB/s, {:.0} % of the {:.1} GB/s {}",
+                    "for {:.0} s it carried {:.1} GB/s, {:.0}% of the {:.1} GB/s {}",
                     lasting.seconds,
                     lasting.mean() * peak.gbps(to),
                     lasting.mean() * 100.0,
                     peak.gbps(to),
                     peak.source.word()
                 ),
-                "move less over it, or earlier: `busbound whatif` on a trace says what each change gains",
+                "copy less, or copy earlier: run `busbound whatif` on a trace to see what each change saves",
             ));
         }
         signs
@@ -233,7 +233,7 @@ impl FileWatch {
         };
         let mut signs = Vec::new();
         if let Some((statement, evidence)) = self.outgrown() {
-            let next = "compare traces of both with `busbound compare --label batch=…`";
+            let next = "compare traces of both batch sizes with `busbound compare --label batch=…`";
             signs.push(sign(SignKind::StepsOutgrowBatch, statement, evidence, next));
         }
         let limit_s = limits.watchdog_share * limits.watchdog_s;
@@ -244,28 +244,28 @@ impl FileWatch {
         {
             signs.push(sign(
                 SignKind::NearWatchdog,
-                "Steps come near the watchdog".to_owned(),
+                "Steps are close to the watchdog timeout".to_owned(),
                 format!(
-                    "{what} {seconds:.0} s, {:.0} % of the {:.0} s after which it ends the run",
+                    "{what} {seconds:.0} s, {:.0}% of the {:.0} s after which the watchdog ends the run",
                     100.0 * seconds / limits.watchdog_s,
                     limits.watchdog_s
                 ),
-                "find what grew before raising the limit (--watchdog tells another one)",
+                "find what became slower before raising the timeout (set it with --watchdog)",
             ));
         }
         if self.alarms > 0 && self.calm_s < ALARM_STAYS_S {
             let lines = if self.alarms == 1 { "1 line".to_owned() } else { format!("{} lines", self.alarms) };
             signs.push(sign(
                 SignKind::CollectiveTrouble,
-                "Collectives are in trouble, by the log".to_owned(),
-                format!("{lines}, the last: {}", self.last_alarm),
-                "one rank is late or gone: see which one stopped first, and `busbound topo` there",
+                "The log reports problems with collectives".to_owned(),
+                format!("{lines}; the last one: {}", self.last_alarm),
+                "one rank is late or gone: find the rank that stopped first, and run `busbound topo` there",
             ));
         }
         signs
     }
 
-    /// Steps that took longer than their batch explains.
+    /// Steps that became slower than the batch size explains.
     fn outgrown(&self) -> Option<(String, String)> {
         let current = self.sizes.iter().find(|size| size.batch == self.last.and_then(|beat| beat.batch))?;
         let now_s = usual_s(current.last_s.iter().copied())?;
@@ -281,9 +281,9 @@ impl FileWatch {
                 && now_s / before_s > SCATTER_OF_STEPS * batch / before
             {
                 return Some((
-                    "Steps grow faster than the batch".to_owned(),
+                    "Step time grows faster than the batch size".to_owned(),
                     format!(
-                        "batch {before} → {batch} ({:.2} times), step {before_s:.2} s → {now_s:.2} s ({:.2} times)",
+                        "batch {before} → {batch} ({:.2}x), step {before_s:.2} s → {now_s:.2} s ({:.2}x)",
                         batch / before,
                         now_s / before_s
                     ),
@@ -292,11 +292,11 @@ impl FileWatch {
         }
         let first_s = usual_s(current.first_s.iter().copied())?;
         (current.steps >= ENOUGH_STEPS && now_s > SLOWER_OVER_TIME * first_s).then(|| {
-            let batch = current.batch.map_or("no batch told".to_owned(), |batch| format!("batch {batch}"));
+            let batch = current.batch.map_or("batch unknown".to_owned(), |batch| format!("batch {batch}"));
             (
-                "Steps become slower".to_owned(),
+                "Steps are getting slower".to_owned(),
                 format!(
-                    "{batch}: {first_s:.2} s → {now_s:.2} s ({:.2} times) within {} steps",
+                    "{batch}: {first_s:.2} s → {now_s:.2} s ({:.2}x) within {} steps",
                     now_s / first_s,
                     current.steps
                 ),
@@ -318,7 +318,7 @@ impl SizeWatch {
     }
 }
 
-/// The median step, where it took any time.
+/// The median step time, if above zero.
 fn usual_s(seconds: impl Iterator<Item = f64>) -> Option<f64> {
     median(seconds).filter(|seconds| *seconds > 0.0)
 }
@@ -352,7 +352,7 @@ mod tests {
         snapshot
     }
 
-    /// The kinds seen after each of these snapshots.
+    /// The signs after each of these snapshots.
     fn kinds(snapshots: impl IntoIterator<Item = Snapshot>) -> Vec<Vec<SignKind>> {
         let mut watch = Watch::with(Limits::default());
         snapshots.into_iter().map(|one| watch.see(&one).iter().map(|sign| sign.id).collect()).collect()
@@ -361,12 +361,12 @@ mod tests {
     const FULL: u64 = 95_000_000_000;
 
     #[test]
-    fn a_starved_gpu_is_a_sign_after_a_while_and_not_before() {
+    fn a_starved_gpu_is_reported_only_after_a_while() {
         let starved = || snapshot(gpu(30, FULL, None), &[], &[]);
         let seen = kinds(std::iter::repeat_with(starved).take(10));
         assert!(seen[..9].iter().all(Vec::is_empty));
         assert_eq!(seen[9], [SignKind::IdleWithFullMemory]);
-        // One busy interval, or memory to spare, and it begins anew.
+        // One busy interval restarts the count, and free memory prevents the sign.
         let busy = (0..25).map(|i| snapshot(gpu(if i % 9 == 8 { 90 } else { 30 }, FULL, None), &[], &[]));
         assert!(kinds(busy).iter().all(Vec::is_empty));
         let spare = std::iter::repeat_with(|| snapshot(gpu(30, FULL / 2, None), &[], &[]));
@@ -374,14 +374,14 @@ mod tests {
     }
 
     #[test]
-    fn sustained_traffic_is_told_with_its_mean_and_an_unknown_interval_ends_it() {
+    fn sustained_traffic_is_reported_with_its_mean_and_an_unknown_interval_ends_it() {
         let mut watch = Watch::with(Limits::default());
         let mut signs = Vec::new();
         for i in 0..12 {
             let share = if i % 2 == 0 { 0.9 } else { 1.0 };
             signs = watch.see(&snapshot(gpu(99, 0, Some(share)), &[], &[]));
         }
-        assert_eq!(signs[0].evidence, "for 12 s it carried 57.0 GB/s, 95 % of the 60.0 GB/s measured");
+        assert_eq!(signs[0].evidence, "for 12 s it carried 57.0 GB/s, 95% of the 60.0 GB/s measured");
         assert_eq!((signs[0].id, signs[0].gpu), (SignKind::BusNearPeak, Some(0)));
         assert!(watch.see(&snapshot(gpu(99, 0, None), &[], &[])).is_empty());
         assert!(watch.see(&snapshot(gpu(99, 0, Some(0.99)), &[], &[])).is_empty());
@@ -399,11 +399,11 @@ mod tests {
         let mut watch = Watch::with(Limits::default());
         let beats: Vec<_> = (0..20).map(|i| (None, 1.0 + 0.05 * f64::from(i))).collect();
         let signs = watch.see(&snapshot(gpu(99, 0, None), &beats, &[]));
-        assert_eq!(signs[0].evidence, "no batch told: 1.10 s → 1.85 s (1.68 times) within 20 steps");
+        assert_eq!(signs[0].evidence, "batch unknown: 1.10 s → 1.85 s (1.68x) within 20 steps");
     }
 
     #[test]
-    fn long_steps_and_silence_come_near_the_watchdog() {
+    fn long_steps_and_silence_approach_the_watchdog_timeout() {
         let long = snapshot(gpu(99, 0, None), &[(None, 301.0)], &[]);
         assert_eq!(kinds([long]), [[SignKind::NearWatchdog]]);
         let begin = snapshot(gpu(99, 0, None), &[(None, 3.0)], &[]);
@@ -419,7 +419,7 @@ mod tests {
         let line = "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=91)";
         watch.see(&snapshot(gpu(99, 0, None), &[], &["NCCL WARN x", line]));
         let signs = watch.see(&snapshot(gpu(99, 0, None), &[], &[]));
-        assert_eq!(signs[0].evidence, format!("2 lines, the last: {line}"));
+        assert_eq!(signs[0].evidence, format!("2 lines; the last one: {line}"));
         let calm = std::iter::repeat_with(|| snapshot(gpu(99, 0, None), &[], &[])).take(300);
         assert!(calm.map(|one| watch.see(&one)).last().is_some_and(|signs| signs.is_empty()));
     }

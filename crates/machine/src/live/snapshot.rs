@@ -1,4 +1,4 @@
-//! What was seen of every GPU in one interval? The JSON that `busbound top` writes and replays.
+//! What did every GPU do in one interval? The JSON that `busbound top` writes and replays.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,18 @@ use crate::bench::LinkSeen;
 
 pub const TOP_SCHEMA: &str = "busbound.top/1";
 
-/// One interval of one machine. What the driver did not tell is `null`.
+/// One interval of one machine. Values that the driver does not report are `null`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Snapshot {
     pub schema: String,
     /// UTC, at the end of the interval.
     pub at: String,
-    /// How long the interval was.
+    /// Length of the interval.
     pub interval_s: f64,
     pub driver: Option<String>,
     pub gpus: Vec<GpuNow>,
-    /// What the training's own files told in this interval.
+    /// What the training's own files reported in this interval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub training: Vec<Training>,
     /// Warning signs, each with its evidence.
@@ -31,7 +31,7 @@ pub struct Snapshot {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GpuNow {
-    /// As NVML counts them.
+    /// The NVML index.
     pub index: u32,
     pub uuid: Option<String>,
     pub name: Option<String>,
@@ -48,15 +48,15 @@ pub struct GpuNow {
     pub power_limit_watts: Option<f64>,
     pub sm_mhz: Option<u32>,
     pub max_sm_mhz: Option<u32>,
-    /// Why clocks are not higher, in words; `null` where it is not told.
+    /// Why clocks are not higher, in words; `null` if unknown.
     pub throttled_by: Option<Vec<String>>,
-    /// Packets sent again since the driver was loaded.
+    /// Packets retransmitted since the driver was loaded.
     pub pcie_replays: Option<u64>,
     pub nvlinks: Option<NvLinksNow>,
     pub processes: Option<Vec<ProcessNow>>,
 }
 
-/// Traffic over the bus. Directions are the GPU's: what it receives (RX) goes to the device, what it sends (TX) to the host.
+/// Traffic over the bus, from the GPU's point of view: received bytes (RX) go to the device, sent bytes (TX) to the host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bus {
@@ -65,21 +65,21 @@ pub struct Bus {
     pub to_device_bytes_per_s: Option<f64>,
     /// TX.
     pub to_host_bytes_per_s: Option<f64>,
-    /// Part of the interval in which the traffic is not known, because samples lay too far apart; 0 to 1.
+    /// Share of the interval with unknown traffic, because samples were too far apart; 0 to 1.
     #[serde(default)]
     pub unknown_share: f64,
     pub peak: Option<BusPeak>,
-    /// Of the peak, 0 to 1.
+    /// Share of the peak, 0 to 1.
     pub to_device_share: Option<f64>,
     pub to_host_share: Option<f64>,
 }
 
-/// Where the traffic comes from, from best to worst.
+/// Source of the traffic figures, best first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum BusSource {
-    /// Counters of bytes, read many times a second: every byte of the interval.
+    /// Byte counters, read many times per second: every byte of the interval.
     ByteCounters,
     /// GPM's average over the interval (Hopper and later).
     Gpm,
@@ -90,23 +90,23 @@ pub enum BusSource {
 }
 
 impl BusSource {
-    /// In words.
+    /// The source in words.
     pub fn describe(self) -> &'static str {
         match self {
             Self::ByteCounters => "the GPU's byte counters",
             Self::Gpm => "GPM's average over the interval",
-            Self::Window20Ms => "one window of 20 ms in the interval",
-            Self::NotTold => "nobody: this driver does not tell",
+            Self::Window20Ms => "one 20 ms window in the interval",
+            Self::NotTold => "no source: this driver does not report traffic",
         }
     }
 
-    /// In few words.
+    /// The source in a few words.
     pub fn word(self) -> &'static str {
         match self {
             Self::ByteCounters => "byte counters",
             Self::Gpm => "GPM",
-            Self::Window20Ms => "a window of 20 ms",
-            Self::NotTold => "nobody",
+            Self::Window20Ms => "a 20 ms window",
+            Self::NotTold => "no source",
         }
     }
 }
@@ -124,11 +124,11 @@ pub struct BusPeak {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PeakSource {
-    /// What large pinned copies reached here.
+    /// The rate that large pinned copies reached on this machine.
     Measured,
-    /// As `--machine` said.
+    /// Set by `--machine`.
     Given,
-    /// Lane rate, coding and width.
+    /// Computed from lane rate, coding and width.
     Nominal,
 }
 
@@ -161,7 +161,7 @@ impl MemoryNow {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NvLinksNow {
     pub active: u32,
-    /// All links together; `null` where it is not told.
+    /// Sum over all links; `null` if unknown.
     pub received_bytes_per_s: Option<f64>,
     pub sent_bytes_per_s: Option<f64>,
 }
@@ -175,13 +175,13 @@ pub struct ProcessNow {
 }
 
 impl Snapshot {
-    /// One interval of these GPUs; nothing else is told yet.
+    /// One interval of these GPUs, without anything else.
     pub fn new(at: String, interval_s: f64, gpus: Vec<GpuNow>) -> Self {
         let schema = TOP_SCHEMA.to_owned();
         Self { schema, at, interval_s, driver: None, gpus, training: Vec::new(), signs: Vec::new() }
     }
 
-    /// The GPU whose bus is busiest, in which direction it is, and how much goes that way in bytes a second.
+    /// The GPU with the busiest bus, the busiest direction, and its traffic in bytes per second.
     pub fn busiest(&self) -> Option<(&GpuNow, ToWhere, f64)> {
         let both = self.gpus.iter().flat_map(|gpu| {
             [ToWhere::Device, ToWhere::Host].map(|to| Some((gpu, to, gpu.bus.bytes_per_s(to)?)))
@@ -194,7 +194,7 @@ impl Snapshot {
     }
 }
 
-/// A direction, by where it leads.
+/// A direction, by its destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToWhere {
     Device,

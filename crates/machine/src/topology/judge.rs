@@ -1,4 +1,4 @@
-//! What follows from the tree: each GPU's path to the host, and how every two devices are connected.
+//! What does the PCI tree imply? Each GPU's path to the host, and the connection between any two devices.
 
 use super::remarks::remarks;
 use super::{
@@ -37,7 +37,7 @@ fn place(index: u32, device: DeviceIndex, gpus: &[DeviceIndex], found: &Found) -
     let hops = hops(found, &path);
     let narrowest = (0..hops.len())
         .min_by(|&a, &b| hops[a].link.under_load_gbps().total_cmp(&hops[b].link.under_load_gbps()));
-    // The topmost bridge is the root port: what is below it shares the way to the host.
+    // The topmost bridge is the root port: everything below it shares the uplink to the host.
     let root = path[path.len() - 1];
     let shares = |other: &&DeviceIndex| ancestors(devices, **other).contains(&root);
     let sharing = if root == device { 1 } else { gpus.iter().filter(shares).count() as u32 };
@@ -68,22 +68,22 @@ fn place(index: u32, device: DeviceIndex, gpus: &[DeviceIndex], found: &Found) -
         host_gbps: narrowest.map(|hop| hops[hop].link.under_load_gbps()),
         path: hops,
         narrowest,
-        // Through a switch every peer is told all of them.
+        // Through an NVSwitch, every peer lists all of the GPU's links.
         nvlinks: nvlinks.map(|(.., links)| *links).sum::<u32>().min(MOST_NVLINKS),
         sharing,
         beside,
     }
 }
 
-/// The links on the way up. The kernel shows each at both its ends: at a device or the upper port of a switch,
-/// and at the port above that; what lies between the ports of a switch is no link. NCCL shows each once.
+/// The links on the path up. The kernel lists each link at both ends: at a device or the upstream port of a switch,
+/// and at the port above it; the ports inside a switch are not joined by a link. NCCL lists each link once.
 fn hops(found: &Found, path: &[DeviceIndex]) -> Vec<Hop> {
     let ends = if found.links_at_both_ends { 2 } else { 1 };
     let hop = |ends: &[DeviceIndex]| {
         let below = &found.devices[*ends.first()?];
         let mut link = below.link?;
         if let Some(above) = ends.get(1).and_then(|&above| found.devices[above].link) {
-            // It can be no more than both of its ends can.
+            // A link is limited by the slower of its two ends.
             link.max_generation = link.max_generation.min(above.max_generation);
             link.max_lanes = link.max_lanes.min(above.max_lanes);
         }
@@ -92,10 +92,10 @@ fn hops(found: &Found, path: &[DeviceIndex]) -> Vec<Hop> {
     path.chunks(ends).filter_map(hop).collect()
 }
 
-/// What lies between two devices, by the tree alone.
+/// The connection between two devices, from the PCI tree alone.
 fn connection(found: &Found, a: DeviceIndex, b: DeviceIndex) -> Connection {
     let devices = &found.devices;
-    // A switch shows as an upstream port with a downstream port for each device below it, or as one device.
+    // A switch appears as an upstream port plus one downstream port per device below it, or as one device.
     let one_switch = if found.links_at_both_ends { 2 } else { 1 };
     let (up_a, up_b) = (ancestors(devices, a), ancestors(devices, b));
     if let Some(at_a) = up_a.iter().position(|device| up_b.contains(device)) {
@@ -113,7 +113,7 @@ fn connection(found: &Found, a: DeviceIndex, b: DeviceIndex) -> Connection {
     }
 }
 
-/// Every two GPUs, and every GPU and NIC.
+/// Every pair of GPUs, and every pair of a GPU and a NIC.
 fn pairs(found: &Found) -> Vec<Pair> {
     let devices = &found.devices;
     let counts = |i: &usize| matches!(devices[*i].kind, DeviceKind::Gpu | DeviceKind::Nic);
@@ -132,7 +132,7 @@ fn pairs(found: &Found) -> Vec<Pair> {
             let flat = devices[a].host_bridge.is_empty();
             let connection = match printed {
                 Some(pair) if flat => pair.connection,
-                // What was not printed is not known.
+                // A pair that was not printed is unknown.
                 None if flat => continue,
                 _ => nvlink.unwrap_or_else(|| connection(found, a, b)),
             };

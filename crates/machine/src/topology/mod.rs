@@ -1,7 +1,7 @@
-//! How is this machine wired? GPUs, switches and host bridges, and what lies between two of them.
+//! How is this machine wired? GPUs, switches and host bridges, and the connections between them.
 //!
-//! The tree comes from sysfs ([`from_sysfs`]), from NCCL's topology file ([`from_nccl`]) or, flat, from a saved
-//! `nvidia-smi topo -m` ([`from_smi`]). What it means follows without IO ([`Found::topology`]).
+//! The tree comes from sysfs ([`from_sysfs`]), from NCCL's topology file ([`from_nccl`]) or, without a hierarchy, from
+//! saved `nvidia-smi topo -m` output ([`from_smi`]). [`Found::topology`] interprets it without I/O.
 
 mod judge;
 pub(crate) mod nccl;
@@ -22,10 +22,10 @@ use crate::link::PcieLink;
 
 pub const TOPOLOGY_SCHEMA: &str = "busbound.topology/1";
 
-/// NVLinks of the GPU that has most, and the highest number that NVML gives one.
+/// The largest number of NVLinks of any GPU, and the most that NVML can enumerate.
 pub const MOST_NVLINKS: u32 = 18;
 
-/// A place in the tree of PCI devices: its place in the list.
+/// Index of a device in the list of PCI devices.
 pub type DeviceIndex = usize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -48,21 +48,21 @@ pub struct PciDevice {
     /// `0000:17:00.0`.
     pub address: String,
     pub kind: DeviceKind,
-    /// As the driver or the catalog of ids names it; `null` where neither does.
+    /// The name from the driver or the PCI id catalog; `null` if neither has one.
     pub name: Option<String>,
-    /// The bridge above; `null` under a host bridge.
+    /// The bridge above; `null` directly below a host bridge.
     pub parent: Option<DeviceIndex>,
-    /// `pci0000:16`: devices of one host bridge share it.
+    /// `pci0000:16`: the same for all devices below one host bridge.
     pub host_bridge: String,
-    /// `null` where the system says −1 or nothing.
+    /// `null` if the system reports −1 or nothing.
     pub numa: Option<u32>,
     pub cpus: Option<String>,
     pub link: Option<HopLink>,
-    /// Whether access control redirects peer traffic upwards; `null` where that cannot be read.
+    /// Whether access control (ACS) redirects peer traffic upstream; `null` if that cannot be read.
     pub acs: Option<bool>,
 }
 
-/// A link as it is and as it could be.
+/// A link's current state and its maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopLink {
@@ -73,18 +73,18 @@ pub struct HopLink {
 }
 
 impl HopLink {
-    /// GB/s of one direction, as it is now.
+    /// GB/s in one direction at the current speed and width.
     pub fn now_gbps(self) -> f64 {
         PcieLink { generation: self.generation, lanes: self.lanes }.peak_gbps()
     }
 
-    /// At its highest speed, with the lanes it has now: what it gives under load.
+    /// GB/s in one direction under load: at the maximum speed with the current lanes.
     pub fn under_load_gbps(self) -> f64 {
         PcieLink { generation: self.max_generation, lanes: self.lanes }.peak_gbps()
     }
 }
 
-/// What a path between two devices crosses, nearest first; the words of `nvidia-smi topo -m`.
+/// What a path between two devices crosses, closest first; named as in `nvidia-smi topo -m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Connection {
@@ -133,14 +133,14 @@ impl Connection {
     }
 }
 
-/// Two devices and what lies between them.
+/// Two devices and the connection between them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pair {
     pub a: String,
     pub b: String,
     pub connection: Connection,
-    /// What the driver says of peer access, by kind; empty where it was not asked. It is no proof: data is.
+    /// Peer access by kind, as the driver reports it; empty if not queried. Only moving data proves it.
     pub peer_access: Vec<PeerAccess>,
 }
 
@@ -159,7 +159,7 @@ pub struct PeerAccess {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Iommu {
     Off,
-    /// Present, and addresses pass as they are.
+    /// Present, but addresses pass through unchanged.
     PassThrough,
     Translating,
     Unknown,
@@ -177,41 +177,41 @@ pub struct Topology {
     pub pairs: Vec<Pair>,
     pub numa_nodes: Option<u32>,
     pub iommu: Iommu,
-    /// `null` where it cannot be told.
+    /// `null` if it cannot be determined.
     pub virtual_machine: Option<String>,
     pub is_virtual: bool,
-    /// Bytes that may be pinned; `null` for no limit or where it is not told.
+    /// Bytes that may be pinned; `null` if unlimited or unknown.
     pub pinned_limit: Option<u64>,
     pub memory_limit: Option<u64>,
     pub driver: bool,
     pub remarks: Vec<Remark>,
 }
 
-/// A GPU and its way to the host.
+/// A GPU and its path to the host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GpuPlace {
     pub index: u32,
     pub address: String,
     pub name: Option<String>,
-    /// The rank that has it, where NCCL's file says so.
+    /// The rank that uses it, if NCCL's file says so.
     #[serde(default)]
     pub rank: Option<u32>,
     pub numa: Option<u32>,
     pub cpus: Option<String>,
-    /// The line that binds a process to it; `null` where there is one node or none is told.
+    /// The command that binds a process to its NUMA node; `null` if the machine has one node or it is unknown.
     pub numactl: Option<String>,
-    /// From the GPU up to the root, one for each link.
+    /// From the GPU up to the root, one hop per link.
     pub path: Vec<Hop>,
-    /// The hop that gives least under load.
+    /// The hop with the lowest rate under load.
     pub narrowest: Option<usize>,
-    /// What it gives under load, GB/s of one direction.
+    /// The rate of that hop under load, GB/s in one direction.
     pub host_gbps: Option<f64>,
-    /// NVLinks, over all peers.
+    /// NVLinks to all peers.
     pub nvlinks: u32,
-    /// GPUs that share its way to the host, itself included.
+    /// GPUs that share its PCIe uplink to the host, including itself.
     pub sharing: u32,
-    /// Devices that share a switch with it: NICs and NVMe that can reach it without the host.
+    /// Devices on the same switch: NICs and NVMe drives that can reach it without the host.
     pub beside: Vec<String>,
 }
 
@@ -222,18 +222,18 @@ pub struct Hop {
     pub link: HopLink,
 }
 
-/// What a reader found, before anything is made of it.
+/// What a reader found, before interpretation.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
     pub(crate) source: String,
-    /// Whether ports show the link below them, as they do in sysfs.
+    /// Whether ports list the link below them, as in sysfs.
     pub(crate) links_at_both_ends: bool,
     pub(crate) devices: Vec<PciDevice>,
-    /// Which rank has a GPU.
+    /// The rank that uses each GPU.
     pub(crate) ranks: Vec<(DeviceIndex, u32)>,
     /// Bonded NVLinks between two GPUs, by their addresses.
     pub(crate) nvlinks: Vec<(String, String, u32)>,
-    /// Pairs as somebody else printed them.
+    /// Pairs as another tool reported them.
     pub(crate) printed_pairs: Vec<Pair>,
     pub(crate) numa_nodes: Option<u32>,
     pub(crate) iommu: Option<Iommu>,
@@ -245,7 +245,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Adds what the driver's library tells: NVLinks, peer access, names.
+    /// Adds what the driver's library reports: NVLinks, peer access, names.
     pub fn with_driver(
         mut self,
         nvlinks: Vec<(String, String, u32)>,
@@ -263,7 +263,7 @@ impl Found {
         self
     }
 
-    /// Everything that follows from it.
+    /// Interprets what was found.
     pub fn topology(self) -> Topology {
         judge::topology(self)
     }
@@ -283,10 +283,10 @@ pub(crate) fn generation_of(speed: &str) -> Option<u8> {
     })
 }
 
-/// What a PCI class is for us.
+/// The kind of a device, by PCI class and vendor.
 pub(crate) fn kind_of(class: u32, vendor: u32) -> DeviceKind {
     match (class >> 16, class >> 8) {
-        // 3D and VGA controllers of NVIDIA and AMD, and AMD's processing accelerators.
+        // 3D and VGA controllers from NVIDIA and AMD, and AMD's processing accelerators.
         (0x03, _) if [0x10de, 0x1002].contains(&vendor) => DeviceKind::Gpu,
         (0x12, _) if vendor == 0x1002 => DeviceKind::Gpu,
         (_, 0x0604) => DeviceKind::Bridge,
@@ -297,7 +297,7 @@ pub(crate) fn kind_of(class: u32, vendor: u32) -> DeviceKind {
     }
 }
 
-/// From a device up to the last one below its host bridge, itself first.
+/// The path from a device up to the last one below its host bridge, starting with the device.
 fn ancestors(devices: &[PciDevice], device: DeviceIndex) -> Vec<DeviceIndex> {
     let mut path = vec![device];
     while let Some(parent) = devices[path[path.len() - 1]].parent.filter(|parent| !path.contains(parent)) {

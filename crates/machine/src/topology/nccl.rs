@@ -1,4 +1,4 @@
-//! The machine as NCCL saw it (`NCCL_TOPO_DUMP_FILE`).
+//! What topology did NCCL detect (`NCCL_TOPO_DUMP_FILE`)?
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
@@ -17,7 +17,7 @@ pub enum NcclError {
 /// Reads a topology file.
 ///
 /// # Errors
-/// If it is not XML, or XML of something else.
+/// If the text is not XML, or not an NCCL topology.
 pub fn from_nccl(text: &str) -> Result<Found, NcclError> {
     let mut walk = Walk::default();
     let mut reader = Reader::from_str(text);
@@ -48,22 +48,22 @@ pub fn from_nccl(text: &str) -> Result<Found, NcclError> {
     })
 }
 
-/// What was read up to a tag.
+/// What has been read so far.
 #[derive(Debug, Default)]
 struct Walk {
     is_system: bool,
     devices: Vec<PciDevice>,
     ranks: Vec<(DeviceIndex, u32)>,
-    /// The NUMA node of the CPU that is open, those of all, and their number.
+    /// The NUMA node of the open `<cpu>`, the nodes of all of them, and their count.
     numa: Option<u32>,
     nodes: Vec<u32>,
     cpus: u32,
-    /// The devices that are open, outermost first.
+    /// The open `<pci>` devices, outermost first.
     open: Vec<DeviceIndex>,
     links: Vec<NvLinks>,
 }
 
-/// What a GPU says of its links to one other end.
+/// A GPU's NVLinks to one target.
 #[derive(Debug)]
 struct NvLinks {
     gpu: String,
@@ -97,12 +97,12 @@ impl Walk {
         }
     }
 
-    /// What a tag says of the device that it is within.
+    /// Handles a tag inside a device.
     fn within(&mut self, name: &[u8], tag: &BytesStart<'_>, device: DeviceIndex) {
         match name {
             b"gpu" => {
                 self.devices[device].kind = DeviceKind::Gpu;
-                // NCCL writes -1 where it does not know.
+                // NCCL writes -1 for an unknown rank.
                 let rank = attribute(tag, "rank").and_then(|text| text.parse().ok());
                 self.ranks.extend(rank.map(|rank| (device, rank)));
             }
@@ -118,7 +118,7 @@ impl Walk {
     }
 }
 
-/// Links to switches join every two GPUs that have them; others go to one GPU.
+/// Links to NVSwitches connect every pair of GPUs that have them; other links go to one GPU.
 fn nvlinks(links: &[NvLinks]) -> Vec<(String, String, u32)> {
     let mut to_switch: Vec<(&str, u32)> = Vec::new();
     for NvLinks { gpu, count, .. } in links.iter().filter(|links| links.to_switch) {
@@ -134,7 +134,7 @@ fn nvlinks(links: &[NvLinks]) -> Vec<(String, String, u32)> {
         }
     }
     for NvLinks { gpu: a, target: b, count, .. } in links.iter().filter(|links| !links.to_switch) {
-        // Both ends say the same.
+        // Both ends list the same link.
         let known = pairs.iter().any(|(x, y, _)| x == b && y == a || x == a && y == b);
         if !known {
             pairs.push((a.clone(), b.clone(), *count));
@@ -148,7 +148,7 @@ fn device(tag: &BytesStart<'_>, parent: Option<usize>, bridge: &str, numa: Optio
         attribute(tag, name).and_then(|text| u32::from_str_radix(text.trim_start_matches("0x"), 16).ok())
     };
     let generation = attribute(tag, "link_speed").as_deref().and_then(generation_of);
-    // NCCL writes 0 where the width was not told.
+    // NCCL writes 0 for an unknown width.
     let lanes = attribute(tag, "link_width").and_then(|text| text.parse::<u8>().ok()).filter(|n| *n > 0);
     let link = generation.zip(lanes).map(|(generation, lanes)| HopLink {
         generation,

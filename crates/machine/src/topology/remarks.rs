@@ -1,15 +1,15 @@
-//! What is worth knowing of this tree? One function a remark, listed in [`CHECKS`].
+//! What is worth knowing about this topology? One function per remark, listed in [`CHECKS`].
 
 use serde::Serialize;
 
 use super::{Connection, DeviceIndex, DeviceKind, Found, GpuPlace, Hop, Iommu, Pair, ancestors};
 
-/// Something worth knowing, with its reason and a remedy that does no harm.
+/// Something worth knowing, with its reason and a safe remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Remark {
     pub id: &'static str,
-    /// Whether it costs speed; else it is a note.
+    /// Whether it costs performance; if not, it is a note.
     pub is_warning: bool,
     pub text: String,
     pub remedy: Option<String>,
@@ -29,14 +29,14 @@ impl Remark {
     }
 }
 
-/// What remarks are made from.
+/// The input of the checks.
 struct Seen<'a> {
     found: &'a Found,
     gpus: &'a [GpuPlace],
     pairs: &'a [Pair],
 }
 
-/// In the order in which they are shown.
+/// In display order.
 const CHECKS: [fn(&Seen<'_>) -> Vec<Remark>; 9] = [
     no_driver,
     narrow_links,
@@ -55,7 +55,7 @@ pub(super) fn remarks(found: &Found, gpus: &[GpuPlace], pairs: &[Pair]) -> Vec<R
 }
 
 impl Seen<'_> {
-    /// Whether GPUs of a machine that is not virtual reach each other over PCIe.
+    /// Whether any GPUs of a bare-metal machine reach each other over PCIe.
     fn has_peers_over_pcie(&self) -> bool {
         let is_gpu = |address: &String| self.gpus.iter().any(|gpu| gpu.address == *address);
         let mut between_gpus = self.pairs.iter().filter(|pair| is_gpu(&pair.a) && is_gpu(&pair.b));
@@ -69,7 +69,7 @@ fn no_driver(seen: &Seen<'_>) -> Vec<Remark> {
     if seen.found.driver || seen.found.source != "sysfs" {
         return Vec::new();
     }
-    let text = "No NVIDIA driver is loaded: the PCI tree is told, NVLinks and peer access are not.";
+    let text = "No NVIDIA driver is loaded: the PCI tree is known, but NVLinks and peer access are not.";
     vec![Remark::note("no_driver", text)]
 }
 
@@ -80,19 +80,19 @@ fn narrow_links(seen: &Seen<'_>) -> Vec<Remark> {
         let remark = Remark::warning(
             "narrow_link",
             format!(
-                "The link of {} has {} of {possible} lanes: {:.1} GB/s each way in place of {:.1}. Lanes do not come and go with load, so this is a fault or a narrower slot.",
+                "The link of {} has {} of {possible} lanes: {:.1} GB/s per direction instead of {:.1}. The lane count does not change with load, so this is a fault or a narrower slot.",
                 hop.address,
                 hop.link.lanes,
                 hop.link.under_load_gbps(),
                 hop.link.under_load_gbps() * f64::from(possible) / f64::from(hop.link.lanes),
             ),
         );
-        // In a virtual machine that is the host's to do.
+        // In a virtual machine only the host's administrator can do this.
         if seen.found.is_virtual {
             remark
         } else {
             remark.with_remedy(
-                "Look at the slot's wiring and bifurcation in the firmware, reseat the board and its riser.",
+                "Check the slot's wiring and its bifurcation setting in the firmware. Reseat the board and its riser.",
             )
         }
     };
@@ -106,13 +106,13 @@ fn idle_links(seen: &Seen<'_>) -> Vec<Remark> {
     vec![Remark::note(
         "idle_link",
         format!(
-            "The link of {}{others} runs at PCIe {} of {}. An idle GPU trains its link down to save power: that is no fault; look again under load.",
+            "The link of {}{others} runs at PCIe {} of {}. An idle GPU lowers its link speed to save power. This is normal; check again under load.",
             hop.address, hop.link.generation, hop.link.max_generation
         ),
     )]
 }
 
-/// Each hop of any GPU's path once, in order.
+/// The distinct hops of all GPU paths, in order.
 fn hops_once(gpus: &[GpuPlace], wanted: impl Fn(&Hop) -> bool) -> Vec<&Hop> {
     let mut hops: Vec<&Hop> = Vec::new();
     for hop in gpus.iter().flat_map(|gpu| &gpu.path).filter(|hop| wanted(hop)) {
@@ -126,7 +126,7 @@ fn hops_once(gpus: &[GpuPlace], wanted: impl Fn(&Hop) -> bool) -> Vec<&Hop> {
 fn shared_uplinks(seen: &Seen<'_>) -> Vec<Remark> {
     let mut shared: Vec<(&str, u32, f64)> = Vec::new();
     for gpu in seen.gpus.iter().filter(|gpu| gpu.sharing > 1) {
-        // The last hop is the one they have in common.
+        // The last hop is the shared one.
         if let Some(hop) = gpu.path.last()
             && !shared.iter().any(|(address, ..)| *address == hop.address)
             && gpu.path.len() > 1
@@ -138,7 +138,7 @@ fn shared_uplinks(seen: &Seen<'_>) -> Vec<Remark> {
         Remark::note(
             "shared_uplink",
             format!(
-                "{number} GPUs share one way to the host of {gbps:.1} GB/s ({address}): their copies from and to host memory share it, direction by direction. Between each other they need not take it, unless access control makes them."
+                "{number} GPUs share a PCIe uplink to the host of {gbps:.1} GB/s ({address}): their H2D copies share it, and so do their D2H copies. Peer-to-peer copies between them bypass it, unless access control (ACS) redirects them."
             ),
         )
     };
@@ -149,7 +149,7 @@ fn virtual_machine(seen: &Seen<'_>) -> Vec<Remark> {
     if !seen.found.is_virtual {
         return Vec::new();
     }
-    let text = "This is a virtual machine: the tree is what the host shows of it, and links, NUMA nodes and access control are the host's to set.";
+    let text = "This is a virtual machine: it shows only the topology that the host exposes. Links, NUMA nodes and access control are configured on the host.";
     vec![Remark::note("virtual_machine", text)]
 }
 
@@ -158,7 +158,7 @@ fn access_control(seen: &Seen<'_>) -> Vec<Remark> {
         return Vec::new();
     }
     let devices = &seen.found.devices;
-    // Ports that no GPU is below do not matter to them.
+    // Ports without a GPU below them do not matter.
     let above_gpu: Vec<DeviceIndex> = (0..devices.len())
         .filter(|&i| devices[i].kind == DeviceKind::Gpu)
         .flat_map(|gpu| ancestors(devices, gpu))
@@ -175,12 +175,15 @@ fn access_control(seen: &Seen<'_>) -> Vec<Remark> {
         return Vec::new();
     }
     let text = format!(
-        "Access control (ACS) on {} bridges sends traffic between GPUs up to the host bridge and back: {}.",
-        redirecting.len(),
+        "Access control (ACS) on {} redirects traffic between GPUs to the host bridge and back: {}.",
+        match redirecting.len() {
+            1 => "1 bridge".to_owned(),
+            n => format!("{n} bridges"),
+        },
         redirecting.join(", ")
     );
     vec![Remark::warning("acs", text).with_remedy(
-        "If no device is passed on to a virtual machine, switch ACS off in the firmware. Verify with data before and after.",
+        "If no device is passed through to a virtual machine, disable ACS in the firmware. Verify with real transfers before and after.",
     )]
 }
 
@@ -188,15 +191,14 @@ fn translating_iommu(seen: &Seen<'_>) -> Vec<Remark> {
     if !seen.has_peers_over_pcie() || seen.found.iommu != Some(Iommu::Translating) {
         return Vec::new();
     }
-    let text =
-        "The IOMMU translates DMA addresses: peer traffic over PCIe goes up to it, and may be slow or fail.";
+    let text = "The IOMMU translates DMA addresses: peer-to-peer traffic over PCIe goes through it and may be slow or fail.";
     vec![
         Remark::warning("iommu", text)
-            .with_remedy("Boot with iommu=pt, which keeps it on and lets addresses pass."),
+            .with_remedy("Boot with iommu=pt: the IOMMU stays on, but addresses pass through untranslated."),
     ]
 }
 
-/// Below this limit of locked memory RDMA registrations of large buffers fail.
+/// Below this locked-memory limit, RDMA registrations of large buffers fail.
 const LITTLE_LOCKED_MEMORY: u64 = 1 << 30;
 
 fn locked_memory(seen: &Seen<'_>) -> Vec<Remark> {
@@ -204,12 +206,12 @@ fn locked_memory(seen: &Seen<'_>) -> Vec<Remark> {
         return Vec::new();
     };
     let text = format!(
-        "ulimit -l is {} kB. Memory that CUDA pins itself mostly does not count against it; RDMA registrations do.",
+        "ulimit -l is {} kB. Memory that CUDA pins usually does not count against this limit; RDMA registrations do.",
         limit / 1024
     );
     vec![
         Remark::note("locked_memory", text)
-            .with_remedy("ulimit -l unlimited, or --ulimit memlock=-1 for a container."),
+            .with_remedy("Run ulimit -l unlimited, or start the container with --ulimit memlock=-1."),
     ]
 }
 
@@ -222,6 +224,6 @@ fn unknown_numa_node(seen: &Seen<'_>) -> Vec<Remark> {
     if !is_unknown {
         return Vec::new();
     }
-    let text = "The firmware does not say which NUMA node a GPU is near: measure copies from each.";
+    let text = "The firmware does not report the NUMA node of every GPU: measure copies from each node.";
     vec![Remark::note("numa_unknown", text)]
 }

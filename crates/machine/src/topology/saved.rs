@@ -1,5 +1,4 @@
-//! Where do the GPUs of a machine hang that somebody has looked at before? What `busbound topo` or NCCL wrote, told by its
-//! content.
+//! How are the GPUs connected in a saved topology? Reads the output of `busbound topo` or NCCL, detected by content.
 
 use serde::Deserialize;
 
@@ -10,13 +9,13 @@ use super::{GpuPlace, NcclError, TOPOLOGY_SCHEMA, from_nccl};
 pub enum SavedError {
     #[error(transparent)]
     Nccl(#[from] NcclError),
-    #[error("is not what `busbound topo --format json` writes: {0}")]
+    #[error("is not the output of `busbound topo --format json`: {0}")]
     Json(#[from] serde_json::Error),
-    #[error("is JSON of something else: its schema is not {TOPOLOGY_SCHEMA}")]
+    #[error("is JSON, but its schema is not {TOPOLOGY_SCHEMA}")]
     OtherSchema,
     #[error(
-        "is neither JSON nor XML: give what `busbound topo --format json` or NCCL_TOPO_DUMP_FILE writes \
-         (nvidia-smi's table has no links)"
+        "is neither JSON nor XML: pass the output of `busbound topo --format json` or NCCL_TOPO_DUMP_FILE \
+         (the nvidia-smi table does not list links)"
     )]
     Neither,
 }
@@ -27,10 +26,10 @@ struct Saved {
     gpus: Vec<GpuPlace>,
 }
 
-/// The GPUs of a saved topology, each with its way to the host.
+/// The GPUs of a saved topology, each with its path to the host.
 ///
 /// # Errors
-/// If the text is neither of the two.
+/// If the text is neither format.
 pub fn gpu_places(text: &str) -> Result<Vec<GpuPlace>, SavedError> {
     match text.trim_start().chars().next() {
         Some('<') => Ok(from_nccl(text)?.topology().gpus),

@@ -1,14 +1,14 @@
-//! The machine as `nvidia-smi topo -m` printed it: the pairs, and which CPUs are near.
+//! What does `nvidia-smi topo -m` show? Device pairs and CPU affinity.
 
 use super::{Connection, DeviceKind, Found, Pair, PciDevice};
 
-/// Reads what was printed; `None` if it is something else.
+/// Reads the printed table; `None` if the text is something else.
 pub fn from_smi(text: &str) -> Option<Found> {
     let plain = without_escapes(text);
     let header = plain.lines().find(|line| line.trim_start().starts_with("GPU0"))?;
-    // Columns are separated by tabs; titles such as `CPU Affinity` have spaces within.
+    // Columns are separated by tabs; titles such as `CPU Affinity` contain spaces.
     let columns: Vec<&str> = header.split('\t').map(str::trim).filter(|title| !title.is_empty()).collect();
-    // Devices stand before the affinities, whatever they are called.
+    // Device columns come before the affinity columns, whatever the devices are called.
     let named: Vec<&str> = columns.iter().copied().take_while(|title| !title.contains(' ')).collect();
     let mut found = Found { source: "nvidia-smi topo -m".to_owned(), ..Found::default() };
     let mut nodes = Vec::new();
@@ -21,7 +21,7 @@ pub fn from_smi(text: &str) -> Option<Found> {
             let at = columns.iter().position(|column| *column == title)?;
             cells.get(at + 1).copied().filter(|cell| !cell.is_empty() && *cell != "N/A")
         };
-        // Near to several nodes is near to none.
+        // An affinity to several nodes does not parse: the node is unknown.
         let numa = after("NUMA Affinity").and_then(|text| text.parse().ok());
         nodes.extend(numa);
         found.devices.push(PciDevice {
@@ -56,7 +56,7 @@ fn without_escapes(text: &str) -> String {
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         if c == '\u{1b}' {
-            // Up to the letter that ends the sequence.
+            // Skip up to the letter that ends the sequence.
             for c in chars.by_ref() {
                 if c.is_ascii_alphabetic() {
                     break;

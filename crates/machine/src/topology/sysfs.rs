@@ -1,4 +1,4 @@
-//! The machine as Linux shows it under /sys and /proc. The root is given, so that trees made by hand do.
+//! What does Linux report under /sys and /proc? The root is a parameter, so that tests can use synthetic trees.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::{DeviceIndex, DeviceKind, Found, HopLink, Iommu, PciDevice, generation_of, kind_of};
 
-/// Reads the tree below a root, mostly `/`. What cannot be read is not there.
+/// Reads the tree below a root, usually `/`. Unreadable entries are treated as absent.
 pub fn from_sysfs(root: &Path) -> Found {
     let mut found = Found { source: "sysfs".to_owned(), links_at_both_ends: true, ..Found::default() };
     let mut places: HashMap<PathBuf, DeviceIndex> = HashMap::new();
-    // Sorted, so that a bridge stands before what is below it.
+    // Sorted, so that a bridge comes before the devices below it.
     for path in device_paths(root) {
         let parent = path.parent().and_then(|above| places.get(above)).copied();
         if let Some(device) = device(&path, parent) {
@@ -38,7 +38,7 @@ pub fn from_sysfs(root: &Path) -> Found {
     found
 }
 
-/// Where the devices lie: as the bus lists them, which finds those below other buses too, else by walking.
+/// Device paths from the bus listing, which includes devices below other buses; without it, from a tree walk.
 fn device_paths(root: &Path) -> Vec<PathBuf> {
     let bus = root.join("sys/bus/pci/devices");
     let listed = sorted_entries(&bus);
@@ -96,13 +96,13 @@ fn device(path: &Path, parent: Option<DeviceIndex>) -> Option<PciDevice> {
     })
 }
 
-/// Whether the access control of a bridge sends peer requests upwards. The extended capabilities are only
-/// readable as root.
+/// Whether the access control (ACS) of a bridge redirects peer requests upstream. Only root can read the extended
+/// capabilities.
 fn acs(config: &[u8]) -> Option<bool> {
     const ACS: u16 = 0x000d;
     let word = |at: usize| Some(u16::from_le_bytes([*config.get(at)?, *config.get(at + 1)?]));
     let mut at = 0x100;
-    // Each capability takes four bytes at least.
+    // Each capability takes at least four bytes.
     for _ in 0..960 {
         let id = word(at)?;
         if id == 0 || id == 0xffff {
@@ -121,7 +121,7 @@ fn acs(config: &[u8]) -> Option<bool> {
     None
 }
 
-/// Of the GPUs' groups, where these are told; else of any.
+/// The IOMMU mode of the GPUs' groups; if those are unknown, of all groups.
 fn iommu(root: &Path, found: &Found) -> Iommu {
     let groups = root.join("sys/kernel/iommu_groups");
     if !groups.is_dir() {
@@ -158,15 +158,15 @@ fn virtual_machine(root: &Path) -> (bool, Option<String>) {
     ];
     let vendor = read(&root.join("sys/class/dmi/id/sys_vendor")).unwrap_or_default();
     let product = read(&root.join("sys/class/dmi/id/product_name")).unwrap_or_default();
-    let told = format!("{} {}", vendor.trim(), product.trim());
-    let named = NAMES.iter().find(|(word, _)| told.contains(word)).map(|(_, name)| (*name).to_owned());
-    // EC2 sells whole machines too, by a name of their own.
-    let whole = product.contains(".metal");
+    let reported = format!("{} {}", vendor.trim(), product.trim());
+    let named = NAMES.iter().find(|(word, _)| reported.contains(word)).map(|(_, name)| (*name).to_owned());
+    // EC2 also offers bare-metal machines; their names contain ".metal".
+    let bare_metal = product.contains(".metal");
     let flag = read(&root.join("proc/cpuinfo")).is_some_and(|text| {
         text.lines()
             .any(|line| line.starts_with("flags") && line.split_whitespace().any(|f| f == "hypervisor"))
     });
-    ((named.is_some() || flag) && !whole, named.filter(|_| !whole))
+    ((named.is_some() || flag) && !bare_metal, named.filter(|_| !bare_metal))
 }
 
 /// Bytes of `Max locked memory`, or `None` for no limit.
@@ -204,18 +204,18 @@ mod tests {
     #[test]
     fn access_control_is_read_from_configuration_space() {
         let mut config = vec![0u8; 4096];
-        // An error reporting capability that points on to access control at 0x148.
+        // An error reporting capability that points to access control at 0x148.
         config[0x100..0x104].copy_from_slice(&[0x01, 0x00, 0x01, 0x14]);
         config[0x102..0x104].copy_from_slice(&(0x1u16 | (0x148 << 4)).to_le_bytes());
         config[0x148..0x14c].copy_from_slice(&[0x0d, 0x00, 0x01, 0x00]);
         assert_eq!(acs(&config), Some(false));
         config[0x14e] = 0b0001_1101;
         assert_eq!(acs(&config), Some(true));
-        assert_eq!(acs(&config[..64]), None, "an ordinary user sees the first 64 bytes alone");
+        assert_eq!(acs(&config[..64]), None, "an unprivileged user sees only the first 64 bytes");
     }
 
     #[test]
-    fn limits_and_addresses_are_told() {
+    fn limits_and_addresses_are_parsed() {
         let limits = "Limit                     Soft Limit           Hard Limit           Units\nMax locked memory         8388608              8388608              bytes\n";
         assert_eq!(locked_memory(limits), Some(8_388_608));
         assert_eq!(locked_memory(&limits.replace("8388608", "unlimited")), None);

@@ -1,11 +1,11 @@
-"""Is your GPU waiting for the bus, where, and what do you gain by which change?
+"""Is your GPU waiting for the bus, where, and which change saves how much?
 
 >>> import busbound
 >>> trace = busbound.open("run.json.gz")            # torch.profiler, Nsight Systems, busbound record
 >>> diagnosis = trace.diagnose()
 >>> diagnosis.verdict.bound
 'transfer'
->>> print(diagnosis)                                # what the command shows
+>>> print(diagnosis)                                # same output as the command
 >>> trace.copies()                                  # Arrow: for Polars, pandas, PyArrow, DuckDB
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        # Not with the package: it imports Ray, which takes a second and may not be there.
+        # Imported lazily: Ray takes a second to import and may not be installed.
         if name == "ray":
             import importlib
 

@@ -1,4 +1,4 @@
-"""``python -m busbound`` is the command."""
+"""``python -m busbound`` runs the command."""
 
 from ._cli import main
 

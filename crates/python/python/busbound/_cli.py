@@ -1,4 +1,4 @@
-"""The command ``busbound`` inside the wheel: the same code as the program of that name."""
+"""The ``busbound`` command in the wheel: the same code as the standalone program."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from . import _native
 
 
 def main() -> None:
-    # Python would only note a Ctrl-C, and act on it when the command has ended.
+    # Python would handle Ctrl-C only after the command ends.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.stdout.flush()
     code = _native.run_command(["busbound", *sys.argv[1:]])
-    # Nothing of Python's is left to write, and what a closed pipe could not take is not worth a message.
+    # Python has no buffered output left, and a closed pipe should not print an error.
     os._exit(code)

@@ -1,4 +1,4 @@
-"""What the package rests on, written in Rust. Names that begin with an underscore are its own business."""
+"""The Rust part of the package. It is private: use the names in ``busbound``."""
 
 from collections.abc import Sequence
 from os import PathLike
@@ -8,13 +8,13 @@ from typing import Any
 VERSION: str
 
 class BusboundError(Exception):
-    """What could not be done, in a sentence that says why."""
+    """An operation failed; the message says why."""
 
 class StorageError(BusboundError):
-    """What could not be read because the storage failed; it may go better another time."""
+    """A read failed because of the storage; a retry may succeed."""
 
 class Table:
-    """Rows of a trace as Arrow, by the PyCapsule interface; nothing is copied."""
+    """Rows of a trace as Arrow, through the PyCapsule interface, without a copy."""
 
     @property
     def name(self) -> str: ...

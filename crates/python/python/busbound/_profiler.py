@@ -1,4 +1,4 @@
-"""What torch.profiler calls when a trace is ready."""
+"""The trace handler for torch.profiler."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 def profiler_handler(
     directory: Path, *, machine: Path | None = None, quiet: bool = False
 ) -> Callable[[Any], None]:
-    """For ``torch.profiler.profile(on_trace_ready=...)``: writes the trace, diagnoses it, and says the verdict.
+    """For ``torch.profiler.profile(on_trace_ready=...)``: writes the trace, diagnoses it, and prints the verdict.
 
     >>> with torch.profiler.profile(schedule=..., on_trace_ready=busbound.profiler_handler("traces/")) as profiler:
     ...     for batch in loader:
     ...         train(batch)
     ...         profiler.step()
 
-    directory: where the trace goes, as HOST_PID.TIME.pt.trace.json.gz; made where it is not there.
+    directory: where to write the trace, as HOST_PID.TIME.pt.trace.json.gz; created if it does not exist.
     machine: as in ``Trace.diagnose``.
-    quiet: write the trace, say nothing.
+    quiet: write the trace and print nothing.
 
-    The verdict goes to standard error. Whatever goes wrong is said there too, and training goes on.
+    The verdict goes to standard error. So do errors; they never stop the training.
     """
 
     def handle(profiler: Any) -> None:
@@ -36,9 +36,9 @@ def profiler_handler(
             path = _path_in(directory)
             profiler.export_chrome_trace(path)
             if not quiet:
-                _say(_verdict_of(path, machine))
-        except Exception as error:  # noqa: BLE001 — a training is worth more than its trace
-            _say(f"busbound: the trace was not diagnosed: {error}")
+                _print(_verdict_of(path, machine))
+        except Exception as error:  # noqa: BLE001 — an error here must not stop the training
+            _print(f"busbound: cannot diagnose the trace: {error}")
 
     return handle
 
@@ -49,7 +49,7 @@ def _path_in(directory: Path) -> str:
 
     directory = os.fspath(directory)
     os.makedirs(directory, exist_ok=True)
-    # As torch.profiler.tensorboard_trace_handler calls them, so that what reads those finds these.
+    # Same names as torch.profiler.tensorboard_trace_handler, so that its readers find these files.
     name = f"{socket.gethostname()}_{os.getpid()}.{time.time_ns()}.pt.trace.json.gz"
     return os.path.join(directory, name)
 
@@ -62,19 +62,19 @@ def _verdict_of(path: str, machine: Path | None) -> str:
     unit = _unit(diagnosis)
     for finding in diagnosis.findings[:1]:
         saving = finding.saves_ms_per_step
-        lines.append(f"  {finding.title}: saves {saving.low:.3g} to {saving.high:.3g} ms a {unit}. {finding.fix}")
+        lines.append(f"  {finding.title}: saves {saving.low:.3g}\u2013{saving.high:.3g} ms/{unit}. {finding.fix}")
     lines.append(f"  busbound diagnose {path}")
     return "\n".join(lines)
 
 
 def _unit(diagnosis: Diagnosis) -> str:
-    """What figures "per step" are per."""
+    """The unit of figures "per step"."""
     steps = diagnosis.window.steps
     if steps is None:
         return "trace"
-    return "round" if steps.found == "period" else "step"
+    return "iteration" if steps.found == "period" else "step"
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     if sys.stderr is not None:
         print(text, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""What answers are made of: the members of the JSON as attributes."""
+"""Base classes of results: the members of the JSON as attributes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Record:
-    """A part of an answer. Its attributes are called as in the JSON."""
+    """A part of a result. Its attributes have the names of the JSON."""
 
     #: Attributes that are records themselves, or lists or dictionaries of them.
     _records: ClassVar[dict[str, type[Record]]] = {}
@@ -29,16 +29,16 @@ class Record:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
-            # A member that is called like a word of Python's own: `class_`.
+            # A member whose name is a Python keyword: `class_`.
             if name.endswith("_") and name[:-1] in self.__dict__:
                 return self.__dict__[name[:-1]]
-            # One that the JSON leaves out, as it may.
+            # An optional member that the JSON leaves out.
             if name in type(self).__annotations__:
                 return None
             raise AttributeError(f"{type(self).__name__} has no member {name}")
 
     def to_dict(self) -> dict[str, Any]:
-        """As the JSON has it: dictionaries, lists, strings and numbers."""
+        """The JSON as dictionaries, lists, strings and numbers."""
         return {name: _plain(value) for name, value in self.__dict__.items() if not name.startswith("_")}
 
     def __eq__(self, other: object) -> bool:
@@ -52,7 +52,7 @@ class Record:
 
 
 class Answer(Record):
-    """A whole answer, and the ways to show it. ``print`` shows what the command does."""
+    """A complete result. ``print`` shows the same output as the command."""
 
     _native: NativeAnswer
     _json: str
@@ -65,15 +65,15 @@ class Answer(Record):
         return answer
 
     def to_json(self) -> str:
-        """The text that the command prints with ``--format json``, to the byte."""
+        """The exact output of the command with ``--format json``."""
         return self._json
 
     def to_markdown(self) -> str:
-        """The text that the command prints with ``--format markdown``."""
+        """The output of the command with ``--format markdown``."""
         return self._native.markdown()
 
     def __str__(self) -> str:
-        # As the command does: a terminal's width, or 80 columns where there is none.
+        # Same as the command: the width of the terminal, or 80 columns without one.
         width = shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 80
         return self._native.text(max(60, min(140, width)))
 
@@ -81,7 +81,7 @@ class Answer(Record):
         return self.to_markdown()
 
     def __getstate__(self) -> Any:
-        raise TypeError("answers do not pickle: keep to_json() or to_dict()")
+        raise TypeError("results cannot be pickled: use to_json() or to_dict()")
 
 
 def _with_records(value: Any, kind: type[Record]) -> Any:

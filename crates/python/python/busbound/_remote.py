@@ -1,4 +1,4 @@
-"""Traces on object stores and wherever else fsspec reaches: ``s3://``, ``gs://``, ``https://``, ``zip://…::s3://…``."""
+"""Traces on object stores and everything else that fsspec supports: ``s3://``, ``gs://``, ``https://``, ``zip://…::s3://…``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-#: What traces end in.
+#: File extensions of traces.
 _SUFFIX = re.compile("(" + "|".join(re.escape(suffix) for suffix in _native.suffixes()) + ")$")
 
 
@@ -28,14 +28,14 @@ def is_address(path: object) -> bool:
 class RemoteFile:
     fs: Any
     path: str
-    #: As a person would write it.
+    #: The name to show.
     name: str
-    #: Bytes; 0 where the store does not tell.
+    #: Bytes; 0 if the store does not report it.
     size: int
 
     @contextlib.contextmanager
     def fetched(self) -> Iterator[str]:
-        """The file here, for as long as it is read: readers go back and forth in it."""
+        """A temporary local copy: readers need to seek."""
         with tempfile.TemporaryDirectory(prefix="busbound-") as folder:
             suffix = _SUFFIX.search(self.name)
             path = os.path.join(folder, f"trace{suffix.group() if suffix else ''}")
@@ -44,12 +44,12 @@ class RemoteFile:
 
 
 def remote_files(address: str, storage_options: dict[str, Any]) -> list[RemoteFile]:
-    """What an address stands for; it may be a pattern or a folder. One file that is not there is found when it is read."""
+    """The files of an address, a pattern or a folder. A missing single file is an error only when it is read."""
     try:
         import fsspec
     except ImportError as error:
         raise _native.BusboundError(
-            f"{address}: this needs fsspec and what it takes for {address.split('://')[0]}: pip install fsspec"
+            f"{address}: needs fsspec and its package for {address.split('://')[0]}: pip install fsspec"
         ) from error
     first, _, container = address.partition("::")
     is_web = first.startswith(("http://", "https://"))
@@ -59,18 +59,18 @@ def remote_files(address: str, storage_options: dict[str, Any]) -> list[RemoteFi
         if "*" in path if is_web else glob.has_magic(path):
             found = fs.glob(path, detail=True)
         elif not is_web and fs.isdir(path):
-            found = {name: told for name, told in fs.find(path, detail=True).items() if _SUFFIX.search(name)}
+            found = {name: info for name, info in fs.find(path, detail=True).items() if _SUFFIX.search(name)}
         else:
             found = {path: {}}
     except (OSError, ValueError, ImportError) as error:
         raise _native.BusboundError(f"{address}: {error}") from error
     if not found:
-        raise _native.BusboundError(f"nothing is named like {address}")
+        raise _native.BusboundError(f"no files match {address}")
 
     def named(path: str) -> str:
         name: str = fs.unstrip_protocol(path)
-        # A query may hold a signature, which is nobody's business.
+        # A query may contain a signature, which must stay private.
         name = name.partition("?")[0] if is_web else name
         return f"{name}::{container}" if container else name
 
-    return [RemoteFile(fs, path, named(path), told.get("size") or 0) for path, told in sorted(found.items())]
+    return [RemoteFile(fs, path, named(path), info.get("size") or 0) for path, info in sorted(found.items())]

@@ -1,4 +1,4 @@
-"""Traces, and the questions they are asked."""
+"""Traces and their analyses."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Trace:
-    """A trace that has been read; ``busbound.open`` makes one.
+    """A trace in memory; ``busbound.open`` returns one.
 
-    It is held in memory, about 100 bytes an event, for as long as this object or a table of it is.
-    Every question may be asked from several threads: the interpreter runs on meanwhile.
+    It uses about 100 bytes per event, for as long as this object or one of its tables exists.
+    All methods are thread-safe and release the GIL.
     """
 
     __slots__ = ("_native",)
@@ -35,7 +35,7 @@ class Trace:
         return self._native.path
 
     def __len__(self) -> int:
-        """Events that were read."""
+        """Number of events that were read."""
         return len(self._native)
 
     def __repr__(self) -> str:
@@ -44,19 +44,19 @@ class Trace:
     def diagnose(
         self, *, machine: Path | None = None, steps: str | None = None, warmup: int | None = None
     ) -> Diagnosis:
-        """Is the GPU waiting for the bus, where, why, and what would a change gain?
+        """Is the GPU waiting for the bus, where, why, and which change saves how much?
 
-        machine: what ``--machine`` takes: a profile that ``busbound bench`` wrote (a path that ends in .json), a link
-            (``"pcie4x16"``), a GPU (``"h100-pcie"``) or a rate in GB/s. Without it the link goes by the GPU's name.
+        machine: same as ``--machine``: a profile from ``busbound bench`` (a path that ends in .json), a link
+            (``"pcie4x16"``), a GPU (``"h100-pcie"``) or a rate in GB/s. The default link is that of the GPU's name.
         steps: a regular expression for the annotations that mark steps.
-        warmup: how many steps at the beginning to leave out.
+        warmup: number of warm-up steps to skip.
         """
         from .results import Diagnosis
 
         return Diagnosis._of(self._native.diagnose(_machine(machine), steps, warmup))
 
     def survey(self) -> Survey:
-        """What is in this trace, and what is missing from it?"""
+        """What does this trace contain, and what is missing?"""
         from .results import Survey
 
         return Survey._of(self._native.survey())
@@ -69,7 +69,7 @@ class Trace:
         steps: str | None = None,
         warmup: int | None = None,
     ) -> WhatIf:
-        """What would the run take with these changes made, in order? Without any: what is worth trying, the best first.
+        """How long would a step take with these changes, applied in order? Without changes: which are worth it, best first.
 
         apply: ``"pin"``, ``"prefetch=N"``, ``"async"``, ``"coalesce"``, ``"nosync"``, ``"link=NAME"``, ``"resident=N%"``.
         """
@@ -79,19 +79,19 @@ class Trace:
         return WhatIf._of(self._native.whatif(changes, _machine(machine), steps, warmup))
 
     def events(self, *, steps: str | None = None, warmup: int | None = None) -> _native.Table:
-        """Everything that was recorded, in the order of the file: docs/tables.md has the columns."""
+        """All recorded events, in file order. docs/tables.md describes the columns."""
         return self._native.table("events", steps, warmup)
 
     def copies(self, *, steps: str | None = None, warmup: int | None = None) -> _native.Table:
-        """Every copy: what it moved, how fast, how much of it was exposed, and who waited for it."""
+        """Every copy: its bytes, its rate, how much of it was exposed, and what waited for it."""
         return self._native.table("copies", steps, warmup)
 
     def gaps(self, *, steps: str | None = None, warmup: int | None = None) -> _native.Table:
-        """Every time that a device had nothing to do, and why."""
+        """Every gap in which a device was idle, and its cause."""
         return self._native.table("gaps", steps, warmup)
 
     def steps(self, *, steps: str | None = None, warmup: int | None = None) -> _native.Table:
-        """Every step, and what the devices did in it."""
+        """Every step and how the devices spent it."""
         return self._native.table("steps", steps, warmup)
 
 
@@ -99,12 +99,13 @@ def open(path: Path, *, threads: int | None = None, **storage_options: Any) -> T
     """Reads a trace: torch.profiler's .json and .json.gz, Nsight Systems' .sqlite exports, JAX's
     .xplane.pb, ``busbound record``'s .bbt.
 
-    path: of a file (a .nsys-rep too, where nsys is installed to export it), or an address that fsspec knows (``"s3://traces/rank-0.json.gz"``), which is fetched first.
-    threads: to read with; one for each core unless said.
-    storage_options: for fsspec, as ``fsspec.open`` takes them.
+    path: a file (also a .nsys-rep if nsys is installed to export it), or an fsspec address
+        (``"s3://traces/rank-0.json.gz"``), which is downloaded first.
+    threads: number of threads to read with; by default one per core.
+    storage_options: for fsspec, same as in ``fsspec.open``.
 
-    Cut and damaged files give every event that can be read; ``survey()`` says what was lost. BusboundError if nothing
-    can be read at all.
+    Truncated and damaged files are read as far as possible; ``survey()`` shows what was lost. Raises BusboundError if
+    nothing can be read.
     """
     from ._remote import is_address, remote_files
 
@@ -112,7 +113,7 @@ def open(path: Path, *, threads: int | None = None, **storage_options: Any) -> T
         return read(path, None, threads)
     files = remote_files(str(path), storage_options)
     if len(files) > 1:
-        raise _native.BusboundError(f"{path} stands for {len(files)} files, and one is read at a time")
+        raise _native.BusboundError(f"{path} matches {len(files)} files: give one file")
     try:
         with files[0].fetched() as local:
             return read(local, files[0].name, threads)
@@ -121,7 +122,7 @@ def open(path: Path, *, threads: int | None = None, **storage_options: Any) -> T
 
 
 def read(path: Path, name: str | None, threads: int | None) -> Trace:
-    """A file that lies here, by this name where it goes by another."""
+    """Reads a local file, shown under another name if one is given."""
     return Trace(_native.open(path, name, threads))
 
 
@@ -132,16 +133,16 @@ def compare(
     steps: str | None = None,
     warmup: int | None = None,
 ) -> Comparison:
-    """What changed between two runs, or along a sweep?
+    """What changed between two runs, or across a sweep?
 
-    runs: paths, traces or diagnoses, two or more.
-    label: for a sweep, what changes and its values: ``("batch", [2, 4, 8])``.
-    The rest goes to ``Trace.diagnose``, for runs that are not diagnosed yet.
+    runs: two or more paths, traces or diagnoses.
+    label: for a sweep, the parameter and its values: ``("batch", [2, 4, 8])``.
+    machine, steps, warmup: as in ``Trace.diagnose``; not used for runs that are already diagnosed.
     """
     from .results import Comparison
 
     if len(runs) < 2:
-        raise _native.BusboundError("compare takes two runs or more")
+        raise _native.BusboundError("compare needs two runs or more")
     answers = [_diagnosis(run, machine, steps, warmup)._native for run in runs]
     return Comparison._of(_native.compare(answers, label))
 
@@ -154,7 +155,7 @@ def whatif(
     steps: str | None = None,
     warmup: int | None = None,
 ) -> WhatIf:
-    """What would a run take with changes made? As ``Trace.whatif``, for a path too."""
+    """How long would a step take with changes? Same as ``Trace.whatif``; also accepts a path."""
     return _trace(run).whatif(apply, machine=machine, steps=steps, warmup=warmup)
 
 
@@ -166,9 +167,9 @@ def summarize(
     steps: str | None = None,
     warmup: int | None = None,
 ) -> RankSummary:
-    """A few kilobytes that stand for one rank when many are laid side by side. Of a path, a trace or a diagnosis.
+    """A summary of one rank, a few kilobytes, for ``merge``. Accepts a path, a trace or a diagnosis.
 
-    host: the machine that the rank ran on, where the trace does not tell.
+    host: the machine that the rank ran on, if the trace does not record it.
     """
     from .results import RankSummary
 
@@ -176,9 +177,9 @@ def summarize(
 
 
 def merge(summaries: Iterable[RankSummary | str], *, topology: Path | None = None) -> FleetAnswer:
-    """How do the ranks differ? Of what ``summarize`` gave, or its JSON; the order does not matter.
+    """How do the ranks differ? Accepts results of ``summarize`` or their JSON, in any order.
 
-    topology: how the machine is wired, a file that ``busbound topo`` or NCCL wrote: then also which ranks share a way to the host.
+    topology: a topology file from ``busbound topo`` or NCCL; adds which ranks share a PCIe uplink.
     """
     from .results import FleetAnswer
 

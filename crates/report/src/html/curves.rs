@@ -1,4 +1,4 @@
-//! A benchmark's curves: rate over size, both logarithmic, with the link's peak drawn in.
+//! A benchmark's curves: rate over copy size on log-log axes, with the link's peak.
 
 use std::fmt::Write;
 
@@ -18,11 +18,11 @@ const RIGHT: f64 = 320.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 45.0;
 
-/// Colors that stay apart for color-blind readers (Okabe and Ito).
+/// Colors that color-blind readers can distinguish (Okabe and Ito).
 const COLORS: [&str; 8] =
     ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#7f7f7f", "#f0e442"];
 
-/// What a machine reaches, as a page.
+/// Benchmark results as a page.
 pub(super) fn bench_as_html(bench: &Benchmark) -> Result<String, RenderError> {
     let figures = bench.figures.iter().map(|figure| {
         let (value, words) = text::figure(figure);
@@ -36,10 +36,10 @@ pub(super) fn bench_as_html(bench: &Benchmark) -> Result<String, RenderError> {
         plot(&bench.profile),
         figures.collect::<String>()
     );
-    page(&format!("{}: what it reaches", bench.profile.gpu), &body, false)
+    page(&format!("{}: measured bandwidth and latency", bench.profile.gpu), &body, false)
 }
 
-/// Sizes and rates as places in the drawing.
+/// Maps sizes and rates to coordinates.
 struct Scale {
     sizes: (f64, f64),
     rates: (f64, f64),
@@ -70,7 +70,7 @@ impl Scale {
 fn plot(profile: &MachineProfile) -> String {
     let Some(scale) = Scale::of(profile) else { return String::new() };
     let mut out = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"GB/s of copies over their size\">\n"
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Copy rate in GB/s by copy size\">\n"
     );
     for power in (8..=30).step_by(2) {
         let bytes = f64::from(power).exp2();
@@ -105,7 +105,7 @@ fn plot(profile: &MachineProfile) -> String {
     let peak = scale.y(profile.peak_gbps);
     let _ = writeln!(
         out,
-        "<line class=\"axis\" stroke-dasharray=\"6 4\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{peak:.1}\" y2=\"{peak:.1}\"/><text x=\"{LEFT}\" y=\"{:.1}\">{}: {:.1} GB/s one way</text>",
+        "<line class=\"axis\" stroke-dasharray=\"6 4\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{peak:.1}\" y2=\"{peak:.1}\"/><text x=\"{LEFT}\" y=\"{:.1}\">{}: {:.1} GB/s per direction</text>",
         WIDTH - RIGHT,
         peak - 6.0,
         escaped(&profile.link),
@@ -120,7 +120,7 @@ fn plot(profile: &MachineProfile) -> String {
 
 fn draw(out: &mut String, scale: &Scale, curve: &MeasuredCurve, number: usize) {
     let color = COLORS[curve.memory as usize % COLORS.len()];
-    // To the device solid, to the host dashed; by a kernel or one at a time thinner.
+    // H2D is solid, D2H is dashed; copies by a kernel or one at a time are thinner.
     let dash = if curve.direction == busbound_machine::bench::Direction::H2d {
         ""
     } else {

@@ -1,6 +1,6 @@
-//! Names as text, never as markup.
+//! Escapes names so that they are text, never markup.
 
-/// Text as it may stand in HTML and SVG.
+/// Text escaped for HTML and SVG.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

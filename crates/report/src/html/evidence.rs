@@ -1,4 +1,4 @@
-//! A finding's figures in rows: each with its words and its unit, read off its name.
+//! A finding's evidence as rows: label and unit come from the field name.
 
 use busbound_diagnosis::Unit;
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
@@ -9,7 +9,7 @@ pub(super) struct Evidence {
     pub(super) value: String,
 }
 
-/// The figures that are numbers or words; lists are in the JSON.
+/// Numbers, strings and booleans; lists are only in the JSON.
 pub(super) fn rows(evidence: &Map<String, Value>, unit: Unit) -> Vec<Evidence> {
     evidence
         .iter()
@@ -36,7 +36,7 @@ fn quantity(name: &str, value: f64) -> String {
     } else if has("bytes") {
         bytes(value as u64)
     } else if has("share") {
-        format!("{:.0} %", 100.0 * value)
+        format!("{:.0}%", 100.0 * value)
     } else if value.fract() == 0.0 && value >= 0.0 {
         count(value as u64)
     } else {
@@ -44,15 +44,15 @@ fn quantity(name: &str, value: f64) -> String {
     }
 }
 
-/// `host_blocked_ms_per_step` is `host blocked a step`: the unit stands at the value.
+/// `host_blocked_ms_per_step` is `host blocked per step`; the unit is next to the value.
 fn words(name: &str, unit: Unit) -> String {
     let (name, each) = match name.strip_suffix("_per_step") {
-        Some(name) => (name, format!(" a {unit}")),
+        Some(name) => (name, format!(" per {unit}")),
         None => (name, String::new()),
     };
     let kept = name.split('_').filter(|word| !matches!(*word, "ms" | "us"));
     let kept: Vec<&str> = kept.map(|word| if word == "gbps" { "rate" } else { word }).collect();
-    // `ms_per_step` has no other words.
+    // `ms_per_step` has no other word.
     let what = if kept.is_empty() { "time".to_owned() } else { kept.join(" ") };
     format!("{what}{each}")
 }
@@ -75,12 +75,12 @@ mod tests {
             rows(&map, Unit::Iteration).iter().map(|row| format!("{}: {}", row.what, row.value)).collect();
         for wanted in [
             "copies: 4,800",
-            "time a round: 205 ms",
+            "time per iteration: 205 ms",
             "pinned rate: 55.40 GB/s",
             "bytes: 168 MB",
             "median kernel: 3.10 µs",
-            "share of the commonest size: 100 %",
-            "copies a round: 12.5",
+            "share of the commonest size: 100%",
+            "copies per iteration: 12.5",
         ] {
             assert!(rows.iter().any(|row| row == wanted), "{wanted}: {rows:?}");
         }

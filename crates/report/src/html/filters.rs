@@ -1,12 +1,12 @@
-//! How words become HTML: templates escape by themselves; these do a little more.
+//! Template filters. Templates escape on their own; these also add markup.
 
-#![expect(unreachable_pub, reason = "what the macro makes of a filter is public")]
+#![expect(unreachable_pub, reason = "the macro generates public items")]
 
 use askama::{Result, Values, filter_fn};
 
 use super::escape::escaped;
 
-/// Text in which what stands between backticks is code; escaped.
+/// Escaped text with backtick spans as code.
 #[filter_fn]
 pub(super) fn coded(text: impl std::fmt::Display, _: &dyn Values) -> Result<String> {
     Ok(code_between_backticks(&text.to_string()))
@@ -14,7 +14,7 @@ pub(super) fn coded(text: impl std::fmt::Display, _: &dyn Values) -> Result<Stri
 
 fn code_between_backticks(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
-    // An odd one out has no partner: it is text.
+    // A backtick without a partner is text.
     let pairs = (parts.len() - 1) / 2 * 2;
     let mut html = String::with_capacity(text.len() + 32);
     for (i, part) in parts.iter().enumerate() {
@@ -34,7 +34,7 @@ mod tests {
     use super::code_between_backticks as coded;
 
     #[test]
-    fn backticks_in_pairs_are_code_and_all_is_escaped() {
+    fn paired_backticks_are_code_and_everything_is_escaped() {
         assert_eq!(coded("under `step`, `a<b>`"), "under <code>step</code>, <code>a&lt;b&gt;</code>");
         assert_eq!(coded("a ` b"), "a ` b");
         assert_eq!(coded("`x` and `</code><script>"), "<code>x</code> and `&lt;/code&gt;&lt;script&gt;");

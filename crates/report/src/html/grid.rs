@@ -2,7 +2,7 @@
 
 use crate::text::Table;
 
-/// Rows under titles, as `table.html` lays them out.
+/// Titles and rows for `table.html`.
 pub(super) struct Grid {
     pub(super) titles: Vec<String>,
     pub(super) rows: Vec<Vec<String>>,

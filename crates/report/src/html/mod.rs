@@ -1,7 +1,7 @@
 //! Pages for a browser: one file each, nothing fetched, everything from a trace or a machine escaped.
 //!
-//! Words, cards and tables are in the HTML itself, so that they can be read without a script; what is drawn (timeline,
-//! roofline, throughput, steps) the script under `web/` draws from the data that stands beside them.
+//! Text, cards and tables are in the HTML, so they are readable without JavaScript. The script under `web/` draws the
+//! charts (timeline, roofline, throughput, steps) from data that is embedded in the page.
 
 mod compare;
 mod curves;
@@ -22,7 +22,7 @@ use crate::answer::{Answer, DrawnComparison, Predictions};
 use crate::error::RenderError;
 use crate::format::{FormatSpec, Render, Scope};
 use crate::markdown::document;
-use crate::markdown::fleet::together;
+use crate::markdown::fleet::summary;
 use crate::runs::Runs;
 use crate::text::diagnosis as text;
 use compare::comparison_as_html;
@@ -39,7 +39,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     render: Render::Text(|answer, _| html(answer)),
 };
 
-/// A page that is drawn where there is something to draw, else one of words and tables.
+/// A page with charts if there is something to draw, otherwise one of text and tables.
 fn html(answer: &Answer<'_>) -> Result<String, RenderError> {
     match answer {
         Answer::Drawn(drawn) => page_of_runs(&[&RunSection::of(drawn, 0, Lead::Verdict)?]),
@@ -56,7 +56,7 @@ fn html(answer: &Answer<'_>) -> Result<String, RenderError> {
     }
 }
 
-/// The title of a page of words.
+/// The title of a page without charts.
 fn title(answer: &Answer<'_>) -> String {
     match answer {
         Answer::Surveys(_) => "What is in the trace".to_owned(),
@@ -65,21 +65,21 @@ fn title(answer: &Answer<'_>) -> String {
         Answer::Drawn(drawn) => drawn.diagnosis.verdict.statement.clone(),
         Answer::Runs(runs) => title_of_several(runs),
         Answer::Comparison(drawn) => drawn.comparison.statement.clone(),
-        Answer::Predictions(_) => "What the run would take".to_owned(),
-        Answer::Gate(_) => "Does the run meet its bar?".to_owned(),
+        Answer::Predictions(_) => "Predicted step times".to_owned(),
+        Answer::Gate(_) => "Does the run pass the gate?".to_owned(),
         Answer::Fleet(fleet) => fleet.statement.clone(),
         Answer::Rank(summary) => summary.path.clone(),
         Answer::Benchmark(bench) => bench.statement.clone(),
-        Answer::Topology(_) => "What is this machine?".to_owned(),
+        Answer::Topology(_) => "How are the GPUs connected?".to_owned(),
         Answer::Snapshot(_) => "What is the bus doing?".to_owned(),
-        Answer::Plan(_) => "The plan".to_owned(),
+        Answer::Plan(_) => "Estimate".to_owned(),
         Answer::Advice(_) | Answer::Timeline(_) => String::new(),
     }
 }
 
 const CSS: &str = include_str!("../../assets/report.css");
 const SCRIPT: &str = include_str!("../../assets/report.js");
-/// What the page's policy knows the script by.
+/// The digest that the page's content security policy allows.
 const SCRIPT_DIGEST: &str = include_str!("../../assets/report.js.sha256");
 
 #[derive(Template)]
@@ -91,7 +91,7 @@ struct Page<'a> {
     script: &'static str,
     script_digest: &'static str,
     has_script: bool,
-    /// HTML; whoever makes it has escaped what is in it.
+    /// HTML, already escaped by the caller.
     body: &'a str,
 }
 
@@ -102,7 +102,7 @@ fn page(title: &str, body: &str, has_script: bool) -> Result<String, RenderError
     Ok(page.render()? + "\n")
 }
 
-/// The page of these runs; of several one is shown at a time.
+/// The page of these runs; several are shown one at a time.
 fn page_of_runs(sections: &[&RunSection]) -> Result<String, RenderError> {
     let body: String = sections.iter().map(|section| section.html.as_str()).collect();
     if let [one] = sections {
@@ -110,27 +110,27 @@ fn page_of_runs(sections: &[&RunSection]) -> Result<String, RenderError> {
     }
     let runs: Vec<Diagnosis> = sections.iter().map(|section| section.diagnosis.clone()).collect();
     let links = sections.iter().map(|section| section.link()).collect();
-    let list = RunList { overview: text::overview(&runs), together: false, links }.render()?;
+    let list = RunList { overview: text::overview(&runs), has_summary: false, links }.render()?;
     page(&format!("{} runs", sections.len()), &(list + &body), true)
 }
 
-/// The page of ranks, or of other runs: what there is to say of all of them comes first.
+/// The page of several runs or ranks, with their summary first.
 fn page_of_several(about: &Runs<'_>) -> Result<String, RenderError> {
-    // By their place in the list: their numbers are those of the files, of which some may be unreadable.
-    let shown = about.sections.iter().enumerate().filter(|(place, _)| about.tells(*place));
+    // By index into the list: section numbers count all files, and some may be unreadable.
+    let shown = about.sections.iter().enumerate().filter(|(index, _)| about.is_detailed(*index));
     let shown: Vec<&RunSection> = shown.map(|(_, section)| section).collect();
     if about.is_one() {
         return page_of_runs(&shown);
     }
     let title = title_of_several(about);
-    let words = prose::article("together", &together(about));
+    let overview = prose::article("summary", &summary(about));
     if shown.is_empty() {
-        return page(&title, &words, false);
+        return page(&title, &overview, false);
     }
     let links = shown.iter().map(|section| section.link()).collect();
-    let list = RunList { overview: String::new(), together: true, links }.render()?;
+    let list = RunList { overview: String::new(), has_summary: true, links }.render()?;
     let body: String = shown.iter().map(|section| section.html.as_str()).collect();
-    page(&title, &(list + &words + &body), true)
+    page(&title, &(list + &overview + &body), true)
 }
 
 fn title_of_several(about: &Runs<'_>) -> String {
@@ -141,8 +141,8 @@ fn title_of_several(about: &Runs<'_>) -> String {
 #[template(path = "runs.html")]
 struct RunList {
     overview: String,
-    /// Whether there is a part about all of them.
-    together: bool,
+    /// Whether the page begins with a summary of all runs.
+    has_summary: bool,
     /// Number and path of each.
     links: Vec<(usize, String)>,
 }
@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// What a template shows of it cannot be written.
+    /// A value whose `Display` always fails.
     struct Unwritable;
 
     impl fmt::Display for Unwritable {
@@ -168,9 +168,9 @@ mod tests {
         what: Unwritable,
     }
 
-    /// It used to become an empty page.
+    /// Such a failure used to produce an empty page.
     #[test]
-    fn a_template_that_fails_is_an_error_and_no_empty_page() {
+    fn a_failing_template_is_an_error_not_an_empty_page() {
         let result: Result<String, RenderError> = Failing { what: Unwritable }.render().map_err(Into::into);
         assert!(matches!(result, Err(RenderError::Template(_))), "{result:?}");
     }

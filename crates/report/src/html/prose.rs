@@ -1,16 +1,16 @@
-//! Answers that are words and tables: their Markdown as a page.
+//! Answers without charts: their Markdown as a page.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
 use super::page;
 use crate::error::RenderError;
 
-/// A page of a Markdown document; HTML within it is shown, not taken for HTML, and links lead nowhere.
+/// A page from a Markdown document. HTML in it is shown as text, and links are removed.
 pub(super) fn markdown_as_html(title: &str, markdown: &str) -> Result<String, RenderError> {
     page(title, &article("run-0", markdown), false)
 }
 
-/// The same as a part of a page.
+/// The same as a section of a page.
 pub(super) fn article(id: &str, markdown: &str) -> String {
     let parsed = Parser::new_ext(markdown, Options::ENABLE_TABLES).filter_map(|event| match event {
         Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),

@@ -1,4 +1,4 @@
-//! One run as the page shows it: words and tables here, what is drawn by the script in a block of data.
+//! One run on a page: text and tables here, chart data in a block for the script.
 
 use askama::Template;
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
@@ -8,20 +8,22 @@ use super::data::{Labels, encoded};
 use super::evidence::{self, Evidence};
 use super::filters;
 use super::grid::Grid;
-use crate::text::{attribution, capitalized, diagnosis as text, diagnosis::Blocks, path, whatif};
+use crate::text::{
+    attribution, capitalized, diagnosis as text, diagnosis::Blocks, milliseconds_range, path, whatif,
+};
 
-/// What a page is asked for, which comes first on it.
+/// What a page leads with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lead {
     Verdict,
     Prediction,
 }
 
-/// Everything the page says of one run.
+/// Everything the page shows of one run.
 #[derive(Template)]
 #[template(path = "run.html")]
 pub(super) struct RunView {
-    /// Its number on the page, for ids.
+    /// The run's number on the page, for HTML ids.
     number: usize,
     statement: String,
     path: String,
@@ -41,7 +43,7 @@ pub(super) struct RunView {
     limits: Vec<String>,
     has_steps: bool,
     has_copies: bool,
-    /// What the script draws from.
+    /// Chart data for the script.
     data: String,
 }
 
@@ -84,7 +86,7 @@ struct Scenario {
     change: String,
     time: String,
     range: String,
-    /// Of the widest thing drawn.
+    /// Of the longest bar.
     percent: f64,
     low: f64,
     width: f64,
@@ -160,7 +162,7 @@ impl RunView {
             stages: stages(diagnosis),
             blocks: blocks(diagnosis),
             sentences: sentences.into_iter().flatten().collect(),
-            limits: limits.chain(drawn.picture.notes.iter().cloned()).chain(read_whole(diagnosis)).collect(),
+            limits: limits.chain(drawn.picture.notes.iter().cloned()).chain(complete(diagnosis)).collect(),
             has_steps: drawn.picture.steps.len() > 1,
             has_copies: !drawn.picture.dots.is_empty(),
             data: encoded(&drawn.picture, &labels(diagnosis, &diagnosis.source.path)),
@@ -176,7 +178,7 @@ pub(super) fn statement(drawn: &Drawn, lead: Lead) -> &str {
     }
 }
 
-/// What the script has to know of a run beside its picture.
+/// What the script needs in addition to the picture.
 pub(super) fn labels<'a>(diagnosis: &'a Diagnosis, label: &'a str) -> Labels<'a> {
     let gpu = diagnosis.machine.gpus.first();
     Labels {
@@ -188,7 +190,7 @@ pub(super) fn labels<'a>(diagnosis: &'a Diagnosis, label: &'a str) -> Labels<'a>
     }
 }
 
-/// Where a step goes.
+/// Where the time of a step goes.
 pub(super) fn bar(diagnosis: &Diagnosis) -> Bar {
     let parts = text::parts(diagnosis);
     let total: f64 = parts.iter().map(|(_, ms)| ms).sum();
@@ -205,7 +207,7 @@ pub(super) fn bar(diagnosis: &Diagnosis) -> Bar {
         percent: 100.0 * ms / total.max(f64::MIN_POSITIVE),
     };
     Bar {
-        of: format!("{} a {}", milliseconds(total), diagnosis.unit()),
+        of: format!("{} per {}", milliseconds(total), diagnosis.unit()),
         parts: parts.iter().map(part).collect(),
     }
 }
@@ -237,7 +239,7 @@ fn prediction(answer: &WhatIf) -> Prediction {
         .max(f64::MIN_POSITIVE);
     let of_widest = |ms: f64| 100.0 * ms / widest;
     let mut rows = vec![Scenario {
-        change: "as it is".to_owned(),
+        change: "no change".to_owned(),
         time: milliseconds(answer.baseline_ms),
         range: String::new(),
         percent: of_widest(answer.baseline_ms),
@@ -249,7 +251,7 @@ fn prediction(answer: &WhatIf) -> Prediction {
     rows.extend(answer.scenarios.iter().map(|one| Scenario {
         change: one.apply.join(" + "),
         time: milliseconds(one.step_ms),
-        range: format!("{} to {}", milliseconds(one.low_ms), milliseconds(one.high_ms)),
+        range: milliseconds_range(one.low_ms, one.high_ms),
         percent: of_widest(one.step_ms),
         low: of_widest(one.low_ms),
         width: of_widest(one.high_ms - one.low_ms),
@@ -272,14 +274,14 @@ fn prediction(answer: &WhatIf) -> Prediction {
     }
 }
 
-/// How much of the copies' time and bytes went at which rate.
+/// Copy time and bytes by rate.
 fn histogram(group: &CopyGroup) -> Option<Histogram> {
     group.utilization?;
     let (time, moved) =
         group.histogram.iter().fold((0.0, 0), |(ms, bytes), bin| (ms + bin.ms, bytes + bin.bytes));
     let row = |bin: &busbound_diagnosis::HistogramBin| HistogramRow {
         label: match bin.to_gbps {
-            Some(to) => format!("{} to {to} GB/s", bin.from_gbps),
+            Some(to) => format!("{}–{to} GB/s", bin.from_gbps),
             None => format!("over {} GB/s", bin.from_gbps),
         },
         time: milliseconds(bin.ms),
@@ -322,8 +324,8 @@ fn blocks(diagnosis: &Diagnosis) -> Vec<Block> {
         .collect()
 }
 
-/// Whether all was read; what was not is among the limitations.
-fn read_whole(diagnosis: &Diagnosis) -> Option<String> {
+/// Says that the file is complete; what is missing from an incomplete one is among the limitations.
+fn complete(diagnosis: &Diagnosis) -> Option<String> {
     let source = &diagnosis.source;
-    source.complete.then(|| format!("Read whole: {} events, nothing lost.", count(source.events)))
+    source.complete.then(|| format!("The file is complete: {} events read, none lost.", count(source.events)))
 }

@@ -1,4 +1,4 @@
-//! One run laid out for a page.
+//! One run, rendered for a page.
 
 use askama::Template;
 use busbound_diagnosis::{Diagnosis, Drawn};
@@ -6,7 +6,7 @@ use busbound_diagnosis::{Diagnosis, Drawn};
 use super::run::{Lead, RunView, statement};
 use crate::error::RenderError;
 
-/// One run laid out, which may be done on any thread, so that one picture is held at a time.
+/// One run, rendered. It can be built on any thread, so only one picture is in memory at a time.
 #[derive(Debug)]
 pub struct RunSection {
     pub(super) number: usize,
@@ -16,7 +16,7 @@ pub struct RunSection {
 }
 
 impl RunSection {
-    /// `number` tells it from the other runs of its page.
+    /// `number` identifies the run on its page.
     ///
     /// # Errors
     /// If its template cannot be rendered.

@@ -8,7 +8,7 @@ use busbound_machine::bench::Judgment;
 use super::{grid, headline, inline, item, paragraph};
 use crate::text::bench as text;
 
-/// What a machine reaches as a Markdown document.
+/// Benchmark results as a Markdown document.
 pub(crate) fn bench_as_markdown(bench: &Benchmark) -> String {
     let mut out = String::new();
     headline(&mut out, &bench.statement);
@@ -23,7 +23,7 @@ pub(crate) fn bench_as_markdown(bench: &Benchmark) -> String {
     out.push('\n');
     for figure in &bench.figures {
         let (value, words) = text::figure(figure);
-        let mark = if figure.judgment == Judgment::Short { "**Short:** " } else { "" };
+        let mark = if figure.judgment == Judgment::Short { "**Too low:** " } else { "" };
         let _ = writeln!(out, "- {mark}{}", inline(&format!("{value}: {words}")));
         for cause in text::causes(figure) {
             let _ = writeln!(out, "  1. {}", inline(&cause));

@@ -31,7 +31,7 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
         item(out, &format!("link: {link}"));
     }
     for (figure, ms) in text::parts(diagnosis) {
-        item(out, &format!("{}: {} a {}", figure.label(), milliseconds(ms), diagnosis.unit()));
+        item(out, &format!("{}: {} per {}", figure.label(), milliseconds(ms), diagnosis.unit()));
     }
     if let Some(launching) = path::launching(diagnosis) {
         item(out, &format!("launches: {launching}"));
@@ -58,13 +58,13 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
         let saving = text::saving(finding, diagnosis.unit());
         let (title, severity) = (inline(&finding.title), text::severity(finding.severity));
         let _ = writeln!(out, "{}. **{title}**: {} ({severity})", i + 1, inline(&saving));
-        // Paragraphs of the same item: lines of one would run together.
+        // Separate paragraphs: lines of one paragraph would be joined.
         let _ = writeln!(out, "\n   {}", inline(&finding.seen));
         let _ = writeln!(out, "\n   *Fix:* {}", inline(&finding.fix));
-        let _ = writeln!(out, "\n   *Pays if:* {}\n", inline(&finding.precondition));
+        let _ = writeln!(out, "\n   *Worth it when:* {}\n", inline(&finding.precondition));
     }
     if !diagnosis.limitations.is_empty() {
-        out.push_str("Not told by this trace:\n\n");
+        out.push_str("Not visible in this trace:\n\n");
         for limitation in &diagnosis.limitations {
             item(out, &capitalized(&limitation.text));
         }

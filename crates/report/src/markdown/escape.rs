@@ -1,11 +1,11 @@
-//! How does text stay what it is in Markdown? Names in a trace are anyone's: `kernel<float*, 3>`, `a|b`, `<script>`.
+//! How does text stay text in Markdown? Names in a trace can be anything: `kernel<float*, 3>`, `a|b`, `<script>`.
 
-/// Text in a line. Code between single backticks stays code, everything else means itself.
+/// Text on a line. Code between single backticks stays code; everything else is literal.
 pub(super) fn inline(text: &str) -> String {
     escaped(&one_line(text), false)
 }
 
-/// The same in a cell of a table, which a bar would end, even within code.
+/// The same in a table cell, which a bar would end, even within code.
 pub(super) fn cell(text: &str) -> String {
     escaped(&one_line(text), true)
 }
@@ -17,7 +17,7 @@ fn escaped(text: &str, in_table: bool) -> String {
         if let Some(code) = code_span(rest) {
             rest = &rest[code.len()..];
             before = '`';
-            // Bars in code can be escaped too, but not behind a backslash, and not in every reader.
+            // Escaped bars in code fail after a backslash and in some readers.
             if in_table && code.contains('|') {
                 out.push_str(&escaped(code.trim_matches('`'), in_table));
             } else {
@@ -29,7 +29,7 @@ fn escaped(text: &str, in_table: bool) -> String {
         match c {
             '|' if in_table => out.push_str("&#124;"),
             _ => {
-                if means_something(before, c, rest.chars().next()) {
+                if is_markup(before, c, rest.chars().next()) {
                     out.push('\\');
                 }
                 out.push(c);
@@ -40,7 +40,7 @@ fn escaped(text: &str, in_table: bool) -> String {
     out
 }
 
-/// Something to be copied, such as a path: as code, whatever it holds.
+/// Text to copy, such as a path, as code, whatever it contains.
 pub(super) fn code(text: &str) -> String {
     let text = one_line(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
@@ -50,7 +50,7 @@ pub(super) fn code(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{fence}{pad}{text}{pad}{fence}") }
 }
 
-/// The span of code that a text begins with: between backticks that stand alone.
+/// The code span at the start of a text, between single backticks.
 fn code_span(text: &str) -> Option<&str> {
     let alone = |at: usize| !text[at + 1..].starts_with('`') && !text[..at].ends_with('`');
     let mut ticks = text.match_indices('`').map(|(at, _)| at).filter(|at| alone(*at));
@@ -58,13 +58,13 @@ fn code_span(text: &str) -> Option<&str> {
     ticks.next().map(|end| &text[begin..=end])
 }
 
-/// Whether a character would be taken for markup where it stands.
-fn means_something(before: char, c: char, after: Option<char>) -> bool {
+/// Whether a character would be read as markup in this position.
+fn is_markup(before: char, c: char, after: Option<char>) -> bool {
     match c {
         '<' | '>' | '`' | '[' | ']' | '~' | '$' => true,
         // As in `1.05 * baseline`.
         '*' => before != ' ' || after != Some(' '),
-        // Only the first of two makes emphasis, and never within a word.
+        // Only an opening underscore starts emphasis, and never within a word.
         '_' => !before.is_alphanumeric() && after.is_some_and(|after| after != ' '),
         '\\' => after.is_none_or(|after| after.is_ascii_punctuation()),
         '&' => after.is_some_and(|after| after.is_alphanumeric() || after == '#'),
@@ -72,7 +72,7 @@ fn means_something(before: char, c: char, after: Option<char>) -> bool {
     }
 }
 
-/// Nothing of a trace ends a line: what follows would be a new block.
+/// Text from a trace must not end a line: what follows would be a new block.
 fn one_line(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() || ['\u{2028}', '\u{2029}'].contains(&c) { ' ' } else { c })
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_means_itself_and_code_stays_code() {
+    fn text_is_literal_and_code_stays_code() {
         assert_eq!(inline("k<float*, 3>(int)"), "k\\<float\\*, 3\\>(int)");
         assert_eq!(
             inline("aten::_to_copy of copy_ under `a<b>|c`"),

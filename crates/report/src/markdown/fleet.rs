@@ -6,25 +6,25 @@ use busbound_fleet::{FleetAnswer, Unread};
 
 use super::{diagnosis, grid, headline, item, paragraph};
 use crate::runs::Runs;
-use crate::text::{diagnosis as one_by_one, fleet as text};
+use crate::text::{diagnosis as single, fleet as text};
 
 /// Several inputs as one document.
 pub(crate) fn runs_as_markdown(runs: &Runs<'_>) -> String {
-    let mut out = together(runs);
-    for run in runs.one_by_one() {
+    let mut out = summary(runs);
+    for run in runs.detailed() {
         diagnosis::one(&mut out, run);
     }
     out
 }
 
-/// What there is to say of all of them, which is nothing for one.
-pub(crate) fn together(runs: &Runs<'_>) -> String {
+/// The summary of all inputs; empty for a single one.
+pub(crate) fn summary(runs: &Runs<'_>) -> String {
     let mut out = String::new();
     match runs.fleet {
         Some(fleet) => out.push_str(&fleet_as_markdown(fleet)),
         None if !runs.is_one() => {
-            headline(&mut out, &one_by_one::overview(runs.all));
-            if let Some(why) = runs.apart() {
+            headline(&mut out, &single::overview(runs.all));
+            if let Some(why) = runs.why_not_merged() {
                 paragraph(&mut out, &why);
             }
             grid(&mut out, &text::runs(runs.summaries));
@@ -49,12 +49,12 @@ pub(crate) fn fleet_as_markdown(fleet: &FleetAnswer) -> String {
         }
     }
     out.push('\n');
-    section(&mut out, "Out of line", fleet.stragglers.iter().map(|one| one.statement.clone()));
-    section(&mut out, "Apart from the rest", text::apart(fleet));
-    section(&mut out, "Shared ways to the host", fleet.uplinks.iter().map(|one| one.statement.clone()));
+    section(&mut out, "Stragglers", fleet.stragglers.iter().map(|one| one.statement.clone()));
+    section(&mut out, "Outliers", text::outliers(fleet));
+    section(&mut out, "Shared PCIe uplinks", fleet.uplinks.iter().map(|one| one.statement.clone()));
     section(&mut out, "What to change", fleet.findings.iter().map(|one| text::finding(one, fleet)));
     unread(&mut out, &fleet.unread);
-    section(&mut out, "Not told by these traces", fleet.limitations.iter().cloned());
+    section(&mut out, "Not visible in these traces", fleet.limitations.iter().cloned());
     out
 }
 

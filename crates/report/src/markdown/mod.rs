@@ -30,7 +30,7 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
     render: Render::Text(|answer, _| document(answer)),
 };
 
-/// The answer as one document, of which a page of words can be made too.
+/// The answer as one document; pages without charts are made from it too.
 pub(crate) fn document(answer: &Answer<'_>) -> Result<String, RenderError> {
     Ok(match answer {
         Answer::Surveys(all) => survey::surveys_as_markdown(all),
@@ -52,7 +52,7 @@ pub(crate) fn document(answer: &Answer<'_>) -> Result<String, RenderError> {
     })
 }
 
-/// The answer.
+/// The main statement.
 fn headline(out: &mut String, text: &str) {
     let _ = writeln!(out, "**{}**\n", inline(text));
 }
@@ -67,7 +67,7 @@ fn paragraph(out: &mut String, text: &str) {
     let _ = writeln!(out, "\n{}", inline(text));
 }
 
-/// A table, with an empty line before it: without one it would belong to the paragraph above.
+/// A table, with an empty line before it so that it is not part of the paragraph above.
 fn grid(out: &mut String, table: &Table) {
     rows(out, &table.titles, &table.rows);
 }
@@ -78,13 +78,13 @@ fn rows(out: &mut String, titles: &[impl AsRef<str>], rows: &[Vec<String>]) {
     let _ = writeln!(out, "\n| {} |", titles.join(" | "));
     let _ = writeln!(out, "|{}", sides.collect::<String>());
     for row in rows {
-        // The depth of a block in a tree; spaces at the beginning of a cell would be lost.
+        // Leading spaces are the depth of a block in a tree, but Markdown drops them in a cell.
         let name = |text: &String| {
             let depth = (text.len() - text.trim_start().len()) / 2;
             format!("{}{}", "&emsp;".repeat(depth), cell(text.trim_start()))
         };
         let mut cells: Vec<String> = row.iter().map(name).collect();
-        // Every row has as many cells as there are titles, or the table's right side is ragged.
+        // Some readers need as many cells as titles in every row.
         cells.resize(titles.len(), String::new());
         let _ = writeln!(out, "| {} |", cells.join(" | "));
     }

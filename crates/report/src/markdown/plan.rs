@@ -20,7 +20,7 @@ pub(crate) fn plan_as_markdown(answer: &Plan) -> String {
     for note in &text.notes {
         item(&mut out, note);
     }
-    out.push_str("\nHow it is reckoned:\n\n");
+    out.push_str("\nHow it is computed:\n\n");
     for formula in text.formulas {
         item(&mut out, formula);
     }

@@ -29,7 +29,7 @@ fn one(out: &mut String, survey: &Survey) {
         grid(out, &table);
     }
     if !survey.missing.is_empty() {
-        out.push_str("\nMissing, and what that prevents:\n\n");
+        out.push_str("\nMissing data, and what it prevents:\n\n");
         for missing in &survey.missing {
             let sentence =
                 format!("{}. Prevents: {}. Next time: {}", missing.what, missing.prevents, missing.remedy);

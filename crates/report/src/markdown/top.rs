@@ -1,4 +1,4 @@
-//! The bus of one interval as Markdown.
+//! One snapshot of the bus as Markdown.
 
 use std::fmt::Write;
 

@@ -18,7 +18,7 @@ pub(crate) fn topology_as_markdown(topology: &Topology) -> String {
     }
     let tree = text::tree(topology);
     if !tree.is_empty() {
-        // No name of a device begins a line, so none can end the block.
+        // Device names never begin a line, so none can end the block.
         let _ = writeln!(out, "\n```\n{}\n```", tree.join("\n"));
     }
     let (titles, pairs) = text::matrix(topology);
@@ -32,7 +32,7 @@ pub(crate) fn topology_as_markdown(topology: &Topology) -> String {
     for remark in &topology.remarks {
         let word = if remark.is_warning { "**Warning:** " } else { "" };
         let remedy =
-            remark.remedy.as_ref().map_or(String::new(), |remedy| format!(" *Remedy:* {}", inline(remedy)));
+            remark.remedy.as_ref().map_or(String::new(), |remedy| format!(" *Fix:* {}", inline(remedy)));
         let _ = writeln!(out, "- {word}{}{remedy}", inline(&remark.text));
     }
     out

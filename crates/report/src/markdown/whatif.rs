@@ -7,7 +7,7 @@ use busbound_diagnosis::WhatIf;
 use super::{code, grid, headline, inline, item};
 use crate::text::whatif as text;
 
-/// What runs would take as a Markdown document.
+/// Predicted step times as a Markdown document.
 pub(crate) fn whatif_as_markdown(answers: &[WhatIf]) -> String {
     let mut out = String::new();
     for answer in answers {
@@ -16,7 +16,7 @@ pub(crate) fn whatif_as_markdown(answers: &[WhatIf]) -> String {
         }
         headline(&mut out, &answer.statement);
         if !answer.scenarios.is_empty() {
-            // The headline has its empty line already.
+            // The headline already ends with an empty line.
             out.pop();
             grid(&mut out, &text::table(answer));
             out.push('\n');

@@ -1,4 +1,4 @@
-//! What busbound found, as tracks: the bus in GB/s, why devices were idle, where findings lie, what is predicted.
+//! busbound's results as tracks: the bus in GB/s, idle causes, findings, predictions.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Events, Track};
 use crate::text::diagnosis::saving;
 
-/// Ids from here on are busbound's own; they fit into 31 bits.
+/// Process ids from here on are busbound's; they fit into 31 bits.
 const OWN: i64 = 2_000_000_000;
 const CATEGORY: &str = "busbound";
 
@@ -29,7 +29,7 @@ pub(super) fn write<W: Write>(
     Ok(())
 }
 
-/// A thread for each finding, with a slice wherever it lies.
+/// One thread per finding, with a slice wherever the finding occurs.
 fn findings<W: Write>(events: &mut Events<W>, diagnosis: &Diagnosis, picture: &Picture) -> io::Result<()> {
     if diagnosis.findings.is_empty() {
         return Ok(());
@@ -60,8 +60,8 @@ fn device_tracks<W: Write>(
     events.sort_index(process, -2)?;
     for lane in &group.lanes {
         match lane.sort {
-            LaneSort::ToDevice => rates(events, process, "bus to the device", lane, picture)?,
-            LaneSort::ToHost => rates(events, process, "bus to the host", lane, picture)?,
+            LaneSort::ToDevice => rates(events, process, "PCIe H2D", lane, picture)?,
+            LaneSort::ToHost => rates(events, process, "PCIe D2H", lane, picture)?,
             LaneSort::Idle => slices(events, process, lane, picture)?,
             _ => {}
         }
@@ -83,7 +83,7 @@ fn predicted<W: Write>(
     Ok(())
 }
 
-/// A thread for each row of a lane.
+/// One thread per row of a lane.
 fn slices<W: Write>(events: &mut Events<W>, process: i64, lane: &Lane, picture: &Picture) -> io::Result<()> {
     for (row, pieces) in (0..).zip(&lane.rows) {
         let track = Track { process, thread: 100 * (lane.sort as i64 + 1) + row };
@@ -99,7 +99,7 @@ fn slices<W: Write>(events: &mut Events<W>, process: i64, lane: &Lane, picture: 
     Ok(())
 }
 
-/// What crosses the bus at each moment: a step up where a copy begins, and down where it ends.
+/// The bus rate over time: it rises when a copy begins and falls when it ends.
 fn rates<W: Write>(
     events: &mut Events<W>,
     process: i64,
@@ -109,7 +109,7 @@ fn rates<W: Write>(
 ) -> io::Result<()> {
     let pieces = lane.rows.iter().flat_map(|row| &row.pieces).filter(|piece| piece.end > piece.start);
     let rate = |piece: &Piece| piece.bytes as f64 / (piece.end - piece.start) as f64;
-    // A trace without bytes does not say that nothing crossed the bus.
+    // Without recorded bytes the rate is unknown, not zero.
     if pieces.clone().all(|piece| piece.bytes == 0) {
         return Ok(());
     }
@@ -117,11 +117,11 @@ fn rates<W: Write>(
         pieces.flat_map(|piece| [(piece.start, rate(piece)), (piece.end, -rate(piece))]).collect();
     changes.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut now = 0.0;
-    for at_once in changes.chunk_by(|a, b| a.0 == b.0) {
-        now += at_once.iter().map(|(_, change)| change).sum::<f64>();
-        // What is left of adding and taking away the same floats.
+    for simultaneous in changes.chunk_by(|a, b| a.0 == b.0) {
+        now += simultaneous.iter().map(|(_, change)| change).sum::<f64>();
+        // Rounding error of adding and subtracting the same floats.
         let value = if now.abs() < 1e-6 { 0.0 } else { now };
-        events.counter(process, name, picture.origin.as_nanos() + at_once[0].0, value)?;
+        events.counter(process, name, picture.origin.as_nanos() + simultaneous[0].0, value)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! For ui.perfetto.dev and chrome://tracing: the run on its own tracks, and beside them what busbound found.
+//! For ui.perfetto.dev and chrome://tracing: the original tracks of the run, plus tracks with busbound's results.
 //!
-//! Chrome's JSON, because both viewers and busbound itself read it. The original tracks keep their ids; what is derived
-//! lies in processes of its own with ids that no operating system gives.
+//! The format is Chrome's JSON, because both viewers and busbound read it. The original tracks keep their ids; the
+//! derived tracks are in separate processes, with ids that no operating system assigns.
 
 mod derived;
 mod original;
@@ -28,7 +28,7 @@ pub(crate) const PERFETTO: FormatSpec = FormatSpec {
     }),
 };
 
-/// The trace alone, shaped like torch.profiler's own files.
+/// Only the trace, in the layout of torch.profiler's files.
 pub(crate) const CHROME: FormatSpec = FormatSpec {
     name: "chrome",
     suffixes: &["chrome.json"],
@@ -59,14 +59,14 @@ struct Events<W> {
     is_first: bool,
 }
 
-/// Where an event lies.
+/// The process and thread of an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Track {
     process: i64,
     thread: i64,
 }
 
-/// Nanoseconds as the format's microseconds, to the last digit.
+/// Nanoseconds as the format's microseconds, without rounding.
 struct Micros(i64);
 
 impl std::fmt::Display for Micros {
@@ -91,7 +91,7 @@ impl<W: Write> Events<W> {
         self.out.write_all(separator.as_bytes())
     }
 
-    /// A stretch of time; `args` are the members of its object, or nothing.
+    /// A slice; `args` are the members of its args object, or empty.
     fn complete(
         &mut self,
         track: Track,
@@ -151,7 +151,7 @@ impl<W: Write> Events<W> {
         )
     }
 
-    /// Processes are listed in the order of this.
+    /// Viewers list processes in this order.
     fn sort_index(&mut self, process: i64, index: i64) -> io::Result<()> {
         self.begin()?;
         write!(

@@ -1,4 +1,4 @@
-//! The run's own tracks: every event that was read, on its thread or stream.
+//! The original tracks: every event that was read, on its thread or stream.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::{Events, Track};
 
-/// Ids that are words, negative or too long get numbers from here on: Perfetto takes what does not fit into 32 bits for 0.
+/// Ids that are text, negative or too large get numbers from here on: Perfetto reads ids over 32 bits as 0.
 const ASSIGNED: i64 = 1_900_000_000;
 
-/// The ids that processes and threads have in the file.
+/// The ids of processes and threads in the output.
 pub(super) struct Ids {
     processes: HashMap<Label, i64>,
     threads: HashMap<(i64, Label), i64>,
@@ -89,7 +89,7 @@ pub(super) fn write<W: Write>(events: &mut Events<W>, trace: &Trace) -> io::Resu
                     events.sort_index(place.process, 5_000_000 + place.process)?;
                 }
                 let name = match stream {
-                    -1 => "the device as a whole".to_owned(),
+                    -1 => "whole device".to_owned(),
                     stream => format!("stream {stream}"),
                 };
                 events.thread_name(place, &name)?;
@@ -109,8 +109,8 @@ pub(super) fn write<W: Write>(events: &mut Events<W>, trace: &Trace) -> io::Resu
     arrows(events, trace, &ids)
 }
 
-/// From calls to the work they launched, each with a number of its own: one launch of a graph has many. They come after all
-/// that they join, because a viewer looks for what is there.
+/// Arrows from calls to the GPU work they launched. Each has its own id, because one graph launch starts many kernels.
+/// They come after all events, because viewers resolve them against events already read.
 fn arrows<W: Write>(events: &mut Events<W>, trace: &Trace, ids: &Ids) -> io::Result<()> {
     let host = Host::of(trace);
     let work = trace.events().filter(|event| event.kind().is_gpu_work());
@@ -122,7 +122,7 @@ fn arrows<W: Write>(events: &mut Events<W>, trace: &Trace, ids: &Ids) -> io::Res
     Ok(())
 }
 
-/// The newest of the names that profilers have used for a kind.
+/// The newest category name that profilers use for a kind.
 fn category(kind: EventKind) -> &'static str {
     match kind {
         EventKind::Operator => "cpu_op",
@@ -143,7 +143,7 @@ fn category(kind: EventKind) -> &'static str {
     }
 }
 
-/// What is known of an event, as members of an object.
+/// The known attributes of an event, as JSON members.
 fn args(event: &Event<'_>) -> String {
     let mut members: BTreeMap<&str, Value> = BTreeMap::new();
     if let Some(id) = event.external_id() {

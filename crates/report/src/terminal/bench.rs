@@ -1,4 +1,4 @@
-//! A benchmark at a terminal.
+//! A benchmark on the terminal.
 
 use busbound_diagnosis::Benchmark;
 use busbound_machine::bench::Judgment;
@@ -6,10 +6,10 @@ use busbound_machine::bench::Judgment;
 use super::{columns, hanging, headline};
 use crate::text::bench as text;
 
-/// Planned steps that are listed here; the other formats have all.
+/// Number of predicted steps listed here; the other formats list all.
 const WORST: usize = 5;
 
-/// What a machine reaches, `width` columns wide.
+/// Benchmark results, `width` columns wide.
 pub(crate) fn bench_as_terminal(bench: &Benchmark, width: u16) -> String {
     let mut out = String::new();
     headline(&mut out, &bench.statement, width);
@@ -46,7 +46,7 @@ pub(crate) fn bench_as_terminal(bench: &Benchmark, width: u16) -> String {
         let of = bench.offload.len();
         out.push('\n');
         if of > WORST {
-            hanging(&mut out, "  ", &format!("The {WORST} of {of} that it missed by most:"), width);
+            hanging(&mut out, "  ", &format!("The {WORST} of {of} steps with the largest errors:"), width);
         }
         columns(&mut out, &table, width);
     }

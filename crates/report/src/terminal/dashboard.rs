@@ -1,4 +1,4 @@
-//! How does a screen show the bus over time? A pure function of snapshots and size; who owns the terminal is the binary.
+//! How does a screen show the bus over time? A pure function of snapshots and size; the binary owns the terminal.
 
 use std::collections::VecDeque;
 
@@ -18,13 +18,13 @@ const TO_DEVICE: Style = Style::new().fg(Color::Cyan);
 const TO_HOST: Style = Style::new().fg(Color::Magenta);
 const WARNING: Style = Style::new().fg(Color::Yellow);
 
-/// Rows of a GPU with a frame around it: two curves, two rows of figures, the frame.
+/// Rows of a GPU with a frame: two curves, two rows of figures, the frame.
 const FRAMED: u16 = 7;
 /// Rows of a GPU with curves but no frame.
 const BARE: u16 = 4;
 /// Columns before a curve: direction, rate, share.
 const LABEL: u16 = 32;
-/// A curve that is higher than this says no more.
+/// A taller curve shows nothing more.
 const HIGHEST_CURVE: u16 = 6;
 
 /// What is on the screen.
@@ -32,7 +32,7 @@ const HIGHEST_CURVE: u16 = 6;
 pub struct Dashboard<'a> {
     pub snapshot: &'a Snapshot,
     pub history: &'a History,
-    /// Where it comes from and whether it goes on, e.g. `replayed from log.jsonl, 7 of 20`.
+    /// The source of the data and its state, e.g. `replayed from log.jsonl, 7 of 20`.
     pub note: &'a str,
 }
 
@@ -66,7 +66,7 @@ fn put(buffer: &mut Buffer, row: Rect, line: impl Into<String>, style: Style) {
     }
 }
 
-/// A line that does not fit ends in `…`: it must not look whole.
+/// A line that does not fit ends in `…`, so that it does not look complete.
 fn cut(line: &str, width: u16) -> String {
     let width = usize::from(width);
     if columns_of(line) <= width {
@@ -91,10 +91,10 @@ fn head(dashboard: &Dashboard<'_>, rest: &mut Rect, buffer: &mut Buffer) {
 
 fn foot(note: &str, rest: &mut Rect, buffer: &mut Buffer) {
     let row = take_bottom(rest, 1);
-    put(buffer, row, format!("q leaves · {note}"), FAINT);
+    put(buffer, row, format!("q quits · {note}"), FAINT);
 }
 
-/// Training and warnings, in a third of the screen at most.
+/// Training progress and warnings, in at most a third of the screen.
 fn signs(snapshot: &Snapshot, rest: &mut Rect, buffer: &mut Buffer) {
     let mut lines = Vec::new();
     for (file, beat) in text::training(snapshot) {
@@ -110,7 +110,7 @@ fn signs(snapshot: &Snapshot, rest: &mut Rect, buffer: &mut Buffer) {
     if lines.len() > most {
         let left_out = lines.len() + 1 - most;
         lines.truncate(most - 1);
-        lines.push((format!("… {left_out} lines more: a taller terminal shows them"), WARNING));
+        lines.push((format!("… {left_out} more lines: use a taller terminal to see them"), WARNING));
     }
     let mut rows = take_bottom(rest, u16::try_from(lines.len()).unwrap_or(0));
     for (line, style) in lines {
@@ -127,7 +127,7 @@ fn gpus(dashboard: &Dashboard<'_>, mut rest: Rect, buffer: &mut Buffer) {
     for (i, gpu) in all.iter().enumerate() {
         if i + 1 == fitting && all.len() > fitting {
             let row = take_top(&mut rest, 1);
-            let more = format!("… and {} GPUs more: a taller terminal shows them", all.len() - i);
+            let more = format!("… and {} more GPUs: use a taller terminal to see them", all.len() - i);
             return put(buffer, row, more, FAINT);
         }
         let history = dashboard.history.gpu(i);
@@ -139,7 +139,7 @@ fn gpus(dashboard: &Dashboard<'_>, mut rest: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// Rows beyond which a frame would hold nothing but space: the frame, the curves, three rows of figures, the processes.
+/// The most rows a frame can fill: the frame, the curves, three rows of figures, the processes.
 fn most_rows(gpu: &GpuNow) -> u16 {
     let processes = u16::try_from(processes(gpu).len()).unwrap_or(u16::MAX);
     (2 + 2 * HIGHEST_CURVE + 3).saturating_add(processes)
@@ -150,14 +150,15 @@ fn title(gpu: &GpuNow) -> String {
 }
 
 fn one_line(gpu: &GpuNow) -> String {
-    let way = |to| format!("{} {} ({})", text::rate(&gpu.bus, to), to.word(), text::share(&gpu.bus, to));
+    let direction =
+        |to| format!("{} {} ({})", text::rate(&gpu.bus, to), to.word(), text::share(&gpu.bus, to));
     let busy = text::busy(gpu.gpu_busy_percent);
-    format!("GPU {}  {}, {}, busy {busy}", gpu.index, way(ToWhere::Device), way(ToWhere::Host))
+    format!("GPU {}  {}, {}, busy {busy}", gpu.index, direction(ToWhere::Device), direction(ToWhere::Host))
 }
 
 fn usage(gpu: &GpuNow) -> String {
     format!(
-        "busy {}, memory busy {}, {} in use, {}",
+        "busy {}, memory busy {}, {} used, {}",
         text::busy(gpu.gpu_busy_percent),
         text::busy(gpu.memory_busy_percent),
         text::memory(gpu),
@@ -171,7 +172,7 @@ fn framed(gpu: &GpuNow, history: Option<&GpuHistory>, area: Rect, buffer: &mut B
     let mut rest = block.inner(area);
     block.render(area, buffer);
     let mut lines = vec![usage(gpu), text::short_state(gpu)];
-    // What there is room for beyond two rows of curves.
+    // Rows left after two rows of curves and two of figures.
     let spare = rest.height.saturating_sub(2 + 2);
     lines.extend((spare >= 1).then(|| text::short_basis(gpu)));
     lines.extend(processes(gpu).into_iter().take(usize::from(spare.saturating_sub(1) / 2)));
@@ -189,7 +190,7 @@ fn bare(gpu: &GpuNow, history: Option<&GpuHistory>, mut area: Rect, buffer: &mut
     put(buffer, figures, usage(gpu), Style::new());
 }
 
-/// The rates of now and the curves behind them, one direction above the other.
+/// The current rates and their curves, one direction above the other.
 fn curves(gpu: &GpuNow, history: Option<&GpuHistory>, area: Rect, buffer: &mut Buffer) {
     let height = (area.height / 2).clamp(1, HIGHEST_CURVE);
     let mut rest = area;
@@ -211,9 +212,9 @@ fn curves(gpu: &GpuNow, history: Option<&GpuHistory>, area: Rect, buffer: &mut B
     }
 }
 
-/// The newest at the right; as high as the peak, where that is known. What is not known is a dot.
+/// The newest value on the right, scaled to the peak if it is known. Unknown values are dots.
 fn sparkline(row: &VecDeque<Option<f64>>, peak: Option<f64>, style: Style) -> Sparkline<'static> {
-    // The widget counts in whole numbers.
+    // The widget takes integers.
     let whole = |rate: f64| (rate / 1e6).round().max(0.0) as u64;
     let newest_first: Vec<Option<u64>> = row.iter().rev().map(|rate| rate.map(whole)).collect();
     let sparkline = Sparkline::default()

@@ -1,10 +1,10 @@
-//! Ranks at a terminal: what they come to together, then each by itself where that is wanted.
+//! Ranks on the terminal: the merged result, then each rank that is shown in full.
 
 use busbound_fleet::{FleetAnswer, Unread};
 
 use super::{FAINT, STRONG, columns, diagnosis, hanging, headline, line};
 use crate::runs::Runs;
-use crate::text::{diagnosis as one_by_one, fleet as text};
+use crate::text::{diagnosis as single, fleet as text};
 
 /// Several inputs, `width` columns wide.
 pub(crate) fn runs_as_terminal(runs: &Runs<'_>, width: u16) -> String {
@@ -12,8 +12,8 @@ pub(crate) fn runs_as_terminal(runs: &Runs<'_>, width: u16) -> String {
     match runs.fleet {
         Some(fleet) => out.push_str(&fleet_as_terminal(fleet, width)),
         None if !runs.is_one() => {
-            headline(&mut out, &one_by_one::overview(runs.all), width);
-            if let Some(why) = runs.apart() {
+            headline(&mut out, &single::overview(runs.all), width);
+            if let Some(why) = runs.why_not_merged() {
                 hanging(&mut out, "  ", &why, width);
                 out.push('\n');
             }
@@ -23,7 +23,7 @@ pub(crate) fn runs_as_terminal(runs: &Runs<'_>, width: u16) -> String {
         }
         None => {}
     }
-    for run in runs.one_by_one() {
+    for run in runs.detailed() {
         if !runs.is_one() {
             line(&mut out, &format!("{FAINT}{}{FAINT:#}", run.source.path));
         }
@@ -46,17 +46,12 @@ pub(crate) fn fleet_as_terminal(fleet: &FleetAnswer, width: u16) -> String {
         }
     }
     out.push('\n');
-    section(&mut out, "Out of line", fleet.stragglers.iter().map(|one| one.statement.clone()), width);
-    section(&mut out, "Apart from the rest", text::apart(fleet), width);
-    section(
-        &mut out,
-        "Shared ways to the host",
-        fleet.uplinks.iter().map(|one| one.statement.clone()),
-        width,
-    );
+    section(&mut out, "Stragglers", fleet.stragglers.iter().map(|one| one.statement.clone()), width);
+    section(&mut out, "Outliers", text::outliers(fleet), width);
+    section(&mut out, "Shared PCIe uplinks", fleet.uplinks.iter().map(|one| one.statement.clone()), width);
     section(&mut out, "What to change", fleet.findings.iter().map(|one| text::finding(one, fleet)), width);
     unread(&mut out, &fleet.unread, width);
-    section(&mut out, "Not told by these traces", fleet.limitations.iter().cloned(), width);
+    section(&mut out, "Not visible in these traces", fleet.limitations.iter().cloned(), width);
     out
 }
 

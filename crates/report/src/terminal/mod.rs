@@ -1,4 +1,4 @@
-//! For a person at a terminal. Styled; whoever prints it strips the styles where they do not belong.
+//! Text for the terminal, styled unless [`Style::color`] is off.
 
 pub(crate) mod bench;
 pub(crate) mod compare;
@@ -48,7 +48,7 @@ fn text(answer: &Answer<'_>, style: &Style) -> Result<String, RenderError> {
         Answer::Predictions(Predictions { answers, .. }) => whatif::whatif_as_terminal(answers, width),
         Answer::Gate(gate) => gate::gate_as_terminal(gate, width),
         Answer::Fleet(answer) => fleet::fleet_as_terminal(answer, width),
-        // A summary is kept for merging, not read.
+        // A summary is input for a later merge, not for reading.
         Answer::Rank(summary) => rank_as_json(summary)?,
         Answer::Benchmark(bench) => bench::bench_as_terminal(bench, width),
         Answer::Topology(topology) => topology::topology_as_terminal(topology, width),
@@ -61,7 +61,7 @@ fn text(answer: &Answer<'_>, style: &Style) -> Result<String, RenderError> {
     Ok(if style.color { text } else { without_styles(&text) })
 }
 
-/// The text without its styles. No other escape sequence is in it: names from a trace have lost theirs.
+/// The text without its styles. It contains no other escape sequences: names from a trace are already stripped.
 fn without_styles(styled: &str) -> String {
     let mut plain = String::with_capacity(styled.len());
     let mut rest = styled;
@@ -77,7 +77,7 @@ fn line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-/// The answer: strong, with an empty line under it.
+/// The main statement: bold, followed by an empty line.
 fn headline(out: &mut String, text: &str, width: u16) {
     let mut lines = String::new();
     hanging(&mut lines, "", text, width);

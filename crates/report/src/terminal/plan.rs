@@ -1,4 +1,4 @@
-//! A plan at a terminal.
+//! A plan on the terminal.
 
 use super::{FAINT, hanging, headline, line, rows};
 use crate::text::plan::{Plan, plan};
@@ -19,7 +19,7 @@ pub(crate) fn plan_as_terminal(answer: &Plan, width: u16) -> String {
     for note in &text.notes {
         hanging(&mut out, "  · ", note, width);
     }
-    line(&mut out, &format!("  {FAINT}How it is reckoned{FAINT:#}"));
+    line(&mut out, &format!("  {FAINT}How it is computed{FAINT:#}"));
     for formula in text.formulas {
         hanging(&mut out, "  · ", formula, width);
     }

@@ -1,4 +1,4 @@
-//! The survey at a terminal.
+//! The survey on the terminal.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use busbound_diagnosis::Survey;
 use super::{FAINT, STRONG, capitalized, columns, hanging, headline, line};
 use crate::text::survey as text;
 
-/// The surveys one under the other, `width` columns wide.
+/// The surveys one after the other, `width` columns wide.
 pub(crate) fn surveys_as_terminal(surveys: &[Survey], width: u16) -> String {
     let mut out = String::new();
     if surveys.len() > 1 {
@@ -32,7 +32,7 @@ fn one(out: &mut String, survey: &Survey, width: u16) {
         columns(out, &table, width);
     }
     if !survey.missing.is_empty() {
-        line(out, &format!("\n  {STRONG}Missing, and what that prevents{STRONG:#}"));
+        line(out, &format!("\n  {STRONG}Missing data, and what it prevents{STRONG:#}"));
         for missing in &survey.missing {
             hanging(
                 out,

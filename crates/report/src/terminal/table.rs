@@ -1,5 +1,5 @@
-//! How does a table fit into the columns there are? Numbers are never broken: titles are first, then text; where that is
-//! not enough each row becomes a sentence.
+//! How does a table fit the terminal width? Titles wrap first, then text; numbers never wrap. If that is not enough, each
+//! row becomes a sentence.
 
 use super::wrap::{broken, columns_of, hanging};
 use super::{FAINT, line};
@@ -7,9 +7,9 @@ use crate::text::is_numeric;
 
 const INDENT: &str = "  ";
 const GAP: usize = 2;
-/// With less than this for a text, rows are easier to read as sentences.
+/// If a text column is narrower than this, rows are easier to read as sentences.
 const LEAST_TEXT: usize = 14;
-/// With this much for the names, titles need not be broken for them.
+/// If the names have this much room, titles do not wrap for them.
 const ENOUGH_FOR_NAMES: usize = 24;
 
 pub(super) fn rows(out: &mut String, titles: &[impl AsRef<str>], rows: &[Vec<String>], width: u16) {
@@ -21,7 +21,7 @@ pub(super) fn rows(out: &mut String, titles: &[impl AsRef<str>], rows: &[Vec<Str
     }
 }
 
-/// The width of each column, or that there is none that would do.
+/// The width of each column, or `None` if the table does not fit.
 fn widths(titles: &[&str], rows: &[Vec<String>], room: usize) -> Option<Vec<usize>> {
     let cells = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -51,7 +51,7 @@ fn widths(titles: &[&str], rows: &[Vec<String>], room: usize) -> Option<Vec<usiz
     (over(&widths) == 0).then_some(widths)
 }
 
-/// The least width in which a title takes at most two lines.
+/// The smallest width at which a title takes at most two lines.
 fn least_title(title: &str) -> usize {
     let longest = title.split(' ').map(columns_of).max().unwrap_or(0);
     (longest..columns_of(title)).find(|width| broken(title, *width).len() <= 2).unwrap_or(columns_of(title))
@@ -63,22 +63,22 @@ fn grid(out: &mut String, titles: &[&str], rows: &[Vec<String>], widths: &[usize
         titles.iter().zip(widths).map(|(title, width)| broken(title, *width)).collect();
     let height = heads.iter().map(Vec::len).max().unwrap_or(0);
     for i in 0..height {
-        // Titles stand on their column, not above it.
+        // Titles are aligned to the bottom, next to their column.
         let cells =
             heads.iter().map(|head| (i + head.len()).checked_sub(height).map_or("", |i| head[i].as_str()));
-        line(out, &format!("{INDENT}{FAINT}{}{FAINT:#}", laid_out(cells, widths, &right)));
+        line(out, &format!("{INDENT}{FAINT}{}{FAINT:#}", aligned(cells, widths, &right)));
     }
     for row in rows {
         let cells: Vec<Vec<String>> =
             row.iter().zip(widths).map(|(cell, width)| text_lines(cell, *width)).collect();
         for i in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
             let cells = cells.iter().map(|lines| lines.get(i).map_or("", String::as_str));
-            line(out, &format!("{INDENT}{}", laid_out(cells, widths, &right)));
+            line(out, &format!("{INDENT}{}", aligned(cells, widths, &right)));
         }
     }
 }
 
-fn laid_out<'a>(cells: impl Iterator<Item = &'a str>, widths: &[usize], right: &[bool]) -> String {
+fn aligned<'a>(cells: impl Iterator<Item = &'a str>, widths: &[usize], right: &[bool]) -> String {
     let mut text = String::new();
     for (i, cell) in cells.enumerate() {
         if i > 0 {
@@ -97,8 +97,8 @@ fn laid_out<'a>(cells: impl Iterator<Item = &'a str>, widths: &[usize], right: &
     text
 }
 
-/// A text in lines of at most `room`, the further ones a little in from the first. A long word is broken too: nobody
-/// copies a kernel's name out of a table.
+/// Text in lines of at most `room`, indented after the first. Long words break too: nobody copies a kernel's name out of
+/// a table.
 fn text_lines(text: &str, room: usize) -> Vec<String> {
     let words = text.trim_start();
     let indent = columns_of(text) - columns_of(words);
@@ -118,7 +118,7 @@ fn text_lines(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// The first part of a word: up to its last punctuation within the room, if much of the room is used so.
+/// The first part of a word: up to its last punctuation within the room, if that uses more than half of the room.
 fn cut(word: &str, room: usize) -> &str {
     let fits = word.char_indices().map(|(at, c)| at + c.len_utf8());
     let most = fits.take_while(|end| columns_of(&word[..*end]) <= room).last().unwrap_or(word.len());
@@ -154,7 +154,7 @@ fn sentences(out: &mut String, titles: &[&str], rows: &[Vec<String>], width: u16
     }
 }
 
-/// `time 821 ms`; a unit that stands in the title comes after its number.
+/// `time 821 ms`; a unit in the title moves behind its number.
 fn named(title: &str, cell: &str) -> String {
     match title.strip_suffix(" GB/s") {
         Some(title) => format!("{title} {cell} GB/s"),
@@ -175,29 +175,29 @@ mod tests {
         out.replace(&FAINT.to_string(), "").replace(&format!("{FAINT:#}"), "")
     }
 
-    const TITLES: [&str; 4] = ["copies", "class", "rate", "pinned gives"];
+    const TITLES: [&str; 4] = ["copies", "class", "rate", "pinned limit"];
     const ROWS: [&[&str]; 2] =
         [&["to the device, over 100 MB", "slow", "9.81 GB/s", "55.35 GB/s"], &["  back", "fine", "–", "–"]];
 
     #[test]
-    fn titles_are_broken_before_names_and_numbers_never() {
+    fn titles_wrap_before_names_and_numbers_never_wrap() {
         assert_eq!(
             shown(&TITLES, &ROWS, 60),
-            "  copies                      class       rate  pinned gives\n\
+            "  copies                      class       rate  pinned limit\n\
              \x20 to the device, over 100 MB  slow   9.81 GB/s    55.35 GB/s\n\
              \x20   back                      fine           –             –\n"
         );
         assert_eq!(
             shown(&TITLES, &ROWS, 58),
             "                                                    pinned\n\
-             \x20 copies                      class       rate       gives\n\
+             \x20 copies                      class       rate       limit\n\
              \x20 to the device, over 100 MB  slow   9.81 GB/s  55.35 GB/s\n\
              \x20   back                      fine           –           –\n"
         );
         assert_eq!(
             shown(&TITLES, &ROWS, 48),
             "                                          pinned\n\
-             \x20 copies            class       rate       gives\n\
+             \x20 copies            class       rate       limit\n\
              \x20 to the device,    slow   9.81 GB/s  55.35 GB/s\n\
              \x20   over 100 MB\n\
              \x20   back            fine           –           –\n"
@@ -210,7 +210,7 @@ mod tests {
             shown(&TITLES, &ROWS, 40),
             "  copies\n\
              \x20 to the device, over 100 MB: class\n\
-             \x20   slow, rate 9.81 GB/s, pinned gives\n\
+             \x20   slow, rate 9.81 GB/s, pinned limit\n\
              \x20   55.35 GB/s\n\
              \x20   back: class fine\n"
         );

@@ -1,4 +1,4 @@
-//! The bus of this moment at a terminal, once.
+//! One snapshot of the bus on the terminal.
 
 use busbound_machine::live::{Sign, Snapshot};
 
@@ -42,7 +42,7 @@ pub(crate) fn top_as_terminal(snapshot: &Snapshot, width: u16) -> String {
     out
 }
 
-/// One line for each GPU, for a pipe that is read as it comes; and one for each sign that was not `known` before.
+/// One line per GPU, for a pipe that is read line by line, and one per warning that is not among the `known` ones.
 pub fn top_as_lines(snapshot: &Snapshot, known: &[Sign]) -> String {
     let mut out = String::new();
     for line in text::lines(snapshot) {

@@ -1,4 +1,4 @@
-//! The topology at a terminal.
+//! The topology on the terminal.
 
 use busbound_machine::topology::Topology;
 
@@ -18,7 +18,7 @@ pub(crate) fn topology_as_terminal(topology: &Topology, width: u16) -> String {
     if !tree.is_empty() {
         out.push('\n');
         for branch in tree {
-            // What does not fit stands under the device, a little in.
+            // What does not fit continues below the device, indented.
             let device = branch.trim_start();
             let depth = branch.len() - device.len();
             hanging(&mut out, &" ".repeat(2 + depth), device, width);

@@ -1,11 +1,11 @@
-//! Predictions at a terminal.
+//! Predictions on the terminal.
 
 use busbound_diagnosis::WhatIf;
 
 use super::{columns, hanging, headline};
 use crate::text::whatif as text;
 
-/// What runs would take, `width` columns wide.
+/// Predicted step times, `width` columns wide.
 pub(crate) fn whatif_as_terminal(answers: &[WhatIf], width: u16) -> String {
     let mut out = String::new();
     for answer in answers {

@@ -1,15 +1,15 @@
-//! How does a sentence fit into the columns there are?
+//! How does a sentence fit the terminal width?
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
-/// Columns that a text takes on a terminal: a Chinese character takes two.
+/// Terminal columns that a text takes: a Chinese character takes two.
 pub(super) fn columns_of(text: &str) -> usize {
     text.width()
 }
 
-/// Text broken at spaces into lines of `room` columns; the gaps between words stay as wide as they are. A number stays
-/// with its unit. A word longer than the room, mostly a path, stays whole, so that it can be copied.
+/// Text wrapped at spaces into lines of `room` columns; gaps between words keep their width. A number stays with its
+/// unit. A word longer than the room, usually a path, stays whole so that it can be copied.
 pub(super) fn broken(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let (mut used, mut gap) = (0, 0);
@@ -23,7 +23,7 @@ pub(super) fn broken(text: &str, room: usize) -> Vec<String> {
             lines.push(String::new());
             used = 0;
         } else if let Some(line) = lines.last_mut() {
-            // Spaces before the first word are its place in a tree; those where a line ends are nothing.
+            // Spaces before the first word are indentation in a tree; spaces at a line end are dropped.
             line.push_str(&" ".repeat(gap));
             used += gap;
         }
@@ -36,14 +36,16 @@ pub(super) fn broken(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// Puts a unit to the number before it.
+/// Joins a unit, also one like `ms/step`, to the number before it.
 fn glued(mut words: Vec<String>, word: &str) -> Vec<String> {
     const UNITS: [&str; 17] = [
         "%", "ns", "µs", "ms", "s", "h", "B", "kB", "MB", "GB", "B/s", "kB/s", "MB/s", "GB/s", "MHz",
         "TFLOP/s", "W",
     ];
-    let unit = UNITS.contains(&word.trim_end_matches([',', ';', ':', '.', ')']));
-    match words.last_mut().filter(|last| unit && last.ends_with(|c: char| c.is_ascii_digit())) {
+    let bare = word.trim_end_matches([',', ';', ':', '.', ')']);
+    let is_unit = |text: &str| UNITS.contains(&text);
+    let is_unit = is_unit(bare) || bare.split_once('/').is_some_and(|(unit, _)| is_unit(unit));
+    match words.last_mut().filter(|last| is_unit && last.ends_with(|c: char| c.is_ascii_digit())) {
         Some(number) => {
             number.push(' ');
             number.push_str(word);
@@ -53,24 +55,24 @@ fn glued(mut words: Vec<String>, word: &str) -> Vec<String> {
     words
 }
 
-/// Text after a head, its further lines under its first.
+/// Text after a head, with further lines aligned below the first.
 pub(super) fn hanging(out: &mut String, head: &str, text: &str, width: u16) {
     hanging_with_lead(out, head, &Lead { text: "", style: Style::new() }, text, width);
 }
 
-/// The first words of a text, in a style of their own.
+/// The first words of a text, with their own style.
 pub(super) struct Lead<'t> {
     pub(super) text: &'t str,
     pub(super) style: Style,
 }
 
-/// As [`hanging`], with a lead before the text. A lead that has to be broken stays as plain as the rest of its line.
+/// As [`hanging`], with a lead before the text. A lead that has to wrap stays unstyled.
 pub(super) fn hanging_with_lead(out: &mut String, head: &str, lead: &Lead<'_>, text: &str, width: u16) {
     let style = lead.style;
     let text = format!("{}{text}", lead.text);
     let width = usize::from(width);
     let mut indent = columns_of(head);
-    // Beside a head that takes half of the width there is no room to read in: the text goes under it.
+    // If the head takes more than half of the width, the text goes below it.
     let under = indent > width / 2;
     out.push_str(if under { head.trim_end() } else { head });
     if under {
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_hang_under_the_first_and_end_in_no_space() {
+    fn lines_align_below_the_first_and_have_no_trailing_spaces() {
         assert_eq!(
             shown("  copies  ", "H2D pageable  12 copies/step  2 GB", 26),
             "  copies  H2D pageable  12\n          copies/step\n          2 GB\n"
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_stays_whole_and_a_long_head_stands_alone() {
+    fn a_path_stays_whole_and_a_long_head_gets_its_own_line() {
         assert_eq!(
             shown("  ", "in /a/very/long/path.json: no", 12),
             "  in\n  /a/very/long/path.json:\n  no\n"

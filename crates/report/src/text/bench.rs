@@ -1,4 +1,4 @@
-//! What does a benchmark say in words and rows?
+//! The sentences and tables of a benchmark.
 
 use busbound_diagnosis::quantity::{bytes, milliseconds};
 use busbound_diagnosis::{Benchmark, Offloaded, PlanErrors};
@@ -9,7 +9,7 @@ use busbound_machine::{MachineProfile, MeasuredCurve};
 
 use super::{Table, plural};
 
-/// Sizes that are worth a column.
+/// Copy sizes that get a column.
 const SHOWN: [(u64, &str); 7] = [
     (4 << 10, "4 KiB"),
     (64 << 10, "64 KiB"),
@@ -43,11 +43,11 @@ pub(crate) fn curves(profile: &MachineProfile) -> Option<Table> {
 
 /// `pinned to device, one at a time`.
 pub(crate) fn curve_name(curve: &MeasuredCurve) -> String {
-    let way = match curve.direction {
+    let direction = match curve.direction {
         Direction::H2d => "to device",
         Direction::D2h => "to host",
     };
-    let mut name = format!("{} {way}", curve.memory.words());
+    let mut name = format!("{} {direction}", curve.memory.words());
     match (curve.engine, curve.memory) {
         (Engine::Kernel, _) => name.push_str(", by kernel"),
         (Engine::CopyEngine, Memory::Managed) => name.push_str(", migrated"),
@@ -67,11 +67,11 @@ fn two_digits(value: f64) -> String {
     }
 }
 
-/// `55.4 GB/s   88 % of PCIe 5 x16's 63.0 is 55.5: as it should be`.
+/// `55.4 GB/s` and `copies to the device: OK (expected 55.5; 88% of PCIe 5 x16's 63.0)`.
 pub(crate) fn figure(figure: &MeasuredFigure) -> (String, String) {
     let value = match figure.unit {
         FigureUnit::Count => format!("{:.0}", figure.measured),
-        FigureUnit::Times => format!("{:.2} ×", figure.measured),
+        FigureUnit::Times => format!("{:.2}x", figure.measured),
         FigureUnit::Kibibytes if figure.measured >= 1024.0 => {
             format!("{:.0} MiB", figure.measured / 1024.0)
         }
@@ -80,33 +80,33 @@ pub(crate) fn figure(figure: &MeasuredFigure) -> (String, String) {
             format!("{} {}", two_digits(figure.measured), unit.sign())
         }
     };
-    let judged = match (figure.expected, &figure.expected_from) {
+    let expectation = match (figure.expected, &figure.expected_from) {
         (Some(expected), Some(from)) => {
-            let word = if figure.judgment == Judgment::Short { "short" } else { "as it should be" };
-            format!(": {word}, {} expected ({from})", two_digits(expected))
+            let word = if figure.judgment == Judgment::Short { "too low" } else { "OK" };
+            format!(": {word} (expected {}; {from})", two_digits(expected))
         }
         _ => String::new(),
     };
-    (value, format!("{}{judged}", figure.what))
+    (value, format!("{}{expectation}", figure.what))
 }
 
-/// Whether its causes are worth a line here: those of a fact are in the documentation.
+/// Possible causes of a result below its expectation. For other results they are only in the documentation.
 pub(crate) fn causes(figure: &MeasuredFigure) -> Vec<String> {
     if figure.judgment != Judgment::Short {
         return Vec::new();
     }
     let line = |cause: &Cause| {
-        format!("{}{}. Check: {}", if cause.seen { "Seen: " } else { "" }, cause.why, cause.check)
+        format!("{}{}. Check: {}", if cause.seen { "Detected: " } else { "" }, cause.why, cause.check)
     };
     figure.causes.iter().map(line).collect()
 }
 
-/// How the plan did on this machine, a sentence for each memory.
+/// How accurate `plan offload` was on this machine, one sentence per memory kind.
 pub(crate) fn plan_errors(bench: &Benchmark) -> Vec<String> {
-    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let percent = |share: f64| format!("{:.1}%", 100.0 * share);
     let sentence = |errors: &PlanErrors| {
         let mut text = format!(
-            "`plan offload` with this profile, on {} from {} memory, really run: off by {} in the middle, {} at worst",
+            "`plan offload` with this profile, compared with {} measured from {} memory: median error {}, max {}",
             plural(errors.count as u64, "step", "steps"),
             errors.memory.words(),
             percent(errors.median),
@@ -114,7 +114,7 @@ pub(crate) fn plan_errors(bench: &Benchmark) -> Vec<String> {
         );
         if errors.memory == Memory::Pageable {
             text.push_str(&format!(
-                "; at the rate that the host reached just before each step, which varies, {} and {}",
+                "; with the host rate measured just before each step, which varies: median error {}, max {}",
                 percent(errors.median_at_rate),
                 percent(errors.worst_at_rate)
             ));
@@ -124,14 +124,15 @@ pub(crate) fn plan_errors(bench: &Benchmark) -> Vec<String> {
     bench.offload_errors.iter().map(sentence).collect()
 }
 
-/// Steps as planned and as run; with `most`, those that the plan missed by most.
+/// Predicted and measured steps; with `most`, only those with the largest prediction errors.
 pub(crate) fn offload(bench: &Benchmark, most: Option<usize>) -> Option<Table> {
     let mut all: Vec<&Offloaded> = bench.offload.iter().collect();
     if let Some(most) = most.filter(|most| *most < all.len()) {
         all.sort_by(|a, b| b.error.abs().total_cmp(&a.error.abs()));
         all.truncate(most);
     }
-    let titles = vec!["offloaded step", "layers", "compute", "took", "planned", "off by", "at rate"];
+    let titles =
+        vec!["offloaded step", "layers", "compute", "measured", "predicted", "error", "error at host rate"];
     let rows: Vec<Vec<String>> = all
         .into_iter()
         .map(|one| {
@@ -146,8 +147,8 @@ pub(crate) fn offload(bench: &Benchmark, most: Option<usize>) -> Option<Table> {
                 milliseconds(one.compute_ms),
                 milliseconds(one.step_ms.median),
                 milliseconds(one.predicted_ms),
-                format!("{:+.1} %", 100.0 * one.error),
-                format!("{:+.1} %", 100.0 * one.error_at_rate),
+                format!("{:+.1}%", 100.0 * one.error),
+                format!("{:+.1}%", 100.0 * one.error_at_rate),
             ]
         })
         .collect();
@@ -155,7 +156,7 @@ pub(crate) fn offload(bench: &Benchmark, most: Option<usize>) -> Option<Table> {
 }
 
 pub(crate) fn double_buffer(bench: &Benchmark) -> Option<Table> {
-    let titles = vec!["compute to copy", "in turns", "double buffered", "gain", "planned gain"];
+    let titles = vec!["compute to copy", "serialized", "double buffered", "gain", "predicted gain"];
     let rows: Vec<Vec<String>> = bench
         .double_buffer
         .iter()
@@ -164,15 +165,15 @@ pub(crate) fn double_buffer(bench: &Benchmark) -> Option<Table> {
                 format!("{}", one.compute_to_copy),
                 milliseconds(one.naive_ms),
                 milliseconds(one.buffered_ms),
-                format!("{:.2} ×", one.gain),
-                format!("{:.2} ×", one.predicted_gain),
+                format!("{:.2}x", one.gain),
+                format!("{:.2}x", one.predicted_gain),
             ]
         })
         .collect();
     (!rows.is_empty()).then_some(Table { titles, rows })
 }
 
-/// On what, how long, and what it took.
+/// The machine and software it was measured on.
 pub(crate) fn measured_on(bench: &Benchmark) -> String {
     let profile = &bench.profile;
     let mut parts = Vec::new();
@@ -183,10 +184,12 @@ pub(crate) fn measured_on(bench: &Benchmark) -> String {
             parts.push("virtual machine".to_owned());
         }
         parts.push(match (&identity.pinned_to_cpus, identity.numa_node) {
-            (Some(cpus), Some(node)) => format!("kept to CPUs {cpus} of NUMA node {node}"),
-            (Some(cpus), None) => format!("kept to CPUs {cpus}, NUMA node not told"),
-            (None, _) => "on the CPUs it was given: those near the GPU are not told, or it was bound already"
-                .to_owned(),
+            (Some(cpus), Some(node)) => format!("bound to CPUs {cpus} of NUMA node {node}"),
+            (Some(cpus), None) => format!("bound to CPUs {cpus}, NUMA node unknown"),
+            (None, _) => {
+                "CPU binding unchanged: the CPUs near the GPU are unknown, or the process was already bound"
+                    .to_owned()
+            }
         });
     }
     parts.extend(profile.date.clone());
@@ -195,12 +198,12 @@ pub(crate) fn measured_on(bench: &Benchmark) -> String {
 
 pub(crate) fn took(bench: &Benchmark) -> String {
     let mode = match bench.mode {
-        Mode::Quick => "quick round",
-        Mode::Full => "full round",
+        Mode::Quick => "quick benchmark",
+        Mode::Full => "full benchmark",
     };
-    let stopped = if bench.interrupted { ", stopped before its end" } else { "" };
+    let stopped = if bench.interrupted { ", interrupted" } else { "" };
     format!(
-        "{mode} of {:.1} s{stopped}; held {} of the GPU's memory and {} of the host's at most",
+        "{mode}, {:.1} s{stopped}; max memory used: {} on the GPU, {} on the host",
         bench.wall_s,
         bytes(bench.device_bytes),
         bytes(bench.host_bytes)
@@ -208,5 +211,5 @@ pub(crate) fn took(bench: &Benchmark) -> String {
 }
 
 pub(crate) fn skipped(bench: &Benchmark) -> Vec<String> {
-    bench.skipped.iter().map(|skip| format!("{} left out: {}", skip.suite.name(), skip.why)).collect()
+    bench.skipped.iter().map(|skip| format!("{} skipped: {}", skip.suite.name(), skip.why)).collect()
 }

@@ -1,4 +1,4 @@
-//! What do ranks laid side by side say in words?
+//! The sentences and tables of merged ranks.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,16 @@ use busbound_diagnosis::quantity::{count, milliseconds};
 use busbound_diagnosis::{Bound, FigureId, FigureUnit, Saving, Unit};
 use busbound_fleet::{FleetAnswer, RankName, RankSummary, SharedFinding, Spread, Unread};
 
-use super::{Table, plural};
+use super::{Table, milliseconds_range, plural};
 
-/// Up to this many, each rank has its row; of more, those that say something.
+/// Up to this many ranks, each gets a row; beyond it, only the notable ones do.
 const ROWS: usize = 32;
-/// With fewer ranks their rows say all that their spread does.
+/// With fewer ranks, the rows already show the spread.
 const FEW: usize = 5;
-/// Of a step: a time that is less on every rank is not worth a line.
+/// Share of a step: a time below this on every rank gets no row.
 const NOTHING: f64 = 0.005;
 
-/// One row a rank, without columns that nobody has anything in.
+/// One row per rank, without empty columns.
 pub(crate) fn ranks(answer: &FleetAnswer) -> Table {
     if answer.not_one_run.is_some() {
         return runs(&answer.ranks);
@@ -24,16 +24,16 @@ pub(crate) fn ranks(answer: &FleetAnswer) -> Table {
     let title = if shown.len() < answer.ranks.len() { "some ranks" } else { "rank" };
     table(title, &shown, |rank| {
         let label = rank.label();
-        // Its figures are of the part that was read, which a limitation says.
+        // Only part of the file was read; a limitation explains it.
         let mark = if rank.complete { "" } else { "*" };
         format!("{}{mark}", label.short())
     })
 }
 
-/// One row a run, for files that are no ranks of one.
+/// One row per run, for files that are not ranks of one run.
 pub(crate) fn runs(summaries: &[RankSummary]) -> Table {
     table("run", &summaries.iter().collect::<Vec<_>>(), |run| {
-        // With its path it stands above its own diagnosis; here there is little room.
+        // The full path is above the run's diagnosis; a table has little room.
         let name = run.path.rsplit(['/', '\\']).next().unwrap_or_default();
         name.trim_end_matches(".gz").trim_end_matches(".json").to_owned()
     })
@@ -49,10 +49,10 @@ fn table(title: &'static str, ranks: &[&RankSummary], name: impl Fn(&RankSummary
         ("exposed comm.", |rank| time(rank, rank.time.exposed_comm_ms)),
         ("idle", |rank| time(rank, rank.time.idle_ms)),
         ("H2D GB/s", |rank| rank.figure(FigureId::H2dGbps).map(|gbps| format!("{gbps:.1}"))),
-        ("comm. beside compute", |rank| rank.comm_compute_pct_of_comm.map(|share| format!("{share:.2} %"))),
+        ("comm. overlapped", |rank| rank.comm_compute_pct_of_comm.map(|share| format!("{share:.2}%"))),
     ];
-    let told = |(_, of): &&Column| ranks.iter().any(|rank| of(rank).is_some());
-    let columns: Vec<&Column> = columns.iter().filter(told).collect();
+    let has_values = |(_, of): &&Column| ranks.iter().any(|rank| of(rank).is_some());
+    let columns: Vec<&Column> = columns.iter().filter(has_values).collect();
     let row = |rank: &&RankSummary| {
         let cells = columns.iter().map(|(_, of)| of(rank).unwrap_or("–".to_owned()));
         std::iter::once(name(rank)).chain(cells).collect()
@@ -68,10 +68,14 @@ fn is_time(unit: FigureUnit) -> bool {
 }
 
 fn quantity(value: f64, unit: FigureUnit) -> String {
-    if is_time(unit) { milliseconds(value) } else { format!("{value:.1} {}", unit.symbol()) }
+    match unit {
+        unit if is_time(unit) => milliseconds(value),
+        FigureUnit::Percent => format!("{value:.1}%"),
+        unit => format!("{value:.1} {}", unit.symbol()),
+    }
 }
 
-/// Nothing where it is nothing beside the rank's step.
+/// `None` if it is negligible compared with the rank's step.
 fn time(rank: &RankSummary, ms: f64) -> Option<String> {
     (ms > 0.001 * rank.time.span_ms).then(|| milliseconds(ms))
 }
@@ -85,17 +89,17 @@ fn bound(bound: Bound) -> &'static str {
         Bound::Sync => "sync",
         Bound::Input => "input",
         Bound::Mixed => "mixed",
-        Bound::Unknown => "not told",
+        Bound::Unknown => "unknown",
     }
 }
 
-/// All ranks, or of many those that are apart in some figure, those with most of their own to do, and those read in part.
+/// All ranks; if there are many, the stragglers, the outliers of each figure, and those read only in part.
 fn worth_a_row(answer: &FleetAnswer) -> Vec<&RankSummary> {
     if answer.ranks.len() <= ROWS {
         return answer.ranks.iter().collect();
     }
     let mut wanted: BTreeSet<&RankName> = answer.stragglers.iter().take(8).map(|one| &one.rank).collect();
-    // The first ones are the step and what the ranks do of their own.
+    // The first two are the step time and the time without waiting for other ranks.
     for figure in answer.figures.iter().take(2) {
         wanted.extend([&figure.min_rank, &figure.max_rank]);
     }
@@ -106,12 +110,12 @@ fn worth_a_row(answer: &FleetAnswer) -> Vec<&RankSummary> {
     answer.ranks.iter().filter(is_wanted).take(ROWS).collect()
 }
 
-/// Each figure over the ranks; nothing where the rows above say it all.
+/// The distribution of each figure over the ranks; no rows if there are few ranks.
 pub(crate) fn spreads(answer: &FleetAnswer) -> Table {
     let title = match answer.unit {
-        Unit::Step => "by rank, a step",
-        Unit::Iteration => "by rank, a round",
-        Unit::Trace => "by rank, the trace",
+        Unit::Step => "by rank, per step",
+        Unit::Iteration => "by rank, per iteration",
+        Unit::Trace => "by rank, per trace",
     };
     let row = |spread: &Spread| {
         let value = |value: f64| quantity(value, spread.unit);
@@ -123,10 +127,10 @@ pub(crate) fn spreads(answer: &FleetAnswer) -> Table {
     let is_worth_it = |spread: &&Spread| !is_time(spread.unit) || spread.max > NOTHING * step;
     let worth = answer.figures.iter().filter(is_worth_it);
     let rows = if answer.ranks.len() < FEW { Vec::new() } else { worth.map(row).collect() };
-    Table { titles: vec![title, "least", "p10", "median", "p90", "most", "most on"], rows }
+    Table { titles: vec![title, "min", "p10", "median", "p90", "max", "max on"], rows }
 }
 
-/// How the ranks are known to be of one run, and their steps together.
+/// The evidence that the ranks are one run, and the steps of all ranks.
 pub(crate) fn facts(answer: &FleetAnswer) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(evidence) = &answer.evidence {
@@ -137,12 +141,12 @@ pub(crate) fn facts(answer: &FleetAnswer) -> Vec<(&'static str, String)> {
         };
         facts.push(("ranks", format!("{} of one run, {evidence}{on}", answer.ranks.len())));
     }
-    // Quantiles of a handful are its extremes, which the rows tell.
+    // Quantiles of a few steps are the extremes, which the rows show.
     if let Some(steps) = answer.steps.filter(|steps| steps.count >= 20) {
         facts.push((
             "steps",
             format!(
-                "{} of all ranks together, lengths to a percent: median {}, p90 {}, p99 {}",
+                "{} over all ranks, durations to within 1%: median {}, p90 {}, p99 {}",
                 count(steps.count),
                 milliseconds(steps.p50_ms),
                 milliseconds(steps.p90_ms),
@@ -153,38 +157,38 @@ pub(crate) fn facts(answer: &FleetAnswer) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// Ranks that are far from the rest in a figure, without those that are told as stragglers already.
-pub(crate) fn apart(answer: &FleetAnswer) -> Vec<String> {
-    const TOLD: usize = 4;
-    // By path: files without a rank may have the same name.
+/// Outliers of each figure, without the ranks that are already listed as stragglers.
+pub(crate) fn outliers(answer: &FleetAnswer) -> Vec<String> {
+    const LISTED: usize = 4;
+    // Compares paths: files without a rank may have the same name.
     let is_straggler = |path: &str| answer.stragglers.iter().any(|straggler| straggler.path == path);
     let mut lines = Vec::new();
-    // Times of one rank that differ do so together; the rates and shares are figures of their own.
     for figure in &answer.figures {
-        let odd: Vec<_> = figure.apart.iter().filter(|apart| !is_straggler(&apart.path)).collect();
-        if odd.is_empty() {
+        let outliers: Vec<_> = figure.apart.iter().filter(|one| !is_straggler(&one.path)).collect();
+        if outliers.is_empty() {
             continue;
         }
         let value = |value: f64| quantity(value, figure.unit);
-        let told = odd.iter().take(TOLD).map(|apart| format!("{} {}", apart.rank, value(apart.value)));
-        let told = told.collect::<Vec<_>>().join(", ");
-        let more = odd.len().saturating_sub(TOLD);
+        let listed = outliers.iter().take(LISTED).map(|one| format!("{} {}", one.rank, value(one.value)));
+        let listed = listed.collect::<Vec<_>>().join(", ");
+        let more = outliers.len().saturating_sub(LISTED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        lines.push(format!("{}: {told}{more}; median {}", figure.figure, value(figure.p50)));
+        lines.push(format!("{}: {listed}{more}; median {}", figure.figure, value(figure.p50)));
     }
     lines
 }
 
-/// `Copies from pageable memory: on 8 of 8 ranks, saves 161 ms to 176 ms a step (median rank)`.
+/// `Copies from pageable memory: on 8 of 8 ranks, saves 161–176 ms/step (median rank)`.
 pub(crate) fn finding(finding: &SharedFinding, answer: &FleetAnswer) -> String {
     let Saving { low, high } = finding.saves_ms_per_step;
     let unit = answer.unit;
+    let one = if answer.not_one_run.is_some() { "run" } else { "rank" };
     let saves = if high <= 0.0 {
-        "saves nothing by itself".to_owned()
+        "saves nothing on its own".to_owned()
     } else if low < 0.01 * high {
-        format!("saves up to {} a {unit} on the median of them", milliseconds(high))
+        format!("saves up to {}/{unit} (median {one})", milliseconds(high))
     } else {
-        format!("saves {} to {} a {unit} on the median of them", milliseconds(low), milliseconds(high))
+        format!("saves {}/{unit} (median {one})", milliseconds_range(low, high))
     };
     let all = answer.ranks.len() as u64;
     let all =
@@ -193,7 +197,7 @@ pub(crate) fn finding(finding: &SharedFinding, answer: &FleetAnswer) -> String {
     format!("{}: on {} of {all}, {saves}{note}", finding.title, finding.ranks,)
 }
 
-/// Why a file is not in the answer.
+/// Why a file is missing from the result.
 pub(crate) fn unread(unread: &Unread) -> String {
     let rank = unread.rank.map_or(String::new(), |rank| format!("rank {rank}: "));
     format!("{rank}{}", unread.why)

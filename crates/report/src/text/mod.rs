@@ -1,4 +1,4 @@
-//! What is said in words and rows, whatever the format: terminal and Markdown share it.
+//! Sentences and tables that all formats share.
 
 pub(crate) mod attribution;
 pub(crate) mod bench;
@@ -13,12 +13,22 @@ pub(crate) mod top;
 pub(crate) mod topology;
 pub(crate) mod whatif;
 
+use busbound_diagnosis::quantity::milliseconds;
 pub(crate) use busbound_diagnosis::quantity::plural;
 
-/// A sentence that stands by itself.
+/// Text with an uppercase first letter, for the start of a sentence.
 pub(crate) fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// `161–176 ms`, or `900 µs–1.20 ms` if the units differ.
+pub(crate) fn milliseconds_range(low: f64, high: f64) -> String {
+    let (low, high) = (milliseconds(low), milliseconds(high));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}–{high}"),
+        _ => format!("{low}–{high}"),
+    }
 }
 
 /// A table: titles, and rows of the same length. The first column is text, the rest are numbers.
@@ -27,7 +37,7 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// Whether a column holds numbers, which are read from the right: it does unless it has words and no number.
+/// Whether a column holds numbers, which are right-aligned: true unless it has text and no numbers.
 pub(crate) fn is_numeric(rows: &[Vec<String>], column: usize) -> bool {
     let first = |cell: &String| cell.trim_start_matches(['+', '-', '×', ' ']).chars().next();
     let firsts: Vec<char> = rows.iter().filter_map(|row| row.get(column)).filter_map(first).collect();

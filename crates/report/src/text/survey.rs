@@ -1,4 +1,4 @@
-//! What does a survey say in words?
+//! The sentences and tables of a survey.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::text::Table;
 
 use busbound_diagnosis::quantity::{bytes, count, printable, rate, time};
 
-/// Facts about the whole file, each under its word.
+/// Facts about the whole file, each with its label.
 pub(crate) fn facts(survey: &Survey) -> Vec<(&'static str, String)> {
     let source = &survey.source;
     let size = if !busbound_trace::format(source.format).is_some_and(|format| format.is_json) {
@@ -17,9 +17,9 @@ pub(crate) fn facts(survey: &Survey) -> Vec<(&'static str, String)> {
     } else if !source.compressed {
         format!("{} of JSON", bytes(source.json_bytes))
     } else {
-        format!("{} holding {} of JSON", bytes(source.file_bytes), bytes(source.json_bytes))
+        format!("{} compressed, {} of JSON", bytes(source.file_bytes), bytes(source.json_bytes))
     };
-    let objects = format!("{} events, {} of them kept", count(source.objects), count(source.events));
+    let objects = format!("{} events, {} kept", count(source.objects), count(source.events));
     let mut facts = vec![("file", format!("{} ({size}; {objects})", source.path))];
     facts.push(("written by", producer(survey)));
     facts.push((
@@ -29,11 +29,11 @@ pub(crate) fn facts(survey: &Survey) -> Vec<(&'static str, String)> {
             Some(rank) => {
                 let of = rank.world_size.map(|n| format!(" of {n}")).unwrap_or_default();
                 let backend = rank.backend.as_ref().map(|b| format!(", {b}")).unwrap_or_default();
-                let told = match rank.origin {
+                let origin = match rank.origin {
                     RankOrigin::DistributedInfo => "",
-                    RankOrigin::FileName => " (by the file's name)",
+                    RankOrigin::FileName => " (from the file name)",
                 };
-                format!("{}{of}{backend}{told}", rank.rank)
+                format!("{}{of}{backend}{origin}", rank.rank)
             }
         },
     ));
@@ -98,12 +98,12 @@ fn recorded(survey: &Survey) -> String {
         let words: Vec<_> = all.iter().filter(|(_, has)| *has == on).map(|(word, _)| *word).collect();
         if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
     };
-    format!("{}; not: {}", list(true), list(false))
+    format!("{}; not recorded: {}", list(true), list(false))
 }
 
 fn steps(patterns: &[StepPattern]) -> String {
     if patterns.is_empty() {
-        return "none marked".to_owned();
+        return "none annotated".to_owned();
     }
     let one = |p: &StepPattern| format!("{} × `{}` (median {})", count(p.count), p.pattern, time(p.p50_ns));
     patterns.iter().take(4).map(one).collect::<Vec<_>>().join(", ")
@@ -141,7 +141,7 @@ pub(crate) fn copies(survey: &Survey) -> Table {
 pub(crate) fn streams(survey: &Survey) -> Table {
     let row = |device: &Device, stream: &Stream| {
         let place = match stream.id {
-            -1 => format!("GPU {} as a whole", device.id),
+            -1 => format!("GPU {}, whole device", device.id),
             id => format!("GPU {} stream {id}", device.id),
         };
         vec![
@@ -169,7 +169,7 @@ pub(crate) fn threads(survey: &Survey) -> Table {
     Table { titles: vec!["processes", "threads", "events", "busiest thread"], rows }
 }
 
-/// What was lost, with its place; empty for a whole file.
+/// What was lost and where; empty for a complete file.
 pub(crate) fn lost(source: &SourceFacts) -> Vec<String> {
     let gzip = source.compressed;
     source.lost.iter().map(|part| lost_part(part, gzip)).collect()
@@ -192,7 +192,7 @@ fn lost_part(part: &LostPart, gzip: bool) -> String {
     format!("{}: {times}at byte {}{place}{skipped}", part.text, part.first_offset)
 }
 
-/// What was repaired, not kept or not understood; each a clause.
+/// What was repaired, not kept or not recognized.
 pub(crate) fn remarks(survey: &Survey) -> Vec<String> {
     let mut remarks = Vec::new();
     if !survey.repairs.is_empty() {
@@ -206,15 +206,15 @@ pub(crate) fn remarks(survey: &Survey) -> Vec<String> {
     if !survey.unknown_categories.is_empty() {
         let list =
             survey.unknown_categories.iter().map(|(what, n)| format!("{} {}", count(*n), printable(what)));
-        remarks.push(format!("Of unknown category: {}.", list.collect::<Vec<_>>().join(", ")));
+        remarks.push(format!("Unknown categories: {}.", list.collect::<Vec<_>>().join(", ")));
     }
     for message in &survey.profiler_messages {
-        remarks.push(format!("The profiler said: {}", printable(message)));
+        remarks.push(format!("Profiler message: {}", printable(message)));
     }
     remarks
 }
 
-/// For several inputs: the sentence above the rest.
+/// The headline for several inputs.
 pub(crate) fn overview(surveys: &[Survey]) -> String {
     let whole = surveys.iter().filter(|survey| survey.source.complete).count();
     let mut ranks: Vec<u32> = surveys.iter().filter_map(|s| s.rank.as_ref()).map(|r| r.rank).collect();
@@ -227,8 +227,7 @@ pub(crate) fn overview(surveys: &[Survey]) -> String {
         (ranks, None) => format!("{} ranks", ranks.len()),
     };
     let events: u64 = surveys.iter().map(|s| s.source.events).sum();
-    let state =
-        if whole == surveys.len() { "all whole".to_owned() } else { format!("{whole} of them whole") };
+    let state = if whole == surveys.len() { "all complete".to_owned() } else { format!("{whole} complete") };
     format!("{} traces, {state}: {ranks}, {} events.", surveys.len(), count(events))
 }
 
@@ -243,7 +242,7 @@ fn direction(direction: Direction) -> &'static str {
     }
 }
 
-/// Whether the table says anything.
+/// The tables that are not empty.
 pub(crate) fn worth_showing(survey: &Survey) -> impl Iterator<Item = Table> {
     [kinds(survey), copies(survey), streams(survey), threads(survey)]
         .into_iter()
@@ -255,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loss_says_what_where_and_how_often() {
+    fn a_loss_reports_what_where_and_how_often() {
         let part = LostPart {
             what: busbound_trace::LossKind::DamagedEvent,
             text: "event is not valid JSON",

@@ -1,45 +1,45 @@
-//! What is said of the bus while it works, for every format.
+//! The sentences and tables of live bus traffic.
 
 use busbound_diagnosis::quantity::{bytes, printable};
 use busbound_machine::live::{Beat, Bus, GpuNow, ProcessNow, Sign, Snapshot, ToWhere};
 
 use super::{Table, plural};
 
-/// From this share of its peak on, a bus is near it.
+/// At or above this share of its peak, a bus is near the peak.
 const NEAR: f64 = 0.7;
-/// Below this one it does next to nothing.
-const NEXT_TO_NOTHING: f64 = 0.05;
+/// Below this share, a bus is nearly idle.
+const NEARLY_IDLE: f64 = 0.05;
 
-/// The answer.
+/// The main statement.
 pub(crate) fn statement(snapshot: &Snapshot) -> String {
     let Some((gpu, to, rate)) = snapshot.busiest() else {
         let is_unknown = snapshot.gpus.iter().any(|gpu| gpu.bus.unknown_share > 0.0);
         return if is_unknown {
-            "What the bus carried is not known for this interval: its counters were read too rarely."
+            "Bus traffic is unknown for this interval: its counters were not read often enough."
         } else {
-            "What the bus carries is not told by this driver."
+            "This driver does not report bus traffic."
         }
         .to_owned();
     };
     let moved = format!("GPU {} moves {} {}", gpu.index, per_second(rate), to.word());
     let (Some(share), Some(peak)) = (gpu.bus.share(to), &gpu.bus.peak) else {
-        return format!("{moved}; the peak of its link is not known.");
+        return format!("{moved}; the peak of its link is unknown.");
     };
     let how = match share {
         s if s >= NEAR => "The bus is near its peak",
-        s if s >= NEXT_TO_NOTHING => "The bus has room",
+        s if s >= NEARLY_IDLE => "The bus has headroom",
         _ => "The bus is nearly idle",
     };
     let gbps = peak.gbps(to);
     format!("{how}: {moved}, {} of the {gbps:.1} GB/s {}.", percent(share), peak.source.word())
 }
 
-/// When the interval ended. A log is anyone's: what it holds must not move a terminal's cursor.
+/// When the interval ended. It may come from an untrusted log, so it must not contain control characters.
 pub(crate) fn at(snapshot: &Snapshot) -> String {
     printable(&snapshot.at)
 }
 
-/// Which time is spoken of, and by whom.
+/// The interval and the driver version.
 pub(crate) fn interval(snapshot: &Snapshot) -> String {
     let driver =
         snapshot.driver.as_ref().map_or(String::new(), |driver| format!(", driver {}", printable(driver)));
@@ -52,7 +52,7 @@ pub(crate) fn per_second(rate: f64) -> String {
 }
 
 pub(crate) fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
+    format!("{:.0}%", share * 100.0)
 }
 
 fn or_dash(text: Option<String>) -> String {
@@ -68,7 +68,7 @@ pub(crate) fn share(bus: &Bus, to: ToWhere) -> String {
 }
 
 pub(crate) fn busy(percent: Option<u32>) -> String {
-    or_dash(percent.map(|percent| format!("{percent} %")))
+    or_dash(percent.map(|percent| format!("{percent}%")))
 }
 
 /// `132 of 141 GB`.
@@ -95,7 +95,7 @@ pub(crate) fn clock(gpu: &GpuNow) -> String {
     }))
 }
 
-/// All GPUs, a row each.
+/// One row per GPU.
 pub(crate) fn overview(snapshot: &Snapshot) -> Table {
     let rows = snapshot.gpus.iter().map(|gpu| {
         vec![
@@ -109,30 +109,29 @@ pub(crate) fn overview(snapshot: &Snapshot) -> Table {
             power(gpu),
         ]
     });
-    let titles =
-        vec!["", "to the device", "of peak", "to the host", "of peak", "GPU busy", "memory in use", "power"];
+    let titles = vec!["", "to device", "of peak", "to host", "of peak", "GPU busy", "memory used", "power"];
     Table { titles, rows: rows.collect() }
 }
 
-/// What the shares are of, and who told the traffic.
+/// The peak behind the shares, and the source of the traffic counters.
 pub(crate) fn basis(gpu: &GpuNow) -> String {
     let bus = &gpu.bus;
     let peak = match &bus.peak {
         Some(peak) if peak.to_device_gbps == peak.to_host_gbps => {
-            format!("peak {:.1} GB/s each way, {}", peak.to_device_gbps, peak.source.word())
+            format!("peak {:.1} GB/s per direction, {}", peak.to_device_gbps, peak.source.word())
         }
         Some(peak) => format!(
-            "peak {:.1} GB/s to the device and {:.1} GB/s to the host, {}",
+            "peak {:.1} GB/s to device and {:.1} GB/s to host, {}",
             peak.to_device_gbps,
             peak.to_host_gbps,
             peak.source.word()
         ),
-        None => "peak not known".to_owned(),
+        None => "peak unknown".to_owned(),
     };
-    format!("{peak}; traffic told by {}{}", bus.source.describe(), unknown(bus))
+    format!("{peak}; traffic source: {}{}", bus.source.describe(), unknown(bus))
 }
 
-/// The same in a line of a small screen.
+/// The same on one line, for small screens.
 pub(crate) fn short_basis(gpu: &GpuNow) -> String {
     let bus = &gpu.bus;
     let peak = match &bus.peak {
@@ -142,48 +141,48 @@ pub(crate) fn short_basis(gpu: &GpuNow) -> String {
             peak.to_host_gbps,
             peak.source.word()
         ),
-        None => "peaks not known".to_owned(),
+        None => "peaks unknown".to_owned(),
     };
-    format!("{peak}; told by {}{}", bus.source.word(), unknown(bus))
+    format!("{peak}; source: {}{}", bus.source.word(), unknown(bus))
 }
 
 fn unknown(bus: &Bus) -> String {
     if bus.unknown_share > 0.0 {
-        format!(", {} of the time not known", percent(bus.unknown_share.max(0.01)))
+        format!(", {} of the time unknown", percent(bus.unknown_share.max(0.01)))
     } else {
         String::new()
     }
 }
 
-/// `PCIe 5 x16`, or `PCIe 1 x8 now, 5 x16 at most`.
+/// `PCIe 5 x16 (max)`, or `PCIe 1 x8 now, max 5 x16`.
 pub(crate) fn link(gpu: &GpuNow) -> String {
-    let Some(link) = gpu.link else { return "link not told".to_owned() };
+    let Some(link) = gpu.link else { return "link unknown".to_owned() };
     let now = format!("PCIe {} x{}", link.generation, link.lanes);
     if (link.generation, link.lanes) == (link.max_generation, link.max_lanes) {
-        format!("{now} (its most)")
+        format!("{now} (max)")
     } else {
-        format!("{now} now, {} x{} at most", link.max_generation, link.max_lanes)
+        format!("{now} now, max {} x{}", link.max_generation, link.max_lanes)
     }
 }
 
 pub(crate) fn name(gpu: &GpuNow) -> String {
-    printable(gpu.name.as_deref().unwrap_or("name not told"))
+    printable(gpu.name.as_deref().unwrap_or("unknown name"))
 }
 
-/// Clock, what holds it down, packets sent again, NVLinks.
+/// Clock, throttling, PCIe replays, NVLinks.
 pub(crate) fn state(gpu: &GpuNow) -> String {
-    let mut parts = vec![format!("SM clock {}", clock(gpu)), held_down(gpu)];
+    let mut parts = vec![format!("SM clock {}", clock(gpu)), throttling(gpu)];
     parts.push(match gpu.pcie_replays {
-        Some(replays) => format!("{} sent again", plural(replays, "PCIe packet", "PCIe packets")),
-        None => "PCIe packets sent again not told".to_owned(),
+        Some(replays) => plural(replays, "PCIe replay", "PCIe replays"),
+        None => "PCIe replays unknown".to_owned(),
     });
     parts.push(nvlinks(gpu));
     parts.join(", ")
 }
 
-/// The same in a line of a small screen.
+/// The same on one line, for small screens.
 pub(crate) fn short_state(gpu: &GpuNow) -> String {
-    let held = match gpu.throttled_by.as_deref() {
+    let throttled = match gpu.throttled_by.as_deref() {
         None | Some([]) => String::new(),
         Some(reasons) => format!(" ({})", printable(&reasons.join(", "))),
     };
@@ -194,21 +193,21 @@ pub(crate) fn short_state(gpu: &GpuNow) -> String {
         }
         _ => plural(u64::from(links.active), "NVLink", "NVLinks"),
     });
-    let parts = [Some(format!("SM {}{held}", clock(gpu))), replays, nvlinks];
+    let parts = [Some(format!("SM {}{throttled}", clock(gpu))), replays, nvlinks];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn held_down(gpu: &GpuNow) -> String {
+fn throttling(gpu: &GpuNow) -> String {
     match gpu.throttled_by.as_deref() {
-        None => "what holds it down not told".to_owned(),
-        Some([]) => "not held down".to_owned(),
-        Some([only]) if only == "idle" => "low because it is idle".to_owned(),
-        Some(reasons) => format!("held down by: {}", printable(&reasons.join(" and "))),
+        None => "throttling unknown".to_owned(),
+        Some([]) => "not throttled".to_owned(),
+        Some([only]) if only == "idle" => "low because the GPU is idle".to_owned(),
+        Some(reasons) => format!("throttled by: {}", printable(&reasons.join(" and "))),
     }
 }
 
 fn nvlinks(gpu: &GpuNow) -> String {
-    let Some(links) = gpu.nvlinks else { return "no NVLinks told".to_owned() };
+    let Some(links) = gpu.nvlinks else { return "NVLinks unknown".to_owned() };
     let active = format!("{} active", plural(u64::from(links.active), "NVLink", "NVLinks"));
     match (links.received_bytes_per_s, links.sent_bytes_per_s) {
         (Some(received), Some(sent)) if links.active > 0 => {
@@ -218,12 +217,12 @@ fn nvlinks(gpu: &GpuNow) -> String {
     }
 }
 
-/// Who uses the GPUs; empty where nobody does.
+/// The processes on the GPUs; no rows if there are none.
 pub(crate) fn processes(snapshot: &Snapshot) -> Table {
     let all = snapshot.gpus.iter().flat_map(|gpu| {
         gpu.processes.iter().flatten().map(|process| {
             vec![
-                printable(process.name.as_deref().unwrap_or("name not told")),
+                printable(process.name.as_deref().unwrap_or("unknown name")),
                 format!("GPU {}", gpu.index),
                 process.pid.to_string(),
                 or_dash(process.memory_bytes.map(bytes)),
@@ -235,8 +234,8 @@ pub(crate) fn processes(snapshot: &Snapshot) -> Table {
 
 /// `pid 4242 python: 131 GB`.
 pub(crate) fn process(process: &ProcessNow) -> String {
-    let name = printable(process.name.as_deref().unwrap_or("name not told"));
-    let memory = process.memory_bytes.map_or_else(|| "memory not told".to_owned(), bytes);
+    let name = printable(process.name.as_deref().unwrap_or("unknown name"));
+    let memory = process.memory_bytes.map_or_else(|| "memory unknown".to_owned(), bytes);
     format!("pid {} {name}: {memory}", process.pid)
 }
 
@@ -254,19 +253,19 @@ fn beat_in_words(beat: &Beat) -> String {
         beat.dt_step_s.map(|seconds| format!("step {seconds:.2} s")),
         beat.batch.map(|batch| format!("batch {batch}")),
         beat.toks_per_s.map(|rate| format!("{rate:.1} tokens/s")),
-        beat.gpu_util_pct.map(|percent| format!("GPU {percent:.0} % busy by its own account")),
+        beat.gpu_util_pct.map(|percent| format!("GPU {percent:.0}% busy (as reported by the job)")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// What a sign says, what for, and what to do.
+/// A warning with its evidence, and what to do.
 pub(crate) fn sign(sign: &Sign) -> (String, String) {
     let file = sign.file.as_ref().map_or(String::new(), |file| format!(" ({})", printable(file)));
     let said = format!("{}: {}", sign.statement, sign.evidence);
     (printable(&said) + &file + ".", super::capitalized(&printable(&sign.next)) + ".")
 }
 
-/// One line for each GPU, for pipes.
+/// One line per GPU, for pipes.
 pub(crate) fn lines(snapshot: &Snapshot) -> Vec<String> {
     let line = |gpu: &GpuNow| {
         let direction =

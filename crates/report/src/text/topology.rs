@@ -1,34 +1,36 @@
-//! What does a topology say in words and rows?
+//! The sentences and tables of a topology.
 
 use busbound_machine::topology::{DeviceKind, GpuPlace, Iommu, PciDevice, Topology};
 
-/// The answer in a sentence.
+use super::plural;
+
+/// The result in one sentence.
 pub(crate) fn statement(topology: &Topology) -> String {
     let gpus = topology.gpus.len();
     let warnings = topology.remarks.iter().filter(|remark| remark.is_warning).count();
     if gpus == 0 {
-        return "No GPU: nothing on the PCI bus is one.".to_owned();
+        return "No GPU found on the PCI bus.".to_owned();
     }
     let count = if gpus == 1 { "1 GPU".to_owned() } else { format!("{gpus} GPUs") };
     let narrow: Vec<f64> = topology.gpus.iter().filter_map(|gpu| gpu.host_gbps).collect();
     let (least, most) =
         narrow.iter().fold((f64::INFINITY, 0.0f64), |(a, b), gbps| (a.min(*gbps), b.max(*gbps)));
     let links = if narrow.is_empty() {
-        "the links to the host are not told".to_owned()
+        "links to the host unknown".to_owned()
     } else if most - least < 0.1 {
-        format!("{least:.1} GB/s each way to the host")
+        format!("{least:.1} GB/s per direction to the host")
     } else {
-        format!("{least:.1} to {most:.1} GB/s each way to the host")
+        format!("{least:.1}–{most:.1} GB/s per direction to the host")
     };
     let trouble = match warnings {
-        0 => "nothing amiss that can be seen".to_owned(),
+        0 => "no warnings".to_owned(),
         1 => "1 warning".to_owned(),
         n => format!("{n} warnings"),
     };
     format!("{count}, {links}: {trouble}.")
 }
 
-/// The tree from the host bridges down, one line a device; devices that are none of ours are left out.
+/// The PCI tree from the host bridges down, one line per device; unrelated devices are left out.
 pub(crate) fn tree(topology: &Topology) -> Vec<String> {
     let devices = &topology.devices;
     let mut lines = Vec::new();
@@ -79,23 +81,23 @@ fn branch(devices: &[PciDevice], device: usize, depth: usize) -> Vec<String> {
     lines
 }
 
-/// The way of each GPU to the host, and how to run near it.
+/// The path of a GPU to the host, and how to run near it.
 pub(crate) fn gpu(place: &GpuPlace) -> String {
     let mut parts = vec![match &place.name {
         Some(name) => format!("{} {name}", place.address),
         None => place.address.clone(),
     }];
-    // `nvidia-smi topo -m` has no address: the head of the line says the same.
+    // `nvidia-smi topo -m` has no address, and the line already begins with `GPU0`.
     parts.retain(|address| *address != format!("GPU{}", place.index));
     if let Some((gbps, hop)) = place.host_gbps.zip(place.narrowest) {
         let narrowest = &place.path[hop];
         parts.push(format!(
-            "{gbps:.1} GB/s each way to the host (narrowest hop {}: PCIe {} x{})",
+            "{gbps:.1} GB/s per direction to the host (slowest hop {}: PCIe {} x{})",
             narrowest.address, narrowest.link.max_generation, narrowest.link.lanes
         ));
     }
     if place.nvlinks > 0 {
-        parts.push(format!("{} NVLinks", place.nvlinks));
+        parts.push(plural(u64::from(place.nvlinks), "NVLink", "NVLinks"));
     }
     if let Some(cpus) = &place.cpus {
         parts.push(format!("near CPUs {cpus}"));
@@ -109,7 +111,7 @@ pub(crate) fn gpu(place: &GpuPlace) -> String {
     parts.join("; ")
 }
 
-/// The matrix of pairs: titles, and a row for each device.
+/// The connection matrix: titles, and one row per device.
 pub(crate) fn matrix(topology: &Topology) -> (Vec<String>, Vec<Vec<String>>) {
     let is_gpu = |address: &str| topology.gpus.iter().find(|gpu| gpu.address == address);
     let mut named: Vec<String> = topology.gpus.iter().map(|gpu| gpu.address.clone()).collect();
@@ -139,7 +141,7 @@ pub(crate) fn matrix(topology: &Topology) -> (Vec<String>, Vec<Vec<String>>) {
     if named.len() < 2 { (titles, Vec::new()) } else { (titles, rows) }
 }
 
-/// Peer access that the driver does not grant, pair by pair.
+/// Peer access that the driver refuses, per pair.
 pub(crate) fn refused(topology: &Topology) -> Vec<String> {
     let pairs = topology.pairs.iter().flat_map(|pair| {
         let refused =
@@ -149,7 +151,7 @@ pub(crate) fn refused(topology: &Topology) -> Vec<String> {
     pairs.collect()
 }
 
-/// What the host is set to.
+/// Host settings that affect copies.
 pub(crate) fn host(topology: &Topology) -> String {
     let mut parts = Vec::new();
     if let Some(nodes) = topology.numa_nodes {
@@ -158,9 +160,9 @@ pub(crate) fn host(topology: &Topology) -> String {
     parts.push(
         match topology.iommu {
             Iommu::Off => "IOMMU off",
-            Iommu::PassThrough => "IOMMU passes addresses through",
+            Iommu::PassThrough => "IOMMU in passthrough mode",
             Iommu::Translating => "IOMMU translates addresses",
-            Iommu::Unknown => "IOMMU not told",
+            Iommu::Unknown => "IOMMU mode unknown",
         }
         .to_owned(),
     );
@@ -170,7 +172,7 @@ pub(crate) fn host(topology: &Topology) -> String {
     }
     parts.push(match topology.pinned_limit {
         Some(limit) => format!("locked memory limited to {} kB", limit / 1024),
-        None => "no limit to locked memory told".to_owned(),
+        None => "no known limit on locked memory".to_owned(),
     });
     if let Some(limit) = topology.memory_limit {
         parts.push(format!("cgroup memory limit {:.1} GB", limit as f64 / 1e9));

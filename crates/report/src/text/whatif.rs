@@ -1,4 +1,4 @@
-//! What does a prediction say in words and rows?
+//! The sentences and tables of a prediction.
 
 use busbound_diagnosis::WhatIf;
 use busbound_diagnosis::quantity::{bytes, milliseconds};
@@ -18,7 +18,7 @@ pub(crate) fn table(answer: &WhatIf) -> Table {
                 milliseconds(one.low_ms),
                 milliseconds(one.high_ms),
                 if one.applies {
-                    format!("{:.0} %", 100.0 * one.gain_ms / answer.baseline_ms)
+                    format!("{:.0}%", 100.0 * one.gain_ms / answer.baseline_ms)
                 } else {
                     "–".to_owned()
                 },
@@ -29,23 +29,23 @@ pub(crate) fn table(answer: &WhatIf) -> Table {
     Table { titles, rows }
 }
 
-/// How sure it is.
+/// How accurate the replay of the unchanged trace is.
 pub(crate) fn replay(answer: &WhatIf) -> String {
     format!(
-        "run again unchanged the trace is off by {:+.1} %; {} waits named by the trace, {} told by the times",
+        "replay error {:+.1}%; {} waits recorded, {} inferred from timing",
         100.0 * answer.replay_error,
         answer.recorded_waits,
         answer.inferred_waits
     )
 }
 
-/// What has to be written, and what has to be so, for the scenarios listed: each change once.
+/// The effort and the assumptions of each change in the listed scenarios, each change once.
 pub(crate) fn to_do(answer: &WhatIf) -> Vec<(String, String)> {
     let mut lines: Vec<(String, String)> = Vec::new();
     for one in answer.scenarios.iter().filter(|one| one.applies) {
         for about in one.changes.iter().map(Change::about) {
             if !lines.iter().any(|(known, _)| known == about.name) {
-                let words = format!("{}. Holds if {}.", about.effort, about.precondition);
+                let words = format!("{}. Assumes: {}.", about.effort, about.precondition);
                 lines.push((about.name.to_owned(), words));
             }
         }
@@ -53,12 +53,12 @@ pub(crate) fn to_do(answer: &WhatIf) -> Vec<(String, String)> {
     lines
 }
 
-/// What the power limit takes, where it does.
+/// The effect of the power limit, if there is one.
 pub(crate) fn power(answer: &WhatIf) -> Option<String> {
     let most = answer.scenarios.iter().map(|one| one.power).fold(1.0, f64::max);
     (most > 1.005).then(|| {
         format!(
-            "The GPU then rests less and clocks down: matrix kernels up to {:.0} % longer, counted.",
+            "The GPU is then idle less and lowers its clock: matrix kernels take up to {:.0}% longer, included here.",
             100.0 * (most - 1.0)
         )
     })

@@ -1,4 +1,4 @@
-//! What the report's tests share. A test that needs a part of it only takes that file.
+//! Helpers for the report's tests. A test that needs only one of them includes that file.
 
 mod paths;
 mod shown;
@@ -8,7 +8,7 @@ use std::path::Path;
 pub(crate) use paths::fixture_path;
 pub(crate) use shown::shown;
 
-/// docs/NAME.schema.json is the schema of the type; `INSTA_UPDATE=always` rewrites it.
+/// Checks that docs/NAME.schema.json is the schema of the type; `INSTA_UPDATE=always` rewrites it.
 pub(crate) fn check_schema(name: &str, schema: &schemars::Schema) {
     let written = serde_json::to_string_pretty(schema).unwrap() + "\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/{name}.schema.json"));

@@ -1,4 +1,4 @@
-//! Where the fixtures lie.
+//! Paths of the fixtures.
 
 use std::path::{Path, PathBuf};
 

@@ -5,7 +5,7 @@ use busbound_machine::{Machine, MachineProfile};
 
 use super::fixture_path;
 
-/// The log of the fixtures, judged against the measured H200, with its signs.
+/// The log from the fixtures, compared with the measured H200, with its warnings.
 pub(crate) fn replayed() -> Vec<Snapshot> {
     let text = std::fs::read_to_string(fixture_path("top/made.jsonl")).unwrap();
     let profile = std::fs::read_to_string(fixture_path("machines/h200.json")).unwrap();
@@ -19,7 +19,7 @@ pub(crate) fn replayed() -> Vec<Snapshot> {
     snapshots
 }
 
-/// The last one, with escape sequences wherever a log could bring them.
+/// The last snapshot, with escape sequences in every field that a log could put them in.
 pub(crate) fn hostile() -> Snapshot {
     let mut snapshot = replayed().pop().unwrap();
     let evil = || "\u{1b}[2J\n".to_owned();

@@ -1,4 +1,4 @@
-//! What is `busbound record`'s file called, and how does it record what a trace lacks?
+//! What is `busbound record`'s file called, and how can the next recording include what this trace lacks?
 
 use crate::model::format::Format;
 
@@ -18,7 +18,7 @@ pub(super) static FORMAT: Format = Format {
 fn remedy(missing: &str, _: bool) -> Option<&'static str> {
     Some(match missing {
         "events" | "gpu_activity" | "gpu_tail" | "runtime_calls" => {
-            "busbound record -- CMD for longer, or with a later --delay, so that the GPU works meanwhile"
+            "busbound record -- CMD for longer, or with a later --delay, so that it covers GPU work"
         }
         "operators" | "shapes" => {
             "mark parts of the program as NVTX ranges: with torch.cuda.nvtx.range(\"load\"); torch.profiler has the operators themselves"

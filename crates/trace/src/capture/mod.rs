@@ -1,7 +1,7 @@
 //! The reader of `busbound record`'s own files.
 //!
-//! Chunks come in the order in which CUPTI handed its buffers over, so names precede their use and times do not rise; what
-//! needs another record (the end of a range, the event that was waited for) is joined at the end.
+//! Chunks come in the order in which CUPTI delivered its buffers: names come before their use, but times are not
+//! ordered. What depends on another record (the end of a range, the event a wait waits for) is joined at the end.
 
 mod format;
 mod records;
@@ -27,7 +27,7 @@ impl Reader for Capture {
         &FORMAT
     }
 
-    /// A file that is cut inside its mark is known, too.
+    /// Also recognizes a file that is cut inside its magic number.
     fn sniff(&self, head: &[u8], _: &Path) -> Confidence {
         let is_recording = !head.is_empty() && (head.starts_with(MAGIC) || MAGIC.starts_with(head));
         if is_recording { Confidence::ByContent } else { Confidence::No }
@@ -45,7 +45,7 @@ impl Reader for Capture {
     }
 }
 
-/// Reads a recording to its end or to the memory bound; what is damaged is skipped and counted.
+/// Reads a recording to its end or to the memory limit. Skips and counts what is damaged.
 fn read(source: &mut dyn std::io::Read, trace: &mut TraceBuilder, memory_bound: u64, watch: &mut Watch<'_>) {
     let mut chunks = ChunkReader::new(source);
     let mut recording = Recording::new(trace);

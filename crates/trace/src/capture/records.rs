@@ -1,4 +1,4 @@
-//! What do the records of a recording say? Each becomes an event, or a fact that others need.
+//! What do the records of a recording say? Each becomes an event, or a fact that other records need.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ use crate::model::track::TrackId;
 use crate::model::transfer::{Direction, MemoryKind, Transfer};
 use crate::symbols;
 
-/// A recording that is being read.
+/// A recording while it is read.
 pub(super) struct Recording<'a> {
     pub(super) trace: &'a mut TraceBuilder,
-    /// By the numbers of the file: as it is shown, and as a call without its version.
+    /// By name id in the file: the name to display, and the name of the call without its version suffix.
     names: BTreeMap<u32, (NameId, NameId)>,
     process: i64,
     open_ranges: BTreeMap<u32, (u64, u32, u32)>,
@@ -128,7 +128,7 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// A link saves power when nothing crosses it: the best that was seen counts.
+    /// A link saves power while it is unused, so the fastest state seen counts.
     fn add_link(&mut self, gpu: u32, seen: RecordedLink) {
         let best = self.links.entry(gpu).or_insert(seen);
         if (seen.generation, seen.lanes) > (best.generation, best.lanes) {
@@ -140,7 +140,7 @@ impl<'a> Recording<'a> {
             known.link = Some(best);
         }
         let text = format!(
-            "PCIe {} x{} of at most {} x{}",
+            "PCIe {} x{} (max {} x{})",
             best.generation, best.lanes, seen.most_generation, seen.most_lanes
         );
         origin.versions.insert(format!("link of GPU {gpu}"), text);
@@ -253,7 +253,7 @@ fn geometry(launch: RecordedLaunch) -> Launch {
     }
 }
 
-/// CUPTI's kinds of copies.
+/// CUPTI's copy kinds.
 fn direction(kind: u8) -> Direction {
     match kind {
         1 | 3 => Direction::HostToDevice,
@@ -265,7 +265,7 @@ fn direction(kind: u8) -> Direction {
     }
 }
 
-/// CUPTI's kinds of memory; arrays and static variables lie where the rest of their kind does.
+/// CUPTI's memory kinds. Arrays and static variables count as the memory that holds them.
 fn memory(kind: u8) -> MemoryKind {
     match kind {
         1 => MemoryKind::Pageable,

@@ -1,4 +1,4 @@
-//! Who waited for what, and on which GPU? Waits name a stream and an event; the rest follows from the other records.
+//! Who waited for what, and on which GPU? A wait names a stream and an event; the rest comes from other records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::model::time::Timestamp;
 use crate::model::trace::Recorded;
 use crate::model::track::{Place, TrackId};
 
-/// One `cudaEventRecord`, in the order by which waits look them up.
+/// One `cudaEventRecord`, in the order in which waits look it up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct EventRecord {
     event: u32,
@@ -28,7 +28,7 @@ struct Wait {
     event: u32,
 }
 
-/// Waits and event records, kept until all of the recording is read.
+/// Waits and event records, kept until the whole recording is read.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     event_records: Vec<EventRecord>,
@@ -36,7 +36,7 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// `kind` as CUPTI numbers them.
+    /// `kind` uses CUPTI's numbering.
     pub(super) fn add(&mut self, time: Interval, correlation: u32, stream: i64, kind: u32, event: u32) {
         let kind = match kind {
             1 => SyncKind::EventSync,
@@ -52,7 +52,7 @@ impl Waits {
         self.event_records.push(EventRecord { event, correlation, stream });
     }
 
-    /// Adds the waits to the trace, each with the last record of its event before it.
+    /// Adds the waits to the trace, each with the last record of its event before the wait.
     pub(super) fn resolve(mut self, trace: &mut TraceBuilder) {
         self.event_records.sort_unstable();
         let devices = Devices::of(&trace.trace);
@@ -77,15 +77,15 @@ impl Waits {
     }
 }
 
-/// The GPUs that waits may have been on. A wait does not name its GPU.
+/// The GPUs that waits may belong to. A wait does not name its GPU.
 struct Devices {
-    /// The only GPU that worked, or the first that is listed.
+    /// The only GPU with work, or the first one listed.
     usual: i32,
-    /// The GPUs that worked on a stream of this number. Empty where one GPU did all the work.
+    /// The GPUs that have work on a stream with this number. Empty if one GPU did all the work.
     of_stream: BTreeMap<i64, BTreeSet<i32>>,
-    /// What each thread launched, in order of time: a thread that waits most likely waits for the GPU that it uses.
+    /// What each thread launched, in time order: a waiting thread most likely waits for the GPU that it uses.
     launched: BTreeMap<TrackId, Vec<(Timestamp, i32)>>,
-    /// The thread and the time of each call that launched nothing, by its correlation.
+    /// The thread and time of each call that launched nothing, by correlation.
     others: BTreeMap<u64, (TrackId, Timestamp)>,
 }
 

@@ -1,5 +1,5 @@
-//! How do stretches become one trace? Laid together in the order of the file, so that the result
-//! does not depend on how many threads read it.
+//! How do segments become one trace? They are merged in file order, so that the result does not depend on the number
+//! of threads.
 
 use std::collections::HashMap;
 
@@ -14,14 +14,14 @@ use crate::model::stats::{ImportStats, Repair};
 use crate::model::trace::Recorded;
 use crate::model::track::{Place, TrackId};
 
-/// Lays batches together into the trace of a builder.
+/// Merges batches into the trace of a builder.
 #[derive(Debug)]
 pub(crate) struct Assembler<'a> {
     trace: &'a mut Recorded,
     envelope: Envelope,
     launch_arrows: Vec<LaunchArrow>,
     backward_flows: Vec<FlowEnd>,
-    // Old number to new number, for the batch at hand.
+    // Old id to new id, for the current batch.
     names: Vec<NameId>,
     tracks: Vec<TrackId>,
 }
@@ -96,7 +96,7 @@ impl<'a> Assembler<'a> {
         self.trace.origin = Origin { format, ..self.envelope.origin };
     }
 
-    /// GPU work without a correlation may have an arrow that points at it.
+    /// GPU work without a correlation may have a flow arrow that points to it.
     fn find_missing_correlations(&mut self) {
         let arrows = std::mem::take(&mut self.launch_arrows);
         let events = &mut self.trace.events;
@@ -119,7 +119,7 @@ impl<'a> Assembler<'a> {
 
     fn pair_backward_flows(&mut self) {
         let mut ends = std::mem::take(&mut self.backward_flows);
-        // Ids may be used again later in the file; of one id, a start belongs to the next end.
+        // Ids may be reused later in the file: a start belongs to the next end with the same id.
         ends.sort_by_key(|end| (end.id, end.at, !end.is_start));
         let mut at = 0;
         let mut alone = 0u64;
@@ -140,11 +140,11 @@ impl<'a> Assembler<'a> {
             }
         }
         if alone > 0 {
-            let what = "flow arrows fwdbwd with one end only".to_owned();
+            let what = "fwdbwd flow arrows with only one end".to_owned();
             self.trace.stats.not_kept.insert(what, alone);
         }
     }
 }
 
-/// Rows are numbered with 32 bits.
-pub(crate) const MOST_EVENTS: usize = EventId::MOST;
+/// Rows have 32-bit ids.
+pub(crate) const MAX_EVENTS: usize = EventId::MAX;

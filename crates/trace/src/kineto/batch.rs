@@ -1,5 +1,5 @@
-//! What did one stretch of the file hold? Its events in columns of their own, with their own names
-//! and tracks, so that stretches can be read side by side and laid together in order.
+//! What did one segment of the file contain? Its events in their own columns, with their own names and tracks, so
+//! that segments can be read in parallel and merged in order.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(crate) struct FlowEnd {
     pub(crate) is_start: bool,
 }
 
-/// The head of an arrow from a launching call to the work it launched; `id` is the correlation.
+/// The head of a flow arrow from a launching call to the work it launched; `id` is the correlation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LaunchArrow {
     pub(crate) id: u64,
@@ -41,14 +41,14 @@ pub(crate) struct LaunchArrow {
     pub(crate) at: Timestamp,
 }
 
-/// What was read from one stretch of the file.
+/// What was read from one segment of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) names: Names,
     pub(crate) tracks: Tracks,
     pub(crate) events: Events,
     pub(crate) memory: Vec<MemorySample>,
-    /// They repeat the correlation; kept until it is known that no GPU event lacks one.
+    /// They repeat the correlation. Kept until all GPU events are known to have one.
     pub(crate) launch_arrows: Vec<LaunchArrow>,
     pub(crate) backward_flows: Vec<FlowEnd>,
     pub(crate) given_names: Vec<((Label, Option<Label>), NameId)>,
@@ -56,12 +56,12 @@ pub(crate) struct Batch {
     launch_arrows_seen: u64,
     last_thread: Option<(RawKey, RawKey, TrackId)>,
     last_stream: Option<(i32, i64, TrackId)>,
-    /// Not kept, by phase and category; turned into words once per batch.
+    /// Not kept, by phase and category. Converted to text once per batch.
     not_kept: BTreeMap<(u8, Box<[u8]>), u64>,
 }
 
-/// A short label as it stands in the file, to see quickly that it has not changed since the last
-/// event. Longer ones are looked up each time.
+/// A short label exactly as in the file, to check quickly whether it changed since the last event. Longer ones are
+/// looked up each time.
 type RawKey = (bool, u8, [u8; 14]);
 
 fn raw_key(label: RawLabel<'_>) -> Option<RawKey> {
@@ -87,11 +87,11 @@ impl Batch {
         self.not_kept.clear();
     }
 
-    /// Moves the counts kept in quick form into the statistics.
+    /// Moves the counts from their quick form into the statistics.
     pub(crate) fn finish(&mut self) {
         self.stats.events = self.events.len() as u64;
         if self.launch_arrows_seen > 0 {
-            let what = "launch arrows (the correlation says the same)".to_owned();
+            let what = "launch arrows (redundant with the correlation)".to_owned();
             self.stats.not_kept.insert(what, self.launch_arrows_seen);
         }
         for ((phase, category), count) in std::mem::take(&mut self.not_kept) {
@@ -100,7 +100,7 @@ impl Batch {
         }
     }
 
-    /// Takes in one object of the event list that begins at `offset`.
+    /// Adds one object of the event list, which begins at `offset`.
     pub(crate) fn push(&mut self, draft: &Draft<'_>, offset: u64) {
         self.stats.objects += 1;
         match draft.phase {
@@ -170,7 +170,7 @@ impl Batch {
         if let Some(kind) = kind_of_category(draft.category) {
             return kind;
         }
-        // PyTorch before Kineto wrote no categories; the process says which side it was.
+        // PyTorch before Kineto wrote no categories; the process name says whether it is host or device.
         match (draft.category, draft.process.text.bytes) {
             (b"", b"CPU functions") => return EventKind::Operator,
             (b"", b"CUDA functions") => return EventKind::Kernel,
@@ -275,7 +275,7 @@ impl Batch {
 
     fn label(&mut self, raw: RawLabel<'_>) -> Label {
         match integer(raw.text.bytes) {
-            // Older traces quote numbers; they mean the same thread.
+            // Older traces quote numbers; they refer to the same thread.
             Some(number) => Label::Number(number),
             None => Label::Text(self.intern(raw.text)),
         }
@@ -311,7 +311,7 @@ impl Batch {
         let list = |array: Option<&'a [u8]>| items(array.unwrap_or_default()).collect::<Vec<_>>();
         let (dims, types) = (list(args.input_dims), list(args.input_types));
         let inputs = list(args.concrete_inputs);
-        // copy_(self, src): the source is second. to(self, …): it is first, and only.
+        // copy_(self, src): the source is second. to(self, …): the source is the first and only tensor.
         let (src, dst) = if draft.name.bytes == b"aten::copy_" { (1, Some(0)) } else { (0, None) };
         let shape = dims.get(src).copied().unwrap_or_default();
         let dtype = |at: Option<usize>| at.and_then(|at| types.get(at)).map(|raw| unquoted(raw));
@@ -346,7 +346,7 @@ fn synchronization(args: &Args<'_>, name: Raw<'_>) -> Synchronization {
     }
 }
 
-/// From the arguments, else from process and thread, which on the device mean the same.
+/// From the arguments, else from process and thread, which mean the same for device events.
 fn device_and_stream(draft: &Draft<'_>) -> (i32, i64) {
     let device = draft.args.device.and_then(integer).or_else(|| integer(draft.process.text.bytes));
     let stream = draft.args.stream.and_then(integer).or_else(|| {
@@ -378,7 +378,7 @@ fn launch(args: &Args<'_>) -> Launch {
     }
 }
 
-/// The elements of a JSON array that has been passed over once already.
+/// The elements of a JSON array that has been validated already.
 fn items(array: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut cursor = Cursor::at(array, 0);
     let mut open = cursor.peek() == Some(b'[');
@@ -416,8 +416,8 @@ fn describe_not_kept(phase: u8, category: &[u8]) -> String {
     let category = String::from_utf8_lossy(category);
     match phase {
         b'M' => format!("metadata {category}"),
-        b'i' | b'I' | b'R' if category.is_empty() => "instant marks".to_owned(),
-        b'i' | b'I' | b'R' => format!("instant marks {category}"),
+        b'i' | b'I' | b'R' if category.is_empty() => "instant events".to_owned(),
+        b'i' | b'I' | b'R' => format!("instant events {category}"),
         b's' | b't' | b'f' => format!("flow arrows {category}"),
         b'C' => "counters".to_owned(),
         b'B' | b'E' => "begin/end pairs".to_owned(),

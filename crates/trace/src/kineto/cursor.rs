@@ -1,48 +1,47 @@
-//! How is JSON walked through quickly without trusting it? A cursor over bytes that never panics,
-//! never recurses, and tells "the bytes ran out" from "this is not JSON".
+//! How is JSON scanned quickly without trusting it? A cursor over bytes that never panics, never recurses, and
+//! distinguishes "the bytes ran out" from "this is not JSON".
 //!
-//! Laxer than the standard where profilers are: NaN and Infinity, trailing commas, control
-//! characters and any bytes inside strings are let through. On valid JSON it agrees with
-//! `serde_json` (see the property tests).
+//! More lenient than the standard, like profilers are: it accepts NaN and Infinity, trailing commas, control
+//! characters and any bytes inside strings. On valid JSON it agrees with `serde_json` (see the property tests).
 
 use memchr::{memchr2, memmem};
 
 use crate::kineto::number::{NotUsable, leading_micros, micros_to_nanos};
 
-/// If something like an event begins inside another value, and that value goes on for this many
-/// bytes more, it has lost its end and is swallowing its successors.
+/// If something that looks like an event begins inside another value, and that value continues for this many more
+/// bytes, it has lost its end and is swallowing the events after it.
 pub(crate) const PATIENCE: usize = 64 << 10;
 
-/// How far ahead `ph` may stand for an object to look like an event.
+/// How many bytes ahead `ph` may be for an object to look like an event.
 const LOOK_AHEAD: usize = 512;
 
 /// Why a value could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The bytes ended first. More of them might help.
+    /// The bytes ended first. More bytes might help.
     End,
-    /// No continuation can make this JSON.
+    /// No further bytes can make this valid JSON.
     Malformed,
 }
 
 pub(crate) type Scan<T> = Result<T, Fault>;
 
-/// A string as it stands in the file, between its quotes.
+/// A string exactly as in the file, without its quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Raw<'a> {
     pub(crate) bytes: &'a [u8],
-    /// Whether a backslash occurs in it.
+    /// Whether it contains a backslash.
     pub(crate) escaped: bool,
 }
 
-/// How a backslash in a string is understood.
+/// How to interpret a backslash in a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Backslash {
-    /// It escapes the next character, as JSON has it.
+    /// It escapes the next character, as in standard JSON.
     #[default]
     Escapes,
-    /// It may be a plain character before the closing quote (`"C:\traces\"`): the string ends at a
-    /// quote after which JSON can go on. Tried only on events that cannot be read otherwise.
+    /// It may be a plain character before the closing quote (`"C:\traces\"`): the string ends at a quote after which
+    /// valid JSON can continue. Used only for events that cannot be read otherwise.
     MayEndString,
 }
 
@@ -66,7 +65,7 @@ impl<'a> Cursor<'a> {
         self
     }
 
-    /// With less than [`PATIENCE`] for values that swallow what looks like an event.
+    /// Uses a smaller limit than [`PATIENCE`] for values that swallow what looks like an event.
     pub(crate) fn with_patience(mut self, patience: usize) -> Self {
         self.patience = patience;
         self
@@ -122,15 +121,15 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The next member's key, with its colon taken; `None` at the object's end, with its brace
-    /// taken. Commas are skipped wherever they stand.
+    /// The key of the next member, after consuming its colon; `None` at the end of the object, after consuming its
+    /// brace. Skips commas anywhere.
     #[inline]
     pub(crate) fn next_key(&mut self) -> Scan<Option<&'a [u8]>> {
         loop {
             match self.next_token()? {
                 b'"' => {
                     let key = self.string()?;
-                    // Nearly every key is followed by just this.
+                    // Nearly every key is followed by exactly this.
                     if !self.take(b": ") {
                         self.expect(b':')?;
                     }
@@ -147,7 +146,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// After a member's value: a comma (taken) or the closing brace (left).
+    /// After the value of a member: a comma (consumed) or the closing brace (not consumed).
     #[inline]
     pub(crate) fn end_member(&mut self) -> Scan<()> {
         match self.next_token()? {
@@ -160,7 +159,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes `text` if it stands here.
+    /// Consumes `text` if it comes next.
     #[inline]
     pub(crate) fn take<const N: usize>(&mut self, text: &[u8; N]) -> bool {
         let stands_here = self.bytes.get(self.pos..self.pos + N) == Some(text);
@@ -178,7 +177,7 @@ impl<'a> Cursor<'a> {
         self.rest_of_string()
     }
 
-    /// A string whose opening quote has been taken.
+    /// A string whose opening quote has been consumed.
     #[inline]
     pub(crate) fn rest_of_string(&mut self) -> Scan<Raw<'a>> {
         let from = self.pos;
@@ -216,7 +215,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A number or word, without quotes: everything up to the next delimiter.
+    /// A number or word without quotes: everything up to the next delimiter.
     #[inline]
     pub(crate) fn scalar(&mut self) -> Scan<&'a [u8]> {
         let from = self.pos;
@@ -229,7 +228,7 @@ impl<'a> Cursor<'a> {
         Ok(&rest[..len])
     }
 
-    /// A number, bare or in quotes (`"ts": "123.4"`); for anything else the token as it stands.
+    /// A number, bare or in quotes (`"ts": "123.4"`); for anything else, the raw token.
     #[inline]
     pub(crate) fn number(&mut self) -> Scan<&'a [u8]> {
         match self.peek().ok_or(Fault::End)? {
@@ -242,7 +241,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Microseconds as nanoseconds: the form that Kineto writes in one pass, any other by its token.
+    /// Microseconds as nanoseconds: Kineto's usual form in one pass, any other form from its token.
     #[inline]
     pub(crate) fn micros(&mut self) -> Scan<Result<i64, NotUsable>> {
         if let Some((nanos, len)) = leading_micros(&self.bytes[self.pos..]) {
@@ -252,7 +251,7 @@ impl<'a> Cursor<'a> {
         Ok(micros_to_nanos(self.number()?))
     }
 
-    /// A string if it is one; any other value is passed over and gives `None`.
+    /// A string if it is one; any other value is skipped and gives `None`.
     #[inline]
     pub(crate) fn string_or_skip(&mut self) -> Scan<Option<Raw<'a>>> {
         if self.peek().ok_or(Fault::End)? == b'"' {
@@ -262,7 +261,7 @@ impl<'a> Cursor<'a> {
         Ok(None)
     }
 
-    /// Passes over any value and returns its bytes.
+    /// Skips any value and returns its bytes.
     #[inline]
     pub(crate) fn skip_value(&mut self) -> Scan<&'a [u8]> {
         let from = self.pos;
@@ -278,18 +277,18 @@ impl<'a> Cursor<'a> {
         Ok(&self.bytes[from..self.pos])
     }
 
-    /// Passes over an object or array of any depth.
+    /// Skips an object or array of any depth.
     fn skip_nested(&mut self) -> Scan<()> {
         let mut depth = 0usize;
-        // One bit a level, 1 for an object. Deeper than 64 levels brackets are not checked for their kind.
+        // One bit per level, 1 for an object. Below 64 levels, bracket types are not checked.
         let mut kinds = 0u64;
         let mut overflowed = false;
         loop {
             match self.peek().ok_or(Fault::End)? {
                 b'"' => {
                     self.string()?;
-                    // A stray quote turns strings inside out from there on; what follows then is
-                    // no separator, and only the event it stands in is lost.
+                    // A stray quote swaps the inside and the outside of all later strings. What follows is then not a
+                    // separator, and only this event is lost.
                     if !matches!(self.next_token()?, b',' | b':' | b'}' | b']') {
                         return Err(Fault::Malformed);
                     }
@@ -328,7 +327,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether the brace here opens what looks like an event that is an element of a list.
+    /// Whether the brace here opens what looks like an event in a list.
     fn event_begins_here(&self) -> bool {
         let ahead = &self.bytes[self.pos..self.bytes.len().min(self.pos + LOOK_AHEAD)];
         begins_event(self.bytes, self.pos)
@@ -337,7 +336,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Whether the brace at `brace` opens an object whose first key is one that events have.
+/// Whether the brace at `brace` opens an object whose first key is one that events use.
 pub(crate) fn begins_event(bytes: &[u8], brace: usize) -> bool {
     const KEYS: [&[u8]; 11] = [
         b"\"ph\"",
@@ -358,14 +357,14 @@ pub(crate) fn begins_event(bytes: &[u8], brace: usize) -> bool {
     rest.first() == Some(&b'"') && KEYS.iter().any(|key| rest.starts_with(key))
 }
 
-/// Whether the brace stands where an element of a list may begin: after a comma or `[`.
+/// Whether the brace is at a position where a list element may begin: after a comma or `[`.
 pub(crate) fn follows_a_separator(bytes: &[u8], brace: usize) -> bool {
     let before = bytes.get(..brace).unwrap_or_default();
     matches!(before.iter().rev().find(|b| !b.is_ascii_whitespace()), Some(b',' | b'[') | None)
 }
 
-/// The bytes that cannot be part of a number or word. Everything else may: NaN and -Infinity are
-/// let through here and judged where they are used.
+/// The bytes that end a number or word. Everything else may be part of one: NaN and -Infinity are accepted here and
+/// handled by the caller.
 const ENDS_SCALAR: [bool; 256] = {
     let mut ends = [false; 256];
     let mut delimiters: &[u8] = b",}] \n\r\t:\"{[";
@@ -378,8 +377,8 @@ const ENDS_SCALAR: [bool; 256] = {
 
 /// The first quote or backslash at or after `at`.
 ///
-/// Most strings in a trace are keys and short names: eight bytes at a time in a register beats a
-/// call into the vector search, which takes over where strings are long.
+/// Most strings in a trace are keys and short names. Checking eight bytes at a time in a register is faster than
+/// calling the vector search, which takes over for long strings.
 #[inline]
 fn find_quote_or_backslash(bytes: &[u8], at: usize) -> Option<usize> {
     const SHORT: usize = 4;
@@ -400,7 +399,7 @@ const fn repeat(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
 }
 
-/// The high bit of each byte that is zero. Exact for the lowest such byte, which is all we use.
+/// The high bit of each zero byte. Exact for the lowest one, which is the only one used.
 #[inline]
 const fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(repeat(1)) & !word & repeat(0x80)
@@ -416,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_passed_over_whole() {
+    fn values_are_skipped_completely() {
         assert_eq!(skip(r#"{"a": [1, "]", {"b": "}\""}]},"#), Ok(29));
         assert_eq!(skip("NaN,"), Ok(3));
         assert_eq!(skip("[1, 2"), Err(Fault::End));

@@ -1,4 +1,4 @@
-//! What does the file say around its events? Versions, GPUs, ranks, settings.
+//! What does the file say outside its events? Versions, GPUs, ranks, settings.
 
 use serde_json::Value;
 
@@ -7,28 +7,27 @@ use crate::kineto::text::decode;
 use crate::model::origin::{Distributed, Gpu, Origin};
 use crate::model::size::Bytes;
 
-/// Characters of a key that are shown of a file that is no trace.
+/// Characters of each key to show for a file that is not a trace.
 const KEY_SHOWN: usize = 40;
 
-/// Versions kept: real files have five.
+/// Max versions kept: real files have five.
 const VERSIONS_KEPT: usize = 50;
 
-/// Messages kept of those the profiler wrote into the file.
+/// Max profiler messages kept from the file.
 const MESSAGES_KEPT: usize = 20;
 
-/// What has been learned from the members beside `traceEvents`.
+/// What the members other than `traceEvents` say.
 #[derive(Debug, Default)]
 pub(crate) struct Envelope {
     pub(crate) origin: Origin,
-    /// The first few keys met, for the sentence that says what an alien file holds.
+    /// The first few keys, for the error message about a file that is not a trace.
     pub(crate) keys: Vec<String>,
-    /// Whether a member was met that profilers write.
+    /// Whether the file has a member that profilers write.
     pub(crate) is_trace: bool,
 }
 
 impl Envelope {
-    /// Takes in one member. `value` has been passed over already and is whole. Returns whether what
-    /// it says could be read.
+    /// Processes one member. `value` is complete: it has been scanned already. Returns whether it could be parsed.
     pub(crate) fn member(&mut self, key: &[u8], value: &[u8]) -> bool {
         let mut key = decode(Raw { bytes: key, escaped: key.contains(&b'\\') }).text.into_owned();
         let mut readable = true;
@@ -44,7 +43,7 @@ impl Envelope {
     }
 
     fn take_known(&mut self, key: &str, value: &[u8], readable: &mut bool) -> bool {
-        // Damaged JSON in a member costs that member only.
+        // Damaged JSON in one member loses only that member.
         let mut parsed =
             || match serde_json::from_slice(value).or_else(|_| serde_json::from_slice(&strict(value))) {
                 Ok(value) => value,
@@ -91,14 +90,14 @@ impl Envelope {
         }
     }
 
-    /// Adds what a later part of the same file said; the later word counts.
+    /// Adds what a later part of the same file says; later values win.
     pub(crate) fn absorb(&mut self, later: Self) {
         let Origin {
             format: _,
             versions,
             settings,
             gpus,
-            // One process writes a file of torch.profiler.
+            // A torch.profiler file comes from one process.
             ambiguous_devices: _,
             distributed,
             base_time_ns,
@@ -125,7 +124,7 @@ impl Envelope {
     }
 }
 
-/// What lax writers put into JSON made strict: control characters become spaces, NaN and Infinity null.
+/// Makes lenient JSON strict: control characters become spaces, NaN and Infinity become null.
 fn strict(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len());
     let (mut in_string, mut escaped, mut at) = (false, false, 0);

@@ -1,7 +1,6 @@
 //! What does one event object say? Its members as raw tokens, found in one pass.
 //!
-//! Tokens other than times are kept as they stand and turned into numbers only once the event's
-//! kind says which of them matter.
+//! Except for times, tokens are kept as written and parsed only once the kind of the event is known.
 
 use crate::kineto::cursor::{Cursor, Raw, Scan};
 use crate::kineto::names::is_copy_operator;
@@ -14,10 +13,10 @@ pub(crate) struct RawLabel<'a> {
     pub(crate) quoted: bool,
 }
 
-/// The members of an event that are kept, as they stand in the file.
+/// The members of an event that are kept, as written in the file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Draft<'a> {
-    /// First byte of `ph`; 0 where there is none.
+    /// First byte of `ph`; 0 if missing.
     pub(crate) phase: u8,
     pub(crate) category: &'a [u8],
     pub(crate) name: Raw<'a>,
@@ -61,13 +60,13 @@ pub(crate) struct Args<'a> {
     pub(crate) reserved: Option<&'a [u8]>,
     pub(crate) device_type: Option<&'a [u8]>,
     pub(crate) device_id: Option<&'a [u8]>,
-    /// `name` of a metadata event: what a process or thread is called.
+    /// `name` of a metadata event: the name of a process or thread.
     pub(crate) given_name: Option<Raw<'a>>,
     pub(crate) has_stack: bool,
 }
 
-/// Reads the event whose opening brace the cursor stands on into `draft`, which is large enough
-/// that handing it over by value showed in profiles.
+/// Reads the event whose opening brace is next into `draft`. `draft` is large enough that returning it by value
+/// showed up in profiles.
 pub(crate) fn read_event<'a>(cursor: &mut Cursor<'a>, draft: &mut Draft<'a>) -> Scan<()> {
     *draft = Draft::default();
     cursor.forget_nested_event();
@@ -88,7 +87,7 @@ pub(crate) fn read_event<'a>(cursor: &mut Cursor<'a>, draft: &mut Draft<'a>) -> 
             b"dur" => draft.duration = Some(cursor.micros()?),
             b"id" => draft.flow = Some(cursor.number()?),
             b"args" if cursor.peek() == Some(b'{') => {
-                // Shapes are read for copies only, or where the name is still to come.
+                // Shapes are read only for copies, or if the name comes later.
                 let shapes = draft.name.bytes.is_empty() || is_copy_operator(draft.name.bytes);
                 read_args(cursor, &mut draft.args, shapes)?;
             }
@@ -101,9 +100,8 @@ pub(crate) fn read_event<'a>(cursor: &mut Cursor<'a>, draft: &mut Draft<'a>) -> 
     Ok(())
 }
 
-/// The members of an event in the order and spacing of Kineto's writer, as far as they follow it.
-/// Comparing whole separators is a third of the work of looking at each key. Returns whether any
-/// member was read.
+/// Reads members while they follow the order and spacing of Kineto's writer. Comparing whole separators takes a third
+/// of the time of matching each key. Returns whether any member was read.
 #[inline]
 fn read_usual_head<'a>(cursor: &mut Cursor<'a>, draft: &mut Draft<'a>) -> Scan<bool> {
     if cursor.take(b"\n    \"ph\": \"X\", \"cat\": \"") {
@@ -159,7 +157,7 @@ fn label<'a>(cursor: &mut Cursor<'a>) -> Scan<RawLabel<'a>> {
 fn read_args<'a>(cursor: &mut Cursor<'a>, args: &mut Args<'a>, copies: bool) -> Scan<()> {
     cursor.advance();
     while let Some(key) = cursor.next_key()? {
-        // By length first: the compiler then compares few candidates, and most keys have none.
+        // By length first: the compiler then compares few candidates, and most keys match none.
         match key.len() {
             4 if key == b"name" => args.given_name = cursor.string_or_skip()?,
             4 if key == b"grid" => args.grid = Some(cursor.skip_value()?),

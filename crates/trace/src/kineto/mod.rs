@@ -11,7 +11,7 @@ mod pipeline;
 #[cfg(test)]
 mod properties;
 mod scan;
-mod stretch;
+mod segment;
 mod text;
 
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::model::format::Format;
 use crate::model::stats::{ImportStats, LossKind};
 use crate::reader::{Confidence, ReadOptions, Reader, Source, Watch};
 
-/// torch.profiler's JSON, whole or damaged.
+/// torch.profiler's JSON, complete or damaged.
 pub(crate) struct Kineto;
 
 static FORMAT: Format = Format {
@@ -43,7 +43,7 @@ impl Reader for Kineto {
         &FORMAT
     }
 
-    /// Text that is damaged at its beginning is worth a try, too.
+    /// Text that is damaged at its beginning is also worth trying.
     fn sniff(&self, head: &[u8], _: &Path) -> Confidence {
         match head.first() {
             Some(b'{' | b'[') => Confidence::ByContent,

@@ -1,5 +1,5 @@
-//! What do Kineto's words mean? Its categories, the names of its copies and synchronizations, the arguments of PyTorch's
-//! copy operators and its dtypes.
+//! What do Kineto's names mean? Its categories, the names of copies and synchronizations, the arguments of PyTorch's
+//! copy operators, and dtypes.
 
 use crate::model::kind::EventKind;
 use crate::model::size::Bytes;
@@ -32,7 +32,7 @@ pub(super) fn kind_of_category(category: &[u8]) -> Option<EventKind> {
     })
 }
 
-/// Reads `Memcpy HtoD (Pageable -> Device)` and its relatives.
+/// Parses `Memcpy HtoD (Pageable -> Device)` and similar names.
 pub(super) fn transfer_of_name(name: &str, bytes: Option<Bytes>) -> Transfer {
     let (head, ends) = match name.split_once('(') {
         Some((head, rest)) => (head, rest.trim_end_matches(')')),
@@ -41,14 +41,14 @@ pub(super) fn transfer_of_name(name: &str, bytes: Option<Bytes>) -> Transfer {
     let direction = head.split_whitespace().find_map(direction_of).unwrap_or(Direction::Unknown);
     let (src, dst) = match ends.split_once("->") {
         Some((src, dst)) => (memory_kind_of(src), memory_kind_of(dst)),
-        // "Memset (Device)" has one end only.
+        // "Memset (Device)" has only one end.
         None => (memory_kind_of(ends), memory_kind_of(ends)),
     };
     Transfer { bytes, direction, src, dst }
 }
 
 fn direction_of(word: &str) -> Option<Direction> {
-    // Older ROCm writes the operation in one word: `CopyHostToDevice`, `CopyDeviceToHost2D`.
+    // Older ROCm versions write the operation as one word: `CopyHostToDevice`, `CopyDeviceToHost2D`.
     let word = word.strip_prefix("Copy").map_or(word, |ends| ends.strip_suffix("2D").unwrap_or(ends));
     Some(match word {
         "HtoD" | "HtoA" | "HostToDevice" => Direction::HostToDevice,
@@ -86,9 +86,9 @@ pub(super) fn is_copy_operator(name: &[u8]) -> bool {
     matches!(name, b"aten::copy_" | b"aten::to" | b"aten::_to_copy")
 }
 
-/// Where the `non_blocking` argument of a copy operator is.
+/// The position of the `non_blocking` argument of a copy operator.
 ///
-/// `aten::to` has overloads; in each the flag is the first of the two trailing booleans.
+/// `aten::to` has overloads; in each of them the flag is the first of the two trailing booleans.
 pub(super) fn non_blocking_position(operator: &[u8], arguments: usize) -> Option<usize> {
     match operator {
         // copy_(self, src, non_blocking)
@@ -110,7 +110,7 @@ pub(super) fn non_blocking_position(operator: &[u8], arguments: usize) -> Option
     }
 }
 
-/// Bytes of one element of a dtype by the name that Kineto gives it (C++ type names).
+/// Bytes per element of a dtype, by the name that Kineto uses (C++ type names).
 pub(super) fn element_size(dtype: &[u8]) -> Option<u64> {
     Some(match dtype {
         b"bool"
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_that_are_shown_for_transfers_are_kinetos() {
+    fn displayed_transfer_names_match_kineto() {
         use MemoryKind::*;
         for transfer in [
             Transfer::host_to_device(Pageable, 1),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_that_are_shown_for_synchronizations_are_kinetos() {
+    fn displayed_synchronization_names_match_kineto() {
         use SyncKind::*;
         for kind in [EventSync, StreamWaitEvent, StreamSync, ContextSync, Unknown] {
             assert_eq!(sync_of_name(kind.label().as_bytes()), kind);

@@ -1,15 +1,15 @@
-//! What number is this? Microseconds with decimals to integer nanoseconds, without a float between.
+//! Which number is this? Converts decimal microseconds to integer nanoseconds without going through a float.
 
-/// Why a token is no usable number.
+/// Why a token is not a usable number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotUsable {
     /// NaN, Infinity, null, a word.
     NotANumber,
-    /// Beyond the range of the type.
+    /// Outside the range of the type.
     OutOfRange,
 }
 
-/// Microseconds in a token to nanoseconds. More than three decimals are rounded.
+/// Converts microseconds in a token to nanoseconds. Rounds after three decimals.
 pub(crate) fn micros_to_nanos(token: &[u8]) -> Result<i64, NotUsable> {
     match leading_micros(token) {
         Some((nanos, len)) if len == token.len() => Ok(nanos),
@@ -17,8 +17,8 @@ pub(crate) fn micros_to_nanos(token: &[u8]) -> Result<i64, NotUsable> {
     }
 }
 
-/// The form that Kineto writes, at the head of `bytes`: up to 16 digits and optionally a point and
-/// up to three more. Returns the nanoseconds and the length, or `None` for any other form.
+/// Kineto's usual form at the start of `bytes`: up to 16 digits, optionally followed by a point and up to three more.
+/// Returns the nanoseconds and the length, or `None` for any other form.
 #[inline]
 pub(crate) fn leading_micros(bytes: &[u8]) -> Option<(i64, usize)> {
     let mut nanos: i64 = 0;
@@ -26,7 +26,7 @@ pub(crate) fn leading_micros(bytes: &[u8]) -> Option<(i64, usize)> {
     while let Some(digit) = bytes.get(at).map(|b| b.wrapping_sub(b'0')).filter(|&digit| digit <= 9) {
         nanos = nanos * 10 + i64::from(digit);
         at += 1;
-        // 16 digits of microseconds are 316 years: nanoseconds then still fit in 64 bits.
+        // 16 digits of microseconds are 316 years: the nanoseconds still fit in 64 bits.
         if at > 16 {
             return None;
         }
@@ -49,7 +49,7 @@ pub(crate) fn leading_micros(bytes: &[u8]) -> Option<(i64, usize)> {
             return None;
         }
     }
-    // Anything but a delimiter (an exponent, a letter) makes it another form.
+    // Anything but a delimiter (an exponent, a letter) means another form.
     if let Some(b) = bytes.get(at)
         && !matches!(b, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t')
     {
@@ -76,8 +76,8 @@ fn odd_micros(token: &[u8]) -> Result<i64, NotUsable> {
     if digits().next().is_none() || !digits().all(|b| b.is_ascii_digit()) {
         return Err(NotUsable::NotANumber);
     }
-    // Value = digits × 10^(exponent − fraction digits) µs; nanoseconds are three powers more.
-    // Decimal digits are taken until they are ones of nanoseconds; the next one rounds.
+    // Value = digits × 10^(exponent − fraction digits) µs; nanoseconds add three powers.
+    // Use digits down to single nanoseconds; the next digit rounds.
     let keep = i64::try_from(whole.len()).unwrap_or(i64::MAX).saturating_add(i64::from(exponent) + 3);
     let mut value: i128 = 0;
     for (i, digit) in (0i64..).zip(digits().map(|b| i128::from(b - b'0'))) {
@@ -106,7 +106,7 @@ fn odd_micros(token: &[u8]) -> Result<i64, NotUsable> {
     i64::try_from(value).map_err(|_| NotUsable::OutOfRange)
 }
 
-/// A whole number; a float with nothing after the point counts.
+/// An integer, or a float without a fraction.
 #[inline]
 pub(crate) fn integer(token: &[u8]) -> Option<i64> {
     let (negative, digits) = match token.split_first()? {
@@ -137,7 +137,7 @@ fn odd_integer(token: &[u8]) -> Option<i64> {
     (value.fract() == 0.0 && value.abs() < 9.0e15).then_some(value as i64)
 }
 
-/// A count or id: negative values stand for "none" in traces.
+/// A count or id: negative values mean "none" in traces.
 #[inline]
 pub(crate) fn natural(token: &[u8]) -> Option<u64> {
     integer(token).and_then(|value| u64::try_from(value).ok())
@@ -166,7 +166,7 @@ mod tests {
             ("1.5E-2", 15),
             ("+7", 7_000),
             ("1669783687464181.125", 1_669_783_687_464_181_125),
-            // Found by fuzzing: the fourth decimal overflowed before it was refused.
+            // Found by fuzzing: the fourth decimal overflowed before it was rejected.
             ("9223372036854774.1234", 9_223_372_036_854_774_123),
         ] {
             assert_eq!(micros_to_nanos(text.as_bytes()), Ok(nanos), "{text}");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_or_too_large_says_so() {
+    fn non_numbers_and_out_of_range_values_are_rejected() {
         for text in ["NaN", "Infinity", "-Infinity", "null", "", "abc", "1.2.3", "-", ".", "1e"] {
             assert_eq!(micros_to_nanos(text.as_bytes()), Err(NotUsable::NotANumber), "{text}");
         }
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_of_all_spellings() {
+    fn integers_in_every_notation() {
         assert_eq!(integer(b"-1"), Some(-1));
         assert_eq!(integer(b"12.0"), Some(12));
         assert_eq!(integer(b"12.5"), None);

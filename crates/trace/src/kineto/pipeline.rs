@@ -1,5 +1,5 @@
-//! How is a file read on all cores? One thread reads and inflates, others scan, one lays together;
-//! the result is the same for any number of them.
+//! How is a file read on all cores? One thread reads and inflates, others scan, one merges. The result is the same
+//! for any number of threads.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -7,31 +7,31 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use crate::kineto::assemble::{Assembler, MOST_EVENTS};
+use crate::kineto::assemble::{Assembler, MAX_EVENTS};
 use crate::kineto::batch::Batch;
 use crate::kineto::scan::{List, Outcome, Region, scan};
-use crate::kineto::stretch::{Cutter, Stretch};
+use crate::kineto::segment::{Cutter, Segment};
 use crate::model::builder::TraceBuilder;
 use crate::model::stats::LossKind;
 use crate::reader::{ReadOptions, Watch};
 
-/// A stretch that has been scanned.
+/// A segment that has been scanned.
 struct Scanned {
-    stretch: Stretch,
+    segment: Segment,
     batch: Batch,
     outcome: Outcome,
 }
 
-/// The guess that workers start from. True for every stretch but the first and the last few.
+/// The region that workers assume at first. Correct for all segments except the first and the last few.
 const GUESS: Region = Region::Events(List::Member);
 
-fn scan_stretch(stretch: Stretch, region: Region, mut batch: Batch) -> Scanned {
+fn scan_segment(segment: Segment, region: Region, mut batch: Batch) -> Scanned {
     batch.clear();
-    let outcome = scan(region, stretch.bytes(), stretch.offset, stretch.last, &mut batch);
-    Scanned { stretch, batch, outcome }
+    let outcome = scan(region, segment.bytes(), segment.offset, segment.last, &mut batch);
+    Scanned { segment, batch, outcome }
 }
 
-/// Reads `source` to its end, or to the memory bound, on as many threads as `options` say.
+/// Reads `source` to its end or to the memory limit, on the number of threads in `options`.
 pub(super) fn read_all<'a>(
     source: &mut (dyn Read + Send),
     trace: &'a mut TraceBuilder,
@@ -42,8 +42,8 @@ pub(super) fn read_all<'a>(
     let mut joiner = Joiner::new(trace, options.memory_bound);
     if options.threads <= 1 {
         let (mut buffer, mut batch) = (Vec::new(), Batch::default());
-        while let Some(stretch) = cutter.next(std::mem::take(&mut buffer)) {
-            let scanned = joiner.scan_next(stretch, std::mem::take(&mut batch));
+        while let Some(segment) = cutter.next(std::mem::take(&mut buffer)) {
+            let scanned = joiner.scan_next(segment, std::mem::take(&mut batch));
             (buffer, batch) = joiner.join(scanned);
             joiner.full |= watch.tick().is_break();
             if joiner.full {
@@ -64,9 +64,9 @@ fn read_on_threads<R: Read + Send>(
     joiner: &mut Joiner<'_>,
     watch: &mut Watch<'_>,
 ) -> Cutter<R> {
-    // Buffers travel in a circle, which bounds the memory in flight.
+    // Buffers circulate, which limits the memory in flight.
     let in_flight = 2 * threads + 2;
-    let (work_in, work_out): (Sender<(u64, Stretch, Batch)>, _) = bounded(threads);
+    let (work_in, work_out): (Sender<(u64, Segment, Batch)>, _) = bounded(threads);
     let (done_in, done_out) = unbounded::<(u64, Scanned)>();
     let (free_in, free_out) = bounded(in_flight);
     for _ in 0..in_flight {
@@ -77,8 +77,8 @@ fn read_on_threads<R: Read + Send>(
         let reader = scope.spawn(move || {
             let mut number = 0;
             while let Ok((buffer, batch)) = free_out.recv() {
-                let Some(stretch) = cutter.next(buffer) else { break };
-                if work_in.send((number, stretch, batch)).is_err() {
+                let Some(segment) = cutter.next(buffer) else { break };
+                if work_in.send((number, segment, batch)).is_err() {
                     break;
                 }
                 number += 1;
@@ -86,11 +86,11 @@ fn read_on_threads<R: Read + Send>(
             cutter
         });
         for _ in 0..threads {
-            let (work, done): (Receiver<(u64, Stretch, Batch)>, _) = (work_out.clone(), done_in.clone());
+            let (work, done): (Receiver<(u64, Segment, Batch)>, _) = (work_out.clone(), done_in.clone());
             scope.spawn(move || {
-                for (number, stretch, batch) in work {
+                for (number, segment, batch) in work {
                     let region = if number == 0 { Region::Start } else { GUESS };
-                    if done.send((number, scan_stretch(stretch, region, batch))).is_err() {
+                    if done.send((number, scan_segment(segment, region, batch))).is_err() {
                         break;
                     }
                 }
@@ -104,7 +104,7 @@ fn read_on_threads<R: Read + Send>(
             while let Some(scanned) = waiting.remove(&next) {
                 next += 1;
                 let scanned = joiner.check_guess(scanned);
-                // A closed channel means that the reader has come to the end.
+                // A closed channel means that the reader has finished.
                 let _ = free_in.send(joiner.join(scanned));
                 joiner.full |= watch.tick().is_break();
                 if joiner.full {
@@ -123,15 +123,15 @@ fn read_on_threads<R: Read + Send>(
     })
 }
 
-/// Lays scanned stretches together in order.
+/// Merges scanned segments in order.
 struct Joiner<'a> {
     assembler: Assembler<'a>,
-    /// The region that the next stretch truly begins in.
+    /// The region that the next segment really begins in.
     region: Region,
-    /// The end of the previous stretch that it did not hold whole.
+    /// The incomplete value at the end of the previous segment.
     rest: Vec<u8>,
     memory_bound: u64,
-    /// At the memory bound, or told to end.
+    /// Stopped at the memory limit or by the caller.
     full: bool,
 }
 
@@ -146,22 +146,22 @@ impl<'a> Joiner<'a> {
         }
     }
 
-    fn scan_next(&mut self, stretch: Stretch, batch: Batch) -> Scanned {
-        let stretch = if self.rest.is_empty() { stretch } else { stretch.preceded_by(&self.rest) };
-        scan_stretch(stretch, self.region, batch)
+    fn scan_next(&mut self, segment: Segment, batch: Batch) -> Scanned {
+        let segment = if self.rest.is_empty() { segment } else { segment.preceded_by(&self.rest) };
+        scan_segment(segment, self.region, batch)
     }
 
-    /// Scans again what was scanned from a wrong guess.
+    /// Scans again if the assumed region was wrong.
     fn check_guess(&mut self, mut scanned: Scanned) -> Scanned {
         let guessed_right = self.rest.is_empty()
             && match self.region {
-                Region::Start => scanned.stretch.offset == 0,
-                // Where a list that is no member ends, the document does, which the guess does not know.
+                Region::Start => scanned.segment.offset == 0,
+                // A list that is not a member ends the document, which the assumed region does not cover.
                 Region::Events(list) => list == List::Member || !scanned.outcome.left_list,
                 Region::Members { .. } | Region::Finished => false,
             };
         if !guessed_right {
-            return self.scan_next(scanned.stretch, scanned.batch);
+            return self.scan_next(scanned.segment, scanned.batch);
         }
         if let (Region::Events(list), Region::Events(_)) = (self.region, scanned.outcome.region)
             && list != List::Member
@@ -171,19 +171,19 @@ impl<'a> Joiner<'a> {
         scanned
     }
 
-    /// Returns the buffers for further use.
+    /// Returns the buffers for reuse.
     fn join(&mut self, scanned: Scanned) -> (Vec<u8>, Batch) {
-        let Scanned { stretch, mut batch, outcome } = scanned;
+        let Scanned { segment, mut batch, outcome } = scanned;
         self.region = outcome.region;
         self.rest.clear();
-        self.rest.extend_from_slice(&stretch.bytes()[outcome.consumed..]);
+        self.rest.extend_from_slice(&segment.bytes()[outcome.consumed..]);
         self.assembler.add(&mut batch, outcome.envelope);
         let held = self.assembler.heap_bytes() as u64;
-        if !stretch.last && (held > self.memory_bound || self.assembler.event_count() > MOST_EVENTS) {
-            let end = stretch.offset + outcome.consumed as u64;
+        if !segment.last && (held > self.memory_bound || self.assembler.event_count() > MAX_EVENTS) {
+            let end = segment.offset + outcome.consumed as u64;
             self.assembler.stats_mut().lose(LossKind::MemoryBound, end, 0);
             self.full = true;
         }
-        (stretch.into_buffer(), batch)
+        (segment.into_buffer(), batch)
     }
 }

@@ -1,5 +1,4 @@
-//! Does the scanner agree with `serde_json` on everything that is JSON, and survive everything
-//! that is not?
+//! Does the scanner agree with `serde_json` on all valid JSON, and survive everything else?
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
@@ -10,7 +9,7 @@ use crate::kineto::number::micros_to_nanos;
 use crate::kineto::scan::{Region, scan};
 use crate::kineto::text::decode;
 
-/// Any JSON value, with strings that try to look like structure.
+/// Any JSON value, with strings that look like structure.
 fn any_json() -> impl Strategy<Value = Value> {
     let text = prop_oneof![
         ".*",
@@ -39,7 +38,7 @@ fn written(value: &Value, pretty: bool) -> String {
     text.unwrap()
 }
 
-/// Walks a value with the cursor and builds what it means, to hold against `serde_json`.
+/// Walks a value with the cursor and rebuilds it, to compare with `serde_json`.
 fn rebuild(cursor: &mut Cursor<'_>) -> Value {
     match cursor.next_token().unwrap() {
         b'{' => {
@@ -72,12 +71,12 @@ fn rebuild(cursor: &mut Cursor<'_>) -> Value {
     }
 }
 
-/// Events as a profiler might write them, some of their members missing or odd.
-/// With their start and duration in nanoseconds.
+/// Events as a profiler might write them, with some members missing or odd, and their start and duration in
+/// nanoseconds.
 fn any_event() -> impl Strategy<Value = (Value, i64, i64)> {
     let category =
         prop::sample::select(vec!["cpu_op", "kernel", "gpu_memcpy", "cuda_runtime", "Operator", "novel"]);
-    // Below 10^12 µs the shortest decimal of an f64 has all three decimals.
+    // Below 10^12 µs the shortest decimal of an f64 keeps all three decimals.
     let times = (0i64..8_000_000_000_000, 0i64..10_000_000);
     (category, ".{0,30}", times, any_json(), prop::option::of(0u32..100_000)).prop_map(
         |(category, name, (ts, dur), extra, correlation)| {
@@ -112,14 +111,14 @@ proptest! {
     }
 
     #[test]
-    fn any_json_is_passed_over_whole(value in any_json(), pretty in any::<bool>()) {
+    fn any_json_is_skipped_completely(value in any_json(), pretty in any::<bool>()) {
         let text = written(&value, pretty) + ",";
         let mut cursor = Cursor::at(text.as_bytes(), 0);
         prop_assert_eq!(cursor.skip_value().map(<[u8]>::len), Ok(text.len() - 1));
     }
 
     #[test]
-    fn events_mean_what_serde_json_reads(events in prop::collection::vec(any_event(), 0..12), pretty in any::<bool>()) {
+    fn events_match_what_serde_json_reads(events in prop::collection::vec(any_event(), 0..12), pretty in any::<bool>()) {
         let list: Vec<&Value> = events.iter().map(|(event, ..)| event).collect();
         let text = written(&serde_json::json!({"schemaVersion": 1, "traceEvents": list}), pretty);
         let batch = scan_all(text.as_bytes());
@@ -135,13 +134,13 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+    fn any_bytes_are_handled_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
         scan_all(&bytes);
     }
 
     #[test]
-    fn any_soup_of_json_pieces_is_survived(
-        pieces in prop::collection::vec(
+    fn any_mix_of_json_tokens_is_handled_without_a_panic(
+        tokens in prop::collection::vec(
             prop::sample::select(vec![
                 "{", "}", "[", "]", ",", ":", "\"", "\\", "{\"ph\": \"X\"", "\"ts\": 1", "\"traceEvents\": [",
                 "{\n    \"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"", "NaN", "1e999", " ", "\"args\": {",
@@ -149,17 +148,17 @@ proptest! {
             0..300,
         )
     ) {
-        scan_all(pieces.concat().as_bytes());
+        scan_all(tokens.concat().as_bytes());
     }
 
-    /// One damaged place costs what it touches: all events before it and all but one after it stay.
+    /// One damaged byte is a local loss: all events before it, and all but one after it, are kept.
     #[test]
     fn damage_is_local(
         events in prop::collection::vec(any_event(), 1..12),
         at in any::<prop::sample::Index>(),
         rubbish in prop::collection::vec(any::<u8>(), 1..8),
     ) {
-        // Extra members may hold whole events of their own; here they would only blur the count.
+        // Extra members may contain complete events, which would distort the count here.
         let plain = |(event, ..): &(Value, i64, i64)| {
             let mut event = event.clone();
             event["args"] = serde_json::json!({});

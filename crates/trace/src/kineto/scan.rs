@@ -1,8 +1,8 @@
-//! Where are the events? Walks a stretch of the file from a known region, takes in every whole
-//! event, and finds the way back after damage.
+//! Where are the events? Scans a segment of the file from a known region, reads every complete event, and
+//! resynchronizes after damage.
 //!
-//! A pure function of (region, bytes): stretches may be scanned on several threads under the guess
-//! that they begin between events, and again if the guess turns out wrong.
+//! A pure function of (region, bytes): segments may be scanned on several threads under the assumption that they
+//! begin between events, and again if that was wrong.
 
 use memchr::memchr;
 
@@ -12,21 +12,21 @@ use crate::kineto::envelope::Envelope;
 use crate::kineto::event::{Draft, read_event};
 use crate::model::stats::{LossKind, Repair};
 
-/// What the events stand in.
+/// What contains the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum List {
     /// A member of the outermost object.
     Member,
-    /// A list that is the outermost value itself.
+    /// A list that is itself the outermost value.
     Bare,
-    /// Nothing: one event after the other.
+    /// Nothing: one event after another.
     Lines,
 }
 
-/// Where in the document a byte lies.
+/// Which part of the document a byte is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Region {
-    /// Nothing but white space so far.
+    /// Only white space so far.
     Start,
     /// Between members of the outermost object, before or after its list of events.
     Members { events_seen: bool },
@@ -36,29 +36,29 @@ pub(crate) enum Region {
     Finished,
 }
 
-/// One value that is longer than this is taken for damage: no profiler writes such a thing, and
-/// the reader must not hold what it cannot use.
+/// A value longer than this is treated as damage: profilers do not write such values, and the reader must not buffer
+/// what it cannot use.
 pub(crate) const LONGEST_VALUE: usize = 16 << 20;
 
-/// Finding the way back after damage may read bytes again. After this many times the stretch, a
-/// value is given up as soon as something like an event begins in it; after four times that, the
-/// rest of the stretch is. So no input makes the scan slower than linear.
+/// Resynchronizing after damage may read bytes again. Beyond this many times the segment size, a value is abandoned
+/// as soon as something like an event begins in it. Beyond four times that, the rest of the segment is abandoned. So
+/// the scan stays linear for any input.
 const EFFORT: usize = 32;
 
-/// What scanning a stretch gave, beside the batch it filled.
+/// The result of scanning a segment, in addition to the batch it filled.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// The region at `consumed`.
     pub(crate) region: Region,
-    /// Bytes dealt with. The rest begins a value that the stretch does not hold whole.
+    /// Bytes processed. The rest begins a value that continues after the segment.
     pub(crate) consumed: usize,
-    /// Whether a list of events ended in the stretch, be it that another began after it.
+    /// Whether a list of events ended in the segment, even if another one began after it.
     pub(crate) left_list: bool,
     pub(crate) envelope: Envelope,
 }
 
-/// Scans `bytes`, which lie at `offset` in the file, into `batch`. `last` says that none follow.
-#[inline(never)] // Its name is what the instruction count goes by.
+/// Scans `bytes`, which begin at `offset` in the file, into `batch`. `last` means that no more bytes follow.
+#[inline(never)] // The instruction count finds the function by name.
 pub(crate) fn scan(region: Region, bytes: &[u8], offset: u64, last: bool, batch: &mut Batch) -> Outcome {
     let mut scanner = Scanner {
         bytes,
@@ -85,16 +85,16 @@ struct Scanner<'a, 'b> {
     batch: &'b mut Batch,
     region: Region,
     pos: usize,
-    /// Bytes read in vain so far.
+    /// Bytes read without result so far.
     effort: usize,
     left_list: bool,
     envelope: Envelope,
 }
 
-/// Whether the scan of this stretch goes on.
+/// Whether the scan of this segment continues.
 enum Step {
     Next,
-    /// The value at this position needs bytes the stretch does not have.
+    /// The value at this position needs bytes after the segment.
     Incomplete(usize),
     Done,
 }
@@ -135,7 +135,7 @@ impl Scanner<'_, '_> {
                 self.region = Region::Events(List::Bare);
                 Step::Next
             }
-            // One event after the other with no list around them.
+            // One event after another without a list around them.
             Ok(b'{') if self.is_event(cursor.pos()) => {
                 self.pos = cursor.pos();
                 self.region = Region::Events(List::Lines);
@@ -150,7 +150,7 @@ impl Scanner<'_, '_> {
         }
     }
 
-    /// Whether a whole event stands here.
+    /// Whether a complete event begins here.
     fn is_event(&self, brace: usize) -> bool {
         let mut draft = Draft::default();
         begins_event(self.bytes, brace)
@@ -159,7 +159,7 @@ impl Scanner<'_, '_> {
             && (draft.timestamp.is_some() || draft.phase == b'M')
     }
 
-    /// Whether the list here holds events, whatever damage has made of its key.
+    /// Whether the list here contains events, even if its key is damaged.
     fn is_list_of_events(&self, bracket: usize) -> bool {
         let mut cursor = Cursor::at(self.bytes, bracket + 1);
         cursor.next_token() == Ok(b'{') && self.is_event(cursor.pos())
@@ -179,11 +179,11 @@ impl Scanner<'_, '_> {
                 let mut rest = Cursor::at(self.bytes, from);
                 match rest.next_token() {
                     Ok(_) => Step::Incomplete(from),
-                    // Nothing but white space after the last member: not an unfinished value.
-                    Err(_) => self.end_of_stretch(),
+                    // Only white space after the last member: not an unfinished value.
+                    Err(_) => self.end_of_segment(),
                 }
             }
-            // What stands here may itself be an event, behind a stray bracket.
+            // This may itself be an event, after a stray bracket.
             Err(Fault::Malformed) => self.recover_at(from, from, LossKind::DamagedMetadata),
         }
     }
@@ -218,7 +218,7 @@ impl Scanner<'_, '_> {
                         Ok(()) if draft.phase == 0 && self.holds_events(from, cursor.pos()) => {
                             return self.recover(from, LossKind::StrayBytes);
                         }
-                        // It has swallowed whole events: two brackets were lost, not one.
+                        // It contains complete events: two brackets are missing, not one.
                         Ok(()) if cursor.nested_event().is_some_and(|at| self.is_event(at)) => {
                             return self.recover(from, LossKind::DamagedEvent);
                         }
@@ -238,19 +238,19 @@ impl Scanner<'_, '_> {
                 Ok(_) => return self.recover(cursor.pos(), LossKind::StrayBytes),
                 Err(_) => {
                     self.pos = bytes.len();
-                    return self.end_of_stretch();
+                    return self.end_of_segment();
                 }
             }
         }
     }
 
-    /// Whether the object from `from` to `to`, which is no event, has events inside.
+    /// Whether the object from `from` to `to`, which is not an event, contains events.
     fn holds_events(&mut self, from: usize, to: usize) -> bool {
         self.find_event_before(from + 1, to).is_some()
     }
 
     fn take(&mut self, draft: &Draft<'_>, from: usize) {
-        // `{}` closes some lists, so that every event may end in a comma.
+        // Some writers close the list with `{}`, so that every event can end in a comma.
         if draft.phase == 0 && draft.timestamp.is_none() && draft.name.bytes.is_empty() {
             self.batch.stats.objects += 1;
             *self.batch.stats.not_kept.entry("empty objects".to_owned()).or_default() += 1;
@@ -293,7 +293,7 @@ impl Scanner<'_, '_> {
                 Step::Next
             }
             Ok(_) => {
-                // Commas, brackets and NUL padding after the end hurt nobody; events would.
+                // Commas, brackets and NUL padding after the end are harmless; events are not.
                 let from = cursor.pos();
                 match self.find_event(from) {
                     Some(_) => self.recover(from, LossKind::StrayBytes),
@@ -303,8 +303,8 @@ impl Scanner<'_, '_> {
         }
     }
 
-    /// The stretch ends between values. If the file does too, it was cut.
-    fn end_of_stretch(&mut self) -> Step {
+    /// The segment ends between values. If the file ends here too, it was cut.
+    fn end_of_segment(&mut self) -> Step {
         if self.last {
             let what = match self.region {
                 Region::Events(List::Lines) => None,
@@ -320,10 +320,10 @@ impl Scanner<'_, '_> {
         Step::Done
     }
 
-    /// A value that the file does not hold whole, or that is absurdly long.
+    /// A value that is incomplete in the file, or far too long.
     fn give_up_on(&mut self, from: usize) {
         if let Some(next) = self.find_event(from + 1) {
-            // It had lost its end; later events are still there.
+            // It lost its end; later events can still be read.
             let what = match self.region {
                 Region::Events(_) => LossKind::DamagedEvent,
                 _ => LossKind::DamagedMetadata,
@@ -335,7 +335,7 @@ impl Scanner<'_, '_> {
             self.batch.stats.objects += 1;
         }
         let (what, at) = match self.region {
-            // The file goes on; it is this value that is too long to be held.
+            // The file continues; this value is too long to buffer.
             _ if !self.last => (LossKind::TooLong, from),
             Region::Events(_) => (LossKind::EndsInsideEvent, self.bytes.len()),
             Region::Members { events_seen: true } => (LossKind::EndsAfterEvents, self.bytes.len()),
@@ -343,16 +343,16 @@ impl Scanner<'_, '_> {
         };
         self.batch.stats.lose(what, self.at(at), (self.bytes.len() - from) as u64);
         self.pos = self.bytes.len();
-        // What remains, if anything does, is looked at as if nothing had been seen.
+        // Any remaining bytes are scanned as if at the start of the file.
         self.region = if self.last { Region::Finished } else { Region::Events(List::Member) };
     }
 
-    /// Counts the loss at `from` and goes on at the next readable event, if this stretch has one.
+    /// Counts the loss at `from` and continues at the next readable event in this segment, if any.
     fn recover(&mut self, from: usize, what: LossKind) -> Step {
         self.recover_at(from, from + 1, what)
     }
 
-    /// As [`recover`](Self::recover), with the search beginning at `search`.
+    /// Like [`recover`](Self::recover), but starts searching at `search`.
     fn recover_at(&mut self, from: usize, search: usize, what: LossKind) -> Step {
         match self.find_event(search) {
             Some(next) => {
@@ -373,7 +373,7 @@ impl Scanner<'_, '_> {
     fn resume(&mut self, from: usize, next: usize, what: LossKind) {
         self.batch.stats.lose(what, self.at(from), (next - from) as u64);
         self.pos = next;
-        // What the list stood in matters only at its end; a lost answer costs nothing there.
+        // What contains the list matters only at its end; not knowing it costs nothing there.
         self.region = match self.region {
             Region::Events(list) => Region::Events(list),
             Region::Start => Region::Events(List::Bare),
@@ -381,13 +381,13 @@ impl Scanner<'_, '_> {
         };
     }
 
-    /// The next position at or after `from` where an event can be read whole, or begins and is cut
-    /// off by the end of the stretch.
+    /// The next position at or after `from` with an event that is complete, or that is cut off by the end of the
+    /// segment.
     fn find_event(&mut self, from: usize) -> Option<usize> {
         self.find_event_before(from, self.bytes.len())
     }
 
-    /// As [`find_event`](Self::find_event), for events that begin before `limit`.
+    /// Like [`find_event`](Self::find_event), for events that begin before `limit`.
     fn find_event_before(&mut self, from: usize, limit: usize) -> Option<usize> {
         let mut at = from;
         let mut draft = Draft::default();
@@ -412,7 +412,7 @@ impl Scanner<'_, '_> {
         None
     }
 
-    /// How long a value may go on after something like an event began in it.
+    /// How long a value may continue after something like an event began in it.
     fn patience(&self) -> usize {
         if self.effort > EFFORT * self.bytes.len() { 0 } else { PATIENCE }
     }

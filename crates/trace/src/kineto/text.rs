@@ -1,10 +1,10 @@
-//! What does this string say? Escapes resolved, damage shown and not hidden.
+//! What does this string say? Resolves escapes and makes damage visible.
 
 use std::borrow::Cow;
 
 use crate::kineto::cursor::Raw;
 
-/// A string's text, and what had to be put up with to get it.
+/// The text of a string, and the damage found in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Decoded<'a> {
     pub(crate) text: Cow<'a, str>,
@@ -12,7 +12,7 @@ pub(crate) struct Decoded<'a> {
     pub(crate) invalid_utf8: bool,
 }
 
-/// Resolves escapes. A backslash that begins no escape is kept as a character.
+/// Resolves escapes. A backslash that does not begin an escape is kept as a character.
 pub(crate) fn decode(raw: Raw<'_>) -> Decoded<'_> {
     let (bytes, stray_backslash) = if raw.escaped {
         let (bytes, stray) = unescape(raw.bytes);
@@ -78,7 +78,7 @@ fn unescape(bytes: &[u8]) -> (Vec<u8>, bool) {
     (out, stray)
 }
 
-/// The character after `\u` and how many bytes it took; half of a surrogate pair becomes U+FFFD.
+/// The character after `\u` and how many bytes it took; an unpaired surrogate becomes U+FFFD.
 fn unicode_escape(rest: &[u8]) -> Option<(char, usize)> {
     let first = hex4(rest)?;
     if (0xD800..0xDC00).contains(&first)

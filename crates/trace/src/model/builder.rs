@@ -1,4 +1,4 @@
-//! How is a trace made? Track by track and event by event, by readers of files and by tests.
+//! How is a trace built? Track by track and event by event, by file readers and by tests.
 
 use crate::interval::Interval;
 use crate::model::collective::Collective;
@@ -21,8 +21,8 @@ use crate::model::transfer::{MemoryKind, Transfer};
 
 /// Builds a [`Trace`] from tracks and events.
 ///
-/// Tracks come first: a host thread or a stream of a GPU. Events lie on a track and take an [`Interval`], or a range of
-/// nanoseconds. What only some events have (a correlation, the geometry of a launch) is added to the event returned.
+/// Add tracks first: a host thread or a GPU stream. An event belongs to a track and takes an [`Interval`] or a range
+/// of nanoseconds. Add what only some events have (a correlation, a launch geometry) to the returned event.
 ///
 /// ```
 /// use busbound_trace::{EventKind, Launch, MemoryKind, SyncKind, Synchronization, TraceBuilder, Transfer};
@@ -49,7 +49,7 @@ pub struct TraceBuilder {
     pub(crate) trace: Recorded,
 }
 
-/// Something that names an event: text, or the number that [`TraceBuilder::name`] gave for it.
+/// The name of an event: text, or the id that [`TraceBuilder::name`] returned for it.
 pub trait EventName {
     #[doc(hidden)]
     fn intern_in(self, names: &mut Names) -> NameId;
@@ -74,19 +74,19 @@ impl EventName for &String {
 }
 
 impl TraceBuilder {
-    /// A builder for what a file of this format holds. Traces made without a file are of the default one.
+    /// A builder for the contents of a file of this format. Traces built without a file use the default format.
     pub fn new(format: &'static Format) -> Self {
         let mut trace = Recorded::default();
         trace.origin.format = format;
         Self { trace }
     }
 
-    /// The number of a text, for names that are used again and again.
+    /// The id of a text, for names that are used many times.
     pub fn name(&mut self, text: &str) -> NameId {
         self.trace.names.intern(text)
     }
 
-    /// A thread or process that is called by a word and not by a number.
+    /// A thread or process that has a text label instead of a number.
     pub fn label(&mut self, text: &str) -> Label {
         Label::Text(self.name(text))
     }
@@ -96,7 +96,7 @@ impl TraceBuilder {
         self.track(Place::Thread { process: process.into(), thread: thread.into() })
     }
 
-    /// The track of a stream of a GPU; stream −1 is for what concerns the whole GPU.
+    /// The track of a GPU stream; stream −1 is for what concerns the whole GPU.
     pub fn stream(&mut self, device: i32, stream: i64) -> TrackId {
         self.track(Place::Stream { device, stream })
     }
@@ -106,13 +106,13 @@ impl TraceBuilder {
         self.trace.tracks.intern(place)
     }
 
-    /// What a process is called.
+    /// Names a process.
     pub fn name_process(&mut self, process: impl Into<Label>, name: impl EventName) {
         let name = name.intern_in(&mut self.trace.names);
         self.trace.given_names.insert((process.into(), None), name);
     }
 
-    /// What a thread is called.
+    /// Names a thread.
     pub fn name_thread(&mut self, process: impl Into<Label>, thread: impl Into<Label>, name: impl EventName) {
         let name = name.intern_in(&mut self.trace.names);
         self.trace.given_names.insert((process.into(), Some(thread.into())), name);
@@ -128,7 +128,7 @@ impl TraceBuilder {
         self.event(EventKind::Kernel, stream, name, time)
     }
 
-    /// A copy on a stream. Its name is made from what it moved.
+    /// A copy on a stream. Its name is derived from the transfer.
     pub fn copy(&mut self, stream: TrackId, transfer: Transfer, time: impl Into<Interval>) -> AddedEvent<'_> {
         let name = self.name(&transfer.copy_label());
         let event = self.event(EventKind::Copy, stream, name, time);
@@ -136,7 +136,7 @@ impl TraceBuilder {
         event
     }
 
-    /// A memset of memory of this kind on a stream.
+    /// A memset of this kind of memory on a stream.
     pub fn memset(
         &mut self,
         stream: TrackId,
@@ -151,7 +151,7 @@ impl TraceBuilder {
         event
     }
 
-    /// A synchronization that was recorded on a stream, named by its kind.
+    /// A synchronization recorded on a stream, named after its kind.
     pub fn synchronization(
         &mut self,
         stream: TrackId,
@@ -193,7 +193,7 @@ impl TraceBuilder {
         self.event(EventKind::Operator, thread, name, time)
     }
 
-    /// A range that the program or the framework named on a thread.
+    /// A range on a thread that the program or the framework named.
     pub fn annotation(
         &mut self,
         thread: TrackId,
@@ -214,7 +214,7 @@ impl TraceBuilder {
         self.event(EventKind::PythonFrame, thread, name, time)
     }
 
-    /// Accesses to managed memory that was elsewhere.
+    /// Accesses to managed memory that was not resident.
     pub fn page_fault(
         &mut self,
         track: TrackId,
@@ -227,7 +227,7 @@ impl TraceBuilder {
         event
     }
 
-    /// An event of any kind. Kinds that carry facts of their own have a method above.
+    /// An event of any kind. Kinds with facts of their own have a method above.
     pub fn event(
         &mut self,
         kind: EventKind,
@@ -248,7 +248,7 @@ impl TraceBuilder {
         AddedEvent { events: &mut self.trace.events }
     }
 
-    /// A GPU of the machine. Of two with one number the first counts.
+    /// A GPU of the machine. If two have the same number, the first one counts.
     pub fn gpu(&mut self, gpu: Gpu) {
         let gpus = &mut self.trace.origin.gpus;
         if !gpus.iter().any(|known| known.id == gpu.id) {
@@ -271,17 +271,17 @@ impl TraceBuilder {
         self.trace.link_traffic.push(traffic);
     }
 
-    /// Something that was lost at a byte of the file.
+    /// Something that was lost at a byte offset of the file.
     pub fn lose(&mut self, what: LossKind, offset: u64, bytes: u64) {
         self.trace.stats.lose(what, offset, bytes);
     }
 
-    /// Something whole and readable that is not kept, because nothing needs it.
+    /// Something complete and readable that is not kept, because no analysis needs it.
     pub fn skip(&mut self, what: &str, count: u64) {
         *self.trace.stats.not_kept.entry(what.to_owned()).or_default() += count;
     }
 
-    /// What is known about the making of the trace.
+    /// What is known about how the trace was recorded.
     pub fn origin(&mut self) -> &mut Origin {
         &mut self.trace.origin
     }
@@ -308,9 +308,9 @@ impl TraceBuilder {
         self.trace.events.len() == 0
     }
 
-    /// Whether another event would be one too many, for the numbers that events have or for this many bytes.
+    /// Whether another event would exceed the range of event ids or this many bytes.
     pub fn is_full(&self, memory_bound: u64) -> bool {
-        self.trace.heap_bytes() as u64 > memory_bound || self.len() >= EventId::MOST
+        self.trace.heap_bytes() as u64 > memory_bound || self.len() >= EventId::MAX
     }
 
     /// Memory that the trace takes so far.
@@ -325,14 +325,14 @@ impl TraceBuilder {
     }
 }
 
-/// The event that was added last, for what only some events have.
+/// The event that was added last, to add what only some events have.
 #[derive(Debug)]
 pub struct AddedEvent<'a> {
     events: &'a mut Events,
 }
 
 impl AddedEvent<'_> {
-    /// Its number.
+    /// Its id.
     pub fn id(&self) -> EventId {
         self.events.last()
     }
@@ -351,7 +351,7 @@ impl AddedEvent<'_> {
         self
     }
 
-    /// The geometry of a kernel's launch; of other events it is not kept.
+    /// The launch geometry of a kernel; ignored for other events.
     pub fn launch(self, launch: Launch) -> Self {
         if self.is(EventKind::Kernel) {
             self.events.set_launch(launch);
@@ -359,7 +359,7 @@ impl AddedEvent<'_> {
         self
     }
 
-    /// The arguments of an operator that copies; of other events they are not kept.
+    /// The arguments of a copy operator; ignored for other events.
     pub fn copy_operator(self, operator: CopyOperator) -> Self {
         if self.is(EventKind::Operator) {
             self.events.set_copy_operator(operator);

@@ -1,25 +1,25 @@
-//! What does a call into the runtime or driver do? Told by its name.
+//! What does a runtime or driver call do? Inferred from its name.
 
-/// What a runtime or driver call does, told by its name.
+/// What a runtime or driver call does, inferred from its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     Launch,
     Copy,
-    /// Hands a memset to the device.
+    /// Submits a memset to the device.
     Memset,
     /// Waits for the device: its time is waiting, not work.
     Synchronize,
-    /// Takes or gives back memory.
+    /// Allocates or frees memory.
     Allocate,
-    /// Captures a graph or makes it ready to run.
+    /// Captures or instantiates a graph.
     Capture,
     /// Loads kernels.
     Load,
-    /// Makes streams or events.
+    /// Creates streams or events.
     Create,
-    /// Marks a place in a stream.
+    /// Records an event in a stream.
     RecordEvent,
-    /// Makes a stream wait for such a mark.
+    /// Makes a stream wait for a recorded event.
     WaitEvent,
     Other,
 }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_told_by_their_names() {
+    fn calls_are_classified_by_name() {
         for (name, call) in [
             ("cudaLaunchKernel", Call::Launch),
             ("cuLaunchKernelEx", Call::Launch),

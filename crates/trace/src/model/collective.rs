@@ -1,8 +1,8 @@
-//! What did a collective exchange? Recorded by newer PyTorch on operators and NCCL kernels.
+//! What did a collective exchange? Newer PyTorch versions record it on operators and NCCL kernels.
 
 use crate::model::names::NameId;
 
-/// The message of one collective, as the trace gives it.
+/// The message of one collective, as recorded in the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Collective {
     /// `allreduce`, `_allgather_base` and so on.

@@ -1,6 +1,6 @@
 //! What did an operator like `aten::copy_` ask for? Shape, dtypes and the non_blocking flag.
 //!
-//! In a trace without GPU events this is all there is to judge copies by.
+//! In a trace without GPU events, this is the only information about copies.
 
 use crate::model::names::NameId;
 use crate::model::size::Bytes;
@@ -10,7 +10,7 @@ use crate::model::size::Bytes;
 pub struct CopyOperator {
     /// Shape of the tensor copied, as the trace writes it, e.g. `[8, 256, 512]`.
     pub shape: NameId,
-    /// Its elements; `None` where no shape was recorded.
+    /// Its number of elements; `None` if no shape was recorded.
     pub elements: Option<u64>,
     /// Bytes read from the source, if its shape and dtype are known.
     pub bytes: Option<Bytes>,

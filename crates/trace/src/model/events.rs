@@ -1,7 +1,7 @@
 //! The event table: one column per fact, one row per event.
 //!
-//! Facts that only some kinds have (bytes of a copy, geometry of a launch) lie in tables of their
-//! own, found through the `detail` column.
+//! Facts that only some kinds have (bytes of a copy, geometry of a launch) are in separate tables, found through the
+//! `detail` column.
 
 use crate::model::collective::Collective;
 use crate::model::copy_operator::CopyOperator;
@@ -14,12 +14,12 @@ use crate::model::time::{Nanos, Timestamp};
 use crate::model::track::TrackId;
 use crate::model::transfer::Transfer;
 
-/// The number of an event: its row in the table, in the order of the file.
+/// The id of an event: its row in the table, in file order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(pub(crate) u32);
 
 impl EventId {
-    pub(crate) const MOST: usize = u32::MAX as usize - 1;
+    pub(crate) const MAX: usize = u32::MAX as usize - 1;
 
     pub fn index(self) -> usize {
         self.0 as usize
@@ -30,7 +30,7 @@ impl EventId {
 pub(crate) const NO_ID: u64 = u64::MAX;
 const NO_DETAIL: u32 = u32::MAX;
 
-/// One event before it is laid into the columns.
+/// One event before it is added to the columns.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) kind: EventKind,
@@ -56,9 +56,9 @@ pub(crate) struct Events {
     launches: Vec<Launch>,
     syncs: Vec<Synchronization>,
     copy_operators: Vec<CopyOperator>,
-    /// Sparse, ordered by event: both operators and kernels may have one beside their own detail.
+    /// Sparse, ordered by event: both operators and kernels may have one in addition to their own detail.
     collectives: Vec<(EventId, Collective)>,
-    /// Sparse as well: few programs use managed memory.
+    /// Also sparse: few programs use managed memory.
     migrations: Vec<(EventId, Migration)>,
     faults: Vec<(EventId, Faults)>,
 }
@@ -79,7 +79,7 @@ impl Events {
         self.detail.push(NO_DETAIL);
     }
 
-    // The setters below speak of the event pushed last.
+    // The setters below apply to the event pushed last.
 
     pub(crate) fn set_transfer(&mut self, transfer: Transfer) {
         self.transfers.push(transfer);
@@ -159,7 +159,7 @@ impl Events {
         sparse(&self.faults, id)
     }
 
-    /// Lays another table under this one, with its names and tracks renumbered.
+    /// Appends another table, with its names and tracks renumbered.
     pub(crate) fn append(&mut self, other: &Self, names: &[NameId], tracks: &[TrackId]) {
         let rows = u32::try_from(self.len()).unwrap_or(u32::MAX);
         let base = |rows: usize| u32::try_from(rows).unwrap_or(u32::MAX);

@@ -1,35 +1,35 @@
-//! What is a file format called, and how does its profiler record what a trace lacks? One [`Format`] per reader.
+//! What is a file format called, and how can its profiler record what a trace lacks? One [`Format`] per reader.
 
 use serde::{Serialize, Serializer};
 
-/// The facts of a file format that texts are made from.
+/// The facts about a file format that messages are built from.
 #[derive(Debug)]
 pub struct Format {
-    /// As in JSON output: `nsys-sqlite`.
+    /// As in JSON output, e.g. `nsys-sqlite`.
     pub id: &'static str,
-    /// What writes it: `Nsight Systems`.
+    /// The tool that writes it, e.g. `Nsight Systems`.
     pub profiler: &'static str,
-    /// What its files are, for lists of what is read: `.sqlite of nsys export`.
+    /// Its files, for lists of supported formats, e.g. `.sqlite of nsys export`.
     pub files: &'static str,
-    /// How the names of its files end.
+    /// File name suffixes.
     pub suffixes: &'static [&'static str],
-    /// Files of the same name with these endings hold the same run and are left out where a directory has both.
+    /// Files with the same name and these suffixes contain the same run. They are skipped if a directory has both.
     pub supersedes: &'static [&'static str],
     /// Whether it is JSON text, so that sizes and offsets count bytes of text.
     pub is_json: bool,
-    /// Whether its profiler can record the shapes of operators' inputs.
+    /// Whether its profiler can record the input shapes of operators.
     pub records_shapes: bool,
-    /// How a run is recorded so that GPU activity is in the file.
+    /// How to record a run with GPU activity.
     pub record_gpu: &'static str,
-    /// Why a whole file may hold no GPU activity, where that is known of this profiler.
+    /// Why a complete file may have no GPU activity, if there is a known reason for this profiler.
     pub no_gpu_activity: Option<&'static str>,
-    /// How to record next time what is missing now, by the id of what is missing and whether the file was whole; `None`
-    /// where the answer is torch.profiler's, or the same for every profiler.
+    /// How to record next time what is missing now, by the id of what is missing and whether the file is complete;
+    /// `None` if the answer is torch.profiler's, or the same for every profiler.
     pub remedy: fn(missing: &str, is_whole: bool) -> Option<&'static str>,
 }
 
 impl Format {
-    /// A trace that [`TraceBuilder`](crate::TraceBuilder) made, from no file.
+    /// A trace built with [`TraceBuilder`](crate::TraceBuilder), not read from a file.
     pub(crate) const BUILT: Self = Self {
         id: "built",
         profiler: "TraceBuilder",
@@ -50,7 +50,7 @@ impl Default for &'static Format {
     }
 }
 
-/// A format is its id.
+/// Formats are compared by id.
 impl PartialEq for Format {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id

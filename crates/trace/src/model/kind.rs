@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 pub enum EventKind {
     /// A framework operator on the host, e.g. `aten::mm`.
     Operator,
-    /// A range the user or framework named on the host (`record_function`, NVTX, `ProfilerStep#3`).
+    /// A range that the user or framework named on the host (`record_function`, NVTX, `ProfilerStep#3`).
     Annotation,
-    /// The same range as seen on the device's streams.
+    /// The same range on the device's streams.
     GpuAnnotation,
     /// A Python function call.
     PythonFrame,
@@ -23,17 +23,17 @@ pub enum EventKind {
     Kernel,
     Copy,
     Memset,
-    /// A synchronization that the device saw (`cuda_sync`, recorded on request).
+    /// A synchronization recorded on the device (`cuda_sync`, recorded on request).
     Synchronization,
-    /// A CUDA event record that the device saw (`cuda_event`).
+    /// A CUDA event record on the device (`cuda_event`).
     EventRecord,
-    /// Accesses to managed memory that was elsewhere, by the device or the host.
+    /// Accesses by the device or the host to managed memory that was not resident.
     PageFault,
     /// Time the profiler itself took.
     ProfilerOverhead,
     /// The profiler's own span over the whole recording.
     ProfilerSpan,
-    /// A complete event of a category this reader has no name for.
+    /// A complete event of an unknown category.
     Other,
 }
 
@@ -61,12 +61,12 @@ impl EventKind {
         matches!(self, Self::Kernel | Self::Copy | Self::Memset)
     }
 
-    /// Events that lie on a (device, stream) and not on a thread.
+    /// Events that belong to a (device, stream) and not to a thread.
     pub fn is_on_device(self) -> bool {
         self.is_gpu_work() || matches!(self, Self::GpuAnnotation | Self::Synchronization | Self::EventRecord)
     }
 
-    /// The word for it in tables.
+    /// Its label in tables.
     pub fn label(self) -> &'static str {
         match self {
             Self::Operator => "operators",

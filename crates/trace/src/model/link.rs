@@ -1,12 +1,12 @@
-//! Which events belong together, and what crossed the bus? Flow arrows, and counters of a GPU's link.
+//! Which events belong together, and how much crossed the bus? Flow arrows, and byte counters of a GPU's link.
 
 use crate::model::size::Bytes;
 use crate::model::time::Timestamp;
 use crate::model::track::TrackId;
 
-/// A forward operator and the backward operator that belongs to it.
+/// A forward operator and its backward operator.
 ///
-/// The ends are positions: the event is the one on that track that begins there.
+/// The ends are positions: the event on that track that begins there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
     pub id: u64,
@@ -21,7 +21,7 @@ pub struct LinkEnd {
     pub at: Timestamp,
 }
 
-/// Bytes that crossed the link of a GPU since the reading before, as the driver counts them.
+/// Bytes that crossed a GPU's link since the previous reading, from the driver's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkTraffic {
     pub at: Timestamp,

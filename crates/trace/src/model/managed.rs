@@ -1,36 +1,36 @@
-//! Why did managed memory move, and who stumbled over a page that was elsewhere?
+//! Why did managed memory move, and who accessed pages that were not resident?
 
 use serde::Serialize;
 
 /// One migration of managed memory; its bytes and direction are those of the copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migration {
-    /// Where the pages begin, as the program sees them.
+    /// Start address of the pages, as the program sees it.
     pub address: Option<u64>,
     pub cause: MigrationCause,
 }
 
-/// What made the driver move pages.
+/// Why the driver moved pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MigrationCause {
     /// The program asked for it with `cudaMemPrefetchAsync`.
     Prefetch,
-    /// Somebody touched them from the other side.
+    /// The other side accessed them.
     Fault,
-    /// The driver guessed that they would be needed, beside a fault.
+    /// The driver expected that they would be needed, after a fault nearby.
     Speculation,
     /// The device's memory was full.
     Eviction,
-    /// They were used from afar so often that moving them paid.
+    /// The other side accessed them often enough to make the move worth it.
     AccessCounters,
     Unknown,
 }
 
-/// Page faults recorded together.
+/// Page faults recorded as one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Faults {
-    /// The page.
+    /// The address of the page.
     pub address: Option<u64>,
     pub count: u64,
 }

@@ -11,7 +11,7 @@ pub struct MemorySample {
     pub owner: MemoryOwner,
     /// Negative for a release.
     pub change: i64,
-    /// Zero in traces older than PyTorch 1.10, which did not write the totals.
+    /// Zero in traces from before PyTorch 1.10, which did not write the totals.
     pub allocated: u64,
     pub reserved: u64,
 }

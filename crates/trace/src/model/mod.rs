@@ -1,4 +1,4 @@
-//! What a trace is, once read. No IO and no clock here: same input, same output.
+//! What a trace is once it is read. No I/O and no clock here: same input, same output.
 
 pub(crate) mod builder;
 pub(crate) mod call;

@@ -1,15 +1,15 @@
-//! Which strings occur? Each is kept once; events refer to it by a number.
+//! Which strings occur? Each is stored once; events refer to it by id.
 
 use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// The number of an interned string, valid for the [`Names`] that gave it.
+/// The id of an interned string, valid for the [`Names`] that returned it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameId(u32);
 
 impl NameId {
-    /// The empty string has the same number in every table.
+    /// The empty string has the same id in every table.
     pub const EMPTY: Self = Self(0);
 
     pub const fn index(self) -> usize {
@@ -45,12 +45,12 @@ impl Names {
         slice_of(&self.text, &self.ends, id.index())
     }
 
-    /// The number of a string that is already in the table.
+    /// The id of a string that is already in the table.
     pub fn find(&self, text: &str) -> Option<NameId> {
         self.find_bytes(text.as_bytes())
     }
 
-    /// As [`find`](Self::find), for bytes not yet known to be text.
+    /// Like [`find`](Self::find), for bytes that may not be valid text.
     pub(crate) fn find_bytes(&self, bytes: &[u8]) -> Option<NameId> {
         let hash = self.hasher.hash_one(bytes);
         self.by_hash
@@ -66,7 +66,7 @@ impl Names {
         {
             return NameId(i);
         }
-        // Four billion distinct names cannot happen below the reader's memory bound.
+        // Four billion distinct names do not fit into the reader's memory limit.
         let id = u32::try_from(ends.len()).unwrap_or(u32::MAX);
         all.push_str(text);
         ends.push(all.len());
@@ -90,7 +90,7 @@ impl Names {
         self.text.capacity() + self.ends.capacity() * 8 + self.by_hash.capacity() * 5
     }
 
-    /// Forgets every string but keeps the memory, for the next segment.
+    /// Clears the table but keeps its memory, for the next segment.
     pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_string_has_one_number_and_the_empty_one_is_zero() {
+    fn a_string_has_one_id_and_the_empty_string_has_id_zero() {
         let mut names = Names::default();
         let a = names.intern("aten::mm");
         let b = names.intern("aten::add");

@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 use crate::model::format::Format;
 use crate::model::size::Bytes;
 
-/// What the trace says about its own making.
+/// What the trace says about how it was recorded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Origin {
-    /// The format of the file that it was read from.
+    /// The format of the file it was read from.
     pub format: &'static Format,
-    /// Versions by the name the trace gives them, e.g. `cuda_runtime_version`.
+    /// Versions by the name used in the trace, e.g. `cuda_runtime_version`.
     pub versions: BTreeMap<String, String>,
     /// What the profiler was asked to record (`record_shapes`, `with_stack`, …).
     pub settings: BTreeMap<String, bool>,
     pub gpus: Vec<Gpu>,
-    /// Device numbers of several processes of which nothing tells whether they mean one GPU.
+    /// Device numbers used by several processes that may or may not refer to the same GPU.
     pub ambiguous_devices: BTreeSet<i32>,
     pub distributed: Option<Distributed>,
     /// Nanoseconds since the Unix epoch at timestamp zero.
@@ -27,7 +27,7 @@ pub struct Origin {
     pub profiler_messages: Vec<String>,
 }
 
-/// One device as `deviceProperties` lists it. All of the machine's devices are listed, used or not.
+/// One device from `deviceProperties`. All devices of the machine are listed, used or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gpu {
@@ -36,22 +36,23 @@ pub struct Gpu {
     pub memory: Option<Bytes>,
     pub multiprocessors: Option<u32>,
     pub compute_capability: Option<(u32, u32)>,
-    /// Its PCIe link during the run, where the file tells.
+    /// Its PCIe link during the run, if recorded.
     pub link: Option<RecordedLink>,
 }
 
-/// A PCIe link as the driver told it during the run. The generation is the highest that was seen: links save power when nothing crosses them.
+/// A PCIe link as reported by the driver during the run. The generation is the highest one seen: links save power
+/// while they are unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordedLink {
     pub generation: u32,
     pub lanes: u32,
-    /// What GPU and slot could have.
+    /// The max that GPU and slot support.
     pub most_generation: u32,
     pub most_lanes: u32,
 }
 
-/// The job this trace is one process of.
+/// The distributed job that this process belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distributed {
     pub rank: Option<u32>,

@@ -1,4 +1,4 @@
-//! How much? Bytes, as an integer with a type of its own.
+//! How much? Bytes, as an integer with its own type.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};

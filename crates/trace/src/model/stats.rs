@@ -1,4 +1,4 @@
-//! What was lost or left out on the way in? Counted, located, and shown in every output.
+//! What was lost or skipped while reading? Counted, with positions, and shown in every output.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kind::EventKind;
 
-/// What went wrong with a part of the input. Every readable event around it is kept.
+/// What is wrong with a part of the input. Every readable event around it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -21,73 +21,73 @@ pub enum LossKind {
     EndsAfterEvents,
     /// An event that is not JSON: skipped up to the next event.
     DamagedEvent,
-    /// Bytes between events that belong to none.
+    /// Bytes between events that are not part of any event.
     StrayBytes,
     /// Something outside the list of events is not JSON.
     DamagedMetadata,
-    /// One value of more than 16 MiB: skipped, because nothing so long can be of use.
+    /// A value of more than 16 MiB: skipped, because no profiler writes one.
     TooLong,
     /// An object without `ph` or a complete event without a usable timestamp.
     NotAnEvent,
     /// The compressed stream ends early.
     GzipTruncated,
-    /// The compressed stream is broken; reading went on at the next gzip member, if there is one.
+    /// The compressed stream is damaged; reading continues at the next gzip member, if any.
     GzipDamaged,
-    /// Checksum or length at the end of a gzip member do not match; its bytes were used.
+    /// Checksum or length at the end of a gzip member does not match; its bytes are used.
     GzipChecksum,
     /// Bytes after the gzip stream that are not gzip.
     GzipTrailingBytes,
-    /// Reading stopped at the memory bound.
+    /// Reading stopped at the memory limit.
     MemoryBound,
-    /// A part of a recording that is no chunk, or whose checksum does not hold.
+    /// A part of a recording that is not a chunk, or whose checksum does not match.
     DamagedChunk,
-    /// A recording that ends within a chunk.
+    /// A recording that ends inside a chunk.
     EndsInsideChunk,
     /// A recording without its end: the process was killed, or is still running.
     EndsWithoutMark,
-    /// What CUPTI had no room for while it recorded.
+    /// What CUPTI dropped because its buffers were full.
     DroppedRecord,
-    /// The operating system failed to deliver the rest of the file.
+    /// The operating system failed to read the rest of the file.
     ReadError,
-    /// A database that is shorter than it says.
+    /// A database that is shorter than its header says.
     DatabaseCut,
-    /// Rows that were written to the journal beside a database and not yet into it.
+    /// Rows that are still in the write-ahead log next to a database.
     RowsInJournal,
-    /// Rows of a table that the database can no longer give.
+    /// Rows of a table that can no longer be read.
     DamagedTable,
     /// A row without a usable time.
     UnusableRow,
-    /// The profiler says itself that it did not collect everything.
+    /// The profiler itself reports that it did not collect everything.
     NotCollected,
 }
 
 impl LossKind {
-    /// In words, for a person.
+    /// A sentence for messages.
     pub fn describe(self) -> &'static str {
         match self {
             Self::EndsInsideEvent => "the file ends inside an event",
             Self::EndsBetweenEvents => "the file ends between events, without its closing bracket",
             Self::EndsBeforeEvents => "the file ends before its list of events",
             Self::EndsAfterEvents => "the file ends inside what follows its list of events",
-            Self::DamagedEvent => "event is not valid JSON",
-            Self::StrayBytes => "bytes between events that belong to none",
+            Self::DamagedEvent => "an event is not valid JSON",
+            Self::StrayBytes => "bytes between events that are not part of any event",
             Self::DamagedMetadata => "metadata is not valid JSON",
             Self::TooLong => "a value of more than 16 MiB was skipped",
-            Self::NotAnEvent => "object without phase or timestamp",
+            Self::NotAnEvent => "an object without phase or timestamp",
             Self::GzipTruncated => "the gzip stream is cut off",
             Self::GzipDamaged => "the gzip stream is damaged",
             Self::GzipChecksum => "the gzip checksum does not match",
             Self::GzipTrailingBytes => "bytes after the gzip stream",
-            Self::MemoryBound => "reading stopped at the memory bound",
+            Self::MemoryBound => "reading stopped at the memory limit",
             Self::DamagedChunk => "a chunk of the recording is damaged",
             Self::EndsInsideChunk => "the recording ends inside a chunk",
-            Self::EndsWithoutMark => "the recording has no end: its process was killed, or still runs",
-            Self::DroppedRecord => "a record that CUPTI had no room for",
+            Self::EndsWithoutMark => "the recording has no end: its process was killed or is still running",
+            Self::DroppedRecord => "CUPTI dropped records because its buffers were full",
             Self::ReadError => "the rest of the file could not be read",
             Self::DatabaseCut => "the file ends before the database does",
             Self::RowsInJournal => {
-                "the newest rows may be missing: they lie in the journal beside it, FILE-wal, which is not read \
-                 (sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)' brings them in, or export again)"
+                "the newest rows may be missing: they are still in the write-ahead log next to it, FILE-wal, which is not read \
+                 (sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)' merges them, or export again)"
             }
             Self::DamagedTable => "rows cannot be read",
             Self::UnusableRow => "a row without a usable time",
@@ -113,7 +113,7 @@ impl LossKind {
         )
     }
 
-    /// Whether it has a place that bytes can be counted to.
+    /// Whether it has a byte offset.
     pub fn has_offset(self) -> bool {
         !matches!(
             self,
@@ -125,7 +125,7 @@ impl LossKind {
         )
     }
 
-    /// Whether `offset` counts compressed bytes (as they lie in the file) or JSON bytes.
+    /// Whether `offset` counts compressed bytes (as in the file) or JSON bytes.
     pub fn is_in_compressed_bytes(self) -> bool {
         matches!(self, Self::GzipTruncated | Self::GzipDamaged | Self::GzipChecksum | Self::GzipTrailingBytes)
     }
@@ -137,28 +137,28 @@ pub struct Loss {
     pub what: LossKind,
     /// The table it happened in, for files that have tables.
     pub table: Option<String>,
-    /// Byte offset of the first occurrence: into the JSON text, or into the file for gzip damage.
-    /// Where the file ended early, it is the end; what was cut began `bytes` before it.
+    /// Byte offset of the first occurrence: into the JSON text, or into the file for gzip damage. If the file ended
+    /// early, this is its end; what was cut began `bytes` before it.
     pub first_offset: u64,
     pub count: u64,
-    /// Bytes skipped because of it, all occurrences together.
+    /// Total bytes skipped because of it.
     pub bytes: u64,
 }
 
-/// Oddities that were repaired: the event is kept, the fact is counted.
+/// Oddities that were repaired: the event is kept and the repair is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Repair {
-    /// Duration below zero: taken as zero.
+    /// Negative duration: set to zero.
     NegativeDuration,
-    /// Complete event without a duration: taken as zero.
+    /// Complete event without a duration: set to zero.
     MissingDuration,
-    /// Duration that is no number or beyond 292 years: taken as zero.
+    /// Duration that is not a number or beyond 292 years: set to zero.
     UnusableDuration,
-    /// Size that no copy has, below zero, beyond 2^50 bytes or no number: taken as not recorded.
+    /// Impossible size of a copy (negative, beyond 2^50 bytes or not a number): treated as not recorded.
     UnusableSize,
-    /// A backslash that is no JSON escape: kept as it stands.
+    /// A backslash that is not a JSON escape: kept as a character.
     StrayBackslash,
     /// Bytes that are not UTF-8: shown as U+FFFD.
     InvalidUtf8,
@@ -169,26 +169,26 @@ pub enum Repair {
 impl Repair {
     pub fn describe(self) -> &'static str {
         match self {
-            Self::NegativeDuration => "negative duration taken as zero",
-            Self::MissingDuration => "missing duration taken as zero",
-            Self::UnusableDuration => "unusable duration taken as zero",
-            Self::UnusableSize => "unusable size taken as not recorded",
-            Self::StrayBackslash => "stray backslash kept as it stands",
+            Self::NegativeDuration => "negative duration set to zero",
+            Self::MissingDuration => "missing duration set to zero",
+            Self::UnusableDuration => "unusable duration set to zero",
+            Self::UnusableSize => "unusable size treated as not recorded",
+            Self::StrayBackslash => "stray backslash kept as a character",
             Self::InvalidUtf8 => "invalid UTF-8 replaced",
             Self::CorrelationFromFlow => "correlation found through a flow arrow",
         }
     }
 }
 
-/// Work of the devices that the file has and the trace lacks, in whole tables or in its time. Not a stretch of time is
-/// missing, but one sort of work in all of it: shares of the rest mislead.
+/// GPU work that is in the file but missing from the trace: whole kinds of work, or their times. It is not missing
+/// from one time range but throughout, so shares computed from the rest are misleading.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostWork {
-    /// Sorts of which rows could not be read.
+    /// Kinds of work with rows that could not be read.
     pub damaged: BTreeMap<EventKind, LostRows>,
-    /// Sorts of which rows were left unread at the memory bound.
+    /// Kinds of work with rows that were not read because of the memory limit.
     pub beyond_memory: BTreeSet<EventKind>,
-    /// Pieces kept without their time, because the file has no usable end of them.
+    /// Events kept without a duration, because the file has no usable end time for them.
     pub without_end: BTreeMap<EventKind, u64>,
 }
 
@@ -207,9 +207,9 @@ impl LostWork {
 /// Rows of damaged tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostRows {
-    /// No more than these are lost; all, where nobody can tell.
+    /// Upper bound of the rows lost; all rows if it is unknown.
     pub at_most: u64,
-    /// Rows of these tables, those that are lost among them.
+    /// Rows of these tables, including the lost ones.
     pub of: u64,
 }
 
@@ -220,20 +220,20 @@ impl LostRows {
     }
 }
 
-/// What was read, what was left out on purpose, what was lost.
+/// What was read, what was skipped on purpose, what was lost.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportStats {
-    /// Bytes of the file as it lies on disk; of a stream, those read.
+    /// Bytes of the file on disk; for a stream, the bytes read.
     pub file_bytes: u64,
-    /// Whether these are compressed, so that `json_bytes` counts others.
+    /// Whether these bytes are compressed, so that `json_bytes` differs.
     pub compressed: bool,
     /// Bytes of JSON, after decompression.
     pub json_bytes: u64,
-    /// Every object in the list of events, or row of a table, kept or not.
+    /// All objects in the list of events, or rows of a table, kept or not.
     pub objects: u64,
     /// Events in the table.
     pub events: u64,
-    /// Whole, readable, and not kept because nothing here needs them; by what they are.
+    /// Complete and readable, but not kept because no analysis needs them; by what they are.
     pub not_kept: BTreeMap<String, u64>,
     /// Categories without a kind of their own (kept as [`EventKind::Other`](crate::EventKind::Other)).
     pub unknown_categories: BTreeMap<String, u64>,
@@ -246,7 +246,7 @@ pub struct ImportStats {
 }
 
 impl ImportStats {
-    /// Whether the file was whole: nothing lost, and its end seen.
+    /// Whether the file is complete: nothing was lost, and its end was seen.
     pub fn is_complete(&self) -> bool {
         self.losses.is_empty()
     }
@@ -259,7 +259,7 @@ impl ImportStats {
         self.add_loss(Loss { what, table: None, first_offset: offset, count: 1, bytes });
     }
 
-    /// So many of one kind that have no place in the file.
+    /// Several losses of one kind that have no position in the file.
     pub(crate) fn lose_several(&mut self, what: LossKind, count: u64) {
         self.add_loss(Loss { what, table: None, first_offset: 0, count, bytes: 0 });
     }
@@ -284,7 +284,7 @@ impl ImportStats {
         }
     }
 
-    /// Adds what a further part of the same file gave.
+    /// Adds the result of another part of the same file.
     pub(crate) fn absorb(&mut self, other: Self) {
         self.compressed |= other.compressed;
         self.file_bytes += other.file_bytes;
@@ -309,7 +309,7 @@ impl ImportStats {
     }
 }
 
-/// Names counted apart; a damaged or hostile file may have millions, which go into one sum.
+/// Names counted separately. A damaged or hostile file may have millions; the rest goes into one sum.
 const NAMES_COUNTED: usize = 60;
 
 fn add_named(counts: &mut BTreeMap<String, u64>, what: String, count: u64) {
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absorbing_keeps_the_work_that_was_lost() {
+    fn absorbing_keeps_lost_work() {
         let mut part = ImportStats::default();
         part.lost_work.damaged.entry(EventKind::Copy).or_default().add(3, 10);
         part.lost_work.beyond_memory.insert(EventKind::Kernel);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Which operation made somebody wait.
+/// Which operation waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SyncKind {
@@ -18,7 +18,7 @@ pub enum SyncKind {
 }
 
 impl SyncKind {
-    /// The name that its event is shown by.
+    /// The name of its event.
     pub fn label(self) -> &'static str {
         match self {
             Self::EventSync => "Event Sync",
@@ -29,7 +29,7 @@ impl SyncKind {
         }
     }
 
-    /// Whether it waits for an event, and not for a stream or a device.
+    /// Whether it waits for an event instead of a stream or a device.
     pub fn waits_for_event(self) -> bool {
         matches!(self, Self::EventSync | Self::StreamWaitEvent)
     }
@@ -48,7 +48,7 @@ pub struct Synchronization {
 }
 
 impl Synchronization {
-    /// Of this kind, with nothing known about what was waited for.
+    /// A synchronization of this kind, with nothing known about what it waited for.
     pub fn of(kind: SyncKind) -> Self {
         Self { kind, waits_on_stream: None, waits_on_record: None, waits_on_event: None }
     }

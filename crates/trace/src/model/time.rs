@@ -40,7 +40,7 @@ impl Nanos {
         self.0
     }
 
-    /// For products: a span of years times ten is more than 64 bits hold.
+    /// For products: a span of years times ten overflows 64 bits.
     pub fn wide(self) -> i128 {
         i128::from(self.0)
     }
@@ -56,8 +56,8 @@ impl Nanos {
     }
 }
 
-// Saturating throughout: a timestamp near the end of the range comes from a damaged file, and a
-// damaged file must not bring the program down.
+// Always saturating: a timestamp near the end of the range comes from a damaged file, which must not crash the
+// program.
 impl Add<Nanos> for Timestamp {
     type Output = Self;
     fn add(self, rhs: Nanos) -> Self {

@@ -1,4 +1,4 @@
-//! The trace: everything that was read, and the ways to walk through it.
+//! The trace: everything that was read, and how to iterate over it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,13 +21,13 @@ use crate::model::time::{Nanos, Timestamp};
 use crate::model::track::{Label, Place, TrackId, Tracks};
 use crate::model::transfer::Transfer;
 
-/// One profiler trace: columns of events, interned names, and what was lost on the way in.
+/// One profiler trace: columns of events, interned names, and what was lost while reading.
 ///
 /// A trace may show only some of the events that were read: see [`part`](Self::part).
 #[derive(Debug, Default)]
 pub struct Trace {
     recorded: Arc<Recorded>,
-    /// The events it shows, in the order of the file; `None` for all.
+    /// The visible events, in file order; `None` for all.
     kept: Option<Vec<EventId>>,
     order: OnceLock<TimeOrder>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// Memory that it takes, for the reader's bound and for reports.
+    /// Memory used, for the reader's limit and for reports.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.events.heap_bytes()
             + self.names.heap_bytes()
@@ -66,10 +66,10 @@ impl From<Recorded> for Trace {
     }
 }
 
-/// Tracks of more events than this are put in order on a thread of their own.
+/// Tracks with more events than this are sorted on their own thread.
 const LARGE_TRACK: usize = 100_000;
 
-/// Event numbers grouped by track, in order of time within each.
+/// Event ids grouped by track, in time order within each.
 #[derive(Debug, Default)]
 pub(crate) struct TimeOrder {
     ids: Vec<EventId>,
@@ -87,12 +87,12 @@ impl Trace {
         self.len() == 0
     }
 
-    /// Every event, in the order of the file.
+    /// Every event, in file order.
     pub fn events(&self) -> impl ExactSizeIterator<Item = Event<'_>> {
         self.events_in(0..self.len())
     }
 
-    /// Some of them, by their places in that order.
+    /// Some of them, by their positions in that order.
     pub fn events_in(&self, places: Range<usize>) -> impl ExactSizeIterator<Item = Event<'_>> {
         let place = |place: usize| u32::try_from(place.min(self.len())).unwrap_or(u32::MAX);
         (place(places.start)..place(places.end)).map(|place| {
@@ -117,22 +117,22 @@ impl Trace {
         &self.recorded.stats
     }
 
-    /// Forward operators and the backward operators that belong to them.
+    /// Forward operators and their backward operators.
     pub fn links(&self) -> &[Link] {
         &self.recorded.links
     }
 
-    /// Allocator samples, in the order of the file.
+    /// Allocator samples, in file order.
     pub fn memory(&self) -> &[MemorySample] {
         &self.recorded.memory
     }
 
-    /// Readings of the byte counters of the GPUs' links, in the order of the file.
+    /// Readings of the byte counters of the GPUs' links, in file order.
     pub fn link_traffic(&self) -> &[LinkTraffic] {
         &self.recorded.link_traffic
     }
 
-    /// The name a metadata event gave to a process or one of its threads.
+    /// The name that a metadata event gave to a process or one of its threads.
     pub fn given_name(&self, process: Label, thread: Option<Label>) -> Option<&str> {
         self.recorded.given_names.get(&(process, thread)).map(|&id| self.recorded.names.get(id))
     }
@@ -141,7 +141,7 @@ impl Trace {
         Track { trace: self, id, place: self.recorded.tracks.get(id) }
     }
 
-    /// Every place that has events, in order of place.
+    /// Every place with events, ordered by place.
     pub fn tracks(&self) -> Vec<Track<'_>> {
         let mut tracks: Vec<_> =
             self.recorded.tracks.iter().map(|(id, place)| Track { trace: self, id, place }).collect();
@@ -159,9 +159,9 @@ impl Trace {
         self.tracks().into_iter().filter(|track| matches!(track.place, Place::Thread { .. }))
     }
 
-    /// A view of the same run with only the events that satisfy `keep`, as when its warm-up is left out.
+    /// A view of the same run with only the events that satisfy `keep`, e.g. without the warm-up.
     ///
-    /// Nothing is copied: events keep their numbers, and names, tracks and what was lost in reading are as before.
+    /// Nothing is copied: event ids, names, tracks and import statistics stay the same.
     pub fn part(&self, keep: impl Fn(&Event<'_>) -> bool) -> Self {
         let kept: Vec<EventId> = self.events().filter(|event| keep(event)).map(|event| event.id()).collect();
         let order = self.order.get().map(|order| order.only(&kept, self.numbers()));
@@ -169,7 +169,7 @@ impl Trace {
         Self { recorded: Arc::clone(&self.recorded), kept: Some(kept), order }
     }
 
-    /// One more than the largest number that an event of this trace may have.
+    /// One more than the largest event id in this trace.
     pub fn numbers(&self) -> usize {
         self.recorded.events.len()
     }
@@ -186,7 +186,7 @@ impl Trace {
 }
 
 impl TimeOrder {
-    /// The order of some of the events, whose numbers are below `numbers`.
+    /// The order of some of the events, whose ids are below `numbers`.
     fn only(&self, kept: &[EventId], numbers: usize) -> Self {
         let mut is_kept = vec![false; numbers];
         kept.iter().for_each(|id| is_kept[id.index()] = true);
@@ -225,14 +225,14 @@ impl TimeOrder {
             ids[*at] = id;
             *at += 1;
         }
-        // Parents before their children: of two that begin together the longer one comes first.
+        // Parents before their children: if two begin at the same time, the longer one comes first.
         let in_order = |slice: &mut [EventId]| {
             slice.sort_by_key(|id| {
                 let i = id.index();
                 (events.start[i], std::cmp::Reverse(events.duration[i]))
             });
         };
-        // Tracks are independent; most events lie on few of them.
+        // Tracks are independent; most events are on a few of them.
         std::thread::scope(|scope| {
             let mut rest = ids.as_mut_slice();
             for track in 0..tracks {
@@ -249,7 +249,7 @@ impl TimeOrder {
     }
 }
 
-/// The events of one thread or one (device, stream), in order of time.
+/// The events of one thread or one (device, stream), in time order.
 #[derive(Debug, Clone, Copy)]
 pub struct Track<'a> {
     trace: &'a Trace,
@@ -279,24 +279,24 @@ impl<'a> Track<'a> {
         self.ids().is_empty()
     }
 
-    /// How many events start before `at`: a place in the order of [`events`](Self::events).
+    /// How many events start before `at`: an index into [`events`](Self::events).
     pub fn position(&self, at: Timestamp) -> usize {
         self.ids().partition_point(|id| self.trace.recorded.events.start[id.index()] < at)
     }
 
-    /// The events from a [`position`](Self::position) on, in order of time.
+    /// The events from a [`position`](Self::position) on, in time order.
     pub fn events_from(&self, position: usize) -> impl Iterator<Item = Event<'a>> + use<'a> {
         let trace = self.trace;
         self.ids().get(position..).unwrap_or_default().iter().map(move |&id| Event { trace, id })
     }
 
-    /// The events that start before `at`, the last one first.
+    /// The events that start before `at`, latest first.
     pub fn events_before(&self, at: Timestamp) -> impl Iterator<Item = Event<'a>> + use<'a> {
         let trace = self.trace;
         self.ids()[..self.position(at)].iter().rev().map(move |&id| Event { trace, id })
     }
 
-    /// The events that start from `from` on and before `until`, in order of time.
+    /// The events that start in `from..until`, in time order.
     pub fn events_between(
         &self,
         from: Timestamp,
@@ -307,8 +307,8 @@ impl<'a> Track<'a> {
 
     /// The innermost event that covers `at` and satisfies `wanted`.
     pub fn enclosing(&self, at: Timestamp, wanted: impl Fn(&Event<'a>) -> bool) -> Option<Event<'a>> {
-        // Children start after their parents, so the nearest one before that still covers is it.
-        // A parent may lie far back; beyond this many siblings it is not worth the walk.
+        // Children start after their parents, so the closest earlier event that still covers `at` is the innermost. A
+        // parent may be far back; beyond this many siblings the search is not worth it.
         const PATIENCE: usize = 2_000;
         let before = self.ids().partition_point(|id| self.trace.recorded.events.start[id.index()] <= at);
         self.ids()[..before]
@@ -319,8 +319,8 @@ impl<'a> Track<'a> {
             .find(|event| event.end() > at && wanted(event))
     }
 
-    /// Ordered by start; of events that start together the longer comes first, so that parents
-    /// precede their children. The order is made once per trace.
+    /// Ordered by start. If two events start at the same time, the longer one comes first, so that parents precede
+    /// their children. The order is computed once per trace.
     pub fn events(&self) -> impl ExactSizeIterator<Item = Event<'a>> + DoubleEndedIterator + use<'a> {
         let trace = self.trace;
         self.ids().iter().map(move |&id| Event { trace, id })
@@ -410,7 +410,7 @@ impl<'a> Event<'a> {
         self.trace.recorded.events.collective(self.id)
     }
 
-    /// Why a copy of managed memory happened, if it is one that nobody called for by name.
+    /// Why a copy of managed memory happened, if no call requested it explicitly.
     pub fn migration(&self) -> Option<&'a Migration> {
         self.trace.recorded.events.migration(self.id)
     }

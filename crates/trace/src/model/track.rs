@@ -4,28 +4,28 @@ use std::collections::HashMap;
 
 use crate::model::names::{NameId, Names};
 
-/// A process or thread as the trace writes it: mostly numbers, sometimes words (`"Spans"`).
+/// A process or thread as written in the trace: mostly numbers, sometimes text (`"Spans"`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Label {
     Number(i64),
     Text(NameId),
 }
 
-/// Where events lie. Events of one place are ordered in time; places are independent.
+/// Where events are recorded. Events of one place are ordered in time; places are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     Thread {
         process: Label,
         thread: Label,
     },
-    /// `stream` is −1 for what concerns the whole device, as a device synchronization does.
+    /// `stream` is −1 for what concerns the whole device, e.g. a device synchronization.
     Stream {
         device: i32,
         stream: i64,
     },
 }
 
-/// The number of a place, valid for the trace that gave it.
+/// The id of a place, valid for the trace that returned it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TrackId(u32);
 
@@ -101,7 +101,7 @@ impl Label {
         }
     }
 
-    /// As a person would write it.
+    /// As text.
     pub fn display(self, names: &Names) -> String {
         match self {
             Self::Number(n) => n.to_string(),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::size::Bytes;
 
-/// Which way a copy went.
+/// Direction of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Direction {
@@ -24,7 +24,7 @@ pub enum Direction {
     Unknown,
 }
 
-/// What sort of memory one end of a copy was in.
+/// The kind of memory at one end of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -35,12 +35,12 @@ pub enum MemoryKind {
     Pinned,
     Device,
     Managed,
-    /// Host memory of a kind the trace does not tell, as AMD traces write it.
+    /// Host memory of unknown kind, as AMD traces write it.
     Unknown,
 }
 
 impl MemoryKind {
-    /// The word for it in sentences and tables.
+    /// Its name in sentences and tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Pageable => "pageable",
@@ -66,7 +66,7 @@ impl MemoryKind {
 /// The facts of one copy or memset on the GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
-    /// `None` where the trace does not say, as in AMD traces.
+    /// `None` if not recorded, as in AMD traces.
     pub bytes: Option<Bytes>,
     pub direction: Direction,
     pub src: MemoryKind,
@@ -103,11 +103,11 @@ impl Transfer {
     }
 }
 
-/// The names that profilers show for transfers, made here alone.
+/// The names that profilers show for transfers.
 impl Transfer {
     /// `Memcpy HtoD (Pinned -> Device)`.
     pub(crate) fn copy_label(&self) -> String {
-        let way = match self.direction {
+        let direction = match self.direction {
             Direction::HostToDevice => "HtoD",
             Direction::DeviceToHost => "DtoH",
             Direction::DeviceToDevice => "DtoD",
@@ -115,7 +115,7 @@ impl Transfer {
             Direction::HostToHost => "HtoH",
             Direction::Unknown => "Unknown",
         };
-        format!("Memcpy {way} ({} -> {})", self.src.label(), self.dst.label())
+        format!("Memcpy {direction} ({} -> {})", self.src.label(), self.dst.label())
     }
 
     /// `Memset (Device)`.

@@ -1,4 +1,4 @@
-//! Who recorded this, where, with which settings, and what did Nsight have to say about it?
+//! Who recorded this, where, with which settings, and which warnings did Nsight write?
 
 use super::Reading;
 use super::enumeration::Enumeration;
@@ -8,8 +8,8 @@ use crate::model::size::Bytes;
 use crate::model::stats::LossKind;
 use crate::model::track::Place;
 
-/// Messages kept; a stuck profiler repeats itself.
-const MOST_MESSAGES: usize = 20;
+/// Max messages kept; a stuck profiler repeats itself.
+const MAX_MESSAGES: usize = 20;
 
 impl Reading<'_, '_> {
     pub(super) fn read_about(&mut self) {
@@ -39,7 +39,7 @@ impl Reading<'_, '_> {
         let mut command: Vec<String> = Vec::new();
         self.each("META_DATA_CAPTURE", &["name", "value"], &mut |reading, row| {
             let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { return };
-            // Newer versions say for each process what older ones say once.
+            // Newer versions write per process what older ones write once.
             let name = name.strip_prefix("PROCESS_0:").unwrap_or(&name);
             let setting = match name {
                 "COLLECT_UVM_CPU_PAGE_FAULTS" => "cpu_page_faults",
@@ -107,7 +107,7 @@ impl Reading<'_, '_> {
         self.trace.name_thread(process, thread, name);
     }
 
-    /// Nsight's own warnings. Those that speak of events not collected are losses.
+    /// Nsight's own warnings. Warnings about events not collected count as losses.
     fn read_diagnostics(&mut self) {
         let severities =
             Enumeration::of(self.database, "ENUM_DIAGNOSTIC_SEVERITY_LEVEL", self.trace.stats_mut());
@@ -119,7 +119,7 @@ impl Reading<'_, '_> {
                 return;
             }
             let messages = &mut reading.trace.origin().profiler_messages;
-            if messages.len() < MOST_MESSAGES && !messages.contains(&text) {
+            if messages.len() < MAX_MESSAGES && !messages.contains(&text) {
                 messages.push(text);
             }
         });
@@ -130,7 +130,7 @@ impl Reading<'_, '_> {
 fn is_about_loss(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     let says = |words: &str| text.contains(words);
-    // `Number of dropped events: 0` is none.
+    // `Number of dropped events: 0` means none.
     let is_none = text.trim_end_matches('.').ends_with(": 0") || text.trim_end_matches('.').ends_with("\t0");
     (says("not all") || says("dropped") || says("were lost") || says("incomplete")) && !is_none
 }
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_about_loss_are_told_from_others() {
+    fn messages_about_loss_are_recognized() {
         assert!(is_about_loss("Not all CUDA events might have been collected."));
         assert!(is_about_loss("CUPTI buffers dropped: 3."));
         assert!(!is_about_loss("Number of dropped events: 0."));

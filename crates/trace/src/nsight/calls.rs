@@ -1,4 +1,4 @@
-//! What did the host call? Runtime and driver, with the time that Nsight itself took.
+//! What did the host call? Runtime and driver calls, and the time that Nsight itself took.
 
 use super::Reading;
 use super::identity::GlobalId;
@@ -18,7 +18,7 @@ pub(super) const WORK: [&str; 6] = [
 ];
 
 impl Reading<'_, '_> {
-    /// Who made which call, where work does not say whose it is.
+    /// Who made which call, if device work does not name its process.
     pub(super) fn read_callers(&mut self) {
         let database = self.database;
         let mut work = WORK.iter().flat_map(|name| database.versions_of(name));

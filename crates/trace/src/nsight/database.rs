@@ -1,7 +1,7 @@
-//! Which tables and columns does this database have, and what rows can it still give?
+//! Which tables and columns does this database have, and which rows can still be read?
 //!
-//! Exports differ by version, and files are cut and damaged. So everything is looked up, and a table that breaks off is
-//! taken up again behind the break.
+//! Exports differ by version, and files are cut and damaged. So everything is looked up, and reading continues after
+//! a damaged part of a table.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,35 +11,35 @@ use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-/// One value longer than this is damage.
+/// A value longer than this is treated as damage.
 const LONGEST_VALUE: i32 = 16 << 20;
 
-/// How far beyond damage the next row is tried; it doubles while nothing is found.
+/// How far after damage to try the next row; doubles while no row is found.
 const FIRST_SKIP: i64 = 16;
 
-/// What SQLite calls the number of a row. A column of that name hides it, and tables `WITHOUT ROWID` have none.
+/// SQLite's names for the row number. A column with that name hides it, and tables `WITHOUT ROWID` have none.
 const ROW_NUMBERS: [&str; 3] = ["rowid", "_rowid_", "oid"];
 
-/// Bytes of a row with nothing in it, and of where it lies on its page.
+/// Bytes of an empty row, including its pointer on the page.
 const SMALLEST_ROW: u64 = 4;
 
-/// Damaged stretches of one table that are worth the way around.
-const MOST_DETOURS: u32 = 1_000;
+/// Max damaged parts of one table to skip.
+const MAX_DETOURS: u32 = 1_000;
 
 pub(super) struct Database {
     connection: Connection,
-    /// Tables by their name in capitals.
+    /// Tables by their uppercase name.
     tables: BTreeMap<String, Table>,
-    /// More rows no table of a file of this size has. Pages that share their children could give rows without end.
+    /// Max rows that a file of this size can have. Pages that share children could return rows forever.
     most_rows: u64,
 }
 
 pub(super) struct Table {
     pub(super) name: String,
     columns: Vec<String>,
-    /// What its rows' numbers are called, in a table whose rows have numbers.
+    /// The name of its row number, if its rows have one.
     row_number: Option<&'static str>,
-    /// The number of its last row, which is about how many it has.
+    /// The number of its last row, which is about its row count.
     pub(super) rows: u64,
 }
 
@@ -49,23 +49,23 @@ impl Table {
     }
 }
 
-/// How the rows of a table came to an end.
+/// How reading the rows of a table ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Whole,
-    /// Some rows could not be read: at most so many, where that is known.
+    /// Some rows could not be read: at most this many, if known.
     Damaged {
         at_most: Option<u64>,
     },
-    /// Whoever took them wanted no more.
+    /// The caller wanted no more rows.
     Stopped,
 }
 
-/// The rows of a table that were read, which tells how many were not.
+/// The rows of a table that were read, to compute how many were not.
 #[derive(Debug, Default)]
 struct Taken {
     count: u64,
-    /// Some number is beyond the last row's, or below one: then numbers tell nothing.
+    /// Some row number is beyond the last row's, or below one: then row numbers are not usable.
     is_odd: bool,
 }
 
@@ -75,23 +75,23 @@ impl Taken {
         self.is_odd |= !u64::try_from(number).is_ok_and(|number| (1..=table.rows).contains(&number));
     }
 
-    /// Numbers ascend and each is one row's, so there are no more rows than the last one's number says. Holes between the
-    /// rows that were read would not do: a damaged number leaps over rows and leaves none.
+    /// Row numbers ascend and are unique, so the last row number is an upper bound of the row count. Counting gaps
+    /// between the rows read is not enough: a damaged row number can skip rows without leaving a gap.
     fn at_most_lost(&self, table: &Table) -> Option<u64> {
-        // Where the last row cannot be found either, its number is none.
+        // If the last row cannot be found either, its number is zero.
         let is_known = table.rows > 0 && !self.is_odd;
         table.rows.checked_sub(self.count).filter(|_| is_known)
     }
 }
 
-/// Whether to give further rows.
+/// Whether to read further rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     Row,
     Stop,
 }
 
-/// One row, its values in the order in which columns were asked for. A column that the table lacks is empty.
+/// One row, with its values in the order of the requested columns. A column that the table lacks is empty.
 pub(super) struct Row<'a> {
     values: &'a rusqlite::Row<'a>,
     places: &'a [Option<usize>],
@@ -110,9 +110,9 @@ impl Row<'_> {
     pub(super) fn integer(&self, column: usize) -> Option<i64> {
         match self.value(column) {
             ValueRef::Integer(number) => Some(number),
-            // Converters write whole numbers as floats now and then.
+            // Some converters write integers as floats.
             ValueRef::Real(number) if number.fract() == 0.0 && number.abs() < 9e15 => Some(number as i64),
-            // As do those that give every column the type text.
+            // Others give every column the type text.
             ValueRef::Text(digits) => std::str::from_utf8(digits).ok()?.trim().parse().ok(),
             _ => None,
         }
@@ -132,14 +132,14 @@ impl Row<'_> {
 }
 
 impl Database {
-    /// Opens it for reading alone. Nothing beside it is looked at and nothing is written, whatever its journal says.
+    /// Opens it read-only. No other file is read and nothing is written, whatever its journal says.
     pub(super) fn open(path: &Path) -> rusqlite::Result<Self> {
         let flags =
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(uri(path), flags)?;
-        // Without this a file that is shorter than its header says gives nothing at all.
+        // Without this, a file that is shorter than its header says returns nothing at all.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
-        // The file is a stranger's: its schema may call no functions, and its cells are checked.
+        // The file is untrusted: its schema may not call functions, and its cells are checked.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
         connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE)?;
         connection.pragma_update(None, "cell_size_check", true)?;
@@ -155,7 +155,7 @@ impl Database {
         let mut statement = self.connection.prepare(query)?;
         let mut rows = statement.query([])?;
         let mut names = Vec::new();
-        // A damaged list of tables is worth as much as is left of it.
+        // Use what is left of a damaged list of tables.
         while let Ok(Some(row)) = rows.next() {
             names.extend(row.get::<_, String>(0));
         }
@@ -173,7 +173,7 @@ impl Database {
         let mut columns = Vec::new();
         let mut hidden = Vec::new();
         self.connection.pragma(None, "table_xinfo", name, |row| {
-            // Columns that are computed are programs, not data.
+            // Computed columns are programs, not data.
             let list = if row.get::<_, i64>("hidden")? == 0 { &mut columns } else { &mut hidden };
             list.push(row.get::<_, String>("name")?);
             Ok(())
@@ -202,7 +202,7 @@ impl Database {
         Ok(Table { name: name.to_owned(), columns, row_number, rows })
     }
 
-    /// The table of this name, or those of its later versions: `…_MEMCPY`, `…_MEMCPY_V2`.
+    /// The table of this name, and its later versions: `…_MEMCPY`, `…_MEMCPY_V2`.
     pub(super) fn versions_of(&self, name: &str) -> Vec<&Table> {
         let is_version = |table: &&Table| {
             let upper = table.name.to_ascii_uppercase();
@@ -220,20 +220,20 @@ impl Database {
         self.tables.get(&name.to_ascii_uppercase())
     }
 
-    /// Every table, in order of name.
+    /// Every table, ordered by name.
     pub(super) fn tables(&self) -> Vec<&Table> {
         let mut tables: Vec<_> = self.tables.values().collect();
         tables.sort_by(|a, b| a.name.cmp(&b.name));
         tables
     }
 
-    /// A page that was found damaged is taken for whole when it is met again in memory, and what then lies beyond its end
-    /// is read: it must be met anew.
+    /// SQLite treats a damaged page as intact when it finds the page in its cache again, and then reads beyond its
+    /// end. So the page must be loaded again.
     fn forget_pages(&self) {
         let _ = self.connection.execute_batch("PRAGMA shrink_memory");
     }
 
-    /// Hands over the rows of a table, in their order in the file, with these columns.
+    /// Calls back with the rows of a table, in file order, with these columns.
     pub(super) fn each_row(
         &self,
         table: &Table,
@@ -253,7 +253,7 @@ impl Database {
         let Some(number) = table.row_number else {
             return self.each_unnumbered_row(table, &selected, &places, take);
         };
-        // By number, so that reading can go on behind a page that is lost.
+        // By row number, so that reading can continue after a lost page.
         let query = format!(
             "SELECT {number}{selected} FROM {} NOT INDEXED WHERE {number} > ? ORDER BY {number}",
             quoted(&table.name)
@@ -268,7 +268,7 @@ impl Database {
             loop {
                 match rows.next() {
                     Ok(Some(values)) => {
-                        // Pages that lead in a circle give the same rows again and again.
+                        // Pages that form a cycle return the same rows again and again.
                         let Some(number) = values.get(0).ok().filter(|number| *number > last) else { break };
                         last = number;
                         found = true;
@@ -287,14 +287,14 @@ impl Database {
             detours += 1;
             skip = if found { FIRST_SKIP } else { skip.saturating_mul(2) };
             let next = last.max(0).checked_add(skip);
-            let Some(next) = next.filter(|_| detours < MOST_DETOURS) else {
+            let Some(next) = next.filter(|_| detours < MAX_DETOURS) else {
                 return End::Damaged { at_most: taken.at_most_lost(table) };
             };
             last = next;
         }
     }
 
-    /// Rows by whose number nothing can be found: what lies behind the first damage is lost.
+    /// Rows without a usable row number: everything after the first damage is lost.
     fn each_unnumbered_row(
         &self,
         table: &Table,
@@ -324,7 +324,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The path as SQLite's URI. What is no plain letter is escaped, so that no name reads as an option.
+/// The path as an SQLite URI. All but plain characters are escaped, so that no file name is parsed as an option.
 fn uri(path: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut uri = "file:".to_owned();
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(windows, ignore = "absolute paths begin with a drive there")]
-    fn no_name_of_a_file_reads_as_an_option() {
+    fn file_names_are_never_parsed_as_options() {
         assert_eq!(uri(Path::new("/a/run.sqlite")), "file:/a/run.sqlite?mode=ro&immutable=1");
         assert_eq!(
             uri(Path::new("/a b/50%?mode=rw#x é.sqlite")),

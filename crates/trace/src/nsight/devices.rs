@@ -1,4 +1,4 @@
-//! On which GPU and stream did it run? CUDA numbers devices and streams for each process on its own.
+//! On which GPU and stream did it run? CUDA numbers devices and streams per process.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,16 +7,16 @@ use hashbrown::{HashMap, HashSet};
 use super::identity::Process;
 use crate::model::track::Place;
 
-/// Streams of further owners of a number are this far above it.
+/// Offset between streams that have the same number but different owners.
 const NEXT_OWNER: i64 = 100_000;
 
 /// Nsight's "no stream", in 32 bits.
 const NO_STREAM: i64 = 0xffff_ffff;
 
-/// What concerns a whole device.
+/// The stream number for what concerns a whole device.
 const WHOLE_DEVICE: i64 = -1;
 
-/// A stream of one process; contexts number theirs apart.
+/// A stream of one process; each context numbers its streams separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Owner {
     process: Option<Process>,
@@ -25,24 +25,24 @@ struct Owner {
 
 #[derive(Debug, Default)]
 pub(super) struct Devices {
-    /// The GPU behind a process' device: they differ where `CUDA_VISIBLE_DEVICES` hides some.
+    /// The GPU of a process' device: the numbers differ if `CUDA_VISIBLE_DEVICES` hides some.
     gpus: HashMap<(i64, i64), i32>,
     streams: HashMap<(i32, i64, Owner), i64>,
     owners: HashMap<(i32, i64), i64>,
-    /// Where the work of a context ran. Tables of waits say device 0 for all.
+    /// Where the work of a context ran. Tables of waits always say device 0.
     of_context: HashMap<Owner, i32>,
     /// Every GPU that the file lists.
     listed: HashSet<i32>,
     users: BTreeMap<i32, Users>,
 }
 
-/// Whose work lies on a GPU.
+/// Whose work ran on a GPU.
 #[derive(Debug, Default)]
 struct Users {
     processes: HashSet<Process>,
-    /// Some of it does not say whose it is.
+    /// Some of it does not name its process.
     has_nobodys: bool,
-    /// Some of it is here only because its process calls a device by this number.
+    /// Some of it was attributed to this GPU only by its device number.
     is_guessed: bool,
 }
 
@@ -55,8 +55,8 @@ impl Devices {
         self.listed.insert(gpu);
     }
 
-    /// GPUs by whose number several processes may mean several: work of more than one process lies on them, and not all
-    /// of it because a table says so. `several_call`: work of nobody may be of more than one process.
+    /// GPUs whose number may refer to different GPUs in different processes: they have work of more than one process,
+    /// and no table maps all of it. `several_call`: work without a process may come from more than one.
     pub(super) fn ambiguous(&self, several_call: bool) -> BTreeSet<i32> {
         if self.listed.len() == 1 {
             return BTreeSet::new();
@@ -82,7 +82,8 @@ impl Devices {
         named.or_else(|| i32::try_from(device).ok()).unwrap_or(0)
     }
 
-    /// The place of work. Of two owners of one stream number on one GPU, the second's stream has a number of its own.
+    /// The place of device work. If two owners use the same stream number on a GPU, the second owner's stream gets
+    /// another number.
     pub(super) fn stream(
         &mut self,
         process: Option<Process>,

@@ -1,4 +1,4 @@
-//! What do the numbers mean? The file's own enum tables are asked first; they have changed between versions.
+//! What do the numbers mean? The file's own enum tables come first; they have changed between versions.
 
 use hashbrown::HashMap;
 
@@ -8,7 +8,7 @@ use crate::model::stats::{ImportStats, LossKind};
 use crate::model::sync::SyncKind;
 use crate::model::transfer::{Direction, MemoryKind};
 
-/// One `ENUM_…` table: numbers and their names in capitals. Empty where the file has none.
+/// One `ENUM_…` table: numbers and their uppercase names. Empty if the file has none.
 #[derive(Debug, Default)]
 pub(super) struct Enumeration {
     names: HashMap<i64, String>,
@@ -35,7 +35,7 @@ impl Enumeration {
         self.names.get(&number).map(String::as_str)
     }
 
-    /// Whether a number stands for this name, with the number that it has where no table says.
+    /// Whether a number has this name. `otherwise` is its number if there is no table.
     pub(super) fn is(&self, number: i64, name: &str, otherwise: i64) -> bool {
         if self.names.is_empty() {
             return number == otherwise;
@@ -44,7 +44,7 @@ impl Enumeration {
     }
 }
 
-/// What sort of copy it is.
+/// The kind of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CopyKind {
     pub(super) direction: Direction,
@@ -71,7 +71,7 @@ impl Enumerations {
     }
 
     pub(super) fn copy(&self, number: i64) -> CopyKind {
-        /// CUPTI's order; Nsight adds the three of managed memory.
+        /// CUPTI's order; Nsight adds the three for managed memory.
         const NUMBERED: [&str; 14] = [
             "UNKNOWN", "HTOD", "DTOH", "HTOA", "ATOH", "ATOA", "ATOD", "DTOA", "DTOD", "HTOH", "PTOP",
             "UVM_HTOD", "UVM_DTOH", "UVM_DTOD",
@@ -88,7 +88,7 @@ impl Enumerations {
             _ => Direction::Unknown,
         };
         let is_migration = name.contains("UVM_");
-        // Managed memory that goes from device to device goes between two.
+        // Managed memory that moves from device to device moves between two devices.
         let direction = match direction {
             Direction::DeviceToDevice if is_migration => Direction::PeerToPeer,
             other => other,
@@ -103,13 +103,14 @@ impl Enumerations {
             Direction::DeviceToHost | Direction::DeviceToDevice | Direction::PeerToPeer => src,
             Direction::HostToHost | Direction::Unknown => None,
         };
-        // Without a table, the end that must be the device tells who numbered: Nsight's device is 2, CUPTI's 3.
+        // Without a table, the end that must be the device shows whose numbering is used: device is 2 in Nsight's and
+        // 3 in CUPTI's.
         let counts_from = i64::from(device_end == Some(2));
         let (from_host, to_host) =
             (direction == Direction::HostToDevice, direction == Direction::DeviceToHost);
         let end = |number: Option<i64>, is_host: bool| match number {
             Some(number) => self.memory_kind(number, counts_from),
-            // The kind was not recorded, but which side it is follows from the direction.
+            // The kind was not recorded, but the direction says which side is the host.
             None if is_host || matches!(direction, Direction::HostToHost | Direction::Unknown) => {
                 MemoryKind::Unknown
             }
@@ -118,7 +119,7 @@ impl Enumerations {
         [end(src, from_host), end(dst, to_host)]
     }
 
-    /// `offset` is what Nsight's numbers lie below CUPTI's, where the file has no table.
+    /// `offset` is the difference between CUPTI's and Nsight's numbers, if the file has no table.
     pub(super) fn memory_kind(&self, number: i64, offset: i64) -> MemoryKind {
         const NUMBERED: [&str; 8] = [
             "UNKNOWN",
@@ -190,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_table_the_device_end_tells_who_numbered() {
+    fn without_a_table_the_device_end_identifies_the_numbering() {
         let none = Enumerations::default();
         let kinds = |direction, src, dst| none.ends(direction, Some(src), Some(dst));
         use Direction::{DeviceToHost, HostToDevice};
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_own_table_is_believed() {
+    fn the_files_own_table_comes_first() {
         let names = HashMap::from_iter([(5, "CUDA_MEMOPR_MEMORY_KIND_PINNED".to_owned())]);
         let own = Enumerations { memory: Enumeration { names }, ..Default::default() };
         assert_eq!(own.memory_kind(5, 0), MemoryKind::Pinned);

@@ -1,4 +1,4 @@
-//! Who touched managed memory that was elsewhere? Page faults of the GPU and of the host.
+//! Who accessed managed memory that was not resident? Page faults of the GPU and of the host.
 
 use super::Reading;
 use super::identity::GlobalId;
@@ -26,7 +26,7 @@ impl Reading<'_, '_> {
         });
     }
 
-    /// The host's faults have no thread; they lie on a track of their own in their process.
+    /// Host faults have no thread; they go on a separate track of their process.
     fn read_host_faults(&mut self) {
         const TABLE: &str = "CUDA_UM_CPU_PAGE_FAULT_EVENTS";
         const COLUMNS: [&str; 6] =

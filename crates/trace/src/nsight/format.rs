@@ -1,4 +1,4 @@
-//! What is Nsight Systems' export called, and how does nsys record what a trace lacks?
+//! What is Nsight Systems' export called, and how can nsys record what a trace lacks?
 
 use crate::model::format::Format;
 
@@ -17,19 +17,23 @@ pub(crate) const FORMAT: Format = Format {
 
 fn remedy(missing: &str, is_whole: bool) -> Option<&'static str> {
     Some(match missing {
-        // It may have been in what was lost.
+        // It may be in what was lost.
         "gpu_activity" | "gpu_tail" | "runtime_calls" if !is_whole => "export the report again",
         "events" | "gpu_activity" | "runtime_calls" => "nsys profile --trace=cuda,nvtx,osrt …",
-        "correlation" | "copy_direction" => "use what nsys export wrote; some converters drop the field",
+        "correlation" | "copy_direction" => {
+            "use the file that nsys export wrote; some converters drop the field"
+        }
         "operators" => "run the loop under torch.autograd.profiler.emit_nvtx()",
-        "copy_bytes" | "memory_kind" => "export with a newer nsys; exports of older ones do not say it",
-        "gpu_names" => "keep the table TARGET_INFO_GPU when cutting an export down",
-        "gpu_of_process" => "keep the table TARGET_INFO_CUDA_DEVICE when cutting an export down",
+        "copy_bytes" | "memory_kind" => "export with a newer nsys; older versions do not export it",
+        "gpu_names" => "keep the table TARGET_INFO_GPU when trimming an export",
+        "gpu_of_process" => "keep the table TARGET_INFO_CUDA_DEVICE when trimming an export",
         "stacks" => "mark parts of the program as NVTX ranges: with torch.cuda.nvtx.range(\"load\")",
         "memory" => "nsys profile --cuda-memory-usage=true …",
         "synchronizations" => "nsys profile --cuda-event-trace=true …",
         "steps" => "wrap each step in an NVTX range: with torch.cuda.nvtx.range(\"step\")",
-        "graph_nodes" | "graph_work" => "nsys profile --cuda-graph-trace=node …; it slows launches of graphs",
+        "graph_nodes" | "graph_work" => {
+            "nsys profile --cuda-graph-trace=node …; it slows down graph launches"
+        }
         "page_faults" => "nsys profile --cuda-um-gpu-page-faults=true --cuda-um-cpu-page-faults=true …",
         _ => return None,
     })

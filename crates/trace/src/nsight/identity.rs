@@ -1,4 +1,4 @@
-//! Whose event is it? Processes and threads as Nsight numbers them, and correlations that are one process' own.
+//! Whose event is it? Processes and threads in Nsight's numbering, and correlations that are unique per process.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use crate::model::track::{Label, Place};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GlobalId(u64);
 
-/// A process, told from those of the same number on other machines.
+/// A process, distinct from processes with the same number on other machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Process(u64);
 
@@ -32,7 +32,7 @@ impl Process {
     }
 }
 
-/// The processes met so far.
+/// The processes seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
     ordinals: HashMap<Process, u64>,
@@ -41,7 +41,7 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// The process by its number, or by its whole id where another machine has one of that number.
+    /// The process by its number, or by its full id if another machine has a process with that number.
     pub(super) fn label(&mut self, process: Process) -> Label {
         let Self { labels, numbers, .. } = self;
         *labels.entry(process).or_insert_with(|| {
@@ -54,7 +54,8 @@ impl Processes {
         Place::Thread { process: self.label(id.process()), thread: Label::Number(id.thread()) }
     }
 
-    /// The correlation of one process as a number that no other process has. The first one's stay as they are.
+    /// The correlation of one process as a number that no other process uses. Those of the first process stay
+    /// unchanged.
     pub(super) fn correlation(&mut self, process: Process, id: Option<i64>) -> Option<u64> {
         let id = id.and_then(|id| u32::try_from(id).ok())?;
         let next = self.ordinals.len() as u64;
@@ -63,12 +64,12 @@ impl Processes {
     }
 }
 
-/// Who made the call of each correlation, for tables of device work that do not say whose it is.
+/// Who made the call of each correlation, for tables of device work that do not name the process.
 #[derive(Debug, Default)]
 pub(super) struct Callers {
     sole: Option<Process>,
     several: bool,
-    /// `None` where several processes use the number: then none of them is believed.
+    /// `None` if several processes use the number: then the caller is ambiguous.
     by_correlation: HashMap<i64, Option<Process>>,
 }
 
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn one_correlation_of_two_processes_is_two() {
+    fn the_same_correlation_in_two_processes_is_two() {
         let (first, second) = (Process(7), Process(8));
         let mut processes = Processes::default();
         assert_eq!(processes.correlation(first, Some(41)), Some(41));
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn work_of_nobody_is_joined_where_only_one_can_have_called() {
+    fn work_without_a_process_is_joined_if_only_one_can_be_the_caller() {
         let mut callers = Callers::default();
         callers.add(Process(7), 1);
         assert_eq!(callers.of(None), Some(Process(7)));

@@ -39,10 +39,10 @@ impl Reading<'_, '_> {
         changes.sort_by_key(|(at, ..)| *at);
         let mut held: HashMap<MemoryOwner, u64> = HashMap::new();
         for (at, owner, change) in changes {
-            // What was allocated before the recording began is released in it.
+            // Memory allocated before the recording began may be released during it.
             let held = held.entry(owner).or_default();
             *held = held.saturating_add_signed(change);
-            // Nsight sees what was taken from the driver; what an allocator makes of it, it does not.
+            // Nsight sees what was allocated from the driver, but not how an allocator uses it.
             self.trace.memory_sample(MemorySample { at, owner, change, allocated: *held, reserved: *held });
         }
     }

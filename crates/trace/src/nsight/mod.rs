@@ -1,7 +1,7 @@
 //! The reader of Nsight Systems' SQLite exports (`nsys export --type sqlite`).
 //!
-//! An export is a set of tables, one for each sort of event, that refer to each other by number. Which tables and columns
-//! there are depends on the version and on what was recorded: all are looked up, and what is absent is left out.
+//! An export is a set of tables, one per kind of event, that refer to each other by id. The tables and columns depend
+//! on the version and on what was recorded: all are looked up, and missing ones are skipped.
 
 mod about;
 mod calls;
@@ -40,13 +40,13 @@ use crate::model::time::Timestamp;
 use crate::model::track::Place;
 use crate::reader::{Confidence, ReadOptions, Reader, Source, SourceKind, Watch};
 
-/// Rows between two looks at the memory and at the clock of whoever watches.
-const ROWS_BETWEEN_LOOKS: u64 = 4096;
+/// Rows between two checks of memory use and of cancellation.
+const ROWS_BETWEEN_CHECKS: u64 = 4096;
 
-/// Memory of one row that is kept, an event or a string, with what growing columns keep free.
-const BYTES_OF_A_ROW: u64 = 100;
+/// Memory of one row that is kept, an event or a string, including the spare capacity of growing columns.
+const BYTES_PER_ROW: u64 = 100;
 
-/// Tables of events that are read, beside those of device work.
+/// Tables of events that are read, other than those of device work.
 const OTHERS_READ: [&str; 10] = [
     "CUPTI_ACTIVITY_KIND_RUNTIME",
     "CUPTI_ACTIVITY_KIND_DRIVER",
@@ -76,7 +76,7 @@ impl Reader for Nsight {
         if head.starts_with(b"SQLite format 3\0") { Confidence::ByContent } else { Confidence::No }
     }
 
-    /// A database is read here and there, not from its beginning to its end.
+    /// A database is read with random access, not from beginning to end.
     fn read(
         &self,
         source: Source<'_>,
@@ -88,12 +88,12 @@ impl Reader for Nsight {
         match source.kind {
             SourceKind::File { bytes } => read(source.path, bytes, trace, options.memory_bound, watch),
             SourceKind::Compressed => Err(needs_file("is compressed", "gunzip it first")),
-            SourceKind::Stream => Err(needs_file("comes as a stream", "save it, and name the file")),
+            SourceKind::Stream => Err(needs_file("comes from a stream", "save it to a file and pass that")),
         }
     }
 }
 
-/// Reads an export to its end or to the memory bound.
+/// Reads an export to its end or to the memory limit.
 fn read(
     path: &Path,
     file_bytes: u64,
@@ -134,7 +134,7 @@ fn read(
     })
 }
 
-/// Why a database without any of Nsight's tables is not read.
+/// Why a database without any Nsight tables is not read.
 fn not_an_export(path: &Path, database: &Database, has_journal: bool) -> Option<OpenError> {
     let path = path.to_owned();
     let tables = database.tables();
@@ -153,7 +153,7 @@ fn not_an_export(path: &Path, database: &Database, has_journal: bool) -> Option<
     Some(OpenError::OtherDatabase { path, tables: names.join(", ") })
 }
 
-/// Bytes that the header counts and the file lacks.
+/// Bytes that the header counts but the file lacks.
 fn missing_bytes(path: &Path, file_bytes: u64) -> Option<u64> {
     let mut header = [0; 100];
     File::open(path).and_then(|mut file| file.read_exact(&mut header)).ok()?;
@@ -165,12 +165,12 @@ fn missing_bytes(path: &Path, file_bytes: u64) -> Option<u64> {
     (u64::from(pages) * page).checked_sub(file_bytes).filter(|missing| *missing > 0)
 }
 
-/// Whether rows may lie in a journal beside the database. It is opened as a file that nobody writes, so that nothing is
-/// written beside it; then SQLite looks at no journal.
+/// Whether rows may be in a write-ahead log next to the database. The database is opened as immutable so that SQLite
+/// writes no files next to it; SQLite then ignores the log.
 fn has_journal(path: &Path) -> bool {
-    // What it has before its first page.
+    // The size of the log's header, before its first page.
     const HEADER: u64 = 32;
-    // It lies beside the file itself, not beside what links to it.
+    // It is next to the file itself, not next to a link to it.
     let mut journal = path.canonicalize().unwrap_or_else(|_| path.to_owned()).into_os_string();
     journal.push("-wal");
     fs::metadata(journal).is_ok_and(|about| about.is_file() && about.len() > HEADER)
@@ -195,7 +195,7 @@ struct Reading<'a, 'w> {
     memory_bound: u64,
     rows: u64,
     rows_in_all: u64,
-    /// The memory bound was reached, or somebody wants it to end.
+    /// Stopped at the memory limit or by the caller.
     stopped: bool,
     watch: &'a mut Watch<'w>,
 }
@@ -227,7 +227,7 @@ impl<'a, 'w> Reading<'a, 'w> {
         }
     }
 
-    /// The device's work comes first: where memory ends, it is what most answers need.
+    /// Device work comes first: most analyses need it if memory runs out.
     fn read_all(&mut self) {
         self.read_strings();
         self.read_about();
@@ -276,7 +276,7 @@ impl<'a, 'w> Reading<'a, 'w> {
         let end = database.each_row(table, columns, &mut |row| {
             add(self, row);
             self.rows += 1;
-            if self.rows.is_multiple_of(ROWS_BETWEEN_LOOKS) { self.look() } else { Next::Row }
+            if self.rows.is_multiple_of(ROWS_BETWEEN_CHECKS) { self.look() } else { Next::Row }
         });
         let work = work::kind_in(&table.name);
         match end {
@@ -285,18 +285,18 @@ impl<'a, 'w> Reading<'a, 'w> {
                 let stats = self.trace.stats_mut();
                 stats.lose_in(&table.name, LossKind::DamagedTable);
                 if let Some(work) = work {
-                    // Of what nobody can count, all may be lost.
+                    // If the loss cannot be counted, all rows may be lost.
                     let rows = table.rows.max(1);
                     stats.lost_work.damaged.entry(work).or_default().add(at_most.unwrap_or(rows), rows);
                 }
             }
             End::Stopped => self.trace.stats_mut().lost_work.beyond_memory.extend(work),
         }
-        // A small table may have been the last straw.
+        // A small table may have exceeded the limit.
         self.look();
     }
 
-    /// Tells how far reading has come, and ends it at the memory bound.
+    /// Reports progress, and stops reading at the memory limit.
     fn look(&mut self) -> Next {
         let share = self.rows.min(self.rows_in_all) as f64 / self.rows_in_all.max(1) as f64;
         self.stopped |= self.watch.tick_at(share).is_break();
@@ -308,7 +308,7 @@ impl<'a, 'w> Reading<'a, 'w> {
         if self.stopped { Next::Stop } else { Next::Row }
     }
 
-    /// Start and length of an event, or a loss where there is no start.
+    /// Start and length of an event, or a loss if it has no start.
     fn time(&mut self, table: &str, start: Option<i64>, end: Option<i64>) -> Option<Interval> {
         // Beyond this, sums of times could overflow; it is 73 years.
         const FURTHEST: u64 = 1 << 61;
@@ -345,21 +345,21 @@ impl<'a, 'w> Reading<'a, 'w> {
         self.trace.event(kind, track, name, time).correlation(correlation);
     }
 
-    /// The process that a row names; of one that names none, the one that can only have called it.
+    /// The process that a row names; if it names none, the only process that can be the caller.
     fn process_of(&self, global_pid: Option<i64>, correlation: Option<i64>) -> Option<Process> {
         global_pid.map(|id| GlobalId::of(id).process()).or_else(|| self.callers.of(correlation))
     }
 
-    /// Memory that all of the file's events and strings take, about; whole megabytes, because the least files take more a
-    /// row than others.
+    /// Approximate memory for all events and strings of the file, in whole megabytes because small files need more
+    /// per row.
     fn takes(&self) -> u64 {
         let of = |name: &&str| self.database.versions_of(name);
         let tables = tables_read().flat_map(of).chain(of(&"STRINGIDS"));
         let rows = tables.map(|table| table.rows).fold(0, u64::saturating_add);
-        rows.saturating_mul(BYTES_OF_A_ROW).max(1).div_ceil(1_000_000).saturating_mul(1_000_000)
+        rows.saturating_mul(BYTES_PER_ROW).max(1).div_ceil(1_000_000).saturating_mul(1_000_000)
     }
 
-    /// Events of sorts that nothing here needs: operating system calls, samples, other libraries.
+    /// Events of kinds that no analysis needs: operating system calls, samples, other libraries.
     fn count_tables_not_read(&mut self) {
         let database = self.database;
         let mut not_read = database.tables();

@@ -11,9 +11,9 @@ use crate::model::kind::EventKind;
 const TABLE: &str = "NVTX_EVENTS";
 const COLUMNS: [&str; 7] = ["start", "end", "eventType", "text", "textId", "globalTid", "domainId"];
 
-/// What a row of the table is.
+/// The kind of a row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sort {
+enum RowKind {
     Range,
     Mark,
     Domain,
@@ -22,8 +22,8 @@ enum Sort {
     Other,
 }
 
-impl Sort {
-    /// By the names of `ENUM_NSYS_EVENT_TYPE`, and the numbers these have had since 2018.
+impl RowKind {
+    /// By the names in `ENUM_NSYS_EVENT_TYPE`, or by the numbers used since 2018.
     fn of(types: &Enumeration, number: Option<i64>) -> Self {
         let Some(number) = number else { return Self::Range };
         let is = |name, otherwise| types.is(number, name, otherwise);
@@ -48,12 +48,12 @@ impl Sort {
 impl Reading<'_, '_> {
     pub(super) fn read_ranges(&mut self) {
         let types = Enumeration::of(self.database, "ENUM_NSYS_EVENT_TYPE", self.trace.stats_mut());
-        // Domains may be created in a row that stands after their first use.
+        // A domain may be created in a row after its first use.
         let mut domains: HashMap<(Process, i64), String> = HashMap::new();
         let database = self.database;
         if database.table(TABLE).is_some_and(|table| table.has("domainId")) {
             self.each(TABLE, &COLUMNS, &mut |reading, row| {
-                if Sort::of(&types, row.integer(2)) == Sort::Domain
+                if RowKind::of(&types, row.integer(2)) == RowKind::Domain
                     && let (Some(domain), Some(name)) = (row.integer(6), reading.text_of(row))
                 {
                     domains.insert((thread_of(row).process(), domain), name);
@@ -62,32 +62,32 @@ impl Reading<'_, '_> {
         }
         self.each(TABLE, &COLUMNS, &mut |reading, row| {
             reading.trace.stats_mut().objects += 1;
-            let sort = Sort::of(&types, row.integer(2));
+            let row_kind = RowKind::of(&types, row.integer(2));
             let thread = thread_of(row);
             let text = reading.text_of(row);
             let is_ended = row.integer(1).is_some();
-            match sort {
-                Sort::Range if !is_ended => reading.leave_out("NVTX ranges without an end"),
-                Sort::Range | Sort::Mark => {
+            match row_kind {
+                RowKind::Range if !is_ended => reading.leave_out("NVTX ranges without an end"),
+                RowKind::Range | RowKind::Mark => {
                     let text = text.unwrap_or_default();
                     let domain = row.integer(6).and_then(|domain| domains.get(&(thread.process(), domain)));
-                    let end = if sort == Sort::Mark { row.integer(0) } else { row.integer(1) };
+                    let end = if row_kind == RowKind::Mark { row.integer(0) } else { row.integer(1) };
                     let Some(time) = reading.time(TABLE, row.integer(0), end) else { return };
                     let (kind, name) = of_torch(&text);
                     let name = match domain {
-                        // As Nsight writes it in its own tables.
+                        // As in Nsight's own tables.
                         Some(domain) => reading.trace.name(&format!("{domain}:{name}")),
                         None => reading.trace.name(name),
                     };
                     let place = reading.processes.thread(thread);
                     reading.push(kind, name, place, time, None);
                 }
-                Sort::ThreadName => {
+                RowKind::ThreadName => {
                     if let Some(text) = text {
                         reading.name_thread(thread, &text);
                     }
                 }
-                Sort::Domain | Sort::Other => {
+                RowKind::Domain | RowKind::Other => {
                     reading.leave_out("NVTX names of domains, categories and streams")
                 }
             }
@@ -108,13 +108,13 @@ fn thread_of(row: &Row<'_>) -> GlobalId {
     GlobalId::of(row.integer(5).unwrap_or(0))
 }
 
-/// Ranges that `torch.autograd.profiler.emit_nvtx` pushes are named `aten::mm, seq = 12, op_id = 34`: operators for the most
-/// part, and the user's own ranges among them. The numbers would make each name its own.
+/// `torch.autograd.profiler.emit_nvtx` names ranges `aten::mm, seq = 12, op_id = 34`: mostly operators, with the
+/// user's own ranges in between. With the numbers, every name would be unique.
 fn of_torch(text: &str) -> (EventKind, &str) {
     let cut = [", seq = ", ", op_id = "].iter().filter_map(|mark| text.find(mark)).min();
     let Some(cut) = cut else { return (EventKind::Annotation, text) };
     let name = &text[..cut];
-    // Only operators have a sequence number; of those without, all are in a namespace of small letters.
+    // Only operators have a sequence number. Operators without one have a lowercase namespace.
     let is_lower = |part: &str| {
         part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
     };

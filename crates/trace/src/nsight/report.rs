@@ -1,4 +1,4 @@
-//! Is it a report of Nsight Systems? Only nsys reads these; what it exports is read here.
+//! Is it an Nsight Systems report? Only nsys reads these; this crate reads its exports.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ pub(crate) struct NsightReport;
 
 pub(crate) static FORMAT: Format = Format {
     id: "nsys-report",
-    files: ".nsys-rep, where nsys is installed to export it",
+    files: ".nsys-rep, if nsys is installed to export it",
     suffixes: &[".nsys-rep", ".qdrep"],
     supersedes: &[],
     ..super::FORMAT
@@ -23,7 +23,7 @@ impl Reader for NsightReport {
         &FORMAT
     }
 
-    /// The format is not public and has no mark that can be relied on: the name decides, unless the first bytes are those of
+    /// The format is not public and has no reliable magic number: the name decides, unless the first bytes match
     /// another format.
     fn sniff(&self, _: &[u8], path: &Path) -> Confidence {
         if is_named_like_report(path) { Confidence::ByName } else { Confidence::No }

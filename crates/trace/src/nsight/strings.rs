@@ -1,4 +1,4 @@
-//! Which text stands behind a number? Exports keep every string once, in `StringIds`.
+//! Which text does an id stand for? Exports store every string once, in `StringIds`.
 
 use hashbrown::HashMap;
 
@@ -9,7 +9,7 @@ use crate::symbols;
 pub(super) struct Strings {
     texts: HashMap<i64, String>,
     bytes: usize,
-    /// What has been asked for before, so that a name is shortened once.
+    /// Results of earlier lookups, so that each name is shortened only once.
     shown: HashMap<i64, NameId>,
     calls: HashMap<i64, NameId>,
 }
@@ -28,13 +28,13 @@ impl Strings {
         self.texts.get(&id).map(String::as_str)
     }
 
-    /// As in the source: mangled names are taken apart.
+    /// As in the source: mangled names are demangled.
     pub(super) fn name(&mut self, id: i64, table: &mut Names) -> Option<NameId> {
         let text = self.texts.get(&id)?;
         Some(*self.shown.entry(id).or_insert_with(|| table.intern(&symbols::shown(text.as_bytes()))))
     }
 
-    /// Without the version that the driver knows a call by.
+    /// Without the driver's version suffix of a call.
     pub(super) fn call(&mut self, id: i64, table: &mut Names) -> Option<NameId> {
         let text = self.texts.get(&id)?;
         Some(*self.calls.entry(id).or_insert_with(|| table.intern(symbols::call(text))))

@@ -7,10 +7,10 @@ use super::identity::Process;
 use crate::model::sync::{SyncKind, Synchronization};
 use crate::model::track::Place;
 
-/// Nsight's "none" for numbers of 32 bits.
+/// Nsight's "none" for 32-bit numbers.
 const NONE: i64 = 0xffff_ffff;
 
-/// One `cudaEventRecord`, as waits name it.
+/// One `cudaEventRecord`, as waits refer to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Record {
     event: (Process, i64),
@@ -20,13 +20,13 @@ struct Record {
 
 #[derive(Debug, Default)]
 pub(super) struct EventRecords {
-    /// In order of event and call: an event is recorded again and again.
+    /// Ordered by event and call: an event is recorded many times.
     list: Vec<Record>,
     by_sync: HashMap<(Process, i64), Record>,
 }
 
 impl EventRecords {
-    /// What a wait names outright, or else the last record of its event before it.
+    /// The record that a wait names explicitly, or else the last record of its event before the wait.
     fn find(&self, sync: Option<(Process, i64)>, event: Option<(Process, i64)>, at: i64) -> Option<Record> {
         if let Some(record) = sync.and_then(|sync| self.by_sync.get(&sync)) {
             return Some(*record);
@@ -62,7 +62,7 @@ impl Reading<'_, '_> {
             let named = |number: Option<i64>| number.filter(|number| *number != NONE && *number >= 0);
             let (event, sync) = (named(row.integer(8)), named(row.integer(9)));
             let kind = match reading.enumerations.sync(row.integer(7).unwrap_or(0)) {
-                // Nsight 2025.3 writes cudaStreamSynchronize so, with no event.
+                // Nsight 2025.3 writes cudaStreamSynchronize this way, without an event.
                 SyncKind::StreamWaitEvent if event.is_none() => SyncKind::StreamSync,
                 kind => kind,
             };

@@ -1,4 +1,4 @@
-//! What did the devices do? Kernels, graphs, copies and memsets.
+//! What did the devices run? Kernels, graphs, copies and memsets.
 
 use super::Reading;
 use super::database::Row;
@@ -12,10 +12,10 @@ use crate::model::stats::Repair;
 use crate::model::track::Place;
 use crate::model::transfer::{Direction, MemoryKind, Transfer};
 
-/// What every table of device work has, in this order before its own columns.
+/// The columns that every table of device work has, before its own columns.
 const COMMON: [&str; 7] = ["start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid"];
 
-/// The sort of device work that a table holds.
+/// The kind of device work in a table.
 pub(super) fn kind_in(table: &str) -> Option<EventKind> {
     let table = table.to_ascii_uppercase();
     match table.strip_prefix("CUPTI_ACTIVITY_KIND_")? {
@@ -35,10 +35,10 @@ fn columns(own: &[&'static str]) -> Vec<&'static str> {
     [&COMMON, own].concat()
 }
 
-/// More than this, a pebibyte, no copy moves: then the size is as good as not there.
-const MOST_BYTES: u64 = 1 << 50;
+/// No copy moves more than this, a pebibyte: then the size counts as not recorded.
+const MAX_BYTES: u64 = 1 << 50;
 
-/// Where and when a piece of work ran.
+/// Where and when an item of device work ran.
 struct Run {
     time: Interval,
     place: Place,
@@ -56,9 +56,9 @@ impl Reading<'_, '_> {
         Some(Run { time, place, correlation })
     }
 
-    /// How much was copied or set, in the first column of a table's own.
+    /// How many bytes were copied or set, from the first of the table's own columns.
     fn bytes(&mut self, row: &Row<'_>) -> Option<Bytes> {
-        let bytes = row.unsigned(7).filter(|bytes| *bytes <= MOST_BYTES).map(Bytes::new);
+        let bytes = row.unsigned(7).filter(|bytes| *bytes <= MAX_BYTES).map(Bytes::new);
         if bytes.is_none() && !row.is_empty(7) {
             self.trace.stats_mut().repair(Repair::UnusableSize);
         }
@@ -105,7 +105,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// Graphs that were traced as a whole: one piece of work each, whatever runs in it.
+    /// Graphs traced as a whole: one event each, whatever runs inside.
     pub(super) fn read_graphs(&mut self) {
         const TABLE: &str = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
         let before = self.trace.len();
@@ -156,7 +156,7 @@ impl Reading<'_, '_> {
         self.trace.copy(track, transfer, run.time).correlation(run.correlation);
     }
 
-    /// Pages that the driver moved. No call stands behind them, and no stream.
+    /// Pages that the driver moved. They have no call and no stream.
     fn add_migration(&mut self, table: &'static str, row: &Row<'_>) {
         self.trace.stats_mut().objects += 1;
         let Some(time) = self.time(table, row.integer(0), row.integer(1)) else { return };
@@ -167,7 +167,7 @@ impl Reading<'_, '_> {
         let transfer =
             Transfer { bytes: self.bytes(row), direction: kind.direction, src: managed, dst: managed };
         let cause = self.enumerations.migration(row.integer(11).unwrap_or(0));
-        // Addresses are 64 bits without a sign, in a column that has one.
+        // Addresses are unsigned 64-bit values in a signed column.
         let address = row.integer(12).filter(|address| *address != 0).map(i64::cast_unsigned);
         let track = self.trace.track(place);
         self.trace.copy(track, transfer, time).migration(Migration { address, cause });
@@ -177,7 +177,7 @@ impl Reading<'_, '_> {
         const TABLE: &str = "CUPTI_ACTIVITY_KIND_MEMSET";
         self.each(TABLE, &columns(&["bytes", "memKind"]), &mut |reading, row| {
             let Some(run) = reading.run(TABLE, row) else { return };
-            // Only device memory is set by the device, unless the file says otherwise.
+            // The device sets only device memory, unless the file says otherwise.
             let kind =
                 row.integer(8).map(|kind| reading.enumerations.memory_kind(kind, i64::from(kind == 2)));
             let bytes = reading.bytes(row);

@@ -1,4 +1,4 @@
-//! Which files does a path stand for, and which rank is each? A directory is all traces in it.
+//! Which files does a path stand for, and which rank is each? A directory stands for all traces in it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::{fs, io};
 
 use crate::registry::{readers, suffixes};
 
-/// The trace files that `path` stands for: itself, or, for a directory, everything below it that
-/// is named like a trace, in order of rank and name.
+/// The trace files that `path` stands for: itself, or for a directory all files below it that are named like a trace,
+/// ordered by rank and name.
 pub fn discover(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -21,7 +21,7 @@ pub fn discover(path: &Path) -> io::Result<Vec<PathBuf>> {
             if entry.file_name().to_string_lossy().starts_with('.') {
                 continue;
             }
-            // Links to directories are not followed: they may lead in a circle.
+            // Links to directories are not followed: they may form a cycle.
             if entry.file_type()?.is_dir() {
                 directories.push(path);
             } else if is_named_like_a_trace(&path) {
@@ -34,7 +34,7 @@ pub fn discover(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Puts files in the order of the ranks in their names, then of the names.
+/// Sorts files by the rank in their names, then by name.
 pub fn by_rank(files: &mut [PathBuf]) {
     files.sort_by_cached_key(|file| {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -44,7 +44,7 @@ pub fn by_rank(files: &mut [PathBuf]) {
 
 fn is_named_like_a_trace(path: &Path) -> bool {
     let name = name_of(path);
-    // What `busbound summarize` made of a trace is not one.
+    // A summary by `busbound summarize` is not a trace.
     !name.ends_with(".rank.json") && suffixes().any(|suffix| name.ends_with(suffix))
 }
 
@@ -52,7 +52,7 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase()
 }
 
-/// Of two files that hold the same run, as a report and its export, one is left out.
+/// If two files contain the same run, like a report and its export, one is skipped.
 fn leave_out_superseded(files: &mut Vec<PathBuf>) {
     let mut superseded = BTreeSet::new();
     for format in readers().iter().map(|reader| reader.format()) {
@@ -67,7 +67,7 @@ fn leave_out_superseded(files: &mut Vec<PathBuf>) {
     files.retain(|file| !superseded.contains(file));
 }
 
-/// The rank that a file name tells: `rank-3.pt.trace.json`, `trace_rank_12.json.gz`, `rank3_…`.
+/// The rank in a file name: `rank-3.pt.trace.json`, `trace_rank_12.json.gz`, `rank3_…`.
 pub fn rank_in_name(name: &str) -> Option<u32> {
     let name = name.to_ascii_lowercase();
     let mut rest = name.as_str();

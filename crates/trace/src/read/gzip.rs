@@ -1,8 +1,8 @@
-//! How is a gzip file read when it is cut off, damaged or made of several members? Every byte that
-//! can be inflated is delivered; what went wrong is noted and never an error.
+//! How is a gzip file read that is cut off, damaged or made of several members? Every byte that can be inflated is
+//! used; problems are counted and are never an error.
 //!
-//! Header and trailer are read here and the checksum is made by crc32fast: the one inside zlib-rs took
-//! a third of the inflating thread's time.
+//! The header and trailer are read here and crc32fast computes the checksum: the one in zlib-rs took a third of the
+//! inflating thread's time.
 
 use std::io::{self, Read};
 
@@ -23,7 +23,7 @@ const TRAILER: usize = 8;
 /// Enough for any header that a program writes: a file name, perhaps a comment.
 const LONGEST_HEADER: usize = 64 << 10;
 
-/// Inflates all members of a gzip stream, going on after damage where a member begins anew.
+/// Inflates all members of a gzip stream. After damage it continues at the next member.
 pub(crate) struct Gzip<R> {
     source: R,
     input: Vec<u8>,
@@ -38,7 +38,7 @@ pub(crate) struct Gzip<R> {
 }
 
 enum State {
-    /// At what should be the beginning of a member.
+    /// At the expected beginning of a member.
     Between,
     Inflating(Box<Member>),
     /// After a member's data: checksum and length follow.
@@ -146,7 +146,7 @@ impl<R: Read> Gzip<R> {
                 }
             });
         }
-        // Tapes and block devices pad with zeros; gzip passes over them too.
+        // Tapes and block devices pad with zeros; gzip skips them too.
         while let Some(&0) = self.pending().first() {
             self.from += 1;
             self.fill(1)?;
@@ -158,7 +158,7 @@ impl<R: Read> Gzip<R> {
             return Ok(State::Between);
         }
         if MAGIC.starts_with(self.pending()) {
-            // The first byte or two of a further member, and no more.
+            // Only the first byte or two of another member.
             self.lose(LossKind::GzipTruncated);
             return Ok(State::Ended);
         }
@@ -206,7 +206,7 @@ impl<R: Read> Gzip<R> {
         Ok((produced, next))
     }
 
-    /// Every byte of the member has been delivered by now; its checksum can only be noted.
+    /// All bytes of the member have been used by now; a wrong checksum can only be counted.
     fn end_member(&mut self, member: Member) -> io::Result<State> {
         self.fill(TRAILER)?;
         let Some(trailer) = self.pending().first_chunk::<TRAILER>() else {
@@ -219,8 +219,8 @@ impl<R: Read> Gzip<R> {
         // The length is kept modulo 2^32.
         if checksum != member.checksum.finalize() || length != member.inflater.total_out() as u32 {
             self.lose(LossKind::GzipChecksum);
-            // If bytes were lost from the member, the next one begins before this place; the trailer
-            // is not passed over, so that it can still be found.
+            // If bytes of the member were lost, the next one begins before this position. The trailer is not skipped,
+            // so that it can still be found.
             return Ok(State::Searching);
         }
         self.from += TRAILER;
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_checksum_is_noted_and_the_bytes_are_used() {
+    fn a_bad_checksum_is_counted_and_the_bytes_are_used() {
         let whole = text(2);
         let mut file = member(&whole);
         let crc = file.len() - 8;
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_goes_on_at_the_member_after_a_damaged_one() {
+    fn reading_continues_at_the_member_after_a_damaged_one() {
         let (first, second) = (text(3), text(4));
         let mut file = member(&first);
         let middle = file.len() / 2;

@@ -1,12 +1,12 @@
-//! How much memory may reading take, if nobody said? Half of what this machine has free, as Linux tells; a fixed bound elsewhere,
-//! because asking other systems takes a dozen crates for one number.
+//! How much memory may reading use by default? Half of the free memory on Linux; a fixed limit elsewhere, because
+//! asking other systems takes a dozen crates for one number.
 
 use std::fs;
 
-/// Where nothing can be learned about the machine.
+/// The limit if the free memory is unknown.
 const FALLBACK: u64 = 4 << 30;
 
-/// Half of the available memory, or of what the container is allowed, whichever is less.
+/// Half of the available memory, or of the container's limit, whichever is less.
 pub(crate) fn default_memory_bound() -> u64 {
     let available = fs::read_to_string("/proc/meminfo").ok().and_then(|text| available_in(&text));
     let container =

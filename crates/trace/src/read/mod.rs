@@ -1,4 +1,4 @@
-//! From a path or stream to a [`Trace`]. The only part of this crate that opens files, but for databases.
+//! From a path or stream to a [`Trace`]. The only part of this crate that opens files, except for databases.
 
 mod discover;
 mod gzip;
@@ -27,24 +27,24 @@ use crate::reader::{Progress, ReadOptions, Reader, SNIFFED, Source, SourceKind, 
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        // Inflating is one thread's work, which few scanning threads keep up with.
+        // Inflating uses one thread; a few scanning threads keep up with it.
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(16);
         Self::new(threads, memory_bound::default_memory_bound())
     }
 }
 
-/// Reads one trace file. Partial data is no error: see [`Trace::stats`].
+/// Reads one trace file. Partial data is not an error: see [`Trace::stats`].
 ///
 /// # Errors
-/// If the file cannot be opened, or nothing at all in it can be read as a trace.
+/// If the file cannot be opened, or nothing in it can be read as a trace.
 pub fn open(path: &Path, options: &ReadOptions) -> Result<Trace, OpenError> {
     open_with_progress(path, options, &mut |_| ControlFlow::Continue(()))
 }
 
-/// As [`open`], telling how far it has come; who is told may end it.
+/// Like [`open`], but reports progress; the callback can stop it.
 ///
 /// # Errors
-/// As [`open`], and [`OpenError::Interrupted`] if it was ended.
+/// Like [`open`], and [`OpenError::Interrupted`] if it was stopped.
 pub fn open_with_progress(
     path: &Path,
     options: &ReadOptions,
@@ -63,7 +63,7 @@ pub fn open_with_progress(
 /// Reads a trace from a stream, e.g. standard input. `label` names it in errors.
 ///
 /// # Errors
-/// If nothing at all in it can be read as a trace.
+/// If nothing in it can be read as a trace.
 ///
 /// ```
 /// # use std::path::Path;
@@ -80,10 +80,10 @@ pub fn read(source: impl Read + Send, label: &Path, options: &ReadOptions) -> Re
     read_stream(source, label, None, options, &mut |_| ControlFlow::Continue(()))
 }
 
-/// As [`read`], telling how far it has come; who is told may end it.
+/// Like [`read`], but reports progress; the callback can stop it.
 ///
 /// # Errors
-/// As [`read`], and [`OpenError::Interrupted`] if it was ended.
+/// Like [`read`], and [`OpenError::Interrupted`] if it was stopped.
 pub fn read_with_progress(
     source: impl Read + Send,
     label: &Path,
@@ -93,9 +93,9 @@ pub fn read_with_progress(
     read_stream(source, label, None, options, progress)
 }
 
-/// Whether the file is a report of Nsight Systems, which must be exported before it can be read.
+/// Whether the file is an Nsight Systems report, which must be exported before it can be read.
 pub fn is_nsight_report(path: &Path) -> bool {
-    // What is not named like one is not opened: of a pipe, the bytes looked at would be gone.
+    // Files with other names are not opened: peeking at a pipe would consume its bytes.
     report::is_named_like_report(path)
         && File::open(path).is_ok_and(|file| {
             Peekable::new(file).peek().is_ok_and(|head| {
@@ -148,7 +148,7 @@ fn read_with(
     done.map(|()| trace)
 }
 
-/// Reads what is in a gzip stream, and counts what the stream itself lost.
+/// Reads the contents of a gzip stream, and counts what the stream itself lost.
 fn read_gzip(
     source: impl Read + Send,
     path: &Path,
@@ -176,7 +176,7 @@ fn read_gzip(
         return Err(OpenError::NothingInflated { path: path.to_owned(), offset: loss.first_offset });
     }
     let mut trace = read?;
-    // Damage behind the place where reading stopped concerns nobody.
+    // Damage after the point at which reading stopped does not matter.
     if !trace.stats().reached_memory_bound() {
         trace.stats_mut().absorb(stats);
     }
@@ -184,7 +184,7 @@ fn read_gzip(
     Ok(trace)
 }
 
-/// Counts what passes, so that another thread can tell how far reading has come.
+/// Counts bytes, so that another thread can see the progress.
 struct Counted<R> {
     source: R,
     count: Arc<AtomicU64>,
@@ -198,7 +198,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// A stream whose first bytes can be looked at before it is read.
+/// A stream that lets readers look at its first bytes before reading.
 struct Peekable<R> {
     source: R,
     head: Vec<u8>,

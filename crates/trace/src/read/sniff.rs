@@ -1,23 +1,23 @@
-//! What is this file? Told by its first bytes; the name decides only where they do not.
+//! What is this file? The first bytes decide; the name only counts if they do not.
 
 use std::path::Path;
 
 use crate::reader::{Confidence, Reader};
 use crate::registry::readers;
 
-/// What the first bytes and the name say.
+/// What the first bytes and the name indicate.
 pub(crate) enum Content {
-    /// Compressed: what is in it is known once it is inflated.
+    /// Compressed: the contents are known once they are inflated.
     Gzip,
     Read(&'static dyn Reader),
-    /// A format that nothing here reads, and what to do about it.
+    /// A format that is not supported, and what to do about it.
     Unsupported {
         what: &'static str,
         hint: &'static str,
     },
 }
 
-/// Formats that are not read, by their first bytes.
+/// Formats that are not supported, by their first bytes.
 const FOREIGN: [(&[u8], &str, &str); 8] = [
     (b"\x28\xb5\x2f\xfd", "zstd-compressed", "decompress it first: zstd -d FILE"),
     (b"BZh", "bzip2-compressed", "decompress it first: bunzip2 FILE"),
@@ -25,13 +25,13 @@ const FOREIGN: [(&[u8], &str, &str); 8] = [
     (b"PK\x03\x04", "a zip archive", "unpack it first: unzip FILE"),
     (b"\xff\xfe", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
     (b"\xfe\xff", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
-    (b"\x7fELF", "a program", "give the trace that the program wrote"),
-    (b"<", "HTML or XML", "give the JSON trace itself, not a page about it"),
+    (b"\x7fELF", "a program", "pass the trace that the program wrote"),
+    (b"<", "HTML or XML", "pass the JSON trace itself, not a web page"),
 ];
 
 pub(crate) fn sniff(head: &[u8], path: &Path) -> Content {
     let Some((confidence, reader)) = surest(head, path) else {
-        return Content::Unsupported { what: "of no format", hint: "no reader is registered" };
+        return Content::Unsupported { what: "in an unknown format", hint: "no reader is registered" };
     };
     if confidence > Confidence::Fallback {
         return Content::Read(reader);
@@ -45,13 +45,13 @@ pub(crate) fn sniff(head: &[u8], path: &Path) -> Content {
     }
 }
 
-/// The reader that is surest of a file, the later of two that are equally sure.
+/// The reader with the highest confidence; if two are equal, the later one.
 pub(crate) fn surest(head: &[u8], path: &Path) -> Option<(Confidence, &'static dyn Reader)> {
     let sniffed = readers().iter().map(|&reader| (reader.sniff(head, path), reader));
     sniffed.max_by_key(|(confidence, _)| *confidence)
 }
 
-/// A head that is cut inside the mark counts as well.
+/// Also accepts a head that is cut inside the magic number.
 fn is_gzip(head: &[u8]) -> bool {
     head.starts_with(super::gzip::MAGIC) || head == [0x1f] || head == [0x1f, 0x8b]
 }

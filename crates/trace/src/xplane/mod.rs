@@ -1,7 +1,7 @@
 //! The reader of XLA's profiles (`*.xplane.pb`), which JAX, TensorFlow and PyTorch/XLA write.
 //!
-//! A profile is one protobuf message: planes (a device, the host), each with lines (a stream, a thread) of events. Names and
-//! the kinds of an event's facts are in tables at the end of a plane, so a plane is held whole while it is read.
+//! A profile is one protobuf message: planes (a device, the host), each with lines (a stream, a thread) of events.
+//! Names and fact types are in tables at the end of a plane, so a whole plane is buffered while it is read.
 
 mod plane;
 mod wire;
@@ -25,7 +25,7 @@ static FORMAT: Format = Format {
     profiler: "the JAX/XLA profiler",
     files: ".xplane.pb of jax.profiler",
     suffixes: &[".xplane.pb"],
-    // The same run as Chrome's JSON, without sizes and directions of copies.
+    // The same run as Chrome JSON, without sizes and directions of copies.
     supersedes: &[".trace.json.gz"],
     is_json: false,
     records_shapes: false,
@@ -39,18 +39,18 @@ fn remedy(missing: &str, _: bool) -> Option<&'static str> {
         "events" | "gpu_activity" | "runtime_calls" => {
             "with jax.profiler.trace(DIR): run some steps and wait for them (block_until_ready)"
         }
-        "gpu_tail" => "let jax.profiler.stop_trace() return before the file is copied",
+        "gpu_tail" => "copy the file only after jax.profiler.stop_trace() returns",
         "operators" => "jax.profiler.ProfileOptions: host_tracer_level = 2",
         "stacks" => "jax.profiler.ProfileOptions: python_tracer_level = 1",
         "steps" => "wrap each step in jax.profiler.StepTraceAnnotation(\"train\", step_num=step)",
         "gpu_names" | "memory" | "memory_kind" | "copy_bytes" | "copy_direction" | "synchronizations" => {
-            "nothing to be done: XLA's profiler does not record it here; Nsight Systems does"
+            "XLA's profiler does not record this; use Nsight Systems"
         }
         _ => return None,
     })
 }
 
-/// Field 1 of the whole message, a plane, as a key of the wire format.
+/// Field 1 of the top-level message, a plane, as a wire format key.
 const PLANE: u8 = 0x0a;
 
 impl Reader for XPlane {
@@ -77,14 +77,14 @@ impl Reader for XPlane {
         read_planes(source.stream, trace, options.memory_bound, watch);
         let empty = OpenError::NoEventsIn {
             path: source.path.to_owned(),
-            what: "a profile of XLA",
-            hint: "keep jax.profiler.trace(DIR) open while steps run, and let it end before the file is copied",
+            what: "an XLA profile",
+            hint: "keep jax.profiler.trace(DIR) open while steps run, and copy the file only after it ends",
         };
         require_events(trace, source.path, empty)
     }
 }
 
-/// There is no mark: a plane comes first, and its name after its number, if it has one.
+/// The format has no magic number: a plane comes first, with its id, if any, and then its name.
 fn begins_with_a_plane(head: &[u8]) -> bool {
     let after_varint = |bytes: &[u8]| varint(bytes).map(|(_, length)| length);
     let name = || {
@@ -102,7 +102,7 @@ fn begins_with_a_plane(head: &[u8]) -> bool {
     name().is_some_and(|name| !name.is_empty() && name.iter().all(|byte| (0x20..0x7f).contains(byte)))
 }
 
-/// Reads plane after plane to the end of the file or to the memory bound.
+/// Reads plane after plane to the end of the file or to the memory limit.
 fn read_planes(
     source: &mut (dyn Read + Send),
     trace: &mut TraceBuilder,
@@ -144,17 +144,17 @@ fn read_planes(
     }
 }
 
-/// A field of the whole message.
+/// A field of the top-level message.
 struct Field {
     number: u64,
     bytes: Vec<u8>,
-    /// The file ended within it.
+    /// The file ends inside it.
     is_cut: bool,
-    /// It does not fit into the memory bound and was not read.
+    /// It does not fit into the memory limit and was not read.
     too_long: bool,
 }
 
-/// `None` at the end, and at what is no field: nothing after that can be found.
+/// `None` at the end, and at anything that is not a field: nothing after that can be found.
 fn next_field(source: &mut (dyn Read + Send), memory_bound: u64, offset: &mut u64) -> Option<Field> {
     let key = stream_varint(source, offset)?;
     let length = stream_varint(source, offset).filter(|_| key & 7 == 2)?;
@@ -162,7 +162,7 @@ fn next_field(source: &mut (dyn Read + Send), memory_bound: u64, offset: &mut u6
     if length > memory_bound {
         return Some(Field { number, bytes, is_cut: false, too_long: true });
     }
-    // As much as is there: the length of a damaged file may be any.
+    // Reads as much as is available: the length field of a damaged file can be any number.
     let read = source.take(length).read_to_end(&mut bytes).is_ok();
     *offset += bytes.len() as u64;
     let is_cut = !read || (bytes.len() as u64) < length;
@@ -190,12 +190,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn profiles_are_known_by_their_first_plane() {
+    fn profiles_are_recognized_by_their_first_plane() {
         let sniff = |head: &[u8], name: &str| XPlane.sniff(head, Path::new(name));
         assert_eq!(sniff(b"\x0a\x9d\xb2\x08\x12\x0e/host:metadata\x22", "x"), Confidence::ByContent);
         assert_eq!(sniff(b"\x0a\x20\x08\x03\x12\x0d/device:GPU:0", "x"), Confidence::ByContent);
         assert_eq!(sniff(b"\x0a\x00", "a.xplane.pb"), Confidence::ByName);
-        // JSON that begins with a new line.
+        // JSON that begins with a newline.
         assert_eq!(sniff(b"\n{\"traceEvents\": [", "x.json"), Confidence::No);
         assert_eq!(sniff(b"\n[{\"ph\": \"X\"", "a.xplane.pb"), Confidence::ByName);
     }

@@ -1,4 +1,5 @@
-//! What happened on a device or on the host? The lines of one plane become tracks, their events the trace's.
+//! What happened on a device or on the host? The lines of one plane become tracks, and their events become events of
+//! the trace.
 
 use std::collections::BTreeMap;
 
@@ -16,21 +17,21 @@ use crate::model::track::{Label, TrackId};
 use crate::model::transfer::{Direction, MemoryKind, Transfer};
 use crate::reader::Watch;
 
-/// Everything on the host is one process: a profile is one process' own.
+/// Everything on the host is one process: a profile comes from one process.
 const PROCESS: i64 = 0;
 
-/// Events between two looks at the memory and at whoever watches.
-const EVENTS_BETWEEN_LOOKS: u64 = 4096;
+/// Events between two checks of memory use and of cancellation.
+const EVENTS_BETWEEN_CHECKS: u64 = 4096;
 
 /// Beyond this, sums of times could overflow; it is 73 years in nanoseconds.
 const FURTHEST: u64 = 1 << 61;
 
-/// What a plane is about, by its name.
+/// What a plane describes, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum About {
     Gpu(i32),
     Host,
-    /// Tasks, HLO protos, TPUs: not read.
+    /// Tasks, HLO protos, TPUs: skipped.
     Other,
 }
 
@@ -40,7 +41,7 @@ impl About {
             let digits = rest.find(|c: char| !c.is_ascii_digit()).map_or(rest, |end| &rest[..end]);
             return digits.parse().map_or(Self::Other, Self::Gpu);
         }
-        // Calls of CUDA and HIP are in planes of their own before XLA merges them into the host's.
+        // CUDA and HIP calls are in separate planes until XLA merges them into the host plane.
         match name {
             "/host:CPU" | "/host:CUPTI" | "/host:ROCTRACER" => Self::Host,
             _ => Self::Other,
@@ -48,7 +49,7 @@ impl About {
     }
 }
 
-/// One event with those of its facts that are kept.
+/// One event with the facts that are kept.
 #[derive(Debug, Default)]
 struct Draft<'a> {
     name: &'a str,
@@ -62,7 +63,7 @@ struct Draft<'a> {
     kernel: Option<&'a str>,
     /// The number of a `StepTraceAnnotation`.
     step: Option<u64>,
-    /// A fact of it has lost its name, and with it what the event is.
+    /// One of its facts lost its name, so the kind of the event is unknown.
     is_obscure: bool,
     allocator: Option<&'a str>,
     allocation_bytes: i64,
@@ -105,7 +106,7 @@ impl<'a, 't, 'w> PlaneReader<'a, 't, 'w> {
         }
     }
 
-    /// Whether reading ended at the memory bound.
+    /// Whether reading stopped at the memory limit.
     pub(super) fn has_stopped(&self) -> bool {
         self.full
     }
@@ -143,7 +144,7 @@ impl<'a, 't, 'w> PlaneReader<'a, 't, 'w> {
         self.damaged
     }
 
-    /// A fact of the plane or of an event: its name and its value, a text that is kept once looked up.
+    /// A fact of the plane or of an event: its name and its value. Texts by reference are resolved.
     fn fact(&self, message: &'a [u8]) -> (&'a str, Value<'a>) {
         let (mut name, mut value) = ("", Value::Number(0));
         for (number, field) in Fields::of(message) {
@@ -164,7 +165,7 @@ impl<'a, 't, 'w> PlaneReader<'a, 't, 'w> {
         let number = |name| facts.get(name).map(|value: &Value<'_>| value.number());
         let small = |name| number(name).and_then(|number| u32::try_from(number).ok());
         let Some(vendor) = facts.get("device_vendor").map(|vendor| vendor.text()) else { return };
-        // A GPU that is not used has no more than its vendor.
+        // For an unused GPU, only the vendor is recorded.
         let Some(memory) = number("memory_size") else { return };
         self.trace.gpu(Gpu {
             id: device,
@@ -225,7 +226,7 @@ impl<'a, 't, 'w> PlaneReader<'a, 't, 'w> {
 
     fn look(&mut self) {
         self.seen += 1;
-        if self.seen.is_multiple_of(EVENTS_BETWEEN_LOOKS) {
+        if self.seen.is_multiple_of(EVENTS_BETWEEN_CHECKS) {
             self.interrupted |= self.watch.tick().is_break();
             let left = self.memory_bound.saturating_sub(self.plane.len() as u64);
             self.full |= self.trace.is_full(left);
@@ -241,8 +242,8 @@ impl<'a, 't, 'w> PlaneReader<'a, 't, 'w> {
                 2 => draft.offset_ps = value.number(),
                 3 => draft.duration_ps = value.number(),
                 4 => self.add_fact(&mut draft, value.bytes()),
-                // Counted, without a time.
-                5 => return self.trace.skip("events that are only counted", 1),
+                // A count without a time.
+                5 => return self.trace.skip("events with only a count", 1),
                 _ => {}
             }
         }
@@ -289,7 +290,8 @@ impl<'a, 't, 'w> PlaneReader<'a, 't, 'w> {
         }
     }
 
-    /// Calls have a correlation; Python's frames are marked by a dollar sign; the rest is what XLA and the program name.
+    /// Calls have a correlation; Python frames begin with a dollar sign; the rest are annotations by XLA and the
+    /// program.
     fn add_on_host(&mut self, draft: &Draft<'_>, track: TrackId, time: Interval) {
         let name = draft.name;
         if let Some(allocator) = draft.allocator {
@@ -302,7 +304,7 @@ impl<'a, 't, 'w> PlaneReader<'a, 't, 'w> {
         } else if let Some(frame) = name.strip_prefix('$') {
             self.trace.python_frame(track, frame, time);
         } else if let Some(step) = draft.step {
-            // By its number, as XLA's own views do: the name is most often "train".
+            // By its number, as in XLA's own views: the name is usually "train".
             self.trace.annotation(track, &format!("step {step}"), time);
         } else {
             self.trace.operator(track, name, time);
@@ -310,7 +312,7 @@ impl<'a, 't, 'w> PlaneReader<'a, 't, 'w> {
     }
 
     fn add_memory(&mut self, draft: &Draft<'_>, allocator: &str, at: Timestamp) {
-        // `GPU_0_bfc`; all others are the host's.
+        // `GPU_0_bfc`; all other allocators are on the host.
         let device = allocator.strip_prefix("GPU_").and_then(|rest| rest.split('_').next()?.parse().ok());
         let is_release = draft.name.starts_with("MemoryDeallocation");
         self.trace.memory_sample(MemorySample {
@@ -323,7 +325,7 @@ impl<'a, 't, 'w> PlaneReader<'a, 't, 'w> {
     }
 }
 
-/// An entry of a plane's table of names: its number, and the name in its message.
+/// An entry of a plane's table of names: its id, and the name in its message.
 fn entry(value: Value<'_>) -> Option<(u64, &str)> {
     let (mut id, mut name) = (0, None);
     for (number, value) in Fields::of(value.bytes()) {
@@ -343,7 +345,7 @@ fn stream_of(line: &str) -> Option<i64> {
     rest[..end].parse().ok()
 }
 
-/// Picoseconds after the beginning of the line, as nanoseconds of the profile.
+/// Picoseconds since the start of the line, converted to nanoseconds of the profile.
 fn interval(begin: i64, draft: &Draft<'_>) -> Option<Interval> {
     let at = |picoseconds: u64| {
         let nanos = begin.checked_add(i64::try_from(picoseconds / 1_000).ok()?)?;
@@ -360,7 +362,7 @@ fn detail<'d>(details: &'d str, key: &str) -> Option<&'d str> {
         .map(|(_, value)| value)
 }
 
-/// The direction is in the event's name, memory kinds and size are in its details.
+/// The direction is in the event's name; memory kinds and size are in its details.
 fn transfer(name: &str, details: &str) -> Transfer {
     let direction = match name {
         "MemcpyH2D" => Direction::HostToDevice,
@@ -394,7 +396,7 @@ fn launch(details: &str) -> Launch {
         grid: sides("grid"),
         block: sides("block"),
         registers_per_thread: number("regs"),
-        // CUDA's static and dynamic shared memory, or HIP's of a group.
+        // CUDA's static and dynamic shared memory, or HIP's group memory.
         shared_memory: number("static_shared") + number("dynamic_shared") + number("group_mem"),
     }
 }

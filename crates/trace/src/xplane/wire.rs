@@ -1,4 +1,4 @@
-//! Which fields does a protobuf message have? As little of the wire format as a profile needs.
+//! Which fields does a protobuf message have? Only the part of the wire format that a profile needs.
 
 /// One field of a message.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,7 +14,7 @@ impl<'a> Value<'a> {
         if let Self::Number(number) = self { number } else { 0 }
     }
 
-    /// Numbers below zero are written as their 64 bits.
+    /// Negative numbers are written as 64 bits.
     pub(super) fn signed(self) -> i64 {
         self.number().cast_signed()
     }
@@ -23,13 +23,13 @@ impl<'a> Value<'a> {
         if let Self::Bytes(bytes) = self { bytes } else { &[] }
     }
 
-    /// Empty where it is no text.
+    /// Empty if it is not text.
     pub(super) fn text(self) -> &'a str {
         std::str::from_utf8(self.bytes()).unwrap_or_default()
     }
 }
 
-/// The fields of a message, by their numbers, up to its end or to where it is damaged.
+/// The fields of a message, by number, up to its end or to the first damage.
 #[derive(Debug, Clone)]
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
@@ -41,7 +41,7 @@ impl<'a> Fields<'a> {
         Self { rest: message, damaged: false }
     }
 
-    /// Whether the message ended within a field, or has one of a type that is not known.
+    /// Whether the message ended inside a field, or has a field of unknown type.
     pub(super) fn are_damaged(&self) -> bool {
         self.damaged
     }
@@ -55,7 +55,7 @@ impl<'a> Fields<'a> {
                 let length = usize::try_from(self.varint()?).ok()?;
                 Value::Bytes(self.take(length)?)
             }
-            // Nothing in a profile has 32 bits.
+            // Profiles have no 32-bit fields.
             5 => {
                 self.take(4)?;
                 Value::Number(0)
@@ -91,7 +91,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// A number of seven bits a byte, and the bytes it takes.
+/// A varint (seven bits per byte), and the bytes it takes.
 pub(super) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut number = 0u64;
     for (at, &byte) in bytes.iter().take(10).enumerate() {
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_end_where_a_message_is_damaged() {
+    fn fields_end_at_the_first_damage() {
         // 1: 150, 2: "ab", then a text that is longer than the message.
         let message = b"\x08\x96\x01\x12\x02ab\x1a\x05x";
         let mut fields = Fields::of(message);

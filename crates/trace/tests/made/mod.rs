@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-/// A database of these statements, in a folder that lives as long as it is held.
+/// A database from these statements, in a temporary folder that must be kept alive.
 pub(crate) fn export(sql: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
-    // Each of these means something in a URI, and may be in a file's name on any system.
+    // Each of these has a meaning in a URI, and is allowed in file names on any system.
     let path = folder.path().join("made with a space, 50%3F#.sqlite");
     Connection::open(&path).unwrap().execute_batch(sql).unwrap();
     (folder, path)
 }
 
-/// Two processes that call their GPU device 0 and launch with the same correlation at about the same time.
+/// Two processes that both call their GPU device 0 and launch with the same correlation at about the same time.
 pub(crate) fn two_processes() -> (TempDir, PathBuf) {
     export(
         "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);

@@ -1,4 +1,4 @@
-//! Odd values, foreign databases, reports, and exports that are larger than the memory.
+//! Odd values, foreign databases, reports, and exports that exceed the memory limit.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,20 +12,20 @@ use busbound_trace::{
 use super::made::export;
 use super::{fixture, of_kind, read_file};
 
-/// Some converters give every column the type text, or write whole numbers as floats.
+/// Some converters give every column the type text, or write integers as floats.
 #[test]
 fn numbers_written_as_text_are_numbers() {
-    let read_as = |sort: &str, pad: &str| {
+    let read_as = |column_type: &str, pad: &str| {
         let (_kept, path) = export(&format!(
-            "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start {sort}, end {sort}, deviceId {sort}, streamId {sort},
-                bytes {sort}, copyKind {sort}, srcKind {sort}, dstKind {sort});
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start {column_type}, end {column_type}, deviceId {column_type}, streamId {column_type},
+                bytes {column_type}, copyKind {column_type}, srcKind {column_type}, dstKind {column_type});
              INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES ('{pad}1000', '1250{pad}', '1', '7', '{pad}4096{pad}', '1', '0', '2'),
                 ('ten', '20', '1', '7', '4096', '1', '0', '2'), ('2000', '2100', '1', '7', 'many', '1', '0', '2');"
         ));
         let trace = read_file(&path);
         let losses: Vec<_> = trace.stats().losses.iter().map(|loss| (loss.what, loss.count)).collect();
-        assert_eq!(losses, [(LossKind::UnusableRow, 1)], "{sort}");
-        assert_eq!(trace.stats().repairs, BTreeMap::from([(Repair::UnusableSize, 1)]), "{sort}");
+        assert_eq!(losses, [(LossKind::UnusableRow, 1)], "{column_type}");
+        assert_eq!(trace.stats().repairs, BTreeMap::from([(Repair::UnusableSize, 1)]), "{column_type}");
         let copies = trace.events().map(|copy| {
             (
                 copy.name().to_owned(),
@@ -38,20 +38,20 @@ fn numbers_written_as_text_are_numbers() {
         copies.collect::<Vec<_>>()
     };
     let (name, place) = ("Memcpy HtoD (Pageable -> Device)", Place::Stream { device: 1, stream: 7 });
-    for (sort, pad) in [("TEXT", ""), ("TEXT", " "), ("REAL", ""), ("INT", "")] {
+    for (column_type, pad) in [("TEXT", ""), ("TEXT", " "), ("REAL", ""), ("INT", "")] {
         assert_eq!(
-            read_as(sort, pad),
+            read_as(column_type, pad),
             [
                 (name.to_owned(), place, 1000, 250, Some(Bytes::new(4096))),
                 (name.to_owned(), place, 2000, 100, None)
             ],
-            "{sort} {pad:?}"
+            "{column_type} {pad:?}"
         );
     }
 }
 
 #[test]
-fn sizes_that_no_copy_has_are_counted() {
+fn impossible_copy_sizes_are_counted() {
     let (_kept, path) = export(
         "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, end INT, deviceId INT, streamId INT, bytes INT, copyKind INT);
          INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (0, 10, 0, 7, 1 << 50, 1), (10, 20, 0, 7, (1 << 50) + 1, 1),
@@ -62,7 +62,7 @@ fn sizes_that_no_copy_has_are_counted() {
     let trace = read_file(&path);
     let sizes: Vec<_> = trace.events().map(|event| event.transfer().unwrap().bytes.map(Bytes::get)).collect();
     assert_eq!(sizes, [Some(1 << 50), None, None, None, Some(0), None]);
-    // A size that is not there is no wrong one.
+    // A missing size is not a wrong one.
     assert_eq!(trace.stats().repairs, BTreeMap::from([(Repair::UnusableSize, 3)]));
 }
 
@@ -86,7 +86,7 @@ fn allocations_are_memory_samples() {
 }
 
 #[test]
-fn what_nsight_says_it_did_not_collect_is_a_loss() {
+fn events_that_nsight_did_not_collect_are_a_loss() {
     let (_kept, path) = export(
         "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, streamId INT);
          INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (5, 1, 0, 7), (NULL, 9, 0, 7), (3, NULL, 0, 7);
@@ -110,7 +110,7 @@ fn what_nsight_says_it_did_not_collect_is_a_loss() {
 }
 
 #[test]
-fn a_database_that_is_no_export_says_so() {
+fn a_database_that_is_not_an_export_is_an_error() {
     let (_kept, path) = export("CREATE TABLE users (id INT); CREATE TABLE sessions (id INT);");
     let error = open(&path, &ReadOptions::default()).unwrap_err();
     assert!(
@@ -122,12 +122,12 @@ fn a_database_that_is_no_export_says_so() {
 }
 
 #[test]
-fn databases_are_read_from_files_alone() {
+fn databases_are_only_read_from_plain_files() {
     let bytes = fs::read(fixture("off.sqlite")).unwrap();
     let error = read(&bytes[..], Path::new("-"), &ReadOptions::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "- is an SQLite database that comes as a stream, and those are read from files alone: save it, and name the file"
+        "- is an SQLite database that comes from a stream, but databases can only be read from a plain file: save it to a file and pass that"
     );
     let mut zipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut zipped, &bytes).unwrap();
@@ -135,7 +135,7 @@ fn databases_are_read_from_files_alone() {
     let error = read(&zipped[..], Path::new("off.sqlite.gz"), &ReadOptions::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "off.sqlite.gz is an SQLite database that is compressed, and those are read from files alone: gunzip it first"
+        "off.sqlite.gz is an SQLite database that is compressed, but databases can only be read from a plain file: gunzip it first"
     );
 }
 
@@ -148,7 +148,7 @@ fn a_report_names_the_command_that_exports_it() {
     let error = open(&report, &ReadOptions::default()).unwrap_err().to_string();
     let database = folder.path().join("x.sqlite");
     let command = format!("nsys export --type sqlite -o {} {}", database.display(), report.display());
-    // Windows' paths are quoted, because of their backslashes.
+    // Windows paths are quoted, because of their backslashes.
     assert!(error.replace('\'', "").ends_with(&command), "{error}");
 
     fs::copy(fixture("off.sqlite"), &report).unwrap();
@@ -157,7 +157,7 @@ fn a_report_names_the_command_that_exports_it() {
 }
 
 #[test]
-fn a_directory_has_exports_and_reports_but_no_run_twice() {
+fn a_directory_lists_exports_and_reports_but_no_run_twice() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["a.nsys-rep", "a.sqlite", "b.nsys-rep", "c.json", "d.txt"] {
         fs::write(folder.path().join(name), b"").unwrap();
@@ -168,26 +168,26 @@ fn a_directory_has_exports_and_reports_but_no_run_twice() {
 }
 
 #[test]
-fn the_memory_bound_ends_reading_and_is_said() {
+fn the_memory_limit_stops_reading_and_is_reported() {
     let trace = open(&fixture("off.sqlite"), &ReadOptions::default().memory_bound(200_000)).unwrap();
     assert!(trace.stats().losses.iter().any(|loss| loss.what == LossKind::MemoryBound));
-    // The device's work is read first.
+    // Device work is read first.
     assert_eq!(of_kind(&trace, EventKind::Kernel).len(), 101);
     assert!(trace.len() < 2573);
 }
 
 #[test]
-fn a_memory_bound_below_the_first_event_is_no_fault_of_the_file() {
+fn a_memory_limit_below_the_first_event_is_not_blamed_on_the_file() {
     let error = open(&fixture("off.sqlite"), &ReadOptions::default().memory_bound(1)).unwrap_err();
     let OpenError::MemoryTooSmall { takes: Some(takes), .. } = error else { panic!("{error}") };
     assert!(
         error.to_string().ends_with(
-            "off.sqlite is larger than --memory allows: reading ends before its first event; \
-             raise --memory, the whole of it takes about 1 MB"
+            "off.sqlite does not fit into --memory: reading stops before its first event; \
+             raise --memory (the whole file needs about 1 MB)"
         ),
         "{error}"
     );
-    // What is said to be enough is.
+    // The suggested limit is enough.
     let trace = open(&fixture("off.sqlite"), &ReadOptions::default().memory_bound(takes)).unwrap();
     assert!(trace.stats().is_complete());
 }

@@ -1,8 +1,8 @@
-//! Nsight Systems' SQLite exports: what is in the file is in the trace, and nothing is joined that does not belong together.
+//! Nsight Systems' SQLite exports: what is in the file is in the trace, and unrelated events are not joined.
 //!
-//! Expected numbers of real files were computed from them with Python's sqlite3, not with this reader.
+//! The expected numbers of real files were computed with Python's sqlite3, not with this reader.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should fail immediately")]
 
 mod limits;
 #[path = "../made/mod.rs"]
@@ -25,12 +25,12 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/nsight").join(name)
 }
 
-/// Somebody else's files, which lie beside the checkout or nowhere.
+/// Third-party files, which are not in the repository.
 #[expect(clippy::print_stderr, reason = "a skipped test should say so")]
 fn peer(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/peers/nsys_ai").join(name);
     if !path.is_file() {
-        eprintln!("skipped: {} is not there", path.display());
+        eprintln!("skipped: {} does not exist", path.display());
         return None;
     }
     Some(path)
@@ -47,7 +47,7 @@ fn device(event: &Event<'_>) -> i32 {
     }
 }
 
-/// Count, and time at which at least one ran, of these kinds on one device.
+/// Count, and time during which at least one ran, of these kinds on one device.
 fn busy(trace: &Trace, on: i32, kinds: &[EventKind]) -> (usize, i64) {
     let events: Vec<_> =
         trace.events().filter(|event| kinds.contains(&event.kind()) && device(event) == on).collect();
@@ -55,7 +55,7 @@ fn busy(trace: &Trace, on: i32, kinds: &[EventKind]) -> (usize, i64) {
     (events.len(), times.length().get())
 }
 
-/// Work that has its call, by (process, correlation) alone.
+/// Device work with its call, only by (process, correlation).
 fn joined(trace: &Trace, kind: EventKind) -> usize {
     let calls: BTreeSet<u64> = trace
         .events()
@@ -86,7 +86,7 @@ fn our_own_export_is_read_to_the_last_row() {
     let mut copies = BTreeMap::new();
     for copy in of_kind(&trace, EventKind::Copy) {
         let transfer = copy.transfer().unwrap();
-        let Place::Stream { stream, .. } = copy.place() else { panic!("copies lie on streams") };
+        let Place::Stream { stream, .. } = copy.place() else { panic!("copies are on streams") };
         let key = (transfer.direction, transfer.src, transfer.dst, transfer.bytes.unwrap().get(), stream);
         let sum: &mut (u64, i64) = copies.entry(key).or_default();
         *sum = (sum.0 + 1, sum.1 + copy.duration().get());
@@ -120,11 +120,11 @@ fn our_own_export_is_read_to_the_last_row() {
 }
 
 #[test]
-fn waits_name_the_record_they_waited_for() {
+fn waits_refer_to_the_record_they_waited_for() {
     let trace = read_file(&fixture("off.sqlite"));
     let waits = of_kind(&trace, EventKind::Synchronization);
     let named: Vec<_> = waits.iter().filter(|wait| wait.name() == "Stream Wait Event").collect();
-    // Nsight 2025.3 writes the other fifty as such waits too, with no event: they are cudaStreamSynchronize.
+    // Nsight 2025.3 also writes the other fifty as such waits, without an event: they are cudaStreamSynchronize.
     assert_eq!((waits.len(), named.len()), (100, 50));
     let first = named[0].synchronization().unwrap();
     assert_eq!(
@@ -140,7 +140,7 @@ fn waits_name_the_record_they_waited_for() {
 }
 
 #[test]
-fn two_gpus_of_two_processes_have_each_their_own_answer() {
+fn two_gpus_of_two_processes_are_separate() {
     let Some(path) = peer("mfu_2gpu_before.sqlite") else { return };
     let trace = read_file(&path);
     assert!(trace.stats().is_complete());
@@ -159,12 +159,12 @@ fn two_gpus_of_two_processes_have_each_their_own_answer() {
         assert_eq!(bytes(gpu, Direction::HostToDevice), 136);
         assert_eq!(bytes(gpu, Direction::DeviceToDevice), 4_023_067_136);
     }
-    // By correlation alone it would be 4,280, 1,080 and 287: 264 ids are used by both processes.
+    // By correlation alone it would be 4,280, 1,080 and 287: both processes use 264 of the ids.
     assert_eq!(WORK.map(|kind| joined(&trace, kind)), [3986, 1015, 267]);
     // The table of waits says device 0 for both processes.
     let waits = of_kind(&trace, EventKind::Synchronization);
     assert_eq!(waits.iter().filter(|wait| device(wait) == 1).count(), 188);
-    // Ranges of emit_nvtx are operators, under names without their numbers.
+    // Ranges of emit_nvtx are operators, with names without their numbers.
     assert_eq!(of_kind(&trace, EventKind::Operator).len(), 18_422);
     assert!(trace.events().any(|event| event.name() == "aten::copy_" && event.kind() == EventKind::Operator));
     assert_eq!(
@@ -179,7 +179,7 @@ fn a_reduced_schema_gives_what_it_has() {
     let trace = read_file(&path);
     assert!(trace.stats().is_complete());
     assert_eq!(busy(&trace, 0, &WORK), (400, 400_000_000));
-    // Its kernels do not say whose they are; there is only one process that can have launched them.
+    // Its kernels do not name their process; only one process can have launched them.
     assert_eq!(joined(&trace, EventKind::Kernel), 400);
     assert_eq!(trace.origin().gpus[0].name, "NVIDIA H100 80GB HBM3");
     let names: BTreeSet<_> = of_kind(&trace, EventKind::Kernel).iter().map(|kernel| kernel.name()).collect();
@@ -226,7 +226,7 @@ fn streams_of_two_processes_on_one_gpu_are_two() {
 }
 
 #[test]
-fn one_device_number_of_two_processes_is_ambiguous_unless_the_file_tells() {
+fn the_same_device_number_in_two_processes_is_ambiguous_unless_recorded() {
     const NONE: [i32; 0] = [];
     let ambiguous = |sql: &str| -> Vec<i32> {
         let (_kept, path) = two_processes();
@@ -235,17 +235,17 @@ fn one_device_number_of_two_processes_is_ambiguous_unless_the_file_tells() {
     };
     assert_eq!(ambiguous(""), NONE);
     assert_eq!(ambiguous("DROP TABLE TARGET_INFO_CUDA_DEVICE"), [0]);
-    // The one that is not named may mean any GPU, the named one's too.
+    // The unlisted process may use any GPU, including that of the listed one.
     assert_eq!(ambiguous("DELETE FROM TARGET_INFO_CUDA_DEVICE WHERE pid = 200"), [0]);
     assert_eq!(ambiguous("DELETE FROM TARGET_INFO_CUDA_DEVICE WHERE pid = 100"), NONE);
     let without = "DROP TABLE TARGET_INFO_CUDA_DEVICE; DROP TABLE TARGET_INFO_GPU";
     assert_eq!(ambiguous(without), [0]);
-    // Two launches of one correlation, each of either process.
+    // Two launches with the same correlation, each by either process.
     assert_eq!(
         ambiguous(&format!("{without}; ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN globalPid")),
         [0]
     );
-    // Where there is only one GPU, all of them mean it.
+    // With only one GPU, all processes use it.
     assert_eq!(
         ambiguous("DROP TABLE TARGET_INFO_CUDA_DEVICE; DELETE FROM TARGET_INFO_GPU WHERE id = 1"),
         NONE
@@ -255,7 +255,7 @@ fn one_device_number_of_two_processes_is_ambiguous_unless_the_file_tells() {
 }
 
 #[test]
-fn work_that_names_no_process_is_joined_only_where_it_can_be_meant() {
+fn work_without_a_process_is_joined_only_if_unambiguous() {
     let (_kept, path) = two_processes();
     let database = rusqlite::Connection::open(&path).unwrap();
     database.execute_batch("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN globalPid").unwrap();
@@ -305,7 +305,7 @@ fn ranges_have_domains_registered_strings_and_ends() {
 }
 
 #[test]
-fn the_files_own_numbers_are_believed_before_cuptis() {
+fn the_files_own_numbers_come_before_cuptis() {
     let copies =
         "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, end INT, deviceId INT, streamId INT, bytes INT,
             copyKind INT, srcKind INT, dstKind INT);
@@ -345,9 +345,9 @@ fn later_versions_of_a_table_and_older_columns_are_found() {
     assert_eq!(trace.stats().not_kept["rows of CUPTI_ACTIVITY_KIND_MEMCPYISH"], 2);
 }
 
-/// Whatever columns are called, and whether its rows have numbers or not, a table gives every row in its order.
+/// Whatever the columns are called, and whether rows have numbers or not, a table gives every row in order.
 #[test]
-fn columns_that_are_named_like_row_numbers_hide_no_row() {
+fn columns_named_like_row_numbers_hide_no_rows() {
     let starts = |columns: &str, options: &str| {
         let (_kept, path) = export(&format!(
             "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT{columns}, end INT, deviceId INT, streamId INT) {options};
@@ -403,7 +403,7 @@ fn migrations_are_copies_of_managed_memory_and_faults_are_counted() {
 }
 
 #[test]
-fn graphs_traced_as_a_whole_are_one_piece_of_work() {
+fn graphs_traced_as_a_whole_are_one_event() {
     let (_kept, path) = export(
         "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, deviceId INT, contextId INT, streamId INT,
             correlationId INT, globalPid INT, graphId INT, graphExecId INT);
@@ -419,7 +419,7 @@ fn graphs_traced_as_a_whole_are_one_piece_of_work() {
 }
 
 #[test]
-fn graphs_traced_by_node_are_the_work_in_them() {
+fn graphs_traced_by_node_give_their_nodes() {
     let (_kept, path) = export(
         "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
          INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'cudaGraphLaunch_v10000'), (3, 'relu');
@@ -452,7 +452,7 @@ fn graphs_traced_by_node_are_the_work_in_them() {
             event.name()
         );
     }
-    let told: Vec<_> = work
+    let found: Vec<_> = work
         .iter()
         .map(|event| {
             let set = event.transfer().map(|set| (set.bytes.unwrap().get(), set.dst));
@@ -462,7 +462,7 @@ fn graphs_traced_by_node_are_the_work_in_them() {
         .collect();
     use MemoryKind::{Device, Pinned};
     assert_eq!(
-        told,
+        found,
         [
             ("Memset (Device)", 200, 20, Some((4096, Device)), None),
             ("gemm", 230, 70, None, Some([4, 2, 1])),

@@ -1,15 +1,15 @@
 //! How long does an all-reduce take? NCCL's own model of latency and bandwidth.
 //!
-//! Constants are those of NCCL's tuning (`src/graph/tuning.cc`), in microseconds by protocol LL, LL128,
-//! Simple. A ring takes 2(n−1) steps, of which 2 × nodes cross the network where there is one; a tree goes
-//! up and down through the ranks of a node and log2 of the nodes.
+//! The constants come from NCCL's tuning (`src/graph/tuning.cc`), in microseconds for the protocols LL, LL128 and
+//! Simple. A ring takes 2(n−1) steps; with several nodes, 2 × nodes of them cross the network. A tree goes up and down
+//! through the ranks of a node and log2 of the nodes.
 
 use busbound_machine::{Hop, Interconnect};
 use serde::Serialize;
 
 use super::{BadInput, ensure};
 
-/// Ranks, and what lies between them.
+/// Ranks and the links between them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cluster {
@@ -17,7 +17,7 @@ pub struct Cluster {
     pub nodes: u32,
     /// Between the GPUs of a node.
     pub link: Interconnect,
-    /// Between nodes: one port, and how many of them a node has.
+    /// Between nodes: one port; `ports` is the number of ports per node.
     pub net: Option<Interconnect>,
     pub ports: u32,
 }
@@ -28,7 +28,7 @@ impl Cluster {
     }
 
     /// # Errors
-    /// If there are no ranks, if nodes do not divide them, or if nodes have no network between them.
+    /// If the number of ranks is out of range, the nodes do not divide it, or several nodes have no network.
     pub fn check(&self) -> Result<(), BadInput> {
         ensure((1..=65_536).contains(&self.ranks), "--ranks", "between 1 and 65536", self.ranks)?;
         ensure(
@@ -40,7 +40,7 @@ impl Cluster {
         ensure(
             self.nodes == 1 || self.net.is_some(),
             "--net",
-            "given where there are several nodes, e.g. ib-ndr",
+            "given for several nodes, for example ib-ndr",
             "missing",
         )?;
         ensure(self.ports >= 1, "--ports", "1 or more", self.ports)
@@ -50,7 +50,7 @@ impl Cluster {
         self.ranks / self.nodes.max(1)
     }
 
-    /// GB/s of the narrower of the two, over all ports, by NCCL's reckoning.
+    /// GB/s of the slower of link and network (all ports), at the rates that NCCL assumes.
     pub fn planned_gbps(&self) -> f64 {
         self.narrowest(|link| link.nccl_gbps)
     }
@@ -67,12 +67,12 @@ impl Cluster {
     }
 }
 
-/// Bytes that each GPU sends, and receives, in a ring all-reduce of `bytes`.
+/// Bytes that each GPU sends (and receives) in a ring all-reduce of `bytes`.
 pub fn ring_bytes(bytes: f64, ranks: u32) -> f64 {
     if ranks <= 1 { 0.0 } else { 2.0 * f64::from(ranks - 1) / f64::from(ranks) * bytes }
 }
 
-/// Time of that at a rate, before latency.
+/// Time of a ring all-reduce at a given rate, before latency.
 pub fn ring_ms(bytes: f64, ranks: u32, gbps: f64) -> f64 {
     ring_bytes(bytes, ranks) / gbps / 1e6
 }
@@ -116,7 +116,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// What it takes before the first step.
+    /// Latency before the first step.
     fn base_us(self, protocol: Protocol) -> f64 {
         match self {
             Self::Ring => [6.6, 14.0, 8.4][protocol as usize],
@@ -153,7 +153,7 @@ pub fn latency_us(cluster: &Cluster, algorithm: Algorithm, protocol: Protocol) -
     }
 }
 
-/// One way to do it.
+/// One algorithm with one protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Way {
@@ -161,13 +161,13 @@ pub struct Way {
     pub protocol: Protocol,
     pub latency_us: f64,
     pub ms: f64,
-    /// Bytes reduced a second.
+    /// Bytes reduced per second.
     pub algbw_gbps: f64,
-    /// That times 2(n−1)/n: what the link carries, whatever the number of ranks.
+    /// `algbw` × 2(n−1)/n: the link traffic, independent of the number of ranks.
     pub busbw_gbps: f64,
 }
 
-/// The time NCCL's model gives, for one algorithm and protocol.
+/// The time of one algorithm and protocol in NCCL's model.
 pub fn way(cluster: &Cluster, bytes: f64, algorithm: Algorithm, protocol: Protocol) -> Way {
     let latency_us = latency_us(cluster, algorithm, protocol);
     let n = f64::from(cluster.ranks);
@@ -184,9 +184,10 @@ pub fn way(cluster: &Cluster, bytes: f64, algorithm: Algorithm, protocol: Protoc
 /// The fastest protocol of an algorithm.
 pub fn fastest(cluster: &Cluster, bytes: f64, algorithm: Algorithm) -> Way {
     let simple = way(cluster, bytes, algorithm, Protocol::Simple);
-    // NCCL does not use LL128 where PCIe lies between the GPUs of a node: it may tear its lines.
-    let tears = cluster.link.hop == Hop::Pci && cluster.ranks_per_node() > 1;
-    let protocols = [Protocol::Ll, Protocol::Ll128].into_iter().filter(|p| !(tears && *p == Protocol::Ll128));
+    // NCCL does not use LL128 over PCIe within a node: PCIe may split its 128-byte lines.
+    let splits_lines = cluster.link.hop == Hop::Pci && cluster.ranks_per_node() > 1;
+    let protocols =
+        [Protocol::Ll, Protocol::Ll128].into_iter().filter(|p| !(splits_lines && *p == Protocol::Ll128));
     protocols
         .map(|protocol| way(cluster, bytes, algorithm, protocol))
         .fold(simple, |best, way| if way.ms < best.ms { way } else { best })
@@ -207,7 +208,7 @@ pub struct AllReduce {
     pub bytes_per_gpu: f64,
     pub peak_gbps: f64,
     pub planned_gbps: f64,
-    /// At the line's peak, before latency: no all-reduce is faster over this link.
+    /// Time at the line peak, before latency: the lower bound for this link.
     pub at_peak_ms: f64,
     pub ring: Way,
     pub tree: Way,
@@ -215,13 +216,13 @@ pub struct AllReduce {
 
 impl AllReduce {
     /// # Errors
-    /// If the cluster makes no sense or there is nothing to reduce.
+    /// If the cluster is invalid or there is nothing to reduce.
     pub fn plan(cluster: Cluster, bytes: f64) -> Result<Self, BadInput> {
         cluster.check()?;
         ensure(
             cluster.ranks >= 2,
             "--ranks",
-            "2 or more: one rank has nothing to reduce with",
+            "2 or more: an all-reduce needs at least two ranks",
             cluster.ranks,
         )?;
         ensure(bytes > 0.0 && bytes < 1e18, "the size", "above zero and below 1 EB", bytes)?;
@@ -242,13 +243,13 @@ impl AllReduce {
     }
 }
 
-/// The formulas, for the reader.
+/// The formulas shown with the result.
 pub const FORMULAS: &[&str] = &[
     "bytes per GPU = 2 (n − 1) / n × bytes",
     "at the peak = bytes per GPU / peak, before latency",
-    "ring, tree = latency + bytes / algbw, by NCCL's model; the fastest of LL (half the bandwidth), LL128 (0.92), Simple",
-    "ring: algbw = planned × n / (2 (n − 1)); latency = base + steps × hop, 2 (n − 1) steps, of which 2 × nodes over the network",
-    "tree: algbw = planned × 0.92 / 2; latency = base + 2 ((ranks a node − 1) × hop + log2(nodes) × network hop)",
+    "ring, tree = latency + bytes / algbw in NCCL's model; the fastest of LL (50% of the bandwidth), LL128 (92%), Simple",
+    "ring: algbw = NCCL rate × n / (2 (n − 1)); latency = base + steps × hop; 2 (n − 1) steps, 2 × nodes of them over the network",
+    "tree: algbw = NCCL rate × 0.92 / 2; latency = base + 2 ((ranks per node − 1) × hop + log2(nodes) × network hop)",
     "busbw = algbw × 2 (n − 1) / n",
 ];
 
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_are_those_computed_by_hand() {
+    fn latencies_match_hand_computed_values() {
         let node = Cluster::one_node(8, link("nvlink4"));
         // 6.6 + 14 × 0.6, 14 + 14 × 1.9, 8.4 + 14 × 3.4.
         for (protocol, us) in [(Protocol::Ll, 15.0), (Protocol::Ll128, 40.6), (Protocol::Simple, 56.0)] {
@@ -287,12 +288,12 @@ mod tests {
         assert!((latency_us(&nodes, Algorithm::Ring, Protocol::Ll) - 60.6).abs() < 1e-9);
         // 6.8 + 2 × (7 × 0.6 + 2 × 2.7).
         assert!((latency_us(&nodes, Algorithm::Tree, Protocol::Ll) - 26.0).abs() < 1e-9);
-        // 400 GB/s of ports beside 370.8 of NVLink.
+        // The ports carry 400 GB/s, NVLink 370.8.
         assert!((nodes.planned_gbps() - 370.8).abs() < 1e-9);
     }
 
     #[test]
-    fn small_messages_go_by_latency_and_large_ones_by_bandwidth() {
+    fn small_messages_are_latency_bound_and_large_ones_bandwidth_bound() {
         let node = Cluster::one_node(8, link("nvlink4"));
         assert_eq!(fastest(&node, 1e3, Algorithm::Ring).protocol, Protocol::Ll);
         let pcie = Cluster::one_node(8, link("pcie4x16"));
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_names_what_is_valid() {
+    fn errors_name_the_valid_values() {
         let with = |ranks, nodes, net: Option<&str>| Cluster {
             ranks,
             nodes,

@@ -15,17 +15,17 @@ pub struct Budget {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BudgetRate {
-    /// `line peak`, `what copies of this size reach`, `observed`.
+    /// What the rate is, such as the line peak or the observed rate.
     pub what: String,
     pub gbps: f64,
     pub ms: f64,
-    /// Of the step, 0 to 1; `null` without one.
+    /// Share of the step, 0 to 1; `null` without a step time.
     pub share: Option<f64>,
 }
 
 impl Budget {
     /// # Errors
-    /// If there are no bytes, or a rate or the step is not above zero.
+    /// If the bytes, the step time or a rate are not above zero.
     pub fn plan(bytes: f64, step_ms: Option<f64>, rates: &[(&str, f64)]) -> Result<Self, BadInput> {
         ensure(bytes > 0.0 && bytes.is_finite(), "--bytes", "above zero", bytes)?;
         ensure(step_ms.is_none_or(|ms| ms > 0.0), "--step", "above zero", step_ms.unwrap_or(0.0))?;
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forty_layers_of_168_mb_cost_a_tenth_of_a_second() {
+    fn forty_layers_of_168_mb_take_107_ms() {
         let budget = Budget::plan(40.0 * 168e6, Some(1000.0), &[("line peak", 63.0)]).unwrap();
         assert!((budget.rates[0].ms - 106.7).abs() < 0.1);
         assert!((budget.rates[0].share.unwrap() - 0.1067).abs() < 1e-4);

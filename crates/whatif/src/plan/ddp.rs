@@ -1,8 +1,8 @@
-//! What does synchronizing gradients cost a step of data-parallel training?
+//! How much does gradient synchronization cost per step of data-parallel training?
 //!
-//! Buckets of gradients become ready one after the other during the backward pass and are reduced in that
-//! order; what is not done when the pass ends is exposed. With accumulation only the last micro-batch of a
-//! step synchronizes. The volume does not depend on the batch size.
+//! Gradient buckets become ready one after another during the backward pass and are reduced in that order; the rest
+//! after the backward pass is exposed. With gradient accumulation only the last micro-batch of a step synchronizes.
+//! The volume does not depend on the batch size.
 
 use serde::Serialize;
 
@@ -14,15 +14,15 @@ use crate::Range;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DdpInputs {
     pub cluster: Cluster,
-    /// Gradients of the model.
+    /// Bytes of the model's gradients.
     pub bytes: f64,
     pub bucket_bytes: f64,
     /// Forward and backward of one micro-batch.
     pub compute_ms: Range,
-    /// Share of it that is the backward pass.
+    /// Share of the backward pass in that time.
     pub backward_share: f64,
     pub accumulation: u32,
-    /// Samples of one micro-batch on one rank.
+    /// Samples per micro-batch on one rank.
     pub samples: f64,
     pub steps: u64,
     pub wanted_efficiency: f64,
@@ -33,12 +33,12 @@ pub struct DdpInputs {
 pub struct Ddp {
     pub inputs: DdpInputs,
     pub buckets: u64,
-    /// All buckets, one after the other.
+    /// All buckets, one after another.
     pub sync_ms: f64,
     pub with_overlap: DdpStep,
-    /// If nothing ran beside the backward pass.
+    /// If nothing overlapped with the backward pass.
     pub without_overlap: DdpStep,
-    /// Micro-batches a step from which on the wanted efficiency is reached; by the upper end of the range.
+    /// The smallest number of micro-batches per step that reaches the wanted efficiency over the whole compute range.
     pub smallest_accumulation: u64,
 }
 
@@ -47,7 +47,7 @@ pub struct Ddp {
 pub struct DdpStep {
     pub exposed_ms: Range,
     pub step_ms: Range,
-    /// Compute over step, 0 to 1.
+    /// Compute time divided by step time, 0 to 1.
     pub efficiency: Range,
     pub samples_per_second: Range,
     pub hours_for_all_steps: Range,
@@ -55,7 +55,7 @@ pub struct DdpStep {
 
 impl Ddp {
     /// # Errors
-    /// If an input makes no sense.
+    /// If an input is invalid.
     pub fn plan(inputs: DdpInputs) -> Result<Self, BadInput> {
         inputs.cluster.check()?;
         let bytes = inputs.bytes;
@@ -85,7 +85,7 @@ impl Ddp {
             sync_ms,
             with_overlap,
             without_overlap,
-            // A whole number that floats miss by a hair is that number.
+            // Tolerates floating-point error just above a whole number.
             smallest_accumulation: ((most - 1e-9).ceil().max(1.0)) as u64,
             inputs,
         })
@@ -107,17 +107,17 @@ fn step(inputs: &DdpInputs, exposed: impl Fn(f64) -> f64) -> DdpStep {
     }
 }
 
-/// Buckets ready at equal distances during the backward pass, reduced one after the other.
+/// Buckets become ready at equal intervals during the backward pass and are reduced one after another.
 fn exposed_ms(backward_ms: f64, buckets: f64, each_ms: f64) -> f64 {
-    // Either the reductions keep up and only the last is left, or they queue from the first on.
+    // Either the reductions keep up and only the last one is exposed, or they queue from the first one on.
     let kept_up = backward_ms + each_ms;
     let queued = backward_ms / buckets + buckets * each_ms;
     kept_up.max(queued) - backward_ms
 }
 
 pub const FORMULAS: &[&str] = &[
-    "sync = buckets × all-reduce of one bucket (see `plan allreduce`); it does not depend on the batch",
-    "exposed = max(backward + one, backward / buckets + buckets × one) − backward: what is left when the backward pass ends",
+    "sync = buckets × all-reduce of one bucket (see `plan allreduce`); it does not depend on the batch size",
+    "exposed (left when the backward pass ends) = max(backward + one, backward / buckets + buckets × one) − backward, where one = all-reduce of one bucket",
     "step = accumulation × compute + exposed; efficiency = accumulation × compute / step",
     "smallest accumulation ≥ exposed / compute × wanted / (1 − wanted)",
 ];
@@ -148,7 +148,7 @@ mod tests {
         let small = Ddp::plan(inputs("16", Range::one(100.0))).unwrap();
         let large = Ddp::plan(DdpInputs { samples: 8.0, ..inputs("16", Range::one(200.0)) }).unwrap();
         assert_eq!(small.sync_ms, large.sync_ms);
-        // 125 M parameters in fp32 at 16 GB/s: 54.7 ms and what latency adds, not seconds.
+        // 125 M parameters in fp32 at 16 GB/s: 54.7 ms plus latency, not seconds.
         assert!((54.7..60.0).contains(&small.sync_ms), "{}", small.sync_ms);
         assert!(large.with_overlap.efficiency.low > small.with_overlap.efficiency.low);
     }
@@ -173,9 +173,9 @@ mod tests {
     }
 
     proptest! {
-        /// The closed form is what queueing the buckets one by one gives.
+        /// The closed form equals a simulation of the bucket queue.
         #[test]
-        fn the_queue_of_buckets_is_the_formula(backward in 1.0f64..500.0, buckets in 1u32..60, each in 0.01f64..50.0) {
+        fn the_formula_equals_the_simulated_bucket_queue(backward in 1.0f64..500.0, buckets in 1u32..60, each in 0.01f64..50.0) {
             let mut done = 0.0f64;
             for bucket in 1..=buckets {
                 let ready = backward * f64::from(bucket) / f64::from(buckets);

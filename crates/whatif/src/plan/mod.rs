@@ -1,4 +1,4 @@
-//! Runs not made yet: one file a question.
+//! What will a run take before it is launched? One file per question.
 
 pub mod allreduce;
 pub mod budget;
@@ -6,10 +6,10 @@ pub mod ddp;
 pub mod offload;
 pub mod parallel;
 
-/// The version of what `busbound plan --format json` writes.
+/// The schema of `busbound plan --format json`.
 pub const PLAN_SCHEMA: &str = "busbound.plan/1";
 
-/// Input that makes no sense.
+/// Invalid input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} must be {valid}, not {given}")]
 pub struct BadInput {
@@ -19,10 +19,10 @@ pub struct BadInput {
 }
 
 pub(crate) fn ensure(
-    holds: bool,
+    is_valid: bool,
     what: &'static str,
     valid: impl Into<String>,
     given: impl ToString,
 ) -> Result<(), BadInput> {
-    if holds { Ok(()) } else { Err(BadInput { what, valid: valid.into(), given: given.to_string() }) }
+    if is_valid { Ok(()) } else { Err(BadInput { what, valid: valid.into(), given: given.to_string() }) }
 }

@@ -1,7 +1,7 @@
-//! Which parallelism suits a transformer on these GPUs? Bytes and time of each, and their hybrids, ranked.
+//! Which parallelism suits a transformer on these GPUs? Ranks each kind and their hybrids by bytes and time.
 //!
-//! A model of volumes, not of kernels: compute is the model's arithmetic at a stated share of the GPU's
-//! rate, and every exchange goes at what NCCL plans its link for. It ranks; it does not promise a step time.
+//! It models volumes, not kernels: compute is the model's arithmetic at a given share of the GPU's peak rate, and every
+//! exchange runs at the rate that NCCL assumes for its link. Use it for ranking, not as a step time prediction.
 
 use busbound_machine::Interconnect;
 use serde::Serialize;
@@ -16,20 +16,20 @@ pub struct ParallelInputs {
     pub hidden: u32,
     pub heads: u32,
     pub vocabulary: u32,
-    /// Sequences a step over all ranks.
+    /// Sequences per step over all ranks.
     pub batch: u32,
     pub sequence: u32,
-    /// Of activations and gradients.
+    /// For activations and gradients.
     pub bytes_per_value: f64,
     pub cluster: Cluster,
-    /// Dense arithmetic of one GPU, and the share of it that kernels reach.
+    /// Dense peak of one GPU; `utilization` is the share of it that kernels reach.
     pub tflops: f64,
     pub utilization: f64,
     pub gpu_gb: f64,
     pub microbatches: u32,
 }
 
-/// Ranks in each direction; their product is all of them.
+/// Degree of each kind of parallelism; their product is the number of ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Degrees {
@@ -56,14 +56,14 @@ pub struct Arrangement {
     pub step_ms: f64,
     pub compute_ms: f64,
     pub sequences_per_second: f64,
-    /// Compute over step, 0 to 1.
+    /// Compute time divided by step time, 0 to 1.
     pub efficiency: f64,
-    /// Bytes each GPU sends a step, and their time, by what they are for.
+    /// Bytes that each GPU sends per step, and their time, by purpose.
     pub exchanges: Vec<Exchange>,
     pub bubble_ms: f64,
     pub memory_gb: f64,
     pub fits: bool,
-    /// What it loses most time to; `null` for one that loses none.
+    /// The largest loss of time; `null` if none.
     pub loses_to: Option<String>,
 }
 
@@ -73,7 +73,7 @@ pub struct Exchange {
     pub what: &'static str,
     pub bytes: f64,
     pub ms: f64,
-    /// Beyond what runs beside compute.
+    /// The part not overlapped with compute.
     pub exposed_ms: f64,
     pub over: String,
 }
@@ -83,13 +83,13 @@ pub struct Exchange {
 pub struct Parallel {
     pub inputs: ParallelInputs,
     pub parameters: f64,
-    /// Those that fit first, then by speed.
+    /// Arrangements that fit in memory first, then by speed.
     pub ranked: Vec<Arrangement>,
 }
 
 impl Parallel {
     /// # Errors
-    /// If an input makes no sense.
+    /// If an input is invalid.
     pub fn plan(inputs: ParallelInputs) -> Result<Self, BadInput> {
         inputs.cluster.check()?;
         for (what, value) in [
@@ -115,7 +115,7 @@ impl Parallel {
         ensure(
             utilization > 0.0 && utilization <= 1.0,
             "--utilization",
-            "above 0 and at most 100 %",
+            "above 0 and at most 100%",
             utilization,
         )?;
         ensure(inputs.gpu_gb > 0.0, "--memory", "above zero", inputs.gpu_gb)?;
@@ -125,7 +125,7 @@ impl Parallel {
         ensure(
             !ranked.is_empty(),
             "--ranks",
-            "such that batch, heads or layers can be divided among them",
+            "a number that divides the batch, heads or layers",
             inputs.cluster.ranks,
         )?;
         ranked.sort_by(|a, b| b.fits.cmp(&a.fits).then(a.step_ms.total_cmp(&b.step_ms)));
@@ -133,13 +133,13 @@ impl Parallel {
     }
 }
 
-/// Attention and a four-fold MLP, and the embedding.
+/// Attention, an MLP with 4x hidden size, and the embedding.
 fn parameters(inputs: &ParallelInputs) -> f64 {
     let hidden = f64::from(inputs.hidden);
     12.0 * f64::from(inputs.layers) * hidden * hidden + f64::from(inputs.vocabulary) * hidden
 }
 
-/// Every way to part the ranks that the model allows.
+/// Every split of the ranks that the model allows.
 fn degrees(inputs: &ParallelInputs) -> Vec<Degrees> {
     let ranks = inputs.cluster.ranks;
     let divisors: Vec<u32> = (1..=ranks).filter(|n| ranks.is_multiple_of(*n)).collect();
@@ -157,7 +157,7 @@ fn degrees(inputs: &ParallelInputs) -> Vec<Degrees> {
                     && inputs.layers.is_multiple_of(pipeline)
                     && inputs.batch.is_multiple_of(data)
                     && inputs.sequence.is_multiple_of(sequence)
-                    // Tensor and sequence parallelism across nodes is not what anyone would run.
+                    // Nobody runs tensor or sequence parallelism across nodes.
                     && tensor * sequence <= inputs.cluster.ranks_per_node();
                 if possible {
                     all.push(Degrees { data, tensor, pipeline, sequence });
@@ -187,7 +187,11 @@ fn arrange(inputs: &ParallelInputs, parameters: f64, degrees: Degrees) -> Arrang
         compute_ms,
         sequences_per_second: f64::from(inputs.batch) / step_ms * 1e3,
         efficiency: compute_ms / step_ms,
-        loses_to: if fits { worst(&exchanges, bubble_ms) } else { Some("it does not fit".to_owned()) },
+        loses_to: if fits {
+            worst(&exchanges, bubble_ms)
+        } else {
+            Some("does not fit in GPU memory".to_owned())
+        },
         exchanges,
         bubble_ms,
         memory_gb,
@@ -195,15 +199,15 @@ fn arrange(inputs: &ParallelInputs, parameters: f64, degrees: Degrees) -> Arrang
     }
 }
 
-/// What an arrangement loses most time to.
+/// The largest loss of time of an arrangement.
 fn worst(exchanges: &[Exchange], bubble_ms: f64) -> Option<String> {
     let exchanged = exchanges.iter().map(|exchange| (exchange.what, exchange.exposed_ms));
-    let all = exchanged.chain([("pipeline: the bubble", bubble_ms)]);
+    let all = exchanged.chain([("pipeline: bubble", bubble_ms)]);
     let worst = all.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, ms)| *ms > 0.0);
     worst.map(|(what, _)| what.to_owned())
 }
 
-/// What one arrangement computes and moves in a step.
+/// What one arrangement computes and moves per step.
 struct Volumes<'a> {
     inputs: &'a ParallelInputs,
     parameters: f64,
@@ -212,7 +216,7 @@ struct Volumes<'a> {
     microbatches: f64,
     /// Bytes of one layer's activations in one replica.
     activations: f64,
-    /// The layers of one stage.
+    /// Layers per pipeline stage.
     stage_layers: f64,
 }
 
@@ -221,7 +225,7 @@ impl<'a> Volumes<'a> {
         let of = f64::from;
         let (layers, hidden, length) = (of(inputs.layers), of(inputs.hidden), of(inputs.sequence));
         let tokens = of(inputs.batch) * length;
-        // Forward and backward: 6 a parameter and token, and the attention's own products.
+        // Forward and backward: 6 FLOPs per parameter and token, plus the attention matrix products.
         let arithmetic = 6.0 * parameters * tokens + 12.0 * layers * hidden * length * tokens;
         let rate = of(inputs.cluster.ranks) * inputs.tflops * 1e12 * inputs.utilization;
         Self {
@@ -229,7 +233,7 @@ impl<'a> Volumes<'a> {
             parameters,
             degrees,
             compute_ms: arithmetic / rate * 1e3,
-            // A micro-batch is a sequence or more.
+            // A micro-batch has at least one sequence.
             microbatches: of(inputs.microbatches.min(inputs.batch / degrees.data).max(1)),
             activations: tokens / of(degrees.data) * hidden * inputs.bytes_per_value,
             stage_layers: layers / of(degrees.pipeline),
@@ -240,18 +244,18 @@ impl<'a> Volumes<'a> {
         &self.inputs.cluster
     }
 
-    /// Ranks that share a node.
+    /// Ranks within one node.
     fn within(&self, ranks: u32) -> Cluster {
         Cluster::one_node(ranks, self.cluster().link.clone())
     }
 
-    /// Ranks of one replica. They are placed tensor, sequence, pipeline, data: what no longer fits a node
-    /// crosses the network, of whose ports every GPU of a node has its part.
+    /// Ranks of one replica. The placement order is tensor, sequence, pipeline, data: groups larger than a node cross
+    /// the network, and the GPUs of a node share its ports equally.
     fn replica_ranks(&self) -> u32 {
         self.degrees.tensor * self.degrees.sequence * self.degrees.pipeline
     }
 
-    /// Two all-reduces forward and two backward in each layer, and nothing to hide them behind.
+    /// Two all-reduces forward and two backward per layer, all exposed.
     fn tensor(&self) -> Option<Exchange> {
         let Degrees { tensor, sequence, .. } = self.degrees;
         let each = self.activations / f64::from(sequence) / self.microbatches;
@@ -268,7 +272,7 @@ impl<'a> Volumes<'a> {
         })
     }
 
-    /// Ulysses: queries, keys, values and the result, forward and backward.
+    /// Ulysses: all-to-alls of queries, keys, values and the output, forward and backward.
     fn sequence(&self) -> Option<Exchange> {
         let Degrees { tensor, sequence, .. } = self.degrees;
         let of = f64::from;
@@ -296,7 +300,7 @@ impl<'a> Volumes<'a> {
             what: "pipeline: activations to the next stage",
             bytes,
             ms,
-            // All but those of the first micro-batch run while others compute.
+            // Only the transfers of the first micro-batch are exposed; the others overlap with compute.
             exposed_ms: ms / self.microbatches,
             over: over(self.cluster(), crosses),
         })
@@ -308,7 +312,7 @@ impl<'a> Volumes<'a> {
         if replicas == 1 {
             return None;
         }
-        // Replicas within a node: those of a sequence, and as many of the data as fit.
+        // Replicas within a node: the sequence-parallel ones, and as many data-parallel ones as fit.
         let near = sequence * (self.cluster().ranks_per_node() / self.replica_ranks()).clamp(1, data);
         let nodes = replicas.div_ceil(near);
         let gradients =
@@ -325,7 +329,7 @@ impl<'a> Volumes<'a> {
         })
     }
 
-    /// Replicas over several nodes, `near` of them in each, with their part of the ports.
+    /// Replicas over several nodes, `near` of them per node, with their share of the ports.
     fn across(&self, replicas: u32, nodes: u32, near: u32) -> Cluster {
         let gbps = port_gbps(self.cluster()) * f64::from(near);
         let net =
@@ -335,11 +339,10 @@ impl<'a> Volumes<'a> {
 
     fn memory_gb(&self) -> f64 {
         let Degrees { tensor, pipeline, sequence, .. } = self.degrees;
-        // Weights, gradients and Adam's state in mixed precision: 16 bytes a parameter.
+        // Weights, gradients and Adam state in mixed precision: 16 bytes per parameter.
         let state = 16.0 * self.parameters / f64::from(tensor) / f64::from(pipeline);
-        // With the activations recomputed in the backward pass: the input of every layer for each micro-batch in
-        // flight, which tensor parallelism does not divide, and what one layer makes in between (17 values for
-        // each of its input).
+        // With activation recomputation: the input of every layer for each micro-batch in flight, which tensor
+        // parallelism does not divide, plus the intermediate activations of one layer (17 values per input value).
         let microbatch = self.activations / self.microbatches / f64::from(sequence);
         let inputs_kept = self.stage_layers * microbatch * f64::from(pipeline).min(self.microbatches);
         let kept = inputs_kept + 17.0 * microbatch / f64::from(tensor);
@@ -347,7 +350,7 @@ impl<'a> Volumes<'a> {
     }
 }
 
-/// GB/s of the network that each GPU of a node has.
+/// Network GB/s per GPU of a node.
 fn port_gbps(cluster: &Cluster) -> f64 {
     let all =
         cluster.net.as_ref().map_or(cluster.link.nccl_gbps, |net| net.nccl_gbps * f64::from(cluster.ports));
@@ -367,10 +370,10 @@ fn link_name(link: &Interconnect) -> String {
 
 pub const FORMULAS: &[&str] = &[
     "parameters = 12 layers hidden² + vocabulary hidden; arithmetic = 6 parameters tokens + 12 layers hidden sequence tokens; compute = arithmetic / (ranks × rate × utilization)",
-    "tensor: 4 all-reduces of the activations a layer; sequence (Ulysses): 8 all-to-alls a layer of (n − 1) / n of its part; both exposed",
-    "pipeline: activations twice a micro-batch; bubble = compute × (stages − 1) / micro-batches",
-    "data: all-reduce of gradients, hidden behind the backward pass (2/3 of compute) but for a twentieth",
-    "memory = 16 bytes a parameter (weights, gradients, Adam) / (tensor × pipeline) + activations with recomputation; utilization is of the model's arithmetic, so what is recomputed is in it",
+    "tensor: 4 all-reduces of the activations per layer; sequence (Ulysses): 8 all-to-alls per layer, each of (n − 1) / n of a rank's share; both exposed",
+    "pipeline: activations twice per micro-batch; bubble = compute × (stages − 1) / micro-batches",
+    "data: all-reduce of gradients, overlapped with the backward pass (2/3 of compute); at least 5% stays exposed",
+    "memory = 16 bytes per parameter (weights, gradients, Adam) / (tensor × pipeline) + activations with recomputation; utilization counts the model's arithmetic only, so recomputation lowers it",
 ];
 
 #[cfg(test)]
@@ -399,34 +402,34 @@ mod tests {
     }
 
     #[test]
-    fn volumes_are_those_computed_by_hand() {
+    fn volumes_match_hand_computed_values() {
         let plan = Parallel::plan(seven_billion("nvlink4", 8)).unwrap();
         // 12 × 32 × 4096² + 32000 × 4096.
         assert_eq!(plan.parameters, 6_573_522_944.0);
         let data = &of(&plan, "dp8").exchanges[0];
         assert_eq!(data.bytes, 2.0 * 7.0 / 8.0 * plan.parameters * 2.0);
-        // 64 × 4096 × 4096 × 2 bytes of activations, 4 × 32 times 2 × 7/8 of them.
+        // 64 × 4096 × 4096 × 2 bytes of activations, times 4 × 32 all-reduces, times 2 × 7/8.
         let tensor = &of(&plan, "tp8").exchanges[0];
         assert_eq!(tensor.bytes, 128.0 * 1.75 * 2_147_483_648.0);
-        // 8 × 32 times 7/8 of an eighth of them.
+        // 8 × 32 all-to-alls, each of 7/8 of one eighth of them.
         let sequence = &of(&plan, "sp8").exchanges[0];
         assert_eq!(sequence.bytes, 256.0 * 7.0 / 8.0 * 2_147_483_648.0 / 8.0);
     }
 
     #[test]
-    fn a_slow_link_makes_tensor_parallelism_lose() {
+    fn tensor_parallelism_is_slow_on_a_slow_link() {
         let fast = Parallel::plan(seven_billion("nvlink4", 8)).unwrap();
         let slow = Parallel::plan(seven_billion("pcie4x16", 8)).unwrap();
         assert!(of(&slow, "tp8").step_ms > 3.0 * of(&fast, "tp8").step_ms);
         assert!(of(&slow, "tp8").loses_to.as_ref().unwrap().starts_with("tensor"));
         assert_eq!(slow.ranked[0].degrees.tensor, 1);
-        // 16 bytes a parameter are 105 GB: whole replicas fit 141 GB and not 80.
+        // 16 bytes per parameter are 105 GB: a whole replica fits in 141 GB, not in 80.
         assert!(of(&fast, "dp8").fits);
         let small = Parallel::plan(ParallelInputs { gpu_gb: 80.0, ..seven_billion("nvlink4", 8) }).unwrap();
         assert!(!of(&small, "dp8").fits && small.ranked[0].fits);
     }
 
-    /// Eight groups of two share the eight ports of a node: each GPU has one.
+    /// Eight groups of two share the eight ports of a node: one port per GPU.
     #[test]
     fn groups_share_the_ports_of_their_node() {
         let cluster = Cluster {
@@ -442,7 +445,7 @@ mod tests {
             let arrangement = of(plan, name);
             arrangement.exchanges.iter().find(|e| e.what.starts_with("data")).unwrap().clone()
         };
-        // A model of 6.57 billion in eight parts: 1.64 GB each way over 50 GB/s.
+        // 6.57 billion parameters in eight shards: 1.64 GB per direction over 50 GB/s.
         let across = exchange(&plan, "dp2 × tp8");
         assert!(
             (across.bytes / 1e9 - 1.643).abs() < 0.001 && (32.0..36.0).contains(&across.ms),
@@ -451,12 +454,12 @@ mod tests {
         let fewer = Cluster { ports: 1, ..cluster };
         let plan = Parallel::plan(ParallelInputs { cluster: fewer, ..seven_billion("nvlink4", 8) }).unwrap();
         assert!(exchange(&plan, "dp2 × tp8").ms > 7.0 * across.ms);
-        // Replicas of a sequence lie within a node.
+        // Sequence-parallel replicas are within a node.
         assert!(exchange(&plan, "pp2 × sp8").ms < 50.0);
     }
 
     #[test]
-    fn a_micro_batch_is_a_sequence_or_more() {
+    fn a_micro_batch_has_at_least_one_sequence() {
         let plan = Parallel::plan(ParallelInputs { batch: 1, ..seven_billion("nvlink4", 8) }).unwrap();
         let stages = of(&plan, "pp2 × sp4");
         assert_eq!(stages.bubble_ms, stages.compute_ms);
@@ -474,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_input_is_rejected() {
         for wrong in [
             ParallelInputs { heads: 7, ..seven_billion("nvlink4", 8) },
             ParallelInputs { layers: 0, ..seven_billion("nvlink4", 8) },

@@ -1,24 +1,24 @@
-//! What is assumed where the trace does not say: the middle, the best and the worst.
+//! What does a replay assume that the trace does not show? An expected, a best and a worst case.
 
 use super::power::Effect;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Assumed {
-    /// Times of changed copies, as a multiple of the curve's.
+    /// Time of changed copies, as a multiple of the curve's time.
     pub(super) copies: f64,
-    /// Host work right behind a staged copy, as a multiple of what it took: staging leaves the CPU's caches
-    /// to the copy, and what comes next finds them cold.
+    /// Host work right after a staged copy, as a multiple of its measured time: staging evicts the CPU caches, so
+    /// the work after it runs with cold caches.
     pub(super) behind_staging: f64,
-    /// Host work for each copy that is merged into another, as a multiple of what it took: it has to be packed.
+    /// Host work per merged copy, as a multiple of its measured time: the data has to be packed.
     pub(super) packing: f64,
-    /// How much of the power effect comes.
+    /// How much of the power effect to assume.
     pub(super) power: Effect,
-    /// What is copied is not used by the work that runs at the same time: it is of the iteration before or after.
+    /// Concurrent work does not use the copied data: it belongs to the previous or the next iteration.
     pub(super) independent: bool,
 }
 
 impl Assumed {
-    pub(super) const MIDDLE: Self = Self {
+    pub(super) const EXPECTED: Self = Self {
         copies: 1.0,
         behind_staging: 0.5,
         packing: 0.2,

@@ -1,21 +1,21 @@
-//! What does a device that never rests lose to its power limit?
+//! How much does the power limit slow down a device that is never idle?
 //!
-//! Below some share of busy time the limit does not bind; from there to no rest at all the slow-down grows to what the
-//! machine's profile measured at full duty.
+//! Below some duty cycle the limit has no effect; from there up to full duty the slowdown grows to the value in the
+//! machine profile.
 
 use busbound_machine::LinkFacts;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Power {
-    /// Time of matrix work at full duty over that with rests; 1 where no profile tells.
+    /// Time of matrix kernels at full duty divided by their time with idle phases; 1 without a profile.
     full: f64,
-    /// The most that is thought of.
+    /// The worst slowdown considered.
     most: f64,
-    /// The share of busy time at which the limit begins to bind.
+    /// The duty cycle at which the power limit takes effect.
     binds_at: f64,
 }
 
-/// How much of it is taken for granted.
+/// How much of the power effect to assume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     None,
@@ -23,11 +23,11 @@ pub(super) enum Effect {
     Most,
 }
 
-/// What an H200's products were seen to lose at most between a GPU that rests and one that never does.
+/// The largest slowdown of matrix kernels measured on an H200 between partial and full duty.
 const MOST_LOST_UNMEASURED: f64 = 1.25;
-/// What a device draws while it rests, as a share of its limit: some 100 of 700 W.
+/// Idle power as a share of the power limit: about 100 of 700 W.
 const IDLE_SHARE_OF_LIMIT: f64 = 0.15;
-/// Where the profile has no watts: the limit of an H200 binds from here.
+/// Used if the profile has no power figures: the power limit of an H200 takes effect here.
 const DUTY_AT_POWER_LIMIT: f64 = 0.72;
 
 impl Power {
@@ -37,17 +37,17 @@ impl Power {
         };
         let binds_at =
             power.half_duty_watts.zip(power.limit_watts).map_or(DUTY_AT_POWER_LIMIT, |(half, limit)| {
-                let resting = IDLE_SHARE_OF_LIMIT * limit;
-                // Half of the time it draws this much, the other half it rests.
-                let busy = 2.0 * half - resting;
-                ((limit - resting) / (busy - resting)).clamp(0.3, 1.0)
+                let idle = IDLE_SHARE_OF_LIMIT * limit;
+                // At half duty, the device is busy half of the time and idle the other half.
+                let busy = 2.0 * half - idle;
+                ((limit - idle) / (busy - idle)).clamp(0.3, 1.0)
             });
         let full = power.full_duty_slowdown.max(1.0);
-        // cuBLAS's products were seen to slow by 1.6 times as much as the profile's own kernel does.
+        // Measured cuBLAS GEMMs slow down 1.6x as much as the profile's own kernel.
         Self { full, most: 1.0 + 1.8 * (full - 1.0), binds_at }
     }
 
-    /// What matrix work takes at one duty, as a multiple of what it took at another.
+    /// Time of matrix kernels at duty `after`, as a multiple of their time at duty `before`.
     pub(super) fn slowdown(&self, before: f64, after: f64, effect: Effect) -> f64 {
         let full = match effect {
             Effect::None => 1.0,

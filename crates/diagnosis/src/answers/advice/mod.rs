@@ -1,7 +1,6 @@
-//! Which launch settings does a diagnosis or a plan argue for?
+//! Which launch settings does a diagnosis or a plan support?
 //!
-//! Each has its reason and the condition under which it holds. What the evidence does not support is not
-//! there.
+//! Each setting has its reason and its condition. Settings without evidence are left out.
 
 mod of_diagnosis;
 mod of_plan;
@@ -20,13 +19,13 @@ pub struct Setting {
     pub target: Target,
     pub key: String,
     pub value: String,
-    /// What was seen or reckoned that argues for it.
+    /// The measurement or estimate that supports it.
     pub why: String,
-    /// When it holds.
+    /// When it is worth it.
     pub when: String,
 }
 
-/// Settings, and what they come from.
+/// Settings, and their source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Advice {
     pub from: String,
@@ -35,7 +34,7 @@ pub struct Advice {
     pub settings: Vec<Setting>,
 }
 
-/// Collects settings of one reason.
+/// Collects settings with one reason.
 struct Because<'a> {
     settings: &'a mut Vec<Setting>,
     why: String,
@@ -50,7 +49,7 @@ impl Because<'_> {
 
     fn take(&mut self, proposals: impl IntoIterator<Item = Proposal>) {
         for Proposal { target, key, value } in proposals {
-            // The first reason is the weightier one: findings come most saving first.
+            // The first reason is the stronger one: findings are sorted by savings.
             if !self.settings.iter().any(|setting| setting.target == target && setting.key == key) {
                 let (why, when) = (self.why.clone(), self.when.clone());
                 self.settings.push(Setting { target, key, value, why, when });

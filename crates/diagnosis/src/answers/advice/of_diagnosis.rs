@@ -1,9 +1,9 @@
-//! What the findings of a run argue for.
+//! Which settings do the findings of a run support?
 
 use super::{Advice, Because};
 use crate::answers::diagnosis::Diagnosis;
 
-/// The settings that each finding proposes; fixes that change code are not among them.
+/// The settings that each finding proposes; fixes that need code changes are not included.
 pub fn advice_of_diagnosis(diagnosis: &Diagnosis) -> Advice {
     let mut settings = Vec::new();
     for finding in &diagnosis.findings {

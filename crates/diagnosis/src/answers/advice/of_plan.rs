@@ -1,4 +1,4 @@
-//! What a plan argues for.
+//! Which settings does a plan support?
 
 use busbound_whatif::plan::ddp::Ddp;
 use busbound_whatif::plan::offload::{Hiding, Offload, OffloadInputs};
@@ -7,7 +7,7 @@ use super::{Advice, Because};
 use crate::settings::Target;
 use crate::settings::offload::{Offloading, pinned, prefetching};
 
-/// Buckets, and the accumulation that reaches the wanted efficiency.
+/// The bucket size, and the accumulation that reaches the target efficiency.
 pub fn advice_of_ddp(plan: &Ddp, statement: &str) -> Advice {
     let mut settings = Vec::new();
     let inputs = &plan.inputs;
@@ -16,18 +16,18 @@ pub fn advice_of_ddp(plan: &Ddp, statement: &str) -> Advice {
     if plan.smallest_accumulation > u64::from(inputs.accumulation) {
         Because {
             settings: &mut settings,
-            why: format!("{exposed:.1} ms of synchronizing stay exposed in a step; {wanted:.0} % of compute needs this many micro-batches"),
-            when: "the optimizer bears a batch that much larger".to_owned(),
+            why: format!("{exposed:.1} ms of gradient synchronization is exposed per step; reaching {wanted:.0}% of compute needs this many micro-batches"),
+            when: "training still converges with the larger batch".to_owned(),
         }
         .set(Target::Ddp, "gradient_accumulation_steps", plan.smallest_accumulation)
-        .set(Target::Ddp, "no_sync", "for all micro-batches but the last");
+        .set(Target::Ddp, "no_sync", "for all micro-batches except the last");
     }
     Because {
         settings: &mut settings,
-        why: format!("the plan was reckoned with {} buckets of it", plan.buckets),
+        why: format!("the plan assumes {} buckets of this size", plan.buckets),
         when: "gradients become ready evenly over the backward pass".to_owned(),
     }
-    // The option counts in MiB.
+    // The option is in MiB.
     .set(
         Target::Ddp,
         "bucket_cap_mb",
@@ -36,7 +36,7 @@ pub fn advice_of_ddp(plan: &Ddp, statement: &str) -> Advice {
     Advice { from: "plan ddp".to_owned(), statement: statement.to_owned(), settings }
 }
 
-/// Depth and resident share, by the names that frameworks use.
+/// Prefetch depth and resident share, under the names that frameworks use.
 pub fn advice_of_offload(plan: &Offload, statement: &str) -> Advice {
     let mut settings = Vec::new();
     let advice =
@@ -47,8 +47,8 @@ pub fn advice_of_offload(plan: &Offload, statement: &str) -> Advice {
     if !plan.inputs.pinned {
         let mut because = Because {
             settings: &mut settings,
-            why: format!("copies from pageable memory hold the host: {:.1} ms a layer", plan.copy_ms),
-            when: "the same host buffers serve every step".to_owned(),
+            why: format!("copies from pageable memory block the host: {:.1} ms per layer", plan.copy_ms),
+            when: "every step uses the same host buffers".to_owned(),
         };
         because.take(pinned());
         return advice(settings);
@@ -58,16 +58,16 @@ pub fn advice_of_offload(plan: &Offload, statement: &str) -> Advice {
         _ => plan.inputs.resident,
     };
     let (hides, short) = (plan.hides, plan.short_gbps.high);
-    // With more layers resident another depth may be enough.
+    // With more layers resident, another depth may be enough.
     let kept = Offload::plan(OffloadInputs { resident, ..plan.inputs.clone() });
     let plan = kept.as_ref().unwrap_or(plan);
     let why = match hides {
         Hiding::Cannot => format!(
-            "the bus is short by {short:.1} GB/s for all of it: {:.0} % must stay on the GPU",
+            "not enough PCIe bandwidth: {short:.1} GB/s too little to offload everything, so {:.0}% must stay on the GPU",
             100.0 * resident
         ),
         _ => format!(
-            "beyond depth {} nothing improves, and {:.1} ms of copy hide behind {:.1} ms of compute a layer",
+            "a depth above {} gains nothing; {:.1} ms of copies overlap with {:.1} ms of compute per layer",
             plan.enough_depth, plan.copy_ms, plan.inputs.compute_ms.low
         ),
     };
@@ -79,7 +79,7 @@ pub fn advice_of_offload(plan: &Offload, statement: &str) -> Advice {
         settings: &mut settings,
         why,
         when: format!(
-            "{:.1} GB of GPU memory are free for weights, and host buffers are pinned once and kept",
+            "{:.1} GB of GPU memory is free for weights, and host buffers are pinned once and reused",
             memory / 1e9
         ),
     };

@@ -1,4 +1,4 @@
-//! What the wiring of a machine argues for.
+//! Which settings does the topology of a machine support?
 
 use busbound_machine::topology::Topology;
 
@@ -6,16 +6,16 @@ use super::{Advice, Because};
 use crate::quantity::plural;
 use crate::settings::Target;
 
-/// The line that binds the process of each GPU to the memory and the cores near it; none where there is one
-/// node, or where nobody says which is near.
+/// The command that binds the process of each GPU to the nearest memory and cores; none if there is only one NUMA
+/// node, or if the nearest node is unknown.
 pub fn advice_of_topology(topology: &Topology) -> Advice {
     let mut settings = Vec::new();
     for gpu in &topology.gpus {
         let (Some(line), Some(node)) = (&gpu.numactl, gpu.numa) else { continue };
         Because {
             settings: &mut settings,
-            why: format!("GPU{} ({}) hangs on NUMA node {node}: copies from another node cross the link between sockets", gpu.index, gpu.address),
-            when: "one process drives this GPU alone".to_owned(),
+            why: format!("GPU{} ({}) is attached to NUMA node {node}: copies from another node cross the link between sockets", gpu.index, gpu.address),
+            when: "exactly one process uses this GPU".to_owned(),
         }
         .set(Target::Launch, &format!("gpu{}", gpu.index), line);
     }

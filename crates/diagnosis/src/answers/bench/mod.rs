@@ -1,4 +1,4 @@
-//! What do the benchmarks say of this machine: is each figure what its hardware should give, and if not, why?
+//! What do the benchmarks show about this machine? Does each figure match its hardware, and if not, why?
 
 mod patterns;
 
@@ -10,6 +10,8 @@ use serde::Serialize;
 
 pub use patterns::{DoubleBuffered, Offloaded, PlanErrors};
 
+use crate::quantity::plural;
+
 pub const BENCH_SCHEMA: &str = "busbound.bench/2";
 
 /// The answer of `busbound bench`.
@@ -20,31 +22,31 @@ pub struct Benchmark {
     /// The answer in a sentence.
     pub statement: String,
     pub figures: Vec<MeasuredFigure>,
-    /// Steps that were run as `plan offload` describes them, beside what it predicts from this profile.
+    /// Steps that ran as `plan offload` describes them, and what it predicts for them from this profile.
     pub offload: Vec<Offloaded>,
-    /// How far the predictions were off, by memory.
+    /// Prediction errors, by kind of memory.
     pub offload_errors: Vec<PlanErrors>,
     pub double_buffer: Vec<DoubleBuffered>,
     pub mode: Mode,
     pub wall_s: f64,
-    /// Stopped before its end.
+    /// Whether the benchmark was stopped early.
     pub interrupted: bool,
-    /// The most that was held at once.
+    /// Peak memory use.
     pub device_bytes: u64,
     pub host_bytes: u64,
     pub skipped: Vec<Skipped>,
-    /// What `--machine` takes.
+    /// The profile for `--machine`.
     pub profile: MachineProfile,
 }
 
 impl Benchmark {
-    /// Whether it has copies large enough to tell the link by, and so makes a profile to rely on.
+    /// Whether it includes copies large enough to measure the link, so that the profile is reliable.
     pub fn is_whole(&self) -> bool {
         self.figures.iter().any(|figure| figure.id == PINNED_H2D)
     }
 }
 
-/// Judges what was measured.
+/// Compares the measurements with their expected values.
 pub fn judge_bench(samples: &Samples) -> Benchmark {
     let profile = samples.profile();
     let figures = samples.figures(&profile);
@@ -52,7 +54,7 @@ pub fn judge_bench(samples: &Samples) -> Benchmark {
         let link = Machine::measured(profile.clone()).link_of(Some(&profile.gpu));
         (patterns::offloaded(samples, &link), patterns::double_buffered(samples, &link))
     } else {
-        // Without the curve there is nothing to predict from.
+        // Without the curve nothing can be predicted.
         (Vec::new(), Vec::new())
     };
     Benchmark {
@@ -76,7 +78,8 @@ fn statement(samples: &Samples, profile: &MachineProfile, figures: &[MeasuredFig
     let (broken, _) = samples.wrong_data();
     if broken > 0 {
         return format!(
-            "Data did not arrive as it was sent in {broken} measurements: trust nothing of this machine before that is explained."
+            "Data was corrupted in {}: do not trust any result from this machine until the cause is known.",
+            plural(broken as u64, "measurement", "measurements")
         );
     }
     let of = |id: &str| figures.iter().find(|figure| figure.id == id);
@@ -85,8 +88,8 @@ fn statement(samples: &Samples, profile: &MachineProfile, figures: &[MeasuredFig
             let short = [to, from].iter().any(|figure| figure.judgment == Judgment::Short);
             let share = to.measured.min(from.measured) / profile.peak_gbps;
             format!(
-                "{}{}: {:.1} GB/s to the device, {:.1} to the host from pinned memory, {:.0} % of {}",
-                if short { "Short of what this GPU's link should give. " } else { "" },
+                "{}{}: pinned copies reach {:.1} GB/s H2D and {:.1} GB/s D2H, {:.0}% of {}",
+                if short { "Below the expected rate of this GPU's link. " } else { "" },
                 profile.gpu,
                 to.measured,
                 from.measured,
@@ -94,25 +97,25 @@ fn statement(samples: &Samples, profile: &MachineProfile, figures: &[MeasuredFig
                 profile.link,
             )
         }
-        _ => format!("{}: the suites asked for ran", profile.gpu),
+        _ => format!("{}: the selected suites ran", profile.gpu),
     };
     if let (Some(pinned), Some(pageable)) = (of(PINNED_H2D), of(PAGEABLE_H2D)) {
         text.push_str(&format!(
-            "; pageable memory gives {:.1}, {:.1} times less",
+            "; pageable H2D copies reach {:.1} GB/s, {:.1}x slower",
             pageable.measured,
             pinned.measured / pageable.measured
         ));
     }
     let count = |judgment| figures.iter().filter(|figure| figure.judgment == judgment).count();
-    let judged = figures.iter().filter(|figure| figure.expected.is_some()).count();
+    let with_expected = figures.iter().filter(|figure| figure.expected.is_some()).count();
     text.push_str(&match count(Judgment::Short) {
-        0 if judged == 0 => ". Nothing that was measured has a yardstick.".to_owned(),
-        0 => ". Nothing is short of what it should be.".to_owned(),
-        1 => ". 1 figure is short of what it should be.".to_owned(),
-        n => format!(". {n} figures are short of what they should be."),
+        0 if with_expected == 0 => ". No result has an expected value.".to_owned(),
+        0 => ". All results as expected.".to_owned(),
+        1 => ". 1 result is below its expected value.".to_owned(),
+        n => format!(". {n} results are below their expected values."),
     });
     if samples.interrupted {
-        text.push_str(" Stopped before its end.");
+        text.push_str(" The benchmark was stopped early.");
     }
     text
 }

@@ -1,4 +1,4 @@
-//! Steps that were really run, beside what the plan says of them.
+//! How well do plans predict steps that were actually run?
 
 use busbound_machine::bench::{
     DoubleBufferCase, DoubleBufferTask, Memory, OffloadCase, OffloadTask, Order, Samples, Spread,
@@ -8,7 +8,7 @@ use busbound_whatif::Range;
 use busbound_whatif::plan::offload::{Offload, OffloadInputs};
 use serde::Serialize;
 
-/// One setting: measured, and predicted from the profile of the same run.
+/// One configuration: measured, and predicted from the profile of the same run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Offloaded {
@@ -17,55 +17,55 @@ pub struct Offloaded {
     pub memory: Memory,
     pub order: Order,
     pub depth: u32,
-    /// One layer, all of them measured without copies.
+    /// Compute time of one layer, measured without copies.
     pub compute_ms: f64,
     pub step_ms: Spread,
-    /// From the profile's curve, as `plan offload --machine` has it.
+    /// From the profile's curve, as `plan offload --machine` predicts it.
     pub predicted_ms: f64,
     /// (predicted − measured) / measured.
     pub error: f64,
-    /// What one copy after another reached just before the step was run.
+    /// Rate of consecutive copies just before the step ran.
     pub copy_gbps: f64,
-    /// What the profile's curve says of the same copies.
+    /// Rate of the same copies according to the profile's curve.
     pub profile_gbps: f64,
-    /// The error with the rate of the moment in place of the profile's: the plan's own share of it.
+    /// The error with the measured rate in place of the profile's: the part that the plan itself causes.
     pub error_at_rate: f64,
 }
 
-/// How far plans were off for one kind of memory, without sign.
+/// Absolute prediction errors for one kind of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanErrors {
     pub memory: Memory,
     pub count: usize,
-    /// From the profile.
+    /// With the rates of the profile.
     pub median: f64,
     pub worst: f64,
-    /// With the rate of the moment.
+    /// With the rates measured just before each step.
     pub median_at_rate: f64,
     pub worst_at_rate: f64,
 }
 
 impl PlanErrors {
-    /// For each memory that has any.
+    /// For each kind of memory with results.
     pub(super) fn of(all: &[Offloaded]) -> Vec<Self> {
         let of = |memory: Memory| {
             let of_it: Vec<&Offloaded> = all.iter().filter(|one| one.memory == memory).collect();
-            let (median, worst) = middle_and_worst(of_it.iter().map(|one| one.error))?;
+            let (median, worst) = median_and_worst(of_it.iter().map(|one| one.error))?;
             let (median_at_rate, worst_at_rate) =
-                middle_and_worst(of_it.iter().map(|one| one.error_at_rate))?;
+                median_and_worst(of_it.iter().map(|one| one.error_at_rate))?;
             Some(Self { memory, count: of_it.len(), median, worst, median_at_rate, worst_at_rate })
         };
         [Memory::Pinned, Memory::Pageable].into_iter().filter_map(of).collect()
     }
 }
 
-fn middle_and_worst(errors: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
+fn median_and_worst(errors: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
     let sizes = errors.map(f64::abs);
     Some((Spread::of(sizes.clone())?.median, sizes.max_by(f64::total_cmp)?))
 }
 
-/// Copy and compute in turns on one stream, and with two buffers and two streams.
+/// Copy and compute serialized on one stream, and overlapped with two buffers and two streams.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DoubleBuffered {
@@ -75,7 +75,7 @@ pub struct DoubleBuffered {
     pub naive_ms: f64,
     pub buffered_ms: f64,
     pub gain: f64,
-    /// As the plan has it.
+    /// As the plan predicts it.
     pub predicted_gain: f64,
 }
 

@@ -8,13 +8,13 @@ use crate::quantity::{count, time};
 pub(crate) fn headline(survey: &Survey) -> String {
     if survey.source.events == 0 && survey.source.objects > 0 {
         return format!(
-            "{}: {} objects, none of a kind that is kept.",
+            "{}: {} objects, none of a supported kind.",
             state(survey),
             count(survey.source.objects)
         );
     }
     if survey.source.events == 0 {
-        return format!("{}: no events in it, only what the profiler wrote around them.", state(survey));
+        return format!("{}: no events, only profiler metadata.", state(survey));
     }
     let mut parts = Vec::new();
     if survey.recorded.gpu_activity {
@@ -29,7 +29,7 @@ pub(crate) fn headline(survey: &Survey) -> String {
         let named = name.map(|name| format!(" ({name})")).unwrap_or_default();
         parts.push(format!("{} GPU events on {on}{named}", count(work)));
     } else {
-        parts.push("host events only, nothing from the GPU".to_owned());
+        parts.push("host events only, no GPU events".to_owned());
     }
     if let Some(span) = survey.span {
         parts.push(time(span.length_ns));
@@ -47,11 +47,11 @@ pub(crate) fn headline(survey: &Survey) -> String {
 
 fn state(survey: &Survey) -> &'static str {
     if survey.source.complete {
-        "Whole trace"
+        "Complete trace"
     } else if survey.source.lost.iter().any(|loss| loss.what == LossKind::MemoryBound) {
-        "Read in part (memory bound)"
+        "Partly read (memory limit)"
     } else if survey.source.lost.iter().any(|loss| loss.what.is_cut()) {
-        "Cut-off trace"
+        "Truncated trace"
     } else {
         "Damaged trace"
     }

@@ -1,4 +1,4 @@
-//! The checks behind what a trace lacks, one function each.
+//! The checks for what is missing from a trace, one function each.
 
 use busbound_trace::{Direction, EventKind, LossKind, MemoryKind, Trace};
 
@@ -6,32 +6,32 @@ use super::{Span, Survey, Totals};
 use crate::quantity::{plural, time};
 use busbound_cause::GraphLaunches;
 
-/// What checks look at.
+/// The input of a check.
 pub(super) struct Scope<'s> {
     pub(super) trace: &'s Trace,
     pub(super) totals: &'s Totals,
     pub(super) survey: &'s Survey,
 }
 
-/// What a check brings where something is missing.
+/// The result of a check if something is missing.
 pub(super) struct Lack {
     pub(super) what: String,
     pub(super) prevents: &'static str,
-    /// How torch.profiler records it, or what helps with every profiler.
+    /// How to record it with torch.profiler, or with any profiler.
     pub(super) remedy: &'static str,
 }
 
 const BOTH_ACTIVITIES: &str = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])";
 
 impl Scope<'_> {
-    /// Of a cut file only what was read is known.
+    /// The clause for a truncated file, of which only the part that was read is known.
     fn here(&self) -> &'static str {
         if self.survey.source.complete { "" } else { " in the part that could be read" }
     }
 
     fn asked_for(&self, setting: &str) -> &'static str {
         match self.survey.settings.get(setting) {
-            Some(true) => ", though the profiler was asked for them",
+            Some(true) => ", although the profiler was configured to record them",
             _ => "",
         }
     }
@@ -41,15 +41,15 @@ pub(super) fn events(scope: &Scope<'_>) -> Option<Lack> {
     if !scope.trace.is_empty() {
         return None;
     }
-    let prevents = "every answer";
+    let prevents = "any analysis";
     Some(match scope.survey.source.objects {
         0 => Lack {
-            what: format!("no events at all{}", or_cut_off(scope.survey)),
+            what: format!("no events{}", or_cut_off(scope.survey)),
             prevents,
-            remedy: "stop the profiler (leave its `with` block) before the process ends, and copy the file only then",
+            remedy: "stop the profiler (leave its `with` block) before the process exits, and copy the file only after that",
         },
         objects => Lack {
-            what: format!("{objects} objects, none of a kind that is kept"),
+            what: format!("{objects} objects, none of a supported kind"),
             prevents,
             remedy: "export with torch.profiler's export_chrome_trace",
         },
@@ -69,45 +69,46 @@ pub(super) fn gpu_activity(scope: &Scope<'_>) -> Option<Lack> {
     } else if !cut.is_empty() {
         format!("no GPU activity: the profiler ran with CPU activity only{cut}")
     } else if scope.survey.recorded.runtime_calls {
-        "no GPU activity, though the CUDA runtime was called: the profiler ran with CPU activity only, or another \
-         profiler held CUPTI"
+        "no GPU activity, although the CUDA runtime was called: the profiler ran with CPU activity only, or another \
+         profiler was using CUPTI"
             .to_owned()
     } else {
         "no GPU activity: the profiler ran with CPU activity only, or nothing ran on a GPU".to_owned()
     };
     Some(Lack {
         what,
-        prevents: "device time, copy bandwidth and direction, overlap, idle gaps; copies can be judged only by how long \
-                   their operator took",
+        prevents: "measuring GPU time, copy bandwidth and direction, overlap and idle gaps; copies can be classified only by the \
+                   duration of their operator",
         remedy: BOTH_ACTIVITIES,
     })
 }
 
-/// Above this share of the trace's span, the device's missing end is more than the host's last calls.
+/// GPU events that end up to one twentieth of the span before the host events are normal: these are the host's last
+/// calls.
 const LONG_TAIL: i64 = 20;
 
 pub(super) fn gpu_tail(scope: &Scope<'_>) -> Option<Lack> {
     let lost = &scope.survey.source.lost;
-    // Cut within its events, that is; what follows them holds none.
+    // Only if truncated within its events; the part after the event list contains none.
     let is_cut = lost.iter().any(|loss| loss.what.is_cut() && loss.what != LossKind::EndsAfterEvents);
     let (all, gpu) = (scope.survey.span?, scope.survey.gpu_span?);
-    // Profilers write device events last: a cut takes them first.
+    // Profilers write GPU events last: truncation removes them first.
     let end = |span: Span| span.start_ns + span.length_ns;
     let short = end(all) - end(gpu);
     if !is_cut || short.get() <= all.length_ns.get() / LONG_TAIL {
         return None;
     }
     let (why, remedy) = if lost.iter().any(|loss| loss.what == LossKind::MemoryBound) {
-        ("was not read (memory bound)", "raise --memory")
+        ("was not read (memory limit)", "raise --memory")
     } else {
         (
-            "was probably cut off with the end of the file",
-            "let the profiler finish writing before the file is copied",
+            "was probably lost with the end of the file",
+            "let the profiler finish writing before you copy the file",
         )
     };
     Some(Lack {
-        what: format!("GPU events end {} before the host's: the rest {why}", time(short)),
-        prevents: "figures about the device for that time; it would look idle there",
+        what: format!("GPU events end {} before the host events: the rest {why}", time(short)),
+        prevents: "analyzing the GPU for that time; it would look idle",
         remedy,
     })
 }
@@ -116,16 +117,16 @@ pub(super) fn runtime_calls(scope: &Scope<'_>) -> Option<Lack> {
     let recorded = &scope.survey.recorded;
     (recorded.gpu_activity && !recorded.runtime_calls).then(|| Lack {
         what: format!("no CUDA runtime or driver calls{}", scope.here()),
-        prevents: "who launched what, blocking time inside copies, launch queue depth",
+        prevents: "matching launches to GPU work, and measuring blocking time in copies and launch queue depth",
         remedy: BOTH_ACTIVITIES,
     })
 }
 
 pub(super) fn correlation(scope: &Scope<'_>) -> Option<Lack> {
-    let lone = scope.totals.gpu_work_without_correlation;
-    (lone > 0).then(|| Lack {
-        what: format!("{lone} GPU events have no correlation"),
-        prevents: "joining them to the host call that launched them",
+    let uncorrelated = scope.totals.gpu_work_without_correlation;
+    (uncorrelated > 0).then(|| Lack {
+        what: format!("{} no correlation ID", plural(uncorrelated, "GPU event has", "GPU events have")),
+        prevents: "matching them to the host call that launched them",
         remedy: "use the profiler's own export; some converters drop the field",
     })
 }
@@ -142,7 +143,7 @@ pub(super) fn copy_bytes(scope: &Scope<'_>) -> Option<Lack> {
     let without: u64 = scope.survey.copies.iter().map(|class| class.without_bytes).sum();
     (without > 0).then(|| Lack {
         what: format!(
-            "{without} of {} copies do not say how many bytes they moved",
+            "{without} of {} copies do not record how many bytes they moved",
             scope.totals.count(EventKind::Copy)
         ),
         prevents: "the bandwidth of those copies",
@@ -154,7 +155,7 @@ pub(super) fn copy_bytes(scope: &Scope<'_>) -> Option<Lack> {
 pub(super) fn copy_direction(scope: &Scope<'_>) -> Option<Lack> {
     let unplaced = [
         (Direction::Unknown, "have no known direction", "has no known direction"),
-        (Direction::HostToHost, "went from host to host", "went from host to host"),
+        (Direction::HostToHost, "are host-to-host", "is host-to-host"),
     ];
     let clause = |(direction, several, one): (Direction, &str, &str)| {
         let classes = scope.survey.copies.iter().filter(|class| class.direction == direction);
@@ -166,7 +167,7 @@ pub(super) fn copy_direction(scope: &Scope<'_>) -> Option<Lack> {
     let clauses: Vec<String> = unplaced.into_iter().filter_map(clause).collect();
     (!clauses.is_empty()).then(|| Lack {
         what: clauses.join(", "),
-        prevents: "telling whether they crossed the bus",
+        prevents: "knowing whether they crossed the bus",
         remedy: "use the profiler's own export; some converters drop it",
     })
 }
@@ -181,19 +182,19 @@ pub(super) fn memory_kind(scope: &Scope<'_>) -> Option<Lack> {
         .sum::<u64>();
     (unknown > 0).then(|| Lack {
         what: format!(
-            "{unknown} {} not say whether host memory was pageable or pinned",
+            "{unknown} {} not record whether host memory was pageable or pinned",
             if unknown == 1 { "copy does" } else { "copies do" }
         ),
-        prevents: "telling pageable copies from slow links",
-        remedy: "nothing to be done: the ROCm profiler does not record it",
+        prevents: "distinguishing pageable copies from slow links",
+        remedy: "none: the ROCm profiler does not record it",
     })
 }
 
 pub(super) fn gpu_names(scope: &Scope<'_>) -> Option<Lack> {
     (scope.survey.recorded.gpu_activity && scope.survey.gpus.is_empty()).then(|| Lack {
-        what: "the GPU's name is not in it".to_owned(),
-        prevents: "knowing its link: its peak must be given or assumed",
-        remedy: "keep deviceProperties when cutting a trace down",
+        what: "the GPU's name is not recorded".to_owned(),
+        prevents: "knowing its link: the peak must be given or assumed",
+        remedy: "keep deviceProperties when you shorten a trace",
     })
 }
 
@@ -202,35 +203,35 @@ pub(super) fn gpu_of_process(scope: &Scope<'_>) -> Option<Lack> {
     let numbers: Vec<_> = devices.iter().map(i32::to_string).collect();
     (!numbers.is_empty()).then(|| Lack {
         what: format!(
-            "several processes use device {}, and no table says which GPU each of them means",
+            "several processes use device {}, and no table says which GPU each process used",
             numbers.join(", ")
         ),
-        prevents: "telling their GPUs apart: with CUDA_VISIBLE_DEVICES they may be several, and figures of one GPU then mix them",
+        prevents: "separating their GPUs: with CUDA_VISIBLE_DEVICES these may be different GPUs, and the figures of one GPU then mix them",
         remedy: "",
     })
 }
 
 pub(super) fn graph_nodes(scope: &Scope<'_>) -> Option<Lack> {
     (scope.trace.origin().settings.get("cuda_graph_nodes") == Some(&false)).then(|| Lack {
-        what: "CUDA graphs were recorded as one piece of work each".to_owned(),
-        prevents: "seeing the copies and kernels in them; their whole time counts as compute",
+        what: "each CUDA graph was recorded as a single GPU event".to_owned(),
+        prevents: "seeing the copies and kernels in it; the whole graph counts as compute",
         remedy: "",
     })
 }
 
 pub(super) fn graph_work(scope: &Scope<'_>) -> Option<Lack> {
-    // A file that was cut off has lost the work of its last launches; that is said there.
+    // A truncated file has lost the work of its last launches; another check reports that.
     if !scope.survey.recorded.gpu_activity || !scope.trace.stats().is_complete() {
         return None;
     }
     let graphs = GraphLaunches::of(scope.trace);
     graphs.are_missing().then(|| Lack {
         what: format!(
-            "{} of {} left no trace of what ran in them",
+            "{} of {} left no GPU work in the trace",
             graphs.unseen.len(),
-            plural(graphs.all as u64, "launch of a CUDA graph", "launches of CUDA graphs")
+            plural(graphs.all as u64, "CUDA graph launch", "CUDA graph launches")
         ),
-        prevents: "telling what the GPU did then: it looks idle",
+        prevents: "knowing what the GPU did then: it looks idle",
         remedy: "",
     })
 }
@@ -242,21 +243,21 @@ pub(super) fn page_faults(scope: &Scope<'_>) -> Option<Lack> {
     let migrates = scope.trace.events().any(|event| event.migration().is_some());
     let has_faults = || scope.trace.events().any(|event| event.kind() == EventKind::PageFault);
     (migrates && !has_faults()).then(|| Lack {
-        what: "managed memory moved, and page faults were not recorded".to_owned(),
-        prevents: "telling how long kernels waited for pages, and which code of the host touched them",
+        what: "managed memory migrated, but page faults were not recorded".to_owned(),
+        prevents: "knowing how long kernels waited for pages, and which host code accessed them",
         remedy: "",
     })
 }
 
 pub(super) fn shapes(scope: &Scope<'_>) -> Option<Lack> {
     let recorded = &scope.survey.recorded;
-    // Of Nsight's files no shapes are read.
+    // Some formats never have shapes.
     (recorded.operators && !recorded.shapes && scope.trace.origin().format.records_shapes).then(|| Lack {
         what: format!("no input shapes{}{}", scope.here(), scope.asked_for("record_shapes")),
         prevents: if recorded.gpu_activity {
-            "sizes of copy operators; GPU copies tell their own"
+            "knowing the sizes of copy operators; GPU copies record their own"
         } else {
-            "sizes of copies, and with them any rate"
+            "knowing the sizes and rates of copies"
         },
         remedy: "profile(…, record_shapes=True)",
     })
@@ -266,14 +267,14 @@ pub(super) fn stacks(scope: &Scope<'_>) -> Option<Lack> {
     (!scope.survey.recorded.stacks).then(|| Lack {
         what: format!("no Python stacks{}{}", scope.here(), scope.asked_for("with_stack")),
         prevents: "naming the source line behind a copy or a gap",
-        remedy: "profile(…, with_stack=True); it slows the host, so leave it out when timing",
+        remedy: "profile(…, with_stack=True); it slows the host, so turn it off when you measure time",
     })
 }
 
 pub(super) fn memory(scope: &Scope<'_>) -> Option<Lack> {
     (!scope.survey.recorded.memory).then(|| Lack {
         what: format!("no memory samples{}{}", scope.here(), scope.asked_for("profile_memory")),
-        prevents: "telling whether offloaded weights would fit on the GPU",
+        prevents: "knowing whether offloaded weights would fit on the GPU",
         remedy: "profile(…, profile_memory=True)",
     })
 }
@@ -282,7 +283,7 @@ pub(super) fn synchronizations(scope: &Scope<'_>) -> Option<Lack> {
     let recorded = &scope.survey.recorded;
     (recorded.gpu_activity && !recorded.synchronizations).then(|| Lack {
         what: format!("no synchronization events{}", scope.here()),
-        prevents: "exact waits between streams; they are inferred from order and time",
+        prevents: "knowing the exact waits between streams; they are inferred from timing",
         remedy: "profile(…, experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True))",
     })
 }
@@ -290,25 +291,23 @@ pub(super) fn synchronizations(scope: &Scope<'_>) -> Option<Lack> {
 pub(super) fn steps(scope: &Scope<'_>) -> Option<Lack> {
     scope.survey.steps.is_empty().then(|| Lack {
         what: format!("no step annotations{}", scope.here()),
-        prevents: "figures per step, unless a period can be found in the launches",
+        prevents: "per-step figures, unless iterations are detected in the launches",
         remedy: "call prof.step() in the loop, or wrap each step in record_function(\"step\")",
     })
 }
 
-/// The clause that says the file was cut, or nothing.
+/// The clause that says the file was truncated, or nothing.
 fn or_cut_off(survey: &Survey) -> String {
     let cut = |place: &str, offset: u64| {
         let json = if survey.source.compressed { " of the JSON" } else { "" };
-        format!(", or the file ends before it (it ends at byte {offset}{json}, {place})")
+        format!(", or the file is truncated before it (at byte {offset}{json}, {place})")
     };
     let clause = survey.source.lost.iter().find_map(|loss| {
         Some(match loss.what {
             LossKind::EndsInsideEvent => cut("inside an event", loss.first_offset),
             LossKind::EndsBetweenEvents => cut("between events", loss.first_offset),
-            LossKind::EndsBeforeEvents => cut("before its list of events", loss.first_offset),
-            LossKind::MemoryBound => {
-                ", or reading stopped before it (where the memory bound was reached)".to_owned()
-            }
+            LossKind::EndsBeforeEvents => cut("before the event list", loss.first_offset),
+            LossKind::MemoryBound => ", or reading stopped before it (at the memory limit)".to_owned(),
             _ => return None,
         })
     });

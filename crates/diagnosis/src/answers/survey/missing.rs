@@ -1,4 +1,4 @@
-//! What does the trace lack, what does that prevent, and how is it recorded next time?
+//! What is missing from the trace, what does that prevent, and how do you record it next time?
 
 use busbound_trace::Trace;
 use serde::Serialize;
@@ -7,34 +7,34 @@ use super::lacks::{self, Lack, Scope};
 use super::{Survey, Totals};
 use crate::limits::id::LimitationId;
 
-/// One thing the trace does not have.
+/// One thing missing from the trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Missing {
     pub id: LimitationId,
-    /// What is not there, and why, as far as that can be told.
+    /// What is missing, and why, if known.
     pub what: String,
-    /// Which answers that rules out.
+    /// What cannot be determined without it.
     pub prevents: &'static str,
-    /// How to have it next time.
+    /// How to record it next time.
     pub remedy: &'static str,
-    /// Whether the diagnosis is limited by it.
+    /// Whether it limits the diagnosis.
     #[serde(skip)]
     pub(crate) limits_diagnosis: bool,
 }
 
-/// Whether what is missing limits the diagnosis. What only names things, or what no copy needs, is said by the
-/// survey alone.
+/// Whether a missing item limits the diagnosis. Only the survey reports items that merely add names or that no copy
+/// needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Limits {
     Diagnosis,
     Survey,
 }
-use Limits::{Diagnosis, Survey as SurveyAlone};
+use Limits::{Diagnosis, Survey as SurveyOnly};
 
 type Check = fn(&Scope<'_>) -> Option<Lack>;
 
-/// Everything that is looked for, in the order in which people read it.
+/// All checks, in display order.
 const TABLE: &[(LimitationId, Limits, Check)] = &[
     (LimitationId::Events, Diagnosis, lacks::events),
     (LimitationId::GpuActivity, Diagnosis, lacks::gpu_activity),
@@ -50,11 +50,11 @@ const TABLE: &[(LimitationId, Limits, Check)] = &[
     (LimitationId::GraphNodes, Diagnosis, lacks::graph_nodes),
     (LimitationId::GraphWork, Diagnosis, lacks::graph_work),
     (LimitationId::PageFaults, Diagnosis, lacks::page_faults),
-    (LimitationId::Shapes, SurveyAlone, lacks::shapes),
-    (LimitationId::Stacks, SurveyAlone, lacks::stacks),
-    (LimitationId::Memory, SurveyAlone, lacks::memory),
-    (LimitationId::Synchronizations, SurveyAlone, lacks::synchronizations),
-    (LimitationId::Steps, SurveyAlone, lacks::steps),
+    (LimitationId::Shapes, SurveyOnly, lacks::shapes),
+    (LimitationId::Stacks, SurveyOnly, lacks::stacks),
+    (LimitationId::Memory, SurveyOnly, lacks::memory),
+    (LimitationId::Synchronizations, SurveyOnly, lacks::synchronizations),
+    (LimitationId::Steps, SurveyOnly, lacks::steps),
 ];
 
 pub(super) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Missing> {
@@ -64,12 +64,12 @@ pub(super) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
         let remedy = (trace.origin().format.remedy)(id.as_str(), survey.source.complete).unwrap_or(remedy);
         Some(Missing { id, what, prevents, remedy, limits_diagnosis: limits == Diagnosis })
     };
-    // Of a trace without events nothing else is worth saying.
+    // If the trace has no events, nothing else is worth reporting.
     let table = if trace.is_empty() { &TABLE[..1] } else { TABLE };
     table.iter().filter_map(of).collect()
 }
 
-/// What is looked for.
+/// The ids of all checks.
 #[cfg(test)]
 pub(crate) fn checked() -> impl Iterator<Item = LimitationId> {
     TABLE.iter().map(|(id, ..)| *id)

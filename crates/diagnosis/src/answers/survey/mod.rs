@@ -21,7 +21,7 @@ pub const SURVEY_SCHEMA: &str = "busbound.survey/2";
 /// Where a trace came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// As the user wrote it.
+    /// The path as the user gave it.
     pub path: String,
 }
 
@@ -31,7 +31,7 @@ impl Source {
     }
 }
 
-/// Everything `busbound survey` tells of one trace.
+/// The output of `busbound survey` for one trace.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Survey {
@@ -67,10 +67,10 @@ pub struct SourceFacts {
     pub format: &'static str,
     pub complete: bool,
     pub file_bytes: u64,
-    /// Whether the file is compressed, so that `json_bytes` counts other bytes than `file_bytes`.
+    /// Whether the file is compressed; `json_bytes` then counts uncompressed bytes, `file_bytes` compressed ones.
     pub compressed: bool,
     pub json_bytes: u64,
-    /// Objects in the list of events, kept or not.
+    /// Objects in the event list, kept or skipped.
     pub objects: u64,
     pub events: u64,
     pub lost: Vec<LostPart>,
@@ -84,16 +84,16 @@ pub struct LostPart {
     /// The table it happened in, for files that have tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
-    /// Byte offset of the first occurrence; 0 where there is none to tell.
+    /// Byte offset of the first occurrence; 0 if unknown.
     #[serde(rename = "where")]
     pub first_offset: u64,
-    /// Whether the offset counts bytes of the compressed file and not of the JSON in it.
+    /// Whether the offset is in the compressed file rather than in the JSON.
     pub in_compressed_bytes: bool,
     pub count: u64,
     pub bytes: u64,
 }
 
-/// Which process of the job this is, and how that is known.
+/// The rank of this process, and where it was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RankedAs {
@@ -111,7 +111,7 @@ pub enum RankOrigin {
     FileName,
 }
 
-/// A stretch of time, from the first start to the last end.
+/// A time span, from the first start to the last end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Span {
@@ -119,7 +119,7 @@ pub struct Span {
     pub length_ns: Nanos,
 }
 
-/// How many events of a kind, and the sum of their durations (overlaps count twice).
+/// The number of events of a kind, and the sum of their durations (overlaps count twice).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KindTotal {
@@ -132,7 +132,7 @@ pub struct KindTotal {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Device {
     pub id: i32,
-    /// From the list of GPUs; `None` where the trace has none.
+    /// From the list of GPUs; `None` if the trace has no list.
     pub name: Option<String>,
     pub streams: Vec<Stream>,
 }
@@ -140,7 +140,7 @@ pub struct Device {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stream {
-    /// −1 for events that concern the whole device.
+    /// −1 for events of the whole device.
     pub id: i64,
     pub kernels: u64,
     pub copies: u64,
@@ -149,7 +149,7 @@ pub struct Stream {
     pub work_ns: Nanos,
 }
 
-/// Copies that go the same way between the same kinds of memory.
+/// Copies of one direction between the same kinds of memory.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CopyClass {
@@ -157,7 +157,7 @@ pub struct CopyClass {
     pub src: MemoryKind,
     pub dst: MemoryKind,
     pub count: u64,
-    /// Bytes of those that tell them.
+    /// Bytes of the copies that record them.
     pub bytes: Bytes,
     pub without_bytes: u64,
     pub total_ns: Nanos,
@@ -179,7 +179,7 @@ pub struct Thread {
     pub events: u64,
 }
 
-/// What the profiler was made to record, as seen in the events themselves.
+/// What the profiler recorded, as seen in the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recorded {
@@ -264,10 +264,10 @@ fn lost_parts(trace: &Trace) -> Vec<LostPart> {
 
 fn rank(trace: &Trace, source: &Source) -> Option<RankedAs> {
     let distributed = trace.origin().distributed.as_ref();
-    let told = distributed.and_then(|d| d.rank).map(|rank| (rank, RankOrigin::DistributedInfo));
+    let recorded = distributed.and_then(|d| d.rank).map(|rank| (rank, RankOrigin::DistributedInfo));
     let file = source.path.rsplit(['/', '\\']).next().unwrap_or_default();
     let named = || rank_in_name(file).map(|rank| (rank, RankOrigin::FileName));
-    let (rank, origin) = told.or_else(named)?;
+    let (rank, origin) = recorded.or_else(named)?;
     Some(RankedAs {
         rank,
         world_size: distributed.and_then(|d| d.world_size),
@@ -276,7 +276,7 @@ fn rank(trace: &Trace, source: &Source) -> Option<RankedAs> {
     })
 }
 
-/// One pass over the columns: every sum the survey needs.
+/// All totals of the survey, from one pass over the columns.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     by_kind: BTreeMap<EventKind, (u64, Nanos)>,
@@ -301,7 +301,7 @@ impl Totals {
             let sum = &mut sums[event.track_id().index()][kind as usize];
             sum.0 += 1;
             sum.1 += event.duration();
-            // The profiler's own span may be far longer than what it saw.
+            // The profiler's own span may be far longer than the recorded events.
             if !matches!(kind, EventKind::ProfilerSpan | EventKind::ProfilerOverhead) {
                 bounds.include(event.start(), event.end());
             }
@@ -309,9 +309,9 @@ impl Totals {
                 continue;
             }
             gpu_bounds.include(event.start(), event.end());
-            // Nobody called for a migration.
-            let is_lone = event.correlation().is_none() && event.migration().is_none();
-            totals.gpu_work_without_correlation += u64::from(is_lone);
+            // Migrations have no call.
+            let is_uncorrelated = event.correlation().is_none() && event.migration().is_none();
+            totals.gpu_work_without_correlation += u64::from(is_uncorrelated);
             totals.collectives += u64::from(event.collective().is_some());
             if kind == EventKind::Copy
                 && let Some(transfer) = event.transfer()

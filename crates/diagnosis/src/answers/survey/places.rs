@@ -1,4 +1,4 @@
-//! Which devices and streams, processes and threads does the trace know?
+//! Which devices, streams, processes and threads does the trace contain?
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(crate) fn processes(trace: &Trace, totals: &Totals) -> Vec<Process> {
     let mut processes: BTreeMap<Label, Vec<Thread>> = BTreeMap::new();
     for track in trace.threads() {
         let Place::Thread { process, thread } = track.place() else { continue };
-        // The profiler's own rows ("Spans", overhead under process −1) are no process of the run.
+        // The profiler's own rows ("Spans", overhead under process −1) are not a process of the run.
         let events = totals.on_track(track.id().index()).iter();
         let events: u64 = events
             .filter(|(kind, _)| !matches!(kind, EventKind::ProfilerSpan | EventKind::ProfilerOverhead))

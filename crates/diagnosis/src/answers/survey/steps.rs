@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::pattern::pattern_of;
 
-/// Annotations of one name, where digits stand for any number.
+/// Annotations of one name pattern; `*` stands for any number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepPattern {
@@ -17,20 +17,20 @@ pub struct StepPattern {
     pub count: u64,
     pub p50_ns: Nanos,
     pub total_ns: Nanos,
-    /// Written by `torch.profiler` itself at each `step()`.
+    /// Recorded by `torch.profiler` at each `step()`.
     pub is_profiler_step: bool,
 }
 
-/// Patterns told; the rest are counted by the reader of the JSON, if at all.
-const MOST: usize = 12;
+/// Most patterns listed.
+const LISTED: usize = 12;
 
-/// Host annotations by pattern: the profiler's own steps first, then by time covered.
+/// Host annotations by pattern: the profiler's own steps first, then by total time.
 pub(crate) fn patterns(trace: &Trace) -> Vec<StepPattern> {
     let mut by_name: BTreeMap<NameId, Vec<Nanos>> = BTreeMap::new();
     for event in trace.events().filter(|event| event.kind() == EventKind::Annotation) {
         by_name.entry(event.name_id()).or_default().push(event.duration());
     }
-    // Traces older than 2022 write steps among the operators.
+    // Traces older than 2022 record steps as operators.
     if by_name.is_empty() {
         let steps = trace
             .events()
@@ -46,12 +46,12 @@ pub(crate) fn patterns(trace: &Trace) -> Vec<StepPattern> {
     let mut patterns: Vec<_> = by_pattern
         .into_iter()
         .map(|(pattern, durations)| {
-            let middle = median(durations.iter().map(|duration| duration.get() as f64)).unwrap_or(0.0);
+            let median = median(durations.iter().map(|duration| duration.get() as f64)).unwrap_or(0.0);
             StepPattern {
                 is_profiler_step: pattern == "ProfilerStep#*",
                 pattern,
                 count: durations.len() as u64,
-                p50_ns: Nanos::new(middle.round() as i64),
+                p50_ns: Nanos::new(median.round() as i64),
                 total_ns: durations.iter().copied().sum(),
             }
         })
@@ -60,6 +60,6 @@ pub(crate) fn patterns(trace: &Trace) -> Vec<StepPattern> {
         let key = |p: &StepPattern| (!p.is_profiler_step, std::cmp::Reverse(p.total_ns));
         key(a).cmp(&key(b)).then_with(|| a.pattern.cmp(&b.pattern))
     });
-    patterns.truncate(MOST);
+    patterns.truncate(LISTED);
     patterns
 }

@@ -1,4 +1,4 @@
-//! Times and sums of copies and gaps, as several checks need them.
+//! How long do copies and gaps take? Helpers that several checks share.
 
 use busbound_trace::{Direction, Interval};
 
@@ -6,17 +6,17 @@ use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
 use busbound_cause::idle::GapCause;
 
-/// When copies ran.
+/// When the copies ran.
 pub(in crate::findings) fn times_of(copies: &[&Copy<'_>]) -> Vec<Interval> {
     copies.iter().map(|copy| copy.interval()).collect()
 }
 
-/// What copies took, added up.
+/// Total duration of the copies.
 pub(in crate::findings) fn total_ms(copies: &[&Copy<'_>]) -> f64 {
     copies.iter().map(|copy| copy.event.duration().as_millis()).sum()
 }
 
-/// Bytes of the copies of one direction.
+/// Bytes of the copies in one direction.
 pub(in crate::findings) fn bytes_moved(copies: &[&Copy<'_>], direction: Direction) -> u64 {
     let these = copies.iter().filter(|copy| copy.transfer.direction == direction);
     these.filter_map(|copy| copy.bytes()).fold(0, u64::saturating_add)
@@ -27,11 +27,11 @@ pub(in crate::findings) fn gaps_of(facts: &Facts<'_>, cause: GapCause) -> Vec<In
     facts.gaps.iter().filter(|gap| gap.cause == cause).map(|gap| gap.interval).collect()
 }
 
-/// Smaller pinned copies are bound by the cost of their call and not by the link: no stream of their own and
-/// no faster link makes them cheaper.
+/// Smaller pinned copies are bound by the cost of their call, not by the link: neither a separate stream nor a faster
+/// link makes them cheaper.
 pub(in crate::findings) const LARGE_COPY: u64 = 1 << 20;
 
-/// Whether a copy is so large that the link decides how long it takes.
+/// Whether a copy is large enough that the link determines its duration.
 pub(in crate::findings) fn is_large(copy: &Copy<'_>) -> bool {
     copy.bytes().is_some_and(|bytes| bytes >= LARGE_COPY)
 }

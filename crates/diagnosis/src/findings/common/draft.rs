@@ -1,4 +1,4 @@
-//! What does a check bring, where it finds its evidence?
+//! What does a check return when it finds evidence?
 
 use busbound_trace::Interval;
 use serde_json::Value;
@@ -6,14 +6,14 @@ use serde_json::Value;
 use crate::saving::Saving;
 use crate::settings::{Proposal, Target};
 
-/// What is particular to a run; the rest is in the [`Rule`](super::Rule).
+/// What is specific to the run; the rest is in the [`Rule`](super::Rule).
 #[derive(Debug)]
 pub(crate) struct Draft {
-    /// Instead of the rule's title.
+    /// Replaces the rule's title.
     pub(crate) title: Option<String>,
-    /// What was seen, in one or two sentences.
+    /// The evidence, in one or two sentences.
     pub(crate) seen: String,
-    /// The figures behind it, as a JSON object.
+    /// The figures behind the evidence, as a JSON object.
     pub(crate) evidence: Value,
     pub(crate) saves: Saving,
     pub(crate) fix: Fix,
@@ -21,7 +21,7 @@ pub(crate) struct Draft {
     pub(crate) at: Vec<Interval>,
 }
 
-/// How it is fixed in this run.
+/// The fix for this run.
 #[derive(Debug)]
 pub(crate) struct Fix {
     pub(super) text: String,
@@ -34,13 +34,13 @@ impl Fix {
         Self { text: text.into(), code: None, settings: Vec::new() }
     }
 
-    /// The fix in PyTorch; must be one of those in the documentation.
+    /// The fix in PyTorch. It must be one of the snippets in the documentation.
     pub(crate) fn code(mut self, code: &'static str) -> Self {
         self.code = Some(code);
         self
     }
 
-    /// A launch setting that makes the fix, or part of it.
+    /// A launch setting that applies the fix, or part of it.
     pub(crate) fn setting(self, target: Target, key: &str, value: impl ToString) -> Self {
         self.settings([Proposal::new(target, key, value)])
     }

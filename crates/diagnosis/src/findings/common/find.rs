@@ -8,17 +8,17 @@ use crate::analysis::facts::Facts;
 use crate::analysis::replay;
 use crate::findings::FindingId;
 
-/// How a saving is known that a replay gave.
-const REPLAYED: &str = "the trace run again with the fix made (`busbound whatif`)";
+/// The basis of a saving that a replay gave.
+const REPLAYED: &str = "replay of the trace with the fix applied (`busbound whatif`)";
 
-/// A draft on its way to a finding.
+/// A draft that becomes a finding.
 struct Made {
     id: FindingId,
     draft: Draft,
     basis: &'static str,
 }
 
-/// All findings, most saving first.
+/// All findings, largest saving first.
 pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     if facts.time.span_ms <= 0.0 {
         return Vec::new();
@@ -35,13 +35,13 @@ pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     let mut findings: Vec<_> =
         made.into_iter().map(|made| Finding::of(made.id, made.draft, made.basis, step_ms)).collect();
     findings.sort_by(|a, b| {
-        let most = |finding: &Finding| finding.saves_ms_per_step.high;
-        most(b).total_cmp(&most(a)).then_with(|| a.id.as_str().cmp(b.id.as_str()))
+        let high = |finding: &Finding| finding.saves_ms_per_step.high;
+        high(b).total_cmp(&high(a)).then_with(|| a.id.as_str().cmp(b.id.as_str()))
     });
     findings
 }
 
-/// Where the fix is a change that can be replayed, the saving is what the replay takes less, not a bound.
+/// If the fix is a change that can be replayed, the saving is what the replay saves, not a bound.
 fn replace_bounds(facts: &Facts<'_>, all: &mut [Made]) {
     let fixes: Vec<Option<Vec<Change>>> = all.iter().map(|made| made.id.rule().candidate.changes()).collect();
     if fixes.iter().all(Option::is_none) {
@@ -50,7 +50,7 @@ fn replace_bounds(facts: &Facts<'_>, all: &mut [Made]) {
     let Some(replay) = facts.replay() else { return };
     for (made, fix) in all.iter_mut().zip(&fixes) {
         let Some(changes) = fix else { continue };
-        // Two findings with the same fix would each promise all of it: those keep their own bounds.
+        // Two findings with the same fix would each promise the whole saving, so they keep their own bounds.
         if fixes.iter().filter(|other| *other == fix).count() > 1 {
             continue;
         }

@@ -1,4 +1,4 @@
-//! What is a finding, as programs and people get it?
+//! What is a finding, for programs and for people?
 
 use busbound_trace::Interval;
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// By the share of the step that is saved at most.
+    /// By the largest share of the step that the fix can save.
     fn of_share(share: f64) -> Self {
         match share {
             share if share >= 0.20 => Self::High,
@@ -36,29 +36,29 @@ pub struct Finding {
     pub id: FindingId,
     pub severity: Severity,
     pub title: String,
-    /// What was seen, in one or two sentences.
+    /// The evidence, in one or two sentences.
     pub seen: String,
-    /// The figures behind it.
+    /// The figures behind the evidence.
     pub evidence: Map<String, Value>,
-    /// What must be true for the fix to pay.
+    /// When the fix is worth it.
     pub precondition: String,
     pub saves_ms_per_step: Saving,
-    /// How the saving was reached.
+    /// How the saving was computed.
     pub saving_basis: &'static str,
     pub fix: String,
-    /// The fix in PyTorch, where it is code.
+    /// The fix in PyTorch, if it is code.
     pub fix_code: Option<&'static str>,
     pub docs: String,
-    /// When it happens, for those who draw it.
+    /// When it happens, for the timeline.
     #[serde(skip)]
     pub at: Vec<Interval>,
-    /// Launch settings that make the fix, for advice.
+    /// Launch settings that apply the fix, for advice.
     #[serde(skip)]
     pub settings: Vec<Proposal>,
 }
 
 impl Finding {
-    /// A draft with what its rule says; `step_ms` is what the saving is a share of.
+    /// Joins a draft with its rule. The severity is the saving as a share of `step_ms`.
     pub(super) fn of(id: FindingId, draft: Draft, basis: &'static str, step_ms: f64) -> Self {
         let rule = id.rule();
         let evidence = match draft.evidence {
@@ -67,7 +67,7 @@ impl Finding {
         };
         debug_assert!(
             draft.fix.code.is_none_or(|code| rule.document.code.contains(&code)),
-            "{id}: the code of the fix is not in its documentation"
+            "{id}: the code of the fix is missing from its documentation"
         );
         Self {
             id,

@@ -1,4 +1,4 @@
-//! What findings share: what a rule and a finding are, how rules are run, and helpers for checks.
+//! What do findings share? The types of rules and findings, the code that runs rules, and helpers for checks.
 
 pub(super) mod copies;
 mod draft;

@@ -1,4 +1,4 @@
-//! Copies from and to pageable memory: what three findings have in common.
+//! What do copies from and to pageable memory cost? Shared by three findings.
 
 use busbound_trace::{Direction, EventKind, MemoryKind};
 use serde_json::{Value, json};
@@ -11,15 +11,14 @@ use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, milliseconds, plural};
 use crate::saving::Saving;
 
-/// Smaller copies are bound by their call and not by staging.
+/// Smaller copies are bound by the cost of their call, not by staging.
 const SMALLEST: u64 = 64 << 10;
-/// Of the time: copies that take less, or could save less, are not worth a finding.
+/// Share of the time. Copies that take less, or whose fix saves less, are not reported.
 const WORTH_IT: f64 = 0.01;
 
-pub(in crate::findings) const PRECONDITION: &str =
-    "The same host buffer serves many steps: pinning a buffer for one copy costs more than it saves.";
+pub(in crate::findings) const PRECONDITION: &str = "The same host buffer is reused in many steps. Pinning a buffer for a single copy costs more than it saves.";
 pub(in crate::findings) const BASIS: &str =
-    "bound: copy time at the link's pinned rate for these sizes, as far as the copies were exposed";
+    "bound: copy time beyond the link's pinned rate for these sizes, limited to exposed time";
 
 pub(in crate::findings) const LOADER_CODE: &str = "\
 loader = DataLoader(dataset, batch_size, pin_memory=True, num_workers=4)
@@ -32,12 +31,12 @@ for step in range(steps):
     for buffer, source in zip(buffers, host):
         buffer.copy_(source, non_blocking=True)";
 
-/// Where the buffers that are sent come from.
+/// Where the copied buffers come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::findings) enum Buffers {
-    /// Batches of PyTorch's own loader, which can pin them itself.
+    /// Batches of PyTorch's `DataLoader`, which can pin them.
     Loader,
-    /// The program's own: weights, most often.
+    /// Buffers of the program, usually weights.
     Own,
 }
 
@@ -49,11 +48,13 @@ impl Buffers {
         }
     }
 
-    /// How they are pinned.
+    /// How to pin them.
     pub(in crate::findings) fn pin(self) -> &'static str {
         match self {
-            Self::Loader => "DataLoader(…, pin_memory=True), then batch.to(device, non_blocking=True).",
-            Self::Own => "Pin the buffers once, where they are made (buf = buf.pin_memory()), and keep them.",
+            Self::Loader => "Use DataLoader(…, pin_memory=True), then batch.to(device, non_blocking=True).",
+            Self::Own => {
+                "Pin the buffers once, when you create them (buf = buf.pin_memory()), and reuse them."
+            }
         }
     }
 
@@ -65,7 +66,7 @@ impl Buffers {
     }
 }
 
-/// Pageable copies of a direction that are large enough to be judged.
+/// Pageable copies in one direction that are large enough to analyze.
 pub(in crate::findings) fn pageable<'f, 'a>(
     facts: &'f Facts<'a>,
     direction: Direction,
@@ -77,7 +78,7 @@ pub(in crate::findings) fn pageable<'f, 'a>(
     })
 }
 
-/// Asked for with `non_blocking=True`, or put on a stream of its own, and yet the call waited.
+/// Requested with `non_blocking=True`, or issued on a copy-only stream, but the call waited anyway.
 pub(in crate::findings) fn is_asynchronous_in_name_only(facts: &Facts<'_>, copy: &Copy<'_>) -> bool {
     if copy.blocked.get() == 0 {
         return false;
@@ -92,25 +93,25 @@ pub(in crate::findings) fn is_asynchronous_in_name_only(facts: &Facts<'_>, copy:
     }
 }
 
-/// What pageable copies take, and what they would take from pinned memory; of all steps, in milliseconds.
+/// What pageable copies cost, and what they would cost with pinned memory; over all steps, in milliseconds.
 pub(in crate::findings) struct Staged<'c, 'f, 'a> {
     facts: &'f Facts<'a>,
     copies: &'c [&'f Copy<'a>],
     moved: u64,
     total: f64,
-    /// At the link's rate for their sizes.
+    /// Their time at the link's pinned rate for their sizes.
     pub(in crate::findings) pinned: f64,
     pub(in crate::findings) exposed: f64,
-    /// Host time inside the calls.
+    /// Host time inside the copy calls.
     blocked: f64,
-    /// Idle time in which the driver copies into its own buffers.
+    /// Idle time while the driver stages data in its own buffers.
     pub(in crate::findings) staging: f64,
-    /// What pinning takes off the copies themselves.
+    /// Copy time that pinning saves.
     pub(in crate::findings) faster: f64,
 }
 
 impl<'c, 'f, 'a> Staged<'c, 'f, 'a> {
-    /// `None` where they take too little of the time.
+    /// `None` if the copies take too little of the time.
     pub(in crate::findings) fn of(facts: &'f Facts<'a>, copies: &'c [&'f Copy<'a>]) -> Option<Self> {
         let total: f64 = copies.iter().map(|copy| copy.event.duration().as_millis()).sum();
         if copies.is_empty() || total < WORTH_IT * facts.time.span_ms {
@@ -131,14 +132,14 @@ impl<'c, 'f, 'a> Staged<'c, 'f, 'a> {
         })
     }
 
-    /// Hidden copies cost nothing, so no more than the exposed time can be saved; what stays exposed at the
-    /// pinned rate stays.
+    /// Hidden copies cost nothing, so a fix saves at most the exposed time. At the pinned rate, the rest of the copy time
+    /// may still be exposed.
     pub(in crate::findings) fn bound(&self) -> (f64, f64) {
         let (faster, exposed, staging) = (self.faster, self.exposed, self.staging);
         (0.85 * faster.min(exposed), (faster + staging).min(exposed + staging))
     }
 
-    /// A bound of all steps as the saving of one; `None` where it is too little.
+    /// Converts a bound over all steps to a saving per step; `None` if it is too small.
     pub(in crate::findings) fn saving(&self, (low, high): (f64, f64)) -> Option<Saving> {
         let steps = self.facts.steps();
         let is_worth_it = high >= WORTH_IT * self.facts.time.span_ms;
@@ -153,17 +154,17 @@ impl<'c, 'f, 'a> Staged<'c, 'f, 'a> {
         self.moved as f64 / 1e6 / self.pinned
     }
 
-    /// `12 copies of 168 MB a step from pageable memory at 9.8 GB/s …`; `way` is `from` or `to`.
-    pub(in crate::findings) fn seen(&self, way: &str) -> String {
+    /// `12 copies of 168 MB per step from pageable memory at 9.8 GB/s …`; `preposition` is `from` or `to`.
+    pub(in crate::findings) fn seen(&self, preposition: &str) -> String {
         let (copies, unit) = (self.copies.len(), self.facts.unit());
-        let held = if self.blocked > 0.0 {
-            format!(", each holding the host for {}", milliseconds(self.blocked / copies as f64))
+        let blocking = if self.blocked > 0.0 {
+            format!(", each blocking the host for {}", milliseconds(self.blocked / copies as f64))
         } else {
             String::new()
         };
         let origin = self.copies[0].call.map(|call| self.facts.host.around(&call)).unwrap_or_default();
         format!(
-            "{} of {} a {unit} {way} pageable memory at {:.1} GB/s{}{held}; pinned memory reaches {:.1} GB/s on {}.",
+            "{} of {} per {unit} {preposition} pageable memory at {:.1} GB/s{}{blocking}; pinned memory reaches {:.1} GB/s on {}.",
             plural((copies as f64 / self.facts.steps()).round().max(1.0) as u64, "copy", "copies"),
             bytes(self.moved / copies as u64),
             self.gbps(),
@@ -192,7 +193,7 @@ impl<'c, 'f, 'a> Staged<'c, 'f, 'a> {
     }
 }
 
-/// Copies of one size over all: near 1 where the same buffers are sent again and again.
+/// Share of copies with the most common size: near 1 if the same buffers are sent repeatedly.
 fn largest_share_of_one_size(copies: &[&Copy<'_>]) -> f64 {
     let mut sizes: Vec<_> = copies.iter().filter_map(|copy| copy.bytes()).collect();
     sizes.sort_unstable();

@@ -1,4 +1,4 @@
-//! Copies that a program can issue ahead of their use, and how it does so.
+//! Which copies can a program issue ahead of their use, and how?
 
 use busbound_trace::MemoryKind;
 
@@ -6,17 +6,17 @@ use super::copies::is_large;
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
 
-/// Two buffers in turn, copied one layer ahead.
+/// Double buffering, one layer ahead.
 pub(in crate::findings) const PREFETCH_CODE: &str = "\
 copies = torch.cuda.Stream()
 ready = [torch.cuda.Event() for _ in layers]
 used = [torch.cuda.Event() for _ in layers]
-def fetch(i):    # two buffers in turn; `host` is pinned
+def fetch(i):    # double buffering; `host` is pinned
     with torch.cuda.stream(copies):
         copies.wait_event(used[i - 2] if i >= 2 else used[-1])    # the buffer is free again
         buffers[i % 2].copy_(host[i], non_blocking=True)
         ready[i].record(copies)
-copies.wait_stream(torch.cuda.current_stream())    # once: the buffers' memory may still be in use
+copies.wait_stream(torch.cuda.current_stream())    # once: the buffers may still be in use
 fetch(0)
 for i, layer in enumerate(layers):
     if i + 1 < len(layers):
@@ -25,8 +25,7 @@ for i, layer in enumerate(layers):
     x = layer(x, buffers[i % 2])
     used[i].record()";
 
-/// Copies that the bus decides about. Pageable copies cannot be judged as prefetches: they have a finding of
-/// their own.
+/// Copies whose duration depends on the bus. Pageable copies cannot be prefetched; they have their own findings.
 pub(in crate::findings) fn prefetched<'f, 'a>(facts: &'f Facts<'a>) -> impl Iterator<Item = &'f Copy<'a>> {
     facts
         .issued_copies()

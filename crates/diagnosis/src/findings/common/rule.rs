@@ -1,4 +1,4 @@
-//! What does a finding's file declare?
+//! What does the file of a finding declare?
 
 use busbound_whatif::replay::Change;
 
@@ -6,34 +6,34 @@ use super::draft::Draft;
 use crate::analysis::facts::Facts;
 use crate::findings::FindingId;
 
-/// Everything there is to know about one finding, apart from the figures of a run.
+/// Everything about one finding, except the figures of a run.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    /// The title, unless a [`Draft`] brings one with figures of the run.
+    /// The title, unless a [`Draft`] has one with figures of the run.
     pub(crate) title: &'static str,
-    /// What must be true for the fix to pay.
+    /// When the fix is worth it.
     pub(crate) precondition: &'static str,
-    /// How the saving is computed where the fix is not replayed.
+    /// How the saving is computed if the fix is not replayed.
     pub(crate) basis: &'static str,
     pub(crate) candidate: Candidate,
-    /// Findings that explain the same time better: where one of them is made, this one is not.
+    /// Findings that explain the same time better. If one of them is reported, this one is not.
     pub(crate) unless: &'static [FindingId],
-    /// Looks for the evidence; `None` where there is none.
+    /// Looks for evidence; `None` without evidence.
     pub(crate) check: fn(&Facts<'_>) -> Option<Draft>,
     pub(crate) document: Document,
 }
 
-/// The what-if changes that are a finding's fix.
+/// The what-if changes that apply the fix of a finding.
 #[derive(Debug)]
 pub enum Candidate {
-    /// The saving is what replaying the trace with these changes gives.
+    /// The saving comes from replaying the trace with these changes.
     Changes(fn() -> Vec<Change>),
-    /// No change is this fix, for this reason; the saving is a bound.
+    /// No change applies this fix, for this reason. The saving is a bound.
     None(&'static str),
 }
 
 impl Candidate {
-    /// The changes, if there are any.
+    /// The changes, if any.
     pub fn changes(&self) -> Option<Vec<Change>> {
         match self {
             Self::Changes(changes) => Some(changes()),
@@ -42,16 +42,16 @@ impl Candidate {
     }
 }
 
-/// What a reader of the documentation learns about a finding.
+/// The documentation of a finding.
 #[derive(Debug)]
 pub struct Document {
     /// What happens in the run, and why it costs time.
     pub meaning: &'static str,
-    /// What counts as evidence, and what the saving is made of.
+    /// What counts as evidence, and how the saving is computed.
     pub computed: &'static str,
     pub fix: &'static str,
-    /// The fix in PyTorch: one of these, by what the run does. Empty where the fix is not code.
+    /// The fix in PyTorch: one of these, depending on the run. Empty if the fix is not code.
     pub code: &'static [&'static str],
-    /// When the finding and its saving hold.
+    /// What the finding and its saving assume.
     pub assumes: &'static str,
 }

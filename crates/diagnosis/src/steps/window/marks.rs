@@ -9,7 +9,7 @@ use super::{Beginnings, StepsFound};
 use crate::pattern::pattern_of;
 use busbound_cause::Host;
 
-/// Steps from the annotation that looks most like one.
+/// Steps from the annotation that looks most like a step.
 pub(super) fn likely(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
     let mut patterns: BTreeMap<(TrackId, String), Vec<Event<'_>>> = BTreeMap::new();
     for event in annotations(trace, host) {
@@ -18,17 +18,17 @@ pub(super) fn likely(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
     let candidates = patterns.into_iter().filter_map(|((_, pattern), mut events)| {
         events.sort_by_key(Event::start);
         let rank = likeness(&pattern)?;
-        let one_after_the_other = events.windows(2).all(|pair| pair[0].end() <= pair[1].start());
-        one_after_the_other.then_some((rank, pattern, events))
+        let in_sequence = events.windows(2).all(|pair| pair[0].end() <= pair[1].start());
+        in_sequence.then_some((rank, pattern, events))
     });
-    // The most step-like word; of equals the one that covers most time.
+    // The most step-like name; among equals, the one that covers the most time.
     let (_, pattern, events) = candidates.max_by_key(|(rank, _, events)| {
         (*rank, events.last().zip(events.first()).map(|(last, first)| last.end() - first.start()))
     })?;
     Some(beginnings(StepsFound::Annotation, pattern, &events))
 }
 
-/// Steps from the annotations that the user named; of several threads, the one where they cover most.
+/// Steps from the annotations that the user named, on the thread where they cover the most time.
 pub(super) fn given(trace: &Trace, host: &Host<'_>, wanted: &Regex) -> Option<Beginnings> {
     let matches: Vec<bool> = trace.names().iter().map(|name| wanted.is_match(name)).collect();
     let mut by_track: BTreeMap<TrackId, Vec<Event<'_>>> = BTreeMap::new();
@@ -49,7 +49,7 @@ pub(super) fn given(trace: &Trace, host: &Host<'_>, wanted: &Regex) -> Option<Be
     Some(beginnings(StepsFound::Given, wanted.as_str().to_owned(), &events))
 }
 
-/// Annotations of the host, and steps that traces older than 2022 write among the operators.
+/// Host annotations, and the steps that traces older than 2022 record as operators.
 fn annotations<'a>(trace: &'a Trace, host: &Host<'a>) -> impl Iterator<Item = Event<'a>> {
     let is_step: Vec<bool> = trace.names().iter().map(|name| name.starts_with("ProfilerStep#")).collect();
     let old: Vec<Event<'a>> = if is_step.contains(&true) {
@@ -61,7 +61,7 @@ fn annotations<'a>(trace: &'a Trace, host: &Host<'a>) -> impl Iterator<Item = Ev
 }
 
 fn beginnings(found: StepsFound, pattern: String, events: &[Event<'_>]) -> Beginnings {
-    // A step lasts until the next begins; the last one, where the user names it, as long as those before.
+    // A step lasts until the next one begins. The last one, if the user named it, lasts as long as the steps before it.
     let mut periods: Vec<Nanos> = events.windows(2).map(|pair| pair[1].start() - pair[0].start()).collect();
     periods.sort_unstable();
     let usual = periods.get(periods.len() / 2).copied().unwrap_or(Nanos::ZERO);
@@ -77,7 +77,7 @@ fn beginnings(found: StepsFound, pattern: String, events: &[Event<'_>]) -> Begin
     }
 }
 
-/// How much an annotation's pattern looks like a step of the whole run; `None` if not at all.
+/// How much an annotation's name pattern looks like a training step; `None` if not at all.
 fn likeness(pattern: &str) -> Option<u8> {
     let lower = pattern.to_ascii_lowercase();
     if lower == "profilerstep#*" {
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_known_by_their_names() {
+    fn steps_are_recognized_by_name() {
         for name in
             ["ProfilerStep#*", "step", "Step *", "train_step_*", "train_step *", "iteration*", "iter#*"]
         {

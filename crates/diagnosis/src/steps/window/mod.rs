@@ -1,8 +1,8 @@
-//! Which steps does the trace hold, and how long is one?
+//! Which steps does the trace contain, and how long are they?
 //!
-//! Where they begin comes from annotations ([`marks`]) or, where none mark them, from what repeats in the
-//! launches ([`period`]). A host that runs ahead begins its steps faster than the device works through
-//! them: a step ends where the work launched in it does.
+//! Annotations mark where steps begin ([`marks`]). Without annotations, steps are what repeats in the launches
+//! ([`period`]). A host that runs ahead starts its steps earlier than the device: a step ends when the work
+//! launched in it ends.
 
 mod marks;
 mod outliers;
@@ -26,16 +26,16 @@ use busbound_cause::Host;
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum StepsFound {
-    /// The expression that the user gave.
+    /// By the expression that the user gave.
     Given,
     /// Annotations that look like steps.
     Annotation,
-    /// What repeats in the sequence of launches. A step of the program may hold several of these.
+    /// What repeats in the sequence of launches. A step of the program may contain several of these.
     Period,
 }
 
 impl StepsFound {
-    /// What one of them is called.
+    /// The unit to report figures in.
     pub fn unit(self) -> Unit {
         match self {
             Self::Given | Self::Annotation => Unit::Step,
@@ -50,35 +50,35 @@ pub(super) struct Beginnings {
     pub(super) found: StepsFound,
     pub(super) pattern: String,
     pub(super) starts: Vec<Timestamp>,
-    /// Where the host leaves each, which is where it ends if no work of the device is known.
+    /// When the host ends each step; also the end of the step if it has no GPU work.
     pub(super) ends: Vec<Timestamp>,
-    /// Whether the last is whole.
+    /// Whether the last step is complete.
     pub(super) last_is_whole: bool,
-    /// From when on work belongs to no step any more.
+    /// After this, work belongs to no step.
     pub(super) until: Option<Timestamp>,
 }
 
 /// The steps found, in time order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Window {
-    /// From the end of the step before to its own end, on the device where there is one.
+    /// From the end of the previous step to its own end, on the device if there is one.
     pub(crate) steps: Vec<Interval>,
-    /// Where each step starts on the host.
+    /// When each step starts on the host.
     pub(crate) starts: Vec<Timestamp>,
-    /// Steps' worth of work in the trace: more than the steps marked, if work was recorded that had been
-    /// launched before the first. Work that lost its launch makes no steps.
-    rounds: f64,
-    /// Those of them that had been launched before the first step.
+    /// How many steps of work the trace contains. Exceeds the number of marked steps if the trace has work that was
+    /// launched before the first step. Work without a recorded launch does not count.
+    step_count: f64,
+    /// How many of these steps of work were launched before the first step.
     pub(crate) early_rounds: f64,
     pub(crate) pattern: Option<String>,
     pub(crate) found: Option<StepsFound>,
-    /// The expression by which the user named them.
+    /// The user's expression for steps.
     pub(crate) given: Option<Regex>,
-    /// From when on work belongs to no step any more.
+    /// After this, work belongs to no step.
     until: Option<Timestamp>,
-    /// Share of the work that lies before the first step, 0 to 1.
+    /// Share of the work before the first step, 0 to 1.
     outside_share: f64,
-    /// The step of each piece of the device's work, by event number, plus one; 0 for none.
+    /// The step of each kernel, copy and memset, by event number, plus one; 0 for none.
     step_of_work: Vec<u32>,
 }
 
@@ -94,25 +94,25 @@ pub struct StepTimes {
     pub p99_ms: f64,
     pub min_ms: f64,
     pub max_ms: f64,
-    /// Steps at the beginning that no figure of this answer speaks of.
+    /// Warm-up steps at the beginning that no figure includes.
     pub warmup_dropped: usize,
-    /// Steps after them that no figure speaks of, because steps among them took clearly longer.
+    /// Steps after the warm-up that no figure includes, because outliers are among them.
     pub outliers_dropped: usize,
-    /// Each step's length, in order; of many steps, the first thousand.
+    /// The length of each step, in order; only the first thousand if there are more.
     pub each_ms: Vec<f64>,
 }
 
-/// Steps that took longer make up much of a run from this share on.
+/// From this share of the run on, the excess time of outlier steps is too much to include.
 const MUCH: f64 = 0.2;
-/// A shorter stretch of steps does not stand for the run.
+/// Fewer consecutive steps do not represent the run.
 const FEWEST_STEADY: usize = 3;
-/// A first step beyond this multiple of the median of the later ones is warming up.
+/// A first step above this multiple of the median of the later ones is warm-up.
 const LONGER_WARMING_UP: f64 = 1.5;
 /// Steps whose lengths are listed.
 const LISTED: usize = 1_000;
 
 impl Window {
-    /// What figures are per.
+    /// The unit of per-step figures.
     pub(crate) fn unit(&self) -> Unit {
         self.found.map_or(Unit::Trace, StepsFound::unit)
     }
@@ -127,15 +127,15 @@ impl Window {
         begin.drop_unrecorded(&work, trace.stats().is_complete());
         let mut steps = lengths(&begin, &work);
         let placed = place(&work.without_launch, &steps, &mut work.step_of_work);
-        let rounds = Rounds::of(&begin, &work, &placed, steps.len());
+        let counts = StepCounts::of(&begin, &work, &placed, steps.len());
         if begin.is_last_cut() {
             steps.pop();
         }
         Self {
             steps,
             starts: begin.starts,
-            rounds: rounds.all,
-            early_rounds: rounds.early,
+            step_count: counts.all,
+            early_rounds: counts.early,
             pattern: Some(begin.pattern),
             found: Some(begin.found),
             given: options.steps.clone(),
@@ -145,28 +145,28 @@ impl Window {
         }
     }
 
-    /// Whether what was found leaves out so much of the trace that figures should too.
+    /// Whether the figures should leave out what is outside of the steps.
     pub(crate) fn is_part_of_the_trace(&self) -> bool {
         match self.found {
-            // What the user named is all that the answer should speak of.
+            // The user asked about these steps only.
             Some(StepsFound::Given) => true,
-            // Setting up is no round.
+            // Setup is not an iteration.
             Some(StepsFound::Period) => self.outside_share > 0.05,
             _ => false,
         }
     }
 
-    /// What totals are divided by for figures per step.
-    pub(crate) fn rounds(&self) -> f64 {
-        if self.steps.is_empty() { 1.0 } else { self.rounds }
+    /// The divisor for figures per step.
+    pub(crate) fn step_count(&self) -> f64 {
+        if self.steps.is_empty() { 1.0 } else { self.step_count }
     }
 
-    /// The step in which a piece of the device's work was launched.
+    /// The step in which a kernel, copy or memset was launched.
     pub(crate) fn step_of_work(&self, work: &Event<'_>) -> Option<usize> {
         (*self.step_of_work.get(work.id().index())? as usize).checked_sub(1)
     }
 
-    /// From the host's first moment in a step to the end of the last.
+    /// From the start of the first step on the host to the end of the last step.
     pub(crate) fn host_time(&self) -> Option<Interval> {
         Some(Interval::new(*self.starts.first()?, self.steps.last()?.end))
     }
@@ -180,7 +180,7 @@ impl Window {
         self.times_from(0)
     }
 
-    /// Of the steps from one on.
+    /// Of the steps from `first` on.
     pub(crate) fn times_from(&self, first: usize) -> Option<StepTimes> {
         let mut lengths: Vec<f64> =
             self.steps.get(first..)?.iter().map(|step| step.length().as_millis()).collect();
@@ -202,12 +202,12 @@ impl Window {
         })
     }
 
-    /// Steps that took clearly longer, in order, and what of its own work each did that others did not.
+    /// Steps that took much longer, in order, and what each did differently.
     pub(crate) fn outliers(&self, trace: &Trace, host: &Host<'_>) -> Vec<OutlierStep> {
         outliers::outliers(self, trace, host)
     }
 
-    /// The trace of some steps alone: what was launched in them, and what the host did then.
+    /// The trace of these steps only: the work launched in them, and what the host did meanwhile.
     pub(crate) fn only(&self, steps: Range<usize>, trace: &Trace) -> Option<Trace> {
         let (&from, first) = (self.starts.get(steps.start)?, self.steps.get(steps.start)?);
         let last = self.steps.get(steps.end - 1)?;
@@ -225,8 +225,8 @@ impl Window {
         }))
     }
 
-    /// Of the steps after the warm-up, all; where steps that took clearly longer make up much of the time,
-    /// the longest stretch without one.
+    /// All steps after the warm-up. If outliers make up much of the time: the longest sequence of steps without
+    /// one.
     pub(crate) fn steady(&self, warm_up: usize, outliers: &[OutlierStep]) -> Range<usize> {
         let warm = warm_up..self.steps.len();
         let Some(median) = self.times().map(|times| times.p50_ms) else { return warm };
@@ -236,21 +236,21 @@ impl Window {
             return warm;
         }
         let ends = outliers.iter().map(|outlier| outlier.index).chain([warm.end]);
-        let mut stretches = Vec::new();
+        let mut sequences = Vec::new();
         let mut from = warm.start;
         for end in ends {
-            stretches.push(from..end);
+            sequences.push(from..end);
             from = end + 1;
         }
-        let longest = stretches.into_iter().rev().max_by_key(|stretch| stretch.len());
-        longest.filter(|stretch| stretch.len() >= FEWEST_STEADY).unwrap_or(warm)
+        let longest = sequences.into_iter().rev().max_by_key(|sequence| sequence.len());
+        longest.filter(|sequence| sequence.len() >= FEWEST_STEADY).unwrap_or(warm)
     }
 
-    /// Steps at the beginning that are clearly longer than those after them: caches fill, kernels are
-    /// loaded and compiled.
+    /// Steps at the beginning that are much longer than those after them: caches fill, kernels are loaded and
+    /// compiled.
     pub(crate) fn warm_up(&self) -> usize {
         let lengths: Vec<f64> = self.steps.iter().map(|step| step.length().as_millis()).collect();
-        // Never more than a quarter: a run that is slow for longer is not warming up.
+        // At most a quarter: a run that is slow for longer is not warming up.
         let most = lengths.len() / 4;
         let Some(usual) = median(lengths[most..].iter().copied()) else { return 0 };
         lengths[..most].iter().take_while(|length| **length > LONGER_WARMING_UP * usual).count()
@@ -258,8 +258,8 @@ impl Window {
 }
 
 impl Beginnings {
-    /// Profilers write the devices' events last. Where the file was cut off among them, steps of the host follow that
-    /// have none, and the one in which they end has some of them only.
+    /// Profilers write GPU events last. If the file is cut off within them, the last host steps have no GPU events, and
+    /// the step before those has only some.
     fn drop_unrecorded(&mut self, work: &Work, is_complete: bool) {
         let recorded = work.hulls.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
         if !is_complete && (1..self.starts.len()).contains(&recorded) {
@@ -268,13 +268,13 @@ impl Beginnings {
         }
     }
 
-    /// Whether the last step is left out because it is not whole.
+    /// Whether the last step is dropped because it is incomplete.
     fn is_last_cut(&self) -> bool {
         !self.last_is_whole && self.starts.len() > 1
     }
 }
 
-/// Each step, from the end of the one before to its own end.
+/// Each step, from the end of the previous step to its own end.
 fn lengths(begin: &Beginnings, work: &Work) -> Vec<Interval> {
     let starts = &begin.starts;
     let mut steps: Vec<Interval> = Vec::with_capacity(starts.len());
@@ -286,7 +286,7 @@ fn lengths(begin: &Beginnings, work: &Work) -> Vec<Interval> {
             (None, _) => began,
         };
         let left = begin.ends[i];
-        // A copy that still runs when the next step's kernels have ended does not hold its own step up.
+        // A copy that still runs after the next step's kernels have ended does not delay its own step.
         let next_kernels = work.kernels.get(i + 1).copied().flatten();
         let own = match (work.hulls[i], work.kernels[i], next_kernels) {
             (Some(work), Some(kernels), Some(next)) if work.end > next.end => Some(kernels),
@@ -299,15 +299,15 @@ fn lengths(begin: &Beginnings, work: &Work) -> Vec<Interval> {
     steps
 }
 
-/// Steps' worth of work in the trace.
-struct Rounds {
+/// How many steps of work the trace contains.
+struct StepCounts {
     all: f64,
-    /// Those launched before the first step.
+    /// How many of them were launched before the first step.
     early: f64,
 }
 
-impl Rounds {
-    /// `steps` counts the last one, whole or not.
+impl StepCounts {
+    /// `steps` includes the last step, complete or not.
     fn of(begin: &Beginnings, work: &Work, placed: &Placed, steps: usize) -> Self {
         let inside: u64 = work.launched.iter().sum();
         if begin.is_last_cut() {
@@ -316,10 +316,10 @@ impl Rounds {
             let all = if each > 0.0 { inside as f64 / each } else { whole as f64 };
             return Self { all, early: 0.0 };
         }
-        // A profiler that is started while the host is ahead records work whose launches it has not seen. Where launches are
-        // missing later too, they are lost, and what lost them says nothing of when it was launched.
+        // A profiler that starts while the host is ahead records work whose launches it has not seen. If launches are also
+        // missing later, they were lost, and nothing shows when that work was launched.
         let unseen = if placed.early > placed.inside { placed.early } else { 0 };
-        // Unless as much lies before the steps as in them; and what comes before a period is mostly none of it.
+        // Not if as much work is before the steps as in them; and work before a detected period is usually setup.
         let is_period = begin.found == StepsFound::Period;
         let more = match work.before + unseen {
             more if inside > more && !is_period => more as f64 / inside as f64,
@@ -331,21 +331,22 @@ impl Rounds {
 }
 
 struct Work {
-    /// First start and last end of the device's work launched in each step.
+    /// First start and last end of the GPU work launched in each step.
     hulls: Vec<Option<Interval>>,
-    /// The same of its kernels.
+    /// The same for its kernels.
     kernels: Vec<Option<Interval>>,
-    /// Nanoseconds of the work launched in each step, and before the first. By time and not by number: what is left of a step
-    /// when the profiler starts is rarely its copies and kernels in equal parts.
+    /// Nanoseconds of the work launched in each step. By time and not by number: what remains of a step when the profiler
+    /// starts rarely has copies and kernels in the usual proportion.
     launched: Vec<u64>,
+    /// Nanoseconds of the work launched before the first step.
     before: u64,
-    /// Work of which no launch was recorded.
+    /// Work without a recorded launch.
     without_launch: Vec<Unlaunched>,
     step_of_work: Vec<u32>,
 }
 
 impl Work {
-    /// Share of the work that lies before the first step, 0 to 1.
+    /// Share of the work before the first step, 0 to 1.
     fn outside_share(&self, placed: &Placed) -> f64 {
         let inside = self.launched.iter().sum::<u64>() + placed.inside;
         let outside = self.before + placed.early;
@@ -354,30 +355,30 @@ impl Work {
 }
 
 struct Unlaunched {
-    event: EventId,
+    id: EventId,
     start: Timestamp,
-    /// Nanoseconds; none for migrations: the driver moves pages when they are touched, and nobody ever launches that.
+    /// Nanoseconds; 0 for migrations, which the driver starts without a launch.
     weight: u64,
 }
 
-/// How much of the work without a launch lies in steps, and how much before the first, in nanoseconds.
+/// How much of the work without a launch is in steps, and how much before the first one, in nanoseconds.
 struct Placed {
     inside: u64,
     early: u64,
 }
 
-/// Work of which no launch was recorded belongs to the step in whose time on the device it begins.
+/// Work without a recorded launch belongs to the step during which it starts on the device.
 fn place(work: &[Unlaunched], steps: &[Interval], step_of_work: &mut [u32]) -> Placed {
     let mut placed = Placed { inside: 0, early: 0 };
-    for piece in work {
-        let step = steps.partition_point(|step| step.end <= piece.start);
-        // Each step begins where the one before it ends, so what is in none lies before the first or after the last.
+    for event in work {
+        let step = steps.partition_point(|step| step.end <= event.start);
+        // Each step begins where the previous one ends, so work outside of steps is before the first or after the last.
         match steps.get(step) {
-            Some(of) if of.start <= piece.start => {
-                step_of_work[piece.event.index()] = u32::try_from(step + 1).unwrap_or(0);
-                placed.inside += piece.weight;
+            Some(of) if of.start <= event.start => {
+                step_of_work[event.id.index()] = u32::try_from(step + 1).unwrap_or(0);
+                placed.inside += event.weight;
             }
-            Some(_) => placed.early += piece.weight,
+            Some(_) => placed.early += event.weight,
             None => {}
         }
     }
@@ -395,7 +396,7 @@ fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Op
         let weight = event.duration().get().max(1).cast_unsigned();
         let Some(call) = host.call_behind(&event) else {
             let weight = if event.migration().is_some() { 0 } else { weight };
-            without_launch.push(Unlaunched { event: event.id(), start: event.start(), weight });
+            without_launch.push(Unlaunched { id: event.id(), start: event.start(), weight });
             continue;
         };
         if until.is_some_and(|until| call.start() >= until) {

@@ -1,4 +1,4 @@
-//! Which steps took clearly longer, and what did they do that the others did not?
+//! Which steps took much longer, and what did they do that the others did not?
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,18 @@ use crate::unit::Unit;
 use busbound_cause::Host;
 use busbound_trace::Call;
 
-/// What a step's time can go to, as far as it is compared between steps.
+/// What a step spends time on, as compared between steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum StepQuantity {
-    /// Calls that take or give back memory of the device or the host.
+    /// Calls that allocate or free device or host memory.
     Allocation,
     /// Graph capture and instantiation.
     Capture,
     /// Kernels loaded, or compiled by the framework.
     Compilation,
-    /// Streams and events made.
+    /// Streams and events created.
     Creation,
     Synchronization,
     Input,
@@ -40,7 +40,7 @@ impl StepQuantity {
             Self::Allocation => "memory allocation calls",
             Self::Capture => "graph capture",
             Self::Compilation => "loading or compiling kernels",
-            Self::Creation => "making streams or events",
+            Self::Creation => "creating streams or events",
             Self::Synchronization => "synchronization",
             Self::Input => "waiting for input",
             Self::Launch => "launch calls",
@@ -50,14 +50,14 @@ impl StepQuantity {
     }
 }
 
-/// A step that took clearly longer than the others.
+/// A step that took much longer than the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OutlierStep {
-    /// Which one of all steps, from 0.
+    /// Index among all steps, from 0.
     pub index: usize,
     pub ms: f64,
-    /// What it did more of than the median step, most first. Parts may overlap in time.
+    /// What it spent more time on than the median step, most first. The times may overlap.
     pub differences: Vec<Difference>,
     pub statement: String,
 }
@@ -81,22 +81,23 @@ struct Sum {
     bytes: u64,
 }
 
-/// A step is an outlier beyond this multiple of the median, if that is also beyond the usual spread.
+/// A step is an outlier above this multiple of the median, if that is also beyond the usual spread.
 const LONGER: f64 = 1.25;
 const SPREADS: f64 = 5.0;
-/// Fewer steps have no "usual".
+/// Fewest steps for a meaningful median.
 const FEWEST: usize = 5;
-/// A difference smaller than this share of what the step took more does not explain it.
+/// A difference must be at least this share of the step's excess time to explain it.
 const EXPLAINS: f64 = 0.1;
-/// Every one of them, in order.
+
+/// All outlier steps, in order.
 pub(super) fn outliers(window: &Window, trace: &Trace, host: &Host<'_>) -> Vec<OutlierStep> {
     if window.steps.len() < FEWEST {
         return Vec::new();
     }
     let lengths: Vec<f64> = window.steps.iter().map(|step| step.length().as_millis()).collect();
     let usual_ms = median(lengths.iter().copied()).unwrap_or(0.0);
-    let apart = lengths.iter().map(|length| (length - usual_ms).abs());
-    let spread = 1.4826 * median(apart).unwrap_or(0.0);
+    let deviations = lengths.iter().map(|length| (length - usual_ms).abs());
+    let spread = 1.4826 * median(deviations).unwrap_or(0.0);
     let limit = (usual_ms * LONGER).max(usual_ms + SPREADS * spread);
     let slow: Vec<usize> = (0..lengths.len()).filter(|&i| lengths[i] > limit).collect();
     if slow.is_empty() {
@@ -109,7 +110,7 @@ pub(super) fn outliers(window: &Window, trace: &Trace, host: &Host<'_>) -> Vec<O
 
 type Profile = BTreeMap<StepQuantity, Sum>;
 
-/// What steps did, and what is usual.
+/// What each step did, and the medians.
 struct Usual {
     ms: f64,
     profiles: Vec<Profile>,
@@ -153,13 +154,13 @@ fn outlier(unit: Unit, index: usize, ms: f64, usual: &Usual) -> OutlierStep {
             median_bytes: median.bytes,
         }
     });
-    // Few calls of a capture or a compilation are recorded: that they are there at all explains more.
-    let tells = |d: &Difference| {
+    // Few calls of a capture or a compilation are recorded: that they occur at all explains more.
+    let is_telling = |d: &Difference| {
         matches!(d.what, StepQuantity::Capture | StepQuantity::Compilation) && d.count > d.median_count
     };
     let mut differences: Vec<Difference> =
-        all.filter(|d| d.more_ms() > EXPLAINS * excess || tells(d)).collect();
-    // A wait for the device is an effect of what the device did, where that explains it.
+        all.filter(|d| d.more_ms() > EXPLAINS * excess || is_telling(d)).collect();
+    // Waiting for the device is an effect of the device's work, if that work explains the excess.
     let by_device = |d: &Difference| matches!(d.what, StepQuantity::Copy | StepQuantity::Kernel);
     if differences.iter().any(|d| by_device(d) && d.more_ms() > 0.5 * excess) {
         differences.retain(|d| d.what != StepQuantity::Synchronization || d.count > d.median_count + 1);
@@ -167,12 +168,12 @@ fn outlier(unit: Unit, index: usize, ms: f64, usual: &Usual) -> OutlierStep {
     differences.sort_by(|a, b| b.more_ms().total_cmp(&a.more_ms()));
     let parts: Vec<String> = differences.iter().map(clause).collect();
     let why = if parts.is_empty() {
-        "the GPU's work took no longer than usual; it came later, and nothing recorded says why".to_owned()
+        "GPU work took no longer than usual but ran later; the cause is not visible in this trace".to_owned()
     } else {
         parts.join("; ")
     };
     let statement =
-        format!("{unit} {index} took {} against {}: {why}", milliseconds(ms), milliseconds(usual.ms));
+        format!("{unit} {index} took {} (median {}): {why}", milliseconds(ms), milliseconds(usual.ms));
     OutlierStep { index, ms, differences, statement }
 }
 
@@ -184,24 +185,24 @@ impl Difference {
 
 fn clause(d: &Difference) -> String {
     let usual = if d.median_ms > 0.0 { milliseconds(d.median_ms) } else { "none".to_owned() };
-    let (what, times) = (d.what.describe(), format!("{} against {usual}", milliseconds(d.ms)));
+    let (what, times) = (d.what.describe(), format!("{} vs. {usual}", milliseconds(d.ms)));
     let more_bytes = d.bytes > d.median_bytes + d.median_bytes / 20;
     match d.what {
         StepQuantity::Copy if more_bytes => {
-            format!("{what} {times} ({} against {})", bytes(d.bytes), bytes(d.median_bytes))
+            format!("{what} {times} ({} vs. {})", bytes(d.bytes), bytes(d.median_bytes))
         }
-        StepQuantity::Copy => format!("{what} {times} for the same {}: slower", bytes(d.bytes)),
+        StepQuantity::Copy => format!("{what} {times} for the same {}, at a lower rate", bytes(d.bytes)),
         // The first launch of a kernel loads it.
         StepQuantity::Launch if d.ms > 3.0 * d.median_ms => {
-            format!("{what} {times}: kernels loaded at first use, or a full queue")
+            format!("{what} {times}: kernels loaded on first use, or a full launch queue")
         }
-        _ if d.count != d.median_count => format!("{what} {times} ({} against {})", d.count, d.median_count),
-        StepQuantity::Kernel => format!("{what} {times}: as many, but slower"),
+        _ if d.count != d.median_count => format!("{what} {times} ({} vs. {})", d.count, d.median_count),
+        StepQuantity::Kernel => format!("{what} {times}: the same number, but slower"),
         _ => format!("{what} {times}"),
     }
 }
 
-/// What each step did of each quantity.
+/// The totals of each step, by quantity.
 fn profiles(window: &Window, trace: &Trace, host: &Host<'_>) -> Vec<Profile> {
     let mut profiles = vec![Profile::new(); window.steps.len()];
     let mut add = |step: Option<usize>, what, time, bytes| {

@@ -1,9 +1,9 @@
-//! Where nothing marks the steps: what repeats in the sequence of launches?
+//! Without step annotations: what repeats in the sequence of launches?
 //!
-//! A loop launches the same work in the same order every time. The sequence is compared with itself
-//! moved by every distance at which some piece of work comes back; the distance at which most of it
-//! agrees is the period. Layers repeat within a step, but what frames them does not agree at their
-//! distance, so the step wins over the layer wherever anything tells one layer's place from another's.
+//! A loop launches the same work in the same order every time. The sequence is compared with itself,
+//! shifted by every distance at which some launch recurs; the distance with the most matches is the
+//! period. Layers repeat within a step, but the launches before and after the layers do not match at that
+//! distance, so the step wins over the layer if anything differs between layers.
 
 use busbound_trace::{Event, EventId, Timestamp, Trace};
 use hashbrown::HashMap;
@@ -15,21 +15,21 @@ use busbound_cause::Host;
 struct Token {
     at: Timestamp,
     end: Timestamp,
-    /// Its end, or the start of a wait.
+    /// The end of a launch, or the start of a wait.
     worked_until: Timestamp,
     /// What was launched.
     what: u32,
 }
 
-/// A period is believed if it is seen this often, if this share of the sequence agrees with it, and if
-/// it is long enough to be a loop of the program and not of one operator.
+/// A period counts if it occurs this often, if this share of the sequence matches, and if it is long enough
+/// to be a loop of the program rather than of one operator.
 const FEWEST: usize = 3;
 const AGREES: f64 = 0.75;
 const SHORTEST: usize = 4;
 const SHORTEST_NANOS: i64 = 200_000;
-/// Of two periods that agree this nearly as well the shorter one counts: the longer is a multiple.
+/// If two periods match almost equally well, within this share, the shorter one counts: the longer is a multiple.
 const AS_GOOD: f64 = 0.01;
-/// Distances that are tried: those of the rarest pieces first.
+/// Most distances tried: those of the rarest launches first.
 const TRIED: usize = 24;
 
 pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
@@ -37,8 +37,8 @@ pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
     let sequence: Vec<u32> = tokens.iter().map(|token| token.what).collect();
     let (length, anchors) = best_period(&sequence)?;
     let anchor = anchors.first()?;
-    // The period may be cut anywhere; the program cuts it where the host is latest with its next launch.
-    let late = |offset: usize| -> i64 {
+    // The sequence could be cut at any offset. Steps begin where the host pauses longest before its next launch.
+    let pause = |offset: usize| -> i64 {
         let places =
             anchor.iter().map(|place| place + offset).filter(|&place| 0 < place && place < tokens.len());
         let mut pauses: Vec<i64> =
@@ -46,10 +46,10 @@ pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
         pauses.sort_unstable();
         pauses.get(pauses.len() / 2).copied().unwrap_or(0)
     };
-    let offset = (0..length).max_by_key(|&offset| (late(offset), std::cmp::Reverse(offset)))?;
+    let offset = (0..length).max_by_key(|&offset| (pause(offset), std::cmp::Reverse(offset)))?;
     let mut places: Vec<usize> =
         anchor.iter().map(|place| place + offset).filter(|&place| place < tokens.len()).collect();
-    // What precedes the first anchor may be whole as well, if it is the same.
+    // Launches before the first anchor may also be whole steps, if they match.
     let mut earlier = Vec::new();
     let mut first = *places.first()?;
     while let Some(before) = first.checked_sub(length) {
@@ -72,7 +72,7 @@ pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
     let ends = (1..places.len()).map(|i| tokens[places[i] - 1].end).chain([tokens[tokens.len() - 1].end]);
     Some(Beginnings {
         found: StepsFound::Period,
-        pattern: format!("{length} launches that repeat"),
+        pattern: format!("{length} repeating launches"),
         ends: ends.collect(),
         starts,
         until: None,
@@ -80,9 +80,9 @@ pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
     })
 }
 
-/// What the host launched and where it waited, in order.
+/// The launches and waits of the host, in order.
 fn tokens(trace: &Trace, host: &Host<'_>) -> Vec<Token> {
-    // A graph's launch is one piece, named for the first work of the graph.
+    // A graph launch is one token, named after the first work of the graph.
     let mut first_work: HashMap<EventId, (Event<'_>, Event<'_>)> = HashMap::new();
     for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
         if let Some(call) = host.call_behind(&work) {
@@ -99,7 +99,7 @@ fn tokens(trace: &Trace, host: &Host<'_>) -> Vec<Token> {
         Token { at: call.start(), end: call.end(), worked_until: call.end(), what }
     });
     let mut tokens: Vec<Token> = launched.collect();
-    // A synchronization may share its name's number with nothing launched.
+    // Offset by the number of names, so that synchronizations never share a number with launched work.
     tokens.extend(host.synchronizations().map(|call| Token {
         at: call.start(),
         end: call.end(),
@@ -110,14 +110,14 @@ fn tokens(trace: &Trace, host: &Host<'_>) -> Vec<Token> {
     tokens
 }
 
-/// The period of a sequence, and the places of every piece that occurs once in it.
+/// The period of a sequence, and the places of every launch that occurs once per period.
 fn best_period(sequence: &[u32]) -> Option<(usize, Vec<Vec<usize>>)> {
     let different = sequence.iter().max().map_or(0, |what| *what as usize + 1);
     let mut places: Vec<Vec<usize>> = vec![Vec::new(); different];
     for (i, &what) in sequence.iter().enumerate() {
         places[what as usize].push(i);
     }
-    // By the distance at which each piece mostly comes back.
+    // By the distance at which each launch usually recurs.
     let mut by_distance: Vec<(usize, Vec<usize>)> = places
         .into_iter()
         .filter(|places| places.len() >= FEWEST)
@@ -139,16 +139,16 @@ fn best_period(sequence: &[u32]) -> Option<(usize, Vec<Vec<usize>>)> {
     Some((length, anchors.map(|(_, places)| places).collect()))
 }
 
-/// The distance that most neighbors of these places have.
+/// The distance between most neighboring places.
 fn usual_distance(places: &[usize]) -> Option<usize> {
     let mut distances: Vec<usize> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
     distances.sort_unstable();
-    let middle = distances[distances.len() / 2];
-    let same = distances.iter().filter(|&&distance| distance == middle).count();
-    (same * 5 >= distances.len() * 3).then_some(middle)
+    let median = distances[distances.len() / 2];
+    let same = distances.iter().filter(|&&distance| distance == median).count();
+    (same * 5 >= distances.len() * 3).then_some(median)
 }
 
-/// Share of the sequence that comes back after `distance`.
+/// Share of the sequence that recurs after `distance`.
 fn agreement(sequence: &[u32], distance: usize) -> f64 {
     let pairs = sequence.iter().zip(&sequence[distance..]);
     let all = sequence.len() - distance;
@@ -163,19 +163,19 @@ mod tests {
 
     #[test]
     fn a_step_wins_over_its_layers() {
-        // Ten layers of four pieces, then a loss and an update.
+        // Ten layers of four kernels, then a loss and an update.
         let step: Vec<u32> = (0..10).flat_map(|_| [1, 2, 3, 4]).chain([5, 6]).collect();
         let sequence = step.repeat(5);
         assert_eq!(best_period(&sequence).map(|(length, _)| length), Some(42));
     }
 
     #[test]
-    fn one_operator_in_a_loop_is_no_step() {
+    fn one_operator_in_a_loop_is_not_a_step() {
         assert!(best_period(&[1, 2].repeat(500)).is_none());
     }
 
     #[test]
-    fn what_does_not_repeat_has_no_period() {
+    fn a_sequence_that_does_not_repeat_has_no_period() {
         let squares: Vec<u32> = (0..2000u32).map(|i| i.wrapping_mul(i) % 97).collect();
         let odd: Vec<u32> =
             squares.iter().enumerate().map(|(i, s)| s + (i as u32 % 13) * (i as u32)).collect();
@@ -184,22 +184,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_loop_with_a_mark_of_its_own_is_found(
+        fn a_loop_with_a_unique_launch_is_found(
             body in prop::collection::vec(0u32..6, 6..60),
             times in 4usize..12,
             extra in 0usize..3,
         ) {
-            // One piece that occurs once a round, whatever repeats within it.
-            let mut round = vec![99];
-            round.extend(&body);
-            let mut sequence = round.repeat(times);
-            // An odd launch or two in the middle, as an allocator or a logger makes.
+            // One launch that occurs once per iteration, whatever repeats within it.
+            let mut iteration = vec![99];
+            iteration.extend(&body);
+            let mut sequence = iteration.repeat(times);
+            // One or two extra launches halfway, like those of an allocator or a logger.
             for _ in 0..extra.min(times / 4) {
-                sequence.insert(round.len() * (times / 2) + 1, 77);
+                sequence.insert(iteration.len() * (times / 2) + 1, 77);
             }
             let found = best_period(&sequence);
             if extra.min(times / 4) == 0 {
-                prop_assert_eq!(found.map(|(length, _)| length), Some(round.len()));
+                prop_assert_eq!(found.map(|(length, _)| length), Some(iteration.len()));
             }
         }
     }

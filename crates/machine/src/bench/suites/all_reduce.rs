@@ -1,4 +1,4 @@
-//! What does an all-reduce over all GPUs of this process reach?
+//! What rate does an all-reduce over all GPUs of this process reach?
 
 use std::fmt;
 
@@ -61,7 +61,7 @@ impl BenchSuite for AllReduceTask {
 fn figure(largest: &AllReduceFacts) -> MeasuredFigure {
     let unit = FigureUnit::GigabytesPerSecond;
     if largest.ranks == 1 {
-        let what = "all-reduce of one rank (exchanges nothing: a check that NCCL works)";
+        let what = "all-reduce with one rank (no data is exchanged; this only checks that NCCL works)";
         MeasuredFigure::fact("allreduce_algbw", what, largest.algbw_gbps, unit)
     } else {
         let what = format!("all-reduce over {} GPUs, bus bandwidth", largest.ranks);

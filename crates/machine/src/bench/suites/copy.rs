@@ -1,4 +1,4 @@
-//! How fast does one copy of a size go, or many in a row?
+//! How fast is one copy of a given size, and how fast are many back to back?
 
 use std::fmt;
 
@@ -27,13 +27,13 @@ pub struct CopyTask {
 pub struct CopyCase {
     #[serde(flatten)]
     pub task: CopyTask,
-    /// Copies of one repetition.
+    /// Copies per repetition.
     pub copies: u32,
     pub ns: Vec<u64>,
     pub verified: bool,
 }
 
-/// Ids of the figures by which a machine is summed up.
+/// Ids of the figures that summarize a machine.
 pub const PINNED_H2D: &str = "pinned_h2d";
 pub const PINNED_D2H: &str = "pinned_d2h";
 pub const PAGEABLE_H2D: &str = "pageable_h2d";
@@ -58,7 +58,7 @@ impl BenchSuite for CopyTask {
     fn left_out(mode: Mode, limits: &Limits) -> Option<&'static str> {
         let asked_for_managed = mode == Mode::Full;
         (asked_for_managed && !limits.managed)
-            .then_some("managed memory does not migrate on this machine and was left out")
+            .then_some("managed memory does not migrate on this machine, so it is skipped")
     }
 
     fn keep(cases: &[&CopyCase], _identity: &Identity, profile: &mut MachineProfile) {
@@ -93,10 +93,10 @@ fn ways(mode: Mode, limits: &Limits) -> Vec<(Memory, Engine, Pace)> {
             ways.push((Memory::Managed, Engine::CopyEngine, Pace::Single));
         }
     }
-    // A buffer of one kind is made once and serves both directions.
+    // Sorted, so that one buffer per memory type serves both directions.
     ways.sort_by_key(|(memory, ..)| *memory);
-    // The curve that everything rests on is measured again in the middle and at the end: what a host gives
-    // drifts over minutes, and its middle is wanted.
+    // The curve that everything depends on is measured three times, spread over the run: host rates drift over
+    // minutes, and the median is wanted.
     let trusted = (Memory::Pinned, Engine::CopyEngine, Pace::BackToBack);
     if mode == Mode::Full {
         ways.insert(ways.len() / 2, trusted);
@@ -105,7 +105,7 @@ fn ways(mode: Mode, limits: &Limits) -> Vec<(Memory, Engine, Pace)> {
     ways
 }
 
-/// Powers of two from 256 B on, or of four from 4 KiB on.
+/// Powers of two from 256 B (full), or powers of four from 4 KiB (quick).
 fn sizes(mode: Mode, largest: u64) -> Vec<u64> {
     let (least, by) = match mode {
         Mode::Quick => (4 * KIB, 4),
@@ -116,8 +116,8 @@ fn sizes(mode: Mode, largest: u64) -> Vec<u64> {
         .collect()
 }
 
-/// A curve for each way of copying, in the order in which they were first measured; what was measured
-/// several times counts as one measurement with all of its repetitions.
+/// One curve per copy method, in the order of first measurement. Repeated measurements of the same task are merged
+/// into one with all of their repetitions.
 fn curves(cases: &[&CopyCase]) -> Vec<MeasuredCurve> {
     let mut rates: Vec<(CopyTask, Vec<f64>)> = Vec::new();
     for case in cases {
@@ -156,15 +156,14 @@ fn pinned(evidence: &Evidence<'_>) -> Vec<MeasuredFigure> {
     let reached = |direction| evidence.profile.copies(direction, Memory::Pinned).and_then(plateau_of_large);
     let (h2d, d2h) = (reached(Direction::H2d), reached(Direction::D2h));
     let mut figures = Vec::new();
-    for (id, what, measured, other) in [
-        (PINNED_H2D, "pinned memory to the device", h2d, d2h),
-        (PINNED_D2H, "device to pinned memory", d2h, h2d),
-    ] {
+    for (id, what, measured, other) in
+        [(PINNED_H2D, "pinned H2D copies", h2d, d2h), (PINNED_D2H, "pinned D2H copies", d2h, h2d)]
+    {
         let Some(measured) = measured else { continue };
         let figure = MeasuredFigure::fact(id, what, measured, FigureUnit::GigabytesPerSecond);
         figures.push(match evidence.due_link() {
             Some((link, peak)) => {
-                let from = format!("{:.0} % of {link}'s {peak:.1}", 100.0 * REACHED_BY_LARGE_COPIES);
+                let from = format!("{:.0}% of the {peak:.1} GB/s of {link}", 100.0 * REACHED_BY_LARGE_COPIES);
                 let expected = REACHED_BY_LARGE_COPIES * peak;
                 let other_is_fine = other.is_some_and(|other| other >= SHORT_BELOW * expected);
                 figure.judged(expected, from, || causes(evidence.identity, other_is_fine))
@@ -178,11 +177,11 @@ fn pinned(evidence: &Evidence<'_>) -> Vec<MeasuredFigure> {
 fn pageable(profile: &MachineProfile) -> Vec<MeasuredFigure> {
     let mut figures = Vec::new();
     for (id, what, direction) in [
-        (PAGEABLE_H2D, "pageable memory to the device", Direction::H2d),
-        ("pageable_d2h", "device to pageable memory", Direction::D2h),
+        (PAGEABLE_H2D, "pageable H2D copies", Direction::H2d),
+        ("pageable_d2h", "pageable D2H copies", Direction::D2h),
     ] {
         let Some(curve) = profile.copies(direction, Memory::Pageable) else { continue };
-        // The largest copies, not the best: small ones may come from the CPU's cache.
+        // The largest copies, not the fastest: small ones may come from the CPU's cache.
         let Some(last) = curve.points.last() else { continue };
         let mut figure = MeasuredFigure::fact(id, what, last.gbps, FigureUnit::GigabytesPerSecond);
         figure.causes = vec![staging()];
@@ -198,88 +197,91 @@ fn small(profile: &MachineProfile) -> Vec<MeasuredFigure> {
         Some(MeasuredFigure::fact(id, what, bytes as f64 / 1024.0, FigureUnit::Kibibytes))
     };
     [
-        ("half_rate_at", "smallest pinned copy to the device that reaches half of that", 0.5),
-        ("nearly_full_at", "smallest that reaches 95 % of it", 0.95),
+        ("half_rate_at", "smallest pinned H2D copy that reaches 50% of the best rate", 0.5),
+        ("nearly_full_at", "smallest pinned H2D copy that reaches 95% of the best rate", 0.95),
     ]
     .into_iter()
     .filter_map(figure)
     .collect()
 }
 
-/// Every page goes through a buffer of the driver's.
+/// Every page goes through a driver buffer.
 fn staging() -> Cause {
     Cause::seen(
-        "pageable memory is copied by the CPU into pinned buffers first: its rate is the host's, not the link's",
-        "the same copy from pinned memory (`tensor.pin_memory()` once, then reuse it)",
+        "the CPU first copies pageable memory into pinned buffers: the host limits the rate, not the link",
+        "compare with a copy from pinned memory (call `tensor.pin_memory()` once, then reuse the tensor)",
     )
 }
 
-/// Of pinned copies. What was seen comes first, what was ruled out is left out.
+/// Causes of slow pinned copies. Causes that the measurement shows come first; excluded ones are omitted.
 fn causes(identity: &Identity, other_direction_is_fine: bool) -> Vec<Cause> {
     let mut causes = seen_on_the_link(identity);
     if other_direction_is_fine {
         causes.push(Cause::likely(
-            "the other direction is as it should be, so width and speed of the link are: it is the host's side of this one",
-            "compare NUMA nodes and the IOMMU as below",
+            "the other direction is OK, so the link's width and speed are OK too: the cause is on the host side of this direction",
+            "the NUMA nodes and the IOMMU, as described below",
         ));
     }
     if identity.pinned_to_cpus.is_none() || identity.numa_node.is_none() {
         causes.push(Cause::likely(
-            "host memory on another NUMA node than the GPU: every copy crosses the socket link",
-            "`numactl --cpunodebind=N --membind=N busbound bench --suite copy` for each node N; the best one is the GPU's",
+            "host memory on a different NUMA node than the GPU: every copy crosses the link between the sockets",
+            "run `numactl --cpunodebind=N --membind=N busbound bench --suite copy` for each node N; the fastest node is the GPU's",
         ));
     }
     causes.push(Cause::translating_iommu());
     causes.push(Cause::likely(
-        "someone else on the same link or switch",
-        "`nvidia-smi dmon -s t` while nothing of yours runs; `busbound topo` shows who shares the way to the host",
+        "other traffic on the same link or switch",
+        "run `nvidia-smi dmon -s t` while your own jobs are stopped; `busbound topo` shows which devices share the PCIe uplink",
     ));
     causes.push(Cause::likely(
-        "a narrower link further up, between switch and host",
-        "`busbound topo`: the narrowest hop of the way to the host",
+        "a narrower link upstream, between switch and host",
+        "run `busbound topo` and look at the narrowest hop on the path to the host",
     ));
     if identity.virtual_machine == Some(true) {
         causes.push(Cause::likely(
-            "a virtual machine that hides where its memory and the GPU lie",
-            "the same on the host, or ask who runs it for the NUMA placement",
+            "a virtual machine that hides the NUMA placement of its memory and the GPU",
+            "measure on the host, or ask its administrator for the NUMA placement",
         ));
     }
-    causes.push(Cause::likely("clocks held down", "`nvidia-smi -q -d CLOCK,PERFORMANCE` while it runs"));
+    causes.push(Cause::likely(
+        "throttled clocks",
+        "run `nvidia-smi -q -d CLOCK,PERFORMANCE` during the benchmark",
+    ));
     causes
 }
 
-/// A link that trained below what its ends could, or ends that can less than the card.
+/// A link that trained below the maximum of its ends, or ends that support less than the card.
 fn seen_on_the_link(identity: &Identity) -> Vec<Cause> {
     let Some(link) = identity.link else { return Vec::new() };
     let mut causes = Vec::new();
     if link.lanes < link.max_lanes {
         causes.push(Cause::seen(
-            format!("the link runs on {} lanes of {}, seen while copies ran", link.lanes, link.max_lanes),
-            "`busbound topo` names the hop; reseat the card, look at the riser and the slot's bifurcation",
+            format!("the link runs with {} of {} lanes, read while copies ran", link.lanes, link.max_lanes),
+            "`busbound topo` shows the hop; reseat the card, check the riser and the slot's bifurcation",
         ));
     }
     if link.generation < link.max_generation {
         causes.push(Cause::seen(
             format!(
-                "the link runs at generation {} of {}, seen while copies ran",
+                "the link runs at PCIe generation {} of {}, read while copies ran",
                 link.generation, link.max_generation
             ),
-            "`busbound topo` names the hop; look for link errors (`nvidia-smi -q -d PCIE`, replays) and the BIOS's link speed",
+            "`busbound topo` shows the hop; check for link errors (`nvidia-smi -q -d PCIE`, replays) and the link speed set in the BIOS",
         ));
     }
-    // Both ends may agree on less than the card could: a slot of fewer lanes or an older host.
+    // Both ends may support less than the card: a slot with fewer lanes, or an older host.
     if let Some(gpu) = gpu_of_name(&identity.gpu)
         && (link.generation < u32::from(gpu.pcie.generation) || link.lanes < u32::from(gpu.pcie.lanes))
         && (link.generation, link.lanes) == (link.max_generation, link.max_lanes)
     {
         causes.push(Cause::seen(
             format!(
-                "the link runs at PCIe {} x{}, all that slot and host give; the card has {}",
+                "the link runs at PCIe {} x{}, the maximum of the slot and host; the card supports {}",
                 link.generation,
                 link.lanes,
                 gpu.pcie.name()
             ),
-            "another slot (`busbound topo` shows the tree), or this is what the host can",
+            "try another slot (`busbound topo` shows the tree); if none is faster, this is the host's maximum",
         ));
     }
     causes
@@ -288,8 +290,8 @@ fn seen_on_the_link(identity: &Identity) -> Vec<Cause> {
 impl fmt::Display for CopyTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let direction = match self.direction {
-            Direction::H2d => "to the device",
-            Direction::D2h => "to the host",
+            Direction::H2d => "H2D",
+            Direction::D2h => "D2H",
         };
         write!(f, "copy: {} {direction}, {} bytes", self.memory.words(), self.bytes)
     }
@@ -311,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_full_copy_suite_goes_from_256_bytes_to_a_gibibyte_by_powers_of_two() {
+    fn the_full_copy_suite_covers_256_bytes_to_1_gib_in_powers_of_two() {
         let all = CopyTask::plan(Mode::Full, &H200);
         let is_trusted = |task: &&CopyTask| {
             (task.direction, task.memory, task.engine, task.pace)
@@ -319,7 +321,7 @@ mod tests {
         };
         let sizes: Vec<u64> = all.iter().filter(is_trusted).map(|task| task.bytes).collect();
         assert_eq!(sizes[..23], (8..=30).map(|power| 1 << power).collect::<Vec<u64>>());
-        // That curve three times, and ten others; two directions, 23 sizes.
+        // That curve three times plus ten others; two directions, 23 sizes.
         assert_eq!(sizes.len(), 3 * 23);
         assert_eq!(all.len(), (3 + 10) * 2 * 23);
         let fixed = Limits { managed: false, ..H200 };

@@ -1,4 +1,4 @@
-//! What does double buffering gain over copying and computing in turns? Compared with the plan in `diagnosis`.
+//! What does double buffering save compared with serialized copies and compute? `diagnosis` compares it with the plan.
 
 use std::fmt;
 
@@ -42,7 +42,7 @@ impl BenchSuite for DoubleBufferTask {
 
 impl fmt::Display for DoubleBufferTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "double-buffer: compute {} x copy", self.compute_to_copy)
+        write!(f, "double-buffer: compute {}x copy", self.compute_to_copy)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What do both directions reach at once, and what does each lose under the other's load?
+//! What rate do both directions reach at the same time, and how much does each slow down the other?
 
 use std::fmt;
 
@@ -21,15 +21,15 @@ pub struct DuplexCase {
     #[serde(flatten)]
     pub task: DuplexTask,
     pub copies: u32,
-    /// Both directions begin together; from there to the end of the later one.
+    /// From the common start of both directions to the end of the later one.
     pub together_ns: Vec<u64>,
-    /// `copies` to the device while the other direction is busy throughout.
+    /// `copies` H2D copies while D2H is busy throughout.
     pub h2d_loaded_ns: Vec<u64>,
     pub d2h_loaded_ns: Vec<u64>,
     pub verified: bool,
 }
 
-/// Both directions at once reach this part of the two alone (PCIe 5 x16: 100.8 of 110.7).
+/// Share of the sum of the separate rates that both directions reach at the same time (PCIe 5 x16: 100.8 of 110.7).
 const DUPLEX_REACHED: f64 = 0.90;
 
 impl BenchSuite for DuplexTask {
@@ -42,7 +42,7 @@ impl BenchSuite for DuplexTask {
     }
 
     fn keep(cases: &[&DuplexCase], _identity: &Identity, profile: &mut MachineProfile) {
-        // The last one counts.
+        // The last measurement counts.
         profile.duplex = cases.last().and_then(|case| {
             let moved = case.task.bytes * u64::from(case.copies);
             Some(DuplexFacts {
@@ -59,7 +59,7 @@ impl BenchSuite for DuplexTask {
         let Some(duplex) = &profile.duplex else { return Vec::new() };
         let figure = MeasuredFigure::fact(
             "duplex",
-            "both directions at once, added up",
+            "H2D and D2H at the same time, total",
             duplex.together_gbps,
             FigureUnit::GigabytesPerSecond,
         );
@@ -69,7 +69,7 @@ impl BenchSuite for DuplexTask {
             .sum();
         vec![match alone {
             Some(alone) if duplex.bytes >= LARGE_COPY => {
-                let from = format!("{:.0} % of the two alone", 100.0 * DUPLEX_REACHED);
+                let from = format!("{:.0}% of the sum of the separate rates", 100.0 * DUPLEX_REACHED);
                 figure.judged(DUPLEX_REACHED * alone, from, || causes(evidence.identity))
             }
             _ => figure,
@@ -80,13 +80,13 @@ impl BenchSuite for DuplexTask {
 fn causes(identity: &Identity) -> Vec<Cause> {
     let mut causes = vec![
         Cause::likely(
-            "host memory that cannot read and write at that rate together",
-            "`busbound bench --suite duplex` bound to one NUMA node and to another",
+            "host memory cannot sustain reads and writes at this rate",
+            "run `busbound bench --suite duplex` bound to each NUMA node",
         ),
         Cause::translating_iommu(),
     ];
     if identity.virtual_machine == Some(true) {
-        causes.push(Cause::likely("a virtual machine's path to memory", "the same on the host"));
+        causes.push(Cause::likely("a virtual machine's path to memory", "measure on the host"));
     }
     causes
 }

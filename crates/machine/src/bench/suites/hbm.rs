@@ -1,4 +1,4 @@
-//! How fast is the device's own memory?
+//! How fast is device memory?
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub struct HbmCase {
     pub verified: bool,
 }
 
-/// A copy within the device reaches this part of its memory's rate (H200: 4187 of 4800).
+/// Share of the data sheet's memory rate that a D2D copy reaches (H200: 4187 of 4800).
 const HBM_REACHED: f64 = 0.87;
 /// Buffers of this size are several times the largest cache.
 const BEYOND_CACHES: u64 = 256 << 20;
@@ -57,19 +57,28 @@ impl BenchSuite for HbmTask {
         let Some(best) = profile.hbm.iter().max_by(|a, b| a.gbps.total_cmp(&b.gbps)) else {
             return Vec::new();
         };
-        let what = "within device memory, bytes read and written";
+        let what = "D2D copies, bytes read plus written";
         let figure = MeasuredFigure::fact("hbm", what, best.gbps, unit);
         let mut figures = vec![match gpu_of_name(&profile.gpu) {
-            // Less than this may stay in a cache.
+            // Smaller buffers may stay in a cache.
             Some(gpu) if best.bytes >= BEYOND_CACHES => {
-                let from = format!("{:.0} % of the data sheet's {:.0}", 100.0 * HBM_REACHED, gpu.memory_gbps);
+                let from = format!(
+                    "{:.0}% of the {:.0} GB/s in the data sheet",
+                    100.0 * HBM_REACHED,
+                    gpu.memory_gbps
+                );
                 figure.judged(HBM_REACHED * gpu.memory_gbps, from, || causes(evidence.identity))
             }
             _ => figure,
         }];
         let by = |engine: Engine| profile.hbm.iter().find(|one| one.engine == engine);
         if let (Some(_), Some(kernel)) = (by(Engine::CopyEngine), by(Engine::Kernel)) {
-            figures.push(MeasuredFigure::fact("hbm_kernel", "the same by a copy kernel", kernel.gbps, unit));
+            figures.push(MeasuredFigure::fact(
+                "hbm_kernel",
+                "D2D copies by a kernel, bytes read plus written",
+                kernel.gbps,
+                unit,
+            ));
         }
         figures
     }
@@ -78,15 +87,18 @@ impl BenchSuite for HbmTask {
 fn causes(identity: &Identity) -> Vec<Cause> {
     let mut causes = vec![
         Cause::likely(
-            "someone else on the GPU",
-            "`nvidia-smi` lists processes; run it again when it is idle",
+            "another process on the GPU",
+            "`nvidia-smi` lists processes; repeat the benchmark when the GPU is idle",
         ),
-        Cause::likely("memory clocks held down", "`nvidia-smi -q -d CLOCK,PERFORMANCE` while it runs"),
+        Cause::likely(
+            "throttled memory clocks",
+            "run `nvidia-smi -q -d CLOCK,PERFORMANCE` during the benchmark",
+        ),
     ];
     if identity.memory_bytes > 0 {
         causes.push(Cause::likely(
-            "ECC on a card whose memory pays for it, or a slice of a GPU (MIG)",
-            "`nvidia-smi -q -d ECC` and `nvidia-smi -L`",
+            "ECC on a card where it costs bandwidth, or a slice of a GPU (MIG)",
+            "run `nvidia-smi -q -d ECC` and `nvidia-smi -L`",
         ));
     }
     causes

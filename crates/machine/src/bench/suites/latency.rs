@@ -1,4 +1,4 @@
-//! What does the smallest thing of each kind cost?
+//! What is the minimum cost of a launch, a copy, an event and a sync?
 
 use std::fmt;
 
@@ -62,14 +62,16 @@ impl BenchSuite for LatencyTask {
 
 fn id_and_words(kind: LatencyKind) -> (&'static str, &'static str) {
     match kind {
-        LatencyKind::LaunchCall => ("launch_call", "the call that launches a kernel"),
-        LatencyKind::LaunchAndWait => ("launch_and_wait", "launching an empty kernel and waiting for it"),
-        LatencyKind::KernelToKernel => ("kernel_to_kernel", "one empty kernel to the next, queued"),
-        LatencyKind::SmallestCopyH2d => ("smallest_copy_h2d", "4 bytes to the device, waited for"),
-        LatencyKind::SmallestCopyD2h => ("smallest_copy_d2h", "4 bytes to the host, waited for"),
-        LatencyKind::EventRecord => ("event_record", "the call that records an event"),
-        LatencyKind::EventWait => ("event_wait", "one stream to another by an event"),
-        LatencyKind::StreamSynchronize => ("stream_synchronize", "synchronizing an idle stream"),
+        LatencyKind::LaunchCall => ("launch_call", "kernel launch call"),
+        LatencyKind::LaunchAndWait => {
+            ("launch_and_wait", "launch of an empty kernel until the host knows it finished")
+        }
+        LatencyKind::KernelToKernel => ("kernel_to_kernel", "one queued empty kernel to the next"),
+        LatencyKind::SmallestCopyH2d => ("smallest_copy_h2d", "blocking H2D copy of 4 bytes"),
+        LatencyKind::SmallestCopyD2h => ("smallest_copy_d2h", "blocking D2H copy of 4 bytes"),
+        LatencyKind::EventRecord => ("event_record", "event record call"),
+        LatencyKind::EventWait => ("event_wait", "one stream to another through an event"),
+        LatencyKind::StreamSynchronize => ("stream_synchronize", "sync of an idle stream"),
     }
 }
 

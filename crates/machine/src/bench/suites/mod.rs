@@ -1,7 +1,7 @@
-//! Which suites are there, and what does each measure? One file a suite; [`suites!`] is the registry.
+//! Which suites exist, and what does each measure? One file per suite; [`suites!`] is the registry.
 //!
-//! A suite is the type of its tasks with [`BenchSuite`] implemented: what to run, what the profile keeps of the
-//! times, and which figures are judged. The `gpu` crate runs its tasks, in a file of the same name.
+//! A suite is a task type that implements [`BenchSuite`]: what to run, what the profile stores, and which figures have
+//! an expected value. The `gpu` crate runs its tasks, in a file with the same name.
 
 mod all_reduce;
 mod copy;
@@ -37,27 +37,27 @@ pub use overlap::{OverlapCase, OverlapTask};
 pub use peer_to_peer::{PeerToPeerCase, PeerToPeerTask};
 pub use power::{PowerCase, PowerSample, PowerTask};
 
-/// What a suite says of itself, as the type of its tasks. [`fmt::Display`] is what people who wait read.
+/// A suite, implemented by its task type. [`fmt::Display`] is the progress text.
 pub trait BenchSuite: Registered + fmt::Display + Copy {
-    /// As it is given on the command line.
+    /// The name on the command line.
     const NAME: &'static str;
-    /// When it is measured.
+    /// When it runs.
     const PHASE: Phase;
-    /// Where its figures appear in the answer.
+    /// Where its figures appear in the output.
     const TOPIC: Topic;
 
-    /// Everything that it measures on such a machine.
+    /// Everything that it measures within these limits.
     fn plan(mode: Mode, limits: &Limits) -> Vec<Self>;
 
-    /// Why it, or a part of it, is left out on such a machine.
+    /// Why the suite, or a part of it, is skipped within these limits.
     fn left_out(_mode: Mode, _limits: &Limits) -> Option<&'static str> {
         None
     }
 
-    /// Adds what the profile keeps of these cases, none of which got wrong data.
+    /// Adds these cases to the profile; cases with wrong data are already removed.
     fn keep(_cases: &[&Self::Case], _identity: &Identity, _profile: &mut MachineProfile) {}
 
-    /// The figures that the answer judges.
+    /// The figures in the output.
     fn figures(_evidence: &Evidence<'_>) -> Vec<MeasuredFigure> {
         Vec::new()
     }
@@ -65,16 +65,16 @@ pub trait BenchSuite: Registered + fmt::Display + Copy {
 
 /// One task with the times of its repetitions, in nanoseconds.
 pub trait SuiteCase {
-    /// Every series of times that it holds.
+    /// All of its series of times.
     fn series(&self) -> Vec<&[u64]>;
 
-    /// Whether the data arrived; `None` where none was moved.
+    /// Whether the data was correct; `None` if none was moved.
     fn verified(&self) -> Option<bool> {
         None
     }
 }
 
-/// What the registry knows of a suite.
+/// What the registry generates for each suite.
 pub trait Registered: Sized {
     type Case: SuiteCase + 'static;
     const SUITE: Suite;
@@ -83,7 +83,7 @@ pub trait Registered: Sized {
     fn into_task(self) -> Task;
 }
 
-/// What other suites rest on is measured first, what heats the GPU last.
+/// Suites that others depend on run first; suites that heat the GPU run last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     Basis,
@@ -91,7 +91,7 @@ pub enum Phase {
     Heat,
 }
 
-/// What a suite's figures are about, in the order of the answer.
+/// The topic of a suite's figures, in output order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Topic {
     Bus,
@@ -101,7 +101,7 @@ pub enum Topic {
     Peers,
 }
 
-/// A suite as the registry hands it out.
+/// A suite in the registry.
 #[derive(Debug, Clone, Copy)]
 struct Declaration {
     name: &'static str,
@@ -125,7 +125,7 @@ impl Declaration {
                 let its: Vec<&S::Case> = cases
                     .iter()
                     .filter_map(S::of)
-                    // Data that did not arrive says nothing of how fast it was.
+                    // A rate is meaningless if the data was wrong.
                     .filter(|case| case.verified() != Some(false))
                     .collect();
                 S::keep(&its, identity, profile);
@@ -135,8 +135,8 @@ impl Declaration {
     }
 }
 
-/// Makes the enums of suites, of tasks and of cases from one list. The names of cases in a file of samples are those
-/// of the variants in snake case.
+/// Generates the enums of suites, tasks and cases from one list. A samples file names cases by their variant in snake
+/// case.
 macro_rules! suites {
     ($($suite:ident($task:ident, $case:ident),)*) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -177,7 +177,7 @@ macro_rules! suites {
             }
         }
 
-        /// What is measured now, for people who wait.
+        /// The progress text.
         impl fmt::Display for Task {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
@@ -226,7 +226,7 @@ macro_rules! suites {
     };
 }
 
-// The registry, in the order in which suites are listed for people.
+// The registry, in display order.
 suites! {
     Copy(CopyTask, CopyCase),
     Duplex(DuplexTask, DuplexCase),
@@ -241,19 +241,19 @@ suites! {
 }
 
 impl Suite {
-    /// As it is given on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         self.declaration().name
     }
 
-    /// Why it, or a part of it, is left out on such a machine.
+    /// Why the suite, or a part of it, is skipped within these limits.
     pub fn left_out(self, mode: Mode, limits: &Limits) -> Option<&'static str> {
         (self.declaration().left_out)(mode, limits)
     }
 }
 
 impl Case {
-    /// Whether the data arrived; `None` where none was moved.
+    /// Whether the data was correct; `None` if none was moved.
     pub fn verified(&self) -> Option<bool> {
         self.measured().verified()
     }
@@ -263,7 +263,7 @@ impl Case {
     }
 }
 
-/// Everything to measure, in the order in which it is best measured.
+/// Everything to measure, in the best order.
 pub fn tasks(mode: Mode, suites: &[Suite], limits: &Limits) -> Vec<Task> {
     let mut order = suites.to_vec();
     order.sort_by_key(|suite| (suite.declaration().phase, *suite));
@@ -271,21 +271,21 @@ pub fn tasks(mode: Mode, suites: &[Suite], limits: &Limits) -> Vec<Task> {
     order.into_iter().flat_map(|suite| (suite.declaration().plan)(mode, limits)).collect()
 }
 
-/// Fills in what each suite's cases come to.
+/// Adds the results of all suites to the profile.
 pub(super) fn keep_all(cases: &[Case], identity: &Identity, profile: &mut MachineProfile) {
     for suite in Suite::ALL {
         (suite.declaration().keep)(cases, identity, profile);
     }
 }
 
-/// The figures of every suite, in the order of the answer.
+/// The figures of every suite, in output order.
 pub(super) fn figures_of_all(evidence: &Evidence<'_>) -> Vec<MeasuredFigure> {
     let mut order = Suite::ALL.to_vec();
     order.sort_by_key(|suite| (suite.declaration().topic, *suite));
     order.into_iter().flat_map(|suite| (suite.declaration().figures)(evidence)).collect()
 }
 
-/// What figures are judged by.
+/// The input for figures and their expected values.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence<'a> {
     pub identity: &'a Identity,
@@ -293,12 +293,12 @@ pub struct Evidence<'a> {
     pub cases: &'a [Case],
 }
 
-/// Copies of this size no longer feel what each costs besides its bytes.
+/// At this size the fixed cost of a copy no longer matters.
 const LARGE_COPY: u64 = 16 << 20;
 
 impl Evidence<'_> {
-    /// The link that the GPU should have and its peak in GB/s: by its data sheet, else by what both ends say they
-    /// can; `None` where neither is known.
+    /// The link that the GPU should have and its peak in GB/s: from its data sheet, else from the maximum that both
+    /// ends report; `None` if neither is known.
     fn due_link(&self) -> Option<(String, f64)> {
         Some(match catalog::gpu_of_name(&self.profile.gpu) {
             Some(gpu) if gpu.c2c_gbps > 0.0 => ("NVLink-C2C".to_owned(), gpu.c2c_gbps),
@@ -313,18 +313,18 @@ impl Evidence<'_> {
     }
 }
 
-/// What the largest copies reach; `None` where only small ones were made.
+/// The rate that large copies reach; `None` if only small copies were measured.
 fn plateau_of_large(curve: &MeasuredCurve) -> Option<f64> {
     let large = curve.points.iter().filter(|point| point.bytes >= LARGE_COPY).map(|point| point.gbps);
     large.max_by(f64::total_cmp)
 }
 
-/// GB/s of copies that each moved this many bytes, in the middle.
+/// Median GB/s of repetitions that each moved this many bytes.
 fn median_gbps(ns: &[u64], bytes: u64) -> Option<f64> {
     Spread::of_rates(ns, bytes).map(|rate| five_digits(rate.median))
 }
 
-/// No clock tells more, and the profile is for people too.
+/// Clocks are not more precise, and people read the profile too.
 fn five_digits(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -337,11 +337,11 @@ fn five_digits(value: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// A machine with all there is to measure.
+    /// A machine on which everything can be measured.
     pub(super) const H200: Limits = Limits { gpus: 1, largest: 1 << 30, managed: true };
 
     #[test]
-    fn what_others_rest_on_is_measured_first_and_heat_comes_last() {
+    fn suites_that_others_depend_on_run_first_and_suites_that_heat_the_gpu_run_last() {
         let four = Limits { gpus: 4, ..H200 };
         let mut reversed = Suite::ALL.to_vec();
         reversed.reverse();
@@ -351,14 +351,14 @@ mod tests {
         let expected =
             [Copy, Duplex, Latency, Hbm, PeerToPeer, Overlap, DoubleBuffer, Offload, AllReduce, Power];
         assert_eq!(order, expected);
-        // A suite that is asked for twice is measured once.
+        // A suite that is requested twice runs once.
         let twice = tasks(Mode::Quick, &[Suite::Power, Suite::Power], &H200);
         assert_eq!(twice, tasks(Mode::Quick, &[Suite::Power], &H200));
     }
 
-    /// A new suite's tasks say which suite they are of, and no two suites share a name.
+    /// Tasks know their suite, and suite names are unique.
     #[test]
-    fn every_suite_plans_tasks_of_its_own_under_a_name_of_its_own() {
+    fn every_suite_plans_its_own_tasks_under_a_unique_name() {
         let four = Limits { gpus: 4, ..H200 };
         for suite in Suite::ALL {
             for mode in [Mode::Quick, Mode::Full] {
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_keep_five_digits() {
+    fn figures_are_rounded_to_five_digits() {
         assert_eq!(five_digits(55.412_345), 55.412);
         assert_eq!(five_digits(4_187.654_3), 4187.7);
         assert_eq!(five_digits(0.0), 0.0);

@@ -1,4 +1,4 @@
-//! How long is a step whose weights come from host memory? Compared with the plan in `diagnosis`.
+//! How long is a step whose weights come from host memory? `diagnosis` compares it with the plan.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::{BenchSuite, Phase, SuiteCase, Topic};
 use crate::bench::plan::{Limits, MIB, Mode};
 use crate::bench::terms::{Memory, Order};
 
-/// How long a layer computes is set by its ratio to the copy alone, so that one task suits every machine.
+/// The compute time of a layer is a multiple of its copy time, so that one task suits every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct OffloadTask {
     pub layers: u32,
@@ -24,7 +24,7 @@ pub struct OffloadTask {
 pub struct OffloadCase {
     #[serde(flatten)]
     pub task: OffloadTask,
-    /// One layer's copy without compute, measured just before: what the host stages varies by the minute.
+    /// One layer's copy without compute, measured just before: the host's staging rate drifts over minutes.
     pub copy_ns: Vec<u64>,
     /// All layers without a copy.
     pub compute_ns: Vec<u64>,
@@ -43,7 +43,7 @@ impl BenchSuite for OffloadTask {
             Mode::Full => full(),
         };
         for task in &mut tasks {
-            // All layers' weights together stay within what one copy may take, so layers may share a place.
+            // Layers may share a buffer, so that the weights of all layers fit in the space of one copy.
             task.bytes = task.bytes.min(limits.largest / 4);
         }
         tasks
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_offload_suite_has_the_combinations_a_plan_is_compared_with() {
+    fn the_offload_suite_covers_the_combinations_that_plans_are_compared_with() {
         let all = OffloadTask::plan(Mode::Full, &H200);
         assert!(all.len() >= 24, "{}", all.len());
         assert!(!all.iter().any(|task| task.order == Order::Blocking && task.depth > 0));

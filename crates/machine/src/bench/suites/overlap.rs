@@ -1,4 +1,4 @@
-//! What do a copy and a kernel cost each other when they run at once?
+//! How much do a copy and a kernel slow each other down when they overlap?
 
 use std::fmt;
 
@@ -73,24 +73,24 @@ impl BenchSuite for OverlapTask {
             (KernelKind::MemoryBound, "copy_beside_memory", "memory_beside_copy", "a memory-bound kernel"),
         ] {
             let Some((copy, slowed)) = worst(&evidence.profile.overlap, kernel) else { continue };
-            let copy_words = format!("a large copy's time beside {words}");
+            let copy_words = format!("slowdown of a large copy while {words} runs");
             figures.push(MeasuredFigure::fact(copy_id, copy_words, copy, FigureUnit::Times));
-            let kernel_words = format!("{words}'s time beside copies");
+            let kernel_words = format!("slowdown of {words} while copies run");
             figures.push(MeasuredFigure::fact(kernel_id, kernel_words, slowed, FigureUnit::Times));
         }
         figures
     }
 }
 
-/// Time in company over time alone.
-fn slowdown(together: &[u64], alone: &[u64]) -> f64 {
-    let ratio = Spread::of_ns(together)
+/// Time with overlap divided by time alone.
+fn slowdown(overlapped: &[u64], alone: &[u64]) -> f64 {
+    let ratio = Spread::of_ns(overlapped)
         .zip(Spread::of_ns(alone))
-        .map_or(1.0, |(together, alone)| together.median / alone.median);
+        .map_or(1.0, |(overlapped, alone)| overlapped.median / alone.median);
     five_digits(ratio)
 }
 
-/// The worst that large copies and such kernels do to the copy and to the kernel.
+/// The worst slowdown of large copies and of kernels of this kind.
 fn worst(all: &[OverlapFacts], kernel: KernelKind) -> Option<(f64, f64)> {
     let large = all.iter().filter(|one| one.kernel == kernel && one.bytes >= LARGE_COPY);
     large.fold(None, |worst: Option<(f64, f64)>, one| {
@@ -101,7 +101,7 @@ fn worst(all: &[OverlapFacts], kernel: KernelKind) -> Option<(f64, f64)> {
 
 impl fmt::Display for OverlapTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "overlap: copies of {} bytes beside kernels", self.bytes)
+        write!(f, "overlap: copies of {} bytes while kernels run", self.bytes)
     }
 }
 

@@ -1,4 +1,4 @@
-//! How fast does one GPU's memory reach another's, and does it arrive?
+//! How fast are copies between GPUs, and is the data correct?
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ impl BenchSuite for PeerToPeerTask {
     }
 
     fn left_out(_mode: Mode, limits: &Limits) -> Option<&'static str> {
-        (limits.gpus == 1).then_some("CUDA shows one GPU here: there is no other to copy to")
+        (limits.gpus == 1).then_some("CUDA reports only one GPU")
     }
 
     fn keep(cases: &[&PeerToPeerCase], _identity: &Identity, profile: &mut MachineProfile) {
@@ -59,9 +59,9 @@ impl BenchSuite for PeerToPeerTask {
 
 fn figure(evidence: &Evidence<'_>, pair: &PeerFacts, nvlink: f64) -> MeasuredFigure {
     let mut what = format!("GPU {} to GPU {}", pair.from, pair.to);
-    // How many of a GPU's links go to which other one is not known here: a pair may have few of them.
+    // The number of NVLinks per pair is unknown here: a pair may have only some of them.
     if nvlink > 0.0 {
-        what.push_str(&format!(" (its NVLinks together give {nvlink:.0} one way)"));
+        what.push_str(&format!(" (all of its NVLinks: {nvlink:.0} GB/s per direction)"));
     }
     if !pair.direct {
         what.push_str(", staged through the host");
@@ -69,7 +69,8 @@ fn figure(evidence: &Evidence<'_>, pair: &PeerFacts, nvlink: f64) -> MeasuredFig
     let figure = MeasuredFigure::fact("p2p", what, pair.gbps, FigureUnit::GigabytesPerSecond);
     match evidence.due_link() {
         Some((link, peak)) if pair.bytes >= LARGE_COPY => {
-            let from = format!("at least {:.0} % of {link}'s {peak:.1}", 100.0 * REACHED_BY_LARGE_COPIES);
+            let from =
+                format!("at least {:.0}% of the {peak:.1} GB/s of {link}", 100.0 * REACHED_BY_LARGE_COPIES);
             figure.judged(REACHED_BY_LARGE_COPIES * peak, from, || causes(pair.direct, nvlink > 0.0))
         }
         _ => figure,
@@ -80,21 +81,24 @@ fn causes(direct: bool, has_nvlink: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     if !direct {
         causes.push(Cause::seen(
-            "the driver does not let these GPUs reach each other: it stages through the host",
-            "`nvidia-smi topo -p2p r`; `busbound topo` tells of ACS and IOMMU on the way",
+            "the driver does not allow peer access between these GPUs: it stages through the host",
+            "run `nvidia-smi topo -p2p r`; `busbound topo` shows ACS and IOMMU on the path",
         ));
     }
     if has_nvlink {
         causes.push(Cause::likely(
-            "NVLinks down, or this board's pair is not bridged",
-            "`nvidia-smi nvlink -s`; `busbound topo` counts the bonded links",
+            "NVLinks are down, or these two boards have no NVLink bridge",
+            "run `nvidia-smi nvlink -s`; `busbound topo` counts the bonded links",
         ));
     }
     causes.push(Cause::likely(
-        "access control (ACS) on a switch sends traffic up to the host and back",
-        "`busbound topo`; in a virtual machine leave ACS alone",
+        "access control (ACS) on a switch redirects traffic to the host and back",
+        "run `busbound topo`; in a virtual machine do not change ACS",
     ));
-    causes.push(Cause::likely("GPUs on different sockets", "`busbound topo`: SYS in the matrix"));
+    causes.push(Cause::likely(
+        "GPUs on different sockets",
+        "run `busbound topo` and look for SYS in the matrix",
+    ));
     causes
 }
 
@@ -124,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pair_is_tried_both_ways_and_one_gpu_has_none() {
+    fn every_pair_is_measured_in_both_directions_and_one_gpu_has_no_pairs() {
         assert!(PeerToPeerTask::plan(Mode::Full, &H200).is_empty());
         assert!(PeerToPeerTask::left_out(Mode::Full, &H200).is_some());
         let four = Limits { gpus: 4, ..H200 };

@@ -1,4 +1,4 @@
-//! How far does the clock fall when the GPU never rests?
+//! How far does the clock drop when the GPU is never idle?
 
 use std::fmt;
 
@@ -22,13 +22,13 @@ pub struct PowerCase {
     pub duty_percent: u32,
     pub kernel_ns: Vec<u64>,
     pub samples: Vec<PowerSample>,
-    /// Whether the kernel keeps this chip's tensor cores as busy as a GEMM does. Samples from before this was
-    /// recorded are of a Hopper, where it does.
+    /// Whether the kernel keeps this chip's tensor cores as busy as a GEMM does. Older samples lack this field; they
+    /// come from a Hopper GPU, where it does.
     #[serde(default = "yes")]
     pub like_a_gemm: bool,
 }
 
-/// What the driver said while a kernel ran.
+/// What the driver reported while a kernel ran.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PowerSample {
     pub sm_mhz: u32,
@@ -73,20 +73,24 @@ impl BenchSuite for PowerTask {
             _ => String::new(),
         };
         let kernel = if power.like_a_gemm { "a matrix kernel's" } else { "an arithmetic kernel's" };
-        let least = if power.like_a_gemm { "" } else { "; a GEMM draws more on this chip and slows further" };
-        let what = format!("{kernel} time when the GPU never rests{clocks}{least}");
+        let least = if power.like_a_gemm {
+            ""
+        } else {
+            "; a GEMM draws more power on this chip and slows down further"
+        };
+        let what = format!("{kernel} time when the GPU is never idle{clocks}{least}");
         vec![MeasuredFigure::fact("full_duty", what, power.full_duty_slowdown, FigureUnit::Times)]
     }
 }
 
-/// What a duty settles at, in the middle.
+/// The steady state of a duty cycle (medians).
 struct Steady {
     kernel_ns: f64,
     mhz: Option<f64>,
     watts: Option<f64>,
 }
 
-/// The clock takes a while to fall: the later half is the steady one.
+/// The clock takes a while to drop: the second half is steady.
 fn steady(case: &PowerCase) -> Option<Steady> {
     let late = &case.samples[case.samples.len() / 2..];
     let median = |values: &mut dyn Iterator<Item = f64>| Spread::of(values).map(|spread| spread.median);
@@ -99,7 +103,7 @@ fn steady(case: &PowerCase) -> Option<Steady> {
 
 impl fmt::Display for PowerTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "power: {} % duty", self.duty_percent)
+        write!(f, "power: {}% duty", self.duty_percent)
     }
 }
 

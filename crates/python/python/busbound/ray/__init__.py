@@ -1,10 +1,10 @@
-"""Thousands of ranks on many nodes: each trace is read where it lies, and only summaries travel.
+"""Thousands of ranks on many nodes: each trace is read on its own node, and only summaries are sent.
 
 >>> import busbound
 >>> fleet = busbound.ray.diagnose("/scratch/job-7/rank*.json.gz", address="auto")
 >>> print(fleet)
 
-Needs Ray on this machine and on the nodes: ``pip install 'busbound[ray]'``. docs/ranks.md has more.
+Needs Ray on this machine and on the nodes: ``pip install 'busbound[ray]'``. See docs/ranks.md.
 """
 
 from __future__ import annotations

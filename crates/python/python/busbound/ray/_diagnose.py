@@ -1,4 +1,4 @@
-"""The call, and the cluster it is made to."""
+"""``diagnose``, and the connection to the cluster."""
 
 from __future__ import annotations
 
@@ -39,29 +39,29 @@ def diagnose(
     storage_options: Mapping[str, Any] | None = None,
     runtime_env: Mapping[str, Any] | None = None,
 ) -> FleetAnswer:
-    """How do the ranks differ whose traces these are? What ``busbound.merge`` says of all their summaries.
+    """How do the ranks of these traces differ? Same result as ``busbound.merge`` of all their summaries.
 
-    paths: files, directories and patterns (``"/scratch/job-7/rank*.json.gz"``). Every node is asked which it has: a file that
-        all of them see is read by any of them, one on a node's own disk is read there. Addresses that fsspec knows
-        (``"s3://traces/rank*.json.gz"``) are read by any.
-    address: of the cluster, as ``ray.init`` takes it. Without it the one that is connected to already, else what
-        ``ray.init`` finds, else one of this machine's cores.
-    machine, steps, warmup: as in ``Trace.diagnose``; a profile is read here and sent along.
+    paths: files, directories and patterns (``"/scratch/job-7/rank*.json.gz"``). Every node lists its files: any node reads
+        a file that all nodes see; a file on a node's local disk is read there. Any node reads fsspec addresses
+        (``"s3://traces/rank*.json.gz"``).
+    address: of the cluster, same as in ``ray.init``. Default: the current connection, otherwise the cluster that
+        ``ray.init`` finds, otherwise a new one on this machine's cores.
+    machine, steps, warmup: as in ``Trace.diagnose``; a profile is read here and sent to the nodes.
     topology: as in ``busbound.merge``.
-    retries: how often a trace is tried again when the node, the process or the storage fails under it. One that cannot be read
-        is in the answer's ``unread`` with the reason, and the rest goes on.
-    progress: to standard error; or a function that is called with a ``Progress`` whenever a trace is done or tried again, and now and
-        then while none is; or False.
-    storage_options: for fsspec, as in ``fsspec.open``.
-    runtime_env: for Ray, where nodes lack busbound: ``{"pip": [f"busbound=={busbound.__version__}"]}``.
+    retries: how often to retry a trace if the node, the process or the storage fails. Traces that cannot be read are in
+        ``unread`` of the result, with the reason; the others are still analyzed.
+    progress: True for standard error; or a function that is called with a ``Progress`` whenever a trace is done or
+        retried, and every few seconds while none is; or False.
+    storage_options: for fsspec, same as in ``fsspec.open``.
+    runtime_env: for Ray, if nodes do not have busbound: ``{"pip": [f"busbound=={busbound.__version__}"]}``.
 
-    Raises BusboundError where nothing is found, or nothing of it can be read.
+    Raises BusboundError if no traces are found, or none can be read.
     """
     wanted = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     question = Question.of(machine, steps, warmup, topology)
     with _connected(address, runtime_env), reporter(progress) as report:
         nodes = Nodes()
-        files, missing = find([os.fspath(path) for path in wanted], nodes, dict(storage_options or {}), report.say)
+        files, missing = find([os.fspath(path) for path in wanted], nodes, dict(storage_options or {}), report.show)
         fleet, unread = Driver(nodes, question, retries, report).run(files)
     unread = [(_as_text(path), _as_text(why)) for path, why in missing + unread]
     if not fleet:
@@ -71,17 +71,17 @@ def diagnose(
 
 
 def _as_text(name: str) -> str:
-    """A name as it can be written down: files may be called anything."""
+    """A name as valid text: file names can contain any bytes."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 @contextlib.contextmanager
 def _connected(address: str | None, runtime_env: Mapping[str, Any] | None) -> Iterator[None]:
-    """To the cluster; a connection that was there before stays."""
+    """Connects to the cluster; an existing connection stays open."""
     if ray.is_initialized():
         if address is not None or runtime_env is not None:
             raise _native.BusboundError(
-                "Ray is connected already: give address and runtime_env to ray.init, or call ray.shutdown first"
+                "Ray is already connected: pass address and runtime_env to ray.init, or call ray.shutdown first"
             )
         yield
         return

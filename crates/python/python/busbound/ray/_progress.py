@@ -1,4 +1,4 @@
-"""How far is it?"""
+"""How many traces are done?"""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Progress:
-    """Traces: how many are done, of how many, how many of those could not be read, and how often one was tried again."""
+    """Numbers of traces: done, total, unreadable among those done, and retries."""
 
     done: int
     total: int
     unread: int
     again: int
     nodes: int
-    #: Seconds since the last was done.
+    #: Seconds since the last trace was done.
     idle_s: float = 0.0
 
     def __str__(self) -> str:
@@ -29,20 +29,20 @@ class Progress:
         if self.unread:
             text += f", {self.unread:,} unread"
         if self.again:
-            text += f", {self.again:,} tried again"
+            text += f", {self.again:,} retried"
         if self.idle_s >= _LONG_S:
-            text += f"; none was done for {self.idle_s:.0f} s: they are large, or the cores are taken"
+            text += f"; none done for {self.idle_s:.0f} s: the traces are large, or the cores are busy"
         return text
 
 
-#: A terminal's line is written over; a log gets one now and then.
+#: Intervals between updates: a terminal line is overwritten, a log gets new lines.
 _ON_TERMINAL_S, _IN_LOG_S = 0.2, 15.0
-#: After so long without a trace done, that is said.
+#: After this long without a finished trace, the text says so.
 _LONG_S = 30.0
 
 
 class Reporter:
-    """Tells a person or a function; lines of a terminal are written over and gone in the end."""
+    """Reports to standard error or to a function. On a terminal, the line is overwritten and removed at the end."""
 
     def __init__(self, wanted: bool | Callable[[Progress], None]) -> None:
         self.call = wanted if callable(wanted) else None
@@ -53,7 +53,7 @@ class Reporter:
 
     def __call__(self, progress: Progress) -> None:
         if self.call is not None:
-            # Waiting alone is told once in a while too.
+            # Also reports regularly while nothing changes.
             waited = time.monotonic() - self.last_time >= _IN_LOG_S
             last = self.last
             if last is None or waited or (last.done, last.again) != (progress.done, progress.again):
@@ -62,9 +62,9 @@ class Reporter:
             return
         is_due = time.monotonic() - self.last_time >= (_ON_TERMINAL_S if self.on_terminal else _IN_LOG_S)
         if is_due:
-            self.say(str(progress))
+            self.show(str(progress))
 
-    def say(self, text: str) -> None:
+    def show(self, text: str) -> None:
         if self.out is None:
             return
         line = f"\r\x1b[Kbusbound: {text}" if self.on_terminal else f"busbound: {text}\n"

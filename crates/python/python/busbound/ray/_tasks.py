@@ -1,4 +1,4 @@
-"""What runs on the nodes."""
+"""The code that runs on the nodes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Found:
-    """A file as a node sees it. Files that agree in place, size and time are one, on storage that nodes share."""
+    """A file as a node sees it. Files with the same place, size and time are one file on shared storage."""
 
-    #: Without links: one file may have several names.
+    #: The real path, without links: one file may have several names.
     place: str
     size: int
     modified_ns: int
@@ -33,43 +33,43 @@ class Found:
 
 @dataclass(frozen=True)
 class Listing:
-    """What paths stand for on a node."""
+    """The files of the paths on a node."""
 
     version: str
     found: list[Found]
-    #: Paths that stand for nothing there, and names that lead nowhere, with why.
+    #: Paths without files on the node, and files that cannot be accessed, with the reason.
     nothing: dict[str, str]
     lost: dict[str, str]
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """What went wrong with a trace."""
+    """Why a trace failed."""
 
     why: str
-    may_go_better: bool
+    is_retryable: bool
     node: str
-    #: Whether there is a summary all the same, of a part.
+    #: Whether there is still a summary of a part of the trace.
     has_part: bool = False
 
 
 @dataclass(frozen=True)
 class Question:
-    """What every trace is asked."""
+    """The analysis options for every trace."""
 
     machine: str | None
-    #: The text of a profile, which lies where the question is put and nowhere else.
+    #: The text of a profile, because its file is only on the driver's machine.
     profile: str | None
     steps: str | None
     warmup: int | None
 
     @classmethod
     def of(cls, machine: Path | None, steps: str | None, warmup: int | None, topology: Path | None) -> Question:
-        """With everything checked that can be before a thousand traces are read."""
+        """Checks all options before thousands of traces are read."""
         machine = None if machine is None else os.fspath(machine)
         _native.check(machine, steps, topology)
         if warmup is not None and warmup < 0:
-            raise _native.BusboundError("warmup is a number of steps, 0 or more")
+            raise _native.BusboundError("warmup must be a number of steps, 0 or more")
         if machine is None or not machine.endswith(".json"):
             return cls(machine, None, steps, warmup)
         with open(machine, encoding="utf-8") as file:
@@ -90,14 +90,14 @@ class Question:
         with self.machine_here() as machine:
             diagnosis = trace.diagnose(machine=machine, steps=self.steps, warmup=self.warmup)
         summary = summarize(diagnosis)
-        # The file's name may tell the host where the trace was made; that is better than where it lies.
+        # A host from the file name is where the trace was recorded; prefer it to where the file is now.
         if host is not None and summary.host is None:
             summary = summarize(diagnosis, host=host)
         return summary.to_json()
 
 
 def list_files(paths: list[str]) -> Listing:
-    """What the paths stand for on this node."""
+    """The files of the paths on this node."""
     found: dict[str, Found] = {}
     nothing, lost = {}, {}
     for path in paths:
@@ -108,19 +108,19 @@ def list_files(paths: list[str]) -> Listing:
             continue
         for name in map(os.fspath, names):
             try:
-                place, told = os.path.realpath(name), os.stat(name)
-                found.setdefault(place, Found(place, told.st_size, told.st_mtime_ns, name, told.st_ino))
+                place, info = os.path.realpath(name), os.stat(name)
+                found.setdefault(place, Found(place, info.st_size, info.st_mtime_ns, name, info.st_ino))
             except OSError as error:
                 lost[name] = str(error)
     return Listing(_native.VERSION, list(found.values()), nothing, lost)
 
 
 def summarize_file(file: str | RemoteFile, host: str | None, question: Question) -> tuple[Trouble | None, bytes]:
-    """A rank's summary, packed; or what went wrong."""
+    """The compressed summary of a rank, or the reason why there is none."""
     name = file.name if isinstance(file, RemoteFile) else file
     local = name
     try:
-        # One core: as many tasks run on a node as it has.
+        # One thread: a node runs as many tasks as it has cores.
         if isinstance(file, RemoteFile):
             with file.fetched() as local:
                 trace = read(local, name, 1)
@@ -128,15 +128,15 @@ def summarize_file(file: str | RemoteFile, host: str | None, question: Question)
             trace = read(name, None, 1)
         summary = pack(question.summary_of(trace, host))
         if trace._native.lost_to_storage:
-            return Trouble(f"{name}: the storage failed in the middle of it", True, _this_node(), has_part=True), summary
+            return Trouble(f"{name}: the storage failed while it was read", True, _this_node(), has_part=True), summary
         return None, summary
-    # Storage fails in ways of its own, and one file is not all of them.
+    # Storage backends raise many kinds of errors, and one bad file must not stop the others.
     except Exception as error:  # noqa: BLE001
         is_final = isinstance(error, (ImportError, TypeError, ValueError)) or (
             isinstance(error, _native.BusboundError) and not isinstance(error, _native.StorageError)
         )
         why = str(error) if isinstance(error, _native.BusboundError) else f"{name}: {type(error).__name__}: {error}"
-        # A copy's name means nothing to anybody.
+        # The name of the temporary copy would confuse people.
         return Trouble(why.replace(local, name), not is_final, _this_node()), b""
 
 
@@ -147,7 +147,7 @@ def _this_node() -> str:
 
 
 def combine(*packed: bytes) -> bytes:
-    """Summaries as one."""
+    """Combines summaries into one."""
     return pack(_native.combine([unpack(one) for one in packed], []))
 
 

@@ -1,4 +1,4 @@
-"""What went wrong in the cluster, in a sentence; Ray adds pages of advice."""
+"""Short messages for cluster errors; Ray's own are pages long."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def in_words(error: Exception) -> str:
     lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
-    # A trace of calls ends in what happened; anything else begins with it.
+    # A traceback ends with the error; other messages begin with it.
     return lines[-1] if isinstance(error, ray.exceptions.RayTaskError) else f"{type(error).__name__}: {lines[0]}"
 
 
 def is_final(error: Exception) -> bool:
-    """Whether it would go the same way anywhere: a package that is missing, a call that is wrong."""
+    """Whether a retry cannot help: a missing package, a wrong call."""
     return isinstance(error, (ray.exceptions.RayTaskError, ray.exceptions.RuntimeEnvSetupError))

@@ -1,16 +1,16 @@
-//! Tables as numbers: LEB128, column by column, because columns compress better than rows.
+//! Encodes tables as LEB128 numbers, column by column, because columns compress better than rows.
 
-/// What one value of a column is, how it is stored, and how it is taken from a row.
+/// The type of a column's values, how they are stored, and how to get one from a row.
 pub(super) enum Values<T> {
-    /// Any number from 0 to 2^53, as it is.
+    /// Any number from 0 to 2^53, stored unchanged.
     Number(fn(&T) -> u64),
-    /// The number of something in a list, as it is.
+    /// An index into a list, stored unchanged.
     Index(fn(&T) -> u32),
-    /// How many, at least one: stored as one less.
+    /// A count of at least one, stored minus one.
     Count(fn(&T) -> u32),
-    /// A number or nothing: stored as 0 for nothing, and as one more otherwise.
+    /// An optional number: 0 for none, otherwise the number plus one.
     Optional(fn(&T) -> Option<u64>),
-    /// Yes or no: 1 or 0.
+    /// 1 for true, 0 for false.
     Flag(fn(&T) -> bool),
 }
 
@@ -21,7 +21,7 @@ pub(super) enum Unit {
     None,
 }
 
-/// One column of rows of type `T`: everything that is known of it.
+/// One column of rows of type `T`.
 pub(super) struct Column<T: 'static> {
     pub(super) name: &'static str,
     pub(super) unit: Unit,
@@ -35,12 +35,12 @@ pub(super) struct Table<T: 'static> {
     pub(super) columns: &'static [Column<T>],
 }
 
-/// What is said of a table, whatever its rows are.
+/// The description of a table, independent of its row type.
 pub(super) struct TableDescription {
     pub(super) name: &'static str,
     #[cfg_attr(
         not(test),
-        expect(dead_code, reason = "goes into the generated TypeScript, which a test writes")
+        expect(dead_code, reason = "used by the generated TypeScript, which a test writes")
     )]
     pub(super) doc: &'static str,
     pub(super) columns: Vec<ColumnDescription>,
@@ -52,13 +52,13 @@ pub(super) struct ColumnDescription {
     pub(super) unit: &'static str,
     #[cfg_attr(
         not(test),
-        expect(dead_code, reason = "goes into the generated TypeScript, which a test writes")
+        expect(dead_code, reason = "used by the generated TypeScript, which a test writes")
     )]
     pub(super) doc: &'static str,
 }
 
 impl<T> Values<T> {
-    /// The word by which the reader knows the encoding.
+    /// The name of the encoding, for the reader.
     pub(super) fn encoding(&self) -> &'static str {
         match self {
             Self::Number(_) => "number",
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn encodings_keep_small_what_is_common() {
+    fn common_values_are_stored_as_small_numbers() {
         let stored = |values: Values<u32>, row: u32| values.stored(&row);
         assert_eq!(stored(Values::Count(|row| *row), 1), 0);
         assert_eq!(stored(Values::Optional(|_| None), 9), 0);

@@ -1,7 +1,7 @@
-//! What is in a page's data? The head and every table with its columns, declared once.
+//! What is in a page's data? The header and every table with its columns, declared once.
 //!
-//! The script finds columns by the names that the head gives them, and refuses another [`VERSION`]. A column may be added
-//! without raising it; a column that goes away or changes its meaning raises it. `web/src/layout.ts` is generated from
+//! The script finds columns by the names in the header and rejects any other [`VERSION`]. Adding a column does not raise
+//! the version; removing one or changing its meaning does. `web/src/layout.ts` is generated from
 //! this file: `BUSBOUND_WRITE_DOCS=1 cargo test -p busbound-report --lib` writes it, and `cargo xtask web` builds the
 //! script with it.
 
@@ -15,12 +15,12 @@ use super::columns::{Column, Table, TableDescription, Unit, Values};
 
 pub(super) const VERSION: u32 = 1;
 
-/// Every table that a page's data may have.
+/// Every table that a page's data can contain.
 pub(super) fn tables() -> [TableDescription; 4] {
     [PIECES.description(), STEPS.description(), SPANS.description(), DOTS.description()]
 }
 
-/// A piece, and how long after the one before it in its row.
+/// A segment and its distance from the previous one in its row.
 pub(super) struct Placed {
     pub(super) gap: u64,
     pub(super) piece: Piece,
@@ -28,12 +28,12 @@ pub(super) struct Placed {
 
 pub(super) const PIECES: Table<Placed> = Table {
     name: "pieces",
-    doc: "One row of a lane: pieces in order of time that never overlap.",
+    doc: "One row of a lane: segments in order of time that never overlap.",
     columns: &[
         Column {
             name: "gap",
             unit: Unit::Nanoseconds,
-            doc: "From the end of the piece before, or the beginning of the picture, to its start.",
+            doc: "From the end of the previous segment, or the beginning of the picture, to its start.",
             values: Values::Number(|row| row.gap),
         },
         Column {
@@ -45,37 +45,37 @@ pub(super) const PIECES: Table<Placed> = Table {
         Column {
             name: "rest",
             unit: Unit::Nanoseconds,
-            doc: "Time of its duration in which none of its events ran.",
+            doc: "Part of its duration in which none of its events ran.",
             values: Values::Number(|row| positive(row.piece.end - row.piece.start - row.piece.busy)),
         },
         Column {
             name: "count",
             unit: Unit::None,
-            doc: "Events it stands for.",
+            doc: "Number of events it represents.",
             values: Values::Count(|row| row.piece.count),
         },
         Column {
             name: "name",
             unit: Unit::None,
-            doc: "What it is called, in the head's names; of several events the longest.",
+            doc: "Its name, as an index into the header's names; for several events, that of the longest.",
             values: Values::Index(|row| row.piece.name),
         },
         Column {
             name: "note",
             unit: Unit::None,
-            doc: "What else there is to say, in the head's names.",
+            doc: "A note, as an index into the header's names.",
             values: Values::Index(|row| row.piece.note),
         },
         Column {
             name: "bytes",
             unit: Unit::Bytes,
-            doc: "What it moved.",
+            doc: "Bytes it moved.",
             values: Values::Number(|row| row.piece.bytes),
         },
         Column {
             name: "lead",
             unit: Unit::Nanoseconds,
-            doc: "From the start of the call behind it to its own start, where that is known.",
+            doc: "From the start of the call that launched it to its own start, if known.",
             values: Values::Optional(|row| row.piece.launched.map(|at| positive(row.piece.start - at))),
         },
     ],
@@ -100,7 +100,7 @@ pub(super) const STEPS: Table<StepSpan> = Table {
         Column {
             name: "judged",
             unit: Unit::None,
-            doc: "Whether the figures are for it.",
+            doc: "Whether it is part of the analyzed range.",
             values: Values::Flag(|step| step.judged),
         },
         Column {
@@ -114,7 +114,7 @@ pub(super) const STEPS: Table<StepSpan> = Table {
 
 pub(super) const SPANS: Table<PictureSpan> = Table {
     name: "spans",
-    doc: "Where a finding is.",
+    doc: "Time ranges of a finding.",
     columns: &[
         Column {
             name: "start",
@@ -133,88 +133,88 @@ pub(super) const SPANS: Table<PictureSpan> = Table {
 
 pub(super) const DOTS: Table<Dot> = Table {
     name: "dots",
-    doc: "Every copy of the judged steps; of very many, those alike as one.",
+    doc: "Every copy of the analyzed steps; if there are very many, similar copies are merged.",
     columns: &[
         Column {
             name: "kind",
             unit: Unit::None,
-            doc: "Its kind, in the head's kinds.",
+            doc: "Its kind, as an index into the header's kinds.",
             values: Values::Index(|dot| dot.kind),
         },
         Column {
             name: "bytes",
             unit: Unit::Bytes,
-            doc: "What it moved.",
+            doc: "Bytes it moved.",
             values: Values::Number(|dot| dot.bytes),
         },
         Column {
             name: "duration",
             unit: Unit::Nanoseconds,
-            doc: "How long it took.",
+            doc: "Its duration.",
             values: Values::Number(|dot| positive(dot.ns)),
         },
         Column {
             name: "start",
             unit: Unit::Nanoseconds,
-            doc: "From the beginning of the picture; of several the first.",
+            doc: "From the beginning of the picture; for merged copies, that of the first.",
             values: Values::Number(|dot| positive(dot.start)),
         },
         Column {
             name: "count",
             unit: Unit::None,
-            doc: "Copies it stands for.",
+            doc: "Number of copies it represents.",
             values: Values::Count(|dot| dot.count),
         },
         Column {
             name: "row",
             unit: Unit::None,
-            doc: "The row of the timeline that the copy is in, counted over all lanes, if it is drawn; of several the first's.",
+            doc: "The timeline row of the copy, counted over all lanes, if it is drawn; for merged copies, that of the first.",
             values: Values::Optional(|dot| dot.piece.map(|id| u64::from(id.row))),
         },
         Column {
             name: "piece",
             unit: Unit::None,
-            doc: "The copy's piece in that row.",
+            doc: "The copy's segment in that row.",
             values: Values::Index(|dot| dot.piece.map_or(0, |id| id.piece)),
         },
     ],
 };
 
-/// A time that is not before the beginning.
+/// Times never precede the beginning of the picture.
 pub(super) fn positive(ns: i64) -> u64 {
     u64::try_from(ns).unwrap_or(0)
 }
 
-/// What the data begins with, as JSON.
+/// The header of the data, as JSON.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Head<'a> {
-    /// Of the layout.
+    /// Version of the layout.
     pub(super) version: u32,
-    /// The columns of each table in the order in which they are stored: name, encoding, unit.
+    /// The columns of each table in storage order: name, encoding, unit.
     pub(super) tables: BTreeMap<&'static str, Vec<[&'static str; 3]>>,
-    /// What follows the head: each block's table and number of rows.
+    /// The blocks after the header: table name and number of rows of each.
     pub(super) blocks: Vec<(&'static str, usize)>,
-    /// What the run is called where there are several.
+    /// The name of the run, if there are several.
     pub(super) label: &'a str,
-    /// What a step is called.
+    /// The word for a step.
     pub(super) unit: &'a str,
     /// Nanoseconds from the beginning of the picture to its end.
     pub(super) span: i64,
-    /// The stretch that figures are for, in nanoseconds from the beginning of the picture.
+    /// The analyzed range, in nanoseconds from the beginning of the picture.
     pub(super) judged: [i64; 2],
-    /// Where the record of the devices ends, if the file was cut off.
+    /// Where the recording of the devices ends, if the file is truncated.
     pub(super) until: Option<i64>,
     /// The link to the host.
     pub(super) link: &'a str,
-    /// GB/s of the link, each way.
+    /// Peak of the link in GB/s, per direction.
     pub(super) peak: f64,
-    /// What pieces are called and what their notes say, by number.
+    /// Names and notes of segments, by index.
     pub(super) names: &'a [String],
     pub(super) groups: Vec<Group<'a>>,
-    /// The kinds of copies that dots are of.
+    /// The kinds of copies among the dots.
     pub(super) kinds: Vec<Kind<'a>>,
-    /// What the link reaches.
+    /// Rates that the link reaches.
     pub(super) curves: Vec<Curve<'a>>,
     /// In the order of the cards.
     pub(super) findings: Vec<Finding<'a>>,
@@ -224,13 +224,13 @@ pub(super) struct Head<'a> {
     pub(super) dots: usize,
 }
 
-/// Lanes that belong together.
+/// Lanes of one device or thread.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Group<'a> {
     pub(super) title: &'a str,
     pub(super) of: Of,
-    /// GB/s of a device's link, each way.
+    /// Peak of the device's link in GB/s, per direction.
     pub(super) peak: f64,
     pub(super) lanes: Vec<Lane>,
 }
@@ -268,17 +268,17 @@ pub(super) enum Sort {
     Host,
 }
 
-/// Copies that go the same way between the same kinds of memory.
+/// Copies with the same direction and the same kinds of memory.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Kind<'a> {
     pub(super) label: &'a str,
     pub(super) to: To,
-    /// The host's memory, where one end is the host's.
+    /// The kind of host memory, if one end is the host.
     pub(super) memory: Option<MemoryKind>,
 }
 
-/// Where copies go to.
+/// The destination of copies.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -288,7 +288,7 @@ pub(super) enum To {
     Other,
 }
 
-/// Rates over sizes.
+/// Rate by copy size.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

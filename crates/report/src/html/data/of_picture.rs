@@ -1,4 +1,4 @@
-//! A picture as the data of its page.
+//! Encodes a picture as the data of its page.
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ use super::layout::{
     positive, tables,
 };
 
-/// What a page says of a picture besides what is in it.
+/// What the page data contains in addition to the picture.
 pub(in super::super) struct Labels<'a> {
     pub(in super::super) run: &'a str,
     pub(in super::super) unit: &'a str,
@@ -66,7 +66,7 @@ pub(super) fn bytes(picture: &Picture, labels: &Labels<'_>) -> Vec<u8> {
     [&length[..], &head, &blocks.bytes].concat()
 }
 
-/// The blocks of rows that follow the head.
+/// The blocks of rows after the header.
 #[derive(Default)]
 struct Blocks {
     sizes: Vec<(&'static str, usize)>,
@@ -74,7 +74,7 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// Gives the number by which the head refers to the block.
+    /// Returns the number by which the header refers to the block.
     fn add<T>(&mut self, table: &Table<T>, rows: &[T]) -> usize {
         table.write(rows, &mut self.bytes);
         self.sizes.push((table.name, rows.len()));
@@ -99,9 +99,9 @@ fn group<'a>(group: &'a LaneGroup, blocks: &mut Blocks) -> Group<'a> {
 fn placed(pieces: &[Piece]) -> Vec<Placed> {
     let mut before = 0;
     let place = |&piece: &Piece| {
-        // Pieces of a row never overlap and none begins before the picture does, so no gap is negative.
+        // Segments of a row never overlap and none begins before the picture, so no gap is negative.
         let gap = piece.start - before;
-        debug_assert!(gap >= 0, "pieces overlap, or begin before the picture does");
+        debug_assert!(gap >= 0, "segments overlap or begin before the picture");
         before = piece.end;
         Placed { gap: positive(gap), piece }
     };

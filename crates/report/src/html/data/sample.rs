@@ -1,4 +1,4 @@
-//! The sample that the script's own tests decode: encoded here, read there, the same values.
+//! The sample for the script's tests: encoded here, decoded there, with the same values.
 
 use std::io::Read;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::of_picture::{Labels, bytes, encoded};
 use super::typescript::check;
 
-/// A picture with every kind of value, the largest and the smallest of each.
+/// A picture with every kind of value, including the largest and smallest of each.
 fn sample() -> Picture {
     let piece =
         |start, end, busy| Piece { start, end, busy, count: 1, name: 1, note: 0, bytes: 0, launched: None };
@@ -103,7 +103,7 @@ fn sample() -> Picture {
     }
 }
 
-/// What the script must find in the sample, said in the words of the picture and not of the columns.
+/// What the script must decode from the sample, in terms of the picture, not of the columns.
 fn expected(picture: &Picture, labels: &Labels<'_>) -> Value {
     let rows = picture.groups.iter().flat_map(|group| &group.lanes).flat_map(|lane| &lane.rows);
     let pieces = |row: &Row| -> Vec<Value> {
@@ -139,7 +139,7 @@ fn expected(picture: &Picture, labels: &Labels<'_>) -> Value {
 
 /// `web/test/contract.test.mjs` decodes this file with the page's own reader and compares every value.
 #[test]
-fn the_sample_of_the_scripts_tests_is_encoded_by_this_code() {
+fn the_sample_for_the_script_tests_is_up_to_date() {
     let labels = Labels {
         run: "run",
         unit: "step",
@@ -153,7 +153,7 @@ fn the_sample_of_the_scripts_tests_is_encoded_by_this_code() {
     let raw: Vec<u8> = bytes(&picture, &labels);
     check("test/sample.json", &text, |found| {
         let found: Value = serde_json::from_str(found).unwrap_or_default();
-        // The bytes before they are deflated: how well zlib does is not part of the contract.
+        // Compares the bytes before deflating: the compressed form may differ between zlib versions.
         inflated(found["data"].as_str().unwrap_or_default()) == raw
             && found["expected"] == expected(&picture, &labels)
     });

@@ -1,4 +1,4 @@
-//! `web/src/layout.ts`, generated from the layout.
+//! Generates `web/src/layout.ts` from the layout.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn generated() -> String {
     for table in &tables {
         interface(&mut out, table);
     }
-    out.push_str("/** Every table, by the name that the head gives it. */\nexport interface Tables {\n");
+    out.push_str("/** Every table, by its name in the header. */\nexport interface Tables {\n");
     for table in &tables {
         let _ = writeln!(out, "  readonly {}: {};", table.name, type_name(table.name));
     }
@@ -59,14 +59,14 @@ fn interface(out: &mut String, table: &TableDescription) {
             "optional" => (" NaN for none.", "Float64Array"),
             "flag" => ("", "Uint8Array"),
             "index" | "count" => ("", "Uint32Array"),
-            other => panic!("no array is known for the encoding {other}"),
+            other => panic!("no array type for the encoding {other}"),
         };
         let _ = writeln!(out, "  /** {doc}{unit}{absent} */\n  readonly {name}: {array};");
     }
     out.push_str("}\n\n");
 }
 
-/// An interface, or a union of words.
+/// An interface, or a union of string literals.
 fn of_schema(out: &mut String, name: &str, schema: &Value) {
     out.push('\n');
     if let Some(doc) = schema["description"].as_str() {
@@ -125,18 +125,18 @@ fn type_of(schema: &Value) -> String {
         "object" => format!("Readonly<Record<string, {}>>", type_of(&schema["additionalProperties"])),
         "integer" | "number" => "number".to_owned(),
         "string" | "boolean" | "null" => name.to_owned(),
-        other => panic!("no TypeScript is known for {other}"),
+        other => panic!("no TypeScript type for {other}"),
     };
     match &schema["type"] {
         Value::String(name) => of_type(name),
         Value::Array(names) => {
             names.iter().filter_map(Value::as_str).map(of_type).collect::<Vec<_>>().join(" | ")
         }
-        _ => panic!("no TypeScript is known for {schema}"),
+        _ => panic!("no TypeScript type for {schema}"),
     }
 }
 
-/// Compares a committed file under `web/` with what it should be, or writes it.
+/// Compares a committed file under `web/` with the generated one, or writes it.
 pub(super) fn check(file: &str, expected: &str, is_same: impl Fn(&str) -> bool) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web").join(file);
     if std::env::var_os("BUSBOUND_WRITE_DOCS").is_some() {
@@ -145,12 +145,12 @@ pub(super) fn check(file: &str, expected: &str, is_same: impl Fn(&str) -> bool) 
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         is_same(&found),
-        "web/{file} is not what the layout gives: BUSBOUND_WRITE_DOCS=1 cargo test -p busbound-report --lib writes it"
+        "web/{file} is out of date: run BUSBOUND_WRITE_DOCS=1 cargo test -p busbound-report --lib"
     );
 }
 
 #[test]
-fn the_script_has_the_types_of_the_layout() {
+fn the_generated_typescript_is_up_to_date() {
     let text = generated();
     check("src/layout.ts", &text, |found| found == text);
 }

@@ -1,13 +1,13 @@
-//! An all-reduce in words.
+//! The text of an all-reduce estimate.
 
 use busbound_diagnosis::quantity::{bytes, milliseconds};
-use busbound_whatif::plan::allreduce::{Algorithm, AllReduce, FORMULAS, Way};
+use busbound_whatif::plan::allreduce::{Algorithm, AllReduce, FORMULAS, Way as Estimate};
 
 use super::{PlanTable, PlanText, cluster};
 
 pub(super) fn text(links: &[AllReduce]) -> PlanText {
     let rows = links.iter().map(row).collect();
-    let titles = vec!["link", "peak GB/s", "NCCL GB/s", "at the peak", "ring", "tree", "busbw GB/s"];
+    let titles = vec!["link", "peak GB/s", "NCCL GB/s", "at peak", "ring", "tree", "busbw GB/s"];
     let first = links.first();
     PlanText {
         kind: "allreduce",
@@ -17,7 +17,7 @@ pub(super) fn text(links: &[AllReduce]) -> PlanText {
         }),
         tables: vec![PlanTable { titles, rows }],
         notes: vec![
-            "Rates are of one direction. NCCL GB/s is what NCCL plans with. NCCL's model has no contention in it: other traffic on the link comes on top.".to_owned(),
+            "Rates are per direction. NCCL GB/s is the bandwidth that NCCL's own model uses. That model has no contention: other traffic on the link adds to these times.".to_owned(),
         ],
         formulas: FORMULAS,
     }
@@ -26,7 +26,7 @@ pub(super) fn text(links: &[AllReduce]) -> PlanText {
 fn statement(plan: &AllReduce, links: &[AllReduce]) -> String {
     let best = plan.best();
     let mut text = format!(
-        "All-reduce of {} on {} GPUs: {} ({}, {}), {:.1} GB sent by each; over {} no less than {}.",
+        "All-reduce of {} on {} GPUs: {} ({}, {}), {:.1} GB sent per GPU; the minimum over {} is {}.",
         bytes(plan.bytes as u64),
         plan.cluster.ranks,
         milliseconds(best.ms),
@@ -57,14 +57,14 @@ fn name(algorithm: Algorithm) -> &'static str {
 }
 
 fn row(plan: &AllReduce) -> Vec<String> {
-    let way = |way: &Way| format!("{} ({})", milliseconds(way.ms), way.protocol.name());
+    let time = |estimate: &Estimate| format!("{} ({})", milliseconds(estimate.ms), estimate.protocol.name());
     vec![
         plan.cluster.link.name.clone(),
         format!("{:.1}", plan.peak_gbps),
         format!("{:.1}", plan.planned_gbps),
         milliseconds(plan.at_peak_ms),
-        way(&plan.ring),
-        way(&plan.tree),
+        time(&plan.ring),
+        time(&plan.tree),
         format!("{:.1}", plan.best().busbw_gbps),
     ]
 }

@@ -1,4 +1,4 @@
-//! Bytes on the bus in words.
+//! The text of a transfer budget: how long bytes take on the bus.
 
 use busbound_diagnosis::quantity::{bytes, milliseconds};
 use busbound_whatif::plan::budget::{Budget, FORMULAS};
@@ -6,8 +6,7 @@ use busbound_whatif::plan::budget::{Budget, FORMULAS};
 use super::{PlanTable, PlanText};
 
 pub(super) fn text(plan: &Budget) -> PlanText {
-    let share =
-        |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.1} %", 100.0 * share));
+    let share = |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.1}%", 100.0 * share));
     let rows = plan
         .rates
         .iter()
@@ -20,9 +19,9 @@ pub(super) fn text(plan: &Budget) -> PlanText {
             ]
         })
         .collect();
-    // The last rate is the nearest to what happens.
+    // The last rate is the most realistic one.
     let statement = plan.rates.last().map_or(String::new(), |rate| {
-        let of = rate.share.map_or(String::new(), |share| format!(", {:.0} % of the step", 100.0 * share));
+        let of = rate.share.map_or(String::new(), |share| format!(", {:.0}% of the step", 100.0 * share));
         format!(
             "{} take {} at {:.1} GB/s ({}){of}.",
             bytes(plan.bytes as u64),
@@ -31,7 +30,7 @@ pub(super) fn text(plan: &Budget) -> PlanText {
             rate.what
         )
     });
-    let mut inputs = vec![("bytes", format!("{} a step", bytes(plan.bytes as u64)))];
+    let mut inputs = vec![("bytes", format!("{} per step", bytes(plan.bytes as u64)))];
     if let Some(step) = plan.step_ms {
         inputs.push(("step", milliseconds(step)));
     }

@@ -1,4 +1,4 @@
-//! Data-parallel training in words.
+//! The text of a data-parallel training estimate.
 
 use busbound_diagnosis::quantity::{bytes, milliseconds};
 use busbound_whatif::plan::ddp::{Ddp, DdpStep, FORMULAS};
@@ -29,7 +29,7 @@ pub(super) fn text(plan: &Ddp) -> PlanText {
             (
                 "compute",
                 format!(
-                    "{} a micro-batch, {:.0} % of it backward",
+                    "{} per micro-batch, {:.0}% of it backward",
                     ms(inputs.compute_ms),
                     100.0 * inputs.backward_share
                 ),
@@ -37,18 +37,21 @@ pub(super) fn text(plan: &Ddp) -> PlanText {
             (
                 "accumulation",
                 format!(
-                    "{} a step of {} on each rank",
+                    "{} per step, each of {} per rank",
                     plural(u64::from(inputs.accumulation), "micro-batch", "micro-batches"),
                     plural(inputs.samples.round() as u64, "sample", "samples")
                 ),
             ),
-            ("sync", format!("{} for all buckets, whatever the batch", milliseconds(plan.sync_ms))),
+            (
+                "sync",
+                format!("{} for all buckets, independent of the batch size", milliseconds(plan.sync_ms)),
+            ),
         ],
         tables: vec![PlanTable {
             titles: vec!["", "exposed", "step", "efficiency", "samples/s", "all steps"],
             rows: vec![
-                row("buckets beside the backward pass", &plan.with_overlap),
-                row("after it", &plan.without_overlap),
+                row("overlapped with backward", &plan.with_overlap),
+                row("after backward", &plan.without_overlap),
             ],
         }],
         notes: Vec::new(),
@@ -59,15 +62,15 @@ pub(super) fn text(plan: &Ddp) -> PlanText {
 fn statement(plan: &Ddp) -> String {
     let inputs = &plan.inputs;
     format!(
-        "Synchronizing gradients leaves {} of each {} step exposed: {} of the step is compute. {}",
+        "Gradient synchronization exposes {} of each {} step: {} of the step is compute. {}",
         ms(plan.with_overlap.exposed_ms),
         ms(plan.with_overlap.step_ms),
         percent(plan.with_overlap.efficiency),
         if plan.smallest_accumulation <= u64::from(inputs.accumulation) {
-            format!("{:.0} % is reached as it is.", 100.0 * inputs.wanted_efficiency)
+            format!("The target of {:.0}% is met.", 100.0 * inputs.wanted_efficiency)
         } else {
             format!(
-                "{:.0} % needs {} micro-batches a step.",
+                "The target of {:.0}% needs {} micro-batches per step.",
                 100.0 * inputs.wanted_efficiency,
                 plan.smallest_accumulation
             )

@@ -1,4 +1,4 @@
-//! What does a plan say in words and rows? One file a question.
+//! The sentences and tables of plans, one file per plan.
 
 mod allreduce;
 mod budget;
@@ -15,11 +15,13 @@ use busbound_whatif::plan::offload::Offload;
 use busbound_whatif::plan::parallel::Parallel;
 use serde::Serialize;
 
+use super::milliseconds_range;
+
 /// A plan of any kind.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub enum Plan {
-    /// Over one link, or over several to compare.
+    /// For one link, or for several to compare.
     AllReduce(Vec<AllReduce>),
     Ddp(Box<Ddp>),
     Offload(Box<Offload>),
@@ -27,7 +29,7 @@ pub enum Plan {
     Budget(Budget),
 }
 
-/// What is laid out: the answer, what went in, tables, and how it was reached.
+/// The text of a plan: statement, inputs, tables, notes, and the formulas behind it.
 pub(crate) struct PlanText {
     pub(crate) kind: &'static str,
     pub(crate) statement: String,
@@ -52,29 +54,29 @@ pub(crate) fn plan(plan: &Plan) -> PlanText {
     }
 }
 
-/// The answer of a plan in a sentence.
+/// The result of a plan in one sentence.
 pub fn plan_statement(answer: &Plan) -> String {
     plan(answer).statement
 }
 
-/// `81.2 ms`, or `78.0 ms to 81.2 ms`.
+/// `81.2 ms`, or `78.0–81.2 ms`.
 fn ms(range: Range) -> String {
     if range.is_one() {
         return milliseconds(range.low);
     }
-    format!("{} to {}", milliseconds(range.low), milliseconds(range.high))
+    milliseconds_range(range.low, range.high)
 }
 
 fn percent(range: Range) -> String {
     if range.is_one() {
-        return format!("{:.0} %", 100.0 * range.low);
+        return format!("{:.0}%", 100.0 * range.low);
     }
-    format!("{:.0} to {:.0} %", 100.0 * range.low, 100.0 * range.high)
+    format!("{:.0}–{:.0}%", 100.0 * range.low, 100.0 * range.high)
 }
 
 fn number(range: Range) -> String {
     let one = |value: f64| if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.1}") };
-    if range.is_one() { one(range.low) } else { format!("{} to {}", one(range.low), one(range.high)) }
+    if range.is_one() { one(range.low) } else { format!("{}–{}", one(range.low), one(range.high)) }
 }
 
 /// `8 ranks on 1 node over NVLink 4`.

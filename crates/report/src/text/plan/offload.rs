@@ -1,4 +1,4 @@
-//! Offloaded weights in words.
+//! The text of a weight-offloading estimate.
 
 use busbound_diagnosis::quantity::{bytes, milliseconds};
 use busbound_whatif::plan::offload::{FORMULAS, Hiding, Offload};
@@ -20,22 +20,22 @@ pub(super) fn text(plan: &Offload) -> PlanText {
         })
         .collect();
     let mut notes = vec![
-        "Kernels are taken at the time given. A GPU that copies while it computes never rests and may clock down: measured on an H200, the same products took 12 % longer.".to_owned(),
+        "Assumes the given kernel times. A GPU that copies while it computes is never idle and may lower its clock: on an H200, the same matrix multiplications took 12% longer.".to_owned(),
     ];
     if !inputs.pinned {
-        notes.push("Copies from pageable memory hold the host: launch a layer before the copies of those behind it, or nothing overlaps. Pinned, they would be several times faster.".to_owned());
+        notes.push("Copies from pageable memory block the host: launch a layer before the copies of the layers after it, or nothing overlaps. From pinned memory they are several times faster.".to_owned());
     }
     PlanText {
         kind: "offload",
         statement: statement(plan),
         inputs: listed(plan),
-        tables: vec![PlanTable { titles: vec!["depth", "step", "waited", "GPU memory for weights"], rows }],
+        tables: vec![PlanTable { titles: vec!["depth", "step", "exposed", "GPU memory for weights"], rows }],
         notes,
         formulas: FORMULAS,
     }
 }
 
-/// What goes in.
+/// The inputs.
 fn listed(plan: &Offload) -> Vec<(&'static str, String)> {
     let inputs = &plan.inputs;
     let how = inputs.link.source.describe();
@@ -50,11 +50,11 @@ fn listed(plan: &Offload) -> Vec<(&'static str, String)> {
                 plan.offloaded_layers
             ),
         ),
-        ("compute", format!("{} a layer", ms(inputs.compute_ms))),
+        ("compute", format!("{} per layer", ms(inputs.compute_ms))),
         (
             "link",
             format!(
-                "{} ({how}), {memory} host memory: {:.1} GB/s, {} a copy",
+                "{} ({how}), {memory} host memory: {:.1} GB/s, {} per copy",
                 inputs.link.name,
                 plan.copy_gbps,
                 milliseconds(plan.copy_ms)
@@ -68,38 +68,38 @@ fn listed(plan: &Offload) -> Vec<(&'static str, String)> {
     if inputs.all_to_all_bytes > 0.0 {
         listed.push((
             "all-to-all",
-            format!("{} a layer over the same link", bytes(inputs.all_to_all_bytes as u64)),
+            format!("{} per layer over the same link", bytes(inputs.all_to_all_bytes as u64)),
         ));
     }
     listed
 }
 
 fn statement(plan: &Offload) -> String {
-    let step = format!("{} a step against {} resident", ms(plan.step_ms), ms(plan.resident_ms));
+    let step = format!("{} per step, compared with {} resident", ms(plan.step_ms), ms(plan.resident_ms));
     match plan.hides {
-        Hiding::NothingToHide => format!("Everything stays on the GPU: {}.", ms(plan.step_ms)),
+        Hiding::NothingToHide => format!("All layers stay on the GPU: {} per step.", ms(plan.step_ms)),
         Hiding::All => format!(
-            "Prefetch hides it, but for the first copy: {step}; depth {} is enough, and takes {} of GPU memory.",
+            "Prefetching hides all copies except the first: {step}; depth {} is enough and uses {} of GPU memory.",
             plan.enough_depth,
             bytes(
                 plan.depths.iter().find(|d| d.depth == plan.enough_depth).map_or(0.0, |d| d.gpu_bytes) as u64
             )
         ),
         Hiding::Partly if plan.short_gbps.high > 0.0 => format!(
-            "It depends on compute: at the lower end of the range the bus is short by {:.1} GB/s, at the upper end prefetch hides it; {step}.",
+            "It depends on the compute time: at the low end of its range {:.1} GB/s of PCIe bandwidth are missing, at the high end prefetching hides the copies; {step}.",
             plan.short_gbps.high
         ),
         Hiding::Partly => format!(
-            "Prefetch hides it down to {} more than resident: {step}; depth {} would do better.",
+            "Prefetching hides all but {} of the copies: {step}; depth {} would hide more.",
             ms(plan.overhead_ms),
             plan.enough_depth
         ),
         Hiding::Cannot if !plan.inputs.pinned => format!(
-            "No prefetch hides copies from pageable memory: the host stages {} GB/s less than that takes; {step}. Pin the buffers.",
+            "Prefetching cannot hide copies from pageable memory: host staging is {} GB/s too slow; {step}. Pin the buffers.",
             number(plan.short_gbps)
         ),
         Hiding::Cannot => format!(
-            "No prefetch hides it: the bus is short by {} GB/s; {step}. Keep {} of the layers on the GPU, or send fewer bytes.",
+            "Not enough PCIe bandwidth to hide the copies: {} GB/s are missing; {step}. Keep {} of the layers on the GPU, or copy fewer bytes.",
             number(plan.short_gbps),
             percent(plan.resident_that_hides)
         ),

@@ -1,11 +1,11 @@
-//! Parallelism in words.
+//! The text of a comparison of parallelism layouts.
 
 use busbound_diagnosis::quantity::{bytes, milliseconds};
 use busbound_whatif::plan::parallel::{Arrangement, FORMULAS, Parallel};
 
 use super::{PlanTable, PlanText, cluster};
 
-/// Arrangements in the table.
+/// Layouts in the table.
 const ROWS: usize = 12;
 
 pub(super) fn text(plan: &Parallel) -> PlanText {
@@ -16,13 +16,13 @@ pub(super) fn text(plan: &Parallel) -> PlanText {
             a.name.clone(),
             milliseconds(a.step_ms),
             format!("{:.1}", a.sequences_per_second),
-            format!("{:.0} %", 100.0 * a.efficiency),
+            format!("{:.0}%", 100.0 * a.efficiency),
             bytes(sent as u64),
             format!("{:.0} GB{}", a.memory_gb, if a.fits { "" } else { " (too much)" }),
             a.loses_to.clone().unwrap_or_else(|| "–".to_owned()),
         ]
     };
-    let titles = vec!["ranks", "step", "seq/s", "compute", "sent by a GPU", "memory", "loses most to"];
+    let titles = vec!["ranks", "step", "seq/s", "compute", "sent per GPU", "memory", "largest loss"];
     PlanText {
         kind: "parallel",
         statement: statement(plan),
@@ -48,7 +48,7 @@ pub(super) fn text(plan: &Parallel) -> PlanText {
             (
                 "GPU",
                 format!(
-                    "{:.0} TFLOP/s at {:.0} %, {:.0} GB",
+                    "{:.0} TFLOP/s at {:.0}%, {:.0} GB",
                     inputs.tflops,
                     100.0 * inputs.utilization,
                     inputs.gpu_gb
@@ -57,7 +57,7 @@ pub(super) fn text(plan: &Parallel) -> PlanText {
         ],
         tables: vec![PlanTable { titles, rows: plan.ranked.iter().take(ROWS).map(row).collect() }],
         notes: vec![format!(
-            "{} arrangements; a model of volumes that ranks and does not promise step times. --format json has every exchange.",
+            "{} layouts compared. The model counts bytes: use it to rank layouts, not to predict step times. --format json lists every exchange.",
             plan.ranked.len()
         )],
         formulas: FORMULAS,
@@ -68,7 +68,7 @@ fn statement(plan: &Parallel) -> String {
     let Some(best) = plan.ranked.first() else { return String::new() };
     if !best.fits {
         return format!(
-            "Nothing fits: the least is {:.0} GB on each GPU ({}), and there are {:.0}.",
+            "Nothing fits: the smallest layout needs {:.0} GB per GPU ({}), and each GPU has {:.0}.",
             plan.ranked.iter().map(|a| a.memory_gb).fold(f64::INFINITY, f64::min),
             best.name,
             plan.inputs.gpu_gb
@@ -76,8 +76,8 @@ fn statement(plan: &Parallel) -> String {
     }
     let second = plan.ranked.get(1).filter(|second| second.fits);
     let against = second.map_or(String::new(), |second| {
-        let why = second.loses_to.as_ref().map_or(String::new(), |why| format!(", which loses to {why}"));
-        format!("; next {} with {:.1}{why}", second.name, second.sequences_per_second)
+        let why = second.loses_to.as_ref().map_or(String::new(), |why| format!(" (largest loss: {why})"));
+        format!("; next: {}, {:.1}{why}", second.name, second.sequences_per_second)
     });
-    format!("Fastest that fits: {}, {:.1} sequences a second{against}.", best.name, best.sequences_per_second)
+    format!("Fastest that fits: {}, {:.1} sequences/s{against}.", best.name, best.sequences_per_second)
 }

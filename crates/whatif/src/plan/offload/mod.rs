@@ -1,12 +1,12 @@
-//! Can prefetching hide weights that live in host memory?
+//! Can prefetching hide the copies of weights that are in host memory?
 //!
-//! A discrete-event simulation of one step: a compute stream, a copy stream, and one direction of the link,
-//! shared fairly with the all-to-all of each layer where there is one. Depth d means that the copy of layer
-//! i begins when layer i − d does: d layers are under way beside the one that runs. Depth 0 is blocking: the
-//! copy begins when the layer before has ended, and the host waits for it.
+//! A discrete-event simulation of one step: a compute stream, a copy stream, and one direction of the link, shared
+//! fairly with the all-to-all of each layer, if any. Depth d means that the copy of layer i starts when layer i − d
+//! starts: d layers are in flight while one runs. Depth 0 is blocking: the copy starts when the previous layer has
+//! ended, and the host waits for it.
 //!
-//! Pageable memory changes the rate, not the pattern: a staged copy on a stream of its own holds the host, but
-//! not the layer that was launched before it (`bench --suite offload` measures both).
+//! Pageable memory changes the rate, not the pattern: a staged copy on a separate stream blocks the host, but not the
+//! layer that was launched before it (`bench --suite offload` measures both).
 
 mod step;
 
@@ -24,14 +24,14 @@ pub struct OffloadInputs {
     pub layer_bytes: f64,
     pub compute_ms: Range,
     pub link: LinkFacts,
-    /// Whether host memory is pinned; pageable copies are slower and hold the host.
+    /// Whether host memory is pinned; pageable copies are slower and block the host.
     pub pinned: bool,
     pub depth: u32,
-    /// Share of the layers that stays on the GPU, 0 to 1.
+    /// Share of the layers that stay on the GPU, 0 to 1.
     pub resident: f64,
-    /// Ranks whose copies share one link to the host.
+    /// Ranks whose copies share one PCIe uplink to the host.
     pub sharing: u32,
-    /// Bytes that arrive over the same link during each layer, from other GPUs.
+    /// Bytes from other GPUs that arrive over the same link during each layer.
     pub all_to_all_bytes: f64,
 }
 
@@ -39,25 +39,25 @@ pub struct OffloadInputs {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Offload {
     pub inputs: OffloadInputs,
-    /// What one copy reaches alone, and what is left of it for this rank.
+    /// The rate of one copy: its expected rate, limited to this rank's share of the link.
     pub copy_gbps: f64,
     pub copy_ms: f64,
     pub offloaded_layers: u32,
     pub step_ms: Range,
-    /// If every layer stayed on the GPU.
+    /// The step if every layer stayed on the GPU.
     pub resident_ms: Range,
     pub overhead_ms: Range,
-    /// Waited before each layer, by the upper end of compute.
+    /// Wait before each layer, for the upper end of the compute range.
     pub exposed_ms: Vec<f64>,
     pub gpu_bytes: f64,
-    /// The step at each depth, by the upper end of compute.
+    /// The step at each depth, for the upper end of the compute range.
     pub depths: Vec<DepthStep>,
-    /// Beyond it nothing improves.
+    /// More depth does not help.
     pub enough_depth: u32,
-    /// Share of the layers that must stay for the rest to be hidden behind compute; 0 where all are.
+    /// Share of the layers that must stay on the GPU so that compute hides the copies of the rest; 0 if all are hidden.
     pub resident_that_hides: Range,
     pub hides: Hiding,
-    /// GB/s that the bus lacks for hiding all; 0 where it does not.
+    /// Missing PCIe bandwidth in GB/s to hide all copies; 0 if it is sufficient.
     pub short_gbps: Range,
 }
 
@@ -74,36 +74,36 @@ pub struct DepthStep {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Hiding {
-    /// All but the first copy, which has nothing to hide behind.
+    /// All copies are hidden except the first, which nothing can hide.
     All,
-    /// At this depth less than another one would hide.
+    /// Only some copies are hidden; another depth hides more.
     Partly,
-    /// The bus is too short: no depth hides all.
+    /// Not enough PCIe bandwidth: no depth hides all copies.
     Cannot,
     /// Everything stays on the GPU.
     NothingToHide,
 }
 
-/// More layers than any model has; a plan answers at once.
+/// More layers than any model has; keeps planning instant.
 const MOST_LAYERS: u32 = 5_000;
-/// Depths that are listed from 0 on.
+/// Depths listed, starting from 0.
 const LISTED_DEPTHS: u32 = 8;
 
 impl Offload {
     /// # Errors
-    /// If an input makes no sense.
+    /// If an input is invalid.
     pub fn plan(inputs: OffloadInputs) -> Result<Self, BadInput> {
         ensure((1..=MOST_LAYERS).contains(&inputs.layers), "--layers", "between 1 and 5000", inputs.layers)?;
         let bytes = inputs.layer_bytes;
         ensure((1.0..1e15).contains(&bytes), "--bytes", "above zero and below 1 PB", bytes)?;
         let shortest = inputs.compute_ms.low;
-        ensure(shortest >= 1e-6, "--compute", "a nanosecond or more, in ms", shortest)?;
-        ensure((0.0..=1.0).contains(&inputs.resident), "--resident", "between 0 and 100 %", inputs.resident)?;
+        ensure(shortest >= 1e-6, "--compute", "at least one nanosecond, given in ms", shortest)?;
+        ensure((0.0..=1.0).contains(&inputs.resident), "--resident", "between 0 and 100%", inputs.resident)?;
         ensure(inputs.sharing >= 1, "--sharing", "1 or more ranks", inputs.sharing)?;
         let exchanged = inputs.all_to_all_bytes;
         ensure((0.0..1e15).contains(&exchanged), "--all-to-all", "0 or more bytes", exchanged)?;
         let memory = if inputs.pinned { HostMemory::Pinned } else { HostMemory::Pageable };
-        // Copies from the host share the way to it; what other GPUs send does not take that way.
+        // H2D copies share the PCIe uplink; traffic from other GPUs does not use it.
         let share = inputs.link.reachable_gbps() / f64::from(inputs.sharing);
         let layer_bytes = inputs.layer_bytes as u64;
         let run = Run {
@@ -148,14 +148,14 @@ impl Offload {
     }
 }
 
-/// One setting, simulated at will.
+/// One configuration to simulate.
 struct Run<'a> {
     inputs: &'a OffloadInputs,
     offloaded: Vec<bool>,
     memory: HostMemory,
-    /// What is left of the link for this rank.
+    /// This rank's share of the link.
     share: f64,
-    /// What copies reach on a stream of their own.
+    /// The rate of copies on a separate stream.
     streamed_gbps: f64,
 }
 
@@ -177,7 +177,7 @@ impl Run<'_> {
         if depth > 0 {
             return self.streamed_gbps;
         }
-        // The host queues the next copy while the layer before it runs.
+        // The host queues the next copy while the previous layer runs.
         let behind_ms = if self.inputs.layers > 1 { compute_ms } else { 0.0 };
         let bytes = self.inputs.layer_bytes as u64;
         self.inputs.link.awaited_gbps(bytes, self.memory, behind_ms).min(self.share)
@@ -188,7 +188,7 @@ impl Run<'_> {
         Self { offloaded: vec![false; self.offloaded.len()], ..*self }
     }
 
-    /// The smallest depth beyond which nothing improves, and the steps at the depths worth a line.
+    /// The smallest depth with the best step time, and the steps at the listed depths.
     fn depths(&self, offloaded_layers: u32) -> (u32, Vec<DepthStep>) {
         let (inputs, compute) = (self.inputs, self.inputs.compute_ms.high);
         let step = |depth: u32| {
@@ -200,7 +200,7 @@ impl Run<'_> {
                 gpu_bytes: gpu_bytes(inputs, offloaded_layers, depth),
             }
         };
-        // More depth never costs time, so the smallest that gives the best can be bisected.
+        // More depth never costs time, so bisection finds the smallest depth with the best step time.
         let best = self.at(inputs.layers, compute).step_ms;
         let (mut least, mut enough) = (0, inputs.layers);
         while least < enough {
@@ -218,7 +218,7 @@ impl Run<'_> {
         (enough, listed.into_iter().map(step).collect())
     }
 
-    /// GB/s that the bus lacks for hiding all.
+    /// Missing PCIe bandwidth in GB/s to hide all copies.
     fn short_gbps(&self, compute_ms: f64, offloaded_layers: u32) -> f64 {
         if offloaded_layers == 0 {
             return 0.0;
@@ -229,18 +229,18 @@ impl Run<'_> {
         (copies - self.streamed_gbps).max(all - self.inputs.link.reachable_gbps()).max(0.0)
     }
 
-    /// The share of the layers that must stay for the rest to be hidden, in whole layers.
+    /// The share of the layers that must stay on the GPU to hide the rest, in whole layers.
     fn resident_that_hides(&self, compute_ms: f64) -> f64 {
         let layers = f64::from(self.inputs.layers);
         let left = self.inputs.link.reachable_gbps() * compute_ms * 1e6 - self.inputs.all_to_all_bytes;
         let room = (self.streamed_gbps * compute_ms * 1e6).min(left).max(0.0);
         let share = (1.0 - room / self.inputs.layer_bytes).max(0.0);
-        // A whole number that floats miss by a hair is that number.
+        // Tolerates floating-point error just above a whole number.
         ((share * layers - 1e-9).ceil() / layers).clamp(0.0, 1.0)
     }
 }
 
-/// Which layers are copied: the resident ones lie evenly among them.
+/// Which layers are copied; the resident ones are spread evenly among them.
 fn offloaded(inputs: &OffloadInputs) -> Vec<bool> {
     let layers = f64::from(inputs.layers);
     let copied = layers - (layers * inputs.resident).round();
@@ -256,10 +256,10 @@ fn gpu_bytes(inputs: &OffloadInputs, offloaded: u32, depth: u32) -> f64 {
 }
 
 pub const FORMULAS: &[&str] = &[
-    "one step, simulated: copies one after the other on their stream, the copy of layer i from the begin of layer i − depth on (depth 0: after layer i − 1)",
-    "copy = bytes / what a copy of that size reaches on the link, shared fairly with other ranks and with the all-to-all",
-    "without contention: depth ≥ 1 gives copy + (layers − 1) × max(compute, copy) + compute, depth 0 layers × (compute + copy)",
-    "resident share that hides all = 1 − min(copy rate × compute, link × compute − all-to-all) / bytes a layer, in whole layers",
+    "one simulated step: copies run one after another on their own stream; the copy of layer i starts when layer i − depth starts (depth 0: after layer i − 1 ends)",
+    "copy = bytes / expected rate of a copy of that size; the link is shared fairly with other ranks and with the all-to-all",
+    "without contention: step = copy + (layers − 1) × max(compute, copy) + compute at depth ≥ 1, layers × (compute + copy) at depth 0",
+    "resident share that hides all copies = 1 − min(copy rate × compute, link rate × compute − all-to-all) / bytes per layer, in whole layers",
 ];
 
 #[cfg(test)]
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn with_much_compute_only_the_first_layer_is_exposed() {
+    fn with_enough_compute_only_the_first_layer_is_exposed() {
         for depth in 1..6 {
             let plan = Offload::plan(inputs(40, 168e6, 500.0, depth)).unwrap();
             assert_eq!(plan.hides, Hiding::All, "depth {depth}");
@@ -294,10 +294,10 @@ mod tests {
         }
     }
 
-    /// Walls of the programs of fixtures/README.md on the H200, in ms: compute a group as compute_only has
-    /// it, then blocking from pinned memory and prefetched 1, 2 and 4 groups ahead.
+    /// Wall times of the programs in fixtures/README.md on the H200, in ms: compute only, then blocking from pinned
+    /// memory, then prefetched 1, 2 and 4 groups ahead.
     #[test]
-    fn walls_of_real_runs_are_met_within_ten_percent() {
+    fn predictions_match_wall_times_of_real_runs_within_ten_percent() {
         for (compute_only, block, layerwise) in [
             (19.42, 53.61, [37.93, 37.86, 37.79]),
             (77.62, 104.12, [81.18, 81.34, 80.96]),
@@ -314,12 +314,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bus_that_is_too_short_is_short_by_a_figure() {
+    fn missing_pcie_bandwidth_is_reported_in_gb_per_second() {
         let plan = Offload::plan(inputs(12, 167_772_160.0, 1.5, 2)).unwrap();
         assert_eq!(plan.hides, Hiding::Cannot);
-        // 111.8 GB/s wanted, 55.4 there.
+        // 111.8 GB/s needed, 55.4 available.
         assert!((plan.short_gbps.low - 56.5).abs() < 0.5, "{}", plan.short_gbps.low);
-        // Half of it must stay, and then it is hidden.
+        // With 7 of 12 layers resident, all copies are hidden.
         let resident = plan.resident_that_hides.low;
         assert_eq!(resident, 7.0 / 12.0);
         let kept = Offload::plan(OffloadInputs { resident, ..inputs(12, 167_772_160.0, 1.5, 4) }).unwrap();
@@ -327,22 +327,22 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_the_link_gets_a_part_of_it() {
+    fn ranks_that_share_the_link_get_a_part_of_it() {
         let alone = Offload::plan(inputs(12, 1e8, 3.0, 2)).unwrap();
         let four = Offload::plan(OffloadInputs { sharing: 4, ..inputs(12, 1e8, 3.0, 2) }).unwrap();
         assert!((four.copy_ms / alone.copy_ms - 4.0).abs() < 0.05);
         assert_eq!((alone.hides, four.hides), (Hiding::All, Hiding::Cannot));
-        // 150 MB of exchange a layer leave too little of the link for 100 MB of weights.
-        let beside =
+        // An exchange of 150 MB per layer leaves not enough bandwidth for 100 MB of weights.
+        let with_exchange =
             Offload::plan(OffloadInputs { all_to_all_bytes: 1.5e8, ..inputs(12, 1e8, 3.0, 2) }).unwrap();
-        assert!(beside.step_ms.low > alone.step_ms.low * 1.2);
-        assert_eq!(beside.hides, Hiding::Cannot);
+        assert!(with_exchange.step_ms.low > alone.step_ms.low * 1.2);
+        assert_eq!(with_exchange.hides, Hiding::Cannot);
     }
 
-    /// Seen on the H200: 12 layers of 32 MiB, compute as long as a copy, took 87 ms blocking and 47 ms with a
-    /// stream of their own, both from pageable memory.
+    /// Measured on the H200: 12 layers of 32 MiB from pageable memory, with compute as long as a copy, took 87 ms
+    /// blocking and 47 ms with a separate copy stream.
     #[test]
-    fn pageable_copies_hold_the_host_and_not_the_layer_before() {
+    fn pageable_copies_block_the_host_but_not_the_previous_layer() {
         let at =
             |depth| Offload::plan(OffloadInputs { pinned: false, ..inputs(12, 1e8, 10.0, depth) }).unwrap();
         let (blocking, ahead) = (at(0), at(1));
@@ -350,9 +350,9 @@ mod tests {
         assert_eq!((ahead.enough_depth, at(4).step_ms), (1, ahead.step_ms));
     }
 
-    /// What other GPUs send takes the GPU's own link, and not the way to the host that ranks share.
+    /// Traffic from other GPUs uses the GPU's own link, not the uplink that ranks share.
     #[test]
-    fn an_exchange_is_not_slowed_by_who_shares_the_way_to_the_host() {
+    fn ranks_that_share_the_uplink_do_not_slow_down_an_exchange() {
         let at = |sharing| {
             let inputs =
                 OffloadInputs { sharing, resident: 1.0, all_to_all_bytes: 1e8, ..inputs(12, 1e8, 1.0, 2) };
@@ -361,9 +361,9 @@ mod tests {
         assert_eq!(at(1), at(4));
     }
 
-    /// All of the exchange counts against the link, whatever the share that is copied.
+    /// The whole exchange counts against the link, whatever share of the layers is copied.
     #[test]
-    fn an_exchange_leaves_too_little_of_the_link() {
+    fn an_exchange_can_leave_not_enough_bandwidth() {
         let plan =
             Offload::plan(OffloadInputs { resident: 0.5, all_to_all_bytes: 5e7, ..inputs(100, 2e7, 1.0, 8) })
                 .unwrap();
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn few_copied_layers_can_use_much_depth() {
+    fn a_few_copied_layers_profit_from_a_large_depth() {
         let plan = Offload::plan(OffloadInputs { resident: 0.95, ..inputs(100, 168e6, 0.2, 1) }).unwrap();
         assert!(plan.enough_depth > 8, "{}", plan.enough_depth);
         let deeper =
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_is_short_at_one_end_is_not_short_throughout() {
+    fn bandwidth_missing_at_only_one_end_of_the_range_hides_partly() {
         let plan = Offload::plan(OffloadInputs {
             compute_ms: Range { low: 2.0, high: 6.5 },
             ..inputs(12, 168e6, 2.0, 1)
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_input_is_rejected() {
         for wrong in [
             inputs(0, 1e8, 5.0, 1),
             inputs(5001, 1e8, 5.0, 1),
@@ -412,7 +412,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_simulation_is_the_closed_form_where_there_is_one(
+        fn the_simulation_equals_the_closed_form(
             layers in 1u32..60,
             megabytes in 1.0f64..500.0,
             compute in 0.05f64..20.0,
@@ -431,7 +431,7 @@ mod tests {
         }
 
         #[test]
-        fn more_depth_and_more_resident_never_cost_time(
+        fn more_depth_and_more_resident_layers_never_cost_time(
             layers in 2u32..30,
             megabytes in 1.0f64..300.0,
             compute in 0.1f64..10.0,

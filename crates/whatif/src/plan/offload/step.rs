@@ -1,25 +1,25 @@
-//! One step with weights in host memory, event by event.
+//! How does one step with weights in host memory run, event by event?
 
 use crate::fair_link::FairLink;
 
 /// What one step consists of.
 pub(super) struct Step<'a> {
-    /// By layer: whether it is copied.
+    /// Per layer: whether it is copied.
     pub(super) offloaded: &'a [bool],
     pub(super) layer_bytes: f64,
     pub(super) all_to_all_bytes: f64,
     pub(super) link_gbps: f64,
-    /// What a copy reaches while it has the link to itself.
+    /// The rate of a copy without contention on the link.
     pub(super) copy_gbps: f64,
     pub(super) depth: usize,
     pub(super) compute_ms: f64,
 }
 
-/// What one simulated step comes to.
+/// The result of one simulated step.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Simulated {
     pub(super) step_ms: f64,
-    /// Waited before each layer.
+    /// Wait before each layer.
     pub(super) exposed_ms: Vec<f64>,
 }
 
@@ -30,7 +30,7 @@ enum Flow {
     AllToAll(usize),
 }
 
-/// The layer that runs.
+/// The running layer.
 #[derive(Debug, Clone, Copy)]
 struct Running {
     layer: usize,
@@ -38,7 +38,7 @@ struct Running {
     exchanged: bool,
 }
 
-/// How far the step is.
+/// Progress of the step.
 struct State {
     link: FairLink,
     flows: Vec<Flow>,
@@ -109,7 +109,7 @@ impl Step<'_> {
 }
 
 impl State {
-    /// Goes on to the end of a layer's kernels or of a transfer; false where nothing is under way.
+    /// Advances to the next end of a layer's kernels or of a transfer; false if nothing is in flight.
     fn pass_to_next_end(&mut self) -> bool {
         let kernels_left =
             self.running.map(|running| running.kernels_end - self.now).filter(|left| *left > 0.0);

@@ -1,4 +1,4 @@
-//! `async`: copies that block made asynchronous, each direction on its own stream.
+//! `async`: makes blocking copies asynchronous, with one stream per direction.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,9 +20,9 @@ impl Declared for Async {
     const ABOUT: About = About {
         name: "async",
         spelling: "async",
-        help: "copies that block made asynchronous, each direction on its own stream",
-        effort: "a stream for each direction, `non_blocking=True`, events",
-        precondition: "what is copied is neither changed nor used before its event",
+        help: "make blocking copies asynchronous, with one stream per direction",
+        effort: "add one stream per direction, `non_blocking=True` and events",
+        precondition: "the copied data is neither modified nor used before its event",
         depends_on_data: true,
     };
 
@@ -56,30 +56,29 @@ impl Declared for Async {
             *fetched.entry(graph.work[id].step).or_default() += bytes_of(graph, id);
         }
         move_all(graph, &moves);
-        // Nothing blocks the host any more: all that a step fetches may be on its way at once.
+        // Nothing blocks the host anymore: all copies of a step may be in flight at the same time.
         Made { changed: moves.len(), extra_bytes: fetched.values().copied().max().unwrap_or(0) }
     }
 }
 
-/// The direction of a copy that blocks the host and need not.
+/// The direction of a copy that blocks the host unnecessarily.
 fn blocking_copy(graph: &Model, own: &OwnWaits, id: WorkId) -> Option<Direction> {
     let work = &graph.work[id];
     let WorkKind::Copy { pageable, bytes, .. } = work.kind else { return None };
     let direction = work.kind.bus()?;
-    // A copy to pageable memory blocks whatever is asked, and a value that comes to the host is waited
-    // for with reason.
+    // A D2H copy to pageable memory always blocks, and the host needs to wait for a small value that it reads.
     let must_block = direction == Direction::DeviceToHost && (pageable || bytes < WORTH_MOVING);
     let blocks = work.call.is_some_and(|call| graph.calls[call].action == HostAction::IssueBlocking(id));
     let may_move = is_alone(graph, id) && !must_block && (blocks || own.get(id).is_some());
     may_move.then_some(direction)
 }
 
-/// Where all work was before any of it moves.
+/// The position of all work before any of it moves.
 struct Places {
-    /// In the order of calls.
+    /// In call order.
     order: Vec<WorkId>,
     device_of: Vec<i32>,
-    /// By work: what ran before it on its stream.
+    /// Per kernel or copy: the previous one on its stream.
     before: Vec<Option<WorkId>>,
 }
 
@@ -96,7 +95,7 @@ impl Places {
         }
     }
 
-    /// The work that follows a copy, up to the next that comes in: it uses what has come.
+    /// The work after a copy, up to the next H2D copy: it uses the copied data.
     fn users_of(&self, graph: &Model, place: usize) -> Vec<WorkId> {
         let copy = self.order[place];
         let (device, step) = (self.device_of[copy], graph.work[copy].step);

@@ -1,4 +1,4 @@
-//! `coalesce`: small copies in a row merged into one.
+//! `coalesce`: merges consecutive small copies into one.
 
 use std::fmt;
 
@@ -18,9 +18,9 @@ impl Declared for Coalesce {
     const ABOUT: About = About {
         name: "coalesce",
         spelling: "coalesce",
-        help: "small copies in a row merged into one",
-        effort: "one buffer for what is sent in pieces",
-        precondition: "the pieces are ready at the same time",
+        help: "merge consecutive small copies into one",
+        effort: "pack the small copies into one buffer",
+        precondition: "the data of all copies is ready at the same time",
         depends_on_data: false,
     };
 
@@ -35,7 +35,7 @@ impl Declared for Coalesce {
             let total = run.iter().map(|id| bytes_of(graph, *id)).sum();
             for &id in &run[1..] {
                 drop_copy(graph, id, own.get(id));
-                // Most of what prepared the copy goes with it.
+                // Most of the host work that prepared the copy goes away too.
                 if let Some(call) = graph.work[id].call {
                     let gap = graph.calls[call].gap as f64;
                     graph.calls[call].gap = (gap * terms.assumed.packing) as Time;
@@ -52,13 +52,13 @@ impl Declared for Coalesce {
     }
 }
 
-/// Small copies to the device that follow each other on one stream and within one step.
+/// Consecutive small H2D copies on one stream within one step.
 fn runs(graph: &Model) -> Vec<Vec<WorkId>> {
     let mut runs: Vec<Vec<WorkId>> = Vec::new();
     let mut run: Vec<WorkId> = Vec::new();
     for id in in_order(graph) {
-        let goes_on = run.first().is_some_and(|first| is_alike(&graph.work[*first], &graph.work[id]));
-        if is_small(graph, id) && goes_on {
+        let continues = run.first().is_some_and(|first| is_alike(&graph.work[*first], &graph.work[id]));
+        if is_small(graph, id) && continues {
             run.push(id);
         } else {
             runs.push(std::mem::take(&mut run));

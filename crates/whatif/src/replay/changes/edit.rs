@@ -1,14 +1,14 @@
-//! What changes do to a graph, in terms that several of them share.
+//! Which graph edits do several changes share?
 
 use busbound_cause::thresholds::EVENT_PASSES;
 use busbound_cause::{CallId, HostAction, Model, WorkId, WorkKind};
 use busbound_machine::{HostMemory, LinkFacts, bench};
 use busbound_trace::Direction;
 
-/// Smaller copies are not worth a stream of their own.
+/// Smaller copies are not worth a separate stream.
 pub(super) const WORTH_MOVING: u64 = 64 << 10;
 
-/// Time of a copy by the link's curve, in nanoseconds.
+/// Time of a copy from the link's curve, in nanoseconds.
 pub(super) fn copy_ns(bytes: u64, direction: Direction, pageable: bool, link: &LinkFacts) -> f64 {
     let direction = match direction {
         Direction::DeviceToHost => bench::Direction::D2h,
@@ -18,7 +18,7 @@ pub(super) fn copy_ns(bytes: u64, direction: Direction, pageable: bool, link: &L
     if bytes == 0 { 0.0 } else { bytes as f64 / link.expected_of(bytes, direction, memory) }
 }
 
-/// Whether its call issues nothing else: a graph's nodes cannot be moved one by one.
+/// Whether its call issues nothing else: the nodes of a CUDA graph cannot be moved separately.
 pub(super) fn is_alone(graph: &Model, work: WorkId) -> bool {
     graph.work[work].call.is_some_and(|call| match &graph.calls[call].action {
         HostAction::Issue(issued) => issued.len() == 1,
@@ -27,7 +27,7 @@ pub(super) fn is_alone(graph: &Model, work: WorkId) -> bool {
     })
 }
 
-/// Whether it is a copy to the device that can be moved and is worth it.
+/// Whether it is an H2D copy that can be moved and is large enough.
 pub(super) fn is_fetched(graph: &Model, id: WorkId) -> bool {
     let work = &graph.work[id];
     !work.dropped
@@ -35,7 +35,7 @@ pub(super) fn is_fetched(graph: &Model, id: WorkId) -> bool {
         && matches!(work.kind, WorkKind::Copy { direction: Direction::HostToDevice, bytes, .. } if bytes >= WORTH_MOVING)
 }
 
-/// By work: the wait in a copy's own operator.
+/// Per copy: the wait in its own operator.
 pub(super) struct OwnWaits(Vec<Option<CallId>>);
 
 impl OwnWaits {
@@ -54,7 +54,7 @@ impl OwnWaits {
     }
 }
 
-/// Work in the order of its calls.
+/// Work in call order.
 pub(super) fn in_order(graph: &Model) -> Vec<WorkId> {
     let mut order: Vec<WorkId> = (0..graph.work.len()).filter(|id| !graph.work[*id].dropped).collect();
     order.sort_by_key(|id| {
@@ -64,14 +64,14 @@ pub(super) fn in_order(graph: &Model) -> Vec<WorkId> {
     order
 }
 
-/// Copies that come in, and the work that follows them until the next.
+/// H2D copies, and the work that follows them until the next H2D copies.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) step: usize,
-    /// Among those of its step.
+    /// Index within its step.
     pub(super) number: usize,
     pub(super) copies: Vec<WorkId>,
-    /// In order of their calls.
+    /// In call order.
     pub(super) work: Vec<WorkId>,
 }
 
@@ -117,14 +117,14 @@ fn groups_of(
     groups
 }
 
-/// A new stream of the device that this work runs on.
+/// A new stream on the device of this work.
 pub(super) fn new_stream(graph: &mut Model, like: WorkId) -> usize {
     graph.streams.push(Vec::new());
     graph.stream_device.push(graph.stream_device[graph.work[like].stream]);
     graph.streams.len() - 1
 }
 
-/// Puts work on other streams, at their ends and in this order.
+/// Appends work to other streams, in this order.
 pub(super) fn move_all(graph: &mut Model, moves: &[(WorkId, usize)]) {
     let mut is_moved = vec![false; graph.work.len()];
     for (id, _) in moves {
@@ -142,7 +142,7 @@ pub(super) fn move_all(graph: &mut Model, moves: &[(WorkId, usize)]) {
     }
 }
 
-/// The call of a copy no longer blocks the host, unless the copy is staged by it.
+/// Makes the call of a copy non-blocking, unless the host stages the copy.
 pub(super) fn unblock_host(graph: &mut Model, copy: WorkId) {
     if let (Some(call), WorkKind::Copy { pageable: false, .. }) =
         (graph.work[copy].call, graph.work[copy].kind)
@@ -153,7 +153,7 @@ pub(super) fn unblock_host(graph: &mut Model, copy: WorkId) {
     }
 }
 
-/// The first work of each stream waits for these copies by an event.
+/// Makes the first work on each stream wait for these copies with an event.
 pub(super) fn wait_by_event(graph: &mut Model, copies: &[WorkId], work: &[WorkId]) {
     let mut seen: Vec<usize> = Vec::new();
     for &id in work {
@@ -166,13 +166,13 @@ pub(super) fn wait_by_event(graph: &mut Model, copies: &[WorkId], work: &[WorkId
     }
 }
 
-/// The call is not made any more; the host work before it stays.
+/// Removes a call; the host work before it stays.
 pub(super) fn remove_call(graph: &mut Model, call: CallId) {
     graph.calls[call].action = HostAction::Nothing;
     graph.calls[call].cost = 0;
 }
 
-/// The copy is not made any more, nor waited for.
+/// Removes a copy and the wait for it.
 pub(super) fn drop_copy(graph: &mut Model, copy: WorkId, own_wait: Option<CallId>) {
     graph.work[copy].dropped = true;
     for call in graph.work[copy].call.into_iter().chain(own_wait) {
@@ -180,7 +180,7 @@ pub(super) fn drop_copy(graph: &mut Model, copy: WorkId, own_wait: Option<CallId
     }
 }
 
-/// Bytes of a copy; 0 of other work.
+/// Bytes of a copy; 0 for other work.
 pub(super) fn bytes_of(graph: &Model, id: WorkId) -> u64 {
     match graph.work[id].kind {
         WorkKind::Copy { bytes, .. } => bytes,

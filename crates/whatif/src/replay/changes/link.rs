@@ -1,4 +1,4 @@
-//! `link=NAME`: another link.
+//! `link=NAME`: runs on another link.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use busbound_machine::{LinkFacts, Machine};
 use super::edit::copy_ns;
 use super::{About, Declared, Made, NO_SUCH_CHANGE, Terms};
 
-/// A link by the name that was given.
+/// A link by its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OtherLink {
     name: String,
@@ -19,15 +19,15 @@ impl Declared for OtherLink {
     const ABOUT: About = About {
         name: "link",
         spelling: "link=NAME",
-        help: "another link (pcie4x16, h100-pcie, a rate in GB/s)",
-        effort: "another machine or slot",
+        help: "run on another link (pcie4x16, h100-pcie, or a rate in GB/s)",
+        effort: "use another machine or slot",
         precondition: "the link is the only difference",
         depends_on_data: false,
     };
 
     fn parse(value: Option<&str>) -> Result<Self, &'static str> {
         let name = value.ok_or(NO_SUCH_CHANGE)?;
-        let machine = Machine::named(name).map_err(|_| "no link or GPU has that name")?;
+        let machine = Machine::named(name).map_err(|_| "not a known link, GPU or rate")?;
         Ok(Self { name: name.to_owned(), link: Box::new(machine.link_of(None)) })
     }
 

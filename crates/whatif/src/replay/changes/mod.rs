@@ -1,7 +1,7 @@
-//! What can be changed? One file a change; [`changes!`] is the registry.
+//! What can be changed? One file per change; [`changes!`] is the registry.
 //!
-//! A change declares how `--apply` spells it, what it does, what has to be written and what has to hold, and edits
-//! the graph. Parser, error texts and `--help` are made from these declarations.
+//! A change declares its `--apply` spelling, its effect, its effort and its assumptions, and edits the graph. The
+//! parser, error messages and `--help` are generated from these declarations.
 
 mod asynchronous;
 mod coalesce;
@@ -29,66 +29,66 @@ pub use pin::Pin;
 pub use prefetch::Prefetch;
 pub use resident::Resident;
 
-/// What a change says of itself. [`fmt::Display`] writes it as `--apply` takes it.
+/// The declaration of a change. [`fmt::Display`] writes it as `--apply` accepts it.
 trait Declared: Sized + fmt::Display {
     const ABOUT: About;
 
-    /// From what follows the `=`.
+    /// Parses the value after the `=`.
     ///
     /// # Errors
-    /// What a value has to be.
+    /// What is wrong with the value.
     fn parse(value: Option<&str>) -> Result<Self, &'static str>;
 
     fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made;
 }
 
-/// The words of a change.
+/// The description of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct About {
-    /// Before the `=`.
+    /// The part before the `=`.
     pub name: &'static str,
-    /// With a placeholder for its value.
+    /// The name with a placeholder for the value.
     pub spelling: &'static str,
-    /// What it does, in a line.
+    /// What it does, in one line.
     pub help: &'static str,
-    /// What has to be written.
+    /// What the user has to implement.
     pub effort: &'static str,
-    /// What has to be so.
+    /// What the prediction assumes.
     pub precondition: &'static str,
-    /// Whether its effect depends on which work made which data, which no trace tells.
+    /// Whether its effect depends on data dependencies, which are not visible in a trace.
     pub depends_on_data: bool,
 }
 
-/// What a change is made under.
+/// The conditions of a replay.
 struct Terms<'a> {
     link: &'a LinkFacts,
     assumed: Assumed,
 }
 
-/// What a change came to.
+/// The result of applying a change.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Made {
     pub(super) changed: usize,
     pub(super) extra_bytes: u64,
 }
 
-/// The reason given for a name that no change has, or for a value where none is taken or one is missing.
+/// The reason for an unknown name, an unexpected value, or a missing value.
 const NO_SUCH_CHANGE: &str = "no such change";
 
-/// A change of this name from what follows the `=`; the reason where there is none.
+/// Parses a change from the value after the `=`; returns the reason on failure.
 type Parse = fn(Option<&str>) -> Result<Change, &'static str>;
 
-/// Makes the enum of changes and what is dispatched over it from one list.
+/// Generates the enum of changes and its dispatch from one list.
 macro_rules! changes {
     ($($change:ident($declared:ident),)*) => {
-        /// A change to a run, before anyone writes it.
+        /// A change to a run, before it is implemented.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Change {
             $($change($declared),)*
         }
 
-        /// Every change's words and parser.
+        /// The description and parser of every change.
         const ALL: &[(About, Parse)] =
             &[$((<$declared as Declared>::ABOUT, |value| $declared::parse(value).map(Change::$change)),)*];
 
@@ -124,7 +124,7 @@ macro_rules! changes {
     };
 }
 
-// The registry, in the order in which changes are listed for people.
+// The registry, in display order.
 changes! {
     Pin(Pin),
     Prefetch(Prefetch),
@@ -135,22 +135,22 @@ changes! {
     Resident(Resident),
 }
 
-/// The words of every change there is, in the order in which they are listed.
+/// The description of every change, in display order.
 pub fn all_changes() -> impl Iterator<Item = About> {
     ALL.iter().map(|(about, _)| *about)
 }
 
-/// Makes a change to a graph.
+/// Applies a change to a graph.
 pub(super) fn apply(graph: &mut Model, change: &Change, link: &LinkFacts, assumed: Assumed) -> Made {
     change.apply(graph, &Terms { link, assumed })
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown change {given:?}: {why}{}; there are {}", did_you_mean(.near), spellings())]
+#[error("unknown change {given:?}: {why}{}; valid changes: {}", did_you_mean(.near), spellings())]
 pub struct UnknownChange {
     given: String,
     why: &'static str,
-    /// The spelling of the change whose name is nearest.
+    /// The spelling of the change with the most similar name.
     near: Option<&'static str>,
 }
 
@@ -158,7 +158,7 @@ fn did_you_mean(near: &Option<&'static str>) -> String {
     near.map_or(String::new(), |near| format!(", did you mean {near}?"))
 }
 
-/// All of them in one enumeration.
+/// All spellings in one list.
 fn spellings() -> String {
     let all: Vec<&str> = all_changes().map(|about| about.spelling).collect();
     all.split_last().map_or(String::new(), |(last, rest)| format!("{} and {last}", rest.join(", ")))
@@ -183,7 +183,7 @@ impl FromStr for Change {
     }
 }
 
-/// Of changes that take no value.
+/// Parses changes that take no value.
 fn without_value<T>(change: T, value: Option<&str>) -> Result<T, &'static str> {
     if value.is_none() { Ok(change) } else { Err(NO_SUCH_CHANGE) }
 }
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_read_as_they_are_written() {
+    fn changes_survive_a_round_trip() {
         for text in ["pin", "prefetch=2", "async", "coalesce", "nosync", "link=pcie4x16", "resident=50%"] {
             assert_eq!(text.parse::<Change>().unwrap().to_string(), text);
         }
@@ -202,14 +202,14 @@ mod tests {
         for wrong in ["", "pinned", "prefetch=0", "prefetch=x", "link=h999", "resident=120%", "pin=2", "link"]
         {
             let error = wrong.parse::<Change>().unwrap_err().to_string();
-            assert!(error.contains("there are pin, prefetch=N"), "{error}");
+            assert!(error.contains("valid changes: pin, prefetch=N"), "{error}");
         }
     }
 
     #[test]
-    fn a_misspelled_change_is_answered_with_the_nearest_one() {
+    fn a_misspelled_change_gets_a_suggestion() {
         let error = |text: &str| text.parse::<Change>().unwrap_err().to_string();
-        let all = "there are pin, prefetch=N, async, coalesce, nosync, link=NAME and resident=N%";
+        let all = "valid changes: pin, prefetch=N, async, coalesce, nosync, link=NAME and resident=N%";
         assert_eq!(
             error("prefech=2"),
             format!(r#"unknown change "prefech=2": no such change, did you mean prefetch=N?; {all}"#)
@@ -225,9 +225,9 @@ mod tests {
         );
     }
 
-    /// What a new change must declare for the answers that are made from it.
+    /// Every new change must fill in its description.
     #[test]
-    fn every_change_says_what_it_does_what_it_takes_and_when_it_holds() {
+    fn every_change_declares_its_effect_effort_and_assumptions() {
         for about in all_changes() {
             assert!(about.spelling.starts_with(about.name), "{about:?}");
             assert!(![about.help, about.effort, about.precondition].contains(&""), "{about:?}");

@@ -1,4 +1,4 @@
-//! `nosync`: synchronization within a step removed.
+//! `nosync`: removes host syncs within a step.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,9 +16,9 @@ impl Declared for NoSync {
     const ABOUT: About = About {
         name: "nosync",
         spelling: "nosync",
-        help: "synchronization within a step removed",
-        effort: "take the synchronizations out",
-        precondition: "nothing on the host needs the results in between",
+        help: "remove host syncs within a step",
+        effort: "remove the host syncs",
+        precondition: "the host does not need the results within the step",
         depends_on_data: false,
     };
 
@@ -28,7 +28,7 @@ impl Declared for NoSync {
 
     fn apply(&self, graph: &mut Model, _terms: &Terms<'_>) -> Made {
         let mut made = Made::default();
-        // The last wait of a step is what ends it: the program may need it to hand out its result.
+        // The last wait of a step ends it: the program may need it to return its result.
         let mut last: BTreeMap<usize, Time> = BTreeMap::new();
         for call in graph.calls.iter().filter(|call| matches!(call.action, HostAction::Wait { .. })) {
             let at = last.entry(call.step).or_insert(call.start);
@@ -37,7 +37,7 @@ impl Declared for NoSync {
         for id in 0..graph.calls.len() {
             let call = &graph.calls[id];
             let HostAction::Wait { copy, .. } = call.action else { continue };
-            // A value that comes to the host is waited for with reason.
+            // The host needs to wait for a value that it reads.
             let needed =
                 copy.is_some_and(|copy| graph.work[copy].kind.bus() == Some(Direction::DeviceToHost));
             if needed || last.get(&call.step) == Some(&call.start) {

@@ -1,4 +1,4 @@
-//! `pin`: host memory page-locked.
+//! `pin`: pins host memory.
 
 use std::fmt;
 
@@ -11,16 +11,16 @@ use super::{About, Declared, Made, Terms, without_value};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pin;
 
-/// The most that cold caches cost the host after a staged copy.
+/// The maximum cost of cold caches on the host after a staged copy.
 const COLD_CACHES: Time = 150_000;
 
 impl Declared for Pin {
     const ABOUT: About = About {
         name: "pin",
         spelling: "pin",
-        help: "host memory page-locked",
-        effort: "pin the buffers once (`pin_memory()`)",
-        precondition: "the same host buffers are sent again and again, and fit in locked memory",
+        help: "pin host memory",
+        effort: "pin the host buffers once (`pin_memory()`)",
+        precondition: "the same host buffers are reused and fit in pinned memory",
         depends_on_data: false,
     };
 
@@ -31,18 +31,18 @@ impl Declared for Pin {
     fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made {
         let mut made = Made::default();
         let own = OwnWaits::of(graph);
-        // By call: whether the host went on behind it.
+        // Per call: whether it staged a copy that the host no longer has to wait for.
         let mut is_behind = vec![false; graph.calls.len()];
         for id in 0..graph.work.len() {
             let WorkKind::Copy { direction, pageable: true, bytes } = graph.work[id].kind else { continue };
-            // Of a copy whose size is unknown nothing can be said.
+            // The time of a copy of unknown size cannot be predicted.
             if graph.work[id].kind.bus().is_none() || graph.work[id].dropped || bytes == 0 {
                 continue;
             }
             let work = &mut graph.work[id];
             work.kind = WorkKind::Copy { direction, pageable: false, bytes };
             work.alone = copy_ns(bytes, direction, false, terms.link) * terms.assumed.copies;
-            // Staging began before the copy did.
+            // The measured delay includes staging, which starts before the copy.
             work.after_call = work.after_call.min(2 * EVENT_PASSES);
             if let Some(call) = work.call
                 && graph.calls[call].action == HostAction::IssueBlocking(id)
@@ -60,7 +60,7 @@ impl Declared for Pin {
     }
 }
 
-/// What the host does behind a copy that is no longer staged takes less.
+/// Host work after a copy that is no longer staged gets faster.
 fn warm_caches(graph: &mut Model, is_behind: &[bool], behind_staging: f64) {
     for thread in &graph.threads {
         for pair in thread.windows(2).filter(|pair: &&[CallId]| is_behind[pair[0]]) {

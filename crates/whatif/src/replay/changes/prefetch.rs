@@ -1,4 +1,4 @@
-//! `prefetch=N`: copies to the device on a stream of their own, so many groups ahead.
+//! `prefetch=N`: moves H2D copies to a separate stream, N groups ahead.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::edit::{
 };
 use super::{About, Declared, Made, Terms};
 
-/// The groups ahead.
+/// The number of groups ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefetch(pub u32);
 
@@ -20,9 +20,9 @@ impl Declared for Prefetch {
     const ABOUT: About = About {
         name: "prefetch",
         spelling: "prefetch=N",
-        help: "copies to the device on a stream of their own, N groups ahead",
-        effort: "a copy stream, an event for each group, one more buffer for each group ahead",
-        precondition: "which data comes next is known ahead, and device memory has room",
+        help: "move H2D copies to a separate stream, N groups ahead",
+        effort: "add a copy stream, one event per group, and one more buffer per group ahead",
+        precondition: "the next data is known in advance, and device memory has room for it",
         depends_on_data: false,
     };
 
@@ -35,7 +35,7 @@ impl Declared for Prefetch {
 
     fn apply(&self, graph: &mut Model, _terms: &Terms<'_>) -> Made {
         let own = OwnWaits::of(graph);
-        // Copies on a stream of their own that nothing waits for on the host are ahead already.
+        // Copies on a separate stream that the host does not wait for are already prefetched.
         let kernels: Vec<bool> = (0..graph.streams.len()).map(|stream| graph.has_kernels(stream)).collect();
         let wanted: Vec<bool> = (0..graph.work.len())
             .map(|id| is_fetched(graph, id) && (kernels[graph.work[id].stream] || own.get(id).is_some()))
@@ -58,23 +58,23 @@ impl Declared for Prefetch {
     }
 }
 
-/// Copies that are called for earlier.
+/// Copies that are issued earlier.
 struct Ahead {
     depth: usize,
     own: OwnWaits,
-    /// Calls to be put before others.
+    /// Calls to insert before other calls.
     before: BTreeMap<CallId, Vec<CallId>>,
 }
 
 impl Ahead {
-    /// All groups of one device.
+    /// Prefetches all groups of one device.
     fn fetch(&mut self, graph: &mut Model, all: &[Group]) -> Made {
         let Some(first) = all.first().and_then(|group| group.copies.first().copied()) else {
             return Made::default();
         };
         let stream = new_stream(graph, first);
         let mut moves = Vec::new();
-        // Where each group's copies were called for, before any of them moves.
+        // Where each group's copies were issued, before any of them moves.
         let places: Vec<Option<CallId>> =
             all.iter().map(|group| group.copies.first().and_then(|id| graph.work[*id].call)).collect();
         let mut largest = 0;
@@ -82,7 +82,7 @@ impl Ahead {
             let Some(place) = places[i - group.number.min(self.depth)] else { continue };
             let called = group.copies.iter().filter(|copy| self.call_at(graph, **copy, place));
             moves.extend(called.map(|copy| (*copy, stream)));
-            // A place on the device is free when the group that had it is done.
+            // A buffer on the device is free when the group that used it is done.
             if group.number > self.depth
                 && let Some(last) = last_kernel(graph, &all[i - self.depth - 1])
                 && let Some(&copy) = group.copies.first()
@@ -96,7 +96,7 @@ impl Ahead {
         Made { changed: moves.len(), extra_bytes: largest * self.depth as u64 }
     }
 
-    /// The copy's call goes ahead; what the host did before it stays where it was. False of one without a call.
+    /// Moves the copy's call ahead; the host work before it stays in place. False for a copy without a call.
     fn call_at(&mut self, graph: &mut Model, copy: WorkId, place: CallId) -> bool {
         unblock_host(graph, copy);
         let Some(call) = graph.work[copy].call else { return false };

@@ -1,4 +1,4 @@
-//! `resident=N%`: a share of the weights that come in each step kept on the device.
+//! `resident=N%`: keeps a share of the weights that are copied in each step on the device.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use busbound_cause::Model;
 use super::edit::{OwnWaits, bytes_of, drop_copy, groups, is_fetched};
 use super::{About, Declared, Made, NO_SUCH_CHANGE, Terms};
 
-/// The share that stays, 0 to 1.
+/// The share that stays on the device, 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Resident(pub f64);
 
@@ -16,16 +16,16 @@ impl Declared for Resident {
     const ABOUT: About = About {
         name: "resident",
         spelling: "resident=N%",
-        help: "this share of the weights that come in each step kept on the device",
+        help: "keep this share of the weights that are copied in each step on the device",
         effort: "keep these weights on the device",
-        precondition: "device memory has room",
+        precondition: "device memory has room for them",
         depends_on_data: false,
     };
 
     fn parse(value: Option<&str>) -> Result<Self, &'static str> {
         let percent = value.ok_or(NO_SUCH_CHANGE)?.trim_end_matches('%').parse::<f64>().ok();
         let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
-        percent.map(|percent| Self(percent / 100.0)).ok_or("give a share such as 50%")
+        percent.map(|percent| Self(percent / 100.0)).ok_or("resident takes a share such as 50%")
     }
 
     fn apply(&self, graph: &mut Model, _terms: &Terms<'_>) -> Made {
@@ -48,7 +48,7 @@ impl Declared for Resident {
 }
 
 impl Resident {
-    /// Evenly among the groups of a step.
+    /// Spreads the resident groups evenly over a step.
     fn keeps(self, number: usize) -> bool {
         let kept_before = |number: f64| (number * self.0 + 1e-9).floor();
         kept_before(number as f64 + 1.0) > kept_before(number as f64)
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_share_that_stays_lies_evenly_among_the_groups() {
+    fn resident_groups_are_spread_evenly() {
         let kept = |share: f64| (0..8).filter(|number| Resident(share).keeps(*number)).collect::<Vec<_>>();
         assert_eq!(kept(0.5), [1, 3, 5, 7]);
         assert_eq!(kept(0.25), [3, 7]);

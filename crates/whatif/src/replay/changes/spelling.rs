@@ -1,8 +1,8 @@
-//! Which name was meant?
+//! Which valid name is most similar to a misspelled one?
 
 use strsim::levenshtein;
 
-/// The name that a mistyped one is nearest to; `None` where none is near: two letters, and half of what was typed.
+/// The most similar name; `None` if none is within two edits and within half of the typed length.
 pub(super) fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let typed = given.chars().count();
     let near = names.map(|name| (levenshtein(given, name), name));
@@ -15,13 +15,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances_are_those_counted_by_hand() {
+    fn distances_match_hand_counted_values() {
         assert_eq!(levenshtein("kitten", "sitting"), 3);
         assert_eq!((levenshtein("", "pin"), levenshtein("pin", "pin"), levenshtein("pni", "pin")), (3, 0, 2));
     }
 
     #[test]
-    fn a_name_is_near_that_shares_most_of_its_letters() {
+    fn a_name_with_mostly_the_same_letters_is_suggested() {
         let names = ["pin", "prefetch", "nosync"];
         let near = |given| nearest(given, names.into_iter());
         assert_eq!(near("no-sync"), Some("nosync"));

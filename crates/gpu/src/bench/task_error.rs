@@ -3,13 +3,13 @@
 use crate::driver::CudaError;
 
 #[derive(Debug)]
-pub(super) enum Trouble {
-    /// It cannot be done here, and the rest can.
+pub(super) enum TaskError {
+    /// It cannot run here, but other tasks can.
     CannotRun(String),
     Driver(CudaError),
 }
 
-impl From<CudaError> for Trouble {
+impl From<CudaError> for TaskError {
     fn from(error: CudaError) -> Self {
         Self::Driver(error)
     }

@@ -1,5 +1,5 @@
-//! Where may a file be cut so that its parts can be read side by side? Before something that looks
-//! like an event. A wrong guess is found when the parts are laid together, and costs time only.
+//! Where can a file be split so that its segments can be read in parallel? Before something that looks like an event.
+//! A wrong guess is detected when the segments are merged, and only costs time.
 
 use std::io::Read;
 
@@ -10,13 +10,13 @@ use crate::kineto::scan::LONGEST_VALUE;
 use crate::model::stats::{ImportStats, LossKind};
 use crate::reader::read_some;
 
-/// Bytes in a stretch: small enough to stay in a core's cache from inflating to scanning.
-const STRETCH: usize = 1 << 20;
+/// Bytes per segment: small enough to stay in a core's cache from inflating to scanning.
+const SEGMENT: usize = 1 << 20;
 
-/// A part of the JSON text.
+/// A segment of the JSON text.
 #[derive(Debug, Default)]
-pub(crate) struct Stretch {
-    /// Longer than `len` where the buffer is used again.
+pub(crate) struct Segment {
+    /// Longer than `len` if the buffer is reused.
     buffer: Vec<u8>,
     len: usize,
     /// Where it begins in the JSON text.
@@ -24,17 +24,17 @@ pub(crate) struct Stretch {
     pub(crate) last: bool,
 }
 
-impl Stretch {
+impl Segment {
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[..self.len]
     }
 
-    /// The buffer for further use, unless it has grown: many large ones would outlive their need.
+    /// The buffer for reuse, unless it has grown: many large buffers would stay allocated without need.
     pub(crate) fn into_buffer(self) -> Vec<u8> {
-        if self.buffer.len() > 2 * STRETCH { Vec::new() } else { self.buffer }
+        if self.buffer.len() > 2 * SEGMENT { Vec::new() } else { self.buffer }
     }
 
-    /// This stretch with the unread end of its predecessor before it.
+    /// This segment with the unread end of the previous one in front.
     pub(crate) fn preceded_by(self, rest: &[u8]) -> Self {
         let mut buffer = Vec::with_capacity(rest.len() + self.len);
         buffer.extend_from_slice(rest);
@@ -43,10 +43,10 @@ impl Stretch {
     }
 }
 
-/// Cuts a stream into stretches.
+/// Splits a stream into segments.
 pub(crate) struct Cutter<R> {
     source: R,
-    /// Read already, belongs to the next stretch.
+    /// Already read, but belongs to the next segment.
     carry: Vec<u8>,
     offset: u64,
     ended: bool,
@@ -58,14 +58,14 @@ impl<R: Read> Cutter<R> {
         Self { source, carry: Vec::new(), offset: 0, ended: false, stats: ImportStats::default() }
     }
 
-    /// The next stretch, in a buffer that may have served before; `None` after the last.
-    pub(crate) fn next(&mut self, mut buffer: Vec<u8>) -> Option<Stretch> {
+    /// The next segment, in a buffer that may be a reused one; `None` after the last.
+    pub(crate) fn next(&mut self, mut buffer: Vec<u8>) -> Option<Segment> {
         if self.ended {
             return None;
         }
         let mut len = self.carry.len();
-        // Where a stretch ends depends on the bytes alone, never on the buffer it comes to lie in.
-        let mut end = len + STRETCH;
+        // The end of a segment depends only on the bytes, never on the buffer that holds them.
+        let mut end = len + SEGMENT;
         if buffer.len() < end {
             buffer.resize(end, 0);
         }
@@ -91,7 +91,7 @@ impl<R: Read> Cutter<R> {
         }
         let offset = self.offset;
         self.offset += len as u64;
-        Some(Stretch { buffer, len, offset, last: self.ended })
+        Some(Segment { buffer, len, offset, last: self.ended })
     }
 
     fn fill(&mut self, buffer: &mut [u8], mut len: usize) -> usize {

@@ -1,4 +1,4 @@
-//! Which thread waited for another one? Autograd's thread and the one that called `backward()`, most of all.
+//! Which thread waited for another one? The most common case: the autograd thread and the thread that calls `backward()`.
 
 use busbound_trace::{Interval, IntervalSet, Nanos, Timestamp, TrackId};
 
@@ -8,31 +8,31 @@ use crate::Time;
 use crate::host::Host;
 use crate::thresholds::THREAD_IDLE;
 
-/// Whether a thread had nothing to do within a window while another one that launches worked: which one, and when that one
-/// left off. The latest such hole counts.
-pub fn handed_over(host: &Host<'_>, thread: TrackId, window: Interval) -> Option<(TrackId, Timestamp)> {
+/// If a thread was idle within a window while another launching thread worked: the other thread, and when its work ended. The
+/// latest such gap counts.
+pub fn waited_for_thread(host: &Host<'_>, thread: TrackId, window: Interval) -> Option<(TrackId, Timestamp)> {
     let own = &host.thread(thread)?.worked;
     let free = IntervalSet::from_unsorted([window]).difference(&own.within(window));
-    let worked = |hole: Interval| {
+    let worked = |gap: Interval| {
         let others = host.launching_threads().filter(|(track, _)| *track != thread);
         others
-            .filter_map(|(track, times)| Some((track, times.worked.within(hole).hull()?.end)))
+            .filter_map(|(track, times)| Some((track, times.worked.within(gap).hull()?.end)))
             .max_by_key(|(track, left)| (*left, std::cmp::Reverse(*track)))
     };
-    free.iter().rev().filter(|hole| hole.length() >= Nanos::new(THREAD_IDLE)).find_map(worked)
+    free.iter().rev().filter(|gap| gap.length() >= Nanos::new(THREAD_IDLE)).find_map(worked)
 }
 
-/// Gives calls after such a hole an edge from the other thread's last call before.
+/// Adds an edge to each call after such a gap, from the other thread's last call before it.
 pub(super) fn link_threads(builder: &mut Builder<'_>) {
     if builder.activity.host.launching_threads().count() < 2 {
         return;
     }
     for call in 0..builder.graph.calls.len() {
-        builder.graph.calls[call].after = handing_over(builder, call);
+        builder.graph.calls[call].after = awaited_call(builder, call);
     }
 }
 
-fn handing_over(builder: &Builder<'_>, call: CallId) -> Option<CallId> {
+fn awaited_call(builder: &Builder<'_>, call: CallId) -> Option<CallId> {
     let graph = &builder.graph;
     let node = &graph.calls[call];
     let thread = &graph.threads[node.thread];
@@ -47,9 +47,9 @@ fn handing_over(builder: &Builder<'_>, call: CallId) -> Option<CallId> {
         Timestamp::from_nanos(since.max(begin.min(node.start))),
         Timestamp::from_nanos(node.start),
     );
-    let (other, left) = handed_over(host, thread.track, window)?;
+    let (other, left) = waited_for_thread(host, thread.track, window)?;
     let other = graph.threads.iter().find(|thread| thread.track == other)?;
-    // Of calls of one moment none comes before the other.
+    // Calls that start at the same time do not wait for each other.
     let upto = other.calls.partition_point(|id| graph.calls[*id].start < node.start.min(left.as_nanos() + 1));
     let last = other.calls[..upto].iter().rev().copied().find(|id| graph.calls[*id].end <= node.start)?;
     (graph.calls[last].end > since).then_some(last)
