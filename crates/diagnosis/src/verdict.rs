@@ -23,6 +23,43 @@ pub enum Bound {
     Unknown,
 }
 
+impl Bound {
+    /// Every verdict.
+    pub const ALL: &'static [Self] = &[
+        Self::Transfer,
+        Self::Communication,
+        Self::Compute,
+        Self::Launch,
+        Self::Sync,
+        Self::Input,
+        Self::Mixed,
+        Self::Unknown,
+    ];
+
+    /// The name in JSON, and what `busbound explain` calls it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Transfer => "transfer",
+            Self::Communication => "communication",
+            Self::Compute => "compute",
+            Self::Launch => "launch",
+            Self::Sync => "sync",
+            Self::Input => "input",
+            Self::Mixed => "mixed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// As the answer begins: `Transfer-bound`.
+    pub fn title(self) -> String {
+        match self {
+            Self::Mixed => "Mixed".to_owned(),
+            Self::Unknown => "Inconclusive".to_owned(),
+            bound => format!("{}-bound", word(bound)),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
@@ -30,16 +67,27 @@ pub struct Verdict {
     /// Share of the device's time that goes to it, 0 to 1.
     pub share: f64,
     pub statement: String,
+    /// The statement without the name of the verdict, as a sentence of its own.
+    #[serde(skip)]
+    pub because: String,
 }
 
 impl Verdict {
+    /// `because` is a sentence without its capital letter and its period.
+    pub(crate) fn of(bound: Bound, share: f64, because: &str) -> Self {
+        let statement = format!("{}: {because}.", bound.title());
+        let mut letters = because.chars();
+        let capital: String = letters.next().iter().flat_map(|first| first.to_uppercase()).collect();
+        Self { bound, share, statement, because: format!("{capital}{}.", letters.as_str()) }
+    }
+
     /// Where work of the devices is lost.
     pub(crate) fn not_told(why: &str, has_gpu: bool) -> Self {
-        let statement = match has_gpu {
-            true => format!("Not told: {why}; figures are for the rest alone."),
-            false => format!("Not told: the GPU's events could not be read: {why}."),
+        let because = match has_gpu {
+            true => format!("{why}; figures are for the rest alone"),
+            false => format!("the GPU's events could not be read: {why}"),
         };
-        Self { bound: Bound::Unknown, share: 0.0, statement }
+        Self::of(Bound::Unknown, 0.0, &because)
     }
 }
 
@@ -111,14 +159,10 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
     let shares = shares(facts, for_pages);
     let clause = |bound| clause(facts, bound, for_pages);
     let Some(&(first, share)) = shares.first() else {
-        return Verdict {
-            bound: Bound::Unknown,
-            share: 0.0,
-            statement: "Not told: the GPU events of this trace take no time at all.".to_owned(),
-        };
+        return Verdict::of(Bound::Unknown, 0.0, "the GPU events of this trace take no time at all");
     };
     if let Some(turns) = streams_take_turns(facts) {
-        return Verdict { bound: Bound::Sync, share: turns.share, statement: turns.statement };
+        return Verdict::of(Bound::Sync, turns.share, &turns.because);
     }
     let second = shares[1];
     let bound = match first {
@@ -128,9 +172,9 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
         Bound::Unknown => Bound::Unknown,
         _ => Bound::Mixed,
     };
-    let statement = match bound {
+    let because = match bound {
         Bound::Mixed => format!(
-            "Mixed: {} {} {} and {} {}.",
+            "{} {} {} and {} {}",
             facts.of_each(),
             percent(share),
             clause(first),
@@ -140,7 +184,7 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
         Bound::Unknown => {
             let rest = shares.iter().find(|(bound, _)| *bound != Bound::Unknown).copied().unwrap_or(second);
             format!(
-                "Not told: {} {} {}; next, {} {}.",
+                "{} {} {}; next, {} {}",
                 percent(share),
                 facts.of_each(),
                 clause(Bound::Unknown),
@@ -149,10 +193,10 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
             )
         }
         bound => {
-            format!("{}-bound: {} {} {}.", word(bound), percent(share), facts.of_each(), clause(bound))
+            format!("{} {} {}", percent(share), facts.of_each(), clause(bound))
         }
     };
-    Verdict { bound, share, statement }
+    Verdict::of(bound, share, &because)
 }
 
 fn word(bound: Bound) -> &'static str {
@@ -258,7 +302,7 @@ fn words(group: &CopyGroup) -> String {
 
 struct Turns {
     share: f64,
-    statement: String,
+    because: String,
 }
 
 /// Two streams or more that never run at once, because the host waits for each piece before it
@@ -269,9 +313,9 @@ fn streams_take_turns(facts: &Facts<'_>) -> Option<Turns> {
     let share = waits.ms / facts.time.span_ms;
     Some(Turns {
         share,
-        statement: format!(
-            "Synchronization-bound: {} {} the host waits for the GPU in the middle of the {unit} ({:.0} times), so {} \
-             streams take turns and never run at once; {} a {unit} of the smaller one could run beside the other.",
+        because: format!(
+            "{} {} the host waits for the GPU in the middle of the {unit} ({:.0} times), so {} \
+             streams take turns and never run at once; {} a {unit} of the smaller one could run beside the other",
             percent(share),
             facts.of_each(),
             waits.count as f64 / facts.steps(),

@@ -28,6 +28,8 @@ mod sync_in_loop;
 mod unneeded_offload;
 
 pub(crate) use common::find::findings;
+pub(crate) use common::prize::prize;
+pub use common::prize::{AppliedFix, Prize};
 pub use common::{Candidate, Document, Finding, Severity};
 
 /// Makes the type of ids, and the way from an id to its rule.

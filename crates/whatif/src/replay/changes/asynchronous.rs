@@ -21,6 +21,7 @@ impl Declared for Async {
         name: "async",
         spelling: "async",
         help: "copies that block made asynchronous, each direction on its own stream",
+        doing: "copying without waiting",
         effort: "a stream for each direction, `non_blocking=True`, events",
         precondition: "what is copied is neither changed nor used before its event",
         depends_on_data: true,

@@ -19,6 +19,7 @@ impl Declared for Coalesce {
         name: "coalesce",
         spelling: "coalesce",
         help: "small copies in a row merged into one",
+        doing: "merging small copies",
         effort: "one buffer for what is sent in pieces",
         precondition: "the pieces are ready at the same time",
         depends_on_data: false,

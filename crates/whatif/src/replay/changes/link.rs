@@ -20,6 +20,7 @@ impl Declared for OtherLink {
         name: "link",
         spelling: "link=NAME",
         help: "another link (pcie4x16, h100-pcie, a rate in GB/s)",
+        doing: "using a faster link",
         effort: "another machine or slot",
         precondition: "the link is the only difference",
         depends_on_data: false,

@@ -52,6 +52,8 @@ pub struct About {
     pub spelling: &'static str,
     /// What it does, in a line.
     pub help: &'static str,
+    /// What is done, to follow "by": `pinning host buffers`.
+    pub doing: &'static str,
     /// What has to be written.
     pub effort: &'static str,
     /// What has to be so.

@@ -17,6 +17,7 @@ impl Declared for NoSync {
         name: "nosync",
         spelling: "nosync",
         help: "synchronization within a step removed",
+        doing: "removing host syncs",
         effort: "take the synchronizations out",
         precondition: "nothing on the host needs the results in between",
         depends_on_data: false,

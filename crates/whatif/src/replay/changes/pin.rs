@@ -19,6 +19,7 @@ impl Declared for Pin {
         name: "pin",
         spelling: "pin",
         help: "host memory page-locked",
+        doing: "pinning host buffers",
         effort: "pin the buffers once (`pin_memory()`)",
         precondition: "the same host buffers are sent again and again, and fit in locked memory",
         depends_on_data: false,

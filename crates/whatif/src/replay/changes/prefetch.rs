@@ -21,6 +21,7 @@ impl Declared for Prefetch {
         name: "prefetch",
         spelling: "prefetch=N",
         help: "copies to the device on a stream of their own, N groups ahead",
+        doing: "prefetching on a second stream",
         effort: "a copy stream, an event for each group, one more buffer for each group ahead",
         precondition: "which data comes next is known ahead, and device memory has room",
         depends_on_data: false,

@@ -17,6 +17,7 @@ impl Declared for Resident {
         name: "resident",
         spelling: "resident=N%",
         help: "this share of the weights that come in each step kept on the device",
+        doing: "keeping data on the GPU",
         effort: "keep these weights on the device",
         precondition: "device memory has room",
         depends_on_data: false,
