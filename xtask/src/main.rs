@@ -10,6 +10,7 @@ mod structure;
 mod test;
 mod web;
 mod wheel;
+mod words;
 
 use clap::{Parser, Subcommand};
 use skipped::Skipped;
@@ -29,6 +30,8 @@ enum Command {
     Setup,
     /// Check lengths of functions and files, and import cycles; part of `test`
     Structure,
+    /// Words that must not come back, in sources, documentation and snapshots; a part of `test`
+    Words,
     /// Measure ratios and counts that must not get worse; writes docs/results/
     Bench(bench::BenchArgs),
     /// Build the HTML report's script and style sheet from web/ into crates/report/assets
@@ -46,6 +49,7 @@ fn main() -> anyhow::Result<()> {
         Command::Test(args) => test::run(args),
         Command::Setup => setup::all(),
         Command::Structure => structure::run(),
+        Command::Words => words::run(),
         Command::Bench(args) => bench::run(&args),
         Command::Web => web::build(),
         Command::Gallery => web::gallery(),

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::shell::{self, cargo, root, say};
 use crate::skipped::{Part, Skipped};
-use crate::{instructions, setup, structure, web, wheel};
+use crate::{instructions, setup, structure, web, wheel, words};
 
 #[derive(Debug, Args)]
 pub(crate) struct TestArgs {
@@ -18,6 +18,7 @@ pub(crate) fn run(args: TestArgs) -> anyhow::Result<()> {
     // Quick checks that often fail come first.
     format(&mut skipped)?;
     structure::run()?;
+    words::run()?;
     wheel::lint(&mut skipped)?;
     lint(&mut skipped)?;
     look_for_peers(&mut skipped)?;

@@ -28,6 +28,22 @@ pub enum GapCause {
 }
 
 impl GapCause {
+    /// Every cause.
+    pub const ALL: &'static [Self] =
+        &[Self::Copy, Self::Launch, Self::Synchronization, Self::Input, Self::Turnaround, Self::Unexplained];
+
+    /// What `busbound explain` calls it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Copy => "idle_copy",
+            Self::Launch => "idle_launch",
+            Self::Synchronization => "idle_sync",
+            Self::Input => "idle_input",
+            Self::Turnaround => "idle_kernel_gap",
+            Self::Unexplained => "idle_unexplained",
+        }
+    }
+
     pub fn describe(self) -> &'static str {
         match self {
             Self::Copy => "host inside a copy call",

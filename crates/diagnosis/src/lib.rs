@@ -21,6 +21,7 @@ mod words;
 mod activity;
 mod analysis;
 mod answers;
+mod explain;
 pub mod figures;
 mod findings;
 mod items;
@@ -76,8 +77,9 @@ pub use answers::survey::{
 pub use answers::whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, what_if};
 pub use busbound_cause::idle::GapCause;
 pub use busbound_cause::path::PathClass;
+pub use explain::{Explanation, Section, Topic, explain, explanations};
 pub use figures::{Better, CopyFigure, FigureId, FigureUnit};
-pub use findings::{Candidate, Document, Finding, FindingId, Severity};
+pub use findings::{AppliedFix, Candidate, Document, Finding, FindingId, Prize, Severity};
 pub use items::{CopyItem, GapItem, Items, StepItem, diagnose_and_itemize};
 pub use limits::Limitation;
 pub use limits::id::LimitationId;

@@ -23,6 +23,48 @@ pub enum Bound {
     Unknown,
 }
 
+impl Bound {
+    /// Every verdict.
+    pub const ALL: &'static [Self] = &[
+        Self::Transfer,
+        Self::Communication,
+        Self::Compute,
+        Self::Launch,
+        Self::Sync,
+        Self::Input,
+        Self::Mixed,
+        Self::Unknown,
+    ];
+
+    /// The name in JSON and in `busbound explain`.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Transfer => "transfer",
+            Self::Communication => "communication",
+            Self::Compute => "compute",
+            Self::Launch => "launch",
+            Self::Sync => "sync",
+            Self::Input => "input",
+            Self::Mixed => "mixed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// How the answer begins: `Transfer-bound`.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Transfer => "Transfer-bound",
+            Self::Communication => "Communication-bound",
+            Self::Compute => "Compute-bound",
+            Self::Launch => "Launch-bound",
+            Self::Sync => "Synchronization-bound",
+            Self::Input => "Input-bound",
+            Self::Mixed => "Mixed",
+            Self::Unknown => "Inconclusive",
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
@@ -30,16 +72,27 @@ pub struct Verdict {
     /// Share of the device's time that the bound takes, 0 to 1.
     pub share: f64,
     pub statement: String,
+    /// The statement without the name of the verdict, as a sentence of its own.
+    #[serde(skip)]
+    pub because: String,
 }
 
 impl Verdict {
+    /// `because` is a sentence without its capital letter and its period.
+    pub(crate) fn of(bound: Bound, share: f64, because: &str) -> Self {
+        let statement = format!("{}: {because}.", bound.title());
+        let mut letters = because.chars();
+        let capital: String = letters.next().iter().flat_map(|first| first.to_uppercase()).collect();
+        Self { bound, share, statement, because: format!("{capital}{}.", letters.as_str()) }
+    }
+
     /// The verdict when part of the GPU work could not be read.
-    pub(crate) fn not_told(why: &str, has_gpu: bool) -> Self {
-        let statement = match has_gpu {
-            true => format!("Inconclusive: {why}; figures cover only the rest."),
-            false => format!("Inconclusive: the GPU events could not be read: {why}."),
+    pub(crate) fn inconclusive(why: &str, has_gpu: bool) -> Self {
+        let because = match has_gpu {
+            true => format!("{why}; figures cover only the rest"),
+            false => format!("the GPU events could not be read: {why}"),
         };
-        Self { bound: Bound::Unknown, share: 0.0, statement }
+        Self::of(Bound::Unknown, 0.0, &because)
     }
 }
 
@@ -111,14 +164,10 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
     let shares = shares(facts, for_pages);
     let clause = |bound| clause(facts, bound, for_pages);
     let Some(&(first, share)) = shares.first() else {
-        return Verdict {
-            bound: Bound::Unknown,
-            share: 0.0,
-            statement: "Inconclusive: all GPU events in this trace have zero duration.".to_owned(),
-        };
+        return Verdict::of(Bound::Unknown, 0.0, "all GPU events in this trace have zero duration");
     };
     if let Some(serialized) = serialized_streams(facts) {
-        return Verdict { bound: Bound::Sync, share: serialized.share, statement: serialized.statement };
+        return Verdict::of(Bound::Sync, serialized.share, &serialized.because);
     }
     let second = shares[1];
     let bound = match first {
@@ -128,9 +177,9 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
         Bound::Unknown => Bound::Unknown,
         _ => Bound::Mixed,
     };
-    let statement = match bound {
+    let because = match bound {
         Bound::Mixed => format!(
-            "Mixed: {}, {} {} and {} {}.",
+            "{}, {} {} and {} {}",
             facts.of_each(),
             percent(share),
             clause(first),
@@ -140,7 +189,7 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
         Bound::Unknown => {
             let rest = shares.iter().find(|(bound, _)| *bound != Bound::Unknown).copied().unwrap_or(second);
             format!(
-                "Inconclusive: {} {} {}; the next largest part, {}, {}.",
+                "{} {} {}; the next largest part, {}, {}",
                 percent(share),
                 facts.of_each(),
                 clause(Bound::Unknown),
@@ -149,23 +198,10 @@ pub(crate) fn verdict(facts: &Facts<'_>) -> Verdict {
             )
         }
         bound => {
-            format!("{}-bound: {} {} {}.", word(bound), percent(share), facts.of_each(), clause(bound))
+            format!("{} {} {}", percent(share), facts.of_each(), clause(bound))
         }
     };
-    Verdict { bound, share, statement }
-}
-
-fn word(bound: Bound) -> &'static str {
-    match bound {
-        Bound::Transfer => "Transfer",
-        Bound::Communication => "Communication",
-        Bound::Compute => "Compute",
-        Bound::Launch => "Launch",
-        Bound::Sync => "Synchronization",
-        Bound::Input => "Input",
-        Bound::Mixed => "Mixed",
-        Bound::Unknown => "Unknown",
-    }
+    Verdict::of(bound, share, &because)
 }
 
 fn percent(share: f64) -> String {
@@ -260,7 +296,7 @@ fn words(group: &CopyGroup) -> String {
 
 struct SerializedStreams {
     share: f64,
-    statement: String,
+    because: String,
 }
 
 /// Two or more streams that never overlap, because the host waits for the work of one before it launches on the next.
@@ -271,9 +307,9 @@ fn serialized_streams(facts: &Facts<'_>) -> Option<SerializedStreams> {
     let share = waits.ms / facts.time.span_ms;
     Some(SerializedStreams {
         share,
-        statement: format!(
-            "Synchronization-bound: for {} {}, the host waits for the GPU within the {unit} ({:.0} times), so {} streams \
-             are serialized and never overlap; {}/{unit} of work outside the busiest stream could overlap with it.",
+        because: format!(
+            "for {} {}, the host waits for the GPU within the {unit} ({:.0} times), so {} streams \
+             are serialized and never overlap; {}/{unit} of work outside the busiest stream could overlap with it",
             percent(share),
             facts.of_each(),
             waits.count as f64 / facts.steps(),

@@ -1,6 +1,8 @@
 //! What can be rendered? Every result of busbound, as one enum for the formats.
 
-use busbound_diagnosis::{Advice, Benchmark, Comparison, Diagnosis, Drawn, Gate, Survey, WhatIf};
+use busbound_diagnosis::{
+    Advice, Benchmark, Comparison, Diagnosis, Drawn, Explanation, Gate, Survey, WhatIf,
+};
 use busbound_fleet::{FleetAnswer, RankSummary};
 use busbound_machine::live::Snapshot;
 use busbound_machine::topology::Topology;
@@ -30,6 +32,7 @@ pub enum Answer<'a> {
     Topology(&'a Topology),
     Snapshot(&'a Snapshot),
     Plan(&'a Plan),
+    Explanations(&'a [Explanation]),
     Advice(&'a Advice),
     Timeline(Timeline<'a>),
 }
@@ -48,6 +51,7 @@ impl Answer<'_> {
             Self::Topology(_) => AnswerKind::Topology,
             Self::Snapshot(_) => AnswerKind::Snapshot,
             Self::Plan(_) => AnswerKind::Plan,
+            Self::Explanations(_) => AnswerKind::Explanation,
             Self::Advice(_) => AnswerKind::Advice,
             Self::Timeline(_) => AnswerKind::Timeline,
         }

@@ -41,6 +41,8 @@ fn text(answer: &Answer<'_>) -> Result<String, RenderError> {
         Answer::Topology(topology) => pretty(topology),
         Answer::Snapshot(snapshot) => one_line(snapshot),
         Answer::Plan(plan) => plan_as_json(plan),
+        Answer::Explanations([one]) => pretty(one),
+        Answer::Explanations(all) => pretty(all),
         Answer::Advice(_) | Answer::Timeline(_) => Err(answer.not_available(Format::Json)),
     }
 }

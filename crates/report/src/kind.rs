@@ -17,6 +17,7 @@ pub enum AnswerKind {
     Topology,
     Snapshot,
     Plan,
+    Explanation,
     Advice,
     Timeline,
 }
@@ -36,6 +37,7 @@ impl AnswerKind {
             Self::Topology => "topologies",
             Self::Snapshot => "snapshots",
             Self::Plan => "plans",
+            Self::Explanation => "explanations",
             Self::Advice => "launch settings",
             Self::Timeline => "timelines",
         }

@@ -2,7 +2,9 @@
 
 use std::io::Write;
 
-use busbound_diagnosis::{Advice, Benchmark, Comparison, Diagnosis, Drawn, Gate, Survey, WhatIf};
+use busbound_diagnosis::{
+    Advice, Benchmark, Comparison, Diagnosis, Drawn, Explanation, Gate, Survey, WhatIf,
+};
 use busbound_fleet::{FleetAnswer, RankSummary};
 use busbound_machine::live::Snapshot;
 use busbound_machine::topology::Topology;
@@ -73,6 +75,7 @@ macro_rules! reports {
 reports! {
     [Survey] => Surveys,
     [Diagnosis] => Diagnoses,
+    [Explanation] => Explanations,
     Drawn => Drawn,
     Gate => Gate,
     FleetAnswer => Fleet,

@@ -39,7 +39,7 @@ fn traces(folders: &[&str]) -> Vec<PathBuf> {
 /// Checks that every rendered line fits. A single word that is too long, such as a path, must be alone on its line.
 fn check(what: &str, report: &(impl Report + ?Sized)) {
     for width in WIDTHS {
-        let text = report.render(Format::Terminal, &Style { width, color: false }).unwrap();
+        let text = report.render(Format::Terminal, &Style { width, color: false, verbose: true }).unwrap();
         for line in text.lines() {
             assert_eq!(line, line.trim_end(), "{what} at {width}: a line ends in spaces");
             let fits = line.chars().count() <= usize::from(width);

@@ -20,13 +20,15 @@ pub(crate) fn show(report: &dyn Report, output: &Output, page: impl AsRef<Path>)
         warn(&format!("the page is in {}", page.display()));
         return Ok(());
     }
-    let text = report.render(format, &Style { width, color: true }).map_err(Failure::output)?;
+    let text =
+        report.render(format, &Style { width, color: true, verbose: false }).map_err(Failure::output)?;
     write_answer(&text)
 }
 
 /// Writes an answer to a file, without styles.
 pub(crate) fn save(report: &dyn Report, format: Format, width: u16, path: &Path) -> Result<(), Failure> {
-    busbound::save(report, format, &Style { width, color: false }, path).map_err(Failure::output)
+    busbound::save(report, format, &Style { width, color: false, verbose: false }, path)
+        .map_err(Failure::output)
 }
 
 /// Styles are stripped where they do not belong: in pipes, and under NO_COLOR.

@@ -7,9 +7,9 @@ use crate::quantity::{bytes, milliseconds, plural};
 use crate::verdict::{Bound, Verdict};
 
 pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) -> Verdict {
-    let unknown = |statement: String| Verdict { bound: Bound::Unknown, share: 0.0, statement };
+    let unknown = |because: &str| Verdict::of(Bound::Unknown, 0.0, because);
     if survey.source.events == 0 {
-        return unknown("Inconclusive: the trace has no events.".to_owned());
+        return unknown("the trace has no events");
     }
     let of = |class| copies.iter().find(|sum| sum.class == class);
     let span_ms = match (facts.window.steps.first(), facts.window.steps.last(), survey.span) {
@@ -22,26 +22,25 @@ pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) 
     if let Some(bus) = of(CpuCopyClass::BusTransfer).filter(|bus| bus.host_ms > 0.1 * span_ms) {
         let share = bus.host_ms / span_ms;
         let gbps = bus.gbps.unwrap_or(0.0);
-        let statement = format!(
-            "Inconclusive: no GPU activity was recorded. Blocking copies keep the host waiting for {:.0}% of each {} {unit} \
-             ({} at {gbps:.1} GB/s, {:.0}% of {}), which looks transfer-bound.",
+        let because = format!(
+            "no GPU activity was recorded. Blocking copies keep the host waiting for {:.0}% of each {} {unit} \
+             ({} at {gbps:.1} GB/s, {:.0}% of {}), which looks transfer-bound",
             100.0 * share,
             milliseconds(step),
             bytes((bus.bytes as f64 / facts.steps()) as u64),
             100.0 * gbps / facts.link.peak_gbps,
             facts.link.name,
         );
-        return Verdict { bound: Bound::Unknown, share, statement };
+        return Verdict::of(Bound::Unknown, share, &because);
     }
     if let Some(launched) = of(CpuCopyClass::AsynchronousLaunch) {
-        return unknown(format!(
-            "Inconclusive: no GPU activity was recorded, and the host only launched {} ({}) with non_blocking; how long they took is not visible in this trace.",
+        return unknown(&format!(
+            "no GPU activity was recorded, and the host only launched {} ({}) with non_blocking; how long they took is not visible in this trace",
             plural(launched.count, "copy", "copies"),
             bytes(launched.bytes),
         ));
     }
     unknown(
-        "Inconclusive: no GPU activity was recorded, and host events alone do not show whether any copy crossed the bus."
-            .to_owned(),
+        "no GPU activity was recorded, and host events alone do not show whether any copy crossed the bus",
     )
 }

@@ -25,7 +25,7 @@ use crate::analysis::kernels::{self, Kernels};
 use crate::analysis::stages::{self, StageAnswer, Stages};
 use crate::analysis::times::Times;
 use crate::answers::survey::{RankedAs, Source, SourceFacts, Survey, survey};
-use crate::findings::{self, Finding, Severity};
+use crate::findings::{self, Finding, Prize, Severity};
 use crate::limits::id::LimitationId;
 use crate::limits::{self, Limitation};
 use crate::options::Options;
@@ -49,6 +49,8 @@ pub struct Diagnosis {
     pub machine: MachineFacts,
     pub window: WindowFacts,
     pub verdict: Verdict,
+    /// What the run would take with its findings fixed; `null` if no fix can be replayed, or none gains.
+    pub prize: Option<Prize>,
     /// Where the time of a step goes.
     #[serde(skip)]
     pub breakdown: StepBreakdown,
@@ -192,6 +194,7 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         rank: survey.rank,
         window: window_facts(facts, left_out),
         verdict: judgment.verdict,
+        prize: judgment.prize,
         breakdown: facts.breakdown.clone(),
         time: facts.time,
         overlap: facts.overlap,
@@ -214,6 +217,7 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
 /// What bounds the run and what to change.
 struct Judgment {
     verdict: Verdict,
+    prize: Option<Prize>,
     findings: Vec<Finding>,
     cpu_copies: Vec<CpuCopies>,
     is_incomplete: bool,
@@ -226,7 +230,7 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
         if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, &facts.link, &options.cpu_copies) };
     let incomplete = why_incomplete(trace, survey);
     let verdict = match &incomplete {
-        Some(why) => Verdict::not_told(why, has_gpu),
+        Some(why) => Verdict::inconclusive(why, has_gpu),
         None if has_gpu => verdict::verdict(facts),
         None => cpu_only::verdict(facts, survey, &cpu_copies),
     };
@@ -235,7 +239,9 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
         // The lost work may have run during what looks like idle time.
         findings.iter_mut().for_each(|finding| finding.severity = Severity::Low);
     }
-    Judgment { verdict, findings, cpu_copies, is_incomplete: incomplete.is_some() }
+    // Promise nothing for a run with much missing.
+    let prize = if incomplete.is_none() { findings::prize(facts, &findings) } else { None };
+    Judgment { verdict, prize, findings, cpu_copies, is_incomplete: incomplete.is_some() }
 }
 
 /// Why the GPU work is incomplete, if so much is missing that shares of the rest mislead.

@@ -27,6 +27,8 @@ mod sync_in_loop;
 mod unneeded_offload;
 
 pub(crate) use common::find::findings;
+pub(crate) use common::prize::prize;
+pub use common::prize::{AppliedFix, Prize};
 pub use common::{Candidate, Document, Finding, Severity};
 
 /// Declares the enum of ids and the rule of each.

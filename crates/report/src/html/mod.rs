@@ -73,6 +73,8 @@ fn title(answer: &Answer<'_>) -> String {
         Answer::Topology(_) => "How are the GPUs connected?".to_owned(),
         Answer::Snapshot(_) => "What is the bus doing?".to_owned(),
         Answer::Plan(_) => "Estimate".to_owned(),
+        Answer::Explanations([one, ..]) => one.title.clone(),
+        Answer::Explanations([]) => String::new(),
         Answer::Advice(_) | Answer::Timeline(_) => String::new(),
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod diagnosis;
 mod escape;
+mod explain;
 pub(crate) mod fleet;
 pub(crate) mod gate;
 pub(crate) mod plan;
@@ -46,6 +47,7 @@ pub(crate) fn document(answer: &Answer<'_>) -> Result<String, RenderError> {
         Answer::Topology(topology) => topology::topology_as_markdown(topology),
         Answer::Snapshot(snapshot) => top::top_as_markdown(snapshot),
         Answer::Plan(plan) => plan::plan_as_markdown(plan),
+        Answer::Explanations(all) => explain::explanations_as_markdown(all),
         Answer::Advice(_) | Answer::Timeline(_) => {
             return Err(answer.not_available(Format::Markdown));
         }

@@ -3,15 +3,18 @@
 use busbound_diagnosis::quantity::milliseconds;
 use busbound_diagnosis::{Diagnosis, Severity};
 
+use super::answer::answer;
 use super::wrap::{Lead, hanging_with_lead};
 use super::{FAINT, STRONG, capitalized, columns, hanging, headline, line};
+use crate::format::Style;
 use crate::text::{attribution, diagnosis as text, path};
 
 /// Characters of all bars together, where there is room for them.
 const BAR: usize = 40;
 
-/// The diagnoses one under the other, `width` columns wide.
-pub(crate) fn diagnoses_as_terminal(all: &[Diagnosis], width: u16) -> String {
+/// The diagnoses one under the other.
+pub(crate) fn diagnoses_as_terminal(all: &[Diagnosis], style: &Style) -> String {
+    let width = style.width;
     let mut out = String::new();
     if all.len() > 1 {
         headline(&mut out, &text::overview(all), width);
@@ -20,12 +23,19 @@ pub(crate) fn diagnoses_as_terminal(all: &[Diagnosis], width: u16) -> String {
         if all.len() > 1 {
             line(&mut out, &format!("{FAINT}{}{FAINT:#}", diagnosis.source.path));
         }
-        one(&mut out, diagnosis, width);
+        one(&mut out, diagnosis, style);
     }
     out
 }
 
-pub(super) fn one(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+pub(super) fn one(out: &mut String, diagnosis: &Diagnosis, style: &Style) {
+    match style.verbose {
+        true => all_of_it(out, diagnosis, style.width),
+        false => answer(out, diagnosis, style.width),
+    }
+}
+
+fn all_of_it(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     headline(out, &diagnosis.verdict.statement, width);
     time(out, diagnosis, width);
     for table in text::tables(diagnosis, text::Blocks::Within) {

@@ -3,11 +3,13 @@
 use busbound_fleet::{FleetAnswer, Unread};
 
 use super::{FAINT, STRONG, columns, diagnosis, hanging, headline, line};
+use crate::format::Style;
 use crate::runs::Runs;
 use crate::text::{diagnosis as single, fleet as text};
 
 /// Several inputs, `width` columns wide.
-pub(crate) fn runs_as_terminal(runs: &Runs<'_>, width: u16) -> String {
+pub(crate) fn runs_as_terminal(runs: &Runs<'_>, style: &Style) -> String {
+    let width = style.width;
     let mut out = String::new();
     match runs.fleet {
         Some(fleet) => out.push_str(&fleet_as_terminal(fleet, width)),
@@ -27,7 +29,7 @@ pub(crate) fn runs_as_terminal(runs: &Runs<'_>, width: u16) -> String {
         if !runs.is_one() {
             line(&mut out, &format!("{FAINT}{}{FAINT:#}", run.source.path));
         }
-        diagnosis::one(&mut out, run, width);
+        diagnosis::one(&mut out, run, style);
     }
     out
 }

@@ -1,10 +1,12 @@
 //! Text for the terminal, styled unless [`Style::color`] is off.
 
+mod answer;
 pub(crate) mod bench;
 pub(crate) mod compare;
 #[cfg(feature = "dashboard")]
 pub(crate) mod dashboard;
 pub(crate) mod diagnosis;
+mod explain;
 pub(crate) mod fleet;
 pub(crate) mod gate;
 pub(crate) mod plan;
@@ -39,11 +41,11 @@ fn text(answer: &Answer<'_>, style: &Style) -> Result<String, RenderError> {
     let width = style.width;
     let text = match answer {
         Answer::Surveys(all) => survey::surveys_as_terminal(all, width),
-        Answer::Diagnoses(all) => diagnosis::diagnoses_as_terminal(all, width),
+        Answer::Diagnoses(all) => diagnosis::diagnoses_as_terminal(all, style),
         Answer::Drawn(drawn) => {
-            diagnosis::diagnoses_as_terminal(std::slice::from_ref(&drawn.diagnosis), width)
+            diagnosis::diagnoses_as_terminal(std::slice::from_ref(&drawn.diagnosis), style)
         }
-        Answer::Runs(runs) => fleet::runs_as_terminal(runs, width),
+        Answer::Runs(runs) => fleet::runs_as_terminal(runs, style),
         Answer::Comparison(drawn) => compare::comparison_as_terminal(drawn.comparison, width),
         Answer::Predictions(Predictions { answers, .. }) => whatif::whatif_as_terminal(answers, width),
         Answer::Gate(gate) => gate::gate_as_terminal(gate, width),
@@ -54,6 +56,7 @@ fn text(answer: &Answer<'_>, style: &Style) -> Result<String, RenderError> {
         Answer::Topology(topology) => topology::topology_as_terminal(topology, width),
         Answer::Snapshot(snapshot) => top::top_as_terminal(snapshot, width),
         Answer::Plan(plan) => plan::plan_as_terminal(plan, width),
+        Answer::Explanations(all) => explain::explanations_as_terminal(all, width),
         Answer::Advice(_) | Answer::Timeline(_) => {
             return Err(answer.not_available(Format::Terminal));
         }

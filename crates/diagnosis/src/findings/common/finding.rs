@@ -45,6 +45,8 @@ pub struct Finding {
     pub saves_ms_per_step: Saving,
     /// How the saving was computed.
     pub saving_basis: &'static str,
+    /// The what-if changes that are its fix, as `busbound whatif --apply` takes them; empty where there are none.
+    pub candidate: Vec<String>,
     pub fix: String,
     /// The fix in PyTorch, if it is code.
     pub fix_code: Option<&'static str>,
@@ -78,6 +80,7 @@ impl Finding {
             precondition: rule.precondition.to_owned(),
             saves_ms_per_step: draft.saves,
             saving_basis: basis,
+            candidate: rule.candidate.changes().iter().flatten().map(ToString::to_string).collect(),
             fix: draft.fix.text,
             fix_code: draft.fix.code,
             docs: format!("docs/findings.md#{id}"),

@@ -6,6 +6,7 @@ pub(super) mod find;
 mod finding;
 pub(super) mod pageable;
 pub(super) mod prefetch;
+pub(super) mod prize;
 mod rule;
 
 pub(super) use draft::{Draft, Fix};

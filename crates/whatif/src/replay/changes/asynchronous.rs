@@ -21,6 +21,7 @@ impl Declared for Async {
         name: "async",
         spelling: "async",
         help: "make blocking copies asynchronous, with one stream per direction",
+        doing: "copying without waiting",
         effort: "add one stream per direction, `non_blocking=True` and events",
         precondition: "the copied data is neither modified nor used before its event",
         depends_on_data: true,

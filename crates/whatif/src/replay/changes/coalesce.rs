@@ -19,6 +19,7 @@ impl Declared for Coalesce {
         name: "coalesce",
         spelling: "coalesce",
         help: "merge consecutive small copies into one",
+        doing: "merging small copies",
         effort: "pack the small copies into one buffer",
         precondition: "the data of all copies is ready at the same time",
         depends_on_data: false,

@@ -20,6 +20,7 @@ impl Declared for OtherLink {
         name: "link",
         spelling: "link=NAME",
         help: "run on another link (pcie4x16, h100-pcie, or a rate in GB/s)",
+        doing: "using a faster link",
         effort: "use another machine or slot",
         precondition: "the link is the only difference",
         depends_on_data: false,

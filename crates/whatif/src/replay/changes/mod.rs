@@ -52,6 +52,8 @@ pub struct About {
     pub spelling: &'static str,
     /// What it does, in one line.
     pub help: &'static str,
+    /// What is done, to follow "by": `pinning host buffers`.
+    pub doing: &'static str,
     /// What the user has to implement.
     pub effort: &'static str,
     /// What the prediction assumes.

@@ -17,6 +17,7 @@ impl Declared for NoSync {
         name: "nosync",
         spelling: "nosync",
         help: "remove host syncs within a step",
+        doing: "removing host syncs",
         effort: "remove the host syncs",
         precondition: "the host does not need the results within the step",
         depends_on_data: false,

@@ -19,6 +19,7 @@ impl Declared for Pin {
         name: "pin",
         spelling: "pin",
         help: "pin host memory",
+        doing: "pinning host buffers",
         effort: "pin the host buffers once (`pin_memory()`)",
         precondition: "the same host buffers are reused and fit in pinned memory",
         depends_on_data: false,

@@ -21,6 +21,7 @@ impl Declared for Prefetch {
         name: "prefetch",
         spelling: "prefetch=N",
         help: "move H2D copies to a separate stream, N groups ahead",
+        doing: "prefetching on a second stream",
         effort: "add a copy stream, one event per group, and one more buffer per group ahead",
         precondition: "the next data is known in advance, and device memory has room for it",
         depends_on_data: false,

@@ -17,6 +17,7 @@ impl Declared for Resident {
         name: "resident",
         spelling: "resident=N%",
         help: "keep this share of the weights that are copied in each step on the device",
+        doing: "keeping data on the GPU",
         effort: "keep these weights on the device",
         precondition: "device memory has room for them",
         depends_on_data: false,

@@ -1,0 +1,21 @@
+//! `busbound explain`.
+
+use clap::Args;
+
+use super::shared::OutputArgs;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  busbound explain                      list everything that can be explained
+  busbound explain pageable_copies      a finding: what it means, how it is computed, how to fix it
+  busbound explain transfer             a verdict
+  busbound explain exposed_bus_copy_ms  a figure";
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// A finding, verdict, idle cause, figure or limitation, as answers name it [default: list all]
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}

@@ -1,0 +1,31 @@
+//! `busbound explain`.
+
+use busbound::diagnosis::{Explanation, explain, explanations};
+
+use crate::args::explain::ExplainArgs;
+use crate::failure::Failure;
+use crate::io::output::{show, write_answer};
+use crate::request::resolve_output;
+
+pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
+    let Some(id) = &args.id else { return write_answer(&list(&explanations())) };
+    let found = explain(id).map_err(|unknown| {
+        Failure::usage(format!("{unknown} `busbound explain` without an id lists everything"))
+    })?;
+    show(found.as_slice(), &resolve_output(&args.output), "explain.html")
+}
+
+/// Every id by its topic.
+fn list(all: &[Explanation]) -> String {
+    let width = all.iter().map(|one| one.id.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    let mut topic = None;
+    for one in all {
+        if topic != Some(one.topic) {
+            topic = Some(one.topic);
+            text.push_str(&format!("{}{}s\n", if text.is_empty() { "" } else { "\n" }, one.topic.describe()));
+        }
+        text.push_str(&format!("  {:<width$}  {}\n", one.id, one.title));
+    }
+    text
+}

@@ -1,0 +1,232 @@
+//! What does an id in an answer mean? Findings, verdicts, idle causes, figures and limitations, from their registries.
+
+use busbound_cause::idle::GapCause;
+use serde::Serialize;
+
+use crate::figures::FigureId;
+use crate::findings::FindingId;
+use crate::limits::id::LimitationId;
+use crate::unit::Unit;
+use crate::verdict::Bound;
+use crate::words::{UnknownName, closest};
+
+/// What can be explained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Topic {
+    Verdict,
+    Finding,
+    IdleCause,
+    Figure,
+    Limitation,
+}
+
+impl Topic {
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Verdict => "verdict",
+            Self::Finding => "finding",
+            Self::IdleCause => "idle cause",
+            Self::Figure => "figure",
+            Self::Limitation => "limitation",
+        }
+    }
+}
+
+/// One part of an explanation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Section {
+    pub heading: &'static str,
+    pub text: String,
+    /// Whether the text is a program's, to be shown as it is.
+    pub is_code: bool,
+}
+
+/// What an id means, how it is computed and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Explanation {
+    pub id: String,
+    pub topic: Topic,
+    pub title: String,
+    pub sections: Vec<Section>,
+}
+
+fn section(heading: &'static str, text: &str) -> Section {
+    Section { heading, text: text.to_owned(), is_code: false }
+}
+
+/// Everything that can be explained, by topic.
+pub fn explanations() -> Vec<Explanation> {
+    let verdicts = Bound::ALL.iter().copied().map(of_verdict);
+    let findings = FindingId::ALL.iter().copied().map(of_finding);
+    let causes = GapCause::ALL.iter().copied().map(of_cause);
+    let figures = FigureId::ALL.iter().copied().map(of_figure);
+    let limitations = LimitationId::ALL.iter().copied().map(of_limitation);
+    verdicts.chain(findings).chain(causes).chain(figures).chain(limitations).collect()
+}
+
+/// What this id means; several where several topics have something of this name.
+///
+/// # Errors
+/// If nothing has this id, with the closest one that something has.
+pub fn explain(id: &str) -> Result<Vec<Explanation>, UnknownName> {
+    let mut all = explanations();
+    if all.iter().any(|one| one.id == id) {
+        all.retain(|one| one.id == id);
+        return Ok(all);
+    }
+    let known = all.iter().map(|one| one.id.as_str());
+    let near = closest(id, known).map(str::to_owned);
+    Err(UnknownName {
+        what: "finding, verdict, idle cause, figure or limitation",
+        given: id.to_owned(),
+        closest: near,
+    })
+}
+
+fn of_finding(id: FindingId) -> Explanation {
+    let document = id.document();
+    let mut sections = vec![
+        section("What it means", document.meaning),
+        section("How it is computed", document.computed),
+        section("How to fix it", document.fix),
+    ];
+    sections.extend(document.code.iter().map(|code| Section {
+        heading: "In PyTorch",
+        text: (*code).to_owned(),
+        is_code: true,
+    }));
+    sections.push(section("Assumes", document.assumes));
+    let changes = id.candidate().changes().unwrap_or_default();
+    if !changes.is_empty() {
+        let apply: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        sections.push(section("Try it", &format!("busbound whatif PATH --apply {}", apply.join(","))));
+    }
+    Explanation { id: id.to_string(), topic: Topic::Finding, title: id.title().to_owned(), sections }
+}
+
+fn of_verdict(bound: Bound) -> Explanation {
+    let (meaning, next) = match bound {
+        Bound::Transfer => (
+            "Most of the step, the GPU waits for copies between host and device: nothing else runs on it, or the host is \
+             inside a copy call.",
+            "Pin host memory, move copies to a second stream ahead of their use, copy fewer bytes. The findings say which.",
+        ),
+        Bound::Communication => (
+            "Most of the step, the GPU waits for collectives or copies between GPUs, not overlapped with compute.",
+            "Overlap communication with backward, merge small collectives, and look for a straggler: \
+             busbound diagnose FOLDER compares all ranks.",
+        ),
+        Bound::Compute => (
+            "Kernels fill the step. Neither the bus nor the host limits it.",
+            "Make the kernels faster (lower precision, fusion, torch.compile). Nothing on the way to the GPU is worth changing.",
+        ),
+        Bound::Launch => (
+            "The GPU runs out of work because the host launches too slowly.",
+            "Launch less: CUDA graphs, torch.compile, larger batches, fewer small operators.",
+        ),
+        Bound::Sync => (
+            "The GPU is idle after the host waited for it (.item(), .cpu(), cudaStreamSynchronize) before launching the next \
+             work.",
+            "Remove host syncs from the loop or move them to its end.",
+        ),
+        Bound::Input => (
+            "The GPU waits for the next batch of input.",
+            "Give the DataLoader more workers, prefetch further, move preprocessing to the GPU.",
+        ),
+        Bound::Mixed => (
+            "No single resource is most of the step; the two largest are named.",
+            "Work on the first finding, record again, and look at what is next.",
+        ),
+        Bound::Unknown => (
+            "Inconclusive: the trace does not show what the GPU waited for, or too much of it is missing.",
+            "Record again as the limitations in the answer say, usually with CPU and CUDA activities for whole steps.",
+        ),
+    };
+    Explanation {
+        id: bound.id().to_owned(),
+        topic: Topic::Verdict,
+        title: bound.title().to_owned(),
+        sections: vec![
+            section("What it means", meaning),
+            section("What to do", next),
+            section(
+                "How it is computed",
+                "Every moment of a step counts once: compute, else communication, else copies, else idle by its cause. The \
+                 verdict names what takes at least 40% of the step; compute also needs everything else to stay below 25%.",
+            ),
+        ],
+    }
+}
+
+fn of_cause(cause: GapCause) -> Explanation {
+    let meaning = match cause {
+        GapCause::Copy => {
+            "The GPU is idle while the host is inside a copy call: the driver stages pageable memory, or the call waits for \
+             the copy to end."
+        }
+        GapCause::Launch => {
+            "The GPU has no work queued, and the host has not launched the next kernel or copy yet."
+        }
+        GapCause::Synchronization => {
+            "The host waited for the GPU to finish and launched the next work only afterward; until it arrives the GPU is \
+             idle."
+        }
+        GapCause::Input => "The host waits for the next batch from the DataLoader.",
+        GapCause::Turnaround => {
+            "The short gap between two kernels that are already queued. Nobody can remove it."
+        }
+        GapCause::Unexplained => {
+            "The work was launched in time, and the trace does not show what it waited for: another stream, another \
+             process, or something that was not recorded."
+        }
+    };
+    Explanation {
+        id: cause.id().to_owned(),
+        topic: Topic::IdleCause,
+        title: format!("Idle: {}", cause.describe()),
+        sections: vec![section("What it means", meaning)],
+    }
+}
+
+fn of_figure(figure: FigureId) -> Explanation {
+    let unit = figure.unit().phrase(Unit::Step);
+    let mut sections = vec![
+        section("What it is", figure.definition()),
+        section("Unit", &unit),
+        section("Better", figure.better().word()),
+        section("Use it", &format!("busbound gate PATH --require '{}<…'", figure.name())),
+    ];
+    sections.retain(|section| !section.text.is_empty());
+    let (id, title) = (figure.name().to_owned(), figure.label().to_owned());
+    Explanation { id, topic: Topic::Figure, title, sections }
+}
+
+fn of_limitation(id: LimitationId) -> Explanation {
+    Explanation {
+        id: id.to_string(),
+        topic: Topic::Limitation,
+        title: id.as_str().replace('_', " "),
+        sections: vec![section("What it means", id.meaning())],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_has_an_explanation_with_words() {
+        for one in explanations() {
+            assert!(!one.sections.is_empty() && one.sections.iter().all(|s| !s.text.is_empty()), "{one:?}");
+            assert!(explain(&one.id).unwrap().contains(&one));
+        }
+    }
+
+    #[test]
+    fn a_typo_names_the_closest_id() {
+        assert_eq!(explain("pagable_copies").unwrap_err().closest.as_deref(), Some("pageable_copies"));
+        assert_eq!(explain("zzz").unwrap_err().closest, None);
+    }
+}

@@ -1,0 +1,118 @@
+//! What would the run take with its findings fixed, one after another?
+
+use busbound_whatif::replay::{Change, Predicted, Prefetch, Replay};
+use serde::Serialize;
+
+use super::finding::Finding;
+use crate::analysis::facts::Facts;
+use crate::findings::FindingId;
+
+/// What the run would take with its findings fixed, by replaying it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Prize {
+    /// Milliseconds per step now.
+    pub step_ms: f64,
+    /// Milliseconds per step with all of `fixes` made, and the range it is expected in.
+    pub fixed_ms: f64,
+    pub low_ms: f64,
+    pub high_ms: f64,
+    /// `step_ms` as a multiple of `fixed_ms`.
+    pub speedup: f64,
+    /// In the order in which they are made.
+    pub fixes: Vec<AppliedFix>,
+}
+
+/// One fix, made after those before it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct AppliedFix {
+    /// The finding that it fixes. A fix that pays only after those before it has no finding in the list yet.
+    pub finding: FindingId,
+    /// As `busbound whatif --apply` takes them.
+    pub apply: Vec<String>,
+    /// What is done, to follow "by".
+    #[serde(skip)]
+    pub doing: Vec<&'static str>,
+    /// Milliseconds per step before and after.
+    pub before_ms: f64,
+    pub after_ms: f64,
+}
+
+/// A fix that gains less than this share of the step is not part of the prize.
+const WORTH_A_FIX: f64 = 0.01;
+/// A fix that no finding asks for yet must gain more: this share of the step.
+const WORTH_A_FOLLOW_UP: f64 = 0.05;
+
+/// The search for the fixes that pay one after another.
+struct Search<'r> {
+    replay: &'r Replay,
+    /// From milliseconds of the replay's median step to those of the step that is shown.
+    scale: f64,
+    changes: Vec<Change>,
+    best: Option<Predicted>,
+    fixes: Vec<AppliedFix>,
+}
+
+impl Search<'_> {
+    fn now_ms(&self) -> f64 {
+        self.best.as_ref().map_or(self.replay.step_ms(), |best| best.step_ms)
+    }
+
+    /// Keeps the changes if they gain enough on top of those already made.
+    fn try_fix(&mut self, finding: FindingId, changes: &[Change], worth: f64) {
+        let new: Vec<Change> =
+            changes.iter().filter(|change| !self.changes.contains(change)).cloned().collect();
+        if new.is_empty() {
+            return;
+        }
+        let all: Vec<Change> = self.changes.iter().chain(&new).cloned().collect();
+        let (before, predicted) = (self.now_ms(), self.replay.predict(&all));
+        if !predicted.applies || before - predicted.step_ms < worth * self.replay.step_ms() {
+            return;
+        }
+        self.fixes.push(AppliedFix {
+            finding,
+            apply: new.iter().map(ToString::to_string).collect(),
+            doing: new.iter().map(|change| change.about().doing).collect(),
+            before_ms: before * self.scale,
+            after_ms: predicted.step_ms * self.scale,
+        });
+        self.changes = all;
+        self.best = Some(predicted);
+    }
+}
+
+/// `None` where no finding has a fix that the replay can make, or none gains anything.
+pub(crate) fn prize(facts: &Facts<'_>, findings: &[Finding]) -> Option<Prize> {
+    let fixes: Vec<(FindingId, Vec<Change>)> = findings
+        .iter()
+        .filter_map(|finding| Some((finding.id, finding.id.rule().candidate.changes()?)))
+        .collect();
+    if fixes.is_empty() {
+        return None;
+    }
+    let replay = facts.replay()?;
+    let step_ms = facts.step_ms();
+    let scale = step_ms / replay.step_ms();
+    let mut search = Search { replay, scale, changes: Vec::new(), best: None, fixes: Vec::new() };
+    for (finding, changes) in &fixes {
+        search.try_fix(*finding, changes, WORTH_A_FIX);
+    }
+    if !search.changes.is_empty() {
+        // Copies that are fast may still wait for compute, and only then is that the next thing to change.
+        search.try_fix(FindingId::SerializedCopies, &[Prefetch(1).into()], WORTH_A_FOLLOW_UP);
+    }
+    let best = search.best?;
+    let fixed_ms = best.step_ms * scale;
+    Some(Prize {
+        step_ms,
+        fixed_ms,
+        low_ms: best.low_ms * scale,
+        high_ms: best.high_ms * scale,
+        speedup: step_ms / fixed_ms,
+        fixes: search.fixes,
+    })
+}

@@ -1,0 +1,192 @@
+//! The answer in twenty lines: what bounds the run, what it would gain, where its time goes, what to change, what next.
+
+use anstyle::{AnsiColor, Style};
+use busbound_diagnosis::quantity::milliseconds;
+use busbound_diagnosis::{Diagnosis, FigureId, Finding, LimitationId};
+
+use super::wrap::{Lead, columns_of, hanging_with_lead};
+use super::{FAINT, STRONG, capitalized, columns, hanging, line};
+use crate::text::diagnosis as text;
+
+/// Lines that the answer takes at most before the empty one at its end.
+const LINES: usize = 19;
+/// Columns of the bar, where there is room for them.
+const BAR: usize = 60;
+/// Notes on the trace that change how the answer is read.
+const NOTES: usize = 2;
+
+/// Limitations without which the answer would mislead; the others are for those who want all of it.
+const MATTERS: &[LimitationId] = &[
+    LimitationId::Lost,
+    LimitationId::Events,
+    LimitationId::GpuTail,
+    LimitationId::GraphWork,
+    LimitationId::LostRows,
+    LimitationId::LinkWrong,
+    LimitationId::Steps,
+    LimitationId::StepsByPeriod,
+    LimitationId::OutliersLeftOut,
+    LimitationId::NoKernels,
+    LimitationId::UnlikeGpus,
+    LimitationId::Stages,
+    LimitationId::Blocks,
+];
+
+/// One diagnosis, `width` columns wide.
+pub(super) fn answer(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+    let mut head = String::new();
+    headline(&mut head, diagnosis, width);
+    bar(&mut head, diagnosis, width);
+    let mut tail = String::new();
+    notes(&mut tail, diagnosis, width);
+    next(&mut tail, diagnosis, width);
+    let used = head.lines().count() + tail.lines().count();
+    out.push_str(&head);
+    findings(out, diagnosis, width, LINES.saturating_sub(used));
+    out.push_str(&tail);
+    out.push('\n');
+}
+
+/// What bounds the run, and the prize.
+fn headline(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+    let Some(prize) = text::prize(diagnosis) else {
+        return super::headline(out, &diagnosis.verdict.statement, width);
+    };
+    let mut first = String::new();
+    hanging(&mut first, "", &prize, width);
+    line(out, &format!("{STRONG}{}{STRONG:#}", first.trim_end()));
+    hanging(out, "", &diagnosis.verdict.because, width);
+    out.push('\n');
+}
+
+/// Where a step's time goes: one bar, and what its parts are.
+fn bar(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+    let parts = text::fine_parts(diagnosis);
+    let total: f64 = text::step_ms(diagnosis);
+    if diagnosis.devices.is_empty() || total <= 0.0 {
+        let copies = text::cpu_copies(diagnosis);
+        if !copies.rows.is_empty() {
+            columns(out, &copies, width);
+            out.push('\n');
+        }
+        return;
+    }
+    let head = format!("  {} {}  ", diagnosis.unit(), milliseconds(total));
+    let room = usize::from(width).saturating_sub(columns_of(&head)).min(BAR);
+    out.push_str(&head);
+    for (figure, ms) in &parts {
+        let (glyph, style) = look(*figure);
+        let length = (ms / total * room as f64).round() as usize;
+        out.push_str(&format!("{style}{}{style:#}", glyph.repeat(length)));
+    }
+    out.push('\n');
+    let legend: Vec<String> = parts
+        .iter()
+        .map(|(figure, ms)| {
+            // A space that no line breaks at holds an entry together.
+            let entry = format!("{} {} {}", look(*figure).0, figure.label(), text::share_of(*ms, total));
+            entry.replace(' ', "\u{a0}")
+        })
+        .collect();
+    let mut lines = String::new();
+    hanging(&mut lines, "  ", &legend.join("   "), width);
+    out.push_str(&lines.replace('\u{a0}', " "));
+    out.push('\n');
+}
+
+/// How a part of a step is drawn; glyphs differ for those who see no colors.
+fn look(part: FigureId) -> (&'static str, Style) {
+    let color = |color: AnsiColor| color.on_default();
+    match part {
+        FigureId::ComputeMs => ("█", color(AnsiColor::Green)),
+        FigureId::ExposedCommMs => ("▓", color(AnsiColor::Blue)),
+        FigureId::ExposedBusCopyMs
+        | FigureId::ExposedPeerCopyMs
+        | FigureId::ExposedDeviceCopyMs
+        | FigureId::ExposedUnplacedCopyMs
+        | FigureId::ExposedMemsetMs => ("▒", color(AnsiColor::Yellow)),
+        _ => ("░", color(AnsiColor::Red)),
+    }
+}
+
+/// As many findings as there is room for; the first with its evidence.
+fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: usize) {
+    if let Some(sentence) = text::nothing_to_fix(diagnosis) {
+        hanging(out, "  ", sentence, width);
+        out.push('\n');
+        return;
+    }
+    let mut shown = String::new();
+    let mut left = diagnosis.findings.len();
+    let follow_ups = text::follow_ups(diagnosis).len();
+    for (i, finding) in diagnosis.findings.iter().enumerate() {
+        // One line says that there are more, and one stays empty.
+        let reserved = if left > 1 { 2 } else { 1 } + follow_ups;
+        let forms = [Form::Whole, Form::Fix, Form::Title];
+        let fits = |text: &String| i == 0 || shown.lines().count() + text.lines().count() + reserved <= room;
+        let Some(text) = forms.into_iter().map(|form| entry(i, finding, diagnosis, width, form)).find(fits)
+        else {
+            break;
+        };
+        shown.push_str(&text);
+        left -= 1;
+    }
+    out.push_str(&shown);
+    for then in text::follow_ups(diagnosis) {
+        hanging(out, "  then ", &then, width);
+    }
+    if left > 0 {
+        let findings = if left == 1 { "finding" } else { "findings" };
+        line(out, &format!("  {FAINT}and {left} more {findings} (-v){FAINT:#}"));
+    }
+    if !shown.is_empty() {
+        out.push('\n');
+    }
+}
+
+/// How much is said of a finding.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Whole,
+    Fix,
+    Title,
+}
+
+fn entry(i: usize, finding: &Finding, diagnosis: &Diagnosis, width: u16, form: Form) -> String {
+    let mut out = String::new();
+    let rest = format!(
+        ": {}{}  [explain: {}]",
+        text::saving(finding, diagnosis.unit()),
+        text::before_and_after(finding, diagnosis),
+        finding.id
+    );
+    let head = format!("  {:<2} ", i + 1);
+    hanging_with_lead(&mut out, &head, &Lead { text: &finding.title, style: STRONG }, &rest, width);
+    if form == Form::Whole {
+        hanging(&mut out, "     ", &finding.seen, width);
+    }
+    if form != Form::Title {
+        hanging(&mut out, "     Fix: ", &finding.fix, width);
+    }
+    out
+}
+
+/// What changes how the answer is read.
+fn notes(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+    let important = diagnosis.limitations.iter().filter(|one| MATTERS.contains(&one.id));
+    for limitation in important.take(NOTES) {
+        hanging(out, "  note: ", &capitalized(&limitation.text), width);
+    }
+}
+
+/// What to do with the answer.
+fn next(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+    let path = &diagnosis.source.path;
+    let mut steps = vec![format!("busbound {path} --open (timeline)"), "-v (all figures)".to_owned()];
+    if let Some(first) = diagnosis.findings.first() {
+        steps.push(format!("busbound explain {}", first.id));
+    }
+    let mut text = String::new();
+    hanging(&mut text, "  next: ", &steps.join(" · "), width);
+    line(out, &format!("{FAINT}{}{FAINT:#}", text.trim_end()));
+}
