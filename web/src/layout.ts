@@ -33,7 +33,7 @@ export interface StepsColumns {
   /** From its start to its end. In ns. */
   readonly duration: Float64Array;
   /** Whether it is part of the analyzed range. */
-  readonly judged: Uint8Array;
+  readonly analyzed: Uint8Array;
   /** Whether it took clearly longer than the others. */
   readonly outlier: Uint8Array;
 }
@@ -77,7 +77,7 @@ export interface Tables {
 /** The columns that this script reads. */
 export const COLUMNS = {
   pieces: ['gap', 'duration', 'rest', 'count', 'name', 'note', 'bytes', 'lead'],
-  steps: ['start', 'duration', 'judged', 'outlier'],
+  steps: ['start', 'duration', 'analyzed', 'outlier'],
   spans: ['start', 'duration'],
   dots: ['kind', 'bytes', 'duration', 'start', 'count', 'row', 'piece'],
 } as const;
@@ -94,7 +94,7 @@ export interface Head {
   readonly findings: readonly Finding[];
   readonly groups: readonly Group[];
   /** The analyzed range, in nanoseconds from the beginning of the picture. */
-  readonly judged: readonly [number, number];
+  readonly analyzed: readonly [number, number];
   /** The kinds of copies among the dots. */
   readonly kinds: readonly Kind[];
   /** The name of the run, if there are several. */

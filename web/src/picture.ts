@@ -42,7 +42,7 @@ export interface Finding extends Spans {
 }
 
 export interface Steps extends Spans {
-  readonly judged: readonly boolean[];
+  readonly analyzed: readonly boolean[];
   readonly outlier: readonly boolean[];
 }
 
@@ -78,7 +78,7 @@ export async function readPicture(base64: string): Promise<Picture> {
     ...head,
     groups,
     rows: groups.flatMap((group) => group.lanes).flatMap((lane) => lane.rows),
-    steps: { ...spans(steps), judged: Array.from(steps.judged, Boolean), outlier: Array.from(steps.outlier, Boolean) },
+    steps: { ...spans(steps), analyzed: Array.from(steps.analyzed, Boolean), outlier: Array.from(steps.outlier, Boolean) },
     findings: head.findings.map((finding) => ({ title: finding.title, ...spans(blocks.get('spans', finding.spans)) })),
     dots: blocks.get('dots', head.dots),
   };

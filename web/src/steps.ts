@@ -29,11 +29,11 @@ class Steps {
     const { steps } = picture;
     const lengths = Array.from(steps.start, (start, i) => steps.end[i] - start);
     this.numbers = lengths.map((_, i) => i + 1);
-    const judged = lengths.filter((_, i) => steps.judged[i]).sort((a, b) => a - b);
-    this.median = judged[(judged.length - 1) >> 1] ?? 0;
-    this.usual = lengths.map((length, i) => (steps.judged[i] && !steps.outlier[i] ? length : null));
+    const analyzed = lengths.filter((_, i) => steps.analyzed[i]).sort((a, b) => a - b);
+    this.median = analyzed[(analyzed.length - 1) >> 1] ?? 0;
+    this.usual = lengths.map((length, i) => (steps.analyzed[i] && !steps.outlier[i] ? length : null));
     this.outliers = lengths.map((length, i) => (steps.outlier[i] ? length : null));
-    this.excluded = lengths.map((length, i) => (!steps.judged[i] && !steps.outlier[i] ? length : null));
+    this.excluded = lengths.map((length, i) => (!steps.analyzed[i] && !steps.outlier[i] ? length : null));
     const axis = axisOf(mount);
     const value = (_: uPlot, v: number | null) => (v === null ? '–' : time(v));
     const dots = (label: string, color: Color, size: number): uPlot.Series => {

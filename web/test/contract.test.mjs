@@ -46,11 +46,11 @@ function decoded(picture) {
     link: picture.link,
     peak: picture.peak,
     span: picture.span,
-    judged: picture.judged,
+    analyzed: picture.analyzed,
     until: picture.until,
     names: picture.names,
     rows: picture.rows.map((row) => Array.from({ length: row.length }, (_, i) => piece(row, i))),
-    steps: spans(steps).map((span, i) => [...span, steps.judged[i], steps.outlier[i]]),
+    steps: spans(steps).map((span, i) => [...span, steps.analyzed[i], steps.outlier[i]]),
     findings: picture.findings.map(spans),
     dots: Array.from({ length: dots.length }, (_, i) => ({
       kind: dots.kind[i],

@@ -16,7 +16,7 @@
 //! 1. **Open.** [`open`] reads any supported trace, complete or damaged; [`traces_in`] finds the traces in folders and
 //!    patterns; [`open_many`] reads many in parallel within a memory limit.
 //! 2. **Diagnose.** A [`Run`] answers questions: [`Run::survey`], [`Run::diagnose`], [`Run::what_if`]. [`compare`] and
-//!    [`gate`] take diagnoses, [`Together`] checks whether they are ranks of one job. Copies are compared with the link of
+//!    [`gate`] take diagnoses, [`RunGroup`] checks whether they are ranks of one job. Copies are compared with the link of
 //!    a [`Machine`]; [`resolve_machine`] creates one from a name or a measured profile.
 //! 3. **Report.** Every answer implements [`Report`]: [`Report::render`] returns it as text in any [`Format`], [`save`]
 //!    writes it to a file.
@@ -61,7 +61,7 @@ pub use run::{Run, open, open_input};
 pub use save::save;
 pub use stage::Stage;
 pub use summaries::{Merged, keep_summary, merge_files, stem_of};
-pub use together::{Show, Together};
+pub use together::{RunGroup, Show};
 
 pub use busbound_diagnosis::{
     Bound, Comparison, Diagnosis, Drawn, Finding, Gate, Options, Survey, Verdict, WhatIf, compare, gate,

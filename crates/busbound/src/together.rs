@@ -19,7 +19,7 @@ pub enum Show {
 
 /// Several runs, and the comparison if they are ranks of one job.
 #[derive(Debug)]
-pub struct Together {
+pub struct RunGroup {
     runs: Vec<Diagnosis>,
     summaries: Vec<RankSummary>,
     /// The comparison if they are ranks of one job, otherwise why they are not.
@@ -30,7 +30,7 @@ pub struct Together {
     sections: Vec<RunSection>,
 }
 
-impl Together {
+impl RunGroup {
     /// From the runs that could be read and the files that could not. With `topology`, also finds ranks that share a PCIe
     /// uplink.
     pub fn of(runs: Vec<Diagnosis>, unread: Vec<Unread>, topology: Option<&[GpuPlace]>, show: Show) -> Self {
@@ -61,14 +61,14 @@ impl Together {
     }
 }
 
-impl Report for Together {
+impl Report for RunGroup {
     fn answer(&self) -> Answer<'_> {
         Answer::Runs(Runs {
             all: &self.runs,
             summaries: &self.summaries,
             fleet: self.fleet.as_ref().ok(),
-            why_apart: self.fleet.as_ref().err(),
-            told: &self.shown,
+            why_not_merged: self.fleet.as_ref().err(),
+            shown: &self.shown,
             unread: &self.unread,
             sections: &self.sections,
         })

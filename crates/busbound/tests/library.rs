@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use busbound::diagnosis::Detail;
 use busbound::report::Timeline;
 use busbound::{
-    Error, Format, Input, Machine, ManyOptions, Options, ReadOptions, Report, Show, Style, Together,
+    Error, Format, Input, Machine, ManyOptions, Options, ReadOptions, Report, RunGroup, Show, Style,
 };
 
 fn fixture(name: &str) -> PathBuf {
@@ -55,7 +55,7 @@ fn saved_traces_are_compressed_by_name_and_read_back() {
 #[test]
 fn ranks_of_one_job_are_distinguished_from_separate_runs() {
     let demo = busbound::demo().unwrap().diagnose(&Machine::default(), &Options::default());
-    let separate = Together::of(vec![demo.clone(), demo], Vec::new(), None, Show::Few);
+    let separate = RunGroup::of(vec![demo.clone(), demo], Vec::new(), None, Show::Few);
     assert!(separate.fleet().is_none());
     let inputs = busbound::resolve_inputs(&[fixture("ranks")]).unwrap();
     let (machine, options) = (Machine::default(), Options::default());
@@ -66,7 +66,7 @@ fn ranks_of_one_job_are_distinguished_from_separate_runs() {
     .map(Result::unwrap)
     .collect();
     assert_eq!(runs.len(), inputs.list.len());
-    let together = Together::of(runs, Vec::new(), None, Show::Few);
+    let together = RunGroup::of(runs, Vec::new(), None, Show::Few);
     let fleet = together.fleet().unwrap();
     assert!(together.render(Format::Markdown, &Style::default()).unwrap().contains(&fleet.statement[..20]));
 }

@@ -22,7 +22,7 @@ pub enum GapCause {
     /// The host waited for the next batch.
     Input,
     /// A gap between kernels: too short to have another cause.
-    Turnaround,
+    KernelGap,
     /// The cause is not visible in the trace.
     Unexplained,
 }
@@ -30,7 +30,7 @@ pub enum GapCause {
 impl GapCause {
     /// Every cause.
     pub const ALL: &'static [Self] =
-        &[Self::Copy, Self::Launch, Self::Synchronization, Self::Input, Self::Turnaround, Self::Unexplained];
+        &[Self::Copy, Self::Launch, Self::Synchronization, Self::Input, Self::KernelGap, Self::Unexplained];
 
     /// What `busbound explain` calls it.
     pub fn id(self) -> &'static str {
@@ -39,7 +39,7 @@ impl GapCause {
             Self::Launch => "idle_launch",
             Self::Synchronization => "idle_sync",
             Self::Input => "idle_input",
-            Self::Turnaround => "idle_kernel_gap",
+            Self::KernelGap => "idle_kernel_gap",
             Self::Unexplained => "idle_unexplained",
         }
     }
@@ -50,7 +50,7 @@ impl GapCause {
             Self::Launch => "waiting for a launch",
             Self::Synchronization => "waiting after a host sync",
             Self::Input => "waiting for input",
-            Self::Turnaround => "gap between kernels",
+            Self::KernelGap => "gap between kernels",
             Self::Unexplained => "cause not visible in this trace",
         }
     }
@@ -118,14 +118,14 @@ pub fn causes<'a>(
 /// `idle_since` is the end of the last launched work; only migrations of managed memory ran after it.
 fn cause_of(gap: Interval, idle_since: Timestamp, call: Option<&Event<'_>>, host: &Host<'_>) -> GapCause {
     if gap.length().get() < KERNEL_GAP {
-        return GapCause::Turnaround;
+        return GapCause::KernelGap;
     }
     let gap = Interval::new(idle_since.min(gap.start), gap.end);
     let Some(call) = call else { return GapCause::Unexplained };
     let Some(thread) = host.thread(call.track_id()) else { return GapCause::Unexplained };
     if call.end() <= gap.start {
         // It was launched in time: the host is not the cause.
-        return if gap.length().get() < QUEUED_GAP { GapCause::Turnaround } else { GapCause::Unexplained };
+        return if gap.length().get() < QUEUED_GAP { GapCause::KernelGap } else { GapCause::Unexplained };
     }
     // What the thread did from the moment the device became idle until the launch.
     let window = Interval::new(gap.start, call.end().min(gap.end).max(call.start()));

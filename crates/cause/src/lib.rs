@@ -23,7 +23,7 @@ pub use graph::{
 };
 pub use graph_launches::{GraphLaunches, launches_graph};
 pub use host::{Host, Origin, ThreadTimes};
-pub use model::{EdgeCounts, HostCall, Model, Stretch, Work};
+pub use model::{EdgeCounts, HostCall, Model, TraceRange, Work};
 pub use simulate::{Sharing, Simulated, simulate};
 
 /// Nanoseconds.

@@ -39,7 +39,7 @@ pub enum PathClass {
     /// Work that was ready to start while work on other streams occupied the device.
     Contended,
     /// The gap between kernels that depend on each other.
-    Turnaround,
+    KernelGap,
     /// The cause is not visible in the trace.
     Unexplained,
 }
@@ -57,7 +57,7 @@ impl PathClass {
             Self::Input => "input",
             Self::Synchronization => "host syncs",
             Self::Contended => "waiting for other streams",
-            Self::Turnaround => "gaps between kernels",
+            Self::KernelGap => "gaps between kernels",
             Self::Unexplained => "unexplained",
         }
     }
@@ -260,7 +260,7 @@ impl<'f, 'a> Walk<'f, 'a> {
     fn class_of_wait(&self, work: WorkId, since: Time) -> PathClass {
         let node = &self.graph.work[work];
         if node.start - since <= LAUNCH_LATENCY {
-            return PathClass::Turnaround;
+            return PathClass::KernelGap;
         }
         let call = node.call.map(|call| &self.graph.calls[call]).filter(|call| call.end > node.start);
         let is_staging =
@@ -292,7 +292,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         let last = self.last_blocking(thread);
         let since = last.map_or(self.from, |call| self.graph.calls[call].end).min(self.at).max(self.from);
         if let Some((other, left)) = waited_for_thread(self.host, thread, interval(since, self.at)) {
-            self.edges.count(Rule::ThreadHandover);
+            self.edges.count(Rule::ThreadWait);
             self.cover_host(thread, left.as_nanos(), goal);
             return Some(Position::Thread(other, goal));
         }

@@ -174,7 +174,7 @@ fn of_cause(cause: GapCause) -> Explanation {
              idle."
         }
         GapCause::Input => "The host waits for the next batch from the DataLoader.",
-        GapCause::Turnaround => {
+        GapCause::KernelGap => {
             "The short gap between two kernels that are already queued. Nobody can remove it."
         }
         GapCause::Unexplained => {

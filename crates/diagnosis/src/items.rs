@@ -11,7 +11,7 @@ use crate::activity::copies::Copy;
 use crate::activity::timeline::DeviceTimeline;
 use crate::analysis::breakdown::{DeviceParts, Part, PartTimes};
 use crate::analysis::facts::{Facts, gaps_of};
-use crate::answers::diagnosis::{Diagnosis, Judged, diagnose_and};
+use crate::answers::diagnosis::{AnalysisScope, Diagnosis, diagnose_and};
 use crate::answers::survey::Source;
 use crate::options::Options;
 use crate::steps::steady::LeftOut;
@@ -48,7 +48,7 @@ pub struct CopyItem {
     pub waited_after: Nanos,
     /// The step that launched the copy.
     pub step: Option<u32>,
-    pub judged: bool,
+    pub analyzed: bool,
     /// The innermost operator that contains the call.
     pub operator: Option<NameId>,
     /// Why pages moved, if the copy is a migration of managed memory.
@@ -66,7 +66,7 @@ pub struct GapItem {
     pub ended_by: Option<EventId>,
     /// The step that launched that work.
     pub step: Option<u32>,
-    pub judged: bool,
+    pub analyzed: bool,
 }
 
 /// One step: from the end of the previous step to its own end. Times are summed over the devices.
@@ -78,7 +78,7 @@ pub struct StepItem {
     pub host_start: Timestamp,
     pub warm_up: bool,
     pub outlier: bool,
-    pub judged: bool,
+    pub analyzed: bool,
     pub compute: Nanos,
     pub communication: Nanos,
     pub copying: Nanos,
@@ -104,9 +104,9 @@ pub fn diagnose_and_itemize(
     diagnose_and(trace, source, machine, options, items)
 }
 
-fn items(judged: &Judged<'_, '_>) -> Items {
-    let Judged { left_out, is_part, .. } = *judged;
-    let whole = judged.whole();
+fn items(analyzed: &AnalysisScope<'_, '_>) -> Items {
+    let AnalysisScope { left_out, is_part, .. } = *analyzed;
+    let whole = analyzed.whole();
     let scope = Scope { left_out, whole, is_part };
     let mut step_of = vec![None; whole.trace.numbers()];
     for event in whole.trace.events() {
@@ -166,7 +166,7 @@ fn copy_item(copy: &Copy<'_>, facts: &Facts<'_>, scope: &Scope<'_>) -> CopyItem 
         blocking: copy.blocked,
         waited_after: copy.waited_after,
         step: number(step),
-        judged: scope.contains(step, copy.event.start()),
+        analyzed: scope.contains(step, copy.event.start()),
         operator: copy
             .call
             .and_then(|call| facts.host.operator_around(&call))
@@ -184,7 +184,7 @@ fn gap_item(gap: &Gap<'_>, facts: &Facts<'_>, scope: &Scope<'_>) -> GapItem {
         cause: gap.cause,
         ended_by: gap.work.map(|work| work.id()),
         step: number(step),
-        judged: scope.contains(step, gap.interval.start),
+        analyzed: scope.contains(step, gap.interval.start),
     }
 }
 
@@ -206,7 +206,7 @@ fn steps(facts: &Facts<'_>, left_out: &LeftOut) -> Vec<StepItem> {
             host_start: facts.window.starts.get(i).copied().unwrap_or(interval.start),
             warm_up: i < left_out.warm_up,
             outlier: left_out.outlier_steps.binary_search(&i).is_ok(),
-            judged: left_out.steady.contains(&i),
+            analyzed: left_out.steady.contains(&i),
             compute: part(|part| part == Part::Compute),
             communication: within(|timeline| &timeline.communication),
             copying: within(|timeline| &timeline.copies),

@@ -49,7 +49,7 @@ pub use activity::timeline::Overlaps;
 pub use analysis::attribution::{Attribution, BlockTime};
 pub use analysis::breakdown::{Part, StepBreakdown};
 pub use analysis::cpu_copies::{CpuCopies, CpuCopyClass};
-pub use analysis::critical::{CriticalPath, PathEdges, PathPiece, PathShare};
+pub use analysis::critical::{CriticalPath, LongSegment, PathEdges, PathShare};
 pub use analysis::kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched, Roofline};
 pub use analysis::stages::{Item, PipelineShape, StageTime, Stages};
 pub use analysis::times::Times;
@@ -85,7 +85,7 @@ pub use limits::Limitation;
 pub use limits::id::LimitationId;
 pub use options::{BlockChoice, CpuCopyThresholds, Options, StageChoice};
 pub use picture::{
-    Detail, Dot, DotKind, Drawn, GroupOf, Lane, LaneGroup, LaneSort, Picture, Piece, PieceId, RateCurve, Row,
+    Detail, Dot, DotKind, Drawn, GroupOf, Lane, LaneGroup, LaneKind, Picture, Piece, PieceId, RateCurve, Row,
     Span as PictureSpan, StepSpan, diagnose_and_draw,
 };
 pub use saving::Saving;

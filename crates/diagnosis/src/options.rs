@@ -28,7 +28,7 @@ impl Default for Options {
             cpu_copies: CpuCopyThresholds::default(),
             steps: None,
             warmup: None,
-            blocks: BlockChoice::Depth(UNASKED_DEPTH),
+            blocks: BlockChoice::Depth(DEFAULT_DEPTH),
             stages: Vec::new(),
             measured_kernels: None,
         }
@@ -45,7 +45,7 @@ pub enum BlockChoice {
 }
 
 /// Levels shown by default.
-pub(crate) const UNASKED_DEPTH: usize = 2;
+pub(crate) const DEFAULT_DEPTH: usize = 2;
 
 /// One stage: its name, and which annotations are its items.
 #[derive(Debug, Clone)]

@@ -20,6 +20,20 @@ pub fn milliseconds(ms: f64) -> String {
     time(Nanos::new((ms * 1e6).round() as i64))
 }
 
+/// `161–176 ms`, `900 µs–1.20 ms` if the units differ, `161 ms` if both ends look the same.
+pub fn milliseconds_range(low: f64, high: f64) -> String {
+    range(&milliseconds(low), &milliseconds(high))
+}
+
+/// Two quantities with units as a range.
+pub fn range(low: &str, high: &str) -> String {
+    match (low.split_once(' '), high.split_once(' ')) {
+        _ if low == high => low.to_owned(),
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}–{high}"),
+        _ => format!("{low}–{high}"),
+    }
+}
+
 /// `168 MB`: powers of ten, because links are rated in them.
 pub fn bytes(count: u64) -> String {
     let b = count as f64;

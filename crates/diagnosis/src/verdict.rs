@@ -107,7 +107,7 @@ fn bound_of(part: Part) -> Option<Bound> {
         Part::Idle(GapCause::Synchronization) => Bound::Sync,
         Part::Idle(GapCause::Input) => Bound::Input,
         Part::Idle(GapCause::Unexplained) | Part::Copy(CopyRoute::Unplaced) => Bound::Unknown,
-        Part::Memset | Part::Idle(GapCause::Turnaround) => return None,
+        Part::Memset | Part::Idle(GapCause::KernelGap) => return None,
     })
 }
 
@@ -302,7 +302,7 @@ struct SerializedStreams {
 /// Two or more streams that never overlap, because the host waits for the work of one before it launches on the next.
 /// The device looks busy, but the serialization costs time.
 fn serialized_streams(facts: &Facts<'_>) -> Option<SerializedStreams> {
-    let streams = facts.streams_that_take_turns()?;
+    let streams = facts.serialized_streams()?;
     let waits = facts.syncs.avoidable();
     let share = waits.ms / facts.time.span_ms;
     Some(SerializedStreams {

@@ -67,7 +67,7 @@ fn without_marks_the_detected_iteration_is_the_step() {
     let decode = fixture("runs/bare_decode").window;
     let steps = decode.steps.unwrap();
     assert_eq!((steps.found, steps.count), (StepsFound::Period, 3));
-    assert_eq!(decode.rounds, 3.0);
+    assert_eq!(decode.step_count, 3.0);
     // The same programs with marked steps give the same figures per step.
     let marked = fixture("runs/weights_pageable_24x32mb");
     let bare = fixture("runs/bare_weights_pageable");

@@ -44,7 +44,7 @@ pub use name::{FindingName, RankName};
 pub use one_run::{NotOneRun, OneRun, one_run};
 pub use parts::{IdlePart, Parts};
 pub use sketch::StepSketch;
-pub use spread::{Apart, Spread};
+pub use spread::{Outlier, Spread};
 pub use stragglers::{Difference, Reason, Straggler};
 pub use summary::{RANK_SCHEMA, RankCopies, RankFinding, RankGpu, RankKernels, RankSteps, RankSummary};
 pub use uplinks::{Demand, SharedUplink};

@@ -87,7 +87,7 @@ impl Parts {
             FigureId::IdleSyncMs => self.idle_for(GapCause::Synchronization),
             FigureId::IdleCopyMs => self.idle_for(GapCause::Copy),
             FigureId::IdleUnexplainedMs => self.idle_for(GapCause::Unexplained),
-            FigureId::IdleTurnaroundMs => self.idle_for(GapCause::Turnaround),
+            FigureId::IdleKernelGapMs => self.idle_for(GapCause::KernelGap),
             _ => return None,
         })
     }

@@ -28,13 +28,13 @@ pub struct Spread {
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub max_rank: RankName,
     /// Outliers, farthest first.
-    pub apart: Vec<Apart>,
+    pub outliers: Vec<Outlier>,
 }
 
 /// An outlier: a rank whose figure is far from the median.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Apart {
+pub struct Outlier {
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub rank: RankName,
     pub path: String,
@@ -82,7 +82,7 @@ impl Spread {
         if min == 0.0 && max == 0.0 {
             return None;
         }
-        let mut apart: Vec<(f64, &RankSummary)> = match Threshold::of(&values, least) {
+        let mut outliers: Vec<(f64, &RankSummary)> = match Threshold::of(&values, least) {
             Some(threshold) => {
                 let distance = |value: f64| (value - threshold.median).abs();
                 let far = known.iter().filter(|(value, _)| distance(*value) > threshold.far).copied();
@@ -95,8 +95,8 @@ impl Spread {
         let mut at = |share| quantile(&mut values, share).unwrap_or(0.0);
         let (p10, p50, p90) = (at(0.1), at(0.5), at(0.9));
         // If half of the ranks are far from the median, none is an outlier.
-        if 2 * apart.len() >= values.len() {
-            apart.clear();
+        if 2 * outliers.len() >= values.len() {
+            outliers.clear();
         }
         let (_, smallest) = *known.first()?;
         let (_, largest) = known.iter().find(|(value, _)| *value == max)?;
@@ -111,9 +111,9 @@ impl Spread {
             max,
             min_rank: smallest.label(),
             max_rank: largest.label(),
-            apart: apart
+            outliers: outliers
                 .iter()
-                .map(|(value, rank)| Apart { rank: rank.label(), path: rank.path.clone(), value: *value })
+                .map(|(value, rank)| Outlier { rank: rank.label(), path: rank.path.clone(), value: *value })
                 .collect(),
         })
     }

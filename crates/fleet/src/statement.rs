@@ -1,6 +1,6 @@
 //! The first line: how many ranks, what bounds them, and which are stragglers.
 
-use busbound_diagnosis::quantity::{count, milliseconds, plural};
+use busbound_diagnosis::quantity::{count, milliseconds, plural, range};
 use busbound_diagnosis::{Bound, Unit};
 
 use crate::answer::{FleetAnswer, VerdictCount};
@@ -96,14 +96,6 @@ fn pace(answer: &FleetAnswer) -> Option<String> {
     } else {
         format!("{}/{unit} ({} across ranks)", milliseconds(steps.p50), range(&min, &max))
     })
-}
-
-/// `298–305 ms`, or `900 µs–1.20 ms` if the units differ.
-fn range(low: &str, high: &str) -> String {
-    match (low.split_once(' '), high.split_once(' ')) {
-        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}–{high}"),
-        _ => format!("{low}–{high}"),
-    }
 }
 
 fn slowest(answer: &FleetAnswer) -> Option<String> {

@@ -44,7 +44,7 @@ fn ranks_that_are_alike_have_no_straggler() {
     let answer = eight(|_| {});
     assert!(answer.stragglers.is_empty());
     assert_eq!(answer.statement, "8 ranks: communication-bound on all; 100 ms/step; no stragglers.");
-    assert!(answer.figures.iter().all(|figure| figure.apart.is_empty() && figure.min == figure.max));
+    assert!(answer.figures.iter().all(|figure| figure.outliers.is_empty() && figure.min == figure.max));
 }
 
 /// All steps take 100 ms. The rank whose copies take 50 ms instead of 20 waits 20 ms instead of 50.
@@ -68,7 +68,7 @@ fn a_rank_with_a_slow_link_delays_the_others() {
     );
     let rate = answer.figures.iter().find(|figure| figure.figure == "H2D rate").unwrap();
     assert_eq!((rate.min, rate.p50, rate.max, &rate.min_rank), (20.0, 50.0, 50.0, &RankName::Number(5)));
-    assert_eq!(rate.apart.iter().map(|apart| &apart.rank).collect::<Vec<_>>(), [&RankName::Number(5)]);
+    assert_eq!(rate.outliers.iter().map(|one| &one.rank).collect::<Vec<_>>(), [&RankName::Number(5)]);
 }
 
 /// Collectives begin when the last rank arrives: the waits for two late ranks are not added.
@@ -147,7 +147,7 @@ fn of_two_ranks_neither_is_an_outlier() {
     let mut slow = MadeRank::usual(1, 2);
     slow.copy_ms = 50;
     let answer = Fleet::of([summary(&MadeRank::usual(0, 2)), summary(&slow)]).answer(None);
-    assert!(answer.stragglers.is_empty() && answer.figures.iter().all(|figure| figure.apart.is_empty()));
+    assert!(answer.stragglers.is_empty() && answer.figures.iter().all(|figure| figure.outliers.is_empty()));
     assert_eq!(
         answer.statement,
         "2 ranks: 1 transfer-bound, 1 communication-bound; 100 ms/step; rank 1 spends more time outside communication: 80.0 ms/step vs. 50.0 ms."

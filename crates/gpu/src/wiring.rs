@@ -1,6 +1,6 @@
 //! What does the driver report about the links between GPUs?
 
-use busbound_machine::topology::{Connection, MOST_NVLINKS, Pair, PeerAccess};
+use busbound_machine::topology::{Connection, MAX_NVLINKS, Pair, PeerAccess};
 use nvml_wrapper::enum_wrappers::device::{P2pCapabilitiesIndex, P2pStatus};
 use nvml_wrapper::struct_wrappers::device::PciInfo;
 use nvml_wrapper::{Device, Nvml};
@@ -56,7 +56,7 @@ pub fn wiring() -> Result<Wiring, String> {
 
 /// Where the active links of a GPU end.
 fn remote_ends(device: &Device<'_>) -> Vec<String> {
-    (0..MOST_NVLINKS)
+    (0..MAX_NVLINKS)
         .map(|link| device.link_wrapper_for(link))
         .filter(|link| link.is_active().unwrap_or(false))
         .filter_map(|link| link.remote_pci_info().ok())

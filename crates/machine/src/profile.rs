@@ -180,7 +180,7 @@ impl MachineProfile {
                 return Err(ProfileError::Invalid("a curve must have points, sorted by size"));
             }
         }
-        if !profile.tells_copies() {
+        if !profile.has_copy_curve() {
             return Err(ProfileError::Invalid("it has no curve for pinned H2D copies"));
         }
         if profile.power.is_some_and(|power| !above_zero(power.full_duty_slowdown)) {
@@ -190,7 +190,7 @@ impl MachineProfile {
     }
 
     /// Whether it has the curve that every answer needs: pinned H2D copies.
-    pub fn tells_copies(&self) -> bool {
+    pub fn has_copy_curve(&self) -> bool {
         self.copies(Direction::H2d, Memory::Pinned).is_some()
     }
 

@@ -30,7 +30,7 @@ def test_pyarrow_reads_it(trace):
     assert copies.schema.field("src").type == pa.dictionary(pa.int32(), pa.string())
     assert pa.schema(trace.copies()).equals(copies.schema)
     (group,) = trace.diagnose().copies
-    analyzed = copies.filter(copies["judged"])
+    analyzed = copies.filter(copies["analyzed"])
     assert sum(analyzed["bytes"].to_pylist()) == group.bytes
     assert sum(analyzed["exposed_ns"].to_pylist()) / 1e6 == pytest.approx(group.exposed_ms)
     # A table can be read more than once.
@@ -64,7 +64,7 @@ def test_polars_reads_it(trace):
     steps = pl.DataFrame(trace.steps())
     assert steps["step"].to_list() == [0, 1, 2, 3]
     copies = pl.DataFrame(trace.copies())
-    assert copies.filter("judged")["bytes"].sum() == trace.diagnose().copies[0].bytes
+    assert copies.filter("analyzed")["bytes"].sum() == trace.diagnose().copies[0].bytes
     assert copies["src"].cast(pl.String).unique().to_list() == ["pageable"]
 
 
@@ -81,5 +81,5 @@ def test_duckdb_reads_it(trace):
     duckdb = pytest.importorskip("duckdb")
     pytest.importorskip("pyarrow")
     copies = trace.copies()  # noqa: F841 — the query names it
-    ((count, mb),) = duckdb.sql("select count(*), sum(bytes) // 1000000 from copies where judged").fetchall()
+    ((count, mb),) = duckdb.sql("select count(*), sum(bytes) // 1000000 from copies where analyzed").fetchall()
     assert (count, mb) == (48, trace.diagnose().copies[0].bytes // 1000000)

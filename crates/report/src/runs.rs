@@ -15,9 +15,9 @@ pub struct Runs<'a> {
     /// The merged result, if they are ranks of one run.
     pub fleet: Option<&'a FleetAnswer>,
     /// Why they are not ranks of one run.
-    pub why_apart: Option<&'a NotOneRun>,
+    pub why_not_merged: Option<&'a NotOneRun>,
     /// Ranks of one run that are shown in full, as indices into `all`. If the inputs are not one run, all are shown.
-    pub told: &'a [usize],
+    pub shown: &'a [usize],
     pub unread: &'a [Unread],
     /// Sections of a page, in the order of `all`; empty unless a page is requested.
     pub sections: &'a [RunSection],
@@ -31,12 +31,12 @@ impl<'a> Runs<'a> {
 
     /// Whether a run is shown in full.
     pub(crate) fn is_detailed(&self, run: usize) -> bool {
-        self.fleet.is_none() || self.told.contains(&run)
+        self.fleet.is_none() || self.shown.contains(&run)
     }
 
     /// Why the inputs are not treated as ranks of one run, as a sentence.
     pub(crate) fn why_not_merged(&self) -> Option<String> {
-        let why = self.why_apart?;
+        let why = self.why_not_merged?;
         Some(format!("Not treated as ranks of one run, because {why}: each is analyzed separately."))
     }
 

@@ -79,8 +79,8 @@ fn traces_fit() {
         all: &runs,
         summaries: &summaries,
         fleet: None,
-        why_apart: Some(&NotOneRun::NoRank),
-        told: &[],
+        why_not_merged: Some(&NotOneRun::NoRank),
+        shown: &[],
         unread: &unread,
         sections: &[],
     };

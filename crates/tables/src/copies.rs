@@ -38,7 +38,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     ),
     Column::maybe("step", Index, "The step that launched it."),
     Column::always(
-        "judged",
+        "analyzed",
         Flag,
         "Whether the diagnosis includes it; false during the warm-up, for example.",
     ),
@@ -109,7 +109,7 @@ pub(crate) fn columns(
         durations(each().map(|copy| copy.blocking)),
         durations(each().map(|copy| copy.waited_after)),
         steps(each().map(|copy| copy.step)),
-        flags(each().map(|copy| copy.judged)),
+        flags(each().map(|copy| copy.analyzed)),
         words.operators.column(each().map(|copy| Some(copy.operator?.index())))?,
         words.migrations.column(each().map(|copy| Some(copy.migration? as usize)))?,
     ])

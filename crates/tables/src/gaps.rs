@@ -16,11 +16,11 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::always(
         "cause",
         Word,
-        "copy (the host was inside a copy call), launch (waiting for a launch), synchronization (waiting after a host sync), input (the host waited for its next batch), turnaround (gap between kernels, too short to have a cause) or unexplained.",
+        "copy (the host was inside a copy call), launch (waiting for a launch), synchronization (waiting after a host sync), input (the host waited for its next batch), kernel_gap (gap between kernels, too short to have a cause) or unexplained.",
     ),
     Column::maybe("ended_by", Number, "The work that ended it: a row in `events`."),
     Column::maybe("step", Index, "The step that launched that work."),
-    Column::always("judged", Flag, "Whether the diagnosis includes it."),
+    Column::always("analyzed", Flag, "Whether the diagnosis includes it."),
 ];
 
 // In the order of their enum values, which a test checks.
@@ -29,7 +29,7 @@ const CAUSES: [GapCause; 6] = [
     GapCause::Launch,
     GapCause::Synchronization,
     GapCause::Input,
-    GapCause::Turnaround,
+    GapCause::KernelGap,
     GapCause::Unexplained,
 ];
 
@@ -54,7 +54,7 @@ pub(crate) fn columns(gaps: &[GapItem], words: &GapWords) -> Result<Vec<ArrayRef
         words.causes.column(each().map(|gap| Some(gap.cause as usize)))?,
         optional_numbers(each().map(|gap| Some(gap.ended_by?.index() as i64))),
         steps(each().map(|gap| gap.step)),
-        flags(each().map(|gap| gap.judged)),
+        flags(each().map(|gap| gap.analyzed)),
     ])
 }
 

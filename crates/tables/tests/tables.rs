@@ -48,8 +48,8 @@ fn flags(batch: &RecordBatch, column: &str) -> Vec<bool> {
 /// Milliseconds of a column over the rows that the diagnosis includes, by a string column.
 fn judged_ms_by(batch: &RecordBatch, column: &str, by: &str) -> BTreeMap<String, f64> {
     let mut sums = BTreeMap::new();
-    let rows = words(batch, by).into_iter().zip(numbers(batch, column)).zip(flags(batch, "judged"));
-    for ((word, nanos), _) in rows.filter(|(_, judged)| *judged) {
+    let rows = words(batch, by).into_iter().zip(numbers(batch, column)).zip(flags(batch, "analyzed"));
+    for ((word, nanos), _) in rows.filter(|(_, analyzed)| *analyzed) {
         *sums.entry(word.unwrap()).or_insert(0.0) += nanos.unwrap() as f64 / 1e6;
     }
     sums
@@ -77,8 +77,8 @@ fn copies_add_up_to_the_groups_of_the_diagnosis() {
         assert!(!diagnosis.copies.is_empty(), "{fixture}");
         for group in &diagnosis.copies {
             let key = (word(&group.direction), word(&group.src), word(&group.dst));
-            let judged = flags(&copies, "judged");
-            let rows: Vec<usize> = (0..groups.len()).filter(|&i| groups[i] == key && judged[i]).collect();
+            let analyzed = flags(&copies, "analyzed");
+            let rows: Vec<usize> = (0..groups.len()).filter(|&i| groups[i] == key && analyzed[i]).collect();
             let sum = |column: &str| {
                 let column = numbers(&copies, column);
                 rows.iter().map(|&i| column[i].unwrap_or(0)).sum::<i64>()
@@ -113,11 +113,11 @@ fn steps_are_those_of_the_diagnosis() {
     let (diagnosis, tables) = tables("runs/unlike_steps.json.gz");
     let steps = whole(&tables, Table::Steps);
     let found = diagnosis.window.steps.unwrap();
-    let judged = flags(&steps, "judged");
+    let analyzed = flags(&steps, "analyzed");
     let lengths: Vec<f64> = numbers(&steps, "duration_ns")
         .into_iter()
-        .zip(&judged)
-        .filter(|(_, judged)| **judged)
+        .zip(&analyzed)
+        .filter(|(_, analyzed)| **analyzed)
         .map(|(nanos, _)| nanos.unwrap() as f64 / 1e6)
         .collect();
     assert_eq!(lengths.len(), found.count);

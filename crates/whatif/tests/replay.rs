@@ -5,7 +5,7 @@
 use busbound_cause::{Activity, CollectiveNames, Graph, Host};
 use busbound_machine::Machine;
 use busbound_trace::{MemoryKind, Timestamp, TraceBuilder, Transfer};
-use busbound_whatif::replay::{Predicted, Replay, Stretch};
+use busbound_whatif::replay::{Predicted, Replay, TraceRange};
 
 /// Device and stream.
 type At = (u32, u32);
@@ -50,7 +50,7 @@ impl Written {
     fn replay(&mut self, starts: &[f64], end: f64) -> Option<Replay> {
         let trace = std::mem::take(&mut self.0).finish();
         let at = |us: f64| Timestamp::from_nanos((us * 1e3) as i64);
-        let stretch = Stretch { starts: starts.iter().map(|us| at(*us)).collect(), end: at(end) };
+        let stretch = TraceRange { starts: starts.iter().map(|us| at(*us)).collect(), end: at(end) };
         let host = Host::of(&trace);
         let collectives = CollectiveNames::of(trace.names());
         let activity = Activity { trace: &trace, host: &host, collectives: &collectives };

@@ -38,8 +38,8 @@ export function drawTimeline(surface: Surface, scene: Scene): void {
 
 function shadeExcluded(surface: Surface, { picture, offset }: Run, scale: Scale, height: number): void {
   const clamp = (x: number) => Math.min(Math.max(x, scale.left), scale.right);
-  const from = clamp(scale.x(picture.judged[0] + offset));
-  const to = clamp(scale.x(picture.judged[1] + offset));
+  const from = clamp(scale.x(picture.analyzed[0] + offset));
+  const to = clamp(scale.x(picture.analyzed[1] + offset));
   if (from > scale.left) surface.rect(scale.left, AXIS, from - scale.left, height - AXIS, 'shade', 1);
   if (to < scale.right) surface.rect(to, AXIS, scale.right - to, height - AXIS, 'shade', 1);
 }

@@ -14,7 +14,7 @@ export class Timeline {
   /** Where lanes begin; other charts on the same scale align with it. */
   left = 150;
   private readonly all: View;
-  private readonly judged: View;
+  private readonly analyzed: View;
   private readonly folded: Set<string>;
   private readonly canvas: Canvas;
   private readonly details = document.createElement('div');
@@ -29,14 +29,14 @@ export class Timeline {
   constructor(mount: HTMLElement, pictures: readonly Picture[]) {
     // A single run keeps its own time; several are aligned at their first analyzed step.
     const aligned = pictures.length > 1;
-    this.runs = pictures.map((picture) => ({ picture, offset: aligned ? -picture.judged[0] : 0 }));
+    this.runs = pictures.map((picture) => ({ picture, offset: aligned ? -picture.analyzed[0] : 0 }));
     this.all = {
       from: Math.min(...this.runs.map(({ offset }) => offset)),
       to: Math.max(1, ...this.runs.map(({ picture, offset }) => picture.span + offset)),
     };
     const [first] = this.runs;
-    const last = Math.max(...this.runs.map(({ picture, offset }) => picture.judged[1] + offset));
-    this.judged = { from: aligned ? 0 : first.picture.judged[0], to: last };
+    const last = Math.max(...this.runs.map(({ picture, offset }) => picture.analyzed[1] + offset));
+    this.analyzed = { from: aligned ? 0 : first.picture.analyzed[0], to: last };
     this.view_ = this.initialView();
     this.folded = initiallyFolded(this.runs);
     this.layout = computeLayout(this.runs, this.folded);
@@ -62,10 +62,10 @@ export class Timeline {
 
   /** Only the first steps if there are many, so that the parts of a step are visible immediately. */
   private initialView(): View {
-    const { from, to } = this.judged;
+    const { from, to } = this.analyzed;
     const { steps } = this.runs[0].picture;
-    const first = steps.judged.indexOf(true);
-    if (this.runs.length > 1 || first < 0 || steps.judged.filter(Boolean).length <= 4) return clamped(this.judged, this.all);
+    const first = steps.analyzed.indexOf(true);
+    if (this.runs.length > 1 || first < 0 || steps.analyzed.filter(Boolean).length <= 4) return clamped(this.analyzed, this.all);
     const third = Math.min(first + 2, steps.end.length - 1);
     const span = steps.end[third] - steps.start[first];
     return clamped({ from: Math.max(from, steps.start[first] - 0.02 * span), to: Math.min(to, steps.end[third] + 0.02 * span) }, this.all);
@@ -148,7 +148,7 @@ export class Timeline {
   /** Zooms to the selected segment, or to the analyzed range. */
   private fill(): void {
     if (!this.chosen) {
-      this.show(this.judged);
+      this.show(this.analyzed);
       return;
     }
     const { line, piece } = this.chosen;
@@ -281,7 +281,7 @@ export class Timeline {
         this.show(this.all);
         return true;
       case '1':
-        this.show(this.judged);
+        this.show(this.analyzed);
         return true;
       case 'n':
       case 'p':

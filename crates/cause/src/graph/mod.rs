@@ -181,7 +181,7 @@ pub enum Rule {
     /// The work that ended last while the host waited.
     EndedDuringWait,
     /// A thread was idle while another launching thread worked.
-    ThreadHandover,
+    ThreadWait,
 }
 
 /// How reliable an edge is.
@@ -209,7 +209,7 @@ impl Rule {
             | Self::CopyOperator
             | Self::DeviceSync
             | Self::EndedDuringWait => Confidence::Likely,
-            Self::EndedJustBefore | Self::ThreadHandover => Confidence::Possible,
+            Self::EndedJustBefore | Self::ThreadWait => Confidence::Possible,
         }
     }
 
@@ -232,7 +232,7 @@ impl Rule {
             Self::CopyOperator => "the wait in the copy's own operator",
             Self::DeviceSync => "the call waits for the whole device",
             Self::EndedDuringWait => "the work that ended last while the host waited",
-            Self::ThreadHandover => "the thread was idle while another thread launched work",
+            Self::ThreadWait => "the thread was idle while another thread launched work",
         }
     }
 }

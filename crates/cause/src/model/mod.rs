@@ -12,7 +12,7 @@ use crate::graph::{CallId, Graph, HostAction, Rule, WorkId, WorkKind};
 
 /// The steps that a model covers.
 #[derive(Debug, Clone)]
-pub struct Stretch {
+pub struct TraceRange {
     /// The start of each step on the host.
     pub starts: Vec<Timestamp>,
     /// When the work of the last step is done.
@@ -96,7 +96,7 @@ pub struct Work {
 impl Model {
     /// The part of a graph within a range of steps. `duplex` is a copy's time while the other direction is busy, as a multiple of
     /// its time without contention.
-    pub fn of(graph: &Graph, stretch: &Stretch, duplex: f64) -> Self {
+    pub fn of(graph: &Graph, stretch: &TraceRange, duplex: f64) -> Self {
         let mut model = of_graph::cut(graph, stretch);
         delays::set(&mut model);
         own_time::set(&mut model, duplex);
@@ -124,7 +124,7 @@ impl Model {
 impl EdgeCounts {
     fn count(&mut self, rule: Rule) {
         match rule {
-            Rule::ThreadHandover => self.thread_waits += 1,
+            Rule::ThreadWait => self.thread_waits += 1,
             rule if rule.is_recorded() => self.recorded += 1,
             _ => self.inferred += 1,
         }

@@ -1,6 +1,6 @@
 //! Which part of a graph is within a range of steps?
 
-use super::{HostCall, Model, Stretch, Work};
+use super::{HostCall, Model, TraceRange, Work};
 use crate::Time;
 use crate::graph::{Awaited, CallId, CallNode, Graph, HostAction, Rule, WorkId};
 use crate::thresholds::{COPY_CALL, EVENT_PASSES};
@@ -17,7 +17,7 @@ struct Cut<'g> {
     model: Model,
 }
 
-pub(super) fn cut(graph: &Graph, stretch: &Stretch) -> Model {
+pub(super) fn cut(graph: &Graph, stretch: &TraceRange) -> Model {
     let begin = stretch.starts.first().map_or(0, |at| at.as_nanos());
     let mut cut = Cut {
         graph,
@@ -152,7 +152,7 @@ impl Cut<'_> {
             call.after = Some((other, between));
             // The delay after its own thread's previous call must not exceed this one.
             call.gap = between.min(call.gap);
-            self.model.edges.count(Rule::ThreadHandover);
+            self.model.edges.count(Rule::ThreadWait);
         }
     }
 

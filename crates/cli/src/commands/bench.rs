@@ -42,7 +42,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
     // Samples that were kept have given their profile already; what was stopped early is no profile.
     let worth_it = args.from.is_none() && bench.is_whole();
-    if (worth_it || args.save.is_some()) && !args.no_save && bench.profile.tells_copies() {
+    if (worth_it || args.save.is_some()) && !args.no_save && bench.profile.has_copy_curve() {
         let path = args.save.clone().unwrap_or_else(free_name);
         let json = serde_json::to_string_pretty(&bench.profile).map_err(Failure::output_at("profile"))?;
         write_file(&path, &(json + "\n"))?;

@@ -2,7 +2,7 @@
 
 use busbound::diagnosis::{Detail, advice_of_diagnosis};
 use busbound::report::{Lead, RunSection};
-use busbound::{Diagnosis, Format, RenderError, Show, Together, resolve_inputs};
+use busbound::{Diagnosis, Format, RenderError, RunGroup, Show, resolve_inputs};
 
 use crate::args::diagnose::DiagnoseArgs;
 use crate::failure::Failure;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
         return show(&advice_of_diagnosis(one), &output.with_format(format), "");
     }
     let which = if args.fleet.each { Show::Each } else { Show::Few };
-    let together = Together::of(runs, all.unread, wiring.as_deref(), which)
+    let together = RunGroup::of(runs, all.unread, wiring.as_deref(), which)
         .with_sections(sections.into_iter().flatten().collect());
     show(&together, &output, page_of(&args.paths))
 }

@@ -20,9 +20,9 @@ pub struct Contention {
     /// `h2d copies of 16 to 100 MB`, or a collective's name.
     pub what: String,
     /// What it overlapped.
-    pub beside: &'static str,
+    pub other: &'static str,
     pub count_alone: usize,
-    pub count_beside: usize,
+    pub count_overlapping: usize,
     /// How much longer it took while overlapped, in percent.
     pub slower_pct: f64,
     /// 95% confidence interval of `slower_pct`.
@@ -119,7 +119,7 @@ impl Samples {
         variance.sqrt() / mean
     }
 
-    fn compare(&self, what: String, beside: &'static str) -> Option<Contention> {
+    fn compare(&self, what: String, other: &'static str) -> Option<Contention> {
         if self.alone.len() < FEWEST || self.overlapped.len() < FEWEST {
             return None;
         }
@@ -136,9 +136,9 @@ impl Samples {
         let difference = overlapped - alone;
         Some(Contention {
             what,
-            beside,
+            other,
             count_alone: self.alone.len(),
-            count_beside: self.overlapped.len(),
+            count_overlapping: self.overlapped.len(),
             slower_pct: pct(difference),
             low_pct: pct(difference - quantile * error),
             high_pct: pct(difference + quantile * error),

@@ -65,7 +65,7 @@ fn idle_cause(cause: GapCause, mut gaps: Vec<&Gap<'_>>, host: &Host<'_>) -> Idle
     let length = |gap: &&Gap<'_>| gap.interval.length();
     let mut places: BTreeMap<String, (u64, Nanos)> = BTreeMap::new();
     let mut longest_place = None;
-    let located = if cause == GapCause::Turnaround { 0 } else { LOCATED };
+    let located = if cause == GapCause::KernelGap { 0 } else { LOCATED };
     for (i, gap) in gaps.iter().enumerate().take(located) {
         let Some(place) = gap.call.and_then(|call| host.around(&call).describe()) else { continue };
         if i == 0 {
@@ -98,7 +98,7 @@ fn idle_cause(cause: GapCause, mut gaps: Vec<&Gap<'_>>, host: &Host<'_>) -> Idle
 }
 
 /// Idle time of one cause in gaps that start during, or just after, these host calls.
-pub(crate) fn idle_beside_ms(gaps: &[Gap<'_>], cause: GapCause, calls: &CallTimes) -> f64 {
+pub(crate) fn idle_around_ms(gaps: &[Gap<'_>], cause: GapCause, calls: &CallTimes) -> f64 {
     let near_calls = |gap: &&Gap<'_>| {
         let calls = gap.call.and_then(|call| calls.get(&call.track_id()));
         calls.is_some_and(|calls| {

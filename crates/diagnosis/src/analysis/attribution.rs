@@ -10,7 +10,7 @@ use crate::activity::copies::is_on_bus;
 use crate::activity::syncs;
 use crate::analysis::blocks::Blocks;
 use crate::analysis::facts::Facts;
-use crate::options::{BlockChoice, UNASKED_DEPTH};
+use crate::options::{BlockChoice, DEFAULT_DEPTH};
 use crate::pattern::pattern_of;
 use crate::quantity::printable;
 
@@ -23,7 +23,7 @@ pub struct Attribution {
     /// In tree order: each block before the blocks within it. Work launched in a block also counts for the
     /// blocks around it.
     pub blocks: Vec<BlockTime>,
-    /// GPU work launched outside of all blocks. Together with the outermost blocks, it is all GPU work.
+    /// GPU work launched outside of all blocks. RunGroup with the outermost blocks, it is all GPU work.
     pub outside: BlockTime,
     /// Set if blocks end in a device synchronization: then these figures show where time goes, but not the
     /// throughput without the synchronizations.
@@ -88,7 +88,7 @@ pub(crate) fn attribution(facts: &Facts<'_>, choice: &BlockChoice) -> Option<Att
         .take(ROWS)
         .collect();
     Some(Attribution {
-        asked: !matches!(choice, BlockChoice::Depth(UNASKED_DEPTH)),
+        asked: !matches!(choice, BlockChoice::Depth(DEFAULT_DEPTH)),
         blocks: list,
         outside: sums.outside.finish("(outside)", 0, facts),
         synchronized: synchronized(facts, &blocks),

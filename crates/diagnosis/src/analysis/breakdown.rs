@@ -192,7 +192,7 @@ mod tests {
         GapCause::Launch,
         GapCause::Synchronization,
         GapCause::Input,
-        GapCause::Turnaround,
+        GapCause::KernelGap,
         GapCause::Unexplained,
     ];
 

@@ -21,7 +21,7 @@ pub struct CriticalPath {
     /// Time of each class per step, most first, and its share of the path.
     pub classes: Vec<PathShare>,
     /// The ten longest segments of the step of median length.
-    pub longest: Vec<PathPiece>,
+    pub longest: Vec<LongSegment>,
     /// Number of segments on that step's path.
     pub pieces: usize,
     pub edges: PathEdges,
@@ -37,7 +37,7 @@ pub struct PathShare {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PathPiece {
+pub struct LongSegment {
     pub class: PathClass,
     pub name: String,
     /// From the start of the step.
@@ -103,7 +103,7 @@ pub(crate) fn critical_path(facts: &Facts<'_>) -> Option<CriticalPath> {
     let longest = segments
         .iter()
         .take(LONGEST)
-        .map(|segment| PathPiece {
+        .map(|segment| LongSegment {
             class: segment.class,
             name: describe(segment, facts),
             start_ms: (segment.interval.start - median.start).as_millis(),
@@ -156,7 +156,7 @@ fn describe(segment: &PathSegment, facts: &Facts<'_>) -> String {
         PathClass::Launch => format!("launch latency of {name}"),
         PathClass::Staging => format!("staging in {}", place()),
         PathClass::Contended => format!("{name}, waiting for other streams"),
-        PathClass::Turnaround => format!("gap before {name}"),
+        PathClass::KernelGap => format!("gap before {name}"),
         PathClass::Synchronization => format!("{name}, {}", place()),
         PathClass::Unexplained => format!("waiting for something not visible in this trace, before {name}"),
         _ => name,

@@ -7,7 +7,7 @@ use busbound_cause::idle::{Gap, GapCause};
 use busbound_cause::{Activity, CollectiveNames, Graph, Host};
 use busbound_machine::{LinkFacts, Machine, PcieLink};
 use busbound_trace::{Call, EventKind, Gpu, Interval, IntervalSet, Nanos, Place, Trace};
-use busbound_whatif::replay::{Replay, Stretch};
+use busbound_whatif::replay::{Replay, TraceRange};
 
 use crate::activity::contention::{self, Contention};
 use crate::activity::copies::{self, Copy, CopyGroup, size_class};
@@ -159,7 +159,7 @@ impl<'a> Facts<'a> {
     }
 
     /// The part of the trace that [`replay`](Self::replay) covers.
-    pub(crate) fn replayed_part(&self) -> Option<Stretch> {
+    pub(crate) fn replayed_part(&self) -> Option<TraceRange> {
         replay::part_of(self.trace, &self.window, &self.timelines)
     }
 
@@ -339,7 +339,7 @@ pub(crate) struct StreamSplit {
 
 impl Facts<'_> {
     /// The streams, if they never overlap because the host synchronizes between them.
-    pub(crate) fn streams_that_take_turns(&self) -> Option<StreamSplit> {
+    pub(crate) fn serialized_streams(&self) -> Option<StreamSplit> {
         let waits = self.syncs.avoidable();
         self.stream_split().filter(|split| {
             split.smaller_ms > 0.05 * self.time.span_ms

@@ -1,7 +1,7 @@
 //! Which steps are replayed to predict the effect of a change, and how much does the change save?
 
 use busbound_trace::Trace;
-use busbound_whatif::replay::{Change, Replay, Stretch};
+use busbound_whatif::replay::{Change, Replay, TraceRange};
 
 use crate::activity::timeline::DeviceTimeline;
 use crate::saving::Saving;
@@ -17,16 +17,16 @@ pub(crate) fn steps_replayed(trace: &Trace, window: &Window) -> usize {
 }
 
 /// The part of the trace that is replayed.
-pub(super) fn part_of(trace: &Trace, window: &Window, timelines: &[DeviceTimeline]) -> Option<Stretch> {
+pub(super) fn part_of(trace: &Trace, window: &Window, timelines: &[DeviceTimeline]) -> Option<TraceRange> {
     let steps = steps_replayed(trace, window);
     if let Some(last) = steps.checked_sub(1).and_then(|last| window.steps.get(last)) {
         // A last step that is cut off has a start but is not counted as a step: its calls still belong to the replay.
         let starts = if steps < window.steps.len() { &window.starts[..steps] } else { &window.starts[..] };
-        return Some(Stretch { starts: starts.to_vec(), end: last.end });
+        return Some(TraceRange { starts: starts.to_vec(), end: last.end });
     }
     let calls = trace.events().map(|event| event.start()).min()?;
     let end = timelines.iter().filter_map(|line| line.busy.hull()).map(|hull| hull.end).max()?;
-    Some(Stretch { starts: vec![calls], end })
+    Some(TraceRange { starts: vec![calls], end })
 }
 
 /// What the changes save per step, by replaying the trace.

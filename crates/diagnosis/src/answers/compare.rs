@@ -147,7 +147,7 @@ fn label(labels: Option<&Labels>, index: usize, runs: usize) -> String {
 }
 
 fn step_ms(run: &Diagnosis) -> f64 {
-    FigureId::JudgedStepP50.of(run).unwrap_or(0.0)
+    FigureId::AnalyzedStepP50.of(run).unwrap_or(0.0)
 }
 
 /// The parts of a step.
@@ -157,7 +157,7 @@ fn parts(run: &Diagnosis) -> impl Iterator<Item = (FigureId, f64)> + '_ {
 
 /// What is shown before the figures of copies and after them.
 const STEP_FIGURES: [FigureId; 3] =
-    [FigureId::JudgedStepP50, FigureId::JudgedStepMin, FigureId::JudgedStepMax];
+    [FigureId::AnalyzedStepP50, FigureId::AnalyzedStepMin, FigureId::AnalyzedStepMax];
 const WORK_FIGURES: [FigureId; 5] = [
     FigureId::CopyMs,
     FigureId::CommMs,

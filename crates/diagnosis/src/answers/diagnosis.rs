@@ -106,7 +106,7 @@ pub struct WindowFacts {
     pub outlier_count: usize,
     /// The divisor for figures per step: the number of steps, plus a fraction for recorded work that was launched
     /// before the first step; 1 if there are no steps.
-    pub rounds: f64,
+    pub step_count: f64,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -123,7 +123,7 @@ pub fn diagnose(trace: &Trace, source: &Source, machine: &Machine, options: &Opt
 }
 
 /// What a diagnosis is computed from.
-pub(crate) struct Judged<'a, 't> {
+pub(crate) struct AnalysisScope<'a, 't> {
     whole: &'a dyn Deref<Target = Facts<'t>>,
     /// Of the steps that the figures cover.
     pub(crate) facts: &'a Facts<'a>,
@@ -133,7 +133,7 @@ pub(crate) struct Judged<'a, 't> {
     pub(crate) diagnosis: &'a Diagnosis,
 }
 
-impl<'t> Judged<'_, 't> {
+impl<'t> AnalysisScope<'_, 't> {
     /// Of the whole trace.
     pub(crate) fn whole(&self) -> &Facts<'t> {
         self.whole
@@ -146,7 +146,7 @@ pub(crate) fn diagnose_and<T>(
     source: &Source,
     machine: &Machine,
     options: &Options,
-    more: impl FnOnce(&Judged<'_, '_>) -> T,
+    more: impl FnOnce(&AnalysisScope<'_, '_>) -> T,
 ) -> (Diagnosis, T) {
     let (survey, basis) = join(|| survey(trace, source), || Basis::of(trace, options));
     let (part, left_out) = steady(&basis, options);
@@ -154,7 +154,8 @@ pub(crate) fn diagnose_and<T>(
     let Some(part) = part else {
         let facts = &Facts::on(basis, machine, options);
         let diagnosis = answer(facts, survey, options, left_out);
-        let more = more(&Judged { whole: &facts, facts, is_part: false, left_out, diagnosis: &diagnosis });
+        let more =
+            more(&AnalysisScope { whole: &facts, facts, is_part: false, left_out, diagnosis: &diagnosis });
         return (diagnosis, more);
     };
     let facts = &Facts::on(basis.of_part(&part, options), machine, options);
@@ -163,7 +164,7 @@ pub(crate) fn diagnose_and<T>(
     diagnosis.launches.compiled = compiled::compiled(trace, &basis.host);
     // Only callers that show the whole trace need all of its facts.
     let whole = &LazyCell::new(|| Facts::on(basis, machine, options));
-    let more = more(&Judged { whole, facts, is_part: true, left_out, diagnosis: &diagnosis });
+    let more = more(&AnalysisScope { whole, facts, is_part: true, left_out, diagnosis: &diagnosis });
     (diagnosis, more)
 }
 
@@ -290,7 +291,7 @@ fn window_facts(facts: &Facts<'_>, left_out: &LeftOut) -> WindowFacts {
         with_outliers: left_out.with_outliers.clone(),
         outlier_count: left_out.outlier_count,
         outliers: left_out.outliers.clone(),
-        rounds: facts.window.step_count(),
+        step_count: facts.window.step_count(),
     }
 }
 
@@ -313,7 +314,7 @@ impl WindowFacts {
 impl Diagnosis {
     /// The number of steps that figures are divided by.
     pub fn step_count(&self) -> f64 {
-        self.window.rounds
+        self.window.step_count
     }
 
     /// The unit of per-step figures.

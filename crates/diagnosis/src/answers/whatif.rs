@@ -292,15 +292,6 @@ fn worth_their_effort(ranked: Vec<Scenario>) -> Vec<Scenario> {
     kept
 }
 
-/// `29.7–32.1 ms`, or `900 µs–1.20 ms` if the units differ.
-fn milliseconds_range(low: f64, high: f64) -> String {
-    let (low, high) = (crate::quantity::milliseconds(low), crate::quantity::milliseconds(high));
-    match (low.split_once(' '), high.split_once(' ')) {
-        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}–{high}"),
-        _ => format!("{low}–{high}"),
-    }
-}
-
 impl WhatIf {
     fn sentence(&self, searched: bool) -> String {
         let now = crate::quantity::milliseconds(self.baseline_ms);
@@ -315,7 +306,7 @@ impl WhatIf {
         let range = format!(
             "{}/{unit} ({}) instead of {now}",
             crate::quantity::milliseconds(best.step_ms),
-            milliseconds_range(best.low_ms, best.high_ms)
+            crate::quantity::milliseconds_range(best.low_ms, best.high_ms)
         );
         if best.low_ms <= self.baseline_ms && self.baseline_ms <= best.high_ms {
             return format!(

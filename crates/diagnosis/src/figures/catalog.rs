@@ -75,19 +75,19 @@ catalog! {
         definition: "Steps after the warm-up that took clearly longer than the others.",
         of: |run| run.window.steps.as_ref().map(|_| run.window.outlier_count as f64),
     }
-    JudgedStepP50 = "judged_step_p50" {
+    AnalyzedStepP50 = "analyzed_step_p50" {
         label: "step, median", unit: Milliseconds, better: Lower,
         summary: "median time of the analyzed steps",
         definition: "Median time of the analyzed steps, which the other figures describe: without the warm-up and without excluded outliers. If the trace has no steps, `span_ms`.",
         of: |run| analyzed_steps(run, |steps| steps.p50_ms).or_else(|| run.breakdown.per_step_ms(|_| true)),
     }
-    JudgedStepMin = "judged_step_min" {
+    AnalyzedStepMin = "analyzed_step_min" {
         label: "step, min", unit: Milliseconds, better: Lower,
         summary: "shortest analyzed step",
         definition: "Time of the shortest analyzed step.",
         of: |run| analyzed_steps(run, |steps| steps.min_ms),
     }
-    JudgedStepMax = "judged_step_max" {
+    AnalyzedStepMax = "analyzed_step_max" {
         label: "step, max", unit: Milliseconds, better: Lower,
         summary: "longest analyzed step",
         definition: "Time of the longest analyzed step.",
@@ -203,11 +203,11 @@ catalog! {
         definition: "GPU idle time whose cause is not visible in the trace.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Unexplained)),
     }
-    IdleTurnaroundMs = "idle_turnaround_ms" {
+    IdleKernelGapMs = "idle_kernel_gap_ms" {
         label: "idle: gap between kernels", unit: MillisecondsPerStep, better: Lower,
         summary: "idle in short gaps between kernels",
         definition: "GPU idle time in gaps between queued kernels, copies and memsets that are too short to have another cause.",
-        of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Turnaround)),
+        of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::KernelGap)),
     }
     OwnMs = "own_ms" {
         label: "outside communication", unit: MillisecondsPerStep, better: Lower,

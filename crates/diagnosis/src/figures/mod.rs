@@ -46,7 +46,7 @@ impl FigureId {
         Self::IdleSyncMs,
         Self::IdleCopyMs,
         Self::IdleUnexplainedMs,
-        Self::IdleTurnaroundMs,
+        Self::IdleKernelGapMs,
     ];
 
     /// Like [`FigureId::PARTS`], but with idle time as a single part.
@@ -210,7 +210,7 @@ mod tests {
             (FigureId::IdleSyncMs, GapCause::Synchronization),
             (FigureId::IdleCopyMs, GapCause::Copy),
             (FigureId::IdleUnexplainedMs, GapCause::Unexplained),
-            (FigureId::IdleTurnaroundMs, GapCause::Turnaround),
+            (FigureId::IdleKernelGapMs, GapCause::KernelGap),
         ] {
             assert_eq!(figure.label(), format!("idle: {}", cause.describe()));
         }

@@ -6,7 +6,7 @@ use super::common::copies::gaps_of;
 use super::common::{Candidate, Document, Draft, Fix, Rule};
 use busbound_cause::idle::GapCause;
 
-use crate::activity::gaps::{IdleCause, call_times, idle_beside_ms};
+use crate::activity::gaps::{IdleCause, call_times, idle_around_ms};
 use crate::analysis::facts::Facts;
 use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
@@ -47,7 +47,7 @@ const LONG_CALL: i64 = 1_000_000;
 /// and a sentence about them.
 fn once(facts: &Facts<'_>, cause: &IdleCause, idle: f64) -> (f64, String) {
     let long = facts.host.launches().filter(|call| call.duration().get() > LONG_CALL);
-    let loading = idle_beside_ms(&facts.gaps, GapCause::Launch, &call_times(long)).min(idle);
+    let loading = idle_around_ms(&facts.gaps, GapCause::Launch, &call_times(long)).min(idle);
     let longest = cause.longest_ms;
     if loading > 0.3 * idle {
         let text = format!(

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::common::{Candidate, Document, Draft, Fix, Rule};
 use busbound_cause::idle::GapCause;
 
-use crate::activity::gaps::idle_beside_ms;
+use crate::activity::gaps::idle_around_ms;
 use crate::activity::syncs::{SyncReason, SyncTotal};
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
@@ -85,7 +85,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let (steps, unit) = (facts.steps(), facts.unit());
     // Only the idle time after these waits. Idle time after the last sync of a step, or after a blocking copy, has
     // another cause.
-    let idle = idle_beside_ms(&facts.gaps, GapCause::Synchronization, &facts.syncs.avoidable_times);
+    let idle = idle_around_ms(&facts.gaps, GapCause::Synchronization, &facts.syncs.avoidable_times);
     let waits = Waits::of(facts);
     let (count, waited) = (waits.count(), waits.host_ms());
     if count == 0 {
@@ -93,7 +93,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     }
     // Streams that are serialized only by these waits could overlap. Copies gain most of that time; kernels that fill
     // the GPU gain nothing.
-    let between = facts.streams_that_take_turns().map_or(0.0, |_| facts.time.exposed_bus_copy_ms);
+    let between = facts.serialized_streams().map_or(0.0, |_| facts.time.exposed_bus_copy_ms);
     if idle + between < 0.02 * facts.time.span_ms {
         return None;
     }

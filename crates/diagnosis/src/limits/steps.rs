@@ -31,11 +31,11 @@ const MUCH_EARLY_WORK: f64 = 0.05;
 
 pub(super) fn early_work(scope: &Scope<'_>) -> Option<String> {
     let window = &scope.facts.window;
-    (window.early_rounds > MUCH_EARLY_WORK * window.steps.len() as f64).then(|| {
+    (window.early_steps > MUCH_EARLY_WORK * window.steps.len() as f64).then(|| {
         format!(
             "About {:.1} steps of work were already queued when the first step started, and count too. Their copies may \
              have finished before the recording, so per-step figures overstate kernels. --steps '{}' counts only whole steps.",
-            window.early_rounds,
+            window.early_steps,
             window.pattern.as_deref().unwrap_or_default().trim_end_matches('*'),
         )
     })

@@ -123,11 +123,11 @@ fn merge(row: &mut Row, shorter: i64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Lane, LaneSort};
+    use super::super::{Lane, LaneKind};
     use super::*;
 
     fn group(of: GroupOf, pieces: Vec<Piece>) -> LaneGroup {
-        let lane = Lane { sort: LaneSort::Compute, rows: vec![Row { pieces }] };
+        let lane = Lane { sort: LaneKind::Compute, rows: vec![Row { pieces }] };
         LaneGroup { title: String::new(), of, lanes: vec![lane] }
     }
 

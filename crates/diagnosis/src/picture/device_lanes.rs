@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use super::links::{CopyKey, DrawnCopies, RowPlace};
 use super::names::DrawnNames;
 use super::rows::{Piece, Rows};
-use super::{GroupOf, Lane, LaneGroup, LaneSort};
+use super::{GroupOf, Lane, LaneGroup, LaneKind};
 use crate::activity::copies::kind_of;
 use crate::analysis::facts::Facts;
 use crate::answers::diagnosis::GpuLink;
@@ -14,8 +14,8 @@ use crate::quantity::{plural, printable};
 use busbound_cause::CollectiveNames;
 use busbound_cause::idle::GapCause;
 
-const WORK: [LaneSort; 5] =
-    [LaneSort::Compute, LaneSort::Communication, LaneSort::ToDevice, LaneSort::ToHost, LaneSort::OtherCopies];
+const WORK: [LaneKind; 5] =
+    [LaneKind::Compute, LaneKind::Communication, LaneKind::ToDevice, LaneKind::ToHost, LaneKind::OtherCopies];
 
 pub(super) fn groups(
     facts: &Facts<'_>,
@@ -100,7 +100,7 @@ pub(super) fn lane_of(event: &Event<'_>, communication: &CollectiveNames) -> usi
     }
 }
 
-pub(super) fn lane_kind(lane: usize) -> LaneSort {
+pub(super) fn lane_kind(lane: usize) -> LaneKind {
     WORK[lane]
 }
 
@@ -136,10 +136,10 @@ impl EventNotes {
 /// The gaps with a cause; not the short gaps between kernels that every device has.
 fn idle(facts: &Facts<'_>, device: i32, names: &mut DrawnNames<'_>) -> Lane {
     let mut rows = Rows::default();
-    let gaps = facts.gaps.iter().filter(|gap| gap.device == device && gap.cause != GapCause::Turnaround);
+    let gaps = facts.gaps.iter().filter(|gap| gap.device == device && gap.cause != GapCause::KernelGap);
     for gap in gaps {
         let name = names.own(gap.cause.describe());
         rows.add(Piece::plain(gap.interval.start.as_nanos(), gap.interval.end.as_nanos(), name), 0);
     }
-    Lane { sort: LaneSort::Idle, rows: rows.into_rows() }
+    Lane { sort: LaneKind::Idle, rows: rows.into_rows() }
 }

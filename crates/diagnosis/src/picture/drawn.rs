@@ -28,9 +28,9 @@ pub fn diagnose_and_draw(
     wanted: &[Vec<Change>],
     detail: Detail,
 ) -> Drawn {
-    let (diagnosis, (picture, whatif)) = diagnose_and(trace, source, machine, options, |judged| {
-        let (whatif, best) = whatif::with_timeline(judged.facts, &source.path, wanted);
-        (draw(judged, best.as_ref(), detail), whatif)
+    let (diagnosis, (picture, whatif)) = diagnose_and(trace, source, machine, options, |analyzed| {
+        let (whatif, best) = whatif::with_timeline(analyzed.facts, &source.path, wanted);
+        (draw(analyzed, best.as_ref(), detail), whatif)
     });
     Drawn { diagnosis, picture, whatif }
 }

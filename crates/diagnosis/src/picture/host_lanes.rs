@@ -4,7 +4,7 @@ use busbound_trace::{EventKind, IntervalSet, Label, Nanos, Place, Track};
 
 use super::names::DrawnNames;
 use super::rows::{Piece, Row};
-use super::{GroupOf, Lane, LaneGroup, LaneSort};
+use super::{GroupOf, Lane, LaneGroup, LaneKind};
 use crate::analysis::facts::Facts;
 use crate::quantity::plural;
 
@@ -43,7 +43,7 @@ pub(super) fn groups(
         .map(|(_, track)| LaneGroup {
             title: title(facts, &track),
             of: GroupOf::Thread,
-            lanes: vec![Lane { sort: LaneSort::Host, rows: nested(&track, names, &mut too_deep) }],
+            lanes: vec![Lane { sort: LaneKind::Host, rows: nested(&track, names, &mut too_deep) }],
         })
         .collect();
     if too_deep > 0 {

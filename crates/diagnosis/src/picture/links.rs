@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 
 use super::rows::Row;
-use super::{GroupOf, LaneGroup, LaneSort};
+use super::{GroupOf, LaneGroup, LaneKind};
 
 /// The number of a piece in a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) struct CopyKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RowPlace {
     pub(super) device: i32,
-    pub(super) lane: LaneSort,
+    pub(super) lane: LaneKind,
     pub(super) row: usize,
 }
 
@@ -75,7 +75,7 @@ mod tests {
     use super::super::{Lane, Piece};
     use super::*;
 
-    fn lane(sort: LaneSort, rows: &[&[(i64, i64)]]) -> Lane {
+    fn lane(sort: LaneKind, rows: &[&[(i64, i64)]]) -> Lane {
         let row = |spans: &&[(i64, i64)]| Row {
             pieces: spans.iter().map(|&(start, end)| Piece::plain(start, end, 1)).collect(),
         };
@@ -93,22 +93,22 @@ mod tests {
             device(
                 0,
                 vec![
-                    lane(LaneSort::Compute, &[&[(0, 9)]]),
-                    lane(LaneSort::ToDevice, &[&[(0, 5)], &[(2, 9), (20, 30)]]),
+                    lane(LaneKind::Compute, &[&[(0, 9)]]),
+                    lane(LaneKind::ToDevice, &[&[(0, 5)], &[(2, 9), (20, 30)]]),
                 ],
             ),
             // Predicted rows contain no recorded copies.
             LaneGroup {
                 title: String::new(),
                 of: GroupOf::Predicted,
-                lanes: vec![lane(LaneSort::ToDevice, &[&[(0, 5)]])],
+                lanes: vec![lane(LaneKind::ToDevice, &[&[(0, 5)]])],
             },
-            device(1, vec![lane(LaneSort::ToDevice, &[&[(0, 50)]])]),
+            device(1, vec![lane(LaneKind::ToDevice, &[&[(0, 50)]])]),
         ];
         let mut copies = DrawnCopies::default();
         let mut add = |device, stream, start, row| {
             let key = CopyKey { device, stream, start };
-            copies.insert(key, RowPlace { device, lane: LaneSort::ToDevice, row });
+            copies.insert(key, RowPlace { device, lane: LaneKind::ToDevice, row });
             key
         };
         let (first, overlapping) = (add(0, 7, 100, 0), add(0, 8, 102, 1));

@@ -1,7 +1,7 @@
 //! What does the run look like? Lanes of work, copies as dots, and where the findings are, for graphical renderers.
 //!
 //! A picture shows the whole trace; the figures of a [`Diagnosis`](crate::Diagnosis) cover the part that is
-//! [`judged`](Picture::judged). Times are nanoseconds from the picture's start.
+//! [`analyzed`](Picture::analyzed). Times are nanoseconds from the picture's start.
 
 mod detail;
 mod device_lanes;
@@ -22,7 +22,7 @@ pub use links::PieceId;
 pub use rows::{Piece, Row};
 
 use crate::analysis::facts::Facts;
-use crate::answers::diagnosis::Judged;
+use crate::answers::diagnosis::AnalysisScope;
 use crate::answers::whatif::BestReplay;
 use links::{CopyLinks, DrawnCopies};
 use names::DrawnNames;
@@ -35,7 +35,7 @@ pub struct Picture {
     /// From its start to the last thing drawn.
     pub span_ns: i64,
     /// The part of the trace that the diagnosis covers.
-    pub judged: Span,
+    pub analyzed: Span,
     pub steps: Vec<StepSpan>,
     /// The names of pieces, by number.
     pub names: Vec<String>,
@@ -65,7 +65,7 @@ pub struct Span {
 pub struct StepSpan {
     pub span: Span,
     /// Whether the diagnosis covers it.
-    pub judged: bool,
+    pub analyzed: bool,
     /// Whether it took much longer than the others.
     pub outlier: bool,
 }
@@ -87,13 +87,13 @@ pub enum GroupOf {
 
 #[derive(Debug, Clone)]
 pub struct Lane {
-    pub sort: LaneSort,
+    pub sort: LaneKind,
     pub rows: Vec<Row>,
 }
 
 /// What a lane shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LaneSort {
+pub enum LaneKind {
     Compute,
     Communication,
     ToDevice,
@@ -103,7 +103,7 @@ pub enum LaneSort {
     Host,
 }
 
-impl LaneSort {
+impl LaneKind {
     pub fn title(self) -> &'static str {
         match self {
             Self::Compute => "compute",
@@ -142,9 +142,9 @@ const PIECES: usize = 1_200_000;
 const MARKED: usize = 5_000;
 
 /// Draws the whole trace, with the findings, the best prediction, and the part that the diagnosis covers.
-fn draw(judged: &Judged<'_, '_>, best: Option<&BestReplay>, detail: Detail) -> Picture {
-    let Judged { facts, left_out, diagnosis, .. } = *judged;
-    let whole = judged.whole();
+fn draw(analyzed: &AnalysisScope<'_, '_>, best: Option<&BestReplay>, detail: Detail) -> Picture {
+    let AnalysisScope { facts, left_out, diagnosis, .. } = *analyzed;
+    let whole = analyzed.whole();
     let mut names = DrawnNames::of(whole.trace.names());
     let mut notes = Vec::new();
     let mut copies = DrawnCopies::default();
@@ -172,13 +172,13 @@ fn draw(judged: &Judged<'_, '_>, best: Option<&BestReplay>, detail: Detail) -> P
         dots::dots(facts, origin, &CopyLinks::of(&copies, &groups, origin));
     let step = |(i, interval): (usize, &Interval)| StepSpan {
         span: relative(*interval),
-        judged: left_out.steady.contains(&i),
+        analyzed: left_out.steady.contains(&i),
         outlier: left_out.outlier_steps.binary_search(&i).is_ok(),
     };
     Picture {
         origin: Timestamp::from_nanos(origin),
         span_ns: extent.end - origin,
-        judged: covered_part(facts).map_or(extent.moved(-origin), relative),
+        analyzed: covered_part(facts).map_or(extent.moved(-origin), relative),
         steps: whole.window.steps.iter().enumerate().map(step).collect(),
         names: names.into_list(),
         groups,

@@ -124,12 +124,12 @@ fn work_without_a_recorded_launch_does_not_add_steps() {
         diagnosis(&events, "NVIDIA H200")
     };
     let whole = run(|_| false);
-    assert_eq!(whole.window.rounds, 10.0);
+    assert_eq!(whole.window.step_count, 10.0);
     // The first, second and last kernel of each step: before, between and after work with recorded launches.
     for lost in [|k| k == 0, |k| k == 1, |k| k == 2, |k| k != 1] {
         let diagnosis = run(lost);
         assert_eq!(diagnosis.window.steps.as_ref().unwrap().count, 10);
-        assert_eq!(diagnosis.window.rounds, 10.0);
+        assert_eq!(diagnosis.window.step_count, 10.0);
         assert_eq!(diagnosis.time.compute_ms, whole.time.compute_ms);
     }
 }
@@ -167,7 +167,7 @@ fn the_parts_of_a_step_on_two_gpus_are_their_mean() {
     };
     let run = diagnosis(&[on(0, 1, 2_000), on(1, 2, 4_000)], "NVIDIA H200");
     assert_eq!(run.time.compute_ms, 6.0);
-    for figure in [FigureId::ComputeMs, FigureId::SpanMs, FigureId::JudgedStepP50] {
+    for figure in [FigureId::ComputeMs, FigureId::SpanMs, FigureId::AnalyzedStepP50] {
         assert_eq!(figure.of(&run), Some(3.0), "{figure}");
     }
 }

@@ -74,5 +74,5 @@ fn a_long_wait_is_not_a_gap_between_kernels() {
     events.retain(|event| event["cat"] != "gpu_memcpy");
     let path = diagnosis(&events, "NVIDIA H200").critical_path.unwrap();
     assert!(share(&path, PathClass::Unexplained) > 2.5, "{:?}", path.classes);
-    assert!(share(&path, PathClass::Turnaround) < 0.1, "{:?}", path.classes);
+    assert!(share(&path, PathClass::KernelGap) < 0.1, "{:?}", path.classes);
 }

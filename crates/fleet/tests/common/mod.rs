@@ -52,7 +52,7 @@ impl MadeRank {
         let step_ms = if self.communicates { 100 } else { own_ms };
         let mut correlation = 0;
         for step in 0..4 {
-            // The clocks of ranks are hours apart.
+            // The clocks of ranks are hours outliers.
             let mut at = 1_000_000 + 3_600_000_000 * u64::from(self.rank) + u64::from(step * step_ms) * 1000;
             let length = step_ms * 1000;
             events.push(format!(

@@ -3,7 +3,7 @@
 use std::fs;
 
 use busbound_machine::live::{Bus, BusSource, GpuNow, MemoryNow, NvLinksNow, ProcessNow};
-use busbound_machine::topology::MOST_NVLINKS;
+use busbound_machine::topology::MAX_NVLINKS;
 use nvml_wrapper::Device;
 use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter};
 use nvml_wrapper::enums::device::UsedGpuMemory;
@@ -47,7 +47,7 @@ pub(super) fn window(device: &Device<'_>) -> Bus {
     let (received, sent) = (rate(PcieUtilCounter::Receive), rate(PcieUtilCounter::Send));
     let is_known = received.is_some() || sent.is_some();
     Bus {
-        source: if is_known { BusSource::Window20Ms } else { BusSource::NotTold },
+        source: if is_known { BusSource::Window20Ms } else { BusSource::Unavailable },
         to_device_bytes_per_s: received,
         to_host_bytes_per_s: sent,
         ..Bus::default()
@@ -57,7 +57,7 @@ pub(super) fn window(device: &Device<'_>) -> Bus {
 /// `None` on a GPU without NVLink.
 fn nvlinks(device: &Device<'_>) -> Option<NvLinksNow> {
     let states: Vec<bool> =
-        (0..MOST_NVLINKS).map_while(|link| device.link_wrapper_for(link).is_active().ok()).collect();
+        (0..MAX_NVLINKS).map_while(|link| device.link_wrapper_for(link).is_active().ok()).collect();
     let active = states.iter().filter(|is_active| **is_active).count() as u32;
     (!states.is_empty()).then_some(NvLinksNow { active, received_bytes_per_s: None, sent_bytes_per_s: None })
 }

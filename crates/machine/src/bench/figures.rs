@@ -9,9 +9,9 @@ pub enum Judgment {
     /// As expected.
     Fine,
     /// Below the expected value.
-    Short,
+    Low,
     /// A fact without an expected value.
-    Told,
+    NoExpectation,
 }
 
 /// The unit of a figure, written after the number.
@@ -82,7 +82,7 @@ impl MeasuredFigure {
             unit,
             expected: None,
             expected_from: None,
-            judgment: Judgment::Told,
+            judgment: Judgment::NoExpectation,
             causes: Vec::new(),
         }
     }
@@ -91,8 +91,8 @@ impl MeasuredFigure {
     pub(super) fn judged(mut self, expected: f64, from: String, causes: impl FnOnce() -> Vec<Cause>) -> Self {
         self.expected = Some(expected);
         self.expected_from = Some(from);
-        self.judgment = if self.measured < SHORT_BELOW * expected { Judgment::Short } else { Judgment::Fine };
-        if self.judgment == Judgment::Short {
+        self.judgment = if self.measured < SHORT_BELOW * expected { Judgment::Low } else { Judgment::Fine };
+        if self.judgment == Judgment::Low {
             self.causes = causes();
         }
         self
@@ -133,7 +133,7 @@ mod tests {
             )
         };
         assert_eq!((judged(90.0).judgment, judged(90.0).causes.len()), (Judgment::Fine, 0));
-        assert_eq!((judged(89.9).judgment, judged(89.9).causes.len()), (Judgment::Short, 1));
+        assert_eq!((judged(89.9).judgment, judged(89.9).causes.len()), (Judgment::Low, 1));
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl Samples {
         let (wrong, checked) = self.wrong_data();
         let what = format!("measurements with wrong data, of {checked} checked");
         let mut figure = MeasuredFigure::fact("wrong_data", what, wrong as f64, FigureUnit::Count);
-        figure.judgment = if wrong == 0 { Judgment::Fine } else { Judgment::Short };
+        figure.judgment = if wrong == 0 { Judgment::Fine } else { Judgment::Low };
         if wrong > 0 {
             figure.causes = vec![
                 Cause::likely(

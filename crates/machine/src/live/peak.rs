@@ -25,7 +25,7 @@ fn peak(generation: u32, lanes: u32) -> f64 {
 
 impl Snapshot {
     /// Compares the traffic of every GPU with its peak.
-    pub fn judge_against(&mut self, machine: &Machine) {
+    pub fn compare_with_peak(&mut self, machine: &Machine) {
         for gpu in &mut self.gpus {
             let peak = peak_of(gpu, machine);
             let share = |rate: Option<f64>, gbps: f64| rate.map(|rate| rate / (gbps * 1e9));
@@ -71,7 +71,7 @@ mod tests {
     }
 
     fn judged(mut snapshot: Snapshot, machine: &Machine) -> Option<(f64, PeakSource)> {
-        snapshot.judge_against(machine);
+        snapshot.compare_with_peak(machine);
         let bus = &snapshot.gpus[0].bus;
         Some(((bus.to_device_share? * 100.0).round(), bus.peak.as_ref()?.source))
     }

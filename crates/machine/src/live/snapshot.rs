@@ -85,8 +85,10 @@ pub enum BusSource {
     Gpm,
     /// The driver's count over 20 ms, once in the interval.
     Window20Ms,
+    /// Logs of the first release have another word for it.
     #[default]
-    NotTold,
+    #[serde(alias = "not_told")]
+    Unavailable,
 }
 
 impl BusSource {
@@ -96,7 +98,7 @@ impl BusSource {
             Self::ByteCounters => "the GPU's byte counters",
             Self::Gpm => "GPM's average over the interval",
             Self::Window20Ms => "one 20 ms window in the interval",
-            Self::NotTold => "no source: this driver does not report traffic",
+            Self::Unavailable => "no source: this driver does not report traffic",
         }
     }
 
@@ -106,7 +108,7 @@ impl BusSource {
             Self::ByteCounters => "byte counters",
             Self::Gpm => "GPM",
             Self::Window20Ms => "a 20 ms window",
-            Self::NotTold => "no source",
+            Self::Unavailable => "no source",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::remarks::remarks;
 use super::{
-    Connection, DeviceIndex, DeviceKind, Found, GpuPlace, Hop, Iommu, MOST_NVLINKS, Pair, TOPOLOGY_SCHEMA,
+    Connection, DeviceIndex, DeviceKind, Found, GpuPlace, Hop, Iommu, MAX_NVLINKS, Pair, TOPOLOGY_SCHEMA,
     Topology, ancestors,
 };
 
@@ -69,7 +69,7 @@ fn place(index: u32, device: DeviceIndex, gpus: &[DeviceIndex], found: &Found) -
         path: hops,
         narrowest,
         // Through an NVSwitch, every peer lists all of the GPU's links.
-        nvlinks: nvlinks.map(|(.., links)| *links).sum::<u32>().min(MOST_NVLINKS),
+        nvlinks: nvlinks.map(|(.., links)| *links).sum::<u32>().min(MAX_NVLINKS),
         sharing,
         beside,
     }

@@ -23,7 +23,7 @@ use crate::link::PcieLink;
 pub const TOPOLOGY_SCHEMA: &str = "busbound.topology/1";
 
 /// The largest number of NVLinks of any GPU, and the most that NVML can enumerate.
-pub const MOST_NVLINKS: u32 = 18;
+pub const MAX_NVLINKS: u32 = 18;
 
 /// Index of a device in the list of PCI devices.
 pub type DeviceIndex = usize;

@@ -1,16 +1,14 @@
 //! One run on a page: text and tables here, chart data in a block for the script.
 
 use askama::Template;
-use busbound_diagnosis::quantity::{bytes, count, milliseconds};
+use busbound_diagnosis::quantity::{bytes, count, milliseconds, milliseconds_range};
 use busbound_diagnosis::{CopyGroup, Diagnosis, Drawn, FigureId, Finding, Unit, WhatIf};
 
 use super::data::{Labels, encoded};
 use super::evidence::{self, Evidence};
 use super::filters;
 use super::grid::Grid;
-use crate::text::{
-    attribution, capitalized, diagnosis as text, diagnosis::Blocks, milliseconds_range, path, whatif,
-};
+use crate::text::{attribution, capitalized, diagnosis as text, diagnosis::Blocks, path, whatif};
 
 /// What a page leads with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,7 +156,7 @@ impl RunView {
             outliers: text::outliers(diagnosis),
             copies: text::copies(diagnosis).iter().map(|line| line.joined(" · ")).collect(),
             histograms: diagnosis.copies.iter().filter_map(histogram).collect(),
-            tables: text::tables(diagnosis, Blocks::Apart).into_iter().map(Grid::from).collect(),
+            tables: text::tables(diagnosis, Blocks::Separate).into_iter().map(Grid::from).collect(),
             stages: stages(diagnosis),
             blocks: blocks(diagnosis),
             sentences: sentences.into_iter().flatten().collect(),

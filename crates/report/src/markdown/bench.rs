@@ -23,7 +23,7 @@ pub(crate) fn bench_as_markdown(bench: &Benchmark) -> String {
     out.push('\n');
     for figure in &bench.figures {
         let (value, words) = text::figure(figure);
-        let mark = if figure.judgment == Judgment::Short { "**Too low:** " } else { "" };
+        let mark = if figure.judgment == Judgment::Low { "**Too low:** " } else { "" };
         let _ = writeln!(out, "- {mark}{}", inline(&format!("{value}: {words}")));
         for cause in text::causes(figure) {
             let _ = writeln!(out, "  1. {}", inline(&cause));

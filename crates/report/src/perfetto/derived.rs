@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use busbound_diagnosis::{Diagnosis, GroupOf, Lane, LaneGroup, LaneSort, Picture, Piece};
+use busbound_diagnosis::{Diagnosis, GroupOf, Lane, LaneGroup, LaneKind, Picture, Piece};
 use serde_json::json;
 
 use super::{Events, Track};
@@ -60,9 +60,9 @@ fn device_tracks<W: Write>(
     events.sort_index(process, -2)?;
     for lane in &group.lanes {
         match lane.sort {
-            LaneSort::ToDevice => rates(events, process, "PCIe H2D", lane, picture)?,
-            LaneSort::ToHost => rates(events, process, "PCIe D2H", lane, picture)?,
-            LaneSort::Idle => slices(events, process, lane, picture)?,
+            LaneKind::ToDevice => rates(events, process, "PCIe H2D", lane, picture)?,
+            LaneKind::ToHost => rates(events, process, "PCIe D2H", lane, picture)?,
+            LaneKind::Idle => slices(events, process, lane, picture)?,
             _ => {}
         }
     }

@@ -25,7 +25,7 @@ pub(crate) fn bench_as_terminal(bench: &Benchmark, width: u16) -> String {
     out.push('\n');
     for figure in &bench.figures {
         let (value, words) = text::figure(figure);
-        let mark = if figure.judgment == Judgment::Short { '!' } else { ' ' };
+        let mark = if figure.judgment == Judgment::Low { '!' } else { ' ' };
         hanging(&mut out, &format!(" {mark}{value:>11}  "), &words, width);
         for (i, cause) in text::causes(figure).iter().enumerate() {
             hanging(&mut out, &format!("              {}. ", i + 1), cause, width);

@@ -1,4 +1,4 @@
-//! The diagnosis at a terminal: the answer first, the proof under it, what to do, what cannot be known.
+//! All of a diagnosis at a terminal (`-v`): the answer, the figures, the findings, the limitations.
 
 use busbound_diagnosis::quantity::milliseconds;
 use busbound_diagnosis::{Diagnosis, Severity};
@@ -55,7 +55,7 @@ fn all_of_it(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     out.push('\n');
     findings(out, diagnosis, width);
     if !diagnosis.limitations.is_empty() {
-        line(out, &format!("  {STRONG}Not told by this trace{STRONG:#}"));
+        line(out, &format!("  {STRONG}Not visible in this trace{STRONG:#}"));
         for limitation in &diagnosis.limitations {
             hanging(out, "  · ", &capitalized(&limitation.text), width);
         }
@@ -69,7 +69,7 @@ fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     hanging(out, "  window    ", &text::step(diagnosis), width);
     if diagnosis.devices.len() > 1 {
         let devices = format!(
-            "parts of a {} are the mean of {} GPUs, copies are summed over them; --format json has each",
+            "{} parts are means over {} GPUs, copies are sums; --format json has each GPU",
             diagnosis.unit(),
             diagnosis.devices.len()
         );
@@ -86,7 +86,7 @@ fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
         let what = figure.label();
         let head = if i == 0 { format!("per {}", diagnosis.unit()) } else { String::new() };
         let share = 100.0 * ms / total;
-        let figures = format!("  {head:<10}{what:<longest$}  {:>8}  {share:>3.0} %  ", milliseconds(*ms));
+        let figures = format!("  {head:<10}{what:<longest$}  {:>8}  {share:>3.0}%  ", milliseconds(*ms));
         let room = usize::from(width).saturating_sub(figures.chars().count()).min(BAR);
         let bar = "█".repeat((ms / total * room as f64).round() as usize);
         line(out, format!("{figures}{bar}").trim_end());
@@ -114,8 +114,8 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16) {
         let head = format!("  {:<2} ", i + 1);
         hanging_with_lead(out, &head, &Lead { text: &finding.title, style }, &rest, width);
         hanging(out, "     ", &finding.seen, width);
-        hanging(out, "     → ", &finding.fix, width);
-        hanging(out, "     ", &format!("Pays if: {}", finding.precondition), width);
+        hanging(out, "     Fix: ", &finding.fix, width);
+        hanging(out, "     ", &format!("Worth it when: {}", finding.precondition), width);
         out.push('\n');
     }
 }

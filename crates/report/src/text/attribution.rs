@@ -1,16 +1,16 @@
-//! What does the attribution to blocks say in words?
+//! How is the attribution to blocks worded?
 
 use busbound_diagnosis::quantity::milliseconds;
 use busbound_diagnosis::{BlockTime, Diagnosis};
 
 use super::Table;
 
-/// Rows of a tree nobody asked for: the largest.
-const UNASKED: usize = 12;
-/// A block below this share of the step, on the device and on the host, is not worth a line of these.
+/// Rows of the default tree: the largest blocks.
+const DEFAULT_ROWS: usize = 12;
+/// Blocks below this share of the step, on the GPU and on the host, are hidden in the default tree.
 const SMALL: f64 = 0.01;
 
-/// The tree of blocks; whole where it was asked for, else its largest.
+/// The tree of blocks: all if the user asked for it, else the largest.
 pub(crate) fn blocks(diagnosis: &Diagnosis) -> Table {
     let Some(attribution) = &diagnosis.attribution else {
         return Table { titles: Vec::new(), rows: Vec::new() };
@@ -19,7 +19,7 @@ pub(crate) fn blocks(diagnosis: &Diagnosis) -> Table {
     let large =
         |block: &&BlockTime| attribution.asked || block.share >= SMALL || block.host_ms > SMALL * step_ms;
     let shown: Vec<&BlockTime> = attribution.blocks.iter().filter(large).collect();
-    let most = if attribution.asked { usize::MAX } else { UNASKED };
+    let most = if attribution.asked { usize::MAX } else { DEFAULT_ROWS };
     let left_out = shown.len().saturating_sub(most);
     let mut rows: Vec<Vec<String>> = shown.into_iter().take(most).map(row).collect();
     if left_out > 0 {
@@ -28,8 +28,8 @@ pub(crate) fn blocks(diagnosis: &Diagnosis) -> Table {
     if attribution.outside.gpu_ms > 0.0 && !rows.is_empty() {
         rows.push(row(&attribution.outside));
     }
-    let each = if diagnosis.window.steps.is_some() { "GPU" } else { "GPU in all" };
-    Table { titles: vec!["blocks", "runs", "host", each, "compute", "copies", "exposed", "on the GPU"], rows }
+    let each = if diagnosis.window.steps.is_some() { "GPU" } else { "GPU total" };
+    Table { titles: vec!["blocks", "runs", "host", each, "compute", "copies", "exposed", "GPU share"], rows }
 }
 
 fn row(block: &BlockTime) -> Vec<String> {
@@ -47,11 +47,11 @@ fn row(block: &BlockTime) -> Vec<String> {
         time(block.compute_ms),
         time(block.copy_ms),
         time(block.exposed_ms),
-        format!("{:.0} %", 100.0 * block.share),
+        format!("{:.0}%", 100.0 * block.share),
     ]
 }
 
-/// Indented by its depth and short enough not to be broken, which would lose the indentation.
+/// Indented by depth, and short enough not to wrap, which would lose the indentation.
 fn tree_name(block: &BlockTime) -> String {
     const MOST: usize = 32;
     let depth = block.depth.min(8);
@@ -64,7 +64,7 @@ fn tree_name(block: &BlockTime) -> String {
     format!("{}{name}", "  ".repeat(depth))
 }
 
-/// The caution that belongs under the tree.
+/// The caution below the tree.
 pub(crate) fn caution(diagnosis: &Diagnosis) -> Option<&str> {
     diagnosis.attribution.as_ref()?.synchronized.as_deref()
 }

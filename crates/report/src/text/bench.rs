@@ -82,7 +82,7 @@ pub(crate) fn figure(figure: &MeasuredFigure) -> (String, String) {
     };
     let expectation = match (figure.expected, &figure.expected_from) {
         (Some(expected), Some(from)) => {
-            let word = if figure.judgment == Judgment::Short { "too low" } else { "OK" };
+            let word = if figure.judgment == Judgment::Low { "too low" } else { "OK" };
             format!(": {word} (expected {}; {from})", two_digits(expected))
         }
         _ => String::new(),
@@ -92,7 +92,7 @@ pub(crate) fn figure(figure: &MeasuredFigure) -> (String, String) {
 
 /// Possible causes of a result below its expectation. For other results they are only in the documentation.
 pub(crate) fn causes(figure: &MeasuredFigure) -> Vec<String> {
-    if figure.judgment != Judgment::Short {
+    if figure.judgment != Judgment::Low {
         return Vec::new();
     }
     let line = |cause: &Cause| {

@@ -1,6 +1,6 @@
 //! What does a diagnosis say in words?
 
-use busbound_diagnosis::quantity::{bytes, count, milliseconds};
+use busbound_diagnosis::quantity::{bytes, count, milliseconds, milliseconds_range};
 use busbound_diagnosis::{
     AppliedFix, Bound, CopyGroup, CpuCopyClass, Diagnosis, FigureId, Finding, GapCause, Part, Severity,
     SizeClass, StepsFound, Unit,
@@ -11,7 +11,7 @@ use super::{Table, attribution, path};
 /// The parts of a step in the order they are drawn, in milliseconds.
 pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(FigureId, f64)> {
     let value = |figure: FigureId| figure.of(diagnosis).unwrap_or(0.0);
-    // What takes less than half a percent is not worth a line.
+    // Hide parts below half a percent.
     let least = 0.005 * value(FigureId::SpanMs);
     FigureId::COARSE_PARTS
         .iter()
@@ -84,10 +84,10 @@ pub(crate) fn follow_ups(diagnosis: &Diagnosis) -> Vec<String> {
         .collect()
 }
 
-/// `4 steps (`step`), median 274 ms, 262 to 280 ms`.
+/// `4 steps (`step`), median 274 ms, range 262–280 ms`.
 pub(crate) fn step(diagnosis: &Diagnosis) -> String {
     let Some(steps) = &diagnosis.window.steps else {
-        return format!("no steps found; {} of device time", milliseconds(diagnosis.window.span_ms));
+        return format!("no steps found; {} of GPU time", milliseconds(diagnosis.window.span_ms));
     };
     let pattern = match steps.found {
         StepsFound::Period => steps.pattern.clone(),
@@ -97,49 +97,49 @@ pub(crate) fn step(diagnosis: &Diagnosis) -> String {
     let mut text = match steps.count {
         1 => format!("1 {unit} ({pattern}), {}", milliseconds(steps.p50_ms)),
         count => format!(
-            "{count} {unit}s ({pattern}), median {}, {} to {}",
+            "{count} {unit}s ({pattern}), median {}, range {}",
             milliseconds(steps.p50_ms),
-            milliseconds(steps.min_ms),
-            milliseconds(steps.max_ms)
+            milliseconds_range(steps.min_ms, steps.max_ms)
         ),
     };
-    // Quantiles of a handful are its extremes.
+    // Percentiles of a few steps are their extremes.
     if steps.count >= 20 {
         text.push_str(&format!("; p90 {}, p99 {}", milliseconds(steps.p90_ms), milliseconds(steps.p99_ms)));
     }
     if steps.outliers_dropped > 0 {
-        text.push_str(&format!("; {} others left out, see outliers", steps.outliers_dropped));
+        text.push_str(&format!("; {} outliers excluded, listed below", steps.outliers_dropped));
     }
     match steps.warmup_dropped {
         0 => {}
-        1 => text.push_str(&format!("; 1 {unit} before them left out as warm-up")),
-        n => text.push_str(&format!("; {n} {unit}s before them left out as warm-up")),
+        1 => text.push_str(&format!("; 1 warm-up {unit} excluded")),
+        n => text.push_str(&format!("; {n} warm-up {unit}s excluded")),
     }
     text
 }
 
-/// Steps that took clearly longer, one line each; of many, the longest.
+/// Outlier steps, one line each; if there are many, the longest.
 pub(crate) fn outliers(diagnosis: &Diagnosis) -> Vec<String> {
-    const TOLD: usize = 5;
+    const SHOWN: usize = 5;
     let outliers = &diagnosis.window.outliers;
     let mut longest: Vec<_> = outliers.iter().collect();
     longest.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-    longest.truncate(TOLD);
+    longest.truncate(SHOWN);
     longest.sort_by_key(|outlier| outlier.index);
     let mut lines: Vec<String> = longest.into_iter().map(|outlier| outlier.statement.clone()).collect();
-    if outliers.len() > TOLD {
-        lines.push(format!("and {} more, see --format json", outliers.len() - TOLD));
+    if outliers.len() > SHOWN {
+        lines.push(format!("and {} more (--format json)", outliers.len() - SHOWN));
     }
     lines
 }
 
-/// The links copies are judged against, and how they are known.
+/// The links copies are analyzed against, and how they are known.
 pub(crate) fn links(diagnosis: &Diagnosis) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for gpu in &diagnosis.machine.gpus {
         let how = gpu.link.source.describe();
-        let name = gpu.name.as_deref().unwrap_or("GPU not named in the trace");
-        let line = format!("{name}, {} ({how}): peak {:.1} GB/s each way", gpu.link.name, gpu.link.peak_gbps);
+        let name = gpu.name.as_deref().unwrap_or("unnamed GPU");
+        let line =
+            format!("{name}, {} ({how}): peak {:.1} GB/s per direction", gpu.link.name, gpu.link.peak_gbps);
         if !lines.contains(&line) {
             lines.push(line);
         }
@@ -147,7 +147,7 @@ pub(crate) fn links(diagnosis: &Diagnosis) -> Vec<String> {
     lines
 }
 
-/// A line of a few facts, which each output separates in its own way.
+/// A line of facts; each format has its own separator.
 pub(crate) struct FactLine(Vec<String>);
 
 impl FactLine {
@@ -156,7 +156,7 @@ impl FactLine {
     }
 }
 
-/// One line for each kind of copies that takes time; the rest in one.
+/// One line per kind of copy that takes time, and one for the rest.
 pub(crate) fn copies(diagnosis: &Diagnosis) -> Vec<FactLine> {
     let (shown, rest): (Vec<_>, Vec<_>) =
         diagnosis.copies.iter().partition(|group| matters(group, diagnosis));
@@ -165,13 +165,13 @@ pub(crate) fn copies(diagnosis: &Diagnosis) -> Vec<FactLine> {
         let kinds: Vec<_> = rest.iter().map(|group| group.kind()).collect();
         let time: f64 = rest.iter().map(|group| group.total_ms).sum();
         let time = milliseconds(time / diagnosis.step_count());
-        let line = format!("{}: {time} a {} in all", kinds.join(", "), diagnosis.unit());
+        let line = format!("{}: {time}/{} in total", kinds.join(", "), diagnosis.unit());
         lines.push(FactLine(vec![line]));
     }
     lines
 }
 
-/// Whether a group of copies, or its host side, takes half a percent of the time.
+/// Whether the copies, or the host in their calls, take half a percent of the time.
 fn matters(group: &CopyGroup, diagnosis: &Diagnosis) -> bool {
     group.total_ms.max(group.blocking.ms) > 0.005 * diagnosis.time.span_ms
 }
@@ -194,28 +194,28 @@ fn copy_line(group: &CopyGroup, diagnosis: &Diagnosis) -> FactLine {
     let mut rate = format!("{:.1} GB/s", group.gbps.map_or(0.0, |rates| rates.weighted));
     let blocking = match group.blocking.count {
         0 => String::new(),
-        _ => format!(", {} of host time inside the calls", milliseconds(group.blocking.ms / steps)),
+        _ => format!(", {} of host time in the calls", milliseconds(group.blocking.ms / steps)),
     };
     let Some(share) = group.utilization else {
         rate.push_str(&blocking);
         return FactLine(vec![group.kind(), counted, moved, time, rate]);
     };
-    let expected = group.of_expected.map_or(String::new(), |share| {
-        format!(", {:.0} % of what pinned copies of these sizes reach", 100.0 * share)
-    });
+    let expected = group
+        .of_expected
+        .map_or(String::new(), |share| format!(", {:.0}% of the expected pinned rate", 100.0 * share));
     let exposed = milliseconds(group.exposed_ms / steps);
-    let of_link = format!("{:.0} % of the link{expected}; {exposed} exposed{blocking}", 100.0 * share);
+    let of_link = format!("{:.0}% of the link{expected}; {exposed} exposed{blocking}", 100.0 * share);
     FactLine(vec![group.kind(), counted, moved, time, rate, of_link])
 }
 
-/// Whether the tree of blocks stands among the tables.
+/// Whether the tables include the tree of blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blocks {
     Within,
-    Apart,
+    Separate,
 }
 
-/// The tables that have something to say, in the order in which they are laid out.
+/// The tables with content, in display order.
 pub(crate) fn tables(diagnosis: &Diagnosis, blocks: Blocks) -> Vec<Table> {
     let mut tables = vec![
         sizes(diagnosis),
@@ -223,7 +223,7 @@ pub(crate) fn tables(diagnosis: &Diagnosis, blocks: Blocks) -> Vec<Table> {
         cpu_copies(diagnosis),
         match blocks {
             Blocks::Within => attribution::blocks(diagnosis),
-            Blocks::Apart => Table { titles: Vec::new(), rows: Vec::new() },
+            Blocks::Separate => Table { titles: Vec::new(), rows: Vec::new() },
         },
         path::longest(diagnosis),
         path::kernels(diagnosis),
@@ -232,7 +232,7 @@ pub(crate) fn tables(diagnosis: &Diagnosis, blocks: Blocks) -> Vec<Table> {
     tables
 }
 
-/// Copies on the bus by size, against what the link gives for the size.
+/// Bus copies by size, with the rate expected for that size.
 fn sizes(diagnosis: &Diagnosis) -> Table {
     let row = |group: &CopyGroup, class: &SizeClass| {
         vec![
@@ -248,23 +248,23 @@ fn sizes(diagnosis: &Diagnosis) -> Table {
         diagnosis.copies.iter().filter(|group| group.utilization.is_some() && matters(group, diagnosis));
     let rows = on_bus.flat_map(|group| group.sizes.iter().map(move |class| row(group, class))).collect();
     let title = match diagnosis.unit() {
-        Unit::Step => "copies by size, judged steps",
-        Unit::Iteration => "copies by size, judged rounds",
+        Unit::Step => "copies by size, analyzed steps",
+        Unit::Iteration => "copies by size, analyzed iterations",
         _ => "copies by size, whole trace",
     };
-    Table { titles: vec![title, "count", "bytes", "time", "rate", "pinned gives"], rows }
+    Table { titles: vec![title, "count", "bytes", "time", "rate", "expected (pinned)"], rows }
 }
 
-/// Why the device was idle.
+/// Why the GPU was idle.
 fn idle(diagnosis: &Diagnosis) -> Table {
     let per_step = |cause| diagnosis.breakdown.per_step_ms(|part| part == Part::Idle(cause)).unwrap_or(0.0);
     let rows = diagnosis
         .idle
         .iter()
-        .filter(|idle| idle.cause != GapCause::Turnaround && idle.ms > 0.01 * diagnosis.time.span_ms)
+        .filter(|idle| idle.cause != GapCause::KernelGap && idle.ms > 0.01 * diagnosis.time.span_ms)
         .map(|idle| {
             let place =
-                idle.places.first().map_or(String::new(), |place| format!(" (most: {})", place.place));
+                idle.places.first().map_or(String::new(), |place| format!(" (mostly {})", place.place));
             vec![
                 format!("{}{place}", idle.cause.describe()),
                 count(idle.count),
@@ -275,21 +275,21 @@ fn idle(diagnosis: &Diagnosis) -> Table {
         .collect();
     let each = match diagnosis.unit() {
         Unit::Step => "per step",
-        Unit::Iteration => "per round",
-        Unit::Trace => "in all",
+        Unit::Iteration => "per iteration",
+        Unit::Trace => "total",
     };
-    Table { titles: vec!["idle because", "gaps", each, "longest"], rows }
+    Table { titles: vec!["idle cause", "gaps", each, "longest"], rows }
 }
 
-/// Copy operators of a trace without GPU events.
+/// Copy operators in a trace without GPU events.
 pub(crate) fn cpu_copies(diagnosis: &Diagnosis) -> Table {
     let rows = diagnosis
         .cpu_copies
         .iter()
         .map(|sum| {
             let what = match sum.class {
-                CpuCopyClass::BusTransfer => "blocking, long and slow enough for the bus",
-                CpuCopyClass::GpuInternal => "too fast for a bus: within one memory",
+                CpuCopyClass::BusTransfer => "blocking; rate fits the bus",
+                CpuCopyClass::GpuInternal => "too fast for the bus: within one memory",
                 CpuCopyClass::AsynchronousLaunch => "asynchronous: launch cost only",
                 CpuCopyClass::Undecided => "undecided",
             };
@@ -300,48 +300,48 @@ pub(crate) fn cpu_copies(diagnosis: &Diagnosis) -> Table {
     Table { titles: vec!["copy operators", "count", "bytes", "host time", "rate"], rows }
 }
 
-/// What the stages of a pipeline come to.
+/// The pipeline stages in a sentence.
 pub(crate) fn stages(diagnosis: &Diagnosis) -> Option<&str> {
     diagnosis.stages.as_ref().map(|stages| stages.statement.as_str())
 }
 
-/// What copies and collectives do to each other, as far as the run shows.
+/// Whether host copies and collectives slow each other down.
 pub(crate) fn contention(diagnosis: &Diagnosis) -> Option<String> {
     if diagnosis.overlap.host_copy_comm_ms <= 0.0 {
         return None;
     }
     let together = milliseconds(diagnosis.overlap.host_copy_comm_ms / diagnosis.step_count());
     let unit = diagnosis.unit();
-    // An established slow-down counts before a larger one that may be chance.
+    // A slowdown with evidence comes before a larger one that may be noise.
     let worst = diagnosis
         .contention
         .iter()
         .max_by(|a, b| a.is_evident().cmp(&b.is_evident()).then(a.slower_pct.total_cmp(&b.slower_pct)));
     Some(match worst {
         None => format!(
-            "Host copies and communication run at once for {together} a {unit}; whether they slow each other: no evidence (too few of the same with and without company)."
+            "Host copies overlap with communication for {together}/{unit}. Too few comparable copies run both with and without overlap to see a slowdown."
         ),
         Some(c) if c.is_evident() => format!(
-            "Host copies and communication run at once for {together} a {unit}: {} take {:.0} % longer beside {} ({:.0} to {:.0} %).",
-            c.what, c.slower_pct, c.beside, c.low_pct, c.high_pct
+            "Host copies overlap with communication for {together}/{unit}: {} take {:.0}% longer while {} run ({:.0}–{:.0}%).",
+            c.what, c.slower_pct, c.other, c.low_pct, c.high_pct
         ),
         Some(c) => format!(
-            "Host copies and communication run at once for {together} a {unit}; no slow-down is established ({} beside {}: {:+.0} %, {:+.0} to {:+.0} %).",
-            c.what, c.beside, c.slower_pct, c.low_pct, c.high_pct
+            "Host copies overlap with communication for {together}/{unit}. No clear slowdown: {} while {} run {:+.0}% ({:+.0}% to {:+.0}%).",
+            c.what, c.other, c.slower_pct, c.low_pct, c.high_pct
         ),
     })
 }
 
-/// `saves 171 ms/step (144 to 171)`.
+/// `saves 144–171 ms/step`.
 pub(crate) fn saving(finding: &Finding, unit: Unit) -> String {
     let saves = finding.saves_ms_per_step;
     if saves.high <= 0.0 {
-        return "saves nothing by itself".to_owned();
+        return "no direct saving".to_owned();
     }
     if saves.low < 0.01 * saves.high {
-        return format!("saves up to {} a {unit}", milliseconds(saves.high));
+        return format!("saves up to {}/{unit}", milliseconds(saves.high));
     }
-    format!("saves {} to {} a {unit}", milliseconds(saves.low), milliseconds(saves.high))
+    format!("saves {}/{unit}", milliseconds_range(saves.low, saves.high))
 }
 
 pub(crate) fn severity(severity: Severity) -> &'static str {
@@ -352,18 +352,18 @@ pub(crate) fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// The sentence where findings would stand, if there are none.
+/// The sentence in place of findings if there are none.
 pub(crate) fn nothing_to_fix(diagnosis: &Diagnosis) -> Option<&'static str> {
     if !diagnosis.findings.is_empty() || diagnosis.devices.is_empty() {
         return None;
     }
     Some(match diagnosis.verdict.bound {
-        Bound::Compute => "Nothing to fix on the way to the GPU.",
-        _ => "No finding: nothing in this trace shows what to change.",
+        Bound::Compute => "Nothing to fix between host and GPU.",
+        _ => "No findings: this trace does not show what to change.",
     })
 }
 
-/// For several inputs: the sentence above the rest.
+/// The first sentence for several inputs.
 pub(crate) fn overview(all: &[Diagnosis]) -> String {
     let mut bounds: Vec<(String, usize)> = Vec::new();
     for diagnosis in all {
@@ -376,13 +376,13 @@ pub(crate) fn overview(all: &[Diagnosis]) -> String {
     bounds.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     let list: Vec<_> = bounds.iter().map(|(word, n)| format!("{n} {word}")).collect();
     let mut text = format!(
-        "{} runs: {}. Each is judged by its own clock; nothing is laid across them.",
+        "{} runs: {}. Each is analyzed on its own clock; timestamps are not compared across runs.",
         all.len(),
         list.join(", ")
     );
     if all.iter().any(|diagnosis| diagnosis.stages.is_some()) {
         text.push_str(
-            " Stages are followed within each process alone: the clocks of two ranks are not aligned, so whether a stage of one runs beside a stage of another cannot be read from their times.",
+            " Stages are followed within each process only: the clocks of two ranks are not aligned, so overlap between stages of different ranks is not visible.",
         );
     }
     text

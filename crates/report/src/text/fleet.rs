@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use busbound_diagnosis::quantity::{count, milliseconds};
+use busbound_diagnosis::quantity::{count, milliseconds, milliseconds_range};
 use busbound_diagnosis::{Bound, FigureId, FigureUnit, Saving, Unit};
 use busbound_fleet::{FleetAnswer, RankName, RankSummary, SharedFinding, Spread, Unread};
 
-use super::{Table, milliseconds_range, plural};
+use super::{Table, plural};
 
 /// Up to this many ranks, each gets a row; beyond it, only the notable ones do.
 const ROWS: usize = 32;
@@ -104,7 +104,7 @@ fn worth_a_row(answer: &FleetAnswer) -> Vec<&RankSummary> {
         wanted.extend([&figure.min_rank, &figure.max_rank]);
     }
     for figure in &answer.figures {
-        wanted.extend(figure.apart.iter().take(2).map(|apart| &apart.rank));
+        wanted.extend(figure.outliers.iter().take(2).map(|one| &one.rank));
     }
     let is_wanted = |rank: &&RankSummary| !rank.complete || wanted.contains(&rank.label());
     answer.ranks.iter().filter(is_wanted).take(ROWS).collect()
@@ -164,7 +164,7 @@ pub(crate) fn outliers(answer: &FleetAnswer) -> Vec<String> {
     let is_straggler = |path: &str| answer.stragglers.iter().any(|straggler| straggler.path == path);
     let mut lines = Vec::new();
     for figure in &answer.figures {
-        let outliers: Vec<_> = figure.apart.iter().filter(|one| !is_straggler(&one.path)).collect();
+        let outliers: Vec<_> = figure.outliers.iter().filter(|one| !is_straggler(&one.path)).collect();
         if outliers.is_empty() {
             continue;
         }

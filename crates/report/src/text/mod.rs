@@ -13,22 +13,12 @@ pub(crate) mod top;
 pub(crate) mod topology;
 pub(crate) mod whatif;
 
-use busbound_diagnosis::quantity::milliseconds;
 pub(crate) use busbound_diagnosis::quantity::plural;
 
 /// Text with an uppercase first letter, for the start of a sentence.
 pub(crate) fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
-}
-
-/// `161–176 ms`, or `900 µs–1.20 ms` if the units differ.
-pub(crate) fn milliseconds_range(low: f64, high: f64) -> String {
-    let (low, high) = (milliseconds(low), milliseconds(high));
-    match (low.split_once(' '), high.split_once(' ')) {
-        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}–{high}"),
-        _ => format!("{low}–{high}"),
-    }
 }
 
 /// A table: titles, and rows of the same length. The first column is text, the rest are numbers.

@@ -5,14 +5,14 @@ use busbound_diagnosis::{Bound, Diagnosis, KernelTime, PathClass, Roofline};
 
 use super::Table;
 
-/// `compute 96 %, copies 3 %`: the classes of the path that matter.
+/// `compute 96%, copies 3%`: the classes with at least 1% of the path.
 pub(crate) fn path(diagnosis: &Diagnosis) -> Option<String> {
     let path = diagnosis.critical_path.as_ref()?;
     let list: Vec<String> = path
         .classes
         .iter()
         .filter(|class| class.share >= 0.01)
-        .map(|class| format!("{} {:.0} %", class.class.describe(), 100.0 * class.share))
+        .map(|class| format!("{} {:.0}%", class.class.describe(), 100.0 * class.share))
         .collect();
     if list.is_empty() {
         return None;
@@ -21,7 +21,7 @@ pub(crate) fn path(diagnosis: &Diagnosis) -> Option<String> {
     let waits = match (edges.recorded_waits, edges.inferred_waits) {
         (0, 0) => String::new(),
         (recorded, 0) => format!("; {} waits on it, all recorded", count(recorded)),
-        (0, inferred) => format!("; {} waits on it, all inferred from the times", count(inferred)),
+        (0, inferred) => format!("; {} waits on it, all inferred from timing", count(inferred)),
         (recorded, inferred) => {
             format!("; {} waits on it recorded, {} inferred", count(recorded), count(inferred))
         }
@@ -29,39 +29,38 @@ pub(crate) fn path(diagnosis: &Diagnosis) -> Option<String> {
     let share = |class: PathClass| {
         path.classes.iter().find(|share| share.class == class).map_or(0.0, |share| share.share)
     };
-    // Kernels may fill the device's time and still not decide when the step ends.
+    // Kernels may fill the GPU's time while the host decides when the step ends.
     let aside = diagnosis.verdict.bound == Bound::Compute
         && share(PathClass::Compute) < 0.4
         && share(PathClass::Host) + share(PathClass::Launch) > 0.4;
-    let aside =
-        if aside { "; the kernels run beside the host, which decides when the step ends" } else { "" };
+    let aside = if aside { "; kernels run while the host decides when the step ends" } else { "" };
     Some(list.join(", ") + &waits + aside)
 }
 
-/// The longest pieces of the path; of those of one name, one row.
+/// The longest segments of the path, one row per name.
 pub(crate) fn longest(diagnosis: &Diagnosis) -> Table {
     let mut rows: Vec<(String, &'static str, u64, f64)> = Vec::new();
-    for piece in diagnosis.critical_path.iter().flat_map(|path| &path.longest) {
-        let class = piece.class.describe();
-        match rows.iter_mut().find(|(name, of, ..)| *name == piece.name && *of == class) {
-            Some((.., pieces, ms)) => {
-                *pieces += 1;
-                *ms += piece.ms;
+    for segment in diagnosis.critical_path.iter().flat_map(|path| &path.longest) {
+        let class = segment.class.describe();
+        match rows.iter_mut().find(|(name, of, ..)| *name == segment.name && *of == class) {
+            Some((.., segments, ms)) => {
+                *segments += 1;
+                *ms += segment.ms;
             }
-            None => rows.push((piece.name.clone(), class, 1, piece.ms)),
+            None => rows.push((segment.name.clone(), class, 1, segment.ms)),
         }
     }
     rows.sort_by(|a, b| b.3.total_cmp(&a.3));
     let rows = rows
         .into_iter()
-        .map(|(name, class, pieces, ms)| {
-            vec![short(&name, 44), class.to_owned(), pieces.to_string(), milliseconds(ms)]
+        .map(|(name, class, segments, ms)| {
+            vec![short(&name, 44), class.to_owned(), segments.to_string(), milliseconds(ms)]
         })
         .collect();
-    Table { titles: vec!["longest pieces of the critical path", "class", "pieces", "together"], rows }
+    Table { titles: vec!["longest segments of the critical path", "class", "count", "total"], rows }
 }
 
-/// What launching costs, where that is the question.
+/// What launching costs, if launches bound the run.
 pub(crate) fn launching(diagnosis: &Diagnosis) -> Option<String> {
     let launches = &diagnosis.launches;
     if !matches!(diagnosis.verdict.bound, Bound::Launch | Bound::Mixed) || launches.calls == 0 {
@@ -72,7 +71,7 @@ pub(crate) fn launching(diagnosis: &Diagnosis) -> Option<String> {
         us => milliseconds(us / 1e3),
     };
     let mut text = format!(
-        "{} kernels a second, median {}; {} a {} inside launch calls, median {:.1} µs",
+        "{} kernels/s, median {}; {}/{} in launch calls, median {:.1} µs",
         count(launches.kernels_per_second.round() as u64),
         kernel,
         milliseconds(launches.calls_ms_per_step),
@@ -81,7 +80,7 @@ pub(crate) fn launching(diagnosis: &Diagnosis) -> Option<String> {
     );
     if let Some(queue) = &launches.queue {
         text.push_str(&format!(
-            "; nothing is queued {:.0} % of the time (mean depth {:.1}, at most {})",
+            "; the queue is empty {:.0}% of the time (mean depth {:.1}, max {})",
             100.0 * queue.empty_share,
             queue.mean_depth,
             count(queue.max_depth)
@@ -93,19 +92,19 @@ pub(crate) fn launching(diagnosis: &Diagnosis) -> Option<String> {
     Some(text)
 }
 
-/// Signs that compiled code breaks or is compiled again.
+/// Graph breaks and recompilations.
 pub(crate) fn compiled(diagnosis: &Diagnosis) -> Option<&str> {
     diagnosis.launches.compiled.statement.as_deref()
 }
 
-/// The kernels that take most time.
+/// The kernels that take the most time.
 pub(crate) fn kernels(diagnosis: &Diagnosis) -> Table {
     let Some(kernels) = &diagnosis.kernels else { return Table { titles: Vec::new(), rows: Vec::new() } };
     let measured = kernels.measured.is_some();
     let row = |kernel: &KernelTime| {
         let mut cells = vec![
             short(&kernel.name, if measured { 26 } else { 44 }),
-            format!("{:.0} %", 100.0 * kernel.share),
+            format!("{:.0}%", 100.0 * kernel.share),
             format!("{:.0}", kernel.runs_per_step),
             milliseconds(kernel.ms_per_step),
             milliseconds(kernel.median_us / 1e3),
@@ -125,7 +124,7 @@ pub(crate) fn kernels(diagnosis: &Diagnosis) -> Table {
     };
     let mut titles = vec!["kernels", "share", "runs", "time", "median"];
     if measured {
-        titles.extend(["bound by", "of its roof", "memory", "arithmetic"]);
+        titles.extend(["bound by", "of roofline", "memory", "arithmetic"]);
     } else {
         titles.push("blocks × threads");
     }
@@ -138,29 +137,29 @@ fn placed(roofline: &Roofline) -> Vec<String> {
         (Some(tflops), Some(precision)) if tflops >= 0.05 => format!("{tflops:.1} TFLOP/s {precision}"),
         _ => "–".to_owned(),
     };
-    let told = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
     vec![
-        told(roofline.bound.map(|bound| bound.word().to_owned())),
-        told(roofline.of_roof.map(|share| format!("{:.0} %", 100.0 * share))),
+        or_dash(roofline.bound.map(|bound| bound.word().to_owned())),
+        or_dash(roofline.of_roof.map(|share| format!("{:.0}%", 100.0 * share))),
         memory,
         arithmetic,
     ]
 }
 
-/// What is to be said of the kernels beside the table.
+/// The sentence below the table of kernels.
 pub(crate) fn about_kernels(diagnosis: &Diagnosis) -> Option<String> {
     let matched = diagnosis.kernels.as_ref()?.measured?;
     let mut text = format!(
-        "{} of {} kernels that Nsight Compute measured are in this trace, by name and geometry.",
+        "{} of {} kernels measured by Nsight Compute are in this trace (matched by name and launch geometry).",
         matched.found_in_trace, matched.kernels
     );
     if diagnosis.verdict.bound != Bound::Compute {
-        text.push_str(" They are not what bounds this run: see the first line.");
+        text.push_str(" They do not bound this run: see the first line.");
     }
     Some(text)
 }
 
-/// Names of kernels run to hundreds of characters; their beginning tells.
+/// Kernel names can have hundreds of characters; the beginning identifies them.
 fn short(name: &str, most: usize) -> String {
     let name = name.replace("void ", "").replace("at::native::", "").replace("(anonymous namespace)::", "");
     if name.chars().count() <= most {

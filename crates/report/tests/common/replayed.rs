@@ -13,7 +13,7 @@ pub(crate) fn replayed() -> Vec<Snapshot> {
     let mut watch = Watch::with(Limits::default());
     let mut snapshots = Log::parse(&text).unwrap().snapshots;
     for snapshot in &mut snapshots {
-        snapshot.judge_against(&machine);
+        snapshot.compare_with_peak(&machine);
         snapshot.signs = watch.see(snapshot);
     }
     snapshots

@@ -11,7 +11,7 @@ use busbound_cause::{Graph, Model, Sharing, Simulated, simulate};
 use busbound_machine::LinkFacts;
 use busbound_trace::EventId;
 
-pub use busbound_cause::Stretch;
+pub use busbound_cause::TraceRange;
 pub use changes::{
     About, Async, Change, Coalesce, NoSync, OtherLink, Pin, Prefetch, Resident, UnknownChange, all_changes,
 };
@@ -78,7 +78,7 @@ const LEAST_SPREAD: f64 = 0.035;
 
 impl Replay {
     /// `None` if the stretch has no device work, or if the replay does not reproduce the trace.
-    pub fn of(graph: &Graph, stretch: &Stretch, link: &LinkFacts) -> Option<Self> {
+    pub fn of(graph: &Graph, stretch: &TraceRange, link: &LinkFacts) -> Option<Self> {
         let graph = Model::of(graph, stretch, duplex(link));
         if graph.work.is_empty() || graph.end <= 0 || stretch.starts.is_empty() {
             return None;

@@ -65,7 +65,7 @@ impl Feed {
             },
         };
         if let Some(machine) = &self.machine {
-            snapshot.judge_against(machine);
+            snapshot.compare_with_peak(machine);
         }
         snapshot.signs = self.watch.see(&snapshot);
         if let Origin::Live { log: Some((file, path)), .. } = &mut self.origin {

@@ -50,7 +50,7 @@ impl Benchmark {
 pub fn judge_bench(samples: &Samples) -> Benchmark {
     let profile = samples.profile();
     let figures = samples.figures(&profile);
-    let (offload, double_buffer) = if profile.tells_copies() {
+    let (offload, double_buffer) = if profile.has_copy_curve() {
         let link = Machine::measured(profile.clone()).link_of(Some(&profile.gpu));
         (patterns::offloaded(samples, &link), patterns::double_buffered(samples, &link))
     } else {
@@ -85,7 +85,7 @@ fn statement(samples: &Samples, profile: &MachineProfile, figures: &[MeasuredFig
     let of = |id: &str| figures.iter().find(|figure| figure.id == id);
     let mut text = match (of(PINNED_H2D), of(PINNED_D2H)) {
         (Some(to), Some(from)) => {
-            let short = [to, from].iter().any(|figure| figure.judgment == Judgment::Short);
+            let short = [to, from].iter().any(|figure| figure.judgment == Judgment::Low);
             let share = to.measured.min(from.measured) / profile.peak_gbps;
             format!(
                 "{}{}: pinned copies reach {:.1} GB/s H2D and {:.1} GB/s D2H, {:.0}% of {}",
@@ -108,7 +108,7 @@ fn statement(samples: &Samples, profile: &MachineProfile, figures: &[MeasuredFig
     }
     let count = |judgment| figures.iter().filter(|figure| figure.judgment == judgment).count();
     let with_expected = figures.iter().filter(|figure| figure.expected.is_some()).count();
-    text.push_str(&match count(Judgment::Short) {
+    text.push_str(&match count(Judgment::Low) {
         0 if with_expected == 0 => ". No result has an expected value.".to_owned(),
         0 => ". All results as expected.".to_owned(),
         1 => ". 1 result is below its expected value.".to_owned(),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::activity::copies::{Copy, expected_ns};
 use busbound_cause::idle::GapCause;
 
-use crate::activity::gaps::{call_times, idle_beside_ms};
+use crate::activity::gaps::{call_times, idle_around_ms};
 use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, milliseconds, plural};
 use crate::saving::Saving;
@@ -127,7 +127,7 @@ impl<'c, 'f, 'a> Staged<'c, 'f, 'a> {
             pinned,
             exposed: facts.exposed_ms(copies.iter().copied()),
             blocked: copies.iter().map(|copy| copy.blocked.as_millis()).sum(),
-            staging: idle_beside_ms(&facts.gaps, GapCause::Copy, &calls),
+            staging: idle_around_ms(&facts.gaps, GapCause::Copy, &calls),
             faster: (total - pinned).max(0.0),
         })
     }

@@ -69,7 +69,7 @@ pub(crate) struct Window {
     /// launched before the first step. Work without a recorded launch does not count.
     step_count: f64,
     /// How many of these steps of work were launched before the first step.
-    pub(crate) early_rounds: f64,
+    pub(crate) early_steps: f64,
     pub(crate) pattern: Option<String>,
     pub(crate) found: Option<StepsFound>,
     /// The user's expression for steps.
@@ -135,7 +135,7 @@ impl Window {
             steps,
             starts: begin.starts,
             step_count: counts.all,
-            early_rounds: counts.early,
+            early_steps: counts.early,
             pattern: Some(begin.pattern),
             found: Some(begin.found),
             given: options.steps.clone(),

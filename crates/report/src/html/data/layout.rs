@@ -98,10 +98,10 @@ pub(super) const STEPS: Table<StepSpan> = Table {
             values: Values::Number(|step| positive(step.span.end - step.span.start)),
         },
         Column {
-            name: "judged",
+            name: "analyzed",
             unit: Unit::None,
             doc: "Whether it is part of the analyzed range.",
-            values: Values::Flag(|step| step.judged),
+            values: Values::Flag(|step| step.analyzed),
         },
         Column {
             name: "outlier",
@@ -202,7 +202,7 @@ pub(super) struct Head<'a> {
     /// Nanoseconds from the beginning of the picture to its end.
     pub(super) span: i64,
     /// The analyzed range, in nanoseconds from the beginning of the picture.
-    pub(super) judged: [i64; 2],
+    pub(super) analyzed: [i64; 2],
     /// Where the recording of the devices ends, if the file is truncated.
     pub(super) until: Option<i64>,
     /// The link to the host.

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use busbound_diagnosis::{DotKind, GroupOf, LaneGroup, LaneSort, Picture, Piece, RateCurve};
+use busbound_diagnosis::{DotKind, GroupOf, LaneGroup, LaneKind, Picture, Piece, RateCurve};
 use busbound_trace::Direction;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
@@ -46,7 +46,7 @@ pub(super) fn bytes(picture: &Picture, labels: &Labels<'_>) -> Vec<u8> {
         label: labels.run,
         unit: labels.unit,
         span: picture.span_ns,
-        judged: [picture.judged.start, picture.judged.end],
+        analyzed: [picture.analyzed.start, picture.analyzed.end],
         until: picture.devices_until,
         link: labels.link,
         peak: labels.peak_gbps,
@@ -108,15 +108,15 @@ fn placed(pieces: &[Piece]) -> Vec<Placed> {
     pieces.iter().map(place).collect()
 }
 
-fn sort(lane: LaneSort) -> Sort {
+fn sort(lane: LaneKind) -> Sort {
     match lane {
-        LaneSort::Compute => Sort::Compute,
-        LaneSort::Communication => Sort::Communication,
-        LaneSort::ToDevice => Sort::H2d,
-        LaneSort::ToHost => Sort::D2h,
-        LaneSort::OtherCopies => Sort::Other,
-        LaneSort::Idle => Sort::Idle,
-        LaneSort::Host => Sort::Host,
+        LaneKind::Compute => Sort::Compute,
+        LaneKind::Communication => Sort::Communication,
+        LaneKind::ToDevice => Sort::H2d,
+        LaneKind::ToHost => Sort::D2h,
+        LaneKind::OtherCopies => Sort::Other,
+        LaneKind::Idle => Sort::Idle,
+        LaneKind::Host => Sort::Host,
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::Read;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use busbound_diagnosis::{
-    Dot, DotKind, GroupOf, Lane, LaneGroup, LaneSort, Picture, PictureSpan, Piece, PieceId, RateCurve, Row,
+    Dot, DotKind, GroupOf, Lane, LaneGroup, LaneKind, Picture, PictureSpan, Piece, PieceId, RateCurve, Row,
     StepSpan,
 };
 use busbound_trace::{Direction, MemoryKind, Timestamp};
@@ -50,11 +50,11 @@ fn sample() -> Picture {
     Picture {
         origin: Timestamp::from_nanos(1_700_000_000_000_000_000),
         span_ns: 20_000_000_000,
-        judged: span(128, 9_000_000_000),
+        analyzed: span(128, 9_000_000_000),
         steps: vec![
-            StepSpan { span: span(0, 128), judged: false, outlier: false },
-            StepSpan { span: span(128, 1_300), judged: true, outlier: false },
-            StepSpan { span: span(1_300, 20_000_000_000), judged: true, outlier: true },
+            StepSpan { span: span(0, 128), analyzed: false, outlier: false },
+            StepSpan { span: span(128, 1_300), analyzed: true, outlier: false },
+            StepSpan { span: span(1_300, 20_000_000_000), analyzed: true, outlier: true },
         ],
         names: (0..301)
             .map(|i| if i == 300 { "\u{1F680} </script>".to_owned() } else { format!("n{i}") })
@@ -63,12 +63,12 @@ fn sample() -> Picture {
             LaneGroup {
                 title: "GPU 0".to_owned(),
                 of: GroupOf::Device { device: 0, peak_gbps: 63.02 },
-                lanes: vec![Lane { sort: LaneSort::ToDevice, rows }],
+                lanes: vec![Lane { sort: LaneKind::ToDevice, rows }],
             },
             LaneGroup {
                 title: "Host".to_owned(),
                 of: GroupOf::Thread,
-                lanes: vec![Lane { sort: LaneSort::Host, rows: host }],
+                lanes: vec![Lane { sort: LaneKind::Host, rows: host }],
             },
         ],
         dots: vec![
@@ -123,11 +123,11 @@ fn expected(picture: &Picture, labels: &Labels<'_>) -> Value {
         "link": labels.link,
         "peak": labels.peak_gbps,
         "span": picture.span_ns,
-        "judged": [picture.judged.start, picture.judged.end],
+        "analyzed": [picture.analyzed.start, picture.analyzed.end],
         "until": picture.devices_until,
         "names": picture.names,
         "rows": rows.map(pieces).collect::<Vec<_>>(),
-        "steps": picture.steps.iter().map(|step| json!([step.span.start, step.span.end, step.judged, step.outlier])).collect::<Vec<_>>(),
+        "steps": picture.steps.iter().map(|step| json!([step.span.start, step.span.end, step.analyzed, step.outlier])).collect::<Vec<_>>(),
         "findings": picture.findings.iter().map(spans).collect::<Vec<_>>(),
         "dots": picture.dots.iter().map(|dot| json!({
             "kind": dot.kind, "bytes": dot.bytes, "duration": dot.ns, "start": dot.start, "count": dot.count,

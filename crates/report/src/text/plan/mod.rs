@@ -6,7 +6,7 @@ mod ddp;
 mod offload;
 mod parallel;
 
-use busbound_diagnosis::quantity::milliseconds;
+use busbound_diagnosis::quantity::{milliseconds, milliseconds_range};
 use busbound_whatif::Range;
 use busbound_whatif::plan::allreduce::{AllReduce, Cluster};
 use busbound_whatif::plan::budget::Budget;
@@ -14,8 +14,6 @@ use busbound_whatif::plan::ddp::Ddp;
 use busbound_whatif::plan::offload::Offload;
 use busbound_whatif::plan::parallel::Parallel;
 use serde::Serialize;
-
-use super::milliseconds_range;
 
 /// A plan of any kind.
 #[derive(Debug, Clone, Serialize)]
