@@ -13,7 +13,7 @@ pub enum Error {
     /// Nothing at all in the file could be read as a trace.
     #[error("{0}")]
     Trace(OpenError),
-    #[error("{}: {error}", path.display())]
+    #[error("{}", io_in_words(path, error))]
     Io { path: PathBuf, error: io::Error },
     /// It was read, and is not what it should be.
     #[error("{} {why}", path.display())]
@@ -29,9 +29,9 @@ pub enum Error {
         path.display()
     )]
     NoSummaries { path: PathBuf },
-    #[error("nothing is named like {pattern}")]
+    #[error("no files match {pattern}")]
     NoMatch { pattern: String },
-    #[error("{pattern} is no pattern: {why}")]
+    #[error("{pattern} is not a valid pattern: {why}")]
     Pattern { pattern: String, why: String },
     #[error("{0}")]
     Machine(UnknownMachine),
@@ -53,7 +53,6 @@ impl Error {
     /// Whether reading failed for a reason of the storage, which may go better another time.
     pub fn is_storage(&self) -> bool {
         let error = match self {
-            Self::Trace(OpenError::Io { source, .. }) => source,
             Self::Io { error, .. } => error,
             _ => return false,
         };
@@ -73,6 +72,7 @@ impl From<OpenError> for Error {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Interrupted { path } => Self::Interrupted { path },
+            OpenError::Io { path, source } => Self::Io { path, error: source },
             other => Self::Trace(other),
         }
     }
@@ -81,6 +81,26 @@ impl From<OpenError> for Error {
 impl From<UnknownMachine> for Error {
     fn from(error: UnknownMachine) -> Self {
         Self::Machine(error)
+    }
+}
+
+/// What went wrong with a file, in one sentence without the number of the error.
+///
+/// ```
+/// use std::io::{Error, ErrorKind};
+/// let why = busbound::io_in_words("run.json".as_ref(), &Error::from(ErrorKind::NotFound));
+/// assert_eq!(why, "run.json does not exist");
+/// ```
+pub fn io_in_words(path: &Path, error: &io::Error) -> String {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("{path} does not exist"),
+        io::ErrorKind::PermissionDenied => format!("{path}: permission denied"),
+        io::ErrorKind::IsADirectory => format!("{path} is a directory"),
+        _ => {
+            let text = error.to_string();
+            format!("{path}: {}", text.split(" (os error").next().unwrap_or(&text))
+        }
     }
 }
 

@@ -60,7 +60,7 @@ impl Answer {
 
     /// What the command shows at a terminal of this many columns, without colors.
     fn text(&self, width: u16) -> PyResult<String> {
-        let style = Style { width, color: false };
+        let style = Style { width, ..Style::default() };
         self.content.report().render(Format::Terminal, &style).map_err(failed)
     }
 

@@ -15,6 +15,8 @@ pub struct Style {
     pub width: u16,
     /// Whether text for a terminal carries bold and dim escape sequences.
     pub color: bool,
+    /// Whether a terminal gets all tables and notes, not only the short answer.
+    pub verbose: bool,
 }
 
 impl Style {
@@ -24,7 +26,7 @@ impl Style {
 
 impl Default for Style {
     fn default() -> Self {
-        Self { width: Self::USUAL_WIDTH, color: false }
+        Self { width: Self::USUAL_WIDTH, color: false, verbose: false }
     }
 }
 

@@ -54,7 +54,7 @@ fn a_comparison_in_both_formats() {
 #[test]
 fn stages_of_several_ranks_are_not_laid_over_each_other() {
     let ranks = [fixture("pipe_serial.json.gz"), fixture("pipe_overlap.json.gz")];
-    let wide = Style { width: 4000, color: false };
+    let wide = Style { width: 4000, ..Style::default() };
     for text in [ranks.render(Format::Terminal, &wide).unwrap(), shown(ranks.as_slice(), Format::Markdown)] {
         assert!(text.contains("OverlapScore -0.04") && text.contains("OverlapScore 0.97"), "{text}");
         assert!(text.contains("the clocks of two ranks are not aligned"), "{text}");

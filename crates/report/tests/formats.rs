@@ -80,7 +80,7 @@ fn a_diagnosis_without_its_picture_is_a_page_of_words() {
 fn styles_are_there_where_they_are_asked_for() {
     let trace = open(&fixture_path("pipe_serial.json.gz"), &ReadOptions::default()).unwrap();
     let answer = survey(&trace, &Source::named("run.json"));
-    let shown = |color| answer.render(Format::Terminal, &Style { width: 80, color }).unwrap();
+    let shown = |color| answer.render(Format::Terminal, &Style { color, ..Style::default() }).unwrap();
     assert!(shown(true).contains("\u{1b}[1m") && !shown(false).contains('\u{1b}'));
     let length = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
     assert!(length(&shown(false)) < length(&shown(true)));

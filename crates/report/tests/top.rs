@@ -19,7 +19,7 @@ fn the_last_interval_as_a_table_and_as_markdown() {
     insta::assert_snapshot!("top_markdown", shown(last, Format::Markdown));
     insta::assert_snapshot!("top_prometheus", shown(last, Format::Prometheus));
     for width in [60, 80, 100, 140] {
-        let text = last.render(Format::Terminal, &Style { width, color: false }).unwrap();
+        let text = last.render(Format::Terminal, &Style { width, ..Style::default() }).unwrap();
         assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{width}\n{text}");
     }
 }

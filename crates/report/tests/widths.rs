@@ -40,7 +40,7 @@ fn traces(folders: &[&str]) -> Vec<PathBuf> {
 /// it stands alone in its line.
 fn check(what: &str, report: &(impl Report + ?Sized)) {
     for width in WIDTHS {
-        let text = report.render(Format::Terminal, &Style { width, color: false }).unwrap();
+        let text = report.render(Format::Terminal, &Style { width, ..Style::default() }).unwrap();
         for line in text.lines() {
             assert_eq!(line, line.trim_end(), "{what} at {width}: a line ends in spaces");
             let fits = line.chars().count() <= usize::from(width);

@@ -7,7 +7,7 @@ use busbound::diagnosis::Detail;
 use busbound::report::Timeline;
 use busbound::tables::{Provenance, write_parquet};
 use busbound::whatif::replay::Change;
-use busbound::{Format, Machine, Options, Run, Style};
+use busbound::{Format, Machine, Options, Run};
 
 use crate::args::export::{ExportArgs, ExportTo};
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::io::output::{save, warn};
 use crate::io::reading::each_run;
 use crate::request::{Output, resolve_analysis, resolve_machine};
 
-/// What is written, of which run, and where.
+/// What to write, and where.
 struct Export<'a> {
     to: ExportTo,
     path: &'a Path,
@@ -26,7 +26,8 @@ struct Export<'a> {
 
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     if args.path.is_dir() {
-        let why = format!("export takes one trace; {} is a directory", args.path.display());
+        let why =
+            format!("export takes one trace, and {} is a directory: name one file", args.path.display());
         return Err(Failure::usage(why));
     }
     let path = args.output.clone().unwrap_or_else(|| usual_path(args));
@@ -44,14 +45,14 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     if !args.quiet {
         let path = path.display();
         warn(&match args.to {
-            ExportTo::Perfetto | ExportTo::Chrome => format!("{path} opens in ui.perfetto.dev"),
-            ExportTo::Parquet => format!("{path} holds events, copies, gaps and steps as Parquet"),
+            ExportTo::Perfetto | ExportTo::Chrome => format!("wrote {path}; open it in ui.perfetto.dev"),
+            ExportTo::Parquet => format!("wrote events, copies, gaps and steps as Parquet to {path}"),
         });
     }
     Ok(())
 }
 
-/// The trace's name with what says the format, here.
+/// The trace's name with the ending of the format, in the working directory.
 fn usual_path(args: &ExportArgs) -> PathBuf {
     let packed = |format: Format| format!("{}.gz", format.suffixes()[0]);
     let end = match args.to {
@@ -65,7 +66,7 @@ fn usual_path(args: &ExportArgs) -> PathBuf {
 impl Export<'_> {
     fn write(&self, run: &Run) -> Result<(), Failure> {
         let timeline = |format, drawn| {
-            save(&Timeline { trace: run.trace(), drawn }, format, Style::USUAL_WIDTH, self.path)
+            save(&Timeline { trace: run.trace(), drawn }, format, &Output::quiet_or_not(true), self.path)
         };
         match self.to {
             ExportTo::Perfetto => {
