@@ -92,11 +92,15 @@ impl From<UnknownMachine> for Error {
 /// assert_eq!(why, "run.json does not exist");
 /// ```
 pub fn io_in_words(path: &Path, error: &io::Error) -> String {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists());
     let path = path.display();
-    match error.kind() {
-        io::ErrorKind::NotFound => format!("{path} does not exist"),
-        io::ErrorKind::PermissionDenied => format!("{path}: permission denied"),
-        io::ErrorKind::IsADirectory => format!("{path} is a directory"),
+    match (error.kind(), parent) {
+        (io::ErrorKind::NotFound, Some(parent)) => {
+            format!("{path} does not exist: there is no directory {}", parent.display())
+        }
+        (io::ErrorKind::NotFound, None) => format!("{path} does not exist"),
+        (io::ErrorKind::PermissionDenied, _) => format!("{path}: permission denied"),
+        (io::ErrorKind::IsADirectory, _) => format!("{path} is a directory"),
         _ => {
             let text = error.to_string();
             format!("{path}: {}", text.split(" (os error").next().unwrap_or(&text))

@@ -28,7 +28,7 @@ pub(crate) fn closest<'n>(
         .into_iter()
         .map(|name| {
             let begins = !given.is_empty() && (name.starts_with(&given) || given.starts_with(name));
-            (if begins { 1 } else { damerau_levenshtein(&given, name) }, name)
+            (if begins { 0 } else { damerau_levenshtein(&given, name) }, name)
         })
         .filter(|(edits, name)| 2 * edits <= name.chars().count().max(given.chars().count()))
         .collect();

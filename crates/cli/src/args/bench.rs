@@ -45,7 +45,7 @@ pub(crate) struct MeasureArgs {
     pub(crate) from: Option<PathBuf>,
 }
 
-/// What is written besides the answer.
+/// Files next to the answer.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct KeepArgs {

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::names::gpus;
 use super::shared::{AnalysisArgs, EmitArgs, JobsArgs, MachineArgs, OutputArgs, ReadingArgs, TopologyArgs};
+use super::two_columns::wrapped;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -15,6 +17,11 @@ Examples:
   busbound 'traces/rank*.json.gz' --each        also each rank on its own
   busbound run.json --machine pcie4x8           a slot narrower than the card
   busbound run.json -o run.md                   Markdown, for a ticket";
+
+/// The examples, and the GPUs that --machine takes.
+pub(super) fn long_help() -> String {
+    format!("{EXAMPLES}\n\nGPUs:\n{}", wrapped(&gpus().join(", ")))
+}
 
 /// Options for several traces.
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ Examples:
   busbound export run.json.gz --to perfetto        then open ui.perfetto.dev
   busbound export run.json.gz --to perfetto --apply pin,prefetch=1
   busbound export run.bbt --to chrome -o run.json.gz
-  busbound export run.json.gz --to parquet -o run/ run/copies.parquet and more";
+  busbound export run.json.gz --to parquet -o run/    run/copies.parquet, …";
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {

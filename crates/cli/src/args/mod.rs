@@ -71,7 +71,7 @@ pub(crate) enum Command {
     ///
     /// Files that are ranks of one run are compared with each other: which ranks are stragglers, and what differs there.
     /// Other files are diagnosed separately.
-    #[command(after_help = diagnose::EXAMPLES)]
+    #[command(after_help = diagnose::EXAMPLES, after_long_help = diagnose::long_help())]
     Diagnose(diagnose::DiagnoseArgs),
     /// Show what changed between two runs, or along a sweep
     #[command(after_help = compare::EXAMPLES)]

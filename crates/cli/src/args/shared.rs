@@ -7,7 +7,7 @@ use busbound::diagnosis::StageChoice;
 use clap::Args;
 use regex_lite::Regex;
 
-use super::names::{any_machine, gpus};
+use super::names::any_machine;
 use super::values::{general_format, parse_size, settings_format};
 
 /// The machine that copies are compared against.
@@ -15,21 +15,14 @@ use super::values::{general_format, parse_size, settings_format};
 #[command(next_help_heading = "Analysis")]
 pub(crate) struct MachineArgs {
     /// Compare copies with this GPU, link, rate or profile: h100-pcie, pcie4x16, 63 (GB/s), machine.json
+    ///
+    /// Without it, the GPU named in the trace counts. `busbound bench` writes profiles; `busbound diagnose --help` lists the
+    /// GPUs.
     #[arg(long, value_name = "NAME", value_parser = any_machine(), hide_possible_values = true)]
-    #[arg(long_help = machine_help())]
     pub(crate) machine: Option<String>,
     /// The busbound.toml that the name comes from, if no flag gave it.
     #[arg(skip)]
     pub(crate) file: Option<PathBuf>,
-}
-
-/// With all names: an error shows only the closest.
-fn machine_help() -> String {
-    format!(
-        "Compare copies with this GPU, link, rate or profile: a GPU ({}), a link (pcie4x16), a rate in GB/s (63), or a profile \
-         that `busbound bench` wrote (machine.json) [default: the GPU named in the trace]",
-        gpus().join(", ")
-    )
 }
 
 /// What counts as a step, a block or a stage.

@@ -12,8 +12,7 @@ pub(super) fn two_columns<N: AsRef<str>>(rows: impl IntoIterator<Item = (N, Stri
     for (name, text) in &rows {
         let mut line = format!("  {:<widest$} ", name.as_ref());
         for word in text.split_whitespace() {
-            let is_first = line.trim_end().len() <= indent && line.len() < indent + 1;
-            if !is_first && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            if line.chars().count() + 1 + word.chars().count() > WIDTH {
                 lines.push(line);
                 line = " ".repeat(indent - 1);
             }
@@ -23,6 +22,15 @@ pub(super) fn two_columns<N: AsRef<str>>(rows: impl IntoIterator<Item = (N, Stri
         lines.push(line.trim_end().to_owned());
     }
     lines.join("\n")
+}
+
+/// A list in one column.
+pub(super) fn wrapped(text: &str) -> String {
+    two_columns([("", text.to_owned())])
+        .lines()
+        .map(|line| format!("  {}", line.trim_start()))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[cfg(test)]

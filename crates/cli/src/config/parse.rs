@@ -1,6 +1,6 @@
 //! Which settings does the text of a `busbound.toml` hold? Every error has the line.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use busbound::diagnosis::StageChoice;
 use regex_lite::Regex;
@@ -72,8 +72,8 @@ impl File<'_> {
         value.get_ref().as_table().ok_or_else(|| self.wrong_value(key, value, example))
     }
 
-    /// A file is relative to the one it is named in.
-    fn beside(&self, name: &str) -> std::path::PathBuf {
+    /// A path in the file is relative to the file's directory.
+    fn relative(&self, name: &str) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join(name)
     }
 
@@ -86,7 +86,7 @@ impl File<'_> {
         }
         let name = self.text_of("machine", value, "machine = \"h100-pcie\"")?;
         let is_file = name.ends_with(".json");
-        Ok(if is_file { self.beside(name).display().to_string() } else { name.to_owned() })
+        Ok(if is_file { self.relative(name).display().to_string() } else { name.to_owned() })
     }
 
     fn regex(&self, key: &str, value: &Value<'_>) -> Result<Regex, String> {
@@ -135,7 +135,7 @@ impl File<'_> {
                 }
                 "baseline" => {
                     let name = self.text_of("baseline", value, "baseline = \"base.json\"")?;
-                    config.baseline = Some(self.beside(name));
+                    config.baseline = Some(self.relative(name));
                 }
                 other => return Err(self.unknown(other, key.span().start, &GATE_KEYS)),
             }
