@@ -33,6 +33,12 @@ pub(crate) fn warn_of_misfits<'d>(
     }
 }
 
+/// Whether anything is set that could misfit.
+pub(crate) fn has_settings(machine: &MachineArgs, analysis: &AnalysisArgs) -> bool {
+    let AnalysisArgs { steps, warmup, by, .. } = analysis;
+    machine.machine.is_some() || steps.is_some() || warmup.is_some() || by.is_some()
+}
+
 fn misfits(run: &Diagnosis, machine: &MachineArgs, analysis: &AnalysisArgs) -> Vec<String> {
     let has = |id: LimitationId| run.limitations.iter().any(|limitation| limitation.id == id);
     let mut all = Vec::new();

@@ -136,7 +136,7 @@ fn flags_that_do_not_fit_the_trace_are_said_before_the_answer() {
         ),
         (vec!["--by", "zork"], "no annotation matches --by 'zork'"),
     ] {
-        for command in ["diagnose", "summarize"] {
+        for command in ["diagnose", "whatif", "summarize"] {
             let args = [vec![command, trace.as_str()], args.clone()].concat();
             let (_, stderr, code) = run(&args);
             assert!(code == Some(0) && stderr.contains(&format!("{trace}: {words}")), "{args:?}: {stderr}");

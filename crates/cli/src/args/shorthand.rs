@@ -51,7 +51,7 @@ mod tests {
             ("- --quiet", "diagnose - --quiet"),
             ("traces/", "diagnose traces/"),
             ("rank*", "diagnose rank*"),
-            // The package's own folder exists.
+            // A directory of this package.
             ("src", "diagnose src"),
             ("diagnos", "diagnos"),
             ("comapre a.json b.json", "comapre a.json b.json"),

@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::io::output::{save, show, warn};
 use crate::io::reading::each_run;
 use crate::request::{Output, detail_of, page_of, resolve_analysis, resolve_machine, resolve_output};
+use crate::warnings::{has_settings, warn_of_misfits};
 
 /// What is asked of every run.
 struct Asked {
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
     let asked = Asked::of(args)?;
     let mut answers: Vec<WhatIf> = Vec::new();
     let mut sections: Vec<Result<RunSection, RenderError>> = Vec::new();
-    let mut refused = Vec::new();
+    let (mut refused, mut diagnoses) = (Vec::new(), Vec::new());
     let mut timeline = args.timeline.as_deref();
     let mut written = Ok(());
     // The runs on a page share its space; without a page nobody has to count them.
@@ -53,6 +54,10 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
         } else {
             run.what_if(&asked.machine, &asked.options, &asked.scenarios)
         };
+        // Only settings can misfit; without any, this would be work for nothing.
+        if has_settings(&args.machine, &args.analysis) {
+            diagnoses.push(run.diagnose(&asked.machine, &asked.options));
+        }
         if answer.is_ok()
             && let Some(path) = timeline.take()
         {
@@ -69,6 +74,7 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
     for why in refused {
         warn(&why);
     }
+    warn_of_misfits(&diagnoses, &args.machine, &args.analysis, &output);
     let sections: Vec<RunSection> =
         sections.into_iter().collect::<Result<_, _>>().map_err(Failure::output)?;
     show(&Predictions { answers: &answers, sections: &sections }, &output, page_of(&args.paths))?;

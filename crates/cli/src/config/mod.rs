@@ -39,7 +39,7 @@ struct Settable<'c> {
 /// Sets what no flag has set.
 ///
 /// # Errors
-/// If the file cannot be read, or has a key or a value that makes no sense.
+/// If the file cannot be read, or has an unknown key or a value of the wrong type.
 pub(crate) fn apply(command: &mut Command) -> Result<(), Failure> {
     let Some(settable) = settable(command) else { return Ok(()) };
     let Some(path) = find() else { return Ok(()) };

@@ -29,7 +29,7 @@ pub(crate) fn show(report: &dyn Report, output: &Output, page: impl AsRef<Path>)
     Ok(())
 }
 
-/// Without a browser the page is there all the same, so this is no failure.
+/// Without a browser the page has still been written, so this is a warning.
 fn open_page(path: &Path) {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if open::that_detached(absolute).is_err() {
