@@ -78,6 +78,19 @@ fn stages_of_the_file_are_the_pipeline() {
     assert!(json.contains("\"first\"") && json.contains("\"second\""), "{json:.3000}");
 }
 
+/// A log may be from another machine.
+#[test]
+fn a_replayed_log_keeps_its_peaks() {
+    let project = project("machine = \"pcie3x16\"\n");
+    let args = ["top", "--replay", &fixture("top/made.jsonl"), "--once"];
+    let elsewhere = tempfile::tempdir().unwrap();
+    assert_eq!(run(project.path(), &args), run(elsewhere.path(), &args));
+    assert_ne!(
+        run(project.path(), &[&args[..], &["--machine", "pcie3x16"]].concat()),
+        run(elsewhere.path(), &args)
+    );
+}
+
 #[test]
 fn mistakes_have_the_line_and_a_suggestion() {
     let trace = fixture("launch_bound.json.gz");

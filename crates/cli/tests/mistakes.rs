@@ -51,77 +51,94 @@ fn commands_and_flags_get_suggestions() {
     }
 }
 
-/// Every kind of file that busbound writes or reads, given where another one belongs.
-#[test]
-fn a_file_of_another_kind_is_recognized() {
-    let directory = tempfile::tempdir().unwrap();
-    let saved = |name: &str| directory.path().join(name).display().to_string();
-    let trace = fixture("launch_bound.json.gz");
-    let (diagnosis, gate, topology, nvbandwidth, rank) =
-        (saved("d.json"), saved("g.json"), saved("t.json"), saved("n.json"), saved("launch_bound.rank.json"));
-    let (profile, samples, log) =
-        (fixture("machines/h200.json"), fixture("machines/raw/h200-quick.json"), fixture("top/made.jsonl"));
-    let smi = fixture("topology/nvidia-smi-eight-gpus.txt");
-    for args in [
-        vec!["diagnose", &trace, "-o", &diagnosis],
-        vec!["gate", &trace, "--require", "step_p50 < 1000", "-o", &gate],
-        vec!["topo", "--from-smi", &smi, "-o", &topology],
-        vec!["bench", "--from", &samples, "--nvbandwidth", "-o", &nvbandwidth],
-        vec!["summarize", &trace, "-o", &directory.path().display().to_string(), "--quiet"],
-    ] {
-        let (_, stderr, code) = run(&args);
-        assert_eq!((stderr.as_str(), code), ("", Some(0)), "{args:?}");
-    }
-    for (args, words) in [
-        (
-            vec![profile.as_str()],
-            format!("a machine profile, not a profiler trace: pass it with --machine {profile}"),
-        ),
-        (vec![&samples], format!("not a profiler trace: run busbound bench --from {samples}")),
-        (vec![&log], format!("not a profiler trace: run busbound top --replay {log}")),
-        (vec![&rank], format!("a rank summary, not a profiler trace: run busbound merge {rank}")),
-        (vec![&diagnosis], "a saved answer of busbound, not a profiler trace: give the trace".to_owned()),
-        (vec!["compare", &diagnosis, &diagnosis], "a saved answer of busbound".to_owned()),
-        (vec![&gate], format!("pass it with gate --baseline {gate}")),
-        (vec![&topology], format!("pass it with --topology {topology}")),
-        (vec![&nvbandwidth], "a result of nvbandwidth".to_owned()),
-        (vec!["merge", &trace], format!("a profiler trace, not a rank summary: run busbound {trace}")),
-        (
-            vec!["bench", "--from", &trace],
-            format!(
-                "a profiler trace, not a file of samples from `busbound bench --raw`: run busbound {trace}"
-            ),
-        ),
-        (
-            vec!["top", "--replay", &trace],
-            format!("a profiler trace, not a log of `busbound top`: run busbound {trace}"),
-        ),
-        (vec!["top", "--replay", &profile], format!("pass it with --machine {profile}")),
-        (vec![&trace, "--machine", &samples], "busbound bench --from".to_owned()),
-        (
-            vec![&trace, "--topology", &profile],
-            format!(
-                "a machine profile, not a topology from `busbound topo`: pass it with --machine {profile}"
-            ),
-        ),
-        (
-            vec!["gate", &trace, "--require", "step_p50 < baseline", "--baseline", &diagnosis],
-            "give the trace that it was made from".to_owned(),
-        ),
-        (vec!["topo", "--from-nccl", &trace], "a profiler trace, not a topology file of NCCL".to_owned()),
-        (
-            vec!["top", "--replay", &fixture("walls.json")],
-            "is not a log of `busbound top`: give a file that busbound top --log wrote".to_owned(),
-        ),
-    ] {
-        let (stdout, stderr, code) = run(&args);
-        assert_eq!((stdout.as_str(), code), ("", Some(3)), "{args:?}: {stderr}");
-        assert!(stderr.contains(&words), "{args:?}: {stderr}");
-        assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
-        for raw in ["os error", "at line", "UTF-8", "expected value", "missing field"] {
-            assert!(!stderr.contains(raw), "{args:?}: {stderr}");
+/// One of every kind of file that busbound writes, in a directory.
+struct Saved(tempfile::TempDir);
+
+impl Saved {
+    fn new() -> Self {
+        let saved = Self(tempfile::tempdir().unwrap());
+        let trace = fixture("launch_bound.json.gz");
+        let (smi, samples) =
+            (fixture("topology/nvidia-smi-eight-gpus.txt"), fixture("machines/raw/h200-quick.json"));
+        for args in [
+            vec!["diagnose", &trace, "-o", &saved.at("diagnosis.json")],
+            vec!["gate", &trace, "--require", "step_p50 < 1000", "-o", &saved.at("gate.json")],
+            vec!["topo", "--from-smi", &smi, "-o", &saved.at("topo.json")],
+            vec!["bench", "--from", &samples, "--nvbandwidth", "-o", &saved.at("nvbandwidth.json")],
+            vec!["summarize", &trace, "-o", &saved.at(""), "--quiet"],
+        ] {
+            let (_, stderr, code) = run(&args);
+            assert_eq!((stderr.as_str(), code), ("", Some(0)), "{args:?}");
         }
+        saved
     }
+
+    fn at(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+}
+
+/// One sentence with these words, and nothing that a parser said.
+fn assert_recognized(args: &[&str], words: &str) {
+    let (stdout, stderr, code) = run(args);
+    assert_eq!((stdout.as_str(), code), ("", Some(3)), "{args:?}: {stderr}");
+    assert!(stderr.contains(words), "{args:?}: {stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
+    for raw in ["os error", "at line", "UTF-8", "expected value", "missing field"] {
+        assert!(!stderr.contains(raw), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn files_that_are_not_traces_are_recognized() {
+    let saved = Saved::new();
+    let not_a = |path: &str, what: &str, next: &str| {
+        assert_recognized(&[path], &format!("{path} is {what}, not a profiler trace: {next}"));
+    };
+    let (profile, samples) = (fixture("machines/h200.json"), fixture("machines/raw/h200-quick.json"));
+    let (log, rank, gate) =
+        (fixture("top/made.jsonl"), saved.at("launch_bound.rank.json"), saved.at("gate.json"));
+    let (diagnosis, topology) = (saved.at("diagnosis.json"), saved.at("topo.json"));
+    not_a(&profile, "a machine profile", &format!("pass it with --machine {profile}"));
+    not_a(
+        &samples,
+        "a file of samples from `busbound bench --raw`",
+        &format!("run busbound bench --from {samples}"),
+    );
+    not_a(&log, "a log of `busbound top`", &format!("run busbound top --replay {log}"));
+    not_a(&rank, "a rank summary", &format!("run busbound merge {rank}"));
+    not_a(&gate, "a saved answer of `busbound gate`", &format!("pass it with gate --baseline {gate}"));
+    not_a(&topology, "a topology from `busbound topo`", &format!("pass it with --topology {topology}"));
+    not_a(&saved.at("nvbandwidth.json"), "a result of nvbandwidth", "measure with busbound bench");
+    not_a(&diagnosis, "a saved answer of busbound", "give the trace that it was made from");
+    assert_recognized(&["compare", &diagnosis, &diagnosis], "a saved answer of busbound");
+}
+
+#[test]
+fn files_given_to_the_wrong_flag_are_recognized() {
+    let saved = Saved::new();
+    let (trace, profile) = (fixture("launch_bound.json.gz"), fixture("machines/h200.json"));
+    let (samples, diagnosis) = (fixture("machines/raw/h200-quick.json"), saved.at("diagnosis.json"));
+    let is_trace = |what: &str| format!("a profiler trace, not {what}: run busbound {trace}");
+    let is_profile = |what: &str| format!("a machine profile, not {what}: pass it with --machine {profile}");
+    let (log, topology) = ("a log of `busbound top`", "a topology from `busbound topo`");
+    assert_recognized(&["merge", &trace], &is_trace("a rank summary"));
+    assert_recognized(
+        &["bench", "--from", &trace],
+        &is_trace("a file of samples from `busbound bench --raw`"),
+    );
+    assert_recognized(&["top", "--replay", &trace], &is_trace(log));
+    assert_recognized(&["topo", "--from-nccl", &trace], &is_trace("a topology file of NCCL"));
+    assert_recognized(&["top", "--replay", &profile], &is_profile(log));
+    assert_recognized(&[&trace, "--topology", &profile], &is_profile(topology));
+    assert_recognized(&[&trace, "--machine", &samples], &format!("busbound bench --from {samples}"));
+    let gate = ["gate", &trace, "--require", "step_p50 < baseline", "--baseline", &diagnosis];
+    assert_recognized(&gate, "give the trace that it was made from");
+    let unknown = fixture("walls.json");
+    assert_recognized(
+        &["top", "--replay", &unknown],
+        "is not a log of `busbound top`: give a file that busbound top",
+    );
 }
 
 #[test]

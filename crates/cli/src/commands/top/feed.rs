@@ -42,7 +42,11 @@ impl Feed {
             ..Limits::default()
         };
         let (origin, machine) = match &args.replay {
-            Some(path) => (replay(path)?, args.machine.machine.is_some().then_some(machine)),
+            Some(path) => {
+                // A log may be from another machine, so that only a flag replaces its peaks.
+                let is_flag = args.machine.machine.is_some() && args.machine.file.is_none();
+                (replay(path)?, is_flag.then_some(machine))
+            }
             None => (live(args)?, Some(machine)),
         };
         Ok(Self { origin, machine, watch: Watch::with(limits) })
