@@ -16,8 +16,8 @@ pub(crate) fn did_you_mean<'n>(
     })
 }
 
-/// Up to `most` names, the closest first. A name counts if at most half of its letters have to change, or if one of the two
-/// begins with the other.
+/// Up to `most` names, the closest first. A name counts if at most half of its letters have to change, three quarters if the
+/// first letter is right, or if one of the two begins with the other.
 pub(crate) fn closest<'n>(
     given: &str,
     names: impl IntoIterator<Item = &'n str>,
@@ -30,7 +30,10 @@ pub(crate) fn closest<'n>(
             let begins = !given.is_empty() && (name.starts_with(&given) || given.starts_with(name));
             (if begins { 0 } else { damerau_levenshtein(&given, name) }, name)
         })
-        .filter(|(edits, name)| 2 * edits <= name.chars().count().max(given.chars().count()))
+        .filter(|(edits, name)| {
+            let quarters = if name.chars().next() == given.chars().next() { 3 } else { 2 };
+            4 * edits <= quarters * name.chars().count().max(given.chars().count())
+        })
         .collect();
     scored.sort_by_key(|(edits, _)| *edits);
     scored.into_iter().take(most).map(|(_, name)| name).collect()
@@ -43,7 +46,8 @@ mod tests {
     #[test]
     fn the_closest_names_come_first_and_noise_finds_none() {
         let names = ["h200", "h100-pcie", "h100-sxm", "a100-pcie", "l4"];
-        assert_eq!(closest("h20", names, 3), ["h200"]);
+        assert_eq!(closest("h20", names, 1), ["h200"]);
+        assert_eq!(closest("h999", names, 3), ["h200"]);
         assert_eq!(closest("h100-pci", names, 2), ["h100-pcie", "a100-pcie"]);
         assert_eq!(closest("H100", names, 3), ["h100-pcie", "h100-sxm", "h200"]);
         assert!(closest("zzzzzz", names, 3).is_empty() && closest("", names, 3).is_empty());

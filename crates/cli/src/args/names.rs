@@ -67,7 +67,7 @@ fn parse_change(text: &str) -> Result<Change, String> {
     let is_known = all_changes().any(|about| about.name == name);
     text.parse().map_err(|error: UnknownChange| {
         let spellings: Vec<&str> = all_changes().map(|about| about.spelling).collect();
-        match did_you_mean(name, all_changes().map(|about| about.name), 2) {
+        match did_you_mean(name, all_changes().map(|about| about.name), 1) {
             _ if is_known => error.to_string(),
             Some(meant) => meant,
             None => format!("the changes are {}", spellings.join(", ")),

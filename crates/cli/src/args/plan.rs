@@ -96,25 +96,25 @@ pub(crate) struct DdpArgs {
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
     /// Forward and backward time of one micro-batch in ms, or a range such as 180..220
-    #[arg(long, value_name = "MS")]
+    #[arg(long, help_heading = "Run", value_name = "MS")]
     pub(crate) compute: Range,
     /// Share of --compute that is the backward pass
-    #[arg(long, value_name = "SHARE", default_value = "66.7%", value_parser = parse_share)]
+    #[arg(long, help_heading = "Run", value_name = "SHARE", default_value = "66.7%", value_parser = parse_share)]
     pub(crate) backward: f64,
     /// Gradient bucket size
-    #[arg(long, value_name = "SIZE", default_value = "25MB", value_parser = parse_size)]
+    #[arg(long, help_heading = "Run", value_name = "SIZE", default_value = "25MB", value_parser = parse_size)]
     pub(crate) bucket: u64,
     /// Micro-batches per step
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, help_heading = "Run", value_name = "N", default_value_t = 1)]
     pub(crate) accumulation: u32,
     /// Samples per micro-batch and rank
-    #[arg(long, value_name = "N", default_value_t = 1.0)]
+    #[arg(long, help_heading = "Run", value_name = "N", default_value_t = 1.0)]
     pub(crate) batch: f64,
     /// Steps in the whole run
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, help_heading = "Run", value_name = "N", default_value_t = 10_000)]
     pub(crate) steps: u64,
     /// Share of the step that should be compute
-    #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = parse_share)]
+    #[arg(long, help_heading = "Run", value_name = "SHARE", default_value = "95%", value_parser = parse_share)]
     pub(crate) efficiency: f64,
     #[command(flatten)]
     pub(crate) emit: EmitArgs,

@@ -152,8 +152,8 @@ fn seen(args: &OffloadArgs) -> Result<SeenLayers, Failure> {
 
 fn parallel(args: &ParallelArgs) -> Result<Plan, Failure> {
     let gpu = gpu_of_key(&args.gpu).ok_or_else(|| {
-        let hint =
-            did_you_mean(&args.gpu, gpus(), 3).unwrap_or_else(|| format!("known are {}", gpus().join(", ")));
+        let hint = did_you_mean(&args.gpu, gpus(), 3)
+            .unwrap_or_else(|| "busbound diagnose --help lists the GPUs".to_owned());
         Failure::usage(format!("unknown GPU {:?}; {hint}", args.gpu))
     })?;
     let inputs = ParallelInputs {
