@@ -1,4 +1,4 @@
-//! Compiles the library that `busbound record` injects, and puts it where the program can carry it inside itself.
+//! Compiles the library that `busbound record` injects, so that the program can include it.
 //!
 //! Cargo cannot make a program depend on a shared library of the same workspace; the crate has no dependencies, so one call of the
 //! compiler is all it takes.
@@ -9,13 +9,13 @@ use std::process::Command;
 
 fn main() -> Result<(), String> {
     let variable = |name: &str| env::var(name).map_err(|_| format!("cargo did not set {name}"));
-    // Told by the crate itself: it may lie in the workspace, or in a registry's folder.
+    // The crate itself says where it is: in the workspace, or in a registry's directory.
     let source = PathBuf::from(variable("DEP_BUSBOUND_CAPTURE_SOURCE")?);
     let library = PathBuf::from(variable("OUT_DIR")?).join("busbound_capture.so");
     println!("cargo::rerun-if-changed={}", source.display());
     if variable("CARGO_CFG_TARGET_OS")? != "linux" || variable("CARGO_CFG_TARGET_ENV")? != "gnu" {
-        // CUPTI's injection is Linux's, and what it is injected into (Python, PyTorch) runs on glibc; elsewhere the command
-        // says so.
+        // CUPTI can only be injected on Linux, into programs that use glibc (Python, PyTorch). On other systems the
+        // command says so.
         return std::fs::write(&library, b"").map_err(|error| error.to_string());
     }
     let mut rustc = Command::new(variable("RUSTC")?);

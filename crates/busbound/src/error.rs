@@ -1,4 +1,4 @@
-//! What can go wrong between a path and an answer? Each error is a complete sentence, so none has a source.
+//! What can go wrong between a path and an answer? Each error is one whole sentence, so none has a source to print after it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,26 +6,26 @@ use std::path::{Path, PathBuf};
 use busbound_machine::UnknownMachine;
 use busbound_trace::OpenError;
 
-/// Why something could not be read, found or written.
+/// Why something that was asked for could not be read, found or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing in the file could be read as a trace.
+    /// Nothing at all in the file could be read as a trace.
     #[error("{0}")]
     Trace(OpenError),
-    #[error("{}: {error}", path.display())]
+    #[error("{}", io_in_words(path, error))]
     Io { path: PathBuf, error: io::Error },
-    /// The file was read, but its content is invalid.
+    /// It was read, and is not what it should be.
     #[error("{} {why}", path.display())]
     Content { path: PathBuf, why: String },
     #[error(
-        "{} contains no traces: no file name ends in {}",
+        "{} holds no trace: nothing in it ends in {}",
         path.display(),
         suffixes_in_words()
     )]
     NoTraces { path: PathBuf },
     #[error(
-        "{} contains no summaries: no file name ends in .rank.json or .fleet.json; `busbound summarize` creates them from traces",
+        "{} holds no summary: nothing in it ends in .rank.json or .fleet.json; busbound summarize makes them of traces",
         path.display()
     )]
     NoSummaries { path: PathBuf },
@@ -35,8 +35,8 @@ pub enum Error {
     Pattern { pattern: String, why: String },
     #[error("{0}")]
     Machine(UnknownMachine),
-    /// nsys is installed, but could not export a report.
-    #[error("{}: nsys export failed: {why}", report.display())]
+    /// nsys is installed, and did not export a report.
+    #[error("{}: nsys could not export it: {why}", report.display())]
     Export { report: PathBuf, why: String },
     #[error("{}: reading was interrupted", path.display())]
     Interrupted { path: PathBuf },
@@ -45,15 +45,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the request itself is invalid, regardless of the files.
+    /// Whether the request itself makes no sense, whatever is in the files.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Machine(_))
     }
 
-    /// Whether reading failed because of the storage, so that a retry may succeed.
+    /// Whether reading failed for a reason of the storage, which may go better another time.
     pub fn is_storage(&self) -> bool {
         let error = match self {
-            Self::Trace(OpenError::Io { source, .. }) => source,
             Self::Io { error, .. } => error,
             _ => return false,
         };
@@ -73,6 +72,7 @@ impl From<OpenError> for Error {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Interrupted { path } => Self::Interrupted { path },
+            OpenError::Io { path, source } => Self::Io { path, error: source },
             other => Self::Trace(other),
         }
     }
@@ -84,7 +84,31 @@ impl From<UnknownMachine> for Error {
     }
 }
 
-/// `.json, .json.gz or .bbt`, for all supported formats.
+/// What went wrong with a file, in one sentence without the number of the error.
+///
+/// ```
+/// use std::io::{Error, ErrorKind};
+/// let why = busbound::io_in_words("run.json".as_ref(), &Error::from(ErrorKind::NotFound));
+/// assert_eq!(why, "run.json does not exist");
+/// ```
+pub fn io_in_words(path: &Path, error: &io::Error) -> String {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists());
+    let path = path.display();
+    match (error.kind(), parent) {
+        (io::ErrorKind::NotFound, Some(parent)) => {
+            format!("{path} does not exist: there is no directory {}", parent.display())
+        }
+        (io::ErrorKind::NotFound, None) => format!("{path} does not exist"),
+        (io::ErrorKind::PermissionDenied, _) => format!("{path}: permission denied"),
+        (io::ErrorKind::IsADirectory, _) => format!("{path} is a directory"),
+        _ => {
+            let text = error.to_string();
+            format!("{path}: {}", text.split(" (os error").next().unwrap_or(&text))
+        }
+    }
+}
+
+/// `.json, .json.gz or .bbt`, of all formats that are read.
 fn suffixes_in_words() -> String {
     let mut all: Vec<&str> = busbound_trace::suffixes().collect();
     let last = all.pop().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Does the library work as a Rust program uses it?
+//! The library as a Rust program uses it.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
 }
 
-/// Regression: the message contained the system's reason twice.
+/// The system's reason once stood there twice.
 #[test]
-fn a_missing_file_is_reported_once() {
+fn a_missing_file_is_named_once() {
     let error = busbound::open("no_such_file.json").unwrap_err();
-    assert_eq!(error.to_string(), "no_such_file.json: No such file or directory (os error 2)");
-    // Printing the chain of causes adds nothing.
+    assert_eq!(error.to_string(), "no_such_file.json does not exist");
+    // Whoever prints the chain of causes prints no more than that.
     assert!(std::error::Error::source(&error).is_none());
     assert!(!error.is_storage() && !error.is_usage());
     let profile = busbound::resolve_machine(Some("no_such.json")).unwrap_err();
-    assert_eq!(profile.to_string(), "no_such.json: No such file or directory (os error 2)");
+    assert_eq!(profile.to_string(), "no_such.json does not exist");
 }
 
 #[test]
-fn the_watcher_can_stop_reading() {
+fn reading_is_ended_by_who_watches() {
     let input = Input::File(fixture("launch_bound.json.gz"));
     let ended =
         busbound::open_input(&input, &ReadOptions::default(), &mut |_| ControlFlow::Break(())).unwrap_err();
@@ -34,7 +34,7 @@ fn the_watcher_can_stop_reading() {
 }
 
 #[test]
-fn saved_traces_are_compressed_by_name_and_read_back() {
+fn what_is_saved_is_packed_where_its_name_says_so_and_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let run = busbound::demo().unwrap();
     let timeline = Timeline { trace: run.trace(), drawn: None };
@@ -53,10 +53,10 @@ fn saved_traces_are_compressed_by_name_and_read_back() {
 }
 
 #[test]
-fn ranks_of_one_job_are_distinguished_from_separate_runs() {
+fn ranks_of_one_job_are_told_from_runs_of_their_own() {
     let demo = busbound::demo().unwrap().diagnose(&Machine::default(), &Options::default());
-    let separate = RunGroup::of(vec![demo.clone(), demo], Vec::new(), None, Show::Few);
-    assert!(separate.fleet().is_none());
+    let apart = RunGroup::of(vec![demo.clone(), demo], Vec::new(), None, Show::Few);
+    assert!(apart.fleet().is_none());
     let inputs = busbound::resolve_inputs(&[fixture("ranks")]).unwrap();
     let (machine, options) = (Machine::default(), Options::default());
     let runs: Vec<_> = busbound::open_many(&inputs.list, &ManyOptions::default(), &|_| {}, |_, run| {
@@ -72,7 +72,7 @@ fn ranks_of_one_job_are_distinguished_from_separate_runs() {
 }
 
 #[test]
-fn a_drawn_run_renders_as_a_page() {
+fn a_page_needs_what_is_drawn() {
     let run = busbound::demo().unwrap();
     let drawn = run.draw(&Machine::default(), &Options::default(), &[], Detail::Page { runs: 1 });
     let page = drawn.render(Format::Html, &Style::default()).unwrap();

@@ -1,20 +1,21 @@
-//! How does a run end badly? Each way has its exit code, and a sentence.
+//! Why is there no answer? Each reason has its exit code and one sentence.
 
 use std::fmt::Display;
+use std::io;
 use std::path::Path;
 
-/// Why there is no answer, or none that satisfies.
+/// Why there is no answer, or a negative one.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The command line makes no sense.
+    /// The command line or busbound.toml is wrong.
     Usage(String),
-    /// Nothing in the input could be read.
+    /// No input could be read.
     Unreadable(String),
-    /// A requirement does not hold; the answer has said which.
+    /// A requirement is not met; the answer has said which.
     GateFailed,
     /// There is no GPU, or it cannot be used.
     NoGpu(String),
-    /// Stopped by the user; the answer has what there was.
+    /// Stopped by the user; the answer has what was measured until then.
     Interrupted,
     /// The answer could not be written.
     Output(String),
@@ -30,8 +31,8 @@ impl Failure {
     }
 
     /// A file that cannot be read.
-    pub(crate) fn unreadable_at(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
-        |error| Self::Unreadable(format!("{}: {error}", path.display()))
+    pub(crate) fn unreadable_at(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        |error| Self::Unreadable(busbound::io_in_words(path, &error))
     }
 
     pub(crate) fn no_gpu(why: impl Display) -> Self {
@@ -42,12 +43,17 @@ impl Failure {
         Self::Output(why.to_string())
     }
 
-    /// Something that cannot be written to, or started.
+    /// A file that cannot be written.
+    pub(crate) fn unwritable_at(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        |error| Self::Output(busbound::io_in_words(path, &error))
+    }
+
+    /// Something that cannot be written or started.
     pub(crate) fn output_at<E: Display>(what: impl Display) -> impl FnOnce(E) -> Self {
         move |error| Self::Output(format!("{what}: {error}"))
     }
 
-    /// What is left to say about it.
+    /// What is left to print.
     pub(crate) fn message(&self) -> Option<String> {
         match self {
             Self::Usage(why) | Self::Unreadable(why) | Self::NoGpu(why) => Some(why.clone()),

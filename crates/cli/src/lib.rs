@@ -1,32 +1,38 @@
-//! The command `busbound`: arguments are parsed (`args`), resolved into what is to be done (`request`), done
-//! (`commands`, with what reads and writes in `io`), and end in an exit code. No analysis here: that is the library's.
+//! The command `busbound`: parse the arguments (`args`), add the project's settings (`config`), resolve what to do
+//! (`request`), do it (`commands`, with reading and writing in `io`), and return an exit code. No analysis here: that is the
+//! library's.
 //!
-//! A library, because the command comes two ways: as a program of its own, and inside the Python wheel.
+//! A library, because the command ships in two ways: as a program, and inside the Python wheel.
 
 mod args;
 mod commands;
+mod config;
 mod failure;
 mod io;
 mod request;
+mod suggest;
+mod warnings;
 
 use std::ffi::OsString;
 use std::io::Write;
 
 use clap::Parser;
 
-use args::Cli;
+use args::mistakes::with_tips;
+use args::{Cli, shorthand};
 
-/// Runs the command; `args` begin with its name. What comes back is the exit code.
+/// Runs the command and returns its exit code; the first of `args` is the program's name.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
-    let code = match Cli::try_parse_from(args) {
-        Ok(cli) => commands::run(&cli.command),
+    let code = match Cli::try_parse_from(shorthand::expand(args.into_iter().collect())) {
+        Ok(cli) => commands::run(cli.command),
         Err(error) => {
-            // Help and version are asked for this way too. Nothing is left to do where they cannot be printed.
+            let error = with_tips(error);
+            // Help and version come this way too. If they cannot be printed, there is nothing left to do.
             let _ = error.print();
             u8::try_from(error.exit_code()).unwrap_or(2)
         }
     };
-    // A program of Rust's own would do so by itself; inside Python nobody does.
+    // A Rust program flushes when it exits; inside Python nobody does.
     let _ = std::io::stdout().flush();
     code
 }

@@ -9,53 +9,116 @@ use busbound::machine::topology::GpuPlace;
 use busbound::trace::{NcuError, read_ncu};
 use busbound::{Format, Machine, Options, ReadOptions, Style};
 
-use crate::args::diagnose::DiagnoseArgs;
+use crate::args::diagnose::{DiagnoseArgs, FineArgs};
+use crate::args::names::machines;
 use crate::args::shared::{AnalysisArgs, MachineArgs, OutputArgs, ReadingArgs, TopologyArgs};
 use crate::failure::Failure;
+use crate::io::kind::{FileKind, instead_of, not_a};
+use crate::suggest::did_you_mean;
 
 /// Where the answer goes and how it looks.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
     pub(crate) format: Format,
     pub(crate) file: Option<PathBuf>,
+    /// Whether the page is opened in the browser.
+    pub(crate) open: bool,
     pub(crate) width: u16,
+    pub(crate) verbose: bool,
     pub(crate) show_progress: bool,
-    /// Nothing but the answer, and what went wrong.
+    /// Print only the answer and errors.
     pub(crate) quiet: bool,
 }
 
 impl Output {
-    /// For commands whose answer is a file of their own.
+    /// For commands that write files of their own.
     pub(crate) fn quiet_or_not(quiet: bool) -> Self {
-        let show_progress = !quiet && stderr().is_terminal();
-        Self { format: Format::Terminal, file: None, width: Style::USUAL_WIDTH, show_progress, quiet }
+        Self {
+            format: Format::Terminal,
+            file: None,
+            open: false,
+            width: Style::USUAL_WIDTH,
+            verbose: false,
+            show_progress: !quiet && stderr().is_terminal(),
+            quiet,
+        }
     }
 
     /// The same in another format.
     pub(crate) fn with_format(&self, format: Format) -> Self {
         Self { format, ..self.clone() }
     }
+
+    pub(crate) fn style(&self, color: bool) -> Style {
+        Style { width: self.width, color, verbose: self.verbose }
+    }
 }
 
-pub(crate) fn resolve_output(args: &OutputArgs) -> Output {
+pub(crate) fn resolve_output(args: &OutputArgs) -> Result<Output, Failure> {
     let terminal =
         (args.output.is_none() && stdout().is_terminal()).then(terminal_size::terminal_size).flatten();
-    Output {
-        format: if args.json { Format::Json } else { args.format },
+    Ok(Output {
+        format: resolve_format(args)?,
         file: args.output.clone(),
+        open: args.open,
         width: terminal.map_or(Style::USUAL_WIDTH, |(width, _)| width.0.clamp(60, 140)),
+        verbose: args.verbose,
         show_progress: !args.quiet && stderr().is_terminal(),
         quiet: args.quiet,
+    })
+}
+
+/// --format, else the ending of the -o file, else HTML if a page is to be opened, else text.
+fn resolve_format(args: &OutputArgs) -> Result<Format, Failure> {
+    let given = if args.json { Some(Format::Json) } else { args.format };
+    let by_name = args.output.as_deref().and_then(Format::of_path);
+    match (args.open, given.or(by_name)) {
+        (false, format) => Ok(format.unwrap_or(Format::Terminal)),
+        (true, None | Some(Format::Html)) => Ok(Format::Html),
+        (true, Some(other)) => {
+            let what = if given.is_some() { "--format html" } else { "-o FILE.html" };
+            Err(Failure::usage(format!("--open shows a page, not {other}: use it with {what}, or without")))
+        }
     }
 }
 
 pub(crate) fn resolve_machine(args: &MachineArgs) -> Result<Machine, Failure> {
-    Ok(busbound::resolve_machine(args.machine.as_deref())?)
+    let Some(name) = args.machine.as_deref() else { return Ok(Machine::default()) };
+    machine_named(name).map_err(|failure| match (&args.file, failure) {
+        (Some(file), Failure::Usage(why)) => Failure::Usage(format!("{}: {why}", file.display())),
+        (_, failure) => failure,
+    })
 }
 
-/// How the machine is wired, where that is given.
+/// A GPU, a link, a rate or a profile. An unknown name gets the closest ones.
+pub(crate) fn machine_named(name: &str) -> Result<Machine, Failure> {
+    busbound::resolve_machine(Some(name)).map_err(|error| {
+        let path = Path::new(name);
+        if !error.is_usage() {
+            return not_a(FileKind::Machine, path).map_or_else(|| error.into(), Failure::Unreadable);
+        }
+        if path.is_file() {
+            let why = instead_of(FileKind::Machine, path)
+                .unwrap_or_else(|| format!("{name} does not end in .json, as machine profiles do"));
+            return Failure::Usage(why);
+        }
+        let forms = "a GPU (h100-pcie), a link (pcie4x16), a rate in GB/s (63) or a profile (machine.json)";
+        Failure::Usage(match did_you_mean(name, machines(), 3) {
+            Some(meant) => format!("unknown machine {name:?}; {meant} Give {forms}"),
+            None => {
+                format!("unknown machine {name:?}: give {forms}; busbound diagnose --help lists the GPUs")
+            }
+        })
+    })
+}
+
+/// Which GPUs share a link, if that is given.
 pub(crate) fn resolve_topology(args: &TopologyArgs) -> Result<Option<Vec<GpuPlace>>, Failure> {
-    Ok(args.topology.as_deref().map(busbound::read_topology).transpose()?)
+    let Some(path) = args.topology.as_deref() else { return Ok(None) };
+    let explain = |error: busbound::Error| {
+        not_a(FileKind::Topology, path).map_or_else(|| error.into(), Failure::Unreadable)
+    };
+    busbound::read_topology(path).map(Some).map_err(explain)
 }
 
 pub(crate) fn resolve_reading(args: &ReadingArgs) -> ReadOptions {
@@ -85,21 +148,25 @@ pub(crate) fn resolve_analysis(args: &AnalysisArgs) -> Result<Options, Failure> 
     Ok(options)
 }
 
-/// What `diagnose` can be told besides.
+/// With the options that only `diagnose` has.
 pub(crate) fn resolve_diagnosis(args: &DiagnoseArgs) -> Result<Options, Failure> {
     let mut options = resolve_analysis(&args.analysis)?;
-    if !args.edges.iter().all(|edge| *edge > 0.0) || !args.edges.is_sorted() {
+    let FineArgs { ncu, edges, internal_above, bus_below, shortest } = &args.fine;
+    if !edges.iter().all(|edge| *edge > 0.0) || !edges.is_sorted() {
         return Err(Failure::usage("--edges takes rates above zero in rising order, e.g. 5,20,50,80"));
     }
-    options.histogram_edges.clone_from(&args.edges);
+    options.histogram_edges.clone_from(edges);
     options.cpu_copies = CpuCopyThresholds {
-        internal_gbps: args.internal_above,
-        bus_share_of_peak: args.bus_below,
-        shortest_ms: args.shortest,
+        internal_gbps: *internal_above,
+        bus_share_of_peak: *bus_below,
+        shortest_ms: *shortest,
     };
-    if let Some(path) = &args.ncu {
-        let unreadable = |error: NcuError| Failure::unreadable(format!("{} {error}", path.display()));
-        let file = File::open(path).map_err(|error| unreadable(error.into()))?;
+    if let Some(path) = ncu {
+        let unreadable = |error: NcuError| {
+            let why = not_a(FileKind::Ncu, path);
+            Failure::Unreadable(why.unwrap_or_else(|| format!("{} {error}", path.display())))
+        };
+        let file = File::open(path).map_err(Failure::unreadable_at(path))?;
         options.measured_kernels = Some(read_ncu(file).map_err(unreadable)?);
     }
     Ok(options)
@@ -110,8 +177,36 @@ pub(crate) fn detail_of(paths: &[PathBuf]) -> Result<Detail, Failure> {
     Ok(Detail::Page { runs: busbound::resolve_inputs(paths)?.list.len() })
 }
 
-/// `run.html` for `run.json.gz`, here.
+/// `run.html` for `run.json.gz`, in the working directory.
 pub(crate) fn page_of(paths: &[PathBuf]) -> PathBuf {
     let first = paths.first().map_or(Path::new("run"), PathBuf::as_path);
-    PathBuf::from(format!("{}.html", busbound::stem_of(first)))
+    let stem = busbound::stem_of(first);
+    // A pattern, or a path without a name such as `.`, is no name for a page.
+    let is_name = !stem.is_empty() && !stem.contains(['*', '?', '[']);
+    PathBuf::from(format!("{}.html", if is_name { &stem } else { "busbound" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_named_after_the_trace() {
+        let page = |path: &str| page_of(&[PathBuf::from(path)]).display().to_string();
+        assert_eq!(page("traces/run.json.gz"), "run.html");
+        assert_eq!(page("traces/"), "traces.html");
+        assert_eq!(page("traces/rank*.json"), "busbound.html");
+        assert_eq!(page("-"), "run.html");
+    }
+
+    #[test]
+    fn an_unknown_machine_gets_the_closest_names() {
+        let why = |name: &str| machine_named(name).err().and_then(|failure| failure.message()).unwrap();
+        assert_eq!(
+            why("h100-pci"),
+            "unknown machine \"h100-pci\"; did you mean h100-pcie, a100-pcie or v100-pcie? Give a GPU (h100-pcie), a \
+             link (pcie4x16), a rate in GB/s (63) or a profile (machine.json)"
+        );
+        assert!(why("qqqqqqqqqqqqqqqqq").starts_with("unknown machine \"qqqqqqqqqqqqqqqqq\": give a GPU"));
+    }
 }

@@ -53,7 +53,7 @@ fn two_runs_give_the_same_bytes_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_directory_is_its_ranks_and_what_is_no_trace_is_passed_over() {
+fn a_directory_means_its_ranks_and_other_files_are_skipped() {
     let directory = tempfile::tempdir().unwrap();
     let put = |name: &str, bytes: &[u8]| std::fs::write(directory.path().join(name), bytes).unwrap();
     let trace = br#"{"traceEvents": [{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":1}]}"#;
@@ -64,7 +64,7 @@ fn a_directory_is_its_ranks_and_what_is_no_trace_is_passed_over() {
     let path = directory.path().display().to_string();
     let (out, err, code) = text(&busbound(&["survey", &path, "--format", "json"]).output().unwrap());
     assert_eq!(code, Some(0), "{err}");
-    assert!(err.contains("passed over") && err.contains("learning_rate"), "{err}");
+    assert!(err.starts_with("busbound: skipped: ") && err.contains("learning_rate"), "{err}");
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(json["schema"], "busbound.surveys/2");
     let ranks: Vec<_> =
@@ -73,7 +73,7 @@ fn a_directory_is_its_ranks_and_what_is_no_trace_is_passed_over() {
 }
 
 #[test]
-fn an_answer_in_a_file_has_no_styles_and_standard_output_stays_empty() {
+fn an_answer_in_a_file_has_no_colors_and_standard_output_stays_empty() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("answer.txt");
     let path = file.display().to_string();
@@ -100,11 +100,11 @@ fn the_memory_bound_stops_reading_and_says_so() {
     assert!(out.starts_with("Read in part (memory bound): "), "{out}");
 }
 
-/// On a machine with a GPU this would measure: only the sentence of one without is tested here.
+/// On a machine with a GPU this would measure; here only the error without one is tested.
 #[test]
 fn without_a_gpu_there_is_one_sentence_and_exit_code_4() {
     let directory = tempfile::tempdir().unwrap();
-    // CUDA hides its GPUs where this says so, and then there is none for anyone.
+    // CUDA hides all GPUs then.
     let output = busbound(&["bench", "--suite", "latency"])
         .current_dir(&directory)
         .env("CUDA_VISIBLE_DEVICES", "")
@@ -117,16 +117,16 @@ fn without_a_gpu_there_is_one_sentence_and_exit_code_4() {
 }
 
 #[test]
-fn kept_samples_are_judged_again_and_the_profile_serves_everywhere() {
+fn saved_samples_are_evaluated_again_and_their_profile_works_everywhere() {
     let directory = tempfile::tempdir().unwrap();
     let raw = fixture("machines/raw/h200-quick.json");
     let run = |args: &[&str]| text(&busbound(args).current_dir(&directory).output().unwrap());
     let (stdout, stderr, code) = run(&["bench", "--from", &raw]);
     assert_eq!((stderr.as_str(), code), ("", Some(0)));
     assert!(stdout.starts_with("NVIDIA H200: 55."), "{stdout}");
-    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "judging again saves nothing");
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "evaluating saved samples writes nothing");
     let (_, stderr, _) = run(&["bench", "--from", &raw, "--save", "here.json"]);
-    assert_eq!(stderr, "busbound: the profile is in here.json: --machine here.json\n");
+    assert_eq!(stderr, "busbound: wrote the machine profile to here.json; use it with --machine here.json\n");
     let trace = fixture("off_block_pinned_c4.json.gz");
     let (stdout, _, code) = run(&["diagnose", &trace, "--machine", "here.json", "--json"]);
     assert_eq!(code, Some(0));
@@ -149,9 +149,9 @@ fn kept_samples_are_judged_again_and_the_profile_serves_everywhere() {
     let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(json["nvbandwidth"]["testcases"][0]["name"], "host_to_device_memcpy_ce");
     for (args, code, words) in [
-        (vec!["bench", "--from", &trace], 3, "stream did not contain valid UTF-8"),
-        (vec!["bench", "--from", "here.json"], 3, "holds no samples"),
-        (vec!["bench", "--suite", "copies"], 2, "there is no such suite"),
+        (vec!["bench", "--from", &trace], 3, "is a profiler trace, not a file of samples"),
+        (vec!["bench", "--from", "here.json"], 3, "is a machine profile, not a file of samples"),
+        (vec!["bench", "--suite", "copies"], 2, "a similar value exists: 'copy'"),
         (vec!["bench", "--from", &raw, "--full"], 2, "cannot be used with"),
     ] {
         let (_, stderr, seen) = run(&args);
@@ -160,22 +160,22 @@ fn kept_samples_are_judged_again_and_the_profile_serves_everywhere() {
 }
 
 #[test]
-fn demo_writes_its_page_and_says_where() {
+fn the_demo_shows_the_same_answer_at_the_terminal_and_as_a_page() {
     let directory = tempfile::tempdir().unwrap();
-    let (stdout, stderr, code) = text(&busbound(&["demo"]).current_dir(&directory).output().unwrap());
-    assert_eq!((stderr.as_str(), code), ("busbound: the page is in busbound-demo.html\n", Some(0)));
-    let page = std::fs::read_to_string(directory.path().join("busbound-demo.html")).unwrap();
-    let verdict =
-        "Transfer-bound: 75 % of each 274 ms step waits for host-to-device copies from pageable memory.";
-    assert!(stdout.replace('\n', " ").starts_with(verdict), "{stdout}");
-    assert!(page.contains(&format!("<h1>{verdict}</h1>")));
-    // Asked for the page alone, it is the answer.
-    let args = ["demo", "--format", "html"];
-    let (stdout, stderr, _) = text(&busbound(&args).current_dir(&directory).output().unwrap());
-    assert_eq!((stdout, stderr.as_str()), (page, ""));
-    let args = ["demo", "--page", "no/such/place.html"];
-    let (_, stderr, code) = text(&busbound(&args).current_dir(&directory).output().unwrap());
-    assert!(code == Some(2) && stderr.contains("no/such/place.html"), "{code:?} {stderr}");
+    let run = |args: &[&str]| text(&busbound(args).current_dir(&directory).output().unwrap());
+    let (stdout, ..) = run(&["demo"]);
+    let verdict = stdout.split("\n\n").next().unwrap().replace('\n', " ");
+    assert!(verdict.starts_with("Transfer-bound: "), "{stdout}");
+    assert_eq!(run(&["demo", "-o", "demo.html"]), (String::new(), String::new(), Some(0)));
+    let page = std::fs::read_to_string(directory.path().join("demo.html")).unwrap();
+    assert!(page.contains(&format!("<h1>{verdict}</h1>")), "{page:.2000}");
+    assert_eq!(run(&["demo", "--format", "html"]), (page, String::new(), Some(0)));
+    let (_, stderr, code) = run(&["demo", "-o", "no/such/place.html"]);
+    assert_eq!(code, Some(2));
+    assert_eq!(
+        stderr,
+        "busbound: cannot write the answer: no/such/place.html does not exist: there is no directory no/such\n"
+    );
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn export_writes_a_file_that_is_read_as_the_same_run() {
     let run = |args: &[&str]| text(&busbound(args).current_dir(&directory).output().unwrap());
     let (stdout, stderr, code) = run(&["export", &trace, "--to", "perfetto"]);
     assert_eq!((stdout.as_str(), code), ("", Some(0)));
-    assert_eq!(stderr, "busbound: swap_duplex.perfetto.json.gz opens in ui.perfetto.dev\n");
+    assert_eq!(stderr, "busbound: wrote swap_duplex.perfetto.json.gz; open it in ui.perfetto.dev\n");
     let first = |args: &[&str]| run(args).0.lines().next().unwrap().to_owned();
     assert_eq!(first(&["diagnose", "swap_duplex.perfetto.json.gz"]), first(&["diagnose", &trace]));
     assert_eq!(run(&["export", &trace, "--to", "perfetto", "-o", "plain.json", "--quiet"]).1, "");
@@ -221,7 +221,7 @@ fn export_writes_a_file_that_is_read_as_the_same_run() {
     assert!(code == Some(2) && stderr.contains("is a directory"), "{stderr}");
 }
 
-/// Both timelines in one file that trace viewers open: every copy and kernel once as it was, and once as it would be.
+/// One file for trace viewers has every copy and kernel twice: recorded and predicted.
 #[test]
 fn whatif_writes_both_timelines() {
     let directory = tempfile::tempdir().unwrap();
@@ -270,7 +270,7 @@ fn whatif_writes_both_timelines() {
         "{page:.2000}"
     );
     for (args, code, words) in [
-        (vec!["whatif", &trace, "--apply", "pinned"], 2, "there are pin, prefetch=N"),
+        (vec!["whatif", &trace, "--apply", "pinned"], 2, "did you mean pin?"),
         (vec!["whatif", "no-such.json"], 3, "no-such.json"),
     ] {
         let (_, stderr, seen) = text(&busbound(&args).output().unwrap());
@@ -278,7 +278,7 @@ fn whatif_writes_both_timelines() {
     }
 }
 
-/// Without CUDA there is nothing to record; the program's own doings are its own all the same.
+/// Without CUDA there is nothing to record; the program runs as it would without busbound.
 #[test]
 fn record_passes_output_exit_codes_and_signals_through() {
     let directory = tempfile::tempdir().unwrap();
@@ -291,11 +291,11 @@ fn record_passes_output_exit_codes_and_signals_through() {
     assert!(stderr.starts_with("err\n") && stderr.contains("nothing was recorded"), "{stderr}");
     let (_, stderr, code) = run(&["record", "--quiet", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!((stderr.as_str(), code), ("", Some(137)));
-    // What is sent to busbound reaches the program.
+    // A signal to busbound reaches the program.
     let script = "trap 'echo stopped; exit 5' TERM; kill -TERM $PPID; while :; do sleep 0.05; done";
     let (stdout, _, code) = run(&["record", "--quiet", "--", "sh", "-c", script]);
     assert_eq!((stdout.as_str(), code), ("stopped\n", Some(5)));
-    // The library is there, and only for this user.
+    // The library can be read by this user only.
     let script = "ls -l \"$CUDA_INJECTION64_PATH\" | cut -c1-10; echo \"$BUSBOUND_RECORD_TO $BUSBOUND_RECORD_DURATION\"";
     let args = ["record", "--quiet", "-o", "x.bbt", "--duration", "2.5", "--", "sh", "-c", script];
     let (stdout, ..) = run(&args);
@@ -303,24 +303,24 @@ fn record_passes_output_exit_codes_and_signals_through() {
     assert_eq!(stdout, format!("-rwx------\n{} 2.5\n", to.display()));
     std::fs::write(directory.path().join("run.bbt"), "mine").unwrap();
     let (_, stderr, code) = run(&["record", "--", "true"]);
-    assert!(code == Some(2) && stderr.contains("is there already"), "{stderr}");
+    assert!(code == Some(2) && stderr.contains("exists already"), "{stderr}");
     let (_, stderr, code) = run(&["record", "--force", "--", "no-such-program"]);
     assert!(code == Some(3) && stderr.contains("no-such-program"), "{code:?} {stderr}");
 }
 
 #[test]
-fn export_writes_tables_into_a_folder() {
+fn export_writes_tables_into_a_directory() {
     let directory = tempfile::tempdir().unwrap();
     let trace = fixture("off_block_pinned_c4.json.gz");
     let run = |args: &[&str]| text(&busbound(args).current_dir(&directory).output().unwrap());
-    let said = "busbound: off_block_pinned_c4.tables holds events, copies, gaps and steps as Parquet\n";
+    let said = "busbound: wrote events, copies, gaps and steps as Parquet to off_block_pinned_c4.tables\n";
     assert_eq!(run(&["export", &trace, "--to", "parquet"]), (String::new(), said.to_owned(), Some(0)));
     for table in ["events", "copies", "gaps", "steps"] {
         let path = directory.path().join("off_block_pinned_c4.tables").join(format!("{table}.parquet"));
         let bytes = std::fs::read(path).unwrap();
         assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{table}");
     }
-    // A file is no folder.
+    // A file is in the way.
     std::fs::write(directory.path().join("taken"), "").unwrap();
     let (_, stderr, code) = run(&["export", &trace, "--to", "parquet", "-o", "taken"]);
     assert_eq!(code, Some(2));

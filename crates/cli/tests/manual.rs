@@ -1,4 +1,4 @@
-//! Manual pages and completions say what the command line takes.
+//! Manual pages and completions match the command line.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
@@ -14,7 +14,7 @@ fn busbound(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What `--help` lists.
+/// The commands in `--help`.
 fn commands(of: &[&str]) -> Vec<String> {
     let help = busbound(&[of, &["--help"]].concat());
     let listed =
@@ -24,9 +24,9 @@ fn commands(of: &[&str]) -> Vec<String> {
     names.filter(|name| name != "help").collect()
 }
 
-/// Runs a checker over a text, where it is installed: what it complained about.
+/// Runs a checker over a text, if it is installed, and returns its messages.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn complaints(checker: &str, args: &[&str], text: &str) -> Option<String> {
+fn messages(checker: &str, args: &[&str], text: &str) -> Option<String> {
     let started = Command::new(checker)
         .args(args)
         .stdin(Stdio::piped())
@@ -46,8 +46,8 @@ fn complaints(checker: &str, args: &[&str], text: &str) -> Option<String> {
 #[test]
 fn every_command_can_be_completed_in_every_shell() {
     let commands = commands(&[]);
-    assert_eq!(commands.first().unwrap(), "demo");
-    assert!(commands.len() >= 12, "{commands:?}");
+    assert_eq!(commands.first().unwrap(), "diagnose");
+    assert!(commands.len() >= 16, "{commands:?}");
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = busbound(&["completions", shell]);
         for command in
@@ -60,9 +60,20 @@ fn every_command_can_be_completed_in_every_shell() {
 }
 
 #[test]
+fn completions_offer_machines_figures_and_changes() {
+    // Those of PowerShell and Elvish have no values.
+    for shell in ["bash", "zsh", "fish"] {
+        let script = busbound(&["completions", shell]);
+        for name in ["h100-pcie", "pcie5x16", "overlap_score", "prefetch="] {
+            assert!(script.contains(name), "{shell} does not offer {name}");
+        }
+    }
+}
+
+#[test]
 fn shells_accept_their_completions() {
     for (shell, args) in [("bash", &["-n"][..]), ("zsh", &["-n"]), ("fish", &["-n"])] {
-        let said = complaints(shell, args, &busbound(&["completions", shell]));
+        let said = messages(shell, args, &busbound(&["completions", shell]));
         assert!(said.as_deref().is_none_or(str::is_empty), "{shell}: {said:?}");
     }
 }
@@ -76,12 +87,15 @@ fn bash_completes_commands_and_values() {
             busbound(&["completions", "bash"]),
             index - 1
         );
-        complaints("bash", &["-s"], &script)
+        messages("bash", &["-s"], &script)
     };
     let Some(commands) = complete("busbound wh", 1) else { return };
     assert_eq!(commands, "whatif\n");
     assert_eq!(complete("busbound plan off", 2).unwrap(), "offload\n");
     assert_eq!(complete("busbound diagnose --format m", 3).unwrap(), "markdown\n");
+    assert_eq!(complete("busbound diagnose --machine h100-p", 3).unwrap(), "h100-pcie\n");
+    assert_eq!(complete("busbound whatif --apply pr", 3).unwrap(), "prefetch=\n");
+    assert_eq!(complete("busbound gate --require overlap_", 3).unwrap(), "overlap_score\n");
 }
 
 #[test]
@@ -100,7 +114,7 @@ fn every_command_has_a_page() {
     }
 }
 
-/// The page holds the examples of `--help`, and mandoc finds nothing amiss but what clap's generator writes.
+/// The page has the examples of `--help`, and mandoc warns only about what clap's generator writes.
 fn check_page(path: &Path) {
     let name = path.file_stem().unwrap().to_str().unwrap();
     let command: Vec<&str> = name.split('-').skip(1).collect();
@@ -111,11 +125,10 @@ fn check_page(path: &Path) {
     let plain = page.replace("\\-", "-").replace("\\*(Aq", "'").replace("\\\\", "\\");
     let examples = help.lines().skip_while(|line| !line.starts_with("Example")).skip(1);
     for example in examples.take_while(|line| line.starts_with("  busbound")) {
-        // Lines that are wider than the terminal are broken in the help.
         assert!(plain.lines().any(|line| line.starts_with(example.trim())), "{name}: {example}");
     }
     assert_eq!(help.contains("\nExample"), page.contains(".SH EXAMPLES\n.nf\n"), "{name}");
-    let said = complaints("mandoc", &["-T", "lint", "-W", "warning"], &page).unwrap_or_default();
+    let said = messages("mandoc", &["-T", "lint", "-W", "warning"], &page).unwrap_or_default();
     let unexpected: Vec<&str> = said
         .lines()
         .filter(|line| {
@@ -130,7 +143,7 @@ fn check_page(path: &Path) {
 #[test]
 fn the_first_page_is_printed() {
     let page = busbound(&["man"]);
-    assert!(page.contains(".SH NAME\nbusbound \\- Is your GPU waiting for the bus"), "{page}");
-    assert!(page.contains(".SH \"EXIT STATUS\"\n0 fine"), "{page}");
+    assert!(page.contains(".SH NAME\nbusbound \\- Find out whether your GPU waits for the bus"), "{page}");
+    assert!(page.contains(".SH \"EXIT STATUS\"\n.nf\n0  success"), "{page}");
     assert_eq!(page.matches(".ds Aq").count(), 2, "{page}");
 }

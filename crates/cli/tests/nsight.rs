@@ -1,4 +1,4 @@
-//! Reports of Nsight Systems, which nsys exports where it is installed. Here it is a script that copies a database.
+//! Nsight Systems reports, which nsys exports if it is installed. Here nsys is a script that copies a database.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
@@ -15,7 +15,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/nsight").join(name)
 }
 
-/// A folder with a report, a place for temporary files, and maybe an nsys.
+/// A directory with a report, temporary files, and maybe an nsys.
 struct Desk {
     folder: TempDir,
 }
@@ -56,7 +56,7 @@ impl Desk {
     }
 }
 
-/// Asks for exactly the call that is documented.
+/// Accepts only the documented call.
 fn copying() -> String {
     let database = fixture("off.sqlite").canonicalize().unwrap();
     format!(
@@ -71,7 +71,7 @@ fn a_report_is_exported_and_read_and_nothing_is_left() {
     let (answer, remarks, code) = desk.run(&["survey", "run.nsys-rep", "--format", "json"]);
     assert_eq!(
         (remarks.as_str(), code),
-        ("busbound: run.nsys-rep: a report of Nsight Systems; nsys exports it\n", Some(0))
+        ("busbound: run.nsys-rep: exporting this Nsight Systems report with nsys\n", Some(0))
     );
     let database = fixture("off.sqlite").display().to_string();
     let (direct, ..) = desk.run(&["survey", &database, "--format", "json"]);
@@ -83,7 +83,7 @@ fn a_report_is_exported_and_read_and_nothing_is_left() {
 }
 
 #[test]
-fn without_nsys_the_command_is_said() {
+fn without_nsys_the_command_is_shown() {
     let desk = Desk::new(None);
     let (answer, remarks, code) = desk.run(&["diagnose", "run.nsys-rep"]);
     assert_eq!((answer.as_str(), code), ("", Some(3)));
@@ -96,7 +96,7 @@ fn without_nsys_the_command_is_said() {
 }
 
 #[test]
-fn what_nsys_says_of_a_report_it_cannot_export_is_passed_on() {
+fn errors_of_nsys_are_shown() {
     let desk = Desk::new(Some("echo 'Processing'; echo 'The report is damaged.' >&2; exit 1"));
     let (_, remarks, code) = desk.run(&["survey", "run.nsys-rep", "--quiet"]);
     assert_eq!(
@@ -107,7 +107,7 @@ fn what_nsys_says_of_a_report_it_cannot_export_is_passed_on() {
 }
 
 #[test]
-fn interrupted_it_ends_nsys_and_leaves_nothing() {
+fn an_interrupt_stops_nsys_and_leaves_nothing_behind() {
     let desk = Desk::new(Some("echo $$ > pid.new; mv pid.new pid; exec sleep 600"));
     let mut child = desk.busbound(&["survey", "run.nsys-rep"]).stderr(Stdio::null()).spawn().unwrap();
     let written = desk.folder.path().join("pid");
@@ -116,7 +116,7 @@ fn interrupted_it_ends_nsys_and_leaves_nothing() {
         assert!(Instant::now() < patience, "the script never ran");
         std::thread::sleep(Duration::from_millis(20));
     }
-    // Until it listens, a signal ends it at once.
+    // Before it listens, a signal ends it immediately.
     std::thread::sleep(Duration::from_millis(300));
     let id = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
@@ -127,7 +127,7 @@ fn interrupted_it_ends_nsys_and_leaves_nothing() {
 }
 
 #[test]
-fn a_directory_has_reports_and_databases_and_none_twice() {
+fn a_report_and_its_export_in_one_directory_are_read_once() {
     let desk = Desk::new(Some(&copying()));
     fs::copy(fixture("off.sqlite"), desk.folder.path().join("run.sqlite")).unwrap();
     fs::write(desk.folder.path().join("other.nsys-rep"), b"\x01").unwrap();
@@ -144,8 +144,8 @@ fn a_directory_has_reports_and_databases_and_none_twice() {
 }
 
 #[test]
-fn reports_exported_at_once_are_all_read() {
-    // Exports that take unlike times end while others are underway.
+fn reports_exported_in_parallel_are_all_read() {
+    // Some exports end while others are running.
     let script = format!("case \"$6\" in *0*|*2*) sleep 0.1 ;; *) sleep 0.4 ;; esac\n{}", copying());
     let desk = Desk::new(Some(&script));
     fs::remove_file(desk.folder.path().join("run.nsys-rep")).unwrap();

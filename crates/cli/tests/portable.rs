@@ -1,12 +1,12 @@
-//! The crates that read, judge and show run on any system: they hold no code for one alone.
+//! The crates that read, analyze and report run on any system: they have no code for a single one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// All but `gpu` and `capture`, which touch a driver, and the command and the wheel themselves.
+/// All but `gpu` and `capture`, which use a driver, and the command and the wheel.
 const PORTABLE: [&str; 7] = ["trace", "machine", "whatif", "diagnosis", "fleet", "report", "tables"];
 
-/// What only some systems have: interfaces, and files by their place.
+/// Interfaces and paths that only some systems have.
 const LOCAL: [&str; 9] = [
     "std::os::",
     "target_os",
@@ -19,11 +19,11 @@ const LOCAL: [&str; 9] = [
     "\"/sys",
 ];
 
-/// Looks where Linux says how much memory is free, and has another answer where it finds nothing.
+/// Reads how much memory is free from Linux, and has a fallback for other systems.
 const EXCEPT: &str = "trace/src/read/memory_bound.rs";
 
 #[test]
-fn what_reads_judges_and_shows_knows_no_system() {
+fn portable_crates_have_no_code_for_a_single_system() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut seen = 0;
     for name in PORTABLE {

@@ -1,4 +1,4 @@
-//! What a terminal gets and a pipe does not: colors, and lines as wide as the terminal.
+//! What only a terminal gets: colors, and lines as wide as the terminal.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
@@ -17,10 +17,6 @@ fn busbound(args: &[&str]) -> Command {
     let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", ".."].iter().collect();
     let mut command = Command::new(env!("CARGO_BIN_EXE_busbound"));
     command.args(args).current_dir(root).env("TERM", "xterm-256color").stdin(Stdio::null());
-    if args.first() == Some(&"demo") {
-        // It writes its page where it is called.
-        command.current_dir(env!("CARGO_TARGET_TMPDIR"));
-    }
     for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
         command.env_remove(variable);
     }
@@ -39,14 +35,14 @@ fn terminal(columns: u16) -> (File, File) {
     (File::from(ours), theirs)
 }
 
-/// What a command writes to a terminal of that many columns.
+/// The output of a command at a terminal of that many columns.
 fn at_a_terminal(mut command: Command, columns: u16) -> String {
     let (mut ours, theirs) = terminal(columns);
     let mut child = command.stdout(theirs).stderr(Stdio::null()).spawn().unwrap();
-    // The command holds the terminal's other end too; it has to be the only one, or reading never ends.
+    // The command holds the terminal's other end too; while it exists, reading never ends.
     drop(command);
     let mut bytes = Vec::new();
-    // Linux says that the other end is gone by an error.
+    // On Linux, a closed other end is an error.
     let _ = ours.read_to_end(&mut bytes);
     assert!(child.wait().unwrap().code().is_some_and(|code| code < 2));
     String::from_utf8(bytes).unwrap().replace("\r\n", "\n")
@@ -63,7 +59,7 @@ fn without_styles(text: &str) -> String {
 }
 
 #[test]
-fn colors_are_for_terminals_and_not_for_those_who_want_none() {
+fn a_terminal_gets_colors_unless_no_color_is_set() {
     let shown = at_a_terminal(busbound(&["demo"]), 80);
     assert!(shown.starts_with("\u{1b}[1mTransfer-bound"), "{shown}");
     assert!(shown.contains(ESCAPE));
@@ -74,7 +70,7 @@ fn colors_are_for_terminals_and_not_for_those_who_want_none() {
     assert_eq!(plain, without_styles(&shown));
     let piped = in_a_pipe(busbound(&["demo"]));
     assert_eq!(piped, plain, "a pipe gets what a terminal of 80 columns shows, without styles");
-    // Who asks for colors in a pipe gets them, but no colors means none.
+    // CLICOLOR_FORCE gives colors in a pipe, and NO_COLOR wins over it.
     let mut forced = busbound(&["demo"]);
     forced.env("CLICOLOR_FORCE", "1");
     assert!(in_a_pipe(forced).contains(ESCAPE));
@@ -105,7 +101,7 @@ fn no_line_is_wider_than_the_terminal() {
             assert!(!text.is_empty());
             for line in text.lines() {
                 let length = line.chars().count();
-                // A path longer than the room stands alone.
+                // A path longer than the line is alone on it.
                 let fits = length <= usize::from(columns) || !line.trim_start().contains(' ');
                 assert!(fits, "{words}: {length} of {columns} columns:\n{line}");
             }
@@ -118,6 +114,12 @@ fn the_help_is_at_most_100_columns_wide() {
     let commands = [
         "",
         "demo",
+        "record",
+        "export",
+        "summarize",
+        "merge",
+        "completions",
+        "man",
         "survey",
         "diagnose",
         "compare",
@@ -142,9 +144,9 @@ fn the_help_is_at_most_100_columns_wide() {
     }
 }
 
-/// The screen of `top` takes the terminal and gives it back, by each way out.
+/// `top` takes the terminal and restores it, however it is quit.
 #[test]
-fn the_screen_is_left_by_keys_and_signals_and_the_terminal_is_as_before() {
+fn top_quits_on_keys_and_signals_and_restores_the_terminal() {
     const TAKEN: &str = "\u{1b}[?1049h";
     const GIVEN_BACK: &str = "\u{1b}[?1049l";
     for way_out in ["q", "\u{1b}", "\u{3}", "SIGTERM"] {

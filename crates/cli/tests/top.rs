@@ -16,7 +16,7 @@ fn run(args: &[&str]) -> (String, String, Option<i32>) {
     text(&busbound(args).output().unwrap())
 }
 
-/// Every log in the fixtures, whether made by hand or by a GPU.
+/// Every log in the fixtures, synthetic or recorded.
 fn logs() -> Vec<String> {
     let found = std::fs::read_dir(fixture("top")).unwrap().map(|entry| entry.unwrap().path());
     let mut logs: Vec<_> = found.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
@@ -38,7 +38,7 @@ fn a_log_is_played_back_as_a_table_as_lines_and_as_json() {
             let object: serde_json::Value = serde_json::from_str(line).unwrap();
             assert_eq!(object["schema"], "busbound.top/1");
         }
-        // What it wrote is a log as well, and nothing is lost on the way.
+        // The output is a log as well, and nothing is lost.
         let again = Path::new(env!("CARGO_TARGET_TMPDIR")).join("again.jsonl");
         std::fs::write(&again, &json).unwrap();
         assert_eq!(run(&["top", "--replay", &again.display().to_string(), "--json"]).0, json);
@@ -48,7 +48,7 @@ fn a_log_is_played_back_as_a_table_as_lines_and_as_json() {
 }
 
 #[test]
-fn shares_are_of_what_machine_says_and_signs_of_the_limits_given() {
+fn shares_follow_machine_and_warnings_follow_the_limits() {
     let log = fixture("top/made.jsonl");
     let (table, ..) = run(&["top", "--replay", &log, "--once"]);
     assert!(table.replace('\n', " ").contains("81 % of the 63.0 GB/s nominal"), "{table}");
@@ -79,16 +79,16 @@ fn without_a_driver_there_is_one_sentence_and_exit_code_4() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_a_cut_log_is_played_as_far_as_it_goes() {
+fn wrong_usage_is_rejected_and_a_truncated_log_is_played_to_its_end() {
     let log = fixture("top/made.jsonl");
     let trace = fixture("walls.json");
     for (args, code, words) in [
         (vec!["top", "--replay", "no-such.jsonl"], 3, "no-such.jsonl"),
-        (vec!["top", "--replay", &trace], 3, "holds no snapshot of `busbound top`"),
+        (vec!["top", "--replay", &trace], 3, "is not a log of `busbound top`"),
         (vec!["top", "--replay", &log, "--log", "x"], 2, "cannot be used with"),
         (vec!["top", "--once", "--prometheus", "127.0.0.1:0"], 2, "cannot be used with"),
         (vec!["top", "--replay", &log, "--prometheus", "nowhere"], 2, "cannot serve metrics at nowhere"),
-        (vec!["top", "--replay", &log, "-o", "x", "--count", "2"], 2, "leave --count"),
+        (vec!["top", "--replay", &log, "-o", "x", "--count", "2"], 2, "leave out --count"),
         (vec!["top", "--interval", "0"], 2, "0.1 to 3600"),
         (vec!["top", "--heartbeat", "a***"], 2, "--heartbeat a***"),
         (vec!["top", "--keys", "loss=x"], 2, "there are toks_per_s"),
@@ -101,7 +101,7 @@ fn what_makes_no_sense_is_refused_and_a_cut_log_is_played_as_far_as_it_goes() {
     std::fs::write(&cut, &whole[..whole.len() - 100]).unwrap();
     let (json, stderr, code) = run(&["top", "--replay", &cut.display().to_string(), "--json"]);
     assert_eq!((json.lines().count(), code), (23, Some(0)));
-    assert!(stderr.contains("passed over: 1 line"), "{stderr}");
+    assert!(stderr.contains("skipped: 1 line of "), "{stderr}");
 }
 
 /// Ends the command whatever the test does.

@@ -1,5 +1,5 @@
-//! docs/walkthroughs.md and docs/ranks.md: every command in them is run from the repository's root and prints what the page says; the page's
-//! other figures are those of the recorded runs. `TRYCMD=overwrite` rewrites outputs, not prose.
+//! docs/walkthroughs.md and docs/ranks.md: every command in them is run from the repository's root and prints what the page shows; the
+//! other figures on the page are those of the recorded runs. `TRYCMD=overwrite` rewrites outputs, not prose.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 

@@ -87,6 +87,12 @@ reports! {
     Advice => Advice,
 }
 
+impl Report for Vec<Explanation> {
+    fn answer(&self) -> Answer<'_> {
+        Answer::Explanations(self)
+    }
+}
+
 impl Report for Survey {
     fn answer(&self) -> Answer<'_> {
         Answer::Surveys(std::slice::from_ref(self))

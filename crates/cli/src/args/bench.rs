@@ -4,59 +4,69 @@ use std::path::PathBuf;
 
 use busbound::machine::bench::Suite;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::shared::OutputArgs;
 
 pub(super) const EXAMPLES: &str = "\
-Takes an eighth of the free memory at most for a buffer (1 GiB; three at once), sets no clock and
-no mode, and gives everything back on Ctrl-C, with what was measured by then.
-
 Examples:
-  busbound bench                                   the curves and the usual suspects, under 20 s
-  busbound bench --full --save h100-node7.json     every size and memory kind, a few minutes
+  busbound bench                                   the common cases, under 20 s
+  busbound bench --full --save h100-node7.json     everything, a few minutes
   busbound bench --suite copy,duplex --gpu 1
   busbound bench --raw samples.json                keep every repetition
-  busbound bench --from samples.json               judge kept samples again, without a GPU
-  busbound diagnose run.json --machine machine.json";
+  busbound bench --from samples.json --open        evaluate them again, no GPU
+  busbound run.json --machine machine.json         use the profile";
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// Every size, memory kind and combination, with a progress bar [default: a quick round]
-    #[arg(long)]
-    pub(crate) full: bool,
-    #[arg(long = "suite", value_name = "NAME,…", value_delimiter = ',', value_parser = parse_suite)]
-    #[arg(help = format!("Only these: {}", suite_names()))]
-    pub(crate) suites: Vec<Suite>,
-    /// Which GPU, as CUDA counts them
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) gpu: u32,
-    /// Where the profile goes [default: machine.json here; where that is taken machine-2.json, …]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) save: Option<PathBuf>,
-    /// Write no profile
-    #[arg(long, conflicts_with = "save")]
-    pub(crate) no_save: bool,
-    /// Keep the raw times of every repetition here
-    #[arg(long, value_name = "FILE")]
-    pub(crate) raw: Option<PathBuf>,
-    /// Judge samples that --raw kept, in place of measuring
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["full", "suites", "gpu", "raw"])]
-    pub(crate) from: Option<PathBuf>,
-    /// Write a page with the curves drawn here as well
-    #[arg(long, value_name = "FILE.html")]
-    pub(crate) html: Option<PathBuf>,
-    /// Write the figures as nvbandwidth's JSON in place of the answer
-    #[arg(long)]
-    pub(crate) nvbandwidth: bool,
+    #[command(flatten)]
+    pub(crate) what: MeasureArgs,
+    #[command(flatten)]
+    pub(crate) keep: KeepArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
-fn parse_suite(text: &str) -> Result<Suite, String> {
-    let found = Suite::ALL.iter().copied().find(|suite| suite.name() == text);
-    found.ok_or_else(|| format!("there is no such suite; there are {}", suite_names()))
+/// What is measured.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Measurement")]
+pub(crate) struct MeasureArgs {
+    /// Measure every size, memory kind and combination [default: a quick selection]
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Measure only these suites
+    #[arg(long = "suite", value_name = "NAME,…", value_delimiter = ',', value_parser = any_suite())]
+    pub(crate) suites: Vec<Suite>,
+    /// Measure this GPU, by its CUDA number
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) gpu: u32,
+    /// Evaluate samples saved by --raw instead of measuring
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["full", "suites", "gpu", "raw"])]
+    pub(crate) from: Option<PathBuf>,
 }
 
-fn suite_names() -> String {
-    Suite::ALL.iter().map(|suite| suite.name()).collect::<Vec<_>>().join(", ")
+/// Files next to the answer.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct KeepArgs {
+    /// Write the machine profile to this file [default: machine.json, or machine-2.json and so on if it exists]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Write no machine profile
+    #[arg(long, conflicts_with = "save")]
+    pub(crate) no_save: bool,
+    /// Also write the raw times of every repetition to this file
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) raw: Option<PathBuf>,
+    /// Also write the page to this file; the older spelling of -o FILE.html.
+    #[arg(long, value_name = "FILE.html", hide = true)]
+    pub(crate) html: Option<PathBuf>,
+    /// Print the results in nvbandwidth's JSON format instead of the answer
+    #[arg(long, conflicts_with_all = ["open", "format", "json"], hide_short_help = true)]
+    pub(crate) nvbandwidth: bool,
+}
+
+fn any_suite() -> impl TypedValueParser<Value = Suite> {
+    PossibleValuesParser::new(Suite::ALL.iter().map(|suite| suite.name()))
+        .try_map(|name| Suite::ALL.iter().copied().find(|suite| suite.name() == name).ok_or("unknown suite"))
 }

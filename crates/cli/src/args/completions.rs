@@ -5,14 +5,15 @@ use clap_complete::Shell;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  busbound completions bash > ~/.local/share/bash-completion/completions/busbound
-  busbound completions zsh > ~/.zfunc/_busbound                 with fpath+=~/.zfunc before compinit
+  busbound completions bash \\
+      > ~/.local/share/bash-completion/completions/busbound
+  busbound completions zsh > ~/.zfunc/_busbound
   busbound completions fish > ~/.config/fish/completions/busbound.fish
   busbound completions powershell >> $PROFILE";
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
-    /// The shell that reads it
+    /// The shell to write for
     #[arg(value_enum)]
     pub(crate) shell: Shell,
 }

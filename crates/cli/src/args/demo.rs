@@ -6,14 +6,17 @@ use clap::Args;
 
 use super::shared::OutputArgs;
 
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  busbound demo
+  busbound demo --open                  open the page in the browser
+  busbound demo -o demo.html            write the page to a file";
+
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Where the page goes
-    #[arg(long, value_name = "FILE", default_value = "busbound-demo.html")]
-    pub(crate) page: PathBuf,
-    /// Open the page in the browser
-    #[arg(long)]
-    pub(crate) open: bool,
+    /// Also write the page to this file; the older spelling of -o FILE.html.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) page: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

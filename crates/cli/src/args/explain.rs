@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::names::any_topic;
 use super::shared::OutputArgs;
 
 pub(super) const EXAMPLES: &str = "\
@@ -14,7 +15,7 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     /// A finding, verdict, idle cause, figure or limitation, as answers name it [default: list all]
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = any_topic())]
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,

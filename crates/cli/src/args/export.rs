@@ -5,38 +5,33 @@ use std::path::PathBuf;
 use busbound::whatif::replay::Change;
 use clap::{Args, ValueEnum};
 
+use super::names::any_change;
 use super::shared::{AnalysisArgs, MachineArgs, ReadingArgs};
 
 pub(super) const EXAMPLES: &str = "\
-For perfetto: every event that could be read on its own track, also of a file that is cut off;
-beside them the bus in GB/s each way, why each device was idle, where each finding lies, and the
-timeline predicted.
-For parquet: a folder with events, copies, gaps and steps as tables, for DuckDB, Polars, pandas or
-Spark; docs/tables.md has their columns.
-
 Examples:
-  busbound export run.json.gz --to perfetto -o run.perfetto.json.gz    open it in ui.perfetto.dev
-  busbound export run.json.gz --to perfetto --apply pin,prefetch=1     with this prediction
-  busbound export run.bbt --to chrome -o run.json.gz                   for what reads torch.profiler's files
-  busbound export run.json.gz --to parquet -o run/                     run/copies.parquet and three more";
+  busbound export run.json.gz --to perfetto        then open ui.perfetto.dev
+  busbound export run.json.gz --to perfetto --apply pin,prefetch=1
+  busbound export run.bbt --to chrome -o run.json.gz
+  busbound export run.json.gz --to parquet -o run/    run/copies.parquet, …";
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// A trace file, or - for standard input
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
-    /// For which tool: perfetto is ui.perfetto.dev or chrome://tracing, chrome the trace alone, shaped like torch.profiler's,
-    /// parquet tables for data frames and SQL
+    /// Choose the tool to export for
     #[arg(long, value_enum)]
     pub(crate) to: ExportTo,
-    /// Changes whose timeline is predicted [default: the best of those worth trying]
-    #[arg(long, value_name = "CHANGE", value_delimiter = ',')]
+    /// Add the timeline predicted for these changes [default: the most promising ones]
+    #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = any_change(), hide_possible_values = true)]
+    #[arg(help_heading = "Analysis")]
     pub(crate) apply: Vec<Change>,
-    /// Where it goes; packed where it ends in .gz, for parquet a folder [default: PATH's name with .perfetto.json.gz,
-    /// .chrome.json.gz or .tables, here]
+    /// Write to this file, compressed if it ends in .gz; for parquet, to this directory [default: PATH's name with
+    /// .perfetto.json.gz, .chrome.json.gz or .tables, in the working directory]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// No progress on standard error
+    /// Print no progress and no warnings
     #[arg(short, long)]
     pub(crate) quiet: bool,
     #[command(flatten)]
@@ -49,7 +44,10 @@ pub(crate) struct ExportArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportTo {
+    /// For ui.perfetto.dev: the trace plus bandwidth, idle causes, findings and the predicted timeline
     Perfetto,
+    /// The trace alone, in torch.profiler's format
     Chrome,
+    /// Tables for DuckDB, Polars, pandas or Spark: events, copies, gaps, steps
     Parquet,
 }

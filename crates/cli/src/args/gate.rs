@@ -5,54 +5,37 @@ use std::path::PathBuf;
 use busbound::diagnosis::{FigureId, Unit};
 use clap::Args;
 
+use super::names::any_requirement;
 use super::shared::{AnalysisArgs, MachineArgs, OutputArgs, ReadingArgs};
+use super::two_columns::two_columns;
 
-const EXAMPLES: &str = "\
-A requirement compares figures with numbers (5, 0.3, 30%) or with those of the baseline, using
-+ - * / ( ) and < <= > >= == !=. `baseline` is the baseline's value of the first figure named,
-`baseline.FIGURE` that of another. What a run does not tell does not pass.
-
+pub(super) const EXAMPLES: &str = "\
 Examples:
-  busbound gate run.json.gz --require 'exposed_copy_ms < 5' --require 'idle_share < 10%'
-  busbound gate new.json --baseline old.json --require 'step_p50 <= 1.05 * baseline'
-  busbound gate good.json --require 'findings == 0' --format json -o bar.json    saves a baseline
-  busbound gate new.json --baseline bar.json --require 'step_p50 <= 1.05 * baseline' --github
-  busbound gate run.json --stage load=^load$ --stage compute=^compute$ --require 'overlap_score >= 0.3'
-
-Figures:";
+  busbound gate run.json.gz --require 'exposed_copy_ms < 5'
+  busbound gate run.json --require 'findings == 0' -o base.json
+  busbound gate new.json --baseline base.json \\
+      --require 'step_p50 <= 1.05 * baseline' --github
+  busbound gate run.json --stage load=^load$ --stage compute=^compute$ \\
+      --require 'overlap_score >= 30%'
+  busbound gate run.json           requirements from [gate] in busbound.toml";
 
 /// The examples, and every figure with its unit.
-pub(super) fn help() -> String {
-    let mut text = EXAMPLES.to_owned();
-    let widest = FigureId::ALL.iter().map(|figure| figure.name().len()).max().unwrap_or(0);
-    for figure in FigureId::ALL {
+pub(super) fn long_help() -> String {
+    let rows = FigureId::ALL.iter().map(|figure| {
         let unit = figure.unit().phrase(Unit::Step);
         let unit = if unit.is_empty() { unit } else { format!(" ({unit})") };
-        text.push_str(&format!("\n  {:<widest$}  {}{unit}", figure.name(), figure.summary()));
-    }
-    text
+        (figure.name(), format!("{}{unit}", figure.summary()))
+    });
+    format!("{EXAMPLES}\n\nFigures:\n{}", two_columns(rows))
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct GateArgs {
-    /// Trace files or directories of rank files; every one has to meet every requirement
+    /// Trace files or directories of rank files; each one must meet each requirement
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// What has to hold, e.g. 'exposed_copy_ms < 5'; may be given several times
-    #[arg(long, required = true, value_name = "EXPR")]
-    pub(crate) require: Vec<String>,
-    /// A run to compare with: a trace, or what an earlier gate wrote with --format json
-    #[arg(long, value_name = "FILE")]
-    pub(crate) baseline: Option<PathBuf>,
-    /// Let a file pass that could be read in part only
-    #[arg(long)]
-    pub(crate) partial: bool,
-    /// Write JUnit XML here as well
-    #[arg(long, value_name = "FILE")]
-    pub(crate) junit: Option<PathBuf>,
-    /// Print GitHub annotations of what failed to standard error
-    #[arg(long)]
-    pub(crate) github: bool,
+    #[command(flatten)]
+    pub(crate) bar: BarArgs,
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
     #[command(flatten)]
@@ -61,4 +44,36 @@ pub(crate) struct GateArgs {
     pub(crate) reading: ReadingArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) reports: CiArgs,
+}
+
+/// What a run has to meet.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Requirements")]
+pub(crate) struct BarArgs {
+    /// Require this of each run, e.g. 'exposed_copy_ms < 5'; repeatable [default: [gate] in busbound.toml]
+    #[arg(long, value_name = "EXPR", value_parser = any_requirement(), hide_possible_values = true)]
+    pub(crate) require: Vec<String>,
+    /// Compare with this run: a trace, or what an earlier gate wrote with -o base.json
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Accept files that could only be read in part
+    #[arg(long)]
+    pub(crate) partial: bool,
+    /// The busbound.toml that the requirements come from, if no flag gave any.
+    #[arg(skip)]
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// What CI servers read.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct CiArgs {
+    /// Also write JUnit XML to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Also print GitHub annotations for failed requirements to standard error
+    #[arg(long)]
+    pub(crate) github: bool,
 }

@@ -11,7 +11,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Write the pages of all commands into this directory [default: print the first one]
+    /// Write the pages of all commands to this directory [default: print the first page]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
 }

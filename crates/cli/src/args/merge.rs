@@ -7,16 +7,14 @@ use clap::Args;
 use super::shared::{OutputArgs, TopologyArgs};
 
 pub(super) const EXAMPLES: &str = "\
-The order does not matter, and what merge wrote as JSON can be merged again.
-
 Examples:
   busbound merge summaries/
-  busbound merge summaries/ --topology topo.json     which ranks share a way to the host
-  busbound merge node*.fleet.json --format html -o fleet.html";
+  busbound merge summaries/ --topology topo.json    which ranks share an uplink
+  busbound merge node*.fleet.json --open";
 
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
-    /// Summaries, directories of them, or patterns ('node1/*.rank.json')
+    /// Rank summaries, directories of them, or patterns ('node1/*.rank.json')
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Flags that several commands have.
+//! Flags that several commands have. Each group has a heading in `--help`.
 
 use std::path::PathBuf;
 
@@ -7,82 +7,108 @@ use busbound::diagnosis::StageChoice;
 use clap::Args;
 use regex_lite::Regex;
 
+use super::names::any_machine;
 use super::values::{general_format, parse_size, settings_format};
 
-/// What copies are judged against.
-#[derive(Debug, Args)]
+/// The machine that copies are compared against.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Analysis")]
 pub(crate) struct MachineArgs {
-    /// The GPU's link or the GPU (pcie4x16, h100-pcie, …), a rate in GB/s, or a measured profile.json
-    #[arg(long, value_name = "NAME")]
+    /// Compare copies with this GPU, link, rate or profile: h100-pcie, pcie4x16, 63 (GB/s), machine.json
+    ///
+    /// Without it, the GPU named in the trace counts. `busbound bench` writes profiles; `busbound diagnose --help` lists the
+    /// GPUs.
+    #[arg(long, value_name = "NAME", value_parser = any_machine(), hide_possible_values = true)]
     pub(crate) machine: Option<String>,
+    /// The busbound.toml that the name comes from, if no flag gave it.
+    #[arg(skip)]
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// What counts as a step, a block or a stage.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Analysis")]
 pub(crate) struct AnalysisArgs {
-    /// Annotations that mark steps [default: ProfilerStep#N, step, iteration …; else what repeats]
+    /// Use annotations that match as steps [default: ProfilerStep#N, step and the like, else a detected iteration]
     #[arg(long, value_name = "REGEX")]
     pub(crate) steps: Option<Regex>,
-    /// Leave out the first N steps [default: those at the beginning that are clearly longer]
+    /// Leave out the first N steps [default: steps at the beginning that are clearly longer]
     #[arg(long, value_name = "N")]
     pub(crate) warmup: Option<usize>,
-    /// Lay time to the annotations that match, e.g. 'layer\d+' [default: the two outermost levels]
-    #[arg(long, value_name = "REGEX", conflicts_with = "depth")]
+    /// Attribute time to annotations that match, e.g. 'layer\d+' [default: the two outermost levels]
+    #[arg(long, value_name = "REGEX", conflicts_with = "depth", hide_short_help = true)]
     pub(crate) by: Option<Regex>,
-    /// Lay time to annotations down to this many levels
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=20))]
+    /// Attribute time to annotations down to this nesting level
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=20), hide_short_help = true)]
     pub(crate) depth: Option<u8>,
-    /// A stage of a pipeline and its annotations, twice or more, e.g. 'load=^load$' [default: stage0,
-    /// stage1 …]
-    #[arg(long = "stage", value_name = "NAME=REGEX", value_parser = parse_stage)]
+    /// Name a pipeline stage and its annotations, e.g. 'load=^load$'; give it twice or more [default: annotations named
+    /// stage0, stage1 and so on]
+    #[arg(long = "stage", value_name = "NAME=REGEX", value_parser = parse_stage, hide_short_help = true)]
     pub(crate) stages: Vec<StageChoice>,
+    /// The busbound.toml that `steps` comes from, if no flag gave it.
+    #[arg(skip)]
+    pub(crate) steps_file: Option<PathBuf>,
+    /// The same for `warmup`.
+    #[arg(skip)]
+    pub(crate) warmup_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Input")]
 pub(crate) struct ReadingArgs {
-    /// Threads that scan, over all traces read at once [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// Scan with this many threads, shared by all traces [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), hide_short_help = true)]
     pub(crate) threads: Option<u16>,
-    /// Stop reading when a trace takes this much memory, e.g. 500MB or 8GB; traces read at once share
-    /// it [default: half of what the machine has free]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    /// Stop reading at this much memory, e.g. 500MB or 8GB; traces read at the same time share it [default: half of
+    /// the free memory]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     pub(crate) memory: Option<u64>,
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
-    /// How to show the answer; html is one page that opens from disk, offline, and can be mailed
-    #[arg(long, value_parser = general_format(), default_value_t = Format::Terminal)]
-    pub(crate) format: Format,
-    /// Short for --format json
-    #[arg(long, conflicts_with = "format")]
-    pub(crate) json: bool,
-    /// Write the answer to a file instead of standard output
+    /// Write the answer to a file; .html, .md or .json chooses the format
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// No progress on standard error
+    /// Write the answer as a page and open it in the browser
+    #[arg(long)]
+    pub(crate) open: bool,
+    /// Choose the format [default: by the ending of the -o file, else terminal]
+    #[arg(long, value_parser = general_format())]
+    pub(crate) format: Option<Format>,
+    /// The older spelling of --format json.
+    #[arg(long, conflicts_with = "format", hide = true)]
+    pub(crate) json: bool,
+    /// Show all tables and notes, and which busbound.toml was used
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Print no progress and no warnings
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
 pub(crate) struct EmitArgs {
-    /// Write the launch settings that the answer argues for, each with its reason, in place of the answer
-    #[arg(long, value_parser = settings_format())]
+    /// Print the launch settings that follow from the answer, each with its reason, instead of the answer
+    #[arg(long, value_parser = settings_format(), conflicts_with_all = ["open", "format", "json"], hide_short_help = true)]
     pub(crate) emit: Option<Format>,
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Input")]
 pub(crate) struct JobsArgs {
-    /// Traces read at once, as far as --memory allows [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// Read this many traces at the same time, as far as --memory allows [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), hide_short_help = true)]
     pub(crate) jobs: Option<u16>,
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Analysis")]
 pub(crate) struct TopologyArgs {
-    /// How the machine is wired: what `busbound topo --format json` or NCCL_TOPO_DUMP_FILE wrote
-    #[arg(long, value_name = "FILE")]
+    /// Read which GPUs share a PCIe uplink from a file written by `busbound topo -o topo.json` or NCCL_TOPO_DUMP_FILE
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) topology: Option<PathBuf>,
 }
 
@@ -91,7 +117,7 @@ fn parse_stage(text: &str) -> Result<StageChoice, String> {
     let (name, expression) = text
         .split_once('=')
         .filter(|(name, _)| !name.is_empty())
-        .ok_or("give a name and an expression, e.g. load=^load$")?;
+        .ok_or("give a name and a regular expression, e.g. load=^load$")?;
     let matching = Regex::new(expression).map_err(|error| error.to_string())?;
     Ok(StageChoice { name: name.to_owned(), matching })
 }

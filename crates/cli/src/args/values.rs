@@ -1,10 +1,10 @@
-//! How are values read that several flags take?
+//! How are values parsed that several flags take?
 
 use busbound::Format;
 use busbound::report::AnswerKind;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-/// A format that every answer can be shown in.
+/// A format that every answer has.
 pub(crate) fn general_format() -> impl TypedValueParser<Value = Format> {
     one_of(Format::ALL.iter().copied().filter(|format| format.is_general()))
 }
@@ -20,7 +20,7 @@ fn one_of(formats: impl Iterator<Item = Format>) -> impl TypedValueParser<Value 
         if format.about().is_empty() { value } else { value.help(format.about()) }
     };
     let names: Vec<PossibleValue> = formats.map(value).collect();
-    PossibleValuesParser::new(names).try_map(|name| Format::named(&name).ok_or("there is no such format"))
+    PossibleValuesParser::new(names).try_map(|name| Format::named(&name).ok_or("unknown format"))
 }
 
 /// `500MB`, `8GB`, `1.5GiB` or plain bytes.
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_as_people_write_them() {
+    fn counts_types_and_shares_are_parsed_as_people_write_them() {
         assert_eq!(parse_count("7e9"), Ok(7e9));
         assert_eq!(parse_count("7B"), Ok(7e9));
         assert_eq!(parse_count("125m"), Ok(125e6));

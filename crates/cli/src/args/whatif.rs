@@ -5,39 +5,35 @@ use std::path::PathBuf;
 use busbound::whatif::replay::{Change, all_changes};
 use clap::Args;
 
+use super::names::any_change;
 use super::shared::{AnalysisArgs, MachineArgs, OutputArgs, ReadingArgs};
+use super::two_columns::two_columns;
 
-const ABOUT: &str = "\
-Runs the trace again with the change made: copies take what the machine's curve says of their size
-and memory, hosts go on where they no longer wait, work waits for its data by events.
-
-Changes, made in the order given:
-";
-
-const EXAMPLES: &str = "
+pub(super) const EXAMPLES: &str = "\
 Examples:
-  busbound whatif run.json.gz                               what is worth trying, the best first
+  busbound whatif run.json.gz                    the most promising changes
   busbound whatif run.json.gz --apply pin --apply prefetch=2
-  busbound whatif run.json.gz --apply link=pcie4x16 --machine machine.json";
+  busbound whatif run.json.gz --apply link=pcie5x16 --open";
 
-/// With a line for each change there is.
-pub(super) fn help() -> String {
-    let changes = || all_changes().map(|about| (about.spelling, about.help));
-    let width = changes().map(|(spelling, _)| spelling.len()).max().unwrap_or(0) + 3;
-    let lines: String = changes().map(|(spelling, help)| format!("  {spelling:<width$}{help}\n")).collect();
-    format!("{ABOUT}{lines}{EXAMPLES}")
+/// The examples, and a line for each change.
+pub(super) fn long_help() -> String {
+    let rows = all_changes().map(|about| (about.spelling, about.help.to_owned()));
+    format!("{EXAMPLES}\n\nChanges:\n{}", two_columns(rows))
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct WhatIfArgs {
-    /// Trace files or directories of rank files
+    /// Trace files, directories of rank files, patterns ('rank*.json'), or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// A change; several are made one after another [default: what the trace gives reason to try]
-    #[arg(long, value_name = "CHANGE", value_delimiter = ',')]
+    /// Predict this change: pin, prefetch=2, async, coalesce, nosync, link=NAME or resident=50%; several are applied in
+    /// order [default: the changes that fit the trace]
+    #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = any_change(), hide_possible_values = true)]
+    #[arg(help_heading = "Analysis")]
     pub(crate) apply: Vec<Change>,
-    /// Write both timelines here, as it was and as predicted: .json for ui.perfetto.dev, .html for a page
-    #[arg(long, value_name = "FILE")]
+    /// Also write both timelines, recorded and predicted: .json for ui.perfetto.dev, .html for a page. The same as
+    /// -o FILE.html and `export --to perfetto --apply`.
+    #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) timeline: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) machine: MachineArgs,

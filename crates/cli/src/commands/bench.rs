@@ -13,47 +13,50 @@ use busbound_gpu::bench::Request;
 use crate::args::bench::BenchArgs;
 use crate::failure::Failure;
 use crate::io::interrupt::listen_for_signals;
+use crate::io::kind::{FileKind, not_a};
 use crate::io::output::{save, show, warn, write_file};
 use crate::io::progress::TaskBar;
 use crate::request::{Output, resolve_output};
 
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
-    let mut output = resolve_output(&args.output);
-    if args.nvbandwidth {
+    let mut output = resolve_output(&args.output)?;
+    if args.keep.nvbandwidth {
         output.format = Format::Nvbandwidth;
     }
-    let samples = match &args.from {
+    let samples = match &args.what.from {
         Some(path) => {
-            let text = fs::read_to_string(path).map_err(Failure::unreadable_at(path))?;
-            Samples::parse(&text)
-                .map_err(|error| Failure::unreadable(format!("{} {error}", path.display())))?
+            let bytes = fs::read(path).map_err(Failure::unreadable_at(path))?;
+            Samples::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| {
+                let known = not_a(FileKind::Samples, path);
+                Failure::Unreadable(known.unwrap_or_else(|| format!("{} {error}", path.display())))
+            })?
         }
         None => measure(args, &output)?,
     };
     let bench = judge_bench(&samples);
-    // The answer first: a file that cannot be written must not lose minutes of measuring.
+    // The answer first: a file that cannot be written must not lose minutes of measurement.
     show(&bench, &output, "bench.html")?;
-    if let Some(path) = &args.raw {
+    if let Some(path) = &args.keep.raw {
         let json = serde_json::to_string(&samples).map_err(Failure::output_at("samples"))?;
         write_file(path, &json)?;
     }
-    if let Some(path) = &args.html {
-        save(&bench, Format::Html, output.width, path)?;
+    if let Some(path) = &args.keep.html {
+        save(&bench, Format::Html, &output, path)?;
     }
-    // Samples that were kept have given their profile already; what was stopped early is no profile.
-    let worth_it = args.from.is_none() && bench.is_whole();
-    if (worth_it || args.save.is_some()) && !args.no_save && bench.profile.has_copy_curve() {
-        let path = args.save.clone().unwrap_or_else(free_name);
+    // Saved samples have made their profile already, and an interrupted measurement makes none.
+    let worth_it = args.what.from.is_none() && bench.is_whole();
+    if (worth_it || args.keep.save.is_some()) && !args.keep.no_save && bench.profile.has_copy_curve() {
+        let path = args.keep.save.clone().unwrap_or_else(free_name);
         let json = serde_json::to_string_pretty(&bench.profile).map_err(Failure::output_at("profile"))?;
         write_file(&path, &(json + "\n"))?;
         if !args.output.quiet {
-            warn(&format!("the profile is in {0}: --machine {0}", path.display()));
+            warn(&format!("wrote the machine profile to {0}; use it with --machine {0}", path.display()));
         }
     }
     if samples.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-/// `machine.json`, or the first of `machine-2.json`, … that is free: an earlier profile is not overwritten.
+/// `machine.json`, else the first of `machine-2.json` and so on that is free: no profile is overwritten.
 fn free_name() -> PathBuf {
     let names =
         std::iter::once("machine.json".to_owned()).chain((2..1000).map(|n| format!("machine-{n}.json")));
@@ -64,9 +67,9 @@ fn free_name() -> PathBuf {
 fn measure(args: &BenchArgs, output: &Output) -> Result<Samples, Failure> {
     let stop = listen_for_signals()?;
     let request = Request {
-        gpu: args.gpu,
-        mode: if args.full { Mode::Full } else { Mode::Quick },
-        suites: if args.suites.is_empty() { Suite::ALL.to_vec() } else { args.suites.clone() },
+        gpu: args.what.gpu,
+        mode: if args.what.full { Mode::Full } else { Mode::Quick },
+        suites: if args.what.suites.is_empty() { Suite::ALL.to_vec() } else { args.what.suites.clone() },
         date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };

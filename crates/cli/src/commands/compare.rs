@@ -1,5 +1,6 @@
 //! `busbound compare`.
 
+use busbound::diagnosis::quantity::plural;
 use busbound::diagnosis::{Detail, Labels};
 use busbound::report::DrawnComparison;
 use busbound::{Format, compare};
@@ -9,9 +10,10 @@ use crate::failure::Failure;
 use crate::io::output::show;
 use crate::io::reading::{AllRead, each_run};
 use crate::request::{resolve_analysis, resolve_machine, resolve_output};
+use crate::warnings::warn_of_misfits;
 
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
-    let output = resolve_output(&args.output);
+    let output = resolve_output(&args.output)?;
     let machine = resolve_machine(&args.machine)?;
     let labels = resolve_labels(args)?;
     let options = resolve_analysis(&args.analysis)?;
@@ -27,27 +29,27 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
         }
     })?;
     if all == AllRead::No {
-        // A comparison with a run missing would compare the wrong ones.
-        return Err(Failure::unreadable("nothing compared: not every run could be read"));
+        // Without one of the runs, the wrong ones would be compared.
+        return Err(Failure::unreadable("nothing is compared, because not every run could be read"));
     }
+    warn_of_misfits(&runs, &args.machine, &args.analysis, &output);
     let comparison = compare(&runs, labels.as_ref());
     show(&DrawnComparison { comparison: &comparison, runs: &drawn }, &output, "comparison.html")
 }
 
-/// What the runs differ in, one number for each.
+/// What the runs differ in, one number per run.
 fn resolve_labels(args: &CompareArgs) -> Result<Option<Labels>, Failure> {
     if let Some(path) = args.paths.iter().find(|path| path.is_dir()) {
-        let why = format!("compare takes one trace a run; {} is a directory", path.display());
+        let why =
+            format!("compare takes one trace per run, and {} is a directory: name the files", path.display());
         return Err(Failure::usage(why));
     }
     let labels = args.label.clone().map(|(key, values)| Labels { key, values });
     if let Some(labels) = &labels
         && labels.values.len() != args.paths.len()
     {
-        let (values, runs) = (labels.values.len(), args.paths.len());
-        return Err(Failure::usage(format!(
-            "--label has {values} numbers for {runs} runs; give one for each"
-        )));
+        let (values, runs) = (plural(labels.values.len() as u64, "number", "numbers"), args.paths.len());
+        return Err(Failure::usage(format!("--label has {values} for {runs} runs: give one number per run")));
     }
     Ok(labels)
 }

@@ -1,4 +1,4 @@
-//! `busbound completions`: what does a shell have to know to complete the command line?
+//! `busbound completions`: the script with which a shell completes the command line.
 
 use clap::CommandFactory;
 

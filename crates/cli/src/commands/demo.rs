@@ -9,17 +9,15 @@ use crate::io::output::{save, show, warn};
 use crate::request::resolve_output;
 
 pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
-    let output = resolve_output(&args.output);
+    let output = resolve_output(&args.output)?;
     let run = busbound::demo()?;
     let drawn = run.draw(&Machine::default(), &Options::default(), &[], Detail::Page { runs: 1 });
-    show(&drawn, &output, &args.page)?;
-    if output.format == Format::Html {
-        return Ok(());
-    }
-    save(&drawn, Format::Html, output.width, &args.page)?;
-    warn(&format!("the page is in {}", args.page.display()));
-    if args.open {
-        open::that(&args.page).map_err(Failure::output_at("no browser could be opened"))?;
+    show(&drawn, &output, "busbound-demo.html")?;
+    if let Some(page) = &args.page {
+        save(&drawn, Format::Html, &output, page)?;
+        warn(&format!("the page is in {}", page.display()));
+    } else if output.format == Format::Terminal && !output.quiet {
+        warn("busbound demo --open shows this as a page with the timeline");
     }
     Ok(())
 }

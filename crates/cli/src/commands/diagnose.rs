@@ -9,9 +9,10 @@ use crate::failure::Failure;
 use crate::io::output::show;
 use crate::io::reading::every_run;
 use crate::request::{page_of, resolve_diagnosis, resolve_machine, resolve_output, resolve_topology};
+use crate::warnings::warn_of_misfits;
 
 pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
-    let output = resolve_output(&args.output);
+    let output = resolve_output(&args.output)?;
     let machine = resolve_machine(&args.machine)?;
     let options = resolve_diagnosis(args)?;
     let wiring = resolve_topology(&args.fleet.topology)?;
@@ -29,9 +30,10 @@ pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
     let read: Result<Vec<_>, RenderError> = all.read.into_iter().collect();
     let (runs, sections): (Vec<Diagnosis>, Vec<Option<RunSection>>) =
         read.map_err(Failure::output)?.into_iter().unzip();
+    warn_of_misfits(&runs, &args.machine, &args.analysis, &output);
     if let Some(format) = args.emit.emit {
         let [one] = runs.as_slice() else {
-            return Err(Failure::usage(format!("--emit takes one trace, not {}", runs.len())));
+            return Err(Failure::usage(format!("--emit takes one trace, not {}: name one file", runs.len())));
         };
         return show(&advice_of_diagnosis(one), &output.with_format(format), "");
     }

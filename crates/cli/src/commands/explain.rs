@@ -12,7 +12,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     let found = explain(id).map_err(|unknown| {
         Failure::usage(format!("{unknown} `busbound explain` without an id lists everything"))
     })?;
-    show(found.as_slice(), &resolve_output(&args.output), "explain.html")
+    show(&found, &resolve_output(&args.output)?, format!("{id}.html"))
 }
 
 /// Every id by its topic.

@@ -7,17 +7,19 @@ use busbound::diagnosis::Detail;
 use busbound::report::Timeline;
 use busbound::tables::{Provenance, write_parquet};
 use busbound::whatif::replay::Change;
-use busbound::{Format, Machine, Options, Run, Style};
+use busbound::{Diagnosis, Format, Machine, Options, Run};
 
 use crate::args::export::{ExportArgs, ExportTo};
 use crate::failure::Failure;
 use crate::io::output::{save, warn};
 use crate::io::reading::each_run;
 use crate::request::{Output, resolve_analysis, resolve_machine};
+use crate::warnings::warn_of_misfits;
 
-/// What is written, of which run, and where.
+/// What to write, and where.
 struct Export<'a> {
-    to: ExportTo,
+    args: &'a ExportArgs,
+    output: Output,
     path: &'a Path,
     machine: Machine,
     options: Options,
@@ -26,32 +28,35 @@ struct Export<'a> {
 
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     if args.path.is_dir() {
-        let why = format!("export takes one trace; {} is a directory", args.path.display());
+        let why =
+            format!("export takes one trace, and {} is a directory: name one file", args.path.display());
         return Err(Failure::usage(why));
     }
     let path = args.output.clone().unwrap_or_else(|| usual_path(args));
     let export = Export {
-        to: args.to,
+        args,
+        output: Output::quiet_or_not(args.quiet),
         path: &path,
         machine: resolve_machine(&args.machine)?,
         options: resolve_analysis(&args.analysis)?,
         scenarios: if args.apply.is_empty() { Vec::new() } else { vec![args.apply.clone()] },
     };
-    let output = Output::quiet_or_not(args.quiet);
     let mut written = Ok(());
-    each_run(std::slice::from_ref(&args.path), &args.reading, &output, |run| written = export.write(run))?;
+    each_run(std::slice::from_ref(&args.path), &args.reading, &export.output, |run| {
+        written = export.write(run)
+    })?;
     written?;
     if !args.quiet {
         let path = path.display();
         warn(&match args.to {
-            ExportTo::Perfetto | ExportTo::Chrome => format!("{path} opens in ui.perfetto.dev"),
-            ExportTo::Parquet => format!("{path} holds events, copies, gaps and steps as Parquet"),
+            ExportTo::Perfetto | ExportTo::Chrome => format!("wrote {path}; open it in ui.perfetto.dev"),
+            ExportTo::Parquet => format!("wrote events, copies, gaps and steps as Parquet to {path}"),
         });
     }
     Ok(())
 }
 
-/// The trace's name with what says the format, here.
+/// The trace's name with the ending of the format, in the working directory.
 fn usual_path(args: &ExportArgs) -> PathBuf {
     let packed = |format: Format| format!("{}.gz", format.suffixes()[0]);
     let end = match args.to {
@@ -63,18 +68,23 @@ fn usual_path(args: &ExportArgs) -> PathBuf {
 }
 
 impl Export<'_> {
+    fn warn(&self, diagnosis: &Diagnosis) {
+        warn_of_misfits([diagnosis], &self.args.machine, &self.args.analysis, &self.output);
+    }
+
     fn write(&self, run: &Run) -> Result<(), Failure> {
-        let timeline = |format, drawn| {
-            save(&Timeline { trace: run.trace(), drawn }, format, Style::USUAL_WIDTH, self.path)
-        };
-        match self.to {
+        let timeline =
+            |format, drawn| save(&Timeline { trace: run.trace(), drawn }, format, &self.output, self.path);
+        match self.args.to {
             ExportTo::Perfetto => {
                 let drawn = run.draw(&self.machine, &self.options, &self.scenarios, Detail::All);
+                self.warn(&drawn.diagnosis);
                 timeline(Format::Perfetto, Some(&drawn))
             }
             ExportTo::Chrome => timeline(Format::Chrome, None),
             ExportTo::Parquet => {
                 let (diagnosis, tables) = run.tables(&self.machine, &self.options);
+                self.warn(&diagnosis);
                 write_parquet(self.path, &Arc::new(tables), &Provenance::of(&diagnosis))
                     .map_err(Failure::output)
             }

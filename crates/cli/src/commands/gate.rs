@@ -2,59 +2,81 @@
 
 use std::path::Path;
 
-use busbound::diagnosis::{Baseline, Requirement};
+use busbound::diagnosis::{Baseline, FigureId, Requirement, RequirementError};
 use busbound::{Diagnosis, Format, Machine, Options, Report, Style, gate, saved_baseline};
 
-use crate::args::gate::GateArgs;
+use crate::args::gate::{BarArgs, GateArgs};
 use crate::failure::Failure;
 use crate::io::output::{announce, save, show};
 use crate::io::reading::{AllRead, each_run};
 use crate::request::{Output, resolve_analysis, resolve_machine, resolve_output};
+use crate::suggest::did_you_mean;
+use crate::warnings::warn_of_misfits;
 
 pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
-    let output = resolve_output(&args.output);
+    let output = resolve_output(&args.output)?;
     let machine = resolve_machine(&args.machine)?;
     let options = resolve_analysis(&args.analysis)?;
-    let requirements = resolve_requirements(args)?;
-    let baseline =
-        args.baseline.as_deref().map(|path| baseline(path, args, &output, &machine, &options)).transpose()?;
+    let requirements = resolve_requirements(&args.bar)?;
+    let baseline = args
+        .bar
+        .baseline
+        .as_deref()
+        .map(|path| baseline(path, args, &output, &machine, &options))
+        .transpose()?;
     let mut runs = Vec::new();
     let all = each_run(&args.paths, &args.reading, &output, |run| {
         runs.push(run.diagnose(&machine, &options));
     })?;
-    let gate = gate(&runs, &requirements, baseline.as_ref(), args.partial);
-    if let Some(path) = &args.junit {
-        save(&gate, Format::Junit, output.width, path)?;
+    warn_of_misfits(&runs, &args.machine, &args.analysis, &output);
+    let gate = gate(&runs, &requirements, baseline.as_ref(), args.bar.partial);
+    if let Some(path) = &args.reports.junit {
+        save(&gate, Format::Junit, &output, path)?;
     }
     show(&gate, &output, "gate.html")?;
-    if args.github {
+    if args.reports.github {
         announce(&gate.render(Format::Github, &Style::default()).map_err(Failure::output)?);
     }
     match (gate.passed, all) {
         (false, _) => Err(Failure::GateFailed),
-        // A rank that cannot be read has not met its bar.
+        // A rank that cannot be read does not meet a requirement.
         (true, AllRead::No) => {
-            Err(Failure::unreadable("not every run could be read, so the gate does not pass"))
+            Err(Failure::unreadable("the gate fails, because not every run could be read"))
         }
         (true, AllRead::Yes) => Ok(()),
     }
 }
 
-fn resolve_requirements(args: &GateArgs) -> Result<Vec<Requirement>, Failure> {
-    let parse = |text: &String| {
-        Requirement::parse(text).map_err(|error| Failure::usage(format!("--require: {error}")))
-    };
-    let requirements: Vec<Requirement> = args.require.iter().map(parse).collect::<Result<_, _>>()?;
-    if let Some(wanted) = requirements.iter().find(|wanted| wanted.needs_baseline())
-        && args.baseline.is_none()
-    {
-        let why = format!("--require: {:?} speaks of a baseline: give --baseline", wanted.text);
+fn resolve_requirements(bar: &BarArgs) -> Result<Vec<Requirement>, Failure> {
+    // The flag, or the file's key.
+    let given =
+        bar.file.as_ref().map_or("--require".to_owned(), |file| format!("require in {}", file.display()));
+    if bar.require.is_empty() {
+        let why =
+            "nothing to check: give --require 'exposed_copy_ms < 5', or require in [gate] of busbound.toml";
         return Err(Failure::usage(why));
+    }
+    let parse = |text: &String| {
+        Requirement::parse(text).map_err(|error| Failure::usage(format!("{given}: {}", in_words(&error))))
+    };
+    let requirements: Vec<Requirement> = bar.require.iter().map(parse).collect::<Result<_, _>>()?;
+    if let Some(wanted) = requirements.iter().find(|wanted| wanted.needs_baseline())
+        && bar.baseline.is_none()
+    {
+        return Err(Failure::usage(format!("{given}: {:?} needs a baseline: give --baseline", wanted.text)));
     }
     Ok(requirements)
 }
 
-/// A trace, or what an earlier gate saved.
+/// An unknown figure gets the closest names, not all of them.
+fn in_words(error: &RequirementError) -> String {
+    let RequirementError::UnknownFigure { text, name, .. } = error else { return error.to_string() };
+    let hint = did_you_mean(name, FigureId::ALL.iter().map(|figure| figure.name()), 3);
+    let hint = hint.unwrap_or_else(|| "busbound gate --help lists the figures".to_owned());
+    format!("unknown figure {name:?} in {text:?}; {hint}")
+}
+
+/// From a trace, or from what an earlier gate saved.
 fn baseline(
     path: &Path,
     args: &GateArgs,
@@ -70,7 +92,7 @@ fn baseline(
     match runs.as_slice() {
         [run] => Ok(Baseline::of(run)),
         runs => Err(Failure::usage(format!(
-            "--baseline {} holds {} traces; give one",
+            "--baseline {} has {} traces: name one file",
             path.display(),
             runs.len()
         ))),

@@ -1,10 +1,11 @@
-//! What does each command do? One file for each: what is asked for goes in, the answer is shown.
+//! What does each command do? One file per command: arguments in, answer out.
 
 mod bench;
 mod compare;
 mod completions;
 mod demo;
 mod diagnose;
+mod explain;
 mod export;
 mod gate;
 mod man;
@@ -19,12 +20,16 @@ mod topo;
 mod whatif;
 
 use crate::args::Command;
+use crate::config;
 use crate::failure::Failure;
 use crate::io::output::warn;
 
-/// Runs a command; what comes back is the exit code.
-pub(crate) fn run(command: &Command) -> u8 {
-    let result = match command {
+/// Runs a command and returns its exit code.
+pub(crate) fn run(mut command: Command) -> u8 {
+    if let Err(failure) = config::apply(&mut command) {
+        return end(Err(failure));
+    }
+    let result = match &command {
         Command::Demo(args) => demo::run(args),
         Command::Diagnose(args) => diagnose::run(args),
         Command::Summarize(args) => summarize::run(args),
@@ -39,6 +44,7 @@ pub(crate) fn run(command: &Command) -> u8 {
         Command::Record(args) => return end(record::run(args)),
         Command::Top(args) => top::run(args),
         Command::Export(args) => export::run(args),
+        Command::Explain(args) => explain::run(args),
         Command::Survey(args) => survey::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
@@ -46,7 +52,7 @@ pub(crate) fn run(command: &Command) -> u8 {
     end(result.map(|()| 0))
 }
 
-/// The exit code, and what is left to say.
+/// Prints what is left to say, and returns the exit code.
 fn end(result: Result<u8, Failure>) -> u8 {
     result.unwrap_or_else(|failure| {
         if let Some(message) = failure.message() {

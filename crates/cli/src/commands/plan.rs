@@ -11,6 +11,7 @@ use busbound::whatif::plan::offload::{Offload, OffloadInputs};
 use busbound::whatif::plan::parallel::{Parallel, ParallelInputs};
 use busbound::{Diagnosis, Format, Machine, Options, SeenLayers};
 
+use crate::args::names::gpus;
 use crate::args::plan::{
     AllreduceArgs, BudgetArgs, ClusterArgs, DdpArgs, ModelArgs, OffloadArgs, ParallelArgs, PlanCommand,
 };
@@ -18,7 +19,8 @@ use crate::args::shared::OutputArgs;
 use crate::failure::Failure;
 use crate::io::output;
 use crate::io::reading::each_run;
-use crate::request::resolve_output;
+use crate::request::{machine_named, resolve_output};
+use crate::suggest::did_you_mean;
 
 pub(crate) fn run(command: &PlanCommand) -> Result<(), Failure> {
     match command {
@@ -31,7 +33,7 @@ pub(crate) fn run(command: &PlanCommand) -> Result<(), Failure> {
 }
 
 fn show(plan: &Plan, args: &OutputArgs) -> Result<(), Failure> {
-    output::show(plan, &resolve_output(args), "plan.html")
+    output::show(plan, &resolve_output(args)?, "plan.html")
 }
 
 fn show_or_emit(plan: &Plan, emit: Option<Format>, args: &OutputArgs) -> Result<(), Failure> {
@@ -42,14 +44,14 @@ fn show_or_emit(plan: &Plan, emit: Option<Format>, args: &OutputArgs) -> Result<
         Plan::Offload(plan) => advice_of_offload(plan, &statement),
         _ => return show(plan, args),
     };
-    output::show(&advice, &resolve_output(args).with_format(format), "")
+    output::show(&advice, &resolve_output(args)?.with_format(format), "")
 }
 
 fn usage(error: BadInput) -> Failure {
     Failure::usage(error)
 }
 
-/// `usual` is the link where none is given.
+/// `usual` is the link if none is given.
 fn cluster(args: &ClusterArgs, usual: Interconnect) -> Cluster {
     let per_node = args.ranks / args.nodes.max(1);
     let link = args.link.clone().unwrap_or(usual);
@@ -62,7 +64,7 @@ fn cluster(args: &ClusterArgs, usual: Interconnect) -> Cluster {
     }
 }
 
-/// The link of most training nodes, where none is named.
+/// The link of most training nodes.
 fn usual_link() -> Result<Interconnect, Failure> {
     Interconnect::named("nvlink4").map_err(Failure::usage)
 }
@@ -102,7 +104,7 @@ fn ddp(args: &DdpArgs) -> Result<Plan, Failure> {
 }
 
 fn link(name: &str) -> Result<LinkFacts, Failure> {
-    Ok(busbound::resolve_machine(Some(name))?.link_of(None))
+    Ok(machine_named(name)?.link_of(None))
 }
 
 fn offload(args: &OffloadArgs) -> Result<Plan, Failure> {
@@ -112,9 +114,8 @@ fn offload(args: &OffloadArgs) -> Result<Plan, Failure> {
         (None, Some(seen)) => seen.link.clone(),
         (None, None) => Machine::default().link_of(None),
     };
-    let missing = || {
-        Failure::usage("the trace has no large copies from the host: give --layers, --bytes and --compute")
-    };
+    let missing =
+        || Failure::usage("the trace has no large H2D copies: give --layers, --bytes and --compute");
     let inputs = OffloadInputs {
         layers: args.layers.or(seen.as_ref().map(|seen| seen.layers)).ok_or_else(missing)?,
         layer_bytes: args
@@ -133,26 +134,28 @@ fn offload(args: &OffloadArgs) -> Result<Plan, Failure> {
     Ok(Plan::Offload(Box::new(Offload::plan(inputs).map_err(usage)?)))
 }
 
-/// What a run shows of its layers.
+/// The layers of a recorded run.
 fn seen(args: &OffloadArgs) -> Result<SeenLayers, Failure> {
-    let output = resolve_output(&args.output);
+    let output = resolve_output(&args.output)?;
     let mut runs: Vec<Diagnosis> = Vec::new();
     let paths: Vec<_> = args.trace.iter().cloned().collect();
     each_run(&paths, &args.reading, &output, |run| {
         runs.push(run.diagnose(&Machine::default(), &Options::default()));
     })?;
-    let [run] = runs.as_slice() else { return Err(Failure::usage("--trace takes one trace")) };
+    let [run] = runs.as_slice() else { return Err(Failure::usage("--trace takes one trace: name one file")) };
     SeenLayers::of(run).ok_or_else(|| {
         Failure::usage(
-            "the trace has no large copies from the host beside its kernels: give --layers, --bytes and --compute",
+            "the trace has no large H2D copies between its kernels: give --layers, --bytes and --compute",
         )
     })
 }
 
 fn parallel(args: &ParallelArgs) -> Result<Plan, Failure> {
-    let known = || busbound::machine::catalog().iter().map(|gpu| gpu.key).collect::<Vec<_>>().join(", ");
-    let gpu = gpu_of_key(&args.gpu)
-        .ok_or_else(|| Failure::usage(format!("unknown GPU {:?}: give one of {}", args.gpu, known())))?;
+    let gpu = gpu_of_key(&args.gpu).ok_or_else(|| {
+        let hint = did_you_mean(&args.gpu, gpus(), 3)
+            .unwrap_or_else(|| "busbound diagnose --help lists the GPUs".to_owned());
+        Failure::usage(format!("unknown GPU {:?}; {hint}", args.gpu))
+    })?;
     let inputs = ParallelInputs {
         layers: args.layers,
         hidden: args.hidden,

@@ -1,4 +1,4 @@
-//! `busbound record`: starts a program with the recording library in it, and steps aside.
+//! `busbound record`: starts a program with the recording library loaded, and waits for it.
 
 use std::fs;
 use std::io;
@@ -19,28 +19,31 @@ use crate::io::output::warn;
 /// The library, compiled by build.rs.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/busbound_capture.so"));
 
-/// The exit code is the program's own, unless it could not be started.
+/// Returns the program's exit code, unless it could not be started.
 pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
-    let output = std::path::absolute(&args.output).map_err(Failure::output_at("where we are"))?;
+    let output = std::path::absolute(&args.output).map_err(Failure::output_at("the working directory"))?;
     if output.exists() {
         if !args.force {
-            let taken = format!("{} is there already: give another -o, or --force", output.display());
+            let taken = format!(
+                "{} exists already: choose another file with -o, or overwrite it with --force",
+                output.display()
+            );
             return Err(Failure::usage(taken));
         }
-        fs::remove_file(&output).map_err(Failure::output_at(output.display()))?;
+        fs::remove_file(&output).map_err(Failure::unwritable_at(&output))?;
     }
     let status = watch(recorded(args, &output)?)?;
     if !args.quiet {
-        tell(&args.output);
+        say_what_was_recorded(&args.output);
     }
     Ok(code_of(status))
 }
 
-/// The program, with the library in it.
+/// The program, with the library loaded into it.
 fn recorded(args: &RecordArgs, output: &Path) -> Result<Command, Failure> {
     let library = unpacked()?;
     let [program, rest @ ..] = args.command.as_slice() else {
-        return Err(Failure::usage("no program to record"));
+        return Err(Failure::usage("no program to record: give it after --"));
     };
     let mut command = Command::new(program);
     command.args(rest);
@@ -53,9 +56,9 @@ fn recorded(args: &RecordArgs, output: &Path) -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// Runs it to its end; signals go on to it.
+/// Runs it to its end, and forwards signals to it.
 fn watch(mut command: Command) -> Result<ExitStatus, Failure> {
-    // Before the program starts, so that no signal comes between.
+    // Before the program starts, so that no signal is lost.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2])
         .map_err(Failure::output_at("cannot listen for signals"))?;
     let mut child = command.spawn().map_err(Failure::unreadable_at(command.get_program().as_ref()))?;
@@ -63,7 +66,7 @@ fn watch(mut command: Command) -> Result<ExitStatus, Failure> {
     let handle = signals.handle();
     let passing = thread::spawn(move || {
         for signal in signals.forever() {
-            // The terminal sends Ctrl-C to the program as well; what others send comes to us alone.
+            // The terminal sends Ctrl-C to the program as well; other signals reach only this process.
             if signal != SIGINT {
                 pass_on(process, signal);
             }
@@ -79,12 +82,12 @@ fn pass_on(process: u32, signal: i32) {
     let process = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
     let signal = rustix::process::Signal::from_named_raw(signal);
     if let (Some(process), Some(signal)) = (process, signal) {
-        // It may have ended meanwhile.
+        // It may have ended already.
         let _ = rustix::process::kill_process(process, signal);
     }
 }
 
-/// As a shell would: a program that was killed by a signal gives 128 and its number.
+/// As in a shell: 128 plus the signal's number for a program that a signal has killed.
 fn code_of(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
     u8::try_from(code).unwrap_or(1)
@@ -94,7 +97,7 @@ fn code_of(status: ExitStatus) -> u8 {
 fn unpacked() -> Result<PathBuf, Failure> {
     if LIBRARY.is_empty() {
         return Err(Failure::output(
-            "recording needs Linux with glibc: this build of busbound carries no library for it",
+            "recording needs Linux with glibc, and this build of busbound has no library for it",
         ));
     }
     let digest = busbound_capture::format::crc32(LIBRARY);
@@ -118,24 +121,24 @@ fn unpacked() -> Result<PathBuf, Failure> {
 
 fn place_library(directory: &Path, path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    // Somebody else's directory, or one that others may write to, is not trusted.
+    // A directory that belongs to or is writable by others is not trusted.
     let about = fs::symlink_metadata(directory)?;
     let is_ours = std::os::unix::fs::MetadataExt::uid(&about) == rustix::process::getuid().as_raw();
     if !about.is_dir() || !is_ours || about.permissions().mode() & 0o022 != 0 {
-        return Err(io::Error::other("the directory is not this user's alone"));
+        return Err(io::Error::other("the directory belongs to, or is writable by, somebody else"));
     }
     if fs::read(path).is_ok_and(|there| there == LIBRARY) {
         return Ok(());
     }
-    // Whole or not at all: two may start at once.
+    // Written to the side and renamed, because two recordings may start at the same time.
     let half = directory.join(format!("{}.part", std::process::id()));
     fs::write(&half, LIBRARY)?;
     fs::set_permissions(&half, fs::Permissions::from_mode(0o700))?;
     fs::rename(&half, path)
 }
 
-/// What was recorded, in a line.
-fn tell(output: &Path) {
+/// Prints one line about the recording.
+fn say_what_was_recorded(output: &Path) {
     let stem = output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let directory = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let others = fs::read_dir(directory).into_iter().flatten().flatten().filter(|entry| {
@@ -144,14 +147,14 @@ fn tell(output: &Path) {
         number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
     });
     match (output.metadata(), others.count()) {
-        (Err(_), _) => warn("nothing was recorded: no process used CUDA, or see above"),
+        (Err(_), _) => warn("nothing was recorded: no process used CUDA, or an error is shown above"),
         (Ok(about), 0) => {
             let size = busbound::diagnosis::quantity::bytes(about.len());
-            warn(&format!("recorded {size}: busbound diagnose {}", output.display()));
+            warn(&format!("recorded {size}; next: busbound {}", output.display()));
         }
         (Ok(_), others) => {
             let all = format!("recorded {} processes", others + 1);
-            warn(&format!("{all}: busbound diagnose {} and {stem}.*.bbt beside it", output.display()));
+            warn(&format!("{all}; next: busbound {} '{stem}.*.bbt'", output.display()));
         }
     }
 }

@@ -1,9 +1,11 @@
-//! `busbound record` where there is nothing to inject into: CUPTI's injection is Linux's.
+//! `busbound record` on other systems: CUPTI can only be injected on Linux.
 
 use crate::args::record::RecordArgs;
 use crate::failure::Failure;
 
 pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let file = args.output.display();
-    Err(Failure::no_gpu(format!("recording needs Linux: run this command there, and read its {file} here")))
+    Err(Failure::no_gpu(format!(
+        "recording needs Linux: run this command there, and diagnose its {file} here"
+    )))
 }

@@ -9,26 +9,30 @@ use busbound::{keep_summary, resolve_inputs};
 use crate::args::summarize::SummarizeArgs;
 use crate::failure::Failure;
 use crate::io::output::warn;
-use crate::io::reading::every_run;
+use crate::io::reading::{every_run, warn_skipped};
 use crate::request::{Output, resolve_analysis, resolve_machine};
+use crate::warnings::warn_of_misfits;
 
 pub(crate) fn run(args: &SummarizeArgs) -> Result<(), Failure> {
     let output = Output::quiet_or_not(args.quiet);
     let machine = resolve_machine(&args.machine)?;
     let options = resolve_analysis(&args.analysis)?;
     let inputs = resolve_inputs(&args.paths)?;
-    let all = every_run(&inputs, &args.jobs, &args.reading, &output, |_, run| {
-        RankSummary::of(&run.diagnose(&machine, &options))
-    })?;
-    let folder = args.output.display();
-    fs::create_dir_all(&args.output).map_err(Failure::output_at(&folder))?;
+    let all =
+        every_run(&inputs, &args.jobs, &args.reading, &output, |_, run| run.diagnose(&machine, &options))?;
+    let unread: Vec<&str> = all.unread.iter().map(|file| file.why.as_str()).collect();
+    warn_skipped(&unread);
+    warn_of_misfits(&all.read, &args.machine, &args.analysis, &output);
+    let directory = args.output.display();
+    fs::create_dir_all(&args.output).map_err(Failure::unwritable_at(&args.output))?;
     let summaries = plural(all.read.len() as u64, "summary", "summaries");
-    for mut summary in all.read {
+    for diagnosis in &all.read {
+        let mut summary = RankSummary::of(diagnosis);
         summary.host = args.host.clone().or(summary.host);
         keep_summary(&summary, &args.output).map_err(Failure::output)?;
     }
     if !args.quiet {
-        warn(&format!("{summaries} in {folder}: busbound merge {folder}"));
+        warn(&format!("wrote {summaries} to {directory}; next: busbound merge {directory}"));
     }
     Ok(())
 }

@@ -8,12 +8,13 @@ use busbound::machine::topology::{Found, Topology, from_nccl, from_smi, from_sys
 
 use crate::args::topo::TopoArgs;
 use crate::failure::Failure;
+use crate::io::kind::{FileKind, not_a};
 use crate::io::output::show;
 use crate::request::resolve_output;
 
 pub(crate) fn run(args: &TopoArgs) -> Result<(), Failure> {
     let topology = read(args)?;
-    let output = resolve_output(&args.output);
+    let output = resolve_output(&args.output)?;
     match args.emit.emit {
         Some(format) => show(&advice_of_topology(&topology), &output.with_format(format), ""),
         None => show(&topology, &output, "topology.html"),
@@ -21,25 +22,34 @@ pub(crate) fn run(args: &TopoArgs) -> Result<(), Failure> {
 }
 
 fn read(args: &TopoArgs) -> Result<Topology, Failure> {
-    let text = |path: &Path| fs::read_to_string(path).map_err(Failure::unreadable_at(path));
-    let unreadable = |path: &Path, why: String| Failure::unreadable(format!("{} {why}", path.display()));
-    if let Some(path) = &args.from_nccl {
-        let found = from_nccl(&text(path)?).map_err(|error| unreadable(path, error.to_string()))?;
+    let text = |path: &Path| {
+        let bytes = fs::read(path).map_err(Failure::unreadable_at(path));
+        bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let unreadable = |wanted: FileKind, path: &Path, why: String| {
+        let why = not_a(wanted, path).unwrap_or_else(|| format!("{} {why}", path.display()));
+        Failure::Unreadable(why)
+    };
+    if let Some(path) = &args.from.from_nccl {
+        let found = from_nccl(&text(path)?)
+            .map_err(|error| unreadable(FileKind::NcclTopology, path, error.to_string()))?;
         return Ok(found.topology());
     }
-    if let Some(path) = &args.from_smi {
+    if let Some(path) = &args.from.from_smi {
         let found = from_smi(&text(path)?);
-        let why = || unreadable(path, "is not what `nvidia-smi topo -m` prints".to_owned());
+        let why =
+            || unreadable(FileKind::SmiTopology, path, "is not what `nvidia-smi topo -m` prints".to_owned());
         return Ok(found.ok_or_else(why)?.topology());
     }
-    if cfg!(not(target_os = "linux")) && args.root.is_none() {
-        let why = "how a machine is wired is read from Linux's /sys: give --from-nccl, --from-smi or --root";
+    if cfg!(not(target_os = "linux")) && args.from.root.is_none() {
+        let why =
+            "the topology is read from Linux's /sys: on this system give --from-nccl, --from-smi or --root";
         return Err(Failure::usage(why));
     }
-    let root = args.root.as_deref().unwrap_or(Path::new("/"));
+    let root = args.from.root.as_deref().unwrap_or(Path::new("/"));
     let found = from_sysfs(root);
-    // Another root is another machine: the driver here knows nothing of it.
-    Ok(if args.root.is_some() { found } else { ask_driver(found) }.topology())
+    // Another root is another machine: the driver here does not know it.
+    Ok(if args.from.root.is_some() { found } else { ask_driver(found) }.topology())
 }
 
 fn ask_driver(found: Found) -> Found {

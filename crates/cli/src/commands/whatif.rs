@@ -12,8 +12,9 @@ use crate::failure::Failure;
 use crate::io::output::{save, show, warn};
 use crate::io::reading::each_run;
 use crate::request::{Output, detail_of, page_of, resolve_analysis, resolve_machine, resolve_output};
+use crate::warnings::{has_settings, warn_of_misfits};
 
-/// What every run is asked.
+/// What is asked of every run.
 struct Asked {
     machine: Machine,
     options: Options,
@@ -25,27 +26,27 @@ impl Asked {
         Ok(Self {
             machine: resolve_machine(&args.machine)?,
             options: resolve_analysis(&args.analysis)?,
-            // All changes named make one scenario, in order.
+            // All changes together are one scenario, in order.
             scenarios: if args.apply.is_empty() { Vec::new() } else { vec![args.apply.clone()] },
         })
     }
 }
 
 pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
-    let output = resolve_output(&args.output);
+    let output = resolve_output(&args.output)?;
     let asked = Asked::of(args)?;
     let mut answers: Vec<WhatIf> = Vec::new();
     let mut sections: Vec<Result<RunSection, RenderError>> = Vec::new();
-    let mut refused = Vec::new();
+    let (mut refused, mut diagnoses) = (Vec::new(), Vec::new());
     let mut timeline = args.timeline.as_deref();
     let mut written = Ok(());
-    // A page's runs share its room; what is not drawn needs no count of them.
+    // The runs on a page share its space; without a page nobody has to count them.
     let detail = match output.format {
         Format::Html => detail_of(&args.paths)?,
         _ => Detail::Page { runs: 1 },
     };
     each_run(&args.paths, &args.reading, &output, |run| {
-        // Only what is drawn needs the picture.
+        // Only a page needs the picture.
         let answer = if output.format == Format::Html {
             let drawn = run.draw(&asked.machine, &asked.options, &asked.scenarios, detail);
             sections.push(RunSection::of(&drawn, sections.len(), Lead::Prediction));
@@ -53,6 +54,10 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
         } else {
             run.what_if(&asked.machine, &asked.options, &asked.scenarios)
         };
+        // Only settings can misfit; without any, this would be work for nothing.
+        if has_settings(&args.machine, &args.analysis) {
+            diagnoses.push(run.diagnose(&asked.machine, &asked.options));
+        }
         if answer.is_ok()
             && let Some(path) = timeline.take()
         {
@@ -69,20 +74,21 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
     for why in refused {
         warn(&why);
     }
+    warn_of_misfits(&diagnoses, &args.machine, &args.analysis, &output);
     let sections: Vec<RunSection> =
         sections.into_iter().collect::<Result<_, _>>().map_err(Failure::output)?;
     show(&Predictions { answers: &answers, sections: &sections }, &output, page_of(&args.paths))?;
     written
 }
 
-/// As it was and as predicted: a page, or a file for a trace viewer.
+/// Recorded and predicted: a page, or a file for a trace viewer.
 fn write_timeline(path: &Path, run: &Run, asked: &Asked, output: &Output) -> Result<(), Failure> {
     let draw = |detail| run.draw(&asked.machine, &asked.options, &asked.scenarios, detail);
     if Format::of_path(path) == Some(Format::Html) {
         let section = RunSection::of(&draw(Detail::Page { runs: 1 }), 0, Lead::Prediction);
         let sections = [section.map_err(Failure::output)?];
-        return save(&Predictions { answers: &[], sections: &sections }, Format::Html, output.width, path);
+        return save(&Predictions { answers: &[], sections: &sections }, Format::Html, output, path);
     }
     let timeline = Timeline { trace: run.trace(), drawn: Some(&draw(Detail::All)) };
-    save(&timeline, Format::Perfetto, output.width, path)
+    save(&timeline, Format::Perfetto, output, path)
 }

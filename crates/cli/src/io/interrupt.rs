@@ -1,11 +1,11 @@
-//! How is long work left? The first Ctrl-C ends it in order, the second at once.
+//! How is long work stopped? The first Ctrl-C stops it cleanly, the second one immediately.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::failure::Failure;
 
-/// Set when somebody wants the work to end; the second signal ends the program, whatever it does.
+/// A flag that the first signal sets; the second signal ends the program.
 pub(crate) fn listen_for_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -16,7 +16,7 @@ pub(crate) fn listen_for_signals() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// Ends nsys and removes its folder when this program is told to end; then it ends as it would have.
+/// On a signal, stops nsys, removes its directory, and ends the program as the signal would have.
 #[cfg(unix)]
 pub(crate) fn end_exports_on_signals() -> Result<(), Failure> {
     use signal_hook::consts::{SIGINT, SIGTERM};
@@ -40,7 +40,7 @@ pub(crate) fn end_exports_on_signals() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Elsewhere Ctrl-C reaches nsys by the console; its folder stays with the system's temporary files.
+/// On other systems Ctrl-C reaches nsys through the console; its directory stays among the temporary files.
 #[cfg(not(unix))]
 pub(crate) fn end_exports_on_signals() -> Result<(), Failure> {
     Ok(())

@@ -1,4 +1,4 @@
-//! Is it still working? A bar on standard error, once the work has taken a moment.
+//! Is it still working? A progress bar on standard error, after half a second.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use busbound::trace::Progress;
 use busbound_gpu::bench;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Quick work needs no bar.
+/// Shorter work needs no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 pub(crate) struct ReadingBar {
@@ -50,7 +50,7 @@ impl Drop for ReadingBar {
     }
 }
 
-/// Traces read of many, once that has taken a moment.
+/// Counts the traces that are done.
 pub(crate) struct RanksBar {
     bar: ProgressBar,
     began: Instant,
@@ -81,7 +81,7 @@ impl Drop for RanksBar {
     }
 }
 
-/// Tasks of a benchmark, one after another.
+/// Counts the tasks of a benchmark.
 pub(crate) struct TaskBar {
     bar: ProgressBar,
 }

@@ -1,4 +1,4 @@
-//! Reading the inputs of a command, and what to say of those that cannot be read.
+//! Reading the inputs of a command, and saying which could not be read.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,19 @@ use busbound::{Input, Inputs, ManyOptions, ReadOptions, Run, Stage, open_input, 
 use crate::args::shared::{JobsArgs, ReadingArgs};
 use crate::failure::Failure;
 use crate::io::interrupt::end_exports_on_signals;
+use crate::io::kind::{FileKind, instead_of};
 use crate::io::output::warn;
 use crate::io::progress::{RanksBar, ReadingBar};
 use crate::request::{Output, resolve_reading};
 
-/// Whether every input named outright could be read.
+/// Whether every input that was named explicitly could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AllRead {
     Yes,
     No,
 }
 
-/// Reads each input and hands it over at once, so that one trace is held at a time.
+/// Reads one input after the other, so that one trace is in memory at a time.
 pub(crate) fn each_run(
     paths: &[PathBuf],
     args: &ReadingArgs,
@@ -38,22 +39,25 @@ pub(crate) fn each_run(
                 take(&run);
                 taken += 1;
             }
-            Err(error) => unread.push(error.to_string()),
+            Err(error) => unread.push(explain(input.label(), error.to_string())),
         }
     }
-    // Several inputs: what could be read is answered, what could not is said.
     let is_complete = unread.is_empty() || inputs.from_directory;
-    skip(unread, taken > 0)?;
+    if taken == 0 {
+        fail_with_last(&mut unread)?;
+    }
+    warn_skipped(&unread);
     Ok(if is_complete { AllRead::Yes } else { AllRead::No })
 }
 
-/// What became of the inputs: in order those that could be read, and those that could not.
+/// The inputs in order: those that could be read, and those that could not.
 pub(crate) struct AllRuns<T> {
     pub(crate) read: Vec<T>,
     pub(crate) unread: Vec<Unread>,
 }
 
-/// Reads each input and makes something of it, on as many threads as are asked for. `take` gets the number of the input.
+/// Reads each input and makes something of it, on several threads. `take` gets the number of the input. The answer has to
+/// say what could not be read; if nothing could, this fails.
 pub(crate) fn every_run<T: Send>(
     inputs: &Inputs,
     jobs: &JobsArgs,
@@ -63,7 +67,7 @@ pub(crate) fn every_run<T: Send>(
 ) -> Result<AllRuns<T>, Failure> {
     let reading = resolve_reading(args);
     let outcomes = match inputs.list.as_slice() {
-        // One has all threads, all memory and a bar of its own.
+        // A single trace gets all threads, all memory and its own progress bar.
         [one] => {
             let unread =
                 |error: busbound::Error| Unread::new(one.label().display().to_string(), error.to_string());
@@ -85,20 +89,36 @@ pub(crate) fn every_run<T: Send>(
     for outcome in outcomes {
         match outcome {
             Ok(value) => all.read.push(value),
-            Err(unread) => all.unread.push(unread),
+            Err(Unread { path, why, .. }) => {
+                let why = explain(Path::new(&path), why);
+                all.unread.push(Unread::new(path, why));
+            }
         }
     }
-    skip(all.unread.iter().map(|one| one.why.clone()).collect(), !all.read.is_empty())?;
+    if all.read.is_empty() {
+        fail_with_last(&mut all.unread.iter().map(|one| one.why.clone()).collect())?;
+    }
     Ok(all)
 }
 
-/// Says what is skipped; where nothing is left, the last one is what the program fails with.
-fn skip(mut unread: Vec<String>, is_something_left: bool) -> Result<(), Failure> {
-    let last = if is_something_left { None } else { unread.pop() };
-    for why in &unread {
-        warn(&format!("passed over: {why}"));
+/// Says what is skipped, for commands whose answer does not.
+pub(crate) fn warn_skipped<W: AsRef<str>>(unread: &[W]) {
+    for why in unread {
+        warn(&format!("skipped: {}", why.as_ref()));
     }
+}
+
+/// If nothing could be read, the last error is the one that the command fails with.
+fn fail_with_last(unread: &mut Vec<String>) -> Result<(), Failure> {
+    unread.dedup();
+    let last = unread.pop();
+    warn_skipped(unread);
     last.map_or(Ok(()), |why| Err(Failure::unreadable(why)))
+}
+
+/// A file that is known to be something else is said to be that, instead of what the reader stumbled over.
+fn explain(path: &Path, why: String) -> String {
+    instead_of(FileKind::Trace, path).unwrap_or(why)
 }
 
 fn open_one(
@@ -118,7 +138,7 @@ fn open_one(
     }))
 }
 
-/// What nsys exports must not stay behind when a signal ends this program.
+/// The files that nsys exports must not stay behind if a signal ends this program.
 fn listen_if_exported(inputs: &[Input]) -> Result<(), Failure> {
     let is_report = |input: &Input| matches!(input, Input::File(path) if is_nsight_report(path));
     if inputs.iter().any(is_report) { end_exports_on_signals() } else { Ok(()) }
@@ -126,6 +146,6 @@ fn listen_if_exported(inputs: &[Input]) -> Result<(), Failure> {
 
 fn say_exported(report: &Path, output: &Output) {
     if !output.quiet {
-        warn(&format!("{}: a report of Nsight Systems; nsys exports it", report.display()));
+        warn(&format!("{}: exporting this Nsight Systems report with nsys", report.display()));
     }
 }

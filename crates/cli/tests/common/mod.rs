@@ -1,11 +1,11 @@
-//! The real binary, and what it says.
+//! The real binary and its output.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 pub(crate) fn busbound(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_busbound"));
-    // What is written beside the answer is written there.
+    // Files that a command writes go there.
     command.args(args).env_remove("NO_COLOR").stdin(Stdio::null()).current_dir(env!("CARGO_TARGET_TMPDIR"));
     command
 }

@@ -1,4 +1,4 @@
-//! Where do snapshots come from, and what is laid to them? A GPU or a log; peaks, heartbeats and warning signs.
+//! Where do snapshots come from? A GPU or a log; peaks, heartbeats and warnings are added here.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use busbound::diagnosis::quantity::plural;
 use busbound::machine::live::{Limits, Log, Snapshot, Watch};
 use busbound::{Format, Machine};
 use busbound_gpu::live::Sampler;
@@ -14,13 +15,14 @@ use super::heartbeats::Heartbeats;
 use super::rendered;
 use crate::args::top::TopArgs;
 use crate::failure::Failure;
+use crate::io::kind::{FileKind, not_a};
 use crate::io::output::warn;
 use crate::request::resolve_machine;
 
-/// One snapshot after another.
+/// The source of snapshots.
 pub(super) struct Feed {
     origin: Origin,
-    /// A log keeps the peaks it was written with, unless others are asked for.
+    /// A log keeps the peaks it was written with, unless --machine gives others.
     machine: Option<Machine>,
     watch: Watch,
 }
@@ -34,19 +36,23 @@ impl Feed {
     pub(super) fn open(args: &TopArgs) -> Result<Self, Failure> {
         let machine = resolve_machine(&args.machine)?;
         let limits = Limits {
-            patience_s: args.patience,
-            bus_share: args.bus_share,
-            watchdog_s: args.watchdog,
+            patience_s: args.warnings.patience,
+            bus_share: args.warnings.bus_share,
+            watchdog_s: args.warnings.watchdog,
             ..Limits::default()
         };
         let (origin, machine) = match &args.replay {
-            Some(path) => (replay(path)?, args.machine.machine.is_some().then_some(machine)),
+            Some(path) => {
+                // A log may be from another machine, so that only a flag replaces its peaks.
+                let is_flag = args.machine.machine.is_some() && args.machine.file.is_none();
+                (replay(path)?, is_flag.then_some(machine))
+            }
             None => (live(args)?, Some(machine)),
         };
         Ok(Self { origin, machine, watch: Watch::with(limits) })
     }
 
-    /// Whether each snapshot tells of the time since the one before it was asked for.
+    /// Whether each snapshot covers the time since the previous one.
     pub(super) fn is_live(&self) -> bool {
         matches!(self.origin, Origin::Live { .. })
     }
@@ -70,13 +76,13 @@ impl Feed {
         snapshot.signs = self.watch.see(&snapshot);
         if let Origin::Live { log: Some((file, path)), .. } = &mut self.origin {
             let line = rendered(&snapshot, Format::Json)?;
-            // A line in one piece: whoever reads along sees whole ones.
+            // One write per line, so that whoever follows the file sees whole lines.
             file.write_all(line.as_bytes()).map_err(Failure::output_at(path.display()))?;
         }
         Ok(Some(snapshot))
     }
 
-    /// Where it comes from, in words.
+    /// The source in words.
     pub(super) fn describe(&self) -> String {
         match &self.origin {
             Origin::Live { log: Some((_, path)), .. } => format!("live, logged to {}", path.display()),
@@ -89,13 +95,14 @@ impl Feed {
 }
 
 fn live(args: &TopArgs) -> Result<Origin, Failure> {
-    let heartbeats = Heartbeats::matching(&args.heartbeat, args.keys.clone()).map_err(Failure::usage)?;
+    let heartbeats =
+        Heartbeats::matching(&args.training.heartbeat, args.training.keys.clone()).map_err(Failure::usage)?;
     let sampler = Sampler::start().map_err(|error| {
-        Failure::no_gpu(format!("{error}; a log from elsewhere can be played back with --replay"))
+        Failure::no_gpu(format!("{error}; to play back a log from another machine, use --replay"))
     })?;
     let open = |path: &PathBuf| {
         let file = OpenOptions::new().create(true).append(true).open(path);
-        file.map(|file| (file, path.clone())).map_err(Failure::output_at(path.display()))
+        file.map(|file| (file, path.clone())).map_err(Failure::unwritable_at(path))
     };
     let log = args.log.as_ref().map(open).transpose()?;
     Ok(Origin::Live { sampler, heartbeats: Box::new(heartbeats), log })
@@ -103,11 +110,14 @@ fn live(args: &TopArgs) -> Result<Origin, Failure> {
 
 fn replay(path: &PathBuf) -> Result<Origin, Failure> {
     let bytes = fs::read(path).map_err(Failure::unreadable_at(path))?;
-    // A byte that is no text costs its line, not the log.
-    let log = Log::parse(&String::from_utf8_lossy(&bytes))
-        .map_err(|error| Failure::unreadable(format!("{} {error}", path.display())))?;
+    // A byte that is not UTF-8 costs its line, not the log.
+    let log = Log::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| {
+        let known = not_a(FileKind::TopLog, path);
+        Failure::Unreadable(known.unwrap_or_else(|| format!("{} {error}", path.display())))
+    })?;
     if log.unread_lines > 0 {
-        warn(&format!("passed over: {} lines of {} are no snapshots", log.unread_lines, path.display()));
+        let lines = plural(log.unread_lines as u64, "line", "lines");
+        warn(&format!("skipped: {lines} of {} that could not be read as snapshots", path.display()));
     }
     let of = log.snapshots.len();
     Ok(Origin::Replay { left: log.snapshots.into(), of, path: path.clone() })

@@ -1,4 +1,4 @@
-//! What was appended to the training's files since they were last read?
+//! What has the training appended to its files since they were last read?
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,12 +9,12 @@ use busbound::machine::live::{BeatKeys, LineReader, Training};
 
 use crate::io::output::warn;
 
-/// So much of a file that is there already is read: the newest lines.
+/// How much is read of a file that exists already: its newest lines.
 const NEWEST: u64 = 64 << 10;
-/// At most so much of a file in one interval; the rest comes in the next.
+/// How much is read of a file per interval at most; the rest comes in the next one.
 const MOST: u64 = 4 << 20;
 
-/// The files that match some patterns, each read as far as it goes.
+/// The files that match the patterns, each with how far it has been read.
 pub(super) struct Heartbeats {
     patterns: Vec<String>,
     keys: BeatKeys,
@@ -32,13 +32,13 @@ impl Heartbeats {
         for pattern in patterns {
             let mut files = glob::glob(pattern).map_err(|error| format!("--heartbeat {pattern}: {error}"))?;
             if files.next().is_none() {
-                warn(&format!("no file matches {pattern} yet"));
+                warn(&format!("no files match {pattern} yet"));
             }
         }
         Ok(Self { patterns: patterns.to_vec(), keys, files: BTreeMap::new(), is_first: true })
     }
 
-    /// What is new. A file that cannot be read now may be readable later.
+    /// Reads what is new. A file that cannot be read now may be readable later.
     pub(super) fn read(&mut self) -> Vec<Training> {
         let found: Vec<PathBuf> =
             self.patterns.iter().filter_map(|pattern| glob::glob(pattern).ok()).flatten().flatten().collect();
@@ -59,7 +59,7 @@ impl Heartbeats {
 }
 
 impl Tailed {
-    /// One that was there before us is read from near its end, one that comes later from its beginning.
+    /// A file that exists at the start is read from near its end, a later one from its beginning.
     fn begin(path: &Path, was_there: bool) -> Self {
         let length = path.metadata().map_or(0, |file| file.len());
         let offset = if was_there { length.saturating_sub(NEWEST) } else { 0 };
@@ -70,7 +70,7 @@ impl Tailed {
     fn read(&mut self, path: &Path, keys: &BeatKeys, training: &mut Training) -> std::io::Result<()> {
         let mut file = File::open(path)?;
         if file.metadata()?.len() < self.offset {
-            // Begun anew.
+            // The file was truncated or replaced.
             *self = Self { offset: 0, lines: LineReader::default() };
         }
         file.seek(SeekFrom::Start(self.offset))?;
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_read_on_and_begun_anew_and_found_late() {
+    fn files_are_followed_through_appends_truncation_and_late_creation() {
         let directory = tempfile::tempdir().unwrap();
         let pattern = directory.path().join("*.jsonl").display().to_string();
         let path = directory.path().join("rank0.jsonl");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_file_only_the_newest_lines_count() {
+    fn only_the_newest_lines_of_a_long_file_are_read() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("long.jsonl");
         fs::write(&path, "{\"dt_step_s\": 1}\n".repeat(100_000) + "{\"dt_step_s\": 2}\n").unwrap();

@@ -1,4 +1,4 @@
-//! How does a Prometheus server get the figures? `GET /metrics` over plain HTTP, one request a connection.
+//! How does a Prometheus server get the figures? `GET /metrics` over plain HTTP, one request per connection.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
 
-/// Who takes longer to ask or to read is not answered.
+/// A client that takes longer to ask or to read gets no answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// No request for metrics is longer.
+/// Requests for metrics are shorter.
 const LONGEST_REQUEST: usize = 8 << 10;
 
 /// The figures of the last interval, served by a thread until the process ends.
@@ -29,9 +29,9 @@ impl Metrics {
         let serve = move || {
             for connection in listener.incoming() {
                 match connection {
-                    // A client that goes away is its own affair.
+                    // A client that disconnects is no error of ours.
                     Ok(connection) => drop(answer(connection, &shared)),
-                    // Too many open files, mostly: they do not close any sooner by asking at once again.
+                    // Mostly too many open files: trying again immediately does not help.
                     Err(_) => std::thread::sleep(Duration::from_millis(100)),
                 }
             }
@@ -64,7 +64,7 @@ fn answer(mut connection: TcpStream, text: &Mutex<Option<String>>) -> std::io::R
     connection.write_all(body.as_bytes())
 }
 
-/// All of it: a connection that is closed with something unread is reset, and the answer with it.
+/// Reads the whole request: closing a connection with unread data resets it, and the answer is lost.
 fn request(connection: &mut TcpStream) -> std::io::Result<String> {
     let deadline = Instant::now() + PATIENCE;
     let (mut bytes, mut piece) = (Vec::new(), [0; 1024]);
@@ -84,6 +84,6 @@ fn respond(request: &str, text: Option<String>) -> (&'static str, String) {
         ("GET", "/metrics", Some(text)) => ("200 OK", text),
         ("GET", "/metrics", None) => ("503 Service Unavailable", "no interval has passed yet\n".to_owned()),
         ("GET", ..) => ("404 Not Found", "metrics are at /metrics\n".to_owned()),
-        _ => ("405 Method Not Allowed", "only GET is answered\n".to_owned()),
+        _ => ("405 Method Not Allowed", "only GET is supported\n".to_owned()),
     }
 }

@@ -1,4 +1,4 @@
-//! `busbound top`: what is the bus doing now?
+//! `busbound top`: watch the bus live.
 
 mod feed;
 mod heartbeats;
@@ -21,19 +21,19 @@ use crate::io::interrupt::listen_for_signals;
 use crate::io::output::{show, warn};
 use crate::request::{Output, resolve_output};
 
-/// How what is seen is shown.
+/// How the intervals are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Show {
     Once,
     JsonLines,
     Lines,
-    /// Metrics alone.
+    /// Only metrics are served.
     Nothing,
     Screen,
 }
 
 pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
-    let output = resolve_output(&args.output);
+    let output = resolve_output(&args.output)?;
     let show = resolve_show(args, &output)?;
     let stop = listen_for_signals()?;
     let mut feed = Feed::open(args)?;
@@ -52,7 +52,8 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
 fn resolve_show(args: &TopArgs, output: &Output) -> Result<Show, Failure> {
     let is_document = matches!(output.format, Format::Markdown | Format::Html) || output.file.is_some();
     if is_document && (args.count.is_some() || args.prometheus.is_some()) {
-        let why = "--format markdown and html and -o show one interval: leave --count and --prometheus out";
+        let why =
+            "-o, --open and --format markdown or html show one interval: leave out --count and --prometheus";
         return Err(Failure::usage(why));
     }
     Ok(match output.format {
@@ -64,10 +65,10 @@ fn resolve_show(args: &TopArgs, output: &Output) -> Result<Show, Failure> {
     })
 }
 
-/// How long a signal may wait to be noticed.
+/// How often to look for signals.
 const NOTICE: Duration = Duration::from_millis(50);
 
-/// Whether the time came, and not a signal.
+/// Returns whether the time was reached, not a signal.
 fn wait_until(deadline: Instant, stop: &AtomicBool) -> bool {
     while !stop.load(Ordering::Relaxed) {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -83,7 +84,7 @@ fn once(feed: &mut Feed, interval: Duration, stop: &AtomicBool, output: &Output)
     if feed.is_live() && !wait_until(Instant::now() + interval, stop) {
         return Err(Failure::Interrupted);
     }
-    // Of a log, what it came to.
+    // A log is replayed to its last interval.
     let mut last = None;
     while let Some(snapshot) = feed.next()? {
         last = Some(snapshot);
@@ -99,7 +100,7 @@ fn rendered(snapshot: &Snapshot, format: Format) -> Result<String, Failure> {
     snapshot.render(format, &Style::default()).map_err(Failure::output)
 }
 
-/// Line after line, until the log ends, the reader has enough, or somebody says stop.
+/// Line by line, until the log ends, the reader is gone or a signal comes.
 fn stream(
     feed: &mut Feed,
     args: &TopArgs,
@@ -108,13 +109,13 @@ fn stream(
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let interval = Duration::from_secs_f64(args.interval);
-    // A log is as fast as it is read, unless somebody looks at its metrics meanwhile.
+    // A log is replayed as fast as it can be read, unless its metrics are served.
     let is_paced = feed.is_live() || metrics.is_some();
     let mut deadline = Instant::now();
     let (mut shown, mut known) = (0, Vec::new());
     while args.count.is_none_or(|count| shown < count) {
         if is_paced && (feed.is_live() || shown > 0) {
-            // A driver that answers too slowly costs intervals, and does not make the next ones short.
+            // A slow driver skips intervals, instead of shortening the next ones.
             deadline = (deadline + interval).max(Instant::now());
             if !wait_until(deadline, stop) {
                 return Ok(());
@@ -134,7 +135,7 @@ fn stream(
         shown += 1;
     }
     if metrics.is_some() && args.count.is_none() {
-        // The end of the log stays to be read.
+        // The metrics at the end of the log stay available.
         while !stop.load(Ordering::Relaxed) {
             std::thread::sleep(NOTICE);
         }
@@ -155,7 +156,7 @@ enum Reader {
     Gone,
 }
 
-/// Writes at once: whoever reads the pipe wants to see it now.
+/// Flushes, because whoever reads the pipe wants to see each line now.
 fn say(text: &str) -> Result<Reader, Failure> {
     let mut stdout = anstream::stdout();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {

@@ -1,4 +1,4 @@
-//! The screen of `busbound top`: takes the terminal, and gives it back whatever happens.
+//! The full screen of `busbound top`: takes the terminal, and restores it whatever happens.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ use super::{NOTICE, publish};
 use crate::args::top::TopArgs;
 use crate::failure::Failure;
 
-/// More intervals than a screen has columns.
+/// More intervals than a terminal has columns.
 const REMEMBERED: usize = 600;
-/// The first figures come sooner than a whole interval.
+/// The first figures come before a whole interval has passed.
 const FIRST: Duration = Duration::from_millis(250);
 
-/// The terminal, which is restored when this goes away; on a panic by the hook that ratatui sets.
+/// The terminal, restored on drop; on a panic by ratatui's hook.
 struct Held(DefaultTerminal);
 
 impl Drop for Held {
@@ -50,9 +50,9 @@ pub(super) fn run(
         if Instant::now() < deadline {
             continue;
         }
-        // A driver that answers too slowly costs intervals, and does not make the next ones short.
+        // A slow driver skips intervals, instead of shortening the next ones.
         deadline = (deadline + interval).max(Instant::now());
-        // At the end of a log its last state stays.
+        // At the end of a log its last interval stays on the screen.
         if let Some(snapshot) = feed.next()? {
             history.see(&snapshot);
             publish(metrics, &snapshot)?;
@@ -82,7 +82,7 @@ fn draw(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Woken {
     Leave,
-    /// The time has come, or the screen has another size.
+    /// The interval has passed, or the terminal was resized.
     GoOn,
 }
 
@@ -92,7 +92,7 @@ fn wait(deadline: Instant, stop: &AtomicBool) -> Woken {
             return Woken::Leave;
         }
         let left = deadline.saturating_duration_since(Instant::now());
-        // Keys are looked at even where there is no time to wait for them.
+        // Check for keys even if there is no time left to wait for them.
         match event::poll(left.min(NOTICE)) {
             Ok(false) if left.is_zero() => return Woken::GoOn,
             Ok(false) => {}
@@ -105,7 +105,7 @@ fn wait(deadline: Instant, stop: &AtomicBool) -> Woken {
                 Ok(Event::Resize(..)) => return Woken::GoOn,
                 _ => {}
             },
-            // Without a keyboard there are still signals.
+            // Without a keyboard, signals still work.
             Err(_) if left.is_zero() => return Woken::GoOn,
             Err(_) => std::thread::sleep(left.min(NOTICE)),
         }
@@ -115,7 +115,7 @@ fn wait(deadline: Instant, stop: &AtomicBool) -> Woken {
 fn leaves(code: KeyCode, modifiers: KeyModifiers) -> bool {
     match code {
         KeyCode::Char('q') | KeyCode::Esc => true,
-        // In raw mode Ctrl-C is a key and no signal.
+        // In raw mode Ctrl-C is a key, not a signal.
         KeyCode::Char('c') => modifiers.contains(KeyModifiers::CONTROL),
         _ => false,
     }

@@ -1,0 +1,204 @@
+//! What is a file that was given for something else? Known by its first bytes, so that the error can say where it belongs.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Enough to find the schema of busbound's own files and the first member of others.
+const LOOKED_AT: u64 = 64 << 10;
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    Trace,
+    Machine,
+    Samples,
+    RankSummary,
+    TopLog,
+    Topology,
+    NcclTopology,
+    SmiTopology,
+    Gate,
+    /// Another answer that busbound saved as JSON.
+    Answer,
+    Bench,
+    Nvbandwidth,
+    Ncu,
+    Page,
+}
+
+impl FileKind {
+    /// In words, with an article.
+    fn describe(self) -> &'static str {
+        match self {
+            Self::Trace => "a profiler trace",
+            Self::Machine => "a machine profile",
+            Self::Samples => "a file of samples from `busbound bench --raw`",
+            Self::RankSummary => "a rank summary",
+            Self::TopLog => "a log of `busbound top`",
+            Self::Topology => "a topology from `busbound topo`",
+            Self::NcclTopology => "a topology file of NCCL",
+            Self::SmiTopology => "the output of `nvidia-smi topo -m`",
+            Self::Gate => "a saved answer of `busbound gate`",
+            Self::Answer => "a saved answer of busbound",
+            Self::Bench => "a saved answer of `busbound bench`",
+            Self::Nvbandwidth => "a result of nvbandwidth",
+            Self::Ncu => "an export of Nsight Compute",
+            Self::Page => "an HTML page",
+        }
+    }
+
+    /// What to do with it.
+    fn next(self, path: &Path) -> String {
+        let path = path.display();
+        match self {
+            Self::Trace => format!("run busbound {path}"),
+            Self::Machine => format!("pass it with --machine {path}"),
+            Self::Samples => format!("run busbound bench --from {path}"),
+            Self::RankSummary => format!("run busbound merge {path}"),
+            Self::TopLog => format!("run busbound top --replay {path}"),
+            Self::Topology => format!("pass it with --topology {path}"),
+            Self::NcclTopology => {
+                format!("pass it with --topology {path}, or run busbound topo --from-nccl {path}")
+            }
+            Self::SmiTopology => format!("run busbound topo --from-smi {path}"),
+            Self::Gate => format!("pass it with gate --baseline {path}"),
+            Self::Answer => "give the trace that it was made from".to_owned(),
+            Self::Bench => "give the profile that bench wrote next to it, usually machine.json".to_owned(),
+            Self::Nvbandwidth => "measure with busbound bench instead".to_owned(),
+            Self::Ncu => format!("pass it with --ncu {path}, next to a trace"),
+            Self::Page => format!("open {path} in a browser"),
+        }
+    }
+
+    /// Where to get one.
+    fn source(self) -> &'static str {
+        match self {
+            Self::Trace => "give a trace of torch.profiler, Nsight Systems, JAX or busbound record",
+            Self::Machine => "give the profile that busbound bench wrote",
+            Self::Samples => "give a file that busbound bench --raw wrote",
+            Self::RankSummary => "give files that busbound summarize wrote",
+            Self::TopLog => "give a file that busbound top --log wrote",
+            Self::Topology => "give a file that busbound topo -o topo.json or NCCL_TOPO_DUMP_FILE wrote",
+            Self::NcclTopology => "give a file that NCCL_TOPO_DUMP_FILE wrote",
+            Self::SmiTopology => "give what nvidia-smi topo -m printed",
+            Self::Gate => "give a file that busbound gate -o base.json wrote",
+            Self::Ncu => "give what ncu --csv --page raw printed",
+            Self::Answer | Self::Bench | Self::Nvbandwidth | Self::Page => "give another file",
+        }
+    }
+
+    /// What to do with it where something else was expected.
+    fn next_instead_of(self, wanted: Self, path: &Path) -> String {
+        match (wanted, self) {
+            (Self::RankSummary, Self::Trace) => {
+                format!("run busbound {0}, or make a summary: busbound summarize {0}", path.display())
+            }
+            (Self::Machine, Self::Samples) => {
+                format!("make a profile of it: busbound bench --from {} --save machine.json", path.display())
+            }
+            _ => self.next(path),
+        }
+    }
+}
+
+/// The sentence for a file that is something else than `wanted`; `None` if it is that, or nothing known.
+pub(crate) fn instead_of(wanted: FileKind, path: &Path) -> Option<String> {
+    let kind = kind_of(path).filter(|kind| *kind != wanted)?;
+    let next = kind.next_instead_of(wanted, path);
+    Some(format!("{} is {}, not {}: {next}", path.display(), kind.describe(), wanted.describe()))
+}
+
+/// The same, and also if nothing is known about the file; `None` if it is what is wanted, damaged, or cannot be opened.
+pub(crate) fn not_a(wanted: FileKind, path: &Path) -> Option<String> {
+    match kind_of(path) {
+        Some(_) => instead_of(wanted, path),
+        None if path.is_file() => {
+            Some(format!("{} is not {}: {}", path.display(), wanted.describe(), wanted.source()))
+        }
+        None => None,
+    }
+}
+
+fn kind_of(path: &Path) -> Option<FileKind> {
+    let mut head = Vec::new();
+    File::open(path).ok()?.take(LOOKED_AT).read_to_end(&mut head).ok()?;
+    kind_of_bytes(&head, path)
+}
+
+fn kind_of_bytes(head: &[u8], path: &Path) -> Option<FileKind> {
+    let is_trace_name = busbound::trace::suffixes().any(|suffix| path.to_string_lossy().ends_with(suffix));
+    let is_compressed = head.starts_with(&[0x1f, 0x8b]);
+    if is_compressed || head.starts_with(b"SQLite format 3\0") {
+        return is_trace_name.then_some(FileKind::Trace);
+    }
+    let text = String::from_utf8_lossy(head);
+    let start = text.trim_start();
+    if let Some(kind) = text.find("\"busbound.").and_then(|at| kind_of_schema(&text[at + 10..])) {
+        return Some(kind);
+    }
+    if start.starts_with('<') {
+        let lower = start.get(..200).unwrap_or(start).to_lowercase();
+        return match () {
+            () if lower.contains("<html") || lower.starts_with("<!doctype html") => Some(FileKind::Page),
+            () if text.contains("<system") => Some(FileKind::NcclTopology),
+            () => None,
+        };
+    }
+    if start.starts_with(['{', '[']) {
+        return match () {
+            () if text.contains("\"nvbandwidth\"") => Some(FileKind::Nvbandwidth),
+            () if text.contains("\"traceEvents\"") || text.contains("\"ph\"") => Some(FileKind::Trace),
+            () => None,
+        };
+    }
+    match () {
+        () if text.contains("\"Kernel Name\"") => Some(FileKind::Ncu),
+        () if text.contains("GPU0") && text.contains("CPU Affinity") => Some(FileKind::SmiTopology),
+        () => None,
+    }
+}
+
+/// By what follows `"busbound.`.
+fn kind_of_schema(rest: &str) -> Option<FileKind> {
+    let name = rest.split('/').next()?;
+    Some(match name {
+        "machine" => FileKind::Machine,
+        "samples" => FileKind::Samples,
+        "rank" | "fleet" => FileKind::RankSummary,
+        "top" => FileKind::TopLog,
+        "topology" => FileKind::Topology,
+        "gate" => FileKind::Gate,
+        "bench" => FileKind::Bench,
+        "diagnosis" | "diagnoses" | "survey" | "surveys" | "whatif" | "whatifs" | "comparison" | "plan" => {
+            FileKind::Answer
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_known_by_their_first_bytes() {
+        let of = |text: &str| kind_of_bytes(text.as_bytes(), Path::new("x.json"));
+        for (text, kind) in [
+            ("{\"schema\": \"busbound.machine/1\", \"gpu\": 1}", Some(FileKind::Machine)),
+            ("{\n  \"schema\":\"busbound.rank/2\"}", Some(FileKind::RankSummary)),
+            ("{\"schema\":\"busbound.tables/9\"}", None),
+            ("{\"schemaVersion\": 1, \"traceEvents\": [", Some(FileKind::Trace)),
+            ("[{\"ph\": \"X\"}", Some(FileKind::Trace)),
+            ("{\"nvbandwidth\": {}}", Some(FileKind::Nvbandwidth)),
+            ("<!DOCTYPE html><html>", Some(FileKind::Page)),
+            ("<system version=\"1\">", Some(FileKind::NcclTopology)),
+            ("{\"learning_rate\": 1}", None),
+            ("", None),
+        ] {
+            assert_eq!(of(text), kind, "{text}");
+        }
+        assert_eq!(kind_of_bytes(&[0x1f, 0x8b, 8], Path::new("run.json.gz")), Some(FileKind::Trace));
+        assert_eq!(kind_of_bytes(&[0x1f, 0x8b, 8], Path::new("x.tar.gz")), None);
+    }
+}
