@@ -84,6 +84,8 @@ export const COLUMNS = {
 
 /** The header of the data, as JSON. */
 export interface Head {
+  /** The analyzed range, in nanoseconds from the beginning of the picture. */
+  readonly analyzed: readonly [number, number];
   /** The blocks after the header: table name and number of rows of each. */
   readonly blocks: readonly (readonly [string, number])[];
   /** Rates that the link reaches. */
@@ -93,8 +95,6 @@ export interface Head {
   /** In the order of the cards. */
   readonly findings: readonly Finding[];
   readonly groups: readonly Group[];
-  /** The analyzed range, in nanoseconds from the beginning of the picture. */
-  readonly analyzed: readonly [number, number];
   /** The kinds of copies among the dots. */
   readonly kinds: readonly Kind[];
   /** The name of the run, if there are several. */

@@ -80,7 +80,7 @@ fn an_answer_in_a_file_has_no_colors_and_standard_output_stays_empty() {
     let (out, _, code) = text(&busbound(&["demo", "-o", &path]).output().unwrap());
     assert_eq!((out.as_str(), code), ("", Some(0)));
     let answer = std::fs::read_to_string(file).unwrap();
-    assert!(answer.starts_with("Transfer-bound: 75 % of each 274 ms step waits"), "{answer}");
+    assert!(answer.starts_with("Transfer-bound: 274 ms/step → about 70.1 ms (3.9x) by pinning host buffers"), "{answer}");
     assert!(!answer.contains('\u{1b}'));
 }
 
@@ -97,7 +97,7 @@ fn the_memory_bound_stops_reading_and_says_so() {
     let output = busbound(&["survey", &path, "--memory", "200kB", "--threads", "1"]).output().unwrap();
     let (out, _, code) = text(&output);
     assert_eq!(code, Some(0));
-    assert!(out.starts_with("Read in part (memory bound): "), "{out}");
+    assert!(out.starts_with("Partly read (memory limit): "), "{out}");
 }
 
 /// On a machine with a GPU this would measure; here only the error without one is tested.
@@ -123,7 +123,7 @@ fn saved_samples_are_evaluated_again_and_their_profile_works_everywhere() {
     let run = |args: &[&str]| text(&busbound(args).current_dir(&directory).output().unwrap());
     let (stdout, stderr, code) = run(&["bench", "--from", &raw]);
     assert_eq!((stderr.as_str(), code), ("", Some(0)));
-    assert!(stdout.starts_with("NVIDIA H200: 55."), "{stdout}");
+    assert!(stdout.starts_with("NVIDIA H200: pinned copies reach 55."), "{stdout}");
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "evaluating saved samples writes nothing");
     let (_, stderr, _) = run(&["bench", "--from", &raw, "--save", "here.json"]);
     assert_eq!(stderr, "busbound: wrote the machine profile to here.json; use it with --machine here.json\n");
@@ -266,7 +266,7 @@ fn whatif_writes_both_timelines() {
     assert_eq!(text(&busbound(&args).current_dir(&directory).output().unwrap()).2, Some(0));
     let page = std::fs::read_to_string(directory.path().join("both.html")).unwrap();
     assert!(
-        page.starts_with("<!DOCTYPE html>") && page.contains("<h1><code>pin</code> would give"),
+        page.starts_with("<!DOCTYPE html>") && page.contains("<h1><code>pin</code> gives"),
         "{page:.2000}"
     );
     for (args, code, words) in [

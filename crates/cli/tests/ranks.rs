@@ -50,8 +50,8 @@ fn the_synthetic_ranks_in_the_fixtures_are_up_to_date() {
     }
 }
 
-const STATEMENT: &str = "7 of 8 ranks: 6 communication-bound, 1 transfer-bound; a step takes 100 ms; the others wait 30.0 ms a step for rank 5, held up by 30.0 ms more exposed copy, H2D pinned at 20.0 GB/s against 50.0; 1 file could not be read.";
-const UNREAD: &str = "traces/rank-3.json holds no profiler event; give the file that torch.profiler's export_chrome_trace wrote";
+const STATEMENT: &str = "7 of 8 ranks: 6 communication-bound, 1 transfer-bound; 100 ms/step; the other ranks wait 30.0 ms/step for rank 5: 30.0 ms more exposed copy, H2D pinned at 20.0 GB/s vs. 50.0 GB/s; 1 file could not be read.";
+const UNREAD: &str = "traces/rank-3.json has no profiler events; pass the file that torch.profiler's export_chrome_trace wrote";
 
 #[test]
 fn the_straggler_comes_first_and_a_broken_rank_is_reported_once() {
@@ -62,10 +62,10 @@ fn the_straggler_comes_first_and_a_broken_rank_is_reported_once() {
     let words = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.starts_with(STATEMENT), "{stdout}");
     assert!(words.contains(&format!("Could not be read · rank 3: {UNREAD}")), "{stdout}");
-    assert!(words.contains("The clocks of ranks are not aligned"), "{stdout}");
-    assert!(!stdout.contains("per step  "), "more than four ranks are not shown one by one: {stdout}");
+    assert!(words.contains("The clocks of the ranks are not synchronized"), "{stdout}");
+    assert!(!stdout.contains("  next: busbound "), "more than four ranks are not shown one by one: {stdout}");
     let (each, ..) = run(folder.path(), &["diagnose", "traces", "--each"]);
-    assert!(each.starts_with(&stdout) && each.matches("per step  ").count() == 7, "{each}");
+    assert!(each.starts_with(&stdout) && each.matches("  next: busbound ").count() == 7, "{each}");
     let (markdown, ..) = run(folder.path(), &["diagnose", "traces", "--format", "markdown"]);
     assert!(markdown.starts_with(&format!("**{STATEMENT}**\n")), "{markdown}");
     let (page, ..) = run(folder.path(), &["diagnose", "traces", "--format", "html"]);
@@ -135,7 +135,7 @@ fn summaries_merge_to_what_the_traces_give() {
     let (direct, ..) = run(at, &["diagnose", "traces"]);
     let tables = |text: &str| text.split("\n\n").nth(2).unwrap().to_owned();
     assert_eq!(tables(&merged), tables(&direct));
-    assert!(merged.replace('\n', " ").contains("the others wait 30.0 ms a step for rank 5"), "{merged}");
+    assert!(merged.replace('\n', " ").contains("the other ranks wait 30.0 ms/step for rank 5"), "{merged}");
     // Merged in parts, in another order, by a pattern of ours.
     run(at, &["merge", "kept/here/rank-[567].rank.json", "--json", "-o", "late.fleet.json"]);
     run(at, &["merge", "kept/here/rank-[0-4].rank.json", "--json", "-o", "early.fleet.json"]);
@@ -183,8 +183,8 @@ fn files_that_are_not_ranks_of_one_run_are_diagnosed_separately() {
     let (stdout, _, code) = run(folder.path(), &["diagnose", "."]);
     assert_eq!(code, Some(0));
     let words = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("Not taken for ranks of one run, because rank 0 is told by ./evening.json and ./morning.json: each is judged by itself."), "{stdout}");
-    assert_eq!(stdout.matches("per step  ").count(), 2);
+    assert!(words.contains("Not treated as ranks of one run, because both ./evening.json and ./morning.json are rank 0: each is analyzed separately."), "{stdout}");
+    assert_eq!(stdout.matches("  next: busbound ").count(), 2);
     let json: Value = serde_json::from_str(&run(folder.path(), &["diagnose", ".", "--json"]).0).unwrap();
     assert!(json["runs"].as_array().unwrap().len() == 2 && json.get("fleet").is_none());
 }
@@ -214,7 +214,7 @@ fn ranks_that_share_an_uplink_are_named() {
         run(folder.path(), &["diagnose", "traces/rank-[01]*", "--topology", "topo.xml"]);
     assert_eq!((stderr.as_str(), code), ("", Some(0)));
     let words = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("Ranks 0 and 1 share one way to the host (0000:17:00.0, 31.5 GB/s each way). Their copies to the GPUs run at 100.0 GB/s added up: more than it carries if they come at once, which gives each 15.8 GB/s; on average they ask 20.00 GB/s of it."), "{stdout}");
+    assert!(words.contains("Ranks 0 and 1 share a PCIe uplink (0000:17:00.0, 31.5 GB/s per direction). Their H2D copies total 100.0 GB/s: more than the uplink carries if all copy at the same time, which leaves 15.8 GB/s for each; the average demand is 20.00 GB/s."), "{stdout}");
     let (_, stderr, code) = run(folder.path(), &["merge", "traces", "--topology", "traces/rank-0.json"]);
     assert!(code == Some(3) && stderr.contains("is a profiler trace, not a topology"), "{stderr}");
 }

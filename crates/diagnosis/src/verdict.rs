@@ -73,7 +73,7 @@ pub struct Verdict {
     pub share: f64,
     pub statement: String,
     /// The statement without the name of the verdict, as a sentence of its own.
-    #[serde(skip)]
+    #[serde(default)]
     pub because: String,
 }
 

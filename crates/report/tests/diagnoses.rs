@@ -56,7 +56,7 @@ fn stages_of_several_ranks_are_not_combined() {
     let ranks = [fixture("pipe_serial.json.gz"), fixture("pipe_overlap.json.gz")];
     let wide = Style { width: 4000, color: false, verbose: true };
     for text in [ranks.render(Format::Terminal, &wide).unwrap(), shown(ranks.as_slice(), Format::Markdown)] {
-        assert!(text.contains("OverlapScore -0.04") && text.contains("OverlapScore 0.97"), "{text}");
+        assert!(text.contains("Overlap score -0.04") && text.contains("Overlap score 0.97"), "{text}");
         assert!(text.contains("the clocks of two ranks are not aligned"), "{text}");
     }
 }

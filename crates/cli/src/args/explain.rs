@@ -8,7 +8,7 @@ use super::shared::OutputArgs;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   busbound explain                      list everything that can be explained
-  busbound explain pageable_copies      a finding: what it means, how it is computed, how to fix it
+  busbound explain pageable_copies      a finding, with its fix
   busbound explain transfer             a verdict
   busbound explain exposed_bus_copy_ms  a figure";
 

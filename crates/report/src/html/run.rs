@@ -140,7 +140,7 @@ impl RunView {
         let limits = diagnosis.limitations.iter().map(|limitation| capitalized(&limitation.text));
         Self {
             number,
-            statement: statement(drawn, lead).to_owned(),
+            statement: statement(drawn, lead),
             path: diagnosis.source.path.clone(),
             facts,
             bar: bar(diagnosis),
@@ -169,10 +169,10 @@ impl RunView {
 }
 
 /// The first sentence.
-pub(super) fn statement(drawn: &Drawn, lead: Lead) -> &str {
+pub(super) fn statement(drawn: &Drawn, lead: Lead) -> String {
     match (lead, &drawn.whatif) {
-        (Lead::Prediction, Ok(answer)) => &answer.statement,
-        _ => &drawn.diagnosis.verdict.statement,
+        (Lead::Prediction, Ok(answer)) => answer.statement.clone(),
+        _ => text::headline(&drawn.diagnosis),
     }
 }
 

@@ -22,7 +22,7 @@ impl RunSection {
     /// If its template cannot be rendered.
     pub fn of(drawn: &Drawn, number: usize, lead: Lead) -> Result<Self, RenderError> {
         let html = RunView::of(drawn, number, lead).render()?;
-        let title = statement(drawn, lead).to_owned();
+        let title = statement(drawn, lead);
         Ok(Self { number, title, html, diagnosis: drawn.diagnosis.clone() })
     }
 

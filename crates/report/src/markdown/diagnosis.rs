@@ -21,7 +21,7 @@ pub(crate) fn diagnoses_as_markdown(all: &[Diagnosis]) -> String {
 }
 
 pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
-    headline(out, &diagnosis.verdict.statement);
+    headline(out, &text::headline(diagnosis));
     let _ = writeln!(out, "- trace: {}", code(&diagnosis.source.path));
     item(out, &format!("window: {}", text::step(diagnosis)));
     for outlier in text::outliers(diagnosis) {

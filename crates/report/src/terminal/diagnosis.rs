@@ -36,7 +36,7 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis, style: &Style) {
 }
 
 fn all_of_it(out: &mut String, diagnosis: &Diagnosis, width: u16) {
-    headline(out, &diagnosis.verdict.statement, width);
+    headline(out, &text::headline(diagnosis), width);
     time(out, diagnosis, width);
     for table in text::tables(diagnosis, text::Blocks::Within) {
         out.push('\n');

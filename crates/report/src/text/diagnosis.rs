@@ -57,6 +57,14 @@ pub(crate) fn prize(diagnosis: &Diagnosis) -> Option<String> {
     ))
 }
 
+/// The first lines of the answer in every format: the prize, then what bounds the run.
+pub(crate) fn headline(diagnosis: &Diagnosis) -> String {
+    match prize(diagnosis) {
+        Some(prize) => format!("{prize} {}", diagnosis.verdict.because),
+        None => diagnosis.verdict.statement.clone(),
+    }
+}
+
 /// ` (274 → 104 ms)` where the fix of a finding is part of the prize.
 pub(crate) fn before_and_after(finding: &Finding, diagnosis: &Diagnosis) -> String {
     let fixes = diagnosis.prize.iter().flat_map(|prize| &prize.fixes);
@@ -69,15 +77,17 @@ pub(crate) fn before_and_after(finding: &Finding, diagnosis: &Diagnosis) -> Stri
 /// Fixes that pay once the findings are fixed: what they are, and what they gain then.
 pub(crate) fn follow_ups(diagnosis: &Diagnosis) -> Vec<String> {
     let is_found = |fix: &&AppliedFix| diagnosis.findings.iter().any(|finding| finding.id == fix.finding);
-    let fixes = diagnosis.prize.iter().flat_map(|prize| &prize.fixes).filter(|fix| !is_found(fix));
+    let fixes = diagnosis.prize.iter().flat_map(|prize| &prize.fixes);
+    let apply: Vec<&str> = fixes.clone().flat_map(|fix| fix.apply.iter().map(String::as_str)).collect();
     fixes
+        .filter(|fix| !is_found(fix))
         .map(|fix| {
             format!(
                 "{}: {} → {} (busbound whatif --apply {})  [explain: {}]",
                 fix.doing.join(", "),
                 milliseconds(fix.before_ms),
                 milliseconds(fix.after_ms),
-                fix.apply.join(","),
+                apply.join(","),
                 fix.finding
             )
         })
@@ -367,7 +377,7 @@ pub(crate) fn nothing_to_fix(diagnosis: &Diagnosis) -> Option<&'static str> {
 pub(crate) fn overview(all: &[Diagnosis]) -> String {
     let mut bounds: Vec<(String, usize)> = Vec::new();
     for diagnosis in all {
-        let word = format!("{:?}", diagnosis.verdict.bound).to_lowercase();
+        let word = diagnosis.verdict.bound.title().to_lowercase();
         match bounds.iter_mut().find(|(known, _)| *known == word) {
             Some((_, n)) => *n += 1,
             None => bounds.push((word, 1)),
