@@ -113,8 +113,7 @@ mod tests {
     fn phrases_are_found_in_text_and_in_identifiers() {
         let rules = rules("not told = unknown\ncolour = color (US spelling)\nits most = max").unwrap();
         let found = |line: &str| rules.iter().any(|rule| rule.matches(&words_of(line)));
-        for line in ["Not told: x", "fn not_told()", "enum NotTold", "curveColours", "PCIe 5 (its most)"]
-        {
+        for line in ["Not told: x", "fn not_told()", "enum NotTold", "curveColours", "PCIe 5 (its most)"] {
             assert!(found(line), "{line}");
         }
         for line in ["cannot tolde", "color", "it is mostly", "not toldx"] {

@@ -80,7 +80,10 @@ fn an_answer_in_a_file_has_no_colors_and_standard_output_stays_empty() {
     let (out, _, code) = text(&busbound(&["demo", "-o", &path]).output().unwrap());
     assert_eq!((out.as_str(), code), ("", Some(0)));
     let answer = std::fs::read_to_string(file).unwrap();
-    assert!(answer.starts_with("Transfer-bound: 274 ms/step → about 70.1 ms (3.9x) by pinning host buffers"), "{answer}");
+    assert!(
+        answer.starts_with("Transfer-bound: 274 ms/step → about 70.1 ms (3.9x) by pinning host buffers"),
+        "{answer}"
+    );
     assert!(!answer.contains('\u{1b}'));
 }
 

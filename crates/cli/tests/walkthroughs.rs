@@ -67,8 +67,7 @@ fn the_readme_shows_what_is_printed() {
         .unwrap();
     let demo = String::from_utf8(demo.stdout).unwrap();
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
-    let shown =
-        readme.split("$ busbound run.json.gz\n").nth(1).unwrap().split("```").next().unwrap();
+    let shown = readme.split("$ busbound run.json.gz\n").nth(1).unwrap().split("```").next().unwrap();
     let mut printed = demo.lines();
     for line in shown.lines() {
         assert!(printed.any(|next| next == line), "README.md has a line that is not printed there: {line}");

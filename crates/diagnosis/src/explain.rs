@@ -101,7 +101,8 @@ fn of_finding(id: FindingId) -> Explanation {
     let changes = id.candidate().changes().unwrap_or_default();
     if !changes.is_empty() {
         let apply: Vec<String> = changes.iter().map(ToString::to_string).collect();
-        sections.push(section("Try it", &format!("busbound whatif PATH --apply {}", apply.join(","))));
+        sections
+            .push(section("Try it", &format!("busbound whatif PATH --apply {}", apply.join(" --apply "))));
     }
     Explanation { id: id.to_string(), topic: Topic::Finding, title: id.title().to_owned(), sections }
 }

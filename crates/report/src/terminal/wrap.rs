@@ -36,7 +36,7 @@ pub(super) fn broken(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// Joins a unit, also one like `ms/step`, to the number before it.
+/// Joins a unit, also one like `ms/step`, to the number before it, and an id to `[explain:`.
 fn glued(mut words: Vec<String>, word: &str) -> Vec<String> {
     const UNITS: [&str; 17] = [
         "%", "ns", "µs", "ms", "s", "h", "B", "kB", "MB", "GB", "B/s", "kB/s", "MB/s", "GB/s", "MHz",
@@ -45,7 +45,9 @@ fn glued(mut words: Vec<String>, word: &str) -> Vec<String> {
     let bare = word.trim_end_matches([',', ';', ':', '.', ')']);
     let is_unit = |text: &str| UNITS.contains(&text);
     let is_unit = is_unit(bare) || bare.split_once('/').is_some_and(|(unit, _)| is_unit(unit));
-    match words.last_mut().filter(|last| is_unit && last.ends_with(|c: char| c.is_ascii_digit())) {
+    let belongs =
+        |last: &&mut String| *last == "[explain:" || is_unit && last.ends_with(|c: char| c.is_ascii_digit());
+    match words.last_mut().filter(belongs) {
         Some(number) => {
             number.push(' ');
             number.push_str(word);

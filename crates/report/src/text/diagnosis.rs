@@ -87,7 +87,7 @@ pub(crate) fn follow_ups(diagnosis: &Diagnosis) -> Vec<String> {
                 fix.doing.join(", "),
                 milliseconds(fix.before_ms),
                 milliseconds(fix.after_ms),
-                apply.join(","),
+                apply.join(" --apply "),
                 fix.finding
             )
         })
