@@ -3,6 +3,8 @@
 use busbound_trace::MeasuredKernel;
 use regex_lite::Regex;
 
+use crate::per_step::PerStep;
+
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
@@ -20,6 +22,8 @@ pub struct Options {
     pub stages: Vec<StageChoice>,
     /// What Nsight Compute measured of this program's kernels.
     pub measured_kernels: Option<Vec<MeasuredKernel>>,
+    /// What one step processes, for figures per second.
+    pub per_step: Vec<PerStep>,
 }
 
 impl Default for Options {
@@ -32,6 +36,7 @@ impl Default for Options {
             blocks: BlockChoice::Depth(UNASKED_DEPTH),
             stages: Vec::new(),
             measured_kernels: None,
+            per_step: Vec::new(),
         }
     }
 }

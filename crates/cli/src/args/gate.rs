@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use busbound::diagnosis::{FigureId, Unit};
+use busbound::diagnosis::{FigureId, PerStep, Unit};
 use clap::Args;
 
 use super::shared::{AnalysisArgs, MachineArgs, OutputArgs, ReadingArgs};
@@ -41,6 +41,9 @@ pub(crate) struct GateArgs {
     /// What has to hold, e.g. 'exposed_copy_ms < 5'; may be given several times
     #[arg(long, required = true, value_name = "EXPR")]
     pub(crate) require: Vec<String>,
+    /// What one step processes, e.g. tokens=16384 for the figure tokens_per_s; repeatable
+    #[arg(long, value_name = "NAME=COUNT")]
+    pub(crate) per_step: Vec<PerStep>,
     /// A run to compare with: a trace, or what an earlier gate wrote with --format json
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,

@@ -14,7 +14,8 @@ use crate::request::{Output, resolve_analysis, resolve_machine, resolve_output};
 pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output);
     let machine = resolve_machine(&args.machine)?;
-    let options = resolve_analysis(&args.analysis)?;
+    let mut options = resolve_analysis(&args.analysis)?;
+    options.per_step.clone_from(&args.per_step);
     let requirements = resolve_requirements(args)?;
     let baseline =
         args.baseline.as_deref().map(|path| baseline(path, args, &output, &machine, &options)).transpose()?;
@@ -42,7 +43,8 @@ pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
 
 fn resolve_requirements(args: &GateArgs) -> Result<Vec<Requirement>, Failure> {
     let parse = |text: &String| {
-        Requirement::parse(text).map_err(|error| Failure::usage(format!("--require: {error}")))
+        Requirement::parse_with(text, &args.per_step)
+            .map_err(|error| Failure::usage(format!("--require: {error}")))
     };
     let requirements: Vec<Requirement> = args.require.iter().map(parse).collect::<Result<_, _>>()?;
     if let Some(wanted) = requirements.iter().find(|wanted| wanted.needs_baseline())
