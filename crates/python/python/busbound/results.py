@@ -63,6 +63,29 @@ class Blocking(Record):
     ms: float
 
 
+class PartChange(Record):
+    part: str
+    before_ms: float
+    after_ms: float
+
+
+class Change(Record):
+    """How the step of the last run differs from that of the first."""
+
+    outcome: Literal['faster', 'slower', 'no_clear_difference']
+    factor: float
+    """The longer median step divided by the shorter one, at least 1."""
+    before_ms: float
+    after_ms: float
+    largest_part: PartChange | None
+    """The part of the step that changed most in the same direction; `null` without a clear difference."""
+    spread_ms: float | None
+    """How far a step typically is from the median of its run (median absolute deviation; the larger one of both
+    runs). `null` if a run has fewer than two steps."""
+
+    _records = {"largest_part": PartChange}
+
+
 class ComparedRun(Record):
     path: str
     label: str
@@ -75,12 +98,13 @@ class Figure(Record):
     """One figure of each run, in the order of the runs."""
 
     name: str
+    group: Literal['other', 'step', 'part', 'copies', 'block', 'kernel', 'compiled']
     unit: str
     values: list[float]
     delta: float
     """Last minus first."""
     delta_pct: float | None
-    """`null` where the first is zero."""
+    """`null` if the first is zero."""
 
 
 class StageChange(Record):
@@ -88,30 +112,30 @@ class StageChange(Record):
     score_after: float
     period_pct: float
     stages: list[list[Any]]
-    """Name of each stage, and how much longer it takes."""
+    """Name of each stage, and by how many percent it became longer."""
     statement: str
     gained_share: float | None
-    """Of the time hidden that was not before, the share by which the period fell, 0 to 1."""
+    """How much of the additional overlap shortened the period, 0 to 1."""
 
 
 class Growth(Record):
     part: str
     added_ms: float
     beyond_ms: float
-    """Time beyond what growing with the label would have given."""
+    """Time beyond growth in proportion to the label."""
     factor: float | None
-    """`null` where it was zero at first."""
+    """`null` if it was zero in the first run."""
 
 
 class Sweep(Record):
-    """How figures follow the label."""
+    """How the figures follow the label."""
 
     key: str
     values: list[float]
     throughput: list[float]
-    """Label units a second: samples, if the label is the batch."""
+    """Label units per second: samples per second if the label is the batch size."""
     grew_faster: list[Growth]
-    """Parts of the step that grew more than the label did, most added time first."""
+    """Parts of the step that grew more than the label, most added time first."""
 
     _records = {"grew_faster": Growth}
 
@@ -124,15 +148,18 @@ class Comparison(Answer):
     runs: list[ComparedRun]
     figures: list[Figure]
     appeared: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
-    """Findings of the last run that the first had not, and the reverse."""
+    """Findings of the last run that the first run does not have."""
     gone: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    """Findings of the first run that the last run does not have."""
     stayed: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
     limitations: list[str]
+    change: Change | None
+    """How the step of the last run differs from the first; `null` if the runs cannot be compared."""
     stages: StageChange | None
-    """What became of the stages of a pipeline, where both ends of the comparison have the same."""
+    """How the stages of a pipeline changed; `null` unless the first and the last run have the same stages."""
     sweep: Sweep | None
 
-    _records = {"figures": Figure, "runs": ComparedRun, "stages": StageChange, "sweep": Sweep}
+    _records = {"change": Change, "figures": Figure, "runs": ComparedRun, "stages": StageChange, "sweep": Sweep}
 
 
 class Compiled(Record):
@@ -148,6 +175,8 @@ class Compiled(Record):
     """Versions beyond the first of a frame: it was compiled again, mostly for another shape."""
     compiling_ms: float
     """Time spent compiling within the trace."""
+    breaks: int | None
+    """Graph breaks; `null` if unknown: several frames and no Python stacks."""
     statement: str | None
     """What that means; `null` where nothing is amiss."""
 
@@ -651,6 +680,17 @@ class SyncTotal(Record):
     place: str | None
 
 
+class Throughput(Record):
+    """What a run processes per second."""
+
+    name: str
+    """The figure in requirements, e.g. `tokens_per_s`."""
+    per_step: float
+    per_s: float | None
+    """Divided by the median step after the warm-up, outliers included. `null` if the trace marks no steps: a
+    detected iteration may be a part of a step."""
+
+
 class Verdict(Record):
     bound: Literal['transfer', 'communication', 'compute', 'launch', 'sync', 'input', 'mixed', 'unknown']
     share: float
@@ -733,6 +773,8 @@ class Diagnosis(Answer):
     """Copy operators of a trace without GPU events."""
     idle: list[IdleCause]
     contention: list[Contention]
+    throughput: list[Throughput]
+    """What the run processes per second; empty if it is not given how much a step processes."""
     launches: Launches
     synchronizations: list[SyncTotal]
     findings: list[Finding]
@@ -748,7 +790,7 @@ class Diagnosis(Answer):
     stages: Stages | None
     """The stages of a pipeline; `null` where none are given and none named."""
 
-    _records = {"attribution": Attribution, "contention": Contention, "copies": CopyGroup, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "findings": Finding, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "time": Times, "verdict": Verdict, "window": WindowFacts}
+    _records = {"attribution": Attribution, "contention": Contention, "copies": CopyGroup, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "findings": Finding, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "throughput": Throughput, "time": Times, "verdict": Verdict, "window": WindowFacts}
 
 
 class Spread(Record):

@@ -3,7 +3,8 @@
 use busbound_machine::median;
 use serde::Serialize;
 
-use super::{parts, step_ms};
+use super::parts::{self, PartChange};
+use super::step_ms;
 use crate::answers::diagnosis::Diagnosis;
 use crate::quantity::milliseconds;
 use crate::steps::window::StepTimes;
@@ -33,14 +34,6 @@ pub struct Change {
     pub spread_ms: Option<f64>,
     /// The part of the step that changed most in the same direction; `null` without a clear difference.
     pub largest_part: Option<PartChange>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PartChange {
-    pub part: String,
-    pub before_ms: f64,
-    pub after_ms: f64,
 }
 
 /// Below this factor the difference would read "1.00x".
@@ -98,19 +91,6 @@ pub(super) fn statement(runs: &[Diagnosis], change: &Change) -> String {
         });
     }
     text
-}
-
-impl PartChange {
-    fn statement(&self, unit: Unit) -> String {
-        if self.part == parts::NOT_EXPLAINED {
-            let time = milliseconds((self.after_ms - self.before_ms).abs());
-            return format!(
-                " The largest share, {time} per {unit}, is not explained by the parts of the {unit}."
-            );
-        }
-        let (before, after) = (milliseconds(self.before_ms), milliseconds(self.after_ms));
-        format!(" Largest change per {unit}: {} {before} → {after}.", self.part)
-    }
 }
 
 /// `1.03x`, `4.8x`, `12x`: two digits that matter.

@@ -16,7 +16,8 @@ use crate::figures::{FigureId, FigureUnit};
 use crate::findings::FindingId;
 use crate::unit::Unit;
 
-pub use change::{Change, Outcome, PartChange};
+pub use change::{Change, Outcome};
+pub use parts::PartChange;
 pub use stages::StageChange;
 pub use sweep::{Growth, Labels, Sweep};
 

@@ -1,15 +1,40 @@
 //! Which parts of the step explain its difference? The rows sum to the whole difference, with a row for what they miss.
 
-use super::change::PartChange;
+use serde::Serialize;
+
 use super::{Figure, FigureGroup, step_ms};
 use crate::answers::diagnosis::Diagnosis;
 use crate::figures::FigureId;
+use crate::quantity::milliseconds;
+use crate::unit::Unit;
 
 /// What the parts do not explain: the step is a median, the parts are means over steps and GPUs.
-pub(super) const NOT_EXPLAINED: &str = "not explained by the parts";
+const NOT_EXPLAINED: &str = "not explained by the parts";
 
 /// Less than this many milliseconds is rounding, not a remainder.
 const ROUNDING_MS: f64 = 1e-6;
+
+/// A part of the step in the first and in the last run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PartChange {
+    pub part: String,
+    pub before_ms: f64,
+    pub after_ms: f64,
+}
+
+impl PartChange {
+    pub(super) fn statement(&self, unit: Unit) -> String {
+        if self.part == NOT_EXPLAINED {
+            let time = milliseconds((self.after_ms - self.before_ms).abs());
+            return format!(
+                " The largest share, {time} per {unit}, is not explained by the parts of the {unit}."
+            );
+        }
+        let (before, after) = (milliseconds(self.before_ms), milliseconds(self.after_ms));
+        format!(" Largest change per {unit}: {} {before} → {after}.", self.part)
+    }
+}
 
 /// The parts of a step, in milliseconds.
 pub(super) fn of(run: &Diagnosis) -> impl Iterator<Item = (FigureId, f64)> + '_ {
