@@ -2,13 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
-mod common;
+#[path = "common/paths.rs"]
+mod paths;
 
 use busbound_diagnosis::{Detail, Drawn, Labels, Options, Source, compare, diagnose_and_draw};
 use busbound_machine::Machine;
 use busbound_report::{DrawnComparison, Format, Report, Style};
 use busbound_trace::{ReadOptions, open};
-use common::fixture_path;
+use paths::fixture_path;
 
 fn drawn(name: &str) -> Drawn {
     let trace = open(&fixture_path(name), &ReadOptions::default()).unwrap();

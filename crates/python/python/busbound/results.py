@@ -64,6 +64,8 @@ class Blocking(Record):
 
 
 class PartChange(Record):
+    """A part of the step in the first and in the last run."""
+
     part: str
     before_ms: float
     after_ms: float
