@@ -85,7 +85,7 @@ impl Rule {
     }
 }
 
-/// The words of a line, lowercase, each between single spaces: `Unavailable::lay_to` is ` not told lay to `.
+/// The words of a line, lowercase, each between single spaces: `NotTold::lay_to` is ` not told lay to `.
 fn words_of(line: &str) -> String {
     let mut words = String::from(" ");
     let mut before = ' ';

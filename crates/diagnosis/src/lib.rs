@@ -29,6 +29,7 @@ mod limits;
 mod options;
 mod parallel;
 mod pattern;
+mod per_step;
 mod picture;
 pub mod quantity;
 mod saving;
@@ -50,17 +51,19 @@ pub use analysis::attribution::{Attribution, BlockTime};
 pub use analysis::breakdown::{Part, StepBreakdown};
 pub use analysis::cpu_copies::{CpuCopies, CpuCopyClass};
 pub use analysis::critical::{CriticalPath, LongSegment, PathEdges, PathShare};
+pub use analysis::kernel_totals::KernelTotal;
 pub use analysis::kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched, Roofline};
 pub use analysis::stages::{Item, PipelineShape, StageTime, Stages};
+pub use analysis::throughput::Throughput;
 pub use analysis::times::Times;
 pub use answers::advice::{
     Advice, Setting, advice_of_ddp, advice_of_diagnosis, advice_of_offload, advice_of_topology,
 };
 pub use answers::bench::{BENCH_SCHEMA, Benchmark, DoubleBuffered, Offloaded, PlanErrors, judge_bench};
 pub use answers::compare::{
-    COMPARISON_SCHEMA, ComparedRun, Comparison, Figure, Growth, Labels, Sweep, compare,
+    COMPARISON_SCHEMA, Change, ComparedRun, Comparison, Figure, FigureGroup, Growth, Labels, Outcome,
+    PartChange, StageChange, Sweep, compare,
 };
-pub use answers::compare_stages::StageChange;
 pub use answers::diagnosis::{
     DIAGNOSIS_SCHEMA, DeviceFacts, Diagnosis, GpuLink, MachineFacts, WindowFacts, diagnose,
 };
@@ -84,6 +87,7 @@ pub use items::{CopyItem, GapItem, Items, StepItem, diagnose_and_itemize};
 pub use limits::Limitation;
 pub use limits::id::LimitationId;
 pub use options::{BlockChoice, CpuCopyThresholds, Options, StageChoice};
+pub use per_step::{PerStep, PerStepError};
 pub use picture::{
     Detail, Dot, DotKind, Drawn, GroupOf, Lane, LaneGroup, LaneKind, Picture, Piece, PieceId, RateCurve, Row,
     Span as PictureSpan, StepSpan, diagnose_and_draw,

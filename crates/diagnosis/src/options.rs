@@ -3,6 +3,8 @@
 use busbound_trace::MeasuredKernel;
 use regex_lite::Regex;
 
+use crate::per_step::PerStep;
+
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
@@ -19,6 +21,8 @@ pub struct Options {
     pub stages: Vec<StageChoice>,
     /// Nsight Compute measurements of this program's kernels.
     pub measured_kernels: Option<Vec<MeasuredKernel>>,
+    /// What one step processes, for figures per second.
+    pub per_step: Vec<PerStep>,
 }
 
 impl Default for Options {
@@ -31,6 +35,7 @@ impl Default for Options {
             blocks: BlockChoice::Depth(DEFAULT_DEPTH),
             stages: Vec::new(),
             measured_kernels: None,
+            per_step: Vec::new(),
         }
     }
 }

@@ -221,7 +221,7 @@ fn a_comparison_shows_what_the_score_hides() {
     let longer: Vec<f64> = change.stages.iter().map(|(_, pct)| pct.round()).collect();
     assert_eq!(longer, [42.0, 47.0]);
     assert!(change.gained_share.unwrap() < 0.25);
-    assert!(change.statement.contains("Most of that overlap is no gain"), "{}", change.statement);
+    assert!(change.statement.contains("Most of the overlap gains nothing"), "{}", change.statement);
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn a_gate_fails_requirements_that_are_false_or_unknown() {
     let fails = wanted(&["overlap_score >= 0.99", "step_p50 <= 0.9 * baseline", "h2d_gbps > 1"]);
     let failed = gate(&runs, &fails, Some(&baseline), false);
     assert!(!failed.passed && failed.runs[0].checks.iter().all(|check| !check.passed));
-    assert!(failed.runs[0].checks[2].why.as_ref().unwrap().contains("does not tell h2d_gbps"));
+    assert!(failed.runs[0].checks[2].why.as_ref().unwrap().contains("h2d_gbps is not available"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use busbound::diagnosis::{FigureId, Unit};
+use busbound::diagnosis::{FigureId, PerStep, Unit};
 use clap::Args;
 
 use super::names::any_requirement;
@@ -34,6 +34,9 @@ pub(crate) struct GateArgs {
     /// Trace files or directories of rank files; each one must meet each requirement
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+    /// What one step processes, e.g. tokens=16384 for the figure tokens_per_s; repeatable
+    #[arg(long, value_name = "NAME=COUNT", help_heading = "Analysis")]
+    pub(crate) per_step: Vec<PerStep>,
     #[command(flatten)]
     pub(crate) bar: BarArgs,
     #[command(flatten)]

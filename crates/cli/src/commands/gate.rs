@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use busbound::diagnosis::{Baseline, FigureId, Requirement, RequirementError};
+use busbound::diagnosis::{Baseline, FigureId, PerStep, Requirement, RequirementError};
 use busbound::{Diagnosis, Format, Machine, Options, Report, Style, gate, saved_baseline};
 
 use crate::args::gate::{BarArgs, GateArgs};
@@ -16,8 +16,9 @@ use crate::warnings::warn_of_misfits;
 pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output)?;
     let machine = resolve_machine(&args.machine)?;
-    let options = resolve_analysis(&args.analysis)?;
-    let requirements = resolve_requirements(&args.bar)?;
+    let mut options = resolve_analysis(&args.analysis)?;
+    options.per_step.clone_from(&args.per_step);
+    let requirements = resolve_requirements(&args.bar, &args.per_step)?;
     let baseline = args
         .bar
         .baseline
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
     }
 }
 
-fn resolve_requirements(bar: &BarArgs) -> Result<Vec<Requirement>, Failure> {
+fn resolve_requirements(bar: &BarArgs, per_step: &[PerStep]) -> Result<Vec<Requirement>, Failure> {
     // The flag, or the file's key.
     let given =
         bar.file.as_ref().map_or("--require".to_owned(), |file| format!("require in {}", file.display()));
@@ -57,7 +58,8 @@ fn resolve_requirements(bar: &BarArgs) -> Result<Vec<Requirement>, Failure> {
         return Err(Failure::usage(why));
     }
     let parse = |text: &String| {
-        Requirement::parse(text).map_err(|error| Failure::usage(format!("{given}: {}", in_words(&error))))
+        Requirement::parse_with(text, per_step)
+            .map_err(|error| Failure::usage(format!("{given}: {}", in_words(&error))))
     };
     let requirements: Vec<Requirement> = bar.require.iter().map(parse).collect::<Result<_, _>>()?;
     if let Some(wanted) = requirements.iter().find(|wanted| wanted.needs_baseline())

@@ -18,6 +18,8 @@ pub struct Compiled {
     pub frames: u64,
     /// Frames that resume after a graph break; known only if the trace has stacks. Then the break is certain.
     pub resumed: u64,
+    /// Graph breaks; `null` if unknown: several frames and no Python stacks.
+    pub breaks: Option<u64>,
     /// Versions of a frame beyond its first: recompilations, usually for another shape.
     pub recompiled: u64,
     /// Time spent compiling within the trace.
@@ -57,6 +59,8 @@ pub(crate) fn compiled(trace: &Trace, host: &Host<'_>) -> Compiled {
     let resumed = names.iter().filter(|name| name.contains(RESUMED)).count() as u64;
     let compiling_ms = host.compilations().map(Interval::length).sum::<Nanos>().as_millis();
     let recompiled = versions - frames;
+    let has_stacks = || trace.events().any(|event| event.kind() == EventKind::PythonFrame);
+    let breaks = (resumed > 0 || frames <= 1 || has_stacks()).then_some(resumed);
     let mut signs = Vec::new();
     if resumed > 0 {
         signs.push(format!(
@@ -79,5 +83,5 @@ pub(crate) fn compiled(trace: &Trace, host: &Host<'_>) -> Compiled {
         ));
     }
     let statement = (!signs.is_empty()).then(|| format!("torch.compile: {}.", signs.join("; ")));
-    Compiled { regions: entries.values().sum(), frames, resumed, recompiled, compiling_ms, statement }
+    Compiled { regions: entries.values().sum(), frames, resumed, breaks, recompiled, compiling_ms, statement }
 }

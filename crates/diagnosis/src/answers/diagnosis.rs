@@ -21,8 +21,10 @@ use crate::analysis::cpu_only;
 use crate::analysis::critical::{self, CriticalPath};
 use crate::analysis::facts::{Facts, gpu_name};
 use crate::analysis::incomplete;
+use crate::analysis::kernel_totals::{KernelTotal, kernel_totals};
 use crate::analysis::kernels::{self, Kernels};
 use crate::analysis::stages::{self, StageAnswer, Stages};
+use crate::analysis::throughput::{Throughput, throughput};
 use crate::analysis::times::Times;
 use crate::answers::survey::{RankedAs, Source, SourceFacts, Survey, survey};
 use crate::findings::{self, Finding, Prize, Severity};
@@ -70,6 +72,11 @@ pub struct Diagnosis {
     pub critical_path: Option<CriticalPath>,
     /// The kernels that take the most time, if the run is compute-bound or Nsight Compute measured them.
     pub kernels: Option<Kernels>,
+    /// Every kernel by name.
+    #[serde(skip)]
+    pub kernel_totals: Vec<KernelTotal>,
+    /// What the run processes per second; empty if it is not given how much a step processes.
+    pub throughput: Vec<Throughput>,
     pub launches: Launches,
     pub synchronizations: Vec<SyncTotal>,
     pub findings: Vec<Finding>,
@@ -188,12 +195,15 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
     let kernels = (judgment.verdict.bound == Bound::Compute || measured.is_some())
         .then(|| kernels::kernels(facts, measured))
         .flatten();
+    let window = window_facts(facts, left_out);
     Diagnosis {
         schema: DIAGNOSIS_SCHEMA,
+        throughput: throughput(&options.per_step, window.every_step()),
+        kernel_totals: kernel_totals(facts),
         machine: machine_facts(facts, survey.gpus.len()),
         source: survey.source,
         rank: survey.rank,
-        window: window_facts(facts, left_out),
+        window,
         verdict: judgment.verdict,
         prize: judgment.prize,
         breakdown: facts.breakdown.clone(),

@@ -3,7 +3,6 @@
 pub(crate) mod advice;
 pub(crate) mod bench;
 pub(crate) mod compare;
-pub(crate) mod compare_stages;
 pub(crate) mod diagnosis;
 pub(crate) mod gate;
 pub(crate) mod several;

@@ -2,7 +2,9 @@
 
 use busbound_trace::{Direction, MemoryKind};
 
-use super::value::{analyzed_steps, every_step, gbps, megabytes, on_path, per_device, per_step, with_device};
+use super::value::{
+    analyzed_steps, compiled, every_step, gbps, megabytes, on_path, per_device, per_step, with_device,
+};
 use super::{Better, Definition, FigureUnit};
 use crate::activity::route::CopyRoute;
 use crate::analysis::breakdown::Part;
@@ -356,6 +358,32 @@ catalog! {
         summary: "time with an empty launch queue",
         definition: "Share of the time in which no launched work was queued on the GPU.",
         of: |run| Some(run.launches.queue.as_ref()?.empty_share),
+    }
+
+    // What torch.compile did, in the whole trace.
+    CompiledRegions = "compiled_regions" {
+        label: "compiled regions", unit: Count, better: Neither,
+        summary: "distinct frames that torch.compile compiled",
+        definition: "Distinct compiled frames of torch.compile (`Torch-Compiled Region`) in the trace. Not available if the trace has none.",
+        of: |run| compiled(run, |compiled| Some(compiled.frames as f64)),
+    }
+    GraphBreaks = "graph_breaks" {
+        label: "graph breaks", unit: Count, better: Lower,
+        summary: "graph breaks of torch.compile (record with_stack=True)",
+        definition: "Compiled frames that resume after a graph break. Not available without compiled regions, or if several frames were compiled and the trace has no Python stacks (`with_stack=True`).",
+        of: |run| compiled(run, |compiled| compiled.breaks.map(|breaks| breaks as f64)),
+    }
+    Recompilations = "recompilations" {
+        label: "recompilations", unit: Count, better: Lower,
+        summary: "recompilations of torch.compile",
+        definition: "Versions of compiled frames beyond the first version of each frame. Not available without compiled regions.",
+        of: |run| compiled(run, |compiled| Some(compiled.recompiled as f64)),
+    }
+    CompileMs = "compile_ms" {
+        label: "time spent compiling", unit: Milliseconds, better: Lower,
+        summary: "time that torch.compile spends compiling",
+        definition: "Time spent compiling within the whole trace, warm-up included. Not available without compiled regions.",
+        of: |run| compiled(run, |compiled| Some(compiled.compiling_ms)),
     }
 
     // The critical path and the findings.

@@ -24,6 +24,10 @@ pub fn document() -> String {
         let better = figure.better().word();
         let _ = writeln!(text, "| `{figure}` | {unit} | {better} | {} |", figure.definition());
     }
+    text.push_str(
+        "\n`--per-step NAME=COUNT` adds the figure `NAME_per_s`: what one step processes, divided by `step_p50`. \
+         `--per-step tokens=16384` makes `tokens_per_s` available. It needs marked steps.\n",
+    );
     let parts: Vec<String> = FigureId::PARTS.iter().map(|figure| format!("`{figure}`")).collect();
     let _ = write!(
         text,

@@ -123,6 +123,7 @@ pub enum FigureUnit {
     MegabytesPerStep,
     GigabytesPerSecond,
     PerStep,
+    PerSecond,
     Count,
     /// Between 0 and 1.
     Share,
@@ -137,6 +138,7 @@ impl FigureUnit {
             Self::Microseconds => "µs",
             Self::MegabytesPerStep => "MB",
             Self::GigabytesPerSecond => "GB/s",
+            Self::PerSecond => "/s",
             Self::PerStep | Self::Count => "",
             Self::Share => "fraction",
             Self::Percent => "%",

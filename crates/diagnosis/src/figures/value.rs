@@ -2,6 +2,7 @@
 
 use busbound_trace::Direction;
 
+use crate::activity::compiled::Compiled;
 use crate::activity::copies::combined_gbps;
 use crate::answers::diagnosis::Diagnosis;
 use crate::steps::window::StepTimes;
@@ -15,6 +16,11 @@ pub(super) fn every_step(run: &Diagnosis, of: fn(&StepTimes) -> f64) -> Option<f
 /// Over the analyzed steps.
 pub(super) fn analyzed_steps(run: &Diagnosis, of: fn(&StepTimes) -> f64) -> Option<f64> {
     run.window.steps.as_ref().map(of)
+}
+
+/// What torch.compile did; `None` if the trace has no compiled code.
+pub(super) fn compiled(run: &Diagnosis, of: fn(&Compiled) -> Option<f64>) -> Option<f64> {
+    of(&run.launches.compiled).filter(|_| run.launches.compiled.regions > 0)
 }
 
 fn has_device(run: &Diagnosis) -> bool {

@@ -1,6 +1,6 @@
 //! Are runs compared correctly with each other and with a baseline?
 
-use busbound_diagnosis::{FigureId, Labels, compare};
+use busbound_diagnosis::{FigureGroup, FigureId, Labels, compare};
 use serde_json::{Value, json};
 
 use crate::events::{call, diagnosis, kernel, step};
@@ -23,7 +23,7 @@ fn runs_with_different_units_are_not_compared() {
     for (a, b) in [(&marked, &bare), (&bare, &empty), (&marked, &host)] {
         let labels = Labels { key: "batch".to_owned(), values: vec![1.0, 2.0] };
         let comparison = compare(&[a.clone(), b.clone()], Some(&labels));
-        assert!(comparison.statement.starts_with("Cannot be compared"), "{}", comparison.statement);
+        assert!(comparison.statement.starts_with("Cannot compare these runs"), "{}", comparison.statement);
         assert!(comparison.figures.is_empty() && comparison.sweep.is_none());
     }
 }
@@ -63,7 +63,7 @@ fn a_gate_does_not_compare_a_step_with_a_trace() {
     let gate = gate(&[marked], &wanted, Some(&Baseline::of(&bare)), false);
     assert!(!gate.passed);
     let why = gate.runs[0].checks[0].why.as_ref().unwrap();
-    assert!(why.contains("for a step") && why.contains("for a trace"), "{why}");
+    assert!(why.contains("per step") && why.contains("per trace"), "{why}");
 }
 
 /// A comparison claimed that its parts sum to the step, but had no part for memsets.
@@ -74,8 +74,8 @@ fn the_parts_of_a_comparison_sum_to_the_span() {
     let events = [kernel("k", 7, 1, 0, 1_000), memset, kernel("k", 7, 3, 4_000, 2_000)];
     let run = diagnosis(&events, "NVIDIA H200");
     let compared = compare(&[run.clone(), run.clone()], None);
-    let value =
-        |label: &str| compared.figures.iter().find(|figure| figure.name == label).map(|f| f.values[0]);
+    let parts = || compared.figures.iter().filter(|figure| figure.group == FigureGroup::Part);
+    let value = |label: &str| parts().find(|figure| figure.name == label).map(|figure| figure.values[0]);
     assert_eq!((value("compute"), value("memset")), (Some(3.0), Some(3.0)));
     let parts: f64 = FigureId::PARTS.iter().filter_map(|part| value(part.label())).sum();
     assert_eq!(Some(parts), FigureId::SpanMs.of(&run));

@@ -1,4 +1,4 @@
-//! Two runs or more as one page: their lanes on one scale, and every figure side by side.
+//! Two or more runs on one page: their timelines on one scale, and every figure of each run.
 
 use askama::Template;
 use busbound_diagnosis::{Comparison, Drawn};
@@ -17,7 +17,7 @@ struct CompareView {
     statement: String,
     runs: Vec<Compared>,
     sentences: Vec<String>,
-    table: Grid,
+    tables: Vec<Grid>,
     sweep: Option<Grid>,
     limits: Vec<String>,
     data: Vec<String>,
@@ -30,9 +30,8 @@ struct Compared {
     bar: Option<Bar>,
 }
 
-/// A comparison with its runs, in the same order.
+/// A comparison, and its runs in the same order.
 pub(super) fn comparison_as_html(comparison: &Comparison, runs: &[Drawn]) -> Result<String, RenderError> {
-    let (titles, rows) = text::figures(comparison);
     let compared = comparison.runs.iter().zip(runs).map(|(run, drawn)| Compared {
         label: run.label.clone(),
         path: run.path.clone(),
@@ -56,7 +55,10 @@ pub(super) fn comparison_as_html(comparison: &Comparison, runs: &[Drawn]) -> Res
         statement: comparison.statement.clone(),
         runs: compared.collect(),
         sentences: sentences.collect(),
-        table: Grid { titles, rows },
+        tables: text::tables(comparison)
+            .into_iter()
+            .map(|table| Grid { titles: table.titles, rows: table.rows })
+            .collect(),
         sweep: text::sweep(comparison).map(Grid::from),
         limits: comparison.limitations.iter().cloned().chain(of_runs).collect(),
         data: runs

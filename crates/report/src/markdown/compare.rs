@@ -14,8 +14,9 @@ pub(crate) fn comparison_as_markdown(comparison: &Comparison) -> String {
     for run in &comparison.runs {
         let _ = writeln!(out, "- {}: {} — {}", inline(&run.label), code(&run.path), inline(&run.verdict));
     }
-    let (titles, figures) = text::figures(comparison);
-    rows(&mut out, &titles, &figures);
+    for table in text::tables(comparison) {
+        rows(&mut out, &table.titles, &table.rows);
+    }
     if let Some(table) = text::sweep(comparison) {
         grid(&mut out, &table);
     }

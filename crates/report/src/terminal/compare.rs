@@ -19,9 +19,10 @@ pub(crate) fn comparison_as_terminal(comparison: &Comparison, width: u16) -> Str
         );
     }
     out.push('\n');
-    let (titles, figures) = text::figures(comparison);
-    rows(&mut out, &titles, &figures, width);
-    out.push('\n');
+    for table in text::tables(comparison) {
+        rows(&mut out, &table.titles, &table.rows, width);
+        out.push('\n');
+    }
     if let Some(table) = text::sweep(comparison) {
         super::columns(&mut out, &table, width);
         out.push('\n');

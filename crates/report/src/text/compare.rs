@@ -1,39 +1,120 @@
-//! What does a comparison say in words?
+//! What does a comparison show in words and rows?
 
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
-use busbound_diagnosis::{Comparison, Figure, FigureUnit, FindingId};
+use busbound_diagnosis::{Comparison, Figure, FigureGroup, FigureUnit, FindingId};
 
 use super::Table;
 
-/// Every figure that differs or matters, a row each.
-pub(crate) fn figures(comparison: &Comparison) -> (Vec<String>, Vec<Vec<String>>) {
-    let mut titles = vec!["per step".to_owned()];
+/// Figures of one kind, with the name of each run as a title.
+pub(crate) struct FigureTable {
+    pub(crate) titles: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// Every figure in one row of one table. The first table explains the difference of the step.
+pub(crate) fn tables(comparison: &Comparison) -> Vec<FigureTable> {
+    let mut tables: Vec<(&str, FigureTable)> = Vec::new();
+    for figure in &comparison.figures {
+        let title = title(figure.group);
+        let at = tables.iter().position(|(of, _)| *of == title).unwrap_or_else(|| {
+            tables.push((title, FigureTable { titles: titles(comparison, figure.group), rows: Vec::new() }));
+            tables.len() - 1
+        });
+        tables[at].1.rows.push(row(figure));
+    }
+    tables.into_iter().map(|(_, table)| table).collect()
+}
+
+fn titles(comparison: &Comparison, group: FigureGroup) -> Vec<String> {
+    let mut titles = vec![title(group).to_owned()];
     titles.extend(comparison.runs.iter().map(|run| run.label.clone()));
-    titles.push("change".to_owned());
-    let rows = comparison.figures.iter().map(row).collect();
-    (titles, rows)
+    titles.push(if is_time(group) { "difference" } else { "change" }.to_owned());
+    titles
+}
+
+fn title(group: FigureGroup) -> &'static str {
+    match group {
+        FigureGroup::Step | FigureGroup::Part => "where the time of a step goes",
+        FigureGroup::Copies => "copies per step",
+        FigureGroup::Block => "blocks, time per step",
+        FigureGroup::Kernel => "kernels, time per step",
+        FigureGroup::Compiled => "torch.compile, whole trace",
+        FigureGroup::Other => "other figures, per step",
+    }
+}
+
+/// Whether the differences of a group are times that can be added up.
+fn is_time(group: FigureGroup) -> bool {
+    match group {
+        FigureGroup::Step | FigureGroup::Part | FigureGroup::Block | FigureGroup::Kernel => true,
+        FigureGroup::Copies | FigureGroup::Compiled | FigureGroup::Other => false,
+    }
 }
 
 fn row(figure: &Figure) -> Vec<String> {
-    let mut cells = vec![figure.name.clone()];
-    let cell = |value: &f64| match figure.unit {
-        _ if *value == 0.0 => "–".to_owned(),
-        // Copies are of bytes as well as of gigabytes.
-        FigureUnit::MegabytesPerStep => bytes((value * 1e6).round() as u64),
-        FigureUnit::Microseconds if *value >= 1e3 => milliseconds(value / 1e3),
-        FigureUnit::Count | FigureUnit::PerStep if value.fract() == 0.0 => count(*value as u64),
-        FigureUnit::Count | FigureUnit::PerStep => number(*value),
-        unit => format!("{} {}", number(*value), unit.symbol()),
+    let name = match figure.group {
+        FigureGroup::Part => format!("  {}", figure.name),
+        FigureGroup::Kernel | FigureGroup::Block => shortened(&figure.name),
+        _ => figure.name.clone(),
     };
-    cells.extend(figure.values.iter().map(cell));
-    cells.push(match figure.delta_pct {
+    let mut cells = vec![name];
+    cells.extend(figure.values.iter().map(|value| cell(*value, figure.unit)));
+    cells.push(if is_time(figure.group) { difference(figure) } else { change(figure) });
+    cells
+}
+
+fn cell(value: f64, unit: FigureUnit) -> String {
+    match unit {
+        _ if value == 0.0 => "–".to_owned(),
+        FigureUnit::Milliseconds | FigureUnit::MillisecondsPerStep | FigureUnit::MillisecondsPerItem => {
+            milliseconds(value)
+        }
+        FigureUnit::Microseconds => milliseconds(value / 1e3),
+        // Copies move a few bytes as well as gigabytes.
+        FigureUnit::MegabytesPerStep => bytes((value * 1e6).round() as u64),
+        FigureUnit::Count | FigureUnit::PerStep if value.fract() == 0.0 => count(value as u64),
+        FigureUnit::PerSecond if value >= 1000.0 => format!("{}/s", count(value.round() as u64)),
+        FigureUnit::PerSecond => format!("{}/s", number(value)),
+        FigureUnit::Percent => format!("{}%", number(value)),
+        FigureUnit::Count | FigureUnit::PerStep | FigureUnit::Share => number(value),
+        FigureUnit::GigabytesPerSecond => format!("{} {}", number(value), unit.symbol()),
+    }
+}
+
+/// `-12.1 ms`.
+fn difference(figure: &Figure) -> String {
+    match milliseconds(figure.delta.abs()) {
+        // Less than a nanosecond.
+        zero if zero == "0 ns" => "0".to_owned(),
+        time if figure.delta < 0.0 => format!("-{time}"),
+        time => format!("+{time}"),
+    }
+}
+
+/// `-8%`, `18x`, `new`.
+fn change(figure: &Figure) -> String {
+    match figure.delta_pct {
         Some(pct) if pct.abs() < 0.5 => "same".to_owned(),
         Some(-100.0) => "gone".to_owned(),
-        Some(pct) if pct > 900.0 => format!("× {:.0}", 1.0 + pct / 100.0),
-        Some(pct) => format!("{pct:+.0} %"),
+        Some(pct) if pct > 900.0 => format!("{:.0}x", 1.0 + pct / 100.0),
+        Some(pct) => format!("{pct:+.0}%"),
+        None if figure.delta == 0.0 => "same".to_owned(),
         None => "new".to_owned(),
-    });
-    cells
+    }
+}
+
+/// A name that fits into one line of 80 columns. Its end distinguishes instances of one template.
+fn shortened(name: &str) -> String {
+    const MOST: usize = 46;
+    const END: usize = 16;
+    let name = name.strip_prefix("void ").unwrap_or(name);
+    let length = name.chars().count();
+    if length <= MOST {
+        return name.to_owned();
+    }
+    let start: String = name.chars().take(MOST - END - 1).collect();
+    let end: String = name.chars().skip(length - END).collect();
+    format!("{start}…{end}")
 }
 
 fn number(value: f64) -> String {
@@ -45,48 +126,44 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Which findings came and went.
+/// Which findings are gone, new and unchanged.
 pub(crate) fn findings(comparison: &Comparison) -> Vec<String> {
     let list = |what: &str, ids: &[FindingId]| {
         let ids: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
         (!ids.is_empty()).then(|| format!("{what}: {}", ids.join(", ")))
     };
     [
-        list("Findings that went away", &comparison.gone),
-        list("Findings that appeared", &comparison.appeared),
-        list("Findings that stayed", &comparison.stayed),
+        list("Findings gone", &comparison.gone),
+        list("New findings", &comparison.appeared),
+        list("Findings in both", &comparison.stayed),
     ]
     .into_iter()
     .flatten()
     .collect()
 }
 
-/// Throughput over the label, and what grew faster.
+/// Throughput over the label.
 pub(crate) fn sweep(comparison: &Comparison) -> Option<Table> {
     let sweep = comparison.sweep.as_ref()?;
     let rows = sweep
-        .values
+        .throughput
         .iter()
-        .zip(&sweep.throughput)
         .zip(&comparison.runs)
-        .map(|((_, rate), run)| vec![run.label.clone(), format!("{} /s", number(*rate))])
+        .map(|(rate, run)| vec![run.label.clone(), cell(*rate, FigureUnit::PerSecond)])
         .collect();
     Some(Table { titles: vec!["sweep", "throughput"], rows })
 }
 
+/// Which parts of the step grew more than the label.
 pub(crate) fn growth(comparison: &Comparison) -> Vec<String> {
     let Some(sweep) = &comparison.sweep else { return Vec::new() };
     sweep
         .grew_faster
         .iter()
         .map(|growth| {
-            let factor = growth.factor.map_or("from nothing".to_owned(), |factor| format!("× {factor:.2}"));
-            format!(
-                "{} grew {factor}, {} ms more than {} did",
-                growth.part,
-                number(growth.beyond_ms),
-                sweep.key
-            )
+            let factor = growth.factor.map_or("is new".to_owned(), |factor| format!("grew {factor:.1}x"));
+            let beyond = milliseconds(growth.beyond_ms);
+            format!("{} {factor}: {beyond} more than in proportion to {}", growth.part, sweep.key)
         })
         .collect()
 }

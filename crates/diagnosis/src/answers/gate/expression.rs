@@ -9,12 +9,13 @@
 //!
 //! `baseline` alone is the baseline's value of the first figure in the requirement.
 
-use crate::figures::FigureId;
+use super::figure::GateFigure;
+use crate::per_step::PerStep;
 
-/// A requirement, understood.
+/// A parsed requirement.
 #[derive(Debug, Clone)]
 pub struct Requirement {
-    /// As it was written.
+    /// As the user wrote it.
     pub text: String,
     left: Expression,
     comparison: Comparison,
@@ -34,42 +35,50 @@ enum Comparison {
 #[derive(Debug, Clone)]
 enum Expression {
     Number(f64),
-    Figure(FigureId),
-    /// Of the requirement's first figure, where none is named.
-    Baseline(Option<FigureId>),
+    Figure(GateFigure),
+    /// Without a name, that of the first figure in the requirement.
+    Baseline(Option<GateFigure>),
     Of(Box<Self>, char, Box<Self>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequirementError {
-    #[error("{text:?} names {name:?}, which is no figure; {hint}")]
+    #[error("there is no figure {name:?} (in {text:?}): {hint}")]
     UnknownFigure { text: String, name: String, hint: String },
-    #[error("{text:?} cannot be read at {rest:?}: write FIGURE < LIMIT, e.g. exposed_copy_ms < 5")]
+    #[error("cannot parse {text:?} at {rest:?}: write FIGURE < LIMIT, e.g. exposed_copy_ms < 5")]
     Syntax { text: String, rest: String },
-    #[error("{text:?} speaks of the baseline, but names no figure")]
+    #[error("{text:?} uses the baseline but names no figure")]
     BaselineOfNothing { text: String },
 }
 
 /// Values of figures in one run and in its baseline.
 pub(super) trait Values {
-    fn figure(&self, figure: FigureId) -> Option<f64>;
-    fn baseline(&self, figure: FigureId) -> Option<f64>;
+    fn figure(&self, figure: &GateFigure) -> Option<f64>;
+    fn baseline(&self, figure: &GateFigure) -> Option<f64>;
 }
 
-/// What a requirement comes to.
+/// Both sides of a requirement, and whether it is met.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Outcome {
     pub(super) left: f64,
     pub(super) right: f64,
-    pub(super) holds: bool,
+    pub(super) is_met: bool,
 }
 
 impl Requirement {
     /// # Errors
-    /// If it cannot be read, or names a figure that there is not.
+    /// If it cannot be parsed or names an unknown figure.
     pub fn parse(text: &str) -> Result<Self, RequirementError> {
-        let mut reader = Reader { text, rest: text, first: None, bare_baselines: false };
+        Self::parse_with(text, &[])
+    }
+
+    /// As [`Requirement::parse`], with the figures per second that `per_step` makes available.
+    ///
+    /// # Errors
+    /// If it cannot be parsed or names an unknown figure.
+    pub fn parse_with(text: &str, per_step: &[PerStep]) -> Result<Self, RequirementError> {
+        let mut reader = Reader { text, rest: text, per_step, first: None, bare_baselines: false };
         let left = reader.sum()?;
         let comparison = reader.comparison()?;
         let right = reader.sum()?;
@@ -79,8 +88,8 @@ impl Requirement {
         let mut requirement = Self { text: text.trim().to_owned(), left, comparison, right };
         if reader.bare_baselines {
             let first = reader.first.ok_or(RequirementError::BaselineOfNothing { text: text.to_owned() })?;
-            requirement.left.name_baseline(first);
-            requirement.right.name_baseline(first);
+            requirement.left.name_baseline(&first);
+            requirement.right.name_baseline(&first);
         }
         Ok(requirement)
     }
@@ -89,19 +98,24 @@ impl Requirement {
         self.left.needs_baseline() || self.right.needs_baseline()
     }
 
-    /// The figures that the run must have for it to be decided.
-    pub(super) fn figures(&self) -> Vec<FigureId> {
+    /// The figures that it needs.
+    pub(super) fn figures(&self) -> Vec<&GateFigure> {
         let mut list = Vec::new();
         self.left.figures(&mut list);
         self.right.figures(&mut list);
         list
     }
 
-    /// `None` where a figure it names is not told, or where it divides by nothing.
+    /// How its two sides are compared, e.g. `<=`.
+    pub(super) fn operator(&self) -> &'static str {
+        self.comparison.symbol()
+    }
+
+    /// `None` if the run or the baseline does not have a figure, or after a division by zero.
     pub(super) fn decide(&self, values: &impl Values) -> Option<Outcome> {
         let finite = |value: f64| value.is_finite().then_some(value);
         let (left, right) = (finite(self.left.value(values)?)?, finite(self.right.value(values)?)?);
-        let holds = match self.comparison {
+        let is_met = match self.comparison {
             Comparison::Less => left < right,
             Comparison::LessOrEqual => left <= right,
             Comparison::Greater => left > right,
@@ -109,7 +123,24 @@ impl Requirement {
             Comparison::Equal => left == right,
             Comparison::NotEqual => left != right,
         };
-        Some(Outcome { left, right, holds })
+        Some(Outcome { left, right, is_met })
+    }
+}
+
+impl Comparison {
+    /// Longer symbols come before those that begin them.
+    const ALL: [Self; 6] =
+        [Self::LessOrEqual, Self::GreaterOrEqual, Self::Equal, Self::NotEqual, Self::Less, Self::Greater];
+
+    fn symbol(self) -> &'static str {
+        match self {
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
+        }
     }
 }
 
@@ -117,8 +148,8 @@ impl Expression {
     fn value(&self, values: &impl Values) -> Option<f64> {
         Some(match self {
             Self::Number(number) => *number,
-            Self::Figure(figure) => values.figure(*figure)?,
-            Self::Baseline(figure) => values.baseline((*figure)?)?,
+            Self::Figure(figure) => values.figure(figure)?,
+            Self::Baseline(figure) => values.baseline(figure.as_ref()?)?,
             Self::Of(a, operator, b) => {
                 let (a, b) = (a.value(values)?, b.value(values)?);
                 match operator {
@@ -139,9 +170,9 @@ impl Expression {
         }
     }
 
-    fn figures(&self, list: &mut Vec<FigureId>) {
+    fn figures<'e>(&'e self, list: &mut Vec<&'e GateFigure>) {
         match self {
-            Self::Figure(figure) | Self::Baseline(Some(figure)) => list.push(*figure),
+            Self::Figure(figure) | Self::Baseline(Some(figure)) => list.push(figure),
             Self::Of(a, _, b) => {
                 a.figures(list);
                 b.figures(list);
@@ -150,9 +181,11 @@ impl Expression {
         }
     }
 
-    fn name_baseline(&mut self, figure: FigureId) {
+    fn name_baseline(&mut self, figure: &GateFigure) {
         match self {
-            Self::Baseline(named) => *named = named.or(Some(figure)),
+            Self::Baseline(named) => {
+                named.get_or_insert_with(|| figure.clone());
+            }
             Self::Of(a, _, b) => {
                 a.name_baseline(figure);
                 b.name_baseline(figure);
@@ -165,7 +198,8 @@ impl Expression {
 struct Reader<'a> {
     text: &'a str,
     rest: &'a str,
-    first: Option<FigureId>,
+    per_step: &'a [PerStep],
+    first: Option<GateFigure>,
     bare_baselines: bool,
 }
 
@@ -193,18 +227,8 @@ impl<'a> Reader<'a> {
     }
 
     fn comparison(&mut self) -> Result<Comparison, RequirementError> {
-        let known = [
-            ("<=", Comparison::LessOrEqual),
-            (">=", Comparison::GreaterOrEqual),
-            ("==", Comparison::Equal),
-            ("!=", Comparison::NotEqual),
-            ("<", Comparison::Less),
-            (">", Comparison::Greater),
-        ];
-        known
-            .into_iter()
-            .find_map(|(token, comparison)| self.take(token).then_some(comparison))
-            .ok_or_else(|| self.wrong())
+        let found = Comparison::ALL.into_iter().find(|comparison| self.take(comparison.symbol()));
+        found.ok_or_else(|| self.wrong())
     }
 
     fn sum(&mut self) -> Result<Expression, RequirementError> {
@@ -268,28 +292,22 @@ impl<'a> Reader<'a> {
             }
             name => {
                 let figure = self.figure(name)?;
-                self.first.get_or_insert(figure);
+                self.first.get_or_insert_with(|| figure.clone());
                 Ok(Expression::Figure(figure))
             }
         }
     }
 
     fn nested_sum(&mut self, depth: usize) -> Result<Expression, RequirementError> {
-        // Parentheses within parentheses are counted through the factors they hold.
+        // The depth of nested parentheses is counted in the factors inside them.
         self.chain(['+', '-'], |reader| reader.chain(['*', '/'], |reader| reader.factor(depth + 1)))
     }
 
-    fn figure(&self, name: &str) -> Result<FigureId, RequirementError> {
-        FigureId::named(name).ok_or_else(|| RequirementError::UnknownFigure {
+    fn figure(&self, name: &str) -> Result<GateFigure, RequirementError> {
+        GateFigure::named(name, self.per_step).ok_or_else(|| RequirementError::UnknownFigure {
             text: self.text.to_owned(),
             name: name.to_owned(),
-            hint: match FigureId::nearest(name) {
-                Some(figure) => format!("did you mean {figure}?"),
-                None => {
-                    let known: Vec<&str> = FigureId::ALL.iter().map(|figure| figure.name()).collect();
-                    format!("figures are {}", known.join(", "))
-                }
-            },
+            hint: GateFigure::hint(name, self.per_step),
         })
     }
 }
@@ -297,29 +315,37 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::FigureId;
 
     struct Fixed;
 
     impl Values for Fixed {
-        fn figure(&self, figure: FigureId) -> Option<f64> {
+        fn figure(&self, figure: &GateFigure) -> Option<f64> {
             match figure {
-                FigureId::StepP50 => Some(104.0),
-                FigureId::ExposedCopyMs => Some(3.0),
+                GateFigure::Catalog(FigureId::StepP50) => Some(104.0),
+                GateFigure::Catalog(FigureId::ExposedCopyMs) => Some(3.0),
+                GateFigure::PerSecond(name) if name == "tokens_per_s" => Some(1000.0),
                 _ => None,
             }
         }
 
-        fn baseline(&self, figure: FigureId) -> Option<f64> {
+        fn baseline(&self, figure: &GateFigure) -> Option<f64> {
             match figure {
-                FigureId::StepP50 => Some(100.0),
-                FigureId::ExposedCopyMs => Some(1.0),
+                GateFigure::Catalog(FigureId::StepP50) => Some(100.0),
+                GateFigure::Catalog(FigureId::ExposedCopyMs) => Some(1.0),
+                GateFigure::PerSecond(name) if name == "tokens_per_s" => Some(1100.0),
                 _ => None,
             }
         }
     }
 
+    fn tokens() -> [PerStep; 1] {
+        ["tokens=10".parse().unwrap()]
+    }
+
     fn holds(text: &str) -> Option<bool> {
-        Requirement::parse(text).unwrap_or_else(|error| panic!("{error}")).decide(&Fixed).map(|o| o.holds)
+        let parsed = Requirement::parse_with(text, &tokens()).unwrap_or_else(|error| panic!("{error}"));
+        parsed.decide(&Fixed).map(|outcome| outcome.is_met)
     }
 
     #[test]
@@ -337,6 +363,9 @@ mod tests {
             ("2 + 3 * 4 == 14", Some(true)),
             ("step_p50 > -1", Some(true)),
             ("step_p50 != 104", Some(false)),
+            ("tokens_per_s >= 0.9 * baseline", Some(true)),
+            ("tokens_per_s >= 95% * baseline", Some(false)),
+            ("step_p50 < baseline.tokens_per_s", Some(true)),
             ("overlap_score >= 0.3", None),
             ("1 / (step_p50 - 104) > 3", None),
             ("0 / (step_p50 - 104) != 1", None),
@@ -346,19 +375,26 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_where() {
+    fn errors_say_where_and_what_to_write() {
         for (text, part) in [
             ("step_p5 < 3", "did you mean step_p50?"),
-            ("speed < 3", "figures are step_p50, step_p90"),
-            ("step_p50 <", "cannot be read"),
+            ("step_50 < 3", "did you mean step_p50?"),
+            ("Step_P50 < 3", "did you mean step_p50?"),
+            ("graph_break == 0", "did you mean graph_breaks?"),
+            ("step_p50 < baseline.step_p5", "did you mean step_p50?"),
+            ("token_per_s > 3", "did you mean tokens_per_s?"),
+            ("samples_per_s > 3", "add --per-step samples=COUNT"),
+            ("idle < 3", "did you mean idle_ms, idle_input_ms,"),
+            ("speed < 3", "`busbound gate --help` lists them"),
+            ("step_p50 <", "cannot parse"),
             ("step_p50 = 3", "at \"= 3\""),
             ("step_p50 < 3 ms", "at \"ms\""),
-            ("", "cannot be read"),
+            ("", "cannot parse"),
             ("baseline < 3", "no figure"),
             ("step_p50 < 1.2.3", "1.2.3"),
-            ("(step_p50 < 3", "cannot be read"),
+            ("(step_p50 < 3", "cannot parse"),
         ] {
-            let error = Requirement::parse(text).expect_err(text).to_string();
+            let error = Requirement::parse_with(text, &tokens()).expect_err(text).to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
     }

@@ -1,9 +1,10 @@
-//! Does this run still meet its bar?
+//! Does this run meet its requirements?
 //!
-//! Requirements name [figures](FigureId) of a run and bound them by numbers or by a baseline ([expression]). What
-//! cannot be decided does not pass.
+//! A requirement compares [figures](FigureId) of a run with numbers or with a baseline ([expression]). It fails if it
+//! cannot be decided.
 
 mod expression;
+mod figure;
 
 use std::collections::BTreeMap;
 
@@ -13,15 +14,17 @@ pub use expression::{Requirement, RequirementError};
 
 use crate::answers::diagnosis::Diagnosis;
 use crate::figures::FigureId;
+use crate::quantity::plural;
 use crate::unit::Unit;
 use expression::Values;
+use figure::GateFigure;
 
 pub const GATE_SCHEMA: &str = "busbound.gate/2";
 
-/// Of the first release: its figures have the same names, so its files still serve as baselines.
+/// The schema of the first release. Its figures have the same names, so its files are still valid baselines.
 const FIRST_GATE_SCHEMA: &str = "busbound.gate/1";
 
-/// What `busbound gate` tells.
+/// The result of `busbound gate`.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gate {
@@ -36,10 +39,10 @@ pub struct Gate {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GatedRun {
     pub path: String,
-    /// Whether all of the file could be read.
+    /// Whether the whole file could be read.
     pub complete: bool,
     pub verdict: String,
-    /// What figures are for.
+    /// What the figures are per.
     pub unit: Unit,
     pub passed: bool,
     pub checks: Vec<Check>,
@@ -52,15 +55,16 @@ pub struct GatedRun {
 pub struct Check {
     pub require: String,
     pub passed: bool,
-    /// Both sides of it; `null` where a figure is not told.
+    /// The left side; `null` if a figure is not available.
     pub value: Option<f64>,
+    /// The right side; `null` if a figure is not available.
     pub limit: Option<f64>,
     pub unit: String,
-    /// Why it did not pass; `null` where it did.
+    /// Why it failed; `null` if it passed.
     pub why: Option<String>,
 }
 
-/// Figures to be compared with: of a run, or saved by an earlier gate.
+/// Figures to compare with: of a run, or saved by an earlier gate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Baseline {
     pub path: String,
@@ -88,7 +92,7 @@ pub enum BaselineError {
     Json(#[from] serde_json::Error),
     #[error("has schema {0:?}, not {GATE_SCHEMA:?}")]
     Schema(String),
-    #[error("holds {0} runs; a baseline is one")]
+    #[error("has {0} runs; a baseline needs exactly one")]
     Runs(usize),
 }
 
@@ -100,7 +104,7 @@ impl Baseline {
     /// A baseline that `busbound gate --format json` wrote.
     ///
     /// # Errors
-    /// If it is something else, or speaks of several runs.
+    /// If it is something else, or has several runs.
     pub fn saved(path: &str, json: &str) -> Result<Self, BaselineError> {
         let saved: SavedGate = serde_json::from_str(json)?;
         if saved.schema != GATE_SCHEMA && saved.schema != FIRST_GATE_SCHEMA {
@@ -114,7 +118,9 @@ impl Baseline {
 }
 
 fn all_figures(run: &Diagnosis) -> BTreeMap<String, f64> {
-    FigureId::ALL.iter().filter_map(|figure| Some((figure.name().to_owned(), figure.of(run)?))).collect()
+    let catalog = FigureId::ALL.iter().filter_map(|figure| Some((figure.name().to_owned(), figure.of(run)?)));
+    let rates = run.throughput.iter().filter_map(|rate| Some((rate.name.clone(), rate.per_s?)));
+    catalog.chain(rates).collect()
 }
 
 struct RunValues<'a> {
@@ -123,16 +129,16 @@ struct RunValues<'a> {
 }
 
 impl Values for RunValues<'_> {
-    fn figure(&self, figure: FigureId) -> Option<f64> {
+    fn figure(&self, figure: &GateFigure) -> Option<f64> {
         figure.of(self.run)
     }
 
-    fn baseline(&self, figure: FigureId) -> Option<f64> {
+    fn baseline(&self, figure: &GateFigure) -> Option<f64> {
         self.baseline?.figures.get(figure.name()).copied()
     }
 }
 
-/// Holds every run against every requirement. A file read in part does not pass unless `partial` allows it.
+/// Checks every run against every requirement. A file of which only a part could be read fails unless `partial` allows it.
 pub fn gate(
     runs: &[Diagnosis],
     requirements: &[Requirement],
@@ -145,7 +151,7 @@ pub fn gate(
             let values = RunValues { run, baseline };
             let mut checks: Vec<Check> = requirements.iter().map(|wanted| check(wanted, &values)).collect();
             if !run.source.complete && !partial {
-                checks.push(read_in_part());
+                checks.push(whole_file());
             }
             GatedRun {
                 path: run.source.path.clone(),
@@ -160,14 +166,7 @@ pub fn gate(
         .collect();
     let failed: Vec<&Check> = runs.iter().flat_map(|run| &run.checks).filter(|check| !check.passed).collect();
     let all: usize = runs.iter().map(|run| run.checks.len()).sum();
-    let statement = match (failed.len(), failed.first()) {
-        (_, None) => format!("Passed: {all} of {all} requirements hold."),
-        (n, Some(first)) => {
-            let why = first.why.as_deref().unwrap_or_default();
-            let of = if runs.len() > 1 { format!(" over {} runs", runs.len()) } else { String::new() };
-            format!("Failed: {n} of {all} requirements do not hold{of}; {}: {why}.", first.require)
-        }
-    };
+    let statement = statement(&failed, all, runs.len());
     Gate {
         schema: GATE_SCHEMA,
         passed: failed.is_empty(),
@@ -177,57 +176,68 @@ pub fn gate(
     }
 }
 
-/// Figures of a part say nothing of the rest.
-fn read_in_part() -> Check {
+fn statement(failed: &[&Check], all: usize, runs: usize) -> String {
+    let of = if runs > 1 { format!(" in {runs} runs") } else { String::new() };
+    let checks = plural(all as u64, "check", "checks");
+    match failed.first() {
+        None => format!("Passed: {checks}{of}."),
+        Some(first) => {
+            let why = first.why.as_deref().unwrap_or_default();
+            format!("Failed: {} of {checks}{of}. {}: {why}.", failed.len(), first.require)
+        }
+    }
+}
+
+/// The figures of a part do not describe the rest of the file.
+fn whole_file() -> Check {
     Check {
         require: "the whole file could be read".to_owned(),
         passed: false,
         value: None,
         limit: None,
         unit: String::new(),
-        why: Some("it was read in part; --partial holds what was read to the bar".to_owned()),
+        why: Some("only a part could be read; --partial checks that part".to_owned()),
     }
 }
 
 fn check(wanted: &Requirement, values: &RunValues<'_>) -> Check {
-    let unit =
-        wanted.figures().first().map_or(String::new(), |figure| figure.unit().phrase(values.run.unit()));
+    let unit = wanted.figures().first().map_or(String::new(), |figure| figure.unit(values.run.unit()));
     let check =
         Check { require: wanted.text.clone(), passed: false, value: None, limit: None, unit, why: None };
     let has_other_unit =
         values.baseline.filter(|baseline| wanted.needs_baseline() && baseline.unit != values.run.unit());
     if let Some(baseline) = has_other_unit {
         let (own, other) = (values.run.unit(), &baseline.unit);
-        let why = format!("this run's figures are for a {own}, the baseline's for a {other}");
+        let why = format!("the figures of this run are per {own}, those of the baseline per {other}");
         return Check { why: Some(why), ..check };
     }
-    match wanted.decide(values) {
-        None => Check { why: Some(why_undecided(wanted, values)), ..check },
-        Some(outcome) => Check {
-            passed: outcome.holds,
-            value: Some(outcome.left),
-            limit: Some(outcome.right),
-            why: (!outcome.holds)
-                .then(|| format!("{} against {}", short(outcome.left), short(outcome.right))),
-            ..check
-        },
+    let Some(outcome) = wanted.decide(values) else {
+        return Check { why: Some(why_undecided(wanted, values)), ..check };
+    };
+    let (value, limit) = (short(outcome.left), short(outcome.right));
+    Check {
+        passed: outcome.is_met,
+        value: Some(outcome.left),
+        limit: Some(outcome.right),
+        why: (!outcome.is_met).then(|| format!("{value} is not {} {limit}", wanted.operator())),
+        ..check
     }
 }
 
 /// Why a requirement has no value.
 fn why_undecided(wanted: &Requirement, values: &RunValues<'_>) -> String {
     let figures = wanted.figures();
-    if let Some(figure) = figures.iter().find(|figure| values.figure(**figure).is_none()) {
-        return format!("this run does not tell {figure} ({})", figure.summary());
+    if let Some(figure) = figures.iter().find(|figure| values.figure(figure).is_none()) {
+        return format!("{} is not available in this run ({})", figure.name(), figure.summary());
     }
-    let is_missing = |figure: &FigureId| values.baseline.is_some() && values.baseline(*figure).is_none();
-    if wanted.needs_baseline() && figures.iter().any(is_missing) {
-        return "the baseline does not tell it".to_owned();
+    let is_missing = |figure: &&&GateFigure| values.baseline.is_some() && values.baseline(figure).is_none();
+    if let Some(figure) = figures.iter().find(is_missing).filter(|_| wanted.needs_baseline()) {
+        return format!("{} is not available in the baseline", figure.name());
     }
     "it divides by zero".to_owned()
 }
 
-/// Four digits, so that a failure by a little does not read `5.00 against 5.00`.
+/// Four digits, so that a narrow failure does not read `5.00 is not < 5.00`.
 fn short(value: f64) -> String {
     match value.abs() {
         a if a >= 1000.0 || value == value.trunc() && a >= 1.0 => format!("{value:.0}"),

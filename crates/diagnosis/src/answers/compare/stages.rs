@@ -1,7 +1,6 @@
-//! Did the pipeline gain by overlapping its stages? What the score of one run cannot say.
+//! Did the pipeline get faster by overlapping its stages? The score of one run cannot show that.
 //!
-//! Stages that run at once share the device, and each takes longer for it. Time hidden in the second run
-//! that the first did not spend is no gain.
+//! Stages that run at the same time share the GPU, so each of them takes longer. Overlapping that extra time gains nothing.
 
 use serde::Serialize;
 
@@ -14,14 +13,14 @@ pub struct StageChange {
     pub score_before: f64,
     pub score_after: f64,
     pub period_pct: f64,
-    /// Name of each stage, and how much longer it takes.
+    /// Name of each stage, and by how many percent it became longer.
     pub stages: Vec<(String, f64)>,
-    /// Of the time hidden that was not before, the share by which the period fell, 0 to 1.
+    /// How much of the additional overlap shortened the period, 0 to 1.
     pub gained_share: Option<f64>,
     pub statement: String,
 }
 
-/// `None` where the two have not the same stages.
+/// `None` unless both have the same stages.
 pub(crate) fn change(before: Option<&Stages>, after: Option<&Stages>) -> Option<StageChange> {
     let (before, after) = (before?, after?);
     let names = |stages: &Stages| stages.stages.iter().map(|stage| stage.name.clone()).collect::<Vec<_>>();
@@ -37,12 +36,12 @@ pub(crate) fn change(before: Option<&Stages>, after: Option<&Stages>) -> Option<
         .collect();
     let newly_hidden = after.hidden_ms - before.hidden_ms.max(0.0);
     let gain = before.period_ms - after.period_ms;
-    // Below a tenth of the period nothing worth a share was hidden.
+    // Less additional overlap than a tenth of the period is too little for a share.
     let gained_share = (newly_hidden > 0.1 * after.period_ms).then(|| (gain / newly_hidden).clamp(0.0, 1.0));
     let period_pct = pct(before.period_ms, after.period_ms);
-    let list: Vec<String> = stages.iter().map(|(name, pct)| format!("{name} {pct:+.0} %")).collect();
+    let list: Vec<String> = stages.iter().map(|(name, pct)| format!("{name} {pct:+.0}%")).collect();
     let mut statement = format!(
-        "OverlapScore {:.2} → {:.2}, period {} → {} ({period_pct:+.0} %); the stages themselves: {}.",
+        "Overlap score {:.2} → {:.2}, period {} → {} ({period_pct:+.0}%). Change of the stages: {}.",
         before.overlap_score,
         after.overlap_score,
         milliseconds(before.period_ms),
@@ -52,12 +51,12 @@ pub(crate) fn change(before: Option<&Stages>, after: Option<&Stages>) -> Option<
     if let Some(share) = gained_share {
         statement.push_str(&if share < 0.5 {
             format!(
-                " Most of that overlap is no gain: {} more is hidden, but the stages slow each other down and the period fell by only {}.",
+                " Most of the overlap gains nothing: {} more is overlapped, but the stages slow each other down and the period is only {} shorter.",
                 milliseconds(newly_hidden),
                 milliseconds(gain.max(0.0))
             )
         } else {
-            format!(" {:.0} % of the overlap is gain.", 100.0 * share)
+            format!(" {:.0}% of the additional overlap shortens the period.", 100.0 * share)
         });
     }
     Some(StageChange {

@@ -1,0 +1,114 @@
+//! Is the last run faster than the first, by what factor, and by more than its steps vary?
+
+use busbound_machine::median;
+use serde::Serialize;
+
+use super::parts::{self, PartChange};
+use super::step_ms;
+use crate::answers::diagnosis::Diagnosis;
+use crate::quantity::milliseconds;
+use crate::steps::window::StepTimes;
+use crate::unit::Unit;
+
+words! {
+    /// How the last run compares with the first.
+    pub enum Outcome: "outcome" {
+        Faster = "faster",
+        Slower = "slower",
+        /// The medians differ by no more than steps vary within a run.
+        NoClearDifference = "no_clear_difference",
+    }
+}
+
+/// How the step of the last run differs from that of the first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Change {
+    pub outcome: Outcome,
+    /// The longer median step divided by the shorter one, at least 1.
+    pub factor: f64,
+    pub before_ms: f64,
+    pub after_ms: f64,
+    /// How far a step typically is from the median of its run (median absolute deviation; the larger one of both runs).
+    /// `null` if a run has fewer than two steps.
+    pub spread_ms: Option<f64>,
+    /// The part of the step that changed most in the same direction; `null` without a clear difference.
+    pub largest_part: Option<PartChange>,
+}
+
+/// Below this factor the difference would read "1.00x".
+const SMALLEST_FACTOR: f64 = 1.005;
+
+/// Medians that differ by more than this many deviations differ clearly. For steps that vary like a normal distribution it
+/// is two standard deviations of a single step. One slow step does not move it, unlike the longest step.
+const CLEAR_DEVIATIONS: f64 = 3.0;
+
+pub(super) fn change(runs: &[Diagnosis]) -> Option<Change> {
+    let (first, last) = (runs.first()?, runs.last()?);
+    let (before_ms, after_ms) = (step_ms(first), step_ms(last));
+    let factor = (before_ms / after_ms).max(after_ms / before_ms);
+    let spread_ms = spread(first).zip(spread(last)).map(|(a, b)| a.max(b));
+    let is_within_spread =
+        spread_ms.is_some_and(|spread| (after_ms - before_ms).abs() <= CLEAR_DEVIATIONS * spread);
+    let outcome = match () {
+        () if factor < SMALLEST_FACTOR || is_within_spread => Outcome::NoClearDifference,
+        () if after_ms < before_ms => Outcome::Faster,
+        () => Outcome::Slower,
+    };
+    let largest_part = if outcome == Outcome::NoClearDifference { None } else { parts::largest_change(runs) };
+    Some(Change { outcome, factor, before_ms, after_ms, spread_ms, largest_part })
+}
+
+/// Median absolute deviation of the steps; `None` with fewer than two.
+fn spread(run: &Diagnosis) -> Option<f64> {
+    let StepTimes { each_ms, p50_ms, .. } = run.window.steps.as_ref()?;
+    if each_ms.len() < 2 {
+        return None;
+    }
+    median(each_ms.iter().map(|step| (step - p50_ms).abs()))
+}
+
+/// `4.8x faster (1.14 s → 238 ms). Largest change per step: …`
+pub(super) fn statement(runs: &[Diagnosis], change: &Change) -> String {
+    let times = format!("{} → {}", milliseconds(change.before_ms), milliseconds(change.after_ms));
+    let between = if runs.len() > 2 { format!(" from run 1 to run {}", runs.len()) } else { String::new() };
+    if change.outcome == Outcome::NoClearDifference {
+        let why = match change.spread_ms.filter(|_| change.factor >= SMALLEST_FACTOR) {
+            Some(spread) => format!("steps vary by ±{} within a run", milliseconds(spread)),
+            None => "the medians are within 0.5%".to_owned(),
+        };
+        return format!("No clear difference{between} ({times}): {why}.");
+    }
+    let mut text = format!("{} {}{between} ({times}).", times_of(change.factor), change.outcome);
+    let unit = runs.first().map_or(Unit::Trace, Diagnosis::unit);
+    if let Some(part) = &change.largest_part {
+        text.push_str(&part.statement(unit));
+    }
+    if change.spread_ms.is_none() {
+        text.push_str(match unit {
+            Unit::Trace => " The traces mark no steps, so this is one measurement of each run.",
+            Unit::Step | Unit::Iteration => " One run has only one step, so its spread is unknown.",
+        });
+    }
+    text
+}
+
+/// `1.03x`, `4.8x`, `12x`: two digits that matter.
+pub(super) fn times_of(factor: f64) -> String {
+    match factor {
+        f if f < 1.095 => format!("{f:.2}x"),
+        f if f < 9.95 => format!("{f:.1}x"),
+        f => format!("{f:.0}x"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::times_of;
+
+    #[test]
+    fn factors_have_two_digits_that_matter() {
+        let written: Vec<String> = [1.006, 1.094, 1.1, 1.34, 4.777, 9.96, 17.6].map(times_of).into();
+        assert_eq!(written, ["1.01x", "1.09x", "1.1x", "1.3x", "4.8x", "10x", "18x"]);
+    }
+}
