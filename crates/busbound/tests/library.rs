@@ -53,7 +53,7 @@ fn what_is_saved_is_packed_where_its_name_says_so_and_read_again() {
 }
 
 #[test]
-fn ranks_of_one_job_are_told_from_runs_of_their_own() {
+fn ranks_of_one_job_are_distinguished_from_separate_runs() {
     let demo = busbound::demo().unwrap().diagnose(&Machine::default(), &Options::default());
     let apart = RunGroup::of(vec![demo.clone(), demo], Vec::new(), None, Show::Few);
     assert!(apart.fleet().is_none());

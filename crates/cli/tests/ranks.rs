@@ -74,7 +74,7 @@ fn the_straggler_comes_first_and_a_broken_rank_is_reported_once() {
         "{page:.3000}"
     );
     let (page, ..) = run(folder.path(), &["diagnose", "traces", "--each", "--format", "html"]);
-    assert!(page.contains("<a href=\"#together\">All together</a>") && page.contains("id=\"together\""));
+    assert!(page.contains("<a href=\"#summary\">Summary</a>") && page.contains("id=\"summary\""));
     // The numbers are those of the files, and rank 3 has none.
     let ids =
         (0..8).map(|number| page.matches(&format!("<article class=\"run\" id=\"run-{number}\">")).count());

@@ -59,7 +59,7 @@ fn section(heading: &'static str, text: &str) -> Section {
 /// Everything that can be explained, by topic.
 pub fn explanations() -> Vec<Explanation> {
     let verdicts = Bound::ALL.iter().copied().map(of_verdict);
-    let findings = FindingId::ALL.iter().copied().map(of_finding);
+    let findings = FindingId::ALL.iter().copied().map(explain_finding);
     let causes = GapCause::ALL.iter().copied().map(of_cause);
     let figures = FigureId::ALL.iter().copied().map(of_figure);
     let limitations = LimitationId::ALL.iter().copied().map(of_limitation);
@@ -85,7 +85,8 @@ pub fn explain(id: &str) -> Result<Vec<Explanation>, UnknownName> {
     })
 }
 
-fn of_finding(id: FindingId) -> Explanation {
+/// What a finding means, how it is computed and how to fix it.
+pub fn explain_finding(id: FindingId) -> Explanation {
     let document = id.document();
     let mut sections = vec![
         section("What it means", document.meaning),

@@ -80,7 +80,7 @@ pub use answers::survey::{
 pub use answers::whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, what_if};
 pub use busbound_cause::idle::GapCause;
 pub use busbound_cause::path::PathClass;
-pub use explain::{Explanation, Section, Topic, explain, explanations};
+pub use explain::{Explanation, Section, Topic, explain, explain_finding, explanations};
 pub use figures::{Better, CopyFigure, FigureId, FigureUnit};
 pub use findings::{AppliedFix, Candidate, Document, Finding, FindingId, Prize, Severity};
 pub use items::{CopyItem, GapItem, Items, StepItem, diagnose_and_itemize};

@@ -162,14 +162,14 @@ fn truncated_data_is_not_reported_as_unrecorded() {
     assert_eq!(missing.remedy, "export the report again");
 }
 
-/// A real run (fixtures/nsight/to_and_fro.c, on an H200). Four times, the host writes 4 MB, a kernel changes them and the host
+/// A real run (fixtures/nsight/thrashing.c, on an H200). Four times, the host writes 4 MB, a kernel changes them and the host
 /// reads them; another kernel works on memory that only the GPU accesses. Blocks migrate in parts, as their pages are accessed.
 /// Expected numbers were computed from the file with Python's sqlite3.
 #[test]
 fn a_real_run_with_managed_memory_waits_for_its_pages() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/nsight/to_and_fro.sqlite");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/nsight/thrashing.sqlite");
     let trace = open(&path, &ReadOptions::default()).unwrap();
-    let run = diagnose(&trace, &Source::named("to_and_fro"), &Machine::default(), &Options::default());
+    let run = diagnose(&trace, &Source::named("thrashing"), &Machine::default(), &Options::default());
     assert_eq!(
         run.verdict.statement,
         "Transfer-bound: 57% of the 10.3 ms trace waits for transfers over the bus (52% in kernels that wait for pages of managed memory)."
@@ -193,7 +193,7 @@ fn a_real_run_with_managed_memory_waits_for_its_pages() {
     assert_eq!(number(thrashing, "migration_ms_per_step"), 1.764_007);
     assert_eq!(number(thrashing, "host_page_faults_per_step"), 60.0);
     // No what-if change moves pages. The answer finds nothing and has a note about that.
-    let predicted = what_if(&trace, "to_and_fro", &Machine::default(), &Options::default(), &[]).unwrap();
+    let predicted = what_if(&trace, "thrashing", &Machine::default(), &Options::default(), &[]).unwrap();
     assert!(predicted.statement.starts_with("No tested change"), "{}", predicted.statement);
     assert!(
         predicted.notes.iter().any(|note| note.starts_with("Migrations of managed memory")),

@@ -52,23 +52,23 @@ fn a_kineto_and_an_nsight_file_are_compared() {
     );
 }
 
-/// Graphs recorded as a whole by a profiler to which the driver did not tell of them: the GPU looked idle, and the run bound by its copies.
+/// Graphs recorded as a whole by a profiler that the driver did not notify: the GPU looked idle, and the run looked bound by its copies.
 #[test]
 fn graphs_that_ran_unseen_leave_no_verdict() {
     let whole = diagnosis_of(&root().join("fixtures/nsight/graphs_whole.sqlite"));
     assert_eq!(
         whole.verdict.statement,
-        "Not told: 10 of 10 launches of CUDA graphs left no trace of what ran in them; figures are for the rest alone."
+        "Inconclusive: 10 of 10 CUDA graph launches left no GPU work in the trace; figures cover only the rest."
     );
     assert!(whole.limitations.iter().any(|limitation| limitation.id == LimitationId::GraphWork));
     assert!(whole.findings.iter().all(|finding| finding.severity == Severity::Low));
     // Where a graph may have run, the host is not blamed for launching late.
     let idle = |cause| whole.idle.iter().find(|idle| idle.cause == cause).map(|idle| idle.count);
     assert_eq!((idle(GapCause::Launch), idle(GapCause::Unexplained)), (None, Some(4)));
-    // The same program recorded node by node: 1.37 ms of graphs a step, beside 1.49 ms of copies.
+    // The same program recorded node by node: 1.37 ms of graphs per step, and 1.49 ms of copies.
     let nodes = diagnosis_of(&root().join("fixtures/nsight/graphs_nodes.sqlite"));
     assert!(
-        nodes.verdict.statement.starts_with("Transfer-bound: 50 % of each 2.97 ms step"),
+        nodes.verdict.statement.starts_with("Transfer-bound: 50% of each 2.97 ms step"),
         "{:?}",
         nodes.verdict
     );

@@ -132,7 +132,7 @@ def test_errors_match_the_command(fixtures, tmp_path):
         with pytest.raises(busbound.BusboundError) as raised:
             busbound.open(path)
         assert str(path) in str(raised.value)
-    with pytest.raises(busbound.BusboundError, match="its members are"):
+    with pytest.raises(busbound.BusboundError, match="its keys are"):
         busbound.open(fixtures / "walls.json")
     trace = busbound.open(fixtures / "graph_replay.json.gz")
     with pytest.raises(busbound.BusboundError, match="steps: "):

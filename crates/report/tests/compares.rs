@@ -22,7 +22,7 @@ fn shown(names: &[&str], labels: Option<&Labels>, format: Format) -> String {
     let diagnoses: Vec<_> = runs.iter().map(|run| run.diagnosis.clone()).collect();
     let comparison = compare(&diagnoses, labels);
     let page = DrawnComparison { comparison: &comparison, runs: &runs };
-    page.render(format, &Style { width: 400, color: false }).unwrap()
+    page.render(format, &Style { width: 400, ..Style::default() }).unwrap()
 }
 
 const PINNED: [&str; 2] = ["off_block_pageable_c4.json.gz", "off_block_pinned_c4.json.gz"];

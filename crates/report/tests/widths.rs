@@ -38,8 +38,8 @@ fn traces(folders: &[&str]) -> Vec<PathBuf> {
 
 /// Checks that every rendered line fits. A single word that is too long, such as a path, must be alone on its line.
 fn check(what: &str, report: &(impl Report + ?Sized)) {
-    for width in WIDTHS {
-        let text = report.render(Format::Terminal, &Style { width, color: false, verbose: true }).unwrap();
+    for (width, verbose) in WIDTHS.into_iter().flat_map(|width| [(width, false), (width, true)]) {
+        let text = report.render(Format::Terminal, &Style { width, color: false, verbose }).unwrap();
         for line in text.lines() {
             assert_eq!(line, line.trim_end(), "{what} at {width}: a line ends in spaces");
             let fits = line.chars().count() <= usize::from(width);
@@ -47,6 +47,12 @@ fn check(what: &str, report: &(impl Report + ?Sized)) {
             assert!(fits || alone, "{what} at {width}: {} columns:\n{line}", line.chars().count());
         }
     }
+}
+
+/// The answer has at most 20 lines on a terminal of 80 columns.
+fn check_length(name: &str, run: &Diagnosis) {
+    let text = run.render(Format::Terminal, &Style::default()).unwrap();
+    assert!(text.lines().count() <= 20, "{name}: {} lines:\n{text}", text.lines().count());
 }
 
 fn diagnosed(trace: &Trace, name: &str, options: &Options) -> Diagnosis {
@@ -62,6 +68,7 @@ fn traces_fit() {
         check(&format!("survey of {name}"), &survey(&trace, &Source::named(&name)));
         let run = diagnosed(&trace, &name, &Options::default());
         check(&format!("diagnosis of {name}"), &run);
+        check_length(&name, &run);
         if let Ok(answer) = what_if(&trace, &name, &Machine::default(), &Options::default(), &[]) {
             check(&format!("whatif of {name}"), &answer);
         }

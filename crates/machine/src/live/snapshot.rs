@@ -85,9 +85,9 @@ pub enum BusSource {
     Gpm,
     /// The driver's count over 20 ms, once in the interval.
     Window20Ms,
-    /// Logs of the first release have another word for it.
+    /// Also what a log of another version calls differently.
     #[default]
-    #[serde(alias = "not_told")]
+    #[serde(other)]
     Unavailable,
 }
 

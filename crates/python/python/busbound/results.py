@@ -1,4 +1,4 @@
-"""Answers as types: every member of the JSON is an attribute of the same name.
+"""Result types: every member of the JSON is an attribute of the same name.
 
 Written by generate.py from the JSON schemas in docs/.
 """
@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
 
-class Apart(Record):
-    """A rank whose figure is far from the median."""
+class AppliedFix(Record):
+    """One fix, made after those before it."""
 
-    rank: str
-    path: str
-    value: float
+    finding: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'small_copies', 'sync_in_loop', 'input_wait', 'launch_bound', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']
+    """The finding that it fixes. A fix that pays only after those before it has no finding in the list yet."""
+    apply: list[str]
+    """As `busbound whatif --apply` takes them."""
+    before_ms: float
+    """Milliseconds per step before and after."""
+    after_ms: float
 
 
 class BlockTime(Record):
@@ -25,20 +29,21 @@ class BlockTime(Record):
     depth: int
     """0 for the outermost."""
     count: float
-    """How often it runs in a step."""
+    """How often it runs per step."""
     host_ms: float
-    """Between its begin and its end on the host."""
+    """From its start to its end on the host."""
     gpu_ms: float
-    """Work of the device launched under it, by correlation and over all streams: the sum of its pieces."""
+    """GPU work launched in it, by correlation and over all streams: the sum of the durations."""
     compute_ms: float
     communication_ms: float
     copy_ms: float
-    """Copies over the bus, and how much of them ran with no kernel beside them."""
+    """Copies over the bus."""
     copy_bytes: float
     exposed_ms: float
+    """Bus copies not overlapped with any kernel, and communication not overlapped with compute."""
     share: float
-    """Share of the step at which work of this block was on the device, 0 to 1. Blocks that run beside each other
-    share time, so that these need not add up to 1."""
+    """Share of the step in which work of this block ran on the device, 0 to 1. Blocks can overlap, so shares need
+    not sum to 1."""
 
 
 class Attribution(Record):
@@ -47,13 +52,13 @@ class Attribution(Record):
     asked: bool
     """Whether the user chose the blocks."""
     blocks: list[BlockTime]
-    """In the order of the tree: each block before those within it. What a block launched counts in those around it
-    too."""
+    """In tree order: each block before the blocks within it. Work launched in a block also counts for the blocks
+    around it."""
     outside: BlockTime
-    """Work of the device launched under no block. With the outermost blocks it is all there is."""
+    """GPU work launched outside of all blocks. RunGroup with the outermost blocks, it is all GPU work."""
     synchronized: str | None
-    """Set where blocks end in a synchronization of the device: these figures then serve attribution, and not
-    throughput."""
+    """Set if blocks end in a device synchronization: then these figures show where time goes, but not the
+    throughput without the synchronizations."""
 
     _records = {"blocks": BlockTime, "outside": BlockTime}
 
@@ -165,55 +170,56 @@ class Comparison(Answer):
 
 
 class Compiled(Record):
-    """What the trace shows of compiled code. All zero where there is none."""
+    """What the trace shows of compiled code. All zero if there is none."""
 
     regions: int
     """Entries into compiled regions."""
     frames: int
-    """Different frames among them: where one function was compiled, more than one means that its graph broke."""
+    """Distinct frames among them. If only one function was compiled, more than one frame means a graph break."""
     resumed: int
-    """Frames that continue after a break, where the trace has stacks: then a break is certain."""
+    """Frames that resume after a graph break; known only if the trace has stacks. Then the break is certain."""
     recompiled: int
-    """Versions beyond the first of a frame: it was compiled again, mostly for another shape."""
+    """Versions of a frame beyond its first: recompilations, usually for another shape."""
     compiling_ms: float
     """Time spent compiling within the trace."""
     breaks: int | None
     """Graph breaks; `null` if unknown: several frames and no Python stacks."""
     statement: str | None
-    """What that means; `null` where nothing is amiss."""
+    """What that means; `null` if there is nothing to report."""
 
 
 class Contention(Record):
-    """The same work with and without company."""
+    """The same work alone and overlapped."""
 
     what: str
     """`h2d copies of 16 to 100 MB`, or a collective's name."""
-    beside: str
+    other: str
+    """What it overlapped."""
     count_alone: int
-    count_beside: int
+    count_overlapping: int
     slower_pct: float
-    """How much longer it took beside the other, in percent."""
+    """How much longer it took while overlapped, in percent."""
     low_pct: float
-    """95 % confidence interval of that."""
+    """95% confidence interval of `slower_pct`."""
     high_pct: float
 
 
 class CopyClass(Record):
-    """Copies that go the same way between the same kinds of memory."""
+    """Copies of one direction between the same kinds of memory."""
 
     direction: Literal['h2d', 'd2h', 'h2h', 'unknown', 'd2d', 'p2p']
     src: Literal['device', 'managed', 'pageable', 'pinned', 'unknown']
     dst: Literal['device', 'managed', 'pageable', 'pinned', 'unknown']
     count: int
     bytes: int
-    """Bytes of those that tell them."""
+    """Bytes of the copies that record them."""
     without_bytes: int
     total_ns: int
 
 
 class Rates(Record):
     weighted: float
-    """All bytes over the time at which at least one of the copies ran."""
+    """All bytes over the time in which at least one of the copies ran."""
     p10: float
     p50: float
     p90: float
@@ -236,7 +242,7 @@ class SizeClass(Record):
     ms: float
     gbps: float
     expected_gbps: float | None
-    """What the link gives for copies of these sizes; only for copies that cross it, from 64 KiB on."""
+    """What the link reaches for copies of these sizes; only for copies of 64 KiB or more that cross the link."""
     to_bytes: int | None
     """`null` for the last, which has no upper end."""
 
@@ -248,11 +254,11 @@ class CopyStream(Record):
     bytes: int
     busy_ms: float
     kernels_on_stream: int
-    """Kernels that ran on the same stream: copies there can never overlap them."""
+    """Kernels on the same stream: these copies can never overlap them."""
 
 
 class CopyGroup(Record):
-    """Copies that go the same way between the same kinds of memory."""
+    """Copies of one direction between the same kinds of memory."""
 
     direction: Literal['h2d', 'd2h', 'h2h', 'unknown', 'd2d', 'p2p']
     src: Literal['device', 'managed', 'pageable', 'pinned', 'unknown']
@@ -260,15 +266,15 @@ class CopyGroup(Record):
     count: int
     bytes: int
     without_bytes: int
-    """Copies that do not tell their bytes; they are in no rate."""
+    """Copies whose bytes are not recorded; no rate includes them."""
     busy_ms: float
-    """Time at which at least one of them ran."""
+    """Time in which at least one of them ran."""
     total_ms: float
-    """Their durations added up."""
+    """Sum of their durations."""
     exposed_ms: float
-    """Time of them with no kernel running."""
+    """Time in which they ran and no kernel did."""
     blocking: Blocking
-    """Host time inside the copying call, where the call waited for the copy."""
+    """Host time inside the copy call, if the call waited for the copy."""
     waited_after: Blocking
     """Host time in a synchronization that directly followed the call."""
     histogram: list[HistogramBin]
@@ -276,9 +282,9 @@ class CopyGroup(Record):
     streams: list[CopyStream]
     gbps: Rates | None
     of_expected: float | None
-    """Mean rate of copies from 64 KiB on, over what the link gives for their sizes from pinned memory."""
+    """Mean rate of copies of 64 KiB or more, over what the link reaches for their sizes with pinned memory."""
     utilization: float | None
-    """Mean rate over the link's peak; for copies that cross it."""
+    """Mean rate over the link's peak; only for copies that cross the link."""
 
     _records = {"blocking": Blocking, "gbps": Rates, "histogram": HistogramBin, "sizes": SizeClass, "streams": CopyStream, "waited_after": Blocking}
 
@@ -295,24 +301,24 @@ class CpuCopies(Record):
 
 
 class PathShare(Record):
-    class_: Literal['compute', 'communication', 'memset', 'copy', 'staging', 'launch', 'host', 'input', 'synchronization', 'contended', 'turnaround', 'unexplained']
+    class_: Literal['compute', 'communication', 'memset', 'copy', 'staging', 'launch', 'host', 'input', 'synchronization', 'contended', 'kernel_gap', 'unexplained']
     ms: float
     share: float
 
 
 class PathEdges(Record):
-    """How the pieces are joined, over all steps walked. Orders of streams and launches are certain."""
+    """How the segments are connected, over all steps walked. Stream order and launches are certain."""
 
     stream_order: int
     launch: int
     recorded_waits: int
-    """Waits of streams and of the host that the trace records."""
+    """Waits of streams and of the host that the trace recorded."""
     inferred_waits: int
-    """Waits that fit the times."""
+    """Waits inferred from timing."""
 
 
-class PathPiece(Record):
-    class_: Literal['compute', 'communication', 'memset', 'copy', 'staging', 'launch', 'host', 'input', 'synchronization', 'contended', 'turnaround', 'unexplained']
+class LongSegment(Record):
+    class_: Literal['compute', 'communication', 'memset', 'copy', 'staging', 'launch', 'host', 'input', 'synchronization', 'contended', 'kernel_gap', 'unexplained']
     name: str
     start_ms: float
     """From the start of the step."""
@@ -321,34 +327,34 @@ class PathPiece(Record):
 
 class CriticalPath(Record):
     steps: int
-    """Steps walked; shares are of all of them."""
+    """Steps walked; shares cover all of them."""
     step_ms: float
     """Their time, and how much of it the path covers."""
     path_ms: float
     classes: list[PathShare]
     """Time of each class per step, most first, and its share of the path."""
-    longest: list[PathPiece]
-    """The ten longest pieces of the step of median length."""
+    longest: list[LongSegment]
+    """The ten longest segments of the step of median length."""
     pieces: int
-    """Number of pieces of that step's path."""
+    """Number of segments on that step's path."""
     edges: PathEdges
 
-    _records = {"classes": PathShare, "edges": PathEdges, "longest": PathPiece}
+    _records = {"classes": PathShare, "edges": PathEdges, "longest": LongSegment}
 
 
 class Demand(Record):
-    """What the ranks ask of a way in one direction, added up."""
+    """The total demand of the ranks on an uplink, in one direction."""
 
     direction: Literal['h2d', 'd2h', 'h2h', 'unknown', 'd2d', 'p2p']
     at_once_gbps: float
-    """The rates that they reached while they copied: what they would ask if all copied at once."""
+    """Sum of the rates that they reached: the demand if all copy at the same time."""
     mean_gbps: float
-    """Bytes over the length of a step."""
+    """Bytes per step over the length of a step."""
 
 
 class Stream(Record):
     id: int
-    """−1 for events that concern the whole device."""
+    """−1 for events of the whole device."""
     kernels: int
     copies: int
     memsets: int
@@ -360,13 +366,13 @@ class Device(Record):
     id: int
     streams: list[Stream]
     name: str | None
-    """From the list of GPUs; `None` where the trace has none."""
+    """From the list of GPUs; `None` if the trace has no list."""
 
     _records = {"streams": Stream}
 
 
 class Overlaps(Record):
-    """Times at which two sorts of work ran at once."""
+    """How long two kinds of work overlapped."""
 
     comm_compute_ms: float
     copy_compute_ms: float
@@ -377,7 +383,7 @@ class Overlaps(Record):
     memset_copy_ms: float
     memset_comm_ms: float
     comm_compute_pct_of_comm: float | None
-    """Share of communication that compute ran beside; `null` without communication."""
+    """Percentage of communication overlapped with compute; `null` without communication."""
 
 
 class Times(Record):
@@ -395,7 +401,7 @@ class Times(Record):
     exposed_bus_copy_ms: float
     """Of these, copies over the link between host and device."""
     exposed_unplaced_copy_ms: float
-    """Of these, copies of which the trace does not record where they go, while no other copy runs."""
+    """Of these, copies whose direction the trace does not record, while no other copy runs."""
     exposed_comm_ms: float
     """Communication while no compute kernel runs."""
 
@@ -409,7 +415,7 @@ class DeviceFacts(Record):
 
 
 class Saving(Record):
-    """Milliseconds a step (or trace, where there are no steps) that a fix saves."""
+    """Milliseconds that a fix saves per step, or per trace if the trace has no steps."""
 
     low: float
     high: float
@@ -420,18 +426,20 @@ class Finding(Record):
     severity: Literal['low', 'medium', 'high']
     title: str
     seen: str
-    """What was seen, in one or two sentences."""
+    """The evidence, in one or two sentences."""
     evidence: dict[str, Any]
-    """The figures behind it."""
+    """The figures behind the evidence."""
     precondition: str
-    """What must be true for the fix to pay."""
+    """When the fix is worth it."""
     saves_ms_per_step: Saving
     saving_basis: str
-    """How the saving was reached."""
+    """How the saving was computed."""
+    candidate: list[str]
+    """The what-if changes that are its fix, as `busbound whatif --apply` takes them; empty where there are none."""
     fix: str
     docs: str
     fix_code: str | None
-    """The fix in PyTorch, where it is code."""
+    """The fix in PyTorch, if it is code."""
 
     _records = {"saves_ms_per_step": Saving}
 
@@ -445,16 +453,16 @@ class IdlePlace(Record):
 class IdleCause(Record):
     """Idle time of one cause."""
 
-    cause: Literal['copy', 'launch', 'synchronization', 'input', 'turnaround', 'unexplained']
+    cause: Literal['copy', 'launch', 'synchronization', 'input', 'kernel_gap', 'unexplained']
     count: int
     ms: float
     longest_ms: float
     before_copies_ms: float
-    """Of the time, that before a copy over the bus and not before a kernel."""
+    """The part of `ms` in gaps that end with a copy over the bus rather than with a kernel."""
     places: list[IdlePlace]
-    """Where the program was when the longest of these gaps ended, by time."""
+    """Where the program was when the longest of these gaps ended, most time first."""
     longest_place: str | None
-    """Where the program was when the longest ended."""
+    """Where the program was when the longest gap ended."""
 
     _records = {"places": IdlePlace}
 
@@ -472,26 +480,27 @@ class Geometry(Record):
 
 
 class Roofline(Record):
-    """Where a kernel stands under its device's roof."""
+    """Where a kernel is relative to the roofline of its GPU."""
 
     bound: Literal['memory', 'compute', 'latency'] | None
-    """`null` where the export has no shares of the peak."""
+    """`null` if the export has no percentages of peak."""
     bytes: float | None
     compute_pct: float | None
     duration_us: float | None
     intensity: float | None
-    """Operations a byte."""
+    """Operations per byte."""
     memory_gbps: float | None
     memory_pct: float | None
     of_precision_roof: float | None
-    """Of the roof of that precision, 0 to 1."""
+    """Share of the roof of that precision, 0 to 1."""
     of_roof: float | None
-    """Share of the roof that it reaches, 0 to 1: of the memory's or of the multiprocessors', whichever is
-    nearer."""
+    """Share of the roof that it reaches, 0 to 1: of the memory or the compute roof, whichever is nearer."""
     operations: float | None
-    """Operations of all precisions, and the rate of those it does most of."""
+    """Operations of all precisions."""
     precision: str | None
+    """The precision with the most operations."""
     tflops: float | None
+    """Rate of the operations in that precision."""
 
 
 class KernelTime(Record):
@@ -499,12 +508,12 @@ class KernelTime(Record):
     runs_per_step: float
     ms_per_step: float
     share: float
-    """Of the time of all kernels, 0 to 1."""
+    """Share of the time of all kernels, 0 to 1."""
     median_us: float
     geometry: Geometry | None
-    """Geometry of most of its runs; `null` where the trace has none."""
+    """Launch geometry of most of its runs; `null` if not recorded."""
     roofline: Roofline | None
-    """What Nsight Compute measured of it."""
+    """What Nsight Compute measured."""
 
     _records = {"geometry": Geometry, "roofline": Roofline}
 
@@ -513,10 +522,11 @@ class Kernels(Record):
     top: list[KernelTime]
     """Most time first."""
     different: int
-    """Different kernels in all, and their time per step as the sum of their runs."""
+    """Number of distinct kernels."""
     ms_per_step: float
+    """Sum of the durations of all kernels, per step."""
     measured: Matched | None
-    """Whether an export of Nsight Compute was given, and how many of its kernels the trace has."""
+    """How many kernels of an Nsight Compute export the trace contains; `null` without an export."""
 
     _records = {"measured": Matched, "top": KernelTime}
 
@@ -524,41 +534,41 @@ class Kernels(Record):
 class LaunchingOperator(Record):
     operator: str
     share: float
-    """Share of the launches, 0 to 1; from a sample where there are many."""
+    """Share of the launches, 0 to 1; from a sample if the trace has many."""
 
 
 class LaunchQueue(Record):
-    """Pieces of work launched and not begun, over all streams of all devices."""
+    """Number of kernels, copies and memsets launched but not started, over all streams of all devices."""
 
     mean_depth: float
     """Weighted by time."""
     max_depth: int
     empty_share: float
-    """Share of the time with nothing waiting to begin, 0 to 1."""
+    """Share of the time with an empty queue, 0 to 1."""
     over_time: list[float]
-    """Mean depth in equal parts of the time, in order."""
+    """Mean depth in equal slices of the time, in order."""
 
 
 class Launches(Record):
     kernels: int
     kernels_per_second: float
-    """Over the time that the devices' work spans."""
+    """Over the time from the first to the last work of each device."""
     median_kernel_us: float
     calls: int
     """Host calls that launch."""
     median_call_us: float
-    """Host time of a launching call, median."""
+    """Host time of a launch call, median."""
     long_calls: int
-    """Calls of more than a millisecond: kernels loaded at first use, or a full queue."""
+    """Calls longer than 1 ms: kernels loaded on first use, or a full launch queue."""
     long_calls_ms: float
     graph_launches: int
     calls_ms_per_step: float
-    """Host time inside launching calls, per step."""
+    """Host time inside launch calls, per step."""
     compiled: Compiled
     operators: list[LaunchingOperator]
-    """Operators that launched most kernels."""
+    """Operators that launched the most kernels."""
     queue: LaunchQueue | None
-    """Launched and not begun; `null` where launches and work cannot be joined."""
+    """Work launched but not started; `null` if launches cannot be matched to GPU work."""
 
     _records = {"compiled": Compiled, "operators": LaunchingOperator, "queue": LaunchQueue}
 
@@ -569,16 +579,16 @@ class Limitation(Record):
 
 
 class LinkFacts(Record):
-    """A GPU's link to its host."""
+    """A GPU's link to the host."""
 
     name: str
     peak_gbps: float
-    """Line peak of one direction."""
+    """Line peak in one direction."""
     source: Literal['measured', 'given', 'catalog', 'assumed', 'recorded']
     nvlink_gbps: float | None
-    """GB/s to other GPUs over links of their own; 0 where there are none, `None` if not known."""
+    """GB/s to other GPUs over dedicated links; 0 if the GPU has none, `None` if unknown."""
     reached_gbps: float | None
-    """What large pinned copies reach, where that is known and not reckoned from the peak."""
+    """What large pinned copies reach, if that is known and not derived from the peak."""
 
 
 class GpuLink(Record):
@@ -597,8 +607,25 @@ class MachineFacts(Record):
     _records = {"gpus": GpuLink}
 
 
+class Prize(Record):
+    """What the run would take with its findings fixed, by replaying it."""
+
+    step_ms: float
+    """Milliseconds per step now."""
+    fixed_ms: float
+    """Milliseconds per step with all of `fixes` made, and the range it is expected in."""
+    low_ms: float
+    high_ms: float
+    speedup: float
+    """`step_ms` as a multiple of `fixed_ms`."""
+    fixes: list[AppliedFix]
+    """In the order in which they are made."""
+
+    _records = {"fixes": AppliedFix}
+
+
 class RankedAs(Record):
-    """Which process of the job this is, and how that is known."""
+    """The rank of this process, and where it was found."""
 
     rank: int
     origin: Literal['distributed_info', 'file_name']
@@ -610,9 +637,9 @@ class LostPart(Record):
     what: Literal['ends_inside_event', 'ends_between_events', 'ends_before_events', 'ends_after_events', 'damaged_event', 'stray_bytes', 'damaged_metadata', 'too_long', 'not_an_event', 'gzip_truncated', 'gzip_damaged', 'gzip_checksum', 'gzip_trailing_bytes', 'memory_bound', 'damaged_chunk', 'ends_inside_chunk', 'ends_without_mark', 'dropped_record', 'read_error', 'database_cut', 'rows_in_journal', 'damaged_table', 'unusable_row', 'not_collected']
     text: str
     where: int
-    """Byte offset of the first occurrence; 0 where there is none to tell."""
+    """Byte offset of the first occurrence; 0 if unknown."""
     in_compressed_bytes: bool
-    """Whether the offset counts bytes of the compressed file and not of the JSON in it."""
+    """Whether the offset is in the compressed file rather than in the JSON."""
     count: int
     bytes: int
     table: str | None
@@ -627,10 +654,10 @@ class SourceFacts(Record):
     complete: bool
     file_bytes: int
     compressed: bool
-    """Whether the file is compressed, so that `json_bytes` counts other bytes than `file_bytes`."""
+    """Whether the file is compressed; `json_bytes` then counts uncompressed bytes, `file_bytes` compressed ones."""
     json_bytes: int
     objects: int
-    """Objects in the list of events, kept or not."""
+    """Objects in the event list, kept or skipped."""
     events: int
     lost: list[LostPart]
 
@@ -641,7 +668,7 @@ class Item(Record):
     stages_ms: list[float]
     hidden_ms: float | None
     period_ms: float | None
-    """`null` for the first, which follows none."""
+    """`null` for the first item."""
 
 
 class StageTime(Record):
@@ -658,16 +685,16 @@ class Stages(Record):
     period_ms: float
     """Median time from the end of one item to the end of the next."""
     hidden_ms: float
-    """What the stages take together less the period."""
+    """Sum of the stages minus the period."""
     overlap_score: float
-    """`hidden` over the sum of all stages but the longest: 1 where the period is the longest stage, 0 where the
-    stages take turns."""
+    """`hidden_ms` over the sum of all stages except the longest: 1 if the period equals the longest stage, 0 if the
+    stages are serialized."""
     shape: Literal['between', 'longest', 'sum', 'more']
     on_device: bool
-    """Whether the times are the device's; without its events they are the host's."""
+    """Whether the times are from the GPU; without GPU events they are from the host."""
     statement: str
     each: list[Item]
-    """Of many items, the first thousand."""
+    """The items; only the first thousand if there are more."""
 
     _records = {"each": Item, "stages": StageTime}
 
@@ -677,7 +704,8 @@ class SyncTotal(Record):
     count: int
     host_ms: float
     within_step: int
-    """Those that are not the last of their step: the step cannot be queued ahead of them."""
+    """Synchronizations that are not the last of their step: the host cannot queue the rest of the step before
+    them."""
     within_step_ms: float
     place: str | None
 
@@ -696,8 +724,10 @@ class Throughput(Record):
 class Verdict(Record):
     bound: Literal['transfer', 'communication', 'compute', 'launch', 'sync', 'input', 'mixed', 'unknown']
     share: float
-    """Share of the device's time that goes to it, 0 to 1."""
+    """Share of the device's time that the bound takes, 0 to 1."""
     statement: str
+    because: str | None
+    """The statement without the name of the verdict, as a sentence of its own."""
 
 
 class Difference(Record):
@@ -711,13 +741,13 @@ class Difference(Record):
 
 
 class OutlierStep(Record):
-    """A step that took clearly longer than the others."""
+    """A step that took much longer than the others."""
 
     index: int
-    """Which one of all steps, from 0."""
+    """Index among all steps, from 0."""
     ms: float
     differences: list[Difference]
-    """What it did more of than the median step, most first. Parts may overlap in time."""
+    """What it spent more time on than the median step, most first. The times may overlap."""
     statement: str
 
     _records = {"differences": Difference}
@@ -735,32 +765,33 @@ class StepTimes(Record):
     min_ms: float
     max_ms: float
     warmup_dropped: int
-    """Steps at the beginning that no figure of this answer speaks of."""
+    """Warm-up steps at the beginning that no figure includes."""
     outliers_dropped: int
-    """Steps after them that no figure speaks of, because steps among them took clearly longer."""
+    """Steps after the warm-up that no figure includes, because outliers are among them."""
     each_ms: list[float]
-    """Each step's length, in order; of many steps, the first thousand."""
+    """The length of each step, in order; only the first thousand if there are more."""
 
 
 class WindowFacts(Record):
     span_ms: float
-    """First to last work of the devices, summed over them."""
+    """From the first to the last work of each device, summed over devices."""
     outliers: list[OutlierStep]
-    """Steps that took clearly longer than the others, and what they did differently; of many, the longest."""
+    """Steps that took much longer than the others, and what they did differently; only the longest if there are
+    many."""
     outlier_count: int
-    rounds: float
-    """What totals are divided by for figures per step: the steps, and what was recorded of work launched before the
-    first of them; 1 where no steps are marked."""
+    step_count: float
+    """The divisor for figures per step: the number of steps, plus a fraction for recorded work that was launched
+    before the first step; 1 if there are no steps."""
     steps: StepTimes | None
-    """`null` where no steps are found; figures "per step" are then for the whole trace."""
+    """`null` if no steps are found; figures "per step" are then for the whole trace."""
     with_outliers: StepTimes | None
-    """All steps after the warm-up, where `steps` leaves some of them out."""
+    """All steps after the warm-up, if `steps` leaves some of them out."""
 
     _records = {"outliers": OutlierStep, "steps": StepTimes, "with_outliers": StepTimes}
 
 
 class Diagnosis(Answer):
-    """Everything `busbound diagnose` tells of one trace. Renderers see nothing else."""
+    """The output of `busbound diagnose` for one trace. Renderers use nothing else."""
 
     schema: str
     source: SourceFacts
@@ -782,56 +813,67 @@ class Diagnosis(Answer):
     findings: list[Finding]
     limitations: list[Limitation]
     attribution: Attribution | None
-    """Where a step's time goes, by the blocks that the program names; `null` where it names none."""
+    """Where a step's time goes, by the blocks that the program annotates; `null` without annotations."""
     critical_path: CriticalPath | None
-    """`null` without work of a device."""
+    """`null` without GPU work."""
     kernels: Kernels | None
-    """The kernels that take most time, where compute bounds the run or Nsight Compute measured them."""
+    """The kernels that take the most time, if the run is compute-bound or Nsight Compute measured them."""
+    prize: Prize | None
+    """What the run would take with its findings fixed; `null` if no fix can be replayed, or none gains."""
     rank: RankedAs | None
-    """Which process of a job this is; `null` where neither the trace nor its name tells."""
+    """The rank of this process; `null` if neither the trace nor its file name has it."""
     stages: Stages | None
-    """The stages of a pipeline; `null` where none are given and none named."""
+    """The stages of a pipeline; `null` if none are given and none annotated."""
 
-    _records = {"attribution": Attribution, "contention": Contention, "copies": CopyGroup, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "findings": Finding, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "throughput": Throughput, "time": Times, "verdict": Verdict, "window": WindowFacts}
+    _records = {"attribution": Attribution, "contention": Contention, "copies": CopyGroup, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "findings": Finding, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "prize": Prize, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "throughput": Throughput, "time": Times, "verdict": Verdict, "window": WindowFacts}
+
+
+class Outlier(Record):
+    """An outlier: a rank whose figure is far from the median."""
+
+    rank: str
+    path: str
+    value: float
 
 
 class Spread(Record):
-    """One figure over the ranks that have it."""
+    """One figure across the ranks that have it."""
 
     figure: str
     unit: str
     ranks: int
-    """Ranks that have it."""
+    """Number of ranks that have it."""
     min: float
     p10: float
     p50: float
     p90: float
     max: float
     min_rank: str
-    """Whose they are."""
+    """The rank with the minimum."""
     max_rank: str
-    apart: list[Apart]
-    """Ranks far from the rest, the farthest first."""
+    """The rank with the maximum."""
+    outliers: list[Outlier]
+    """Outliers, farthest first."""
 
-    _records = {"apart": Apart}
+    _records = {"outliers": Outlier}
 
 
 class SharedFinding(Record):
-    """A finding and the ranks that have it."""
+    """A finding, and how many ranks have it."""
 
     id: str
     title: str
     ranks: int
     saves_ms_per_step: Saving
-    """Of the median rank that has it."""
+    """Median over the ranks that have it."""
     note: str | None
-    """What the ranks together show that none of them does alone."""
+    """What only the comparison of ranks shows."""
 
     _records = {"saves_ms_per_step": Saving}
 
 
 class RankCopies(Record):
-    """Copies that go the same way between the same kinds of memory."""
+    """Copies of one direction between the same kinds of memory."""
 
     kind: str
     """`H2D pageable`."""
@@ -843,7 +885,7 @@ class RankCopies(Record):
     ms: float
     exposed_ms: float
     gbps: float | None
-    """All bytes over the time at which at least one of the copies ran; `null` where bytes are not recorded."""
+    """All bytes over the time in which at least one of the copies ran; `null` if bytes are not recorded."""
 
 
 class RankFinding(Record):
@@ -856,7 +898,7 @@ class RankFinding(Record):
 
 class RankGpu(Record):
     device: int
-    """As its process counts them."""
+    """The device number in its process."""
     link: str
     peak_gbps: float
     name: str | None
@@ -871,7 +913,7 @@ class StepSketch(Record):
     """Counts of lengths by bin."""
 
     bins: dict[str, int]
-    """Bin n holds lengths from 1.02ⁿ ms up to the next."""
+    """Bin n counts lengths from 1.02ⁿ ms up to the next bin."""
 
 
 class RankSteps(Record):
@@ -882,13 +924,13 @@ class RankSteps(Record):
     min_ms: float
     max_ms: float
     lengths: StepSketch
-    """The lengths of all steps, of more than a thousand the first."""
+    """The lengths of all steps; only the first thousand if there are more."""
 
     _records = {"lengths": StepSketch}
 
 
 class IdlePart(Record):
-    cause: Literal['copy', 'launch', 'synchronization', 'input', 'turnaround', 'unexplained']
+    cause: Literal['copy', 'launch', 'synchronization', 'input', 'kernel_gap', 'unexplained']
     ms: float
 
 
@@ -911,7 +953,7 @@ class Parts(Record):
     device_copy_ms: float
     """Of these, copies within the device while no other copy runs."""
     unplaced_copy_ms: float
-    """Of these, copies of which the trace does not record where they go, while no other copy runs."""
+    """Of these, copies whose direction the trace does not record, while no other copy runs."""
     exposed_memset_ms: float
     """Memsets with no kernel and no copy running."""
     idle_ms: float
@@ -926,39 +968,39 @@ class Parts(Record):
 
 
 class RankSummary(Answer):
-    """One rank. Times are milliseconds a step (or round, or trace: see `unit`), of several devices the mean."""
+    """One rank. Times are in milliseconds per step (or iteration, or trace: see `unit`), averaged over devices."""
 
     schema: str
     path: str
     complete: bool
-    """Whether all of the file could be read."""
+    """Whether the whole file could be read."""
     events: int
     gpus: list[RankGpu]
-    """GPUs it worked on."""
+    """GPUs it used."""
     gpus_listed: int
     """GPUs that its trace lists, used or not."""
     verdict: Verdict
-    unit: Literal['step', 'round', 'trace']
+    unit: Literal['step', 'iteration', 'trace']
     time: Parts
     copies: list[RankCopies]
     kernels: RankKernels
     findings: list[RankFinding]
     limitations: int
-    """How many things its diagnosis says that it cannot tell."""
+    """Number of limitations in its diagnosis."""
     comm_compute_pct_of_comm: float | None
-    """Share of communication that compute ran beside, in percent; `null` without communication."""
+    """Percentage of communication overlapped with compute; `null` without communication."""
     host: str | None
-    """The machine it ran on, where the file's name or the user tells."""
+    """The machine it ran on, if known from the file name or the user."""
     rank: RankedAs | None
-    """`null` where neither the trace nor its name tells."""
+    """`null` if neither the trace nor its file name has it."""
     steps: RankSteps | None
-    """`null` where no steps are found."""
+    """`null` if no steps are found."""
 
     _records = {"copies": RankCopies, "findings": RankFinding, "gpus": RankGpu, "kernels": RankKernels, "rank": RankedAs, "steps": RankSteps, "time": Parts, "verdict": Verdict}
 
 
 class FleetSteps(Record):
-    """Lengths of the steps of all ranks, each to a percent."""
+    """Lengths of the steps of all ranks, each accurate to 1%."""
 
     count: int
     p50_ms: float
@@ -973,26 +1015,26 @@ class FleetDifference(Record):
     ms: float
     median_ms: float
     because: list[str]
-    """Why, as far as its figures tell."""
+    """Why, if its figures show it."""
 
 
 class Straggler(Record):
-    """A rank with clearly more time of its own than the others."""
+    """A rank with much more time outside communication than the others."""
 
     rank: str
     path: str
     own_ms: float
-    """Time outside of communication, a step."""
+    """Time outside communication, per step."""
     median_own_ms: float
     excess_ms: float
     statement: str
     """The answer in a few sentences."""
     differences: list[FleetDifference]
-    """What explains most of it first."""
+    """What explains the most comes first."""
     findings_of_its_own: list[str]
     """Findings that it has and most ranks do not."""
     others_wait_ms: float | None
-    """What the others wait for it, a step; `null` where nothing shows that they do."""
+    """How long the other ranks wait for it, per step; `null` if nothing shows that they do."""
 
     _records = {"differences": FleetDifference}
 
@@ -1003,19 +1045,19 @@ class Unread(Record):
     path: str
     why: str
     rank: int | None
-    """By its name."""
+    """The rank in the file name."""
 
 
 class SharedUplink(Record):
-    """A hop that several ranks' GPUs have on their way to the host."""
+    """A PCIe hop that the GPUs of several ranks share on the path to the host."""
 
     address: str
-    """The PCI address of the port below it."""
+    """The PCI address of the downstream port."""
     ranks: list[str]
     gbps: float
-    """What it carries each way."""
+    """Its bandwidth per direction."""
     demands: list[Demand]
-    """By direction; those without copies are left out."""
+    """By direction; directions without copies are left out."""
     statement: str
     host: str | None
 
@@ -1031,54 +1073,54 @@ class FleetAnswer(Answer):
     schema: str
     statement: str
     """The answer in a sentence."""
-    unit: Literal['step', 'round', 'trace']
-    """What times are for; ranks with another unit are in no figure."""
+    unit: Literal['step', 'iteration', 'trace']
+    """What times are per; figures exclude ranks with another unit."""
     verdicts: list[VerdictCount]
     """Most ranks first."""
     figures: list[Spread]
-    """Each figure over the ranks."""
+    """The spread of each figure across ranks."""
     stragglers: list[Straggler]
-    """The worst first."""
+    """Worst first."""
     uplinks: list[SharedUplink]
-    """Ways to the host that ranks share, where the topology is given."""
+    """PCIe uplinks that ranks share, if the topology is given."""
     findings: list[SharedFinding]
-    """What to change, by how many ranks it is found on."""
+    """What to change: number of ranks times saving, largest first."""
     unread: list[Unread]
     limitations: list[str]
     ranks: list[RankSummary]
     others: list[RankSummary]
-    """Summaries among them that are no ranks of this run, or twice; they are in no figure."""
+    """Summaries that are not ranks of this run, or duplicates; no figure includes them."""
     evidence: str | None
-    """How it is known that these are ranks of one run; `null` where it is not."""
+    """Why these are ranks of one run; `null` if unknown."""
     not_one_run: str | None
-    """Why they cannot be ranks of one run; then none is measured against another. `null` where they can."""
+    """Why they cannot be ranks of one run; they are then not compared. `null` if they can."""
     steps: FleetSteps | None
-    """The steps of all ranks together; `null` where none are marked."""
+    """The steps of all ranks; `null` if there are none."""
     world_size: int | None
-    """Ranks of the job, where a trace tells."""
+    """Number of ranks in the job, if a trace records it."""
 
     _records = {"figures": Spread, "findings": SharedFinding, "others": RankSummary, "ranks": RankSummary, "steps": FleetSteps, "stragglers": Straggler, "unread": Unread, "uplinks": SharedUplink, "verdicts": VerdictCount}
 
 
 class RecordedLink(Record):
-    """A PCIe link as the driver told it during the run. The generation is the highest that was seen: links save
-    power when nothing crosses them."""
+    """A PCIe link as reported by the driver during the run. The generation is the highest one seen: links save
+    power while they are unused."""
 
     generation: int
     lanes: int
     most_generation: int
-    """What GPU and slot could have."""
+    """The max that GPU and slot support."""
     most_lanes: int
 
 
 class Gpu(Record):
-    """One device as `deviceProperties` lists it. All of the machine's devices are listed, used or not."""
+    """One device from `deviceProperties`. All devices of the machine are listed, used or not."""
 
     id: int
     name: str
     compute_capability: list[Any] | None
     link: RecordedLink | None
-    """Its PCIe link during the run, where the file tells."""
+    """Its PCIe link during the run, if recorded."""
     memory: int | None
     multiprocessors: int | None
 
@@ -1086,7 +1128,7 @@ class Gpu(Record):
 
 
 class KindTotal(Record):
-    """How many events of a kind, and the sum of their durations (overlaps count twice)."""
+    """The number of events of a kind, and the sum of their durations (overlaps count twice)."""
 
     kind: Literal['kernel', 'copy', 'memset', 'operator', 'annotation', 'gpu_annotation', 'python_frame', 'runtime_call', 'driver_call', 'synchronization', 'event_record', 'page_fault', 'profiler_overhead', 'profiler_span', 'other']
     count: int
@@ -1094,15 +1136,15 @@ class KindTotal(Record):
 
 
 class Missing(Record):
-    """One thing the trace does not have."""
+    """One thing missing from the trace."""
 
     id: Literal['lost', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
     what: str
-    """What is not there, and why, as far as that can be told."""
+    """What is missing, and why, if known."""
     prevents: str
-    """Which answers that rules out."""
+    """What cannot be determined without it."""
     remedy: str
-    """How to have it next time."""
+    """How to record it next time."""
 
 
 class Thread(Record):
@@ -1120,7 +1162,7 @@ class Process(Record):
 
 
 class Recorded(Record):
-    """What the profiler was made to record, as seen in the events themselves."""
+    """What the profiler recorded, as seen in the events."""
 
     gpu_activity: bool
     operators: bool
@@ -1133,35 +1175,36 @@ class Recorded(Record):
 
 
 class Scenario(Record):
-    """Some changes, made in order."""
+    """A set of changes, applied in order."""
 
     apply: list[str]
     step_ms: float
     low_ms: float
     high_ms: float
     gain_ms: float
-    """Milliseconds a step less than now."""
+    """Milliseconds saved per step."""
     extra_bytes: int
-    """Device memory that it takes beyond what the run takes now."""
+    """Additional device memory."""
     power: float
-    """What matrix kernels lose because the device rests less, as a multiple of their time."""
+    """Slowdown of matrix kernels because the GPU is idle less and reaches its power limit, as a factor of their
+    time."""
     applies: bool
-    """Whether the trace has anything that the changes could change."""
+    """Whether the trace contains anything that the changes affect."""
     effort: str
-    """What has to be written."""
+    """What to implement."""
     precondition: str
-    """What has to be so."""
+    """What the prediction assumes."""
 
 
 class Span(Record):
-    """A stretch of time, from the first start to the last end."""
+    """A time span, from the first start to the last end."""
 
     start_ns: int
     length_ns: int
 
 
 class StepPattern(Record):
-    """Annotations of one name, where digits stand for any number."""
+    """Annotations of one name pattern; `*` stands for any number."""
 
     pattern: str
     """`ProfilerStep#*`, `layer*`, `step`."""
@@ -1169,11 +1212,11 @@ class StepPattern(Record):
     p50_ns: int
     total_ns: int
     is_profiler_step: bool
-    """Written by `torch.profiler` itself at each `step()`."""
+    """Recorded by `torch.profiler` at each `step()`."""
 
 
 class Survey(Answer):
-    """Everything `busbound survey` tells of one trace."""
+    """The output of `busbound survey` for one trace."""
 
     schema: str
     headline: str
@@ -1202,29 +1245,30 @@ class Survey(Answer):
 
 
 class WhatIf(Answer):
-    """What a run takes, and what it would take."""
+    """How long a run takes, and how long it would take with changes."""
 
     schema: str
     path: str
     statement: str
     """The answer in a sentence."""
     baseline_ms: float
-    """Milliseconds of the middle step as measured, from one step's end to the next one's."""
-    unit: Literal['step', 'round', 'trace']
-    """What the milliseconds are of."""
+    """Milliseconds of the median step as recorded, from the end of one step to the end of the next."""
+    unit: Literal['step', 'iteration', 'trace']
+    """What the times are per."""
     replay_error: float
-    """How far the unchanged replay is from the trace, as a share."""
+    """Error of a replay without changes, relative to the trace."""
     recorded_waits: int
-    """Waits between streams and threads: named by the trace, and told by the times alone."""
+    """Waits between streams and threads that the trace recorded."""
     inferred_waits: int
+    """Waits between streams and threads inferred from timing."""
     unexplained: float
-    """Share of the time in which the device waited for something that the trace does not tell."""
+    """Share of the time in which the GPU waited for something not visible in this trace."""
     link: str
     knows_power: bool
-    """Whether the machine's profile says what the power limit does."""
+    """Whether the machine profile includes the effect of the power limit."""
     scenarios: list[Scenario]
-    """In the order asked for, or the best first."""
+    """In the requested order, or best first."""
     notes: list[str]
-    """What the answer rests on and cannot know."""
+    """Assumptions and unknowns of the prediction."""
 
     _records = {"scenarios": Scenario}

@@ -2,7 +2,9 @@
 
 use askama::Template;
 use busbound_diagnosis::quantity::{bytes, count, milliseconds, milliseconds_range};
-use busbound_diagnosis::{CopyGroup, Diagnosis, Drawn, FigureId, Finding, Unit, WhatIf};
+use busbound_diagnosis::{
+    CopyGroup, Diagnosis, Drawn, FigureId, Finding, FindingId, Section, Unit, WhatIf, explain_finding,
+};
 
 use super::data::{Labels, encoded};
 use super::evidence::{self, Evidence};
@@ -69,7 +71,8 @@ struct Card {
     basis: &'static str,
     evidence: Vec<Evidence>,
     is_drawn: bool,
-    docs: String,
+    id: FindingId,
+    explanation: Vec<Section>,
 }
 
 struct Prediction {
@@ -224,7 +227,8 @@ fn card(drawn: &Drawn, number: usize, finding: &Finding) -> Card {
         basis: finding.saving_basis,
         evidence: evidence::rows(&finding.evidence, unit),
         is_drawn: drawn.picture.findings.get(number).is_some_and(|spans| !spans.is_empty()),
-        docs: finding.docs.clone(),
+        id: finding.id,
+        explanation: explain_finding(finding.id).sections,
     }
 }
 

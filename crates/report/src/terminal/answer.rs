@@ -74,9 +74,11 @@ fn bar(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     let head = format!("  {} {}  ", diagnosis.unit(), milliseconds(total));
     let room = usize::from(width).saturating_sub(columns_of(&head)).min(BAR);
     out.push_str(&head);
+    let mut left = room;
     for (figure, ms) in &parts {
         let (glyph, style) = look(*figure);
-        let length = (ms / total * room as f64).round() as usize;
+        let length = ((ms / total * room as f64).round() as usize).min(left);
+        left -= length;
         out.push_str(&format!("{style}{}{style:#}", glyph.repeat(length)));
     }
     out.push('\n');
@@ -118,12 +120,13 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: usize) {
     }
     let mut shown = String::new();
     let mut left = diagnosis.findings.len();
-    let follow_ups = text::follow_ups(diagnosis).len();
+    let mut then = String::new();
+    text::follow_ups(diagnosis).iter().for_each(|fix| hanging(&mut then, "  then ", fix, width));
     for (i, finding) in diagnosis.findings.iter().enumerate() {
         // One line says that there are more, and one stays empty.
-        let reserved = if left > 1 { 2 } else { 1 } + follow_ups;
+        let reserved = if left > 1 { 2 } else { 1 } + then.lines().count();
         let forms = [Form::Whole, Form::Fix, Form::Title];
-        let fits = |text: &String| i == 0 || shown.lines().count() + text.lines().count() + reserved <= room;
+        let fits = |text: &String| shown.lines().count() + text.lines().count() + reserved <= room;
         let Some(text) = forms.into_iter().map(|form| entry(i, finding, diagnosis, width, form)).find(fits)
         else {
             break;
@@ -132,9 +135,7 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: usize) {
         left -= 1;
     }
     out.push_str(&shown);
-    for then in text::follow_ups(diagnosis) {
-        hanging(out, "  then ", &then, width);
-    }
+    out.push_str(&then);
     if left > 0 {
         let findings = if left == 1 { "finding" } else { "findings" };
         line(out, &format!("  {FAINT}and {left} more {findings} (-v){FAINT:#}"));

@@ -38,23 +38,28 @@ pub(crate) fn share_of(ms: f64, total: f64) -> String {
     format!("{} ({:.0}%)", milliseconds(ms), 100.0 * ms / total)
 }
 
-/// `Transfer-bound: 274 ms/step → about 81 ms (3.4x) by pinning host buffers.`; `None` where no fix gains 5%.
+/// `Transfer-bound: 274 ms/step → about 81 ms (3.4x) by pinning host buffers.`; `None` if no fix gains 5% for sure.
 pub(crate) fn prize(diagnosis: &Diagnosis) -> Option<String> {
-    let prize = diagnosis.prize.as_ref().filter(|prize| prize.speedup >= 1.05)?;
+    let prize = diagnosis.prize.as_ref().filter(|prize| prize.step_ms >= 1.05 * prize.high_ms)?;
     let doing: Vec<&str> = prize.fixes.iter().flat_map(|fix| fix.doing.iter().copied()).collect();
     let doing = match doing.as_slice() {
         [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
         [only] => (*only).to_owned(),
         _ => return None,
     };
-    Some(format!(
-        "{}: {}/{} → about {} ({:.1}x) by {doing}.",
-        diagnosis.verdict.bound.title(),
-        milliseconds(prize.step_ms),
-        diagnosis.unit(),
-        milliseconds(prize.fixed_ms),
-        prize.speedup
-    ))
+    // A prediction that may be far off is a range, not one number.
+    let is_wide = prize.high_ms - prize.low_ms > 0.16 * prize.fixed_ms;
+    let gain = match is_wide {
+        true => format!(
+            "{} ({:.1}–{:.1}x)",
+            milliseconds_range(prize.low_ms, prize.high_ms),
+            prize.step_ms / prize.high_ms,
+            prize.step_ms / prize.low_ms
+        ),
+        false => format!("about {} ({:.1}x)", milliseconds(prize.fixed_ms), prize.speedup),
+    };
+    let (title, unit) = (diagnosis.verdict.bound.title(), diagnosis.unit());
+    Some(format!("{title}: {}/{unit} → {gain} by {doing}.", milliseconds(prize.step_ms)))
 }
 
 /// The first lines of the answer in every format: the prize, then what bounds the run.

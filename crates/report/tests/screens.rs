@@ -1,0 +1,77 @@
+//! What people see: every kind of answer on terminals of 60, 80 and 140 columns.
+
+#![expect(clippy::unwrap_used, reason = "a test should panic at the first error")]
+
+#[path = "common/paths.rs"]
+mod paths;
+
+use busbound_diagnosis::{
+    Diagnosis, Options, Requirement, Source, compare, diagnose, explain, gate, judge_bench, survey, what_if,
+};
+use busbound_fleet::{Fleet, RankSummary};
+use busbound_machine::Machine;
+use busbound_machine::bench::Samples;
+use busbound_machine::topology::from_nccl;
+use busbound_report::{Format, Report, Style};
+use busbound_trace::{ReadOptions, Trace, open};
+use paths::fixture_path;
+
+fn snapshots(name: &str, report: &(impl Report + ?Sized), verbose: bool) {
+    for width in [60, 80, 140] {
+        let text = report.render(Format::Terminal, &Style { width, color: false, verbose }).unwrap();
+        insta::assert_snapshot!(format!("{name}_{width}"), text);
+    }
+}
+
+fn trace(name: &str) -> Trace {
+    open(&fixture_path(name), &ReadOptions::default()).unwrap()
+}
+
+fn run(name: &str) -> Diagnosis {
+    diagnose(&trace(name), &Source::named(name), &Machine::default(), &Options::default())
+}
+
+/// One of each verdict, and a trace that cannot say.
+#[test]
+fn answers() {
+    for (name, file) in [
+        ("transfer", "off_block_pageable_c4.json.gz"),
+        ("compute", "compute_only_c4.json.gz"),
+        ("launch", "launch_bound.json.gz"),
+        ("input", "train_pageable.json.gz"),
+        ("sync", "pipe_serial.json.gz"),
+        ("serialized", "off_block_pinned_c4.json.gz"),
+        ("inconclusive", "cpuonly_block_pageable.json.gz"),
+    ] {
+        snapshots(&format!("answer_{name}"), &run(file), false);
+    }
+    snapshots("figures_transfer", &run("off_block_pageable_c4.json.gz"), true);
+}
+
+#[test]
+fn questions_about_one_or_two_runs() {
+    let (before, after) = (run("off_block_pageable_c4.json.gz"), run("off_block_pinned_c4.json.gz"));
+    snapshots("compare", &compare(&[before.clone(), after.clone()], None), false);
+    let wanted = ["step_p50 <= 100", "findings == 0"].map(|text| Requirement::parse(text).unwrap());
+    snapshots("gate", &gate(&[before.clone()], &wanted, None, false), false);
+    let name = "off_block_pageable_c4.json.gz";
+    let trace = trace(name);
+    snapshots(
+        "whatif",
+        &what_if(&trace, name, &Machine::default(), &Options::default(), &[]).unwrap(),
+        false,
+    );
+    snapshots("survey", &survey(&trace, &Source::named(name)), false);
+    snapshots("explain", &explain("pageable_copies").unwrap(), false);
+    snapshots("runs", [before, after].as_slice(), false);
+}
+
+#[test]
+fn ranks_and_machines() {
+    let ranks = (0..6).map(|rank| RankSummary::of(&run(&format!("ranks/rank-{rank}.json"))));
+    snapshots("ranks", &Fleet::of(ranks).answer(None), false);
+    let text = |name: &str| std::fs::read_to_string(fixture_path(name)).unwrap();
+    snapshots("topo", &from_nccl(&text("topology/nccl-eight-gpus.xml")).unwrap().topology(), false);
+    let samples = Samples::parse(&text("machines/raw/h200-quick.json")).unwrap();
+    snapshots("bench", &judge_bench(&samples), false);
+}
