@@ -53,7 +53,7 @@ fn questions_about_one_or_two_runs() {
     let (before, after) = (run("off_block_pageable_c4.json.gz"), run("off_block_pinned_c4.json.gz"));
     snapshots("compare", &compare(&[before.clone(), after.clone()], None), false);
     let wanted = ["step_p50 <= 100", "findings == 0"].map(|text| Requirement::parse(text).unwrap());
-    snapshots("gate", &gate(&[before.clone()], &wanted, None, false), false);
+    snapshots("gate", &gate(std::slice::from_ref(&before), &wanted, None, false), false);
     let name = "off_block_pageable_c4.json.gz";
     let trace = trace(name);
     snapshots(
