@@ -72,9 +72,14 @@ pub fn explanations() -> Vec<Explanation> {
 /// If nothing has this id, with the closest one that something has.
 pub fn explain(id: &str) -> Result<Vec<Explanation>, UnknownName> {
     let mut all = explanations();
-    if all.iter().any(|one| one.id == id) {
-        all.retain(|one| one.id == id);
-        return Ok(all);
+    // Answers show titles too: `exposed copy`.
+    for is_meant in [&(|one: &Explanation| one.id == id) as &dyn Fn(&Explanation) -> bool, &|one| {
+        one.title.eq_ignore_ascii_case(id)
+    }] {
+        if all.iter().any(is_meant) {
+            all.retain(is_meant);
+            return Ok(all);
+        }
     }
     let known = all.iter().map(|one| one.id.as_str());
     let near = closest(id, known).map(str::to_owned);
@@ -111,12 +116,12 @@ pub fn explain_finding(id: FindingId) -> Explanation {
 fn of_verdict(bound: Bound) -> Explanation {
     let (meaning, next) = match bound {
         Bound::Transfer => (
-            "Most of the step, the GPU waits for copies between host and device: nothing else runs on it, or the host is \
+            "For 40% of the step or more, the GPU waits for copies between host and device: nothing else runs on it, or the host is \
              inside a copy call.",
-            "Pin host memory, move copies to a second stream ahead of their use, copy fewer bytes. The findings say which.",
+            "Pin host memory, move copies to a second stream ahead of their use, or copy fewer bytes. The findings say which.",
         ),
         Bound::Communication => (
-            "Most of the step, the GPU waits for collectives or copies between GPUs, not overlapped with compute.",
+            "For 40% of the step or more, the GPU waits for collectives or copies between GPUs, not overlapped with compute.",
             "Overlap communication with backward, merge small collectives, and look for a straggler: \
              busbound diagnose FOLDER compares all ranks.",
         ),
@@ -130,7 +135,7 @@ fn of_verdict(bound: Bound) -> Explanation {
         ),
         Bound::Sync => (
             "The GPU is idle after the host waited for it (.item(), .cpu(), cudaStreamSynchronize) before launching the next \
-             work.",
+             work, or host syncs keep several streams from overlapping.",
             "Remove host syncs from the loop or move them to its end.",
         ),
         Bound::Input => (

@@ -218,7 +218,9 @@ fn findings(ranks: &[RankSummary], stragglers: &[Straggler]) -> Vec<SharedFindin
         })
         .collect();
     let weight = |finding: &SharedFinding| finding.ranks as f64 * finding.saves_ms_per_step.high;
-    list.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    // What a straggler causes on the other ranks goes away with its cause: causes first.
+    let is_symptom = |finding: &SharedFinding| finding.note.is_some();
+    list.sort_by(|a, b| is_symptom(a).cmp(&is_symptom(b)).then(weight(b).total_cmp(&weight(a))));
     list
 }
 

@@ -307,7 +307,7 @@ fn copies(rank: &RankSummary, ranks: &[&RankSummary]) -> Vec<Reason> {
             let causes = if is_pageable {
                 "a busier host, or host memory on another NUMA node"
             } else {
-                "a link trained down or with fewer lanes, host memory on another NUMA node, or a PCIe uplink shared with other GPUs"
+                "a link at lower speed or with fewer lanes, host memory on another NUMA node, or a PCIe uplink shared with other GPUs"
             };
             let seen = format!("{} at {gbps:.1} GB/s vs. {:.1} GB/s", own.kind, median(&rates));
             reasons.push(Reason { seen, means: Some(causes) });

@@ -54,7 +54,7 @@ pub(super) fn profiler_cost(scope: &Scope<'_>) -> Option<String> {
     let facts = scope.facts;
     let host = facts.idle_ms(GapCause::Launch) + facts.idle_ms(GapCause::Synchronization);
     (host > HOST_MATTERS * facts.time.span_ms)
-        .then(|| "The profiler slows down the host. Without it, the GPU waits less for launches.".to_owned())
+        .then(|| "The profiler slows down the host. Time a step without it first: part of the wait for launches may not exist then.".to_owned())
 }
 
 pub(super) fn one_rank(scope: &Scope<'_>) -> Option<String> {

@@ -21,12 +21,15 @@ const MATTERS: &[LimitationId] = &[
     LimitationId::Events,
     LimitationId::GpuTail,
     LimitationId::GraphWork,
+    LimitationId::CpuOnly,
     LimitationId::LostRows,
     LimitationId::LinkWrong,
     LimitationId::Steps,
     LimitationId::StepsByPeriod,
     LimitationId::OutliersLeftOut,
     LimitationId::NoKernels,
+    LimitationId::EarlyWork,
+    LimitationId::ProfilerCost,
     LimitationId::UnlikeGpus,
     LimitationId::Stages,
     LimitationId::Blocks,
@@ -49,7 +52,7 @@ pub(super) fn answer(out: &mut String, diagnosis: &Diagnosis, width: u16) {
 
 /// What bounds the run, and the prize.
 fn headline(out: &mut String, diagnosis: &Diagnosis, width: u16) {
-    let Some(prize) = text::prize(diagnosis) else {
+    let Some(prize) = text::gain(diagnosis) else {
         return super::headline(out, &diagnosis.verdict.statement, width);
     };
     let mut first = String::new();
@@ -82,19 +85,40 @@ fn bar(out: &mut String, diagnosis: &Diagnosis, width: u16) {
         out.push_str(&format!("{style}{}{style:#}", glyph.repeat(length)));
     }
     out.push('\n');
-    let legend: Vec<String> = parts
-        .iter()
-        .map(|(figure, ms)| {
-            // A space that no line breaks at holds an entry together.
-            let entry = format!("{} {} {}", look(*figure).0, figure.label(), text::share_of(*ms, total));
-            entry.replace(' ', "\u{a0}")
-        })
-        .collect();
     let mut lines = String::new();
-    hanging(&mut lines, "  ", &legend.join("   "), width);
+    hanging(&mut lines, "  ", &legend(&parts, total), width);
     out.push_str(&lines.replace('\u{a0}', " "));
     out.push('\n');
 }
+
+/// What the parts of the bar are; idle time is one entry with its causes. Spaces that no line breaks at hold an entry
+/// together.
+fn legend(parts: &[(FigureId, f64)], total: f64) -> String {
+    let glued = |text: String| text.replace(' ', "\u{a0}");
+    let entry = |&(figure, ms): &(FigureId, f64)| {
+        glued(format!("{} {} {}", look(figure).0, figure.label(), text::share_of(ms, total)))
+    };
+    let is_idle = |part: &&(FigureId, f64)| part.0.label().starts_with(IDLE);
+    let idle: Vec<&(FigureId, f64)> = parts.iter().filter(is_idle).collect();
+    let mut entries: Vec<String> = parts.iter().filter(|part| !is_idle(part)).map(entry).collect();
+    match idle.as_slice() {
+        [] => {}
+        [one] => entries.push(entry(one)),
+        several => {
+            let sum: f64 = several.iter().map(|(_, ms)| ms).sum();
+            let cause = |(figure, ms): &&(FigureId, f64)| {
+                glued(format!("{} {}", figure.label().trim_start_matches(IDLE), milliseconds(*ms)))
+            };
+            let causes: Vec<String> = several.iter().map(cause).collect();
+            let head = glued(format!("{} idle {}:", look(several[0].0).0, text::share_of(sum, total)));
+            entries.push(format!("{head} {}", causes.join(", ")));
+        }
+    }
+    entries.join("   ")
+}
+
+/// How the labels of idle parts begin.
+const IDLE: &str = "idle: ";
 
 /// How a part of a step is drawn; glyphs differ for those who see no colors.
 fn look(part: FigureId) -> (&'static str, Style) {
@@ -181,12 +205,13 @@ fn notes(out: &mut String, diagnosis: &Diagnosis, width: u16) {
 }
 
 /// What to do with the answer.
-fn next(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+pub(super) fn next(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     let path = &diagnosis.source.path;
     let mut steps = vec![format!("busbound {path} --open (timeline)"), "-v (all figures)".to_owned()];
-    if let Some(first) = diagnosis.findings.first() {
-        steps.push(format!("busbound explain {}", first.id));
-    }
+    steps.push(match diagnosis.findings.first() {
+        Some(first) => format!("busbound explain {}", first.id),
+        None => format!("busbound explain {}", diagnosis.verdict.bound.id()),
+    });
     let mut text = String::new();
     hanging(&mut text, "  next: ", &steps.join(" · "), width);
     line(out, &format!("{FAINT}{}{FAINT:#}", text.trim_end()));

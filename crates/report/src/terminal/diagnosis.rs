@@ -1,7 +1,7 @@
 //! All of a diagnosis at a terminal (`-v`): the answer, the figures, the findings, the limitations.
 
 use busbound_diagnosis::quantity::milliseconds;
-use busbound_diagnosis::{Diagnosis, Severity};
+use busbound_diagnosis::{Diagnosis, Severity, Unit};
 
 use super::answer::answer;
 use super::wrap::{Lead, hanging_with_lead};
@@ -84,7 +84,11 @@ fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     let longest = parts.iter().map(|(figure, _)| figure.label().chars().count()).max().unwrap_or(0);
     for (i, (figure, ms)) in parts.iter().enumerate() {
         let what = figure.label();
-        let head = if i == 0 { format!("per {}", diagnosis.unit()) } else { String::new() };
+        let head = match (i, diagnosis.unit()) {
+            (0, Unit::Iteration) => "per iter.".to_owned(),
+            (0, unit) => format!("per {unit}"),
+            _ => String::new(),
+        };
         let share = 100.0 * ms / total;
         let figures = format!("  {head:<10}{what:<longest$}  {:>8}  {share:>3.0}%  ", milliseconds(*ms));
         let room = usize::from(width).saturating_sub(figures.chars().count()).min(BAR);
@@ -110,12 +114,22 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     for (i, finding) in diagnosis.findings.iter().enumerate() {
         let saving = text::saving(finding, diagnosis.unit());
         let style = if finding.severity == Severity::High { STRONG } else { anstyle::Style::new() };
-        let rest = format!(": {saving}  [{}]", text::severity(finding.severity));
+        let rest = format!(
+            ": {saving}{}  [severity: {}]  [explain: {}]",
+            text::before_and_after(finding, diagnosis),
+            text::severity(finding.severity),
+            finding.id
+        );
         let head = format!("  {:<2} ", i + 1);
         hanging_with_lead(out, &head, &Lead { text: &finding.title, style }, &rest, width);
         hanging(out, "     ", &finding.seen, width);
         hanging(out, "     Fix: ", &finding.fix, width);
         hanging(out, "     ", &format!("Worth it when: {}", finding.precondition), width);
+        out.push('\n');
+    }
+    let follow_ups = text::follow_ups(diagnosis);
+    follow_ups.iter().for_each(|fix| hanging(out, "  then ", fix, width));
+    if !follow_ups.is_empty() {
         out.push('\n');
     }
 }

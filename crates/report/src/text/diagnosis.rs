@@ -39,7 +39,7 @@ pub(crate) fn share_of(ms: f64, total: f64) -> String {
 }
 
 /// `Transfer-bound: 274 ms/step → about 81 ms (3.4x) by pinning host buffers.`; `None` if no fix gains 5% for sure.
-pub(crate) fn prize(diagnosis: &Diagnosis) -> Option<String> {
+fn prize(diagnosis: &Diagnosis) -> Option<String> {
     let prize = diagnosis.prize.as_ref().filter(|prize| prize.step_ms >= 1.05 * prize.high_ms)?;
     let doing: Vec<&str> = prize.fixes.iter().flat_map(|fix| fix.doing.iter().copied()).collect();
     let doing = match doing.as_slice() {
@@ -62,9 +62,28 @@ pub(crate) fn prize(diagnosis: &Diagnosis) -> Option<String> {
     Some(format!("{title}: {}/{unit} → {gain} by {doing}.", milliseconds(prize.step_ms)))
 }
 
-/// The first lines of the answer in every format: the prize, then what bounds the run.
+/// The prize, if the finding that saves most is part of it; else what that finding saves.
+pub(crate) fn gain(diagnosis: &Diagnosis) -> Option<String> {
+    let first = diagnosis.findings.first()?;
+    let is_part = diagnosis.prize.iter().flat_map(|prize| &prize.fixes).any(|fix| fix.finding == first.id);
+    if is_part {
+        return prize(diagnosis);
+    }
+    let (step, saves) = (step_ms(diagnosis), first.saves_ms_per_step);
+    if saves.high < 0.05 * step || saves.high >= step {
+        return None;
+    }
+    let (title, unit) = (diagnosis.verdict.bound.title(), diagnosis.unit());
+    let after = match saves.low < 0.01 * saves.high {
+        true => format!("{} at best", milliseconds(step - saves.high)),
+        false => milliseconds_range(step - saves.high, step - saves.low),
+    };
+    Some(format!("{title}: {}/{unit} → {after} with finding 1 fixed.", milliseconds(step)))
+}
+
+/// The first lines of the answer in every format: what can be gained, then what bounds the run.
 pub(crate) fn headline(diagnosis: &Diagnosis) -> String {
-    match prize(diagnosis) {
+    match gain(diagnosis) {
         Some(prize) => format!("{prize} {}", diagnosis.verdict.because),
         None => diagnosis.verdict.statement.clone(),
     }
@@ -88,10 +107,11 @@ pub(crate) fn follow_ups(diagnosis: &Diagnosis) -> Vec<String> {
         .filter(|fix| !is_found(fix))
         .map(|fix| {
             format!(
-                "{}: {} → {} (busbound whatif --apply {})  [explain: {}]",
+                "{}: {} → {} (busbound whatif {} --apply {})  [explain: {}]",
                 fix.doing.join(", "),
                 milliseconds(fix.before_ms),
                 milliseconds(fix.after_ms),
+                diagnosis.source.path,
                 apply.join(" --apply "),
                 fix.finding
             )
@@ -303,7 +323,7 @@ pub(crate) fn cpu_copies(diagnosis: &Diagnosis) -> Table {
         .iter()
         .map(|sum| {
             let what = match sum.class {
-                CpuCopyClass::BusTransfer => "blocking; rate fits the bus",
+                CpuCopyClass::BusTransfer => "blocking (slow enough to be bus copies)",
                 CpuCopyClass::GpuInternal => "too fast for the bus: within one memory",
                 CpuCopyClass::AsynchronousLaunch => "asynchronous: launch cost only",
                 CpuCopyClass::Undecided => "undecided",

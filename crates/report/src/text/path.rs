@@ -20,10 +20,10 @@ pub(crate) fn path(diagnosis: &Diagnosis) -> Option<String> {
     let edges = &path.edges;
     let waits = match (edges.recorded_waits, edges.inferred_waits) {
         (0, 0) => String::new(),
-        (recorded, 0) => format!("; {} waits on it, all recorded", count(recorded)),
-        (0, inferred) => format!("; {} waits on it, all inferred from timing", count(inferred)),
+        (recorded, 0) => format!("; {} dependencies, all recorded", count(recorded)),
+        (0, inferred) => format!("; {} dependencies, all inferred from timing", count(inferred)),
         (recorded, inferred) => {
-            format!("; {} waits on it recorded, {} inferred", count(recorded), count(inferred))
+            format!("; {} dependencies recorded, {} inferred from timing", count(recorded), count(inferred))
         }
     };
     let share = |class: PathClass| {

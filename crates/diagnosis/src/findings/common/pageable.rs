@@ -53,7 +53,7 @@ impl Buffers {
         match self {
             Self::Loader => "Use DataLoader(…, pin_memory=True), then batch.to(device, non_blocking=True).",
             Self::Own => {
-                "Pin the buffers once, when you create them (buf = buf.pin_memory()), and reuse them."
+                "Pin the buffers once, when you create them (buf = buf.pin_memory()), reuse them, and copy with non_blocking=True."
             }
         }
     }
