@@ -60,7 +60,7 @@ impl Answer {
 
     /// The output of the command on a terminal with this many columns, without colors.
     fn text(&self, width: u16) -> PyResult<String> {
-        let style = Style { width, color: false, verbose: true };
+        let style = Style { width, color: false, verbose: false };
         self.content.report().render(Format::Terminal, &style).map_err(failed)
     }
 
