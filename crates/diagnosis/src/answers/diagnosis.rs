@@ -258,7 +258,8 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
 /// Why the GPU work is incomplete, if so much is missing that shares of the rest mislead.
 fn why_incomplete(trace: &Trace, survey: &Survey) -> Option<String> {
     // For the whole file: a part lacks the work of launches after its last step.
-    let unseen = survey.missing.iter().find(|missing| missing.id == LimitationId::GraphWork);
+    let is_work = |id| matches!(id, LimitationId::GraphWork | LimitationId::KernelRecords);
+    let unseen = survey.missing.iter().find(|missing| is_work(missing.id));
     incomplete::reason(trace).or_else(|| Some(unseen?.what.clone()))
 }
 

@@ -35,6 +35,7 @@ limitations! {
     GpuNames = "gpu_names": "The trace does not name the GPU. Set its link with `--machine`; otherwise it is assumed.",
     GpuOfProcess = "gpu_of_process": "Several processes use the same device number, and the trace does not record which GPU each of them used.",
     GraphNodes = "graph_nodes": "Each CUDA graph was recorded as a single event. All of its time counts as compute.",
+    KernelRecords = "kernel_records": "Kernels were launched, but not all of them were recorded. The GPU looks idle while they ran.",
     GraphWork = "graph_work": "CUDA graphs were launched, but the work inside them was not recorded. The GPU looks idle there.",
     PageFaults = "page_faults": "Managed memory migrated, but page faults were not recorded.",
     Shapes = "shapes": "No input shapes were recorded, so the sizes of copy operators are unknown.",

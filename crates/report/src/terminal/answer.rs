@@ -21,6 +21,7 @@ const MATTERS: &[LimitationId] = &[
     LimitationId::Events,
     LimitationId::GpuTail,
     LimitationId::GraphWork,
+    LimitationId::KernelRecords,
     LimitationId::CpuOnly,
     LimitationId::LostRows,
     LimitationId::LinkWrong,

@@ -58,8 +58,8 @@ fn prize(diagnosis: &Diagnosis) -> Option<String> {
         ),
         false => format!("about {} ({:.1}x)", milliseconds(prize.fixed_ms), prize.speedup),
     };
-    let (title, unit) = (diagnosis.verdict.bound.title(), diagnosis.unit());
-    Some(format!("{title}: {}/{unit} → {gain} by {doing}.", milliseconds(prize.step_ms)))
+    let (title, unit) = (diagnosis.verdict.bound.title(), per(diagnosis.unit()));
+    Some(format!("{title}: {}{unit} → {gain} by {doing}.", milliseconds(prize.step_ms)))
 }
 
 /// The prize, if the finding that saves most is part of it; else what that finding saves.
@@ -73,12 +73,12 @@ pub(crate) fn gain(diagnosis: &Diagnosis) -> Option<String> {
     if saves.high < 0.05 * step || saves.high >= step {
         return None;
     }
-    let (title, unit) = (diagnosis.verdict.bound.title(), diagnosis.unit());
+    let (title, unit) = (diagnosis.verdict.bound.title(), per(diagnosis.unit()));
     let after = match saves.low < 0.01 * saves.high {
         true => format!("{} at best", milliseconds(step - saves.high)),
         false => milliseconds_range(step - saves.high, step - saves.low),
     };
-    Some(format!("{title}: {}/{unit} → {after} with finding 1 fixed.", milliseconds(step)))
+    Some(format!("{title}: {}{unit} → {after} with finding 1 fixed.", milliseconds(step)))
 }
 
 /// The first lines of the answer in every format: what can be gained, then what bounds the run.
@@ -367,16 +367,21 @@ pub(crate) fn contention(diagnosis: &Diagnosis) -> Option<String> {
     })
 }
 
+/// `/step`; nothing if figures are for the whole trace.
+fn per(unit: Unit) -> String {
+    if unit == Unit::Trace { String::new() } else { format!("/{unit}") }
+}
+
 /// `saves 144–171 ms/step`.
 pub(crate) fn saving(finding: &Finding, unit: Unit) -> String {
-    let saves = finding.saves_ms_per_step;
+    let (saves, unit) = (finding.saves_ms_per_step, per(unit));
     if saves.high <= 0.0 {
         return "no direct saving".to_owned();
     }
     if saves.low < 0.01 * saves.high {
-        return format!("saves up to {}/{unit}", milliseconds(saves.high));
+        return format!("saves up to {}{unit}", milliseconds(saves.high));
     }
-    format!("saves {}/{unit}", milliseconds_range(saves.low, saves.high))
+    format!("saves {}{unit}", milliseconds_range(saves.low, saves.high))
 }
 
 pub(crate) fn severity(severity: Severity) -> &'static str {

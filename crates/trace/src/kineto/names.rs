@@ -50,10 +50,11 @@ pub(super) fn transfer_of_name(name: &str, bytes: Option<Bytes>) -> Transfer {
 fn direction_of(word: &str) -> Option<Direction> {
     // Older ROCm versions write the operation as one word: `CopyHostToDevice`, `CopyDeviceToHost2D`.
     let word = word.strip_prefix("Copy").map_or(word, |ends| ends.strip_suffix("2D").unwrap_or(ends));
+    // Intel GPUs: M is host memory, D the device.
     Some(match word {
-        "HtoD" | "HtoA" | "HostToDevice" => Direction::HostToDevice,
-        "DtoH" | "AtoH" | "DeviceToHost" => Direction::DeviceToHost,
-        "DtoD" | "AtoA" | "AtoD" | "DtoA" | "DeviceToDevice" => Direction::DeviceToDevice,
+        "HtoD" | "HtoA" | "HostToDevice" | "M2D" | "H2D" => Direction::HostToDevice,
+        "DtoH" | "AtoH" | "DeviceToHost" | "D2M" | "D2H" => Direction::DeviceToHost,
+        "DtoD" | "AtoA" | "AtoD" | "DtoA" | "DeviceToDevice" | "D2D" => Direction::DeviceToDevice,
         "PtoP" | "PeerToPeer" => Direction::PeerToPeer,
         "HtoH" | "HostToHost" => Direction::HostToHost,
         _ => return None,

@@ -4,7 +4,7 @@ use busbound_trace::{Direction, EventKind, LossKind, MemoryKind, Trace};
 
 use super::{Span, Survey, Totals};
 use crate::quantity::{plural, time};
-use busbound_cause::GraphLaunches;
+use busbound_cause::{GraphLaunches, LaunchRecords};
 
 /// The input of a check.
 pub(super) struct Scope<'s> {
@@ -216,6 +216,23 @@ pub(super) fn graph_nodes(scope: &Scope<'_>) -> Option<Lack> {
         what: "each CUDA graph was recorded as a single GPU event".to_owned(),
         prevents: "seeing the copies and kernels in it; the whole graph counts as compute",
         remedy: "",
+    })
+}
+
+pub(super) fn kernel_records(scope: &Scope<'_>) -> Option<Lack> {
+    // A truncated file has lost the work of its last launches; another check reports that.
+    if !scope.survey.recorded.gpu_activity || !scope.trace.stats().is_complete() {
+        return None;
+    }
+    let launches = LaunchRecords::of(scope.trace);
+    launches.are_missing().then(|| Lack {
+        what: format!(
+            "{} of {} have no kernel in the trace: the profiler dropped records",
+            launches.without_work,
+            plural(launches.all as u64, "kernel launch", "kernel launches")
+        ),
+        prevents: "knowing what the GPU did then: it looks idle",
+        remedy: "record fewer steps, or give CUPTI larger buffers",
     })
 }
 

@@ -48,6 +48,7 @@ const TABLE: &[(LimitationId, Limits, Check)] = &[
     (LimitationId::GpuNames, Diagnosis, lacks::gpu_names),
     (LimitationId::GpuOfProcess, Diagnosis, lacks::gpu_of_process),
     (LimitationId::GraphNodes, Diagnosis, lacks::graph_nodes),
+    (LimitationId::KernelRecords, Diagnosis, lacks::kernel_records),
     (LimitationId::GraphWork, Diagnosis, lacks::graph_work),
     (LimitationId::PageFaults, Diagnosis, lacks::page_faults),
     (LimitationId::Shapes, SurveyOnly, lacks::shapes),
