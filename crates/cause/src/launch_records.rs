@@ -27,12 +27,16 @@ impl LaunchRecords {
             last = Some(last.map_or(work.end(), |time| time.max(work.end())));
         }
         let (Some(first), Some(last)) = (first, last) else { return Self { all: 0, without_work: 0 } };
-        let is_launch: Vec<bool> =
-            trace.names().iter().map(|name| Call::of(name) == Call::Launch && !launches_graph(name)).collect();
+        let is_launch: Vec<bool> = trace
+            .names()
+            .iter()
+            .map(|name| Call::of(name) == Call::Launch && !launches_graph(name))
+            .collect();
         let captures = captures(trace);
         let (mut all, mut without_work) = (0, 0);
         for track in trace.threads() {
-            let launches = track.events().filter(|event| is_call(event) && is_launch[event.name_id().index()]);
+            let launches =
+                track.events().filter(|event| is_call(event) && is_launch[event.name_id().index()]);
             let inside = launches.filter(|call| call.start() >= first && call.start() <= last);
             for call in outermost(inside.filter(|call| !captures.covers(call.start()))) {
                 all += 1;

@@ -9,9 +9,9 @@
 pub mod collective;
 mod graph;
 mod graph_launches;
-mod launch_records;
 pub mod host;
 pub mod idle;
+mod launch_records;
 mod model;
 pub mod path;
 mod simulate;
@@ -23,8 +23,8 @@ pub use graph::{
     WorkKind, WorkNode, is_matrix_kernel, waited_for_thread,
 };
 pub use graph_launches::{GraphLaunches, launches_graph};
-pub use launch_records::LaunchRecords;
 pub use host::{Host, Origin, ThreadTimes};
+pub use launch_records::LaunchRecords;
 pub use model::{EdgeCounts, HostCall, Model, TraceRange, Work};
 pub use simulate::{Sharing, Simulated, simulate};
 
