@@ -41,6 +41,14 @@ pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// Paths of all files under version control, and of new ones that are not ignored; deleted ones are left out.
+pub(crate) fn files() -> anyhow::Result<Vec<String>> {
+    let mut git = Command::new("git");
+    git.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(root());
+    let listed = output(&mut git)?;
+    Ok(listed.lines().filter(|path| root().join(path).is_file()).map(str::to_owned).collect())
+}
+
 /// Whether a program runs successfully.
 pub(crate) fn works(command: &mut Command) -> bool {
     command

@@ -6,7 +6,7 @@ use std::fs;
 
 use anyhow::{Context, ensure};
 
-use crate::shell::{output, root, say};
+use crate::shell::{files, root, say};
 
 /// One entry of the list.
 struct Rule {
@@ -34,13 +34,11 @@ const READ: &[&str] = &["fixtures/README.md", "fixtures/record.py", "fixtures/pa
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let rules = rules(&fs::read_to_string(root().join("xtask/words.txt")).context("xtask/words.txt")?)?;
-    let mut git = std::process::Command::new("git");
-    git.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(root());
-    let (mut files, mut found) = (0, Vec::new());
-    for path in output(&mut git)?.lines().filter(|path| is_ours(path)) {
-        // Binary files are not text, and files that were just deleted are gone.
+    let (mut read, mut found) = (0, Vec::new());
+    for path in files()?.iter().filter(|path| is_ours(path)) {
+        // Binary files are not text.
         let Ok(text) = fs::read_to_string(root().join(path)) else { continue };
-        files += 1;
+        read += 1;
         for (number, line) in text.lines().enumerate() {
             let words = words_of(line);
             for rule in rules.iter().filter(|rule| rule.matches(&words)) {
@@ -57,7 +55,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         say(line);
     }
     ensure!(found.is_empty(), "{} words to replace: see xtask/words.txt", found.len());
-    say(&format!("words: {files} files, nothing to replace"));
+    say(&format!("words: {read} files, nothing to replace"));
     Ok(())
 }
 

@@ -20,30 +20,43 @@ pub struct LaunchRecords {
 impl LaunchRecords {
     pub fn of(trace: &Trace) -> Self {
         let mut recorded: HashSet<u64> = HashSet::new();
-        let (mut first, mut last): (Option<Timestamp>, Option<Timestamp>) = (None, None);
+        let mut span: Option<Interval> = None;
         for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
             recorded.extend(work.correlation());
-            first = Some(first.map_or(work.start(), |time| time.min(work.start())));
-            last = Some(last.map_or(work.end(), |time| time.max(work.end())));
+            span = Some(span.map_or(work.interval(), |span| span.hull(work.interval())));
         }
-        let (Some(first), Some(last)) = (first, last) else { return Self { all: 0, without_work: 0 } };
-        let is_launch: Vec<bool> = trace
-            .names()
-            .iter()
-            .map(|name| Call::of(name) == Call::Launch && !launches_graph(name))
-            .collect();
+        let mut counts = Self { all: 0, without_work: 0 };
+        let Some(span) = span else { return counts };
+        let is_launch = named(trace, |name| Call::of(name) == Call::Launch && !launches_graph(name));
         let captures = captures(trace);
-        let (mut all, mut without_work) = (0, 0);
         for track in trace.threads() {
-            let launches =
-                track.events().filter(|event| is_call(event) && is_launch[event.name_id().index()]);
-            let inside = launches.filter(|call| call.start() >= first && call.start() <= last);
-            for call in outermost(inside.filter(|call| !captures.covers(call.start()))) {
-                all += 1;
-                without_work += usize::from(!call.iter().any(|id| recorded.contains(id)));
+            let launches = track.events().filter(|event| is_call(event, &is_launch));
+            let inside = launches.filter(|call| call.start() >= span.start && call.start() <= span.end);
+            counts.add(inside.filter(|call| !captures.covers(call.start())), &recorded);
+        }
+        counts
+    }
+
+    /// Counts the launches of one thread, in time order. A runtime call and the driver call inside it are one launch.
+    fn add<'a>(&mut self, calls: impl Iterator<Item = Event<'a>>, recorded: &HashSet<u64>) {
+        // The end of the outer call, and whether a kernel of it is known.
+        let mut open: Option<(Timestamp, bool)> = None;
+        for call in calls {
+            // A launch without a correlation cannot be joined to anything.
+            let Some(id) = call.correlation() else { continue };
+            let has_work = recorded.contains(&id);
+            match open.as_mut().filter(|(end, _)| call.start() < *end) {
+                Some((_, known)) => {
+                    self.without_work -= usize::from(has_work && !*known);
+                    *known |= has_work;
+                }
+                None => {
+                    self.all += 1;
+                    self.without_work += usize::from(!has_work);
+                    open = Some((call.end(), has_work));
+                }
             }
         }
-        Self { all, without_work }
     }
 
     /// Whether so many kernels are missing that shares of the rest mislead.
@@ -52,32 +65,23 @@ impl LaunchRecords {
     }
 }
 
-fn is_call(event: &Event<'_>) -> bool {
-    matches!(event.kind(), EventKind::RuntimeCall | EventKind::DriverCall)
+/// By name number: whether the name is meant. Every name is asked once, not every event.
+fn named(trace: &Trace, is_meant: impl Fn(&str) -> bool) -> Vec<bool> {
+    trace.names().iter().map(is_meant).collect()
 }
 
-/// The correlations of each launch: a runtime call and the driver call inside it are one launch.
-fn outermost<'a>(calls: impl Iterator<Item = Event<'a>>) -> Vec<Vec<u64>> {
-    let mut launches: Vec<Vec<u64>> = Vec::new();
-    let mut end: Option<Timestamp> = None;
-    for call in calls {
-        // A launch without a correlation cannot be joined to anything.
-        let Some(id) = call.correlation() else { continue };
-        match launches.last_mut().filter(|_| end.is_some_and(|end| call.start() < end)) {
-            Some(outer) => outer.push(id),
-            None => {
-                launches.push(vec![id]);
-                end = Some(call.end());
-            }
-        }
-    }
-    launches
+fn is_call(event: &Event<'_>, is_meant: &[bool]) -> bool {
+    matches!(event.kind(), EventKind::RuntimeCall | EventKind::DriverCall)
+        && is_meant[event.name_id().index()]
 }
 
 /// Times at which a stream was captured into a graph: launches then run nothing.
 fn captures(trace: &Trace) -> IntervalSet {
-    let mut calls: Vec<Event<'_>> = trace.events().filter(is_call).collect();
-    calls.retain(|call| Call::of(call.name()) == Call::Capture);
+    let is_capture = named(trace, |name| Call::of(name) == Call::Capture);
+    if !is_capture.contains(&true) {
+        return IntervalSet::default();
+    }
+    let mut calls: Vec<Event<'_>> = trace.events().filter(|event| is_call(event, &is_capture)).collect();
     calls.sort_by_key(Event::start);
     let mut times = Vec::new();
     let mut begin = None;

@@ -46,7 +46,7 @@ pub struct Section {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
-    pub id: String,
+    pub id: &'static str,
     pub topic: Topic,
     pub title: String,
     pub sections: Vec<Section>,
@@ -81,8 +81,7 @@ pub fn explain(id: &str) -> Result<Vec<Explanation>, UnknownName> {
             return Ok(all);
         }
     }
-    let known = all.iter().map(|one| one.id.as_str());
-    let near = closest(id, known).map(str::to_owned);
+    let near = closest(id, all.iter().map(|one| one.id));
     Err(UnknownName {
         what: "finding, verdict, idle cause, figure or limitation",
         given: id.to_owned(),
@@ -110,7 +109,7 @@ pub fn explain_finding(id: FindingId) -> Explanation {
         sections
             .push(section("Try it", &format!("busbound whatif PATH --apply {}", apply.join(" --apply "))));
     }
-    Explanation { id: id.to_string(), topic: Topic::Finding, title: id.title().to_owned(), sections }
+    Explanation { id: id.as_str(), topic: Topic::Finding, title: id.title().to_owned(), sections }
 }
 
 fn of_verdict(bound: Bound) -> Explanation {
@@ -152,7 +151,7 @@ fn of_verdict(bound: Bound) -> Explanation {
         ),
     };
     Explanation {
-        id: bound.id().to_owned(),
+        id: bound.id(),
         topic: Topic::Verdict,
         title: bound.title().to_owned(),
         sections: vec![
@@ -190,7 +189,7 @@ fn of_cause(cause: GapCause) -> Explanation {
         }
     };
     Explanation {
-        id: cause.id().to_owned(),
+        id: cause.id(),
         topic: Topic::IdleCause,
         title: format!("Idle: {}", cause.describe()),
         sections: vec![section("What it means", meaning)],
@@ -206,13 +205,13 @@ fn of_figure(figure: FigureId) -> Explanation {
         section("Use it", &format!("busbound gate PATH --require '{}<…'", figure.name())),
     ];
     sections.retain(|section| !section.text.is_empty());
-    let (id, title) = (figure.name().to_owned(), figure.label().to_owned());
+    let (id, title) = (figure.name(), figure.label().to_owned());
     Explanation { id, topic: Topic::Figure, title, sections }
 }
 
 fn of_limitation(id: LimitationId) -> Explanation {
     Explanation {
-        id: id.to_string(),
+        id: id.as_str(),
         topic: Topic::Limitation,
         title: id.as_str().replace('_', " "),
         sections: vec![section("What it means", id.meaning())],
@@ -227,13 +226,13 @@ mod tests {
     fn every_id_has_an_explanation_with_words() {
         for one in explanations() {
             assert!(!one.sections.is_empty() && one.sections.iter().all(|s| !s.text.is_empty()), "{one:?}");
-            assert!(explain(&one.id).unwrap().contains(&one));
+            assert!(explain(one.id).unwrap().contains(&one));
         }
     }
 
     #[test]
     fn a_typo_names_the_closest_id() {
-        assert_eq!(explain("pagable_copies").unwrap_err().closest.as_deref(), Some("pageable_copies"));
+        assert_eq!(explain("pagable_copies").unwrap_err().closest, Some("pageable_copies"));
         assert_eq!(explain("zzz").unwrap_err().closest, None);
     }
 }

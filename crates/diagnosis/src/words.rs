@@ -12,13 +12,13 @@ pub struct UnknownName {
     pub what: &'static str,
     pub given: String,
     /// The known name with the closest spelling.
-    pub closest: Option<String>,
+    pub closest: Option<&'static str>,
 }
 
 impl fmt::Display for UnknownName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "unknown {} {:?}", self.what, self.given)?;
-        match &self.closest {
+        match self.closest {
             Some(closest) => write!(f, "; did you mean {closest}?"),
             None => Ok(()),
         }
@@ -78,7 +78,7 @@ macro_rules! words {
                 all.clone().find(|one| one.as_str() == given).ok_or_else(|| $crate::words::UnknownName {
                     what: $what,
                     given: given.to_owned(),
-                    closest: $crate::words::closest(given, all.map(Self::as_str)).map(str::to_owned),
+                    closest: $crate::words::closest(given, all.map(Self::as_str)),
                 })
             }
         }

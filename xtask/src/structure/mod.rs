@@ -5,9 +5,9 @@ mod imports;
 mod lengths;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::shell::{output, root, say};
+use crate::shell::{files, root, say};
 use anyhow::{Context, ensure};
 
 /// A source file and its path from the root of the repository.
@@ -30,22 +30,13 @@ pub(crate) fn run() -> anyhow::Result<()> {
 
 /// All sources under version control, and new ones that are not ignored.
 fn sources() -> anyhow::Result<Vec<Source>> {
-    let mut git = std::process::Command::new("git");
-    git.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(root());
-    let listed = output(&mut git)?;
-    let is_source = |path: &&str| {
+    let is_source = |path: &String| {
         let extension = Path::new(path).extension().and_then(|end| end.to_str());
         matches!(extension, Some("rs" | "ts" | "mjs" | "py" | "pyi"))
     };
-    let mut sources = Vec::new();
-    for path in listed.lines().filter(is_source) {
-        let file: PathBuf = root().join(path);
-        // Listed by git, but deleted.
-        if !file.is_file() {
-            continue;
-        }
-        let text = fs::read_to_string(&file).with_context(|| path.to_owned())?;
-        sources.push(Source { path: path.to_owned(), text });
-    }
-    Ok(sources)
+    let read = |path: String| {
+        let text = fs::read_to_string(root().join(&path)).with_context(|| path.clone())?;
+        Ok(Source { path, text })
+    };
+    files()?.into_iter().filter(is_source).map(read).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use busbound::diagnosis::{Bound, FigureId, FindingId, GapCause, LimitationId};
+use busbound::diagnosis::{FigureId, explanations};
 use busbound::machine::catalog;
 use busbound::whatif::replay::{Change, UnknownChange, all_changes};
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
@@ -55,16 +55,8 @@ pub(crate) fn any_requirement() -> impl TypedValueParser<Value = String> {
 
 /// Everything that can be explained.
 pub(crate) fn any_topic() -> impl TypedValueParser<Value = String> {
-    Offering { names: topics, parse: |text| Ok(text.to_owned()) }
-}
-
-fn topics() -> Vec<&'static str> {
-    let findings = FindingId::ALL.iter().map(|id| id.as_str());
-    let verdicts = Bound::ALL.iter().map(|bound| bound.id());
-    let causes = GapCause::ALL.iter().map(|cause| cause.id());
-    let figures = FigureId::ALL.iter().map(|figure| figure.name());
-    let limitations = LimitationId::ALL.iter().map(|id| id.as_str());
-    findings.chain(verdicts).chain(causes).chain(figures).chain(limitations).collect()
+    let names = || explanations().into_iter().map(|one| one.id).collect();
+    Offering { names, parse: |text| Ok(text.to_owned()) }
 }
 
 /// A what-if change.

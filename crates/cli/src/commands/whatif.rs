@@ -46,18 +46,19 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
         _ => Detail::Page { runs: 1 },
     };
     each_run(&args.paths, &args.reading, &output, |run| {
-        // Only a page needs the picture.
+        // Only a page needs the picture, which has a diagnosis with it.
         let answer = if output.format == Format::Html {
             let drawn = run.draw(&asked.machine, &asked.options, &asked.scenarios, detail);
             sections.push(RunSection::of(&drawn, sections.len(), Lead::Prediction));
+            diagnoses.push(drawn.diagnosis);
             drawn.whatif
         } else {
+            // Only settings can misfit; without any, this would be work for nothing.
+            if has_settings(&args.machine, &args.analysis) {
+                diagnoses.push(run.diagnose(&asked.machine, &asked.options));
+            }
             run.what_if(&asked.machine, &asked.options, &asked.scenarios)
         };
-        // Only settings can misfit; without any, this would be work for nothing.
-        if has_settings(&args.machine, &args.analysis) {
-            diagnoses.push(run.diagnose(&asked.machine, &asked.options));
-        }
         if answer.is_ok()
             && let Some(path) = timeline.take()
         {

@@ -1,7 +1,7 @@
 //! Which steps are replayed to predict the effect of a change, and how much does the change save?
 
 use busbound_trace::Trace;
-use busbound_whatif::replay::{Change, Replay, TraceRange};
+use busbound_whatif::replay::{Predicted, Replay, TraceRange};
 
 use crate::activity::timeline::DeviceTimeline;
 use crate::saving::Saving;
@@ -30,8 +30,7 @@ pub(super) fn part_of(trace: &Trace, window: &Window, timelines: &[DeviceTimelin
 }
 
 /// What the changes save per step, by replaying the trace.
-pub(crate) fn saving(replay: &Replay, changes: &[Change]) -> Option<Saving> {
-    let predicted = replay.predict(changes);
+pub(crate) fn saving(replay: &Replay, predicted: &Predicted) -> Option<Saving> {
     let now = replay.step_ms();
     // The relative uncertainty of the step also applies to the saving; without a saving, it adds nothing.
     let spread = predicted.high_ms / predicted.worst_ms - 1.0;

@@ -9,6 +9,7 @@ mod value;
 
 use std::fmt;
 
+use busbound_cause::idle::GapCause;
 use serde::{Serialize, Serializer};
 use strsim::levenshtein;
 
@@ -69,6 +70,19 @@ impl FigureId {
     /// The label in tables.
     pub fn label(self) -> &'static str {
         self.entry().label
+    }
+
+    /// The cause of the idle time that it measures; `None` for other figures.
+    pub fn idle_cause(self) -> Option<GapCause> {
+        Some(match self {
+            Self::IdleInputMs => GapCause::Input,
+            Self::IdleLaunchMs => GapCause::Launch,
+            Self::IdleSyncMs => GapCause::Synchronization,
+            Self::IdleCopyMs => GapCause::Copy,
+            Self::IdleUnexplainedMs => GapCause::Unexplained,
+            Self::IdleKernelGapMs => GapCause::KernelGap,
+            _ => return None,
+        })
     }
 
     pub fn unit(self) -> FigureUnit {
@@ -187,7 +201,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use busbound_cause::idle::GapCause;
 
     #[test]
     fn every_figure_is_found_by_its_name_and_has_texts() {
@@ -215,6 +228,7 @@ mod tests {
             (FigureId::IdleKernelGapMs, GapCause::KernelGap),
         ] {
             assert_eq!(figure.label(), format!("idle: {}", cause.describe()));
+            assert_eq!(figure.idle_cause(), Some(cause));
         }
     }
 

@@ -11,7 +11,7 @@ pub(crate) fn explanations_as_markdown(all: &[Explanation]) -> String {
     let mut out = String::new();
     for one in all {
         let _ = writeln!(out, "# {}\n", inline(&one.title));
-        let _ = writeln!(out, "{} {}", capitalized(one.topic.describe()), code(&one.id));
+        let _ = writeln!(out, "{} {}", capitalized(one.topic.describe()), code(one.id));
         for section in &one.sections {
             let _ = write!(out, "\n## {}\n\n", section.heading);
             let _ = match section.is_code {

@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use busbound_diagnosis::quantity::milliseconds;
-use busbound_diagnosis::{Diagnosis, FigureId, Finding, LimitationId};
+use busbound_diagnosis::{Diagnosis, FigureId, Finding, GapCause, LimitationId, Severity};
 
 use super::wrap::{Lead, columns_of, hanging_with_lead};
 use super::{FAINT, STRONG, capitalized, columns, hanging, line};
@@ -99,27 +99,25 @@ fn legend(parts: &[(FigureId, f64)], total: f64) -> String {
     let entry = |&(figure, ms): &(FigureId, f64)| {
         glued(format!("{} {} {}", look(figure).0, figure.label(), text::share_of(ms, total)))
     };
-    let is_idle = |part: &&(FigureId, f64)| part.0.label().starts_with(IDLE);
-    let idle: Vec<&(FigureId, f64)> = parts.iter().filter(is_idle).collect();
-    let mut entries: Vec<String> = parts.iter().filter(|part| !is_idle(part)).map(entry).collect();
-    match idle.as_slice() {
-        [] => {}
-        [one] => entries.push(entry(one)),
-        several => {
-            let sum: f64 = several.iter().map(|(_, ms)| ms).sum();
-            let cause = |(figure, ms): &&(FigureId, f64)| {
-                glued(format!("{} {}", figure.label().trim_start_matches(IDLE), milliseconds(*ms)))
-            };
-            let causes: Vec<String> = several.iter().map(cause).collect();
-            let head = glued(format!("{} idle {}:", look(several[0].0).0, text::share_of(sum, total)));
-            entries.push(format!("{head} {}", causes.join(", ")));
-        }
+    let causes: Vec<(GapCause, f64)> =
+        parts.iter().filter_map(|(figure, ms)| Some((figure.idle_cause()?, *ms))).collect();
+    if causes.len() < 2 {
+        return parts.iter().map(entry).collect::<Vec<_>>().join("   ");
     }
+    let busy = parts.iter().filter(|(figure, _)| figure.idle_cause().is_none());
+    let mut entries: Vec<String> = busy.map(entry).collect();
+    let sum: f64 = causes.iter().map(|(_, ms)| ms).sum();
+    let list: Vec<String> = causes
+        .iter()
+        .map(|(cause, ms)| glued(format!("{} {}", cause.describe(), milliseconds(*ms))))
+        .collect();
+    let head = glued(format!("{IDLE} idle {}:", text::share_of(sum, total)));
+    entries.push(format!("{head} {}", list.join(", ")));
     entries.join("   ")
 }
 
-/// How the labels of idle parts begin.
-const IDLE: &str = "idle: ";
+/// How idle time is drawn.
+const IDLE: &str = "░";
 
 /// How a part of a step is drawn; glyphs differ for those who see no colors.
 fn look(part: FigureId) -> (&'static str, Style) {
@@ -132,7 +130,7 @@ fn look(part: FigureId) -> (&'static str, Style) {
         | FigureId::ExposedDeviceCopyMs
         | FigureId::ExposedUnplacedCopyMs
         | FigureId::ExposedMemsetMs => ("▒", color(AnsiColor::Yellow)),
-        _ => ("░", color(AnsiColor::Red)),
+        _ => (IDLE, color(AnsiColor::Red)),
     }
 }
 
@@ -145,8 +143,7 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: usize) {
     }
     let mut shown = String::new();
     let mut left = diagnosis.findings.len();
-    let mut then = String::new();
-    text::follow_ups(diagnosis).iter().for_each(|fix| hanging(&mut then, "  then ", fix, width));
+    let then = follow_ups(diagnosis, width);
     for (i, finding) in diagnosis.findings.iter().enumerate() {
         // One line says that there are more, and one stays empty.
         let reserved = if left > 1 { 2 } else { 1 } + then.lines().count();
@@ -170,29 +167,53 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: usize) {
     }
 }
 
-/// How much is said of a finding.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Whole,
-    Fix,
-    Title,
+/// Fixes that pay after those of the findings.
+pub(super) fn follow_ups(diagnosis: &Diagnosis, width: u16) -> String {
+    let mut out = String::new();
+    text::follow_ups(diagnosis).iter().for_each(|fix| hanging(&mut out, "  then ", fix, width));
+    out
 }
 
-fn entry(i: usize, finding: &Finding, diagnosis: &Diagnosis, width: u16, form: Form) -> String {
+/// How much is said of a finding, from least to most.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Form {
+    Title,
+    Fix,
+    Whole,
+    /// With its severity, and when the fix is worth it.
+    Everything,
+}
+
+/// The finding with this place in the list.
+pub(super) fn entry(i: usize, finding: &Finding, diagnosis: &Diagnosis, width: u16, form: Form) -> String {
     let mut out = String::new();
-    let rest = format!(
-        ": {}{}  [explain: {}]",
+    let mut rest = format!(
+        ": {}{}  ",
         text::saving(finding, diagnosis.unit()),
-        text::before_and_after(finding, diagnosis),
-        finding.id
+        text::before_and_after(finding, diagnosis)
     );
-    let head = format!("  {:<2} ", i + 1);
-    hanging_with_lead(&mut out, &head, &Lead { text: &finding.title, style: STRONG }, &rest, width);
-    if form == Form::Whole {
+    let mut style = STRONG;
+    if form == Form::Everything {
+        rest.push_str(&format!("[severity: {}]  ", text::severity(finding.severity)));
+        // The severity decides what stands out among many.
+        style = if finding.severity == Severity::High { STRONG } else { Style::new() };
+    }
+    rest.push_str(&format!("[explain: {}]", finding.id));
+    hanging_with_lead(
+        &mut out,
+        &format!("  {:<2} ", i + 1),
+        &Lead { text: &finding.title, style },
+        &rest,
+        width,
+    );
+    if form >= Form::Whole {
         hanging(&mut out, "     ", &finding.seen, width);
     }
-    if form != Form::Title {
+    if form >= Form::Fix {
         hanging(&mut out, "     Fix: ", &finding.fix, width);
+    }
+    if form == Form::Everything {
+        hanging(&mut out, "     ", &format!("Worth it when: {}", finding.precondition), width);
     }
     out
 }
@@ -206,7 +227,7 @@ fn notes(out: &mut String, diagnosis: &Diagnosis, width: u16) {
 }
 
 /// What to do with the answer.
-pub(super) fn next(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+fn next(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     let path = &diagnosis.source.path;
     let mut steps = vec![format!("busbound {path} --open (timeline)"), "-v (all figures)".to_owned()];
     steps.push(match diagnosis.findings.first() {

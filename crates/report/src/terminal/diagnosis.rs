@@ -1,10 +1,9 @@
 //! All of a diagnosis at a terminal (`-v`): the answer, the figures, the findings, the limitations.
 
 use busbound_diagnosis::quantity::milliseconds;
-use busbound_diagnosis::{Diagnosis, Severity, Unit};
+use busbound_diagnosis::{Diagnosis, Unit};
 
-use super::answer::answer;
-use super::wrap::{Lead, hanging_with_lead};
+use super::answer::{Form, answer, entry, follow_ups};
 use super::{FAINT, STRONG, capitalized, columns, hanging, headline, line};
 use crate::format::Style;
 use crate::text::{attribution, diagnosis as text, path};
@@ -112,24 +111,10 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16) {
         out.push('\n');
     }
     for (i, finding) in diagnosis.findings.iter().enumerate() {
-        let saving = text::saving(finding, diagnosis.unit());
-        let style = if finding.severity == Severity::High { STRONG } else { anstyle::Style::new() };
-        let rest = format!(
-            ": {saving}{}  [severity: {}]  [explain: {}]",
-            text::before_and_after(finding, diagnosis),
-            text::severity(finding.severity),
-            finding.id
-        );
-        let head = format!("  {:<2} ", i + 1);
-        hanging_with_lead(out, &head, &Lead { text: &finding.title, style }, &rest, width);
-        hanging(out, "     ", &finding.seen, width);
-        hanging(out, "     Fix: ", &finding.fix, width);
-        hanging(out, "     ", &format!("Worth it when: {}", finding.precondition), width);
-        out.push('\n');
+        line(out, &entry(i, finding, diagnosis, width, Form::Everything));
     }
-    let follow_ups = text::follow_ups(diagnosis);
-    follow_ups.iter().for_each(|fix| hanging(out, "  then ", fix, width));
-    if !follow_ups.is_empty() {
-        out.push('\n');
+    let then = follow_ups(diagnosis, width);
+    if !then.is_empty() {
+        line(out, &then);
     }
 }

@@ -1,6 +1,6 @@
 //! Which findings does a run have, and what does each save?
 
-use busbound_whatif::replay::Change;
+use busbound_whatif::replay::{Change, Predicted};
 
 use super::draft::Draft;
 use super::finding::Finding;
@@ -16,6 +16,8 @@ struct Made {
     id: FindingId,
     draft: Draft,
     basis: &'static str,
+    /// The replay with its fix alone.
+    predicted: Option<Predicted>,
 }
 
 /// All findings, largest saving first.
@@ -25,15 +27,18 @@ pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     }
     let check = |&id: &FindingId| {
         let rule = id.rule();
-        Some(Made { id, draft: (rule.check)(facts)?, basis: rule.basis })
+        Some(Made { id, draft: (rule.check)(facts)?, basis: rule.basis, predicted: None })
     };
     let mut made: Vec<Made> = FindingId::ALL.iter().filter_map(check).collect();
     let found: Vec<FindingId> = made.iter().map(|made| made.id).collect();
     made.retain(|made| !made.id.rule().unless.iter().any(|better| found.contains(better)));
     replace_bounds(facts, &mut made);
     let step_ms = facts.step_ms();
-    let mut findings: Vec<_> =
-        made.into_iter().map(|made| Finding::of(made.id, made.draft, made.basis, step_ms)).collect();
+    let finding = |made: Made| {
+        let finding = Finding::of(made.id, made.draft, made.basis, step_ms);
+        Finding { predicted: made.predicted, ..finding }
+    };
+    let mut findings: Vec<_> = made.into_iter().map(finding).collect();
     findings.sort_by(|a, b| {
         let high = |finding: &Finding| finding.saves_ms_per_step.high;
         high(b).total_cmp(&high(a)).then_with(|| a.id.as_str().cmp(b.id.as_str()))
@@ -54,9 +59,11 @@ fn replace_bounds(facts: &Facts<'_>, all: &mut [Made]) {
         if fixes.iter().filter(|other| *other == fix).count() > 1 {
             continue;
         }
-        if let Some(saving) = replay::saving(replay, changes) {
+        let predicted = replay.predict(changes);
+        if let Some(saving) = replay::saving(replay, &predicted) {
             made.draft.saves = saving;
             made.basis = REPLAYED;
         }
+        made.predicted = Some(predicted);
     }
 }

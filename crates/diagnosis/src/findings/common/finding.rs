@@ -1,6 +1,7 @@
 //! What is a finding, for programs and for people?
 
 use busbound_trace::Interval;
+use busbound_whatif::replay::Predicted;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -54,6 +55,9 @@ pub struct Finding {
     /// When it happens, for the timeline.
     #[serde(skip)]
     pub at: Vec<Interval>,
+    /// The replay with its fix alone; `None` if that was not replayed.
+    #[serde(skip)]
+    pub(crate) predicted: Option<Predicted>,
     /// Launch settings that apply the fix, for advice.
     #[serde(skip)]
     pub settings: Vec<Proposal>,
@@ -85,6 +89,7 @@ impl Finding {
             fix_code: draft.fix.code,
             docs: format!("docs/findings.md#{id}"),
             at: draft.at,
+            predicted: None,
             settings: draft.fix.settings,
         }
     }

@@ -62,14 +62,16 @@ impl Search<'_> {
     }
 
     /// Keeps the changes if they gain enough on top of those already made.
-    fn try_fix(&mut self, finding: FindingId, changes: &[Change], worth: f64) {
+    fn try_fix(&mut self, finding: FindingId, changes: &[Change], alone: Option<Predicted>, worth: f64) {
         let new: Vec<Change> =
             changes.iter().filter(|change| !self.changes.contains(change)).cloned().collect();
         if new.is_empty() {
             return;
         }
         let all: Vec<Change> = self.changes.iter().chain(&new).cloned().collect();
-        let (before, predicted) = (self.now_ms(), self.replay.predict(&all));
+        // The first fix is alone, and that may be known.
+        let known = alone.filter(|_| self.changes.is_empty());
+        let (before, predicted) = (self.now_ms(), known.unwrap_or_else(|| self.replay.predict(&all)));
         if !predicted.applies || before - predicted.step_ms < worth * self.replay.step_ms() {
             return;
         }
@@ -87,9 +89,9 @@ impl Search<'_> {
 
 /// `None` where no finding has a fix that the replay can make, or none gains anything.
 pub(crate) fn prize(facts: &Facts<'_>, findings: &[Finding]) -> Option<Prize> {
-    let fixes: Vec<(FindingId, Vec<Change>)> = findings
+    let fixes: Vec<(&Finding, Vec<Change>)> = findings
         .iter()
-        .filter_map(|finding| Some((finding.id, finding.id.rule().candidate.changes()?)))
+        .filter_map(|finding| Some((finding, finding.id.rule().candidate.changes()?)))
         .collect();
     if fixes.is_empty() {
         return None;
@@ -99,11 +101,11 @@ pub(crate) fn prize(facts: &Facts<'_>, findings: &[Finding]) -> Option<Prize> {
     let scale = step_ms / replay.step_ms();
     let mut search = Search { replay, scale, changes: Vec::new(), best: None, fixes: Vec::new() };
     for (finding, changes) in &fixes {
-        search.try_fix(*finding, changes, WORTH_A_FIX);
+        search.try_fix(finding.id, changes, finding.predicted, WORTH_A_FIX);
     }
     if !search.changes.is_empty() {
         // Copies that are fast may still wait for compute, and only then is that the next thing to change.
-        search.try_fix(FindingId::SerializedCopies, &[Prefetch(1).into()], WORTH_A_FOLLOW_UP);
+        search.try_fix(FindingId::SerializedCopies, &[Prefetch(1).into()], None, WORTH_A_FOLLOW_UP);
     }
     let best = search.best?;
     let fixed_ms = best.step_ms * scale;
