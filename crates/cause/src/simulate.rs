@@ -134,10 +134,10 @@ impl<'g> Simulation<'g> {
             for (i, &call) in thread.iter().enumerate() {
                 match i.checked_sub(1).map(|before| thread[before]) {
                     Some(before) => {
-                        following[before].push((call, graph.calls[call].gap));
+                        following[before].push((call, graph.calls[call].gap()));
                         pending_calls[call].left += 1;
                     }
-                    None => pending_calls[call].ready = graph.calls[call].gap,
+                    None => pending_calls[call].ready = graph.calls[call].gap(),
                 }
                 if let Some((other, between)) = graph.calls[call].after {
                     following[other].push((call, between));
@@ -282,7 +282,7 @@ impl<'g> Simulation<'g> {
                 };
                 self.block_until_done(id, &awaited);
             }
-            HostAction::Nothing => self.at(self.now, SimEvent::CallEnd(id)),
+            HostAction::EndStep | HostAction::Nothing => self.at(self.now, SimEvent::CallEnd(id)),
         }
     }
 

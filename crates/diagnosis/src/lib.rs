@@ -48,6 +48,7 @@ pub use activity::route::CopyRoute;
 pub use activity::syncs::{SyncReason, SyncTotal};
 pub use activity::timeline::Overlaps;
 pub use analysis::attribution::{Attribution, BlockTime};
+pub use analysis::bounds::ResourceBound;
 pub use analysis::breakdown::{Part, StepBreakdown};
 pub use analysis::cpu_copies::{CpuCopies, CpuCopyClass};
 pub use analysis::critical::{CriticalPath, LongSegment, PathEdges, PathShare};
@@ -77,9 +78,10 @@ pub use answers::survey::{
     CopyClass, Device, KindTotal, LostPart, Process, RankOrigin, RankedAs, Recorded, SURVEY_SCHEMA, Source,
     SourceFacts, Span, Stream, Survey, Thread, survey,
 };
-pub use answers::whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, what_if};
+pub use answers::whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, steady_model, what_if};
 pub use busbound_cause::idle::GapCause;
 pub use busbound_cause::path::PathClass;
+pub use busbound_cause::{HostUse, Resource};
 pub use explain::{Explanation, Section, Topic, explain, explain_finding, explanations};
 pub use figures::{Better, CopyFigure, FigureId, FigureUnit};
 pub use findings::{AppliedFix, Candidate, Document, Finding, FindingId, Prize, Severity};
@@ -96,5 +98,5 @@ pub use saving::Saving;
 pub use settings::{Proposal, Target};
 pub use steps::window::{Difference, OutlierStep, StepQuantity, StepTimes, StepsFound};
 pub use unit::Unit;
-pub use verdict::{Bound, Verdict};
+pub use verdict::{Bound, Headroom, Verdict};
 pub use words::UnknownName;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use busbound_cause::idle::{Gap, GapCause};
-use busbound_cause::{Activity, CollectiveNames, Graph, Host};
+use busbound_cause::{Activity, CollectiveNames, Graph, Host, Model};
 use busbound_machine::{LinkFacts, Machine, PcieLink};
 use busbound_trace::{Call, EventKind, Gpu, Interval, IntervalSet, Nanos, Place, Trace};
-use busbound_whatif::replay::{Replay, TraceRange};
+use busbound_whatif::replay::{Replay, TraceRange, duplex};
 
 use crate::activity::contention::{self, Contention};
 use crate::activity::copies::{self, Copy, CopyGroup, size_class};
@@ -55,6 +55,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) managed: Managed<'a>,
     pub(crate) syncs: Syncs,
     pub(crate) kernels_on_stream: BTreeMap<(i32, i64), u64>,
+    model: OnceLock<Option<Model>>,
     replay: OnceLock<Option<Replay>>,
 }
 
@@ -69,8 +70,8 @@ struct Waited<'a> {
 impl<'a> Waited<'a> {
     fn of(basis: &Basis<'a>, timelines: &[DeviceTimeline]) -> Self {
         let Basis { trace, host, communication, window } = basis;
-        let graph = Graph::of(Activity { trace, host, collectives: communication }, &window.starts);
-        let gaps = gaps::gaps(&graph, host, timelines);
+        let graph = Graph::of(Activity { trace, host, collectives: communication }, &window.marks());
+        let gaps = gaps::gaps(&graph, host, timelines, window.thread());
         let idle = gaps::idle_causes(&gaps, host);
         let allocations = host.rare_calls().filter(|call| host.call_kind(call) == Call::Allocate);
         let allocating_idle_ms = gaps::idle_inside_ms(&gaps, &gaps::call_times(allocations));
@@ -109,7 +110,7 @@ impl<'a> Issued<'a> {
 
 impl<'a> Facts<'a> {
     pub(crate) fn on(basis: Basis<'a>, machine: &Machine, options: &Options) -> Self {
-        let timelines = timeline::timelines(basis.trace, &basis.communication);
+        let timelines = timeline::timelines(basis.trace, &basis.communication, basis.window.judged());
         let link = link_of(machine, basis.trace, timelines.first().map(|t| t.device));
         let of_device =
             |line: &DeviceTimeline| (line.device, link_of(machine, basis.trace, Some(line.device)));
@@ -148,14 +149,21 @@ impl<'a> Facts<'a> {
             managed,
             syncs: issued.syncs,
             kernels_on_stream: issued.kernels_on_stream,
+            model: OnceLock::new(),
             replay: OnceLock::new(),
         }
     }
 
     /// The steady steps, ready for replay; `None` if the trace is not consistent enough.
     pub(crate) fn replay(&self) -> Option<&Replay> {
-        let replay = || Replay::of(&self.graph, &self.replayed_part()?, &self.link);
+        let replay = || Replay::of(self.model()?.clone(), &self.link);
         self.replay.get_or_init(replay).as_ref()
+    }
+
+    /// The graph of the steady steps; `None` without GPU work.
+    pub(crate) fn model(&self) -> Option<&Model> {
+        let model = || Some(Model::of(&self.graph, &self.replayed_part()?, duplex(&self.link)));
+        self.model.get_or_init(model).as_ref().filter(|model| !model.work.is_empty() && model.end > 0)
     }
 
     /// The part of the trace that [`replay`](Self::replay) covers.

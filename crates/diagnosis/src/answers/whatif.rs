@@ -1,5 +1,6 @@
 //! How long would this run take with a change? Replays the steady steps of a trace with changes.
 
+use busbound_cause::Model;
 use busbound_machine::Machine;
 use busbound_trace::{Direction, Timestamp, Trace};
 use busbound_whatif::replay::{
@@ -91,11 +92,17 @@ pub fn what_if(
     of_steady(trace, machine, options, |facts| Ok(of_replay(facts, replayed(facts)?, path, wanted)))
 }
 
+/// The dependency graph of the steps that the figures cover; `None` without GPU work.
+pub fn steady_model(trace: &Trace, machine: &Machine, options: &Options) -> Option<Model> {
+    of_steady(trace, machine, options, |facts| facts.model().cloned())
+}
+
 /// Applies `of` to the steps that the figures cover.
 fn of_steady<T>(trace: &Trace, machine: &Machine, options: &Options, of: impl FnOnce(&Facts<'_>) -> T) -> T {
     let basis = Basis::of(trace, options);
-    match steady(&basis, options).0 {
-        Some(part) => of(&Facts::on(basis.of_part(&part, options), machine, options)),
+    let (part, left_out) = steady(&basis, options);
+    match part {
+        Some(part) => of(&Facts::on(basis.of_part(&part, options, left_out.steady.start), machine, options)),
         None => of(&Facts::on(basis, machine, options)),
     }
 }

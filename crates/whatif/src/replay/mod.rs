@@ -7,7 +7,7 @@ mod assumed;
 mod changes;
 mod power;
 
-use busbound_cause::{Graph, Model, Sharing, Simulated, simulate};
+use busbound_cause::{Model, Sharing, Simulated, simulate};
 use busbound_machine::LinkFacts;
 use busbound_trace::EventId;
 
@@ -77,10 +77,9 @@ const MOST_ERROR: f64 = 0.10;
 const LEAST_SPREAD: f64 = 0.035;
 
 impl Replay {
-    /// `None` if the stretch has no device work, or if the replay does not reproduce the trace.
-    pub fn of(graph: &Graph, stretch: &TraceRange, link: &LinkFacts) -> Option<Self> {
-        let graph = Model::of(graph, stretch, duplex(link));
-        if graph.work.is_empty() || graph.end <= 0 || stretch.starts.is_empty() {
+    /// `None` if the steps have no device work, or if the replay does not reproduce the trace.
+    pub fn of(graph: Model, link: &LinkFacts) -> Option<Self> {
+        if graph.work.is_empty() || graph.end <= 0 || graph.steps == 0 {
             return None;
         }
         let sharing = Sharing { duplex: duplex(link), kernel_with_copy: KERNEL_WITH_COPY, heavy: 1.0 };
@@ -206,7 +205,8 @@ fn duty(simulated: &Simulated) -> f64 {
     simulated.heavy as f64 / (simulated.end as f64).max(1.0)
 }
 
-fn duplex(link: &LinkFacts) -> f64 {
+/// A copy's time while the other direction is busy, as a multiple of its time without contention.
+pub fn duplex(link: &LinkFacts) -> f64 {
     let measured = link.measured().and_then(|profile| {
         let both = profile.duplex?;
         let loaded = 0.5 * (both.h2d_loaded_gbps + both.d2h_loaded_gbps);
