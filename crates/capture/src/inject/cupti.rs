@@ -172,6 +172,14 @@ impl Cupti {
         // SAFETY: as above; a version returns an error for kinds that it does not know.
         let mut refused: Vec<u32> =
             KINDS.into_iter().filter(|kind| unsafe { (self.enable)(*kind) } != 0).collect();
+        refused.extend(self.begin_calls());
+        self.set_callbacks(calls, true);
+        refused
+    }
+
+    /// Starts recording calls and nothing else; returns the kinds that could not be enabled.
+    pub(super) fn begin_calls(&self) -> Vec<u32> {
+        let mut refused = Vec::new();
         // Older CUPTI versions record all calls or none.
         let mut whole = |kind: u32| {
             // SAFETY: as above.
@@ -189,7 +197,6 @@ impl Cupti {
             Some(enable) => self.calls_that_matter().for_each(|call| _ = unsafe { enable(call, 1) }),
             None => whole(kind::RUNTIME),
         }
-        self.set_callbacks(calls, true);
         refused
     }
 
