@@ -245,6 +245,12 @@ impl MachineProfile {
         self.profiler.iter().find(|cost| cost.tool == tool)
     }
 
+    /// Keeps this cost instead of an earlier one of the same profiler.
+    pub fn set_profiler_cost(&mut self, cost: ProfilerCost) {
+        self.profiler.retain(|known| known.tool != cost.tool);
+        self.profiler.push(cost);
+    }
+
     /// Multiplies every copy rate of this memory by `times`.
     pub(crate) fn scale(&mut self, memory: Memory, times: f64) {
         for curve in self.curves.iter_mut().filter(|curve| curve.memory == memory) {
@@ -299,5 +305,8 @@ mod tests {
         assert_eq!(profile.profiler_cost(ProfilerTool::TorchProfiler).unwrap().call_us, 1.5);
         assert!(profile.profiler_cost(ProfilerTool::Nsight).is_none());
         assert!(with(-1.5).is_err());
+        let mut changed = profile.clone();
+        changed.set_profiler_cost(ProfilerCost { call_us: 2.5, ..profile.profiler[0].clone() });
+        assert_eq!((changed.profiler.len(), changed.profiler[0].call_us), (1, 2.5));
     }
 }

@@ -28,6 +28,7 @@ type Unsubscribe = unsafe extern "C" fn(*mut c_void) -> c_int;
 type EnableCallback = unsafe extern "C" fn(u32, *mut c_void, u32, u32) -> c_int;
 type StreamId = unsafe extern "C" fn(*mut c_void, usize, u8, *mut u32) -> c_int;
 type ThreadIds = unsafe extern "C" fn(u32) -> c_int;
+type Finalize = unsafe extern "C" fn() -> c_int;
 type Version = unsafe extern "C" fn(*mut u32) -> c_int;
 
 /// Another profiler already uses CUPTI.
@@ -81,6 +82,7 @@ pub(super) struct Cupti {
     subscriber: *mut c_void,
     thread_ids: Option<ThreadIds>,
     version: Version,
+    finalize: Option<Finalize>,
 }
 
 // SAFETY: function pointers, and a handle that only CUPTI interprets; all may be used from any thread.
@@ -118,6 +120,7 @@ impl Cupti {
                 thread_ids: symbol(c"cuptiSetThreadIdType")
                     .map(|address| transmute::<*mut c_void, ThreadIds>(address)),
                 version: transmute::<*mut c_void, Version>(symbol(c"cuptiGetVersion")?),
+                finalize: symbol(c"cuptiFinalize").map(|address| transmute::<*mut c_void, Finalize>(address)),
             })
         }
     }
@@ -164,6 +167,16 @@ impl Cupti {
     pub(super) fn release(&self) {
         // SAFETY: the subscriber came from CUPTI, and nothing was enabled for it.
         unsafe { (self.unsubscribe)(self.subscriber) };
+    }
+
+    /// Detaches CUPTI from the process after [`release`](Self::release): until then calls stay slower, even with nothing
+    /// enabled. No other thread may be inside CUDA or CUPTI.
+    pub(super) fn detach(&self) {
+        if let Some(finalize) = self.finalize {
+            // SAFETY: nothing is subscribed or enabled, and the caller guarantees that no thread is inside CUPTI, which
+            // starts again by itself at its next call.
+            unsafe { finalize() };
+        }
     }
 
     /// Starts recording, with callbacks for these calls by domain and id; returns the kinds that could not be

@@ -57,7 +57,8 @@ impl Switch {
         }
     }
 
-    /// Stops recording and forgets what was recorded.
+    /// Stops recording, forgets what was recorded, and detaches CUPTI. The process must not use CUDA on another thread
+    /// meanwhile.
     pub fn off(&mut self) {
         if !std::mem::take(&mut self.is_on) {
             return;
@@ -65,6 +66,7 @@ impl Switch {
         self.cupti.end(waits::calls(&self.cupti));
         self.cupti.flush(true);
         self.cupti.release();
+        self.cupti.detach();
         waits::take();
     }
 }

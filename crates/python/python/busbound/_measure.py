@@ -1,9 +1,15 @@
-"""What does torch.profiler cost on this host? Loops of tiny operations, with and without it."""
+"""What does torch.profiler cost on this host? Loops of tiny operations, with and without it.
+
+Runs in a process of its own, with TEARDOWN_CUPTI=1: otherwise CUPTI stays attached after the first recording, and loops
+without the profiler would be too slow.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import time
 
@@ -66,37 +72,48 @@ class ProfilerCost(Record):
         os.replace(temporary, path)
 
 
-def measure_profiler(*, repetitions: int = 7, save: Path | None = None) -> ProfilerCost:
-    """Measures in a few seconds what torch.profiler costs on this host, on the current CUDA device.
+def measure_profiler(*, repetitions: int = 11, save: Path | None = None) -> ProfilerCost:
+    """Measures in some seconds what torch.profiler costs on this host, in a process of its own.
 
     repetitions: how often each loop runs in each state; the median counts.
     save: a machine profile from ``busbound bench`` to add the result to.
 
     Raises RuntimeError without CUDA.
     """
-    torch = _torch()
-    bodies = _bodies(torch)
-    times = _interleaved(torch, bodies, max(1, repetitions))
-    counts = {name: _events_per_call(torch, body) for name, body in bodies.items()}
-    profiled = {name: _extra(times, "on", "off", name) for name in bodies}
-    operator_us, call_us, work_us = _costs(
-        [[counts[name].get(kind, 0) for kind in ("operator", "call", "work")] for name in bodies if name != "frames"],
-        [us for name, us in profiled.items() if name != "frames"],
-    )
-    cost = ProfilerCost(
-        {
-            "tool": "torch_profiler",
-            "operator_us": operator_us,
-            "call_us": call_us,
-            "work_us": work_us,
-            "shapes_us": _rounded(_extra(times, "shapes", "on", "launch") / max(1, counts["launch"].get("operator", 0))),
-            "frame_us": _rounded(_extra(times, "stack", "on", "frames") / max(1, counts["frames"].get("frame", 0))),
-            "measured": _measured(torch, repetitions),
-        }
-    )
+    _torch()
+    command = [sys.executable, "-m", __name__, str(max(1, repetitions))]
+    environment = os.environ | {"TEARDOWN_CUPTI": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"measure_profiler failed: {done.stderr.strip() or done.returncode}")
+    cost = ProfilerCost(json.loads(done.stdout.splitlines()[-1])["cost"])
     if save is not None:
         cost.save(save)
     return cost
+
+
+def measure(repetitions: int) -> dict[str, Any]:
+    """The cost, and every time and count that it is computed from."""
+    torch = _torch()
+    bodies = _bodies(torch)
+    times = _interleaved(torch, bodies, repetitions)
+    counts = {name: _events_per_call(torch, body) for name, body in bodies.items()}
+    recorded = [name for name in bodies if name != "frames"]
+    operator_us, call_us, work_us = _costs(
+        [[counts[name].get(kind, 0) for kind in ("operator", "call", "work")] for name in recorded],
+        [_extra(times, "on", "off", name) for name in recorded],
+    )
+    cost = {
+        "tool": "torch_profiler",
+        "operator_us": operator_us,
+        "call_us": call_us,
+        "work_us": work_us,
+        "shapes_us": _rounded(_extra(times, "shapes", "on", "launch") / max(1, counts["launch"].get("operator", 0))),
+        "frame_us": _rounded(_extra(times, "stack", "on", "frames") / max(1, counts["frames"].get("frame", 0))),
+        "measured": _measured(torch, repetitions),
+    }
+    us_per_call = {f"{state} {name}": [round(us, 4) for us in series] for (state, name), series in times.items()}
+    return {"cost": cost, "events_per_call": counts, "us_per_call": us_per_call}
 
 
 def _torch() -> Any:
@@ -138,7 +155,7 @@ STATES: dict[str, dict[str, bool] | None] = {
 
 
 def _interleaved(torch: Any, bodies: dict[str, Body], repetitions: int) -> dict[tuple[str, str], list[float]]:
-    """Microseconds per call, by state and body. The first repetition starts CUPTI and does not count."""
+    """Microseconds per call, by state and body. The first repetition warms up and does not count."""
     times: dict[tuple[str, str], list[float]] = {}
     for repetition in range(repetitions + 1):
         for state, options in STATES.items():
@@ -263,3 +280,7 @@ def _cpu_name() -> str | None:
             return next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), None)
     except OSError:
         return None
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(int(sys.argv[1]))))

@@ -29,8 +29,9 @@ def profiler_handler(
     machine: as in ``Trace.diagnose``.
     quiet: write the trace and print nothing.
 
-    Also times the steps around the recorded ones, in which the schedule records nothing, and writes their durations into
-    the trace: they show what recording costs. ``schedule(wait=10, ...)`` gives enough of them.
+    Also times the steps before the recorded ones, in which the schedule records nothing, and writes their durations into
+    the trace: they show what recording costs. ``schedule(wait=10, ...)`` gives enough of them. With TEARDOWN_CUPTI=1 in
+    the environment, steps after the recorded ones count too; without it they stay slower.
 
     The verdict goes to standard error. So do errors; they never stop the training.
     """

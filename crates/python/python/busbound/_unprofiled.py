@@ -1,4 +1,8 @@
-"""How long do steps take while nothing is recorded? Times them around the recorded ones."""
+"""How long do steps take while nothing is recorded? Times them around the recorded ones.
+
+After a recording, CUPTI stays attached to the process and steps stay slower, unless TEARDOWN_CUPTI=1 is set
+(docs/results/profiler.md has the measurement). Such steps are not counted.
+"""
 
 from __future__ import annotations
 
@@ -80,6 +84,8 @@ class UnprofiledSteps:
 
     def _go_on(self) -> None:
         if not self._is_open:
+            if not _is_detached():
+                return
             _synchronize()
             self._marks.clear()
             self._marks.append(_mark())
@@ -113,6 +119,15 @@ class UnprofiledSteps:
         return [round(ms, 4) for ms in times if ms > 0]
 
 
+#: Whether a profiler has recorded in this process.
+_has_recorded = False
+
+
+def _is_detached() -> bool:
+    """Whether no profiler is attached to this process any more."""
+    return not _has_recorded or os.environ.get("TEARDOWN_CUPTI") == "1" or _cuda() is None
+
+
 def watch(handler_of: Callable[[Any], UnprofiledSteps | None], warn: Callable[[str], None]) -> None:
     """Lets torch's profilers report their steps to what ``handler_of`` finds for them; others are not affected."""
     module = sys.modules.get("torch.profiler")
@@ -121,7 +136,7 @@ def watch(handler_of: Callable[[Any], UnprofiledSteps | None], warn: Callable[[s
         return
     try:
         nothing = module.ProfilerAction.NONE  # type: ignore[union-attr]
-        step, stop = profile.step, profile.stop
+        step, stop, prepare_trace = profile.step, profile.stop, profile.prepare_trace
     except AttributeError as error:
         warn(f"busbound: steps without the profiler are not timed: {error}")
         return
@@ -144,8 +159,14 @@ def watch(handler_of: Callable[[Any], UnprofiledSteps | None], warn: Callable[[s
             steps.profiler_stops()
         return result
 
+    @functools.wraps(prepare_trace)
+    def watched_prepare_trace(self: Any, *args: Any, **kwargs: Any) -> Any:
+        global _has_recorded
+        _has_recorded = True
+        return prepare_trace(self, *args, **kwargs)
+
     watched_step._busbound = True  # type: ignore[attr-defined]
-    profile.step, profile.stop = watched_step, watched_stop
+    profile.step, profile.stop, profile.prepare_trace = watched_step, watched_stop, watched_prepare_trace
 
 
 def compress(plain: str, path: str, step_ms: list[float]) -> None:

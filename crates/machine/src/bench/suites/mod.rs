@@ -85,8 +85,8 @@ pub trait Registered: Sized {
     fn into_task(self) -> Task;
 }
 
-/// Suites that others depend on run first, suites that heat the GPU late, and suites that leave something loaded in the
-/// process last.
+/// Suites that others depend on run first, suites that heat the GPU late. Suites that attach something to the process run
+/// last, and only if they are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     Basis,
@@ -252,6 +252,12 @@ impl Suite {
         self.declaration().name
     }
 
+    /// The suites that run if none is named.
+    pub fn by_default() -> Vec<Self> {
+        let all = Self::ALL.iter().copied();
+        all.filter(|suite| suite.declaration().phase < Phase::Intrusive).collect()
+    }
+
     /// Why the suite, or a part of it, is skipped within these limits.
     pub fn left_out(self, mode: Mode, limits: &Limits) -> Option<&'static str> {
         (self.declaration().left_out)(mode, limits)
@@ -358,6 +364,7 @@ mod tests {
         let patterns = [PeerToPeer, Overlap, DoubleBuffer, Offload, AllReduce];
         let expected = [&basis[..], &patterns, &[Power, Profiler]].concat();
         assert_eq!(order, expected);
+        assert!(!Suite::by_default().contains(&Profiler) && Suite::by_default().contains(&Power));
         // A suite that is requested twice runs once.
         let twice = tasks(Mode::Quick, &[Suite::Power, Suite::Power], &H200);
         assert_eq!(twice, tasks(Mode::Quick, &[Suite::Power], &H200));
