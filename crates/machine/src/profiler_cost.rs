@@ -1,0 +1,42 @@
+//! What does recording cost? A profiled step is longer than the same step without the profiler, by what the host spends
+//! on each thing it records.
+
+use serde::{Deserialize, Serialize};
+
+/// A profiler whose cost can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ProfilerTool {
+    TorchProfiler,
+    Nsight,
+    BusboundRecord,
+}
+
+/// Host time that recording adds, in microseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProfilerCost {
+    pub tool: ProfilerTool,
+    /// Per recorded CPU operator.
+    pub operator_us: f64,
+    /// Per recorded call of the CUDA runtime or driver.
+    pub call_us: f64,
+    /// Per recorded kernel, copy or memset, in addition to its call.
+    pub work_us: f64,
+    /// Per operator, in addition, with `record_shapes`.
+    pub shapes_us: f64,
+    /// Per Python frame, with `with_stack`.
+    pub frame_us: f64,
+    /// Machine, date, command.
+    pub measured: String,
+}
+
+impl ProfilerCost {
+    /// Whether every cost can be a time.
+    pub(crate) fn is_possible(&self) -> bool {
+        [self.operator_us, self.call_us, self.work_us, self.shapes_us, self.frame_us]
+            .iter()
+            .all(|us| us.is_finite() && *us >= 0.0)
+    }
+}
