@@ -257,7 +257,7 @@ impl<'m> Bounds<'m> {
 
 /// The mean time from the end of one step to the end of the next. The first step may have waited for work that is not in the
 /// graph, so it counts only if there are few steps.
-fn mean_step(ends: &[Time]) -> f64 {
+pub(crate) fn mean_step(ends: &[Time]) -> f64 {
     let last = ends.iter().copied().max().unwrap_or(0);
     match ends {
         [first, _, .., _] => (last - first) as f64 / (ends.len() - 1) as f64,

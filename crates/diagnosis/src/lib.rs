@@ -57,6 +57,7 @@ pub use analysis::kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched,
 pub use analysis::stages::{Item, PipelineShape, StageTime, Stages};
 pub use analysis::throughput::Throughput;
 pub use analysis::times::Times;
+pub use analysis::unprofiled::{Unprofiled, UnprofiledSource};
 pub use answers::advice::{
     Advice, Setting, advice_of_ddp, advice_of_diagnosis, advice_of_offload, advice_of_topology,
 };

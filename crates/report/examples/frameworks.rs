@@ -68,14 +68,15 @@ fn main() {
         let d = diagnose(&trace, &Source::named(id), &machine, &options);
         let walls = walls(run);
         let step = d.time.span_ms / d.window.step_count;
+        let own = d.window.steps.as_ref().and_then(|s| s.unprofiled_ms).map_or(step, |u| u.mid);
         let gains: Vec<String> = d
             .bounds
             .iter()
-            .map(|b| format!("{:?} {:.0}%", b.resource, 100.0 * (1.0 - b.step_if_free_ms / step)))
+            .map(|b| format!("{:?} {:.0}%", b.resource, 100.0 * (1.0 - b.step_if_free_ms / own)))
             .collect();
         let findings: Vec<String> = d.findings.iter().map(|f| f.id.to_string()).collect();
         println!(
-            "{id:40} {:14} {:5.0}% {step:9.2} {:9.2} {:8.2}-{:8.2}  {} | {}",
+            "{id:40} {:14} {:5.0}% {step:9.2} {own:9.2} {:9.2} {:8.2}-{:8.2}  {} | {}",
             d.verdict.bound.title(),
             100.0 * d.verdict.share,
             median(&walls),

@@ -25,7 +25,7 @@ pub struct ResourceBound {
 pub(crate) struct Asked<'f> {
     bounds: Bounds<'f>,
     recorded: f64,
-    /// The step as the figures show it.
+    /// The step, without the profiler where that is known.
     pub(crate) step_ms: f64,
 }
 
@@ -38,7 +38,7 @@ impl<'f> Asked<'f> {
         let model = facts.model()?;
         let bounds = Bounds::of(model);
         let recorded = bounds.recorded()?;
-        let step_ms = facts.step_ms();
+        let step_ms = facts.own_step_ms();
         let error = recorded / 1e6 / step_ms - 1.0;
         (recorded > 0.0 && error.abs() < MOST_ERROR).then_some(Self { bounds, recorded, step_ms })
     }

@@ -15,3 +15,4 @@ pub(crate) mod replay;
 pub(crate) mod stages;
 pub(crate) mod throughput;
 pub(crate) mod times;
+pub(crate) mod unprofiled;

@@ -304,6 +304,7 @@ fn window_facts(facts: &Facts<'_>, left_out: &LeftOut) -> WindowFacts {
         steps: facts.window.times().map(|times| StepTimes {
             warmup_dropped: left_out.warm_up,
             outliers_dropped: left_out.others,
+            unprofiled_ms: facts.unprofiled(),
             ..times
         }),
         with_outliers: left_out.with_outliers.clone(),

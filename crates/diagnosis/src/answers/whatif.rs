@@ -26,8 +26,10 @@ pub struct WhatIf {
     pub path: String,
     /// The answer in a sentence.
     pub statement: String,
-    /// Milliseconds of the median step as recorded, from the end of one step to the end of the next.
+    /// Milliseconds of the mean step, without the profiler where that is known.
     pub baseline_ms: f64,
+    /// The same as recorded.
+    pub recorded_ms: f64,
     /// What the times are per.
     pub unit: Unit,
     /// Error of a replay without changes, relative to the trace.
@@ -94,7 +96,7 @@ pub fn what_if(
 
 /// The dependency graph of the steps that the figures cover; `None` without GPU work.
 pub fn steady_model(trace: &Trace, machine: &Machine, options: &Options) -> Option<Model> {
-    of_steady(trace, machine, options, |facts| facts.model().cloned())
+    of_steady(trace, machine, options, |facts| facts.recorded_model().cloned())
 }
 
 /// Applies `of` to the steps that the figures cover.
@@ -164,6 +166,7 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
         path: path.to_owned(),
         statement: String::new(),
         baseline_ms,
+        recorded_ms: replay.recorded_ms(),
         unit: facts.unit(),
         replay_error: confidence.error,
         recorded_waits: confidence.recorded_waits,

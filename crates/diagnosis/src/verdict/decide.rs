@@ -55,7 +55,8 @@ impl Gains {
         let mut each: Vec<(Bound, f64)> = CANDIDATES.into_iter().map(gain).collect();
         each.sort_by(|a, b| b.1.total_cmp(&a.1));
         let unknown = facts.breakdown.per_step_ms(|part| bound_of(part) == Some(Bound::Unknown));
-        Self { each, unknown: unknown.unwrap_or(0.0), step_ms: facts.step_ms() }
+        let step_ms = asked.map_or_else(|| facts.step_ms(), |asked| asked.step_ms);
+        Self { each, unknown: unknown.unwrap_or(0.0), step_ms }
     }
 
     fn of_bound(&self, bound: Bound) -> f64 {

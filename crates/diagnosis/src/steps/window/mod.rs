@@ -17,6 +17,7 @@ use serde::Serialize;
 
 pub use outliers::{Difference, OutlierStep, StepQuantity};
 
+use crate::analysis::unprofiled::Unprofiled;
 use crate::options::Options;
 use crate::unit::Unit;
 use busbound_cause::thresholds::LAUNCH_LATENCY;
@@ -105,6 +106,8 @@ pub struct StepTimes {
     pub outliers_dropped: usize,
     /// The length of each step, in order; only the first thousand if there are more.
     pub each_ms: Vec<f64>,
+    /// The mean step without the profiler; `null` if it hardly differs, or is not known.
+    pub unprofiled_ms: Option<Unprofiled>,
 }
 
 /// Outlier steps are left out while they take less than this share of the time. Beyond it they are what the run is about.
@@ -223,6 +226,7 @@ impl Window {
             warmup_dropped: 0,
             outliers_dropped: 0,
             each_ms,
+            unprofiled_ms: None,
         })
     }
 

@@ -89,6 +89,8 @@ impl BenchSuite for ProfilerTask {
                 work_us: case.extra_us(&launches.calls_ns, &launches.on_ns)?,
                 shapes_us: 0.0,
                 frame_us: 0.0,
+                step_us: 0.0,
+                node_us: 0.0,
                 measured: measured.clone(),
             })
         }));
