@@ -15,10 +15,18 @@ use crate::model::Model;
 pub struct Sharing {
     /// A copy's time while the other direction is busy, as a multiple of its time without contention.
     pub duplex: f64,
-    /// A kernel's time while copies use the bus, as a multiple of its time without copies.
+    /// A matrix kernel's time while copies use the bus, as a multiple of its time without copies.
     pub kernel_with_copy: f64,
     /// Matrix kernels take this multiple of their measured time.
     pub heavy: f64,
+}
+
+impl Sharing {
+    /// How much slower a kernel runs while this many copies use the bus.
+    pub(crate) fn slowdown(&self, kind: WorkKind, copies: usize) -> f64 {
+        let is_heavy = kind == WorkKind::Kernel { heavy: true };
+        if is_heavy && copies > 0 { self.kernel_with_copy } else { 1.0 }
+    }
 }
 
 /// The result of a simulation.
@@ -340,8 +348,7 @@ impl<'g> Simulation<'g> {
                 Some(Direction::HostToDevice) => rate(up, down, self.sharing.duplex),
                 Some(_) => rate(down, up, self.sharing.duplex),
                 None if work.is_kernel() => {
-                    let slowdown = if up + down > 0 { self.sharing.kernel_with_copy } else { 1.0 };
-                    1.0 / (count(&WorkKind::is_kernel) as f64 * slowdown)
+                    1.0 / (count(&WorkKind::is_kernel) as f64 * self.sharing.slowdown(work, up + down))
                 }
                 None => 1.0,
             };

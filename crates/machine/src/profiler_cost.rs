@@ -43,13 +43,13 @@ impl ProfilerCost {
     pub fn usual_of_torch() -> Self {
         Self {
             tool: ProfilerTool::TorchProfiler,
-            operator_us: 2.6,
-            call_us: 1.8,
-            work_us: 2.5,
+            operator_us: 3.0,
+            call_us: 1.25,
+            work_us: 4.4,
             shapes_us: 1.0,
             frame_us: 0.5,
-            step_us: 140.0,
-            node_us: 0.16,
+            step_us: 129.0,
+            node_us: 0.18,
             measured: "fitted to the runs marked learn in fixtures/frameworks: NVIDIA H200, Xeon host, PyTorch 2.11, \
                        2026-11-16; cargo run --release -p busbound-report --example fit_profiler"
                 .to_owned(),

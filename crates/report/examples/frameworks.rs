@@ -88,6 +88,7 @@ fn main() {
     }
     println!();
     let (mut errors, mut inside, mut count) = (Vec::new(), 0, 0);
+    let (mut offs, mut widths) = (Vec::new(), Vec::new());
     for pair in list("pairs.json") {
         let (before, after) = (pair["before"].as_str().unwrap(), pair["after"].as_str().unwrap());
         let (Some(before_run), Some(after_run)) = (runs.get(before), runs.get(after)) else { continue };
@@ -111,7 +112,16 @@ fn main() {
         let is_inside = one.low_ms <= walls[walls.len() - 1] && walls[0] <= one.high_ms;
         count += 1;
         inside += usize::from(is_inside);
+        let off = if one.step_ms > walls[walls.len() - 1] {
+            one.step_ms / walls[walls.len() - 1] - 1.0
+        } else if one.step_ms < walls[0] {
+            1.0 - one.step_ms / walls[0]
+        } else {
+            0.0
+        };
         errors.push(error.abs());
+        offs.push(off);
+        widths.push(0.5 * (one.high_ms - one.low_ms) / one.step_ms);
         println!(
             "{before:40} {:20} base {:8.2} wall-before {:8.2} -> {:8.2} [{:8.2}-{:8.2}] wall {wall:8.2} [{:.2}-{:.2}] {:+5.0}% {}",
             names.join("+"),
@@ -126,12 +136,16 @@ fn main() {
             if is_inside { "" } else { "MISSED" }
         );
     }
-    errors.sort_by(f64::total_cmp);
+    for list in [&mut errors, &mut offs, &mut widths] {
+        list.sort_by(f64::total_cmp);
+    }
     if count > 0 {
         println!(
-            "{count} pairs, median error {:.1}%, inside {inside} ({:.0}%)",
+            "{count} pairs, median error {:.1}% (outside the walls {:.1}%), inside {inside} ({:.0}%), median half-width {:.1}%",
             100.0 * median(&errors),
-            100.0 * inside as f64 / count as f64
+            100.0 * median(&offs),
+            100.0 * inside as f64 / count as f64,
+            100.0 * median(&widths)
         );
     }
 }

@@ -5,7 +5,7 @@
 use busbound_cause::{Activity, CollectiveNames, Graph, Host, Model, StepMarks};
 use busbound_machine::Machine;
 use busbound_trace::{MemoryKind, Timestamp, TraceBuilder, Transfer};
-use busbound_whatif::replay::{Models, Predicted, Replay, TraceRange, duplex};
+use busbound_whatif::replay::{Models, Predicted, Replay, TraceRange, usual_sharing};
 
 /// Device and stream.
 type At = (u32, u32);
@@ -57,7 +57,7 @@ impl Written {
         let steps = StepMarks { starts: stretch.starts.clone(), ends: None };
         let graph = Graph::of(activity, &steps);
         let link = Machine::named("h200").unwrap().link_of(None);
-        let model = Model::of(&graph, &stretch, duplex(&link));
+        let model = Model::of(&graph, &stretch, &usual_sharing(&link));
         Replay::of(Models::recorded(model), &link)
     }
 }

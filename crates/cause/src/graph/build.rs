@@ -188,6 +188,8 @@ impl<'s> ThreadNodes<'s> {
         }
         let mut since = std::mem::take(&mut self.since);
         since.uses = self.uses_until(builder.activity.host, interval.start);
+        let is_synchronous = matches!(action, HostAction::IssueBlocking(_))
+            && !builder.activity.trace.event(event).name().contains("Async");
         builder.graph.calls.push(CallNode {
             event,
             thread: self.thread,
@@ -198,6 +200,7 @@ impl<'s> ThreadNodes<'s> {
             released_by: None,
             after: None,
             since,
+            is_synchronous,
         });
         self.ended = self.ended.max(Some(interval.end));
         self.order.push(id);

@@ -87,6 +87,8 @@ pub struct CallNode {
     pub after: Option<CallId>,
     /// What the thread did since its previous node.
     pub since: HostTime,
+    /// Whether it waits by definition: a copy call that is not asynchronous.
+    pub is_synchronous: bool,
 }
 
 /// The host time before a node of the graph.

@@ -159,7 +159,7 @@ impl<'a> Host<'a> {
             .is_some_and(|times| times.optimizer.length_within(segment.interval).get() > 0);
         match segment.activity {
             HostActivity::Call(Call::Allocate) => HostUse::Allocation,
-            _ if in_optimizer => HostUse::Optimizer,
+            HostActivity::Operator if in_optimizer => HostUse::Optimizer,
             HostActivity::Operator => segment.event.map_or(HostUse::Operator, |event| {
                 self.names.operators[self.trace.event(event).name_id().index()]
             }),

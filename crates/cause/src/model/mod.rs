@@ -13,6 +13,7 @@ pub use unprofiled::RecordingCost;
 use crate::Time;
 use crate::graph::{CallId, Graph, HostAction, HostTime, Rule, WorkId, WorkKind};
 use crate::host::HostUse;
+use crate::simulate::Sharing;
 
 /// The steps that a model covers.
 #[derive(Debug, Clone)]
@@ -69,6 +70,8 @@ pub struct HostCall {
     /// The call's own time, without waiting, and what it is spent on.
     pub cost: Time,
     pub cost_use: HostUse,
+    /// Whether it waits by definition: a copy call that is not asynchronous.
+    pub is_synchronous: bool,
     pub step: usize,
     /// When it started in the trace.
     pub start: Time,
@@ -110,12 +113,11 @@ impl HostCall {
 }
 
 impl Model {
-    /// The part of a graph within a range of steps. `duplex` is a copy's time while the other direction is busy, as a multiple of
-    /// its time without contention.
-    pub fn of(graph: &Graph, stretch: &TraceRange, duplex: f64) -> Self {
+    /// The part of a graph within a range of steps. `sharing` is what concurrent work costs.
+    pub fn of(graph: &Graph, stretch: &TraceRange, sharing: &Sharing) -> Self {
         let mut model = of_graph::cut(graph, stretch);
         delays::set(&mut model);
-        own_time::set(&mut model, duplex);
+        own_time::set(&mut model, sharing);
         model
     }
 

@@ -98,6 +98,7 @@ impl Cut<'_> {
                 self.model.calls.push(HostCall {
                     cost: self.own_cost(node, end.min(self.until.max(start)) + self.begin),
                     cost_use: cost_use(&action, &self.model.work),
+                    is_synchronous: node.is_synchronous,
                     action,
                     // A call within another one has no gap before it.
                     since: since(node, (start - before).max(0)),

@@ -5,16 +5,16 @@ use busbound_trace::Direction;
 use super::Model;
 use crate::Time;
 use crate::graph::WorkId;
-use crate::simulate::rate;
+use crate::simulate::{Sharing, rate};
 
-pub(super) fn set(model: &mut Model, duplex: f64) {
+pub(super) fn set(model: &mut Model, sharing: &Sharing) {
     for device in model.devices() {
-        set_on(model, device, duplex);
+        set_on(model, device, sharing);
     }
 }
 
 /// Goes through all starts and ends in time order, and sums the progress of each kernel and copy between them.
-fn set_on(model: &mut Model, device: i32, duplex: f64) {
+fn set_on(model: &mut Model, device: i32, sharing: &Sharing) {
     let mut marks: Vec<(Time, bool, WorkId)> = Vec::new();
     for (id, work) in model.work.iter().enumerate() {
         let counts = work.kind.is_kernel() || work.kind.bus().is_some();
@@ -35,10 +35,11 @@ fn set_on(model: &mut Model, device: i32, duplex: f64) {
         let (up, down) = (count(Some(Direction::HostToDevice)), count(Some(Direction::DeviceToHost)));
         let kernels = count(None);
         for work in &active {
-            let share = match model.work[*work].kind.bus() {
-                Some(Direction::HostToDevice) => rate(up, down, duplex),
-                Some(_) => rate(down, up, duplex),
-                None => 1.0 / kernels as f64,
+            let kind = model.work[*work].kind;
+            let share = match kind.bus() {
+                Some(Direction::HostToDevice) => rate(up, down, sharing.duplex),
+                Some(_) => rate(down, up, sharing.duplex),
+                None => 1.0 / (kernels as f64 * sharing.slowdown(kind, up + down)),
             };
             got[*work] += (time - last) as f64 * share;
         }

@@ -7,7 +7,7 @@ use busbound_cause::idle::{Gap, GapCause};
 use busbound_cause::{Activity, CollectiveNames, Graph, Host, Model};
 use busbound_machine::{LinkFacts, Machine, PcieLink};
 use busbound_trace::{Call, EventKind, Gpu, Interval, IntervalSet, Nanos, Place, Trace};
-use busbound_whatif::replay::{Models, Replay, TraceRange, duplex};
+use busbound_whatif::replay::{Models, Replay, TraceRange, usual_sharing};
 
 use crate::activity::contention::{self, Contention};
 use crate::activity::copies::{self, Copy, CopyGroup, size_class};
@@ -167,7 +167,7 @@ impl<'a> Facts<'a> {
     /// The graph of the steady steps, with and without the cost of recording; `None` without GPU work.
     fn models(&self) -> Option<&(Models, Option<Unprofiled>)> {
         let models = || {
-            let model = Model::of(&self.graph, &self.replayed_part()?, duplex(&self.link));
+            let model = Model::of(&self.graph, &self.replayed_part()?, &usual_sharing(&self.link));
             let has_work = !model.work.is_empty() && model.end > 0;
             has_work.then(|| self.recording.models(model, self.step_ms()))
         };

@@ -33,8 +33,8 @@ pub enum UnprofiledSource {
 const WORTH_SAYING: f64 = 0.03;
 /// How far the cost of recording on another host may be from the one that was measured, as factors. Evidence:
 /// docs/results/verdicts.md.
-const LEAST_COST: f64 = 0.5;
-const MOST_COST: f64 = 1.5;
+const LEAST_COST: f64 = 0.65;
+const MOST_COST: f64 = 1.35;
 /// The time of a step that was measured without the profiler scatters by this share.
 const SCATTER: f64 = 0.05;
 

@@ -10,6 +10,16 @@ pub(super) struct Assumed {
     /// Host work right after a staged copy, as a multiple of its measured time: staging evicts the CPU caches, so
     /// the work after it runs with cold caches.
     pub(super) behind_staging: f64,
+    /// Host work that fills memory before it is copied, as a multiple of its measured time, if the memory is reused.
+    pub(super) first_touch: f64,
+    /// Host work that exists only for copies that are removed, as a multiple of its measured time.
+    pub(super) hooks: f64,
+    /// Longest host work between two launches once hooks are removed, as a multiple of the usual one.
+    pub(super) longest_gap: f64,
+    /// How much of an optimizer that runs beside backward is hidden, as a share of the time that the host has for it.
+    pub(super) hidden: f64,
+    /// Host work between launches that a CUDA graph cannot capture, as a multiple, if the host reads values within the step.
+    pub(super) uncaptured: f64,
     /// Host work per merged copy, as a multiple of its measured time: the data has to be packed.
     pub(super) packing: f64,
     /// How much of the power effect to assume.
@@ -24,6 +34,11 @@ impl Assumed {
     pub(super) const EXPECTED: Self = Self {
         copies: 1.0,
         behind_staging: 0.5,
+        first_touch: 0.7,
+        hooks: 0.1,
+        longest_gap: 3.0,
+        hidden: 0.5,
+        uncaptured: 0.4,
         packing: 0.2,
         power: Effect::AsMeasured,
         independent: false,
@@ -32,6 +47,11 @@ impl Assumed {
     pub(super) const BEST: Self = Self {
         copies: 0.98,
         behind_staging: 0.3,
+        first_touch: 0.3,
+        hooks: 0.0,
+        longest_gap: 1.5,
+        hidden: 1.0,
+        uncaptured: 0.1,
         packing: 0.0,
         power: Effect::None,
         independent: true,
@@ -40,6 +60,11 @@ impl Assumed {
     pub(super) const WORST: Self = Self {
         copies: 1.03,
         behind_staging: 1.0,
+        first_touch: 1.0,
+        hooks: 0.4,
+        longest_gap: 10.0,
+        hidden: -0.5,
+        uncaptured: 0.7,
         packing: 0.6,
         power: Effect::Most,
         independent: false,

@@ -1,7 +1,7 @@
 //! Which graph edits do several changes share?
 
 use busbound_cause::thresholds::EVENT_PASSES;
-use busbound_cause::{CallId, HostAction, Model, WorkId, WorkKind};
+use busbound_cause::{CallId, HostAction, HostUse, Model, Time, WorkId, WorkKind};
 use busbound_machine::{HostMemory, LinkFacts, bench};
 use busbound_trace::Direction;
 
@@ -164,6 +164,83 @@ pub(super) fn wait_by_event(graph: &mut Model, copies: &[WorkId], work: &[WorkId
         seen.push(stream);
         graph.work[id].waits.extend(copies.iter().map(|copy| (*copy, EVENT_PASSES)));
     }
+}
+
+/// Removes the host work before a call that exists only for the call: all of it but `kept`, 0 to 1. Waiting for input or for
+/// another thread stays.
+pub(super) fn remove_host_work(graph: &mut Model, call: CallId, kept: f64) {
+    for (what, time) in &mut graph.calls[call].since.uses {
+        if !matches!(what, HostUse::Input | HostUse::Waiting) {
+            *time = (*time as f64 * kept) as Time;
+        }
+    }
+}
+
+/// Host work around copies: what is between two launches without a copy, and the call after each call.
+pub(super) struct Hooks {
+    usual_gap: Time,
+    next: Vec<Option<CallId>>,
+}
+
+impl Hooks {
+    pub(super) fn of(graph: &Model) -> Self {
+        let mut next = vec![None; graph.calls.len()];
+        let mut gaps: Vec<Time> = Vec::new();
+        let launches = |call: CallId| {
+            let issued = graph.calls[call].action.issued();
+            !issued.is_empty() && issued.iter().all(|work| graph.work[*work].kind.is_kernel())
+        };
+        for pair in graph.threads.iter().flat_map(|thread| thread.windows(2)) {
+            next[pair[0]] = Some(pair[1]);
+            if launches(pair[0]) && launches(pair[1]) {
+                gaps.push(graph.calls[pair[1]].gap());
+            }
+        }
+        gaps.sort_unstable();
+        Self { usual_gap: gaps.get(gaps.len() / 2).copied().unwrap_or(0), next }
+    }
+
+    /// Removes the host work after a call that exists for it: the next launch then comes as usual.
+    pub(super) fn remove_after(&self, graph: &mut Model, call: CallId, kept: f64) {
+        let Some(next) = self.next[call] else { return };
+        let gap = graph.calls[next].gap();
+        let usual = self.usual_gap.min(gap);
+        let kept = usual as f64 / gap.max(1) as f64 + kept * (1.0 - usual as f64 / gap.max(1) as f64);
+        remove_host_work(graph, next, kept);
+    }
+
+    /// Removes hooks that run between launches without a copy: no gap stays longer than `times` the usual one.
+    pub(super) fn shorten(&self, graph: &mut Model, group: &Group, times: f64) {
+        let most = (self.usual_gap as f64 * times) as Time;
+        let calls: Vec<CallId> = group.work.iter().filter_map(|work| graph.work[*work].call).collect();
+        for call in calls {
+            if self.usual_gap > 0 && graph.calls[call].gap() > most {
+                graph.calls[call].set_gap(most);
+            }
+        }
+    }
+
+    /// Removes a copy with everything that exists for it: its call, the wait for it, and the host work around it.
+    pub(super) fn drop_copy(&self, graph: &mut Model, copy: WorkId, own: &OwnWaits, kept: f64) {
+        let wait = own.get(copy);
+        drop_copy(graph, copy, wait);
+        for call in graph.work[copy].call.into_iter().chain(wait) {
+            remove_host_work(graph, call, kept);
+        }
+        if let Some(last) = wait.or(graph.work[copy].call) {
+            self.remove_after(graph, last, kept);
+        }
+    }
+}
+
+/// Small H2D copies of a group: a hook that fetches weights also fetches small ones.
+pub(super) fn small_copies(graph: &Model, group: &Group) -> Vec<WorkId> {
+    let is_small = |id: &&WorkId| {
+        graph.work[**id].kind.bus() == Some(Direction::HostToDevice)
+            && is_alone(graph, **id)
+            && !graph.work[**id].dropped
+    };
+    group.work.iter().filter(is_small).copied().collect()
 }
 
 /// Removes a call; the host work before it stays.

@@ -6,12 +6,18 @@
 mod asynchronous;
 mod coalesce;
 mod edit;
+mod graph;
+mod keep;
 mod link;
+mod loader;
 mod no_sync;
+mod optimizer;
 mod pin;
 mod prefetch;
 mod resident;
 mod spelling;
+mod spread;
+mod stream;
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,11 +29,17 @@ use super::assumed::Assumed;
 
 pub use asynchronous::Async;
 pub use coalesce::Coalesce;
+pub use graph::CudaGraph;
+pub use keep::Keep;
 pub use link::OtherLink;
+pub use loader::LoaderPin;
 pub use no_sync::NoSync;
+pub use optimizer::Optimizer;
 pub use pin::Pin;
 pub use prefetch::Prefetch;
 pub use resident::Resident;
+pub use spread::Spread;
+pub use stream::Stream;
 
 /// The declaration of a change. [`fmt::Display`] writes it as `--apply` accepts it.
 trait Declared: Sized + fmt::Display {
@@ -131,10 +143,16 @@ changes! {
     Pin(Pin),
     Prefetch(Prefetch),
     Async(Async),
+    Stream(Stream),
     Coalesce(Coalesce),
     NoSync(NoSync),
-    Link(OtherLink),
+    Graph(CudaGraph),
+    Keep(Keep),
     Resident(Resident),
+    Loader(LoaderPin),
+    Optimizer(Optimizer),
+    Spread(Spread),
+    Link(OtherLink),
 }
 
 /// The description of every change, in display order.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use busbound_cause::Model;
 
-use super::edit::{OwnWaits, bytes_of, drop_copy, groups, is_fetched};
+use super::edit::{Hooks, OwnWaits, bytes_of, groups, is_fetched, small_copies};
 use super::{About, Declared, Made, NO_SUCH_CHANGE, Terms};
 
 /// The share that stays on the device, 0 to 1.
@@ -29,8 +29,8 @@ impl Declared for Resident {
         percent.map(|percent| Self(percent / 100.0)).ok_or("resident takes a share such as 50%")
     }
 
-    fn apply(&self, graph: &mut Model, _terms: &Terms<'_>) -> Made {
-        let own = OwnWaits::of(graph);
+    fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made {
+        let (own, hooks) = (OwnWaits::of(graph), Hooks::of(graph));
         let mut made = Made::default();
         let mut kept_of_step: BTreeMap<usize, u64> = BTreeMap::new();
         for group in groups(graph, |id| is_fetched(graph, id)).into_iter().flatten() {
@@ -39,8 +39,12 @@ impl Declared for Resident {
             }
             for &id in &group.copies {
                 *kept_of_step.entry(group.step).or_default() += bytes_of(graph, id);
-                drop_copy(graph, id, own.get(id));
+                hooks.drop_copy(graph, id, &own, terms.assumed.hooks);
                 made.changed += 1;
+            }
+            hooks.shorten(graph, &group, terms.assumed.longest_gap);
+            for id in small_copies(graph, &group) {
+                hooks.drop_copy(graph, id, &own, terms.assumed.hooks);
             }
         }
         made.extra_bytes = kept_of_step.values().copied().max().unwrap_or(0);

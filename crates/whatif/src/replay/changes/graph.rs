@@ -1,0 +1,105 @@
+//! `graph`: launches the kernels of a step as CUDA graphs.
+
+use std::fmt;
+
+use busbound_cause::{CallId, HostAction, HostUse, Model, Time};
+use busbound_trace::Direction;
+
+use super::{About, Declared, Made, Terms, without_value};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CudaGraph;
+
+/// Host time of a graph launch, and of each of its nodes. Measured on the graph runs marked learn in fixtures/frameworks.
+const LAUNCH: Time = 20_000;
+const PER_NODE: Time = 150;
+/// Gap between two kernels of a graph. Measured on the same runs: median 0.26 µs.
+const NODE_GAP: Time = 250;
+
+impl Declared for CudaGraph {
+    const ABOUT: About = About {
+        name: "graph",
+        spelling: "graph",
+        help: "launch the kernels of a step as CUDA graphs",
+        doing: "replaying CUDA graphs",
+        effort: "`torch.compile(mode=\"reduce-overhead\")` or `torch.cuda.graph`",
+        precondition: "shapes and control flow repeat, and inputs are copied into fixed buffers",
+        depends_on_data: false,
+    };
+
+    fn parse(value: Option<&str>) -> Result<Self, &'static str> {
+        without_value(Self, value)
+    }
+
+    fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made {
+        let mut made = Made::default();
+        // A host that reads values within the step decides something by them: not everything can be captured.
+        let kept = if reads_within_steps(graph) { terms.assumed.uncaptured } else { 0.0 };
+        for thread in 0..graph.threads.len() {
+            let calls = graph.threads[thread].clone();
+            let captured: Vec<bool> = calls.iter().map(|call| is_captured(graph, *call)).collect();
+            let mut at = 0;
+            for run in captured.chunk_by(|a, b| a == b) {
+                let (range, is_captured) = (at..at + run.len(), run[0]);
+                at = range.end;
+                // A graph of one or two kernels is not worth it.
+                if is_captured && range.len() > 2 {
+                    capture(graph, &calls[range.clone()], kept);
+                    made.changed += range.len();
+                }
+            }
+        }
+        made
+    }
+}
+
+/// Whether a call can be part of a graph: it launches, and the host waits neither for the device nor for input before it.
+fn is_captured(graph: &Model, call: CallId) -> bool {
+    let call = &graph.calls[call];
+    let launches = matches!(&call.action, HostAction::Issue(work)
+        if work.iter().all(|work| graph.work[*work].kind.bus().is_none()));
+    launches && !call.since.uses.iter().any(|(what, _)| matches!(what, HostUse::Input | HostUse::Optimizer))
+}
+
+/// Whether the host waits for values more often than once per step.
+fn reads_within_steps(graph: &Model) -> bool {
+    let reads = graph.calls.iter().filter(|call| {
+        let copy = match call.action {
+            HostAction::Wait { copy, .. } => copy,
+            HostAction::IssueBlocking(copy) => Some(copy),
+            _ => None,
+        };
+        copy.is_some_and(|copy| graph.work[copy].kind.bus() == Some(Direction::DeviceToHost))
+    });
+    reads.count() > graph.steps
+}
+
+/// All launches become one; `kept` of the host work between them stays.
+fn capture(graph: &mut Model, calls: &[CallId], kept: f64) {
+    for &call in calls {
+        let call = &mut graph.calls[call];
+        for (what, time) in &mut call.since.uses {
+            if !matches!(what, HostUse::Input | HostUse::Optimizer) {
+                *time = (*time as f64 * kept) as Time;
+            }
+        }
+        call.cost = PER_NODE;
+        if let Some((_, between)) = &mut call.after {
+            *between = (*between as f64 * kept) as Time;
+        }
+        for work in call.action.issued().to_vec() {
+            let work = &mut graph.work[work];
+            work.after_work = work.after_work.min(NODE_GAP);
+            work.after_call = work.after_call.min(NODE_GAP);
+        }
+    }
+    if let Some(&first) = calls.first() {
+        graph.calls[first].cost = LAUNCH;
+    }
+}
+
+impl fmt::Display for CudaGraph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::ABOUT.name)
+    }
+}
