@@ -53,7 +53,7 @@ impl Declared for Coalesce {
     }
 }
 
-/// Consecutive small H2D copies on one stream within one step.
+/// Consecutive small copies in one direction on one stream within one step.
 fn runs(graph: &Model) -> Vec<Vec<WorkId>> {
     let mut runs: Vec<Vec<WorkId>> = Vec::new();
     let mut run: Vec<WorkId> = Vec::new();
@@ -76,13 +76,20 @@ fn is_small(graph: &Model, id: WorkId) -> bool {
     is_alone(graph, id)
         && matches!(
             graph.work[id].kind,
-            WorkKind::Copy { direction: Direction::HostToDevice, bytes: 1..=LARGEST_MERGED, .. }
+            WorkKind::Copy {
+                direction: Direction::HostToDevice | Direction::DeviceToHost,
+                bytes: 1..=LARGEST_MERGED,
+                ..
+            }
         )
 }
 
 fn is_alike(a: &Work, b: &Work) -> bool {
     let same_memory = match (a.kind, b.kind) {
-        (WorkKind::Copy { pageable: a, .. }, WorkKind::Copy { pageable: b, .. }) => a == b,
+        (
+            WorkKind::Copy { pageable: a, direction: from, .. },
+            WorkKind::Copy { pageable: b, direction: to, .. },
+        ) => (a, from) == (b, to),
         _ => false,
     };
     a.stream == b.stream && a.step == b.step && same_memory
