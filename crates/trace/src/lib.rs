@@ -21,6 +21,7 @@
 
 mod capture;
 mod error;
+pub mod hash;
 mod interval;
 mod kineto;
 mod model;

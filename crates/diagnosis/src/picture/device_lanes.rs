@@ -1,7 +1,7 @@
 //! What did a device do, and why was it idle? Drawn as lanes.
 
+use busbound_trace::hash::HashMap;
 use busbound_trace::{Direction, Event, EventKind, MemoryKind, Place};
-use hashbrown::HashMap;
 
 use super::links::{CopyKey, DrawnCopies, RowPlace};
 use super::names::DrawnNames;
