@@ -14,7 +14,7 @@ use crate::args::names::machines;
 use crate::args::shared::{AnalysisArgs, MachineArgs, OutputArgs, ReadingArgs, TopologyArgs};
 use crate::failure::Failure;
 use crate::io::kind::{FileKind, instead_of, not_a};
-use crate::suggest::did_you_mean;
+use busbound::machine::spelling::did_you_mean;
 
 /// Where the answer goes and how it looks.
 #[derive(Debug, Clone)]

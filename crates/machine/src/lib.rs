@@ -21,6 +21,7 @@ pub mod live;
 mod profile;
 mod quantile;
 mod resolve;
+pub mod spelling;
 pub mod topology;
 
 pub use bench::terms::HostMemory;
