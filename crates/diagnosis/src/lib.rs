@@ -26,6 +26,7 @@ pub mod figures;
 mod findings;
 mod items;
 mod limits;
+mod misfits;
 mod options;
 mod parallel;
 mod pattern;
@@ -86,6 +87,7 @@ pub use findings::{AppliedFix, Candidate, Document, Finding, FindingId, Prize, S
 pub use items::{CopyItem, GapItem, Items, StepItem, diagnose_and_itemize};
 pub use limits::Limitation;
 pub use limits::id::LimitationId;
+pub use misfits::Misfit;
 pub use options::{BlockChoice, CpuCopyThresholds, Options, StageChoice};
 pub use per_step::{PerStep, PerStepError};
 pub use picture::{

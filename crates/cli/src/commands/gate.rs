@@ -14,8 +14,8 @@ use crate::warnings::warn_of_misfits;
 
 pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output)?;
-    let machine = resolve_machine(&args.machine)?;
-    let mut options = resolve_analysis(&args.analysis)?;
+    let machine = resolve_machine(&args.run.machine)?;
+    let mut options = resolve_analysis(&args.run.analysis)?;
     options.per_step.clone_from(&args.per_step);
     let requirements = resolve_requirements(&args.bar, &args.per_step)?;
     let baseline = args
@@ -25,10 +25,10 @@ pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
         .map(|path| baseline(path, args, &output, &machine, &options))
         .transpose()?;
     let mut runs = Vec::new();
-    let all = each_run(&args.paths, &args.reading, &output, |run| {
+    let all = each_run(&args.paths, &args.run.reading, &output, |run| {
         runs.push(run.diagnose(&machine, &options));
     })?;
-    warn_of_misfits(&runs, &args.machine, &args.analysis, &output);
+    warn_of_misfits(&runs, &args.run, &output);
     let gate = gate(&runs, &requirements, baseline.as_ref(), args.bar.partial);
     if let Some(path) = &args.reports.junit {
         save(&gate, Format::Junit, &output, path)?;
@@ -80,7 +80,7 @@ fn baseline(
         return Ok(saved);
     }
     let mut runs: Vec<Diagnosis> = Vec::new();
-    each_run(&[path.to_owned()], &args.reading, output, |run| runs.push(run.diagnose(machine, options)))?;
+    each_run(&[path.to_owned()], &args.run.reading, output, |run| runs.push(run.diagnose(machine, options)))?;
     match runs.as_slice() {
         [run] => Ok(Baseline::of(run)),
         runs => Err(Failure::usage(format!(

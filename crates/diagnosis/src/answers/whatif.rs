@@ -8,11 +8,13 @@ use busbound_whatif::replay::{
 use serde::Serialize;
 
 use crate::activity::copies::Copy;
+use crate::analysis::attribution::attribution;
 use crate::analysis::facts::Facts;
 use crate::analysis::replay;
+use crate::misfits::{Misfit, misfits};
 use crate::options::Options;
 use crate::steps::basis::Basis;
-use crate::steps::steady::steady;
+use crate::steps::steady::{LeftOut, steady};
 use crate::unit::Unit;
 
 pub const WHATIF_SCHEMA: &str = "busbound.whatif/2";
@@ -44,6 +46,9 @@ pub struct WhatIf {
     pub scenarios: Vec<Scenario>,
     /// Assumptions and unknowns of the prediction.
     pub notes: Vec<String>,
+    /// The options that do not fit this trace.
+    #[serde(skip)]
+    pub misfits: Vec<Misfit>,
 }
 
 /// A set of changes, applied in order.
@@ -88,15 +93,25 @@ pub fn what_if(
     options: &Options,
     wanted: &[Vec<Change>],
 ) -> Result<WhatIf, NoReplay> {
-    of_steady(trace, machine, options, |facts| Ok(of_replay(facts, replayed(facts)?, path, wanted)))
+    of_steady(trace, machine, options, |facts, left_out| {
+        let has_blocks = || attribution(facts, &options.blocks).is_some();
+        let misfits = misfits(facts, options, left_out, has_blocks);
+        Ok(WhatIf { misfits, ..of_replay(facts, replayed(facts)?, path, wanted) })
+    })
 }
 
 /// Applies `of` to the steps that the figures cover.
-fn of_steady<T>(trace: &Trace, machine: &Machine, options: &Options, of: impl FnOnce(&Facts<'_>) -> T) -> T {
+fn of_steady<T>(
+    trace: &Trace,
+    machine: &Machine,
+    options: &Options,
+    of: impl FnOnce(&Facts<'_>, &LeftOut) -> T,
+) -> T {
     let basis = Basis::of(trace, options);
-    match steady(&basis, options).0 {
-        Some(part) => of(&Facts::on(basis.of_part(&part, options), machine, options)),
-        None => of(&Facts::on(basis, machine, options)),
+    let (part, left_out) = steady(&basis, options);
+    match part {
+        Some(part) => of(&Facts::on(basis.of_part(&part, options), machine, options), &left_out),
+        None => of(&Facts::on(basis, machine, options), &left_out),
     }
 }
 
@@ -166,6 +181,7 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
         knows_power,
         scenarios,
         notes: notes(facts, &confidence, knows_power),
+        misfits: Vec::new(),
     };
     answer.statement = answer.sentence(wanted.is_empty());
     answer
