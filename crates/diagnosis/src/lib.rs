@@ -83,7 +83,7 @@ pub use busbound_cause::idle::GapCause;
 pub use busbound_cause::path::PathClass;
 pub use explain::{Explanation, Section, Topic, explain, explain_finding, explanations};
 pub use figures::{Better, CopyFigure, FigureId, FigureUnit};
-pub use findings::{AppliedFix, Candidate, Document, Finding, FindingId, Prize, Severity};
+pub use findings::{AppliedFix, Candidate, Document, EvidenceUnit, Finding, FindingId, Prize, Severity};
 pub use items::{CopyItem, GapItem, Items, StepItem, diagnose_and_itemize};
 pub use limits::Limitation;
 pub use limits::id::LimitationId;
