@@ -91,8 +91,8 @@ pub use misfits::Misfit;
 pub use options::{BlockChoice, CpuCopyThresholds, Options, StageChoice};
 pub use per_step::{PerStep, PerStepError};
 pub use picture::{
-    Detail, Dot, DotKind, Drawn, GroupOf, Lane, LaneGroup, LaneKind, Picture, Piece, PieceId, RateCurve, Row,
-    Span as PictureSpan, StepSpan, diagnose_and_draw,
+    Detail, Dot, DotKind, Drawn, GroupOf, Lane, LaneGroup, LaneKind, Picture, Piece, PieceId, PieceMark,
+    RateCurve, Row, Span as PictureSpan, StepSpan, diagnose_and_draw,
 };
 pub use saving::Saving;
 pub use settings::{Proposal, Target};
