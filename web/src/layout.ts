@@ -163,7 +163,7 @@ export interface Lane {
 }
 
 /** What sets a segment apart from the others of its lane: pageable memory, or the cause of a gap. */
-export type Mark = 'none' | 'pageable' | 'idle_copy' | 'idle_launch' | 'idle_sync' | 'idle_input' | 'idle_unknown';
+export type Mark = 'none' | 'pageable' | 'idle_copy' | 'idle_launch' | 'idle_sync' | 'idle_input' | 'idle_host' | 'idle_unknown';
 
 /** The kind of memory at one end of a copy. */
 export type MemoryKind = 'device' | 'managed' | 'pageable' | 'pinned' | 'unknown';

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use busbound_cause::{Activity, CollectiveNames, Graph, Host, HostAction, Rule};
+use busbound_cause::{Activity, CollectiveNames, Graph, Host, HostAction, Rule, StepMarks};
 use busbound_trace::{Call, IntervalSet, ReadOptions, open};
 
 /// Nanoseconds per measured quantity.
@@ -28,7 +28,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let trace = open(Path::new(&path), &ReadOptions::default())?;
         let host = Host::of(&trace);
         let collectives = CollectiveNames::of(trace.names());
-        let graph = Graph::of(Activity { trace: &trace, host: &host, collectives: &collectives }, &[]);
+        let graph = Graph::of(
+            Activity { trace: &trace, host: &host, collectives: &collectives },
+            &StepMarks::default(),
+        );
         device(&graph, &mut samples);
         calls(&graph, &host, &mut samples);
         gaps(&host, &mut samples);

@@ -1,12 +1,12 @@
 //! Why was a device idle? Looks at the edge that the work after each gap waited on, and at the host during the gap.
 
-use busbound_trace::{Event, Interval, IntervalSet, Nanos, Timestamp};
+use busbound_trace::{Call, Event, EventId, Interval, IntervalSet, Nanos, Timestamp, TrackId};
 use serde::{Deserialize, Serialize};
 
 use crate::graph::{Graph, WorkId};
 use crate::graph_launches::GraphLaunches;
-use crate::host::Host;
-use crate::thresholds::{AFTER_IDLE, BEFORE_IDLE, KERNEL_GAP, QUEUED_GAP, RECORDED_SHARE};
+use crate::host::{Host, HostUse};
+use crate::thresholds::{AFTER_IDLE, BEFORE_IDLE, KERNEL_GAP, LAUNCH_LATENCY, QUEUED_GAP};
 
 /// The cause of a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -15,12 +15,16 @@ use crate::thresholds::{AFTER_IDLE, BEFORE_IDLE, KERNEL_GAP, QUEUED_GAP, RECORDE
 pub enum GapCause {
     /// The host was inside a copy call: staging pageable memory, or waiting for the copy.
     Copy,
-    /// The queue was empty: the device waited for a launch.
+    /// The host was launching: inside launch calls, or in the short host work between them.
     Launch,
-    /// The host waited for the device to finish and launched more work only after that.
+    /// The host was inside a sync call.
     Synchronization,
     /// The host waited for the next batch.
     Input,
+    /// The host did its own work: operators on the CPU, allocation, Python, or something that is not recorded.
+    Host,
+    /// The work was launched in time and waited for something that is not visible in the trace.
+    Queued,
     /// A gap between kernels: too short to have another cause.
     KernelGap,
     /// The cause is not visible in the trace.
@@ -29,8 +33,16 @@ pub enum GapCause {
 
 impl GapCause {
     /// Every cause.
-    pub const ALL: &'static [Self] =
-        &[Self::Copy, Self::Launch, Self::Synchronization, Self::Input, Self::KernelGap, Self::Unexplained];
+    pub const ALL: &'static [Self] = &[
+        Self::Copy,
+        Self::Launch,
+        Self::Synchronization,
+        Self::Input,
+        Self::Host,
+        Self::Queued,
+        Self::KernelGap,
+        Self::Unexplained,
+    ];
 
     /// What `busbound explain` calls it.
     pub fn id(self) -> &'static str {
@@ -39,6 +51,8 @@ impl GapCause {
             Self::Launch => "idle_launch",
             Self::Synchronization => "idle_sync",
             Self::Input => "idle_input",
+            Self::Host => "idle_host",
+            Self::Queued => "idle_queued",
             Self::KernelGap => "idle_kernel_gap",
             Self::Unexplained => "idle_unexplained",
         }
@@ -48,33 +62,50 @@ impl GapCause {
         match self {
             Self::Copy => "host inside a copy call",
             Self::Launch => "waiting for a launch",
-            Self::Synchronization => "waiting after a host sync",
+            Self::Synchronization => "host inside a sync call",
             Self::Input => "waiting for input",
+            Self::Host => "host busy with other work",
+            Self::Queued => "launched, but waiting for something not in this trace",
             Self::KernelGap => "gap between kernels",
             Self::Unexplained => "cause not visible in this trace",
         }
     }
 }
 
-/// One gap in a device's work.
+/// A part of a gap with one cause.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    interval: Interval,
+    cause: GapCause,
+    event: Option<EventId>,
+}
+
+/// A part of a gap in a device's work, with one cause.
 #[derive(Debug, Clone, Copy)]
 pub struct Gap<'a> {
     pub device: i32,
     pub interval: Interval,
     pub cause: GapCause,
+    /// What the host was in, if it is the cause.
+    pub during: Option<EventId>,
     /// The work that ended the gap, and the call that launched what the device waited for.
     pub work: Option<Event<'a>>,
     pub call: Option<Event<'a>>,
 }
 
+/// What the causes of gaps are found with.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms<'t, 'a> {
+    pub graph: &'t Graph,
+    pub host: &'t Host<'a>,
+    pub launches: &'t GraphLaunches<'t>,
+    /// The thread that ends the steps: time after the last work is its time.
+    pub thread: Option<TrackId>,
+}
+
 /// The causes of one device's gaps; `gaps` must be sorted by time.
-pub fn causes<'a>(
-    graph: &Graph,
-    host: &Host<'a>,
-    launches: &GraphLaunches<'_>,
-    device: i32,
-    gaps: &IntervalSet,
-) -> Vec<Gap<'a>> {
+pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Vec<Gap<'a>> {
+    let Terms { graph, host, launches, thread } = terms;
     let trace = host.trace();
     let mut work: Vec<WorkId> =
         graph.streams_of(Some(device)).flat_map(|s| graph.streams[s].work.iter().copied()).collect();
@@ -102,51 +133,76 @@ pub fn causes<'a>(
         }
         let call = work.get(awaited).and_then(|one| call_of(*one));
         let before = launched.and_then(call_of);
-        let cause = match (before, call) {
-            (Some(before), Some(call)) if launches.ran_unseen(&before, &call) => GapCause::Unexplained,
+        let parts = match (before, call) {
+            (Some(before), Some(call)) if launches.ran_unseen(&before, &call) => {
+                vec![Piece { interval, cause: GapCause::Unexplained, event: None }]
+            }
+            (_, None) if next == work.len() && thread.is_some() => {
+                thread.map_or_else(Vec::new, |thread| host_pieces(host, thread, interval))
+            }
             _ => {
                 let idle_since = idle_since.map_or(interval.start, Timestamp::from_nanos);
-                cause_of(interval, idle_since, call.as_ref(), host)
+                pieces(interval, idle_since, call.as_ref(), host)
             }
         };
         let ended_by = work.get(next).map(|one| trace.event(graph.work[*one].event));
-        all.push(Gap { device, interval, cause, work: ended_by, call });
+        all.extend(parts.into_iter().map(|part| Gap {
+            device,
+            interval: part.interval,
+            cause: part.cause,
+            during: part.event,
+            work: ended_by,
+            call,
+        }));
     }
     all
 }
 
-/// `idle_since` is the end of the last launched work; only migrations of managed memory ran after it.
-fn cause_of(gap: Interval, idle_since: Timestamp, call: Option<&Event<'_>>, host: &Host<'_>) -> GapCause {
+/// Splits a gap at the launch of the work that ends it: before the launch by what the host did, after it the device waited.
+fn pieces(gap: Interval, idle_since: Timestamp, call: Option<&Event<'_>>, host: &Host<'_>) -> Vec<Piece> {
+    let whole = |cause| vec![Piece { interval: gap, cause, event: None }];
+    // Only migrations of managed memory ran since `idle_since`.
     if gap.length().get() < KERNEL_GAP {
-        return GapCause::KernelGap;
+        return whole(GapCause::KernelGap);
     }
-    let gap = Interval::new(idle_since.min(gap.start), gap.end);
-    let Some(call) = call else { return GapCause::Unexplained };
-    let Some(thread) = host.thread(call.track_id()) else { return GapCause::Unexplained };
-    if call.end() <= gap.start {
-        // It was launched in time: the host is not the cause.
-        return if gap.length().get() < QUEUED_GAP { GapCause::KernelGap } else { GapCause::Unexplained };
+    let Some(call) = call.filter(|call| host.thread(call.track_id()).is_some()) else {
+        return whole(GapCause::Unexplained);
+    };
+    let late = Interval::new(idle_since.min(gap.start), gap.end);
+    if call.end() <= late.start {
+        let is_short = late.length().get() < QUEUED_GAP;
+        return whole(if is_short { GapCause::KernelGap } else { GapCause::Queued });
     }
-    // What the thread did from the moment the device became idle until the launch.
-    let window = Interval::new(gap.start, call.end().min(gap.end).max(call.start()));
-    let half = window.length().get() / 2;
-    let most_of = |times: &IntervalSet| times.length_within(window).get() > half;
-    let just_before = |times: &IntervalSet| times.length_within(around_start(gap)).get() > 0;
-    if most_of(&thread.input) {
-        return GapCause::Input;
+    let mut pieces: Vec<Piece> = Vec::new();
+    let launch = call.start().max(gap.start).min(gap.end);
+    pieces.extend(host_pieces(host, call.track_id(), Interval::new(gap.start, launch)));
+    let is_copy = host.call_kind(call) == Call::Copy;
+    let own = if is_copy { GapCause::Copy } else { GapCause::Launch };
+    // A launch takes this long to reach an idle device.
+    let reached = (call.end() + Nanos::new(LAUNCH_LATENCY)).min(gap.end).max(launch);
+    pieces.push(Piece { interval: Interval::new(launch, reached), cause: own, event: Some(call.id()) });
+    pieces.push(Piece { interval: Interval::new(reached, gap.end), cause: GapCause::Queued, event: None });
+    pieces.retain(|piece| piece.interval.length().get() > 0);
+    pieces
+}
+
+/// Idle time by what a thread did.
+fn host_pieces(host: &Host<'_>, thread: TrackId, interval: Interval) -> Vec<Piece> {
+    let uses = host.uses_followed(thread, interval).into_iter();
+    uses.map(|used| Piece { interval: used.interval, cause: cause_of(used.what), event: used.event })
+        .collect()
+}
+
+/// The cause of idle time in which the host did this.
+fn cause_of(what: HostUse) -> GapCause {
+    match what {
+        HostUse::Launching => GapCause::Launch,
+        HostUse::CopyCall => GapCause::Copy,
+        HostUse::Synchronizing => GapCause::Synchronization,
+        HostUse::Input => GapCause::Input,
+        HostUse::Waiting => GapCause::Unexplained,
+        _ => GapCause::Host,
     }
-    if most_of(&thread.copying) || just_before(&thread.copying_long) {
-        return GapCause::Copy;
-    }
-    // The host waited for the device until just now; the device waits for whatever the host does next.
-    if most_of(&thread.synchronizing) || just_before(&thread.synchronizing) {
-        return GapCause::Synchronization;
-    }
-    let recorded = thread.recorded.length_within(window).get() as f64;
-    if recorded < RECORDED_SHARE * window.length().get() as f64 {
-        return GapCause::Unexplained;
-    }
-    GapCause::Launch
 }
 
 /// The time around the moment the device became idle: a host wait that ends here was waiting for the device.

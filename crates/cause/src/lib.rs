@@ -2,10 +2,11 @@
 //!
 //! [`Graph::of`] builds the graph; every edge names the [`Rule`] that made it, which says how reliable it is. [`Model`] is the
 //! part of the graph within a range of steps, with the time of each call and kernel without contention; [`simulate`] runs it,
-//! changed or unchanged. [`path`] walks the graph for the critical path of a step, and [`idle`] finds out why a device was idle.
+//! changed or unchanged, and [`Bounds`] asks how long it would take if a resource were free. [`path`] walks the graph for the critical path of a step, and [`idle`] finds out why a device was idle.
 //!
 //! No I/O and no clock: the same trace always gives the same graph.
 
+mod bounds;
 pub mod collective;
 mod graph;
 mod graph_launches;
@@ -17,15 +18,16 @@ pub mod path;
 mod simulate;
 pub mod thresholds;
 
+pub use bounds::{Bounds, Resource, avoidable_waits};
 pub use collective::CollectiveNames;
 pub use graph::{
-    Activity, Awaited, CallId, CallNode, Confidence, Graph, HostAction, Rule, Stream, Thread, Wait, WorkId,
-    WorkKind, WorkNode, is_matrix_kernel, waited_for_thread,
+    Activity, Awaited, CallId, CallNode, Confidence, Graph, HostAction, HostTime, Rule, StepMarks, Stream,
+    Thread, Wait, WorkId, WorkKind, WorkNode, is_matrix_kernel, waited_for_thread,
 };
 pub use graph_launches::{GraphLaunches, launches_graph};
-pub use host::{Host, Origin, ThreadTimes};
+pub use host::{Host, HostUse, Origin, ThreadTimes, UsedTime};
 pub use launch_records::LaunchRecords;
-pub use model::{EdgeCounts, HostCall, Model, TraceRange, Work};
+pub use model::{EdgeCounts, HostCall, Model, RecordingCost, TraceRange, Work};
 pub use simulate::{Sharing, Simulated, simulate};
 
 /// Nanoseconds.

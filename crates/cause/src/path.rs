@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::Time;
 use crate::graph::{CallId, Graph, Rule, Thread, WorkId, WorkKind, waited_for_thread};
-use crate::host::{Host, HostActivity};
+use crate::host::{Host, HostUse};
 use crate::thresholds::{CONTENDED_SHARE, LAUNCH_LATENCY, SEARCH_DEPTH, SHORT_WAIT, STEP_ENDS_WITH_WORK};
 
 /// What happens in a segment of the path.
@@ -28,9 +28,9 @@ pub enum PathClass {
     Memset,
     /// The host inside a copy call before the copy starts: usually staging pageable memory.
     Staging,
-    /// A launch call and its launch latency.
+    /// Launch calls, the short host work between them, and launch latency.
     Launch,
-    /// The host between calls.
+    /// The host's own work: operators on the CPU, allocation, Python, or something that is not recorded.
     Host,
     /// The host waiting for the next batch.
     Input,
@@ -328,19 +328,26 @@ impl<'f, 'a> Walk<'f, 'a> {
             return;
         }
         let mut goal = goal;
-        for segment in self.host.segments(thread, interval(since, self.at)).into_iter().rev() {
-            let class = match segment.activity {
-                HostActivity::Call(Call::Launch | Call::Memset) => PathClass::Launch,
-                HostActivity::Call(Call::Copy) => PathClass::Staging,
-                HostActivity::Input => PathClass::Input,
+        for used in self.host.uses(thread, interval(since, self.at)).into_iter().rev() {
+            let class = match used.what {
+                HostUse::Launching => PathClass::Launch,
+                HostUse::CopyCall => PathClass::Staging,
+                HostUse::Synchronizing => PathClass::Synchronization,
+                HostUse::Input => PathClass::Input,
                 _ => PathClass::Host,
             };
-            let is_call = matches!(class, PathClass::Launch | PathClass::Staging);
-            if is_call {
-                goal = segment.event;
+            if self.is_call(used.event) {
+                goal = used.event;
             }
-            self.cover_host_segment(class, segment.interval.start.as_nanos(), goal, thread);
+            self.cover_host_segment(class, used.interval.start.as_nanos(), goal, thread);
         }
+    }
+
+    fn is_call(&self, event: Option<EventId>) -> bool {
+        event.is_some_and(|event| {
+            let kind = self.host.call_kind(&self.host.trace().event(event));
+            matches!(kind, Call::Launch | Call::Memset | Call::Copy)
+        })
     }
 
     /// Adds host time, or extends the previous segment if it is of the same kind.

@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use busbound_trace::Direction;
 
 use crate::Time;
+use crate::bounds::mean_step;
 use crate::graph::{Awaited, CallId, HostAction, WorkId, WorkKind};
 use crate::model::Model;
 
@@ -49,30 +50,9 @@ struct Pending {
 }
 
 impl Simulated {
-    /// The median step, in nanoseconds.
+    /// The mean step, in nanoseconds.
     pub fn step(&self) -> f64 {
-        median_step(&self.step_ends)
-    }
-}
-
-/// The median time from the end of one step to the end of the next.
-fn median_step(ends: &[Time]) -> f64 {
-    let mut last = 0;
-    let mut steps: Vec<Time> = Vec::with_capacity(ends.len());
-    for end in ends.iter().filter(|end| **end > 0) {
-        // A step that ends before the previous one takes no additional time.
-        let end = (*end).max(last);
-        steps.push(end - last);
-        last = end;
-    }
-    if steps.iter().filter(|step| **step == 0).count() * 4 > steps.len() {
-        return last as f64 / steps.len() as f64;
-    }
-    steps.sort_unstable();
-    match steps.len() {
-        0 => 0.0,
-        // For an even count the lower one: outliers are usually slow steps.
-        n => steps[(n - 1) / 2] as f64,
+        mean_step(&self.step_ends)
     }
 }
 
@@ -134,10 +114,10 @@ impl<'g> Simulation<'g> {
             for (i, &call) in thread.iter().enumerate() {
                 match i.checked_sub(1).map(|before| thread[before]) {
                     Some(before) => {
-                        following[before].push((call, graph.calls[call].gap));
+                        following[before].push((call, graph.calls[call].gap()));
                         pending_calls[call].left += 1;
                     }
-                    None => pending_calls[call].ready = graph.calls[call].gap,
+                    None => pending_calls[call].ready = graph.calls[call].gap(),
                 }
                 if let Some((other, between)) = graph.calls[call].after {
                     following[other].push((call, between));
@@ -282,7 +262,7 @@ impl<'g> Simulation<'g> {
                 };
                 self.block_until_done(id, &awaited);
             }
-            HostAction::Nothing => self.at(self.now, SimEvent::CallEnd(id)),
+            HostAction::EndStep | HostAction::Nothing => self.at(self.now, SimEvent::CallEnd(id)),
         }
     }
 

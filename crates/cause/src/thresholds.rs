@@ -18,6 +18,10 @@ pub const SOURCE_ENDED_WITHIN: Time = 60_000;
 /// Measured: 90% of the gaps between operators and calls of launching threads are shorter than 18.3 µs.
 pub const THREAD_IDLE: Time = 20_000;
 
+/// A longer stretch of host time without a launch, copy or sync call is work of its own; a shorter one is part of launching.
+/// Measured: 90% of the gaps between operators and calls of launching threads are shorter than 18.3 µs, ten times less.
+pub const HOST_STRETCH: Time = 200_000;
+
 /// Time from the end of awaited work to the start of the waiting work without other delays. Chosen, near the median gap of
 /// 1.6 µs between kernels on one stream.
 pub const EVENT_PASSES: Time = 2_000;
@@ -32,6 +36,10 @@ pub const KERNEL_GAP: Time = 3_000;
 /// Work launched before the device became idle starts within this time; the device itself causes the delay. Chosen, three times
 /// the 90th percentile of such gaps.
 pub const QUEUED_GAP: Time = 15_000;
+
+/// Time from a launch call to the start of its work on an idle device. Measured: median 7.5 µs. In a trace in which every launch
+/// waits in a queue, the shortest time says nothing.
+pub const USUAL_LATENCY: Time = 7_500;
 
 /// Maximum time from a launch call to the start of its work on an idle device. Measured: median 7.5 µs, 90th percentile 16.3 µs;
 /// three times that.
@@ -60,9 +68,6 @@ pub const AFTER_IDLE: Time = 50_000;
 /// Without operators in the trace, a wait that follows a copy within this time belongs to it. Measured: 99% of waits in a copy's
 /// operator follow the copy within 8.6 µs.
 pub const WAIT_FOLLOWS_COPY: Time = 50_000;
-
-/// If less than this share of a window is recorded on the host, its activity is unknown. Chosen.
-pub const RECORDED_SHARE: f64 = 0.2;
 
 /// If other work occupies the device for this share of a wait, it caused the wait. Chosen.
 pub const CONTENDED_SHARE: f64 = 0.8;

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use busbound_cause::host::HostActivity;
 use busbound_cause::path::{PathClass, Walk};
-use busbound_cause::{Activity, Awaited, CollectiveNames, Confidence, Graph, Host, HostAction, Rule};
+use busbound_cause::{
+    Activity, Awaited, CollectiveNames, Confidence, Graph, Host, HostAction, Rule, StepMarks,
+};
 use busbound_trace::{Interval, Nanos, ReadOptions, Timestamp, Trace, open, read};
 
 fn trace(events: &[String]) -> Trace {
@@ -33,7 +35,7 @@ fn kernel(stream: u32, ts: f64, dur: f64, correlation: u32) -> String {
 fn graph(trace: &Trace) -> Graph {
     let host = Host::of(trace);
     let collectives = CollectiveNames::of(trace.names());
-    Graph::of(Activity { trace, host: &host, collectives: &collectives }, &[])
+    Graph::of(Activity { trace, host: &host, collectives: &collectives }, &StepMarks::default())
 }
 
 #[test]

@@ -120,6 +120,34 @@ fn without_a_gpu_there_is_one_sentence_and_exit_code_4() {
 }
 
 #[test]
+fn the_costs_of_recording_are_added_to_a_profile_that_exists() {
+    let directory = tempfile::tempdir().unwrap();
+    let raw = std::fs::read_to_string(fixture("machines/raw/h200-quick.json")).unwrap();
+    let mut samples: serde_json::Value = serde_json::from_str(&raw).unwrap();
+    let series = |off: u64, calls: u64, on: u64| serde_json::json!({"what": "kernel_launch", "before_ns": [off], "off_ns": [off], "calls_ns": [calls], "on_ns": [on]});
+    samples["cases"] = serde_json::json!([{
+        "suite": "profiler", "calls": 100, "repetitions": 1, "library": "libcupti.so.13",
+        "loops": [series(200_000, 250_000, 350_000)],
+    }]);
+    std::fs::write(directory.path().join("samples.json"), samples.to_string()).unwrap();
+    std::fs::copy(fixture("machines/h200.json"), directory.path().join("here.json")).unwrap();
+    let run = |args: &[&str]| text(&busbound(args).current_dir(&directory).output().unwrap());
+    let (stdout, stderr, code) = run(&["bench", "--from", "samples.json", "--save", "here.json"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("1.50 µs  extra host time per recorded kernel launch"), "{stdout}");
+    let profile = std::fs::read_to_string(directory.path().join("here.json")).unwrap();
+    let profile: serde_json::Value = serde_json::from_str(&profile).unwrap();
+    assert_eq!(profile["profiler"][0]["tool"], "busbound_record");
+    assert_eq!(
+        (&profile["profiler"][0]["call_us"], &profile["profiler"][0]["work_us"]),
+        (&0.5.into(), &1.0.into())
+    );
+    assert!(profile["curves"].as_array().unwrap().len() > 1, "the rest of the profile stays");
+    // Without a profile there is nothing to add to.
+    assert_eq!(run(&["bench", "--from", "samples.json", "--save", "new.json"]).2, Some(3));
+}
+
+#[test]
 fn saved_samples_are_evaluated_again_and_their_profile_works_everywhere() {
     let directory = tempfile::tempdir().unwrap();
     let raw = fixture("machines/raw/h200-quick.json");

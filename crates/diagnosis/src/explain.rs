@@ -115,12 +115,12 @@ pub fn explain_finding(id: FindingId) -> Explanation {
 fn of_verdict(bound: Bound) -> Explanation {
     let (meaning, next) = match bound {
         Bound::Transfer => (
-            "For 40% of the step or more, the GPU waits for copies between host and device: nothing else runs on it, or the host is \
-             inside a copy call.",
+            "Copies between host and device set the pace: without them, the step gets shorter by more than without anything else. \
+             Either the GPU waits for them, or they keep the link busy all the time.",
             "Pin host memory, move copies to a second stream ahead of their use, or copy fewer bytes. The findings say which.",
         ),
         Bound::Communication => (
-            "For 40% of the step or more, the GPU waits for collectives or copies between GPUs, not overlapped with compute.",
+            "Collectives set the pace: without them, the step gets shorter by more than without anything else.",
             "Overlap communication with backward, merge small collectives, and look for a straggler: \
              busbound diagnose FOLDER compares all ranks.",
         ),
@@ -132,9 +132,15 @@ fn of_verdict(bound: Bound) -> Explanation {
             "The GPU runs out of work because the host launches too slowly.",
             "Launch less: CUDA graphs, torch.compile, larger batches, fewer small operators.",
         ),
+        Bound::Host => (
+            "The GPU waits while the host does work of its own: operators on the CPU, an optimizer on the CPU, memory \
+             allocation, Python.",
+            "Move that work to the GPU, or beside it: to another thread, or to the time in which the GPU is busy. -v lists what \
+             the host did.",
+        ),
         Bound::Sync => (
-            "The GPU is idle after the host waited for it (.item(), .cpu(), cudaStreamSynchronize) before launching the next \
-             work, or host syncs keep several streams from overlapping.",
+            "The host waits for the GPU (.item(), .cpu(), cudaStreamSynchronize) before it launches the next work, so its own \
+             time is not hidden behind the GPU's; or host syncs keep several streams from overlapping.",
             "Remove host syncs from the loop or move them to its end.",
         ),
         Bound::Input => (
@@ -159,8 +165,10 @@ fn of_verdict(bound: Bound) -> Explanation {
             section("What to do", next),
             section(
                 "How it is computed",
-                "Every moment of a step counts once: compute, else communication, else copies, else idle by its cause. The \
-                 verdict names what takes at least 40% of the step; compute also needs everything else to stay below 25%.",
+                "The dependency graph of the steps is run again with each resource free: compute, copies, collectives, \
+                 launching, other host work, input, and host syncs that are not needed. The verdict names the one that shortens \
+                 the step most. If the next one gains at least half as much, the run is mixed. If a sync explains at least half \
+                 of what the host costs, the sync is named.",
             ),
         ],
     }
@@ -173,19 +181,28 @@ fn of_cause(cause: GapCause) -> Explanation {
              the copy to end."
         }
         GapCause::Launch => {
-            "The GPU has no work queued, and the host has not launched the next kernel or copy yet."
+            "The GPU has no work queued. The host is busy launching: it is inside launch calls, or in the short work between \
+             two of them."
         }
         GapCause::Synchronization => {
-            "The host waited for the GPU to finish and launched the next work only afterward; until it arrives the GPU is \
-             idle."
+            "The host was still inside a call that waits for the GPU, although the GPU had finished, or waited for something \
+             else."
         }
         GapCause::Input => "The host waits for the next batch from the DataLoader.",
+        GapCause::Host => {
+            "The host had work of its own before the next launch: operators on the CPU, memory allocation, Python, or \
+             something that the profiler does not record."
+        }
+        GapCause::Queued => {
+            "The work was launched in time and still did not start. It waited for something that this trace does not show: \
+             another process, another rank, or work that was not recorded."
+        }
         GapCause::KernelGap => {
             "The short gap between two kernels that are already queued. Nobody can remove it."
         }
         GapCause::Unexplained => {
-            "The work was launched in time, and the trace does not show what it waited for: another stream, another \
-             process, or something that was not recorded."
+            "The trace does not show what the GPU waited for: the launch of the next work is not in it, or a CUDA graph ran \
+             without a record of its work."
         }
     };
     Explanation {

@@ -49,6 +49,7 @@ pub use activity::route::CopyRoute;
 pub use activity::syncs::{SyncReason, SyncTotal};
 pub use activity::timeline::Overlaps;
 pub use analysis::attribution::{Attribution, BlockTime};
+pub use analysis::bounds::ResourceBound;
 pub use analysis::breakdown::{Part, StepBreakdown};
 pub use analysis::cpu_copies::{CpuCopies, CpuCopyClass};
 pub use analysis::critical::{CriticalPath, LongSegment, PathEdges, PathShare};
@@ -57,6 +58,7 @@ pub use analysis::kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched,
 pub use analysis::stages::{Item, PipelineShape, StageTime, Stages};
 pub use analysis::throughput::Throughput;
 pub use analysis::times::Times;
+pub use analysis::unprofiled::{Unprofiled, UnprofiledSource};
 pub use answers::advice::{
     Advice, Setting, advice_of_ddp, advice_of_diagnosis, advice_of_offload, advice_of_topology,
 };
@@ -78,9 +80,10 @@ pub use answers::survey::{
     CopyClass, Device, KindTotal, LostPart, Process, RankOrigin, RankedAs, Recorded, SURVEY_SCHEMA, Source,
     SourceFacts, Span, Stream, Survey, Thread, survey,
 };
-pub use answers::whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, what_if};
+pub use answers::whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, steady_model, what_if};
 pub use busbound_cause::idle::GapCause;
 pub use busbound_cause::path::PathClass;
+pub use busbound_cause::{HostUse, Resource};
 pub use explain::{Explanation, Section, Topic, explain, explain_finding, explanations};
 pub use figures::{Better, CopyFigure, FigureId, FigureUnit};
 pub use findings::{AppliedFix, Candidate, Document, EvidenceUnit, Finding, FindingId, Prize, Severity};
@@ -98,5 +101,5 @@ pub use saving::Saving;
 pub use settings::{Proposal, Target};
 pub use steps::window::{Difference, OutlierStep, StepQuantity, StepTimes, StepsFound};
 pub use unit::Unit;
-pub use verdict::{Bound, Verdict};
+pub use verdict::{Bound, Headroom, Verdict};
 pub use words::UnknownName;

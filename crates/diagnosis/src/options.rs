@@ -23,6 +23,8 @@ pub struct Options {
     pub measured_kernels: Option<Vec<MeasuredKernel>>,
     /// What one step processes, for figures per second.
     pub per_step: Vec<PerStep>,
+    /// Milliseconds of a step without the profiler, if the user timed it.
+    pub wall_ms: Option<f64>,
 }
 
 impl Default for Options {
@@ -36,6 +38,7 @@ impl Default for Options {
             stages: Vec::new(),
             measured_kernels: None,
             per_step: Vec::new(),
+            wall_ms: None,
         }
     }
 }

@@ -79,6 +79,7 @@ fn word(bound: Bound) -> &'static str {
         Bound::Communication => "communication-bound",
         Bound::Compute => "compute-bound",
         Bound::Launch => "launch-bound",
+        Bound::Host => "host-bound",
         Bound::Sync => "synchronization-bound",
         Bound::Input => "input-bound",
         Bound::Mixed => "mixed",

@@ -8,6 +8,7 @@ mod driver;
 mod host;
 pub mod live;
 mod nccl;
+mod python_packages;
 mod telemetry;
 mod wiring;
 

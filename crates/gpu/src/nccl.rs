@@ -4,11 +4,12 @@
 #![expect(unsafe_code, reason = "NCCL is a C library; each block says why the call is sound")]
 
 use std::ffi::{c_int, c_void};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use libloading::Library;
 
 use crate::driver::{DeviceBuffer, Gpu, Stream};
+use crate::python_packages::in_python_packages;
 
 type Comm = *mut c_void;
 const SUCCESS: c_int = 0;
@@ -109,33 +110,8 @@ fn check(answer: c_int) -> Result<(), String> {
 fn open() -> Result<Library, String> {
     let mut places: Vec<PathBuf> = std::env::var_os("BUSBOUND_NCCL").map(PathBuf::from).into_iter().collect();
     places.extend(["libnccl.so.2", "libnccl.so"].map(PathBuf::from));
-    places.extend(among_python_packages());
+    places.extend(in_python_packages(&["nvidia/nccl/lib/libnccl.so.2"]));
     // SAFETY: loading runs the library's initializers, which are NCCL's own.
     let found = places.iter().find_map(|place| unsafe { Library::new(place) }.ok());
     found.ok_or_else(|| "NCCL (libnccl.so.2) not found; set BUSBOUND_NCCL=/path/to/libnccl.so.2".to_owned())
-}
-
-/// Where pip installs it for PyTorch: for the Python on the path and for the usual prefixes.
-fn among_python_packages() -> Vec<PathBuf> {
-    let mut prefixes: Vec<PathBuf> =
-        ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os).map(PathBuf::from).collect();
-    let on_path = std::env::var_os("PATH")
-        .map(|path| std::env::split_paths(&path).collect::<Vec<_>>())
-        .unwrap_or_default();
-    prefixes.extend(on_path.iter().filter_map(|bin| bin.parent().map(Path::to_path_buf)));
-    let mut found = Vec::new();
-    for prefix in prefixes {
-        let Ok(libraries) = std::fs::read_dir(prefix.join("lib")) else { continue };
-        for library in
-            libraries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("python3"))
-        {
-            for packages in ["site-packages", "dist-packages"] {
-                let file = library.path().join(packages).join("nvidia/nccl/lib/libnccl.so.2");
-                if file.exists() && !found.contains(&file) {
-                    found.push(file);
-                }
-            }
-        }
-    }
-    found
 }

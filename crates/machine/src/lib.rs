@@ -19,6 +19,7 @@ mod interconnect;
 mod link;
 pub mod live;
 mod profile;
+mod profiler_cost;
 mod quantile;
 mod resolve;
 pub mod spelling;
@@ -32,5 +33,6 @@ pub use profile::{
     AllReduceFacts, CurvePoint, DuplexFacts, HbmFacts, LatencyFacts, MachineProfile, MeasuredCurve,
     OverlapFacts, PROFILE_SCHEMA, PeerFacts, PowerFacts, ProfileError,
 };
+pub use profiler_cost::{ProfilerCost, ProfilerTool};
 pub use quantile::{median, quantile};
 pub use resolve::{LinkFacts, LinkSource, Machine, UnknownMachine};

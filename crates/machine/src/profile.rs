@@ -8,6 +8,7 @@ use crate::bench::identity::Identity;
 use crate::bench::statistics::Spread;
 use crate::bench::terms::{Direction, Engine, HostMemory, KernelKind, LatencyKind, Memory, Pace};
 use crate::curve;
+use crate::profiler_cost::{ProfilerCost, ProfilerTool};
 
 pub const PROFILE_SCHEMA: &str = "busbound.machine/1";
 
@@ -44,6 +45,9 @@ pub struct MachineProfile {
     pub p2p: Vec<PeerFacts>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allreduce: Vec<AllReduceFacts>,
+    /// What recording costs on this host, per profiler.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiler: Vec<ProfilerCost>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -186,6 +190,9 @@ impl MachineProfile {
         if profile.power.is_some_and(|power| !above_zero(power.full_duty_slowdown)) {
             return Err(ProfileError::Invalid("full_duty_slowdown must be above zero"));
         }
+        if !profile.profiler.iter().all(ProfilerCost::is_possible) {
+            return Err(ProfileError::Invalid("the costs of a profiler must not be below zero"));
+        }
         Ok(profile)
     }
 
@@ -233,6 +240,17 @@ impl MachineProfile {
             .map(|one| one.us.median)
     }
 
+    /// What recording with this profiler costs on this host, if that was measured.
+    pub fn profiler_cost(&self, tool: ProfilerTool) -> Option<&ProfilerCost> {
+        self.profiler.iter().find(|cost| cost.tool == tool)
+    }
+
+    /// Keeps this cost instead of an earlier one of the same profiler.
+    pub fn set_profiler_cost(&mut self, cost: ProfilerCost) {
+        self.profiler.retain(|known| known.tool != cost.tool);
+        self.profiler.push(cost);
+    }
+
     /// Multiplies every copy rate of this memory by `times`.
     pub(crate) fn scale(&mut self, memory: Memory, times: f64) {
         for curve in self.curves.iter_mut().filter(|curve| curve.memory == memory) {
@@ -267,3 +285,28 @@ impl MeasuredCurve {
 
 /// A profile shared by many links of one answer.
 pub(crate) type SharedProfile = Arc<MachineProfile>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cost_of_a_profiler_is_found_by_its_name_and_never_negative() {
+        let json = include_str!("../../../fixtures/machines/h200.json");
+        assert!(MachineProfile::parse(json).unwrap().profiler.is_empty());
+        let with = |call_us: f64| {
+            let cost = format!(
+                r#"{{"profiler": [{{"tool": "torch_profiler", "operator_us": 2.0, "call_us": {call_us}, "work_us": 0.5,
+                "shapes_us": 1.0, "frame_us": 0.25, "measured": "by hand"}}],"#
+            );
+            MachineProfile::parse(&json.replacen('{', &cost, 1))
+        };
+        let profile = with(1.5).unwrap();
+        assert_eq!(profile.profiler_cost(ProfilerTool::TorchProfiler).unwrap().call_us, 1.5);
+        assert!(profile.profiler_cost(ProfilerTool::Nsight).is_none());
+        assert!(with(-1.5).is_err());
+        let mut changed = profile.clone();
+        changed.set_profiler_cost(ProfilerCost { call_us: 2.5, ..profile.profiler[0].clone() });
+        assert_eq!((changed.profiler.len(), changed.profiler[0].call_us), (1, 2.5));
+    }
+}

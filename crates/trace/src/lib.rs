@@ -47,7 +47,7 @@ pub use model::link::{Link, LinkEnd, LinkTraffic};
 pub use model::managed::{Faults, Migration, MigrationCause};
 pub use model::memory::{MemoryOwner, MemorySample};
 pub use model::names::{NameId, Names};
-pub use model::origin::{Distributed, Gpu, Origin, RecordedLink};
+pub use model::origin::{Distributed, Gpu, Origin, ProfilerFlags, RecordedLink};
 pub use model::size::Bytes;
 pub use model::stats::{ImportStats, Loss, LossKind, LostRows, Repair};
 pub use model::sync::{SyncKind, Synchronization};

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use busbound_trace::{LossKind, OpenError, ReadOptions, Trace, read};
+use busbound_trace::{LossKind, OpenError, ProfilerFlags, ReadOptions, Trace, read};
 
 const EVENT: &str = r#"{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":1}"#;
 
@@ -232,4 +232,23 @@ fn names_beyond_the_limit_are_counted_in_one_sum() {
     assert_eq!(trace.len(), 2000);
     assert!(trace.stats().unknown_categories.len() < 100);
     assert_eq!(trace.stats().unknown_categories.values().sum::<u64>(), 2000);
+}
+
+#[test]
+fn steps_that_were_timed_without_the_profiler_are_kept_from_either_end_of_the_file() {
+    let text = format!(
+        r#"{{"busbound_unprofiled_step_ms": [12.5, 13, 0, -1, "x", null, NaN],
+        "record_shapes": 1, "with_stack": 0, "traceEvents": [{}],
+        "profile_memory": true, "busbound_unprofiled_step_ms": [12.25]}}"#,
+        repeated(5000)
+    );
+    let trace = check_threads(text.as_bytes());
+    assert_eq!(trace.origin().unprofiled_step_ms, [12.5, 13.0, 12.25]);
+    let flags = trace.origin().profiled_with();
+    assert!(flags.shapes && !flags.stack && flags.memory);
+    // A value of another type is no step, and damage in it loses nothing else.
+    let odd = load(&format!(r#"{{"busbound_unprofiled_step_ms": 12.5, "traceEvents": [{EVENT}]}}"#));
+    assert!(odd.origin().unprofiled_step_ms.is_empty());
+    assert_eq!(odd.origin().profiled_with(), ProfilerFlags::default());
+    assert!(losses(&odd).is_empty());
 }

@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
-use busbound_cause::{Activity, CollectiveNames, Graph, Host};
+use busbound_cause::{Activity, CollectiveNames, Graph, Host, Model, StepMarks};
 use busbound_machine::Machine;
 use busbound_trace::{MemoryKind, Timestamp, TraceBuilder, Transfer};
-use busbound_whatif::replay::{Predicted, Replay, TraceRange};
+use busbound_whatif::replay::{Models, Predicted, Replay, TraceRange, duplex};
 
 /// Device and stream.
 type At = (u32, u32);
@@ -54,8 +54,11 @@ impl Written {
         let host = Host::of(&trace);
         let collectives = CollectiveNames::of(trace.names());
         let activity = Activity { trace: &trace, host: &host, collectives: &collectives };
-        let graph = Graph::of(activity, &stretch.starts);
-        Replay::of(&graph, &stretch, &Machine::named("h200").unwrap().link_of(None))
+        let steps = StepMarks { starts: stretch.starts.clone(), ends: None };
+        let graph = Graph::of(activity, &steps);
+        let link = Machine::named("h200").unwrap().link_of(None);
+        let model = Model::of(&graph, &stretch, duplex(&link));
+        Replay::of(Models::recorded(model), &link)
     }
 }
 

@@ -77,6 +77,7 @@ const MARKED: Readonly<Record<Mark, Color | null>> = {
   idle_launch: 'idle-launch',
   idle_sync: 'idle-sync',
   idle_input: 'idle-input',
+  idle_host: 'idle-host',
   idle_unknown: 'idle-unknown',
 };
 

@@ -28,6 +28,7 @@ type Unsubscribe = unsafe extern "C" fn(*mut c_void) -> c_int;
 type EnableCallback = unsafe extern "C" fn(u32, *mut c_void, u32, u32) -> c_int;
 type StreamId = unsafe extern "C" fn(*mut c_void, usize, u8, *mut u32) -> c_int;
 type ThreadIds = unsafe extern "C" fn(u32) -> c_int;
+type Finalize = unsafe extern "C" fn() -> c_int;
 type Version = unsafe extern "C" fn(*mut u32) -> c_int;
 
 /// Another profiler already uses CUPTI.
@@ -81,6 +82,7 @@ pub(super) struct Cupti {
     subscriber: *mut c_void,
     thread_ids: Option<ThreadIds>,
     version: Version,
+    finalize: Option<Finalize>,
 }
 
 // SAFETY: function pointers, and a handle that only CUPTI interprets; all may be used from any thread.
@@ -118,6 +120,7 @@ impl Cupti {
                 thread_ids: symbol(c"cuptiSetThreadIdType")
                     .map(|address| transmute::<*mut c_void, ThreadIds>(address)),
                 version: transmute::<*mut c_void, Version>(symbol(c"cuptiGetVersion")?),
+                finalize: symbol(c"cuptiFinalize").map(|address| transmute::<*mut c_void, Finalize>(address)),
             })
         }
     }
@@ -166,12 +169,30 @@ impl Cupti {
         unsafe { (self.unsubscribe)(self.subscriber) };
     }
 
+    /// Detaches CUPTI from the process after [`release`](Self::release): until then calls stay slower, even with nothing
+    /// enabled. No other thread may be inside CUDA or CUPTI.
+    pub(super) fn detach(&self) {
+        if let Some(finalize) = self.finalize {
+            // SAFETY: nothing is subscribed or enabled, and the caller guarantees that no thread is inside CUPTI, which
+            // starts again by itself at its next call.
+            unsafe { finalize() };
+        }
+    }
+
     /// Starts recording, with callbacks for these calls by domain and id; returns the kinds that could not be
     /// enabled.
     pub(super) fn begin(&self, calls: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
         // SAFETY: as above; a version returns an error for kinds that it does not know.
         let mut refused: Vec<u32> =
             KINDS.into_iter().filter(|kind| unsafe { (self.enable)(*kind) } != 0).collect();
+        refused.extend(self.begin_calls());
+        self.set_callbacks(calls, true);
+        refused
+    }
+
+    /// Starts recording calls and nothing else; returns the kinds that could not be enabled.
+    pub(super) fn begin_calls(&self) -> Vec<u32> {
+        let mut refused = Vec::new();
         // Older CUPTI versions record all calls or none.
         let mut whole = |kind: u32| {
             // SAFETY: as above.
@@ -189,7 +210,6 @@ impl Cupti {
             Some(enable) => self.calls_that_matter().for_each(|call| _ = unsafe { enable(call, 1) }),
             None => whole(kind::RUNTIME),
         }
-        self.set_callbacks(calls, true);
         refused
     }
 

@@ -12,9 +12,11 @@ pub(super) struct Found {
     pub(super) place: String,
 }
 
+/// Also searches these folders.
+///
 /// # Errors
 /// With a message that lists where it was searched, if it was not found.
-pub(super) fn cupti() -> Result<Found, String> {
+pub(super) fn cupti(also: &[PathBuf]) -> Result<Found, String> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let mapped: Vec<&str> = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..])).collect();
     let is_cupti = |path: &str| path.rsplit('/').next().is_some_and(|name| name.starts_with("libcupti.so"));
@@ -23,7 +25,8 @@ pub(super) fn cupti() -> Result<Found, String> {
             return Ok(Found { library, place: (*path).to_owned() });
         }
     }
-    let folders = folders(&mapped);
+    let mut folders = folders(&mapped);
+    folders.extend(also.iter().filter(|folder| folder.is_dir()).cloned());
     // A CUPTI version knows the calls of its own CUDA version: prefer the version of the process, from any folder.
     let own = mapped.iter().find_map(|path| path.rsplit('/').next()?.strip_prefix("libcudart.so."));
     let own = own.and_then(|version| version.split('.').next()).map(|major| format!("libcupti.so.{major}"));

@@ -8,6 +8,7 @@ mod find;
 pub mod layout;
 mod library;
 mod nvml;
+mod switch;
 mod waits;
 mod writer;
 
@@ -19,6 +20,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use cupti::Cupti;
+pub use switch::{Extent, Switch};
 use writer::{Message, Window, Writer};
 
 /// Where to write the recording: the file for the first process that uses CUDA; other processes add their id to its
@@ -71,7 +73,7 @@ fn eprint_line(text: &str) {
 }
 
 fn try_begin(to: &Path) -> Result<(), String> {
-    let found = find::cupti()?;
+    let found = find::cupti(&[])?;
     let mut cupti = Cupti::of(&found.library)
         .ok_or_else(|| format!("{} lacks functions that recording needs", found.place))?;
     // First CUPTI, then the file: if another profiler uses CUPTI, no empty file is left.
@@ -136,17 +138,20 @@ extern "C" fn buffer_requested(buffer: *mut *mut u8, size: *mut usize, most: *mu
 }
 
 extern "C" fn buffer_completed(_: *mut c_void, _: u32, buffer: *mut u8, size: usize, valid: usize) {
-    if buffer.is_null() {
-        return;
-    }
-    // SAFETY: `buffer_requested` handed out this buffer with this size, and CUPTI no longer uses it.
-    let memory = unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(buffer.cast::<u64>(), size / 8)) };
+    let Some(memory) = taken_back(buffer, size) else { return };
     if valid > 0
         && let Some(recording) = recording()
         && let Ok(messages) = recording.messages.lock()
     {
         let _ = messages.send(Message::Buffer(memory, valid));
     }
+}
+
+/// A buffer that CUPTI completed.
+fn taken_back(buffer: *mut u8, size: usize) -> Option<Box<[u64]>> {
+    // SAFETY: `buffer_requested` handed out this buffer with this size, and CUPTI no longer uses it.
+    (!buffer.is_null())
+        .then(|| unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(buffer.cast::<u64>(), size / 8)) })
 }
 
 /// Returns a written buffer to the pool.
@@ -190,7 +195,7 @@ pub extern "C" fn InitializeInjection() -> c_int {
 #[cfg(feature = "injected")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn InitializeInjectionNvtx2(table: *mut c_void) -> c_int {
-    let Ok(found) = find::cupti() else { return 0 };
+    let Ok(found) = find::cupti(&[]) else { return 0 };
     let Some(address) = found.library.symbol(c"InitializeInjectionNvtx2") else { return 0 };
     // SAFETY: CUPTI's function of this name takes the same table.
     let forward = unsafe {

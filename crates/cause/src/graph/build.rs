@@ -3,26 +3,29 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{Call, Event, EventKind, MemoryKind, Place, Timestamp};
+use busbound_trace::{Call, Event, EventId, EventKind, Interval, MemoryKind, Place, Timestamp, TrackId};
 
 use super::builder::Builder;
 use super::{
-    Activity, Awaited, CallNode, Graph, HostAction, Stream, Thread, WorkId, WorkKind, WorkNode, host_waits,
-    shapes_streams, stream_waits, thread_waits, timing,
+    Activity, Awaited, CallId, CallNode, Graph, HostAction, HostTime, StepMarks, Stream, Thread, WorkId,
+    WorkKind, WorkNode, host_waits, shapes_streams, stream_waits, thread_waits, timing,
 };
+use crate::Time;
+use crate::host::{Host, HostUse};
+use crate::thresholds::HOST_STRETCH;
 
-pub(super) fn build(activity: Activity<'_>, starts: &[Timestamp]) -> Graph {
+pub(super) fn build(activity: Activity<'_>, steps: &StepMarks) -> Graph {
     let mut builder = Builder {
         activity,
         graph: Graph::default(),
-        starts: starts.iter().map(|at| at.as_nanos()).collect(),
+        starts: steps.starts.iter().map(|at| at.as_nanos()).collect(),
         streams: BTreeMap::new(),
         syncs: Vec::new(),
         wait_calls: Vec::new(),
         mark_calls: Vec::new(),
     };
     let issued = builder.add_work();
-    builder.add_calls(&issued);
+    builder.add_calls(&issued, steps);
     thread_waits::link_threads(&mut builder);
     stream_waits::between_streams(&mut builder);
     timing::explain_late_starts(&mut builder);
@@ -88,39 +91,30 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds calls that issue work or wait, per thread.
-    fn add_calls(&mut self, issued: &[(u32, WorkId)]) {
-        let trace = self.activity.trace;
-        for track in trace.threads() {
-            let thread = self.graph.threads.len();
-            let mut order = Vec::new();
+    /// Adds calls that issue work or wait, per thread, and the ends of steps.
+    fn add_calls(&mut self, issued: &[(u32, WorkId)], steps: &StepMarks) {
+        for track in self.activity.trace.threads() {
+            let marks = match &steps.ends {
+                Some((thread, ends)) if *thread == track.id() => ends.as_slice(),
+                _ => &[],
+            };
+            let mut nodes = ThreadNodes::new(self.graph.threads.len(), track.id(), marks);
             for event in track.events() {
-                let kind = self.activity.host.call_kind(&event);
+                nodes.end_steps(self, event.start());
+                nodes.since.count(event.kind());
                 if !matches!(event.kind(), EventKind::RuntimeCall | EventKind::DriverCall) {
                     continue;
                 }
+                let kind = self.activity.host.call_kind(&event);
                 if shapes_streams(kind) {
-                    self.note_event_call(thread, &event, kind);
+                    self.note_event_call(nodes.thread, &event, kind);
                     continue;
                 }
                 let Some(action) = self.action_of(&event, kind, issued) else { continue };
-                let id = self.graph.calls.len();
-                for &work in action.issued() {
-                    self.graph.work[work].call = Some(id);
-                }
-                self.graph.calls.push(CallNode {
-                    event: event.id(),
-                    thread,
-                    position: order.len(),
-                    start: event.start().as_nanos(),
-                    end: event.end().as_nanos(),
-                    action,
-                    released_by: None,
-                    after: None,
-                });
-                order.push(id);
+                nodes.add(self, event.id(), event.interval(), action);
             }
-            self.graph.threads.push(Thread { track: track.id(), calls: order });
+            nodes.end_steps(self, Timestamp::from_nanos(Time::MAX));
+            self.graph.threads.push(Thread { track: track.id(), calls: nodes.order });
         }
     }
 
@@ -155,6 +149,87 @@ impl Builder<'_> {
         let staged =
             matches!(work.kind, WorkKind::Copy { pageable: true, .. }) && end > work.start.midpoint(work.end);
         work.end > start && (work.end <= end || staged)
+    }
+}
+
+/// The nodes of one thread, in order.
+struct ThreadNodes<'s> {
+    thread: usize,
+    track: TrackId,
+    /// Ends of steps that are not nodes yet.
+    marks: &'s [(Timestamp, EventId)],
+    order: Vec<CallId>,
+    /// When the last node ended.
+    ended: Option<Timestamp>,
+    /// What was recorded since.
+    since: HostTime,
+}
+
+impl<'s> ThreadNodes<'s> {
+    fn new(thread: usize, track: TrackId, marks: &'s [(Timestamp, EventId)]) -> Self {
+        Self { thread, track, marks, order: Vec::new(), ended: None, since: HostTime::default() }
+    }
+
+    /// Adds the ends of the steps that end by a given time.
+    fn end_steps(&mut self, builder: &mut Builder<'_>, until: Timestamp) {
+        while let Some((&(at, annotation), rest)) =
+            self.marks.split_first().filter(|((at, _), _)| *at <= until)
+        {
+            self.marks = rest;
+            self.add(builder, annotation, Interval::new(at, at), HostAction::EndStep);
+        }
+    }
+
+    fn add(&mut self, builder: &mut Builder<'_>, event: EventId, interval: Interval, action: HostAction) {
+        let graph = &mut builder.graph;
+        let id = graph.calls.len();
+        for &work in action.issued() {
+            graph.work[work].call = Some(id);
+        }
+        let mut since = std::mem::take(&mut self.since);
+        since.uses = self.uses_until(builder.activity.host, interval.start);
+        builder.graph.calls.push(CallNode {
+            event,
+            thread: self.thread,
+            position: self.order.len(),
+            start: interval.start.as_nanos(),
+            end: interval.end.as_nanos(),
+            action,
+            released_by: None,
+            after: None,
+            since,
+        });
+        self.ended = self.ended.max(Some(interval.end));
+        self.order.push(id);
+    }
+
+    /// What the thread did from its last node until now.
+    fn uses_until(&self, host: &Host<'_>, until: Timestamp) -> Vec<(HostUse, Time)> {
+        let Some(from) = self.ended.filter(|from| *from < until) else { return Vec::new() };
+        let length = (until - from).get();
+        if length < HOST_STRETCH {
+            return vec![(HostUse::Launching, length)];
+        }
+        let mut uses: Vec<(HostUse, Time)> = Vec::new();
+        for used in host.uses(self.track, Interval::new(from, until)) {
+            let time = used.interval.length().get();
+            match uses.iter_mut().find(|(what, _)| *what == used.what) {
+                Some((_, sum)) => *sum += time,
+                None => uses.push((used.what, time)),
+            }
+        }
+        uses
+    }
+}
+
+impl HostTime {
+    fn count(&mut self, kind: EventKind) {
+        match kind {
+            EventKind::Operator => self.operators += 1,
+            EventKind::RuntimeCall | EventKind::DriverCall => self.calls += 1,
+            EventKind::PythonFrame => self.frames += 1,
+            _ => {}
+        }
     }
 }
 

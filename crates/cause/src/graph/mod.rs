@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::Time;
 use crate::collective::CollectiveNames;
-use crate::host::Host;
+use crate::host::{Host, HostUse};
 
 pub use build::is_matrix_kernel;
 pub use thread_waits::waited_for_thread;
@@ -85,6 +85,49 @@ pub struct CallNode {
     pub released_by: Option<Wait>,
     /// The call on another thread that this call's thread waited for.
     pub after: Option<CallId>,
+    /// What the thread did since its previous node.
+    pub since: HostTime,
+}
+
+/// The host time before a node of the graph.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostTime {
+    /// In the order in which they occur; short host work before a launch has one entry.
+    pub uses: Vec<(HostUse, Time)>,
+    /// Recorded events, including the node itself: each of them cost the profiler time.
+    pub operators: u32,
+    pub calls: u32,
+    pub frames: u32,
+}
+
+impl HostTime {
+    pub fn total(&self) -> Time {
+        self.uses.iter().map(|(_, time)| time).sum()
+    }
+
+    /// Changes the total; each use keeps its share. Time that was not known before is waiting.
+    pub fn set_total(&mut self, total: Time) {
+        let known = self.total();
+        if known <= 0 {
+            self.uses = vec![(HostUse::Waiting, total.max(0))];
+            return;
+        }
+        let mut left = total.max(0);
+        for (_, time) in self.uses.iter_mut().skip(1) {
+            *time = (*time as f64 * total.max(0) as f64 / known as f64) as Time;
+            left -= *time;
+        }
+        self.uses[0].1 = left.max(0);
+    }
+}
+
+/// Where steps begin and end on the host.
+#[derive(Debug, Clone, Default)]
+pub struct StepMarks {
+    /// The start of each step; empty if the trace has no steps.
+    pub starts: Vec<Timestamp>,
+    /// The thread that marks them, with the end of each step and its annotation; `None` if nothing marks them.
+    pub ends: Option<(TrackId, Vec<(Timestamp, EventId)>)>,
 }
 
 /// An edge from the end of device work to the call or work that waited for it.
@@ -103,6 +146,8 @@ pub enum HostAction {
     IssueBlocking(WorkId),
     /// Waits; `copy` is set if the wait is in the copy's own operator.
     Wait { awaited: Awaited, copy: Option<WorkId> },
+    /// The host ends a step.
+    EndStep,
     /// Does nothing: a change removed it.
     Nothing,
 }
@@ -246,9 +291,8 @@ pub struct Activity<'a> {
 }
 
 impl Graph {
-    /// `starts` are the start times of the steps on the host; empty if the trace has no steps.
-    pub fn of(activity: Activity<'_>, starts: &[Timestamp]) -> Self {
-        build::build(activity, starts)
+    pub fn of(activity: Activity<'_>, steps: &StepMarks) -> Self {
+        build::build(activity, steps)
     }
 
     /// The device that the work runs on.
@@ -322,7 +366,7 @@ impl HostAction {
         match self {
             Self::Issue(work) => work,
             Self::IssueBlocking(work) => std::slice::from_ref(work),
-            Self::Wait { .. } | Self::Nothing => &[],
+            Self::Wait { .. } | Self::EndStep | Self::Nothing => &[],
         }
     }
 }

@@ -4,13 +4,13 @@ use super::builder::Builder;
 use super::stream_waits::ended_last_before;
 use super::{Rule, WorkId};
 use crate::Time;
-use crate::thresholds::{SOURCE_ENDED_WITHIN, UNEXPLAINED_START};
+use crate::thresholds::{SOURCE_ENDED_WITHIN, UNEXPLAINED_START, USUAL_LATENCY};
 
 pub(super) fn explain_late_starts(builder: &mut Builder<'_>) {
     let graph = &builder.graph;
     let latencies =
         (0..graph.work.len()).filter_map(|work| Some(graph.work[work].start - graph.issued_at(work)?));
-    builder.graph.latency = latencies.filter(|latency| *latency >= 0).min().unwrap_or(0);
+    builder.graph.latency = latencies.filter(|latency| *latency >= 0).min().unwrap_or(0).min(USUAL_LATENCY);
     for work in 0..builder.graph.work.len() {
         let start = builder.graph.work[work].start;
         let Some(known) = known_by(builder, work).filter(|known| start - known > UNEXPLAINED_START) else {

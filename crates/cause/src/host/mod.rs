@@ -3,17 +3,20 @@
 //! Only this module joins calls to work by correlation id.
 
 mod segments;
+mod uses;
 
 pub use segments::{HostActivity, HostSegment};
+pub use uses::{HostUse, UsedTime};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use busbound_trace::hash::HashMap;
 
-use crate::thresholds::LONG_COPY_CALL;
+use crate::thresholds::{HOST_STRETCH, LONG_COPY_CALL};
 use busbound_trace::{
-    Call, Event, EventId, EventKind, Interval, IntervalSet, Label, NameId, Place, Trace, Track, TrackId,
+    Call, Event, EventId, EventKind, Interval, IntervalSet, Label, NameId, Nanos, Place, Timestamp, Trace,
+    Track, TrackId,
 };
 
 /// The host side of a trace, indexed for lookups.
@@ -46,6 +49,10 @@ struct NameKinds {
     compilations: Vec<bool>,
     /// Python frames of user code.
     users: Vec<bool>,
+    /// Annotations of an optimizer.
+    optimizers: Vec<bool>,
+    /// What each name does if it is an operator on the CPU.
+    operators: Vec<HostUse>,
 }
 
 impl NameKinds {
@@ -56,6 +63,8 @@ impl NameKinds {
             inputs: names.iter().map(is_input).collect(),
             compilations: names.iter().map(is_compilation).collect(),
             users: names.iter().map(is_users_code).collect(),
+            optimizers: names.iter().map(uses::is_optimizer).collect(),
+            operators: names.iter().map(uses::operator_use).collect(),
         }
     }
 }
@@ -72,8 +81,44 @@ pub struct ThreadTimes {
     pub recorded: IntervalSet,
     /// Operators and calls; a thread that waits for another one has none.
     pub worked: IntervalSet,
+    /// Long stretches without a call that launches, copies or waits.
+    pub without_calls: IntervalSet,
+    /// Around the work of an optimizer.
+    pub optimizer: IntervalSet,
     /// Whether it launches device work.
     pub launches: bool,
+}
+
+/// Finds long stretches of a thread's time without a call that launches, copies or waits.
+#[derive(Default)]
+struct Stretch {
+    /// Where the stretch begins, and the end of the last event.
+    since: Option<Timestamp>,
+    last: Option<Timestamp>,
+}
+
+impl Stretch {
+    fn add(&mut self, event: &Event<'_>, kind: Call, found: &mut IntervalSet) {
+        let since = *self.since.get_or_insert(event.start());
+        self.last = self.last.max(Some(event.end()));
+        if matches!(kind, Call::Launch | Call::Memset | Call::Copy | Call::Synchronize) {
+            Self::close(since, event.start(), found);
+            self.since = Some(since.max(event.end()));
+        }
+    }
+
+    fn end(&self, found: &mut IntervalSet) {
+        if let (Some(since), Some(last)) = (self.since, self.last) {
+            Self::close(since, last, found);
+        }
+    }
+
+    fn close(since: Timestamp, until: Timestamp, found: &mut IntervalSet) {
+        const LEAST: Nanos = Nanos::new(HOST_STRETCH);
+        if until > since && until - since >= LEAST {
+            found.push(Interval::new(since, until));
+        }
+    }
 }
 
 /// Annotations and frames in which a loop waits for the next batch.
@@ -133,11 +178,16 @@ impl<'a> Host<'a> {
         let mut times = ThreadTimes::default();
         let launched_before = self.launches.len();
         let (mut named, mut framed) = (Vec::new(), Vec::new());
+        let mut stretch = Stretch::default();
         for event in track.events() {
             let (name, interval) = (event.name_id().index(), event.interval());
             if self.names.compilations[name] {
                 compilations.push(interval);
             }
+            if self.names.optimizers[name] {
+                times.optimizer.push(interval);
+            }
+            stretch.add(&event, self.call_kind(&event), &mut times.without_calls);
             match event.kind() {
                 EventKind::Annotation => named.push(event.id()),
                 EventKind::PythonFrame if self.names.users[name] => framed.push(event.id()),
@@ -158,6 +208,7 @@ impl<'a> Host<'a> {
                 times.worked.push(interval);
             }
         }
+        stretch.end(&mut times.without_calls);
         times.launches = self.launches.len() > launched_before;
         self.annotations.insert(track.id(), named);
         self.frames.insert(track.id(), framed);

@@ -4,11 +4,15 @@
 mod delays;
 mod of_graph;
 mod own_time;
+mod unprofiled;
 
 use busbound_trace::{EventId, Timestamp};
 
+pub use unprofiled::RecordingCost;
+
 use crate::Time;
-use crate::graph::{CallId, Graph, HostAction, Rule, WorkId, WorkKind};
+use crate::graph::{CallId, Graph, HostAction, HostTime, Rule, WorkId, WorkKind};
+use crate::host::HostUse;
 
 /// The steps that a model covers.
 #[derive(Debug, Clone)]
@@ -59,11 +63,12 @@ pub struct EdgeCounts {
 pub struct HostCall {
     pub action: HostAction,
     /// Host work since the previous call.
-    pub gap: Time,
+    pub since: HostTime,
     /// A call on another thread that this call waited for, and the delay after it.
     pub after: Option<(CallId, Time)>,
-    /// The call's own time, without waiting.
+    /// The call's own time, without waiting, and what it is spent on.
     pub cost: Time,
+    pub cost_use: HostUse,
     pub step: usize,
     /// When it started in the trace.
     pub start: Time,
@@ -91,6 +96,17 @@ pub struct Work {
     pub end: Time,
     /// Whether a change removed it.
     pub dropped: bool,
+}
+
+impl HostCall {
+    /// Host time since the previous call.
+    pub fn gap(&self) -> Time {
+        self.since.total()
+    }
+
+    pub fn set_gap(&mut self, gap: Time) {
+        self.since.set_total(gap);
+    }
 }
 
 impl Model {

@@ -2,7 +2,8 @@
 
 use super::{HostCall, Model, TraceRange, Work};
 use crate::Time;
-use crate::graph::{Awaited, CallId, CallNode, Graph, HostAction, Rule, WorkId};
+use crate::graph::{Awaited, CallId, CallNode, Graph, HostAction, HostTime, Rule, WorkId, WorkKind};
+use crate::host::HostUse;
 use crate::thresholds::{COPY_CALL, EVENT_PASSES};
 
 /// The state of the cut.
@@ -86,7 +87,9 @@ impl Cut<'_> {
                     continue;
                 }
                 let Some(action) = self.action_of(node) else { continue };
-                let (new, step) = (self.model.calls.len(), self.step(start));
+                // The host ends a step where the next one begins.
+                let in_step = if node.action == HostAction::EndStep { start - 1 } else { start };
+                let (new, step) = (self.model.calls.len(), self.step(in_step));
                 for &work in action.issued() {
                     self.model.work[work].call = Some(new);
                     self.model.work[work].step = step;
@@ -94,9 +97,10 @@ impl Cut<'_> {
                 let before = order.last().map_or(0, |before| self.model.calls[*before].end);
                 self.model.calls.push(HostCall {
                     cost: self.own_cost(node, end.min(self.until.max(start)) + self.begin),
+                    cost_use: cost_use(&action, &self.model.work),
                     action,
                     // A call within another one has no gap before it.
-                    gap: (start - before).max(0),
+                    since: since(node, (start - before).max(0)),
                     after: None,
                     step,
                     start,
@@ -128,6 +132,7 @@ impl Cut<'_> {
                 };
                 Some(HostAction::Wait { awaited, copy: copy.as_ref().and_then(kept) })
             }
+            HostAction::EndStep => Some(HostAction::EndStep),
             HostAction::Nothing => None,
         }
     }
@@ -151,7 +156,9 @@ impl Cut<'_> {
             let call = &mut self.model.calls[call];
             call.after = Some((other, between));
             // The delay after its own thread's previous call must not exceed this one.
-            call.gap = between.min(call.gap);
+            if between < call.gap() {
+                call.set_gap(between);
+            }
             self.model.edges.count(Rule::ThreadWait);
         }
     }
@@ -177,5 +184,28 @@ impl Cut<'_> {
         let mut costs: Vec<Time> = model.calls.iter().filter(copies).map(|call| call.cost).collect();
         costs.sort_unstable();
         self.model.copy_call = costs.get(costs.len() / 2).copied().unwrap_or(COPY_CALL).min(3 * COPY_CALL);
+    }
+}
+
+/// The host time before a call. The first call of a thread has only the part within the range.
+fn since(node: &CallNode, gap: Time) -> HostTime {
+    let mut since = node.since.clone();
+    let known = since.total();
+    if known > gap {
+        since.set_total(gap);
+    } else if known < gap {
+        since.uses.push((HostUse::Waiting, gap - known));
+    }
+    since
+}
+
+/// What the own time of a call is spent on. A call that enqueues a copy and returns is a launch like any other.
+fn cost_use(action: &HostAction, work: &[Work]) -> HostUse {
+    let stages = |id: &WorkId| matches!(work[*id].kind, WorkKind::Copy { pageable: true, .. });
+    match action {
+        HostAction::Wait { .. } => HostUse::Synchronizing,
+        HostAction::IssueBlocking(_) => HostUse::CopyCall,
+        HostAction::Issue(issued) if issued.iter().any(stages) => HostUse::CopyCall,
+        HostAction::Issue(_) | HostAction::EndStep | HostAction::Nothing => HostUse::Launching,
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct MeasureArgs {
     /// Measure every size, memory kind and combination [default: a quick selection]
     #[arg(long)]
     pub(crate) full: bool,
-    /// Measure only these suites
+    /// Measure only these suites [default: all but profiler]
     #[arg(long = "suite", value_name = "NAME,…", value_delimiter = ',', value_parser = any_suite())]
     pub(crate) suites: Vec<Suite>,
     /// Measure this GPU, by its CUDA number

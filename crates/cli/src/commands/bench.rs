@@ -1,11 +1,12 @@
 //! `busbound bench`.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use busbound::Format;
-use busbound::diagnosis::judge_bench;
+use busbound::diagnosis::{Benchmark, judge_bench};
+use busbound::machine::MachineProfile;
 use busbound::machine::bench::{Mode, Samples, Suite};
 use busbound_gpu::CudaError;
 use busbound_gpu::bench::Request;
@@ -43,17 +44,41 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     if let Some(path) = &args.keep.html {
         save(&bench, Format::Html, &output, path)?;
     }
+    save_profile(args, &bench)?;
+    if samples.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+fn save_profile(args: &BenchArgs, bench: &Benchmark) -> Result<(), Failure> {
     // Saved samples have made their profile already, and an interrupted measurement makes none.
     let worth_it = args.what.from.is_none() && bench.is_whole();
-    if (worth_it || args.keep.save.is_some()) && !args.keep.no_save && bench.profile.has_copy_curve() {
-        let path = args.keep.save.clone().unwrap_or_else(free_name);
-        let json = serde_json::to_string_pretty(&bench.profile).map_err(Failure::output_at("profile"))?;
-        write_file(&path, &(json + "\n"))?;
-        if !args.output.quiet {
-            warn(&format!("wrote the machine profile to {0}; use it with --machine {0}", path.display()));
-        }
+    if args.keep.no_save || !(worth_it || args.keep.save.is_some()) {
+        return Ok(());
     }
-    if samples.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+    let (path, profile) = match (&args.keep.save, bench.profile.has_copy_curve()) {
+        (given, true) => (given.clone().unwrap_or_else(free_name), bench.profile.clone()),
+        _ if bench.profile.profiler.is_empty() => return Ok(()),
+        // Without a curve there is no profile, but the costs of recording belong into one that exists.
+        (Some(path), false) => (path.clone(), with_costs(path, &bench.profile)?),
+        (None, false) => {
+            warn("wrote no machine profile: --save FILE adds the costs of recording to the profile in FILE");
+            return Ok(());
+        }
+    };
+    let json = serde_json::to_string_pretty(&profile).map_err(Failure::output_at("profile"))?;
+    write_file(&path, &(json + "\n"))?;
+    if !args.output.quiet {
+        warn(&format!("wrote the machine profile to {0}; use it with --machine {0}", path.display()));
+    }
+    Ok(())
+}
+
+/// The profile in this file, with the costs of recording that were just measured.
+fn with_costs(path: &Path, measured: &MachineProfile) -> Result<MachineProfile, Failure> {
+    let json = fs::read_to_string(path).map_err(Failure::unreadable_at(path))?;
+    let mut profile = MachineProfile::parse(&json)
+        .map_err(|error| Failure::Unreadable(format!("{} {error}", path.display())))?;
+    measured.profiler.iter().cloned().for_each(|cost| profile.set_profiler_cost(cost));
+    Ok(profile)
 }
 
 /// `machine.json`, else the first of `machine-2.json` and so on that is free: no profile is overwritten.
@@ -69,7 +94,7 @@ fn measure(args: &BenchArgs, output: &Output) -> Result<Samples, Failure> {
     let request = Request {
         gpu: args.what.gpu,
         mode: if args.what.full { Mode::Full } else { Mode::Quick },
-        suites: if args.what.suites.is_empty() { Suite::ALL.to_vec() } else { args.what.suites.clone() },
+        suites: if args.what.suites.is_empty() { Suite::by_default() } else { args.what.suites.clone() },
         date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };

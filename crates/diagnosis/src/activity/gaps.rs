@@ -37,10 +37,16 @@ pub struct IdlePlace {
 /// How many of the longest gaps get their place in the program looked up.
 const LOCATED: usize = 200;
 
-/// Every gap of every device, in order.
-pub(crate) fn gaps<'a>(graph: &Graph, host: &Host<'a>, timelines: &[DeviceTimeline]) -> Vec<Gap<'a>> {
+/// Every gap of every device, in order. `thread` ends the last step.
+pub(crate) fn gaps<'a>(
+    graph: &Graph,
+    host: &Host<'a>,
+    timelines: &[DeviceTimeline],
+    thread: Option<TrackId>,
+) -> Vec<Gap<'a>> {
     let launches = GraphLaunches::of(host.trace());
-    let of_device = |line: &DeviceTimeline| idle::causes(graph, host, &launches, line.device, &line.gaps());
+    let terms = idle::Terms { graph, host, launches: &launches, thread };
+    let of_device = |line: &DeviceTimeline| idle::causes(terms, line.device, &line.gaps());
     timelines.iter().flat_map(of_device).collect()
 }
 

@@ -24,14 +24,18 @@ pub(crate) struct DeviceTimeline {
     pub(crate) bus_copies: IntervalSet,
     pub(crate) memsets: IntervalSet,
     pub(crate) busy: IntervalSet,
+    /// The steps that the figures cover, if annotations mark them.
+    judged: Option<Interval>,
 }
 
 impl DeviceTimeline {
+    /// From the first to the last work, and all of the steps.
     pub(crate) fn hull(&self) -> Option<Interval> {
-        self.busy.hull()
+        let busy = self.busy.hull()?;
+        Some(self.judged.map_or(busy, |judged| judged.hull(busy)))
     }
 
-    /// Times without work between the first and the last work.
+    /// Times without work.
     pub(crate) fn gaps(&self) -> IntervalSet {
         match self.hull() {
             Some(hull) => IntervalSet::from_unsorted([hull]).difference(&self.busy),
@@ -65,7 +69,18 @@ impl DeviceTimeline {
         let copies = bus_copies.union(peer).union(within).union(unplaced);
         let kernels = compute.union(&communication);
         let busy = kernels.union(&copies).union(&memsets);
-        Self { device, compute, communication, kernels, routes, copies, bus_copies, memsets, busy }
+        Self {
+            device,
+            compute,
+            communication,
+            kernels,
+            routes,
+            copies,
+            bus_copies,
+            memsets,
+            busy,
+            judged: None,
+        }
     }
 }
 
@@ -103,7 +118,12 @@ impl Work {
     }
 }
 
-pub(crate) fn timelines(trace: &Trace, communication: &CollectiveNames) -> Vec<DeviceTimeline> {
+/// The devices of a trace. The time of each includes all of `judged`.
+pub(crate) fn timelines(
+    trace: &Trace,
+    communication: &CollectiveNames,
+    judged: Option<Interval>,
+) -> Vec<DeviceTimeline> {
     let mut devices: BTreeMap<i32, Work> = BTreeMap::new();
     for stream in trace.streams() {
         let Place::Stream { device, .. } = stream.place() else { continue };
@@ -115,7 +135,8 @@ pub(crate) fn timelines(trace: &Trace, communication: &CollectiveNames) -> Vec<D
         let known = devices.entry(device).or_default();
         *known = known.union(&of_stream);
     }
-    devices.into_iter().map(|(device, work)| DeviceTimeline::of(device, work)).collect()
+    let timeline = |(device, work)| DeviceTimeline { judged, ..DeviceTimeline::of(device, work) };
+    devices.into_iter().map(timeline).collect()
 }
 
 /// From the first work of any device to the last.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use busbound_cause::idle::{Gap, GapCause};
-use busbound_cause::{Activity, CollectiveNames, Graph, Host};
+use busbound_cause::{Activity, CollectiveNames, Graph, Host, Model};
 use busbound_machine::{LinkFacts, Machine, PcieLink};
 use busbound_trace::{Call, EventKind, Gpu, Interval, IntervalSet, Nanos, Place, Trace};
-use busbound_whatif::replay::{Replay, TraceRange};
+use busbound_whatif::replay::{Models, Replay, TraceRange, duplex};
 
 use crate::activity::contention::{self, Contention};
 use crate::activity::copies::{self, Copy, CopyGroup, size_class};
@@ -20,6 +20,7 @@ use crate::activity::timeline::{self, DeviceTimeline, Overlaps};
 use crate::analysis::breakdown::{DeviceParts, Part, PartTimes, StepBreakdown};
 use crate::analysis::replay;
 use crate::analysis::times::{Times, total_times};
+use crate::analysis::unprofiled::{Recording, Unprofiled};
 use crate::options::Options;
 use crate::parallel::join;
 use crate::pattern::pattern_of;
@@ -55,6 +56,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) managed: Managed<'a>,
     pub(crate) syncs: Syncs,
     pub(crate) kernels_on_stream: BTreeMap<(i32, i64), u64>,
+    recording: Recording,
+    models: OnceLock<Option<(Models, Option<Unprofiled>)>>,
     replay: OnceLock<Option<Replay>>,
 }
 
@@ -69,8 +72,8 @@ struct Waited<'a> {
 impl<'a> Waited<'a> {
     fn of(basis: &Basis<'a>, timelines: &[DeviceTimeline]) -> Self {
         let Basis { trace, host, communication, window } = basis;
-        let graph = Graph::of(Activity { trace, host, collectives: communication }, &window.starts);
-        let gaps = gaps::gaps(&graph, host, timelines);
+        let graph = Graph::of(Activity { trace, host, collectives: communication }, &window.marks());
+        let gaps = gaps::gaps(&graph, host, timelines, window.thread());
         let idle = gaps::idle_causes(&gaps, host);
         let allocations = host.rare_calls().filter(|call| host.call_kind(call) == Call::Allocate);
         let allocating_idle_ms = gaps::idle_inside_ms(&gaps, &gaps::call_times(allocations));
@@ -109,10 +112,11 @@ impl<'a> Issued<'a> {
 
 impl<'a> Facts<'a> {
     pub(crate) fn on(basis: Basis<'a>, machine: &Machine, options: &Options) -> Self {
-        let timelines = timeline::timelines(basis.trace, &basis.communication);
+        let timelines = timeline::timelines(basis.trace, &basis.communication, basis.window.judged());
         let link = link_of(machine, basis.trace, timelines.first().map(|t| t.device));
         let of_device =
             |line: &DeviceTimeline| (line.device, link_of(machine, basis.trace, Some(line.device)));
+        let recording = Recording::of(basis.trace, &link, options.wall_ms);
         let links = Links::new(timelines.iter().map(of_device).collect(), link.clone());
         let (waited, issued) =
             join(|| Waited::of(&basis, &timelines), || Issued::of(&basis, &timelines, &links, options));
@@ -148,14 +152,46 @@ impl<'a> Facts<'a> {
             managed,
             syncs: issued.syncs,
             kernels_on_stream: issued.kernels_on_stream,
+            recording,
+            models: OnceLock::new(),
             replay: OnceLock::new(),
         }
     }
 
     /// The steady steps, ready for replay; `None` if the trace is not consistent enough.
     pub(crate) fn replay(&self) -> Option<&Replay> {
-        let replay = || Replay::of(&self.graph, &self.replayed_part()?, &self.link);
+        let replay = || Replay::of(self.models()?.0.clone(), &self.link);
         self.replay.get_or_init(replay).as_ref()
+    }
+
+    /// The graph of the steady steps, with and without the cost of recording; `None` without GPU work.
+    fn models(&self) -> Option<&(Models, Option<Unprofiled>)> {
+        let models = || {
+            let model = Model::of(&self.graph, &self.replayed_part()?, duplex(&self.link));
+            let has_work = !model.work.is_empty() && model.end > 0;
+            has_work.then(|| self.recording.models(model, self.step_ms()))
+        };
+        self.models.get_or_init(models).as_ref()
+    }
+
+    /// The graph of the steady steps as recorded.
+    pub(crate) fn recorded_model(&self) -> Option<&Model> {
+        self.models().map(|(models, _)| models.as_recorded())
+    }
+
+    /// The graph of the steady steps, as far as possible without the cost of recording.
+    pub(crate) fn model(&self) -> Option<&Model> {
+        self.models().map(|(models, _)| models.expected())
+    }
+
+    /// The step without the profiler; `None` if it hardly differs, or is not known.
+    pub(crate) fn unprofiled(&self) -> Option<Unprofiled> {
+        self.models().and_then(|(_, unprofiled)| *unprofiled)
+    }
+
+    /// The step that verdicts and predictions are about: without the profiler where that is known.
+    pub(crate) fn own_step_ms(&self) -> f64 {
+        self.unprofiled().map_or_else(|| self.step_ms(), |unprofiled| unprofiled.mid)
     }
 
     /// The part of the trace that [`replay`](Self::replay) covers.

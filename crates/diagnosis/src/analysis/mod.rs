@@ -2,6 +2,7 @@
 
 pub(crate) mod attribution;
 pub(crate) mod blocks;
+pub(crate) mod bounds;
 pub(crate) mod breakdown;
 pub(crate) mod cpu_copies;
 pub(crate) mod cpu_only;
@@ -14,3 +15,4 @@ pub(crate) mod replay;
 pub(crate) mod stages;
 pub(crate) mod throughput;
 pub(crate) mod times;
+pub(crate) mod unprofiled;

@@ -15,6 +15,7 @@ use crate::activity::launches::Launches;
 use crate::activity::syncs::SyncTotal;
 use crate::activity::timeline::{DeviceTimeline, Overlaps};
 use crate::analysis::attribution::{self, Attribution};
+use crate::analysis::bounds::{Asked, ResourceBound, resource_bounds};
 use crate::analysis::breakdown::StepBreakdown;
 use crate::analysis::cpu_copies::{self, CpuCopies};
 use crate::analysis::cpu_only;
@@ -52,6 +53,8 @@ pub struct Diagnosis {
     pub machine: MachineFacts,
     pub window: WindowFacts,
     pub verdict: Verdict,
+    /// What the step would take if each resource were faster, or free; empty if the trace cannot say.
+    pub bounds: Vec<ResourceBound>,
     /// What the run would take with its findings fixed; `null` if no fix can be replayed, or none gains.
     pub prize: Option<Prize>,
     /// Where the time of a step goes.
@@ -169,7 +172,7 @@ pub(crate) fn diagnose_and<T>(
             more(&AnalysisScope { whole: &facts, facts, is_part: false, left_out, diagnosis: &diagnosis });
         return (diagnosis, more);
     };
-    let facts = &Facts::on(basis.of_part(&part, options), machine, options);
+    let facts = &Facts::on(basis.of_part(&part, options, left_out.steady.start), machine, options);
     let mut diagnosis = answer(facts, survey, options, left_out);
     // Compilation mostly happens in steps that the figures leave out.
     diagnosis.launches.compiled = compiled::compiled(trace, &basis.host);
@@ -209,6 +212,7 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         rank: survey.rank,
         window,
         verdict: judgment.verdict,
+        bounds: judgment.bounds,
         prize: judgment.prize,
         breakdown: facts.breakdown.clone(),
         time: facts.time,
@@ -233,6 +237,7 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
 /// What bounds the run and what to change.
 struct Judgment {
     verdict: Verdict,
+    bounds: Vec<ResourceBound>,
     prize: Option<Prize>,
     findings: Vec<Finding>,
     cpu_copies: Vec<CpuCopies>,
@@ -245,9 +250,10 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
     let cpu_copies =
         if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, &facts.link, &options.cpu_copies) };
     let incomplete = why_incomplete(trace, survey);
+    let asked = if has_gpu && incomplete.is_none() { Asked::of(facts) } else { None };
     let verdict = match &incomplete {
         Some(why) => Verdict::inconclusive(why, has_gpu),
-        None if has_gpu => verdict::verdict(facts),
+        None if has_gpu => verdict::verdict(facts, asked.as_ref()),
         None => cpu_only::verdict(facts, survey, &cpu_copies),
     };
     let mut findings = if has_gpu { findings::findings(facts) } else { Vec::new() };
@@ -257,7 +263,8 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
     }
     // Promise nothing for a run with much missing.
     let prize = if incomplete.is_none() { findings::prize(facts, &findings) } else { None };
-    Judgment { verdict, prize, findings, cpu_copies, is_incomplete: incomplete.is_some() }
+    let bounds = asked.map_or_else(Vec::new, |asked| resource_bounds(facts, &asked));
+    Judgment { verdict, bounds, prize, findings, cpu_copies, is_incomplete: incomplete.is_some() }
 }
 
 /// Why the GPU work is incomplete, if so much is missing that shares of the rest mislead.
@@ -302,6 +309,7 @@ fn window_facts(facts: &Facts<'_>, left_out: &LeftOut) -> WindowFacts {
         steps: facts.window.times().map(|times| StepTimes {
             warmup_dropped: left_out.warm_up,
             outliers_dropped: left_out.others,
+            unprofiled_ms: facts.unprofiled(),
             ..times
         }),
         with_outliers: left_out.with_outliers.clone(),

@@ -1,5 +1,6 @@
 //! How long would this run take with a change? Replays the steady steps of a trace with changes.
 
+use busbound_cause::Model;
 use busbound_machine::Machine;
 use busbound_trace::{Direction, Timestamp, Trace};
 use busbound_whatif::replay::{
@@ -27,8 +28,10 @@ pub struct WhatIf {
     pub path: String,
     /// The answer in a sentence.
     pub statement: String,
-    /// Milliseconds of the median step as recorded, from the end of one step to the end of the next.
+    /// Milliseconds of the mean step, without the profiler where that is known.
     pub baseline_ms: f64,
+    /// The same as recorded.
+    pub recorded_ms: f64,
     /// What the times are per.
     pub unit: Unit,
     /// Error of a replay without changes, relative to the trace.
@@ -100,6 +103,11 @@ pub fn what_if(
     })
 }
 
+/// The dependency graph of the steps that the figures cover; `None` without GPU work.
+pub fn steady_model(trace: &Trace, machine: &Machine, options: &Options) -> Option<Model> {
+    of_steady(trace, machine, options, |facts, _| facts.recorded_model().cloned())
+}
+
 /// Applies `of` to the steps that the figures cover.
 fn of_steady<T>(
     trace: &Trace,
@@ -110,7 +118,10 @@ fn of_steady<T>(
     let basis = Basis::of(trace, options);
     let (part, left_out) = steady(&basis, options);
     match part {
-        Some(part) => of(&Facts::on(basis.of_part(&part, options), machine, options), &left_out),
+        Some(part) => {
+            let basis = basis.of_part(&part, options, left_out.steady.start);
+            of(&Facts::on(basis, machine, options), &left_out)
+        }
         None => of(&Facts::on(basis, machine, options), &left_out),
     }
 }
@@ -172,6 +183,7 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
         path: path.to_owned(),
         statement: String::new(),
         baseline_ms,
+        recorded_ms: replay.recorded_ms(),
         unit: facts.unit(),
         replay_error: confidence.error,
         recorded_waits: confidence.recorded_waits,

@@ -13,6 +13,7 @@ mod offload;
 mod overlap;
 mod peer_to_peer;
 mod power;
+mod profiler;
 mod rig;
 mod task_error;
 
@@ -136,6 +137,7 @@ fn measure(rig: &mut Rig<'_>, task: Task) -> Result<Case, TaskError> {
         Task::AllReduce(task) => all_reduce::measure(rig, task)?.into(),
         Task::Power(task) => power::measure(rig, task)?.into(),
         Task::Hbm(task) => hbm::measure(rig, task)?.into(),
+        Task::Profiler(task) => profiler::measure(rig, task)?.into(),
     })
 }
 

@@ -21,6 +21,7 @@ pub use suites::{
     AllReduceCase, AllReduceTask, BenchSuite, Case, CopyCase, CopyTask, DoubleBufferCase, DoubleBufferTask,
     DuplexCase, DuplexTask, Evidence, HbmCase, HbmTask, LatencyCase, LatencyTask, OffloadCase, OffloadTask,
     OverlapCase, OverlapTask, PAGEABLE_H2D, PINNED_D2H, PINNED_H2D, PeerToPeerCase, PeerToPeerTask, Phase,
-    PowerCase, PowerSample, PowerTask, Registered, Suite, SuiteCase, Task, Topic, tasks,
+    PowerCase, PowerSample, PowerTask, ProfilerCase, ProfilerTask, RecordedCall, RecordedLoop, Registered,
+    Suite, SuiteCase, Task, Topic, tasks,
 };
 pub use terms::{Direction, Engine, KernelKind, LatencyKind, Memory, Order, Pace};

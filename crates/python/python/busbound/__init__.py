@@ -18,10 +18,12 @@ from ._trace import Trace, compare, merge, open, summarize, whatif
 
 __all__ = [
     "BusboundError",
+    "ProfilerCost",
     "Table",
     "Trace",
     "__version__",
     "compare",
+    "measure_profiler",
     "merge",
     "open",
     "profiler_handler",
@@ -33,12 +35,15 @@ __all__ = [
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import ray
+    from ._measure import ProfilerCost, measure_profiler
 else:
 
     def __getattr__(name):
-        # Imported lazily: Ray takes a second to import and may not be installed.
-        if name == "ray":
-            import importlib
+        # Imported lazily: Ray takes a second to import and may not be installed, and few programs measure.
+        import importlib
 
+        if name == "ray":
             return importlib.import_module(".ray", __name__)
+        if name in ("ProfilerCost", "measure_profiler"):
+            return getattr(importlib.import_module("._measure", __name__), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

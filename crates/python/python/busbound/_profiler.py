@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._trace import Path
+    from ._unprofiled import UnprofiledSteps
     from .results import Diagnosis
 
 
@@ -28,19 +29,54 @@ def profiler_handler(
     machine: as in ``Trace.diagnose``.
     quiet: write the trace and print nothing.
 
+    Also times the steps before the recorded ones, in which the schedule records nothing, and writes their durations into
+    the trace: they show what recording costs. ``schedule(wait=10, ...)`` gives enough of them. With TEARDOWN_CUPTI=1 in
+    the environment, steps after the recorded ones count too; without it they stay slower.
+
     The verdict goes to standard error. So do errors; they never stop the training.
     """
+    from ._unprofiled import watch
 
-    def handle(profiler: Any) -> None:
+    handler = _Handler(directory, machine, quiet)
+    try:
+        watch(_steps_of, _print)
+    except Exception as error:  # noqa: BLE001 — an error here must not stop the training
+        _print(f"busbound: steps without the profiler are not timed: {error}")
+    return handler
+
+
+class _Handler:
+    def __init__(self, directory: Path, machine: Path | None, quiet: bool) -> None:
+        from ._unprofiled import UnprofiledSteps
+
+        self.directory, self.machine, self.quiet = directory, machine, quiet
+        self.steps = UnprofiledSteps(_print)
+
+    def __call__(self, profiler: Any) -> None:
         try:
-            path = _path_in(directory)
-            profiler.export_chrome_trace(path)
-            if not quiet:
-                _print(_verdict_of(path, machine))
+            path = _path_in(self.directory)
+            _export(profiler, path, self.steps.before)
+            self.steps.trace_written(path)
+            if not self.quiet:
+                _print(_verdict_of(path, self.machine))
         except Exception as error:  # noqa: BLE001 — an error here must not stop the training
             _print(f"busbound: cannot diagnose the trace: {error}")
 
-    return handle
+
+def _steps_of(profiler: Any) -> UnprofiledSteps | None:
+    """The steps of a profiler that uses our handler."""
+    handler = getattr(profiler, "on_trace_ready", None)
+    return handler.steps if isinstance(handler, _Handler) else None
+
+
+def _export(profiler: Any, path: str, unprofiled_step_ms: list[float]) -> None:
+    from ._unprofiled import compress
+
+    # torch compresses in a second pass too, and a profiler exports only once.
+    plain = path.removesuffix(".gz")
+    profiler.export_chrome_trace(plain)
+    compress(plain, path, unprofiled_step_ms)
+    os.remove(plain)
 
 
 def _path_in(directory: Path) -> str:

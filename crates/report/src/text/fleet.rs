@@ -86,6 +86,7 @@ fn bound(bound: Bound) -> &'static str {
         Bound::Communication => "comm.",
         Bound::Compute => "compute",
         Bound::Launch => "launch",
+        Bound::Host => "host work",
         Bound::Sync => "sync",
         Bound::Input => "input",
         Bound::Mixed => "mixed",

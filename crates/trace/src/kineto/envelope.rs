@@ -13,6 +13,12 @@ const KEY_SHOWN: usize = 40;
 /// Max versions kept: real files have five.
 const VERSIONS_KEPT: usize = 50;
 
+/// The member in which `busbound.profiler_handler` writes the durations of steps that were not recorded.
+const UNPROFILED_STEPS: &str = "busbound_unprofiled_step_ms";
+
+/// Max steps kept that were not recorded: their median needs no more.
+const STEPS_KEPT: usize = 10_000;
+
 /// Max profiler messages kept from the file.
 const MESSAGES_KEPT: usize = 20;
 
@@ -64,6 +70,12 @@ impl Envelope {
                 };
                 self.origin.settings.insert(key.to_owned(), on);
             }
+            UNPROFILED_STEPS => {
+                let steps = parsed();
+                let steps = steps.as_array().into_iter().flatten().filter_map(Value::as_f64);
+                let possible = steps.filter(|ms| ms.is_finite() && *ms > 0.0);
+                self.keep_unprofiled_steps(possible);
+            }
             "schemaVersion" => self.version(key, &parsed()),
             _ if key.ends_with("_version") => self.version(key, &parsed()),
             "baseTimeNanoseconds" => self.origin.base_time_ns = parsed().as_i64(),
@@ -78,6 +90,13 @@ impl Envelope {
             _ => return false,
         }
         true
+    }
+
+    /// The handler writes the member once for the steps before the recorded ones and once for those after them.
+    fn keep_unprofiled_steps(&mut self, ms: impl IntoIterator<Item = f64>) {
+        let kept = &mut self.origin.unprofiled_step_ms;
+        let room = STEPS_KEPT.saturating_sub(kept.len());
+        kept.extend(ms.into_iter().take(room));
     }
 
     fn version(&mut self, key: &str, value: &Value) {
@@ -103,6 +122,7 @@ impl Envelope {
             base_time_ns,
             trace_name,
             profiler_messages,
+            unprofiled_step_ms,
         } = later.origin;
         let room = VERSIONS_KEPT.saturating_sub(self.origin.versions.len());
         self.origin.versions.extend(versions.into_iter().take(room));
@@ -115,6 +135,7 @@ impl Envelope {
         self.origin.trace_name = trace_name.or(self.origin.trace_name.take());
         let room = MESSAGES_KEPT.saturating_sub(self.origin.profiler_messages.len());
         self.origin.profiler_messages.extend(profiler_messages.into_iter().take(room));
+        self.keep_unprofiled_steps(unprofiled_step_ms);
         for key in later.keys {
             if self.keys.len() < 8 && !self.keys.contains(&key) {
                 self.keys.push(key);

@@ -25,6 +25,27 @@ pub struct Origin {
     pub trace_name: Option<String>,
     /// Warnings and errors the profiler wrote into the file.
     pub profiler_messages: Vec<String>,
+    /// Durations of steps of the same run that were timed while nothing was recorded; each is above zero.
+    pub unprofiled_step_ms: Vec<f64>,
+}
+
+/// Settings of torch.profiler that make recording slower.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProfilerFlags {
+    /// `record_shapes`.
+    pub shapes: bool,
+    /// `with_stack`.
+    pub stack: bool,
+    /// `profile_memory`.
+    pub memory: bool,
+}
+
+impl Origin {
+    /// Which settings that make recording slower were on.
+    pub fn profiled_with(&self) -> ProfilerFlags {
+        let on = |setting: &str| self.settings.get(setting).is_some_and(|on| *on);
+        ProfilerFlags { shapes: on("record_shapes"), stack: on("with_stack"), memory: on("profile_memory") }
+    }
 }
 
 /// One device from `deviceProperties`. All devices of the machine are listed, used or not.

@@ -1,5 +1,6 @@
 //! What does a replay assume that the trace does not show? An expected, a best and a worst case.
 
+use super::models::RecordingIs;
 use super::power::Effect;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,6 +16,8 @@ pub(super) struct Assumed {
     pub(super) power: Effect,
     /// Concurrent work does not use the copied data: it belongs to the previous or the next iteration.
     pub(super) independent: bool,
+    /// How much of the host's time was the profiler's.
+    pub(super) recording: RecordingIs,
 }
 
 impl Assumed {
@@ -24,9 +27,22 @@ impl Assumed {
         packing: 0.2,
         power: Effect::AsMeasured,
         independent: false,
+        recording: RecordingIs::Expected,
     };
-    pub(super) const BEST: Self =
-        Self { copies: 0.98, behind_staging: 0.3, packing: 0.0, power: Effect::None, independent: true };
-    pub(super) const WORST: Self =
-        Self { copies: 1.03, behind_staging: 1.0, packing: 0.6, power: Effect::Most, independent: false };
+    pub(super) const BEST: Self = Self {
+        copies: 0.98,
+        behind_staging: 0.3,
+        packing: 0.0,
+        power: Effect::None,
+        independent: true,
+        recording: RecordingIs::Most,
+    };
+    pub(super) const WORST: Self = Self {
+        copies: 1.03,
+        behind_staging: 1.0,
+        packing: 0.6,
+        power: Effect::Most,
+        independent: false,
+        recording: RecordingIs::Least,
+    };
 }

@@ -5,9 +5,10 @@
 
 mod assumed;
 mod changes;
+mod models;
 mod power;
 
-use busbound_cause::{Graph, Model, Sharing, Simulated, simulate};
+use busbound_cause::{Model, Sharing, Simulated, simulate};
 use busbound_machine::LinkFacts;
 use busbound_trace::EventId;
 
@@ -16,15 +17,20 @@ pub use changes::{
     About, Async, Change, Coalesce, NoSync, OtherLink, Pin, Prefetch, Resident, UnknownChange, all_changes,
 };
 
+pub use models::Models;
+
 use assumed::Assumed;
 use power::{Effect, Power};
 
 /// Steps of a trace, ready to replay.
 #[derive(Debug)]
 pub struct Replay {
-    graph: Model,
+    models: Models,
     link: LinkFacts,
+    /// As expected without changes, without the profiler where that is known.
     unchanged: Simulated,
+    /// As recorded without changes.
+    recorded: Simulated,
     power: Power,
 }
 
@@ -77,38 +83,44 @@ const MOST_ERROR: f64 = 0.10;
 const LEAST_SPREAD: f64 = 0.035;
 
 impl Replay {
-    /// `None` if the stretch has no device work, or if the replay does not reproduce the trace.
-    pub fn of(graph: &Graph, stretch: &TraceRange, link: &LinkFacts) -> Option<Self> {
-        let graph = Model::of(graph, stretch, duplex(link));
-        if graph.work.is_empty() || graph.end <= 0 || stretch.starts.is_empty() {
+    /// `None` if the steps have no device work, or if the replay does not reproduce the trace.
+    pub fn of(models: Models, link: &LinkFacts) -> Option<Self> {
+        let graph = models.as_recorded();
+        if graph.work.is_empty() || graph.end <= 0 || graph.steps == 0 {
             return None;
         }
         let sharing = Sharing { duplex: duplex(link), kernel_with_copy: KERNEL_WITH_COPY, heavy: 1.0 };
-        let unchanged = simulate(&graph, &sharing);
+        let recorded = simulate(graph, &sharing);
         let power = Power::of(link);
         // A graph that does not reproduce the trace cannot predict the effect of a change.
-        let error = unchanged.end as f64 / graph.end as f64 - 1.0;
-        (unchanged.complete && error.abs() < MOST_ERROR).then(|| Self {
-            graph,
-            link: link.clone(),
-            unchanged,
-            power,
-        })
+        let error = recorded.end as f64 / graph.end as f64 - 1.0;
+        if !recorded.complete || error.abs() >= MOST_ERROR {
+            return None;
+        }
+        let unchanged =
+            if models.is_recorded() { recorded.clone() } else { simulate(models.expected(), &sharing) };
+        unchanged.complete.then(|| Self { link: link.clone(), unchanged, recorded, power, models })
     }
 
-    /// Milliseconds of the median step, replayed without changes.
+    /// Milliseconds of the mean step, replayed without changes and without the profiler where that is known.
     pub fn step_ms(&self) -> f64 {
         self.unchanged.step() / 1e6 / (1.0 + self.confidence().error)
     }
 
+    /// The same as recorded.
+    pub fn recorded_ms(&self) -> f64 {
+        self.recorded.step() / 1e6 / (1.0 + self.confidence().error)
+    }
+
     pub fn confidence(&self) -> Confidence {
-        let edges = self.graph.edges;
+        let graph = self.models.as_recorded();
+        let edges = graph.edges;
         Confidence {
-            error: self.unchanged.end as f64 / self.graph.end as f64 - 1.0,
+            error: self.recorded.end as f64 / graph.end as f64 - 1.0,
             recorded_waits: edges.recorded,
             inferred_waits: edges.inferred + edges.thread_waits,
-            unexplained: edges.unexplained as f64 / self.graph.end as f64,
-            without_call: edges.without_call as f64 / self.graph.work.len() as f64,
+            unexplained: edges.unexplained as f64 / graph.end as f64,
+            without_call: edges.without_call as f64 / graph.work.len() as f64,
         }
     }
 
@@ -146,7 +158,7 @@ impl Replay {
     /// The measured and the predicted position of each kernel and copy.
     pub fn timeline(&self, changes: &[Change]) -> Vec<Moved> {
         let (graph, simulated, _) = self.simulated(changes, Assumed::EXPECTED);
-        let work = graph.work.iter().zip(&self.graph.work).zip(&simulated.work);
+        let work = graph.work.iter().zip(&self.models.expected().work).zip(&simulated.work);
         work.map(|((after, before), (start, end))| Moved {
             event: before.event,
             measured: (before.stream, before.start, before.end),
@@ -167,7 +179,7 @@ impl Replay {
     }
 
     fn simulated(&self, changes: &[Change], assumed: Assumed) -> (Model, Simulated, Ran) {
-        let mut graph = self.graph.clone();
+        let mut graph = self.models.of(assumed.recording).clone();
         let mut applied = false;
         let mut extra_bytes = 0;
         for change in changes {
@@ -206,7 +218,8 @@ fn duty(simulated: &Simulated) -> f64 {
     simulated.heavy as f64 / (simulated.end as f64).max(1.0)
 }
 
-fn duplex(link: &LinkFacts) -> f64 {
+/// A copy's time while the other direction is busy, as a multiple of its time without contention.
+pub fn duplex(link: &LinkFacts) -> f64 {
     let measured = link.measured().and_then(|profile| {
         let both = profile.duplex?;
         let loaded = 0.5 * (both.h2d_loaded_gbps + both.d2h_loaded_gbps);

@@ -72,6 +72,7 @@ fn beginnings(found: StepsFound, pattern: String, events: &[Event<'_>]) -> Begin
         found,
         pattern,
         starts: events.iter().map(Event::start).collect(),
+        marked_by: events.first().map(|first| (first.track_id(), events.iter().map(Event::id).collect())),
         ends: events.iter().map(Event::end).collect(),
         last_is_whole: true,
     }

@@ -11,15 +11,17 @@ mod period;
 use std::ops::Range;
 
 use busbound_machine::{median, quantile};
-use busbound_trace::{Event, EventId, EventKind, Interval, Timestamp, Trace};
+use busbound_trace::{Event, EventId, EventKind, Interval, Timestamp, Trace, TrackId};
 use regex_lite::Regex;
 use serde::Serialize;
 
 pub use outliers::{Difference, OutlierStep, StepQuantity};
 
+use crate::analysis::unprofiled::Unprofiled;
 use crate::options::Options;
 use crate::unit::Unit;
-use busbound_cause::Host;
+use busbound_cause::thresholds::LAUNCH_LATENCY;
+use busbound_cause::{Host, StepMarks};
 
 /// How the steps were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -52,6 +54,8 @@ pub(super) struct Beginnings {
     pub(super) starts: Vec<Timestamp>,
     /// When the host ends each step; also the end of the step if it has no GPU work.
     pub(super) ends: Vec<Timestamp>,
+    /// The annotation of each step, and their thread; `None` if nothing marks them.
+    pub(super) marked_by: Option<(TrackId, Vec<EventId>)>,
     /// Whether the last step is complete.
     pub(super) last_is_whole: bool,
     /// After this, work belongs to no step.
@@ -65,6 +69,8 @@ pub(crate) struct Window {
     pub(crate) steps: Vec<Interval>,
     /// When each step starts on the host.
     pub(crate) starts: Vec<Timestamp>,
+    /// Where steps end on the host, if annotations mark them.
+    ends: Option<(TrackId, Vec<(Timestamp, EventId)>)>,
     /// How many steps of work the trace contains. Exceeds the number of marked steps if the trace has work that was
     /// launched before the first step. Work without a recorded launch does not count.
     step_count: f64,
@@ -100,9 +106,11 @@ pub struct StepTimes {
     pub outliers_dropped: usize,
     /// The length of each step, in order; only the first thousand if there are more.
     pub each_ms: Vec<f64>,
+    /// The mean step without the profiler; `null` if it hardly differs, or is not known.
+    pub unprofiled_ms: Option<Unprofiled>,
 }
 
-/// From this share of the run on, the excess time of outlier steps is too much to include.
+/// Outlier steps are left out while they take less than this share of the time. Beyond it they are what the run is about.
 const MUCH: f64 = 0.2;
 /// Fewer consecutive steps do not represent the run.
 const FEWEST_STEADY: usize = 3;
@@ -117,7 +125,8 @@ impl Window {
         self.found.map_or(Unit::Trace, StepsFound::unit)
     }
 
-    pub(crate) fn of(trace: &Trace, host: &Host<'_>, options: &Options) -> Self {
+    /// `from` is when the first step begins, if the trace is a view that has no earlier steps.
+    pub(crate) fn of(trace: &Trace, host: &Host<'_>, options: &Options, from: Option<Timestamp>) -> Self {
         let begin = match &options.steps {
             Some(wanted) => marks::given(trace, host, wanted),
             None => marks::likely(trace, host).or_else(|| period::period(trace, host)),
@@ -125,7 +134,7 @@ impl Window {
         let Some(mut begin) = begin else { return Self::default() };
         let mut work = work_of_steps(trace, host, &begin.starts, begin.until);
         begin.drop_unrecorded(&work, trace.stats().is_complete());
-        let mut steps = lengths(&begin, &work);
+        let mut steps = lengths(&begin, &work, from);
         let placed = place(&work.without_launch, &steps, &mut work.step_of_work);
         let counts = StepCounts::of(&begin, &work, &placed, steps.len());
         if begin.is_last_cut() {
@@ -133,6 +142,7 @@ impl Window {
         }
         Self {
             steps,
+            ends: begin.host_ends(),
             starts: begin.starts,
             step_count: counts.all,
             early_steps: counts.early,
@@ -154,6 +164,23 @@ impl Window {
             Some(StepsFound::Period) => self.outside_share > 0.05,
             _ => false,
         }
+    }
+
+    /// The time that the figures cover: from the start of the first step to the end of the last. `None` if no annotation marks
+    /// the steps: then it is the time of the device's work.
+    pub(crate) fn judged(&self) -> Option<Interval> {
+        self.ends.as_ref()?;
+        Some(Interval::new(self.steps.first()?.start, self.steps.last()?.end))
+    }
+
+    /// Where steps begin and end on the host.
+    pub(crate) fn marks(&self) -> StepMarks {
+        StepMarks { starts: self.starts.clone(), ends: self.ends.clone() }
+    }
+
+    /// The thread that marks the steps.
+    pub(crate) fn thread(&self) -> Option<TrackId> {
+        self.ends.as_ref().map(|(thread, _)| *thread)
     }
 
     /// The divisor for figures per step.
@@ -199,6 +226,7 @@ impl Window {
             warmup_dropped: 0,
             outliers_dropped: 0,
             each_ms,
+            unprofiled_ms: None,
         })
     }
 
@@ -225,17 +253,15 @@ impl Window {
         }))
     }
 
-    /// All steps after the warm-up. If outliers make up much of the time: the longest sequence of steps without
-    /// one.
+    /// The longest sequence of steps after the warm-up without an outlier; all of them if outliers take much of the time. Steps
+    /// that load, compile or capture are start-up, however long they take.
     pub(crate) fn steady(&self, warm_up: usize, outliers: &[OutlierStep]) -> Range<usize> {
         let warm = warm_up..self.steps.len();
-        let Some(median) = self.times().map(|times| times.p50_ms) else { return warm };
-        let whole: f64 = self.steps.iter().map(|step| step.length().as_millis()).sum();
-        let more: f64 = outliers.iter().map(|outlier| outlier.ms - median).sum();
-        if more < MUCH * whole {
-            return warm;
-        }
-        let ends = outliers.iter().map(|outlier| outlier.index).chain([warm.end]);
+        let whole: f64 = self.steps[warm.clone()].iter().map(|step| step.length().as_millis()).sum();
+        let recurring = outliers.iter().filter(|outlier| !outlier.is_start_up());
+        let is_much = recurring.map(|outlier| outlier.ms).sum::<f64>() >= MUCH * whole;
+        let left_out = outliers.iter().filter(|outlier| !is_much || outlier.is_start_up());
+        let ends = left_out.map(|outlier| outlier.index).chain([warm.end]);
         let mut sequences = Vec::new();
         let mut from = warm.start;
         for end in ends {
@@ -268,6 +294,14 @@ impl Beginnings {
         }
     }
 
+    /// Where the host ends each step: where the next one begins. The first entry is where the first step begins.
+    fn host_ends(&self) -> Option<(TrackId, Vec<(Timestamp, EventId)>)> {
+        let (thread, marks) = self.marked_by.as_ref()?;
+        let next = self.starts.iter().copied().chain(self.ends.get(self.starts.len() - 1).copied());
+        let ids = marks.first().into_iter().chain(marks).copied();
+        Some((*thread, next.zip(ids).collect()))
+    }
+
     /// Whether the last step is dropped because it is incomplete.
     fn is_last_cut(&self) -> bool {
         !self.last_is_whole && self.starts.len() > 1
@@ -275,14 +309,16 @@ impl Beginnings {
 }
 
 /// Each step, from the end of the previous step to its own end.
-fn lengths(begin: &Beginnings, work: &Work) -> Vec<Interval> {
+fn lengths(begin: &Beginnings, work: &Work, from: Option<Timestamp>) -> Vec<Interval> {
     let starts = &begin.starts;
     let mut steps: Vec<Interval> = Vec::with_capacity(starts.len());
     for (i, &began) in starts.iter().enumerate() {
         let start = match (steps.last(), work.hulls[i]) {
             (Some(before), _) => before.end,
+            (None, _) if from.is_some() => from.unwrap_or(began),
             // Work queued before the first step may still be running when it begins.
-            (None, Some(work)) if starts.len() > 1 => work.start.max(began),
+            (None, Some(hull)) if starts.len() > 1 && work.first_was_queued => hull.start.max(began),
+            (None, Some(hull)) if begin.marked_by.is_none() => hull.start.max(began),
             (None, _) => began,
         };
         let left = begin.ends[i];
@@ -343,6 +379,8 @@ struct Work {
     /// Work without a recorded launch.
     without_launch: Vec<Unlaunched>,
     step_of_work: Vec<u32>,
+    /// Whether the first work of the first step waited behind work that is not in the trace.
+    first_was_queued: bool,
 }
 
 impl Work {
@@ -392,6 +430,7 @@ fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Op
     let mut launched = vec![0; starts.len()];
     let mut without_launch = Vec::new();
     let mut before = 0;
+    let mut first: Option<(Timestamp, Timestamp)> = None;
     for event in trace.events().filter(|event| event.kind().is_gpu_work()) {
         let weight = event.duration().get().max(1).cast_unsigned();
         let Some(call) = host.call_behind(&event) else {
@@ -413,9 +452,13 @@ fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Op
             *hull = Some(hull.map_or(own, |known| known.hull(own)));
         };
         widen(&mut hulls[step]);
+        if step == 0 && first.is_none_or(|(start, _)| own.start < start) {
+            first = Some((own.start, call.end()));
+        }
         if event.kind() == EventKind::Kernel {
             widen(&mut kernels[step]);
         }
     }
-    Work { hulls, kernels, launched, before, without_launch, step_of_work }
+    let first_was_queued = first.is_some_and(|(start, called)| (start - called).get() > LAUNCH_LATENCY);
+    Work { hulls, kernels, launched, before, without_launch, step_of_work, first_was_queued }
 }

@@ -62,6 +62,16 @@ pub struct OutlierStep {
     pub statement: String,
 }
 
+impl OutlierStep {
+    /// Whether what it did more is done once per run: loading, compiling, capturing, creating.
+    pub(crate) fn is_start_up(&self) -> bool {
+        let is_once = |what: StepQuantity| {
+            matches!(what, StepQuantity::Capture | StepQuantity::Compilation | StepQuantity::Creation)
+        };
+        self.differences.iter().any(|difference| is_once(difference.what))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {

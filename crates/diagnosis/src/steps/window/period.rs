@@ -75,6 +75,7 @@ pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
         pattern: format!("{length} repeating launches"),
         ends: ends.collect(),
         starts,
+        marked_by: None,
         until: None,
         last_is_whole: rest * 100 >= length * 95,
     })

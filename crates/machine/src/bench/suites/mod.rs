@@ -13,6 +13,7 @@ mod offload;
 mod overlap;
 mod peer_to_peer;
 mod power;
+mod profiler;
 
 use std::fmt;
 
@@ -36,6 +37,7 @@ pub use offload::{OffloadCase, OffloadTask};
 pub use overlap::{OverlapCase, OverlapTask};
 pub use peer_to_peer::{PeerToPeerCase, PeerToPeerTask};
 pub use power::{PowerCase, PowerSample, PowerTask};
+pub use profiler::{ProfilerCase, ProfilerTask, RecordedCall, RecordedLoop};
 
 /// A suite, implemented by its task type. [`fmt::Display`] is the progress text.
 pub trait BenchSuite: Registered + fmt::Display + Copy {
@@ -83,12 +85,14 @@ pub trait Registered: Sized {
     fn into_task(self) -> Task;
 }
 
-/// Suites that others depend on run first; suites that heat the GPU run last.
+/// Suites that others depend on run first, suites that heat the GPU late. Suites that attach something to the process run
+/// last, and only if they are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     Basis,
     Pattern,
     Heat,
+    Intrusive,
 }
 
 /// The topic of a suite's figures, in output order.
@@ -99,6 +103,7 @@ pub enum Topic {
     Power,
     Latency,
     Peers,
+    Recording,
 }
 
 /// A suite in the registry.
@@ -238,12 +243,19 @@ suites! {
     AllReduce(AllReduceTask, AllReduceCase),
     Power(PowerTask, PowerCase),
     Hbm(HbmTask, HbmCase),
+    Profiler(ProfilerTask, ProfilerCase),
 }
 
 impl Suite {
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         self.declaration().name
+    }
+
+    /// The suites that run if none is named.
+    pub fn by_default() -> Vec<Self> {
+        let all = Self::ALL.iter().copied();
+        all.filter(|suite| suite.declaration().phase < Phase::Intrusive).collect()
     }
 
     /// Why the suite, or a part of it, is skipped within these limits.
@@ -341,16 +353,18 @@ mod tests {
     pub(super) const H200: Limits = Limits { gpus: 1, largest: 1 << 30, managed: true };
 
     #[test]
-    fn suites_that_others_depend_on_run_first_and_suites_that_heat_the_gpu_run_last() {
+    fn suites_that_others_depend_on_run_first_and_suites_that_disturb_others_run_last() {
         let four = Limits { gpus: 4, ..H200 };
         let mut reversed = Suite::ALL.to_vec();
         reversed.reverse();
         let mut order: Vec<Suite> = tasks(Mode::Quick, &reversed, &four).iter().map(Task::suite).collect();
         order.dedup();
         use Suite::*;
-        let expected =
-            [Copy, Duplex, Latency, Hbm, PeerToPeer, Overlap, DoubleBuffer, Offload, AllReduce, Power];
+        let basis = [Copy, Duplex, Latency, Hbm];
+        let patterns = [PeerToPeer, Overlap, DoubleBuffer, Offload, AllReduce];
+        let expected = [&basis[..], &patterns, &[Power, Profiler]].concat();
         assert_eq!(order, expected);
+        assert!(!Suite::by_default().contains(&Profiler) && Suite::by_default().contains(&Power));
         // A suite that is requested twice runs once.
         let twice = tasks(Mode::Quick, &[Suite::Power, Suite::Power], &H200);
         assert_eq!(twice, tasks(Mode::Quick, &[Suite::Power], &H200));

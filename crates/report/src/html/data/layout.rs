@@ -287,6 +287,7 @@ pub(super) enum Mark {
     IdleLaunch,
     IdleSync,
     IdleInput,
+    IdleHost,
     IdleUnknown,
 }
 
@@ -299,8 +300,23 @@ impl Mark {
         Self::IdleLaunch,
         Self::IdleSync,
         Self::IdleInput,
+        Self::IdleHost,
         Self::IdleUnknown,
     ];
+
+    /// Its class in the style sheet.
+    fn class(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Pageable => "pageable",
+            Self::IdleCopy => "idle-copy",
+            Self::IdleLaunch => "idle-launch",
+            Self::IdleSync => "idle-sync",
+            Self::IdleInput => "idle-input",
+            Self::IdleHost => "idle-host",
+            Self::IdleUnknown => "idle-unknown",
+        }
+    }
 
     fn of(mark: PieceMark) -> Self {
         match mark {
@@ -311,10 +327,17 @@ impl Mark {
                 GapCause::Launch => Self::IdleLaunch,
                 GapCause::Synchronization => Self::IdleSync,
                 GapCause::Input => Self::IdleInput,
-                GapCause::KernelGap | GapCause::Unexplained => Self::IdleUnknown,
+                GapCause::Host => Self::IdleHost,
+                GapCause::Queued | GapCause::KernelGap | GapCause::Unexplained => Self::IdleUnknown,
             },
         }
     }
+}
+
+/// The causes in the idle lanes: class of the color, and words.
+pub(in super::super) fn idle_legend() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let drawn = GapCause::ALL.iter().filter(|cause| **cause != GapCause::KernelGap);
+    drawn.map(|cause| (Mark::of(PieceMark::Idle(*cause)).class(), cause.describe()))
 }
 
 /// Copies with the same direction and the same kinds of memory.
@@ -364,4 +387,6 @@ fn every_mark_is_at_its_own_index() {
     }
     let causes = GapCause::ALL.iter().map(|cause| Mark::of(PieceMark::Idle(*cause)));
     assert!(causes.into_iter().all(|mark| Mark::ALL.contains(&mark) && mark != Mark::None));
+    let style = include_str!("../../../assets/report.css");
+    assert!(idle_legend().all(|(class, _)| style.contains(&format!(".{class}{{"))));
 }

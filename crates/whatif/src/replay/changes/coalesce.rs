@@ -38,8 +38,8 @@ impl Declared for Coalesce {
                 drop_copy(graph, id, own.get(id));
                 // Most of the host work that prepared the copy goes away too.
                 if let Some(call) = graph.work[id].call {
-                    let gap = graph.calls[call].gap as f64;
-                    graph.calls[call].gap = (gap * terms.assumed.packing) as Time;
+                    let gap = graph.calls[call].gap() as f64;
+                    graph.calls[call].set_gap((gap * terms.assumed.packing) as Time);
                 }
             }
             made.changed += run.len();

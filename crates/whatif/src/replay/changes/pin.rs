@@ -66,8 +66,8 @@ fn warm_caches(graph: &mut Model, is_behind: &[bool], behind_staging: f64) {
     for thread in &graph.threads {
         for pair in thread.windows(2).filter(|pair: &&[CallId]| is_behind[pair[0]]) {
             let next = &mut graph.calls[pair[1]];
-            let saved = (next.gap as f64 * (1.0 - behind_staging)) as Time;
-            next.gap -= saved.min(COLD_CACHES);
+            let saved = (next.gap() as f64 * (1.0 - behind_staging)) as Time;
+            next.set_gap(next.gap() - saved.min(COLD_CACHES));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use busbound_cause::thresholds::EVENT_PASSES;
-use busbound_cause::{CallId, HostCall, Model, WorkId};
+use busbound_cause::{CallId, HostCall, HostTime, Model, WorkId};
 
 use super::edit::{
     Group, OwnWaits, bytes_of, groups, is_fetched, move_all, new_stream, remove_call, unblock_host,
@@ -102,7 +102,7 @@ impl Ahead {
         unblock_host(graph, copy);
         let Some(call) = graph.work[copy].call else { return false };
         let id = graph.calls.len();
-        graph.calls.push(HostCall { gap: 0, after: None, ..graph.calls[call].clone() });
+        graph.calls.push(HostCall { since: HostTime::default(), after: None, ..graph.calls[call].clone() });
         remove_call(graph, call);
         graph.work[copy].call = Some(id);
         self.before.entry(place).or_default().push(id);

@@ -1,0 +1,425 @@
+//! Which resource bounds the steps? Asks the graph: how long would they take if one resource were faster, or free?
+//!
+//! Every question is one pass over the nodes in dependency order: a node starts when the last of its predecessors allows it.
+//! Copies and kernels keep their recorded times unless the question is about them. Contention is not replayed, so a pass costs
+//! no more than reading the graph.
+
+use busbound_trace::Direction;
+use serde::{Deserialize, Serialize};
+
+use crate::Time;
+use crate::graph::{Awaited, CallId, HostAction, WorkId, WorkKind};
+use crate::host::HostUse;
+use crate::model::{HostCall, Model, Work};
+use crate::thresholds::LAUNCH_LATENCY;
+
+/// What a step can be bound by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Resource {
+    /// Kernels, and copies within the device.
+    Compute,
+    H2d,
+    D2h,
+    /// Copies between devices.
+    Peer,
+    Collectives,
+    /// The host's launches, and the host work between them.
+    Launch,
+    /// Work that the CPU does itself.
+    Host,
+    /// Waiting for the next batch.
+    Input,
+    /// Host syncs that the program could do without.
+    Sync,
+}
+
+impl Resource {
+    pub const ALL: &'static [Self] = &[
+        Self::Compute,
+        Self::H2d,
+        Self::D2h,
+        Self::Peer,
+        Self::Collectives,
+        Self::Launch,
+        Self::Host,
+        Self::Input,
+        Self::Sync,
+    ];
+
+    fn of_work(kind: WorkKind) -> Self {
+        match kind {
+            WorkKind::Collective => Self::Collectives,
+            WorkKind::Copy { direction: Direction::HostToDevice, .. } => Self::H2d,
+            WorkKind::Copy { direction: Direction::DeviceToHost, .. } => Self::D2h,
+            WorkKind::Copy { direction: Direction::PeerToPeer, .. } => Self::Peer,
+            // Pages of managed memory cross the link.
+            WorkKind::OtherCopy => Self::H2d,
+            WorkKind::Kernel { .. } | WorkKind::Copy { .. } | WorkKind::Memset => Self::Compute,
+        }
+    }
+
+    /// `None` for time that no resource shortens.
+    pub fn of_use(what: HostUse) -> Option<Self> {
+        match what {
+            HostUse::Launching => Some(Self::Launch),
+            HostUse::Input => Some(Self::Input),
+            HostUse::Synchronizing | HostUse::Waiting => None,
+            // Staging belongs to the copy.
+            HostUse::CopyCall => Some(Self::H2d),
+            work => {
+                debug_assert!(work.is_work());
+                Some(Self::Host)
+            }
+        }
+    }
+}
+
+/// How much of its time each resource still takes.
+#[derive(Debug, Clone, Copy)]
+struct Speeds([f64; Resource::ALL.len()]);
+
+impl Speeds {
+    fn of(faster: &[Resource], share: f64) -> Self {
+        let mut speeds = [1.0; Resource::ALL.len()];
+        for resource in faster {
+            speeds[*resource as usize] = share;
+        }
+        Self(speeds)
+    }
+
+    fn time(&self, time: Time, resource: Option<Resource>) -> Time {
+        match resource.map(|resource| self.0[resource as usize]) {
+            Some(share) if share < 1.0 => (time as f64 * share) as Time,
+            _ => time,
+        }
+    }
+}
+
+/// An edge into a node.
+#[derive(Debug, Clone, Copy)]
+struct Edge {
+    from: u32,
+    /// What passes between the two.
+    delay: Delay,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Delay {
+    /// The host time before a call.
+    HostBefore(CallId),
+    /// The delay after another thread's call.
+    AfterThread(CallId),
+    /// The call's own time.
+    Cost(CallId),
+    /// The same, after work that it waited for; not if the program could do without the wait.
+    Released(CallId),
+    /// From a call to the work it issued.
+    Issued(WorkId),
+    /// Between kernels and copies.
+    Fixed(Time),
+}
+
+/// The nodes of a model in dependency order, ready for questions.
+#[derive(Debug)]
+pub struct Bounds<'m> {
+    model: &'m Model,
+    /// Edges into each node, grouped by node: those of node `i` are `edges[first[i]..first[i + 1]]`.
+    first: Vec<u32>,
+    edges: Vec<Edge>,
+    order: Vec<u32>,
+    /// Per call: whether it is a wait that the program could do without.
+    avoidable: Vec<bool>,
+    /// Whether every node has a place in the order.
+    complete: bool,
+}
+
+impl<'m> Bounds<'m> {
+    pub fn of(model: &'m Model) -> Self {
+        let mut into: Vec<Vec<Edge>> = vec![Vec::new(); 2 * model.calls.len() + model.work.len()];
+        let nodes = Nodes { calls: model.calls.len() };
+        add_call_edges(model, nodes, &mut into);
+        add_work_edges(model, nodes, &mut into);
+        let (mut first, mut edges) = (vec![0], Vec::new());
+        for list in &into {
+            edges.extend_from_slice(list);
+            first.push(edges.len() as u32);
+        }
+        let order = dependency_order(&first, &edges);
+        let complete = order.len() == into.len();
+        Self { model, first, edges, order, avoidable: avoidable_waits(model), complete }
+    }
+
+    /// Nanoseconds of a step, as recorded; `None` if the graph has a cycle.
+    pub fn recorded(&self) -> Option<f64> {
+        self.step(&Speeds::of(&[], 1.0), false)
+    }
+
+    /// Nanoseconds of a step if these resources take only `share` of their time, 0 to 1.
+    pub fn if_faster(&self, resources: &[Resource], share: f64) -> Option<f64> {
+        if !resources.contains(&Resource::Sync) {
+            return self.step(&Speeds::of(resources, share), false);
+        }
+        // A wait is either there or not: a part of a wait gains that part of what its removal gains.
+        let (now, free) = (self.recorded()?, self.step(&Speeds::of(resources, 0.0), true)?);
+        Some(free + (now - free) * share)
+    }
+
+    fn step(&self, speeds: &Speeds, without_syncs: bool) -> Option<f64> {
+        if !self.complete {
+            return None;
+        }
+        let mut ends: Vec<Time> = vec![0; self.first.len() - 1];
+        let mut step_ends: Vec<Time> = vec![0; self.model.steps.max(1)];
+        let nodes = Nodes { calls: self.model.calls.len() };
+        for &node in &self.order {
+            let node = node as usize;
+            let edges = &self.edges[self.first[node] as usize..self.first[node + 1] as usize];
+            let mut at = 0;
+            for edge in edges {
+                if let Some(delay) = self.delay(edge.delay, speeds, without_syncs) {
+                    at = at.max(ends[edge.from as usize] + delay);
+                }
+            }
+            if edges.is_empty() {
+                at = self.first_start(node, speeds);
+            }
+            if let Some(work) = nodes.work_of(node) {
+                let work = &self.model.work[work];
+                at += speeds.time(work.end - work.start, Some(Resource::of_work(work.kind)));
+            }
+            ends[node] = at;
+            let step = nodes.work_of(node).map_or_else(
+                || self.model.calls[nodes.call_of(node)].step,
+                |work| self.model.work[work].step,
+            );
+            step_ends[step] = step_ends[step].max(at);
+        }
+        Some(mean_step(&step_ends))
+    }
+
+    /// The start of a node without predecessors: the first call of a thread, or work whose call is not in the trace.
+    fn first_start(&self, node: usize, speeds: &Speeds) -> Time {
+        let nodes = Nodes { calls: self.model.calls.len() };
+        match nodes.work_of(node) {
+            Some(work) => self.model.work[work].after_call,
+            None => self.host_before(nodes.call_of(node), speeds),
+        }
+    }
+
+    fn host_before(&self, call: CallId, speeds: &Speeds) -> Time {
+        let uses = &self.model.calls[call].since.uses;
+        uses.iter().map(|(what, time)| speeds.time(*time, Resource::of_use(*what))).sum()
+    }
+
+    /// `None` if the edge is not there.
+    fn delay(&self, delay: Delay, speeds: &Speeds, without_syncs: bool) -> Option<Time> {
+        Some(match delay {
+            Delay::Fixed(time) => time,
+            Delay::HostBefore(call) => self.host_before(call, speeds),
+            Delay::AfterThread(call) => {
+                let (own, all) = (&self.model.calls[call], self.model.calls[call].gap());
+                let between = own.after.map_or(0, |(_, between)| between);
+                if all == 0 {
+                    speeds.time(between, Some(Resource::Launch))
+                } else {
+                    (between as f64 * self.host_before(call, speeds) as f64 / all as f64) as Time
+                }
+            }
+            Delay::Cost(call) => self.cost(call, speeds),
+            Delay::Released(call) if without_syncs && self.avoidable[call] => return None,
+            Delay::Released(call) => self.cost(call, speeds),
+            Delay::Issued(work) => {
+                let work = &self.model.work[work];
+                let delay = self.model.latency + work.after_call;
+                if matches!(work.kind, WorkKind::Copy { pageable: true, .. }) {
+                    return Some(speeds.time(delay, Some(Resource::of_work(work.kind))));
+                }
+                // A longer delay is not the launch: the work waited for something that is not visible.
+                let launch = delay.min(LAUNCH_LATENCY);
+                delay - launch + speeds.time(launch, Some(Resource::Launch))
+            }
+        })
+    }
+
+    fn cost(&self, call: CallId, speeds: &Speeds) -> Time {
+        let call = &self.model.calls[call];
+        let copy = call.action.issued().first().map(|work| Resource::of_work(self.model.work[*work].kind));
+        let resource = match call.cost_use {
+            HostUse::CopyCall => copy,
+            HostUse::Synchronizing => Some(Resource::Sync),
+            what => Resource::of_use(what),
+        };
+        speeds.time(call.cost, resource)
+    }
+}
+
+/// The mean time from the end of one step to the end of the next. The first step may have waited for work that is not in the
+/// graph, so it counts only if there are few steps.
+pub(crate) fn mean_step(ends: &[Time]) -> f64 {
+    let last = ends.iter().copied().max().unwrap_or(0);
+    match ends {
+        [first, _, .., _] => (last - first) as f64 / (ends.len() - 1) as f64,
+        _ => last as f64 / ends.len().max(1) as f64,
+    }
+}
+
+/// Node numbers: start and end of each call, then the end of each work.
+#[derive(Debug, Clone, Copy)]
+struct Nodes {
+    calls: usize,
+}
+
+impl Nodes {
+    fn start(self, call: CallId) -> usize {
+        2 * call
+    }
+
+    fn end(self, call: CallId) -> usize {
+        2 * call + 1
+    }
+
+    fn work(self, work: WorkId) -> usize {
+        2 * self.calls + work
+    }
+
+    fn work_of(self, node: usize) -> Option<WorkId> {
+        node.checked_sub(2 * self.calls)
+    }
+
+    fn call_of(self, node: usize) -> CallId {
+        node / 2
+    }
+}
+
+fn edge(from: usize, delay: Delay) -> Edge {
+    Edge { from: from as u32, delay }
+}
+
+fn add_call_edges(model: &Model, nodes: Nodes, into: &mut [Vec<Edge>]) {
+    for thread in &model.threads {
+        for pair in thread.windows(2) {
+            into[nodes.start(pair[1])].push(edge(nodes.end(pair[0]), Delay::HostBefore(pair[1])));
+        }
+    }
+    let awaited = awaited_work(model);
+    for (id, call) in model.calls.iter().enumerate() {
+        if let Some((other, _)) = call.after {
+            into[nodes.start(id)].push(edge(nodes.end(other), Delay::AfterThread(id)));
+        }
+        into[nodes.end(id)].push(edge(nodes.start(id), Delay::Cost(id)));
+        let waits_for = awaited[id].iter();
+        into[nodes.end(id)].extend(waits_for.map(|work| edge(nodes.work(*work), Delay::Released(id))));
+    }
+}
+
+fn add_work_edges(model: &Model, nodes: Nodes, into: &mut [Vec<Edge>]) {
+    for stream in &model.streams {
+        for pair in stream.windows(2) {
+            let delay = Delay::Fixed(model.work[pair[1]].after_work);
+            into[nodes.work(pair[1])].push(edge(nodes.work(pair[0]), delay));
+        }
+    }
+    for (id, work) in model.work.iter().enumerate() {
+        if let Some(call) = work.call {
+            into[nodes.work(id)].push(edge(nodes.start(call), Delay::Issued(id)));
+        }
+        let waits = work.waits.iter();
+        into[nodes.work(id)].extend(waits.map(|(on, between)| edge(nodes.work(*on), Delay::Fixed(*between))));
+    }
+}
+
+/// Per call: the work that it waits for. A wait for a stream is a wait for what was issued to it last.
+fn awaited_work(model: &Model) -> Vec<Vec<WorkId>> {
+    let mut order: Vec<CallId> = (0..model.calls.len()).collect();
+    order.sort_by_key(|call| (model.calls[*call].start, *call));
+    let mut last_issued: Vec<Option<WorkId>> = vec![None; model.streams.len()];
+    let mut awaited = vec![Vec::new(); model.calls.len()];
+    for call in order {
+        match &model.calls[call].action {
+            HostAction::Issue(issued) => {
+                for work in issued {
+                    last_issued[model.work[*work].stream] = Some(*work);
+                }
+            }
+            HostAction::IssueBlocking(work) => {
+                last_issued[model.work[*work].stream] = Some(*work);
+                awaited[call].push(*work);
+            }
+            HostAction::Wait { awaited: on, .. } => {
+                let works: Vec<WorkId> = match *on {
+                    Awaited::None => Vec::new(),
+                    Awaited::Work(work) => vec![work],
+                    Awaited::Stream(stream) => last_issued[stream].into_iter().collect(),
+                    Awaited::Device(device) => (0..model.streams.len())
+                        .filter(|stream| model.stream_device[*stream] == device)
+                        .filter_map(|stream| last_issued[stream])
+                        .collect(),
+                };
+                // Clocks of host and device differ slightly; a call that returned did not wait for later work.
+                let ended = |work: &WorkId| ended_by(&model.work[*work], model.calls[call].end);
+                awaited[call].extend(works.into_iter().filter(ended));
+            }
+            HostAction::EndStep | HostAction::Nothing => {}
+        }
+    }
+    awaited
+}
+
+fn ended_by(work: &Work, at: Time) -> bool {
+    const CLOCKS: Time = 50_000;
+    work.end <= at + CLOCKS
+}
+
+/// Waits that are neither the last of their step nor for a value that the host reads.
+pub fn avoidable_waits(model: &Model) -> Vec<bool> {
+    let mut last: Vec<Time> = vec![Time::MIN; model.steps.max(1)];
+    let waits = |call: &HostCall| matches!(call.action, HostAction::Wait { .. });
+    for call in model.calls.iter().filter(|call| waits(call)) {
+        last[call.step] = last[call.step].max(call.start);
+    }
+    let avoidable = |call: &HostCall| match call.action {
+        HostAction::Wait { copy, .. } => {
+            let reads = copy.is_some_and(|copy| model.work[copy].kind.bus() == Some(Direction::DeviceToHost));
+            !reads && last[call.step] != call.start
+        }
+        _ => false,
+    };
+    model.calls.iter().map(avoidable).collect()
+}
+
+/// Every node after all of its predecessors; shorter than the number of nodes if there is a cycle.
+fn dependency_order(first: &[u32], edges: &[Edge]) -> Vec<u32> {
+    let count = first.len() - 1;
+    let mut next_first = vec![0u32; count + 1];
+    for edge in edges {
+        next_first[edge.from as usize + 1] += 1;
+    }
+    for i in 0..count {
+        next_first[i + 1] += next_first[i];
+    }
+    let mut fill = next_first.clone();
+    let mut next = vec![0u32; edges.len()];
+    let mut left = vec![0u32; count];
+    for node in 0..count {
+        for edge in &edges[first[node] as usize..first[node + 1] as usize] {
+            next[fill[edge.from as usize] as usize] = node as u32;
+            fill[edge.from as usize] += 1;
+            left[node] += 1;
+        }
+    }
+    let mut order: Vec<u32> = (0..count as u32).filter(|node| left[*node as usize] == 0).collect();
+    let mut at = 0;
+    while let Some(&node) = order.get(at) {
+        at += 1;
+        let followers = next_first[node as usize] as usize..next_first[node as usize + 1] as usize;
+        for &follower in &next[followers] {
+            left[follower as usize] -= 1;
+            if left[follower as usize] == 0 {
+                order.push(follower);
+            }
+        }
+    }
+    order
+}

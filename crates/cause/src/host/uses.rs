@@ -1,0 +1,205 @@
+//! What did the host spend its time on while the device waited for it?
+
+use busbound_trace::{Call, Event, EventId, EventKind, Interval, TrackId};
+use serde::{Deserialize, Serialize};
+
+use super::{Host, HostActivity, HostSegment};
+use crate::thresholds::THREAD_IDLE;
+
+/// What a stretch of host time is spent on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum HostUse {
+    /// Launch calls, and the short host work between two of them.
+    Launching,
+    /// Inside a copy call.
+    CopyCall,
+    /// Inside a call that waits for the device.
+    Synchronizing,
+    /// Waiting for the next batch.
+    Input,
+    /// The optimizer on the CPU.
+    Optimizer,
+    /// Gathering and indexing on the CPU.
+    Gather,
+    /// Copies and casts from host memory to host memory.
+    Cast,
+    /// Calls that allocate, free or pin memory.
+    Allocation,
+    /// Other operators on the CPU.
+    Operator,
+    /// Python, and whatever else the profiler does not record.
+    Python,
+    /// The thread waits for another thread that launches work.
+    Waiting,
+}
+
+impl HostUse {
+    /// Work that the CPU does itself, which takes this long whatever the device does.
+    pub const WORK: &'static [Self] =
+        &[Self::Optimizer, Self::Gather, Self::Cast, Self::Allocation, Self::Operator, Self::Python];
+
+    pub fn is_work(self) -> bool {
+        Self::WORK.contains(&self)
+    }
+
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Launching => "launching",
+            Self::CopyCall => "copy calls",
+            Self::Synchronizing => "host syncs",
+            Self::Input => "waiting for input",
+            Self::Optimizer => "optimizer on the CPU",
+            Self::Gather => "gather and index on the CPU",
+            Self::Cast => "copies and casts on the CPU",
+            Self::Allocation => "memory allocation",
+            Self::Operator => "other operators on the CPU",
+            Self::Python => "Python, or not recorded",
+            Self::Waiting => "waiting for another thread",
+        }
+    }
+}
+
+/// A piece of a thread's time with one use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsedTime {
+    pub interval: Interval,
+    pub what: HostUse,
+    /// The innermost event around it; `None` if nothing is recorded.
+    pub event: Option<EventId>,
+}
+
+/// The kind of CPU work that an operator does, by its name.
+pub(super) fn operator_use(name: &str) -> HostUse {
+    let Some(name) = name.strip_prefix("aten::") else { return HostUse::Operator };
+    const GATHERS: [&str; 8] =
+        ["index", "_index", "embedding", "_embedding", "gather", "take", "scatter", "masked_select"];
+    match name {
+        "to" | "_to_copy" | "copy_" | "clone" | "contiguous" | "cat" | "stack" | "_copy_from" => {
+            HostUse::Cast
+        }
+        "pin_memory" | "_pin_memory" | "empty" | "empty_strided" | "resize_" => HostUse::Allocation,
+        _ if GATHERS.iter().any(|start| name.starts_with(start)) => HostUse::Gather,
+        _ => HostUse::Operator,
+    }
+}
+
+/// Annotations and operators around an optimizer's work.
+pub(super) fn is_optimizer(name: &str) -> bool {
+    name.starts_with("Optimizer.")
+}
+
+impl<'a> Host<'a> {
+    /// What a thread spent a window on. Short host work between two launches counts as launching.
+    pub fn uses(&self, thread: TrackId, window: Interval) -> Vec<UsedTime> {
+        let mut all: Vec<UsedTime> = Vec::new();
+        for segment in self.segments(thread, window) {
+            for used in self.use_of(thread, segment) {
+                match all.last_mut().filter(|last| last.what == used.what && last.event == used.event) {
+                    Some(last) => last.interval = last.interval.hull(used.interval),
+                    None => all.push(used),
+                }
+            }
+        }
+        all
+    }
+
+    /// Like [`uses`](Self::uses), with the time in which the thread waits for another one replaced by what that one did.
+    pub fn uses_followed(&self, thread: TrackId, window: Interval) -> Vec<UsedTime> {
+        let mut all = Vec::new();
+        for used in self.uses(thread, window) {
+            match (used.what, self.busiest_other(thread, used.interval)) {
+                (HostUse::Waiting, Some(other)) => {
+                    let not_waiting = |used: UsedTime| match used.what {
+                        HostUse::Waiting => UsedTime { what: HostUse::Python, ..used },
+                        _ => used,
+                    };
+                    all.extend(self.uses(other, used.interval).into_iter().map(not_waiting));
+                }
+                _ => all.push(used),
+            }
+        }
+        all
+    }
+
+    fn use_of(&self, thread: TrackId, segment: HostSegment) -> Vec<UsedTime> {
+        let used = |what| vec![UsedTime { interval: segment.interval, what, event: segment.event }];
+        match segment.activity {
+            HostActivity::Call(Call::Launch | Call::Memset) => return used(HostUse::Launching),
+            HostActivity::Call(Call::Copy) => return used(HostUse::CopyCall),
+            HostActivity::Call(Call::Synchronize) => return used(HostUse::Synchronizing),
+            HostActivity::Input => return used(HostUse::Input),
+            _ => {}
+        }
+        let Some(times) = self.thread(thread) else { return used(HostUse::Python) };
+        if segment.activity == HostActivity::Unrecorded
+            && segment.interval.length().get() >= THREAD_IDLE
+            && self.busiest_other(thread, segment.interval).is_some()
+        {
+            return used(HostUse::Waiting);
+        }
+        // The rest of the segment is host work between launches.
+        let mut pieces = Vec::new();
+        let mut at = segment.interval.start;
+        for long in times.without_calls.within(segment.interval).iter() {
+            pieces.push((Interval::new(at, long.start), HostUse::Launching));
+            pieces.push((long, self.long_use(thread, segment)));
+            at = long.end;
+        }
+        pieces.push((Interval::new(at, segment.interval.end), HostUse::Launching));
+        let kept = pieces.into_iter().filter(|(interval, _)| interval.length().get() > 0);
+        kept.map(|(interval, what)| UsedTime { interval, what, event: segment.event }).collect()
+    }
+
+    /// The use of a segment within a long stretch without launches.
+    fn long_use(&self, thread: TrackId, segment: HostSegment) -> HostUse {
+        let in_optimizer = self
+            .thread(thread)
+            .is_some_and(|times| times.optimizer.length_within(segment.interval).get() > 0);
+        match segment.activity {
+            HostActivity::Call(Call::Allocate) => HostUse::Allocation,
+            _ if in_optimizer => HostUse::Optimizer,
+            HostActivity::Operator => segment.event.map_or(HostUse::Operator, |event| {
+                self.names.operators[self.trace.event(event).name_id().index()]
+            }),
+            _ => HostUse::Python,
+        }
+    }
+
+    /// Of the other threads that launch work, the one that worked most within an interval.
+    fn busiest_other(&self, thread: TrackId, interval: Interval) -> Option<TrackId> {
+        let others = self.launching_threads().filter(|(track, _)| *track != thread);
+        let worked = others.map(|(track, times)| (times.worked.length_within(interval).get(), track));
+        let (most, track) = worked.max_by_key(|(worked, track)| (*worked, std::cmp::Reverse(*track)))?;
+        (most * 2 > interval.length().get()).then_some(track)
+    }
+
+    /// The outermost operator, or else the annotation, that names a moment of CPU work.
+    pub fn named_around(&self, event: &Event<'_>) -> Option<Event<'a>> {
+        let track = self.trace.track(event.track_id());
+        track.enclosing(event.start(), |around| {
+            around.kind() == EventKind::Annotation && around.id() != event.id()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_operators_are_sorted_by_what_they_do() {
+        for (name, expected) in [
+            ("aten::index_select", HostUse::Gather),
+            ("aten::embedding_bag", HostUse::Gather),
+            ("aten::_to_copy", HostUse::Cast),
+            ("aten::sort", HostUse::Operator),
+            ("aten::mm", HostUse::Operator),
+            ("MyOp::index", HostUse::Operator),
+            ("aten::pin_memory", HostUse::Allocation),
+        ] {
+            assert_eq!(operator_use(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! How long would a step take if one resource were faster, or free? Asks the dependency graph.
+
+use busbound_cause::idle::GapCause;
+use busbound_cause::{Bounds, HostUse, Model, Resource};
+use serde::Serialize;
+
+use crate::activity::route::CopyRoute;
+use crate::analysis::breakdown::Part;
+use crate::analysis::facts::Facts;
+
+/// One resource, and what the steps would take without it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ResourceBound {
+    pub resource: Resource,
+    /// Milliseconds per step in which the resource is used.
+    pub busy_ms: f64,
+    /// Milliseconds per step in which nothing hides it.
+    pub exposed_ms: f64,
+    pub step_if_10pct_faster_ms: f64,
+    pub step_if_free_ms: f64,
+}
+
+/// The steps, ready for questions. Times are milliseconds per step.
+pub(crate) struct Asked<'f> {
+    bounds: Bounds<'f>,
+    recorded: f64,
+    /// The step, without the profiler where that is known.
+    pub(crate) step_ms: f64,
+}
+
+/// The graph must reproduce the recorded time this well to be asked.
+const MOST_ERROR: f64 = 0.15;
+
+impl<'f> Asked<'f> {
+    /// `None` if the graph does not reproduce the recorded time.
+    pub(crate) fn of(facts: &'f Facts<'_>) -> Option<Self> {
+        let model = facts.model()?;
+        let bounds = Bounds::of(model);
+        let recorded = bounds.recorded()?;
+        let step_ms = facts.own_step_ms();
+        let error = recorded / 1e6 / step_ms - 1.0;
+        (recorded > 0.0 && error.abs() < MOST_ERROR).then_some(Self { bounds, recorded, step_ms })
+    }
+
+    /// The step if these resources take only `share` of their time.
+    pub(crate) fn step_if(&self, resources: &[Resource], share: f64) -> f64 {
+        let then = self.bounds.if_faster(resources, share).unwrap_or(self.recorded).min(self.recorded);
+        self.step_ms * then / self.recorded
+    }
+
+    /// What a step gains if these resources are free.
+    pub(crate) fn gain(&self, resources: &[Resource]) -> f64 {
+        self.step_ms - self.step_if(resources, 0.0)
+    }
+}
+
+/// Every resource that is used, in the order of [`Resource::ALL`].
+pub(crate) fn resource_bounds(facts: &Facts<'_>, asked: &Asked<'_>) -> Vec<ResourceBound> {
+    let Some(model) = facts.model() else { return Vec::new() };
+    let of = |&resource: &Resource| {
+        let bound = ResourceBound {
+            resource,
+            busy_ms: busy_ms(facts, model, resource),
+            exposed_ms: exposed_ms(facts, resource),
+            step_if_10pct_faster_ms: asked.step_if(&[resource], 0.9),
+            step_if_free_ms: asked.step_if(&[resource], 0.0),
+        };
+        let is_used = bound.busy_ms > 0.0 || bound.step_if_free_ms < asked.step_ms;
+        is_used.then_some(bound)
+    };
+    Resource::ALL.iter().filter_map(of).collect()
+}
+
+fn busy_ms(facts: &Facts<'_>, model: &Model, resource: Resource) -> f64 {
+    let device = |ms: f64| facts.breakdown.averaged(ms).unwrap_or(0.0);
+    let copies = |route: CopyRoute| {
+        let lines = facts.timelines.iter();
+        device(lines.map(|line| line.copies_on(route).length().as_millis()).sum())
+    };
+    match resource {
+        Resource::Compute => device(facts.time.compute_ms),
+        Resource::H2d => copies(CopyRoute::HostToDevice),
+        Resource::D2h => copies(CopyRoute::DeviceToHost),
+        Resource::Peer => copies(CopyRoute::Peer),
+        Resource::Collectives => device(facts.time.comm_ms),
+        Resource::Sync => facts.syncs.avoidable().ms / facts.steps(),
+        Resource::Launch | Resource::Host | Resource::Input => {
+            host_ms(model, |what| Resource::of_use(what) == Some(resource))
+        }
+    }
+}
+
+/// Host time of these uses per step, over all threads.
+pub(crate) fn host_ms(model: &Model, wanted: impl Fn(HostUse) -> bool) -> f64 {
+    let uses = model.calls.iter().flat_map(|call| {
+        let own = (call.cost_use, call.cost);
+        call.since.uses.iter().copied().chain([own])
+    });
+    let total: i64 = uses.filter(|(what, _)| wanted(*what)).map(|(_, time)| time).sum();
+    total as f64 / 1e6 / model.steps.max(1) as f64
+}
+
+fn exposed_ms(facts: &Facts<'_>, resource: Resource) -> f64 {
+    let wanted = |part: Part| match resource {
+        Resource::Compute => part == Part::Compute || part == Part::Copy(CopyRoute::WithinDevice),
+        Resource::H2d => part == Part::Copy(CopyRoute::HostToDevice),
+        Resource::D2h => part == Part::Copy(CopyRoute::DeviceToHost),
+        Resource::Peer => part == Part::Copy(CopyRoute::Peer),
+        Resource::Collectives => part == Part::Communication,
+        Resource::Launch => part == Part::Idle(GapCause::Launch),
+        Resource::Host => part == Part::Idle(GapCause::Host),
+        Resource::Input => part == Part::Idle(GapCause::Input),
+        Resource::Sync => part == Part::Idle(GapCause::Synchronization),
+    };
+    facts.breakdown.per_step_ms(wanted).unwrap_or(0.0)
+}

@@ -1,0 +1,127 @@
+//! How long would a step take without the profiler?
+
+use busbound_cause::{Bounds, Model, RecordingCost};
+use busbound_machine::{LinkFacts, ProfilerCost, ProfilerTool};
+use busbound_trace::{Origin, Trace};
+use busbound_whatif::replay::Models;
+use serde::Serialize;
+
+/// The step without the profiler, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Unprofiled {
+    pub low: f64,
+    pub mid: f64,
+    pub high: f64,
+    pub source: UnprofiledSource,
+}
+
+/// How the step without the profiler is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum UnprofiledSource {
+    /// Steps that `busbound.profiler_handler` timed while nothing was recorded.
+    Measured,
+    /// The user gave it.
+    Given,
+    /// From what each recorded event costs.
+    Model,
+}
+
+/// A smaller difference between the two times is not worth mentioning.
+const WORTH_SAYING: f64 = 0.03;
+/// How far the cost of recording on another host may be from the one that was measured, as factors. Evidence:
+/// docs/results/verdicts.md.
+const LEAST_COST: f64 = 0.5;
+const MOST_COST: f64 = 1.5;
+/// The time of a step that was measured without the profiler scatters by this share.
+const SCATTER: f64 = 0.05;
+
+/// What the cost of recording is computed from.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    cost: Option<RecordingCost>,
+    /// A known step time without the profiler.
+    known: Option<(f64, UnprofiledSource)>,
+}
+
+impl Recording {
+    pub(crate) fn of(trace: &Trace, link: &LinkFacts, wall_ms: Option<f64>) -> Self {
+        let origin = trace.origin();
+        let given = wall_ms.map(|ms| (ms, UnprofiledSource::Given));
+        let measured = || {
+            let steps = origin.unprofiled_step_ms.iter().copied();
+            Some((busbound_machine::median(steps)?, UnprofiledSource::Measured))
+        };
+        Self { cost: cost_of(origin, link), known: given.or_else(measured) }
+    }
+
+    /// The steps with and without the cost of recording them. `step_ms` is the recorded step.
+    pub(crate) fn models(&self, recorded: Model, step_ms: f64) -> (Models, Option<Unprofiled>) {
+        let Some(cost) = self.cost else { return (Models::recorded(recorded), None) };
+        let Some(now) = mean_ms(&recorded).filter(|now| *now > 0.0) else {
+            return (Models::recorded(recorded), None);
+        };
+        let factor = self.known.map_or(1.0, |(ms, _)| fitting(&recorded, &cost, now * ms / step_ms));
+        let (least, most) = match self.known {
+            Some(_) => (factor, factor),
+            None => (LEAST_COST, MOST_COST),
+        };
+        let with = |factor: f64| recorded.without_profiler(&cost.scaled(factor));
+        let (expected, slow, fast) = (with(factor), with(least), with(most));
+        let shown = |model: &Model| mean_ms(model).unwrap_or(now) * step_ms / now;
+        let unprofiled = match self.known {
+            Some((ms, source)) => {
+                Unprofiled { low: ms * (1.0 - SCATTER), mid: ms, high: ms * (1.0 + SCATTER), source }
+            }
+            None => {
+                let (low, mid, high) = (shown(&fast), shown(&expected), shown(&slow));
+                Unprofiled { low, mid, high, source: UnprofiledSource::Model }
+            }
+        };
+        let differs = (unprofiled.mid / step_ms - 1.0).abs() > WORTH_SAYING;
+        (Models::unprofiled(recorded, expected, fast, slow), differs.then_some(unprofiled))
+    }
+}
+
+/// Milliseconds of the mean step.
+fn mean_ms(model: &Model) -> Option<f64> {
+    Some(Bounds::of(model).recorded()? / 1e6)
+}
+
+/// The multiple of the cost with which the step takes this long.
+fn fitting(recorded: &Model, cost: &RecordingCost, wanted_ms: f64) -> f64 {
+    const MOST: f64 = 8.0;
+    let (mut low, mut high) = (0.0, MOST);
+    for _ in 0..12 {
+        let middle = 0.5 * (low + high);
+        let ms = mean_ms(&recorded.without_profiler(&cost.scaled(middle)));
+        if ms.is_some_and(|ms| ms > wanted_ms) { low = middle } else { high = middle }
+    }
+    0.5 * (low + high)
+}
+
+/// What recording cost per event; `None` if that is not known for this profiler.
+fn cost_of(origin: &Origin, link: &LinkFacts) -> Option<RecordingCost> {
+    let tool = match origin.format.id {
+        // Files written by hand or by other tools list no devices.
+        "kineto-json" if !origin.gpus.is_empty() => ProfilerTool::TorchProfiler,
+        "nsys-sqlite" | "nsys-report" => ProfilerTool::Nsight,
+        "busbound-capture" => ProfilerTool::BusboundRecord,
+        _ => return None,
+    };
+    let measured = link.measured().and_then(|profile| profile.profiler_cost(tool)).cloned();
+    let usual = || (tool == ProfilerTool::TorchProfiler).then(ProfilerCost::usual_of_torch);
+    let cost = measured.or_else(usual)?;
+    let flags = origin.profiled_with();
+    let shapes = if flags.shapes { cost.shapes_us } else { 0.0 };
+    Some(RecordingCost {
+        operator: 1e3 * (cost.operator_us + shapes),
+        call: 1e3 * cost.call_us,
+        work: 1e3 * cost.work_us,
+        frame: if flags.stack { 1e3 * cost.frame_us } else { 0.0 },
+        step: 1e3 * cost.step_us,
+        node: 1e3 * cost.node_us,
+    })
+}

@@ -1,0 +1,138 @@
+//! What does a verdict say? One sentence from the figures of the run.
+
+use busbound_cause::idle::GapCause;
+
+use super::Bound;
+use crate::activity::copies::CopyGroup;
+use crate::activity::route::CopyRoute;
+use crate::analysis::breakdown::Part;
+use crate::analysis::facts::Facts;
+use crate::quantity::milliseconds;
+
+/// A smaller share rounds to 0% and is not mentioned.
+const NOTHING: f64 = 0.005;
+
+/// Share of the device's time in D2D copies that nothing overlaps.
+fn device_copy_share(facts: &Facts<'_>) -> f64 {
+    let share = facts.breakdown.share_of(|part| part == Part::Copy(CopyRoute::WithinDevice));
+    share.unwrap_or(0.0)
+}
+
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0}%", 100.0 * share)
+}
+
+/// What happens in that share of the step: `waits for H2D copies from pageable memory`.
+pub(super) fn clause(facts: &Facts<'_>, bound: Bound, for_pages: f64) -> String {
+    match bound {
+        Bound::Transfer => waits_for_copies(facts, for_pages),
+        Bound::Communication => "waits for communication between GPUs".to_owned(),
+        Bound::Compute if device_copy_share(facts) >= NOTHING => format!(
+            "is on-device work ({} in compute kernels, {} in D2D copies)",
+            percent(facts.time.compute_ms / facts.time.span_ms),
+            percent(device_copy_share(facts))
+        ),
+        Bound::Compute => "is spent in compute kernels".to_owned(),
+        Bound::Launch if facts.launch_waits_are_for_copies() => {
+            "is idle time waiting for the host to issue small copies, one call at a time".to_owned()
+        }
+        Bound::Launch if facts.allocating_idle_ms > 0.5 * facts.idle_ms(GapCause::Launch) => {
+            "is idle time waiting for the host, mostly while it allocates memory".to_owned()
+        }
+        Bound::Launch => {
+            let launches = &facts.launches;
+            format!(
+                "is idle time waiting for the host to launch kernels (median kernel {:.1} µs, median launch call {:.1} µs)",
+                launches.median_kernel_us, launches.median_call_us
+            )
+        }
+        Bound::Host => "is idle time waiting for the host to do other work".to_owned(),
+        Bound::Sync => "goes away without host syncs".to_owned(),
+        Bound::Input => "is idle time waiting for the next input batch".to_owned(),
+        Bound::Mixed | Bound::Unknown => inconclusive(facts),
+    }
+}
+
+/// Idle time without a visible cause, and copies that may or may not have crossed the bus. If both occur, each gets its
+/// share.
+fn inconclusive(facts: &Facts<'_>) -> String {
+    const IDLE: &str = "is idle time whose cause is not visible in this trace";
+    const COPYING: &str = "is spent in copies that may or may not have crossed the bus";
+    let span = facts.time.span_ms;
+    let (idle, copying) = (
+        (facts.idle_ms(GapCause::Unexplained) + facts.idle_ms(GapCause::Queued)) / span,
+        facts.time.exposed_unplaced_copy_ms / span,
+    );
+    match (idle >= NOTHING, copying >= NOTHING) {
+        (_, false) => IDLE.to_owned(),
+        (false, true) => COPYING.to_owned(),
+        (true, true) => format!("{IDLE} ({}) or {COPYING} ({})", percent(idle), percent(copying)),
+    }
+}
+
+/// The share of the step covers all transfers. The largest group is named with its own share, unless it is nearly all
+/// of them.
+fn waits_for_copies(facts: &Facts<'_>, for_pages: f64) -> String {
+    let copying = facts.part_ms(Part::is_transfer);
+    if for_pages > 0.95 * (for_pages + copying) {
+        return "is spent in kernels that wait for pages of managed memory".to_owned();
+    }
+    if for_pages > copying {
+        let share = percent(for_pages / facts.time.span_ms);
+        return format!(
+            "waits for transfers over the bus ({share} in kernels that wait for pages of managed memory)"
+        );
+    }
+    let between_gpus = facts.part_ms(|part| part == Part::Copy(CopyRoute::Peer)) > 0.0;
+    let all = if between_gpus { "copies over the bus and between GPUs" } else { "copies over the bus" };
+    let transfers = facts.groups.iter().filter(|group| CopyRoute::of(group.direction).is_transfer());
+    let Some(largest) = transfers.clone().max_by(|a, b| a.exposed_ms.total_cmp(&b.exposed_ms)) else {
+        return format!("waits for {all}");
+    };
+    if largest.exposed_ms >= 0.95 * transfers.map(|group| group.exposed_ms).sum::<f64>() {
+        return format!("waits for {}", words(largest));
+    }
+    let share = percent(largest.exposed_ms / facts.time.span_ms);
+    format!("waits for {all} ({share} for {})", words(largest))
+}
+
+/// The group in words: `H2D copies from pageable memory`.
+fn words(group: &CopyGroup) -> String {
+    use busbound_trace::{Direction, MemoryKind};
+    let (copies, memory) = match group.direction {
+        Direction::HostToDevice => ("H2D copies from", group.src),
+        Direction::DeviceToHost => ("D2H copies to", group.dst),
+        _ => return "copies between GPUs".to_owned(),
+    };
+    let memory = match memory {
+        MemoryKind::Device | MemoryKind::Unknown => "host",
+        known => known.word(),
+    };
+    format!("{copies} {memory} memory")
+}
+
+pub(super) struct SerializedStreams {
+    pub(super) share: f64,
+    pub(super) because: String,
+}
+
+/// Two or more streams that never overlap, because the host waits for the work of one before it launches on the next.
+/// The device looks busy, but the serialization costs time.
+pub(super) fn serialized_streams(facts: &Facts<'_>) -> Option<SerializedStreams> {
+    let streams = facts.serialized_streams()?;
+    let waits = facts.syncs.avoidable();
+    let share = waits.ms / facts.time.span_ms;
+    Some(SerializedStreams {
+        share,
+        because: format!(
+            "for {} {}, the host waits for the GPU within the {unit} ({:.0} times), so {} streams \
+             are serialized and never overlap; {}/{unit} of work outside the busiest stream could overlap with it",
+            percent(share),
+            facts.of_each(),
+            waits.count as f64 / facts.steps(),
+            streams.streams,
+            milliseconds(streams.smaller_ms / facts.steps()),
+            unit = facts.unit(),
+        ),
+    })
+}

@@ -1,0 +1,171 @@
+//! What bounds the run? The resource whose removal shortens the step most.
+
+use busbound_cause::Resource;
+use busbound_cause::idle::GapCause;
+
+use super::clauses::{clause, percent, serialized_streams};
+use super::{Bound, Headroom, Verdict};
+use crate::activity::route::CopyRoute;
+use crate::analysis::bounds::Asked;
+use crate::analysis::breakdown::Part;
+use crate::analysis::facts::Facts;
+
+/// Everything that can bound a run, and its resources.
+const CANDIDATES: [(Bound, &[Resource]); 7] = [
+    (Bound::Compute, &[Resource::Compute]),
+    (Bound::Transfer, &[Resource::H2d, Resource::D2h, Resource::Peer]),
+    (Bound::Communication, &[Resource::Collectives]),
+    (Bound::Launch, &[Resource::Launch]),
+    (Bound::Host, &[Resource::Host]),
+    (Bound::Sync, &[Resource::Sync]),
+    (Bound::Input, &[Resource::Input]),
+];
+
+/// Two gains within this factor make a run mixed.
+const ALIKE: f64 = 0.5;
+/// A smaller gain, as a share of the step, bounds nothing.
+const NOTHING: f64 = 0.02;
+
+/// What a step gains if each candidate is free, in milliseconds.
+#[derive(Debug, Clone)]
+struct Gains {
+    /// Largest first.
+    each: Vec<(Bound, f64)>,
+    /// Time whose cause is not visible.
+    unknown: f64,
+    step_ms: f64,
+}
+
+impl Gains {
+    fn of(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Self {
+        let for_pages = facts.breakdown.averaged(waits_for_pages_ms(facts)).unwrap_or(0.0);
+        let gain = |(bound, resources): (Bound, &[Resource])| {
+            let gain = match asked {
+                Some(asked) => asked.gain(resources),
+                // The graph does not reproduce the run: exposed time is the best guess.
+                None => facts.breakdown.per_step_ms(|part| bound_of(part) == Some(bound)).unwrap_or(0.0),
+            };
+            let moved = match bound {
+                Bound::Compute => -for_pages,
+                Bound::Transfer => for_pages,
+                _ => 0.0,
+            };
+            (bound, gain + moved)
+        };
+        let mut each: Vec<(Bound, f64)> = CANDIDATES.into_iter().map(gain).collect();
+        each.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let unknown = facts.breakdown.per_step_ms(|part| bound_of(part) == Some(Bound::Unknown));
+        let step_ms = asked.map_or_else(|| facts.step_ms(), |asked| asked.step_ms);
+        Self { each, unknown: unknown.unwrap_or(0.0), step_ms }
+    }
+
+    fn of_bound(&self, bound: Bound) -> f64 {
+        self.each.iter().find(|(known, _)| *known == bound).map_or(0.0, |(_, gain)| *gain)
+    }
+
+    /// What bounds the step, and what comes next.
+    fn leaders(&self) -> ((Bound, f64), (Bound, f64)) {
+        let (first, second) = (self.each[0], self.each[1]);
+        // Host time costs a step only because a sync keeps the host from running ahead.
+        let sync = self.of_bound(Bound::Sync);
+        let by_host = |bound: Bound| matches!(bound, Bound::Launch | Bound::Host);
+        if by_host(first.0) && sync >= ALIKE * first.1 {
+            return ((Bound::Sync, sync), first);
+        }
+        (first, second)
+    }
+}
+
+/// What bounds the run if this part takes most of its time; `None` for parts that nobody can change.
+fn bound_of(part: Part) -> Option<Bound> {
+    Some(match part {
+        Part::Compute | Part::Copy(CopyRoute::WithinDevice) => Bound::Compute,
+        Part::Copy(CopyRoute::HostToDevice | CopyRoute::DeviceToHost | CopyRoute::Peer) => Bound::Transfer,
+        Part::Idle(GapCause::Copy) => Bound::Transfer,
+        Part::Communication => Bound::Communication,
+        Part::Idle(GapCause::Launch) => Bound::Launch,
+        Part::Idle(GapCause::Host) => Bound::Host,
+        Part::Idle(GapCause::Synchronization) => Bound::Sync,
+        Part::Idle(GapCause::Input) => Bound::Input,
+        Part::Idle(GapCause::Queued | GapCause::Unexplained) | Part::Copy(CopyRoute::Unplaced) => {
+            Bound::Unknown
+        }
+        Part::Memset | Part::Idle(GapCause::KernelGap) => return None,
+    })
+}
+
+/// A kernel that waits for pages of managed memory does not compute. The length of the wait is known only if the same
+/// kernels also ran without faults.
+fn waits_for_pages_ms(facts: &Facts<'_>) -> f64 {
+    facts.managed.excess_ms().unwrap_or(0.0).min(facts.time.compute_ms)
+}
+
+pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
+    if facts.time.span_ms <= 0.0 {
+        return Verdict::of(Bound::Unknown, 0.0, "all GPU events in this trace have zero duration");
+    }
+    if let Some(serialized) = serialized_streams(facts) {
+        return Verdict::of(Bound::Sync, serialized.share, &serialized.because);
+    }
+    let gains = Gains::of(facts, asked);
+    let (first, second) = gains.leaders();
+    let bound = decide(&gains, first, second);
+    let share = |gain: f64| gain / gains.step_ms;
+    let clause = |bound| clause(facts, bound, waits_for_pages_ms(facts));
+    let because = match bound {
+        Bound::Mixed => format!(
+            "{}, {} {} and {} {}",
+            facts.of_each(),
+            percent(share(first.1)),
+            clause(first.0),
+            percent(share(second.1)),
+            clause(second.0)
+        ),
+        Bound::Unknown => format!(
+            "{} {} {}; the next largest part, {}, {}",
+            percent(share(gains.unknown)),
+            facts.of_each(),
+            clause(Bound::Unknown),
+            percent(share(first.1)),
+            clause(first.0)
+        ),
+        bound => format!("{} {} {}", percent(share(first.1)), facts.of_each(), clause(bound)),
+    };
+    let gain = if bound == Bound::Unknown { gains.unknown } else { first.1 };
+    let mut verdict = Verdict::of(bound, share(gain), &because);
+    if bound != Bound::Unknown {
+        verdict.headroom = asked.map(|asked| headroom(asked, first.0));
+    }
+    verdict
+}
+
+fn decide(gains: &Gains, first: (Bound, f64), second: (Bound, f64)) -> Bound {
+    if gains.unknown > first.1 {
+        return Bound::Unknown;
+    }
+    // Launching and other host work are both the host; a sync exposes them.
+    let on_host = |bound: Bound| matches!(bound, Bound::Launch | Bound::Host | Bound::Sync | Bound::Input);
+    let alike = second.1 >= ALIKE * first.1 && second.1 > NOTHING * gains.step_ms;
+    match alike && !(on_host(first.0) && on_host(second.0)) {
+        true => Bound::Mixed,
+        false => first.0,
+    }
+}
+
+/// What the step takes without what bounds it, and what bounds it then.
+fn headroom(asked: &Asked<'_>, bound: Bound) -> Headroom {
+    let resources = |wanted: Bound| {
+        let of = CANDIDATES.iter().find(|(bound, _)| *bound == wanted);
+        of.map_or(&[] as &[Resource], |(_, resources)| *resources)
+    };
+    let free = resources(bound);
+    let step_if_free_ms = asked.step_if(free, 0.0);
+    let rest = CANDIDATES.iter().filter(|(other, _)| *other != bound);
+    let gain = |(other, more): &(Bound, &[Resource])| {
+        let both: Vec<Resource> = free.iter().chain(*more).copied().collect();
+        (*other, step_if_free_ms - asked.step_if(&both, 0.0))
+    };
+    let next = rest.map(gain).max_by(|a, b| a.1.total_cmp(&b.1));
+    let next_bound = next.filter(|(_, gain)| *gain > NOTHING * step_if_free_ms).map(|(bound, _)| bound);
+    Headroom { resource: bound, step_if_free_ms, next_bound }
+}

@@ -1,0 +1,113 @@
+//! What bounds the run? One word, its share and one sentence.
+
+mod clauses;
+mod decide;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use decide::verdict;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Bound {
+    Transfer,
+    Communication,
+    Compute,
+    Launch,
+    Host,
+    Sync,
+    Input,
+    Mixed,
+    Unknown,
+}
+
+impl Bound {
+    /// Every verdict.
+    pub const ALL: &'static [Self] = &[
+        Self::Transfer,
+        Self::Communication,
+        Self::Compute,
+        Self::Launch,
+        Self::Host,
+        Self::Sync,
+        Self::Input,
+        Self::Mixed,
+        Self::Unknown,
+    ];
+
+    /// The name in JSON and in `busbound explain`.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Transfer => "transfer",
+            Self::Communication => "communication",
+            Self::Compute => "compute",
+            Self::Launch => "launch",
+            Self::Host => "host",
+            Self::Sync => "sync",
+            Self::Input => "input",
+            Self::Mixed => "mixed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// How the answer begins: `Transfer-bound`.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Transfer => "Transfer-bound",
+            Self::Communication => "Communication-bound",
+            Self::Compute => "Compute-bound",
+            Self::Launch => "Launch-bound",
+            Self::Host => "Host-bound",
+            Self::Sync => "Synchronization-bound",
+            Self::Input => "Input-bound",
+            Self::Mixed => "Mixed",
+            Self::Unknown => "Inconclusive",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Verdict {
+    pub bound: Bound,
+    /// Share of a step that goes away if what bounds it is free, 0 to 1.
+    pub share: f64,
+    pub statement: String,
+    /// The statement without the name of the verdict, as a sentence of its own.
+    #[serde(default)]
+    pub because: String,
+    /// What the step would take then; `null` if that is not known.
+    #[serde(default)]
+    pub headroom: Option<Headroom>,
+}
+
+/// What a step would take if what bounds it were free.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Headroom {
+    /// What is free.
+    pub resource: Bound,
+    pub step_if_free_ms: f64,
+    /// What bounds the step then; `null` if nothing stands out.
+    pub next_bound: Option<Bound>,
+}
+
+impl Verdict {
+    /// `because` is a sentence without its capital letter and its period.
+    pub(crate) fn of(bound: Bound, share: f64, because: &str) -> Self {
+        let statement = format!("{}: {because}.", bound.title());
+        let mut letters = because.chars();
+        let capital: String = letters.next().iter().flat_map(|first| first.to_uppercase()).collect();
+        Self { bound, share, statement, because: format!("{capital}{}.", letters.as_str()), headroom: None }
+    }
+
+    /// The verdict when part of the GPU work could not be read.
+    pub(crate) fn inconclusive(why: &str, has_gpu: bool) -> Self {
+        let because = match has_gpu {
+            true => format!("{why}; figures cover only the rest"),
+            false => format!("the GPU events could not be read: {why}"),
+        };
+        Self::of(Bound::Unknown, 0.0, &because)
+    }
+}
