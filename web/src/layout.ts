@@ -23,6 +23,8 @@ export interface PiecesColumns {
   readonly bytes: Float64Array;
   /** From the start of the call that launched it to its own start, if known. In ns. NaN for none. */
   readonly lead: Float64Array;
+  /** What is special about it, as an index into the header's marks; for several events, about the longest. */
+  readonly mark: Uint32Array;
 }
 
 /** Every step. */
@@ -76,7 +78,7 @@ export interface Tables {
 
 /** The columns that this script reads. */
 export const COLUMNS = {
-  pieces: ['gap', 'duration', 'rest', 'count', 'name', 'note', 'bytes', 'lead'],
+  pieces: ['gap', 'duration', 'rest', 'count', 'name', 'note', 'bytes', 'lead', 'mark'],
   steps: ['start', 'duration', 'analyzed', 'outlier'],
   spans: ['start', 'duration'],
   dots: ['kind', 'bytes', 'duration', 'start', 'count', 'row', 'piece'],
@@ -101,6 +103,8 @@ export interface Head {
   readonly label: string;
   /** The link to the host. */
   readonly link: string;
+  /** Every mark that a segment can have, by index. */
+  readonly marks: readonly Mark[];
   /** Names and notes of segments, by index. */
   readonly names: readonly string[];
   /** Peak of the link in GB/s, per direction. */
@@ -157,6 +161,9 @@ export interface Lane {
   readonly sort: Sort;
   readonly title: string;
 }
+
+/** What sets a segment apart from the others of its lane: pageable memory, or the cause of a gap. */
+export type Mark = 'none' | 'pageable' | 'idle_copy' | 'idle_launch' | 'idle_sync' | 'idle_input' | 'idle_host' | 'idle_unknown';
 
 /** The kind of memory at one end of a copy. */
 export type MemoryKind = 'device' | 'managed' | 'pageable' | 'pinned' | 'unknown';

@@ -12,6 +12,7 @@ export interface Row {
   readonly name: Uint32Array;
   readonly note: Uint32Array;
   readonly bytes: Float64Array;
+  readonly mark: Uint32Array;
   /** When the call that launched it began; NaN if unknown. */
   readonly launched: Float64Array;
   /** Busy time and bytes of all segments before this index. */
@@ -86,7 +87,7 @@ export async function readPicture(base64: string): Promise<Picture> {
 
 /** Converts gaps and durations to times, in place because there may be a million of them. */
 function row(pieces: PiecesColumns): Row {
-  const { length, gap: start, duration: end, rest, count, name, note, bytes, lead: launched } = pieces;
+  const { length, gap: start, duration: end, rest, count, name, note, bytes, mark, lead: launched } = pieces;
   const busyBefore = new Float64Array(length + 1);
   const bytesBefore = new Float64Array(length + 1);
   let before = 0;
@@ -98,7 +99,7 @@ function row(pieces: PiecesColumns): Row {
     busyBefore[i + 1] = busyBefore[i] + taken - rest[i];
     bytesBefore[i + 1] = bytesBefore[i] + bytes[i];
   }
-  return { length, start, end, count, name, note, bytes, launched, busyBefore, bytesBefore };
+  return { length, start, end, count, name, note, bytes, mark, launched, busyBefore, bytesBefore };
 }
 
 function spans({ start, duration }: { readonly start: Float64Array; readonly duration: Float64Array }): Spans {

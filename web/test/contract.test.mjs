@@ -37,6 +37,7 @@ function decoded(picture) {
     note: row.note[i],
     bytes: row.bytes[i],
     launched: numberOrNull(row.launched[i]),
+    mark: picture.marks[row.mark[i]],
   });
   const spans = ({ start, end }) => Array.from(start, (at, i) => [at, end[i]]);
   const { dots, steps } = picture;

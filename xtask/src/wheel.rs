@@ -1,6 +1,6 @@
-//! The Python side: lints and types of its sources, and the wheel as users get it (except for optimization),
-//! installed and tested.
+//! The Python side: lints and types of its sources, and the wheel, installed and tested.
 
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::Context;
 
 use crate::setup::{has_python, pip, tests_environment, tools_environment};
-use crate::shell::{root, run, say};
+use crate::shell::{cargo, root, run, say, target};
 use crate::skipped::{Part, Skipped};
 
 const NO_PYTHON: &str = "Python 3.10 or newer with venv is missing";
@@ -71,25 +71,53 @@ fn skips(junit: &str) -> Vec<String> {
     messages.filter(|message| !message.contains(TOO_LARGE)).collect()
 }
 
-/// The wheel, alone in its folder. Unoptimized, to reuse what cargo compiled for other tests.
+/// The wheel, alone in its folder: maturin's metadata, the Python sources, and the library as cargo built it for the
+/// other tests. maturin itself would compile the workspace again, without the features that the tests enable; the
+/// release builds with it, and tests what it built.
 fn build(tools: &Path, dist: &Path) -> anyhow::Result<PathBuf> {
     let _ = fs::remove_dir_all(dist);
+    // With the tests, because cargo then enables the same features and compiles only what is new: the library.
+    run(&mut cargo(&["build", "--locked", "--workspace", "--lib", "--tests"]))?;
+    let content = dist.join("content");
+    let package = content.join("busbound");
+    copy_sources(&root().join("crates/python/python/busbound"), &package)?;
+    let library = format!("debug/{DLL_PREFIX}busbound_python{DLL_SUFFIX}");
+    fs::copy(target().join(library), package.join("_native.abi3.so"))?;
     let mut maturin = Command::new(tools.join("bin/maturin"));
-    maturin.args([
-        "build",
-        "--locked",
-        "--profile",
-        "dev",
-        "--manifest-path",
-        "crates/python/Cargo.toml",
-        "--out",
-    ]);
-    run(maturin.arg(dist).current_dir(root()))?;
-    let built = fs::read_dir(dist)?.flatten().map(|entry| entry.path());
-    built
-        .into_iter()
-        .find(|path| path.extension().is_some_and(|end| end == "whl"))
-        .context("maturin built no wheel")
+    maturin.args(["pep517", "write-dist-info", "--locked", "--quiet", "--metadata-directory"]).arg(&content);
+    run(maturin.current_dir(root().join("crates/python")))?;
+    pack(&content, dist)
+}
+
+fn copy_sources(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let copy = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy_sources(&path, &copy)?;
+        } else if path.extension().is_some_and(|end| end == "py" || end == "pyi" || end == "typed") {
+            fs::copy(&path, &copy)?;
+        }
+    }
+    Ok(())
+}
+
+/// A wheel is a zip archive whose name repeats the version and tag in its metadata.
+fn pack(content: &Path, dist: &Path) -> anyhow::Result<PathBuf> {
+    let mut folders = fs::read_dir(content)?.flatten().map(|entry| entry.path());
+    let info = folders.find(|path| path.extension().is_some_and(|end| end == "dist-info"));
+    let info = info.context("maturin wrote no metadata")?;
+    // pip demands the list of files, and completes it.
+    fs::write(info.join("RECORD"), "")?;
+    let about = fs::read_to_string(info.join("WHEEL"))?;
+    let tag = about.lines().find_map(|line| line.strip_prefix("Tag: ")).context("the metadata has no tag")?;
+    let version = info.file_stem().unwrap_or_default().to_string_lossy();
+    let wheel = dist.join(format!("{version}-{tag}.whl"));
+    let mut zip = Command::new("python3");
+    zip.args(["-m", "zipfile", "-c"]).arg(&wheel).arg("busbound").arg(info.file_name().unwrap_or_default());
+    run(zip.current_dir(content))?;
+    Ok(wheel)
 }
 
 #[cfg(test)]

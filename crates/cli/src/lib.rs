@@ -10,7 +10,6 @@ mod config;
 mod failure;
 mod io;
 mod request;
-mod suggest;
 mod warnings;
 
 use std::ffi::OsString;

@@ -14,7 +14,7 @@ use crate::args::names::machines;
 use crate::args::shared::{AnalysisArgs, MachineArgs, OutputArgs, ReadingArgs, TopologyArgs};
 use crate::failure::Failure;
 use crate::io::kind::{FileKind, instead_of, not_a};
-use crate::suggest::did_you_mean;
+use busbound::machine::spelling::did_you_mean;
 
 /// Where the answer goes and how it looks.
 #[derive(Debug, Clone)]
@@ -150,7 +150,7 @@ pub(crate) fn resolve_analysis(args: &AnalysisArgs) -> Result<Options, Failure> 
 
 /// With the options that only `diagnose` has.
 pub(crate) fn resolve_diagnosis(args: &DiagnoseArgs) -> Result<Options, Failure> {
-    let mut options = resolve_analysis(&args.analysis)?;
+    let mut options = resolve_analysis(&args.run.analysis)?;
     let FineArgs { ncu, edges, internal_above, bus_below, shortest } = &args.fine;
     if !edges.iter().all(|edge| *edge > 0.0) || !edges.is_sorted() {
         return Err(Failure::usage("--edges takes rates above zero in rising order, e.g. 5,20,50,80"));

@@ -3,73 +3,70 @@
 
 use std::path::Path;
 
-use busbound::Diagnosis;
-use busbound::diagnosis::LimitationId;
+use busbound::diagnosis::Misfit;
 use busbound::diagnosis::quantity::plural;
+use busbound::{Diagnosis, WhatIf};
 
-use crate::args::shared::{AnalysisArgs, MachineArgs};
+use crate::args::shared::RunArgs;
 use crate::io::output::warn;
 use crate::request::Output;
 
 /// Warns about each run, unless --quiet.
 pub(crate) fn warn_of_misfits<'d>(
     runs: impl IntoIterator<Item = &'d Diagnosis>,
-    machine: &MachineArgs,
-    analysis: &AnalysisArgs,
+    args: &RunArgs,
     output: &Output,
 ) {
+    let misfits = runs.into_iter().map(|run| (run.source.path.as_str(), run.misfits.as_slice()));
+    warn_of_all(misfits, args, output);
+}
+
+/// Warns about each prediction, unless --quiet.
+pub(crate) fn warn_of_misfit_predictions(answers: &[WhatIf], args: &RunArgs, output: &Output) {
+    let misfits = answers.iter().map(|answer| (answer.path.as_str(), answer.misfits.as_slice()));
+    warn_of_all(misfits, args, output);
+}
+
+fn warn_of_all<'d>(runs: impl Iterator<Item = (&'d str, &'d [Misfit])>, args: &RunArgs, output: &Output) {
     if output.quiet {
         return;
     }
     let mut said: Vec<String> = Vec::new();
-    for run in runs {
-        for text in misfits(run, machine, analysis) {
+    for (path, misfits) in runs {
+        for text in misfits.iter().filter_map(|misfit| in_words(*misfit, args)) {
             // Ranks of one run misfit alike; the first one is enough.
             if !said.contains(&text) {
-                warn(&format!("{}: {text}", run.source.path));
+                warn(&format!("{path}: {text}"));
                 said.push(text);
             }
         }
     }
 }
 
-/// Whether anything is set that could misfit.
-pub(crate) fn has_settings(machine: &MachineArgs, analysis: &AnalysisArgs) -> bool {
-    let AnalysisArgs { steps, warmup, by, .. } = analysis;
-    machine.machine.is_some() || steps.is_some() || warmup.is_some() || by.is_some()
-}
-
-fn misfits(run: &Diagnosis, machine: &MachineArgs, analysis: &AnalysisArgs) -> Vec<String> {
-    let has = |id: LimitationId| run.limitations.iter().any(|limitation| limitation.id == id);
-    let mut all = Vec::new();
-    if let Some(steps) = &analysis.steps
-        && (has(LimitationId::Steps) || has(LimitationId::StepsByPeriod))
-    {
-        let given = as_given("steps", &format!("'{steps}'"), analysis.steps_file.as_deref());
-        all.push(format!(
-            "no annotation matches {given}, so figures are for the whole trace; busbound survey lists the annotations"
-        ));
-    }
-    if let (Some(warmup), Some(steps)) = (analysis.warmup, &run.window.steps)
-        && steps.warmup_dropped != warmup
-    {
-        let given = as_given("warmup", &warmup.to_string(), analysis.warmup_file.as_deref());
-        let count = steps.count + steps.warmup_dropped + steps.outliers_dropped;
-        let (all_steps, dropped) = (plural(count as u64, "step", "steps"), steps.warmup_dropped);
-        all.push(format!("{given} is too large for {all_steps}: only the first {dropped} are left out"));
-    }
-    if let Some(by) = &analysis.by
-        && has(LimitationId::Blocks)
-    {
-        all.push(format!("no annotation matches --by '{by}', so no time is attributed to blocks"));
-    }
-    if let Some(name) = &machine.machine
-        && has(LimitationId::LinkWrong)
-    {
-        let given = as_given("machine", name, machine.file.as_deref());
-        all.push(format!("{given} does not fit: copies in this trace are faster than that link"));
-    }
-    all
+/// With the flag or key that gave the option; nothing if none did.
+fn in_words(misfit: Misfit, RunArgs { machine, analysis, .. }: &RunArgs) -> Option<String> {
+    Some(match misfit {
+        Misfit::Steps => {
+            let steps = analysis.steps.as_ref()?;
+            let given = as_given("steps", &format!("'{steps}'"), analysis.steps_file.as_deref());
+            format!(
+                "no annotation matches {given}, so figures are for the whole trace; busbound survey lists the annotations"
+            )
+        }
+        Misfit::Warmup { steps, dropped } => {
+            let given = as_given("warmup", &analysis.warmup?.to_string(), analysis.warmup_file.as_deref());
+            let all_steps = plural(steps as u64, "step", "steps");
+            format!("{given} is too large for {all_steps}: only the first {dropped} are left out")
+        }
+        Misfit::Blocks => {
+            let by = analysis.by.as_ref()?;
+            format!("no annotation matches --by '{by}', so no time is attributed to blocks")
+        }
+        Misfit::Link => {
+            let given = as_given("machine", machine.machine.as_ref()?, machine.file.as_deref());
+            format!("{given} does not fit: copies in this trace are faster than that link")
+        }
+    })
 }
 
 /// `--steps 'x'`, or the key in the file that it comes from.

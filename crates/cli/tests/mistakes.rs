@@ -38,6 +38,7 @@ fn commands_and_flags_get_suggestions() {
         (vec!["whatif", &trace, "--apply", "zzz"], "the changes are pin, prefetch=N"),
         (vec!["gate", &trace, "--require", "step_50 < 3"], "did you mean step_p50, step_p90 or step_p99?"),
         (vec!["gate", &trace, "--require", "zork < 3"], "busbound gate --help lists the figures"),
+        (vec!["gate", &trace, "--require", "tokens_per_s > 3"], "add --per-step tokens=COUNT"),
         (vec!["gate", &trace], "nothing to check: give --require"),
         (vec![&trace, "--machine", "h100-pci"], "did you mean h100-pcie"),
         (vec![&trace, "--machine", "zzzzzzzzzz"], "busbound diagnose --help lists the GPUs"),

@@ -26,6 +26,7 @@ pub mod figures;
 mod findings;
 mod items;
 mod limits;
+mod misfits;
 mod options;
 mod parallel;
 mod pattern;
@@ -85,15 +86,16 @@ pub use busbound_cause::path::PathClass;
 pub use busbound_cause::{HostUse, Resource};
 pub use explain::{Explanation, Section, Topic, explain, explain_finding, explanations};
 pub use figures::{Better, CopyFigure, FigureId, FigureUnit};
-pub use findings::{AppliedFix, Candidate, Document, Finding, FindingId, Prize, Severity};
+pub use findings::{AppliedFix, Candidate, Document, EvidenceUnit, Finding, FindingId, Prize, Severity};
 pub use items::{CopyItem, GapItem, Items, StepItem, diagnose_and_itemize};
 pub use limits::Limitation;
 pub use limits::id::LimitationId;
+pub use misfits::Misfit;
 pub use options::{BlockChoice, CpuCopyThresholds, Options, StageChoice};
 pub use per_step::{PerStep, PerStepError};
 pub use picture::{
-    Detail, Dot, DotKind, Drawn, GroupOf, Lane, LaneGroup, LaneKind, Picture, Piece, PieceId, RateCurve, Row,
-    Span as PictureSpan, StepSpan, diagnose_and_draw,
+    Detail, Dot, DotKind, Drawn, GroupOf, Lane, LaneGroup, LaneKind, Picture, Piece, PieceId, PieceMark,
+    RateCurve, Row, Span as PictureSpan, StepSpan, diagnose_and_draw,
 };
 pub use saving::Saving;
 pub use settings::{Proposal, Target};

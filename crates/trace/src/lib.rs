@@ -21,6 +21,7 @@
 
 mod capture;
 mod error;
+pub mod hash;
 mod interval;
 mod kineto;
 mod model;
@@ -39,7 +40,7 @@ pub use model::call::Call;
 pub use model::collective::Collective;
 pub use model::copy_operator::CopyOperator;
 pub use model::events::EventId;
-pub use model::format::Format;
+pub use model::format::{Format, Recordable};
 pub use model::kind::EventKind;
 pub use model::launch::Launch;
 pub use model::link::{Link, LinkEnd, LinkTraffic};

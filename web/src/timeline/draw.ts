@@ -1,6 +1,7 @@
 // Draws lanes. The cost depends on the number of pixels, not of events: a search finds the segments narrower than a
 // pixel, and precomputed sums give its shade.
 
+import type { Mark } from '../layout';
 import { firstAbove, firstFrom } from '../search';
 import type { Color, Surface } from '../surface';
 import { at as momentOn, bytes, count, rate } from '../words';
@@ -68,25 +69,20 @@ function axis(surface: Surface, { layout, scale, runs }: Scene): void {
   }
 }
 
-const IDLE: readonly [string, Color][] = [
-  ['host inside a copy call', 'idle-copy'],
-  ['waiting for a launch', 'idle-launch'],
-  ['waiting after a host sync', 'idle-sync'],
-  ['waiting for input', 'idle-input'],
-];
+/** Marked segments have their own color; the others have that of their lane. */
+const MARKED: Readonly<Record<Mark, Color | null>> = {
+  none: null,
+  pageable: 'pageable',
+  idle_copy: 'idle-copy',
+  idle_launch: 'idle-launch',
+  idle_sync: 'idle-sync',
+  idle_input: 'idle-input',
+  idle_host: 'idle-host',
+  idle_unknown: 'idle-unknown',
+};
 
-function colorOf(line: RowLine, piece: number): Color {
-  const { sort } = line.lane;
-  if (sort === 'idle') {
-    const name = line.run.picture.names[line.row.name[piece]];
-    return IDLE.find(([start]) => name.startsWith(start))?.[1] ?? 'idle-unknown';
-  }
-  // Pageable copies have their own color, because they are slower and block the host.
-  if (sort === 'h2d' || sort === 'd2h') {
-    const note = line.run.picture.names[line.row.note[piece]];
-    return note.includes('pageable') ? 'pageable' : sort;
-  }
-  return sort;
+function colorOf({ row, run, lane }: RowLine, piece: number): Color {
+  return MARKED[run.picture.marks[row.mark[piece]]] ?? lane.sort;
 }
 
 /** Segments at least this many pixels wide are drawn separately. */

@@ -11,7 +11,7 @@ pub use uses::{HostUse, UsedTime};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use busbound_trace::hash::HashMap;
 
 use crate::thresholds::{HOST_STRETCH, LONG_COPY_CALL};
 use busbound_trace::{
@@ -149,7 +149,7 @@ impl<'a> Host<'a> {
         let mut host = Self {
             trace,
             names,
-            by_correlation: HashMap::new(),
+            by_correlation: HashMap::default(),
             behind: vec![None; trace.numbers()],
             threads: BTreeMap::new(),
             annotations: BTreeMap::new(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::shared::{AnalysisArgs, MachineArgs, OutputArgs, ReadingArgs};
+use super::shared::{OutputArgs, RunArgs};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -21,11 +21,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "KEY=N,N,…", value_parser = parse_labels, help_heading = "Analysis")]
     pub(crate) label: Option<(String, Vec<f64>)>,
     #[command(flatten)]
-    pub(crate) machine: MachineArgs,
-    #[command(flatten)]
-    pub(crate) analysis: AnalysisArgs,
-    #[command(flatten)]
-    pub(crate) reading: ReadingArgs,
+    pub(crate) run: RunArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::names::gpus;
-use super::shared::{AnalysisArgs, EmitArgs, JobsArgs, MachineArgs, OutputArgs, ReadingArgs, TopologyArgs};
+use super::shared::{EmitArgs, JobsArgs, OutputArgs, RunArgs, TopologyArgs};
 use super::two_columns::wrapped;
 
 pub(super) const EXAMPLES: &str = "\
@@ -41,15 +41,11 @@ pub(crate) struct DiagnoseArgs {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) machine: MachineArgs,
-    #[command(flatten)]
-    pub(crate) analysis: AnalysisArgs,
+    pub(crate) run: RunArgs,
     #[command(flatten)]
     pub(crate) fleet: FleetArgs,
     #[command(flatten)]
     pub(crate) fine: FineArgs,
-    #[command(flatten)]
-    pub(crate) reading: ReadingArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]

@@ -6,7 +6,7 @@ use busbound::whatif::replay::Change;
 use clap::{Args, ValueEnum};
 
 use super::names::any_change;
-use super::shared::{AnalysisArgs, MachineArgs, ReadingArgs};
+use super::shared::RunArgs;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -35,11 +35,7 @@ pub(crate) struct ExportArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
     #[command(flatten)]
-    pub(crate) machine: MachineArgs,
-    #[command(flatten)]
-    pub(crate) analysis: AnalysisArgs,
-    #[command(flatten)]
-    pub(crate) reading: ReadingArgs,
+    pub(crate) run: RunArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

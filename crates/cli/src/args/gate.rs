@@ -6,7 +6,7 @@ use busbound::diagnosis::{FigureId, PerStep, Unit};
 use clap::Args;
 
 use super::names::any_requirement;
-use super::shared::{AnalysisArgs, MachineArgs, OutputArgs, ReadingArgs};
+use super::shared::{OutputArgs, RunArgs};
 use super::two_columns::two_columns;
 
 pub(super) const EXAMPLES: &str = "\
@@ -40,11 +40,7 @@ pub(crate) struct GateArgs {
     #[command(flatten)]
     pub(crate) bar: BarArgs,
     #[command(flatten)]
-    pub(crate) machine: MachineArgs,
-    #[command(flatten)]
-    pub(crate) analysis: AnalysisArgs,
-    #[command(flatten)]
-    pub(crate) reading: ReadingArgs,
+    pub(crate) run: RunArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use busbound::machine::catalog;
 use busbound::whatif::replay::{Change, UnknownChange, all_changes};
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 
-use crate::suggest::did_you_mean;
+use busbound::machine::spelling::did_you_mean;
 
 /// Links that most machines have; others are accepted too.
 const LINKS: [&str; 6] = ["pcie3x16", "pcie4x8", "pcie4x16", "pcie5x8", "pcie5x16", "pcie6x16"];

@@ -10,6 +10,17 @@ use regex_lite::Regex;
 use super::names::any_machine;
 use super::values::{general_format, parse_size, settings_format};
 
+/// How every command that analyzes runs reads and analyzes them.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
+    #[command(flatten)]
+    pub(crate) analysis: AnalysisArgs,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+}
+
 /// The machine that copies are compared against.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Analysis")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::shared::{AnalysisArgs, JobsArgs, MachineArgs, ReadingArgs};
+use super::shared::{JobsArgs, RunArgs};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -28,11 +28,7 @@ pub(crate) struct SummarizeArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
     #[command(flatten)]
-    pub(crate) machine: MachineArgs,
-    #[command(flatten)]
-    pub(crate) analysis: AnalysisArgs,
+    pub(crate) run: RunArgs,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
-    #[command(flatten)]
-    pub(crate) reading: ReadingArgs,
 }

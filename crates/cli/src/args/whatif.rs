@@ -6,7 +6,7 @@ use busbound::whatif::replay::{Change, all_changes};
 use clap::Args;
 
 use super::names::any_change;
-use super::shared::{AnalysisArgs, MachineArgs, OutputArgs, ReadingArgs};
+use super::shared::{OutputArgs, RunArgs};
 use super::two_columns::two_columns;
 
 pub(super) const EXAMPLES: &str = "\
@@ -36,11 +36,7 @@ pub(crate) struct WhatIfArgs {
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) timeline: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) machine: MachineArgs,
-    #[command(flatten)]
-    pub(crate) analysis: AnalysisArgs,
-    #[command(flatten)]
-    pub(crate) reading: ReadingArgs,
+    pub(crate) run: RunArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

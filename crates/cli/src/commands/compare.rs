@@ -14,12 +14,12 @@ use crate::warnings::warn_of_misfits;
 
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output)?;
-    let machine = resolve_machine(&args.machine)?;
+    let machine = resolve_machine(&args.run.machine)?;
     let labels = resolve_labels(args)?;
-    let options = resolve_analysis(&args.analysis)?;
+    let options = resolve_analysis(&args.run.analysis)?;
     let (mut runs, mut drawn) = (Vec::new(), Vec::new());
     let detail = Detail::Page { runs: args.paths.len() };
-    let all = each_run(&args.paths, &args.reading, &output, |run| {
+    let all = each_run(&args.paths, &args.run.reading, &output, |run| {
         if output.format == Format::Html {
             let one = run.draw(&machine, &options, &[], detail);
             runs.push(one.diagnosis.clone());
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
         // Without one of the runs, the wrong ones would be compared.
         return Err(Failure::unreadable("nothing is compared, because not every run could be read"));
     }
-    warn_of_misfits(&runs, &args.machine, &args.analysis, &output);
+    warn_of_misfits(&runs, &args.run, &output);
     let comparison = compare(&runs, labels.as_ref());
     show(&DrawnComparison { comparison: &comparison, runs: &drawn }, &output, "comparison.html")
 }

@@ -13,13 +13,13 @@ use crate::warnings::warn_of_misfits;
 
 pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output)?;
-    let machine = resolve_machine(&args.machine)?;
+    let machine = resolve_machine(&args.run.machine)?;
     let options = resolve_diagnosis(args)?;
     let wiring = resolve_topology(&args.fleet.topology)?;
     let inputs = resolve_inputs(&args.paths)?;
     let is_drawn = output.format == Format::Html && args.emit.emit.is_none();
     let detail = Detail::Page { runs: inputs.list.len() };
-    let all = every_run(&inputs, &args.fleet.jobs, &args.reading, &output, |number, run| {
+    let all = every_run(&inputs, &args.fleet.jobs, &args.run.reading, &output, |number, run| {
         if !is_drawn {
             return Ok((run.diagnose(&machine, &options), None));
         }
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
     let read: Result<Vec<_>, RenderError> = all.read.into_iter().collect();
     let (runs, sections): (Vec<Diagnosis>, Vec<Option<RunSection>>) =
         read.map_err(Failure::output)?.into_iter().unzip();
-    warn_of_misfits(&runs, &args.machine, &args.analysis, &output);
+    warn_of_misfits(&runs, &args.run, &output);
     if let Some(format) = args.emit.emit {
         let [one] = runs.as_slice() else {
             return Err(Failure::usage(format!("--emit takes one trace, not {}: name one file", runs.len())));

@@ -37,12 +37,12 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         args,
         output: Output::quiet_or_not(args.quiet),
         path: &path,
-        machine: resolve_machine(&args.machine)?,
-        options: resolve_analysis(&args.analysis)?,
+        machine: resolve_machine(&args.run.machine)?,
+        options: resolve_analysis(&args.run.analysis)?,
         scenarios: if args.apply.is_empty() { Vec::new() } else { vec![args.apply.clone()] },
     };
     let mut written = Ok(());
-    each_run(std::slice::from_ref(&args.path), &args.reading, &export.output, |run| {
+    each_run(std::slice::from_ref(&args.path), &args.run.reading, &export.output, |run| {
         written = export.write(run)
     })?;
     written?;
@@ -69,7 +69,7 @@ fn usual_path(args: &ExportArgs) -> PathBuf {
 
 impl Export<'_> {
     fn warn(&self, diagnosis: &Diagnosis) {
-        warn_of_misfits([diagnosis], &self.args.machine, &self.args.analysis, &self.output);
+        warn_of_misfits([diagnosis], &self.args.run, &self.output);
     }
 
     fn write(&self, run: &Run) -> Result<(), Failure> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use busbound::diagnosis::{Baseline, FigureId, PerStep, Requirement, RequirementError};
+use busbound::diagnosis::{Baseline, PerStep, Requirement};
 use busbound::{Diagnosis, Format, Machine, Options, Report, Style, gate, saved_baseline};
 
 use crate::args::gate::{BarArgs, GateArgs};
@@ -10,13 +10,12 @@ use crate::failure::Failure;
 use crate::io::output::{announce, save, show};
 use crate::io::reading::{AllRead, each_run};
 use crate::request::{Output, resolve_analysis, resolve_machine, resolve_output};
-use crate::suggest::did_you_mean;
 use crate::warnings::warn_of_misfits;
 
 pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output)?;
-    let machine = resolve_machine(&args.machine)?;
-    let mut options = resolve_analysis(&args.analysis)?;
+    let machine = resolve_machine(&args.run.machine)?;
+    let mut options = resolve_analysis(&args.run.analysis)?;
     options.per_step.clone_from(&args.per_step);
     let requirements = resolve_requirements(&args.bar, &args.per_step)?;
     let baseline = args
@@ -26,10 +25,10 @@ pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
         .map(|path| baseline(path, args, &output, &machine, &options))
         .transpose()?;
     let mut runs = Vec::new();
-    let all = each_run(&args.paths, &args.reading, &output, |run| {
+    let all = each_run(&args.paths, &args.run.reading, &output, |run| {
         runs.push(run.diagnose(&machine, &options));
     })?;
-    warn_of_misfits(&runs, &args.machine, &args.analysis, &output);
+    warn_of_misfits(&runs, &args.run, &output);
     let gate = gate(&runs, &requirements, baseline.as_ref(), args.bar.partial);
     if let Some(path) = &args.reports.junit {
         save(&gate, Format::Junit, &output, path)?;
@@ -58,8 +57,7 @@ fn resolve_requirements(bar: &BarArgs, per_step: &[PerStep]) -> Result<Vec<Requi
         return Err(Failure::usage(why));
     }
     let parse = |text: &String| {
-        Requirement::parse_with(text, per_step)
-            .map_err(|error| Failure::usage(format!("{given}: {}", in_words(&error))))
+        Requirement::parse_with(text, per_step).map_err(|error| Failure::usage(format!("{given}: {error}")))
     };
     let requirements: Vec<Requirement> = bar.require.iter().map(parse).collect::<Result<_, _>>()?;
     if let Some(wanted) = requirements.iter().find(|wanted| wanted.needs_baseline())
@@ -68,14 +66,6 @@ fn resolve_requirements(bar: &BarArgs, per_step: &[PerStep]) -> Result<Vec<Requi
         return Err(Failure::usage(format!("{given}: {:?} needs a baseline: give --baseline", wanted.text)));
     }
     Ok(requirements)
-}
-
-/// An unknown figure gets the closest names, not all of them.
-fn in_words(error: &RequirementError) -> String {
-    let RequirementError::UnknownFigure { text, name, .. } = error else { return error.to_string() };
-    let hint = did_you_mean(name, FigureId::ALL.iter().map(|figure| figure.name()), 3);
-    let hint = hint.unwrap_or_else(|| "busbound gate --help lists the figures".to_owned());
-    format!("unknown figure {name:?} in {text:?}; {hint}")
 }
 
 /// From a trace, or from what an earlier gate saved.
@@ -90,7 +80,7 @@ fn baseline(
         return Ok(saved);
     }
     let mut runs: Vec<Diagnosis> = Vec::new();
-    each_run(&[path.to_owned()], &args.reading, output, |run| runs.push(run.diagnose(machine, options)))?;
+    each_run(&[path.to_owned()], &args.run.reading, output, |run| runs.push(run.diagnose(machine, options)))?;
     match runs.as_slice() {
         [run] => Ok(Baseline::of(run)),
         runs => Err(Failure::usage(format!(

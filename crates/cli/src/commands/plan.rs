@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::io::output;
 use crate::io::reading::each_run;
 use crate::request::{machine_named, resolve_output};
-use crate::suggest::did_you_mean;
+use busbound::machine::spelling::did_you_mean;
 
 pub(crate) fn run(command: &PlanCommand) -> Result<(), Failure> {
     match command {

@@ -15,14 +15,15 @@ use crate::warnings::warn_of_misfits;
 
 pub(crate) fn run(args: &SummarizeArgs) -> Result<(), Failure> {
     let output = Output::quiet_or_not(args.quiet);
-    let machine = resolve_machine(&args.machine)?;
-    let options = resolve_analysis(&args.analysis)?;
+    let machine = resolve_machine(&args.run.machine)?;
+    let options = resolve_analysis(&args.run.analysis)?;
     let inputs = resolve_inputs(&args.paths)?;
-    let all =
-        every_run(&inputs, &args.jobs, &args.reading, &output, |_, run| run.diagnose(&machine, &options))?;
+    let all = every_run(&inputs, &args.jobs, &args.run.reading, &output, |_, run| {
+        run.diagnose(&machine, &options)
+    })?;
     let unread: Vec<&str> = all.unread.iter().map(|file| file.why.as_str()).collect();
     warn_skipped(&unread);
-    warn_of_misfits(&all.read, &args.machine, &args.analysis, &output);
+    warn_of_misfits(&all.read, &args.run, &output);
     let directory = args.output.display();
     fs::create_dir_all(&args.output).map_err(Failure::unwritable_at(&args.output))?;
     let summaries = plural(all.read.len() as u64, "summary", "summaries");

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::io::output::{save, show, warn};
 use crate::io::reading::each_run;
 use crate::request::{Output, detail_of, page_of, resolve_analysis, resolve_machine, resolve_output};
-use crate::warnings::{has_settings, warn_of_misfits};
+use crate::warnings::warn_of_misfit_predictions;
 
 /// What is asked of every run.
 struct Asked {
@@ -24,8 +24,8 @@ struct Asked {
 impl Asked {
     fn of(args: &WhatIfArgs) -> Result<Self, Failure> {
         Ok(Self {
-            machine: resolve_machine(&args.machine)?,
-            options: resolve_analysis(&args.analysis)?,
+            machine: resolve_machine(&args.run.machine)?,
+            options: resolve_analysis(&args.run.analysis)?,
             // All changes together are one scenario, in order.
             scenarios: if args.apply.is_empty() { Vec::new() } else { vec![args.apply.clone()] },
         })
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
     let asked = Asked::of(args)?;
     let mut answers: Vec<WhatIf> = Vec::new();
     let mut sections: Vec<Result<RunSection, RenderError>> = Vec::new();
-    let (mut refused, mut diagnoses) = (Vec::new(), Vec::new());
+    let mut refused = Vec::new();
     let mut timeline = args.timeline.as_deref();
     let mut written = Ok(());
     // The runs on a page share its space; without a page nobody has to count them.
@@ -45,18 +45,13 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
         Format::Html => detail_of(&args.paths)?,
         _ => Detail::Page { runs: 1 },
     };
-    each_run(&args.paths, &args.reading, &output, |run| {
+    each_run(&args.paths, &args.run.reading, &output, |run| {
         // Only a page needs the picture, which has a diagnosis with it.
         let answer = if output.format == Format::Html {
             let drawn = run.draw(&asked.machine, &asked.options, &asked.scenarios, detail);
             sections.push(RunSection::of(&drawn, sections.len(), Lead::Prediction));
-            diagnoses.push(drawn.diagnosis);
             drawn.whatif
         } else {
-            // Only settings can misfit; without any, this would be work for nothing.
-            if has_settings(&args.machine, &args.analysis) {
-                diagnoses.push(run.diagnose(&asked.machine, &asked.options));
-            }
             run.what_if(&asked.machine, &asked.options, &asked.scenarios)
         };
         if answer.is_ok()
@@ -75,7 +70,7 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
     for why in refused {
         warn(&why);
     }
-    warn_of_misfits(&diagnoses, &args.machine, &args.analysis, &output);
+    warn_of_misfit_predictions(&answers, &args.run, &output);
     let sections: Vec<RunSection> =
         sections.into_iter().collect::<Result<_, _>>().map_err(Failure::output)?;
     show(&Predictions { answers: &answers, sections: &sections }, &output, page_of(&args.paths))?;

@@ -55,14 +55,20 @@ pub(crate) fn apply(command: &mut Command) -> Result<(), Failure> {
 /// `None` for commands that no setting concerns: a broken file does not stop them.
 fn settable(command: &mut Command) -> Option<Settable<'_>> {
     let (machine, analysis, bar, verbose) = match command {
-        Command::Diagnose(args) => (&mut args.machine, Some(&mut args.analysis), None, args.output.verbose),
-        Command::Compare(args) => (&mut args.machine, Some(&mut args.analysis), None, args.output.verbose),
-        Command::WhatIf(args) => (&mut args.machine, Some(&mut args.analysis), None, args.output.verbose),
-        Command::Gate(args) => {
-            (&mut args.machine, Some(&mut args.analysis), Some(&mut args.bar), args.output.verbose)
+        Command::Diagnose(args) => {
+            (&mut args.run.machine, Some(&mut args.run.analysis), None, args.output.verbose)
         }
-        Command::Summarize(args) => (&mut args.machine, Some(&mut args.analysis), None, false),
-        Command::Export(args) => (&mut args.machine, Some(&mut args.analysis), None, false),
+        Command::Compare(args) => {
+            (&mut args.run.machine, Some(&mut args.run.analysis), None, args.output.verbose)
+        }
+        Command::WhatIf(args) => {
+            (&mut args.run.machine, Some(&mut args.run.analysis), None, args.output.verbose)
+        }
+        Command::Gate(args) => {
+            (&mut args.run.machine, Some(&mut args.run.analysis), Some(&mut args.bar), args.output.verbose)
+        }
+        Command::Summarize(args) => (&mut args.run.machine, Some(&mut args.run.analysis), None, false),
+        Command::Export(args) => (&mut args.run.machine, Some(&mut args.run.analysis), None, false),
         Command::Top(args) => (&mut args.machine, None, None, args.output.verbose),
         _ => return None,
     };

@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Config;
-use crate::suggest::did_you_mean;
+use busbound::machine::spelling::did_you_mean;
 
 const KEYS: [&str; 5] = ["machine", "steps", "warmup", "stages", "gate"];
 const GATE_KEYS: [&str; 2] = ["require", "baseline"];

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use busbound_trace::hash::{HashMap, HashSet};
 use busbound_trace::{Event, EventKind, Interval, IntervalSet, NameId, Nanos, Place, Timestamp};
-use hashbrown::{HashMap, HashSet};
 use serde::Serialize;
 
 use crate::activity::copies::is_on_bus;
@@ -259,7 +259,7 @@ impl Rows {
             BlockChoice::Depth(depth) => *depth,
         };
         let labels = Labels::of(blocks);
-        let mut by_place: HashMap<(Option<usize>, usize), usize> = HashMap::new();
+        let mut by_place: HashMap<(Option<usize>, usize), usize> = HashMap::default();
         let (mut rows, mut of_block): (Vec<Row>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
         let mut depth_of: Vec<usize> = Vec::new();
         for block in &blocks.list {
@@ -309,13 +309,13 @@ struct Labels {
 impl Labels {
     fn of(blocks: &Blocks<'_>) -> Self {
         let mut by_pattern: BTreeMap<String, BTreeMap<NameId, &str>> = BTreeMap::new();
-        let mut seen: HashSet<NameId> = HashSet::new();
+        let mut seen: HashSet<NameId> = HashSet::default();
         for event in blocks.list.iter().map(|block| block.event) {
             if seen.insert(event.name_id()) {
                 by_pattern.entry(pattern_of(event.name())).or_default().insert(event.name_id(), event.name());
             }
         }
-        let mut labels = Self { list: Vec::new(), of_name: HashMap::new() };
+        let mut labels = Self { list: Vec::new(), of_name: HashMap::default() };
         for (pattern, names) in by_pattern {
             // Too many names for one row each.
             if names.len() > SIBLINGS {

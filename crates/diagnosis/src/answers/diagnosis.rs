@@ -31,6 +31,7 @@ use crate::answers::survey::{RankedAs, Source, SourceFacts, Survey, survey};
 use crate::findings::{self, Finding, Prize, Severity};
 use crate::limits::id::LimitationId;
 use crate::limits::{self, Limitation};
+use crate::misfits::{Misfit, misfits};
 use crate::options::Options;
 use crate::parallel::join;
 use crate::steps::basis::Basis;
@@ -84,6 +85,9 @@ pub struct Diagnosis {
     pub synchronizations: Vec<SyncTotal>,
     pub findings: Vec<Finding>,
     pub limitations: Vec<Limitation>,
+    /// The options that do not fit this trace.
+    #[serde(skip)]
+    pub misfits: Vec<Misfit>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -217,6 +221,7 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         cpu_copies: judgment.cpu_copies,
         findings: judgment.findings,
         limitations,
+        misfits: misfits(facts, options, left_out, || attribution.is_some()),
         attribution,
         stages,
         critical_path,

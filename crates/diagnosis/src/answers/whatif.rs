@@ -9,11 +9,13 @@ use busbound_whatif::replay::{
 use serde::Serialize;
 
 use crate::activity::copies::Copy;
+use crate::analysis::attribution::attribution;
 use crate::analysis::facts::Facts;
 use crate::analysis::replay;
+use crate::misfits::{Misfit, misfits};
 use crate::options::Options;
 use crate::steps::basis::Basis;
-use crate::steps::steady::steady;
+use crate::steps::steady::{LeftOut, steady};
 use crate::unit::Unit;
 
 pub const WHATIF_SCHEMA: &str = "busbound.whatif/2";
@@ -47,6 +49,9 @@ pub struct WhatIf {
     pub scenarios: Vec<Scenario>,
     /// Assumptions and unknowns of the prediction.
     pub notes: Vec<String>,
+    /// The options that do not fit this trace.
+    #[serde(skip)]
+    pub misfits: Vec<Misfit>,
 }
 
 /// A set of changes, applied in order.
@@ -91,21 +96,33 @@ pub fn what_if(
     options: &Options,
     wanted: &[Vec<Change>],
 ) -> Result<WhatIf, NoReplay> {
-    of_steady(trace, machine, options, |facts| Ok(of_replay(facts, replayed(facts)?, path, wanted)))
+    of_steady(trace, machine, options, |facts, left_out| {
+        let has_blocks = || attribution(facts, &options.blocks).is_some();
+        let misfits = misfits(facts, options, left_out, has_blocks);
+        Ok(WhatIf { misfits, ..of_replay(facts, replayed(facts)?, path, wanted) })
+    })
 }
 
 /// The dependency graph of the steps that the figures cover; `None` without GPU work.
 pub fn steady_model(trace: &Trace, machine: &Machine, options: &Options) -> Option<Model> {
-    of_steady(trace, machine, options, |facts| facts.recorded_model().cloned())
+    of_steady(trace, machine, options, |facts, _| facts.recorded_model().cloned())
 }
 
 /// Applies `of` to the steps that the figures cover.
-fn of_steady<T>(trace: &Trace, machine: &Machine, options: &Options, of: impl FnOnce(&Facts<'_>) -> T) -> T {
+fn of_steady<T>(
+    trace: &Trace,
+    machine: &Machine,
+    options: &Options,
+    of: impl FnOnce(&Facts<'_>, &LeftOut) -> T,
+) -> T {
     let basis = Basis::of(trace, options);
     let (part, left_out) = steady(&basis, options);
     match part {
-        Some(part) => of(&Facts::on(basis.of_part(&part, options, left_out.steady.start), machine, options)),
-        None => of(&Facts::on(basis, machine, options)),
+        Some(part) => {
+            let basis = basis.of_part(&part, options, left_out.steady.start);
+            of(&Facts::on(basis, machine, options), &left_out)
+        }
+        None => of(&Facts::on(basis, machine, options), &left_out),
     }
 }
 
@@ -176,6 +193,7 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
         knows_power,
         scenarios,
         notes: notes(facts, &confidence, knows_power),
+        misfits: Vec::new(),
     };
     answer.statement = answer.sentence(wanted.is_empty());
     answer

@@ -11,7 +11,6 @@ use std::fmt;
 
 use busbound_cause::idle::GapCause;
 use serde::{Serialize, Serializer};
-use strsim::levenshtein;
 
 use crate::answers::diagnosis::Diagnosis;
 use crate::unit::Unit;
@@ -110,14 +109,6 @@ impl FigureId {
 
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|figure| figure.name() == name)
-    }
-
-    /// The figure whose name is closest to `written`, if any is close.
-    pub fn nearest(written: &str) -> Option<Self> {
-        let distance = |figure: &Self| levenshtein(written, figure.name());
-        let nearest = Self::ALL.iter().copied().min_by_key(distance)?;
-        // Up to three wrong letters in ten is a typo; more is another word.
-        (10 * distance(&nearest) <= 3 * nearest.name().len()).then_some(nearest)
     }
 }
 
@@ -230,23 +221,5 @@ mod tests {
             assert_eq!(figure.label(), format!("idle: {}", cause.describe()));
             assert_eq!(figure.idle_cause(), Some(cause));
         }
-    }
-
-    #[test]
-    fn a_typo_finds_its_figure() {
-        for (written, meant) in [
-            ("step_p5", Some(FigureId::StepP50)),
-            ("overlap_scor", Some(FigureId::OverlapScore)),
-            ("exposed_copy", Some(FigureId::ExposedCopyMs)),
-            ("h2d_gpbs", Some(FigureId::H2dGbps)),
-            ("throughput", None),
-            ("", None),
-        ] {
-            assert_eq!(FigureId::nearest(written), meant, "{written}");
-        }
-        assert_eq!(
-            (levenshtein("", "abc"), levenshtein("kitten", "sitting"), levenshtein("same", "same")),
-            (3, 3, 0)
-        );
     }
 }

@@ -108,7 +108,7 @@ fn merge(row: &mut Row, shorter: i64) {
                 last.bytes += piece.bytes;
                 last.launched = None;
                 if own > longest {
-                    (last.name, last.note, longest) = (piece.name, piece.note, own);
+                    (last.name, last.note, last.mark, longest) = (piece.name, piece.note, piece.mark, own);
                 }
             }
             None => {
@@ -123,7 +123,9 @@ fn merge(row: &mut Row, shorter: i64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Lane, LaneKind};
+    use busbound_cause::idle::GapCause;
+
+    use super::super::{Lane, LaneKind, PieceMark};
     use super::*;
 
     fn group(of: GroupOf, pieces: Vec<Piece>) -> LaneGroup {
@@ -151,6 +153,16 @@ mod tests {
         assert_eq!(host.iter().map(|piece| piece.bytes).sum::<u64>(), 30_000);
         assert!(host.windows(2).all(|pair| pair[0].end <= pair[1].start));
         assert_eq!(notes.len(), 1, "{notes:?}");
+    }
+
+    #[test]
+    fn a_merged_piece_is_marked_like_its_longest_event() {
+        let short = Piece { mark: PieceMark::Pageable, ..Piece::plain(0, 100, 1) };
+        let long = Piece { mark: PieceMark::Idle(GapCause::Input), ..Piece::plain(100, 400, 2) };
+        let mut row = Row { pieces: vec![short, long] };
+        merge(&mut row, 1_000);
+        let [piece] = row.pieces[..] else { panic!("{row:?}") };
+        assert_eq!((piece.count, piece.name, piece.mark), (2, 2, PieceMark::Idle(GapCause::Input)));
     }
 
     #[test]

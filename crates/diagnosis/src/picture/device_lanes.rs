@@ -1,11 +1,11 @@
 //! What did a device do, and why was it idle? Drawn as lanes.
 
+use busbound_trace::hash::HashMap;
 use busbound_trace::{Direction, Event, EventKind, MemoryKind, Place};
-use hashbrown::HashMap;
 
 use super::links::{CopyKey, DrawnCopies, RowPlace};
 use super::names::DrawnNames;
-use super::rows::{Piece, Rows};
+use super::rows::{Piece, PieceMark, Rows};
 use super::{GroupOf, Lane, LaneGroup, LaneKind};
 use crate::activity::copies::kind_of;
 use crate::analysis::facts::Facts;
@@ -44,7 +44,9 @@ pub(super) fn groups(
         for (event, stream) in &work {
             let lane = lane_of(event, &facts.communication);
             let mut piece = piece(event, names);
-            piece.note = event_notes.note(event, *stream, names);
+            let kind = copy_kind(event);
+            piece.note = event_notes.note(kind, *stream, names);
+            piece.mark = mark_of(kind);
             // If a call begins after its work, the clocks differ, and the time of the call is unknown.
             let call = facts.host.call_behind(event).map(|call| call.start().as_nanos());
             piece.launched = call.filter(|at| *at <= piece.start);
@@ -114,6 +116,22 @@ pub(super) fn piece(event: &Event<'_>, names: &mut DrawnNames<'_>) -> Piece {
 /// The direction of a copy, and its source and destination memory.
 type CopyKind = (Direction, MemoryKind, MemoryKind);
 
+fn copy_kind(event: &Event<'_>) -> Option<CopyKind> {
+    let copy = event.transfer().filter(|_| event.kind() == EventKind::Copy)?;
+    Some((copy.direction, copy.src, copy.dst))
+}
+
+/// Pageable copies are slower and block the host.
+pub(super) fn mark_of(kind: Option<CopyKind>) -> PieceMark {
+    match kind {
+        Some(
+            (Direction::HostToDevice, MemoryKind::Pageable, _)
+            | (Direction::DeviceToHost, _, MemoryKind::Pageable),
+        ) => PieceMark::Pageable,
+        _ => PieceMark::None,
+    }
+}
+
 /// The notes of events, built once per stream and kind of copy.
 #[derive(Default)]
 struct EventNotes {
@@ -121,9 +139,7 @@ struct EventNotes {
 }
 
 impl EventNotes {
-    fn note(&mut self, event: &Event<'_>, stream: i64, names: &mut DrawnNames<'_>) -> u32 {
-        let copy = event.transfer().filter(|_| event.kind() == EventKind::Copy);
-        let kind = copy.map(|transfer| (transfer.direction, transfer.src, transfer.dst));
+    fn note(&mut self, kind: Option<CopyKind>, stream: i64, names: &mut DrawnNames<'_>) -> u32 {
         *self.notes.entry((stream, kind)).or_insert_with(|| match kind {
             // Managed memory migrates outside of streams.
             Some(kind) if stream < 0 => names.own(&kind_of(kind)),
@@ -139,7 +155,8 @@ fn idle(facts: &Facts<'_>, device: i32, names: &mut DrawnNames<'_>) -> Lane {
     let gaps = facts.gaps.iter().filter(|gap| gap.device == device && gap.cause != GapCause::KernelGap);
     for gap in gaps {
         let name = names.own(gap.cause.describe());
-        rows.add(Piece::plain(gap.interval.start.as_nanos(), gap.interval.end.as_nanos(), name), 0);
+        let plain = Piece::plain(gap.interval.start.as_nanos(), gap.interval.end.as_nanos(), name);
+        rows.add(Piece { mark: PieceMark::Idle(gap.cause), ..plain }, 0);
     }
     Lane { sort: LaneKind::Idle, rows: rows.into_rows() }
 }

@@ -30,7 +30,8 @@ pub fn diagnose_and_draw(
 ) -> Drawn {
     let (diagnosis, (picture, whatif)) = diagnose_and(trace, source, machine, options, |analyzed| {
         let (whatif, best) = whatif::with_timeline(analyzed.facts, &source.path, wanted);
-        (draw(analyzed, best.as_ref(), detail), whatif)
+        let misfits = analyzed.diagnosis.misfits.clone();
+        (draw(analyzed, best.as_ref(), detail), whatif.map(|answer| WhatIf { misfits, ..answer }))
     });
     Drawn { diagnosis, picture, whatif }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
+use busbound_trace::hash::HashMap;
 
 use super::rows::Row;
 use super::{GroupOf, LaneGroup, LaneKind};

@@ -19,7 +19,7 @@ use busbound_trace::{Interval, IntervalSet, Timestamp};
 pub use dots::{Dot, DotKind};
 pub use drawn::{Drawn, diagnose_and_draw};
 pub use links::PieceId;
-pub use rows::{Piece, Row};
+pub use rows::{Piece, PieceMark, Row};
 
 use crate::analysis::facts::Facts;
 use crate::answers::diagnosis::AnalysisScope;

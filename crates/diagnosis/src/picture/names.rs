@@ -1,7 +1,7 @@
 //! The names of pieces, each stored once, in printable form.
 
+use busbound_trace::hash::HashMap;
 use busbound_trace::{NameId, Names};
-use hashbrown::HashMap;
 
 use crate::quantity::printable;
 
@@ -19,7 +19,7 @@ pub(super) struct DrawnNames<'a> {
 impl<'a> DrawnNames<'a> {
     pub(super) fn of(of_trace: &'a Names) -> Self {
         let list = vec![String::new()];
-        Self { of_trace, known: vec![0; of_trace.iter().count()], own: HashMap::new(), list }
+        Self { of_trace, known: vec![0; of_trace.iter().count()], own: HashMap::default(), list }
     }
 
     pub(super) fn event(&mut self, name: NameId) -> u32 {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use busbound_trace::{EventKind, MemoryKind, Place};
 use busbound_whatif::replay::{Change, Pin};
 
-use super::device_lanes::{lane_kind, lane_of, note_without_room, piece};
+use super::device_lanes::{lane_kind, lane_of, mark_of, note_without_room, piece};
 use super::names::DrawnNames;
 use super::rows::{Piece, Rows};
 use super::{GroupOf, Lane, LaneGroup};
@@ -45,6 +45,7 @@ pub(super) fn after_devices(
             let kind = kind.map(|kind| format!("{}, ", kind_of(kind))).unwrap_or_default();
             names.own(&format!("{kind}predicted stream {stream}"))
         });
+        drawn.mark = mark_of(kind);
         // The recorded name of a copy includes the kind of memory, which the change may replace.
         if let Some(kind) =
             kind.filter(|kind| copy.is_some_and(|copy| (copy.src, copy.dst) != (kind.1, kind.2)))

@@ -1,5 +1,7 @@
 //! One row of a lane: pieces in order of time that never overlap, so that a renderer can search them.
 
+use busbound_cause::idle::GapCause;
+
 /// One drawn event, or several short ones merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
@@ -16,11 +18,33 @@ pub struct Piece {
     pub bytes: u64,
     /// When the call that launched it began, if known.
     pub launched: Option<i64>,
+    /// What is special about it; about the longest event, if merged.
+    pub mark: PieceMark,
+}
+
+/// What sets a piece apart from the others of its lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PieceMark {
+    None,
+    /// A copy from or to pageable memory.
+    Pageable,
+    /// A gap, by its cause.
+    Idle(GapCause),
 }
 
 impl Piece {
     pub(super) fn plain(start: i64, end: i64, name: u32) -> Self {
-        Self { start, end, busy: end - start, count: 1, name, note: 0, bytes: 0, launched: None }
+        Self {
+            start,
+            end,
+            busy: end - start,
+            count: 1,
+            name,
+            note: 0,
+            bytes: 0,
+            launched: None,
+            mark: PieceMark::None,
+        }
     }
 
     pub(super) fn shift(&mut self, by: i64) {

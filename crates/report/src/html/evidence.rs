@@ -1,7 +1,7 @@
-//! A finding's evidence as rows: label and unit come from the field name.
+//! A finding's evidence as rows: label and unit come from the key, see [`EvidenceUnit`].
 
-use busbound_diagnosis::Unit;
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
+use busbound_diagnosis::{EvidenceUnit, Unit};
 use serde_json::{Map, Value};
 
 pub(super) struct Evidence {
@@ -26,21 +26,14 @@ pub(super) fn rows(evidence: &Map<String, Value>, unit: Unit) -> Vec<Evidence> {
 }
 
 fn quantity(name: &str, value: f64) -> String {
-    let has = |part: &str| name.split('_').any(|word| word == part);
-    if has("ms") {
-        milliseconds(value)
-    } else if has("us") {
-        milliseconds(value / 1e3)
-    } else if has("gbps") {
-        format!("{value:.2} GB/s")
-    } else if has("bytes") {
-        bytes(value as u64)
-    } else if has("share") {
-        format!("{:.0}%", 100.0 * value)
-    } else if value.fract() == 0.0 && value >= 0.0 {
-        count(value as u64)
-    } else {
-        format!("{value:.1}")
+    match EvidenceUnit::of(name) {
+        Some(EvidenceUnit::Milliseconds) => milliseconds(value),
+        Some(EvidenceUnit::Microseconds) => milliseconds(value / 1e3),
+        Some(EvidenceUnit::GigabytesPerSecond) => format!("{value:.2} GB/s"),
+        Some(EvidenceUnit::Bytes) => bytes(value as u64),
+        Some(EvidenceUnit::Share) => format!("{:.0}%", 100.0 * value),
+        Some(EvidenceUnit::Count) | None if value.fract() == 0.0 && value >= 0.0 => count(value as u64),
+        Some(EvidenceUnit::Count) | None => format!("{value:.1}"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is `busbound record`'s file called, and how can the next recording include what this trace lacks?
 
-use crate::model::format::Format;
+use crate::model::format::{Format, Recordable};
 
 pub(super) static FORMAT: Format = Format {
     id: "busbound-capture",
@@ -15,19 +15,21 @@ pub(super) static FORMAT: Format = Format {
     remedy,
 };
 
-fn remedy(missing: &str, _: bool) -> Option<&'static str> {
+fn remedy(missing: Recordable, _: bool) -> Option<&'static str> {
     Some(match missing {
-        "events" | "gpu_activity" | "gpu_tail" | "runtime_calls" => {
+        Recordable::Events | Recordable::GpuActivity | Recordable::GpuTail | Recordable::RuntimeCalls => {
             "busbound record -- CMD for longer, or with a later --delay, so that it covers GPU work"
         }
-        "operators" | "shapes" => {
+        Recordable::Operators | Recordable::Shapes => {
             "mark parts of the program as NVTX ranges: with torch.cuda.nvtx.range(\"load\"); torch.profiler has the operators themselves"
         }
-        "stacks" => {
+        Recordable::Stacks => {
             "mark parts of the program as NVTX ranges: with torch.cuda.nvtx.range(\"load\"); torch.profiler has stacks"
         }
-        "memory" => "torch.profiler: profile(…, profile_memory=True); recordings have no allocator samples",
-        "steps" => "wrap each step in an NVTX range: with torch.cuda.nvtx.range(\"step\")",
+        Recordable::Memory => {
+            "torch.profiler: profile(…, profile_memory=True); recordings have no allocator samples"
+        }
+        Recordable::Steps => "wrap each step in an NVTX range: with torch.cuda.nvtx.range(\"step\")",
         _ => return None,
     })
 }

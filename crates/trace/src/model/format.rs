@@ -23,9 +23,42 @@ pub struct Format {
     pub record_gpu: &'static str,
     /// Why a complete file may have no GPU activity, if there is a known reason for this profiler.
     pub no_gpu_activity: Option<&'static str>,
-    /// How to record next time what is missing now, by the id of what is missing and whether the file is complete;
+    /// How to record next time what is missing now, by what is missing and whether the file is complete;
     /// `None` if the answer is torch.profiler's, or the same for every profiler.
-    pub remedy: fn(missing: &str, is_whole: bool) -> Option<&'static str>,
+    pub remedy: fn(missing: Recordable, is_whole: bool) -> Option<&'static str>,
+}
+
+/// What a profiler can record, and a file may lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recordable {
+    Events,
+    GpuActivity,
+    /// GPU events up to the end of the run.
+    GpuTail,
+    RuntimeCalls,
+    /// The ids that join GPU events to the calls that launched them.
+    Correlation,
+    Operators,
+    CopyBytes,
+    CopyDirection,
+    /// Whether host memory was pageable or pinned.
+    MemoryKind,
+    GpuNames,
+    GpuOfProcess,
+    /// The nodes of CUDA graphs, instead of one event per graph.
+    GraphNodes,
+    /// Kernels that were launched.
+    KernelRecords,
+    /// The work of CUDA graphs that were launched.
+    GraphWork,
+    PageFaults,
+    Shapes,
+    Stacks,
+    /// Samples of the allocator.
+    Memory,
+    Synchronizations,
+    /// Marks of steps.
+    Steps,
 }
 
 impl Format {

@@ -1,7 +1,6 @@
 //! Where did it happen? A thread of a process, or a stream of a device.
 
-use std::collections::HashMap;
-
+use crate::hash::HashMap;
 use crate::model::names::{NameId, Names};
 
 /// A process or thread as written in the trace: mostly numbers, sometimes text (`"Spans"`).
@@ -39,7 +38,7 @@ impl TrackId {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tracks {
     places: Vec<Place>,
-    by_place: HashMap<Place, u32, hashbrown::DefaultHashBuilder>,
+    by_place: HashMap<Place, u32>,
 }
 
 impl Tracks {

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hashbrown::{HashMap, HashSet};
-
 use super::identity::Process;
+use crate::hash::{HashMap, HashSet};
 use crate::model::track::Place;
 
 /// Offset between streams that have the same number but different owners.

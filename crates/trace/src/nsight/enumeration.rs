@@ -1,8 +1,7 @@
 //! What do the numbers mean? The file's own enum tables come first; they have changed between versions.
 
-use hashbrown::HashMap;
-
 use super::database::{Database, End, Next};
+use crate::hash::HashMap;
 use crate::model::managed::MigrationCause;
 use crate::model::stats::{ImportStats, LossKind};
 use crate::model::sync::SyncKind;
@@ -16,7 +15,7 @@ pub(super) struct Enumeration {
 
 impl Enumeration {
     pub(super) fn of(database: &Database, table: &str, stats: &mut ImportStats) -> Self {
-        let mut names = HashMap::new();
+        let mut names = HashMap::default();
         if let Some(table) = database.table(table) {
             let end = database.each_row(table, &["id", "name", "label"], &mut |row| {
                 if let (Some(id), Some(name)) = (row.integer(0), row.text(1).or_else(|| row.text(2))) {

@@ -1,6 +1,6 @@
 //! What is Nsight Systems' export called, and how can nsys record what a trace lacks?
 
-use crate::model::format::Format;
+use crate::model::format::{Format, Recordable};
 
 pub(crate) const FORMAT: Format = Format {
     id: "nsys-sqlite",
@@ -15,26 +15,36 @@ pub(crate) const FORMAT: Format = Format {
     remedy,
 };
 
-fn remedy(missing: &str, is_whole: bool) -> Option<&'static str> {
+fn remedy(missing: Recordable, is_whole: bool) -> Option<&'static str> {
     Some(match missing {
         // It may be in what was lost.
-        "gpu_activity" | "gpu_tail" | "runtime_calls" if !is_whole => "export the report again",
-        "events" | "gpu_activity" | "runtime_calls" => "nsys profile --trace=cuda,nvtx,osrt …",
-        "correlation" | "copy_direction" => {
+        Recordable::GpuActivity | Recordable::GpuTail | Recordable::RuntimeCalls if !is_whole => {
+            "export the report again"
+        }
+        Recordable::Events | Recordable::GpuActivity | Recordable::RuntimeCalls => {
+            "nsys profile --trace=cuda,nvtx,osrt …"
+        }
+        Recordable::Correlation | Recordable::CopyDirection => {
             "use the file that nsys export wrote; some converters drop the field"
         }
-        "operators" => "run the loop under torch.autograd.profiler.emit_nvtx()",
-        "copy_bytes" | "memory_kind" => "export with a newer nsys; older versions do not export it",
-        "gpu_names" => "keep the table TARGET_INFO_GPU when trimming an export",
-        "gpu_of_process" => "keep the table TARGET_INFO_CUDA_DEVICE when trimming an export",
-        "stacks" => "mark parts of the program as NVTX ranges: with torch.cuda.nvtx.range(\"load\")",
-        "memory" => "nsys profile --cuda-memory-usage=true …",
-        "synchronizations" => "nsys profile --cuda-event-trace=true …",
-        "steps" => "wrap each step in an NVTX range: with torch.cuda.nvtx.range(\"step\")",
-        "graph_nodes" | "graph_work" => {
+        Recordable::Operators => "run the loop under torch.autograd.profiler.emit_nvtx()",
+        Recordable::CopyBytes | Recordable::MemoryKind => {
+            "export with a newer nsys; older versions do not export it"
+        }
+        Recordable::GpuNames => "keep the table TARGET_INFO_GPU when trimming an export",
+        Recordable::GpuOfProcess => "keep the table TARGET_INFO_CUDA_DEVICE when trimming an export",
+        Recordable::Stacks => {
+            "mark parts of the program as NVTX ranges: with torch.cuda.nvtx.range(\"load\")"
+        }
+        Recordable::Memory => "nsys profile --cuda-memory-usage=true …",
+        Recordable::Synchronizations => "nsys profile --cuda-event-trace=true …",
+        Recordable::Steps => "wrap each step in an NVTX range: with torch.cuda.nvtx.range(\"step\")",
+        Recordable::GraphNodes | Recordable::GraphWork => {
             "nsys profile --cuda-graph-trace=node …; it slows down graph launches"
         }
-        "page_faults" => "nsys profile --cuda-um-gpu-page-faults=true --cuda-um-cpu-page-faults=true …",
+        Recordable::PageFaults => {
+            "nsys profile --cuda-um-gpu-page-faults=true --cuda-um-cpu-page-faults=true …"
+        }
         _ => return None,
     })
 }

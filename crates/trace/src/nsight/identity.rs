@@ -1,7 +1,6 @@
 //! Whose event is it? Processes and threads in Nsight's numbering, and correlations that are unique per process.
 
-use hashbrown::{HashMap, HashSet};
-
+use crate::hash::{HashMap, HashSet};
 use crate::model::track::{Label, Place};
 
 /// Nsight's serialized id: 8 bits of hardware, 8 of virtual machine, 24 of process, 24 of thread.

@@ -1,9 +1,8 @@
 //! How full was the memory? Allocations, recorded with `--cuda-memory-usage=true`.
 
-use hashbrown::HashMap;
-
 use super::Reading;
 use super::enumeration::Enumeration;
+use crate::hash::HashMap;
 use crate::interval::Interval;
 use crate::model::memory::{MemoryOwner, MemorySample};
 use crate::model::time::Timestamp;
@@ -37,7 +36,7 @@ impl Reading<'_, '_> {
             changes.push((at, owner, if is_release { -bytes } else { bytes }));
         });
         changes.sort_by_key(|(at, ..)| *at);
-        let mut held: HashMap<MemoryOwner, u64> = HashMap::new();
+        let mut held: HashMap<MemoryOwner, u64> = HashMap::default();
         for (at, owner, change) in changes {
             // Memory allocated before the recording began may be released during it.
             let held = held.entry(owner).or_default();

@@ -1,11 +1,10 @@
 //! What did the program call this part of itself? NVTX ranges and marks, with their domains.
 
-use hashbrown::HashMap;
-
 use super::Reading;
 use super::database::Row;
 use super::enumeration::Enumeration;
 use super::identity::{GlobalId, Process};
+use crate::hash::HashMap;
 use crate::model::kind::EventKind;
 
 const TABLE: &str = "NVTX_EVENTS";
@@ -49,7 +48,7 @@ impl Reading<'_, '_> {
     pub(super) fn read_ranges(&mut self) {
         let types = Enumeration::of(self.database, "ENUM_NSYS_EVENT_TYPE", self.trace.stats_mut());
         // A domain may be created in a row after its first use.
-        let mut domains: HashMap<(Process, i64), String> = HashMap::new();
+        let mut domains: HashMap<(Process, i64), String> = HashMap::default();
         let database = self.database;
         if database.table(TABLE).is_some_and(|table| table.has("domainId")) {
             self.each(TABLE, &COLUMNS, &mut |reading, row| {

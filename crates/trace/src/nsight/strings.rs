@@ -1,7 +1,6 @@
 //! Which text does an id stand for? Exports store every string once, in `StringIds`.
 
-use hashbrown::HashMap;
-
+use crate::hash::HashMap;
 use crate::model::names::{NameId, Names};
 use crate::symbols;
 

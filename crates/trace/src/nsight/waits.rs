@@ -1,9 +1,8 @@
 //! Who waited for what? Synchronizations, joined to the event records they waited for.
 
-use hashbrown::HashMap;
-
 use super::Reading;
 use super::identity::Process;
+use crate::hash::HashMap;
 use crate::model::sync::{SyncKind, Synchronization};
 use crate::model::track::Place;
 

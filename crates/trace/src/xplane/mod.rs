@@ -13,7 +13,7 @@ use self::plane::PlaneReader;
 use self::wire::varint;
 use crate::error::OpenError;
 use crate::model::builder::TraceBuilder;
-use crate::model::format::Format;
+use crate::model::format::{Format, Recordable};
 use crate::model::stats::LossKind;
 use crate::reader::{Confidence, ReadOptions, Reader, Source, Watch, read_some, require_events};
 
@@ -34,18 +34,21 @@ static FORMAT: Format = Format {
     remedy,
 };
 
-fn remedy(missing: &str, _: bool) -> Option<&'static str> {
+fn remedy(missing: Recordable, _: bool) -> Option<&'static str> {
     Some(match missing {
-        "events" | "gpu_activity" | "runtime_calls" => {
+        Recordable::Events | Recordable::GpuActivity | Recordable::RuntimeCalls => {
             "with jax.profiler.trace(DIR): run some steps and wait for them (block_until_ready)"
         }
-        "gpu_tail" => "copy the file only after jax.profiler.stop_trace() returns",
-        "operators" => "jax.profiler.ProfileOptions: host_tracer_level = 2",
-        "stacks" => "jax.profiler.ProfileOptions: python_tracer_level = 1",
-        "steps" => "wrap each step in jax.profiler.StepTraceAnnotation(\"train\", step_num=step)",
-        "gpu_names" | "memory" | "memory_kind" | "copy_bytes" | "copy_direction" | "synchronizations" => {
-            "XLA's profiler does not record this; use Nsight Systems"
-        }
+        Recordable::GpuTail => "copy the file only after jax.profiler.stop_trace() returns",
+        Recordable::Operators => "jax.profiler.ProfileOptions: host_tracer_level = 2",
+        Recordable::Stacks => "jax.profiler.ProfileOptions: python_tracer_level = 1",
+        Recordable::Steps => "wrap each step in jax.profiler.StepTraceAnnotation(\"train\", step_num=step)",
+        Recordable::GpuNames
+        | Recordable::Memory
+        | Recordable::MemoryKind
+        | Recordable::CopyBytes
+        | Recordable::CopyDirection
+        | Recordable::Synchronizations => "XLA's profiler does not record this; use Nsight Systems",
         _ => return None,
     })
 }

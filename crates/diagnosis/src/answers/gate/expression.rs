@@ -44,7 +44,7 @@ enum Expression {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequirementError {
-    #[error("there is no figure {name:?} (in {text:?}): {hint}")]
+    #[error("unknown figure {name:?} in {text:?}; {hint}")]
     UnknownFigure { text: String, name: String, hint: String },
     #[error("cannot parse {text:?} at {rest:?}: write FIGURE < LIMIT, e.g. exposed_copy_ms < 5")]
     Syntax { text: String, rest: String },
@@ -377,15 +377,15 @@ mod tests {
     #[test]
     fn errors_say_where_and_what_to_write() {
         for (text, part) in [
-            ("step_p5 < 3", "did you mean step_p50?"),
-            ("step_50 < 3", "did you mean step_p50?"),
-            ("Step_P50 < 3", "did you mean step_p50?"),
+            ("step_p5 < 3", "did you mean step_p50"),
+            ("step_50 < 3", "did you mean step_p50"),
+            ("Step_P50 < 3", "did you mean step_p50"),
             ("graph_break == 0", "did you mean graph_breaks?"),
-            ("step_p50 < baseline.step_p5", "did you mean step_p50?"),
+            ("step_p50 < baseline.step_p5", "did you mean step_p50"),
             ("token_per_s > 3", "did you mean tokens_per_s?"),
             ("samples_per_s > 3", "add --per-step samples=COUNT"),
-            ("idle < 3", "did you mean idle_ms, idle_input_ms,"),
-            ("speed < 3", "`busbound gate --help` lists them"),
+            ("idle < 3", "did you mean idle_ms, idle_input_ms or"),
+            ("speed < 3", "busbound gate --help lists the figures"),
             ("step_p50 <", "cannot parse"),
             ("step_p50 = 3", "at \"= 3\""),
             ("step_p50 < 3 ms", "at \"ms\""),

@@ -1,5 +1,7 @@
 //! Which figure does a name in a requirement mean? One of the catalog, or a rate that `--per-step` makes available.
 
+use busbound_machine::spelling::did_you_mean;
+
 use crate::answers::diagnosis::Diagnosis;
 use crate::figures::FigureId;
 use crate::per_step::PerStep;
@@ -13,6 +15,8 @@ pub(super) enum GateFigure {
     PerSecond(String),
 }
 
+/// Names that are suggested for a typo.
+const MOST_SIMILAR: usize = 3;
 /// More names than this are not a hint.
 const MOST_HINTS: usize = 5;
 
@@ -27,15 +31,19 @@ impl GateFigure {
     /// What to write instead of a name that no figure has.
     pub(super) fn hint(name: &str, per_step: &[PerStep]) -> String {
         let name = name.to_lowercase();
-        let given: Vec<String> = per_step.iter().map(PerStep::figure).collect();
-        if let Some(rate) = closest(&name, given.iter().map(String::as_str)) {
-            return format!("did you mean {rate}?");
-        }
-        if let Some(figure) = FigureId::nearest(&name) {
-            return format!("did you mean {figure}?");
-        }
         if let Some(counted) = PerStep::counted_by(&name) {
-            return format!("add --per-step {counted}=COUNT, with the {counted} that one step processes");
+            let known = closest(counted, per_step.iter().map(|given| given.name.as_str()));
+            return match per_step.iter().find(|given| Some(given.name.as_str()) == known) {
+                Some(known) => format!("did you mean {}?", known.figure()),
+                None => {
+                    format!("add --per-step {counted}=COUNT, with the {counted} that one step processes")
+                }
+            };
+        }
+        if let Some(figures) =
+            did_you_mean(&name, FigureId::ALL.iter().map(|figure| figure.name()), MOST_SIMILAR)
+        {
+            return figures;
         }
         let similar: Vec<&str> = FigureId::ALL
             .iter()
@@ -44,7 +52,7 @@ impl GateFigure {
             .take(MOST_HINTS)
             .collect();
         match similar.as_slice() {
-            [] => "`busbound gate --help` lists them".to_owned(),
+            [] => "busbound gate --help lists the figures".to_owned(),
             similar => format!("did you mean {}?", similar.join(", ")),
         }
     }

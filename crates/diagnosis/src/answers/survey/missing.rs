@@ -1,6 +1,6 @@
 //! What is missing from the trace, what does that prevent, and how do you record it next time?
 
-use busbound_trace::Trace;
+use busbound_trace::{Recordable, Trace};
 use serde::Serialize;
 
 use super::lacks::{self, Lack, Scope};
@@ -34,35 +34,35 @@ use Limits::{Diagnosis, Survey as SurveyOnly};
 
 type Check = fn(&Scope<'_>) -> Option<Lack>;
 
-/// All checks, in display order.
-const TABLE: &[(LimitationId, Limits, Check)] = &[
-    (LimitationId::Events, Diagnosis, lacks::events),
-    (LimitationId::GpuActivity, Diagnosis, lacks::gpu_activity),
-    (LimitationId::GpuTail, Diagnosis, lacks::gpu_tail),
-    (LimitationId::RuntimeCalls, Diagnosis, lacks::runtime_calls),
-    (LimitationId::Correlation, Diagnosis, lacks::correlation),
-    (LimitationId::Operators, Diagnosis, lacks::operators),
-    (LimitationId::CopyBytes, Diagnosis, lacks::copy_bytes),
-    (LimitationId::CopyDirection, Diagnosis, lacks::copy_direction),
-    (LimitationId::MemoryKind, Diagnosis, lacks::memory_kind),
-    (LimitationId::GpuNames, Diagnosis, lacks::gpu_names),
-    (LimitationId::GpuOfProcess, Diagnosis, lacks::gpu_of_process),
-    (LimitationId::GraphNodes, Diagnosis, lacks::graph_nodes),
-    (LimitationId::KernelRecords, Diagnosis, lacks::kernel_records),
-    (LimitationId::GraphWork, Diagnosis, lacks::graph_work),
-    (LimitationId::PageFaults, Diagnosis, lacks::page_faults),
-    (LimitationId::Shapes, SurveyOnly, lacks::shapes),
-    (LimitationId::Stacks, SurveyOnly, lacks::stacks),
-    (LimitationId::Memory, SurveyOnly, lacks::memory),
-    (LimitationId::Synchronizations, SurveyOnly, lacks::synchronizations),
-    (LimitationId::Steps, SurveyOnly, lacks::steps),
+/// All checks, in display order: what is missing, the limitation that this is, and how to find out.
+const TABLE: &[(Recordable, LimitationId, Limits, Check)] = &[
+    (Recordable::Events, LimitationId::Events, Diagnosis, lacks::events),
+    (Recordable::GpuActivity, LimitationId::GpuActivity, Diagnosis, lacks::gpu_activity),
+    (Recordable::GpuTail, LimitationId::GpuTail, Diagnosis, lacks::gpu_tail),
+    (Recordable::RuntimeCalls, LimitationId::RuntimeCalls, Diagnosis, lacks::runtime_calls),
+    (Recordable::Correlation, LimitationId::Correlation, Diagnosis, lacks::correlation),
+    (Recordable::Operators, LimitationId::Operators, Diagnosis, lacks::operators),
+    (Recordable::CopyBytes, LimitationId::CopyBytes, Diagnosis, lacks::copy_bytes),
+    (Recordable::CopyDirection, LimitationId::CopyDirection, Diagnosis, lacks::copy_direction),
+    (Recordable::MemoryKind, LimitationId::MemoryKind, Diagnosis, lacks::memory_kind),
+    (Recordable::GpuNames, LimitationId::GpuNames, Diagnosis, lacks::gpu_names),
+    (Recordable::GpuOfProcess, LimitationId::GpuOfProcess, Diagnosis, lacks::gpu_of_process),
+    (Recordable::GraphNodes, LimitationId::GraphNodes, Diagnosis, lacks::graph_nodes),
+    (Recordable::KernelRecords, LimitationId::KernelRecords, Diagnosis, lacks::kernel_records),
+    (Recordable::GraphWork, LimitationId::GraphWork, Diagnosis, lacks::graph_work),
+    (Recordable::PageFaults, LimitationId::PageFaults, Diagnosis, lacks::page_faults),
+    (Recordable::Shapes, LimitationId::Shapes, SurveyOnly, lacks::shapes),
+    (Recordable::Stacks, LimitationId::Stacks, SurveyOnly, lacks::stacks),
+    (Recordable::Memory, LimitationId::Memory, SurveyOnly, lacks::memory),
+    (Recordable::Synchronizations, LimitationId::Synchronizations, SurveyOnly, lacks::synchronizations),
+    (Recordable::Steps, LimitationId::Steps, SurveyOnly, lacks::steps),
 ];
 
 pub(super) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Missing> {
     let scope = Scope { trace, totals, survey };
-    let of = |&(id, limits, check): &(LimitationId, Limits, Check)| {
+    let of = |&(missing, id, limits, check): &(Recordable, LimitationId, Limits, Check)| {
         let Lack { what, prevents, remedy } = check(&scope)?;
-        let remedy = (trace.origin().format.remedy)(id.as_str(), survey.source.complete).unwrap_or(remedy);
+        let remedy = (trace.origin().format.remedy)(missing, survey.source.complete).unwrap_or(remedy);
         Some(Missing { id, what, prevents, remedy, limits_diagnosis: limits == Diagnosis })
     };
     // If the trace has no events, nothing else is worth reporting.
@@ -73,5 +73,5 @@ pub(super) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Mi
 /// The ids of all checks.
 #[cfg(test)]
 pub(crate) fn checked() -> impl Iterator<Item = LimitationId> {
-    TABLE.iter().map(|(id, ..)| *id)
+    TABLE.iter().map(|(_, id, ..)| *id)
 }

@@ -2,6 +2,7 @@
 
 pub(super) mod copies;
 mod draft;
+mod evidence;
 pub(super) mod find;
 mod finding;
 pub(super) mod pageable;
@@ -10,6 +11,7 @@ pub(super) mod prize;
 mod rule;
 
 pub(super) use draft::{Draft, Fix};
+pub use evidence::EvidenceUnit;
 pub use finding::{Finding, Severity};
 pub(crate) use rule::Rule;
 pub use rule::{Candidate, Document};

@@ -5,8 +5,8 @@
 //! period. Layers repeat within a step, but the launches before and after the layers do not match at that
 //! distance, so the step wins over the layer if anything differs between layers.
 
+use busbound_trace::hash::HashMap;
 use busbound_trace::{Event, EventId, Timestamp, Trace};
-use hashbrown::HashMap;
 
 use super::{Beginnings, StepsFound};
 use busbound_cause::Host;
@@ -84,7 +84,7 @@ pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
 /// The launches and waits of the host, in order.
 fn tokens(trace: &Trace, host: &Host<'_>) -> Vec<Token> {
     // A graph launch is one token, named after the first work of the graph.
-    let mut first_work: HashMap<EventId, (Event<'_>, Event<'_>)> = HashMap::new();
+    let mut first_work: HashMap<EventId, (Event<'_>, Event<'_>)> = HashMap::default();
     for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
         if let Some(call) = host.call_behind(&work) {
             let (_, known) = first_work.entry(call.id()).or_insert((call, work));

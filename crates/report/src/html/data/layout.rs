@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use busbound_diagnosis::{Dot, PictureSpan, Piece, StepSpan};
+use busbound_diagnosis::{Dot, GapCause, PictureSpan, Piece, PieceMark, StepSpan};
 use busbound_trace::MemoryKind;
 use serde::Serialize;
 
@@ -77,6 +77,12 @@ pub(super) const PIECES: Table<Placed> = Table {
             unit: Unit::Nanoseconds,
             doc: "From the start of the call that launched it to its own start, if known.",
             values: Values::Optional(|row| row.piece.launched.map(|at| positive(row.piece.start - at))),
+        },
+        Column {
+            name: "mark",
+            unit: Unit::None,
+            doc: "What is special about it, as an index into the header's marks; for several events, about the longest.",
+            values: Values::Index(|row| Mark::of(row.piece.mark) as u32),
         },
     ],
 };
@@ -211,6 +217,8 @@ pub(super) struct Head<'a> {
     pub(super) peak: f64,
     /// Names and notes of segments, by index.
     pub(super) names: &'a [String],
+    /// Every mark that a segment can have, by index.
+    pub(super) marks: &'static [Mark],
     pub(super) groups: Vec<Group<'a>>,
     /// The kinds of copies among the dots.
     pub(super) kinds: Vec<Kind<'a>>,
@@ -268,6 +276,70 @@ pub(super) enum Sort {
     Host,
 }
 
+/// What sets a segment apart from the others of its lane: pageable memory, or the cause of a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) enum Mark {
+    None,
+    Pageable,
+    IdleCopy,
+    IdleLaunch,
+    IdleSync,
+    IdleInput,
+    IdleHost,
+    IdleUnknown,
+}
+
+impl Mark {
+    /// In the order of the declaration, so that each is at its own index.
+    pub(super) const ALL: &'static [Self] = &[
+        Self::None,
+        Self::Pageable,
+        Self::IdleCopy,
+        Self::IdleLaunch,
+        Self::IdleSync,
+        Self::IdleInput,
+        Self::IdleHost,
+        Self::IdleUnknown,
+    ];
+
+    /// Its class in the style sheet.
+    fn class(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Pageable => "pageable",
+            Self::IdleCopy => "idle-copy",
+            Self::IdleLaunch => "idle-launch",
+            Self::IdleSync => "idle-sync",
+            Self::IdleInput => "idle-input",
+            Self::IdleHost => "idle-host",
+            Self::IdleUnknown => "idle-unknown",
+        }
+    }
+
+    fn of(mark: PieceMark) -> Self {
+        match mark {
+            PieceMark::None => Self::None,
+            PieceMark::Pageable => Self::Pageable,
+            PieceMark::Idle(cause) => match cause {
+                GapCause::Copy => Self::IdleCopy,
+                GapCause::Launch => Self::IdleLaunch,
+                GapCause::Synchronization => Self::IdleSync,
+                GapCause::Input => Self::IdleInput,
+                GapCause::Host => Self::IdleHost,
+                GapCause::Queued | GapCause::KernelGap | GapCause::Unexplained => Self::IdleUnknown,
+            },
+        }
+    }
+}
+
+/// The causes in the idle lanes: class of the color, and words.
+pub(in super::super) fn idle_legend() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let drawn = GapCause::ALL.iter().filter(|cause| **cause != GapCause::KernelGap);
+    drawn.map(|cause| (Mark::of(PieceMark::Idle(*cause)).class(), cause.describe()))
+}
+
 /// Copies with the same direction and the same kinds of memory.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -306,4 +378,15 @@ pub(super) struct Finding<'a> {
     pub(super) title: &'a str,
     /// The block of its spans.
     pub(super) spans: usize,
+}
+
+#[test]
+fn every_mark_is_at_its_own_index() {
+    for (index, mark) in Mark::ALL.iter().enumerate() {
+        assert_eq!(*mark as usize, index);
+    }
+    let causes = GapCause::ALL.iter().map(|cause| Mark::of(PieceMark::Idle(*cause)));
+    assert!(causes.into_iter().all(|mark| Mark::ALL.contains(&mark) && mark != Mark::None));
+    let style = include_str!("../../../assets/report.css");
+    assert!(idle_legend().all(|(class, _)| style.contains(&format!(".{class}{{"))));
 }

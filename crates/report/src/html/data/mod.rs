@@ -12,4 +12,5 @@ mod sample;
 #[cfg(test)]
 mod typescript;
 
+pub(super) use layout::idle_legend;
 pub(super) use of_picture::{Labels, encoded};

@@ -11,7 +11,7 @@ use flate2::write::DeflateEncoder;
 
 use super::columns::Table;
 use super::layout::{
-    Curve, DOTS, Finding, Group, Head, Kind, Lane, Of, PIECES, Placed, SPANS, STEPS, Sort, To, VERSION,
+    Curve, DOTS, Finding, Group, Head, Kind, Lane, Mark, Of, PIECES, Placed, SPANS, STEPS, Sort, To, VERSION,
     positive, tables,
 };
 
@@ -51,6 +51,7 @@ pub(super) fn bytes(picture: &Picture, labels: &Labels<'_>) -> Vec<u8> {
         link: labels.link,
         peak: labels.peak_gbps,
         names: &picture.names,
+        marks: Mark::ALL,
         groups,
         kinds: picture.dot_kinds.iter().map(kind).collect(),
         curves: picture.curves.iter().map(curve).collect(),

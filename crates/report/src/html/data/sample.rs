@@ -5,8 +5,8 @@ use std::io::Read;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use busbound_diagnosis::{
-    Dot, DotKind, GroupOf, Lane, LaneGroup, LaneKind, Picture, PictureSpan, Piece, PieceId, RateCurve, Row,
-    StepSpan,
+    Dot, DotKind, GapCause, GroupOf, Lane, LaneGroup, LaneKind, Picture, PictureSpan, Piece, PieceId,
+    PieceMark, RateCurve, Row, StepSpan,
 };
 use busbound_trace::{Direction, MemoryKind, Timestamp};
 use flate2::read::DeflateDecoder;
@@ -15,28 +15,47 @@ use serde_json::{Value, json};
 use super::of_picture::{Labels, bytes, encoded};
 use super::typescript::check;
 
-/// A picture with every kind of value, including the largest and smallest of each.
-fn sample() -> Picture {
-    let piece =
-        |start, end, busy| Piece { start, end, busy, count: 1, name: 1, note: 0, bytes: 0, launched: None };
-    let large = 1 << 52;
-    let rows = vec![
+/// Close to the largest number that the script can read.
+const LARGE: u64 = 1 << 52;
+
+fn piece(start: i64, end: i64, busy: i64) -> Piece {
+    Piece { start, end, busy, count: 1, name: 1, note: 0, bytes: 0, launched: None, mark: PieceMark::None }
+}
+
+fn device_rows() -> Vec<Row> {
+    vec![
         Row {
             pieces: vec![
-                Piece { bytes: 168_000_000, launched: Some(0), note: 2, ..piece(0, 300, 300) },
+                Piece {
+                    bytes: 168_000_000,
+                    launched: Some(0),
+                    note: 2,
+                    mark: PieceMark::Pageable,
+                    ..piece(0, 300, 300)
+                },
                 piece(300, 300, 0),
                 Piece {
                     count: 70_000,
                     name: 300,
-                    bytes: large,
+                    bytes: LARGE,
                     launched: Some(1_000),
                     ..piece(1_300, 9_000_000_000, 5)
                 },
             ],
         },
         Row { pieces: Vec::new() },
-        Row { pieces: vec![Piece { launched: Some(127), ..piece(128, 129, 1) }] },
-    ];
+        Row {
+            pieces: vec![Piece {
+                launched: Some(127),
+                mark: PieceMark::Idle(GapCause::Input),
+                ..piece(128, 129, 1)
+            }],
+        },
+    ]
+}
+
+/// A picture with every kind of value, including the largest and smallest of each.
+fn sample() -> Picture {
     let host = vec![Row { pieces: vec![piece(7, 8, 1), piece(9, 20_000_000_000, 19_999_999_991)] }];
     let span = |start, end| PictureSpan { start, end };
     let dot = Dot {
@@ -63,7 +82,7 @@ fn sample() -> Picture {
             LaneGroup {
                 title: "GPU 0".to_owned(),
                 of: GroupOf::Device { device: 0, peak_gbps: 63.02 },
-                lanes: vec![Lane { sort: LaneKind::ToDevice, rows }],
+                lanes: vec![Lane { sort: LaneKind::ToDevice, rows: device_rows() }],
             },
             LaneGroup {
                 title: "Host".to_owned(),
@@ -75,7 +94,7 @@ fn sample() -> Picture {
             dot,
             Dot {
                 count: 40_000,
-                bytes: large,
+                bytes: LARGE,
                 start: 1_300,
                 piece: Some(PieceId { row: 2, piece: 0 }),
                 ..dot
@@ -103,6 +122,15 @@ fn sample() -> Picture {
     }
 }
 
+/// As the script spells it.
+fn mark(mark: PieceMark) -> &'static str {
+    match mark {
+        PieceMark::Pageable => "pageable",
+        PieceMark::Idle(GapCause::Input) => "idle_input",
+        _ => "none",
+    }
+}
+
 /// What the script must decode from the sample, in terms of the picture, not of the columns.
 fn expected(picture: &Picture, labels: &Labels<'_>) -> Value {
     let rows = picture.groups.iter().flat_map(|group| &group.lanes).flat_map(|lane| &lane.rows);
@@ -110,7 +138,7 @@ fn expected(picture: &Picture, labels: &Labels<'_>) -> Value {
         let piece = |piece: &Piece| {
             json!({
                 "start": piece.start, "end": piece.end, "busy": piece.busy, "count": piece.count, "name": piece.name,
-                "note": piece.note, "bytes": piece.bytes, "launched": piece.launched,
+                "note": piece.note, "bytes": piece.bytes, "launched": piece.launched, "mark": mark(piece.mark),
             })
         };
         row.pieces.iter().map(piece).collect()

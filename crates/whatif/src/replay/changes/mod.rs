@@ -15,7 +15,6 @@ mod optimizer;
 mod pin;
 mod prefetch;
 mod resident;
-mod spelling;
 mod spread;
 mod stream;
 
@@ -24,6 +23,7 @@ use std::str::FromStr;
 
 use busbound_cause::Model;
 use busbound_machine::LinkFacts;
+use busbound_machine::spelling::closest;
 
 use super::assumed::Assumed;
 
@@ -195,8 +195,8 @@ impl FromStr for Change {
                 parse(value).map_err(|why| wrong(why, (why == NO_SUCH_CHANGE).then_some(about.spelling)))
             }
             None => {
-                let nearest = spelling::nearest(name, all_changes().map(|about| about.name));
-                let near = all_changes().find(|about| Some(about.name) == nearest);
+                let closest = closest(name, all_changes().map(|about| about.name), 1);
+                let near = all_changes().find(|about| closest.contains(&about.name));
                 Err(wrong(NO_SUCH_CHANGE, near.map(|about| about.spelling)))
             }
         }
