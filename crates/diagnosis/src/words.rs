@@ -91,11 +91,11 @@ mod tests {
 
     #[test]
     fn a_typo_finds_its_name_and_noise_finds_none() {
-        let known = ["pageable_copies", "small_copies", "slow_link"];
+        let known = ["pageable_copies", "copy_calls", "slow_link"];
         for (given, wanted) in [
             ("pageble_copies", Some("pageable_copies")),
             ("Pageable-Copies", Some("pageable_copies")),
-            ("small_copys", Some("small_copies")),
+            ("copy_cals", Some("copy_calls")),
             ("slowlink", Some("slow_link")),
             ("kernel", None),
             ("", None),

@@ -37,7 +37,7 @@ const KNOWN: &[(&str, Bound, &[&str])] = &[
     ("runs/weights_pageable_24x32mb", Bound::Transfer, &["pageable_copies"]),
     ("runs/activations_to_pageable", Bound::Transfer, &["pageable_d2h"]),
     ("runs/activations_to_pinned_async", Bound::Compute, &[]),
-    ("runs/small_copies", Bound::Launch, &["small_copies"]),
+    ("runs/small_copies", Bound::Launch, &["copy_calls"]),
     ("runs/item_every_layer", Bound::Compute, &["sync_in_loop"]),
     ("runs/prefetch_too_late", Bound::Mixed, &["late_prefetch"]),
     ("runs/bus_too_short", Bound::Transfer, &["bandwidth_deficit"]),

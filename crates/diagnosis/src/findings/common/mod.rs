@@ -4,6 +4,7 @@ pub(super) mod copies;
 mod draft;
 pub(super) mod find;
 mod finding;
+pub(super) mod host_idle;
 pub(super) mod pageable;
 pub(super) mod prefetch;
 pub(super) mod prize;
