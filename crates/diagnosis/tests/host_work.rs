@@ -323,7 +323,7 @@ fn streamed(time: i64) -> Diagnosis {
     let mut trace = TraceBuilder::default();
     let (host, compute, side) = (trace.thread(1, 1), trace.stream(0, 7), trace.stream(0, 20));
     let period = time.max(9 * MS) + 2 * US;
-    for number in 0..STEPS {
+    for number in 0..20 {
         let (t, at) = (number * 100 * US, number * period + 20 * US);
         let id = 2 * number as u64 + 1;
         trace.annotation(host, &format!("ProfilerStep#{number}"), t..t + 100 * US);
@@ -371,6 +371,8 @@ const RECORDED: &[(FindingId, &str, &[&str])] = &[
         &["keep-cache-kept", "optimizer-sgd-serial_pinned", "optimizer-adam-overlap"],
     ),
     (FindingId::CopiedBack, "keep-layers-moved", &["keep-layers-kept_pageable"]),
+    (FindingId::PageFaults, "keep-layers-moved", &[]),
+    (FindingId::PageFaults, "embedding-gather-fresh", &["embedding-gather-pageable"]),
     (
         FindingId::FrameworkHooks,
         "accelerate-prefill-default",

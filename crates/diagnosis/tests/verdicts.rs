@@ -35,7 +35,7 @@ const KNOWN: &[(&str, Bound, &[&str])] = &[
     ("train_pageable", Bound::Input, &["input_wait", "pageable_copies"]),
     ("train_pinned", Bound::Input, &["input_wait", "serialized_copies"]),
     ("runs/weights_pageable_24x32mb", Bound::Transfer, &["pageable_copies"]),
-    ("runs/activations_to_pageable", Bound::Transfer, &["pageable_d2h"]),
+    ("runs/activations_to_pageable", Bound::Transfer, &["page_faults"]),
     ("runs/activations_to_pinned_async", Bound::Compute, &[]),
     ("runs/small_copies", Bound::Launch, &["copy_calls"]),
     ("runs/item_every_layer", Bound::Compute, &["sync_in_loop"]),

@@ -199,7 +199,8 @@ impl<'a> Facts<'a> {
 
     /// Host work that a device waited for, most first.
     pub(crate) fn host_work(&self) -> &[HostWork] {
-        self.host_work.get_or_init(|| host_work(self))
+        let is_step = |name: &str| self.marks_steps(name) || name.starts_with("ProfilerStep#");
+        self.host_work.get_or_init(|| host_work(self.trace, &self.gaps, &self.breakdown, is_step))
     }
 
     /// The part of the trace that [`replay`](Self::replay) covers.

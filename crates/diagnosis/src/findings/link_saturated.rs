@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
         meaning: "Copies in one direction keep the link busy almost all the time, at about the rate that it can reach, and kernels \
                   run at the same time. Overlap is already good: only fewer bytes make the step shorter.",
         computed: "Evidence: copies in one direction run for at least 80% of the time, at 80% or more of the rate that the \
-                   stated link reaches; at least half of the kernel time overlaps with them; and the step gains at least 2% \
+                   stated link reaches; at least half of the kernel time overlaps with them; and the step gains at least 5% \
                    if they take half of their time. Not reported if the link is only assumed, or if `bandwidth_deficit` is \
                    reported. Saving: what the step gains with 10% to 50% fewer bytes, by the dependency graph.",
         fix: "Send fewer bytes: keep part of the data on the GPU, use a smaller dtype (quantize), or process more per copy (a \
@@ -43,7 +43,7 @@ pub(super) static RULE: Rule = Rule {
 const BUSY: f64 = 0.8;
 const FAST: f64 = 0.8;
 const OVERLAPPED: f64 = 0.5;
-const WORTH_IT: f64 = 0.02;
+const WORTH_IT: f64 = 0.05;
 
 /// Copies in one direction that saturate the link.
 struct Saturated<'f, 'a> {

@@ -4,13 +4,14 @@ use busbound_cause::HostUse;
 use busbound_cause::thresholds::HOST_STRETCH;
 use busbound_trace::{Direction, Event, EventKind, Interval, IntervalSet, Nanos};
 use busbound_whatif::replay::Pin;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::common::copies::{bytes_moved, is_large, times_of};
 use super::common::host_idle::host_gaps;
-use super::common::pageable::{Staged, pageable};
+use super::common::pageable::pageable;
 use super::common::{Candidate, Document, Draft, Fix, Rule};
-use crate::activity::copies::Copy;
+use crate::activity::copies::{Copy, expected_ns};
+use crate::activity::gaps::{call_times, idle_inside_ms};
 use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, milliseconds, plural};
 use crate::saving::Saving;
@@ -18,7 +19,7 @@ use crate::saving::Saving;
 pub(super) static RULE: Rule = Rule {
     title: "Page faults in fresh host memory",
     precondition: "The sizes repeat, so that one buffer can be reused. Pinning a buffer for a single copy costs more than it saves.",
-    basis: "bound: D2H copy time beyond the link's pinned rate, limited to exposed time; or idle time while the host fills and frees fresh memory",
+    basis: "bound: exposed D2H copy time and idle time inside the calls, beyond the link's pinned rate; or idle time while the host fills and frees fresh memory",
     candidate: Candidate::Changes(|| vec![Pin.into()]),
     unless: &[],
     check,
@@ -28,10 +29,10 @@ pub(super) static RULE: Rule = Rule {
                   12 to 15, pinned memory the link's rate. `.cpu()`, `.to(\"cpu\")` and `save_on_cpu` allocate a new tensor \
                   for each copy.",
         computed: "Evidence: D2H copies of 1 MiB or more to pageable memory run below 4 GB/s, from their start until their call returns, and move at least half of the bytes of \
-                   such copies. Or: H2D copies of 1 MiB or more from pageable memory follow a CPU operator that allocates \
+                   such copies, and the GPU waits for them at least 3% of the time. Or: H2D copies of 1 MiB or more from pageable memory follow a CPU operator that allocates \
                    its output, and after each copy the host spends 200 µs or more on something that is not recorded \
                    (freeing it), and the GPU waits for that at least 3% of the time. Saving: the trace replayed with `pin`. If \
-                   that is not possible, a bound: copy time beyond the pinned rate, limited to exposed time; or the idle \
+                   that is not possible, a bound: exposed copy time and idle time inside the calls, beyond the pinned rate; or the idle \
                    time while memory is freed, and half of the idle time while it is filled.",
         fix: "Allocate the host buffer once, pinned, and copy into it in each step. CPU operators take it as `out=`.",
         code: &[CODE],
@@ -46,7 +47,7 @@ rows = torch.index_select(table, 0, indices, out=out)         # on the CPU: not 
 
 /// D2H copies to pageable memory that is reused reach three times this rate.
 const FRESH_GBPS: f64 = 4.0;
-/// Share of the time that the GPU must wait for fills and frees.
+/// Share of the time that the GPU must wait.
 const WORTH_IT: f64 = 0.03;
 /// No CPU operator writes fresh memory faster; a shorter operator filled something else.
 const FASTEST_FILL_GBPS: f64 = 100.0;
@@ -66,25 +67,35 @@ fn to_fresh_memory(facts: &Facts<'_>) -> Option<Draft> {
     copies
         .retain(|copy| copy.bytes().is_some_and(|bytes| (bytes as f64) < FRESH_GBPS * nanos_with_host(copy)));
     let moved = bytes_moved(&copies, Direction::DeviceToHost);
-    if moved < all.div_ceil(2) {
+    if copies.is_empty() || moved < all.div_ceil(2) {
         return None;
     }
-    let staged = Staged::of(facts, &copies)?;
-    let gbps = moved as f64 / copies.iter().map(|copy| nanos_with_host(copy)).sum::<f64>();
-    let mut evidence = staged.evidence();
-    if let Value::Object(map) = &mut evidence {
-        map.insert("gbps_with_host".to_owned(), json!(gbps));
-    }
     let (steps, unit) = (facts.steps(), facts.unit());
+    let exposed = facts.exposed_ms(copies.iter().copied());
+    let in_calls = idle_inside_ms(&facts.gaps, &call_times(copies.iter().filter_map(|copy| copy.call)));
+    let pinned = copies.iter().map(|copy| expected_ns(copy, &facts.links)).sum::<f64>() / 1e6;
+    let beyond = exposed + in_calls - pinned;
+    if beyond < WORTH_IT * facts.time.span_ms {
+        return None;
+    }
+    let gbps = moved as f64 / copies.iter().map(|copy| nanos_with_host(copy)).sum::<f64>();
+    let high = facts.breakdown.averaged(beyond)?;
     Some(Draft {
         title: None,
-        saves: staged.saving(staged.bound())?,
+        saves: Saving { low: 0.5 * high, high },
         seen: format!(
             "{} of {} per {unit} to pageable memory at {gbps:.1} GB/s, with the host's part of the copy. Reused pageable memory is faster: this memory is new in each {unit}, and every page is mapped at its first use.",
             plural((copies.len() as f64 / steps).round().max(1.0) as u64, "copy", "copies"),
             bytes(moved / copies.len() as u64),
         ),
-        evidence,
+        evidence: json!({
+            "copies_per_step": copies.len() as f64 / steps,
+            "bytes_per_step": moved as f64 / steps,
+            "gbps_with_host": gbps,
+            "exposed_ms_per_step": exposed / steps,
+            "idle_in_calls_ms_per_step": in_calls / steps,
+            "pinned_ms_per_step": pinned / steps,
+        }),
         fix: Fix::new(FIX).code(CODE),
         at: times_of(&copies),
     })
