@@ -77,6 +77,7 @@ impl GapCause {
 struct Piece {
     interval: Interval,
     cause: GapCause,
+    host: Option<HostUse>,
     event: Option<EventId>,
 }
 
@@ -86,7 +87,8 @@ pub struct Gap<'a> {
     pub device: i32,
     pub interval: Interval,
     pub cause: GapCause,
-    /// What the host was in, if it is the cause.
+    /// What the host did, if it is the cause, and the event that it was in.
+    pub host: Option<HostUse>,
     pub during: Option<EventId>,
     /// The work that ended the gap, and the call that launched what the device waited for.
     pub work: Option<Event<'a>>,
@@ -135,7 +137,7 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Vec<
         let before = launched.and_then(call_of);
         let parts = match (before, call) {
             (Some(before), Some(call)) if launches.ran_unseen(&before, &call) => {
-                vec![Piece { interval, cause: GapCause::Unexplained, event: None }]
+                vec![Piece { interval, cause: GapCause::Unexplained, host: None, event: None }]
             }
             (_, None) if next == work.len() && thread.is_some() => {
                 thread.map_or_else(Vec::new, |thread| host_pieces(host, thread, interval))
@@ -150,6 +152,7 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Vec<
             device,
             interval: part.interval,
             cause: part.cause,
+            host: part.host,
             during: part.event,
             work: ended_by,
             call,
@@ -160,7 +163,7 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Vec<
 
 /// Splits a gap at the launch of the work that ends it: before the launch by what the host did, after it the device waited.
 fn pieces(gap: Interval, idle_since: Timestamp, call: Option<&Event<'_>>, host: &Host<'_>) -> Vec<Piece> {
-    let whole = |cause| vec![Piece { interval: gap, cause, event: None }];
+    let whole = |cause| vec![Piece { interval: gap, cause, host: None, event: None }];
     // Only migrations of managed memory ran since `idle_since`.
     if gap.length().get() < KERNEL_GAP {
         return whole(GapCause::KernelGap);
@@ -180,8 +183,10 @@ fn pieces(gap: Interval, idle_since: Timestamp, call: Option<&Event<'_>>, host: 
     let own = if is_copy { GapCause::Copy } else { GapCause::Launch };
     // A launch takes this long to reach an idle device.
     let reached = (call.end() + Nanos::new(LAUNCH_LATENCY)).min(gap.end).max(launch);
-    pieces.push(Piece { interval: Interval::new(launch, reached), cause: own, event: Some(call.id()) });
-    pieces.push(Piece { interval: Interval::new(reached, gap.end), cause: GapCause::Queued, event: None });
+    let piece =
+        |from, to, cause, event| Piece { interval: Interval::new(from, to), cause, host: None, event };
+    pieces.push(piece(launch, reached, own, Some(call.id())));
+    pieces.push(piece(reached, gap.end, GapCause::Queued, None));
     pieces.retain(|piece| piece.interval.length().get() > 0);
     pieces
 }
@@ -189,8 +194,13 @@ fn pieces(gap: Interval, idle_since: Timestamp, call: Option<&Event<'_>>, host: 
 /// Idle time by what a thread did.
 fn host_pieces(host: &Host<'_>, thread: TrackId, interval: Interval) -> Vec<Piece> {
     let uses = host.uses_followed(thread, interval).into_iter();
-    uses.map(|used| Piece { interval: used.interval, cause: cause_of(used.what), event: used.event })
-        .collect()
+    uses.map(|used| Piece {
+        interval: used.interval,
+        cause: cause_of(used.what),
+        host: Some(used.what),
+        event: used.event,
+    })
+    .collect()
 }
 
 /// The cause of idle time in which the host did this.

@@ -53,6 +53,7 @@ pub use analysis::bounds::ResourceBound;
 pub use analysis::breakdown::{Part, StepBreakdown};
 pub use analysis::cpu_copies::{CpuCopies, CpuCopyClass};
 pub use analysis::critical::{CriticalPath, LongSegment, PathEdges, PathShare};
+pub use analysis::host_work::HostWork;
 pub use analysis::kernel_totals::KernelTotal;
 pub use analysis::kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched, Roofline};
 pub use analysis::stages::{Item, PipelineShape, StageTime, Stages};

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::{Host, HostActivity, HostSegment};
 use crate::thresholds::THREAD_IDLE;
 
+/// How many events inside an operator are searched for a call.
+const SEARCHED: usize = 1_000;
+
 /// What a stretch of host time is spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -160,11 +163,21 @@ impl<'a> Host<'a> {
         match segment.activity {
             HostActivity::Call(Call::Allocate) => HostUse::Allocation,
             HostActivity::Operator if in_optimizer => HostUse::Optimizer,
-            HostActivity::Operator => segment.event.map_or(HostUse::Operator, |event| {
-                self.names.operators[self.trace.event(event).name_id().index()]
-            }),
+            HostActivity::Operator => match segment.event.map(|event| self.trace.event(event)) {
+                // A gather or cast that issues device work works on the device.
+                Some(operator) if !self.issues_work(&operator) => {
+                    self.names.operators[operator.name_id().index()]
+                }
+                _ => HostUse::Operator,
+            },
             _ => HostUse::Python,
         }
+    }
+
+    /// Whether an operator launches or copies.
+    fn issues_work(&self, operator: &Event<'_>) -> bool {
+        let inside = self.trace.track(operator.track_id()).events_between(operator.start(), operator.end());
+        inside.take(SEARCHED).any(|event| matches!(self.call_kind(&event), Call::Launch | Call::Copy))
     }
 
     /// Of the other threads that launch work, the one that worked most within an interval.

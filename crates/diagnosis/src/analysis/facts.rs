@@ -18,6 +18,7 @@ use crate::activity::managed::Managed;
 use crate::activity::syncs::{self, Syncs};
 use crate::activity::timeline::{self, DeviceTimeline, Overlaps};
 use crate::analysis::breakdown::{DeviceParts, Part, PartTimes, StepBreakdown};
+use crate::analysis::host_work::{HostWork, host_work};
 use crate::analysis::replay;
 use crate::analysis::times::{Times, total_times};
 use crate::analysis::unprofiled::{Recording, Unprofiled};
@@ -59,6 +60,7 @@ pub(crate) struct Facts<'a> {
     recording: Recording,
     models: OnceLock<Option<(Models, Option<Unprofiled>)>>,
     replay: OnceLock<Option<Replay>>,
+    host_work: OnceLock<Vec<HostWork>>,
 }
 
 /// What waited for what, and why the devices were idle.
@@ -155,6 +157,7 @@ impl<'a> Facts<'a> {
             recording,
             models: OnceLock::new(),
             replay: OnceLock::new(),
+            host_work: OnceLock::new(),
         }
     }
 
@@ -192,6 +195,12 @@ impl<'a> Facts<'a> {
     /// The step that verdicts and predictions are about: without the profiler where that is known.
     pub(crate) fn own_step_ms(&self) -> f64 {
         self.unprofiled().map_or_else(|| self.step_ms(), |unprofiled| unprofiled.mid)
+    }
+
+    /// Host work that a device waited for, most first.
+    pub(crate) fn host_work(&self) -> &[HostWork] {
+        let is_step = |name: &str| self.marks_steps(name) || name.starts_with("ProfilerStep#");
+        self.host_work.get_or_init(|| host_work(self.trace, &self.gaps, &self.breakdown, is_step))
     }
 
     /// The part of the trace that [`replay`](Self::replay) covers.

@@ -8,6 +8,7 @@ pub(crate) mod cpu_copies;
 pub(crate) mod cpu_only;
 pub(crate) mod critical;
 pub(crate) mod facts;
+pub(crate) mod host_work;
 pub(crate) mod incomplete;
 pub(crate) mod kernel_totals;
 pub(crate) mod kernels;

@@ -21,6 +21,7 @@ use crate::analysis::cpu_copies::{self, CpuCopies};
 use crate::analysis::cpu_only;
 use crate::analysis::critical::{self, CriticalPath};
 use crate::analysis::facts::{Facts, gpu_name};
+use crate::analysis::host_work::HostWork;
 use crate::analysis::incomplete;
 use crate::analysis::kernel_totals::{KernelTotal, kernel_totals};
 use crate::analysis::kernels::{self, Kernels};
@@ -67,6 +68,8 @@ pub struct Diagnosis {
     /// Copy operators of a trace without GPU events.
     pub cpu_copies: Vec<CpuCopies>,
     pub idle: Vec<IdleCause>,
+    /// Host work that the GPU waited for, most first.
+    pub host: Vec<HostWork>,
     pub contention: Vec<Contention>,
     /// Where a step's time goes, by the blocks that the program annotates; `null` without annotations.
     pub attribution: Option<Attribution>,
@@ -228,6 +231,7 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         kernels,
         copies: facts.groups.clone(),
         idle: facts.idle.clone(),
+        host: facts.host_work().to_vec(),
         contention: facts.contention.clone(),
         launches: facts.launches.clone(),
         synchronizations: facts.syncs.totals.clone(),

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::common::{Candidate, Document, Draft, Fix, Rule};
 use crate::analysis::facts::Facts;
+use crate::findings::FindingId;
 use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
 use crate::settings::Target;
@@ -16,12 +17,13 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::None(
         "No what-if change removes allocation calls: the trace does not show which of them a cached block could serve.",
     ),
-    unless: &[],
+    unless: &[FindingId::FrameworkHooks],
     check,
     document: Document {
         meaning: "The GPU is idle while the launching thread is inside calls that allocate or free memory \
                   (`cudaMalloc`, `cudaFree`, `cudaHostAlloc`, `cuMemMap` and similar).",
-        computed: "Evidence: GPU idle time inside such calls is 5% or more of the time. Saving: 50% to 100% of that idle \
+        computed: "Evidence: GPU idle time inside such calls is 5% or more of the time. Not reported if \
+                   `framework_hooks` is reported. Saving: 50% to 100% of that idle \
                    time.",
         fix: "Keep shapes constant, or allocate for the largest shape at the start. Do not call `empty_cache()` in the loop. \
               Pin host buffers once. Try `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`.",

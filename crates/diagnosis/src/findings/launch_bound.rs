@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
         meaning: "The GPU queue runs empty, because the host launches work more slowly than the GPU finishes it. The host is \
                   busy, not waiting.",
         computed: "Evidence: idle time with an empty queue is at least 10% of the time. Idle time that other findings explain \
-                   does not count: before small copies, and inside allocation calls. Kernels that load at first use, and \
+                   does not count: before copies, and inside allocation calls. Kernels that load at first use, and \
                    a single long gap, count only toward the high end. Saving: at least 30% of the recurring idle time, at \
                    most all of the idle time.",
         fix: "Launch fewer kernels: use `torch.compile(mode=\"reduce-overhead\")` or CUDA graphs, fused optimizers, larger \

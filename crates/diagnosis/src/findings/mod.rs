@@ -6,23 +6,31 @@
 mod allocation_in_loop;
 mod bandwidth_deficit;
 mod common;
+mod copied_back;
+mod copy_calls;
 mod copy_collective_contention;
+mod cpu_casts;
+mod cpu_optimizer;
 mod device_copies;
 mod exposed_communication;
+mod framework_hooks;
+mod host_gather;
 mod input_wait;
 mod late_prefetch;
 mod launch_bound;
+mod link_saturated;
 mod managed_faults;
 mod managed_thrashing;
 mod narrow_link;
 mod non_blocking_pageable;
+mod page_faults;
 mod pageable_copies;
 mod pageable_d2h;
 mod power_limited;
 mod profiler_distortion;
+mod python_time;
 mod serialized_copies;
 mod slow_link;
-mod small_copies;
 mod sync_in_loop;
 mod unneeded_offload;
 
@@ -59,10 +67,18 @@ registry! {
     SerializedCopies = "serialized_copies" in serialized_copies,
     LatePrefetch = "late_prefetch" in late_prefetch,
     BandwidthDeficit = "bandwidth_deficit" in bandwidth_deficit,
-    SmallCopies = "small_copies" in small_copies,
+    LinkSaturated = "link_saturated" in link_saturated,
+    CopyCalls = "copy_calls" in copy_calls,
+    CopiedBack = "copied_back" in copied_back,
+    PageFaults = "page_faults" in page_faults,
     SyncInLoop = "sync_in_loop" in sync_in_loop,
     InputWait = "input_wait" in input_wait,
     LaunchBound = "launch_bound" in launch_bound,
+    CpuOptimizer = "cpu_optimizer" in cpu_optimizer,
+    HostGather = "host_gather" in host_gather,
+    CpuCasts = "cpu_casts" in cpu_casts,
+    FrameworkHooks = "framework_hooks" in framework_hooks,
+    PythonTime = "python_time" in python_time,
     AllocationInLoop = "allocation_in_loop" in allocation_in_loop,
     ExposedCommunication = "exposed_communication" in exposed_communication,
     CopyCollectiveContention = "copy_collective_contention" in copy_collective_contention,

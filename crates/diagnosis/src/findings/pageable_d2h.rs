@@ -7,18 +7,19 @@ use super::common::copies::times_of;
 use super::common::pageable::{self, Staged, pageable};
 use super::common::{Candidate, Document, Draft, Fix, Rule};
 use crate::analysis::facts::Facts;
+use crate::findings::FindingId;
 
 pub(super) static RULE: Rule = Rule {
     title: "D2H copies to pageable memory",
     precondition: pageable::PRECONDITION,
     basis: pageable::BASIS,
     candidate: Candidate::Changes(|| vec![Pin.into()]),
-    unless: &[],
+    unless: &[FindingId::PageFaults],
     check,
     document: Document {
         meaning: "D2H copies write to pageable memory. `.cpu()` and copies into unpinned tensors block the host until they \
                   finish, even with `non_blocking=True`.",
-        computed: "As for `pageable_copies`, in the D2H direction.",
+        computed: "As for `pageable_copies`, in the D2H direction. Not reported if `page_faults` is reported.",
         fix: "Create a pinned buffer once. Copy into it with `non_blocking=True`, and wait for an event before reading \
               it.",
         code: &[CODE],

@@ -5,6 +5,7 @@ mod draft;
 mod evidence;
 pub(super) mod find;
 mod finding;
+pub(super) mod host_idle;
 pub(super) mod pageable;
 pub(super) mod prefetch;
 pub(super) mod prize;

@@ -1,0 +1,172 @@
+//! Do copies cost more for being issued one by one than for their bytes?
+
+use std::collections::BTreeMap;
+
+use busbound_cause::idle::GapCause;
+use busbound_cause::{HostAction, HostUse, Model, Time, Work};
+use busbound_trace::{Direction, EventId, Nanos};
+use busbound_whatif::replay::Coalesce;
+use serde_json::json;
+
+use super::common::copies::{times_of, total_ms};
+use super::common::{Candidate, Document, Draft, Fix, Rule};
+use crate::activity::copies::Copy;
+use crate::analysis::facts::Facts;
+use crate::quantity::{bytes, count, milliseconds};
+use crate::saving::Saving;
+
+pub(super) static RULE: Rule = Rule {
+    title: "Copies issued one by one",
+    precondition: "The tensors are available at the same time.",
+    basis: "bound: idle time before these copies, and exposed time beyond one copy of all bytes",
+    candidate: Candidate::Changes(|| vec![Coalesce.into()]),
+    unless: &[],
+    check,
+    document: Document {
+        meaning: "Many copies are issued one by one, and issuing one (call, operator, Python) takes the host longer than the \
+                  bytes take on the bus. This is not only about small copies: 256 KiB take 5 µs on PCIe 5 x16, and a \
+                  `copy_` in a loop 15 to 25 µs.",
+        computed: "Evidence: per step at least 30 copies over the bus that take longer to issue than to run, or that the GPU \
+                   is idle before for longer than they run; their device and host time, and the bound, are at least 2% of the time. Host \
+                   time is without the cost of the profiler where that is known. Reads of single values do not count. \
+                   Saving: the trace replayed with `coalesce`. If that is not possible (it joins copies up to 1 MiB), a \
+                   bound: idle time before them, and exposed time beyond one copy of all bytes.",
+        fix: "Pack the tensors into one pinned buffer, copy it once and use views on the GPU, or scatter the rows there. \
+              Create constants on the GPU.",
+        code: &[CODE],
+        assumes: "The tensors are available at the same time.",
+    },
+};
+
+const CODE: &str = "\
+flat = torch.empty(sum(t.numel() for t in small), dtype=small[0].dtype, pin_memory=True)
+sent = torch.cuda.Event()    # both once; tensors of one dtype go into one buffer
+for small in batches:
+    sent.synchronize()       # the previous copy has read the buffer
+    torch.cat([t.flatten() for t in small], out=flat)
+    on_device = flat.to(device, non_blocking=True)    # one copy
+    sent.record()
+    parts = on_device.split([t.numel() for t in small])
+    # or, for blocks of one cache: cache.index_copy_(0, slots, on_device.view(len(small), -1))";
+
+const MANY_PER_STEP: f64 = 30.0;
+/// Share of the time that these copies must take, and that the bound must save.
+const WORTH_IT: f64 = 0.02;
+/// A read of one value, as `.item()` does. `sync_in_loop` reports these.
+const ONE_VALUE: u64 = 16;
+
+/// Copies that cost more to issue than to run; over all steps, in milliseconds.
+struct Issued<'f, 'a> {
+    copies: Vec<&'f Copy<'a>>,
+    /// Host time to issue them, as recorded and without the profiler.
+    recorded: f64,
+    host: f64,
+    /// Idle time before them, as recorded.
+    waiting: f64,
+}
+
+impl<'f, 'a> Issued<'f, 'a> {
+    fn of(facts: &'f Facts<'a>) -> Option<Self> {
+        let (model, recorded) = (facts.model()?, facts.recorded_model()?);
+        let by_event: BTreeMap<EventId, &Copy<'a>> =
+            facts.issued_copies().map(|copy| (copy.event.id(), copy)).collect();
+        let waiting = waiting(facts, &by_event);
+        let mut issued = Self { copies: Vec::new(), recorded: 0.0, host: 0.0, waiting: 0.0 };
+        for (work, as_recorded) in model.work.iter().zip(&recorded.work) {
+            let Some(copy) = by_event.get(&work.event).filter(|copy| is_candidate(copy)) else { continue };
+            let Some(host) = issuing(model, work) else { continue };
+            let (took, waited) =
+                (copy.event.duration(), waiting.get(&work.event).copied().unwrap_or_default());
+            if host > took.get() || waited > took {
+                issued.copies.push(copy);
+                issued.host += Nanos::new(host).as_millis();
+                issued.recorded += Nanos::new(issuing(recorded, as_recorded).unwrap_or(host)).as_millis();
+                issued.waiting += waited.as_millis();
+            }
+        }
+        (!issued.copies.is_empty()).then_some(issued)
+    }
+
+    /// Idle time before them without the profiler: it slows the host down, and so lengthens the gaps.
+    fn own_waiting(&self) -> f64 {
+        if self.recorded > 0.0 { self.waiting * (self.host / self.recorded).min(1.0) } else { self.waiting }
+    }
+}
+
+fn is_candidate(copy: &Copy<'_>) -> bool {
+    let is_read = copy.transfer.direction == Direction::DeviceToHost;
+    copy.is_on_bus() && copy.bytes().is_some_and(|bytes| !is_read || bytes > ONE_VALUE)
+}
+
+/// Host time to issue a copy: the call, and the short host work before it. A call that stages or waits is not all issuing.
+fn issuing(model: &Model, work: &Work) -> Option<Time> {
+    let call = &model.calls[work.call?];
+    let before = call.since.uses.iter().filter(|(what, _)| *what == HostUse::Launching);
+    let own = match call.action {
+        HostAction::IssueBlocking(_) => call.cost.min(model.copy_call),
+        _ => call.cost,
+    };
+    Some(own + before.map(|(_, time)| time).sum::<Time>())
+}
+
+/// Idle time before each copy while the host issued it. Idle time while a copy is staged belongs to its memory.
+fn waiting(facts: &Facts<'_>, copies: &BTreeMap<EventId, &Copy<'_>>) -> BTreeMap<EventId, Nanos> {
+    let mut waiting = BTreeMap::new();
+    for gap in &facts.gaps {
+        let Some(copy) = gap.work.and_then(|work| copies.get(&work.id())) else { continue };
+        let is_issuing = match gap.cause {
+            GapCause::Launch => true,
+            GapCause::Copy => copy.blocked == Nanos::ZERO,
+            _ => false,
+        };
+        if is_issuing {
+            *waiting.entry(copy.event.id()).or_default() += gap.interval.length();
+        }
+    }
+    waiting
+}
+
+fn check(facts: &Facts<'_>) -> Option<Draft> {
+    let issued = Issued::of(facts)?;
+    let (copies, steps, unit) = (&issued.copies, facts.steps(), facts.unit());
+    let (device, per_step) = (total_ms(copies), copies.len() as f64 / steps);
+    if per_step < MANY_PER_STEP || device + issued.host < WORTH_IT * facts.time.span_ms {
+        return None;
+    }
+    let moved: u64 = copies.iter().filter_map(|copy| copy.bytes()).fold(0, u64::saturating_add);
+    let exposed = facts.exposed_ms(copies.iter().copied());
+    let as_one = moved as f64 / 1e6 / facts.link.reachable_gbps();
+    let waiting = issued.own_waiting();
+    let high = facts.breakdown.averaged(waiting + (exposed - as_one).max(0.0))?.min(facts.own_step_ms());
+    if high < WORTH_IT * facts.own_step_ms() {
+        return None;
+    }
+    let place = copies[0].call.and_then(|call| facts.host.around(&call).describe());
+    Some(Draft {
+        title: None,
+        seen: format!(
+            "{} copies per {unit}, {} on average, {} in total: {} on the GPU, {} of host time to issue them, and {} of GPU idle time before them.",
+            count(per_step.round() as u64),
+            bytes(moved / copies.len() as u64),
+            bytes((moved as f64 / steps) as u64),
+            milliseconds(device / steps),
+            milliseconds(issued.host / steps),
+            milliseconds(waiting / steps),
+        ),
+        evidence: json!({
+            "copies_per_step": per_step,
+            "bytes_per_step": moved as f64 / steps,
+            "device_ms_per_step": device / steps,
+            "host_ms_per_step": issued.host / steps,
+            "exposed_ms_per_step": exposed / steps,
+            "idle_before_them_ms_per_step": waiting / steps,
+            "place": place,
+        }),
+        saves: Saving { low: 0.5 * high, high },
+        fix: Fix::new(
+            "Pack the tensors into one pinned buffer, copy it once, and use views or scatter the rows on the GPU. Create constants on the GPU.",
+        )
+        .code(CODE),
+        at: times_of(copies),
+    })
+}

@@ -1,0 +1,117 @@
+//! Does the GPU wait while the optimizer runs on the CPU?
+
+use std::collections::BTreeMap;
+
+use busbound_cause::HostUse;
+use busbound_trace::{EventKind, Interval, Nanos, Place};
+use serde_json::json;
+
+use super::common::host_idle::{HostIdle, WORTH_IT, host_gaps};
+use super::common::{Candidate, Document, Draft, Fix, Rule};
+use crate::analysis::facts::Facts;
+use crate::quantity::milliseconds;
+use crate::saving::Saving;
+
+pub(super) static RULE: Rule = Rule {
+    title: "Optimizer on the CPU",
+    precondition: "CPU cores are free during the backward pass, or the GPU has memory for the optimizer state.",
+    basis: "bound: idle time in the optimizer, limited to the length of the backward pass",
+    // candidate: optimizer=overlap
+    candidate: Candidate::None(
+        "No what-if change runs the update of one bucket while the backward pass computes the next one.",
+    ),
+    unless: &[],
+    check,
+    document: Document {
+        meaning: "The optimizer updates weights in host memory, and the GPU is idle until it is done.",
+        computed: "Evidence: GPU idle time while the launching thread is in an optimizer step is 3% or more of the time, and \
+                   operators on the CPU take most of it. Saving: at most that idle time, and at most the length of the \
+                   backward pass that can hide it (all kernel time if operators are not recorded). At least nothing: an \
+                   update in small parts can take longer than one of all weights.",
+        fix: "Update each weight as soon as its gradient is complete, on another thread, while the backward pass computes the \
+              next one. If the optimizer state fits, keep it on the GPU and use a fused optimizer.",
+        code: &[CODE],
+        assumes: "CPU cores are free during the backward pass, and no update needs all gradients first (as clipping by the \
+                  global norm does).",
+    },
+};
+
+const CODE: &str = "\
+side, pool = torch.cuda.Stream(), concurrent.futures.ThreadPoolExecutor(1)
+def arrived(p):                                  # the gradient of p is complete
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        host[p].grad.copy_(p.grad, non_blocking=True)    # pinned
+        done = side.record_event()
+    p.grad.record_stream(side)
+    pending.append(pool.submit(update, p, done))
+def update(p, done):
+    done.synchronize()
+    optimizers[p].step()                         # one optimizer per weight or bucket, on host[p]
+    with torch.cuda.stream(side):
+        p.data.copy_(host[p], non_blocking=True)
+for p in model.parameters():
+    p.register_post_accumulate_grad_hook(arrived)
+loss.backward()
+for one in pending: one.result()                 # then: current_stream().wait_stream(side)
+
+optimizer = torch.optim.AdamW(model.parameters(), fused=True)    # or on the GPU, if it fits";
+
+fn check(facts: &Facts<'_>) -> Option<Draft> {
+    let idle = HostIdle::of(facts, HostUse::Optimizer, WORTH_IT)?;
+    // The Python code of an optimizer on the GPU is launch overhead.
+    let in_operators: Nanos = host_gaps(facts, HostUse::Optimizer)
+        .filter(|gap| gap.during.is_some_and(|id| facts.trace.event(id).kind() == EventKind::Operator))
+        .map(|gap| gap.interval.length())
+        .sum();
+    let operators = facts.breakdown.averaged(in_operators.as_millis())?;
+    if operators < 0.5 * idle.ms {
+        return None;
+    }
+    let backward = backward_ms(facts);
+    Some(Draft {
+        title: None,
+        seen: format!(
+            "The GPU is idle while the CPU updates the weights: {}. The backward pass, which could hide it, takes {}.",
+            idle.describe(facts),
+            milliseconds(backward),
+        ),
+        evidence: json!({
+            "idle_ms_per_step": idle.ms,
+            "operators_ms_per_step": operators,
+            "backward_ms_per_step": backward,
+            "operators": idle.operators,
+        }),
+        saves: Saving { low: 0.0, high: idle.ms.min(backward) },
+        fix: Fix::new(
+            "Update each weight on another thread as soon as its gradient is complete (register_post_accumulate_grad_hook), while the backward pass continues. If the optimizer state fits, keep it on the GPU with fused=True.",
+        )
+        .code(CODE),
+        at: idle.at,
+    })
+}
+
+/// From the first to the last kernel that the backward pass launches; kernel time if operators do not show it.
+fn backward_ms(facts: &Facts<'_>) -> f64 {
+    let mut hulls: BTreeMap<(i32, Option<usize>), Interval> = BTreeMap::new();
+    for stream in facts.trace.streams() {
+        let Place::Stream { device, .. } = stream.place() else { continue };
+        for kernel in stream.events().filter(|event| event.kind() == EventKind::Kernel) {
+            let Some(call) = facts.host.call_behind(&kernel) else { continue };
+            let track = facts.trace.track(call.track_id());
+            let backward = track.enclosing(call.start(), |event| {
+                event.kind() == EventKind::Operator && event.name().starts_with("autograd::engine::")
+            });
+            if backward.is_some() {
+                let own = kernel.interval();
+                let hull = hulls.entry((device, facts.window.step_of_work(&kernel))).or_insert(own);
+                *hull = hull.hull(own);
+            }
+        }
+    }
+    let total = match hulls.is_empty() {
+        true => facts.time.compute_ms,
+        false => hulls.values().map(|hull| hull.length()).sum::<Nanos>().as_millis(),
+    };
+    facts.breakdown.averaged(total).unwrap_or(0.0)
+}

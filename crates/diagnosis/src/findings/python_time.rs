@@ -1,0 +1,97 @@
+//! Does the GPU wait for Python, or for something else that the profiler does not record?
+
+use busbound_cause::HostUse;
+use busbound_cause::thresholds::HOST_STRETCH;
+use busbound_trace::Nanos;
+use serde_json::json;
+
+use super::common::host_idle::HostIdle;
+use super::common::{Candidate, Document, Draft, Fix, Rule};
+use crate::analysis::facts::Facts;
+use crate::findings::FindingId;
+use crate::quantity::{milliseconds, plural};
+
+pub(super) static RULE: Rule = Rule {
+    title: "Waiting for Python",
+    precondition: "The work can run on another thread, or less often. The profiler itself slows Python down, so check the step time without it first.",
+    basis: "bound: idle time in long stretches without a recorded operator",
+    candidate: Candidate::None(
+        "No what-if change removes Python time: the trace does not show which of it the next launch needs.",
+    ),
+    unless: &[FindingId::FrameworkHooks, FindingId::PageFaults],
+    check,
+    document: Document {
+        meaning: "The GPU is idle while the launching thread runs Python, or something else that the profiler does not record: \
+                  tokenizers, samplers, logging, garbage collection, freeing of memory.",
+        computed: "Evidence: GPU idle time in stretches of at least 200 µs without any recorded operator or launch is more than \
+                   10% of the time. Not reported if `framework_hooks` or `page_faults` is reported. Saving: 30% to 100% of that \
+                   idle time.",
+        fix: "If Python frames are not recorded, record with `with_stack=True` to see what runs. Move it to another thread or \
+              process, or do it every N steps. If it is garbage collection, call `gc.freeze()` after the setup, or collect \
+              between epochs.",
+        code: &[CODE_STACK, CODE_GC],
+        assumes: "The next launch does not need the result. Part of the time is profiler overhead, so check the step time without \
+                  the profiler first.",
+    },
+};
+
+const CODE_STACK: &str = "\
+with torch.profiler.profile(with_stack=True) as prof:    # records Python frames
+    step()";
+
+const CODE_GC: &str = "\
+gc.collect(); gc.freeze()    # after the setup: these objects are not searched again
+gc.disable()                 # and collect between epochs: gc.collect()";
+
+/// Share of the time that the GPU must wait.
+const LEAST: f64 = 0.10;
+
+/// Frames of Python's garbage collector.
+fn collects_garbage(name: &str) -> bool {
+    name.contains("gc.collect")
+        || name.contains("method collect of module")
+        || name.contains("<built-in function collect")
+}
+
+fn check(facts: &Facts<'_>) -> Option<Draft> {
+    let mut idle = HostIdle::of(facts, HostUse::Python, LEAST)?;
+    // Short pieces between operators are part of launching.
+    idle.keep_longer(facts, Nanos::new(HOST_STRETCH));
+    if idle.ms < LEAST * facts.step_ms() {
+        return None;
+    }
+    let has_frames = facts.trace.stats().stacks_seen;
+    let garbage = idle.operators.iter().any(|name| collects_garbage(name));
+    let longest = idle.at.iter().map(|gap| gap.length()).max().unwrap_or_default().as_millis();
+    let fix = match (garbage, has_frames) {
+        (true, _) => Fix::new(
+            "Call gc.collect() and gc.freeze() after the setup. Then call gc.disable(), and collect between epochs.",
+        )
+        .code(CODE_GC),
+        (false, true) => Fix::new("Move this work to another thread or process, or do it every N steps."),
+        (false, false) => Fix::new(
+            "Record with with_stack=True to see what runs. Then move it to another thread or process, or do it every N steps.",
+        )
+        .code(CODE_STACK),
+    };
+    Some(Draft {
+        title: garbage.then(|| "Waiting for garbage collection".to_owned()),
+        seen: format!(
+            "The GPU is idle while the host runs Python or something that is not recorded: {}, in {}, the longest {}.",
+            idle.describe(facts),
+            plural(idle.at.len() as u64, "stretch", "stretches"),
+            milliseconds(longest),
+        ),
+        evidence: json!({
+            "idle_ms_per_step": idle.ms,
+            "stretches": idle.at.len(),
+            "longest_ms": longest,
+            "operators": idle.operators,
+            "frames_recorded": has_frames,
+            "garbage_collection": garbage,
+        }),
+        saves: idle.saving(0.3),
+        fix,
+        at: idle.at,
+    })
+}
