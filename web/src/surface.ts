@@ -19,6 +19,7 @@ export type Color =
   | 'idle-launch'
   | 'idle-sync'
   | 'idle-input'
+  | 'idle-host'
   | 'idle-unknown';
 
 export type Shape = 'circle' | 'square' | 'triangle';

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use busbound::Diagnosis;
-use busbound::diagnosis::LimitationId;
-use busbound::diagnosis::quantity::plural;
+use busbound::diagnosis::quantity::{milliseconds, plural};
+use busbound::diagnosis::{FigureId, LimitationId};
 
 use crate::args::shared::{AnalysisArgs, MachineArgs};
 use crate::io::output::warn;
@@ -35,8 +35,8 @@ pub(crate) fn warn_of_misfits<'d>(
 
 /// Whether anything is set that could misfit.
 pub(crate) fn has_settings(machine: &MachineArgs, analysis: &AnalysisArgs) -> bool {
-    let AnalysisArgs { steps, warmup, by, .. } = analysis;
-    machine.machine.is_some() || steps.is_some() || warmup.is_some() || by.is_some()
+    let AnalysisArgs { steps, warmup, wall, by, .. } = analysis;
+    machine.machine.is_some() || steps.is_some() || warmup.is_some() || !wall.is_empty() || by.is_some()
 }
 
 fn misfits(run: &Diagnosis, machine: &MachineArgs, analysis: &AnalysisArgs) -> Vec<String> {
@@ -58,6 +58,7 @@ fn misfits(run: &Diagnosis, machine: &MachineArgs, analysis: &AnalysisArgs) -> V
         let (all_steps, dropped) = (plural(count as u64, "step", "steps"), steps.warmup_dropped);
         all.push(format!("{given} is too large for {all_steps}: only the first {dropped} are left out"));
     }
+    all.extend(wall_misfit(run, analysis));
     if let Some(by) = &analysis.by
         && has(LimitationId::Blocks)
     {
@@ -70,6 +71,23 @@ fn misfits(run: &Diagnosis, machine: &MachineArgs, analysis: &AnalysisArgs) -> V
         all.push(format!("{given} does not fit: copies in this trace are faster than that link"));
     }
     all
+}
+
+/// A profiler never makes a step shorter, and where its cost is unknown, nothing can be computed from the time.
+fn wall_misfit(run: &Diagnosis, analysis: &AnalysisArgs) -> Option<String> {
+    let [wall] = analysis.wall.as_slice() else { return None };
+    let recorded = FigureId::SpanMs.of(run)?;
+    let given = as_given("wall", &milliseconds(*wall), analysis.wall_file.as_deref());
+    if *wall > 1.03 * recorded {
+        let recorded = milliseconds(recorded);
+        return Some(format!(
+            "{given} is longer than the recorded {} ({recorded}): is it the time of one {}?",
+            run.unit(),
+            run.unit()
+        ));
+    }
+    let is_used = run.window.unprofiled.is_some() || *wall > 0.97 * recorded;
+    (!is_used).then(|| format!("{given} is not used: what this profiler costs per event is unknown"))
 }
 
 /// `--steps 'x'`, or the key in the file that it comes from.

@@ -71,7 +71,8 @@ function axis(surface: Surface, { layout, scale, runs }: Scene): void {
 const IDLE: readonly [string, Color][] = [
   ['host inside a copy call', 'idle-copy'],
   ['waiting for a launch', 'idle-launch'],
-  ['waiting after a host sync', 'idle-sync'],
+  ['host inside a sync call', 'idle-sync'],
+  ['host busy with other work', 'idle-host'],
   ['waiting for input', 'idle-input'],
 ];
 

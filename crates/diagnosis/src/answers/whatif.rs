@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
 use crate::analysis::replay;
+use crate::analysis::unprofiled::is_worth_saying;
 use crate::options::Options;
 use crate::steps::basis::Basis;
 use crate::steps::steady::steady;
@@ -303,8 +304,17 @@ fn worth_their_effort(ranked: Vec<Scenario>) -> Vec<Scenario> {
 }
 
 impl WhatIf {
+    /// Whether the profiler made the recorded steps clearly longer.
+    pub fn is_slowed(&self) -> bool {
+        is_worth_saying(self.baseline_ms, self.recorded_ms)
+    }
+
     fn sentence(&self, searched: bool) -> String {
-        let now = crate::quantity::milliseconds(self.baseline_ms);
+        let mut now = crate::quantity::milliseconds(self.baseline_ms);
+        if self.is_slowed() {
+            let recorded = crate::quantity::milliseconds(self.recorded_ms);
+            now.push_str(&format!(" without the profiler ({recorded} recorded)"));
+        }
         let unit = self.unit;
         let Some(best) = self.scenarios.first() else {
             return format!("No tested change makes this run faster: {now}/{unit}.");

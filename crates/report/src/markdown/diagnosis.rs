@@ -5,8 +5,8 @@ use std::fmt::Write;
 use busbound_diagnosis::Diagnosis;
 use busbound_diagnosis::quantity::milliseconds;
 
-use super::{capitalized, code, grid, headline, inline, item, paragraph};
-use crate::text::{attribution, diagnosis as text, path};
+use super::{code, grid, headline, inline, item, paragraph};
+use crate::text::{attribution, bounds, diagnosis as text, path};
 
 /// The diagnoses as one Markdown document.
 pub(crate) fn diagnoses_as_markdown(all: &[Diagnosis]) -> String {
@@ -42,11 +42,11 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
     for copies in text::copies(diagnosis) {
         item(out, &format!("copies: {}", copies.joined("  ")));
     }
-    for table in text::tables(diagnosis, text::Blocks::Within) {
+    for table in text::tables(diagnosis, text::Drawings::AsTables) {
         grid(out, &table);
     }
     let sentences = [attribution::caution(diagnosis), text::stages(diagnosis), path::compiled(diagnosis)];
-    let others = [path::about_kernels(diagnosis), text::contention(diagnosis)];
+    let others = [path::about_kernels(diagnosis), text::contention(diagnosis), bounds::about(diagnosis)];
     for sentence in sentences.into_iter().flatten().chain(others.iter().flatten().map(String::as_str)) {
         paragraph(out, sentence);
     }
@@ -65,8 +65,8 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
     }
     if !diagnosis.limitations.is_empty() {
         out.push_str("Not visible in this trace:\n\n");
-        for limitation in &diagnosis.limitations {
-            item(out, &capitalized(&limitation.text));
+        for limitation in text::limitations(diagnosis) {
+            item(out, &limitation);
         }
         out.push('\n');
     }

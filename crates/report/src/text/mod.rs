@@ -2,6 +2,7 @@
 
 pub(crate) mod attribution;
 pub(crate) mod bench;
+pub(crate) mod bounds;
 pub(crate) mod compare;
 pub(crate) mod diagnosis;
 pub(crate) mod fleet;
