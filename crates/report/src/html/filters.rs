@@ -14,11 +14,7 @@ pub(super) fn coded(text: impl std::fmt::Display, _: &dyn Values) -> Result<Stri
 
 /// As [`coded`], with `[explain: ID]` as a link to the explanation on the page of run `number`.
 #[filter_fn]
-pub(super) fn linked(
-    text: impl std::fmt::Display,
-    _: &dyn Values,
-    number: &usize,
-) -> Result<String> {
+pub(super) fn linked(text: impl std::fmt::Display, _: &dyn Values, number: &usize) -> Result<String> {
     Ok(with_links(&text.to_string(), &number.to_string()))
 }
 

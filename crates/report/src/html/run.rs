@@ -13,7 +13,7 @@ use super::evidence::{self, Evidence};
 use super::explained::explained;
 use super::filters;
 use super::grid::Grid;
-use crate::text::{attribution, capitalized, diagnosis as text, diagnosis::Drawings, path, whatif};
+use crate::text::{attribution, capitalized, diagnosis as text, diagnosis::Blocks, path, whatif};
 
 /// What a page leads with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,7 +165,7 @@ impl RunView {
             outliers: text::outliers(diagnosis),
             copies: text::copies(diagnosis).iter().map(|line| line.joined(" · ")).collect(),
             histograms: diagnosis.copies.iter().filter_map(histogram).collect(),
-            tables: text::tables(diagnosis, Drawings::Separate).into_iter().map(Grid::from).collect(),
+            tables: text::tables(diagnosis, Blocks::Separate).into_iter().map(Grid::from).collect(),
             stages: stages(diagnosis),
             blocks: blocks(diagnosis),
             sentences: sentences.into_iter().flatten().collect(),

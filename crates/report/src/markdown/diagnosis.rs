@@ -42,11 +42,15 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
     for copies in text::copies(diagnosis) {
         item(out, &format!("copies: {}", copies.joined("  ")));
     }
-    for table in text::tables(diagnosis, text::Drawings::AsTables) {
+    if let Some(about) = bounds::about(diagnosis) {
+        grid(out, &bounds::table(diagnosis));
+        paragraph(out, &about);
+    }
+    for table in text::tables(diagnosis, text::Blocks::Within) {
         grid(out, &table);
     }
     let sentences = [attribution::caution(diagnosis), text::stages(diagnosis), path::compiled(diagnosis)];
-    let others = [path::about_kernels(diagnosis), text::contention(diagnosis), bounds::about(diagnosis)];
+    let others = [path::about_kernels(diagnosis), text::contention(diagnosis)];
     for sentence in sentences.into_iter().flatten().chain(others.iter().flatten().map(String::as_str)) {
         paragraph(out, sentence);
     }

@@ -37,7 +37,12 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis, style: &Style) {
 fn all_of_it(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     headline(out, &text::headline(diagnosis), width);
     time(out, diagnosis, width);
-    for table in text::tables(diagnosis, text::Drawings::AsTables) {
+    if let Some(about) = bounds::about(diagnosis) {
+        out.push('\n');
+        columns(out, &bounds::table(diagnosis), width);
+        hanging(out, "  ", &about, width);
+    }
+    for table in text::tables(diagnosis, text::Blocks::Within) {
         out.push('\n');
         columns(out, &table, width);
     }
@@ -47,7 +52,7 @@ fn all_of_it(out: &mut String, diagnosis: &Diagnosis, width: u16) {
         out.push('\n');
         hanging(out, "  ", sentence, width);
     }
-    for sentence in [text::contention(diagnosis), bounds::about(diagnosis)].into_iter().flatten() {
+    if let Some(sentence) = text::contention(diagnosis) {
         out.push('\n');
         hanging(out, "  ", &sentence, width);
     }

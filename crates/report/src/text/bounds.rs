@@ -3,8 +3,8 @@
 use busbound_diagnosis::quantity::{milliseconds, milliseconds_range};
 use busbound_diagnosis::{Bound, Diagnosis, Resource, ResourceBound, UnprofiledSource};
 
-use super::Table;
 use super::diagnosis::{per, step_ms};
+use super::{Table, capitalized};
 
 /// A resource that gains a smaller share of the step is not worth a line.
 const WORTH_SAYING: f64 = 0.02;
@@ -116,7 +116,7 @@ pub(crate) fn about(diagnosis: &Diagnosis) -> Option<String> {
     }
     let (unit, now) = (diagnosis.unit(), milliseconds(diagnosis.window.baseline_ms));
     let basis = if diagnosis.window.unprofiled.is_some() { " without the profiler" } else { "" };
-    let then = next(diagnosis).map_or(String::new(), |then| format!(" The {unit} is {then}."));
+    let then = next(diagnosis).map_or(String::new(), |then| format!(" {}.", capitalized(&then)));
     Some(format!(
         "If free: what the {unit} takes if one resource takes no time and the rest stays the same; it takes {now}{basis} \
          now.{then} Exposed: not overlapped with kernels. [explain: bounds]"

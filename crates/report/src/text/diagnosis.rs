@@ -247,26 +247,28 @@ fn copy_line(group: &CopyGroup, diagnosis: &Diagnosis) -> FactLine {
     FactLine(vec![group.kind(), counted, moved, time, rate, of_link])
 }
 
-/// Whether the tables include what a page draws itself: the bounds and the tree of blocks.
+/// Whether the tables include the tree of blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Drawings {
-    AsTables,
+pub(crate) enum Blocks {
+    Within,
     Separate,
 }
 
 /// The tables with content, in display order.
-pub(crate) fn tables(diagnosis: &Diagnosis, drawings: Drawings) -> Vec<Table> {
-    let drawn = |table: fn(&Diagnosis) -> Table| (drawings == Drawings::AsTables).then(|| table(diagnosis));
-    let tables = [
-        drawn(bounds::table),
-        Some(sizes(diagnosis)),
-        Some(idle(diagnosis)),
-        Some(cpu_copies(diagnosis)),
-        drawn(attribution::blocks),
-        Some(path::longest(diagnosis)),
-        Some(path::kernels(diagnosis)),
+pub(crate) fn tables(diagnosis: &Diagnosis, blocks: Blocks) -> Vec<Table> {
+    let mut tables = vec![
+        sizes(diagnosis),
+        idle(diagnosis),
+        cpu_copies(diagnosis),
+        match blocks {
+            Blocks::Within => attribution::blocks(diagnosis),
+            Blocks::Separate => Table { titles: Vec::new(), rows: Vec::new() },
+        },
+        path::longest(diagnosis),
+        path::kernels(diagnosis),
     ];
-    tables.into_iter().flatten().filter(|table| !table.rows.is_empty()).collect()
+    tables.retain(|table| !table.rows.is_empty());
+    tables
 }
 
 /// Bus copies by size, with the rate expected for that size.
