@@ -12,6 +12,8 @@ use crate::text::{bounds, diagnosis as text};
 const LINES: usize = 19;
 /// Columns of the bar, where there is room for them.
 const BAR: usize = 60;
+/// Columns of an entry below the bar that stays on one line of a terminal of 60 columns.
+const LONGEST_ENTRY: usize = 50;
 /// Notes on the trace that change how the answer is read.
 const NOTES: usize = 2;
 
@@ -110,9 +112,9 @@ fn if_free(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     }
 }
 
-/// Spaces that no line breaks at hold an entry together.
+/// Spaces that no line breaks at hold an entry together, unless it is longer than a line.
 fn glued(text: String) -> String {
-    text.replace(' ', "\u{a0}")
+    if columns_of(&text) > LONGEST_ENTRY { text } else { text.replace(' ', "\u{a0}") }
 }
 
 /// What the parts of the bar are; idle time is one entry with its causes.
