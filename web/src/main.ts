@@ -82,12 +82,18 @@ function fail(run: HTMLElement, error: unknown): void {
   console.error(error);
 }
 
-/** Shows the run in the URL's hash, or the first. */
+/** Shows the run in the URL's hash, or the one that has its target, or the first. */
 function show(runs: readonly HTMLElement[]): void {
-  const wanted = runs.find((run) => `#${run.id}` === location.hash) ?? runs[0];
+  const target = document.getElementById(location.hash.slice(1));
+  const wanted = runs.find((run) => run.contains(target)) ?? runs[0];
   for (const run of runs) run.hidden = run !== wanted;
   for (const link of document.querySelectorAll<HTMLAnchorElement>('nav.runs a')) {
     link.setAttribute('aria-current', String(link.hash === `#${wanted.id}`));
+  }
+  // The explanation that a link leads to.
+  if (target instanceof HTMLDetailsElement) {
+    target.open = true;
+    target.scrollIntoView();
   }
   drawRun(wanted).catch((error: unknown) => {
     fail(wanted, error);

@@ -139,6 +139,14 @@ pub(crate) fn resolve_analysis(args: &AnalysisArgs) -> Result<Options, Failure> 
     let mut options = Options::default();
     options.steps.clone_from(&args.steps);
     options.warmup = args.warmup;
+    options.wall_ms = match args.wall.as_slice() {
+        [] => None,
+        [one] => Some(*one),
+        several => {
+            let why = format!("--wall has {} times: give one, the mean step of the run", several.len());
+            return Err(Failure::usage(why));
+        }
+    };
     options.stages.clone_from(&args.stages);
     match (&args.by, args.depth) {
         (Some(wanted), _) => options.blocks = BlockChoice::Matching(wanted.clone()),

@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use busbound::diagnosis::Misfit;
-use busbound::diagnosis::quantity::plural;
+use busbound::diagnosis::quantity::{milliseconds, plural};
 use busbound::{Diagnosis, WhatIf};
 
-use crate::args::shared::RunArgs;
+use crate::args::shared::{AnalysisArgs, RunArgs};
 use crate::io::output::warn;
 use crate::request::Output;
 
@@ -58,6 +58,15 @@ fn in_words(misfit: Misfit, RunArgs { machine, analysis, .. }: &RunArgs) -> Opti
             let all_steps = plural(steps as u64, "step", "steps");
             format!("{given} is too large for {all_steps}: only the first {dropped} are left out")
         }
+        Misfit::WallTooLong { recorded_ms, unit } => {
+            let given = wall_as_given(analysis)?;
+            let recorded = milliseconds(recorded_ms);
+            format!("{given} is longer than the recorded {unit} ({recorded}): is it the time of one {unit}?")
+        }
+        Misfit::WallUnused => {
+            let given = wall_as_given(analysis)?;
+            format!("{given} is not used: what this profiler costs per event is unknown")
+        }
         Misfit::Blocks => {
             let by = analysis.by.as_ref()?;
             format!("no annotation matches --by '{by}', so no time is attributed to blocks")
@@ -67,6 +76,11 @@ fn in_words(misfit: Misfit, RunArgs { machine, analysis, .. }: &RunArgs) -> Opti
             format!("{given} does not fit: copies in this trace are faster than that link")
         }
     })
+}
+
+fn wall_as_given(analysis: &AnalysisArgs) -> Option<String> {
+    let [wall] = analysis.wall.as_slice() else { return None };
+    Some(as_given("wall", &milliseconds(*wall), analysis.wall_file.as_deref()))
 }
 
 /// `--steps 'x'`, or the key in the file that it comes from.

@@ -1,4 +1,5 @@
-//! What does an id in an answer mean? Findings, verdicts, idle causes, figures and limitations, from their registries.
+//! What does an id in an answer mean? Findings, verdicts, idle causes, figures and limitations, from their registries,
+//! and the few terms that answers use.
 
 use busbound_cause::idle::GapCause;
 use serde::Serialize;
@@ -19,6 +20,7 @@ pub enum Topic {
     IdleCause,
     Figure,
     Limitation,
+    Term,
 }
 
 impl Topic {
@@ -29,6 +31,7 @@ impl Topic {
             Self::IdleCause => "idle cause",
             Self::Figure => "figure",
             Self::Limitation => "limitation",
+            Self::Term => "term",
         }
     }
 }
@@ -63,7 +66,8 @@ pub fn explanations() -> Vec<Explanation> {
     let causes = GapCause::ALL.iter().copied().map(of_cause);
     let figures = FigureId::ALL.iter().copied().map(of_figure);
     let limitations = LimitationId::ALL.iter().copied().map(of_limitation);
-    verdicts.chain(findings).chain(causes).chain(figures).chain(limitations).collect()
+    let terms = TERMS.iter().map(of_term);
+    verdicts.chain(findings).chain(causes).chain(figures).chain(limitations).chain(terms).collect()
 }
 
 /// What this id means; several where several topics have something of this name.
@@ -83,7 +87,7 @@ pub fn explain(id: &str) -> Result<Vec<Explanation>, UnknownName> {
     }
     let near = closest(id, all.iter().map(|one| one.id));
     Err(UnknownName {
-        what: "finding, verdict, idle cause, figure or limitation",
+        what: "finding, verdict, idle cause, figure, limitation or term",
         given: id.to_owned(),
         closest: near,
     })
@@ -232,6 +236,69 @@ fn of_limitation(id: LimitationId) -> Explanation {
         topic: Topic::Limitation,
         title: id.as_str().replace('_', " "),
         sections: vec![section("What it means", id.meaning())],
+    }
+}
+
+/// A word that answers use: its id, its title, what it means and how it is computed.
+struct Term {
+    id: &'static str,
+    title: &'static str,
+    meaning: &'static str,
+    computed: &'static str,
+    next: &'static str,
+}
+
+const TERMS: [Term; 3] = [
+    Term {
+        id: "bounds",
+        title: "If free",
+        meaning: "What a step would take if one resource took no time and everything else stayed the same. A resource bounds a \
+                  step if making it faster makes the step shorter. A resource that is busy all the time but hidden behind \
+                  another one gains nothing. Resources: compute (kernels, and copies within the GPU), H2D, D2H and peer \
+                  copies, collectives, launches (launch calls and the short host work between them), host work (operators on \
+                  the CPU, allocation, Python), input (waiting for the next batch) and host syncs that the program could do \
+                  without.",
+        computed: "The dependency graph of the analyzed steps is run again once with the resource 10% faster and once with it \
+                   free. Times start from the step without the profiler, where that is known. Gains do not add up: two \
+                   resources that hide each other gain nothing alone, and much together. `then bound by` is the same question \
+                   again, with what bounds the step free.",
+        next: "Work on the resource with the largest gain. `free` is a limit that no change reaches; a finding says what its \
+               fix gains.",
+    },
+    Term {
+        id: "unprofiled",
+        title: "Without the profiler",
+        meaning: "A profiler slows down the host, so a recorded step takes longer than the same step without it. Where the two \
+                  differ by more than 3%, the answer shows both. Verdicts and predictions start from the step without the \
+                  profiler; the bar and its parts show the recorded one.",
+        computed: "In this order: the time given with --wall; steps that busbound.profiler_handler timed while nothing was \
+                   recorded (measured); else the recorded step minus what each recorded event costs (estimated). The cost per \
+                   event is measured by `busbound bench` if --machine has its profile, else it is a usual one, and the range \
+                   allows for half and for one and a half times that cost.",
+        next: "Time a few steps without the profiler and give the result with --wall 31.8ms, or record with \
+               busbound.profiler_handler, which times them itself.",
+    },
+    Term {
+        id: "exposed",
+        title: "Exposed",
+        meaning: "Not overlapped with kernels: a copy is exposed while no kernel runs on its GPU, communication while no \
+                  compute kernel runs.",
+        computed: "The union of the copies minus the union of the kernels, per GPU, averaged over steps.",
+        next: "Exposed time is what the GPU loses at most. What a step gains can be less, because something else may take its \
+               place: busbound explain bounds.",
+    },
+];
+
+fn of_term(term: &Term) -> Explanation {
+    Explanation {
+        id: term.id,
+        topic: Topic::Term,
+        title: term.title.to_owned(),
+        sections: vec![
+            section("What it means", term.meaning),
+            section("How it is computed", term.computed),
+            section("What to do", term.next),
+        ],
     }
 }
 

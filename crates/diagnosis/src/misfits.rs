@@ -4,14 +4,19 @@ use crate::analysis::facts::Facts;
 use crate::options::{BlockChoice, Options};
 use crate::steps::steady::LeftOut;
 use crate::steps::window::StepsFound;
+use crate::unit::Unit;
 
 /// An option that does not fit the trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Misfit {
     /// No annotation matches [`Options::steps`].
     Steps,
     /// The trace has too few steps for [`Options::warmup`].
     Warmup { steps: usize, dropped: usize },
+    /// [`Options::wall_ms`] is longer than the recorded step: a profiler never makes a step shorter.
+    WallTooLong { recorded_ms: f64, unit: Unit },
+    /// What this profiler costs per event is unknown, so nothing can be computed from [`Options::wall_ms`].
+    WallUnused,
     /// No annotation matches [`Options::blocks`].
     Blocks,
     /// Copies are faster than the machine's link.
@@ -36,6 +41,7 @@ pub(crate) fn misfits(
         let dropped = left_out.warm_up;
         all.push(Misfit::Warmup { steps: times.count + dropped + left_out.others, dropped });
     }
+    all.extend(options.wall_ms.and_then(|wall_ms| wall_misfit(facts, wall_ms)));
     if matches!(options.blocks, BlockChoice::Matching(_)) && !has_blocks() {
         all.push(Misfit::Blocks);
     }
@@ -43,4 +49,13 @@ pub(crate) fn misfits(
         all.push(Misfit::Link);
     }
     all
+}
+
+fn wall_misfit(facts: &Facts<'_>, wall_ms: f64) -> Option<Misfit> {
+    let recorded_ms = facts.step_ms();
+    if wall_ms > 1.03 * recorded_ms {
+        return Some(Misfit::WallTooLong { recorded_ms, unit: facts.unit() });
+    }
+    let is_used = facts.unprofiled().is_some() || wall_ms > 0.97 * recorded_ms;
+    (!is_used).then_some(Misfit::WallUnused)
 }

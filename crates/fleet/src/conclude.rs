@@ -148,7 +148,7 @@ fn steps(ranks: &[&RankSummary]) -> Option<FleetSteps> {
 }
 
 /// The figures compared across ranks; the span comes first, labeled with the unit.
-const FIGURES: [FigureId; 16] = [
+const FIGURES: [FigureId; 18] = [
     FigureId::SpanMs,
     FigureId::OwnMs,
     FigureId::ComputeMs,
@@ -161,6 +161,8 @@ const FIGURES: [FigureId; 16] = [
     FigureId::IdleLaunchMs,
     FigureId::IdleSyncMs,
     FigureId::IdleCopyMs,
+    FigureId::IdleHostMs,
+    FigureId::IdleQueuedMs,
     FigureId::IdleUnexplainedMs,
     FigureId::H2dGbps,
     FigureId::D2hGbps,

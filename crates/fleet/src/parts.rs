@@ -86,6 +86,8 @@ impl Parts {
             FigureId::IdleLaunchMs => self.idle_for(GapCause::Launch),
             FigureId::IdleSyncMs => self.idle_for(GapCause::Synchronization),
             FigureId::IdleCopyMs => self.idle_for(GapCause::Copy),
+            FigureId::IdleHostMs => self.idle_for(GapCause::Host),
+            FigureId::IdleQueuedMs => self.idle_for(GapCause::Queued),
             FigureId::IdleUnexplainedMs => self.idle_for(GapCause::Unexplained),
             FigureId::IdleKernelGapMs => self.idle_for(GapCause::KernelGap),
             _ => return None,

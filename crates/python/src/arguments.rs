@@ -27,3 +27,13 @@ pub(crate) fn options_of((steps, warmup): &StepChoice) -> PyResult<Options> {
     options.warmup = *warmup;
     Ok(options)
 }
+
+/// With the milliseconds of a step without the profiler, if the caller timed it.
+pub(crate) fn timed_options_of(choice: &StepChoice, wall_ms: Option<f64>) -> PyResult<Options> {
+    if wall_ms.is_some_and(|ms| !ms.is_finite() || ms <= 0.0) {
+        return Err(failed("wall_ms must be a time above zero, in milliseconds"));
+    }
+    let mut options = options_of(choice)?;
+    options.wall_ms = wall_ms;
+    Ok(options)
+}

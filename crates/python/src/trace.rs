@@ -11,7 +11,7 @@ use busbound::{Error, Input, Machine, ReadOptions, Run};
 use pyo3::prelude::*;
 
 use crate::answer::{Answer, Content};
-use crate::arguments::{StepChoice, machine_of, options_of, wiring_of};
+use crate::arguments::{StepChoice, machine_of, options_of, timed_options_of, wiring_of};
 use crate::attend::attend;
 use crate::failure::{StorageError, failed};
 use crate::table::Table;
@@ -93,15 +93,16 @@ pub(crate) fn memory_for(unpacked: u64) -> u64 {
 
 #[pymethods]
 impl Trace {
-    #[pyo3(signature = (machine = None, steps = None, warmup = None))]
+    #[pyo3(signature = (machine = None, steps = None, warmup = None, wall_ms = None))]
     fn diagnose(
         &self,
         py: Python<'_>,
         machine: Option<String>,
         steps: Option<String>,
         warmup: Option<usize>,
+        wall_ms: Option<f64>,
     ) -> PyResult<Answer> {
-        let (machine, options) = (machine_of(machine)?, options_of(&(steps, warmup))?);
+        let (machine, options) = (machine_of(machine)?, timed_options_of(&(steps, warmup), wall_ms)?);
         let run = self.run.clone();
         let answer = attend(py, move |_| run.diagnose(&machine, &options))?;
         Ok(Answer::of(Content::Diagnosis(Box::new(answer))))
@@ -113,7 +114,7 @@ impl Trace {
     }
 
     /// Predicts one scenario with all changes, in order; without changes, tries those worth it.
-    #[pyo3(signature = (apply, machine = None, steps = None, warmup = None))]
+    #[pyo3(signature = (apply, machine = None, steps = None, warmup = None, wall_ms = None))]
     fn whatif(
         &self,
         py: Python<'_>,
@@ -121,8 +122,9 @@ impl Trace {
         machine: Option<String>,
         steps: Option<String>,
         warmup: Option<usize>,
+        wall_ms: Option<f64>,
     ) -> PyResult<Answer> {
-        let (machine, options) = (machine_of(machine)?, options_of(&(steps, warmup))?);
+        let (machine, options) = (machine_of(machine)?, timed_options_of(&(steps, warmup), wall_ms)?);
         let changes = apply.iter().map(|change| change.parse::<Change>());
         let changes = changes.collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let wanted = if changes.is_empty() { Vec::new() } else { vec![changes] };

@@ -4,17 +4,22 @@
 
 #[path = "common/paths.rs"]
 mod paths;
+#[path = "common/replayed.rs"]
+mod replays;
 
 use busbound_diagnosis::{
     Diagnosis, Options, Requirement, Source, compare, diagnose, explain, gate, judge_bench, survey, what_if,
 };
-use busbound_fleet::{Fleet, RankSummary};
-use busbound_machine::Machine;
+use busbound_fleet::{Fleet, RankSummary, Unread};
 use busbound_machine::bench::Samples;
 use busbound_machine::topology::from_nccl;
-use busbound_report::{Format, Report, Style};
+use busbound_machine::{Interconnect, Machine};
+use busbound_report::{Format, Plan, Report, Style};
 use busbound_trace::{ReadOptions, Trace, open};
+use busbound_whatif::plan::allreduce::{AllReduce, Cluster};
+use busbound_whatif::plan::budget::Budget;
 use paths::fixture_path;
+use replays::replayed;
 
 fn snapshots(name: &str, report: &(impl Report + ?Sized), verbose: bool) {
     for width in [60, 80, 140] {
@@ -63,6 +68,7 @@ fn questions_about_one_or_two_runs() {
     );
     snapshots("survey", &survey(&trace, &Source::named(name)), false);
     snapshots("explain", &explain("pageable_copies").unwrap(), false);
+    snapshots("explain_bounds", &explain("bounds").unwrap(), false);
     snapshots("runs", [before, after].as_slice(), false);
 }
 
@@ -74,4 +80,20 @@ fn ranks_and_machines() {
     snapshots("topo", &from_nccl(&text("topology/nccl-eight-gpus.xml")).unwrap().topology(), false);
     let samples = Samples::parse(&text("machines/raw/h200-quick.json")).unwrap();
     snapshots("bench", &judge_bench(&samples), false);
+}
+
+/// `plan`, `top` and `merge`. What `summarize` and `export` write is not for reading; what they say is one line.
+#[test]
+fn estimates_live_figures_and_merged_ranks() {
+    let cluster = Cluster::one_node(8, Interconnect::named("nvlink4").unwrap());
+    snapshots("plan_allreduce", &Plan::AllReduce(vec![AllReduce::plan(cluster, 14e9).unwrap()]), false);
+    let rates = [("line peak", 32.0), ("pinned", 27.0)];
+    snapshots("plan_budget", &Plan::Budget(Budget::plan(2e9, Some(100.0), &rates).unwrap()), false);
+    snapshots("top", replayed().last().unwrap(), false);
+    let ranks = (0..6).map(|rank| RankSummary::of(&run(&format!("ranks/rank-{rank}.json"))));
+    let unread = [Unread::new(
+        "rank-7.json",
+        "rank-7.json is empty: the profiler was stopped before it wrote anything",
+    )];
+    snapshots("merge", &Fleet::of(ranks).with_unread(unread).answer(None), false);
 }

@@ -10,11 +10,12 @@ Examples:
   busbound explain                      list everything that can be explained
   busbound explain pageable_copies      a finding, with its fix
   busbound explain transfer             a verdict
-  busbound explain exposed_bus_copy_ms  a figure";
+  busbound explain exposed_bus_copy_ms  a figure
+  busbound explain bounds               what `if free` means";
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// A finding, verdict, idle cause, figure or limitation, as answers name it [default: list all]
+    /// A finding, verdict, idle cause, figure, limitation or term, as answers name it [default: list all]
     #[arg(value_name = "ID", value_parser = any_topic())]
     pub(crate) id: Option<String>,
     #[command(flatten)]

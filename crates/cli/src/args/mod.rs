@@ -32,7 +32,7 @@ use clap::{Parser, Subcommand};
 /// `busbound diagnose PATH`.
 ///
 /// Settings for a project can be kept in a file named busbound.toml in the working directory or above it: machine, steps,
-/// warmup, [stages], and require and baseline in [gate]. Flags take precedence over it.
+/// warmup, wall, [stages], and require and baseline in [gate]. Flags take precedence over it.
 #[derive(Debug, Parser)]
 #[command(
     name = "busbound",
@@ -90,7 +90,7 @@ pub(crate) enum Command {
     /// another figure. A figure that is not visible in the trace fails its requirement.
     #[command(after_help = gate::EXAMPLES, after_long_help = gate::long_help())]
     Gate(gate::GateArgs),
-    /// Explain a finding, verdict, idle cause, figure or limitation
+    /// Explain a finding, verdict, idle cause, figure, limitation or term
     ///
     /// Says what it means, how it is computed and how to fix it. Answers name the id: [explain: pageable_copies].
     #[command(after_help = explain::EXAMPLES)]

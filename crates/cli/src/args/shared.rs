@@ -8,7 +8,7 @@ use clap::Args;
 use regex_lite::Regex;
 
 use super::names::any_machine;
-use super::values::{general_format, parse_size, settings_format};
+use super::values::{general_format, parse_milliseconds, parse_size, settings_format};
 
 /// How every command that analyzes runs reads and analyzes them.
 #[derive(Debug, Args)]
@@ -37,7 +37,7 @@ pub(crate) struct MachineArgs {
 }
 
 /// What counts as a step, a block or a stage.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Analysis")]
 pub(crate) struct AnalysisArgs {
     /// Use annotations that match as steps [default: ProfilerStep#N, step and the like, else a detected iteration]
@@ -46,6 +46,12 @@ pub(crate) struct AnalysisArgs {
     /// Leave out the first N steps [default: steps at the beginning that are clearly longer]
     #[arg(long, value_name = "N")]
     pub(crate) warmup: Option<usize>,
+    /// Start from this step time without the profiler, e.g. 31.8ms [default: measured or estimated]
+    ///
+    /// A profiler slows down the host. Time a few steps without it and give the mean; without a unit it is milliseconds.
+    /// compare takes one time per run, separated by commas.
+    #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = parse_milliseconds)]
+    pub(crate) wall: Vec<f64>,
     /// Attribute time to annotations that match, e.g. 'layer\d+' [default: the two outermost levels]
     #[arg(long, value_name = "REGEX", conflicts_with = "depth", hide_short_help = true)]
     pub(crate) by: Option<Regex>,
@@ -62,6 +68,9 @@ pub(crate) struct AnalysisArgs {
     /// The same for `warmup`.
     #[arg(skip)]
     pub(crate) warmup_file: Option<PathBuf>,
+    /// The same for `wall`.
+    #[arg(skip)]
+    pub(crate) wall_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -48,6 +48,19 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Milliseconds: `31.8ms`, `0.0318s`, `850us` or plain milliseconds.
+pub(crate) fn parse_milliseconds(text: &str) -> Result<f64, String> {
+    const UNITS: [(&str, f64); 6] =
+        [("ms", 1.0), ("us", 1e-3), ("µs", 1e-3), ("ns", 1e-6), ("min", 60e3), ("s", 1e3)];
+    let text = text.trim();
+    let found = UNITS.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
+    let (number, factor) = found.unwrap_or((text, 1.0));
+    match number.trim().parse::<f64>() {
+        Ok(value) if value > 0.0 && (value * factor).is_finite() => Ok(value * factor),
+        _ => Err("give a time above zero such as 31.8ms, 0.0318s or 31.8 (milliseconds)".to_owned()),
+    }
+}
+
 /// `7e9`, `7B`, `125M`.
 pub(super) fn parse_count(text: &str) -> Result<f64, String> {
     let units = [("K", 1e3), ("M", 1e6), ("B", 1e9), ("T", 1e12)];
@@ -103,6 +116,17 @@ mod tests {
         assert_eq!(parse_size("4096"), Ok(4096));
         for wrong in ["", "GB", "-1GB", "ten", "NaN", "1e30GB"] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_have_units_or_are_milliseconds() {
+        for text in ["31.8ms", "31.8", "0.0318s", "31800us", " 31.8 ms "] {
+            let ms = parse_milliseconds(text).unwrap();
+            assert!((ms - 31.8).abs() < 1e-9, "{text}: {ms}");
+        }
+        for wrong in ["", "ms", "-1ms", "0", "ten", "31.8 m", "NaN", "inf", "1h"] {
+            assert!(parse_milliseconds(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -3,7 +3,7 @@
 use busbound::diagnosis::quantity::plural;
 use busbound::diagnosis::{Detail, Labels};
 use busbound::report::DrawnComparison;
-use busbound::{Format, compare};
+use busbound::{Format, Options, compare};
 
 use crate::args::compare::CompareArgs;
 use crate::failure::Failure;
@@ -16,10 +16,11 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output)?;
     let machine = resolve_machine(&args.run.machine)?;
     let labels = resolve_labels(args)?;
-    let options = resolve_analysis(&args.run.analysis)?;
+    let (mut options, wall) = resolve_each(args)?;
     let (mut runs, mut drawn) = (Vec::new(), Vec::new());
     let detail = Detail::Page { runs: args.paths.len() };
     let all = each_run(&args.paths, &args.run.reading, &output, |run| {
+        options.wall_ms = wall.get(runs.len()).copied();
         if output.format == Format::Html {
             let one = run.draw(&machine, &options, &[], detail);
             runs.push(one.diagnosis.clone());
@@ -35,6 +36,23 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     warn_of_misfits(&runs, &args.run, &output);
     let comparison = compare(&runs, labels.as_ref());
     show(&DrawnComparison { comparison: &comparison, runs: &drawn }, &output, "comparison.html")
+}
+
+/// The options of all runs, and the step time of each without the profiler, if these are given.
+fn resolve_each(args: &CompareArgs) -> Result<(Options, Vec<f64>), Failure> {
+    let mut analysis = args.run.analysis.clone();
+    let (wall, runs) = (std::mem::take(&mut analysis.wall), args.paths.len());
+    let common = resolve_analysis(&analysis)?;
+    // A project's file has one time, and the runs differ.
+    if analysis.wall_file.is_some() || wall.is_empty() {
+        return Ok((common, Vec::new()));
+    }
+    if wall.len() != runs {
+        let times = plural(wall.len() as u64, "time", "times");
+        let why = format!("--wall has {times} for {runs} runs: give one per run, e.g. --wall 31.8ms,24ms");
+        return Err(Failure::usage(why));
+    }
+    Ok((common, wall))
 }
 
 /// What the runs differ in, one number per run.

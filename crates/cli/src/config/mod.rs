@@ -23,6 +23,7 @@ struct Config {
     machine: Option<String>,
     steps: Option<Regex>,
     warmup: Option<usize>,
+    wall: Option<f64>,
     stages: Vec<StageChoice>,
     require: Vec<String>,
     baseline: Option<PathBuf>,
@@ -97,6 +98,10 @@ impl Config {
             if analysis.warmup.is_none() && self.warmup.is_some() {
                 analysis.warmup = self.warmup;
                 analysis.warmup_file = Some(self.path.clone());
+            }
+            if analysis.wall.is_empty() && self.wall.is_some() {
+                analysis.wall = self.wall.into_iter().collect();
+                analysis.wall_file = Some(self.path.clone());
             }
             if analysis.stages.is_empty() {
                 analysis.stages = self.stages;

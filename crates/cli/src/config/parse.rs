@@ -9,8 +9,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::Config;
 use busbound::machine::spelling::did_you_mean;
+use crate::args::values::parse_milliseconds;
 
-const KEYS: [&str; 5] = ["machine", "steps", "warmup", "stages", "gate"];
+const KEYS: [&str; 6] = ["machine", "steps", "warmup", "wall", "stages", "gate"];
 const GATE_KEYS: [&str; 2] = ["require", "baseline"];
 
 type Table<'t> = DeTable<'t>;
@@ -29,6 +30,7 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Config, String> {
             "machine" => config.machine = Some(file.machine(value)?),
             "steps" => config.steps = Some(file.regex("steps", value)?),
             "warmup" => config.warmup = Some(file.whole_number("warmup", value)?),
+            "wall" => config.wall = Some(file.wall(value)?),
             "stages" => config.stages = file.stages(value)?,
             "gate" => file.gate(value, &mut config)?,
             other => return Err(file.unknown(other, key.span().start, &KEYS)),
@@ -102,6 +104,16 @@ impl File<'_> {
         number.ok_or_else(|| self.wrong_value(key, value, &format!("{key} = 2")))
     }
 
+    /// `wall = "31.8ms"`; a number is milliseconds, as on the command line.
+    fn wall(&self, value: &Value<'_>) -> Result<f64, String> {
+        let text = match value.get_ref() {
+            DeValue::Integer(number) => number.as_str(),
+            DeValue::Float(number) => number.as_str(),
+            _ => self.text_of("wall", value, "wall = \"31.8ms\"")?,
+        };
+        parse_milliseconds(text).map_err(|why| self.wrong(value.span().start, &format!("wall: {why}")))
+    }
+
     fn stages(&self, value: &Value<'_>) -> Result<Vec<StageChoice>, String> {
         let table = self.table_of("stages", value, "[stages] load = \"^load$\"")?;
         let mut stages: Vec<(usize, StageChoice)> = Vec::new();
@@ -155,13 +167,13 @@ mod tests {
     #[test]
     fn every_key_is_read() {
         let config = parsed(
-            "machine = \"machine.json\"\nsteps = '^step'\nwarmup = 2\n\n[stages]\nload = \"^load$\"\ncompute = \"^compute$\"\n\n\
+            "machine = \"machine.json\"\nsteps = '^step'\nwarmup = 2\nwall = 31.8\n\n[stages]\nload = \"^load$\"\ncompute = \"^compute$\"\n\n\
              [gate]\nrequire = [\"findings == 0\", \"idle_share < 10%\"]\nbaseline = \"base.json\"\n",
         )
         .unwrap();
         assert_eq!(config.machine.as_deref(), Some("project/machine.json"));
         assert_eq!(config.steps.map(|steps| steps.to_string()).as_deref(), Some("^step"));
-        assert_eq!(config.warmup, Some(2));
+        assert_eq!((config.warmup, config.wall), (Some(2), Some(31.8)));
         let stages: Vec<&str> = config.stages.iter().map(|stage| stage.name.as_str()).collect();
         assert_eq!(stages, ["load", "compute"]);
         assert_eq!(config.require, ["findings == 0", "idle_share < 10%"]);
@@ -179,13 +191,14 @@ mod tests {
             ),
             (
                 "zzz = 1",
-                "busbound.toml:1: unknown key \"zzz\"; the keys here are machine, steps, warmup, stages, gate",
+                "busbound.toml:1: unknown key \"zzz\"; the keys here are machine, steps, warmup, wall, stages, gate",
             ),
             ("[gate]\n\nrequires = []", "busbound.toml:3: unknown key \"requires\"; did you mean require?"),
             (
                 "warmup = \"two\"",
                 "busbound.toml:1: warmup has a value of the wrong type; write e.g. warmup = 2",
             ),
+            ("wall = \"soon\"", "busbound.toml:1: wall: give a time above zero such as 31.8ms"),
             ("warmup = -1", "busbound.toml:1: warmup has a value of the wrong type"),
             ("\nsteps = \"(\"", "busbound.toml:2: steps: "),
             ("[stages]\nload = \"x\"", "busbound.toml:1: one stage is no pipeline"),

@@ -38,6 +38,11 @@ const MOST_COST: f64 = 1.35;
 /// The time of a step that was measured without the profiler scatters by this share.
 const SCATTER: f64 = 0.05;
 
+/// Whether the step without the profiler differs enough from the recorded one to show both.
+pub(crate) fn is_worth_saying(unprofiled_ms: f64, recorded_ms: f64) -> bool {
+    (unprofiled_ms / recorded_ms - 1.0).abs() > WORTH_SAYING
+}
+
 /// What the cost of recording is computed from.
 #[derive(Debug)]
 pub(crate) struct Recording {
@@ -80,7 +85,7 @@ impl Recording {
                 Unprofiled { low, mid, high, source: UnprofiledSource::Model }
             }
         };
-        let differs = (unprofiled.mid / step_ms - 1.0).abs() > WORTH_SAYING;
+        let differs = is_worth_saying(unprofiled.mid, step_ms);
         (Models::unprofiled(recorded, expected, fast, slow), differs.then_some(unprofiled))
     }
 }

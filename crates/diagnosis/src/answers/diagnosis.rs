@@ -28,6 +28,7 @@ use crate::analysis::kernels::{self, Kernels};
 use crate::analysis::stages::{self, StageAnswer, Stages};
 use crate::analysis::throughput::{Throughput, throughput};
 use crate::analysis::times::Times;
+use crate::analysis::unprofiled::Unprofiled;
 use crate::answers::survey::{RankedAs, Source, SourceFacts, Survey, survey};
 use crate::findings::{self, Finding, Prize, Severity};
 use crate::limits::id::LimitationId;
@@ -124,6 +125,12 @@ pub struct WindowFacts {
     /// The divisor for figures per step: the number of steps, plus a fraction for recorded work that was launched
     /// before the first step; 1 if there are no steps.
     pub step_count: f64,
+    /// Milliseconds of the step that `bounds`, `verdict.headroom` and `prize` start from: without the profiler where that is
+    /// known.
+    pub baseline_ms: f64,
+    /// The step without the profiler, also if no steps are found.
+    #[serde(skip)]
+    pub unprofiled: Option<Unprofiled>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -320,6 +327,8 @@ fn window_facts(facts: &Facts<'_>, left_out: &LeftOut) -> WindowFacts {
         outlier_count: left_out.outlier_count,
         outliers: left_out.outliers.clone(),
         step_count: facts.window.step_count(),
+        baseline_ms: facts.own_step_ms(),
+        unprofiled: facts.unprofiled(),
     }
 }
 

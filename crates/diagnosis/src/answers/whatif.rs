@@ -12,6 +12,7 @@ use crate::activity::copies::Copy;
 use crate::analysis::attribution::attribution;
 use crate::analysis::facts::Facts;
 use crate::analysis::replay;
+use crate::analysis::unprofiled::is_worth_saying;
 use crate::misfits::{Misfit, misfits};
 use crate::options::Options;
 use crate::steps::basis::Basis;
@@ -165,7 +166,7 @@ fn replayed<'f>(facts: &'f Facts<'_>) -> Result<&'f Replay, NoReplay> {
 }
 
 fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Change>]) -> WhatIf {
-    let baseline_ms = replay.step_ms();
+    let baseline_ms = facts.own_step_ms();
     let mut scenarios: Vec<Scenario> = if wanted.is_empty() {
         let tried = candidates(facts).into_iter().map(|changes| scenario(replay, &changes, baseline_ms));
         let mut useful: Vec<Scenario> =
@@ -183,7 +184,7 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
         path: path.to_owned(),
         statement: String::new(),
         baseline_ms,
-        recorded_ms: replay.recorded_ms(),
+        recorded_ms: facts.step_ms(),
         unit: facts.unit(),
         replay_error: confidence.error,
         recorded_waits: confidence.recorded_waits,
@@ -247,6 +248,9 @@ const SHOWN: usize = 8;
 
 fn scenario(replay: &Replay, changes: &[Change], baseline_ms: f64) -> Scenario {
     let Predicted { step_ms, low_ms, high_ms, extra_bytes, applies, power, .. } = replay.predict(changes);
+    // From the replay's median step to the step that answers show.
+    let scale = baseline_ms / replay.step_ms();
+    let (step_ms, low_ms, high_ms) = (step_ms * scale, low_ms * scale, high_ms * scale);
     Scenario {
         changes: changes.to_vec(),
         apply: changes.iter().map(Change::to_string).collect(),
@@ -321,18 +325,32 @@ fn worth_their_effort(ranked: Vec<Scenario>) -> Vec<Scenario> {
 }
 
 impl WhatIf {
+    /// Whether the profiler made the recorded steps clearly longer.
+    pub fn is_slowed(&self) -> bool {
+        is_worth_saying(self.baseline_ms, self.recorded_ms)
+    }
+
     fn sentence(&self, searched: bool) -> String {
         let now = crate::quantity::milliseconds(self.baseline_ms);
+        let recorded = match self.is_slowed() {
+            true => {
+                format!(
+                    " without the profiler ({} recorded)",
+                    crate::quantity::milliseconds(self.recorded_ms)
+                )
+            }
+            false => String::new(),
+        };
         let unit = self.unit;
         let Some(best) = self.scenarios.first() else {
-            return format!("No tested change makes this run faster: {now}/{unit}.");
+            return format!("No tested change makes this run faster: {now}/{unit}{recorded}.");
         };
         let change = best.apply.join(" + ");
         if !best.applies {
-            return format!("`{change}` affects nothing in this trace: {now}/{unit}.");
+            return format!("`{change}` affects nothing in this trace: {now}/{unit}{recorded}.");
         }
         let range = format!(
-            "{}/{unit} ({}) instead of {now}",
+            "{}/{unit} ({}) instead of {now}{recorded}",
             crate::quantity::milliseconds(best.step_ms),
             crate::quantity::milliseconds_range(best.low_ms, best.high_ms)
         );

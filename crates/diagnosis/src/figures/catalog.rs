@@ -96,6 +96,19 @@ catalog! {
         of: |run| analyzed_steps(run, |steps| steps.max_ms),
     }
 
+    StepUnprofiledMs = "step_unprofiled_ms" {
+        label: "step, without the profiler", unit: MillisecondsPerStep, better: Lower,
+        summary: "step time without the profiler",
+        definition: "Mean time of the analyzed steps without the profiler: given with `--wall`, measured by `busbound.profiler_handler`, or estimated from what each recorded event costs. Equal to `span_ms` if the cost of the profiler is unknown or within 3%.",
+        of: |run| with_device(run, run.window.baseline_ms),
+    }
+    HeadroomMs = "headroom_ms" {
+        label: "headroom", unit: MillisecondsPerStep, better: Lower,
+        summary: "what a step gains if what bounds it is free",
+        definition: "`step_unprofiled_ms` minus the step if what bounds it took no time (`verdict.headroom`). Not available if the trace cannot say.",
+        of: |run| Some(run.window.baseline_ms - run.verdict.headroom.as_ref()?.step_if_free_ms),
+    }
+
     // The breakdown of a step.
     SpanMs = "span_ms" {
         label: "span", unit: MillisecondsPerStep, better: Lower,
@@ -188,9 +201,9 @@ catalog! {
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Launch)),
     }
     IdleSyncMs = "idle_sync_ms" {
-        label: "idle: waiting after a host sync", unit: MillisecondsPerStep, better: Lower,
-        summary: "idle, waiting after a host sync",
-        definition: "GPU idle time after a host sync: the host waited for the GPU to finish and launched more work only then.",
+        label: "idle: host inside a sync call", unit: MillisecondsPerStep, better: Lower,
+        summary: "idle while the host is inside a sync call",
+        definition: "GPU idle time while the host was still inside a call that waits for the GPU.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Synchronization)),
     }
     IdleCopyMs = "idle_copy_ms" {
@@ -198,6 +211,18 @@ catalog! {
         summary: "idle while the host is inside a copy call",
         definition: "GPU idle time while the host was inside a copy call.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Copy)),
+    }
+    IdleHostMs = "idle_host_ms" {
+        label: "idle: host busy with other work", unit: MillisecondsPerStep, better: Lower,
+        summary: "idle while the host does other work",
+        definition: "GPU idle time while the host did work of its own before the next launch: operators on the CPU, memory allocation, Python.",
+        of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Host)),
+    }
+    IdleQueuedMs = "idle_queued_ms" {
+        label: "idle: launched, but waiting for something not in this trace", unit: MillisecondsPerStep, better: Lower,
+        summary: "idle with launched work that waits for something",
+        definition: "GPU idle time in which the next work was launched and still did not start, because it waited for something that is not in the trace.",
+        of: |run| run.breakdown.per_step_ms(|part| part == Part::Idle(GapCause::Queued)),
     }
     IdleUnexplainedMs = "idle_unexplained_ms" {
         label: "idle: cause not visible in this trace", unit: MillisecondsPerStep, better: Lower,

@@ -45,6 +45,8 @@ impl FigureId {
         Self::IdleLaunchMs,
         Self::IdleSyncMs,
         Self::IdleCopyMs,
+        Self::IdleHostMs,
+        Self::IdleQueuedMs,
         Self::IdleUnexplainedMs,
         Self::IdleKernelGapMs,
     ];
@@ -78,6 +80,8 @@ impl FigureId {
             Self::IdleLaunchMs => GapCause::Launch,
             Self::IdleSyncMs => GapCause::Synchronization,
             Self::IdleCopyMs => GapCause::Copy,
+            Self::IdleHostMs => GapCause::Host,
+            Self::IdleQueuedMs => GapCause::Queued,
             Self::IdleUnexplainedMs => GapCause::Unexplained,
             Self::IdleKernelGapMs => GapCause::KernelGap,
             _ => return None,
@@ -215,6 +219,8 @@ mod tests {
             (FigureId::IdleLaunchMs, GapCause::Launch),
             (FigureId::IdleSyncMs, GapCause::Synchronization),
             (FigureId::IdleCopyMs, GapCause::Copy),
+            (FigureId::IdleHostMs, GapCause::Host),
+            (FigureId::IdleQueuedMs, GapCause::Queued),
             (FigureId::IdleUnexplainedMs, GapCause::Unexplained),
             (FigureId::IdleKernelGapMs, GapCause::KernelGap),
         ] {

@@ -13,7 +13,7 @@ use crate::quantity::milliseconds;
 use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
-    title: VALUE_READS,
+    title: "Host syncs within the step",
     precondition: "The next launch does not depend on the value.",
     basis: "bound: idle time after host syncs, and exposed copies of serialized streams",
     candidate: Candidate::Changes(|| vec![NoSync.into()]),
@@ -32,9 +32,6 @@ pub(super) static RULE: Rule = Rule {
         assumes: "The next launch does not depend on the value.",
     },
 };
-
-const VALUE_READS: &str = "Values read back within the step";
-const HOST_SYNCS: &str = "Host syncs within the step";
 
 const CODE: &str = "\
 total = torch.zeros((), device=device)
@@ -101,7 +98,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let origin = longest.and_then(|total| total.origin.as_ref());
     let at = origin.map_or(String::new(), |origin| format!(", mostly{}", origin.clause()));
     Some(Draft {
-        title: waits.read.is_none().then(|| HOST_SYNCS.to_owned()),
+        title: None,
         seen: format!(
             "{:.0} times per {unit}, the host waits for the GPU before it continues, for a total of {}{at}; the GPU is then idle for {}{}.",
             count as f64 / steps,

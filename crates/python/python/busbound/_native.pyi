@@ -36,7 +36,11 @@ class Trace:
     def lost_to_storage(self) -> bool: ...
     def __len__(self) -> int: ...
     def diagnose(
-        self, machine: str | None = None, steps: str | None = None, warmup: int | None = None
+        self,
+        machine: str | None = None,
+        steps: str | None = None,
+        warmup: int | None = None,
+        wall_ms: float | None = None,
     ) -> Answer: ...
     def survey(self) -> Answer: ...
     def whatif(
@@ -45,6 +49,7 @@ class Trace:
         machine: str | None = None,
         steps: str | None = None,
         warmup: int | None = None,
+        wall_ms: float | None = None,
     ) -> Answer: ...
     def table(self, name: str, steps: str | None = None, warmup: int | None = None) -> Table: ...
 

@@ -42,7 +42,12 @@ class Trace:
         return f"<busbound.Trace {self.path}: {len(self)} events>"
 
     def diagnose(
-        self, *, machine: Path | None = None, steps: str | None = None, warmup: int | None = None
+        self,
+        *,
+        machine: Path | None = None,
+        steps: str | None = None,
+        warmup: int | None = None,
+        wall_ms: float | None = None,
     ) -> Diagnosis:
         """Is the GPU waiting for the bus, where, why, and which change saves how much?
 
@@ -50,10 +55,11 @@ class Trace:
             (``"pcie4x16"``), a GPU (``"h100-pcie"``) or a rate in GB/s. The default link is that of the GPU's name.
         steps: a regular expression for the annotations that mark steps.
         warmup: number of warm-up steps to skip.
+        wall_ms: milliseconds of a step without the profiler, if you timed it; same as ``--wall``.
         """
         from .results import Diagnosis
 
-        return Diagnosis._of(self._native.diagnose(_machine(machine), steps, warmup))
+        return Diagnosis._of(self._native.diagnose(_machine(machine), steps, warmup, wall_ms))
 
     def survey(self) -> Survey:
         """What does this trace contain, and what is missing?"""
@@ -68,6 +74,7 @@ class Trace:
         machine: Path | None = None,
         steps: str | None = None,
         warmup: int | None = None,
+        wall_ms: float | None = None,
     ) -> WhatIf:
         """How long would a step take with these changes, applied in order? Without changes: which are worth it, best first.
 
@@ -76,7 +83,7 @@ class Trace:
         from .results import WhatIf
 
         changes = [apply] if isinstance(apply, str) else list(apply)
-        return WhatIf._of(self._native.whatif(changes, _machine(machine), steps, warmup))
+        return WhatIf._of(self._native.whatif(changes, _machine(machine), steps, warmup, wall_ms))
 
     def events(self, *, steps: str | None = None, warmup: int | None = None) -> _native.Table:
         """All recorded events, in file order. docs/tables.md describes the columns."""

@@ -1,13 +1,15 @@
 //! Pages for a browser: one file each, nothing fetched, everything from a trace or a machine escaped.
 //!
 //! Text, cards and tables are in the HTML, so they are readable without JavaScript. The script under `web/` draws the
-//! charts (timeline, roofline, throughput, steps) from data that is embedded in the page.
+//! charts (timeline, roofline, throughput, steps) from data that is embedded in the page. Bars need no script.
 
+mod bounds;
 mod compare;
 mod curves;
 mod data;
 mod escape;
 mod evidence;
+mod explained;
 mod filters;
 mod grid;
 mod prose;

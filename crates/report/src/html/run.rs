@@ -3,11 +3,14 @@
 use askama::Template;
 use busbound_diagnosis::quantity::{bytes, count, milliseconds, milliseconds_range};
 use busbound_diagnosis::{
-    CopyGroup, Diagnosis, Drawn, FigureId, Finding, FindingId, Section, Unit, WhatIf, explain_finding,
+    CopyGroup, Diagnosis, Drawn, Explanation, FigureId, Finding, FindingId, Section, Unit, WhatIf,
+    explain_finding,
 };
 
+use super::bounds::BoundsView;
 use super::data::{Labels, encoded};
 use super::evidence::{self, Evidence};
+use super::explained::explained;
 use super::filters;
 use super::grid::Grid;
 use crate::text::{attribution, capitalized, diagnosis as text, diagnosis::Blocks, path, whatif};
@@ -29,6 +32,7 @@ pub(super) struct RunView {
     path: String,
     facts: Vec<String>,
     bar: Bar,
+    bounds: Option<BoundsView>,
     cards: Vec<Card>,
     nothing: Option<&'static str>,
     whatif: Option<Prediction>,
@@ -41,6 +45,7 @@ pub(super) struct RunView {
     blocks: Vec<Block>,
     sentences: Vec<String>,
     limits: Vec<String>,
+    explanations: Vec<Explanation>,
     has_steps: bool,
     has_copies: bool,
     /// Chart data for the script.
@@ -140,13 +145,14 @@ impl RunView {
             path::about_kernels(diagnosis),
             text::contention(diagnosis),
         ];
-        let limits = diagnosis.limitations.iter().map(|limitation| capitalized(&limitation.text));
+        let limits = text::limitations(diagnosis).into_iter();
         Self {
             number,
             statement: statement(drawn, lead),
             path: diagnosis.source.path.clone(),
             facts,
             bar: bar(diagnosis),
+            bounds: BoundsView::of(diagnosis),
             cards: diagnosis
                 .findings
                 .iter()
@@ -164,6 +170,7 @@ impl RunView {
             blocks: blocks(diagnosis),
             sentences: sentences.into_iter().flatten().collect(),
             limits: limits.chain(drawn.picture.notes.iter().cloned()).chain(complete(diagnosis)).collect(),
+            explanations: explained(diagnosis),
             has_steps: drawn.picture.steps.len() > 1,
             has_copies: !drawn.picture.dots.is_empty(),
             data: encoded(&drawn.picture, &labels(diagnosis, &diagnosis.source.path)),
@@ -233,23 +240,21 @@ fn card(drawn: &Drawn, number: usize, finding: &Finding) -> Card {
 }
 
 fn prediction(answer: &WhatIf) -> Prediction {
-    let widest = answer
-        .scenarios
-        .iter()
-        .map(|one| one.high_ms)
-        .fold(answer.baseline_ms, f64::max)
-        .max(f64::MIN_POSITIVE);
+    let now = whatif::now(answer);
+    let scenarios = answer.scenarios.iter().map(|one| one.high_ms);
+    let widest = scenarios.chain(now.iter().map(|(_, ms)| *ms)).fold(f64::MIN_POSITIVE, f64::max);
     let of_widest = |ms: f64| 100.0 * ms / widest;
-    let mut rows = vec![Scenario {
-        change: "no change".to_owned(),
-        time: milliseconds(answer.baseline_ms),
+    let now = now.into_iter().map(|(what, ms)| Scenario {
+        change: what.to_owned(),
+        time: milliseconds(ms),
         range: String::new(),
-        percent: of_widest(answer.baseline_ms),
+        percent: of_widest(ms),
         low: 0.0,
         width: 0.0,
         is_now: true,
         memory: String::new(),
-    }];
+    });
+    let mut rows: Vec<Scenario> = now.collect();
     rows.extend(answer.scenarios.iter().map(|one| Scenario {
         change: one.apply.join(" + "),
         time: milliseconds(one.step_ms),

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use busbound_diagnosis::Diagnosis;
 use busbound_diagnosis::quantity::milliseconds;
 
-use super::{capitalized, code, grid, headline, inline, item, paragraph};
-use crate::text::{attribution, diagnosis as text, path};
+use super::{code, grid, headline, inline, item, paragraph};
+use crate::text::{attribution, bounds, diagnosis as text, path};
 
 /// The diagnoses as one Markdown document.
 pub(crate) fn diagnoses_as_markdown(all: &[Diagnosis]) -> String {
@@ -42,6 +42,10 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
     for copies in text::copies(diagnosis) {
         item(out, &format!("copies: {}", copies.joined("  ")));
     }
+    if let Some(about) = bounds::about(diagnosis) {
+        grid(out, &bounds::table(diagnosis));
+        paragraph(out, &about);
+    }
     for table in text::tables(diagnosis, text::Blocks::Within) {
         grid(out, &table);
     }
@@ -65,8 +69,8 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
     }
     if !diagnosis.limitations.is_empty() {
         out.push_str("Not visible in this trace:\n\n");
-        for limitation in &diagnosis.limitations {
-            item(out, &capitalized(&limitation.text));
+        for limitation in text::limitations(diagnosis) {
+            item(out, &limitation);
         }
         out.push('\n');
     }

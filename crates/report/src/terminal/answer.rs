@@ -6,12 +6,14 @@ use busbound_diagnosis::{Diagnosis, FigureId, Finding, GapCause, LimitationId, S
 
 use super::wrap::{Lead, columns_of, hanging_with_lead};
 use super::{FAINT, STRONG, capitalized, columns, hanging, line};
-use crate::text::diagnosis as text;
+use crate::text::{bounds, diagnosis as text};
 
 /// Lines that the answer takes at most before the empty one at its end.
 const LINES: usize = 19;
 /// Columns of the bar, where there is room for them.
 const BAR: usize = 60;
+/// Columns of an entry below the bar that stays on one line of a terminal of 60 columns.
+const LONGEST_ENTRY: usize = 50;
 /// Notes on the trace that change how the answer is read.
 const NOTES: usize = 2;
 
@@ -75,7 +77,8 @@ fn bar(out: &mut String, diagnosis: &Diagnosis, width: u16) {
         }
         return;
     }
-    let head = format!("  {} {}  ", diagnosis.unit(), milliseconds(total));
+    let recorded = if diagnosis.window.unprofiled.is_some() { " recorded" } else { "" };
+    let head = format!("  {} {}{recorded}  ", diagnosis.unit(), milliseconds(total));
     let room = usize::from(width).saturating_sub(columns_of(&head)).min(BAR);
     out.push_str(&head);
     let mut left = room;
@@ -86,16 +89,36 @@ fn bar(out: &mut String, diagnosis: &Diagnosis, width: u16) {
         out.push_str(&format!("{style}{}{style:#}", glyph.repeat(length)));
     }
     out.push('\n');
-    let mut lines = String::new();
-    hanging(&mut lines, "  ", &legend(&parts, total), width);
-    out.push_str(&lines.replace('\u{a0}', " "));
+    unbroken(out, "  ", &legend(&parts, total), width);
+    if_free(out, diagnosis, width);
     out.push('\n');
 }
 
-/// What the parts of the bar are; idle time is one entry with its causes. Spaces that no line breaks at hold an entry
-/// together.
+/// Wraps between entries, not within them.
+fn unbroken(out: &mut String, head: &str, entries: &str, width: u16) {
+    let mut lines = String::new();
+    hanging(&mut lines, head, entries, width);
+    out.push_str(&lines.replace('\u{a0}', " "));
+}
+
+/// What a step takes without the profiler, and what it would take without each resource.
+fn if_free(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+    if let Some(unprofiled) = bounds::unprofiled(diagnosis) {
+        hanging(out, "  without the profiler ", &unprofiled, width);
+    }
+    let entries: Vec<String> = bounds::if_free(diagnosis).into_iter().map(glued).collect();
+    if !entries.is_empty() {
+        unbroken(out, "  if free  ", &entries.join("   "), width);
+    }
+}
+
+/// Spaces that no line breaks at hold an entry together, unless it is longer than a line.
+fn glued(text: String) -> String {
+    if columns_of(&text) > LONGEST_ENTRY { text } else { text.replace(' ', "\u{a0}") }
+}
+
+/// What the parts of the bar are; idle time is one entry with its causes.
 fn legend(parts: &[(FigureId, f64)], total: f64) -> String {
-    let glued = |text: String| text.replace(' ', "\u{a0}");
     let entry = |&(figure, ms): &(FigureId, f64)| {
         glued(format!("{} {} {}", look(figure).0, figure.label(), text::share_of(ms, total)))
     };

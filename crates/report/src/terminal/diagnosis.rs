@@ -4,9 +4,9 @@ use busbound_diagnosis::quantity::milliseconds;
 use busbound_diagnosis::{Diagnosis, Unit};
 
 use super::answer::{Form, answer, entry, follow_ups};
-use super::{FAINT, STRONG, capitalized, columns, hanging, headline, line};
+use super::{FAINT, STRONG, columns, hanging, headline, line};
 use crate::format::Style;
-use crate::text::{attribution, diagnosis as text, path};
+use crate::text::{attribution, bounds, diagnosis as text, path};
 
 /// Characters of all bars together, where there is room for them.
 const BAR: usize = 40;
@@ -37,6 +37,11 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis, style: &Style) {
 fn all_of_it(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     headline(out, &text::headline(diagnosis), width);
     time(out, diagnosis, width);
+    if let Some(about) = bounds::about(diagnosis) {
+        out.push('\n');
+        columns(out, &bounds::table(diagnosis), width);
+        hanging(out, "  ", &about, width);
+    }
     for table in text::tables(diagnosis, text::Blocks::Within) {
         out.push('\n');
         columns(out, &table, width);
@@ -55,8 +60,8 @@ fn all_of_it(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     findings(out, diagnosis, width);
     if !diagnosis.limitations.is_empty() {
         line(out, &format!("  {STRONG}Not visible in this trace{STRONG:#}"));
-        for limitation in &diagnosis.limitations {
-            hanging(out, "  · ", &capitalized(&limitation.text), width);
+        for limitation in text::limitations(diagnosis) {
+            hanging(out, "  · ", &limitation, width);
         }
     }
     out.push('\n');

@@ -44,7 +44,8 @@ fn glued(mut words: Vec<String>, word: &str) -> Vec<String> {
     ];
     let bare = word.trim_end_matches([',', ';', ':', '.', ')']);
     let is_unit = |text: &str| UNITS.contains(&text);
-    let is_unit = is_unit(bare) || bare.split_once('/').is_some_and(|(unit, _)| is_unit(unit));
+    // `ms/step`, and `µs–3.14 ms` in a range of two units.
+    let is_unit = is_unit(bare) || bare.split_once(['/', '–']).is_some_and(|(unit, _)| is_unit(unit));
     let belongs =
         |last: &&mut String| *last == "[explain:" || is_unit && last.ends_with(|c: char| c.is_ascii_digit());
     match words.last_mut().filter(belongs) {

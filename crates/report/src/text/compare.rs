@@ -126,16 +126,16 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Which findings are gone, new and unchanged.
+/// Which findings each run has. Neither list says that a run got slower.
 pub(crate) fn findings(comparison: &Comparison) -> Vec<String> {
     let list = |what: &str, ids: &[FindingId]| {
         let ids: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
         (!ids.is_empty()).then(|| format!("{what}: {}", ids.join(", ")))
     };
     [
-        list("Findings gone", &comparison.gone),
-        list("New findings", &comparison.appeared),
-        list("Findings in both", &comparison.stayed),
+        list("No longer found", &comparison.gone),
+        list("Found now", &comparison.appeared),
+        list("Found in both", &comparison.stayed),
     ]
     .into_iter()
     .flatten()

@@ -2,11 +2,11 @@
 
 use busbound_diagnosis::quantity::{bytes, count, milliseconds, milliseconds_range};
 use busbound_diagnosis::{
-    AppliedFix, Bound, CopyGroup, CpuCopyClass, Diagnosis, FigureId, Finding, GapCause, Part, Severity,
-    SizeClass, StepsFound, Unit,
+    AppliedFix, Bound, CopyGroup, CpuCopyClass, Diagnosis, FigureId, Finding, GapCause, Limitation, Part,
+    Severity, SizeClass, StepsFound, Unit,
 };
 
-use super::{Table, attribution, path};
+use super::{Table, attribution, bounds, capitalized, path};
 
 /// The parts of a step in the order they are drawn, in milliseconds.
 pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(FigureId, f64)> {
@@ -58,8 +58,7 @@ fn prize(diagnosis: &Diagnosis) -> Option<String> {
         ),
         false => format!("about {} ({:.1}x)", milliseconds(prize.fixed_ms), prize.speedup),
     };
-    let (title, unit) = (diagnosis.verdict.bound.title(), per(diagnosis.unit()));
-    Some(format!("{title}: {}{unit} → {gain} by {doing}.", milliseconds(prize.step_ms)))
+    Some(format!("{}: {} → {gain} by {doing}.", diagnosis.verdict.bound.title(), bounds::now(diagnosis)))
 }
 
 /// The prize, if the finding that saves most is part of it; else what that finding saves.
@@ -73,12 +72,14 @@ pub(crate) fn gain(diagnosis: &Diagnosis) -> Option<String> {
     if saves.high < 0.05 * step || saves.high >= step {
         return None;
     }
-    let (title, unit) = (diagnosis.verdict.bound.title(), per(diagnosis.unit()));
+    // The saving is a share of the recorded step; without the profiler, the same share is the best guess.
+    let after = |saved: f64| diagnosis.window.baseline_ms * (1.0 - saved / step);
     let after = match saves.low < 0.01 * saves.high {
-        true => format!("{} at best", milliseconds(step - saves.high)),
-        false => milliseconds_range(step - saves.high, step - saves.low),
+        true => format!("{} at best", milliseconds(after(saves.high))),
+        false => milliseconds_range(after(saves.high), after(saves.low)),
     };
-    Some(format!("{title}: {}{unit} → {after} with finding 1 fixed.", milliseconds(step)))
+    let (title, now) = (diagnosis.verdict.bound.title(), bounds::now(diagnosis));
+    Some(format!("{title}: {now} → {after} with finding 1 fixed."))
 }
 
 /// The first lines of the answer in every format: what can be gained, then what bounds the run.
@@ -148,6 +149,9 @@ pub(crate) fn step(diagnosis: &Diagnosis) -> String {
         0 => {}
         1 => text.push_str(&format!("; 1 warm-up {unit} excluded")),
         n => text.push_str(&format!("; {n} warm-up {unit}s excluded")),
+    }
+    if let Some(unprofiled) = bounds::unprofiled(diagnosis) {
+        text.push_str(&format!("; without the profiler {unprofiled} [explain: unprofiled]"));
     }
     text
 }
@@ -305,6 +309,7 @@ fn idle(diagnosis: &Diagnosis) -> Table {
                 count(idle.count),
                 milliseconds(per_step(idle.cause)),
                 milliseconds(idle.longest_ms),
+                format!("[explain: {}]", idle.cause.id()),
             ]
         })
         .collect();
@@ -313,7 +318,7 @@ fn idle(diagnosis: &Diagnosis) -> Table {
         Unit::Iteration => "per iteration",
         Unit::Trace => "total",
     };
-    Table { titles: vec!["idle cause", "gaps", each, "longest"], rows }
+    Table { titles: vec!["idle cause", "gaps", each, "longest", ""], rows }
 }
 
 /// Copy operators in a trace without GPU events.
@@ -368,7 +373,7 @@ pub(crate) fn contention(diagnosis: &Diagnosis) -> Option<String> {
 }
 
 /// `/step`; nothing if figures are for the whole trace.
-fn per(unit: Unit) -> String {
+pub(crate) fn per(unit: Unit) -> String {
     if unit == Unit::Trace { String::new() } else { format!("/{unit}") }
 }
 
@@ -390,6 +395,12 @@ pub(crate) fn severity(severity: Severity) -> &'static str {
         Severity::Medium => "medium",
         Severity::Low => "low",
     }
+}
+
+/// What the trace does not show, one sentence each, with where it is explained.
+pub(crate) fn limitations(diagnosis: &Diagnosis) -> Vec<String> {
+    let sentence = |one: &Limitation| format!("{} [explain: {}]", capitalized(&one.text), one.id);
+    diagnosis.limitations.iter().map(sentence).collect()
 }
 
 /// The sentence in place of findings if there are none.

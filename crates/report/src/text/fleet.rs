@@ -183,13 +183,18 @@ pub(crate) fn outliers(answer: &FleetAnswer) -> Vec<String> {
 pub(crate) fn finding(finding: &SharedFinding, answer: &FleetAnswer) -> String {
     let Saving { low, high } = finding.saves_ms_per_step;
     let unit = answer.unit;
-    let one = if answer.not_one_run.is_some() { "run" } else { "rank" };
+    // The median of one is that one.
+    let median = match (finding.ranks, answer.not_one_run.is_some()) {
+        (0 | 1, _) => "",
+        (_, true) => " (median run)",
+        (_, false) => " (median rank)",
+    };
     let saves = if high <= 0.0 {
         "saves nothing on its own".to_owned()
     } else if low < 0.01 * high {
-        format!("saves up to {}/{unit} (median {one})", milliseconds(high))
+        format!("saves up to {}/{unit}{median}", milliseconds(high))
     } else {
-        format!("saves {}/{unit} (median {one})", milliseconds_range(low, high))
+        format!("saves {}/{unit}{median}", milliseconds_range(low, high))
     };
     let all = answer.ranks.len() as u64;
     let all =

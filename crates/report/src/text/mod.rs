@@ -2,6 +2,7 @@
 
 pub(crate) mod attribution;
 pub(crate) mod bench;
+pub(crate) mod bounds;
 pub(crate) mod compare;
 pub(crate) mod diagnosis;
 pub(crate) mod fleet;
@@ -29,7 +30,7 @@ pub(crate) struct Table {
 
 /// Whether a column holds numbers, which are right-aligned: true unless it has text and no numbers.
 pub(crate) fn is_numeric(rows: &[Vec<String>], column: usize) -> bool {
-    let first = |cell: &String| cell.trim_start_matches(['+', '-', '×', ' ']).chars().next();
+    let first = |cell: &String| cell.trim_start_matches(['+', '-', '×', ' ', '[']).chars().next();
     let firsts: Vec<char> = rows.iter().filter_map(|row| row.get(column)).filter_map(first).collect();
     firsts.iter().any(char::is_ascii_digit) || !firsts.iter().any(|c| c.is_alphabetic())
 }

@@ -6,27 +6,32 @@ use busbound_whatif::replay::Change;
 
 use super::Table;
 
+/// What a step takes now: what predictions start from, and as recorded if that differs.
+pub(crate) fn now(answer: &WhatIf) -> Vec<(&'static str, f64)> {
+    match answer.is_slowed() {
+        true => {
+            vec![("now, without the profiler", answer.baseline_ms), ("now, as recorded", answer.recorded_ms)]
+        }
+        false => vec![("now", answer.baseline_ms)],
+    }
+}
+
 pub(crate) fn table(answer: &WhatIf) -> Table {
-    let titles = vec!["change", "predicted", "low", "high", "gain", "GPU memory"];
-    let rows = answer
-        .scenarios
-        .iter()
-        .map(|one| {
-            vec![
-                one.apply.join(" + "),
-                milliseconds(one.step_ms),
-                milliseconds(one.low_ms),
-                milliseconds(one.high_ms),
-                if one.applies {
-                    format!("{:.0}%", 100.0 * one.gain_ms / answer.baseline_ms)
-                } else {
-                    "–".to_owned()
-                },
-                if one.extra_bytes > 0 { format!("+{}", bytes(one.extra_bytes)) } else { "–".to_owned() },
-            ]
-        })
-        .collect();
-    Table { titles, rows }
+    let titles = vec!["change", "step", "low", "high", "speedup", "GPU memory"];
+    let none = || "–".to_owned();
+    let now = now(answer).into_iter();
+    let now = now.map(|(what, ms)| vec![what.to_owned(), milliseconds(ms), none(), none(), none(), none()]);
+    let scenarios = answer.scenarios.iter().map(|one| {
+        vec![
+            one.apply.join(" + "),
+            milliseconds(one.step_ms),
+            milliseconds(one.low_ms),
+            milliseconds(one.high_ms),
+            if one.applies { format!("{:.1}x", answer.baseline_ms / one.step_ms) } else { none() },
+            if one.extra_bytes > 0 { format!("+{}", bytes(one.extra_bytes)) } else { none() },
+        ]
+    });
+    Table { titles, rows: now.chain(scenarios).collect() }
 }
 
 /// How accurate the replay of the unchanged trace is.

@@ -7,7 +7,9 @@ use crate::figures::{FigureId, FigureUnit};
 const COPY_FIGURES: [FigureId; 2] = [FigureId::CopyMs, FigureId::CopyComputeMs];
 const COMPILED_FIGURES: [FigureId; 4] =
     [FigureId::CompiledRegions, FigureId::GraphBreaks, FigureId::Recompilations, FigureId::CompileMs];
-const OTHER_FIGURES: [FigureId; 9] = [
+const OTHER_FIGURES: [FigureId; 11] = [
+    FigureId::StepUnprofiledMs,
+    FigureId::HeadroomMs,
     FigureId::AnalyzedStepMin,
     FigureId::AnalyzedStepMax,
     FigureId::CommMs,

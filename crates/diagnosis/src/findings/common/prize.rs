@@ -12,7 +12,7 @@ use crate::findings::FindingId;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Prize {
-    /// Milliseconds per step now.
+    /// Milliseconds per step now, without the profiler where that is known.
     pub step_ms: f64,
     /// Milliseconds per step with all of `fixes` made, and the range it is expected in.
     pub fixed_ms: f64,
@@ -97,7 +97,7 @@ pub(crate) fn prize(facts: &Facts<'_>, findings: &[Finding]) -> Option<Prize> {
         return None;
     }
     let replay = facts.replay()?;
-    let step_ms = facts.step_ms();
+    let step_ms = facts.own_step_ms();
     let scale = step_ms / replay.step_ms();
     let mut search = Search { replay, scale, changes: Vec::new(), best: None, fixes: Vec::new() };
     for (finding, changes) in &fixes {

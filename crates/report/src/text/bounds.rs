@@ -1,0 +1,150 @@
+//! What would a step take if one resource were free, and what does it take without the profiler?
+
+use busbound_diagnosis::quantity::{milliseconds, milliseconds_range};
+use busbound_diagnosis::{Bound, Diagnosis, Resource, ResourceBound, UnprofiledSource};
+
+use super::diagnosis::{per, step_ms};
+use super::{Table, capitalized};
+
+/// A resource that gains a smaller share of the step is not worth a line.
+const WORTH_SAYING: f64 = 0.02;
+/// Resources in the short answer.
+const SHOWN: usize = 4;
+
+/// A resource as people call it.
+pub(crate) fn word(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Compute => "compute",
+        Resource::H2d => "H2D copies",
+        Resource::D2h => "D2H copies",
+        Resource::Peer => "peer copies",
+        Resource::Collectives => "collectives",
+        Resource::Launch => "launches",
+        Resource::Host => "host work",
+        Resource::Input => "input",
+        Resource::Sync => "host syncs",
+    }
+}
+
+/// What bounds a step, as a noun.
+fn noun(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Transfer => "copies",
+        Bound::Communication => "collectives",
+        Bound::Compute => "compute",
+        Bound::Launch => "launches",
+        Bound::Host => "host work",
+        Bound::Sync => "host syncs",
+        Bound::Input => "input",
+        Bound::Mixed | Bound::Unknown => "several things",
+    }
+}
+
+/// What bounds the run if this resource does.
+fn bound_of(resource: Resource) -> Bound {
+    match resource {
+        Resource::Compute => Bound::Compute,
+        Resource::H2d | Resource::D2h | Resource::Peer => Bound::Transfer,
+        Resource::Collectives => Bound::Communication,
+        Resource::Launch => Bound::Launch,
+        Resource::Host => Bound::Host,
+        Resource::Input => Bound::Input,
+        Resource::Sync => Bound::Sync,
+    }
+}
+
+/// All bounds, largest gain first.
+pub(crate) fn ranked(diagnosis: &Diagnosis) -> Vec<&ResourceBound> {
+    let mut all: Vec<&ResourceBound> = diagnosis.bounds.iter().collect();
+    all.sort_by(|a, b| a.step_if_free_ms.total_cmp(&b.step_if_free_ms));
+    all
+}
+
+/// The bounds that matter, at most four, largest gain first.
+fn leading(diagnosis: &Diagnosis) -> Vec<&ResourceBound> {
+    let now = diagnosis.window.baseline_ms;
+    let matters = |bound: &&ResourceBound| now - bound.step_if_free_ms >= WORTH_SAYING * now;
+    ranked(diagnosis).into_iter().filter(matters).take(SHOWN).collect()
+}
+
+/// `H2D copies → 69.0 ms`, `compute → 207 ms`, `then bound by compute`; empty if nothing gains.
+pub(crate) fn if_free(diagnosis: &Diagnosis) -> Vec<String> {
+    let leading = leading(diagnosis);
+    let entry = |bound: &&ResourceBound| {
+        format!("{} → {}", word(bound.resource), milliseconds(bound.step_if_free_ms))
+    };
+    let mut entries: Vec<String> = leading.iter().map(entry).collect();
+    if !entries.is_empty() {
+        entries.extend(next(diagnosis));
+    }
+    entries
+}
+
+/// `then bound by compute`, or `without host syncs bound by compute` if something else gains more.
+pub(crate) fn next(diagnosis: &Diagnosis) -> Option<String> {
+    let headroom = diagnosis.verdict.headroom.as_ref()?;
+    let then = noun(headroom.next_bound?);
+    let is_first =
+        ranked(diagnosis).first().is_some_and(|first| bound_of(first.resource) == headroom.resource);
+    Some(match is_first {
+        true => format!("then bound by {then}"),
+        false => format!("without {} bound by {then}", noun(headroom.resource)),
+    })
+}
+
+/// Every resource that is used.
+pub(crate) fn table(diagnosis: &Diagnosis) -> Table {
+    let now = diagnosis.window.baseline_ms;
+    let row = |bound: &&ResourceBound| {
+        vec![
+            word(bound.resource).to_owned(),
+            milliseconds(bound.busy_ms),
+            milliseconds(bound.exposed_ms),
+            milliseconds(bound.step_if_10pct_faster_ms),
+            milliseconds(bound.step_if_free_ms),
+            milliseconds(now - bound.step_if_free_ms),
+        ]
+    };
+    let titles = vec!["resource", "busy", "exposed", "if 10% faster", "if free", "saves at most"];
+    Table { titles, rows: ranked(diagnosis).iter().map(row).collect() }
+}
+
+/// How to read the bounds; `None` if there are none.
+pub(crate) fn about(diagnosis: &Diagnosis) -> Option<String> {
+    if diagnosis.bounds.is_empty() {
+        return None;
+    }
+    let (unit, now) = (diagnosis.unit(), milliseconds(diagnosis.window.baseline_ms));
+    let basis = if diagnosis.window.unprofiled.is_some() { " without the profiler" } else { "" };
+    let then = next(diagnosis).map_or(String::new(), |then| format!(" {}.", capitalized(&then)));
+    Some(format!(
+        "If free: what the {unit} takes if one resource takes no time and the rest stays the same; it takes {now}{basis} \
+         now.{then} Exposed: not overlapped with kernels. [explain: bounds]"
+    ))
+}
+
+/// `274 ms/step`, or `about 6.90 ms/step without the profiler (12.4 ms recorded)`.
+pub(crate) fn now(diagnosis: &Diagnosis) -> String {
+    let (now, unit) = (milliseconds(diagnosis.window.baseline_ms), per(diagnosis.unit()));
+    match diagnosis.window.unprofiled {
+        None => format!("{now}{unit}"),
+        Some(unprofiled) => {
+            let about = if unprofiled.source == UnprofiledSource::Model { "about " } else { "" };
+            let recorded = milliseconds(step_ms(diagnosis));
+            format!("{about}{now}{unit} without the profiler ({recorded} recorded)")
+        }
+    }
+}
+
+/// `about 6.90 ms (6.10–7.60 ms, estimated)`; `None` if the profiler makes no difference.
+pub(crate) fn unprofiled(diagnosis: &Diagnosis) -> Option<String> {
+    let unprofiled = diagnosis.window.unprofiled?;
+    let time = milliseconds(unprofiled.mid);
+    Some(match unprofiled.source {
+        UnprofiledSource::Model => {
+            format!("about {time} ({}, estimated)", milliseconds_range(unprofiled.low, unprofiled.high))
+        }
+        UnprofiledSource::Measured => format!("{time} (measured without the profiler)"),
+        UnprofiledSource::Given => format!("{time} (given with --wall)"),
+    })
+}
