@@ -15,6 +15,7 @@ use crate::activity::gaps::{self, IdleCause};
 use crate::activity::launches::{self, Launches};
 use crate::activity::links::Links;
 use crate::activity::managed::Managed;
+use crate::activity::route::CopyRoute;
 use crate::activity::syncs::{self, Syncs};
 use crate::activity::timeline::{self, DeviceTimeline, Overlaps};
 use crate::analysis::breakdown::{DeviceParts, Part, PartTimes, StepBreakdown};
@@ -229,6 +230,23 @@ impl<'a> Facts<'a> {
     /// The unit of per-step figures.
     pub(crate) fn unit(&self) -> Unit {
         self.window.unit()
+    }
+
+    /// Time in which copies use the host link in either direction, over all devices; the busier direction counts.
+    pub(crate) fn bus_busy_ms(&self) -> f64 {
+        let of = |timeline: &DeviceTimeline| {
+            let routes = [CopyRoute::HostToDevice, CopyRoute::DeviceToHost];
+            routes.map(|route| timeline.copies_on(route).length()).into_iter().max()
+        };
+        self.timelines.iter().filter_map(of).sum::<Nanos>().as_millis()
+    }
+
+    /// The same without the profiler, where that is known.
+    pub(crate) fn of_each_own(&self) -> String {
+        match self.unprofiled() {
+            Some(own) => format!("of each {} {}", milliseconds(own.mid), self.unit()),
+            None => self.of_each(),
+        }
     }
 
     /// `of each 274 ms step`, or `of the 12.9 s trace`. Says so if the GPU work and the steps differ in length.

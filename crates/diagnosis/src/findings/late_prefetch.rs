@@ -58,7 +58,9 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     }
     let per_step = copies.len() as f64 / steps;
     // Before the first and after the last kernel of a step, a copy has no kernel of the step to overlap with.
-    let high = facts.exposed_between_kernels_ms(&copies);
+    // And no prefetch gets a step below the time that the link needs for its copies.
+    let link_idle = facts.time.span_ms - facts.bus_busy_ms();
+    let high = facts.exposed_between_kernels_ms(&copies).min(link_idle);
     if high < 0.02 * facts.time.span_ms {
         return None;
     }

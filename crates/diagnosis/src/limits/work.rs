@@ -53,7 +53,8 @@ const HOST_MATTERS: f64 = 0.1;
 pub(super) fn profiler_cost(scope: &Scope<'_>) -> Option<String> {
     let facts = scope.facts;
     let host = facts.idle_ms(GapCause::Launch) + facts.idle_ms(GapCause::Synchronization);
-    (host > HOST_MATTERS * facts.time.span_ms)
+    let is_estimated = facts.unprofiled().is_some();
+    (host > HOST_MATTERS * facts.time.span_ms && !is_estimated)
         .then(|| "The profiler slows down the host. Time a step without it first: part of the wait for launches may not exist then.".to_owned())
 }
 

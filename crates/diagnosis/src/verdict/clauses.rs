@@ -1,5 +1,6 @@
 //! What does a verdict say? One sentence from the figures of the run.
 
+use busbound_cause::HostUse;
 use busbound_cause::idle::GapCause;
 
 use super::Bound;
@@ -46,11 +47,22 @@ pub(super) fn clause(facts: &Facts<'_>, bound: Bound, for_pages: f64) -> String 
                 launches.median_kernel_us, launches.median_call_us
             )
         }
-        Bound::Host => "is idle time waiting for the host to do other work".to_owned(),
+        Bound::Host => waits_for_host(facts),
         Bound::Sync => "goes away without host syncs".to_owned(),
         Bound::Input => "is idle time waiting for the next input batch".to_owned(),
         Bound::Mixed | Bound::Unknown => inconclusive(facts),
     }
+}
+
+/// The largest part of the host's work is named.
+fn waits_for_host(facts: &Facts<'_>) -> String {
+    let work = facts.host_work().iter().find(|work| work.what.is_work());
+    let named = work.map(|work| match work.operators.first().map(String::as_str) {
+        Some(name) if work.what != HostUse::Python => format!(", mostly {name} ({})", work.what.describe()),
+        Some("not recorded") | None => ", mostly in Python or code that is not recorded".to_owned(),
+        Some(name) => format!(", mostly in {name}"),
+    });
+    format!("is idle time waiting for the host to do other work{}", named.unwrap_or_default())
 }
 
 /// Idle time without a visible cause, and copies that may or may not have crossed the bus. If both occur, each gets its

@@ -115,7 +115,7 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
     let because = match bound {
         Bound::Mixed => format!(
             "{}, {} {} and {} {}",
-            facts.of_each(),
+            facts.of_each_own(),
             percent(share(first.1)),
             clause(first.0),
             percent(share(second.1)),
@@ -124,12 +124,12 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
         Bound::Unknown => format!(
             "{} {} {}; the next largest part, {}, {}",
             percent(share(gains.unknown)),
-            facts.of_each(),
+            facts.of_each_own(),
             clause(Bound::Unknown),
             percent(share(first.1)),
             clause(first.0)
         ),
-        bound => format!("{} {} {}", percent(share(first.1)), facts.of_each(), clause(bound)),
+        bound => format!("{} {} {}", percent(share(first.1)), facts.of_each_own(), clause(bound)),
     };
     let gain = if bound == Bound::Unknown { gains.unknown } else { first.1 };
     let mut verdict = Verdict::of(bound, share(gain), &because);

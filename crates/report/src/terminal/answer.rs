@@ -103,7 +103,10 @@ fn unbroken(out: &mut String, head: &str, entries: &str, width: u16) {
 
 /// What a step takes without the profiler, and what it would take without each resource.
 fn if_free(out: &mut String, diagnosis: &Diagnosis, width: u16) {
-    if let Some(unprofiled) = bounds::unprofiled(diagnosis) {
+    // The headline has it where there is a prize.
+    if text::gain(diagnosis).is_none()
+        && let Some(unprofiled) = bounds::unprofiled(diagnosis)
+    {
         hanging(out, "  without the profiler ", &unprofiled, width);
     }
     let entries: Vec<String> = bounds::if_free(diagnosis).into_iter().map(glued).collect();
@@ -130,8 +133,10 @@ fn legend(parts: &[(FigureId, f64)], total: f64) -> String {
     let busy = parts.iter().filter(|(figure, _)| figure.idle_cause().is_none());
     let mut entries: Vec<String> = busy.map(entry).collect();
     let sum: f64 = causes.iter().map(|(_, ms)| ms).sum();
+    // Small causes are for those who want all of it.
     let list: Vec<String> = causes
         .iter()
+        .filter(|(_, ms)| *ms >= 0.1 * sum)
         .map(|(cause, ms)| glued(format!("{} {}", cause.describe(), milliseconds(*ms))))
         .collect();
     let head = glued(format!("{IDLE} idle {}:", text::share_of(sum, total)));
