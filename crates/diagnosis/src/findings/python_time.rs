@@ -12,21 +12,27 @@ use crate::findings::FindingId;
 use crate::quantity::{milliseconds, plural};
 
 pub(super) static RULE: Rule = Rule {
-    title: "Waiting for Python",
+    title: "Waiting for Python or unrecorded host work",
     precondition: "The work can run on another thread, or less often. The profiler itself slows Python down, so check the step time without it first.",
     basis: "bound: idle time in long stretches without a recorded operator",
     candidate: Candidate::None(
         "No what-if change removes Python time: the trace does not show which of it the next launch needs.",
     ),
-    unless: &[FindingId::FrameworkHooks, FindingId::PageFaults],
+    unless: &[
+        FindingId::FrameworkHooks,
+        FindingId::PageFaults,
+        FindingId::ManagedThrashing,
+        FindingId::ManagedFaults,
+    ],
     check,
     document: Document {
         meaning: "The GPU is idle while the launching thread runs Python, or something else that the profiler does not record: \
                   tokenizers, samplers, logging, garbage collection, freeing of memory.",
         computed: "Evidence: GPU idle time in stretches of at least 200 µs without any recorded operator or launch is more than \
-                   10% of the time. Not reported if `framework_hooks` or `page_faults` is reported. Saving: 30% to 100% of that \
-                   idle time.",
-        fix: "If Python frames are not recorded, record with `with_stack=True` to see what runs. Move it to another thread or \
+                   10% of the time. Not reported if `framework_hooks`, `page_faults`, `managed_thrashing` or `managed_faults` \
+                   is reported. Saving: 30% to 100% of that idle time.",
+        fix: "If Python frames are not recorded, record with `with_stack=True` (torch.profiler) or add NVTX ranges \
+              to see what runs. Move it to another thread or \
               process, or do it every N steps. If it is garbage collection, call `gc.freeze()` after the setup, or collect \
               between epochs.",
         code: &[CODE_STACK, CODE_GC],
@@ -70,7 +76,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         .code(CODE_GC),
         (false, true) => Fix::new("Move this work to another thread or process, or do it every N steps."),
         (false, false) => Fix::new(
-            "Record with with_stack=True to see what runs. Then move it to another thread or process, or do it every N steps.",
+            "Record with with_stack=True (torch.profiler) or add NVTX ranges to see what runs. Then move it to another thread or process, or do it every N steps.",
         )
         .code(CODE_STACK),
     };
