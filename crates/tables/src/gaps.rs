@@ -16,21 +16,11 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::always(
         "cause",
         Word,
-        "copy (the host was inside a copy call), launch (waiting for a launch), synchronization (waiting after a host sync), input (the host waited for its next batch), kernel_gap (gap between kernels, too short to have a cause) or unexplained.",
+        "copy (the host was inside a copy call), launch (waiting for a launch), synchronization (the host was inside a sync call), input (the host waited for its next batch), host (the host did other work), queued (launched in time, but waiting for something not in the trace), kernel_gap (gap between kernels, too short to have a cause) or unexplained.",
     ),
     Column::maybe("ended_by", Number, "The work that ended it: a row in `events`."),
     Column::maybe("step", Index, "The step that launched that work."),
     Column::always("analyzed", Flag, "Whether the diagnosis includes it."),
-];
-
-// In the order of their enum values, which a test checks.
-const CAUSES: [GapCause; 6] = [
-    GapCause::Copy,
-    GapCause::Launch,
-    GapCause::Synchronization,
-    GapCause::Input,
-    GapCause::KernelGap,
-    GapCause::Unexplained,
 ];
 
 /// The string columns of the table.
@@ -41,7 +31,7 @@ pub(crate) struct GapWords {
 
 impl Default for GapWords {
     fn default() -> Self {
-        Self { causes: Words::of_values(&CAUSES) }
+        Self { causes: Words::of_values(GapCause::ALL) }
     }
 }
 
@@ -64,6 +54,6 @@ mod tests {
 
     #[test]
     fn causes_are_in_enum_order() {
-        assert!(CAUSES.iter().enumerate().all(|(i, &cause)| cause as usize == i));
+        assert!(GapCause::ALL.iter().enumerate().all(|(i, &cause)| cause as usize == i));
     }
 }

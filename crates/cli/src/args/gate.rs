@@ -58,7 +58,7 @@ pub(crate) struct BarArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
     /// Accept files that could only be read in part
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) partial: bool,
     /// The busbound.toml that the requirements come from, if no flag gave any.
     #[arg(skip)]

@@ -414,6 +414,18 @@ class DeviceFacts(Record):
     _records = {"overlap": Overlaps, "time": Times}
 
 
+class ResourceBound(Record):
+    """One resource, and what the steps would take without it."""
+
+    resource: Literal['h2d', 'd2h', 'collectives', 'compute', 'peer', 'launch', 'host', 'input', 'sync']
+    busy_ms: float
+    """Milliseconds per step in which the resource is used."""
+    exposed_ms: float
+    """Milliseconds per step in which nothing hides it."""
+    step_if_10pct_faster_ms: float
+    step_if_free_ms: float
+
+
 class Saving(Record):
     """Milliseconds that a fix saves per step, or per trace if the trace has no steps."""
 
@@ -453,7 +465,7 @@ class IdlePlace(Record):
 class IdleCause(Record):
     """Idle time of one cause."""
 
-    cause: Literal['copy', 'launch', 'synchronization', 'input', 'kernel_gap', 'unexplained']
+    cause: Literal['copy', 'launch', 'synchronization', 'input', 'host', 'queued', 'kernel_gap', 'unexplained']
     count: int
     ms: float
     longest_ms: float
@@ -611,7 +623,7 @@ class Prize(Record):
     """What the run would take with its findings fixed, by replaying it."""
 
     step_ms: float
-    """Milliseconds per step now."""
+    """Milliseconds per step now, without the profiler where that is known."""
     fixed_ms: float
     """Milliseconds per step with all of `fixes` made, and the range it is expected in."""
     low_ms: float
@@ -721,13 +733,27 @@ class Throughput(Record):
     detected iteration may be a part of a step."""
 
 
+class Headroom(Record):
+    """What a step would take if what bounds it were free."""
+
+    resource: Literal['transfer', 'communication', 'compute', 'launch', 'host', 'sync', 'input', 'mixed', 'unknown']
+    """What is free."""
+    step_if_free_ms: float
+    next_bound: Literal['transfer', 'communication', 'compute', 'launch', 'host', 'sync', 'input', 'mixed', 'unknown'] | None
+    """What bounds the step then; `null` if nothing stands out."""
+
+
 class Verdict(Record):
-    bound: Literal['transfer', 'communication', 'compute', 'launch', 'sync', 'input', 'mixed', 'unknown']
+    bound: Literal['transfer', 'communication', 'compute', 'launch', 'host', 'sync', 'input', 'mixed', 'unknown']
     share: float
-    """Share of the device's time that the bound takes, 0 to 1."""
+    """Share of a step that goes away if what bounds it is free, 0 to 1."""
     statement: str
     because: str | None
     """The statement without the name of the verdict, as a sentence of its own."""
+    headroom: Headroom | None
+    """What the step would take then; `null` if that is not known."""
+
+    _records = {"headroom": Headroom}
 
 
 class Difference(Record):
@@ -753,6 +779,15 @@ class OutlierStep(Record):
     _records = {"differences": Difference}
 
 
+class Unprofiled(Record):
+    """The step without the profiler, in milliseconds."""
+
+    low: float
+    mid: float
+    high: float
+    source: Literal['measured', 'given', 'model']
+
+
 class StepTimes(Record):
     """Length of steps in milliseconds."""
 
@@ -770,6 +805,10 @@ class StepTimes(Record):
     """Steps after the warm-up that no figure includes, because outliers are among them."""
     each_ms: list[float]
     """The length of each step, in order; only the first thousand if there are more."""
+    unprofiled_ms: Unprofiled | None
+    """The mean step without the profiler; `null` if it hardly differs, or is not known."""
+
+    _records = {"unprofiled_ms": Unprofiled}
 
 
 class WindowFacts(Record):
@@ -782,6 +821,9 @@ class WindowFacts(Record):
     step_count: float
     """The divisor for figures per step: the number of steps, plus a fraction for recorded work that was launched
     before the first step; 1 if there are no steps."""
+    baseline_ms: float
+    """Milliseconds of the step that `bounds`, `verdict.headroom` and `prize` start from: without the profiler where
+    that is known."""
     steps: StepTimes | None
     """`null` if no steps are found; figures "per step" are then for the whole trace."""
     with_outliers: StepTimes | None
@@ -798,6 +840,8 @@ class Diagnosis(Answer):
     machine: MachineFacts
     window: WindowFacts
     verdict: Verdict
+    bounds: list[ResourceBound]
+    """What the step would take if each resource were faster, or free; empty if the trace cannot say."""
     time: Times
     overlap: Overlaps
     devices: list[DeviceFacts]
@@ -825,7 +869,7 @@ class Diagnosis(Answer):
     stages: Stages | None
     """The stages of a pipeline; `null` if none are given and none annotated."""
 
-    _records = {"attribution": Attribution, "contention": Contention, "copies": CopyGroup, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "findings": Finding, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "prize": Prize, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "throughput": Throughput, "time": Times, "verdict": Verdict, "window": WindowFacts}
+    _records = {"attribution": Attribution, "bounds": ResourceBound, "contention": Contention, "copies": CopyGroup, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "findings": Finding, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "prize": Prize, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "throughput": Throughput, "time": Times, "verdict": Verdict, "window": WindowFacts}
 
 
 class Outlier(Record):
@@ -930,7 +974,7 @@ class RankSteps(Record):
 
 
 class IdlePart(Record):
-    cause: Literal['copy', 'launch', 'synchronization', 'input', 'kernel_gap', 'unexplained']
+    cause: Literal['copy', 'launch', 'synchronization', 'input', 'host', 'queued', 'kernel_gap', 'unexplained']
     ms: float
 
 
@@ -1065,7 +1109,7 @@ class SharedUplink(Record):
 
 
 class VerdictCount(Record):
-    bound: Literal['transfer', 'communication', 'compute', 'launch', 'sync', 'input', 'mixed', 'unknown']
+    bound: Literal['transfer', 'communication', 'compute', 'launch', 'host', 'sync', 'input', 'mixed', 'unknown']
     ranks: int
 
 
@@ -1252,7 +1296,9 @@ class WhatIf(Answer):
     statement: str
     """The answer in a sentence."""
     baseline_ms: float
-    """Milliseconds of the median step as recorded, from the end of one step to the end of the next."""
+    """Milliseconds of the mean step, without the profiler where that is known."""
+    recorded_ms: float
+    """The same as recorded."""
     unit: Literal['step', 'iteration', 'trace']
     """What the times are per."""
     replay_error: float

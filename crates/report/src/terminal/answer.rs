@@ -6,7 +6,7 @@ use busbound_diagnosis::{Diagnosis, FigureId, Finding, GapCause, LimitationId, S
 
 use super::wrap::{Lead, columns_of, hanging_with_lead};
 use super::{FAINT, STRONG, capitalized, columns, hanging, line};
-use crate::text::{bounds, diagnosis as text};
+use crate::text::{bounds, diagnosis as text, step_time};
 
 /// Lines that the answer takes at most before the empty one at its end.
 const LINES: usize = 19;
@@ -68,7 +68,7 @@ fn headline(out: &mut String, diagnosis: &Diagnosis, width: u16) {
 /// Where a step's time goes: one bar, and what its parts are.
 fn bar(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     let parts = text::fine_parts(diagnosis);
-    let total: f64 = text::step_ms(diagnosis);
+    let total: f64 = step_time::recorded_ms(diagnosis);
     if diagnosis.devices.is_empty() || total <= 0.0 {
         let copies = text::cpu_copies(diagnosis);
         if !copies.rows.is_empty() {
@@ -105,7 +105,7 @@ fn unbroken(out: &mut String, head: &str, entries: &str, width: u16) {
 fn if_free(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     // The headline has it where there is a prize.
     if text::gain(diagnosis).is_none()
-        && let Some(unprofiled) = bounds::unprofiled(diagnosis)
+        && let Some(unprofiled) = step_time::unprofiled(diagnosis)
     {
         hanging(out, "  without the profiler ", &unprofiled, width);
     }

@@ -1,9 +1,8 @@
-//! What would a step take if one resource were free, and what does it take without the profiler?
+//! What would a step take if one resource were free?
 
-use busbound_diagnosis::quantity::{milliseconds, milliseconds_range};
-use busbound_diagnosis::{Bound, Diagnosis, Resource, ResourceBound, UnprofiledSource};
+use busbound_diagnosis::quantity::milliseconds;
+use busbound_diagnosis::{Bound, Diagnosis, Resource, ResourceBound};
 
-use super::diagnosis::{per, step_ms};
 use super::{Table, capitalized};
 
 /// A resource that gains a smaller share of the step is not worth a line.
@@ -121,30 +120,4 @@ pub(crate) fn about(diagnosis: &Diagnosis) -> Option<String> {
         "If free: what the {unit} takes if one resource takes no time and the rest stays the same; it takes {now}{basis} \
          now.{then} Exposed: not overlapped with kernels. [explain: bounds]"
     ))
-}
-
-/// `274 ms/step`, or `about 6.90 ms/step without the profiler (12.4 ms recorded)`.
-pub(crate) fn now(diagnosis: &Diagnosis) -> String {
-    let (now, unit) = (milliseconds(diagnosis.window.baseline_ms), per(diagnosis.unit()));
-    match diagnosis.window.unprofiled {
-        None => format!("{now}{unit}"),
-        Some(unprofiled) => {
-            let about = if unprofiled.source == UnprofiledSource::Model { "about " } else { "" };
-            let recorded = milliseconds(step_ms(diagnosis));
-            format!("{about}{now}{unit} without the profiler ({recorded} recorded)")
-        }
-    }
-}
-
-/// `about 6.90 ms (6.10–7.60 ms, estimated)`; `None` if the profiler makes no difference.
-pub(crate) fn unprofiled(diagnosis: &Diagnosis) -> Option<String> {
-    let unprofiled = diagnosis.window.unprofiled?;
-    let time = milliseconds(unprofiled.mid);
-    Some(match unprofiled.source {
-        UnprofiledSource::Model => {
-            format!("about {time} ({}, estimated)", milliseconds_range(unprofiled.low, unprofiled.high))
-        }
-        UnprofiledSource::Measured => format!("{time} (measured without the profiler)"),
-        UnprofiledSource::Given => format!("{time} (given with --wall)"),
-    })
 }

@@ -6,7 +6,8 @@ use busbound_diagnosis::{
     Severity, SizeClass, StepsFound, Unit,
 };
 
-use super::{Table, attribution, bounds, capitalized, path};
+use super::step_time::{self, per, recorded_ms};
+use super::{Table, attribution, capitalized, path};
 
 /// The parts of a step in the order they are drawn, in milliseconds.
 pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(FigureId, f64)> {
@@ -22,15 +23,10 @@ pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(FigureId, f64)> {
 
 /// The parts of a step with idle time by its cause, those that take 1% of it; compute always.
 pub(crate) fn fine_parts(diagnosis: &Diagnosis) -> Vec<(FigureId, f64)> {
-    let least = 0.01 * step_ms(diagnosis);
+    let least = 0.01 * recorded_ms(diagnosis);
     let value = |figure: FigureId| figure.of(diagnosis).unwrap_or(0.0);
     let all = FigureId::PARTS.iter().map(|&figure| (figure, value(figure)));
     all.filter(|(figure, ms)| *figure == FigureId::ComputeMs || *ms >= least).collect()
-}
-
-/// The time of a step that its parts sum to.
-pub(crate) fn step_ms(diagnosis: &Diagnosis) -> f64 {
-    FigureId::SpanMs.of(diagnosis).unwrap_or(0.0)
 }
 
 /// `66.7 ms (24%)`.
@@ -58,7 +54,7 @@ fn prize(diagnosis: &Diagnosis) -> Option<String> {
         ),
         false => format!("about {} ({:.1}x)", milliseconds(prize.fixed_ms), prize.speedup),
     };
-    Some(format!("{}: {} → {gain} by {doing}.", diagnosis.verdict.bound.title(), bounds::now(diagnosis)))
+    Some(format!("{}: {} → {gain} by {doing}.", diagnosis.verdict.bound.title(), step_time::now(diagnosis)))
 }
 
 /// The prize, if the finding that saves most is part of it; else what that finding saves.
@@ -68,7 +64,7 @@ pub(crate) fn gain(diagnosis: &Diagnosis) -> Option<String> {
     if is_part {
         return prize(diagnosis);
     }
-    let (step, saves) = (step_ms(diagnosis), first.saves_ms_per_step);
+    let (step, saves) = (recorded_ms(diagnosis), first.saves_ms_per_step);
     if saves.high < 0.05 * step || saves.high >= step {
         return None;
     }
@@ -78,7 +74,7 @@ pub(crate) fn gain(diagnosis: &Diagnosis) -> Option<String> {
         true => format!("{} at best", milliseconds(after(saves.high))),
         false => milliseconds_range(after(saves.high), after(saves.low)),
     };
-    let (title, now) = (diagnosis.verdict.bound.title(), bounds::now(diagnosis));
+    let (title, now) = (diagnosis.verdict.bound.title(), step_time::now(diagnosis));
     Some(format!("{title}: {now} → {after} with finding 1 fixed."))
 }
 
@@ -150,7 +146,7 @@ pub(crate) fn step(diagnosis: &Diagnosis) -> String {
         1 => text.push_str(&format!("; 1 warm-up {unit} excluded")),
         n => text.push_str(&format!("; {n} warm-up {unit}s excluded")),
     }
-    if let Some(unprofiled) = bounds::unprofiled(diagnosis) {
+    if let Some(unprofiled) = step_time::unprofiled(diagnosis) {
         text.push_str(&format!("; without the profiler {unprofiled} [explain: unprofiled]"));
     }
     text
@@ -370,11 +366,6 @@ pub(crate) fn contention(diagnosis: &Diagnosis) -> Option<String> {
             c.what, c.other, c.slower_pct, c.low_pct, c.high_pct
         ),
     })
-}
-
-/// `/step`; nothing if figures are for the whole trace.
-pub(crate) fn per(unit: Unit) -> String {
-    if unit == Unit::Trace { String::new() } else { format!("/{unit}") }
 }
 
 /// `saves 144–171 ms/step`.

@@ -9,6 +9,7 @@ pub(crate) mod fleet;
 pub(crate) mod gate;
 pub(crate) mod path;
 pub(crate) mod plan;
+pub(crate) mod step_time;
 pub(crate) mod survey;
 pub(crate) mod top;
 pub(crate) mod topology;
