@@ -48,16 +48,18 @@ impl Resource {
         Self::Sync,
     ];
 
-    fn of_work(kind: WorkKind) -> Self {
-        match kind {
+    /// `None` for copies whose direction is not known.
+    fn of_work(kind: WorkKind) -> Option<Self> {
+        Some(match kind {
             WorkKind::Collective => Self::Collectives,
             WorkKind::Copy { direction: Direction::HostToDevice, .. } => Self::H2d,
             WorkKind::Copy { direction: Direction::DeviceToHost, .. } => Self::D2h,
             WorkKind::Copy { direction: Direction::PeerToPeer, .. } => Self::Peer,
             // Pages of managed memory cross the link.
             WorkKind::OtherCopy => Self::H2d,
+            WorkKind::Copy { direction: Direction::Unknown, .. } => return None,
             WorkKind::Kernel { .. } | WorkKind::Copy { .. } | WorkKind::Memset => Self::Compute,
-        }
+        })
     }
 
     /// `None` for time that no resource shortens.
@@ -187,7 +189,7 @@ impl<'m> Bounds<'m> {
             }
             if let Some(work) = nodes.work_of(node) {
                 let work = &self.model.work[work];
-                at += speeds.time(work.end - work.start, Some(Resource::of_work(work.kind)));
+                at += speeds.time(work.end - work.start, Resource::of_work(work.kind));
             }
             ends[node] = at;
             let step = nodes.work_of(node).map_or_else(
@@ -234,7 +236,7 @@ impl<'m> Bounds<'m> {
                 let work = &self.model.work[work];
                 let delay = self.model.latency + work.after_call;
                 if matches!(work.kind, WorkKind::Copy { pageable: true, .. }) {
-                    return Some(speeds.time(delay, Some(Resource::of_work(work.kind))));
+                    return Some(speeds.time(delay, Resource::of_work(work.kind)));
                 }
                 // A longer delay is not the launch: the work waited for something that is not visible.
                 let launch = delay.min(LAUNCH_LATENCY);
@@ -245,7 +247,8 @@ impl<'m> Bounds<'m> {
 
     fn cost(&self, call: CallId, speeds: &Speeds) -> Time {
         let call = &self.model.calls[call];
-        let copy = call.action.issued().first().map(|work| Resource::of_work(self.model.work[*work].kind));
+        let copy =
+            call.action.issued().first().and_then(|work| Resource::of_work(self.model.work[*work].kind));
         let resource = match call.cost_use {
             HostUse::CopyCall => copy,
             HostUse::Synchronizing => Some(Resource::Sync),
@@ -307,6 +310,9 @@ fn add_call_edges(model: &Model, nodes: Nodes, into: &mut [Vec<Edge>]) {
     for (id, call) in model.calls.iter().enumerate() {
         if let Some((other, _)) = call.after {
             into[nodes.start(id)].push(edge(nodes.end(other), Delay::AfterThread(id)));
+        }
+        if let Some(work) = call.after_work {
+            into[nodes.start(id)].push(edge(nodes.work(work), Delay::HostBefore(id)));
         }
         into[nodes.end(id)].push(edge(nodes.start(id), Delay::Cost(id)));
         let waits_for = awaited[id].iter();
@@ -372,22 +378,32 @@ fn ended_by(work: &Work, at: Time) -> bool {
     work.end <= at + CLOCKS
 }
 
-/// Waits that are neither the last of their step nor for a value that the host reads.
+/// A program can do without reading a value of up to this size within a step. Chosen: a few numbers, not data.
+const SMALL_READ: u64 = 4 << 10;
+
+/// Waits that are neither the last of their step nor for data that the host reads. Reading a single value is avoidable: it can be
+/// added up on the device, and read once.
 pub fn avoidable_waits(model: &Model) -> Vec<bool> {
-    let mut last: Vec<Time> = vec![Time::MIN; model.steps.max(1)];
-    let waits = |call: &HostCall| matches!(call.action, HostAction::Wait { .. });
-    for call in model.calls.iter().filter(|call| waits(call)) {
-        last[call.step] = last[call.step].max(call.start);
-    }
-    let avoidable = |call: &HostCall| match call.action {
-        HostAction::Wait { copy, .. } => {
-            let reads = copy.is_some_and(|copy| model.work[copy].kind.bus() == Some(Direction::DeviceToHost));
-            !reads && last[call.step] != call.start
-        }
+    let read_of = |copy: WorkId| match model.work[copy].kind {
+        WorkKind::Copy { direction: Direction::DeviceToHost, bytes, .. } => Some(bytes),
+        _ => None,
+    };
+    let waits = |call: &HostCall| match call.action {
+        HostAction::Wait { copy, .. } => copy.and_then(read_of).is_none_or(|bytes| bytes <= SMALL_READ),
+        HostAction::IssueBlocking(copy) => read_of(copy).is_some_and(|bytes| bytes <= SMALL_READ),
         _ => false,
     };
-    model.calls.iter().map(avoidable).collect()
+    let mut last: Vec<Time> = vec![Time::MIN; model.steps.max(1)];
+    for call in model.calls.iter().filter(|call| call.blocks()) {
+        last[call.step] = last[call.step].max(call.start);
+    }
+    // A copy and the wait for it are one read.
+    let is_last = |call: &HostCall| call.end + READ_AND_WAIT >= last[call.step];
+    model.calls.iter().map(|call| waits(call) && !is_last(call)).collect()
 }
+
+/// The wait for a copy follows its call within this time.
+const READ_AND_WAIT: Time = 20_000;
 
 /// Every node after all of its predecessors; shorter than the number of nodes if there is a cycle.
 fn dependency_order(first: &[u32], edges: &[Edge]) -> Vec<u32> {

@@ -86,6 +86,8 @@ struct Piece {
 pub struct Gap<'a> {
     pub device: i32,
     pub interval: Interval,
+    /// All of the gap.
+    pub whole: Interval,
     pub cause: GapCause,
     /// What the host did, if it is the cause, and the event that it was in.
     pub host: Option<HostUse>,
@@ -151,6 +153,7 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Vec<
         all.extend(parts.into_iter().map(|part| Gap {
             device,
             interval: part.interval,
+            whole: interval,
             cause: part.cause,
             host: part.host,
             during: part.event,

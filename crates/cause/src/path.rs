@@ -134,7 +134,10 @@ pub struct Walk<'f, 'a> {
 impl<'f, 'a> Walk<'f, 'a> {
     pub fn new(graph: &'f Graph, host: &'f Host<'a>, occupied: &'f [Occupied<'f>]) -> Self {
         let blocking = |thread: &Thread| {
-            let calls = thread.calls.iter().copied().filter(|call| graph.calls[*call].blocks());
+            let calls = thread.calls.iter().copied().filter(|call| {
+                let call = &graph.calls[*call];
+                call.blocks() || call.silent_wait().is_some()
+            });
             (thread.track, calls.collect())
         };
         let blocking = graph.threads.iter().map(blocking).collect();
@@ -290,7 +293,12 @@ impl<'f, 'a> Walk<'f, 'a> {
     /// Goes back to what the thread last waited for: the device or another thread.
     fn back_on_thread(&mut self, thread: TrackId, goal: Option<EventId>) -> Option<Position> {
         let last = self.last_blocking(thread);
-        let since = last.map_or(self.from, |call| self.graph.calls[call].end).min(self.at).max(self.from);
+        let returned = |call: CallId| {
+            let call = &self.graph.calls[call];
+            // A thread that waited without a record of it continued when the work ended.
+            call.silent_wait().map_or(call.end, |work| self.graph.work[work].end)
+        };
+        let since = last.map_or(self.from, returned).min(self.at).max(self.from);
         if let Some((other, left)) = waited_for_thread(self.host, thread, interval(since, self.at)) {
             self.edges.count(Rule::ThreadWait);
             self.cover_host(thread, left.as_nanos(), goal);
@@ -299,6 +307,10 @@ impl<'f, 'a> Walk<'f, 'a> {
         self.cover_host(thread, since, goal);
         let id = last?;
         let call = &self.graph.calls[id];
+        if let Some(work) = call.silent_wait() {
+            self.edges.count(Rule::SilentWait);
+            return Some(Position::Work(work));
+        }
         // The call waited only for work that ended after the call started.
         match call.released_by.filter(|wait| self.graph.work[wait.on].end > call.start) {
             Some(wait) => {
@@ -313,10 +325,13 @@ impl<'f, 'a> Walk<'f, 'a> {
         }
     }
 
-    /// The thread's last call before this position that returned only after the device had finished some work.
+    /// The thread's last call at or before this position that returned, or began, only after the device had finished some work.
     fn last_blocking(&self, thread: TrackId) -> Option<CallId> {
         let calls = self.blocking.get(&thread)?;
-        let upto = calls.partition_point(|call| self.graph.calls[*call].start < self.at);
+        let upto = calls.partition_point(|call| {
+            let call = &self.graph.calls[*call];
+            call.start < self.at || call.silent_wait().is_some() && call.start == self.at
+        });
         let last = calls[upto.checked_sub(1)?];
         (self.graph.calls[last].end > self.from).then_some(last)
     }

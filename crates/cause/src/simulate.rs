@@ -83,6 +83,8 @@ struct Simulation<'g> {
     calls: Vec<Pending>,
     /// Per call: the calls that follow it, and the delay.
     following: Vec<Vec<(CallId, Time)>>,
+    /// Per work: the calls that may start only after it.
+    released: Vec<Vec<CallId>>,
     /// Per work: the calls that wait for it.
     waiting_calls: Vec<Vec<CallId>>,
     /// Per waiting call: how many kernels and copies it still waits for.
@@ -118,6 +120,7 @@ impl<'g> Simulation<'g> {
         }
         let mut pending_calls = vec![Pending { left: 0, ready: 0 }; graph.calls.len()];
         let mut following = vec![Vec::new(); graph.calls.len()];
+        let mut released: Vec<Vec<CallId>> = vec![Vec::new(); graph.work.len()];
         for thread in &graph.threads {
             for (i, &call) in thread.iter().enumerate() {
                 match i.checked_sub(1).map(|before| thread[before]) {
@@ -126,6 +129,10 @@ impl<'g> Simulation<'g> {
                         pending_calls[call].left += 1;
                     }
                     None => pending_calls[call].ready = graph.calls[call].gap(),
+                }
+                if let Some(work) = graph.calls[call].after_work.filter(|work| !graph.work[*work].dropped) {
+                    released[work].push(call);
+                    pending_calls[call].left += 1;
                 }
                 if let Some((other, between)) = graph.calls[call].after {
                     following[other].push((call, between));
@@ -143,6 +150,7 @@ impl<'g> Simulation<'g> {
             ended_calls: vec![false; graph.calls.len()],
             dependents,
             following,
+            released,
             waiting_calls: vec![Vec::new(); graph.work.len()],
             awaited_left: vec![0; graph.calls.len()],
             last_issued: vec![None; graph.streams.len()],
@@ -232,12 +240,7 @@ impl<'g> Simulation<'g> {
                 self.ended(self.graph.calls[call].step);
                 for i in 0..self.following[call].len() {
                     let (next, between) = self.following[call][i];
-                    let pending = &mut self.calls[next];
-                    pending.ready = pending.ready.max(self.now + between);
-                    pending.left -= 1;
-                    if pending.left == 0 {
-                        self.at(self.calls[next].ready, SimEvent::CallStart(next));
-                    }
+                    self.call_ready(next, self.now + between);
                 }
             }
             SimEvent::WorkStart(work) => self.start_work(work),
@@ -295,6 +298,16 @@ impl<'g> Simulation<'g> {
         self.ready(id, self.now + self.graph.latency + work.after_call);
     }
 
+    /// One of the predecessors of this call is done.
+    fn call_ready(&mut self, call: CallId, at: Time) {
+        let pending = &mut self.calls[call];
+        pending.ready = pending.ready.max(at);
+        pending.left -= 1;
+        if pending.left == 0 {
+            self.at(self.calls[call].ready, SimEvent::CallStart(call));
+        }
+    }
+
     /// One of the predecessors of this work is done.
     fn ready(&mut self, work: WorkId, at: Time) {
         let pending = &mut self.work[work];
@@ -323,6 +336,9 @@ impl<'g> Simulation<'g> {
         for i in 0..self.dependents[work].len() {
             let (next, between) = self.dependents[work][i];
             self.ready(next, self.now + between);
+        }
+        for call in std::mem::take(&mut self.released[work]) {
+            self.call_ready(call, self.now + self.graph.calls[call].gap());
         }
         for call in std::mem::take(&mut self.waiting_calls[work]) {
             self.awaited_left[call] -= 1;

@@ -22,6 +22,11 @@ pub const THREAD_IDLE: Time = 20_000;
 /// Measured: 90% of the gaps between operators and calls of launching threads are shorter than 18.3 µs, ten times less.
 pub const HOST_STRETCH: Time = 200_000;
 
+/// A thread on which nothing is recorded for at least this share of a stretch, while the device is busy for most of it, may have
+/// waited for the device. Chosen.
+pub const SILENT_SHARE: f64 = 0.8;
+pub const BUSY_MEANWHILE: f64 = 0.5;
+
 /// Time from the end of awaited work to the start of the waiting work without other delays. Chosen, near the median gap of
 /// 1.6 µs between kernels on one stream.
 pub const EVENT_PASSES: Time = 2_000;

@@ -63,12 +63,12 @@ fn graphs_that_ran_unseen_leave_no_verdict() {
     assert!(whole.limitations.iter().any(|limitation| limitation.id == LimitationId::GraphWork));
     assert!(whole.findings.iter().all(|finding| finding.severity == Severity::Low));
     // Where a graph may have run, the host is not blamed for launching late.
-    let idle = |cause| whole.idle.iter().find(|idle| idle.cause == cause).map(|idle| idle.count);
-    assert_eq!((idle(GapCause::Launch), idle(GapCause::Unexplained)), (None, Some(4)));
+    let idle = |cause| whole.idle.iter().find(|idle| idle.cause == cause).map_or(0.0, |idle| idle.ms);
+    assert!(idle(GapCause::Launch) < 0.1 * idle(GapCause::Unexplained), "{:?}", whole.idle);
     // The same program recorded node by node: 1.37 ms of graphs per step, and 1.49 ms of copies.
     let nodes = diagnosis_of(&root().join("fixtures/nsight/graphs_nodes.sqlite"));
     assert!(
-        nodes.verdict.statement.starts_with("Transfer-bound: 50% of each 2.97 ms step"),
+        nodes.verdict.statement.starts_with("Mixed: of each 2.98 ms step, 50% waits for copies"),
         "{:?}",
         nodes.verdict
     );

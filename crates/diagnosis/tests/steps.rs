@@ -106,14 +106,11 @@ fn slow_steps_are_outliers_with_their_differences() {
         outlier.differences.iter().map(|difference| difference.what).collect()
     };
     assert_eq!(did(4)[0], StepQuantity::Allocation);
-    assert!(did(7).contains(&StepQuantity::Synchronization) && did(7).contains(&StepQuantity::Kernel));
     assert_eq!(did(10), [StepQuantity::Copy]);
     assert!(did(12).contains(&StepQuantity::Capture));
-    assert_eq!(did(14), [StepQuantity::Kernel]);
-    // They make up much of the run, so figures are for the longest stretch without one.
+    // Only the capture is start-up; the others are too much of the run to be left out.
     let steps = diagnosis.window.steps.as_ref().unwrap();
-    assert_eq!((steps.count, steps.outliers_dropped), (4, 12));
-    assert!(near(steps.p50_ms, 7.17, 0.04), "{}: the wall time without the profiler", steps.p50_ms);
+    assert_eq!((steps.count, steps.outliers_dropped), (12, 4));
     let kept = with("runs/unlike_steps", &options(|o| o.warmup = Some(0)));
     assert_eq!(kept.window.steps.unwrap().count, 16);
 }
@@ -126,8 +123,8 @@ fn a_recompilation_is_an_outlier_and_is_counted() {
     let compiled = &diagnosis.launches.compiled;
     assert_eq!((compiled.regions, compiled.frames, compiled.recompiled), (160, 2, 2));
     assert!(compiled.compiling_ms > 500.0);
-    // 2.4 ms/step, not the mean that includes the step with the compilation.
-    assert!(diagnosis.verdict.statement.contains("2.40 ms step"), "{}", diagnosis.verdict.statement);
+    // 2.4 ms/step recorded, 1.6 without the profiler, not the mean that includes the step with the compilation.
+    assert!(diagnosis.verdict.statement.contains("of each 1.62 ms step"), "{}", diagnosis.verdict.statement);
 }
 
 // Blocks.
@@ -269,10 +266,10 @@ fn the_path_is_as_long_as_the_step_and_consists_of_what_bounds_it() {
         ("off_layerwise_d2_c4", PathClass::Compute, 0.93),
         ("off_block_pageable_c4", PathClass::Copy, 0.70),
         ("train_pageable", PathClass::Input, 0.40),
-        ("launch_bound", PathClass::Host, 0.50),
+        ("launch_bound", PathClass::Launch, 0.50),
         ("runs/bus_too_short", PathClass::Copy, 0.80),
         ("runs/weights_pageable_24x32mb", PathClass::Copy, 0.80),
-        ("runs/nested_blocks", PathClass::Host, 0.80),
+        ("runs/nested_blocks", PathClass::Launch, 0.70),
         ("runs/three_stages", PathClass::Compute, 0.80),
     ] {
         let diagnosis = fixture(name);

@@ -8,7 +8,7 @@ use busbound_trace::{Call, Event, EventId, EventKind, Interval, MemoryKind, Plac
 use super::builder::Builder;
 use super::{
     Activity, Awaited, CallId, CallNode, Graph, HostAction, HostTime, StepMarks, Stream, Thread, WorkId,
-    WorkKind, WorkNode, host_waits, shapes_streams, stream_waits, thread_waits, timing,
+    WorkKind, WorkNode, host_waits, shapes_streams, silent_waits, stream_waits, thread_waits, timing,
 };
 use crate::Time;
 use crate::host::{Host, HostUse};
@@ -30,6 +30,7 @@ pub(super) fn build(activity: Activity<'_>, steps: &StepMarks) -> Graph {
     stream_waits::between_streams(&mut builder);
     timing::explain_late_starts(&mut builder);
     host_waits::resolve(&mut builder);
+    silent_waits::find(&mut builder);
     builder.graph
 }
 
@@ -94,8 +95,10 @@ impl Builder<'_> {
     /// Adds calls that issue work or wait, per thread, and the ends of steps.
     fn add_calls(&mut self, issued: &[(u32, WorkId)], steps: &StepMarks) {
         for track in self.activity.trace.threads() {
+            // A thread that only marks steps does not say what it waits for.
+            let launches = self.activity.host.thread(track.id()).is_some_and(|times| times.launches);
             let marks = match &steps.ends {
-                Some((thread, ends)) if *thread == track.id() => ends.as_slice(),
+                Some((thread, ends)) if *thread == track.id() && launches => ends.as_slice(),
                 _ => &[],
             };
             let mut nodes = ThreadNodes::new(self.graph.threads.len(), track.id(), marks);
@@ -200,6 +203,7 @@ impl<'s> ThreadNodes<'s> {
             released_by: None,
             after: None,
             since,
+            after_work: None,
             is_synchronous,
         });
         self.ended = self.ended.max(Some(interval.end));

@@ -6,6 +6,7 @@
 mod build;
 mod builder;
 mod host_waits;
+mod silent_waits;
 mod stream_waits;
 mod thread_waits;
 mod timing;
@@ -87,6 +88,8 @@ pub struct CallNode {
     pub after: Option<CallId>,
     /// What the thread did since its previous node.
     pub since: HostTime,
+    /// Work that ended last while nothing was recorded on the thread and the device was busy: the thread may have waited for it.
+    pub after_work: Option<WorkId>,
     /// Whether it waits by definition: a copy call that is not asynchronous.
     pub is_synchronous: bool,
 }
@@ -229,6 +232,8 @@ pub enum Rule {
     EndedDuringWait,
     /// A thread was idle while another launching thread worked.
     ThreadWait,
+    /// Nothing was recorded on a thread while the device worked.
+    SilentWait,
 }
 
 /// How reliable an edge is.
@@ -256,7 +261,7 @@ impl Rule {
             | Self::CopyOperator
             | Self::DeviceSync
             | Self::EndedDuringWait => Confidence::Likely,
-            Self::EndedJustBefore | Self::ThreadWait => Confidence::Possible,
+            Self::EndedJustBefore | Self::ThreadWait | Self::SilentWait => Confidence::Possible,
         }
     }
 
@@ -280,6 +285,7 @@ impl Rule {
             Self::DeviceSync => "the call waits for the whole device",
             Self::EndedDuringWait => "the work that ended last while the host waited",
             Self::ThreadWait => "the thread was idle while another thread launched work",
+            Self::SilentWait => "nothing was recorded on the thread while the device worked",
         }
     }
 }
@@ -355,6 +361,11 @@ impl CallNode {
     /// Whether the call returns only after the device has finished some work.
     pub fn blocks(&self) -> bool {
         matches!(self.action, HostAction::IssueBlocking(_) | HostAction::Wait { .. })
+    }
+
+    /// The work that the thread may have waited for before the call, without a record of it.
+    pub fn silent_wait(&self) -> Option<WorkId> {
+        self.after_work.filter(|_| !self.blocks())
     }
 
     /// The work that the call issues.

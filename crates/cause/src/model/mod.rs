@@ -67,6 +67,8 @@ pub struct HostCall {
     pub since: HostTime,
     /// A call on another thread that this call waited for, and the delay after it.
     pub after: Option<(CallId, Time)>,
+    /// Work that ended last while nothing was recorded on the thread and the device was busy: the thread may have waited for it.
+    pub after_work: Option<WorkId>,
     /// The call's own time, without waiting, and what it is spent on.
     pub cost: Time,
     pub cost_use: HostUse,
@@ -102,6 +104,11 @@ pub struct Work {
 }
 
 impl HostCall {
+    /// Whether the call returns only after the device has finished some work.
+    pub fn blocks(&self) -> bool {
+        matches!(self.action, HostAction::IssueBlocking(_) | HostAction::Wait { .. })
+    }
+
     /// Host time since the previous call.
     pub fn gap(&self) -> Time {
         self.since.total()

@@ -99,9 +99,13 @@ impl Cut<'_> {
                     cost: self.own_cost(node, end.min(self.until.max(start)) + self.begin),
                     cost_use: cost_use(&action, &self.model.work),
                     is_synchronous: node.is_synchronous,
+                    after_work: node.after_work.and_then(|work| self.work[work]),
                     action,
                     // A call within another one has no gap before it.
-                    since: since(node, (start - before).max(0)),
+                    since: match node.after_work.and_then(|work| self.work[work]) {
+                        Some(_) => node.since.clone(),
+                        None => since(node, (start - before).max(0)),
+                    },
                     after: None,
                     step,
                     start,

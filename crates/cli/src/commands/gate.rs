@@ -83,7 +83,9 @@ fn baseline(
     // --wall is the time of the checked run, not of its baseline.
     let mut options = options.clone();
     options.wall_ms = None;
-    each_run(&[path.to_owned()], &args.run.reading, output, |run| runs.push(run.diagnose(machine, &options)))?;
+    each_run(&[path.to_owned()], &args.run.reading, output, |run| {
+        runs.push(run.diagnose(machine, &options))
+    })?;
     match runs.as_slice() {
         [run] => Ok(Baseline::of(run)),
         runs => Err(Failure::usage(format!(

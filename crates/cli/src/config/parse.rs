@@ -8,8 +8,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Config;
-use busbound::machine::spelling::did_you_mean;
 use crate::args::values::parse_milliseconds;
+use busbound::machine::spelling::did_you_mean;
 
 const KEYS: [&str; 6] = ["machine", "steps", "warmup", "wall", "stages", "gate"];
 const GATE_KEYS: [&str; 2] = ["require", "baseline"];

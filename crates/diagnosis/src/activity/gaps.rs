@@ -103,16 +103,16 @@ fn idle_cause(cause: GapCause, mut gaps: Vec<&Gap<'_>>, host: &Host<'_>) -> Idle
     }
 }
 
-/// Idle time of one cause in gaps that start during, or just after, these host calls.
-pub(crate) fn idle_around_ms(gaps: &[Gap<'_>], cause: GapCause, calls: &CallTimes) -> f64 {
+/// Idle time of these causes in gaps that start during, or just after, these host calls.
+pub(crate) fn idle_around_ms(gaps: &[Gap<'_>], causes: &[GapCause], calls: &CallTimes) -> f64 {
     let near_calls = |gap: &&Gap<'_>| {
         let calls = gap.call.and_then(|call| calls.get(&call.track_id()));
         calls.is_some_and(|calls| {
-            calls.length_within(idle::around_start(gap.interval)).get() > 0
+            calls.length_within(idle::around_start(gap.whole)).get() > 0
                 || calls.length_within(gap.interval).get() > 0
         })
     };
-    let these = gaps.iter().filter(|gap| gap.cause == cause).filter(near_calls);
+    let these = gaps.iter().filter(|gap| causes.contains(&gap.cause)).filter(near_calls);
     these.map(|gap| gap.interval.length()).sum::<Nanos>().as_millis()
 }
 

@@ -172,7 +172,7 @@ impl Sum {
     }
 
     fn finish(self, name: &str, depth: usize, facts: &Facts<'_>) -> BlockTime {
-        let (steps, span) = (facts.steps(), facts.time.span_ms);
+        let (steps, span) = (facts.steps(), facts.time.analyzed_ms);
         let busy: Nanos =
             self.busy.into_values().map(|intervals| IntervalSet::from_unsorted(intervals).length()).sum();
         let per_step = |time: Nanos| time.as_millis() / steps;

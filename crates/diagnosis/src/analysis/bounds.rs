@@ -32,10 +32,16 @@ pub(crate) struct Asked<'f> {
 /// The graph must reproduce the recorded time this well to be asked.
 const MOST_ERROR: f64 = 0.15;
 
+/// Work whose call is not in the trace has a fixed start: with a larger share of it, the graph has too few edges.
+const MOST_WITHOUT_CALL: f64 = 0.2;
+
 impl<'f> Asked<'f> {
-    /// `None` if the graph does not reproduce the recorded time.
+    /// `None` if the graph does not reproduce the recorded time, or has too few edges.
     pub(crate) fn of(facts: &'f Facts<'_>) -> Option<Self> {
         let model = facts.model()?;
+        if model.edges.without_call as f64 > MOST_WITHOUT_CALL * model.work.len() as f64 {
+            return None;
+        }
         let bounds = Bounds::of(model);
         let recorded = bounds.recorded()?;
         let step_ms = facts.own_step_ms();
@@ -65,6 +71,11 @@ pub(crate) fn resource_bounds(facts: &Facts<'_>, asked: &Asked<'_>) -> Vec<Resou
             exposed_ms: exposed_ms(facts, resource),
             step_if_10pct_faster_ms: asked.step_if(&[resource], 0.9),
             step_if_free_ms: asked.step_if(&[resource], 0.0),
+        };
+        // The first step does not count, and steps differ: a free resource is never slower than a faster one.
+        let bound = ResourceBound {
+            step_if_free_ms: bound.step_if_free_ms.min(bound.step_if_10pct_faster_ms),
+            ..bound
         };
         let is_used = bound.busy_ms > 0.0 || bound.step_if_free_ms < asked.step_ms;
         is_used.then_some(bound)

@@ -266,7 +266,7 @@ impl<'a> Facts<'a> {
 
     /// Time between the first and the last work of the devices, per step.
     pub(crate) fn step_ms(&self) -> f64 {
-        self.time.span_ms / self.steps() / self.timelines.len().max(1) as f64
+        self.time.analyzed_ms / self.steps() / self.timelines.len().max(1) as f64
     }
 
     pub(crate) fn idle_ms(&self, cause: GapCause) -> f64 {
@@ -391,7 +391,6 @@ fn kernels_on_stream(trace: &Trace) -> BTreeMap<(i32, i64), u64> {
 
 /// How the work of the busiest device is split over its streams.
 pub(crate) struct StreamSplit {
-    pub(crate) streams: usize,
     /// Work of all streams but the busiest.
     pub(crate) smaller_ms: f64,
     /// Time in which more than one stream was busy.
@@ -405,9 +404,9 @@ impl Facts<'_> {
     pub(crate) fn serialized_streams(&self) -> Option<StreamSplit> {
         let waits = self.syncs.avoidable();
         self.stream_split().filter(|split| {
-            split.smaller_ms > 0.05 * self.time.span_ms
+            split.smaller_ms > 0.05 * self.time.analyzed_ms
                 && split.shared_ms < 0.05 * split.smaller_ms
-                && waits.ms > 0.5 * self.time.span_ms
+                && waits.ms > 0.5 * self.time.analyzed_ms
                 && waits.count as f64 >= 2.0 * self.steps()
                 && waits.count * 2 >= split.switches
         })
@@ -449,7 +448,6 @@ impl Facts<'_> {
         }
         Some(StreamSplit {
             switches,
-            streams: streams.len(),
             smaller_ms: smaller.as_millis(),
             shared_ms: shared.as_millis(),
         })

@@ -10,8 +10,8 @@ use crate::steps::window::Window;
 /// How many steps are replayed: all, or only the first ones of a very long trace, because each scenario replays them
 /// several times.
 pub(crate) fn steps_replayed(trace: &Trace, window: &Window) -> usize {
-    const EVENTS: usize = 300_000;
-    const FEWEST: usize = 10;
+    const EVENTS: usize = 60_000;
+    const FEWEST: usize = 4;
     let (steps, events) = (window.steps.len(), trace.len());
     if events <= EVENTS { steps } else { (steps * EVENTS / events).max(FEWEST).min(steps) }
 }

@@ -10,7 +10,11 @@ use crate::analysis::breakdown::{Part, PartTimes};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Times {
+    /// From the first to the last work.
     pub span_ms: f64,
+    /// All that is analyzed: also what the host does in a step before the first and after the last work. The sum of the exposed
+    /// parts and idle time.
+    pub analyzed_ms: f64,
     pub busy_ms: f64,
     pub compute_ms: f64,
     pub copy_ms: f64,
@@ -32,7 +36,8 @@ impl Times {
     pub(crate) fn of(timeline: &DeviceTimeline, parts: &PartTimes) -> Self {
         let sum = |wanted: fn(Part) -> bool| parts.sum_of(wanted).as_millis();
         Self {
-            span_ms: parts.span().as_millis(),
+            span_ms: timeline.busy.hull().map_or(0.0, |hull| hull.length().as_millis()),
+            analyzed_ms: parts.span().as_millis(),
             busy_ms: sum(|part| !part.is_idle()),
             compute_ms: sum(|part| part == Part::Compute),
             copy_ms: timeline.copies.length().as_millis(),
@@ -52,6 +57,7 @@ pub(crate) fn total_times(devices: &[Times]) -> Times {
     let sum = |of: fn(&Times) -> f64| devices.iter().map(of).sum();
     Times {
         span_ms: sum(|t| t.span_ms),
+        analyzed_ms: sum(|t| t.analyzed_ms),
         busy_ms: sum(|t| t.busy_ms),
         compute_ms: sum(|t| t.compute_ms),
         copy_ms: sum(|t| t.copy_ms),

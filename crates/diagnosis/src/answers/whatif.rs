@@ -1,10 +1,11 @@
 //! How long would this run take with a change? Replays the steady steps of a trace with changes.
 
-use busbound_cause::Model;
+use busbound_cause::{HostUse, Model};
 use busbound_machine::Machine;
 use busbound_trace::{Direction, Timestamp, Trace};
 use busbound_whatif::replay::{
-    About, Async, Change, Coalesce, Confidence, Moved, NoSync, Pin, Predicted, Prefetch, Replay, Resident,
+    About, Async, Change, Coalesce, Confidence, CudaGraph, Keep, LoaderPin, Moved, NoSync, Optimizer, Pin,
+    Predicted, Prefetch, Replay, Resident, Stream,
 };
 use serde::Serialize;
 
@@ -292,10 +293,20 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
         add(&[NoSync.into()]);
         add(&[Coalesce.into()]);
         add(&[NoSync.into(), Prefetch(1).into()]);
+        add(&[CudaGraph.into()]);
+        add(&[Keep.into()]);
         if is_offloading(facts) {
             add(&[Resident(0.5).into()]);
             add(&[Resident(0.5).into(), Prefetch(1).into()]);
+            add(&[Stream.into()]);
         }
+    }
+    if facts.host_work().iter().any(|work| work.what == HostUse::Optimizer) {
+        all.push(vec![Optimizer::Overlap.into()]);
+        all.push(vec![Optimizer::Gpu.into()]);
+    }
+    if pageable && facts.host.inputs().next().is_some() {
+        all.push(vec![LoaderPin.into()]);
     }
     all.retain(|changes| !changes.is_empty());
     all

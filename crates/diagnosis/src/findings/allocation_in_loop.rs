@@ -34,7 +34,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let idle = facts.allocating_idle_ms;
-    if idle < 0.05 * facts.time.span_ms {
+    if idle < 0.05 * facts.time.analyzed_ms {
         return None;
     }
     let (steps, unit) = (facts.steps(), facts.unit());

@@ -56,7 +56,7 @@ impl<'f, 'a> Demand<'f, 'a> {
             || compute <= 0.0
             || facts.is_faster_than_link()
             || needed <= 1.1 * compute
-            || exposed < 0.1 * facts.time.span_ms;
+            || exposed < 0.1 * facts.time.analyzed_ms;
         let moved = inbound.iter().filter_map(|copy| copy.bytes()).sum();
         (!is_enough).then_some(Self { inbound, needed, compute, exposed, moved })
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use busbound_cause::Resource;
 use busbound_trace::{Direction, Timestamp};
+use busbound_whatif::replay::Keep;
 use serde_json::json;
 
 use super::common::copies::{bytes_moved, times_of, total_ms};
@@ -19,8 +20,7 @@ pub(super) static RULE: Rule = Rule {
     title: "Data copied back unchanged",
     precondition: "The step does not change the data. A trace shows sizes, not contents.",
     basis: "bound: exposed time of the D2H copies and idle time inside their calls, limited to what the step gains if D2H copies take no time",
-    // candidate: keep
-    candidate: Candidate::None("No what-if change drops the D2H copies of data that the host still has."),
+    candidate: Candidate::Changes(|| vec![Keep.into()]),
     unless: &[],
     check,
     document: Document {
@@ -89,7 +89,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let exposed = facts.exposed_ms(copies.iter().copied());
     // A copy to pageable memory takes most of its time on the host, after its bytes have crossed the bus.
     let staging = idle_inside_ms(&facts.gaps, &call_times(copies.iter().filter_map(|copy| copy.call)));
-    if exposed + staging < 0.02 * facts.time.span_ms {
+    if exposed + staging < 0.02 * facts.time.analyzed_ms {
         return None;
     }
     let (steps, unit) = (facts.steps(), facts.unit());

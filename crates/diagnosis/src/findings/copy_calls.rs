@@ -130,7 +130,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let issued = Issued::of(facts)?;
     let (copies, steps, unit) = (&issued.copies, facts.steps(), facts.unit());
     let (device, per_step) = (total_ms(copies), copies.len() as f64 / steps);
-    if per_step < MANY_PER_STEP || device + issued.host < WORTH_IT * facts.time.span_ms {
+    if per_step < MANY_PER_STEP || device + issued.host < WORTH_IT * facts.time.analyzed_ms {
         return None;
     }
     let moved: u64 = copies.iter().filter_map(|copy| copy.bytes()).fold(0, u64::saturating_add);

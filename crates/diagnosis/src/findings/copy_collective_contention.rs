@@ -1,5 +1,6 @@
 //! Do copies and collectives compete for one link?
 
+use busbound_whatif::replay::Spread;
 use serde_json::json;
 
 use super::common::{Candidate, Document, Draft, Fix, Rule};
@@ -11,9 +12,7 @@ pub(super) static RULE: Rule = Rule {
     title: "Contention between copies and collectives",
     precondition: "Either the copies or the collectives can move to another part of the step.",
     basis: "bound: the measured slowdown over the time in which they overlap",
-    candidate: Candidate::None(
-        "No what-if change moves collectives, and the replay does not model copies and collectives that share a link.",
-    ),
+    candidate: Candidate::Changes(|| vec![Spread.into()]),
     unless: &[],
     check,
     document: Document {
@@ -34,7 +33,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let evident: Vec<_> = facts.contention.iter().filter(|c| c.is_evident()).collect();
     let shared = facts.overlap.host_copy_comm_ms;
     let worst = evident.iter().max_by(|a, b| a.slower_pct.total_cmp(&b.slower_pct))?;
-    if shared < 0.01 * facts.time.span_ms {
+    if shared < 0.01 * facts.time.analyzed_ms {
         return None;
     }
     let (steps, unit) = (facts.steps(), facts.unit());

@@ -16,9 +16,8 @@ pub(super) static RULE: Rule = Rule {
     title: "Optimizer on the CPU",
     precondition: "CPU cores are free during the backward pass, or the GPU has memory for the optimizer state.",
     basis: "bound: idle time in the optimizer, limited to the length of the backward pass",
-    // candidate: optimizer=overlap
     candidate: Candidate::None(
-        "No what-if change runs the update of one bucket while the backward pass computes the next one.",
+        "`optimizer=overlap` hides it only in the time in which the host waits. A program that runs it on another thread hides more, or less.",
     ),
     unless: &[],
     check,

@@ -46,7 +46,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let inside: Vec<&Copy<'_>> =
         facts.issued_copies().filter(|copy| copy.transfer.direction == Direction::DeviceToDevice).collect();
     let exposed = facts.exposed_ms(inside.iter().copied());
-    if inside.is_empty() || exposed < 0.05 * facts.time.span_ms {
+    if inside.is_empty() || exposed < 0.05 * facts.time.analyzed_ms {
         return None;
     }
     let (steps, unit) = (facts.steps(), facts.unit());

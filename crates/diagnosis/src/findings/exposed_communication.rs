@@ -52,7 +52,7 @@ fn kernels<'a>(facts: &Facts<'a>) -> BTreeMap<&'a str, (u64, f64)> {
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let exposed = facts.time.exposed_comm_ms;
-    if exposed < 0.1 * facts.time.span_ms {
+    if exposed < 0.1 * facts.time.analyzed_ms {
         return None;
     }
     let (steps, unit) = (facts.steps(), facts.unit());

@@ -36,7 +36,7 @@ loader = DataLoader(dataset, batch_size, num_workers=8, persistent_workers=True,
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let idle = facts.idle.iter().find(|idle| idle.cause == GapCause::Input)?;
-    if idle.ms < 0.03 * facts.time.span_ms {
+    if idle.ms < 0.03 * facts.time.analyzed_ms {
         return None;
     }
     let (steps, unit) = (facts.steps(), facts.unit());

@@ -53,15 +53,15 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let (steps, unit) = (facts.steps(), facts.unit());
     let total = total_ms(&copies);
     let exposed = facts.exposed_ms(copies.iter().copied());
-    if copies.is_empty() || exposed < 0.05 * facts.time.span_ms {
+    if copies.is_empty() || exposed < 0.05 * facts.time.analyzed_ms {
         return None;
     }
     let per_step = copies.len() as f64 / steps;
     // Before the first and after the last kernel of a step, a copy has no kernel of the step to overlap with.
     // And no prefetch gets a step below the time that the link needs for its copies.
-    let link_idle = facts.time.span_ms - facts.bus_busy_ms();
+    let link_idle = facts.time.analyzed_ms - facts.bus_busy_ms();
     let high = facts.exposed_between_kernels_ms(&copies).min(link_idle);
-    if high < 0.02 * facts.time.span_ms {
+    if high < 0.02 * facts.time.analyzed_ms {
         return None;
     }
     Some(Draft {

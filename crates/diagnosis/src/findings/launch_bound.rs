@@ -1,5 +1,6 @@
 //! Does the host launch kernels more slowly than the GPU runs them?
 
+use busbound_whatif::replay::CudaGraph;
 use serde_json::json;
 
 use super::common::copies::gaps_of;
@@ -16,9 +17,7 @@ pub(super) static RULE: Rule = Rule {
     title: "Launch overhead",
     precondition: "Shapes and control flow repeat. The profiler itself slows down launches, so check the step time without it first.",
     basis: "bound: idle time with an empty queue; part of it is profiler overhead",
-    candidate: Candidate::None(
-        "No what-if change merges launches into a CUDA graph: the trace does not show what the host would still do per step.",
-    ),
+    candidate: Candidate::Changes(|| vec![CudaGraph.into()]),
     unless: &[],
     check,
     document: Document {
@@ -26,8 +25,8 @@ pub(super) static RULE: Rule = Rule {
                   busy, not waiting.",
         computed: "Evidence: idle time with an empty queue is at least 10% of the time. Idle time that other findings explain \
                    does not count: before copies, and inside allocation calls. Kernels that load at first use, and \
-                   a single long gap, count only toward the high end. Saving: at least 30% of the recurring idle time, at \
-                   most all of the idle time.",
+                   a single long gap, count only toward the high end. Saving: by replaying the \
+                   trace with its launches as CUDA graphs; if that changes nothing, 30% to 100% of the idle time.",
         fix: "Launch fewer kernels: use `torch.compile(mode=\"reduce-overhead\")` or CUDA graphs, and larger batches. If the \
               step has an optimizer, a fused one launches fewer kernels too.",
         code: &[CODE, TRAINING_CODE],
@@ -51,7 +50,7 @@ const LONG_CALL: i64 = 1_000_000;
 /// and a sentence about them.
 fn once(facts: &Facts<'_>, cause: &IdleCause, idle: f64) -> (f64, String) {
     let long = facts.host.launches().filter(|call| call.duration().get() > LONG_CALL);
-    let loading = idle_around_ms(&facts.gaps, GapCause::Launch, &call_times(long)).min(idle);
+    let loading = idle_around_ms(&facts.gaps, &[GapCause::Launch], &call_times(long)).min(idle);
     let longest = cause.longest_ms;
     if loading > 0.3 * idle {
         let text = format!(
@@ -84,7 +83,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let cause = facts.idle.iter().find(|idle| idle.cause == GapCause::Launch)?;
     // Other findings explain idle time before small copies and idle time during allocation.
     let idle = cause.ms - cause.before_copies_ms - facts.allocating_idle_ms;
-    if idle < 0.1 * facts.time.span_ms {
+    if idle < 0.1 * facts.time.analyzed_ms {
         return None;
     }
     let (steps, unit, launches) = (facts.steps(), facts.unit(), &facts.launches);

@@ -62,7 +62,7 @@ impl<'f, 'a> Saturated<'f, 'a> {
         let copies: Vec<&Copy<'a>> =
             facts.issued_copies().filter(|copy| copy.transfer.direction == direction).collect();
         let gbps = bytes_moved(&copies, direction) as f64 / busy.get().max(1) as f64;
-        let busy_share = busy.as_millis() / facts.time.span_ms;
+        let busy_share = busy.as_millis() / facts.time.analyzed_ms;
         let is_saturated = busy_share >= BUSY
             && gbps >= FAST * facts.link.reachable_gbps()
             && facts.time.compute_ms > 0.0

@@ -76,7 +76,7 @@ impl Inbound {
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let managed = &facts.managed;
     let waiting = managed.waiting_ms();
-    if waiting < WORTH_IT * facts.time.span_ms {
+    if waiting < WORTH_IT * facts.time.analyzed_ms {
         return None;
     }
     let (steps, unit) = (facts.steps(), facts.unit());

@@ -82,7 +82,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let (time, all) =
         (migration_ms(&returns), migration_ms(&managed.migrations(&facts.copies).collect::<Vec<_>>()));
     // One round trip is normal at the start of a program, and returns must take most of the migration time.
-    if blocks.returns_each < 2.0 || time < 0.5 * all || time < WORTH_IT * facts.time.span_ms {
+    if blocks.returns_each < 2.0 || time < 0.5 * all || time < WORTH_IT * facts.time.analyzed_ms {
         return None;
     }
     let exposed = facts.exposed_ms(returns.iter().copied());

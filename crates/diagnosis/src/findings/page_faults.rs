@@ -75,7 +75,7 @@ fn to_fresh_memory(facts: &Facts<'_>) -> Option<Draft> {
     let in_calls = idle_inside_ms(&facts.gaps, &call_times(copies.iter().filter_map(|copy| copy.call)));
     let pinned = copies.iter().map(|copy| expected_ns(copy, &facts.links)).sum::<f64>() / 1e6;
     let beyond = exposed + in_calls - pinned;
-    if beyond < WORTH_IT * facts.time.span_ms {
+    if beyond < WORTH_IT * facts.time.analyzed_ms {
         return None;
     }
     let gbps = moved as f64 / copies.iter().map(|copy| nanos_with_host(copy)).sum::<f64>();

@@ -56,7 +56,7 @@ fn longest_kernel<'a>(facts: &Facts<'a>) -> Option<(&'a str, Vec<Run>)> {
 }
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
-    if facts.time.compute_ms < 0.85 * facts.time.span_ms {
+    if facts.time.compute_ms < 0.85 * facts.time.analyzed_ms {
         return None;
     }
     let (name, runs) = longest_kernel(facts)?;

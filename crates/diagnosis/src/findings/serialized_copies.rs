@@ -62,11 +62,11 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let first = copies.first()?;
     let (steps, unit) = (facts.steps(), facts.unit());
     let (exposed, total) = (facts.exposed_ms(copies.iter().copied()), total_ms(&copies));
-    if exposed < 0.03 * facts.time.span_ms || exposed < 0.5 * total {
+    if exposed < 0.03 * facts.time.analyzed_ms || exposed < 0.5 * total {
         return None;
     }
     let high = hidden_at_best(facts, &copies, exposed);
-    if high < 0.01 * facts.time.span_ms {
+    if high < 0.01 * facts.time.analyzed_ms {
         return None;
     }
     let waited: f64 = copies.iter().map(|copy| (copy.waited_after + copy.blocked).as_millis()).sum();

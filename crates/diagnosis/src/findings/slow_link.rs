@@ -42,7 +42,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let pinned: Vec<&Copy<'_>> = facts.issued_copies().filter(is_candidate).collect();
     let total = total_ms(&pinned);
     let expected: f64 = pinned.iter().map(|copy| expected_ns(copy, &facts.links)).sum::<f64>() / 1e6;
-    if pinned.is_empty() || expected > 0.7 * total || total < 0.02 * facts.time.span_ms {
+    if pinned.is_empty() || expected > 0.7 * total || total < 0.02 * facts.time.analyzed_ms {
         return None;
     }
     let (steps, unit) = (facts.steps(), facts.unit());

@@ -82,7 +82,9 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let (steps, unit) = (facts.steps(), facts.unit());
     // Only the idle time after these waits. Idle time after the last sync of a step, or after a blocking copy, has
     // another cause.
-    let idle = idle_around_ms(&facts.gaps, GapCause::Synchronization, &facts.syncs.avoidable_times);
+    // The host could have run ahead: whatever it did then is not hidden because of the sync.
+    let exposed = [GapCause::Synchronization, GapCause::Launch, GapCause::Host];
+    let idle = idle_around_ms(&facts.gaps, &exposed, &facts.syncs.avoidable_times);
     let waits = Waits::of(facts);
     let (count, waited) = (waits.count(), waits.host_ms());
     if count == 0 {
@@ -91,7 +93,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     // Streams that are serialized only by these waits could overlap. Copies gain most of that time; kernels that fill
     // the GPU gain nothing.
     let between = facts.serialized_streams().map_or(0.0, |_| facts.time.exposed_bus_copy_ms);
-    if idle + between < 0.02 * facts.time.span_ms {
+    if idle + between < 0.02 * facts.time.analyzed_ms {
         return None;
     }
     let longest = waits.read.or(waits.explicit);

@@ -57,7 +57,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let (reserved, total) = memory_of(facts, device)?;
     let free = total.saturating_sub(reserved) as f64;
     let exposed = facts.exposed_ms(inbound.iter().copied());
-    if moved > 0.9 * free || exposed < 0.02 * facts.time.span_ms {
+    if moved > 0.9 * free || exposed < 0.02 * facts.time.analyzed_ms {
         return None;
     }
     Some(Draft {

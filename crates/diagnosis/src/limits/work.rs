@@ -38,7 +38,7 @@ pub(super) fn no_kernels(scope: &Scope<'_>) -> Option<String> {
 pub(super) fn managed_in_kernels(scope: &Scope<'_>) -> Option<String> {
     let facts = scope.facts;
     let waiting = facts.managed.waiting_ms();
-    (waiting > managed::WORTH_IT * facts.time.span_ms).then(|| {
+    (waiting > managed::WORTH_IT * facts.time.analyzed_ms).then(|| {
         format!(
             "Kernels run for {}/{} while pages of managed memory migrate. In the table, that time counts as compute.",
             milliseconds(waiting / facts.steps()),
@@ -54,7 +54,7 @@ pub(super) fn profiler_cost(scope: &Scope<'_>) -> Option<String> {
     let facts = scope.facts;
     let host = facts.idle_ms(GapCause::Launch) + facts.idle_ms(GapCause::Synchronization);
     let is_estimated = facts.unprofiled().is_some();
-    (host > HOST_MATTERS * facts.time.span_ms && !is_estimated)
+    (host > HOST_MATTERS * facts.time.analyzed_ms && !is_estimated)
         .then(|| "The profiler slows down the host. Time a step without it first: part of the wait for launches may not exist then.".to_owned())
 }
 

@@ -8,7 +8,6 @@ use crate::activity::copies::CopyGroup;
 use crate::activity::route::CopyRoute;
 use crate::analysis::breakdown::Part;
 use crate::analysis::facts::Facts;
-use crate::quantity::milliseconds;
 
 /// A smaller share rounds to 0% and is not mentioned.
 const NOTHING: f64 = 0.005;
@@ -30,7 +29,7 @@ pub(super) fn clause(facts: &Facts<'_>, bound: Bound, for_pages: f64) -> String 
         Bound::Communication => "waits for communication between GPUs".to_owned(),
         Bound::Compute if device_copy_share(facts) >= NOTHING => format!(
             "is on-device work ({} in compute kernels, {} in D2D copies)",
-            percent(facts.time.compute_ms / facts.time.span_ms),
+            percent(facts.time.compute_ms / facts.time.analyzed_ms),
             percent(device_copy_share(facts))
         ),
         Bound::Compute => "is spent in compute kernels".to_owned(),
@@ -70,7 +69,7 @@ fn waits_for_host(facts: &Facts<'_>) -> String {
 fn inconclusive(facts: &Facts<'_>) -> String {
     const IDLE: &str = "is idle time whose cause is not visible in this trace";
     const COPYING: &str = "is spent in copies that may or may not have crossed the bus";
-    let span = facts.time.span_ms;
+    let span = facts.time.analyzed_ms;
     let (idle, copying) = (
         (facts.idle_ms(GapCause::Unexplained) + facts.idle_ms(GapCause::Queued)) / span,
         facts.time.exposed_unplaced_copy_ms / span,
@@ -90,7 +89,7 @@ fn waits_for_copies(facts: &Facts<'_>, for_pages: f64) -> String {
         return "is spent in kernels that wait for pages of managed memory".to_owned();
     }
     if for_pages > copying {
-        let share = percent(for_pages / facts.time.span_ms);
+        let share = percent(for_pages / facts.time.analyzed_ms);
         return format!(
             "waits for transfers over the bus ({share} in kernels that wait for pages of managed memory)"
         );
@@ -104,7 +103,7 @@ fn waits_for_copies(facts: &Facts<'_>, for_pages: f64) -> String {
     if largest.exposed_ms >= 0.95 * transfers.map(|group| group.exposed_ms).sum::<f64>() {
         return format!("waits for {}", words(largest));
     }
-    let share = percent(largest.exposed_ms / facts.time.span_ms);
+    let share = percent(largest.exposed_ms / facts.time.analyzed_ms);
     format!("waits for {all} ({share} for {})", words(largest))
 }
 
@@ -121,30 +120,4 @@ fn words(group: &CopyGroup) -> String {
         known => known.word(),
     };
     format!("{copies} {memory} memory")
-}
-
-pub(super) struct SerializedStreams {
-    pub(super) share: f64,
-    pub(super) because: String,
-}
-
-/// Two or more streams that never overlap, because the host waits for the work of one before it launches on the next.
-/// The device looks busy, but the serialization costs time.
-pub(super) fn serialized_streams(facts: &Facts<'_>) -> Option<SerializedStreams> {
-    let streams = facts.serialized_streams()?;
-    let waits = facts.syncs.avoidable();
-    let share = waits.ms / facts.time.span_ms;
-    Some(SerializedStreams {
-        share,
-        because: format!(
-            "for {} {}, the host waits for the GPU within the {unit} ({:.0} times), so {} streams \
-             are serialized and never overlap; {}/{unit} of work outside the busiest stream could overlap with it",
-            percent(share),
-            facts.of_each(),
-            waits.count as f64 / facts.steps(),
-            streams.streams,
-            milliseconds(streams.smaller_ms / facts.steps()),
-            unit = facts.unit(),
-        ),
-    })
 }

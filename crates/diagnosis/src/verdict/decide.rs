@@ -3,7 +3,7 @@
 use busbound_cause::Resource;
 use busbound_cause::idle::GapCause;
 
-use super::clauses::{clause, percent, serialized_streams};
+use super::clauses::{clause, percent};
 use super::{Bound, Headroom, Verdict};
 use crate::activity::route::CopyRoute;
 use crate::analysis::bounds::Asked;
@@ -25,6 +25,9 @@ const CANDIDATES: [(Bound, &[Resource]); 7] = [
 const ALIKE: f64 = 0.5;
 /// A smaller gain, as a share of the step, bounds nothing.
 const NOTHING: f64 = 0.02;
+
+/// From this share on, time whose cause is not visible is mentioned.
+const MUCH_UNKNOWN: f64 = 0.2;
 
 /// What a step gains if each candidate is free, in milliseconds.
 #[derive(Debug, Clone)]
@@ -101,11 +104,8 @@ fn waits_for_pages_ms(facts: &Facts<'_>) -> f64 {
 }
 
 pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
-    if facts.time.span_ms <= 0.0 {
+    if facts.time.analyzed_ms <= 0.0 {
         return Verdict::of(Bound::Unknown, 0.0, "all GPU events in this trace have zero duration");
-    }
-    if let Some(serialized) = serialized_streams(facts) {
-        return Verdict::of(Bound::Sync, serialized.share, &serialized.because);
     }
     let gains = Gains::of(facts, asked);
     let (first, second) = gains.leaders();
@@ -129,7 +129,15 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
             percent(share(first.1)),
             clause(first.0)
         ),
-        bound => format!("{} {} {}", percent(share(first.1)), facts.of_each_own(), clause(bound)),
+        bound => {
+            let of = format!("{} {} {}", percent(share(first.1)), facts.of_each_own(), clause(bound));
+            match share(gains.unknown) {
+                unknown if unknown >= MUCH_UNKNOWN => {
+                    format!("{of}; {} {}", percent(unknown), clause(Bound::Unknown))
+                }
+                _ => of,
+            }
+        }
     };
     let gain = if bound == Bound::Unknown { gains.unknown } else { first.1 };
     let mut verdict = Verdict::of(bound, share(gain), &because);
@@ -146,6 +154,8 @@ fn decide(gains: &Gains, first: (Bound, f64), second: (Bound, f64)) -> Bound {
     // Launching and other host work are both the host; a sync exposes them.
     let on_host = |bound: Bound| matches!(bound, Bound::Launch | Bound::Host | Bound::Sync | Bound::Input);
     let alike = second.1 >= ALIKE * first.1 && second.1 > NOTHING * gains.step_ms;
+    // Half of the step is enough to be named, unless it is compute: then the rest is what can be changed.
+    let alike = alike && (first.1 < 0.5 * gains.step_ms || first.0 == Bound::Compute);
     match alike && !(on_host(first.0) && on_host(second.0)) {
         true => Bound::Mixed,
         false => first.0,

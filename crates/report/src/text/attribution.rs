@@ -15,7 +15,7 @@ pub(crate) fn blocks(diagnosis: &Diagnosis) -> Table {
     let Some(attribution) = &diagnosis.attribution else {
         return Table { titles: Vec::new(), rows: Vec::new() };
     };
-    let step_ms = diagnosis.time.span_ms / diagnosis.step_count() / diagnosis.devices.len().max(1) as f64;
+    let step_ms = diagnosis.time.analyzed_ms / diagnosis.step_count() / diagnosis.devices.len().max(1) as f64;
     let large =
         |block: &&BlockTime| attribution.asked || block.share >= SMALL || block.host_ms > SMALL * step_ms;
     let shown: Vec<&BlockTime> = attribution.blocks.iter().filter(large).collect();

@@ -208,7 +208,7 @@ pub(crate) fn copies(diagnosis: &Diagnosis) -> Vec<FactLine> {
 
 /// Whether the copies, or the host in their calls, take half a percent of the time.
 fn matters(group: &CopyGroup, diagnosis: &Diagnosis) -> bool {
-    group.total_ms.max(group.blocking.ms) > 0.005 * diagnosis.time.span_ms
+    group.total_ms.max(group.blocking.ms) > 0.005 * diagnosis.time.analyzed_ms
 }
 
 fn copy_line(group: &CopyGroup, diagnosis: &Diagnosis) -> FactLine {
@@ -296,7 +296,7 @@ fn idle(diagnosis: &Diagnosis) -> Table {
     let rows = diagnosis
         .idle
         .iter()
-        .filter(|idle| idle.cause != GapCause::KernelGap && idle.ms > 0.01 * diagnosis.time.span_ms)
+        .filter(|idle| idle.cause != GapCause::KernelGap && idle.ms > 0.01 * diagnosis.time.analyzed_ms)
         .map(|idle| {
             let place =
                 idle.places.first().map_or(String::new(), |place| format!(" (mostly {})", place.place));

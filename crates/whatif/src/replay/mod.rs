@@ -204,7 +204,11 @@ impl Replay {
         // A device that is idle less clocks lower, which makes it idle even less. This converges quickly.
         let before = duty(&self.unchanged);
         for _ in 0..3 {
-            sharing.heavy = self.power.slowdown(before, duty(&simulated), assumed.power);
+            let slowdown = self.power.slowdown(before, duty(&simulated), assumed.power);
+            if slowdown == sharing.heavy {
+                break;
+            }
+            sharing.heavy = slowdown;
             simulated = simulate(&graph, &sharing);
         }
         let made = Ran { step_ms: simulated.step() / 1e6, extra_bytes, applied, power: sharing.heavy };

@@ -32,6 +32,7 @@ const UNITS: &[(&str, EvidenceUnit)] = &[
     ("launches", EvidenceUnit::Count),
     ("migrations", EvidenceUnit::Count),
     ("stream", EvidenceUnit::Count),
+    ("stretches", EvidenceUnit::Count),
     ("syncs", EvidenceUnit::Count),
     ("turns", EvidenceUnit::Count),
 ];
@@ -54,6 +55,8 @@ mod tests {
     /// Keys of text, lists and booleans, which have no unit.
     const WITHOUT_UNIT: &[&str] = &[
         "comparisons",
+        "direction",
+        "frames_recorded",
         "host_place",
         "kernel",
         "link",

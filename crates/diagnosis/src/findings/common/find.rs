@@ -7,6 +7,7 @@ use super::finding::Finding;
 use crate::analysis::facts::Facts;
 use crate::analysis::replay;
 use crate::findings::FindingId;
+use crate::saving::Saving;
 
 /// The basis of a saving that a replay gave.
 const REPLAYED: &str = "replay of the trace with the fix applied (`busbound whatif`)";
@@ -22,7 +23,7 @@ struct Made {
 
 /// All findings, largest saving first.
 pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
-    if facts.time.span_ms <= 0.0 {
+    if facts.time.analyzed_ms <= 0.0 {
         return Vec::new();
     }
     let check = |&id: &FindingId| {
@@ -32,8 +33,9 @@ pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     let mut made: Vec<Made> = FindingId::ALL.iter().filter_map(check).collect();
     let found: Vec<FindingId> = made.iter().map(|made| made.id).collect();
     made.retain(|made| !made.id.rule().unless.iter().any(|better| found.contains(better)));
+    scale_bounds(facts, &mut made);
     replace_bounds(facts, &mut made);
-    let step_ms = facts.step_ms();
+    let step_ms = facts.own_step_ms();
     let finding = |made: Made| {
         let finding = Finding::of(made.id, made.draft, made.basis, step_ms);
         Finding { predicted: made.predicted, ..finding }
@@ -44,6 +46,16 @@ pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
         high(b).total_cmp(&high(a)).then_with(|| a.id.as_str().cmp(b.id.as_str()))
     });
     findings
+}
+
+/// Bounds come from recorded times, and the profiler is part of those. No fix saves more than the step.
+fn scale_bounds(facts: &Facts<'_>, all: &mut [Made]) {
+    let own = facts.own_step_ms();
+    let share = own / facts.step_ms();
+    for made in all {
+        let Saving { low, high } = made.draft.saves;
+        made.draft.saves = Saving { low: (low * share).min(own), high: (high * share).min(own) };
+    }
 }
 
 /// If the fix is a change that can be replayed, the saving is what the replay saves, not a bound.

@@ -114,7 +114,7 @@ impl<'c, 'f, 'a> Staged<'c, 'f, 'a> {
     /// `None` if the copies take too little of the time.
     pub(in crate::findings) fn of(facts: &'f Facts<'a>, copies: &'c [&'f Copy<'a>]) -> Option<Self> {
         let total: f64 = copies.iter().map(|copy| copy.event.duration().as_millis()).sum();
-        if copies.is_empty() || total < WORTH_IT * facts.time.span_ms {
+        if copies.is_empty() || total < WORTH_IT * facts.time.analyzed_ms {
             return None;
         }
         let pinned: f64 = copies.iter().map(|copy| expected_ns(copy, &facts.links)).sum::<f64>() / 1e6;
@@ -127,7 +127,7 @@ impl<'c, 'f, 'a> Staged<'c, 'f, 'a> {
             pinned,
             exposed: facts.exposed_ms(copies.iter().copied()),
             blocked: copies.iter().map(|copy| copy.blocked.as_millis()).sum(),
-            staging: idle_around_ms(&facts.gaps, GapCause::Copy, &calls),
+            staging: idle_around_ms(&facts.gaps, &[GapCause::Copy], &calls),
             faster: (total - pinned).max(0.0),
         })
     }
@@ -142,7 +142,7 @@ impl<'c, 'f, 'a> Staged<'c, 'f, 'a> {
     /// Converts a bound over all steps to a saving per step; `None` if it is too small.
     pub(in crate::findings) fn saving(&self, (low, high): (f64, f64)) -> Option<Saving> {
         let steps = self.facts.steps();
-        let is_worth_it = high >= WORTH_IT * self.facts.time.span_ms;
+        let is_worth_it = high >= WORTH_IT * self.facts.time.analyzed_ms;
         is_worth_it.then(|| Saving { low: (low / steps).min(high / steps), high: high / steps })
     }
 

@@ -229,7 +229,8 @@ mod tests {
     #[test]
     fn a_misspelled_change_gets_a_suggestion() {
         let error = |text: &str| text.parse::<Change>().unwrap_err().to_string();
-        let all = "valid changes: pin, prefetch=N, async, coalesce, nosync, link=NAME and resident=N%";
+        let all = "valid changes: pin, prefetch=N, async, stream, coalesce, nosync, graph, keep, resident=N%, loader=pin, \
+             optimizer=overlap|gpu, spread and link=NAME";
         assert_eq!(
             error("prefech=2"),
             format!(r#"unknown change "prefech=2": no such change, did you mean prefetch=N?; {all}"#)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use busbound_cause::{Model, avoidable_waits};
+use busbound_cause::{HostAction, Model, avoidable_waits};
 
 use super::edit::remove_call;
 use super::{About, Declared, Made, Terms, without_value};
@@ -29,7 +29,11 @@ impl Declared for NoSync {
         let mut made = Made::default();
         let avoidable = avoidable_waits(graph);
         for call in (0..graph.calls.len()).filter(|call| avoidable[*call]) {
-            remove_call(graph, call);
+            match graph.calls[call].action {
+                // The copy stays, and the host does not wait for it.
+                HostAction::IssueBlocking(copy) => graph.calls[call].action = HostAction::Issue(vec![copy]),
+                _ => remove_call(graph, call),
+            }
             made.changed += 1;
         }
         made

@@ -102,7 +102,12 @@ impl Ahead {
         unblock_host(graph, copy);
         let Some(call) = graph.work[copy].call else { return false };
         let id = graph.calls.len();
-        graph.calls.push(HostCall { since: HostTime::default(), after: None, ..graph.calls[call].clone() });
+        graph.calls.push(HostCall {
+            since: HostTime::default(),
+            after: None,
+            after_work: None,
+            ..graph.calls[call].clone()
+        });
         remove_call(graph, call);
         graph.work[copy].call = Some(id);
         self.before.entry(place).or_default().push(id);

@@ -1,0 +1,113 @@
+//! Do verdict, findings, critical path and predictions of one run agree? For every recorded run of the fixtures.
+
+#![expect(clippy::unwrap_used, reason = "a test should panic at the first error")]
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use busbound_diagnosis::{Bound, Diagnosis, Options, PathClass, Source, diagnose};
+use busbound_machine::{Machine, MachineProfile};
+use busbound_trace::{ReadOptions, open};
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
+}
+
+fn traces(folder: &str) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(fixtures().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let mut traces: Vec<PathBuf> =
+        files.filter(|path| path.to_string_lossy().ends_with(".json.gz")).collect();
+    traces.sort();
+    traces
+}
+
+/// Every run: its name and its diagnosis, computed once.
+static RUNS: LazyLock<Vec<(String, Diagnosis)>> = LazyLock::new(runs);
+
+fn runs() -> Vec<(String, Diagnosis)> {
+    let text = std::fs::read_to_string(fixtures().join("machines/h200.json")).unwrap();
+    let machine = Machine::measured(MachineProfile::parse(&text).unwrap());
+    let all = ["", "pairs", "frameworks/traces"].into_iter().flat_map(traces);
+    let run = |path: PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let trace = open(&path, &ReadOptions::default()).unwrap();
+        let run = diagnose(&trace, &Source::named(&name), &machine, &Options::default());
+        (name, run)
+    };
+    all.map(run).collect()
+}
+
+/// What the verdict is about.
+fn own_step_ms(run: &Diagnosis) -> f64 {
+    let recorded = run.time.analyzed_ms / run.window.step_count / run.devices.len().max(1) as f64;
+    run.window.steps.as_ref().and_then(|steps| steps.unprofiled_ms).map_or(recorded, |own| own.mid)
+}
+
+/// The bounds that the largest part of the critical path may mean.
+fn bounds_of(class: PathClass) -> &'static [Bound] {
+    match class {
+        PathClass::Compute | PathClass::Memset | PathClass::KernelGap => &[Bound::Compute],
+        PathClass::Communication => &[Bound::Communication],
+        PathClass::Copy | PathClass::Staging => &[Bound::Transfer],
+        // A sync makes the host's time part of the path.
+        PathClass::Launch => &[Bound::Launch, Bound::Sync],
+        PathClass::Host => &[Bound::Host, Bound::Sync],
+        PathClass::Input => &[Bound::Input],
+        PathClass::Synchronization => &[Bound::Sync],
+        PathClass::Contended | PathClass::Unexplained => &[Bound::Unknown],
+    }
+}
+
+fn problems(run: &Diagnosis) -> Vec<String> {
+    let mut problems = Vec::new();
+    let step = own_step_ms(run);
+    for finding in &run.findings {
+        let saving = finding.saves_ms_per_step;
+        if saving.low > saving.high + 1e-9 || saving.high > 1.001 * step {
+            problems.push(format!("{} saves {saving:?} of {step} ms", finding.id));
+        }
+    }
+    for bound in &run.bounds {
+        let (faster, free) = (bound.step_if_10pct_faster_ms, bound.step_if_free_ms);
+        if free > faster + 0.001 * step || faster > 1.001 * step {
+            problems.push(format!("{:?}: free {free}, 10% faster {faster}, now {step}", bound.resource));
+        }
+    }
+    if let Some(prize) = &run.prize
+        && prize.fixed_ms > 1.001 * prize.step_ms
+    {
+        problems.push(format!("the prize is slower: {prize:?}"));
+    }
+    problems
+}
+
+#[test]
+fn no_saving_exceeds_the_step_and_no_resource_costs_time_when_it_is_free() {
+    let found: Vec<String> = RUNS
+        .iter()
+        .flat_map(|(name, run)| problems(run).into_iter().map(move |problem| format!("{name}: {problem}")))
+        .collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Where the profiler hardly matters: with it, the path is of the recorded run and the verdict is not.
+#[test]
+fn the_critical_path_and_the_verdict_name_the_same_resource() {
+    let mut wrong = Vec::new();
+    for (name, run) in RUNS.iter() {
+        let Some(path) = &run.critical_path else { continue };
+        let is_recorded = run.window.steps.as_ref().is_none_or(|steps| steps.unprofiled_ms.is_none());
+        let Some(first) = path.classes.first().filter(|_| is_recorded) else { continue };
+        let named = [Bound::Mixed, Bound::Unknown].contains(&run.verdict.bound)
+            || bounds_of(first.class).contains(&run.verdict.bound);
+        if !named {
+            wrong.push(format!(
+                "{name}: path {:?} {:.0}%, verdict {:?}",
+                first.class,
+                100.0 * first.share,
+                run.verdict.bound
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
