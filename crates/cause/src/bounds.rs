@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::Time;
 use crate::graph::{Awaited, CallId, HostAction, WorkId, WorkKind};
 use crate::host::HostUse;
-use crate::model::{HostCall, Model, Work};
+use crate::model::{HostCall, Model, Work, mean_step};
 use crate::thresholds::LAUNCH_LATENCY;
 
 /// What a step can be bound by.
@@ -255,16 +255,6 @@ impl<'m> Bounds<'m> {
             what => Resource::of_use(what),
         };
         speeds.time(call.cost, resource)
-    }
-}
-
-/// The mean time from the end of one step to the end of the next. The first step may have waited for work that is not in the
-/// graph, so it counts only if there are few steps.
-pub(crate) fn mean_step(ends: &[Time]) -> f64 {
-    let last = ends.iter().copied().max().unwrap_or(0);
-    match ends {
-        [first, _, .., _] => (last - first) as f64 / (ends.len() - 1) as f64,
-        _ => last as f64 / ends.len().max(1) as f64,
     }
 }
 

@@ -15,6 +15,7 @@ pub mod idle;
 mod launch_records;
 mod model;
 pub mod path;
+mod sharing;
 mod simulate;
 pub mod thresholds;
 
@@ -28,7 +29,8 @@ pub use graph_launches::{GraphLaunches, launches_graph};
 pub use host::{Host, HostUse, Origin, ThreadTimes, UsedTime};
 pub use launch_records::LaunchRecords;
 pub use model::{EdgeCounts, HostCall, Model, RecordingCost, TraceRange, Work};
-pub use simulate::{Sharing, Simulated, simulate};
+pub use sharing::Sharing;
+pub use simulate::{Simulated, simulate};
 
 /// Nanoseconds.
 pub type Time = i64;

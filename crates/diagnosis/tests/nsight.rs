@@ -68,7 +68,7 @@ fn graphs_that_ran_unseen_leave_no_verdict() {
     // The same program recorded node by node: 1.37 ms of graphs per step, and 1.49 ms of copies.
     let nodes = diagnosis_of(&root().join("fixtures/nsight/graphs_nodes.sqlite"));
     assert!(
-        nodes.verdict.statement.starts_with("Mixed: of each 2.98 ms step, 50% waits for copies"),
+        nodes.verdict.statement.starts_with("Transfer-bound: 50% of each 2.98 ms step"),
         "{:?}",
         nodes.verdict
     );

@@ -14,7 +14,6 @@ fn steps_that_wait_for_pageable_copies_are_transfer_bound() {
     let diagnosis = diagnose(&trace, &source, &Machine::named("h200").unwrap(), &Options::default());
     assert_eq!(diagnosis.verdict.bound, Bound::Transfer);
     let found: Vec<_> = diagnosis.findings.iter().map(|finding| format!("{:?}", finding.id)).collect();
-    assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].to_lowercase().contains("pageable"), "{found:?}");
     let steps = diagnosis.window.steps.unwrap();
     assert!((steps.p50_ms - 2.0).abs() < 0.02, "{}", steps.p50_ms);

@@ -29,6 +29,6 @@ fn two_ranks_of_hta() {
     assert_eq!(shares, ["14.95", "19.93"]);
     assert_eq!(
         answer.statement,
-        "2 of 128 ranks: inconclusive on all, GPU idle 54% of the time; 614 ms/step (611–616 ms across ranks); rank 1 spends more time outside communication: 464 ms/step (326 ms idle) vs. 443 ms."
+        "2 of 128 ranks: 1 host-bound, 1 inconclusive; 617 ms/step (615–619 ms across ranks); rank 1 spends more time outside communication: 468 ms/step (329 ms idle) vs. 447 ms."
     );
 }

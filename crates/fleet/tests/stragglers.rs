@@ -81,7 +81,7 @@ fn waits_for_two_late_ranks_are_not_added() {
     let answer = Fleet::of(ranks).answer(None);
     assert_eq!(
         answer.statement,
-        "8 ranks: 6 communication-bound, 2 transfer-bound; 100 ms/step; ranks 4, 5 delay the other ranks, rank 5 the most (30.0 ms/step more outside communication)."
+        "8 ranks: 6 communication-bound, 1 transfer-bound, 1 mixed; 100 ms/step; ranks 4, 5 delay the other ranks, rank 5 the most (30.0 ms/step more outside communication)."
     );
     let first = &answer.stragglers[0].statement;
     assert!(first.starts_with("The other ranks wait for rank 5, about 30.0 ms/step: "), "{first}");

@@ -40,7 +40,7 @@ fn every_format_shows_the_headline_and_every_kind_of_figure() {
             "kernels, time per step",
             "nvjet_sm90_tst_320x128_64x3_1x2_h_bz_coopB_NNT",
             "other figures, per step",
-            "Findings gone: pageable_copies",
+            "No longer found: pageable_copies",
         ] {
             assert!(text.contains(part), "{format:?}: no {part:?} in {text}");
         }

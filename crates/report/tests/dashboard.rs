@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test should panic at the first error")]
 
+#[path = "common/hostile_top.rs"]
+mod hostile_top;
 #[path = "common/paths.rs"]
 mod paths;
 #[path = "common/replayed.rs"]
@@ -9,10 +11,11 @@ mod replays;
 
 use busbound_machine::live::{GpuNow, History, Snapshot};
 use busbound_report::{Dashboard, draw_dashboard};
+use hostile_top::hostile;
 use paths::fixture_path;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use replays::{hostile, replayed};
+use replays::replayed;
 
 fn screen(snapshots: &[Snapshot], width: u16, height: u16) -> String {
     let mut history = History::of(600);

@@ -152,7 +152,7 @@ fn names_from_a_trace_are_text() {
         let cells: Vec<&String> =
             read.tables.iter().flat_map(|(_, rows)| rows.iter().map(|row| &row[0])).collect();
         for beginning in
-            ["a|b || c", "<script>alert(1)</script>", "[text](http://x)", "vectorized_elementwise_kernel<4,"]
+            ["a|b || c", "<script>alert(1)</script>", "[text](http://x)", "vectorized_elementwise_kernel<4"]
         {
             assert!(cells.iter().any(|cell| cell.contains(beginning)), "{beginning} is not in {cells:#?}");
         }

@@ -3,13 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "a test should panic at the first error")]
 
 mod common;
+#[path = "common/hostile_top.rs"]
+mod hostile_top;
 #[path = "common/replayed.rs"]
 mod replays;
 
 use busbound_machine::live::{Log, Snapshot};
 use busbound_report::{Format, Report, Style, top_as_lines};
 use common::{fixture_path, shown};
-use replays::{hostile, replayed};
+use hostile_top::hostile;
+use replays::replayed;
 
 #[test]
 fn the_last_interval_as_a_table_and_as_markdown() {

@@ -13,7 +13,7 @@ pub use unprofiled::RecordingCost;
 use crate::Time;
 use crate::graph::{CallId, Graph, HostAction, HostTime, Rule, WorkId, WorkKind};
 use crate::host::HostUse;
-use crate::simulate::Sharing;
+use crate::sharing::Sharing;
 
 /// The steps that a model covers.
 #[derive(Debug, Clone)]
@@ -153,5 +153,15 @@ impl EdgeCounts {
             rule if rule.is_recorded() => self.recorded += 1,
             _ => self.inferred += 1,
         }
+    }
+}
+
+/// The mean time from the end of one step to the end of the next. The first step may have waited for work that is not in the
+/// graph, so it counts only if there are few steps.
+pub(crate) fn mean_step(ends: &[Time]) -> f64 {
+    let last = ends.iter().copied().max().unwrap_or(0);
+    match ends {
+        [first, _, .., _] => (last - first) as f64 / (ends.len() - 1) as f64,
+        _ => last as f64 / ends.len().max(1) as f64,
     }
 }

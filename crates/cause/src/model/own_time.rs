@@ -5,7 +5,7 @@ use busbound_trace::Direction;
 use super::Model;
 use crate::Time;
 use crate::graph::WorkId;
-use crate::simulate::{Sharing, rate};
+use crate::sharing::{Sharing, rate};
 
 pub(super) fn set(model: &mut Model, sharing: &Sharing) {
     for device in model.devices() {

@@ -446,10 +446,6 @@ impl Facts<'_> {
             smaller += times.length();
             seen = seen.union(times);
         }
-        Some(StreamSplit {
-            switches,
-            smaller_ms: smaller.as_millis(),
-            shared_ms: shared.as_millis(),
-        })
+        Some(StreamSplit { switches, smaller_ms: smaller.as_millis(), shared_ms: shared.as_millis() })
     }
 }

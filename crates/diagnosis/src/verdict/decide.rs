@@ -26,6 +26,8 @@ const ALIKE: f64 = 0.5;
 /// A smaller gain, as a share of the step, bounds nothing.
 const NOTHING: f64 = 0.02;
 
+/// From this share of the step on, a gain other than compute's is named alone.
+const NAMED: f64 = 0.45;
 /// From this share on, time whose cause is not visible is mentioned.
 const MUCH_UNKNOWN: f64 = 0.2;
 
@@ -154,8 +156,8 @@ fn decide(gains: &Gains, first: (Bound, f64), second: (Bound, f64)) -> Bound {
     // Launching and other host work are both the host; a sync exposes them.
     let on_host = |bound: Bound| matches!(bound, Bound::Launch | Bound::Host | Bound::Sync | Bound::Input);
     let alike = second.1 >= ALIKE * first.1 && second.1 > NOTHING * gains.step_ms;
-    // Half of the step is enough to be named, unless it is compute: then the rest is what can be changed.
-    let alike = alike && (first.1 < 0.5 * gains.step_ms || first.0 == Bound::Compute);
+    // Nearly half of the step is enough to be named, unless it is compute: then the rest is what can be changed.
+    let alike = alike && (first.1 < NAMED * gains.step_ms || first.0 == Bound::Compute);
     match alike && !(on_host(first.0) && on_host(second.0)) {
         true => Bound::Mixed,
         false => first.0,

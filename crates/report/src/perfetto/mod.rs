@@ -43,6 +43,16 @@ pub(crate) const CHROME: FormatSpec = FormatSpec {
 fn write_all(mut out: impl Write, trace: &Trace, drawn: Option<&Drawn>) -> io::Result<()> {
     write!(out, "{{\"schemaVersion\": 1, \"deviceProperties\": ")?;
     serde_json::to_writer(&mut out, &original::devices(trace))?;
+    // What was recorded decides what recording cost.
+    for (setting, on) in &trace.origin().settings {
+        writeln!(out, ",")?;
+        serde_json::to_writer(&mut out, setting)?;
+        write!(out, ": {}", i32::from(*on))?;
+    }
+    if !trace.origin().unprofiled_step_ms.is_empty() {
+        write!(out, ",\n\"busbound_unprofiled_step_ms\": ")?;
+        serde_json::to_writer(&mut out, &trace.origin().unprofiled_step_ms)?;
+    }
     write!(out, ",\n\"displayTimeUnit\": \"ms\", \"traceEvents\": [")?;
     let mut events = Events { out, is_first: true };
     original::write(&mut events, trace)?;

@@ -1,6 +1,6 @@
 //! Snapshots of `busbound top`.
 
-use busbound_machine::live::{GpuNow, Limits, Log, Snapshot, Watch};
+use busbound_machine::live::{Limits, Log, Snapshot, Watch};
 use busbound_machine::{Machine, MachineProfile};
 
 use super::fixture_path;
@@ -17,19 +17,4 @@ pub(crate) fn replayed() -> Vec<Snapshot> {
         snapshot.signs = watch.see(snapshot);
     }
     snapshots
-}
-
-/// The last snapshot, with escape sequences in every field that a log could put them in.
-pub(crate) fn hostile() -> Snapshot {
-    let mut snapshot = replayed().pop().unwrap();
-    let evil = || "\u{1b}[2J\n".to_owned();
-    snapshot.at = evil();
-    snapshot.driver = Some(evil());
-    snapshot.training[0].file = evil();
-    let gpu: &mut GpuNow = &mut snapshot.gpus[0];
-    (gpu.name, gpu.throttled_by) = (Some(evil()), Some(vec![evil()]));
-    gpu.processes.as_mut().unwrap()[0].name = Some(evil());
-    snapshot.signs[0].evidence = evil();
-    snapshot.signs[0].statement = evil();
-    snapshot
 }

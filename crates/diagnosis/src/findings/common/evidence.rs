@@ -56,7 +56,9 @@ mod tests {
     const WITHOUT_UNIT: &[&str] = &[
         "comparisons",
         "direction",
+        "framework",
         "frames_recorded",
+        "garbage_collection",
         "host_place",
         "kernel",
         "link",
