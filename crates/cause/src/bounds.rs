@@ -4,6 +4,8 @@
 //! Copies and kernels keep their recorded times unless the question is about them. Contention is not replayed, so a pass costs
 //! no more than reading the graph.
 
+use std::rc::Rc;
+
 use busbound_trace::Direction;
 use serde::{Deserialize, Serialize};
 
@@ -119,7 +121,9 @@ enum Delay {
     Released(CallId),
     /// From a call to the work it issued.
     Issued(WorkId),
-    /// Between kernels and copies.
+    /// After the previous work on the stream.
+    AfterWork(WorkId),
+    /// Between kernels and copies of two streams.
     Fixed(Time),
 }
 
@@ -127,30 +131,42 @@ enum Delay {
 #[derive(Debug)]
 pub struct Bounds<'m> {
     model: &'m Model,
+    shape: Rc<Shape>,
+    /// Per call: whether it is a wait that the program could do without.
+    avoidable: Vec<bool>,
+}
+
+/// Nodes and edges without their times.
+#[derive(Debug)]
+struct Shape {
     /// Edges into each node, grouped by node: those of node `i` are `edges[first[i]..first[i + 1]]`.
     first: Vec<u32>,
     edges: Vec<Edge>,
     order: Vec<u32>,
-    /// Per call: whether it is a wait that the program could do without.
-    avoidable: Vec<bool>,
     /// Whether every node has a place in the order.
     complete: bool,
 }
 
 impl<'m> Bounds<'m> {
     pub fn of(model: &'m Model) -> Self {
-        let mut into: Vec<Vec<Edge>> = vec![Vec::new(); 2 * model.calls.len() + model.work.len()];
         let nodes = Nodes { calls: model.calls.len() };
-        add_call_edges(model, nodes, &mut into);
-        add_work_edges(model, nodes, &mut into);
-        let (mut first, mut edges) = (vec![0], Vec::new());
-        for list in &into {
-            edges.extend_from_slice(list);
-            first.push(edges.len() as u32);
-        }
+        let mut list: Vec<(u32, Edge)> = Vec::with_capacity(4 * model.calls.len() + 3 * model.work.len());
+        add_call_edges(model, nodes, &mut list);
+        add_work_edges(model, nodes, &mut list);
+        let (first, edges) = grouped(2 * model.calls.len() + model.work.len(), &list);
         let order = dependency_order(&first, &edges);
-        let complete = order.len() == into.len();
-        Self { model, first, edges, order, avoidable: avoidable_waits(model), complete }
+        let complete = order.len() + 1 == first.len();
+        let shape = Shape { first, edges, order, complete };
+        Self { model, shape: Rc::new(shape), avoidable: avoidable_waits(model) }
+    }
+
+    /// The same questions about a model with the same nodes and edges and other times.
+    pub fn with_times_of<'o>(&self, other: &'o Model) -> Bounds<'o> {
+        debug_assert_eq!(
+            (other.calls.len(), other.work.len()),
+            (self.model.calls.len(), self.model.work.len())
+        );
+        Bounds { model: other, shape: Rc::clone(&self.shape), avoidable: self.avoidable.clone() }
     }
 
     /// Nanoseconds of a step, as recorded; `None` if the graph has a cycle.
@@ -169,15 +185,16 @@ impl<'m> Bounds<'m> {
     }
 
     fn step(&self, speeds: &Speeds, without_syncs: bool) -> Option<f64> {
-        if !self.complete {
+        let Shape { first, edges, order, complete } = &*self.shape;
+        if !complete {
             return None;
         }
-        let mut ends: Vec<Time> = vec![0; self.first.len() - 1];
+        let mut ends: Vec<Time> = vec![0; first.len() - 1];
         let mut step_ends: Vec<Time> = vec![0; self.model.steps.max(1)];
         let nodes = Nodes { calls: self.model.calls.len() };
-        for &node in &self.order {
+        for &node in order {
             let node = node as usize;
-            let edges = &self.edges[self.first[node] as usize..self.first[node + 1] as usize];
+            let edges = &edges[first[node] as usize..first[node + 1] as usize];
             let mut at = 0;
             for edge in edges {
                 if let Some(delay) = self.delay(edge.delay, speeds, without_syncs) {
@@ -219,6 +236,7 @@ impl<'m> Bounds<'m> {
     fn delay(&self, delay: Delay, speeds: &Speeds, without_syncs: bool) -> Option<Time> {
         Some(match delay {
             Delay::Fixed(time) => time,
+            Delay::AfterWork(work) => self.model.work[work].after_work,
             Delay::HostBefore(call) => self.host_before(call, speeds),
             Delay::AfterThread(call) => {
                 let (own, all) = (&self.model.calls[call], self.model.calls[call].gap());
@@ -290,39 +308,59 @@ fn edge(from: usize, delay: Delay) -> Edge {
     Edge { from: from as u32, delay }
 }
 
-fn add_call_edges(model: &Model, nodes: Nodes, into: &mut [Vec<Edge>]) {
+/// Edges by the node that they lead to, and where those of each node begin.
+fn grouped(nodes: usize, list: &[(u32, Edge)]) -> (Vec<u32>, Vec<Edge>) {
+    let mut first = vec![0u32; nodes + 1];
+    for (to, _) in list {
+        first[*to as usize + 1] += 1;
+    }
+    for i in 0..nodes {
+        first[i + 1] += first[i];
+    }
+    let mut fill = first.clone();
+    let mut edges = vec![Edge { from: 0, delay: Delay::Fixed(0) }; list.len()];
+    for (to, edge) in list {
+        let place = &mut fill[*to as usize];
+        edges[*place as usize] = *edge;
+        *place += 1;
+    }
+    (first, edges)
+}
+
+fn add_call_edges(model: &Model, nodes: Nodes, list: &mut Vec<(u32, Edge)>) {
+    let mut add = |to: usize, from: usize, delay: Delay| list.push((to as u32, edge(from, delay)));
     for thread in &model.threads {
         for pair in thread.windows(2) {
-            into[nodes.start(pair[1])].push(edge(nodes.end(pair[0]), Delay::HostBefore(pair[1])));
+            add(nodes.start(pair[1]), nodes.end(pair[0]), Delay::HostBefore(pair[1]));
         }
     }
     let awaited = awaited_work(model);
     for (id, call) in model.calls.iter().enumerate() {
         if let Some((other, _)) = call.after {
-            into[nodes.start(id)].push(edge(nodes.end(other), Delay::AfterThread(id)));
+            add(nodes.start(id), nodes.end(other), Delay::AfterThread(id));
         }
         if let Some(work) = call.after_work {
-            into[nodes.start(id)].push(edge(nodes.work(work), Delay::HostBefore(id)));
+            add(nodes.start(id), nodes.work(work), Delay::HostBefore(id));
         }
-        into[nodes.end(id)].push(edge(nodes.start(id), Delay::Cost(id)));
-        let waits_for = awaited[id].iter();
-        into[nodes.end(id)].extend(waits_for.map(|work| edge(nodes.work(*work), Delay::Released(id))));
+        add(nodes.end(id), nodes.start(id), Delay::Cost(id));
+        for work in &awaited[id] {
+            add(nodes.end(id), nodes.work(*work), Delay::Released(id));
+        }
     }
 }
 
-fn add_work_edges(model: &Model, nodes: Nodes, into: &mut [Vec<Edge>]) {
-    for stream in &model.streams {
-        for pair in stream.windows(2) {
-            let delay = Delay::Fixed(model.work[pair[1]].after_work);
-            into[nodes.work(pair[1])].push(edge(nodes.work(pair[0]), delay));
-        }
+fn add_work_edges(model: &Model, nodes: Nodes, list: &mut Vec<(u32, Edge)>) {
+    let mut add = |to: usize, from: usize, delay: Delay| list.push((to as u32, edge(from, delay)));
+    for pair in model.streams.iter().flat_map(|stream| stream.windows(2)) {
+        add(nodes.work(pair[1]), nodes.work(pair[0]), Delay::AfterWork(pair[1]));
     }
     for (id, work) in model.work.iter().enumerate() {
         if let Some(call) = work.call {
-            into[nodes.work(id)].push(edge(nodes.start(call), Delay::Issued(id)));
+            add(nodes.work(id), nodes.start(call), Delay::Issued(id));
         }
-        let waits = work.waits.iter();
-        into[nodes.work(id)].extend(waits.map(|(on, between)| edge(nodes.work(*on), Delay::Fixed(*between))));
+        for (on, between) in &work.waits {
+            add(nodes.work(id), nodes.work(*on), Delay::Fixed(*between));
+        }
     }
 }
 

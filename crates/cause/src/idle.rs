@@ -196,14 +196,21 @@ fn pieces(gap: Interval, idle_since: Timestamp, call: Option<&Event<'_>>, host: 
 
 /// Idle time by what a thread did.
 fn host_pieces(host: &Host<'_>, thread: TrackId, interval: Interval) -> Vec<Piece> {
-    let uses = host.uses_followed(thread, interval).into_iter();
-    uses.map(|used| Piece {
-        interval: used.interval,
-        cause: cause_of(used.what),
-        host: Some(used.what),
-        event: used.event,
-    })
-    .collect()
+    let mut pieces: Vec<Piece> = Vec::new();
+    for used in host.uses_followed(thread, interval) {
+        // Which launch it was says nothing about the gap.
+        let event = used.event.filter(|_| used.what != HostUse::Launching);
+        match pieces.last_mut().filter(|last| (last.host, last.event) == (Some(used.what), event)) {
+            Some(last) => last.interval = last.interval.hull(used.interval),
+            None => pieces.push(Piece {
+                interval: used.interval,
+                cause: cause_of(used.what),
+                host: Some(used.what),
+                event,
+            }),
+        }
+    }
+    pieces
 }
 
 /// The cause of idle time in which the host did this.

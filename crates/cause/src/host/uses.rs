@@ -4,7 +4,7 @@ use busbound_trace::{Call, Event, EventId, EventKind, Interval, TrackId};
 use serde::{Deserialize, Serialize};
 
 use super::{Host, HostActivity, HostSegment};
-use crate::thresholds::THREAD_IDLE;
+use crate::thresholds::{HOST_STRETCH, THREAD_IDLE};
 
 /// How many events inside an operator are searched for a call.
 const SEARCHED: usize = 1_000;
@@ -73,6 +73,21 @@ pub struct UsedTime {
     pub event: Option<EventId>,
 }
 
+/// Pieces in order; neighbors of one use and event are one piece.
+struct Uses(Vec<UsedTime>);
+
+impl Uses {
+    fn add(&mut self, interval: Interval, what: HostUse, event: Option<EventId>) {
+        if interval.length().get() <= 0 {
+            return;
+        }
+        match self.0.last_mut().filter(|last| last.what == what && last.event == event) {
+            Some(last) => last.interval = last.interval.hull(interval),
+            None => self.0.push(UsedTime { interval, what, event }),
+        }
+    }
+}
+
 /// The kind of CPU work that an operator does, by its name.
 pub(super) fn operator_use(name: &str) -> HostUse {
     let Some(name) = name.strip_prefix("aten::") else { return HostUse::Operator };
@@ -96,16 +111,14 @@ pub(super) fn is_optimizer(name: &str) -> bool {
 impl<'a> Host<'a> {
     /// What a thread spent a window on. Short host work between two launches counts as launching.
     pub fn uses(&self, thread: TrackId, window: Interval) -> Vec<UsedTime> {
-        let mut all: Vec<UsedTime> = Vec::new();
-        for segment in self.segments(thread, window) {
-            for used in self.use_of(thread, segment) {
-                match all.last_mut().filter(|last| last.what == used.what && last.event == used.event) {
-                    Some(last) => last.interval = last.interval.hull(used.interval),
-                    None => all.push(used),
-                }
-            }
+        if self.is_launching(thread, window) {
+            return vec![UsedTime { interval: window, what: HostUse::Launching, event: None }];
         }
-        all
+        let mut all = Uses(Vec::new());
+        for segment in self.segments(thread, window) {
+            self.add_use(thread, segment, &mut all);
+        }
+        all.0
     }
 
     /// Like [`uses`](Self::uses), with the time in which the thread waits for another one replaced by what that one did.
@@ -126,33 +139,53 @@ impl<'a> Host<'a> {
         all
     }
 
-    fn use_of(&self, thread: TrackId, segment: HostSegment) -> Vec<UsedTime> {
-        let used = |what| vec![UsedTime { interval: segment.interval, what, event: segment.event }];
+    /// Whether a short window holds nothing but launches and the work between them. Most windows do, and looking up their
+    /// segments would take most of the time of a diagnosis.
+    fn is_launching(&self, thread: TrackId, window: Interval) -> bool {
+        let Some(times) = self.thread(thread) else { return false };
+        let length = window.length().get();
+        let others = [&times.without_calls, &times.input, &times.copying, &times.synchronizing];
+        (1..HOST_STRETCH).contains(&length) && others.iter().all(|set| set.length_within(window).get() == 0)
+    }
+
+    fn add_use(&self, thread: TrackId, segment: HostSegment, all: &mut Uses) {
+        let interval = segment.interval;
         match segment.activity {
-            HostActivity::Call(Call::Launch | Call::Memset) => return used(HostUse::Launching),
-            HostActivity::Call(Call::Copy) => return used(HostUse::CopyCall),
-            HostActivity::Call(Call::Synchronize) => return used(HostUse::Synchronizing),
-            HostActivity::Input => return used(HostUse::Input),
+            HostActivity::Call(Call::Launch | Call::Memset) => {
+                return all.add(interval, HostUse::Launching, segment.event);
+            }
+            HostActivity::Call(Call::Copy) => return all.add(interval, HostUse::CopyCall, segment.event),
+            HostActivity::Call(Call::Synchronize) => {
+                return all.add(interval, HostUse::Synchronizing, segment.event);
+            }
+            HostActivity::Input => return all.add(interval, HostUse::Input, segment.event),
             _ => {}
         }
-        let Some(times) = self.thread(thread) else { return used(HostUse::Python) };
+        let Some(times) = self.thread(thread) else {
+            return all.add(interval, HostUse::Python, segment.event);
+        };
         if segment.activity == HostActivity::Unrecorded
-            && segment.interval.length().get() >= THREAD_IDLE
-            && self.busiest_other(thread, segment.interval).is_some()
+            && interval.length().get() >= THREAD_IDLE
+            && self.busiest_other(thread, interval).is_some()
         {
-            return used(HostUse::Waiting);
+            return all.add(interval, HostUse::Waiting, segment.event);
+        }
+        let long = times.without_calls.length_within(interval);
+        if long.get() == 0 {
+            return all.add(interval, HostUse::Launching, segment.event);
+        }
+        let what = self.long_use(thread, segment);
+        if long == interval.length() {
+            return all.add(interval, what, segment.event);
         }
         // The rest of the segment is host work between launches.
-        let mut pieces = Vec::new();
-        let mut at = segment.interval.start;
-        for long in times.without_calls.within(segment.interval).iter() {
-            pieces.push((Interval::new(at, long.start), HostUse::Launching));
-            pieces.push((long, self.long_use(thread, segment)));
+        let mut at = interval.start;
+        for long in times.without_calls.within(interval).iter() {
+            all.add(Interval::new(at, long.start), HostUse::Launching, segment.event);
+            all.add(long, what, segment.event);
             at = long.end;
         }
-        pieces.push((Interval::new(at, segment.interval.end), HostUse::Launching));
-        let kept = pieces.into_iter().filter(|(interval, _)| interval.length().get() > 0);
-        kept.map(|(interval, what)| UsedTime { interval, what, event: segment.event }).collect()
+        all.add(Interval::new(at, interval.end), HostUse::Launching, segment.event);
     }
 
     /// The use of a segment within a long stretch without launches.

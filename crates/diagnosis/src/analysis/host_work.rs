@@ -35,6 +35,9 @@ pub(crate) fn host_work(
     is_step: impl Fn(&str) -> bool,
 ) -> Vec<HostWork> {
     let mut by_use: BTreeMap<HostUse, BTreeMap<&str, Nanos>> = BTreeMap::new();
+    // A name is looked at once.
+    let mut steps: BTreeMap<&str, bool> = BTreeMap::new();
+    let mut is_step = |name| *steps.entry(name).or_insert_with(|| is_step(name));
     for gap in gaps.iter().filter(|gap| matches!(gap.cause, GapCause::Host | GapCause::Input)) {
         let Some(what) = gap.host else { continue };
         let name = gap.during.map(|event| trace.event(event).name()).filter(|name| !is_step(name));

@@ -65,17 +65,19 @@ impl Recording {
     /// The steps with and without the cost of recording them. `step_ms` is the recorded step.
     pub(crate) fn models(&self, recorded: Model, step_ms: f64) -> (Models, Option<Unprofiled>) {
         let Some(cost) = self.cost else { return (Models::recorded(recorded), None) };
-        let Some(now) = mean_ms(&recorded).filter(|now| *now > 0.0) else {
+        let bounds = Bounds::of(&recorded);
+        let Some(now) = mean_ms(&bounds).filter(|now| *now > 0.0) else {
+            drop(bounds);
             return (Models::recorded(recorded), None);
         };
-        let factor = self.known.map_or(1.0, |(ms, _)| fitting(&recorded, &cost, now * ms / step_ms));
+        let factor = self.known.map_or(1.0, |(ms, _)| fitting(&bounds, &recorded, &cost, now * ms / step_ms));
         let (least, most) = match self.known {
             Some(_) => (factor, factor),
             None => (LEAST_COST, MOST_COST),
         };
         let with = |factor: f64| recorded.without_profiler(&cost.scaled(factor));
         let (expected, slow, fast) = (with(factor), with(least), with(most));
-        let shown = |model: &Model| mean_ms(model).unwrap_or(now) * step_ms / now;
+        let shown = |model: &Model| mean_ms(&bounds.with_times_of(model)).unwrap_or(now) * step_ms / now;
         let unprofiled = match self.known {
             Some((ms, source)) => {
                 Unprofiled { low: ms * (1.0 - SCATTER), mid: ms, high: ms * (1.0 + SCATTER), source }
@@ -85,23 +87,25 @@ impl Recording {
                 Unprofiled { low, mid, high, source: UnprofiledSource::Model }
             }
         };
+        drop(bounds);
         let differs = is_worth_saying(unprofiled.mid, step_ms);
         (Models::unprofiled(recorded, expected, fast, slow), differs.then_some(unprofiled))
     }
 }
 
 /// Milliseconds of the mean step.
-fn mean_ms(model: &Model) -> Option<f64> {
-    Some(Bounds::of(model).recorded()? / 1e6)
+fn mean_ms(bounds: &Bounds<'_>) -> Option<f64> {
+    Some(bounds.recorded()? / 1e6)
 }
 
 /// The multiple of the cost with which the step takes this long.
-fn fitting(recorded: &Model, cost: &RecordingCost, wanted_ms: f64) -> f64 {
+fn fitting(bounds: &Bounds<'_>, recorded: &Model, cost: &RecordingCost, wanted_ms: f64) -> f64 {
     const MOST: f64 = 8.0;
     let (mut low, mut high) = (0.0, MOST);
     for _ in 0..12 {
         let middle = 0.5 * (low + high);
-        let ms = mean_ms(&recorded.without_profiler(&cost.scaled(middle)));
+        let without = recorded.without_profiler(&cost.scaled(middle));
+        let ms = mean_ms(&bounds.with_times_of(&without));
         if ms.is_some_and(|ms| ms > wanted_ms) { low = middle } else { high = middle }
     }
     0.5 * (low + high)

@@ -295,10 +295,12 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
         add(&[NoSync.into(), Prefetch(1).into()]);
         add(&[CudaGraph.into()]);
         add(&[Keep.into()]);
-        if is_offloading(facts) {
+        if large_fetches(facts) >= BATCHES {
             add(&[Resident(0.5).into()]);
             add(&[Resident(0.5).into(), Prefetch(1).into()]);
-            add(&[Stream.into()]);
+            if large_fetches(facts) >= LAYERS {
+                add(&[Stream.into()]);
+            }
         }
     }
     if facts.host_work().iter().any(|work| work.what == HostUse::Optimizer) {
@@ -312,12 +314,16 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
     all
 }
 
-/// Whether each step has enough large H2D copies to look like offloaded weights rather than a batch.
-fn is_offloading(facts: &Facts<'_>) -> bool {
+/// From this many large H2D copies per step on, they are more than a batch; from this many, they look like the layers of a model.
+const BATCHES: f64 = 4.0;
+const LAYERS: f64 = 8.0;
+
+/// Large H2D copies per step.
+fn large_fetches(facts: &Facts<'_>) -> f64 {
     let large = facts.issued_copies().filter(|copy| {
         copy.transfer.direction == Direction::HostToDevice && copy.bytes().unwrap_or(0) >= 1 << 20
     });
-    large.count() as f64 >= 4.0 * facts.steps()
+    large.count() as f64 / facts.steps()
 }
 
 /// Drops scenarios that need more effort than another one that is as fast.

@@ -59,6 +59,7 @@ mod tests {
         "framework",
         "frames_recorded",
         "garbage_collection",
+        "inferred",
         "host_place",
         "kernel",
         "link",
