@@ -62,7 +62,7 @@ const KNOWN: &[(&str, Bound, &[&str])] = &[
     // An overlapping pipeline: only its first load and its last store are exposed.
     ("runs/three_stages", Bound::Compute, &[]),
     ("runs/recorded_three_stages", Bound::Compute, &[]),
-    ("runs/nested_blocks", Bound::Mixed, &["launch_bound"]),
+    ("runs/nested_blocks", Bound::Launch, &["launch_bound"]),
     ("runs/bare_decode", Bound::Launch, &["launch_bound"]),
     ("runs/recorded_prefetch_too_late", Bound::Compute, &["late_prefetch"]),
 ];

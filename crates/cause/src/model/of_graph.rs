@@ -161,8 +161,13 @@ impl Cut<'_> {
             let call = &mut self.model.calls[call];
             call.after = Some((other, between));
             // The delay after its own thread's previous call must not exceed this one.
+            // What the thread does after the other one is its own time: it no longer waits.
             if between < call.gap() {
-                call.set_gap(between);
+                call.since.uses.retain(|(what, _)| *what != HostUse::Waiting);
+                match call.since.total() {
+                    0 => call.since.uses = vec![(HostUse::Launching, between.max(0))],
+                    _ => call.set_gap(between),
+                }
             }
             self.model.edges.count(Rule::ThreadWait);
         }

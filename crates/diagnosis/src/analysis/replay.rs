@@ -36,6 +36,6 @@ pub(crate) fn saving(replay: &Replay, predicted: &Predicted) -> Option<Saving> {
     let spread = predicted.high_ms / predicted.worst_ms - 1.0;
     predicted.applies.then(|| Saving {
         low: (now - predicted.worst_ms).max(0.0) * (1.0 - spread),
-        high: (now - predicted.best_ms).max(0.0) * (1.0 + spread),
+        high: ((now - predicted.best_ms).max(0.0) * (1.0 + spread)).min(now),
     })
 }
