@@ -35,6 +35,9 @@ const MOST_ERROR: f64 = 0.15;
 /// Work whose call is not in the trace has a fixed start: with a larger share of it, the graph has too few edges.
 const MOST_WITHOUT_CALL: f64 = 0.2;
 
+/// Below this share of the time, idle time that the host causes may be hidden by other waits.
+const MUCH_IDLE: f64 = 0.6;
+
 impl<'f> Asked<'f> {
     /// `None` if the graph does not reproduce the recorded time, or has too few edges.
     pub(crate) fn of(facts: &'f Facts<'_>) -> Option<Self> {
@@ -46,7 +49,21 @@ impl<'f> Asked<'f> {
         let recorded = bounds.recorded()?;
         let step_ms = facts.own_step_ms();
         let error = recorded / 1e6 / step_ms - 1.0;
-        (recorded > 0.0 && error.abs() < MOST_ERROR).then_some(Self { bounds, recorded, step_ms })
+        let asked = Self { bounds, recorded, step_ms };
+        (recorded > 0.0 && error.abs() < MOST_ERROR && asked.explains_idle(facts)).then_some(asked)
+    }
+
+    /// Whether a host that takes no time removes most of the idle time that the host causes. If not, edges between its threads are
+    /// missing.
+    fn explains_idle(&self, facts: &Facts<'_>) -> bool {
+        use GapCause::{Copy, Host, Input, Launch};
+        let causes = [Copy, Host, Input, Launch];
+        let by_host = |part: Part| matches!(part, Part::Idle(cause) if causes.contains(&cause));
+        let idle = facts.breakdown.share_of(by_host).unwrap_or(0.0);
+        let of_host = [Resource::Launch, Resource::Host, Resource::Input, Resource::H2d, Resource::D2h];
+        // Without the profiler, there may be much less idle time than was recorded.
+        let is_slowed = self.step_ms < 0.9 * facts.step_ms();
+        is_slowed || idle < MUCH_IDLE || self.gain(&of_host) > 0.5 * idle * self.step_ms
     }
 
     /// The step if these resources take only `share` of their time.
