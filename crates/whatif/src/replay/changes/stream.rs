@@ -1,4 +1,4 @@
-//! `stream`: what `busbound.offload` does. One flat pinned copy per block on a stream of its own, one block ahead, without host
+//! `stream`: one flat pinned copy per block on a stream of its own, one block ahead, without host
 //! syncs and without hooks.
 
 use std::fmt;
@@ -18,9 +18,9 @@ impl Declared for Stream {
     const ABOUT: About = About {
         name: "stream",
         spelling: "stream",
-        help: "fetch each block with one pinned copy on a separate stream, one block ahead (busbound.offload)",
+        help: "fetch each block with one pinned copy on a separate stream, one block ahead",
         doing: "streaming the weights",
-        effort: "`busbound.offload(model)`, or one flat pinned buffer per block and two on the device",
+        effort: "one flat pinned buffer per block, two buffers on the device, a copy stream and events",
         precondition: "the copied data are weights that do not change within a step",
         depends_on_data: false,
     };
