@@ -10,10 +10,10 @@ use busbound_trace::Direction;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
-use crate::graph::{Awaited, CallId, HostAction, WorkId, WorkKind};
+use crate::graph::{CallId, HostAction, WorkId, WorkKind};
 use crate::host::HostUse;
-use crate::model::{HostCall, Model, Work, mean_step};
-use crate::thresholds::LAUNCH_LATENCY;
+use crate::model::{HostCall, Model, mean_step};
+use crate::thresholds::{AFTER_IDLE, LAUNCH_LATENCY, READ_AND_WAIT, SMALL_READ};
 
 /// What a step can be bound by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -153,9 +153,10 @@ impl<'m> Bounds<'m> {
         let mut list: Vec<(u32, Edge)> = Vec::with_capacity(4 * model.calls.len() + 3 * model.work.len());
         add_call_edges(model, nodes, &mut list);
         add_work_edges(model, nodes, &mut list);
-        let (first, edges) = grouped(2 * model.calls.len() + model.work.len(), &list);
-        let order = dependency_order(&first, &edges);
-        let complete = order.len() + 1 == first.len();
+        let count = 2 * model.calls.len() + model.work.len();
+        let order = dependency_order(count, &list);
+        let complete = order.len() == count;
+        let (first, edges) = grouped(count, &list);
         let shape = Shape { first, edges, order, complete };
         Self { model, shape: Rc::new(shape), avoidable: avoidable_waits(model) }
     }
@@ -308,23 +309,22 @@ fn edge(from: usize, delay: Delay) -> Edge {
     Edge { from: from as u32, delay }
 }
 
-/// Edges by the node that they lead to, and where those of each node begin.
-fn grouped(nodes: usize, list: &[(u32, Edge)]) -> (Vec<u32>, Vec<Edge>) {
+/// Items by their node, and where those of each node begin: those of node `i` are `items[first[i]..first[i + 1]]`.
+fn grouped<T: Copy>(nodes: usize, list: &[(u32, T)]) -> (Vec<u32>, Vec<T>) {
     let mut first = vec![0u32; nodes + 1];
-    for (to, _) in list {
-        first[*to as usize + 1] += 1;
+    for (node, _) in list {
+        first[*node as usize + 1] += 1;
     }
     for i in 0..nodes {
         first[i + 1] += first[i];
     }
-    let mut fill = first.clone();
-    let mut edges = vec![Edge { from: 0, delay: Delay::Fixed(0) }; list.len()];
-    for (to, edge) in list {
-        let place = &mut fill[*to as usize];
-        edges[*place as usize] = *edge;
-        *place += 1;
+    let (mut fill, mut places) = (first.clone(), vec![0; list.len()]);
+    for (place, (node, _)) in list.iter().enumerate() {
+        let free = &mut fill[*node as usize];
+        places[*free as usize] = place;
+        *free += 1;
     }
-    (first, edges)
+    (first, places.into_iter().map(|place| list[place].1).collect())
 }
 
 fn add_call_edges(model: &Model, nodes: Nodes, list: &mut Vec<(u32, Edge)>) {
@@ -382,32 +382,15 @@ fn awaited_work(model: &Model) -> Vec<Vec<WorkId>> {
                 awaited[call].push(*work);
             }
             HostAction::Wait { awaited: on, .. } => {
-                let works: Vec<WorkId> = match *on {
-                    Awaited::None => Vec::new(),
-                    Awaited::Work(work) => vec![work],
-                    Awaited::Stream(stream) => last_issued[stream].into_iter().collect(),
-                    Awaited::Device(device) => (0..model.streams.len())
-                        .filter(|stream| model.stream_device[*stream] == device)
-                        .filter_map(|stream| last_issued[stream])
-                        .collect(),
-                };
                 // Clocks of host and device differ slightly; a call that returned did not wait for later work.
-                let ended = |work: &WorkId| ended_by(&model.work[*work], model.calls[call].end);
-                awaited[call].extend(works.into_iter().filter(ended));
+                let ended = |work: &WorkId| model.work[*work].end <= model.calls[call].end + AFTER_IDLE;
+                awaited[call].extend(model.awaited(*on, &last_issued).into_iter().filter(ended));
             }
             HostAction::EndStep | HostAction::Nothing => {}
         }
     }
     awaited
 }
-
-fn ended_by(work: &Work, at: Time) -> bool {
-    const CLOCKS: Time = 50_000;
-    work.end <= at + CLOCKS
-}
-
-/// A program can do without reading a value of up to this size within a step. Chosen: a few numbers, not data.
-const SMALL_READ: u64 = 4 << 10;
 
 /// Waits that are neither the last of their step nor for data that the host reads. Reading a single value is avoidable: it can be
 /// added up on the device, and read once.
@@ -430,35 +413,19 @@ pub fn avoidable_waits(model: &Model) -> Vec<bool> {
     model.calls.iter().map(|call| waits(call) && !is_last(call)).collect()
 }
 
-/// The wait for a copy follows its call within this time.
-const READ_AND_WAIT: Time = 20_000;
-
 /// Every node after all of its predecessors; shorter than the number of nodes if there is a cycle.
-fn dependency_order(first: &[u32], edges: &[Edge]) -> Vec<u32> {
-    let count = first.len() - 1;
-    let mut next_first = vec![0u32; count + 1];
-    for edge in edges {
-        next_first[edge.from as usize + 1] += 1;
+fn dependency_order(nodes: usize, list: &[(u32, Edge)]) -> Vec<u32> {
+    let followers: Vec<(u32, u32)> = list.iter().map(|(to, edge)| (edge.from, *to)).collect();
+    let (first, next) = grouped(nodes, &followers);
+    let mut left = vec![0u32; nodes];
+    for (to, _) in list {
+        left[*to as usize] += 1;
     }
-    for i in 0..count {
-        next_first[i + 1] += next_first[i];
-    }
-    let mut fill = next_first.clone();
-    let mut next = vec![0u32; edges.len()];
-    let mut left = vec![0u32; count];
-    for node in 0..count {
-        for edge in &edges[first[node] as usize..first[node + 1] as usize] {
-            next[fill[edge.from as usize] as usize] = node as u32;
-            fill[edge.from as usize] += 1;
-            left[node] += 1;
-        }
-    }
-    let mut order: Vec<u32> = (0..count as u32).filter(|node| left[*node as usize] == 0).collect();
+    let mut order: Vec<u32> = (0..nodes as u32).filter(|node| left[*node as usize] == 0).collect();
     let mut at = 0;
     while let Some(&node) = order.get(at) {
         at += 1;
-        let followers = next_first[node as usize] as usize..next_first[node as usize + 1] as usize;
-        for &follower in &next[followers] {
+        for &follower in &next[first[node as usize] as usize..first[node as usize + 1] as usize] {
             left[follower as usize] -= 1;
             if left[follower as usize] == 0 {
                 order.push(follower);

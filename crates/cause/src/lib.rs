@@ -19,6 +19,8 @@ mod sharing;
 mod simulate;
 pub mod thresholds;
 
+use busbound_trace::{Interval, Timestamp};
+
 pub use bounds::{Bounds, Resource, avoidable_waits};
 pub use collective::CollectiveNames;
 pub use graph::{
@@ -34,3 +36,8 @@ pub use simulate::{Simulated, simulate};
 
 /// Nanoseconds.
 pub type Time = i64;
+
+/// From `start` to `end`; empty if the end is before the start.
+fn interval(start: Time, end: Time) -> Interval {
+    Interval::new(Timestamp::from_nanos(start), Timestamp::from_nanos(end.max(start)))
+}

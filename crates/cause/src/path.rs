@@ -8,13 +8,13 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{Call, EventId, Interval, IntervalSet, Timestamp, TrackId};
+use busbound_trace::{Call, EventId, Interval, IntervalSet, TrackId};
 use serde::Serialize;
 
-use crate::Time;
 use crate::graph::{CallId, Graph, Rule, Thread, WorkId, WorkKind, waited_for_thread};
 use crate::host::{Host, HostUse};
 use crate::thresholds::{CONTENDED_SHARE, LAUNCH_LATENCY, SEARCH_DEPTH, SHORT_WAIT, STEP_ENDS_WITH_WORK};
+use crate::{Time, interval};
 
 /// What happens in a segment of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -390,8 +390,4 @@ fn class_of(kind: WorkKind) -> PathClass {
         WorkKind::Collective => PathClass::Communication,
         WorkKind::Kernel { .. } => PathClass::Compute,
     }
-}
-
-fn interval(start: Time, end: Time) -> Interval {
-    Interval::new(Timestamp::from_nanos(start), Timestamp::from_nanos(end.max(start)))
 }

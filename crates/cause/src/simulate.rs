@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use busbound_trace::Direction;
 
 use crate::Time;
-use crate::graph::{Awaited, CallId, HostAction, WorkId, WorkKind};
+use crate::graph::{CallId, HostAction, WorkId, WorkKind};
 use crate::model::{Model, mean_step};
 use crate::sharing::{Sharing, rate};
 
@@ -243,15 +243,7 @@ impl<'g> Simulation<'g> {
                 self.block_until_done(id, &[*work]);
             }
             HostAction::Wait { awaited, .. } => {
-                let awaited: Vec<WorkId> = match *awaited {
-                    Awaited::None => Vec::new(),
-                    Awaited::Work(work) => vec![work],
-                    Awaited::Stream(stream) => self.last_issued[stream].into_iter().collect(),
-                    Awaited::Device(device) => (0..graph.streams.len())
-                        .filter(|stream| graph.stream_device[*stream] == device)
-                        .filter_map(|stream| self.last_issued[stream])
-                        .collect(),
-                };
+                let awaited = graph.awaited(*awaited, &self.last_issued);
                 self.block_until_done(id, &awaited);
             }
             HostAction::EndStep | HostAction::Nothing => self.at(self.now, SimEvent::CallEnd(id)),

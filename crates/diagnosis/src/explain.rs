@@ -171,7 +171,8 @@ fn of_verdict(bound: Bound) -> Explanation {
                 "How it is computed",
                 "The dependency graph of the steps is run again with each resource free: compute, copies, collectives, \
                  launching, other host work, input, and host syncs that are not needed. The verdict names the one that shortens \
-                 the step most. If the next one gains at least half as much, the run is mixed. If a sync explains at least half \
+                 the step most. If the next one gains at least half as much, the run is mixed, unless the first one is not compute and takes \
+                 45% of the step. If a sync explains at least half \
                  of what the host costs, the sync is named.",
             ),
         ],
@@ -274,7 +275,7 @@ const TERMS: [Term; 3] = [
         computed: "In this order: the time given with --wall; steps that busbound.profiler_handler timed while nothing was \
                    recorded (measured); else the recorded step minus what each recorded event costs (estimated). The cost per \
                    event is measured by `busbound bench` if --machine has its profile, else it is a usual one, and the range \
-                   allows for half and for one and a half times that cost.",
+                   allows for about two thirds and four thirds of that cost.",
         next: "Time a few steps without the profiler and give the result with --wall 31.8ms, or record with \
                busbound.profiler_handler, which times them itself.",
     },

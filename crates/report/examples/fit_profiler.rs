@@ -9,17 +9,13 @@
     reason = "a script should stop at the first error and print its results"
 )]
 
-use std::path::{Path, PathBuf};
+mod corpus;
 
 use busbound_cause::{Bounds, Model, RecordingCost};
 use busbound_diagnosis::{Options, steady_model};
-use busbound_machine::{Machine, MachineProfile};
-use busbound_trace::{ReadOptions, open};
 use serde_json::Value;
 
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
-}
+use corpus::{list, machine, outside, trace_of, walls};
 
 struct Run {
     id: String,
@@ -30,19 +26,12 @@ struct Run {
 }
 
 fn runs() -> Vec<Run> {
-    let text = std::fs::read_to_string(fixtures().join("machines/h200.json")).unwrap();
-    let machine = Machine::measured(MachineProfile::parse(&text).unwrap());
-    let text = std::fs::read_to_string(fixtures().join("frameworks/walls.json")).unwrap();
-    let list: Vec<Value> = serde_json::from_str(&text).unwrap();
-    let learned = list.iter().filter(|run| run["split"] == "learn" && run.get("skipped").is_none());
+    let (machine, all) = (machine(), list("walls.json"));
+    let learned = all.iter().filter(|run| run["split"] == "learn" && run.get("skipped").is_none());
     let run = |run: &Value| {
-        let path = fixtures().join("frameworks/traces").join(run["trace"].as_str().unwrap());
-        let trace = open(&path, &ReadOptions::default()).unwrap();
-        let model = steady_model(&trace, &machine, &Options::default())?;
+        let model = steady_model(&trace_of(run), &machine, &Options::default())?;
         // After a recording, CUPTI stays attached and slows the host: only walls before it are without the profiler.
-        let before = run["before_ms"].as_array().unwrap();
-        let mut walls: Vec<f64> = before.iter().filter_map(Value::as_f64).collect();
-        walls.sort_by(f64::total_cmp);
+        let walls = walls(run, &["before_ms"]);
         let (low, high) = (walls[0], walls[walls.len() - 1]);
         Some(Run {
             id: run["id"].as_str().unwrap().to_owned(),
@@ -57,17 +46,6 @@ fn runs() -> Vec<Run> {
 
 fn step_ms(model: &Model) -> f64 {
     Bounds::of(model).recorded().unwrap_or(0.0) / 1e6
-}
-
-/// Distance from the range of the walls, as a share; negative below it.
-fn outside(run: &Run, ms: f64) -> f64 {
-    if ms > run.high {
-        ms / run.high - 1.0
-    } else if ms < run.low {
-        ms / run.low - 1.0
-    } else {
-        0.0
-    }
 }
 
 fn cost_of(p: &[f64; 5]) -> RecordingCost {
@@ -86,7 +64,7 @@ fn loss(runs: &[Run], p: &[f64; 5]) -> f64 {
         .map(|run| {
             let ms = step_ms(&run.model.without_profiler(&cost_of(p)));
             // Mostly the distance from the range; a little the distance from its middle.
-            outside(run, ms).abs().min(0.5) + 0.2 * (ms / run.mid).ln().abs().min(0.5)
+            outside(ms, (run.low, run.high)).abs().min(0.5) + 0.2 * (ms / run.mid).ln().abs().min(0.5)
         })
         .sum()
 }
@@ -124,7 +102,7 @@ fn main() {
     let mut off: Vec<f64> = Vec::new();
     for run in &runs {
         let (recorded, ms) = (step_ms(&run.model), step_ms(&run.model.without_profiler(&cost_of(&p))));
-        let out = outside(run, ms);
+        let out = outside(ms, (run.low, run.high));
         off.push(out.abs());
         println!(
             "{:40} recorded {recorded:8.2} -> {ms:8.2}  walls {:8.2} {:8.2} {:8.2}  {:+5.0}% of the median, outside {:+5.0}%",

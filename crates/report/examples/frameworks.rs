@@ -11,16 +11,19 @@
     reason = "a script should stop at the first error and print its results"
 )]
 
+mod corpus;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
 use busbound_diagnosis::{Options, Source, diagnose, what_if};
-use busbound_machine::{Machine, MachineProfile};
-use busbound_trace::{ReadOptions, Trace, open};
+use busbound_machine::Machine;
+use busbound_trace::Trace;
 use busbound_whatif::replay::Change;
 use regex_lite::Regex;
 use serde_json::Value;
+
+use corpus::{fixtures, list, machine, outside, trace_of, walls};
 
 /// Unseen runs whose walls were seen by mistake before the predictions were final: they count as learned.
 const SEEN_BY_MISTAKE: &str = "accelerate-decode-";
@@ -41,20 +44,6 @@ so the last three are slower where the host sets the pace. Host-bound walls scat
 figure is outside that range; a prediction is inside if its range and the walls' overlap.
 ";
 
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
-}
-
-fn machine() -> Machine {
-    let text = std::fs::read_to_string(fixtures().join("machines/h200.json")).unwrap();
-    Machine::measured(MachineProfile::parse(&text).unwrap())
-}
-
-fn list(name: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(fixtures().join("frameworks").join(name)).unwrap();
-    serde_json::from_str(&text).unwrap()
-}
-
 /// One run of the corpus.
 struct Run {
     id: String,
@@ -65,12 +54,8 @@ struct Run {
 
 impl Run {
     fn of(run: &Value) -> Self {
-        let path = fixtures().join("frameworks/traces").join(run["trace"].as_str().unwrap());
-        let of = |key: &str| run[key].as_array().into_iter().flatten().filter_map(Value::as_f64);
-        let mut walls: Vec<f64> = of("before_ms").chain(of("after_ms")).collect();
-        walls.sort_by(f64::total_cmp);
-        let trace = open(&path, &ReadOptions::default()).unwrap();
-        Self { id: run["id"].as_str().unwrap().to_owned(), trace, walls }
+        let id = run["id"].as_str().unwrap().to_owned();
+        Self { id, trace: trace_of(run), walls: walls(run, &["before_ms", "after_ms"]) }
     }
 
     fn range(&self) -> (f64, f64) {
@@ -81,16 +66,9 @@ impl Run {
         self.walls[self.walls.len() / 2]
     }
 
-    /// How far a time is outside the range of the walls, as a share of its nearer end.
+    /// How far a time is outside the range of the walls.
     fn off(&self, ms: f64) -> f64 {
-        let (low, high) = self.range();
-        if ms > high {
-            ms / high - 1.0
-        } else if ms < low {
-            ms / low - 1.0
-        } else {
-            0.0
-        }
+        outside(ms, self.range())
     }
 }
 

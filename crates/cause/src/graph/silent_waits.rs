@@ -3,13 +3,13 @@
 //! A profiler that records no synchronization, or a program that waits in its own way, leaves a long stretch without any event on
 //! the thread while the device works. Host work that is as long is possible, but it costs nothing while the device is busy.
 
-use busbound_trace::{Interval, IntervalSet, Timestamp};
+use busbound_trace::IntervalSet;
 
 use super::builder::Builder;
 use super::{CallId, WorkId};
-use crate::Time;
 use crate::host::HostUse;
 use crate::thresholds::{BUSY_MEANWHILE, HOST_STRETCH, SEARCH_DEPTH, SILENT_SHARE};
+use crate::{Time, interval};
 
 pub(super) fn find(builder: &mut Builder<'_>) {
     let busy =
@@ -37,7 +37,8 @@ fn awaited(builder: &Builder<'_>, call: CallId, busy: &IntervalSet) -> Option<Wo
     let window = interval(node.start - gap, node.start);
     let worked = busy.length_within(window).get();
     let is_silent = silent as f64 > SILENT_SHARE * gap as f64 && worked as f64 > BUSY_MEANWHILE * gap as f64;
-    if !is_silent || records_frames(builder, call) {
+    // Python frames show what the thread did.
+    if !is_silent || node.since.frames > 0 {
         return None;
     }
     let ended = graph
@@ -46,13 +47,4 @@ fn awaited(builder: &Builder<'_>, call: CallId, busy: &IntervalSet) -> Option<Wo
     ended
         .max_by_key(|work| (graph.work[*work].end, *work))
         .filter(|work| graph.work[*work].end > node.start - gap)
-}
-
-/// Whether Python frames show what the thread did.
-fn records_frames(builder: &Builder<'_>, call: CallId) -> bool {
-    builder.graph.calls[call].since.frames > 0
-}
-
-fn interval(start: Time, end: Time) -> Interval {
-    Interval::new(Timestamp::from_nanos(start), Timestamp::from_nanos(end.max(start)))
 }

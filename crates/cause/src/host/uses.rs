@@ -1,13 +1,10 @@
 //! What did the host spend its time on while the device waited for it?
 
-use busbound_trace::{Call, Event, EventId, EventKind, Interval, TrackId};
+use busbound_trace::{Call, Event, EventId, Interval, TrackId};
 use serde::{Deserialize, Serialize};
 
 use super::{Host, HostActivity, HostSegment};
-use crate::thresholds::{HOST_STRETCH, THREAD_IDLE};
-
-/// How many events inside an operator are searched for a call.
-const SEARCHED: usize = 1_000;
+use crate::thresholds::{HOST_STRETCH, OPERATOR_SEARCH_DEPTH, THREAD_IDLE};
 
 /// What a stretch of host time is spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -108,7 +105,7 @@ pub(super) fn is_optimizer(name: &str) -> bool {
     name.starts_with("Optimizer.")
 }
 
-impl<'a> Host<'a> {
+impl Host<'_> {
     /// What a thread spent a window on. Short host work between two launches counts as launching.
     pub fn uses(&self, thread: TrackId, window: Interval) -> Vec<UsedTime> {
         if self.is_launching(thread, window) {
@@ -125,15 +122,16 @@ impl<'a> Host<'a> {
     pub fn uses_followed(&self, thread: TrackId, window: Interval) -> Vec<UsedTime> {
         let mut all = Vec::new();
         for used in self.uses(thread, window) {
-            match (used.what, self.busiest_other(thread, used.interval)) {
-                (HostUse::Waiting, Some(other)) => {
+            let is_waiting = used.what == HostUse::Waiting;
+            match is_waiting.then(|| self.busiest_other(thread, used.interval)).flatten() {
+                Some(other) => {
                     let not_waiting = |used: UsedTime| match used.what {
                         HostUse::Waiting => UsedTime { what: HostUse::Python, ..used },
                         _ => used,
                     };
                     all.extend(self.uses(other, used.interval).into_iter().map(not_waiting));
                 }
-                _ => all.push(used),
+                None => all.push(used),
             }
         }
         all
@@ -210,7 +208,9 @@ impl<'a> Host<'a> {
     /// Whether an operator launches or copies.
     fn issues_work(&self, operator: &Event<'_>) -> bool {
         let inside = self.trace.track(operator.track_id()).events_between(operator.start(), operator.end());
-        inside.take(SEARCHED).any(|event| matches!(self.call_kind(&event), Call::Launch | Call::Copy))
+        inside
+            .take(OPERATOR_SEARCH_DEPTH)
+            .any(|event| matches!(self.call_kind(&event), Call::Launch | Call::Copy))
     }
 
     /// Of the other threads that launch work, the one that worked most within an interval.
@@ -219,14 +219,6 @@ impl<'a> Host<'a> {
         let worked = others.map(|(track, times)| (times.worked.length_within(interval).get(), track));
         let (most, track) = worked.max_by_key(|(worked, track)| (*worked, std::cmp::Reverse(*track)))?;
         (most * 2 > interval.length().get()).then_some(track)
-    }
-
-    /// The outermost operator, or else the annotation, that names a moment of CPU work.
-    pub fn named_around(&self, event: &Event<'_>) -> Option<Event<'a>> {
-        let track = self.trace.track(event.track_id());
-        track.enclosing(event.start(), |around| {
-            around.kind() == EventKind::Annotation && around.id() != event.id()
-        })
     }
 }
 

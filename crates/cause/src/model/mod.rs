@@ -11,7 +11,7 @@ use busbound_trace::{EventId, Timestamp};
 pub use unprofiled::RecordingCost;
 
 use crate::Time;
-use crate::graph::{CallId, Graph, HostAction, HostTime, Rule, WorkId, WorkKind};
+use crate::graph::{Awaited, CallId, Graph, HostAction, HostTime, Rule, WorkId, WorkKind};
 use crate::host::HostUse;
 use crate::sharing::Sharing;
 
@@ -126,6 +126,19 @@ impl Model {
         delays::set(&mut model);
         own_time::set(&mut model, sharing);
         model
+    }
+
+    /// What a wait that begins now waits for, if this was issued last to each stream.
+    pub(crate) fn awaited(&self, on: Awaited, last_issued: &[Option<WorkId>]) -> Vec<WorkId> {
+        match on {
+            Awaited::None => Vec::new(),
+            Awaited::Work(work) => vec![work],
+            Awaited::Stream(stream) => last_issued[stream].into_iter().collect(),
+            Awaited::Device(device) => (0..self.streams.len())
+                .filter(|stream| self.stream_device[*stream] == device)
+                .filter_map(|stream| last_issued[stream])
+                .collect(),
+        }
     }
 
     /// All devices, sorted.

@@ -95,14 +95,15 @@ impl Cut<'_> {
                     self.model.work[work].step = step;
                 }
                 let before = order.last().map_or(0, |before| self.model.calls[*before].end);
+                let after_work = node.after_work.and_then(|work| self.work[work]);
                 self.model.calls.push(HostCall {
                     cost: self.own_cost(node, end.min(self.until.max(start)) + self.begin),
                     cost_use: cost_use(&action, &self.model.work),
                     is_synchronous: node.is_synchronous,
-                    after_work: node.after_work.and_then(|work| self.work[work]),
+                    after_work,
                     action,
                     // A call within another one has no gap before it.
-                    since: match node.after_work.and_then(|work| self.work[work]) {
+                    since: match after_work {
                         Some(_) => node.since.clone(),
                         None => since(node, (start - before).max(0)),
                     },

@@ -3,6 +3,7 @@
 use super::{HostCall, Model};
 use crate::Time;
 use crate::graph::HostAction;
+use crate::thresholds::OWN_SHARE;
 
 /// Host time that recording adds, in nanoseconds per recorded event.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,9 +44,6 @@ impl RecordingCost {
         (events + works * self.work + steps) as Time
     }
 }
-
-/// Of the host time before a call and of the call itself, at least this share is the program's own.
-const OWN_SHARE: f64 = 0.25;
 
 impl Model {
     /// The same steps without the cost of recording them.

@@ -241,7 +241,7 @@ impl<'a> Facts<'a> {
         self.timelines.iter().filter_map(of).sum::<Nanos>().as_millis()
     }
 
-    /// The same without the profiler, where that is known.
+    /// Like [`of_each`](Self::of_each), without the profiler where that is known.
     pub(crate) fn of_each_own(&self) -> String {
         match self.unprofiled() {
             Some(own) => format!("of each {} {}", milliseconds(own.mid), self.unit()),

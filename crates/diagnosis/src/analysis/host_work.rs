@@ -25,7 +25,7 @@ pub struct HostWork {
 /// At most this many names are listed.
 const NAMES: usize = 5;
 /// In place of a name, if nothing but the step is recorded.
-const NOT_RECORDED: &str = "not recorded";
+pub(crate) const NOT_RECORDED: &str = "not recorded";
 
 /// Most time first. `is_step` says whether a name only marks a step.
 pub(crate) fn host_work(

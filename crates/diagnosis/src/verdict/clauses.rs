@@ -8,6 +8,7 @@ use crate::activity::copies::CopyGroup;
 use crate::activity::route::CopyRoute;
 use crate::analysis::breakdown::Part;
 use crate::analysis::facts::Facts;
+use crate::analysis::host_work::NOT_RECORDED;
 
 /// A smaller share rounds to 0% and is not mentioned.
 const NOTHING: f64 = 0.005;
@@ -58,7 +59,7 @@ fn waits_for_host(facts: &Facts<'_>) -> String {
     let work = facts.host_work().iter().find(|work| work.what.is_work());
     let named = work.map(|work| match work.operators.first().map(String::as_str) {
         Some(name) if work.what != HostUse::Python => format!(", mostly {name} ({})", work.what.describe()),
-        Some("not recorded") | None => ", mostly in Python or code that is not recorded".to_owned(),
+        Some(NOT_RECORDED) | None => ", mostly in Python or code that is not recorded".to_owned(),
         Some(name) => format!(", mostly in {name}"),
     });
     format!("is idle time waiting for the host to do other work{}", named.unwrap_or_default())

@@ -1,16 +1,18 @@
 //! Which graph is replayed? The recorded one, or the same without the cost of recording it.
 
+use std::sync::Arc;
+
 use busbound_cause::Model;
 
-/// The graph of the steps as recorded, and without the cost of recording.
+/// The graph of the steps as recorded, and without the cost of recording. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Models {
-    recorded: Model,
-    without: Option<Box<Without>>,
+    recorded: Arc<Model>,
+    without: Option<Arc<Without>>,
 }
 
 /// The graph without the cost of recording: as expected, and with the most and the least cost considered.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Without {
     expected: Model,
     fast: Model,
@@ -28,12 +30,13 @@ pub(super) enum RecordingIs {
 impl Models {
     /// Recording cost nothing, or its cost is not known.
     pub fn recorded(recorded: Model) -> Self {
-        Self { recorded, without: None }
+        Self { recorded: Arc::new(recorded), without: None }
     }
 
     /// `fast` is without the most that recording may have cost, `slow` without the least.
     pub fn unprofiled(recorded: Model, expected: Model, fast: Model, slow: Model) -> Self {
-        Self { recorded, without: Some(Box::new(Without { expected, fast, slow })) }
+        let without = Without { expected, fast, slow };
+        Self { recorded: Arc::new(recorded), without: Some(Arc::new(without)) }
     }
 
     pub fn as_recorded(&self) -> &Model {
