@@ -1,0 +1,270 @@
+//! One copy, cut into chunks (one slot each) and these into pieces that threads take.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Thread;
+
+use super::choose::Direction;
+use super::ring::{SLOT, Slot};
+use super::touch::bring_in;
+
+/// How a copy is cut. The numbers are those measured best: see docs/results/try.md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// What the GPU gets at once.
+    pub(super) chunk: usize,
+    /// What a thread takes at once: small enough that several share a chunk and the first one is soon full, but large where
+    /// memory is new, because threads that bring in pages next to each other wait for each other.
+    piece: usize,
+    /// Past the caches: for a copy that fits in them, fetching the old content of the ring costs half of the time.
+    streams: bool,
+}
+
+const LARGE: usize = 64 << 20;
+const MEDIUM: usize = 16 << 20;
+const MIB: usize = 1 << 20;
+
+impl Cut {
+    pub(super) fn of(direction: Direction, bytes: usize, is_new: bool) -> Self {
+        let chunk = if bytes >= LARGE {
+            SLOT
+        } else if bytes >= MEDIUM {
+            2 * MIB
+        } else {
+            MIB
+        };
+        let piece = match direction {
+            Direction::Out if is_new || bytes >= LARGE => MIB,
+            Direction::In if bytes >= LARGE => MIB / 2,
+            _ => MIB / 8,
+        };
+        Self { chunk, piece, streams: direction == Direction::In && bytes < LARGE }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Job {
+    direction: Direction,
+    host: *mut u8,
+    pub(super) bytes: usize,
+    cut: Cut,
+    pub(super) chunks: usize,
+    pub(super) slots: Vec<Slot>,
+    /// Chunks that may be worked on: those before this one.
+    open: AtomicUsize,
+    next_piece: AtomicUsize,
+    finished: AtomicUsize,
+    /// Pieces left in each chunk.
+    left: Vec<AtomicUsize>,
+    caller: Thread,
+}
+
+// SAFETY: the addresses are used only for pieces, each by one thread, while the calling thread waits for all of them.
+unsafe impl Send for Job {}
+// SAFETY: as above.
+unsafe impl Sync for Job {}
+
+impl Job {
+    pub(super) fn new(direction: Direction, host: *mut u8, bytes: usize, cut: Cut, slots: Vec<Slot>) -> Self {
+        let chunks = bytes.div_ceil(cut.chunk);
+        let pieces = |number: usize| (bytes - number * cut.chunk).min(cut.chunk).div_ceil(cut.piece);
+        Self {
+            direction,
+            host,
+            bytes,
+            cut,
+            chunks,
+            slots,
+            open: AtomicUsize::new(0),
+            next_piece: AtomicUsize::new(0),
+            finished: AtomicUsize::new(0),
+            left: (0..chunks).map(|number| AtomicUsize::new(pieces(number))).collect(),
+            caller: std::thread::current(),
+        }
+    }
+
+    /// Where a chunk begins, and its length.
+    pub(super) fn part(&self, chunk: usize) -> (usize, usize) {
+        let at = chunk * self.cut.chunk;
+        (at, self.cut.chunk.min(self.bytes - at))
+    }
+
+    pub(super) fn slot(&self, chunk: usize) -> Slot {
+        self.slots[chunk % self.slots.len()]
+    }
+
+    /// Chunks before this one may be worked on.
+    pub(super) fn open(&self, chunks: usize) {
+        self.open.store(chunks, Ordering::Release);
+    }
+
+    pub(super) fn is_done(&self, chunk: usize) -> bool {
+        self.left[chunk].load(Ordering::Acquire) == 0
+    }
+
+    /// No thread works on it, nor will: nothing more is opened after `close`.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.finished.load(Ordering::Acquire) == self.next_piece.load(Ordering::Acquire)
+    }
+
+    /// No further piece is given out.
+    pub(super) fn close(&self) {
+        self.open.store(0, Ordering::Release);
+        // Pieces are taken by raising this number: past the end there is none.
+        let all = self.pieces();
+        let taken = self.next_piece.swap(all, Ordering::AcqRel);
+        self.finished.fetch_add(all - taken, Ordering::AcqRel);
+    }
+
+    fn pieces(&self) -> usize {
+        self.chunks * self.pieces_per_chunk()
+    }
+
+    /// The last chunk may have fewer; the rest of its numbers are empty pieces.
+    fn pieces_per_chunk(&self) -> usize {
+        self.cut.chunk / self.cut.piece
+    }
+
+    /// True if there is something to do.
+    pub(super) fn has_work(&self) -> bool {
+        let open = self.open.load(Ordering::Acquire) * self.pieces_per_chunk();
+        self.next_piece.load(Ordering::Relaxed) < open
+    }
+
+    /// Copies one piece; false if there is none to take.
+    pub(super) fn work(&self) -> bool {
+        let take = |next: usize| {
+            let open = self.open.load(Ordering::Acquire) * self.pieces_per_chunk();
+            (next < open).then_some(next + 1)
+        };
+        let Ok(piece) = self.next_piece.fetch_update(Ordering::AcqRel, Ordering::Acquire, take) else {
+            return false;
+        };
+        self.copy(piece);
+        self.finished.fetch_add(1, Ordering::AcqRel);
+        true
+    }
+
+    fn copy(&self, piece: usize) {
+        let (chunk, within) =
+            (piece / self.pieces_per_chunk(), piece % self.pieces_per_chunk() * self.cut.piece);
+        let (at, length) = self.part(chunk);
+        let Some(length) =
+            length.checked_sub(within).filter(|&length| length > 0).map(|length| length.min(self.cut.piece))
+        else {
+            return;
+        };
+        let (host, pinned) =
+            (self.host.wrapping_add(at + within), self.slot(chunk).memory.wrapping_add(within));
+        let (from, to) = match self.direction {
+            Direction::In => (host, pinned),
+            Direction::Out => {
+                bring_in(host, length);
+                (pinned, host)
+            }
+        };
+        // SAFETY: the pinned memory is this job's; the program's memory is what it gave to be copied, and is its own until the
+        // call returns; they do not overlap. A bad address ends as in the driver, which copies in the same way.
+        unsafe {
+            if self.cut.streams {
+                stream(from, to, length);
+            } else {
+                std::ptr::copy_nonoverlapping(from, to, length);
+            }
+        }
+        if self.left[chunk].fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.caller.unpark();
+        }
+    }
+}
+
+/// Copies without fetching the target into the caches.
+///
+/// # Safety
+/// As [`std::ptr::copy_nonoverlapping`].
+unsafe fn stream(from: *const u8, to: *mut u8, length: usize) {
+    use std::arch::x86_64::{
+        __m128i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm_sfence, _mm_stream_si128,
+    };
+    const LINE: usize = 64;
+    const AHEAD: usize = 1024;
+    let head = to.align_offset(LINE).min(length);
+    let lines = (length - head) / LINE;
+    let tail = head + lines * LINE;
+    // SAFETY: all addresses are within the two ranges (a prefetch may be outside); lines of the target are aligned.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, to, head);
+        for line in 0..lines {
+            let (from, to) = (from.add(head + line * LINE), to.add(head + line * LINE));
+            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
+            let (from, to) = (from.cast::<__m128i>(), to.cast::<__m128i>());
+            let parts = [0, 1, 2, 3].map(|part| _mm_loadu_si128(from.add(part)));
+            for (part, value) in parts.into_iter().enumerate() {
+                _mm_stream_si128(to.add(part), value);
+            }
+        }
+        // Others see the stores before they see that the piece is done.
+        _mm_sfence();
+        std::ptr::copy_nonoverlapping(from.add(tail), to.add(tail), length - tail);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inject::driver::Event;
+
+    fn job(from: &[u8], cut: Cut, pinned: &mut Vec<u8>) -> Job {
+        let chunks = from.len().div_ceil(cut.chunk);
+        pinned.resize(chunks * SLOT, 0);
+        let memory = pinned.as_mut_ptr();
+        let slots =
+            (0..chunks).map(|slot| Slot { memory: memory.wrapping_add(slot * SLOT), event: Event::none() });
+        Job::new(Direction::In, from.as_ptr().cast_mut(), from.len(), cut, slots.collect())
+    }
+
+    /// Every byte is copied once, by whatever threads, for sizes around the cuts.
+    #[test]
+    fn pieces_cover_a_copy_exactly() {
+        for bytes in [1, MIB / 8 - 1, MIB / 8, MIB + 1, MEDIUM - 1, MEDIUM, LARGE - 1, LARGE + 3] {
+            let from: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+            let (cut, mut pinned) = (Cut::of(Direction::In, bytes, false), Vec::new());
+            let job = job(&from, cut, &mut pinned);
+            assert!(!job.work(), "nothing is open");
+            job.open(job.chunks);
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| while job.work() {});
+                }
+            });
+            assert!(job.is_quiet() && (0..job.chunks).all(|chunk| job.is_done(chunk)));
+            for chunk in 0..job.chunks {
+                let (at, length) = job.part(chunk);
+                assert!(pinned[chunk * SLOT..chunk * SLOT + length] == from[at..at + length], "{bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_closed_job_gives_out_nothing_and_becomes_quiet() {
+        let (from, mut pinned) = (vec![1u8; MIB], Vec::new());
+        let job = job(&from, Cut::of(Direction::In, MIB, false), &mut pinned);
+        job.open(1);
+        assert!(job.work());
+        job.close();
+        assert!(!job.work() && job.is_quiet());
+    }
+
+    #[test]
+    fn streaming_copies_every_byte_at_every_alignment() {
+        let from: Vec<u8> = (0..5000).map(|at| (at % 255) as u8).collect();
+        for (shift, length) in [(0, 0), (0, 5000), (1, 1), (3, 63), (7, 64), (9, 4000), (63, 129)] {
+            let mut to = vec![0xff; 5000];
+            // SAFETY: both have the length from the shift on.
+            unsafe {
+                stream(from.as_ptr().wrapping_add(shift), to.as_mut_ptr().wrapping_add(shift / 2), length)
+            };
+            assert_eq!(to[shift / 2..shift / 2 + length], from[shift..shift + length]);
+            assert!(to[..shift / 2].iter().chain(&to[shift / 2 + length..]).all(|&byte| byte == 0xff));
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! What runs inside somebody's program. The loader loads the library before the program's own libraries; the program
+//! then gets [`entry`]'s functions where it asks for the driver's copies. Whatever fails here, the copy goes to the driver
+//! as if the library were not there.
+//!
+//! The program's own memory is never registered: a range that is freed and mapped again would keep the old pages under
+//! the GPU, and copies would carry stale bytes.
+
+#![expect(unsafe_code, reason = "the driver and the program pass memory by address")]
+
+mod carry;
+mod choose;
+mod context;
+mod driver;
+mod entry;
+mod job;
+mod loader;
+mod pool;
+mod ring;
+mod sizing;
+mod state;
+mod system;
+mod touch;

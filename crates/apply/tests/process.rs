@@ -1,0 +1,228 @@
+//! The library in a process: the same program, with and without it, prints the same. The fake driver works late and in
+//! parts, so that a wrong order shows; fixtures/try/ has what the same program printed on a real GPU.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![expect(clippy::unwrap_used, reason = "a test that cannot build its parts has failed")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use busbound_apply::settings;
+use busbound_apply::tally::{Counted, Kind, Read};
+
+fn build(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The library, the fake driver and the program, built once.
+fn parts() -> &'static Path {
+    static PARTS: OnceLock<PathBuf> = OnceLock::new();
+    PARTS.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stage");
+        std::fs::create_dir_all(&folder).unwrap();
+        let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+        rustc.args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "busbound_apply"]);
+        rustc
+            .args(["-C", "opt-level=2", "--cfg", "feature=\"injected\"", "-o"])
+            .arg(folder.join("library.so"));
+        build(rustc.arg(crate_root.join("src/lib.rs")));
+        let sources = crate_root.join("tests/program");
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-shared", "-fPIC", "-Wl,-Bsymbolic", "-o"]).arg(folder.join("libcuda.so.1"));
+        build(cc.arg(sources.join("driver.c")).arg("-lpthread"));
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-o"]).arg(folder.join("exercise")).arg(sources.join("exercise.c"));
+        build(cc.args(["-lpthread", "-ldl"]));
+        folder
+    })
+}
+
+fn exercise(arguments: &[&str]) -> Command {
+    let mut command = Command::new(parts().join("exercise"));
+    command.args(arguments).env("LD_LIBRARY_PATH", parts()).env_remove("LD_PRELOAD");
+    command
+}
+
+/// What a process printed with the library, and what it counted.
+struct Staged {
+    output: Output,
+    tallies: Vec<Read>,
+}
+
+impl Staged {
+    fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = exercise(arguments);
+        command.env("LD_PRELOAD", parts().join("library.so"));
+        command
+            .env(settings::MODE, "on")
+            .env(settings::THREADS, "4")
+            .env(settings::TALLY, folder.path().join("tally"));
+        command.envs(variables.iter().copied());
+        let output = command.output().unwrap();
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        let tallies =
+            files.map(|file| Read::of(&std::fs::read(file.unwrap().path()).unwrap()).unwrap()).collect();
+        Self { output, tallies }
+    }
+
+    fn counted(&self, kind: Kind) -> Counted {
+        self.tallies.iter().map(|tally| tally.counted(kind)).fold(Counted::default(), Counted::and)
+    }
+
+    fn printed(&self) -> String {
+        String::from_utf8_lossy(&self.output.stdout).into_owned()
+    }
+
+    fn said(&self) -> String {
+        String::from_utf8_lossy(&self.output.stderr).into_owned()
+    }
+}
+
+/// The same output as without the library, with copies that the library carried.
+fn assert_same(arguments: &[&str], variables: &[(&str, &str)]) -> Staged {
+    let plain = exercise(arguments).output().unwrap();
+    let staged = Staged::run(arguments, variables);
+    assert_eq!(String::from_utf8_lossy(&plain.stdout), staged.printed(), "{arguments:?}");
+    assert_eq!(plain.status, staged.output.status, "{}", staged.said());
+    assert!(plain.stdout.len() > 10 && !staged.printed().contains("differs"), "{}", staged.printed());
+    staged
+}
+
+#[test]
+fn every_entry_point_copies_the_same_bytes() {
+    let staged = assert_same(&["entries"], &[]);
+    let (there, back) = (staged.counted(Kind::StagedIn), staged.counted(Kind::StagedOut));
+    // Three sizes are large enough, times twelve ways, some of which use another one for the way back; and four by address.
+    assert_eq!((there.copies, back.copies), (12 * 3 + 4, 12 * 3 + 4), "{:?}", staged.tallies);
+    assert_eq!(staged.counted(Kind::PassedIn).copies, 0);
+}
+
+#[test]
+fn a_source_may_be_overwritten_and_a_target_read_right_after_the_call() {
+    let staged = assert_same(&["races"], &[]);
+    assert_eq!(staged.counted(Kind::StagedIn).copies, 24);
+}
+
+#[test]
+fn threads_and_streams_do_not_mix_their_bytes() {
+    assert!(assert_same(&["threads"], &[]).counted(Kind::StagedIn).copies > 50);
+    // With two slots' worth of memory for all, most copies go to the driver.
+    assert_same(&["threads"], &[(settings::RING_MIB, "32")]);
+}
+
+#[test]
+fn captures_get_the_drivers_own_answers() {
+    assert_same(&["capture"], &[]);
+}
+
+#[test]
+fn a_forked_child_has_its_own_threads() {
+    let staged = assert_same(&["fork"], &[]);
+    assert_eq!(staged.tallies.len(), 2, "the parent, and the child that uses CUDA");
+}
+
+#[test]
+fn errors_are_the_drivers_own() {
+    assert_same(&["errors"], &[]);
+    let staged = Staged::run(&["races"], &[("FAKE_FAILS_AFTER", "15")]);
+    assert!(
+        staged.printed().contains("700"),
+        "an error in the middle of a copy is returned: {}",
+        staged.printed()
+    );
+    assert!(staged.output.status.success());
+}
+
+#[test]
+fn other_memory_is_left_to_the_driver() {
+    let staged = assert_same(&["kinds"], &[]);
+    assert_eq!(staged.counted(Kind::StagedIn).copies + staged.counted(Kind::StagedOut).copies, 0);
+}
+
+#[test]
+fn a_context_that_begins_again_gets_new_memory() {
+    let staged = assert_same(&["reset"], &[(settings::RING_MIB, "64")]);
+    assert_eq!(staged.counted(Kind::StagedIn).copies, 12);
+}
+
+#[test]
+fn random_copies_leave_the_same_bytes() {
+    for seed in ["1", "2"] {
+        let staged = assert_same(&["fuzz", seed, "200"], &[(settings::SMALLEST_KIB, "1")]);
+        assert!(staged.counted(Kind::StagedIn).copies > 50);
+    }
+}
+
+#[test]
+fn it_steps_aside_with_one_line_where_it_cannot_help() {
+    let no_memory = assert_same(&["races"], &[("FAKE_REGISTERS_NOTHING", "1")]);
+    let coherent = assert_same(&["races"], &[("FAKE_COHERENT", "1")]);
+    for (staged, why) in [(&no_memory, "pins no memory"), (&coherent, "directly")] {
+        assert_eq!(staged.said().lines().count(), 1, "{}", staged.said());
+        assert!(staged.said().contains(why), "{}", staged.said());
+        assert_eq!(staged.counted(Kind::StagedIn).copies, 0);
+        assert_eq!(staged.counted(Kind::PassedIn).copies, 24);
+    }
+}
+
+#[test]
+fn one_switch_turns_it_off() {
+    let off = Staged::run(&["races"], &[(settings::MODE, "off")]);
+    let observed = Staged::run(&["races"], &[(settings::MODE, "observe")]);
+    assert_eq!((off.counted(Kind::PassedIn).copies, observed.counted(Kind::PassedIn).copies), (0, 24));
+    assert_eq!(observed.counted(Kind::StagedIn).copies, 0);
+    assert_eq!(off.printed(), observed.printed());
+}
+
+/// `dlsym` relative to the caller keeps its meaning: a library that wraps a function finds the next one, not itself.
+#[test]
+fn lookups_relative_to_the_caller_are_the_callers() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(
+        at("wrapper.c"),
+        "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <stddef.h>\nint getpagesize(void) {\n    int (*next)(void) = (int (*)(void))dlsym(RTLD_NEXT, \"getpagesize\");\n    return next == NULL || next == getpagesize ? -1 : next() + 1;\n}\n",
+    )
+    .unwrap();
+    std::fs::write(at("main.c"), "#include <stdio.h>\n#include <unistd.h>\nint main(void) { return printf(\"%d\\n\", getpagesize()) < 0; }\n").unwrap();
+    build(
+        Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .arg(at("wrapper.so"))
+            .arg(at("wrapper.c"))
+            .arg("-ldl"),
+    );
+    build(Command::new("cc").arg("-o").arg(at("main")).arg(at("main.c")));
+    for order in [["library", "wrapper"], ["wrapper", "library"]] {
+        let paths =
+            order.map(|name| if name == "library" { parts().join("library.so") } else { at("wrapper.so") });
+        let preload = paths.map(|path| path.display().to_string()).join(":");
+        let output = Command::new(at("main")).env("LD_PRELOAD", preload).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "4097\n", "{order:?}");
+    }
+}
+
+/// A process that is killed leaves its counters, and nothing else.
+#[test]
+fn a_killed_process_leaves_its_counters() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = exercise(&["fuzz", "5", "100000"]);
+    command.env("LD_PRELOAD", parts().join("library.so")).env(settings::MODE, "on");
+    command.env(settings::TALLY, folder.path().join("tally")).stdout(std::process::Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let path = folder.path().join(format!("tally.{}", child.id()));
+    let counted = || {
+        Read::of(&std::fs::read(&path).unwrap_or_default())
+            .map_or(0, |read| read.counted(Kind::StagedIn).copies)
+    };
+    while counted() < 3 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(counted() >= 3);
+}
