@@ -9,6 +9,8 @@ mod commands;
 mod config;
 mod failure;
 mod io;
+#[cfg(target_os = "linux")]
+mod launch;
 mod request;
 mod warnings;
 

@@ -81,13 +81,16 @@ pub use answers::survey::{
     CopyClass, Device, KindTotal, LostPart, Process, RankOrigin, RankedAs, Recorded, SURVEY_SCHEMA, Source,
     SourceFacts, Span, Stream, Survey, Thread, survey,
 };
+pub use answers::trial::{TRIAL_SCHEMA, TimeOf, Trial, TrialOutcome, TrialRun, TrialSide, judge_trial};
 pub use answers::whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, steady_model, what_if};
 pub use busbound_cause::idle::GapCause;
 pub use busbound_cause::path::PathClass;
 pub use busbound_cause::{HostUse, Resource};
 pub use explain::{Explanation, Section, Topic, explain, explain_finding, explanations};
 pub use figures::{Better, CopyFigure, FigureId, FigureUnit};
-pub use findings::{AppliedFix, Candidate, Document, EvidenceUnit, Finding, FindingId, Prize, Severity};
+pub use findings::{
+    AppliedFix, Candidate, Document, EvidenceUnit, Finding, FindingId, Prize, Severity, WithoutCode,
+};
 pub use items::{CopyItem, GapItem, Items, StepItem, diagnose_and_itemize};
 pub use limits::Limitation;
 pub use limits::id::LimitationId;

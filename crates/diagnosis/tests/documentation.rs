@@ -23,9 +23,12 @@ fn section(id: FindingId) -> String {
         let _ = writeln!(text, "- **{what}**: {said}");
     }
     let _ = match id.candidate() {
-        Candidate::Changes(changes) => {
-            let apply: Vec<String> = changes().iter().map(Change::to_string).collect();
-            writeln!(text, "- **What-if**: `busbound whatif --apply {}`", apply.join(","))
+        candidate @ (Candidate::Changes(changes) | Candidate::AlsoWithoutCode(changes, _)) => {
+            let joined = |all: Vec<Change>| all.iter().map(Change::to_string).collect::<Vec<_>>().join(",");
+            let other = candidate.without_code().map_or(String::new(), |other| {
+                format!("; without code changes, with `busbound try`: `--apply {}`", joined(other))
+            });
+            writeln!(text, "- **What-if**: `busbound whatif --apply {}`{other}", joined(changes()))
         }
         Candidate::None(why) => writeln!(text, "- **What-if**: none. {why}"),
     };
@@ -95,7 +98,9 @@ fn a_finding_is_a_file_and_a_line_in_the_registry() {
 fn every_finding_has_a_candidate_or_a_reason_and_every_document_is_complete() {
     for id in FindingId::ALL {
         match id.candidate() {
-            Candidate::Changes(changes) => assert!(!changes().is_empty(), "{id}"),
+            Candidate::Changes(changes) | Candidate::AlsoWithoutCode(changes, _) => {
+                assert!(!changes().is_empty(), "{id}")
+            }
             Candidate::None(why) => assert!(why.len() > 20 && why.ends_with('.'), "{id}: {why}"),
         }
         let document = id.document();

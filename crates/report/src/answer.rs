@@ -1,7 +1,7 @@
 //! What can be rendered? Every result of busbound, as one enum for the formats.
 
 use busbound_diagnosis::{
-    Advice, Benchmark, Comparison, Diagnosis, Drawn, Explanation, Gate, Survey, WhatIf,
+    Advice, Benchmark, Comparison, Diagnosis, Drawn, Explanation, Gate, Survey, Trial, WhatIf,
 };
 use busbound_fleet::{FleetAnswer, RankSummary};
 use busbound_machine::live::Snapshot;
@@ -30,6 +30,7 @@ pub enum Answer<'a> {
     Rank(&'a RankSummary),
     Benchmark(&'a Benchmark),
     Topology(&'a Topology),
+    Trial(&'a Trial),
     Snapshot(&'a Snapshot),
     Plan(&'a Plan),
     Explanations(&'a [Explanation]),
@@ -49,6 +50,7 @@ impl Answer<'_> {
             Self::Rank(_) => AnswerKind::Rank,
             Self::Benchmark(_) => AnswerKind::Benchmark,
             Self::Topology(_) => AnswerKind::Topology,
+            Self::Trial(_) => AnswerKind::Trial,
             Self::Snapshot(_) => AnswerKind::Snapshot,
             Self::Plan(_) => AnswerKind::Plan,
             Self::Explanations(_) => AnswerKind::Explanation,

@@ -39,6 +39,7 @@ fn text(answer: &Answer<'_>) -> Result<String, RenderError> {
         Answer::Rank(summary) => rank_as_json(summary),
         Answer::Benchmark(bench) => pretty(bench),
         Answer::Topology(topology) => pretty(topology),
+        Answer::Trial(trial) => pretty(trial),
         Answer::Snapshot(snapshot) => one_line(snapshot),
         Answer::Plan(plan) => plan_as_json(plan),
         Answer::Explanations([one]) => pretty(one),

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use busbound_diagnosis::{
-    Advice, Benchmark, Comparison, Diagnosis, Drawn, Explanation, Gate, Survey, WhatIf,
+    Advice, Benchmark, Comparison, Diagnosis, Drawn, Explanation, Gate, Survey, Trial, WhatIf,
 };
 use busbound_fleet::{FleetAnswer, RankSummary};
 use busbound_machine::live::Snapshot;
@@ -82,6 +82,7 @@ reports! {
     RankSummary => Rank,
     Benchmark => Benchmark,
     Topology => Topology,
+    Trial => Trial,
     Snapshot => Snapshot,
     Plan => Plan,
     Advice => Advice,

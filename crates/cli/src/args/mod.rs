@@ -14,12 +14,14 @@ pub(crate) mod mistakes;
 pub(crate) mod names;
 pub(crate) mod plan;
 pub(crate) mod record;
+pub(crate) mod run;
 pub(crate) mod shared;
 pub(crate) mod shorthand;
 pub(crate) mod summarize;
 pub(crate) mod survey;
 pub(crate) mod top;
 pub(crate) mod topo;
+pub(crate) mod trial;
 mod two_columns;
 pub(crate) mod values;
 pub(crate) mod whatif;
@@ -53,6 +55,7 @@ Examples:
   busbound run.json.gz --open           open the page in the browser
   busbound compare before.json.gz after.json.gz
   busbound record -- python train.py    record a run, without code changes
+  busbound try -- python train.py       run it with fast copies, and compare
   busbound demo                         try it on a built-in trace";
 
 const EXIT_CODES: &str = "\
@@ -107,6 +110,19 @@ pub(crate) enum Command {
     /// first one, e.g. run.1234.bbt. A run that is killed loses the last second at most.
     #[command(after_help = record::EXAMPLES)]
     Record(record::RecordArgs),
+    /// Run a program with its slow copies made fast, compare, and say what it gained
+    ///
+    /// Runs CMD as it is and with staged copies, alternating, and compares. Copies of pageable memory then go through pinned memory
+    /// that several threads fill, instead of the driver's single thread: same bytes, same order, same errors. Nothing in the program
+    /// changes, and its own memory is never pinned. What CMD prints goes to standard error. docs/try.md says when it helps.
+    #[command(name = "try", after_help = trial::EXAMPLES)]
+    Try(trial::TryArgs),
+    /// Run a program with its slow copies made fast
+    ///
+    /// As `busbound try`, without comparing: output, exit code and signals are those of CMD. BUSBOUND_STAGE=off in the environment
+    /// turns it off.
+    #[command(after_help = run::EXAMPLES)]
+    Run(run::RunArgs),
     /// Try busbound on a trace that is built into the program
     #[command(after_help = demo::EXAMPLES)]
     Demo(demo::DemoArgs),

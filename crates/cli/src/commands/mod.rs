@@ -13,10 +13,14 @@ mod merge;
 mod plan;
 #[cfg_attr(not(target_os = "linux"), path = "record_elsewhere.rs")]
 mod record;
+#[cfg_attr(not(target_os = "linux"), path = "run_elsewhere.rs")]
+mod run;
 mod summarize;
 mod survey;
 mod top;
 mod topo;
+#[cfg_attr(not(target_os = "linux"), path = "trial_elsewhere.rs")]
+mod trial;
 mod whatif;
 
 use crate::args::Command;
@@ -40,8 +44,10 @@ pub(crate) fn run(mut command: Command) -> u8 {
         Command::Plan(command) => plan::run(command),
         Command::Topo(args) => topo::run(args),
         Command::Bench(args) => bench::run(args),
-        // The exit code is the recorded program's own.
+        // The exit code is the program's own.
         Command::Record(args) => return end(record::run(args)),
+        Command::Try(args) => return end(trial::run(args)),
+        Command::Run(args) => return end(run::run(args)),
         Command::Top(args) => top::run(args),
         Command::Export(args) => export::run(args),
         Command::Explain(args) => explain::run(args),

@@ -7,4 +7,5 @@ pub(crate) mod diagnosis;
 pub(crate) mod gate;
 pub(crate) mod several;
 pub(crate) mod survey;
+pub(crate) mod trial;
 pub(crate) mod whatif;

@@ -5,7 +5,7 @@ use busbound_machine::Machine;
 use busbound_trace::{Direction, Timestamp, Trace};
 use busbound_whatif::replay::{
     About, Async, Change, Coalesce, Confidence, CudaGraph, Keep, LoaderPin, Moved, NoSync, Optimizer, Pin,
-    Predicted, Prefetch, Replay, Resident, Stream,
+    Predicted, Prefetch, Replay, Resident, Stage, Stream,
 };
 use serde::Serialize;
 
@@ -306,6 +306,9 @@ fn candidates(facts: &Facts<'_>) -> Vec<Vec<Change>> {
     if facts.host_work().iter().any(|work| work.what == HostUse::Optimizer) {
         all.push(vec![Optimizer::Overlap.into()]);
         all.push(vec![Optimizer::Gpu.into()]);
+    }
+    if pageable {
+        all.push(vec![Stage.into()]);
     }
     if pageable && facts.host.inputs().next().is_some() {
         all.push(vec![LoaderPin.into()]);

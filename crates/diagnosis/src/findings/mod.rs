@@ -37,7 +37,7 @@ mod unneeded_offload;
 pub(crate) use common::find::findings;
 pub(crate) use common::prize::prize;
 pub use common::prize::{AppliedFix, Prize};
-pub use common::{Candidate, Document, EvidenceUnit, Finding, Severity};
+pub use common::{Candidate, Document, EvidenceUnit, Finding, Severity, WithoutCode};
 
 /// Declares the enum of ids and the rule of each.
 macro_rules! registry {

@@ -3,7 +3,7 @@
 use busbound_cause::HostUse;
 use busbound_cause::thresholds::HOST_STRETCH;
 use busbound_trace::{Direction, Event, EventKind, Interval, IntervalSet, Nanos};
-use busbound_whatif::replay::Pin;
+use busbound_whatif::replay::{Pin, Stage};
 use serde_json::json;
 
 use super::common::copies::{bytes_moved, is_large, times_of};
@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
     title: "Page faults in fresh host memory",
     precondition: "The sizes repeat, so that one buffer can be reused. Pinning a buffer for a single copy costs more than it saves.",
     basis: "bound: exposed D2H copy time and idle time inside the calls, beyond the link's pinned rate; or idle time while the host fills and frees fresh memory",
-    candidate: Candidate::Changes(|| vec![Pin.into()]),
+    candidate: Candidate::AlsoWithoutCode(|| vec![Pin.into()], || vec![Stage.into()]),
     unless: &[],
     check,
     document: Document {

@@ -1,7 +1,7 @@
 //! Do H2D copies read from pageable memory?
 
 use busbound_trace::Direction;
-use busbound_whatif::replay::Pin;
+use busbound_whatif::replay::{Pin, Stage};
 
 use super::common::copies::times_of;
 use super::common::pageable::{self, Buffers, Staged, is_asynchronous_in_name_only, pageable};
@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     title: "Pageable host memory",
     precondition: pageable::PRECONDITION,
     basis: pageable::BASIS,
-    candidate: Candidate::Changes(|| vec![Pin.into()]),
+    candidate: Candidate::AlsoWithoutCode(|| vec![Pin.into()], || vec![Stage.into()]),
     unless: &[],
     check,
     document: Document {

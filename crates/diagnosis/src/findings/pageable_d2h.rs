@@ -1,7 +1,7 @@
 //! Do D2H copies write to pageable memory?
 
 use busbound_trace::Direction;
-use busbound_whatif::replay::Pin;
+use busbound_whatif::replay::{Pin, Stage};
 
 use super::common::copies::times_of;
 use super::common::pageable::{self, Staged, pageable};
@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     title: "D2H copies to pageable memory",
     precondition: pageable::PRECONDITION,
     basis: pageable::BASIS,
-    candidate: Candidate::Changes(|| vec![Pin.into()]),
+    candidate: Candidate::AlsoWithoutCode(|| vec![Pin.into()], || vec![Stage.into()]),
     unless: &[FindingId::PageFaults],
     check,
     document: Document {

@@ -73,6 +73,7 @@ fn title(answer: &Answer<'_>) -> String {
         Answer::Rank(summary) => summary.path.clone(),
         Answer::Benchmark(bench) => bench.statement.clone(),
         Answer::Topology(_) => "How are the GPUs connected?".to_owned(),
+        Answer::Trial(trial) => crate::text::trial::statement(trial),
         Answer::Snapshot(_) => "What is the bus doing?".to_owned(),
         Answer::Plan(_) => "Estimate".to_owned(),
         Answer::Explanations([one, ..]) => one.title.clone(),

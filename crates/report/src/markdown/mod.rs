@@ -11,6 +11,7 @@ pub(crate) mod plan;
 pub(crate) mod survey;
 pub(crate) mod top;
 pub(crate) mod topology;
+pub(crate) mod trial;
 pub(crate) mod whatif;
 
 use std::fmt::Write;
@@ -45,6 +46,7 @@ pub(crate) fn document(answer: &Answer<'_>) -> Result<String, RenderError> {
         Answer::Rank(summary) => format!("```json\n{}```\n", rank_as_json(summary)?),
         Answer::Benchmark(bench) => bench::bench_as_markdown(bench),
         Answer::Topology(topology) => topology::topology_as_markdown(topology),
+        Answer::Trial(trial) => trial::trial_as_markdown(trial),
         Answer::Snapshot(snapshot) => top::top_as_markdown(snapshot),
         Answer::Plan(plan) => plan::plan_as_markdown(plan),
         Answer::Explanations(all) => explain::explanations_as_markdown(all),

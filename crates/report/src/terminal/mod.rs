@@ -14,6 +14,7 @@ pub(crate) mod survey;
 mod table;
 pub(crate) mod top;
 pub(crate) mod topology;
+pub(crate) mod trial;
 pub(crate) mod whatif;
 mod wrap;
 
@@ -54,6 +55,7 @@ fn text(answer: &Answer<'_>, style: &Style) -> Result<String, RenderError> {
         Answer::Rank(summary) => rank_as_json(summary)?,
         Answer::Benchmark(bench) => bench::bench_as_terminal(bench, width),
         Answer::Topology(topology) => topology::topology_as_terminal(topology, width),
+        Answer::Trial(trial) => trial::trial_as_terminal(trial, width),
         Answer::Snapshot(snapshot) => top::top_as_terminal(snapshot, width),
         Answer::Plan(plan) => plan::plan_as_terminal(plan, width),
         Answer::Explanations(all) => explain::explanations_as_terminal(all, width),

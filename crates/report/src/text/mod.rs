@@ -13,6 +13,7 @@ pub(crate) mod step_time;
 pub(crate) mod survey;
 pub(crate) mod top;
 pub(crate) mod topology;
+pub(crate) mod trial;
 pub(crate) mod whatif;
 
 pub(crate) use busbound_diagnosis::quantity::plural;

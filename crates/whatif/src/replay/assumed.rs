@@ -22,6 +22,8 @@ pub(super) struct Assumed {
     pub(super) uncaptured: f64,
     /// Host work per merged copy, as a multiple of its measured time: the data has to be packed.
     pub(super) packing: f64,
+    /// The rate of staged copies, as a share of pinned ones: docs/results/try.md.
+    pub(super) staged_share: f64,
     /// How much of the power effect to assume.
     pub(super) power: Effect,
     /// Concurrent work does not use the copied data: it belongs to the previous or the next iteration.
@@ -40,6 +42,7 @@ impl Assumed {
         hidden: 0.5,
         uncaptured: 0.4,
         packing: 0.2,
+        staged_share: 0.85,
         power: Effect::AsMeasured,
         independent: false,
         recording: RecordingIs::Expected,
@@ -53,6 +56,7 @@ impl Assumed {
         hidden: 1.0,
         uncaptured: 0.1,
         packing: 0.0,
+        staged_share: 0.95,
         power: Effect::None,
         independent: true,
         recording: RecordingIs::Most,
@@ -66,6 +70,7 @@ impl Assumed {
         hidden: -0.5,
         uncaptured: 0.7,
         packing: 0.6,
+        staged_share: 0.65,
         power: Effect::Most,
         independent: false,
         recording: RecordingIs::Least,

@@ -15,7 +15,7 @@ use busbound_trace::EventId;
 pub use busbound_cause::TraceRange;
 pub use changes::{
     About, Async, Change, Coalesce, CudaGraph, Keep, LoaderPin, NoSync, Optimizer, OtherLink, Pin, Prefetch,
-    Resident, Spread, Stream, UnknownChange, all_changes,
+    Resident, Spread, Stage, Stream, UnknownChange, all_changes,
 };
 
 pub use models::Models;

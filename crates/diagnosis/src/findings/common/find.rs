@@ -3,10 +3,11 @@
 use busbound_whatif::replay::{Change, Predicted};
 
 use super::draft::Draft;
-use super::finding::Finding;
+use super::finding::{Finding, WithoutCode};
 use crate::analysis::facts::Facts;
 use crate::analysis::replay;
 use crate::findings::FindingId;
+use crate::quantity::milliseconds;
 use crate::saving::Saving;
 
 /// The basis of a saving that a replay gave.
@@ -45,7 +46,36 @@ pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
         let high = |finding: &Finding| finding.saves_ms_per_step.high;
         high(b).total_cmp(&high(a)).then_with(|| a.id.as_str().cmp(b.id.as_str()))
     });
+    say_without_code(facts, &mut findings);
     findings
+}
+
+/// Gains below this share of the step are not worth another run.
+const WORTH_TRYING: f64 = 0.05;
+
+/// The first finding that can be fixed without a change of the program says what that gains.
+fn say_without_code(facts: &Facts<'_>, findings: &mut [Finding]) {
+    let with = |finding: &mut Finding| {
+        let changes = finding.id.rule().candidate.without_code()?;
+        Some((changes, finding))
+    };
+    let Some((changes, finding)) = findings.iter_mut().find_map(with) else { return };
+    let Some(replay) = facts.replay() else { return };
+    let predicted = replay.predict(&changes);
+    let now = replay.step_ms();
+    if !predicted.applies || predicted.step_ms > (1.0 - WORTH_TRYING) * now {
+        return;
+    }
+    let command = "busbound try -- CMD";
+    let gain = format!("{} → about {}", milliseconds(now), milliseconds(predicted.step_ms));
+    finding.fix.push_str(&format!(" Without code changes: `{command}` ({gain})."));
+    finding.without_code = Some(WithoutCode {
+        command,
+        candidate: changes.iter().map(ToString::to_string).collect(),
+        step_ms: predicted.step_ms,
+        low_ms: predicted.low_ms,
+        high_ms: predicted.high_ms,
+    });
 }
 
 /// Bounds come from recorded times, and the profiler is part of those. No fix saves more than the step.

@@ -49,6 +49,8 @@ pub struct Finding {
     /// The what-if changes that are its fix, as `busbound whatif --apply` takes them; empty where there are none.
     pub candidate: Vec<String>,
     pub fix: String,
+    /// What the run gains without a change of the program; `null` where that is not possible, or another finding says it.
+    pub without_code: Option<WithoutCode>,
     /// The fix in PyTorch, if it is code.
     pub fix_code: Option<&'static str>,
     pub docs: String,
@@ -61,6 +63,18 @@ pub struct Finding {
     /// Launch settings that apply the fix, for advice.
     #[serde(skip)]
     pub settings: Vec<Proposal>,
+}
+
+/// What a run gains without a change of the program.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WithoutCode {
+    pub command: &'static str,
+    /// The what-if changes that it makes.
+    pub candidate: Vec<String>,
+    pub step_ms: f64,
+    pub low_ms: f64,
+    pub high_ms: f64,
 }
 
 impl Finding {
@@ -86,6 +100,7 @@ impl Finding {
             saving_basis: basis,
             candidate: rule.candidate.changes().iter().flatten().map(ToString::to_string).collect(),
             fix: draft.fix.text,
+            without_code: None,
             fix_code: draft.fix.code,
             docs: format!("docs/findings.md#{id}"),
             at: draft.at,

@@ -13,6 +13,6 @@ mod rule;
 
 pub(super) use draft::{Draft, Fix};
 pub use evidence::EvidenceUnit;
-pub use finding::{Finding, Severity};
+pub use finding::{Finding, Severity, WithoutCode};
 pub(crate) use rule::Rule;
 pub use rule::{Candidate, Document};

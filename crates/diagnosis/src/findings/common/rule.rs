@@ -28,6 +28,8 @@ pub(crate) struct Rule {
 pub enum Candidate {
     /// The saving comes from replaying the trace with these changes.
     Changes(fn() -> Vec<Change>),
+    /// As above; and these changes gain without a change of the program, with `busbound try`.
+    AlsoWithoutCode(fn() -> Vec<Change>, fn() -> Vec<Change>),
     /// No change applies this fix, for this reason. The saving is a bound.
     None(&'static str),
 }
@@ -36,8 +38,16 @@ impl Candidate {
     /// The changes, if any.
     pub fn changes(&self) -> Option<Vec<Change>> {
         match self {
-            Self::Changes(changes) => Some(changes()),
+            Self::Changes(changes) | Self::AlsoWithoutCode(changes, _) => Some(changes()),
             Self::None(_) => None,
+        }
+    }
+
+    /// The changes that need no change of the program, if any.
+    pub fn without_code(&self) -> Option<Vec<Change>> {
+        match self {
+            Self::AlsoWithoutCode(_, changes) => Some(changes()),
+            Self::Changes(_) | Self::None(_) => None,
         }
     }
 }

@@ -16,6 +16,7 @@ mod pin;
 mod prefetch;
 mod resident;
 mod spread;
+mod stage;
 mod stream;
 
 use std::fmt;
@@ -39,6 +40,7 @@ pub use pin::Pin;
 pub use prefetch::Prefetch;
 pub use resident::Resident;
 pub use spread::Spread;
+pub use stage::Stage;
 pub use stream::Stream;
 
 /// The declaration of a change. [`fmt::Display`] writes it as `--apply` accepts it.
@@ -141,6 +143,7 @@ macro_rules! changes {
 // The registry, in display order.
 changes! {
     Pin(Pin),
+    Stage(Stage),
     Prefetch(Prefetch),
     Async(Async),
     Stream(Stream),
@@ -222,14 +225,14 @@ mod tests {
         for wrong in ["", "pinned", "prefetch=0", "prefetch=x", "link=h999", "resident=120%", "pin=2", "link"]
         {
             let error = wrong.parse::<Change>().unwrap_err().to_string();
-            assert!(error.contains("valid changes: pin, prefetch=N"), "{error}");
+            assert!(error.contains("valid changes: pin, stage, prefetch=N"), "{error}");
         }
     }
 
     #[test]
     fn a_misspelled_change_gets_a_suggestion() {
         let error = |text: &str| text.parse::<Change>().unwrap_err().to_string();
-        let all = "valid changes: pin, prefetch=N, async, stream, coalesce, nosync, graph, keep, resident=N%, loader=pin, \
+        let all = "valid changes: pin, stage, prefetch=N, async, stream, coalesce, nosync, graph, keep, resident=N%, loader=pin, \
              optimizer=overlap|gpu, spread and link=NAME";
         assert_eq!(
             error("prefech=2"),

@@ -1,0 +1,5 @@
+//! Starting somebody's program with one of our libraries loaded into it.
+
+pub(crate) mod child;
+pub(crate) mod library;
+pub(crate) mod stage;

@@ -1,0 +1,44 @@
+//! A program with staged copies.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+use busbound_apply::settings::{self, Mode};
+
+use super::library::APPLY;
+use crate::args::run::StageArgs;
+use crate::failure::Failure;
+
+/// What the loader loads first.
+const PRELOAD: &str = "LD_PRELOAD";
+
+/// The program, with the library loaded into it and its processes.
+pub(crate) fn staged(command: &[OsString], mode: Mode, args: &StageArgs) -> Result<Command, Failure> {
+    let [program, rest @ ..] = command else {
+        return Err(Failure::usage("no program to run: give it after --"));
+    };
+    let mut library = APPLY.unpacked()?.into_os_string();
+    if let Some(others) = std::env::var_os(PRELOAD).filter(|others| !others.is_empty()) {
+        library.push(":");
+        library.push(others);
+    }
+    let mut command = Command::new(program);
+    command.args(rest).env(PRELOAD, library).env(settings::MODE, mode.name());
+    let numbers = [
+        (settings::THREADS, args.threads),
+        (settings::RING_MIB, args.ring_mib),
+        (settings::SMALLEST_KIB, args.min_kib),
+    ];
+    for (name, number) in numbers {
+        if let Some(number) = number {
+            command.env(name, number.to_string());
+        }
+    }
+    Ok(command)
+}
+
+/// Where the processes of a run leave their counters.
+pub(crate) fn counting(command: &mut Command, folder: &Path) {
+    command.env(settings::TALLY, folder.join("tally"));
+}

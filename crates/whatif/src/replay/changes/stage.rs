@@ -1,0 +1,77 @@
+//! `stage`: copies of pageable memory go through pinned memory that several threads fill, as with `busbound run`.
+
+use std::fmt;
+
+use busbound_cause::thresholds::EVENT_PASSES;
+use busbound_cause::{Model, Time, WorkId, WorkKind};
+use busbound_trace::Direction;
+
+use super::edit::copy_ns;
+use super::{About, Declared, Made, Terms, without_value};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stage;
+
+/// Smaller copies are left to the driver, as by `busbound run`.
+const SMALLEST: u64 = 2 << 20;
+/// What it takes to begin and end a staged copy, in nanoseconds: docs/results/try.md, small copies.
+const BEGIN_AND_END: f64 = 60_000.0;
+/// The driver reads and writes memory that exists at several GB/s. Below this, in bytes per nanosecond, the pages were new, and bringing
+/// them in is what takes the time.
+const NEW_PAGES: f64 = 3.0;
+/// How many times faster threads bring in new pages.
+const NEW_PAGES_GAIN: f64 = 6.0;
+
+impl Declared for Stage {
+    const ABOUT: About = About {
+        name: "stage",
+        spelling: "stage",
+        help: "stage pageable copies with several threads: busbound run",
+        doing: "staging pageable copies with several threads",
+        effort: "run the program with `busbound run -- CMD`",
+        precondition: "the host has CPUs to spare for as many threads as fill the link",
+        depends_on_data: false,
+    };
+
+    fn parse(value: Option<&str>) -> Result<Self, &'static str> {
+        without_value(Self, value)
+    }
+
+    fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made {
+        let mut made = Made::default();
+        for id in 0..graph.work.len() {
+            made.changed += usize::from(stage(graph, id, terms));
+        }
+        made
+    }
+}
+
+/// The call still waits for the copy, which is faster.
+fn stage(graph: &mut Model, id: WorkId, terms: &Terms<'_>) -> bool {
+    let work = &mut graph.work[id];
+    let WorkKind::Copy { direction, pageable: true, bytes } = work.kind else { return false };
+    if work.kind.bus().is_none() || work.dropped || bytes < SMALLEST {
+        return false;
+    }
+    let through_ring =
+        copy_ns(bytes, direction, false, terms.link) / terms.assumed.staged_share + BEGIN_AND_END;
+    let is_new = direction == Direction::DeviceToHost && (bytes as f64) < NEW_PAGES * work.alone;
+    let pages = if is_new { work.alone / NEW_PAGES_GAIN } else { 0.0 };
+    // Never slower: a program that gains nothing is not run this way.
+    let staged = through_ring.max(pages).min(work.alone);
+    let saved = (work.alone - staged).max(0.0);
+    work.alone = staged;
+    work.after_call = work.after_call.min(2 * EVENT_PASSES);
+    if let Some(call) = work.call {
+        // The time of the call beyond the copy is staging too.
+        let cost = graph.calls[call].cost;
+        graph.calls[call].cost = cost - cost.min(saved as Time);
+    }
+    true
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::ABOUT.name)
+    }
+}
