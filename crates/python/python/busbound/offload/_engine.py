@@ -94,9 +94,28 @@ class Engine:
                 before = getattr(wrapped, "_busbound_before", None)
                 if before is not None:
                     self._store.blocks[index].module.forward = before
-            del self._ring, self._lanes
+            del self._ring
         for block in self._store.blocks:
             _assign(block.tensors, block.host_views)
+
+    @property
+    def lanes(self) -> Any:
+        return self._lanes
+
+    def pass_times(self) -> list[float]:
+        """Milliseconds from one beginning of a pass to the next. The host waits for the last."""
+        marks = list(self.passes)
+        return [self._lanes.milliseconds(*pair) for pair in zip(marks, marks[1:])]  # noqa: B905, RUF007 — pairs of neighbors
+
+    def measure_rate(self, times: int = 4) -> float | None:
+        """GB/s of copies of the largest block, one after another; ``None`` without a GPU."""
+        if self._store.device.type != "cuda":
+            return None
+        largest = max(self._streamed, key=lambda index: self._store.blocks[index].nbytes)
+        slot, _ = self._schedule.enter(largest)
+        rate: float = self._lanes.rate(lambda: self._fill(largest, slot), times) * self._store.blocks[largest].nbytes / 1e9
+        self._schedule.leave(slot)
+        return rate
 
     def _wrapped(self, index: int, inner: Callable[..., Any]) -> Callable[..., Any]:
         block, probe = self._store.blocks[index], self._probe

@@ -6,6 +6,7 @@ On a device without streams everything happens in order, and there is nothing to
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -55,6 +56,16 @@ class CudaLanes:
         event = torch.cuda.Event(enable_timing=True)
         event.record(torch.cuda.current_stream(self._device))
         return event
+
+    def rate(self, fill: Callable[[], None], times: int) -> float:
+        """How often per second the copy stream can do this."""
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        fill()
+        begin.record(self._copies)
+        for _ in range(times):
+            fill()
+        end.record(self._copies)
+        return 1e3 * times / self.milliseconds(begin, end)
 
     def milliseconds(self, begin: Any, end: Any) -> float:
         """The time between two marks; the host waits for the second."""
