@@ -9,7 +9,7 @@ use crate::failure::failed;
 /// Chooses the blocks that stay on the GPU and predicts a pass; with `resident`, only predicts. Returns JSON.
 #[pyfunction]
 #[pyo3(signature = (
-    bytes, compute_ms, outside_ms, gpu_bytes, outside_bytes, activation_bytes,
+    bytes, compute_ms, outside_ms, host_ms, gpu_bytes, outside_bytes, activation_bytes,
     measured_gbps = None, machine = None, slots = None, resident = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "the caller is Python code of this package")]
@@ -17,6 +17,7 @@ pub(crate) fn plan_stream(
     bytes: Vec<u64>,
     compute_ms: Vec<f64>,
     outside_ms: f64,
+    host_ms: f64,
     gpu_bytes: u64,
     outside_bytes: u64,
     activation_bytes: u64,
@@ -29,6 +30,7 @@ pub(crate) fn plan_stream(
     let inputs = StreamInputs {
         blocks: blocks.collect(),
         outside_ms,
+        host_ms,
         link: machine_of(machine)?.link_of(None),
         measured_gbps,
         gpu_bytes,

@@ -67,6 +67,7 @@ def plan_stream(
     bytes: Sequence[int],
     compute_ms: Sequence[float],
     outside_ms: float,
+    host_ms: float,
     gpu_bytes: int,
     outside_bytes: int,
     activation_bytes: int,

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from ._duplex import duplex_of
 from ._plan import device_of
@@ -30,12 +31,14 @@ _IN_FLIGHT = 256 << 20
 class _Saved:
     """One range of device memory that autograd saved views of."""
 
-    __slots__ = ("back", "buffer", "key", "nbytes", "out", "storage", "users")
+    __slots__ = ("back", "buffer", "has_left", "key", "nbytes", "original", "out", "storage", "users")
 
     def __init__(self, key: tuple[int, int], storage: Any) -> None:
-        #: By which it is known while it has not left the GPU.
-        self.key: tuple[int, int] | None = key
+        self.key = key
         self.storage = storage
+        #: Whether its first device memory was given back; something else may still hold it.
+        self.has_left = False
+        self.original = StorageWeakRef(storage)
         self.nbytes: int = storage.nbytes()
         #: Copy to the host: its buffer, and the event that ends it.
         self.buffer: Buffer | None = None
@@ -89,7 +92,7 @@ class Activations:
         #: Of this forward pass.
         self._total = 0
         self._offloaded = 0
-        #: By address and version, until they leave the GPU.
+        #: By address and version.
         self._known: dict[tuple[int, int], _Saved] = {}
         #: On the GPU and not copied, the oldest first.
         self._kept: deque[_Saved] = deque()
@@ -137,7 +140,8 @@ class Activations:
         with self._lock:
             key = (address, tensor._version)
             saved = self._known.get(key)
-            if saved is None:
+            # Another tensor may have the address of one that has left.
+            if saved is None or saved.original.expired():
                 saved = self._known[key] = _Saved(key, storage)
                 self._total += size
                 self._kept.append(saved)
@@ -163,8 +167,7 @@ class Activations:
         """Gives the device memory back; what the compute stream does with it next waits for the copy."""
         self._duplex.wait(saved.out)
         self._leaving_bytes -= saved.nbytes
-        self._forget(saved)
-        saved.storage = None
+        saved.has_left, saved.storage = True, None
         self._away.append(saved)
 
     # Backward.
@@ -213,13 +216,13 @@ class Activations:
             saved.users -= 1
             if saved.users:
                 return
-            is_new = saved.key is not None
-            self._forget(saved)
+            if self._known.get(saved.key) is saved:
+                del self._known[saved.key]
             if saved.buffer is None:
                 _remove(self._kept, saved)
                 self._kept_bytes -= saved.nbytes
                 return
-            if is_new:
+            if not saved.has_left:
                 # Still on its way to the host: its memory may be used again when the copy has ended.
                 _remove(self._leaving, saved)
                 self._leaving_bytes -= saved.nbytes
@@ -231,11 +234,6 @@ class Activations:
                     self._duplex.wait(saved.back)
             self._pool.give(saved.buffer)
             saved.storage = saved.buffer = None
-
-    def _forget(self, saved: _Saved) -> None:
-        if saved.key is not None:
-            self._known.pop(saved.key, None)
-            saved.key = None
 
     def __str__(self) -> str:
         return (

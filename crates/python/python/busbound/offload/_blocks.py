@@ -67,30 +67,25 @@ def _named(model: Any, name: str) -> Any:
 
 
 def _lists(model: Any) -> list[Any]:
+    """The children of the outermost lists; of a child that is most of the model, those of its own lists."""
     total = bytes_in(model)
-    found: list[Any] = []
 
-    def walk(module: Any) -> None:
+    def found_in(module: Any) -> list[Any]:
         children = list(module.children())
-        if isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)) and _with_weights(children) >= 2:
-            for child in children:
-                if bytes_in(child) > _TOO_LARGE * total and _has_list(child):
-                    walk(child)
-                else:
-                    found.append(child)
-            return
-        for child in children:
-            walk(child)
+        is_list = isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)) and _with_weights(children) >= 2
+        if not is_list:
+            return [each for child in children for each in found_in(child)]
+        return [each for child in children for each in (parts_of(child) or [child])]
 
-    walk(model)
-    return found
+    def parts_of(child: Any) -> list[Any]:
+        size = bytes_in(child)
+        if size <= _TOO_LARGE * total:
+            return []
+        parts = found_in(child)
+        # Lists of small things inside of a block are not what it consists of.
+        return parts if sum(bytes_in(part) for part in parts) >= size / 2 else []
 
-
-def _has_list(module: Any) -> bool:
-    return any(
-        isinstance(each, (torch.nn.ModuleList, torch.nn.Sequential)) and _with_weights(each.children()) >= 2
-        for each in module.modules()
-    )
+    return found_in(model)
 
 
 def _with_weights(modules: Iterable[Any]) -> int:

@@ -160,6 +160,8 @@ class Engine:
         return forward
 
     def _enter(self, index: int, phase: int) -> int:
+        if self._lanes.is_capturing():
+            raise OffloadError(_CAPTURED)
         with self._lock:
             self._release_held(index)
             block = self._store.blocks[index]
@@ -185,11 +187,6 @@ class Engine:
             self._fill(index, slot)
 
     def _fill(self, index: int, slot: int) -> None:
-        if self._lanes.is_capturing():
-            raise OffloadError(
-                "a CUDA graph is being captured: offload copies weights between the blocks, which a graph would replay "
-                "without waiting for them; capture the model without offload"
-            )
         self._versions[index] = self._store.blocks[index].versions()
         self._ring.fill(index, slot)
 
@@ -252,6 +249,10 @@ class Engine:
 _COMPILED = (
     "torch.compile cannot trace offloaded blocks: their weights change place between calls; "
     "compile the modules inside of the blocks, or use offload without torch.compile"
+)
+_CAPTURED = (
+    "a CUDA graph is being captured: offload decides between the blocks what to copy, which a graph cannot repeat; "
+    "capture the model without offload"
 )
 _TRAINABLE = (
     "block {} has parameters that require gradients, and streams them: run inference under torch.no_grad(), freeze the "

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from ._engine import Engine
-from ._plan import Plan
+from ._plan import BOUNDS, Plan
 from ._sizes import text_of
 
 
@@ -73,7 +73,7 @@ class Report:
             low, high = self.plan.range_ms
             lines.append(f"predicted {self.plan.step_ms:.1f} ms ({low:.1f}–{high:.1f})")
         if self.share_of_limit is not None and self.plan.limit_ms is not None:
-            by = "the bus" if self.plan.bound == "bus" else "compute"
+            by = BOUNDS[str(self.plan.bound)]
             lines.append(f"{self.share_of_limit:.0%} of the limit, {self.plan.limit_ms:.1f} ms, set by {by}")
         if self.streamed_bytes:
             gbps = self.streamed_bytes / self.pass_ms / 1e6

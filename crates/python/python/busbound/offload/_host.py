@@ -60,9 +60,14 @@ def _mapped(size: int) -> Any:
 
 def _register(address: int, size: int) -> bool:
     try:
-        return int(torch.cuda.cudart().cudaHostRegister(address, size, 0)) == 0
+        is_registered = int(torch.cuda.cudart().cudaHostRegister(address, size, 0)) == 0
     except Exception:  # noqa: BLE001 — whatever the driver says, there is another way
-        return False
+        is_registered = False
+    if not is_registered:
+        # CUDA reports an error again at the next launch, which would look like an error of that kernel.
+        with contextlib.suppress(RuntimeError):
+            torch.zeros(1, device="cuda")
+    return is_registered
 
 
 def _unregister(address: int) -> None:

@@ -24,6 +24,10 @@ _UNKNOWN_ACTIVATIONS = 0.1
 _MARGIN = 32 << 20
 
 
+#: How a bound is worded.
+BOUNDS = {"bus": "the bus", "compute": "compute", "host": "the host, which launches the kernels"}
+
+
 class Plan:
     """What ``busbound.offload`` will do with a model. Printing it says what it takes and why."""
 
@@ -50,12 +54,12 @@ class Plan:
 
     @property
     def limit_ms(self) -> float | None:
-        """The larger of compute and copies: no schedule is faster with these residents."""
+        """The largest of compute, copies and launches: no schedule is faster with these residents."""
         return self._number("limit_ms")
 
     @property
     def bound(self) -> str | None:
-        """``bus`` or ``compute``."""
+        """``bus``, ``compute`` or ``host``."""
         bound = self._answer.get("bound")
         return None if bound is None else str(bound)
 
@@ -83,7 +87,7 @@ class Plan:
             low, high = self.range_ms
             lines.append(f"expected: {self.step_ms:.1f} ms per pass ({low:.1f}–{high:.1f})")
         if self.limit_ms is not None:
-            by = "the bus" if self.bound == "bus" else "compute"
+            by = BOUNDS[str(self.bound)]
             rate = f", copies {answer['copy_ms']:.1f} ms at {answer['copy_gbps']:.1f} GB/s" if answer.get("copy_ms") else ""
             lines.append(f"bound by {by}: limit {self.limit_ms:.1f} ms (compute {answer['compute_ms']:.1f} ms{rate})")
         if answer.get("one_gb_more_ms") is not None and self.step_ms is not None and answer["one_gb_more_ms"] < self.step_ms:
@@ -107,6 +111,7 @@ def make_plan(
     *,
     blocks: Sequence[Any] | str | None = None,
     slots: int | None = None,
+    resident: Sequence[int] | None = None,
     device: Any = None,
     trainable: str = "auto",
     smallest_block: int = SMALLEST_BLOCK,
@@ -123,22 +128,22 @@ def make_plan(
         raise OffloadError("nothing in the blocks can be streamed:\n" + "\n".join(_summary(store.notes)))
     budget = bytes_of(gpu_memory) if gpu_memory is not None else _free_memory(where)
     measured = None if example_inputs is None else measure(store, caller(model, example_inputs))
-    return Plan(store, budget, measured, _answer(store, budget, measured, machine, slots))
+    return Plan(store, budget, measured, _answer(store, budget, measured, machine, slots, resident))
 
 
-def predict(plan: Plan, resident: Sequence[int], slots: int, machine: str | None = None) -> Plan:
-    """The plan with other residents and slots, with the same measurements."""
-    answer = _native(
-        plan.store, plan.budget, plan.measured, machine, slots, [index in set(resident) for index in range(len(plan.store.blocks))]
-    )
-    return Plan(plan.store, plan.budget, plan.measured, answer)
-
-
-def _answer(store: Store, budget: int, measured: Measured | None, machine: str | None, slots: int | None) -> dict[str, Any]:
+def _answer(
+    store: Store,
+    budget: int,
+    measured: Measured | None,
+    machine: str | None,
+    slots: int | None,
+    resident: Sequence[int] | None,
+) -> dict[str, Any]:
+    stays = None if resident is None else [index in set(resident) for index in range(len(store.blocks))]
     try:
-        return _native(store, budget, measured, machine, slots, None)
+        return _native(store, budget, measured, machine, slots, stays)
     except ImportError:
-        return _spread(store, budget, measured, slots or 2)
+        return _spread(store, budget, measured, slots or 2, stays)
 
 
 def _native(
@@ -152,6 +157,7 @@ def _native(
             [block.nbytes for block in store.blocks],
             compute,
             0.0 if measured is None else measured.outside_ms,
+            0.0 if measured is None else measured.host_ms,
             budget,
             store.outside_bytes + _MARGIN,
             _activations(budget, measured),
@@ -170,20 +176,23 @@ def _activations(budget: int, measured: Measured | None) -> int:
     return int(budget * _UNKNOWN_ACTIVATIONS) if measured is None else measured.activation_bytes
 
 
-def _spread(store: Store, budget: int, measured: Measured | None, slots: int) -> dict[str, Any]:
+def _spread(
+    store: Store, budget: int, measured: Measured | None, slots: int, given: list[bool] | None
+) -> dict[str, Any]:
     """Without the native part: residents at equal distances, and no prediction."""
     sizes = [block.nbytes for block in store.blocks]
     fixed = store.outside_bytes + _MARGIN + _activations(budget, measured)
     room = budget - fixed - slots * max(sizes)
-    if budget - fixed >= sum(sizes):
+    if given is None and budget - fixed >= sum(sizes):
         room, slots = sum(sizes), 0
-    if room < 0:
+    if given is None and room < 0:
         raise OffloadError(f"gpu_memory must be at least {text_of(fixed + 2 * max(sizes))}, not {text_of(budget)}")
     share, owed, resident = room / sum(sizes), 0.0, []
     for size in sizes:
         owed += size * share
         resident.append(owed >= size * (1 - 1e-9))
         owed -= size if resident[-1] else 0
+    resident = resident if given is None else given
     streamed = sum(size for size, stays in zip(sizes, resident, strict=True) if not stays)
     notes = ["the native part of busbound is not installed: no prediction"]
     return {"resident": resident, "slots": slots, "streamed_bytes": streamed, "notes": notes}

@@ -21,6 +21,10 @@ ALIGNMENT = 256
 _SMALL_BUFFER = 1 << 20
 
 
+#: The attribute of a parameter whose values are still in a file: a function that reads them into a tensor.
+READ_INTO = "_busbound_read_into"
+
+
 class Segment(NamedTuple):
     """One tensor inside the buffer of a block."""
 
@@ -72,7 +76,12 @@ class StoredBlock:
         """Copies the weights into the buffer and lets the parameters be views of it."""
         with torch.no_grad():
             for tensor, view in zip(self.tensors, self.host_views, strict=True):
-                view.copy_(tensor.detach())
+                source = getattr(tensor, READ_INTO, None)
+                if source is None:
+                    view.copy_(tensor.detach())
+                else:
+                    source(view)
+                    delattr(tensor, READ_INTO)
                 tensor.data = view
 
     def versions(self) -> int:
@@ -89,7 +98,6 @@ class Store:
         blocks: list[Block],
         device: Any,
         keep_trainable: bool,
-        fill: Callable[[StoredBlock], None] = StoredBlock.take,
     ) -> None:
         self.model, self.device = model, device
         #: One line for each thing that stays on the GPU for a reason users may not expect.
@@ -101,7 +109,7 @@ class Store:
             segments = self._segments(block, shared, keep_trainable)
             if segments:
                 stored = StoredBlock(block, segments, device)
-                fill(stored)
+                stored.take()
                 self.blocks.append(stored)
         streamed = {id(tensor) for block in self.blocks for tensor in block.tensors}
         self._outside = [tensor for tensor in tensors_of(model) if id(tensor) not in streamed]

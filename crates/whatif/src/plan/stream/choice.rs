@@ -27,7 +27,7 @@ impl Choice {
             if choice.used_bytes(inputs) > gpu_bytes {
                 continue;
             }
-            let step = choice.step_ms(inputs, 1.0, 1.0);
+            let step = choice.step_ms(inputs);
             if best.as_ref().is_none_or(|(fastest, _)| step < fastest * WORTH_MEMORY) {
                 best = Some((step, choice));
             }
@@ -52,7 +52,7 @@ impl Choice {
         let total: u64 = inputs.blocks.iter().map(|block| block.bytes).sum();
         let (mut short, mut enough) = (0, Self::least_bytes(inputs) + total);
         let hides = |bytes| {
-            Self::best(inputs, bytes).is_some_and(|choice| choice.copy_ms(inputs) <= compute_ms(inputs))
+            Self::best(inputs, bytes).is_some_and(|choice| choice.copy_ms(inputs) <= compute_ms(inputs).max(inputs.host_ms))
         };
         if !hides(enough) {
             return None;
@@ -86,8 +86,13 @@ impl Choice {
         streamed.iter().map(|block| block.bytes as f64 / gbps(inputs, block.bytes) / 1e6).sum()
     }
 
-    /// The pass if compute takes `compute` times as long and copies have `rate` times their rate.
-    pub(super) fn step_ms(&self, inputs: &StreamInputs, compute: f64, rate: f64) -> f64 {
+    /// The expected pass.
+    pub(super) fn step_ms(&self, inputs: &StreamInputs) -> f64 {
+        self.pass_ms(inputs, 1.0, 1.0).max(inputs.host_ms)
+    }
+
+    /// The pass on the device if compute takes `compute` times as long and copies have `rate` times their rate.
+    pub(super) fn pass_ms(&self, inputs: &StreamInputs, compute: f64, rate: f64) -> f64 {
         let turn = |(block, resident): (&Block, &bool)| Turn {
             compute_ms: block.compute_ms * compute,
             copy_ms: (!*resident).then(|| block.bytes as f64 / (gbps(inputs, block.bytes) * rate) / 1e6),
@@ -146,7 +151,7 @@ impl Choice {
                     continue;
                 }
                 // By time saved per byte: a large block saves more because it is large.
-                let saved = choice.step_ms(inputs, 1.0, 1.0) - more.step_ms(inputs, 1.0, 1.0);
+                let saved = choice.step_ms(inputs) - more.step_ms(inputs);
                 let worth = saved / inputs.blocks[at].bytes as f64;
                 if best.as_ref().is_none_or(|(most, _)| worth > *most) {
                     best = Some((worth, more));

@@ -8,6 +8,7 @@ fn decoder(compute_ms: f64, gpu_bytes: u64) -> StreamInputs {
     StreamInputs {
         blocks: vec![Block { bytes: 405_000_000, compute_ms }; 16],
         outside_ms: 0.5,
+        host_ms: 0.0,
         link: Machine::named("h200").unwrap().link_of(None),
         measured_gbps: Some(55.4),
         gpu_bytes,
@@ -60,6 +61,12 @@ fn with_enough_memory_everything_is_resident() {
     let plan = Stream::plan(&decoder(1.0, 80_000_000_000)).unwrap();
     assert_eq!((plan.slots, plan.streamed_bytes, plan.one_gb_more_ms), (0, 0, None));
     assert_eq!(plan.expected_ms, plan.compute_ms);
+}
+
+#[test]
+fn launches_bound_a_pass_of_short_kernels() {
+    let plan = Stream::plan(&StreamInputs { host_ms: 20.0, ..decoder(0.1, 80_000_000_000) }).unwrap();
+    assert_eq!((plan.bound, plan.expected_ms, plan.limit_ms), (StreamBound::Host, 20.0, 20.0));
 }
 
 #[test]
