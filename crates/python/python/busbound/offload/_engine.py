@@ -109,13 +109,11 @@ class Engine:
 
     def measure_rate(self, times: int = 4) -> float | None:
         """GB/s of copies of the largest block, one after another; ``None`` without a GPU."""
-        if self._store.device.type != "cuda":
-            return None
         largest = max(self._streamed, key=lambda index: self._store.blocks[index].nbytes)
         slot, _ = self._schedule.enter(largest)
-        rate: float = self._lanes.rate(lambda: self._fill(largest, slot), times) * self._store.blocks[largest].nbytes / 1e9
+        rate = self._lanes.rate(lambda: self._fill(largest, slot), times)
         self._schedule.leave(slot)
-        return rate
+        return None if rate is None else rate * self._store.blocks[largest].nbytes / 1e9
 
     def _wrapped(self, index: int, inner: Callable[..., Any]) -> Callable[..., Any]:
         block, probe = self._store.blocks[index], self._probe

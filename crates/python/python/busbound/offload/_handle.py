@@ -71,7 +71,7 @@ class Report:
         lines = [f"offload: {self.pass_ms:.1f} ms per pass (median of {max(1, len(self.passes_ms) - 1)})"]
         if self.plan.step_ms is not None and self.plan.range_ms is not None:
             low, high = self.plan.range_ms
-            lines.append(f"predicted {self.plan.step_ms:.1f} ms ({low:.1f}–{high:.1f})")
+            lines.append(f"predicted {self.plan.step_ms:.1f} ms ({low:.1f}\u2013{high:.1f})")
         if self.share_of_limit is not None and self.plan.limit_ms is not None:
             by = BOUNDS[str(self.plan.bound)]
             lines.append(f"{self.share_of_limit:.0%} of the limit, {self.plan.limit_ms:.1f} ms, set by {by}")

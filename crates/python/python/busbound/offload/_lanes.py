@@ -57,8 +57,8 @@ class CudaLanes:
         event.record(torch.cuda.current_stream(self._device))
         return event
 
-    def rate(self, fill: Callable[[], None], times: int) -> float:
-        """How often per second the copy stream can do this."""
+    def rate(self, fill: Callable[[], None], times: int) -> float | None:
+        """How often per second the copy stream can do this; ``None`` without one."""
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         fill()
         begin.record(self._copies)
@@ -93,6 +93,9 @@ class HostLanes:
 
     def mark(self) -> Any:
         return time.perf_counter()
+
+    def rate(self, fill: Callable[[], None], times: int) -> float | None:
+        return None
 
     def milliseconds(self, begin: Any, end: Any) -> float:
         return float(end - begin) * 1e3

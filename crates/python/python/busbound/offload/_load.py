@@ -112,13 +112,13 @@ def _with_memory(tensor: Any) -> Any:
 
 
 def _paths(files: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[str]:
-    given = [files] if isinstance(files, (str, PathLike)) else list(files)
+    given = [os.fspath(each) for each in ([files] if isinstance(files, (str, PathLike)) else files)]
     found: list[str] = []
-    for each in map(os.fspath, given):
+    for each in given:
         if os.path.isdir(each):
             found += sorted(glob(os.path.join(each, "*.safetensors")))
         else:
             found.append(each)
     if not found:
-        raise OffloadError(f"no safetensors files in {', '.join(map(os.fspath, given))}")
+        raise OffloadError(f"no safetensors files in {', '.join(given)}")
     return found

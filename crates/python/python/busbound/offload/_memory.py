@@ -38,6 +38,13 @@ def tensors_of(module: Any) -> Iterator[Any]:
             yield tensor
 
 
+def tensors_of_one(module: Any) -> Iterator[Any]:
+    """The parameters and buffers of a module itself, without those of its children."""
+    for tensor in (*module._parameters.values(), *module._buffers.values()):
+        if tensor is not None:
+            yield tensor
+
+
 def pieces(tensors: Iterable[Any]) -> list[Piece]:
     """The memory of plain tensors, cut where no tensor crosses the cut."""
     ranges = [(*_range(tensor), tensor) for tensor in tensors if is_plain(tensor) and tensor.numel()]

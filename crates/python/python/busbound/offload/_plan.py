@@ -85,17 +85,19 @@ class Plan:
             lines.append(f"GPU memory: {text_of(answer['used_bytes'])} of {text_of(self.budget)}")
         if self.step_ms is not None and self.range_ms is not None:
             low, high = self.range_ms
-            lines.append(f"expected: {self.step_ms:.1f} ms per pass ({low:.1f}–{high:.1f})")
-        if self.limit_ms is not None:
-            by = BOUNDS[str(self.bound)]
+            lines.append(f"expected: {self.step_ms:.1f} ms per pass ({low:.1f}\u2013{high:.1f})")
+        if self.measured is not None and self.limit_ms is not None:
             rate = f", copies {answer['copy_ms']:.1f} ms at {answer['copy_gbps']:.1f} GB/s" if answer.get("copy_ms") else ""
-            lines.append(f"bound by {by}: limit {self.limit_ms:.1f} ms (compute {answer['compute_ms']:.1f} ms{rate})")
+            lines.append(
+                f"bound by {BOUNDS[str(self.bound)]}: limit {self.limit_ms:.1f} ms (compute {answer['compute_ms']:.1f} ms{rate})"
+            )
         if answer.get("one_gb_more_ms") is not None and self.step_ms is not None and answer["one_gb_more_ms"] < self.step_ms:
             lines.append(f"1 GB more GPU memory: {answer['one_gb_more_ms']:.1f} ms")
-        if answer.get("hides_all_bytes") is not None:
+        if answer.get("hides_all_bytes") is not None and self.measured is not None:
             lines.append(f"{text_of(answer['hides_all_bytes'])} would hide all copies behind compute")
         if self.measured is None:
-            lines.append("compute is unknown: give example_inputs to predict the time of a pass")
+            copies = f"copies take {answer['copy_ms']:.1f} ms; " if answer.get("copy_ms") else ""
+            lines.append(f"{copies}compute is unknown: give example_inputs to predict the time of a pass")
         lines.extend(f"note: {note}" for note in [*_summary(self.store.notes), *answer.get("notes", [])])
         return "\n".join(lines)
 

@@ -6,14 +6,14 @@ the block shares, trainable ones, small buffers, and tensor subclasses, whose da
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
 
 from ._blocks import Block
 from ._host import HostMemory
-from ._memory import is_plain, move, nbytes_of, pieces, tensors_of
+from ._memory import is_plain, move, nbytes_of, pieces, tensors_of, tensors_of_one
 
 #: Alignment of each tensor in a block: what the CUDA allocator guarantees, and vectorized kernels rely on.
 ALIGNMENT = 256
@@ -181,21 +181,21 @@ def _groups(module: Any) -> Iterator[tuple[str, list[Any]]]:
 
 def _shared(model: Any, blocks: list[Block]) -> set[int]:
     """Tensors whose memory is used in more than one place: in two blocks, outside of them, or by different views."""
-    place_of: dict[int, Any] = {}
+    places: dict[int, set[Any]] = {}
     for block in blocks:
         for name, same in _groups(block.module):
             for tensor in same:
-                # A parameter of two blocks is in neither.
-                place_of[id(tensor)] = (block.name, name) if id(tensor) not in place_of else None
+                places.setdefault(id(tensor), set()).add((block.name, name))
     found: set[int] = set()
     for piece in pieces(tensors_of(model)):
-        if len({place_of.get(id(tensor)) for tensor in piece.tensors} | {None}) > 2:
+        used = set().union(*(places.get(id(tensor), {"outside"}) for tensor in piece.tensors))
+        if len(used) > 1:
             found.update(id(tensor) for tensor in piece.tensors)
-    found.update(key for key, place in place_of.items() if place is None)
-    inside = {id(tensor) for block in blocks for tensor in tensors_of(block.module)}
-    for piece in pieces(tensors_of(model)):
-        if any(id(tensor) not in inside for tensor in piece.tensors):
-            found.update(id(tensor) for tensor in piece.tensors)
+    # A parameter that is in a block and outside of it is one tensor.
+    inside = {id(module) for block in blocks for module in block.module.modules()}
+    for module in model.modules():
+        if id(module) not in inside:
+            found.update(id(tensor) for tensor in tensors_of_one(module))
     return found
 
 
