@@ -52,7 +52,8 @@ impl Choice {
         let total: u64 = inputs.blocks.iter().map(|block| block.bytes).sum();
         let (mut short, mut enough) = (0, Self::least_bytes(inputs) + total);
         let hides = |bytes| {
-            Self::best(inputs, bytes).is_some_and(|choice| choice.copy_ms(inputs) <= compute_ms(inputs).max(inputs.host_ms))
+            Self::best(inputs, bytes)
+                .is_some_and(|choice| choice.copy_ms(inputs) <= compute_ms(inputs).max(inputs.host_ms))
         };
         if !hides(enough) {
             return None;

@@ -97,7 +97,8 @@ impl Stream {
         check(inputs)?;
         let Some(choice) = Choice::best(inputs, inputs.gpu_bytes) else {
             let least = Choice::least_bytes(inputs);
-            let valid = format!("at least {least} bytes: weights outside of blocks, activations and two blocks");
+            let valid =
+                format!("at least {least} bytes: weights outside of blocks, activations and two blocks");
             return Err(BadInput { what: "gpu_memory", valid, given: inputs.gpu_bytes.to_string() });
         };
         Ok(Self::of(inputs, choice))
@@ -124,7 +125,9 @@ impl Stream {
         let more = Choice::best(inputs, inputs.gpu_bytes.saturating_add(1_000_000_000));
         Self {
             step_ms: Range {
-                low: choice.pass_ms(inputs, FASTER_COMPUTE, RATE_RANGE.high).max(inputs.host_ms * HOST_RANGE.low),
+                low: choice
+                    .pass_ms(inputs, FASTER_COMPUTE, RATE_RANGE.high)
+                    .max(inputs.host_ms * HOST_RANGE.low),
                 high: (choice.pass_ms(inputs, SLOWER_COMPUTE, RATE_RANGE.low) + slowest_host)
                     .max(inputs.host_ms * HOST_RANGE.high),
             },
@@ -157,7 +160,12 @@ fn check(inputs: &StreamInputs) -> Result<(), BadInput> {
         ensure(block.bytes > 0, "the bytes of a block", "above zero", block.bytes)?;
         ensure(is_time(block.compute_ms), "the compute time of a block", "0 ms or more", block.compute_ms)?;
     }
-    ensure(is_time(inputs.outside_ms), "the compute time outside of blocks", "0 ms or more", inputs.outside_ms)?;
+    ensure(
+        is_time(inputs.outside_ms),
+        "the compute time outside of blocks",
+        "0 ms or more",
+        inputs.outside_ms,
+    )?;
     ensure(is_time(inputs.host_ms), "the host time of a pass", "0 ms or more", inputs.host_ms)?;
     let gbps = inputs.measured_gbps.unwrap_or(1.0);
     ensure(gbps.is_finite() && gbps > 0.0, "the measured rate", "above zero", gbps)?;
