@@ -122,7 +122,7 @@ def test_skipped_blocks_do_not_disturb_what_follows():
     assert device.schedule.misses <= 10
 
 
-def test_repeated_blocks_are_told_apart_by_what_was_before():
+def test_repeated_blocks_are_distinguished_by_what_was_before():
     order, hits = Order([0, 1, 2]), []
     for _ in range(6):
         for block in (0, 1, 0, 1, 2):

@@ -2,7 +2,7 @@
 
 What autograd saves is copied to pinned buffers on a stream of its own, oldest first, and only as much as does not fit
 the budget. In backward it comes back on another stream before it is needed, in reverse order. The host waits for
-nothing: device memory is given back to the allocator only when the compute stream has been told to wait for the copy.
+nothing: device memory returns to the allocator only after the compute stream has an order to wait for the copy.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ._sizes import bytes_of, text_of
 
 #: Smaller tensors stay: a copy of 1 MiB reaches 80% of the link's rate.
 _SMALL = 1 << 20
-#: Bytes that may be on their way to the host, in addition to what stays: enough that compute does not wait for each.
+#: Bytes that may be in copies that have not ended, in addition to what stays: enough that compute does not wait for each.
 _IN_FLIGHT = 256 << 20
 
 
@@ -97,7 +97,7 @@ class Activations:
         #: On the GPU and not copied, the oldest first.
         self._kept: deque[_Saved] = deque()
         self._kept_bytes = 0
-        #: On the way to the host, the oldest first.
+        #: Being copied to the host, the oldest first.
         self._leaving: deque[_Saved] = deque()
         self._leaving_bytes = 0
         #: On the host, the oldest first.
@@ -161,9 +161,9 @@ class Activations:
             self._leaving_bytes += oldest.nbytes
             self._offloaded += oldest.nbytes
         while self._leaving and self._leaving_bytes > self._in_flight:
-            self._let_go(self._leaving.popleft())
+            self._give_back(self._leaving.popleft())
 
-    def _let_go(self, saved: _Saved) -> None:
+    def _give_back(self, saved: _Saved) -> None:
         """Gives the device memory back; what the compute stream does with it next waits for the copy."""
         self._duplex.wait(saved.out)
         self._leaving_bytes -= saved.nbytes
@@ -223,7 +223,7 @@ class Activations:
                 self._kept_bytes -= saved.nbytes
                 return
             if not saved.has_left:
-                # Still on its way to the host: its memory may be used again when the copy has ended.
+                # Still being copied to the host: its memory may be used again when the copy has ended.
                 _remove(self._leaving, saved)
                 self._leaving_bytes -= saved.nbytes
                 self._duplex.wait(saved.out)

@@ -1,4 +1,4 @@
-"""Runs a model whose blocks take turns on the GPU.
+"""Runs a model whose blocks are on the GPU only while they are used.
 
 The forward of each block is wrapped: before it, the compute stream waits for the block's copy and its parameters become
 views of the slot; after it, they are views of host memory again and the slot is filled with the block that comes next.

@@ -215,7 +215,7 @@ def caller(model: Any, inputs: Any) -> Callable[[], object]:
 
 
 def keeps_trainable(blocks: Sequence[Any], trainable: str) -> bool:
-    """Whether parameters that require gradients stay on the GPU: if they are told to, or if others are frozen."""
+    """Whether parameters that require gradients stay on the GPU: if that is asked for, or if others are frozen."""
     if trainable not in ("auto", "resident", "stream"):
         raise OffloadError(f"trainable={trainable!r}: write 'auto', 'resident' or 'stream'")
     if trainable != "auto":

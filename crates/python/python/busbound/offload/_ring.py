@@ -1,4 +1,4 @@
-"""Device memory that the blocks take turns in: slots of the size of the largest block, allocated once."""
+"""Device memory for one block after another: slots of the size of the largest block, allocated once."""
 
 from __future__ import annotations
 

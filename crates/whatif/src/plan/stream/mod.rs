@@ -1,4 +1,4 @@
-//! Which blocks of a model stay on the GPU, and how many slots do the others take turns in?
+//! Which blocks of a model stay on the GPU, and how many slots are the others streamed through?
 //!
 //! The step is that of `busbound.offload`: blocks are copied in order into a ring of slots, a slot is filled as soon as
 //! the block in it has run, and the copies go on into the next pass. The choice is made by simulation.

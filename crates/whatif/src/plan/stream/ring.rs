@@ -1,4 +1,4 @@
-//! How long is one pass of many, with blocks that take turns in a ring of slots?
+//! How long is one pass of many, with blocks that are streamed through a ring of slots?
 
 /// One block of a pass.
 #[derive(Debug, Clone, Copy)]
