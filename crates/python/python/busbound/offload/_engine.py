@@ -66,11 +66,20 @@ class Engine:
     def open(self) -> None:
         """Moves everything to its place and begins to copy the first blocks."""
         _refuse_compiled(self._store)
+        try:
+            self._begin()
+        except BaseException:
+            # Not enough memory, for example: the model is as before.
+            self.close()
+            self._store.move_home()
+            raise
+
+    def _begin(self) -> None:
+        self._is_open = True
         self._store.move_outside()
         for block in self._resident.values():
             there = block.flat.to(self._store.device)
             _assign(block.tensors, block.views_in(there))
-        self._is_open = True
         if not self._streamed:
             return
         self._schedule = Schedule(self._streamed, self._slots)
@@ -86,7 +95,7 @@ class Engine:
         if not self._is_open:
             return
         self._is_open = False
-        if self._streamed:
+        if hasattr(self, "_ring"):
             self._lanes.synchronize()
             for index in self._streamed:
                 # The class has the original.
@@ -164,7 +173,7 @@ class Engine:
             self._release_held(index)
             block = self._store.blocks[index]
             slot, is_missing = self._schedule.enter(index, phase)
-            # Written to since it was copied, by load_state_dict for example.
+            # Or written to since it was copied, by load_state_dict for example.
             if is_missing or self._versions[index] != block.versions():
                 self._fill(index, slot)
             self._lanes.use(slot)

@@ -6,7 +6,7 @@ repeats them or turns around (backward) is found again in the history. No torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 #: A block is used in the forward pass, or its weights are needed by the backward pass.
 FORWARD, BACKWARD = 0, 1
@@ -42,9 +42,21 @@ class Order:
             self._forget()
         return expected
 
-    def ahead(self) -> Iterator[int]:
+    def ahead(self) -> list[int]:
         """The blocks that are used next, with repetitions."""
-        return (block for block, _ in self._history[self._next : self._next + _FARTHEST])
+        return [block for block, _ in self._history[self._next : self._next + _FARTHEST]]
+
+    def distinct(self, count: int, without: Collection[int | None]) -> list[int]:
+        """The next ``count`` different blocks, except some."""
+        found: list[int] = []
+        history, at = self._history, self._next
+        for position in range(at, min(at + _FARTHEST, len(history))):
+            block = history[position][0]
+            if block not in found and block not in without:
+                found.append(block)
+                if len(found) == count:
+                    break
+        return found
 
     def _found(self, access: Access) -> int:
         """The position in the history that this access repeats."""

@@ -68,8 +68,8 @@ class Plan:
         return dict(self._answer)
 
     def _number(self, name: str) -> float | None:
-        # Without compute times there is only a rate, and a pass is at least as long as its copies.
-        if self.measured is None and name == "expected_ms":
+        # Without compute times only the copies are known.
+        if self.measured is None:
             return None
         number = self._answer.get(name)
         return None if number is None else float(number)

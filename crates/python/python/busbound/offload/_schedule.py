@@ -62,25 +62,16 @@ class Schedule:
 
     def ahead(self) -> list[Fetch]:
         """What to copy now: the blocks used next, into slots that nothing needs before them."""
-        held = {content for content, users in zip(self._content, self._users, strict=True) if users}
-        room = len(self._content) - len(held)
-        if room == 0:
+        users, content = self._users, self._content
+        room = users.count(0)
+        if not room:
             return []
-        wanted: list[int] = []
-        for block in self._order.ahead():
-            if block in held or block in wanted:
-                continue
-            wanted.append(block)
-            if len(wanted) == room:
-                break
+        held = [] if room == len(users) else [block for block, used in zip(content, users, strict=True) if used]
+        wanted = self._order.distinct(room, held)
         missing = [block for block in wanted if block not in self._slot_of]
         if not missing:
             return []
-        free = [
-            slot
-            for slot, content in enumerate(self._content)
-            if not self._users[slot] and (content is None or content not in wanted)
-        ]
+        free = [slot for slot, block in enumerate(content) if not users[slot] and block not in wanted]
         fetches = [Fetch(block, slot) for block, slot in zip(missing, free, strict=False)]
         for fetch in fetches:
             self._fill(fetch.slot, fetch.block)

@@ -7,6 +7,7 @@ the block shares, trainable ones, small buffers, and tensor subclasses, whose da
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -23,6 +24,9 @@ _SMALL_BUFFER = 1 << 20
 
 #: The attribute of a parameter whose values are still in a file: a function that reads them into a tensor.
 READ_INTO = "_busbound_read_into"
+
+
+_VERSION = attrgetter("_version")
 
 
 class Segment(NamedTuple):
@@ -86,7 +90,7 @@ class StoredBlock:
 
     def versions(self) -> int:
         """Changes whenever somebody writes to one of the tensors."""
-        return sum([tensor._version for tensor in self.tensors])
+        return sum(map(_VERSION, self.tensors))
 
 
 class Store:
