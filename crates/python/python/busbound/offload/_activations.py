@@ -24,8 +24,8 @@ from ._sizes import bytes_of, text_of
 
 #: Smaller tensors stay: a copy of 1 MiB reaches 80% of the link's rate.
 _SMALL = 1 << 20
-#: Bytes that may be in copies that have not ended, in addition to what stays: enough that compute does not wait for each.
-_IN_FLIGHT = 256 << 20
+#: Bytes that may be in copies that have not ended, of the budget: enough that compute does not wait for each. A small budget gives half.
+_IN_FLIGHT = 512 << 20
 
 
 class _Saved:
@@ -73,10 +73,12 @@ class Activations:
         model: Any = None,
         device: Any = None,
         smallest: int = _SMALL,
-        in_flight: int = _IN_FLIGHT,
+        in_flight: int | None = None,
     ) -> None:
         self._device = device_of(device)
         self.budget = bytes_of(budget) if budget else 0
+        if in_flight is None:
+            in_flight = min(_IN_FLIGHT, self.budget // 2) if self.budget else _IN_FLIGHT
         self._smallest, self._in_flight = smallest, in_flight
         #: Of the budget, what is left beside copies on their way.
         self._keeps = max(0, self.budget - in_flight)
