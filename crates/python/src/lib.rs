@@ -4,6 +4,7 @@ mod answer;
 mod arguments;
 mod attend;
 mod failure;
+mod stream;
 mod table;
 mod trace;
 
@@ -25,6 +26,8 @@ mod _native {
     use super::failure::{BusboundError, StorageError};
     #[pymodule_export]
     use super::run_command;
+    #[pymodule_export]
+    use super::stream::plan_stream;
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

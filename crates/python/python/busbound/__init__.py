@@ -25,6 +25,7 @@ __all__ = [
     "compare",
     "measure_profiler",
     "merge",
+    "offload",
     "open",
     "profiler_handler",
     "ray",
@@ -34,16 +35,16 @@ __all__ = [
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from . import ray
+    from . import offload, ray
     from ._measure import ProfilerCost, measure_profiler
 else:
 
     def __getattr__(name):
-        # Imported lazily: Ray takes a second to import and may not be installed, and few programs measure.
+        # Imported lazily: Ray takes a second to import and may not be installed, and few programs measure or offload.
         import importlib
 
-        if name == "ray":
-            return importlib.import_module(".ray", __name__)
+        if name in ("offload", "ray"):
+            return importlib.import_module(f".{name}", __name__)
         if name in ("ProfilerCost", "measure_profiler"):
             return getattr(importlib.import_module("._measure", __name__), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

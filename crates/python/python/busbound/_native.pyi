@@ -63,3 +63,16 @@ def summarize(run: Answer, host: str | None = None) -> Answer: ...
 def merge(saved: Sequence[str], topology: str | PathLike[str] | None = None) -> Answer: ...
 def combine(saved: Sequence[str], unread: Sequence[tuple[str, str]]) -> str: ...
 def run_command(args: Sequence[str]) -> int: ...
+def plan_stream(
+    bytes: Sequence[int],
+    compute_ms: Sequence[float],
+    outside_ms: float,
+    host_ms: float,
+    gpu_bytes: int,
+    outside_bytes: int,
+    activation_bytes: int,
+    measured_gbps: float | None = None,
+    machine: str | None = None,
+    slots: int | None = None,
+    resident: Sequence[bool] | None = None,
+) -> str: ...

@@ -5,6 +5,7 @@ pub mod budget;
 pub mod ddp;
 pub mod offload;
 pub mod parallel;
+pub mod stream;
 
 /// The schema of `busbound plan --format json`.
 pub const PLAN_SCHEMA: &str = "busbound.plan/1";

@@ -1,0 +1,287 @@
+"""Runs a model whose blocks are on the GPU only while they are used.
+
+The forward of each block is wrapped: before it, the compute stream waits for the block's copy and its parameters become
+views of the slot; after it, they are views of host memory again and the slot is filled with the block that comes next.
+The host waits for nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import deque
+from collections.abc import Callable, Collection
+from time import perf_counter_ns
+from typing import Any
+
+import torch
+
+from ._ring import Ring
+from ._saved import saved_tensors
+from ._schedule import BACKWARD, FORWARD, Schedule
+from ._sizes import OffloadError
+from ._store import Store
+
+#: Passes whose times are kept.
+_KEPT = 64
+
+
+class Engine:
+    """Streams the blocks of a store, except those that are resident."""
+
+    def __init__(self, store: Store, resident: Collection[int] = (), slots: int = 2, probe: Any = None) -> None:
+        self._store, self._probe = store, probe
+        self._resident = {index: store.blocks[index] for index in sorted(set(resident))}
+        self._streamed = [index for index in range(len(store.blocks)) if index not in self._resident]
+        self._slots = min(slots, len(self._streamed))
+        self._versions: dict[int, int] = {}
+        #: The block that backward uses, and its slot.
+        self._held: tuple[int, int] | None = None
+        self._lock = threading.RLock()
+        self._is_open = False
+        #: Host time spent here and the blocks that it was spent on.
+        self.host_ns = 0
+        self.calls = 0
+        #: When passes began.
+        self.passes: deque[Any] = deque(maxlen=_KEPT + 1)
+        self.notes: list[str] = []
+
+    @property
+    def ring_bytes(self) -> int:
+        return self._ring.nbytes if self._streamed else 0
+
+    @property
+    def streamed_bytes(self) -> int:
+        return sum(self._store.blocks[index].nbytes for index in self._streamed)
+
+    @property
+    def resident_bytes(self) -> int:
+        return sum(block.nbytes for block in self._resident.values())
+
+    @property
+    def misses(self) -> int:
+        """Uses of blocks that had not been copied ahead."""
+        return self._schedule.misses if self._streamed else 0
+
+    def open(self) -> None:
+        """Moves everything to its place and begins to copy the first blocks."""
+        _refuse_compiled(self._store)
+        try:
+            self._begin()
+        except BaseException:
+            # Not enough memory, for example: the model is as before.
+            self.close()
+            self._store.move_home()
+            raise
+
+    def _begin(self) -> None:
+        self._is_open = True
+        self._store.move_outside()
+        for block in self._resident.values():
+            there = block.flat.to(self._store.device)
+            _assign(block.tensors, block.views_in(there))
+        if not self._streamed:
+            return
+        self._schedule = Schedule(self._streamed, self._slots)
+        self._ring = Ring(self._store.blocks, self._streamed, self._slots, self._store.device)
+        self._lanes = self._ring.lanes
+        for index in self._streamed:
+            module = self._store.blocks[index].module
+            module.forward = self._wrapped(index, module.forward)
+        self._fetch_ahead()
+
+    def close(self) -> None:
+        """Leaves the model as it was found."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        if hasattr(self, "_ring"):
+            self._lanes.synchronize()
+            for index in self._streamed:
+                # The class has the original.
+                wrapped = self._store.blocks[index].module.__dict__.pop("forward", None)
+                before = getattr(wrapped, "_busbound_before", None)
+                if before is not None:
+                    self._store.blocks[index].module.forward = before
+            del self._ring
+        for block in self._store.blocks:
+            _assign(block.tensors, block.host_views)
+
+    @property
+    def lanes(self) -> Any:
+        return self._lanes
+
+    def pass_times(self) -> list[float]:
+        """Milliseconds from one beginning of a pass to the next. The host waits for the last."""
+        marks = list(self.passes)
+        return [self._lanes.milliseconds(*pair) for pair in zip(marks, marks[1:])]  # noqa: B905, RUF007 — pairs of neighbors
+
+    def measure_rate(self, times: int = 4) -> float | None:
+        """GB/s of copies of the largest block, one after another; ``None`` without a GPU."""
+        largest = max(self._streamed, key=lambda index: self._store.blocks[index].nbytes)
+        slot, _ = self._schedule.enter(largest)
+        rate = self._lanes.rate(lambda: self._fill(largest, slot), times)
+        self._schedule.leave(slot)
+        return None if rate is None else rate * self._store.blocks[largest].nbytes / 1e9
+
+    def _wrapped(self, index: int, inner: Callable[..., Any]) -> Callable[..., Any]:
+        block, probe = self._store.blocks[index], self._probe
+        is_first = index == self._streamed[0]
+        is_compiling = torch.compiler.is_compiling
+
+        @functools.wraps(inner)
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            if is_compiling() or not self._is_open:
+                if self._is_open:
+                    raise OffloadError(_COMPILED)
+                return inner(*args, **kwargs)
+            begin = perf_counter_ns()
+            if torch.is_grad_enabled() and block.trainable:
+                raise OffloadError(_TRAINABLE.format(block.name))
+            if is_first:
+                self.passes.append(self._lanes.mark())
+            if probe is not None:
+                probe.arrives(index, self._lanes)
+            slot = self._enter(index, FORWARD)
+            _assign(block.tensors, self._ring.views(index, slot))
+            if probe is not None:
+                probe.begins(index, self._lanes)
+            between = perf_counter_ns()
+            try:
+                if torch.is_grad_enabled():
+                    with saved_tensors(functools.partial(self._pack, index, slot), self._unpack):
+                        result = inner(*args, **kwargs)
+                else:
+                    result = inner(*args, **kwargs)
+                result = self._apart(result, slot)
+            finally:
+                after = perf_counter_ns()
+                if probe is not None:
+                    probe.ends(index, self._lanes)
+                self._leave(index, slot)
+                self.host_ns += between - begin + perf_counter_ns() - after
+                self.calls += 1
+            return result
+
+        forward._busbound_before = block.module.__dict__.get("forward")  # type: ignore[attr-defined]
+        return forward
+
+    def _enter(self, index: int, phase: int) -> int:
+        if self._lanes.is_capturing():
+            raise OffloadError(_CAPTURED)
+        with self._lock:
+            self._release_held(index)
+            block = self._store.blocks[index]
+            slot, is_missing = self._schedule.enter(index, phase)
+            # Or written to since it was copied, by load_state_dict for example.
+            if is_missing or self._versions[index] != block.versions():
+                self._fill(index, slot)
+            self._lanes.use(slot)
+            return slot
+
+    def _leave(self, index: int, slot: int) -> None:
+        with self._lock:
+            block = self._store.blocks[index]
+            if self._versions[index] != block.versions():
+                self._keep_changed(index, slot)
+            _assign(block.tensors, block.host_views)
+            self._lanes.release(slot)
+            self._schedule.leave(slot)
+            self._fetch_ahead()
+
+    def _fetch_ahead(self) -> None:
+        for index, slot in self._schedule.ahead():
+            self._fill(index, slot)
+
+    def _fill(self, index: int, slot: int) -> None:
+        self._versions[index] = self._store.blocks[index].versions()
+        self._ring.fill(index, slot)
+
+    def _release_held(self, index: int) -> None:
+        """Backward says when it begins with a block, not when it ends: it ends when another block is used."""
+        if self._held is not None and self._held[0] != index:
+            slot = self._held[1]
+            self._held = None
+            self._lanes.release(slot)
+            self._schedule.leave(slot)
+
+    def _keep_changed(self, index: int, slot: int) -> None:
+        """A tensor was written to inside of its block: from now on it stays on the GPU, with its new value."""
+        block = self._store.blocks[index]
+        views = self._ring.views(index, slot)
+        kept = [
+            number
+            for number, (view, host) in enumerate(zip(views, block.host_views, strict=True))
+            if not torch.equal(view, host.to(view.device))
+        ]
+        for number in kept:
+            block.tensors[number].data = views[number].clone()
+            self.notes.append(f"{block.name}.{block.names[number]} stays on the GPU: the forward pass writes to it")
+        block.drop(kept)
+        self._ring.forget(index)
+        self._versions[index] = block.versions()
+
+    def _pack(self, index: int, slot: int, tensor: Any) -> Any:
+        """A weight is saved as its place in the block, because its slot gets other contents before backward."""
+        offset = self._ring.offset_in(slot, tensor.data_ptr()) if tensor.device == self._store.device else None
+        if offset is None:
+            return None
+        return index, offset, (tensor.dtype, tensor.shape, tensor.stride())
+
+    def _unpack(self, place: Any) -> Any:
+        index, offset, like = place
+        if not self._is_open:
+            return _tensor_at(self._store.blocks[index].flat.to(self._store.device), offset, like)
+        held = self._held
+        if held is None or held[0] != index:
+            begin = perf_counter_ns()
+            with self._lock:
+                slot = self._enter(index, BACKWARD)
+                self._held = held = (index, slot)
+                self._fetch_ahead()
+            self.host_ns += perf_counter_ns() - begin
+            self.calls += 1
+        return _tensor_at(self._ring.slot(held[1]), offset, like)
+
+    def _apart(self, result: Any, slot: int) -> Any:
+        """Results that are weights are copied: their slot gets other contents."""
+        if isinstance(result, torch.Tensor):
+            is_inside = result.device == self._store.device and self._ring.offset_in(slot, result.data_ptr()) is not None
+            return result.clone() if is_inside else result
+        if type(result) in (tuple, list):
+            return type(result)(self._apart(each, slot) for each in result)
+        return result
+
+
+_COMPILED = (
+    "torch.compile cannot trace offloaded blocks: their weights change place between calls; "
+    "compile the modules inside of the blocks, or use offload without torch.compile"
+)
+_CAPTURED = (
+    "a CUDA graph is being captured: offload decides between the blocks what to copy, which a graph cannot repeat; "
+    "capture the model without offload"
+)
+_TRAINABLE = (
+    "block {} has parameters that require gradients, and streams them: run inference under torch.no_grad(), freeze the "
+    "weights (adapters stay trainable on the GPU), or pass trainable='resident' to keep trainable weights on the GPU"
+)
+
+
+def _assign(tensors: tuple[Any, ...], views: tuple[Any, ...]) -> None:
+    for tensor, view in zip(tensors, views):  # noqa: B905 — twice per block and pass
+        tensor.data = view
+
+
+def _tensor_at(flat: Any, offset: int, like: Any) -> Any:
+    """A tensor at an offset of a buffer with the type, shape and strides of a saved one."""
+    dtype, shape, stride = like
+    values = torch.empty(0, dtype=dtype, device=flat.device)
+    return values.set_(flat.untyped_storage(), offset // values.element_size(), shape, stride)
+
+
+def _refuse_compiled(store: Store) -> None:
+    model = store.model
+    if hasattr(model, "_orig_mod") or any(
+        getattr(module, "_compiled_call_impl", None) is not None for module in model.modules()
+    ):
+        raise OffloadError(f"the model is compiled: {_COMPILED}")

@@ -1,0 +1,83 @@
+"""A model that is being offloaded: end it, and ask what it takes."""
+
+from __future__ import annotations
+
+from statistics import median
+from types import TracebackType
+from typing import Any
+
+from ._engine import Engine
+from ._plan import BOUNDS, Plan
+from ._sizes import text_of
+
+
+class Handle:
+    """Offload of one model. Leaves the model as it was at ``close`` or at the end of the ``with`` block."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._engine = Engine(plan.store, plan.resident, plan.slots)
+        self._engine.open()
+
+    @property
+    def model(self) -> Any:
+        return self.plan.model
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Moves everything back to where it was."""
+        self._engine.close()
+        self.plan.store.move_home()
+
+    def report(self) -> Report:
+        """What passes took so far, against the plan and the limit. The host waits for the last pass that began."""
+        return Report(self.plan, self._engine)
+
+
+class Report:
+    """Predicted against measured. A pass is the time from one use of the first streamed block to the next."""
+
+    def __init__(self, plan: Plan, engine: Engine) -> None:
+        self.plan = plan
+        self.passes_ms: list[float] = engine.pass_times()
+        #: The first pass pays for everything that is done once.
+        steady = self.passes_ms[1:] or self.passes_ms
+        self.pass_ms: float | None = median(steady) if steady else None
+        self.host_us_per_block = engine.host_ns / engine.calls / 1e3 if engine.calls else 0.0
+        self.misses = engine.misses
+        self.streamed_bytes = engine.streamed_bytes
+        self.notes = [*plan.store.notes, *engine.notes]
+
+    @property
+    def share_of_limit(self) -> float | None:
+        """1 is as fast as the bus or the GPU allows."""
+        limit = self.plan.limit_ms
+        return None if limit is None or not self.pass_ms else limit / self.pass_ms
+
+    @property
+    def is_as_predicted(self) -> bool | None:
+        """Whether passes are inside the predicted range."""
+        known = self.plan.range_ms
+        return None if known is None or self.pass_ms is None else known[0] <= self.pass_ms <= known[1]
+
+    def __str__(self) -> str:
+        if self.pass_ms is None:
+            return "offload: no complete pass yet"
+        lines = [f"offload: {self.pass_ms:.1f} ms per pass (median of {max(1, len(self.passes_ms) - 1)})"]
+        if self.plan.step_ms is not None and self.plan.range_ms is not None:
+            low, high = self.plan.range_ms
+            lines.append(f"predicted {self.plan.step_ms:.1f} ms ({low:.1f}\u2013{high:.1f})")
+        if self.share_of_limit is not None and self.plan.limit_ms is not None:
+            by = BOUNDS[str(self.plan.bound)]
+            lines.append(f"{self.share_of_limit:.0%} of the limit, {self.plan.limit_ms:.1f} ms, set by {by}")
+        if self.streamed_bytes:
+            gbps = self.streamed_bytes / self.pass_ms / 1e6
+            lines.append(f"streamed {text_of(self.streamed_bytes)} per pass, {gbps:.1f} GB/s on average")
+        lines.append(f"host time {self.host_us_per_block:.0f} µs per block; {self.misses} blocks were not copied ahead")
+        lines.extend(f"note: {note}" for note in self.notes[:8])
+        return "\n".join(lines)

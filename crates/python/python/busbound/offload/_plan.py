@@ -1,0 +1,248 @@
+"""Which blocks stay on the GPU, what will a pass take, and what bounds it?
+
+The Rust part of the package chooses and predicts; this file measures what it needs and words the answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from ._blocks import SMALLEST_BLOCK, find_blocks
+from ._probe import Measured, measure
+from ._sizes import OffloadError, bytes_of, text_of
+from ._store import Store
+
+#: Share of the free GPU memory that is used if no budget is given.
+_SHARE_OF_FREE = 0.9
+#: Share of the budget kept for activations if there are no example inputs to measure them with.
+_UNKNOWN_ACTIVATIONS = 0.1
+#: Memory that torch and cuBLAS take besides tensors that a pass allocates.
+_MARGIN = 32 << 20
+
+
+#: How a bound is worded.
+BOUNDS = {"bus": "the bus", "compute": "compute", "host": "the host, which launches the kernels"}
+
+
+class Plan:
+    """What ``busbound.offload`` will do with a model. Printing it says what it takes and why."""
+
+    def __init__(self, store: Store, budget: int, measured: Measured | None, answer: dict[str, Any]) -> None:
+        self.store, self.budget, self.measured = store, budget, measured
+        self._answer = answer
+        self.resident: list[int] = [index for index, stays in enumerate(answer["resident"]) if stays]
+        self.slots: int = answer["slots"]
+
+    @property
+    def model(self) -> Any:
+        return self.store.model
+
+    @property
+    def step_ms(self) -> float | None:
+        """The expected time of a pass."""
+        return self._number("expected_ms")
+
+    @property
+    def range_ms(self) -> tuple[float, float] | None:
+        """The range that the time of a pass falls in."""
+        known = self._answer.get("step_ms")
+        return None if known is None or self.step_ms is None else (known["low"], known["high"])
+
+    @property
+    def limit_ms(self) -> float | None:
+        """The largest of compute, copies and launches: no schedule is faster with these residents."""
+        return self._number("limit_ms")
+
+    @property
+    def bound(self) -> str | None:
+        """``bus``, ``compute`` or ``host``."""
+        bound = self._answer.get("bound")
+        return None if bound is None else str(bound)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything the planner says."""
+        return dict(self._answer)
+
+    def _number(self, name: str) -> float | None:
+        # Without compute times only the copies are known.
+        if self.measured is None:
+            return None
+        number = self._answer.get(name)
+        return None if number is None else float(number)
+
+    def __str__(self) -> str:
+        blocks, resident = len(self.store.blocks), len(self.resident)
+        answer = self._answer
+        lines = [
+            f"offload: {blocks - resident} of {blocks} blocks streamed ({text_of(answer.get('streamed_bytes', 0))} per pass), "
+            f"{resident} resident, {self.slots} slots"
+        ]
+        if "used_bytes" in answer:
+            lines.append(f"GPU memory: {text_of(answer['used_bytes'])} of {text_of(self.budget)}")
+        if self.step_ms is not None and self.range_ms is not None:
+            low, high = self.range_ms
+            lines.append(f"expected: {self.step_ms:.1f} ms per pass ({low:.1f}\u2013{high:.1f})")
+        if self.measured is not None and self.limit_ms is not None:
+            rate = f", copies {answer['copy_ms']:.1f} ms at {answer['copy_gbps']:.1f} GB/s" if answer.get("copy_ms") else ""
+            lines.append(
+                f"bound by {BOUNDS[str(self.bound)]}: limit {self.limit_ms:.1f} ms (compute {answer['compute_ms']:.1f} ms{rate})"
+            )
+        if answer.get("one_gb_more_ms") is not None and self.step_ms is not None and answer["one_gb_more_ms"] < self.step_ms:
+            lines.append(f"1 GB more GPU memory: {answer['one_gb_more_ms']:.1f} ms")
+        if answer.get("hides_all_bytes") is not None and self.measured is not None:
+            lines.append(f"{text_of(answer['hides_all_bytes'])} would hide all copies behind compute")
+        if self.measured is None:
+            copies = f"copies take {answer['copy_ms']:.1f} ms; " if answer.get("copy_ms") else ""
+            lines.append(f"{copies}compute is unknown: give example_inputs to predict the time of a pass")
+        lines.extend(f"note: {note}" for note in [*_summary(self.store.notes), *answer.get("notes", [])])
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<busbound.offload.Plan: {len(self.resident)} of {len(self.store.blocks)} blocks resident, {self.slots} slots>"
+
+
+def make_plan(
+    model: Any,
+    example_inputs: Any = None,
+    gpu_memory: int | float | str | None = None,
+    machine: str | None = None,
+    *,
+    blocks: Sequence[Any] | str | None = None,
+    slots: int | None = None,
+    resident: Sequence[int] | None = None,
+    device: Any = None,
+    trainable: str = "auto",
+    smallest_block: int = SMALLEST_BLOCK,
+    store: Store | None = None,
+) -> Plan:
+    """Plans; with example inputs, runs a few passes to measure compute and activations."""
+    where = device_of(device)
+    if store is None:
+        found = find_blocks(model, blocks, smallest_block)
+        if not found:
+            raise OffloadError("the model has no list of modules to stream: give the modules as blocks=")
+        store = Store(model, found, where, keeps_trainable(found, trainable))
+    if not store.blocks:
+        raise OffloadError("nothing in the blocks can be streamed:\n" + "\n".join(_summary(store.notes)))
+    budget = bytes_of(gpu_memory) if gpu_memory is not None else _free_memory(where)
+    measured = None if example_inputs is None else measure(store, caller(model, example_inputs))
+    return Plan(store, budget, measured, _answer(store, budget, measured, machine, slots, resident))
+
+
+def _answer(
+    store: Store,
+    budget: int,
+    measured: Measured | None,
+    machine: str | None,
+    slots: int | None,
+    resident: Sequence[int] | None,
+) -> dict[str, Any]:
+    stays = None if resident is None else [index in set(resident) for index in range(len(store.blocks))]
+    try:
+        return _native(store, budget, measured, machine, slots, stays)
+    except ImportError:
+        return _spread(store, budget, measured, slots or 2, stays)
+
+
+def _native(
+    store: Store, budget: int, measured: Measured | None, machine: str | None, slots: int | None, resident: list[bool] | None
+) -> dict[str, Any]:
+    from .._native import BusboundError, plan_stream
+
+    compute = [0.0] * len(store.blocks) if measured is None else measured.compute_ms
+    try:
+        answer = plan_stream(
+            [block.nbytes for block in store.blocks],
+            compute,
+            0.0 if measured is None else measured.outside_ms,
+            0.0 if measured is None else measured.host_ms,
+            budget,
+            store.outside_bytes + _MARGIN,
+            _activations(budget, measured),
+            None if measured is None else measured.gbps,
+            machine,
+            slots,
+            resident,
+        )
+    except BusboundError as error:
+        raise OffloadError(str(error)) from error
+    read: dict[str, Any] = json.loads(answer)
+    return read
+
+
+def _activations(budget: int, measured: Measured | None) -> int:
+    return int(budget * _UNKNOWN_ACTIVATIONS) if measured is None else measured.activation_bytes
+
+
+def _spread(
+    store: Store, budget: int, measured: Measured | None, slots: int, given: list[bool] | None
+) -> dict[str, Any]:
+    """Without the native part: residents at equal distances, and no prediction."""
+    sizes = [block.nbytes for block in store.blocks]
+    fixed = store.outside_bytes + _MARGIN + _activations(budget, measured)
+    room = budget - fixed - slots * max(sizes)
+    if given is None and budget - fixed >= sum(sizes):
+        room, slots = sum(sizes), 0
+    if given is None and room < 0:
+        raise OffloadError(f"gpu_memory must be at least {text_of(fixed + 2 * max(sizes))}, not {text_of(budget)}")
+    share, owed, resident = room / sum(sizes), 0.0, []
+    for size in sizes:
+        owed += size * share
+        resident.append(owed >= size * (1 - 1e-9))
+        owed -= size if resident[-1] else 0
+    resident = resident if given is None else given
+    streamed = sum(size for size, stays in zip(sizes, resident, strict=True) if not stays)
+    notes = ["the native part of busbound is not installed: no prediction"]
+    return {"resident": resident, "slots": slots, "streamed_bytes": streamed, "notes": notes}
+
+
+def caller(model: Any, inputs: Any) -> Callable[[], object]:
+    """Runs one pass: the inputs are a tensor, a tuple, a dict of keywords, or a function that runs the pass itself."""
+    if callable(inputs) and not isinstance(inputs, torch.Tensor):
+        return inputs  # type: ignore[no-any-return]
+
+    def run() -> object:
+        with torch.no_grad():
+            if isinstance(inputs, dict):
+                return model(**inputs)
+            return model(*inputs) if isinstance(inputs, (tuple, list)) else model(inputs)
+
+    return run
+
+
+def keeps_trainable(blocks: Sequence[Any], trainable: str) -> bool:
+    """Whether parameters that require gradients stay on the GPU: if that is asked for, or if others are frozen."""
+    if trainable not in ("auto", "resident", "stream"):
+        raise OffloadError(f"trainable={trainable!r}: write 'auto', 'resident' or 'stream'")
+    if trainable != "auto":
+        return trainable == "resident"
+    return any(not each.requires_grad for block in blocks for each in block.module.parameters())
+
+
+def device_of(device: Any) -> Any:
+    """The device to run on: the given one, or the current GPU."""
+    if device is None:
+        if not torch.cuda.is_available():
+            raise OffloadError("no GPU: torch.cuda.is_available() is False (device='cpu' runs without one, for tests)")
+        device = "cuda"
+    found = torch.device(device)
+    if found.type == "cuda" and found.index is None:
+        found = torch.device("cuda", torch.cuda.current_device())
+    return found
+
+
+def _free_memory(device: Any) -> int:
+    if device.type != "cuda":
+        raise OffloadError("give gpu_memory=")
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free * _SHARE_OF_FREE)
+
+
+def _summary(notes: Sequence[str]) -> list[str]:
+    """Long lists are the same note for every block."""
+    shown = list(notes[:4])
+    return [*shown, f"{len(notes) - 4} more like these"] if len(notes) > 4 else shown

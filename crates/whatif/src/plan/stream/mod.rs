@@ -1,0 +1,189 @@
+//! Which blocks of a model stay on the GPU, and how many slots are the others streamed through?
+//!
+//! The step is that of `busbound.offload`: blocks are copied in order into a ring of slots, a slot is filled as soon as
+//! the block in it has run, and the copies go on into the next pass. The choice is made by simulation.
+
+mod choice;
+mod ring;
+
+use busbound_machine::{HostMemory, LinkFacts};
+use serde::Serialize;
+
+use super::{BadInput, ensure};
+use crate::Range;
+use choice::Choice;
+
+/// A part of a model that is copied as one piece.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Block {
+    pub bytes: u64,
+    pub compute_ms: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StreamInputs {
+    pub blocks: Vec<Block>,
+    /// Compute outside of the blocks, per pass.
+    pub outside_ms: f64,
+    /// Host time to launch a pass; with short kernels a pass is not shorter.
+    pub host_ms: f64,
+    pub link: LinkFacts,
+    /// Measured rate of a pinned H2D copy of the largest block; without it the rate of the link is expected.
+    pub measured_gbps: Option<f64>,
+    /// GPU memory for everything below.
+    pub gpu_bytes: u64,
+    /// Weights outside of the blocks.
+    pub outside_bytes: u64,
+    pub activation_bytes: u64,
+    /// The number of slots, if it is given and not to be chosen.
+    pub slots: Option<u32>,
+}
+
+/// What takes as long as the step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamBound {
+    Compute,
+    Bus,
+    /// Launching the kernels takes longer than running them.
+    Host,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Stream {
+    /// Per block: whether it stays on the GPU.
+    pub resident: Vec<bool>,
+    /// Slots of the ring; 0 if every block is resident.
+    pub slots: u32,
+    pub step_ms: Range,
+    pub expected_ms: f64,
+    /// The largest of compute, copies and launches: no schedule is faster with these residents.
+    pub limit_ms: f64,
+    pub compute_ms: f64,
+    pub host_ms: f64,
+    pub copy_ms: f64,
+    pub copy_gbps: f64,
+    pub bound: StreamBound,
+    pub streamed_bytes: u64,
+    /// GPU memory that the plan needs.
+    pub used_bytes: u64,
+    /// The step with 1 GB more GPU memory; `null` if everything is resident.
+    pub one_gb_more_ms: Option<f64>,
+    /// GPU memory with which compute hides all copies; `null` if it does already.
+    pub hides_all_bytes: Option<u64>,
+}
+
+/// More blocks than any model has; keeps planning instant.
+const MOST_BLOCKS: usize = 5_000;
+/// Fewer slots cannot overlap, more only cost memory.
+const SLOTS: std::ops::RangeInclusive<u32> = 2..=4;
+/// Compute while copies are hidden behind it, relative to compute alone: a GPU at its power limit lowers its clock
+/// (measured on an H200: GEMMs of 77 ms take 85 to 87 ms).
+const SLOWER_COMPUTE: f64 = 1.13;
+/// Compute that was measured with gaps between blocks can be this much faster without them.
+const FASTER_COMPUTE: f64 = 0.95;
+/// How far a copy's rate differs from the measured one.
+const RATE_RANGE: Range = Range { low: 0.965, high: 1.01 };
+/// Launches of the same pass scatter by 30 to 40% (measured with Hugging Face models).
+const HOST_RANGE: Range = Range { low: 0.75, high: 1.4 };
+/// Host time per streamed block in addition to what was measured, in milliseconds.
+const HOST_MS: f64 = 0.06;
+
+impl Stream {
+    /// # Errors
+    /// If an input is invalid, or the memory is not enough for a ring of two slots.
+    pub fn plan(inputs: &StreamInputs) -> Result<Self, BadInput> {
+        check(inputs)?;
+        let Some(choice) = Choice::best(inputs, inputs.gpu_bytes) else {
+            let least = Choice::least_bytes(inputs);
+            let valid =
+                format!("at least {least} bytes: weights outside of blocks, activations and two blocks");
+            return Err(BadInput { what: "gpu_memory", valid, given: inputs.gpu_bytes.to_string() });
+        };
+        Ok(Self::of(inputs, choice))
+    }
+
+    /// The prediction for blocks that are chosen already.
+    ///
+    /// # Errors
+    /// If an input is invalid.
+    pub fn predict(inputs: &StreamInputs, resident: Vec<bool>, slots: u32) -> Result<Self, BadInput> {
+        check(inputs)?;
+        ensure(resident.len() == inputs.blocks.len(), "resident", "one value per block", resident.len())?;
+        Ok(Self::of(inputs, Choice::given(inputs, resident, slots)))
+    }
+
+    fn of(inputs: &StreamInputs, choice: Choice) -> Self {
+        let copy_ms = choice.copy_ms(inputs);
+        let compute_ms = compute_ms(inputs);
+        let streamed = choice.streamed(inputs);
+        let streamed_bytes = streamed.iter().map(|block| block.bytes).sum();
+        let slowest_host = HOST_MS * streamed.len() as f64;
+        let busy_ms = compute_ms.max(inputs.host_ms);
+        let hides_all = Choice::hiding(inputs).filter(|bytes| copy_ms > busy_ms && *bytes > inputs.gpu_bytes);
+        let more = Choice::best(inputs, inputs.gpu_bytes.saturating_add(1_000_000_000));
+        Self {
+            step_ms: Range {
+                low: choice
+                    .pass_ms(inputs, FASTER_COMPUTE, RATE_RANGE.high)
+                    .max(inputs.host_ms * HOST_RANGE.low),
+                high: (choice.pass_ms(inputs, SLOWER_COMPUTE, RATE_RANGE.low) + slowest_host)
+                    .max(inputs.host_ms * HOST_RANGE.high),
+            },
+            expected_ms: choice.step_ms(inputs),
+            limit_ms: busy_ms.max(copy_ms),
+            bound: match () {
+                () if copy_ms > busy_ms => StreamBound::Bus,
+                () if inputs.host_ms > compute_ms => StreamBound::Host,
+                () => StreamBound::Compute,
+            },
+            host_ms: inputs.host_ms,
+            copy_gbps: if copy_ms > 0.0 { streamed_bytes as f64 / copy_ms / 1e6 } else { 0.0 },
+            one_gb_more_ms: more.filter(|_| !streamed.is_empty()).map(|more| more.step_ms(inputs)),
+            hides_all_bytes: hides_all,
+            used_bytes: choice.used_bytes(inputs),
+            slots: choice.slots,
+            resident: choice.resident,
+            compute_ms,
+            copy_ms,
+            streamed_bytes,
+        }
+    }
+}
+
+fn check(inputs: &StreamInputs) -> Result<(), BadInput> {
+    let blocks = inputs.blocks.len();
+    ensure((1..=MOST_BLOCKS).contains(&blocks), "the number of blocks", "between 1 and 5000", blocks)?;
+    let is_time = |ms: f64| ms.is_finite() && ms >= 0.0;
+    for block in &inputs.blocks {
+        ensure(block.bytes > 0, "the bytes of a block", "above zero", block.bytes)?;
+        ensure(is_time(block.compute_ms), "the compute time of a block", "0 ms or more", block.compute_ms)?;
+    }
+    ensure(
+        is_time(inputs.outside_ms),
+        "the compute time outside of blocks",
+        "0 ms or more",
+        inputs.outside_ms,
+    )?;
+    ensure(is_time(inputs.host_ms), "the host time of a pass", "0 ms or more", inputs.host_ms)?;
+    let gbps = inputs.measured_gbps.unwrap_or(1.0);
+    ensure(gbps.is_finite() && gbps > 0.0, "the measured rate", "above zero", gbps)?;
+    let slots = inputs.slots.unwrap_or(2);
+    ensure((1..=64).contains(&slots), "slots", "between 1 and 64", slots)
+}
+
+fn compute_ms(inputs: &StreamInputs) -> f64 {
+    inputs.outside_ms + inputs.blocks.iter().map(|block| block.compute_ms).sum::<f64>()
+}
+
+/// The rate of a copy of this size: the shape of the link's curve through the measured rate of the largest block.
+fn gbps(inputs: &StreamInputs, bytes: u64) -> f64 {
+    let expected = |bytes| inputs.link.expected_gbps(bytes, HostMemory::Pinned);
+    let Some(measured) = inputs.measured_gbps else { return expected(bytes) };
+    let largest = inputs.blocks.iter().map(|block| block.bytes).max().unwrap_or(bytes);
+    measured * expected(bytes) / expected(largest)
+}
+
+#[cfg(test)]
+mod tests;

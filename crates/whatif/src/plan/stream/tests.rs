@@ -1,0 +1,100 @@
+use busbound_machine::Machine;
+use proptest::prelude::*;
+
+use super::*;
+
+/// The decoder of the measurements: 16 layers of 405 MB, 0.5 GB outside.
+fn decoder(compute_ms: f64, gpu_bytes: u64) -> StreamInputs {
+    StreamInputs {
+        blocks: vec![Block { bytes: 405_000_000, compute_ms }; 16],
+        outside_ms: 0.5,
+        host_ms: 0.0,
+        link: Machine::named("h200").unwrap().link_of(None),
+        measured_gbps: Some(55.4),
+        gpu_bytes,
+        outside_bytes: 525_000_000,
+        activation_bytes: 100_000_000,
+        slots: None,
+    }
+}
+
+#[test]
+fn with_little_memory_everything_is_streamed_at_the_rate_of_the_bus() {
+    let plan = Stream::plan(&decoder(1.0, 1_500_000_000)).unwrap();
+    assert_eq!((plan.slots, plan.bound), (2, StreamBound::Bus));
+    assert!(plan.resident.iter().all(|resident| !resident));
+    assert!((plan.limit_ms - 117.0).abs() < 0.1, "{}", plan.limit_ms);
+    // Copies go on into the next pass, so nothing is added to the limit.
+    assert!(plan.expected_ms < plan.limit_ms * 1.001, "{}", plan.expected_ms);
+    // Two more layers stay on the GPU.
+    assert!((plan.one_gb_more_ms.unwrap() - 117.0 * 14.0 / 16.0).abs() < 0.2);
+}
+
+#[test]
+fn half_of_the_blocks_resident_takes_half_of_the_time() {
+    let plan = Stream::plan(&decoder(1.0, 4_700_000_000)).unwrap();
+    let resident = plan.resident.iter().filter(|resident| **resident).count();
+    assert!(resident >= 8, "{resident}");
+    assert!(plan.expected_ms <= 0.51 * 117.0, "{}", plan.expected_ms);
+    // Spread: no three residents in a row while others are streamed.
+    assert!(plan.used_bytes <= 4_700_000_000);
+}
+
+#[test]
+fn compute_longer_than_the_copies_needs_no_residents_to_hide_them() {
+    let plan = Stream::plan(&decoder(9.0, 2_000_000_000)).unwrap();
+    assert_eq!((plan.bound, plan.hides_all_bytes), (StreamBound::Compute, None));
+    assert!((plan.expected_ms - plan.compute_ms).abs() < 0.1, "{}", plan.expected_ms);
+}
+
+#[test]
+fn the_memory_that_hides_all_copies_does_so() {
+    let inputs = decoder(4.0, 2_000_000_000);
+    let enough = Stream::plan(&inputs).unwrap().hides_all_bytes.unwrap();
+    let plan = Stream::plan(&StreamInputs { gpu_bytes: enough, ..inputs }).unwrap();
+    assert_eq!(plan.bound, StreamBound::Compute);
+    assert!(plan.expected_ms < plan.compute_ms * 1.05, "{} {}", plan.expected_ms, plan.compute_ms);
+}
+
+#[test]
+fn with_enough_memory_everything_is_resident() {
+    let plan = Stream::plan(&decoder(1.0, 80_000_000_000)).unwrap();
+    assert_eq!((plan.slots, plan.streamed_bytes, plan.one_gb_more_ms), (0, 0, None));
+    assert_eq!(plan.expected_ms, plan.compute_ms);
+}
+
+#[test]
+fn launches_bound_a_pass_of_short_kernels() {
+    let plan = Stream::plan(&StreamInputs { host_ms: 20.0, ..decoder(0.1, 80_000_000_000) }).unwrap();
+    assert_eq!((plan.bound, plan.expected_ms, plan.limit_ms), (StreamBound::Host, 20.0, 20.0));
+}
+
+#[test]
+fn too_little_memory_is_an_error_that_says_how_much_is_needed() {
+    let error = Stream::plan(&decoder(1.0, 1_000_000_000)).unwrap_err();
+    assert!(error.to_string().contains("at least 1435000000 bytes"), "{error}");
+    let empty = StreamInputs { blocks: Vec::new(), ..decoder(1.0, 1) };
+    assert!(Stream::plan(&empty).is_err());
+    let predicted = Stream::predict(&decoder(1.0, 1), vec![false; 3], 2);
+    assert!(predicted.is_err());
+}
+
+proptest! {
+    #[test]
+    fn a_plan_fits_its_memory_and_is_never_faster_than_its_limit(
+        sizes in prop::collection::vec((1_000_000u64..500_000_000, 0.01f64..20.0), 1..24),
+        memory in 0.0f64..1.2,
+    ) {
+        let blocks: Vec<Block> =
+            sizes.into_iter().map(|(bytes, compute_ms)| Block { bytes, compute_ms }).collect();
+        let total: u64 = blocks.iter().map(|block| block.bytes).sum();
+        let gpu_bytes = 625_000_000 + (total as f64 * memory) as u64;
+        let inputs = StreamInputs { blocks, ..decoder(1.0, gpu_bytes) };
+        let Ok(plan) = Stream::plan(&inputs) else { return Ok(()) };
+        prop_assert!(plan.used_bytes <= gpu_bytes);
+        prop_assert!(plan.expected_ms >= plan.limit_ms * (1.0 - 1e-9), "{} {}", plan.expected_ms, plan.limit_ms);
+        prop_assert!(plan.step_ms.low <= plan.expected_ms && plan.expected_ms <= plan.step_ms.high);
+        let again = Stream::predict(&inputs, plan.resident.clone(), plan.slots).unwrap();
+        prop_assert_eq!(again.expected_ms, plan.expected_ms);
+    }
+}
