@@ -55,11 +55,8 @@ const WORTH_TRYING: f64 = 0.05;
 
 /// The first finding that can be fixed without a change of the program says what that gains.
 fn say_without_code(facts: &Facts<'_>, findings: &mut [Finding]) {
-    let with = |finding: &mut Finding| {
-        let changes = finding.id.rule().candidate.without_code()?;
-        Some((changes, finding))
-    };
-    let Some((changes, finding)) = findings.iter_mut().find_map(with) else { return };
+    let mut with = findings.iter_mut().filter_map(|finding| Some((finding.id.rule().candidate.without_code()?, finding)));
+    let Some((changes, finding)) = with.next() else { return };
     let Some(replay) = facts.replay() else { return };
     let predicted = replay.predict(&changes);
     let now = replay.step_ms();
