@@ -119,7 +119,7 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Vec<
     let (mut next, mut awaited) = (0, 0);
     // The last work that a call launched, and when the device became idle after such work.
     let (mut launched, mut idle_since) = (None, None);
-    let mut all = Vec::new();
+    let (mut all, mut pieces) = (Vec::new(), Vec::new());
     for interval in gaps.iter() {
         // The work that ended the gap; gaps are sorted, so the search continues from there.
         while let Some(&one) = work.get(next).filter(|one| graph.work[**one].start < interval.end.as_nanos())
@@ -137,20 +137,20 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Vec<
         }
         let call = work.get(awaited).and_then(|one| call_of(*one));
         let before = launched.and_then(call_of);
-        let parts = match (before, call) {
+        match (before, call) {
             (Some(before), Some(call)) if launches.ran_unseen(&before, &call) => {
-                vec![Piece { interval, cause: GapCause::Unexplained, host: None, event: None }]
+                add(&mut pieces, interval, GapCause::Unexplained, None);
             }
             (_, None) if next == work.len() && thread.is_some() => {
-                thread.map_or_else(Vec::new, |thread| host_pieces(host, thread, interval))
+                thread.into_iter().for_each(|thread| host_pieces(host, thread, interval, &mut pieces));
             }
             _ => {
                 let idle_since = idle_since.map_or(interval.start, Timestamp::from_nanos);
-                pieces(interval, idle_since, call.as_ref(), host)
+                split(interval, idle_since, call.as_ref(), host, &mut pieces);
             }
-        };
+        }
         let ended_by = work.get(next).map(|one| trace.event(graph.work[*one].event));
-        all.extend(parts.into_iter().map(|part| Gap {
+        all.extend(pieces.drain(..).map(|part| Gap {
             device,
             interval: part.interval,
             whole: interval,
@@ -165,38 +165,45 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Vec<
 }
 
 /// Splits a gap at the launch of the work that ends it: before the launch by what the host did, after it the device waited.
-fn pieces(gap: Interval, idle_since: Timestamp, call: Option<&Event<'_>>, host: &Host<'_>) -> Vec<Piece> {
-    let whole = |cause| vec![Piece { interval: gap, cause, host: None, event: None }];
+fn split(
+    gap: Interval,
+    idle_since: Timestamp,
+    call: Option<&Event<'_>>,
+    host: &Host<'_>,
+    pieces: &mut Vec<Piece>,
+) {
     // Only migrations of managed memory ran since `idle_since`.
     if gap.length().get() < KERNEL_GAP {
-        return whole(GapCause::KernelGap);
+        return add(pieces, gap, GapCause::KernelGap, None);
     }
     let Some(call) = call.filter(|call| host.thread(call.track_id()).is_some()) else {
-        return whole(GapCause::Unexplained);
+        return add(pieces, gap, GapCause::Unexplained, None);
     };
     let late = Interval::new(idle_since.min(gap.start), gap.end);
     if call.end() <= late.start {
         let is_short = late.length().get() < QUEUED_GAP;
-        return whole(if is_short { GapCause::KernelGap } else { GapCause::Queued });
+        let cause = if is_short { GapCause::KernelGap } else { GapCause::Queued };
+        return add(pieces, gap, cause, None);
     }
-    let mut pieces: Vec<Piece> = Vec::new();
     let launch = call.start().max(gap.start).min(gap.end);
-    pieces.extend(host_pieces(host, call.track_id(), Interval::new(gap.start, launch)));
+    host_pieces(host, call.track_id(), Interval::new(gap.start, launch), pieces);
     let is_copy = host.call_kind(call) == Call::Copy;
     let own = if is_copy { GapCause::Copy } else { GapCause::Launch };
     // A launch takes this long to reach an idle device.
     let reached = (call.end() + Nanos::new(LAUNCH_LATENCY)).min(gap.end).max(launch);
-    let piece =
-        |from, to, cause, event| Piece { interval: Interval::new(from, to), cause, host: None, event };
-    pieces.push(piece(launch, reached, own, Some(call.id())));
-    pieces.push(piece(reached, gap.end, GapCause::Queued, None));
-    pieces.retain(|piece| piece.interval.length().get() > 0);
-    pieces
+    add(pieces, Interval::new(launch, reached), own, Some(call.id()));
+    add(pieces, Interval::new(reached, gap.end), GapCause::Queued, None);
+}
+
+/// Adds a piece that is not about what the host did.
+fn add(pieces: &mut Vec<Piece>, interval: Interval, cause: GapCause, event: Option<EventId>) {
+    if interval.length() > Nanos::ZERO {
+        pieces.push(Piece { interval, cause, host: None, event });
+    }
 }
 
 /// Idle time by what a thread did.
-fn host_pieces(host: &Host<'_>, thread: TrackId, interval: Interval) -> Vec<Piece> {
-    let mut pieces: Vec<Piece> = Vec::new();
+fn host_pieces(host: &Host<'_>, thread: TrackId, interval: Interval, pieces: &mut Vec<Piece>) {
     for used in host.uses_followed(thread, interval) {
         // Which launch it was says nothing about the gap.
         let event = used.event.filter(|_| used.what != HostUse::Launching);
@@ -210,7 +217,6 @@ fn host_pieces(host: &Host<'_>, thread: TrackId, interval: Interval) -> Vec<Piec
             }),
         }
     }
-    pieces
 }
 
 /// The cause of idle time in which the host did this.

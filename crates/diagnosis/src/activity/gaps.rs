@@ -1,5 +1,6 @@
 //! Why was the device idle? The gaps of [`busbound_cause::idle`], summed by cause and place in the program.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use busbound_cause::idle::{self, Gap, GapCause};
@@ -47,7 +48,11 @@ pub(crate) fn gaps<'a>(
     let launches = GraphLaunches::of(host.trace());
     let terms = idle::Terms { graph, host, launches: &launches, thread };
     let of_device = |line: &DeviceTimeline| idle::causes(terms, line.device, &line.gaps());
-    timelines.iter().flat_map(of_device).collect()
+    let all = timelines.iter().map(of_device).reduce(|mut all, mut more| {
+        all.append(&mut more);
+        all
+    });
+    all.unwrap_or_default()
 }
 
 fn ends_in_bus_copy(gap: &Gap<'_>) -> bool {
@@ -66,13 +71,15 @@ pub(crate) fn idle_causes(gaps: &[Gap<'_>], host: &Host<'_>) -> Vec<IdleCause> {
     causes
 }
 
-fn idle_cause(cause: GapCause, mut gaps: Vec<&Gap<'_>>, host: &Host<'_>) -> IdleCause {
-    gaps.sort_by_key(|gap| (std::cmp::Reverse(gap.interval.length()), gap.interval.start));
+fn idle_cause(cause: GapCause, gaps: Vec<&Gap<'_>>, host: &Host<'_>) -> IdleCause {
     let length = |gap: &&Gap<'_>| gap.interval.length();
+    let (count, total) = (gaps.len() as u64, gaps.iter().map(length).sum::<Nanos>());
+    let before_copies: Nanos = gaps.iter().filter(|gap| ends_in_bus_copy(gap)).map(length).sum();
+    let longest = gaps.iter().map(length).max().unwrap_or_default();
     let mut places: BTreeMap<String, (u64, Nanos)> = BTreeMap::new();
     let mut longest_place = None;
-    let located = if cause == GapCause::KernelGap { 0 } else { LOCATED };
-    for (i, gap) in gaps.iter().enumerate().take(located) {
+    let located = if cause == GapCause::KernelGap { Vec::new() } else { longest_of(gaps, LOCATED) };
+    for (i, gap) in located.iter().enumerate() {
         let Some(place) = gap.call.and_then(|call| host.around(&call).describe()) else { continue };
         if i == 0 {
             longest_place = Some(place.clone());
@@ -89,18 +96,24 @@ fn idle_cause(cause: GapCause, mut gaps: Vec<&Gap<'_>>, host: &Host<'_>) -> Idle
     places.truncate(5);
     IdleCause {
         cause,
-        count: gaps.len() as u64,
-        ms: gaps.iter().map(length).sum::<Nanos>().as_millis(),
-        longest_ms: gaps.first().map_or(0.0, |gap| gap.interval.length().as_millis()),
+        count,
+        ms: total.as_millis(),
+        longest_ms: longest.as_millis(),
         longest_place,
-        before_copies_ms: gaps
-            .iter()
-            .filter(|gap| ends_in_bus_copy(gap))
-            .map(length)
-            .sum::<Nanos>()
-            .as_millis(),
+        before_copies_ms: before_copies.as_millis(),
         places,
     }
+}
+
+/// The longest gaps, longest first.
+fn longest_of<'g, 'a>(mut gaps: Vec<&'g Gap<'a>>, count: usize) -> Vec<&'g Gap<'a>> {
+    let order = |gap: &&Gap<'_>| (Reverse(gap.interval.length()), gap.interval.start, gap.device);
+    if gaps.len() > count {
+        gaps.select_nth_unstable_by_key(count, order);
+        gaps.truncate(count);
+    }
+    gaps.sort_by_key(order);
+    gaps
 }
 
 /// Idle time of these causes in gaps that start during, or just after, these host calls.

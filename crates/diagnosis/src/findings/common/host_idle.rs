@@ -25,9 +25,12 @@ impl HostIdle {
     /// `None` if it is less than this share of the time.
     pub(in crate::findings) fn of(facts: &Facts<'_>, what: HostUse, share: f64) -> Option<Self> {
         let work = facts.host_work().iter().find(|work| work.what == what)?;
-        let at = host_gaps(facts, what).map(|gap| gap.interval).collect();
         let is_worth_it = work.ms >= share * facts.step_ms();
-        is_worth_it.then(|| Self { ms: work.ms, operators: work.operators.clone(), at })
+        is_worth_it.then(|| Self {
+            ms: work.ms,
+            operators: work.operators.clone(),
+            at: host_gaps(facts, what).map(|gap| gap.interval).collect(),
+        })
     }
 
     /// Drops pieces that are shorter than this.
