@@ -72,29 +72,63 @@ impl GapCause {
     }
 }
 
-/// A part of a gap with one cause.
+/// A part of a gap with one cause. Small, because there are as many as events.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
-    interval: Interval,
-    cause: GapCause,
-    host: Option<HostUse>,
-    event: Option<EventId>,
-}
-
-/// A part of a gap in a device's work, with one cause.
-#[derive(Debug, Clone, Copy)]
-pub struct Gap<'a> {
-    pub device: i32,
+pub struct Piece {
     pub interval: Interval,
-    /// All of the gap.
-    pub whole: Interval,
     pub cause: GapCause,
     /// What the host did, if it is the cause, and the event that it was in.
     pub host: Option<HostUse>,
     pub during: Option<EventId>,
+    /// Its index in [`Gaps`].
+    gap: u32,
+}
+
+/// A gap in a device's work.
+#[derive(Debug, Clone, Copy)]
+pub struct Gap<'a> {
+    pub device: i32,
+    pub interval: Interval,
     /// The work that ended the gap, and the call that launched what the device waited for.
     pub work: Option<Event<'a>>,
     pub call: Option<Event<'a>>,
+}
+
+/// The gaps of devices, and the pieces that they are split into, each in the order of devices and times.
+#[derive(Debug, Default)]
+pub struct Gaps<'a> {
+    gaps: Vec<Gap<'a>>,
+    pieces: Vec<Piece>,
+}
+
+impl<'a> Gaps<'a> {
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// The gap that a piece is part of.
+    pub fn gap_of(&self, piece: &Piece) -> &Gap<'a> {
+        &self.gaps[piece.gap as usize]
+    }
+
+    /// The pieces of one device.
+    pub fn of_device(&self, device: i32) -> impl Iterator<Item = &Piece> {
+        self.pieces.iter().filter(move |piece| self.gap_of(piece).device == device)
+    }
+
+    /// Adds the piece of the last gap, if it has any length.
+    fn add(&mut self, interval: Interval, cause: GapCause, host: Option<HostUse>, during: Option<EventId>) {
+        if interval.length() <= Nanos::ZERO {
+            return;
+        }
+        let gap = u32::try_from(self.gaps.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let same =
+            |last: &&mut Piece| host.is_some() && (last.gap, last.host, last.during) == (gap, host, during);
+        match self.pieces.last_mut().filter(same) {
+            Some(last) => last.interval = last.interval.hull(interval),
+            None => self.pieces.push(Piece { interval, cause, host, during, gap }),
+        }
+    }
 }
 
 /// What the causes of gaps are found with.
@@ -107,8 +141,8 @@ pub struct Terms<'t, 'a> {
     pub thread: Option<TrackId>,
 }
 
-/// The causes of one device's gaps; `gaps` must be sorted by time.
-pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Vec<Gap<'a>> {
+/// Adds the causes of one device's gaps; `gaps` must be sorted by time.
+pub fn add_causes<'a>(all: &mut Gaps<'a>, terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) {
     let Terms { graph, host, launches, thread } = terms;
     let trace = host.trace();
     let mut work: Vec<WorkId> =
@@ -119,7 +153,6 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Vec<
     let (mut next, mut awaited) = (0, 0);
     // The last work that a call launched, and when the device became idle after such work.
     let (mut launched, mut idle_since) = (None, None);
-    let (mut all, mut pieces) = (Vec::new(), Vec::new());
     for interval in gaps.iter() {
         // The work that ended the gap; gaps are sorted, so the search continues from there.
         while let Some(&one) = work.get(next).filter(|one| graph.work[**one].start < interval.end.as_nanos())
@@ -136,86 +169,52 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Vec<
             awaited += 1;
         }
         let call = work.get(awaited).and_then(|one| call_of(*one));
-        let before = launched.and_then(call_of);
-        match (before, call) {
+        let ended_by = work.get(next).map(|one| trace.event(graph.work[*one].event));
+        all.gaps.push(Gap { device, interval, work: ended_by, call });
+        match (launched.and_then(call_of), call) {
             (Some(before), Some(call)) if launches.ran_unseen(&before, &call) => {
-                add(&mut pieces, interval, GapCause::Unexplained, None);
+                all.add(interval, GapCause::Unexplained, None, None);
             }
             (_, None) if next == work.len() && thread.is_some() => {
-                thread.into_iter().for_each(|thread| host_pieces(host, thread, interval, &mut pieces));
+                thread.into_iter().for_each(|thread| add_host_pieces(all, host, thread, interval));
             }
-            _ => {
-                let idle_since = idle_since.map_or(interval.start, Timestamp::from_nanos);
-                split(interval, idle_since, call.as_ref(), host, &mut pieces);
-            }
+            _ => split(all, host, idle_since.map_or(interval.start, Timestamp::from_nanos)),
         }
-        let ended_by = work.get(next).map(|one| trace.event(graph.work[*one].event));
-        all.extend(pieces.drain(..).map(|part| Gap {
-            device,
-            interval: part.interval,
-            whole: interval,
-            cause: part.cause,
-            host: part.host,
-            during: part.event,
-            work: ended_by,
-            call,
-        }));
     }
-    all
 }
 
-/// Splits a gap at the launch of the work that ends it: before the launch by what the host did, after it the device waited.
-fn split(
-    gap: Interval,
-    idle_since: Timestamp,
-    call: Option<&Event<'_>>,
-    host: &Host<'_>,
-    pieces: &mut Vec<Piece>,
-) {
-    // Only migrations of managed memory ran since `idle_since`.
+/// Splits the last gap at the launch of the work that ends it: before the launch by what the host did, after it the device
+/// waited. Only migrations of managed memory ran since `idle_since`.
+fn split(all: &mut Gaps<'_>, host: &Host<'_>, idle_since: Timestamp) {
+    let Some(&Gap { interval: gap, call, .. }) = all.gaps.last() else { return };
     if gap.length().get() < KERNEL_GAP {
-        return add(pieces, gap, GapCause::KernelGap, None);
+        return all.add(gap, GapCause::KernelGap, None, None);
     }
     let Some(call) = call.filter(|call| host.thread(call.track_id()).is_some()) else {
-        return add(pieces, gap, GapCause::Unexplained, None);
+        return all.add(gap, GapCause::Unexplained, None, None);
     };
     let late = Interval::new(idle_since.min(gap.start), gap.end);
     if call.end() <= late.start {
         let is_short = late.length().get() < QUEUED_GAP;
         let cause = if is_short { GapCause::KernelGap } else { GapCause::Queued };
-        return add(pieces, gap, cause, None);
+        return all.add(gap, cause, None, None);
     }
     let launch = call.start().max(gap.start).min(gap.end);
-    host_pieces(host, call.track_id(), Interval::new(gap.start, launch), pieces);
-    let is_copy = host.call_kind(call) == Call::Copy;
+    add_host_pieces(all, host, call.track_id(), Interval::new(gap.start, launch));
+    let is_copy = host.call_kind(&call) == Call::Copy;
     let own = if is_copy { GapCause::Copy } else { GapCause::Launch };
     // A launch takes this long to reach an idle device.
     let reached = (call.end() + Nanos::new(LAUNCH_LATENCY)).min(gap.end).max(launch);
-    add(pieces, Interval::new(launch, reached), own, Some(call.id()));
-    add(pieces, Interval::new(reached, gap.end), GapCause::Queued, None);
-}
-
-/// Adds a piece that is not about what the host did.
-fn add(pieces: &mut Vec<Piece>, interval: Interval, cause: GapCause, event: Option<EventId>) {
-    if interval.length() > Nanos::ZERO {
-        pieces.push(Piece { interval, cause, host: None, event });
-    }
+    all.add(Interval::new(launch, reached), own, None, Some(call.id()));
+    all.add(Interval::new(reached, gap.end), GapCause::Queued, None, None);
 }
 
 /// Idle time by what a thread did.
-fn host_pieces(host: &Host<'_>, thread: TrackId, interval: Interval, pieces: &mut Vec<Piece>) {
+fn add_host_pieces(all: &mut Gaps<'_>, host: &Host<'_>, thread: TrackId, interval: Interval) {
     for used in host.uses_followed(thread, interval) {
         // Which launch it was says nothing about the gap.
         let event = used.event.filter(|_| used.what != HostUse::Launching);
-        match pieces.last_mut().filter(|last| (last.host, last.event) == (Some(used.what), event)) {
-            Some(last) => last.interval = last.interval.hull(used.interval),
-            None => pieces.push(Piece {
-                interval: used.interval,
-                cause: cause_of(used.what),
-                host: Some(used.what),
-                event,
-            }),
-        }
+        all.add(used.interval, cause_of(used.what), Some(used.what), event);
     }
 }
 

@@ -1,11 +1,11 @@
 //! Why was the device idle? The gaps of [`busbound_cause::idle`], summed by cause and place in the program.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BinaryHeap};
 
-use busbound_cause::idle::{self, Gap, GapCause};
+use busbound_cause::idle::{self, Gap, GapCause, Gaps, Piece};
 use busbound_cause::{Graph, GraphLaunches, Host};
-use busbound_trace::{Event, Interval, IntervalSet, Nanos, TrackId};
+use busbound_trace::{Event, Interval, IntervalSet, Nanos, Timestamp, TrackId};
 use serde::Serialize;
 
 use crate::activity::copies::is_on_bus;
@@ -44,15 +44,14 @@ pub(crate) fn gaps<'a>(
     host: &Host<'a>,
     timelines: &[DeviceTimeline],
     thread: Option<TrackId>,
-) -> Vec<Gap<'a>> {
+) -> Gaps<'a> {
     let launches = GraphLaunches::of(host.trace());
     let terms = idle::Terms { graph, host, launches: &launches, thread };
-    let of_device = |line: &DeviceTimeline| idle::causes(terms, line.device, &line.gaps());
-    let all = timelines.iter().map(of_device).reduce(|mut all, mut more| {
-        all.append(&mut more);
-        all
-    });
-    all.unwrap_or_default()
+    let mut all = Gaps::default();
+    for line in timelines {
+        idle::add_causes(&mut all, terms, line.device, &line.gaps());
+    }
+    all
 }
 
 fn ends_in_bus_copy(gap: &Gap<'_>) -> bool {
@@ -60,85 +59,105 @@ fn ends_in_bus_copy(gap: &Gap<'_>) -> bool {
 }
 
 /// Idle time by cause, most first.
-pub(crate) fn idle_causes(gaps: &[Gap<'_>], host: &Host<'_>) -> Vec<IdleCause> {
-    let mut by_cause: BTreeMap<GapCause, Vec<&Gap<'_>>> = BTreeMap::new();
-    for gap in gaps {
-        by_cause.entry(gap.cause).or_default().push(gap);
+pub(crate) fn idle_causes(gaps: &Gaps<'_>, host: &Host<'_>) -> Vec<IdleCause> {
+    let mut sums: BTreeMap<GapCause, CauseSum> = BTreeMap::new();
+    for (i, piece) in gaps.pieces().iter().enumerate() {
+        let sum = sums.entry(piece.cause).or_default();
+        sum.add(i, piece, gaps);
     }
-    let mut causes: Vec<_> =
-        by_cause.into_iter().map(|(cause, gaps)| idle_cause(cause, gaps, host)).collect();
+    let mut causes: Vec<_> = sums.into_iter().map(|(cause, sum)| sum.answer(cause, gaps, host)).collect();
     causes.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     causes
 }
 
-fn idle_cause(cause: GapCause, gaps: Vec<&Gap<'_>>, host: &Host<'_>) -> IdleCause {
-    let length = |gap: &&Gap<'_>| gap.interval.length();
-    let (count, total) = (gaps.len() as u64, gaps.iter().map(length).sum::<Nanos>());
-    let before_copies: Nanos = gaps.iter().filter(|gap| ends_in_bus_copy(gap)).map(length).sum();
-    let longest = gaps.iter().map(length).max().unwrap_or_default();
-    let mut places: BTreeMap<String, (u64, Nanos)> = BTreeMap::new();
-    let mut longest_place = None;
-    let located = if cause == GapCause::KernelGap { Vec::new() } else { longest_of(gaps, LOCATED) };
-    for (i, gap) in located.iter().enumerate() {
-        let Some(place) = gap.call.and_then(|call| host.around(&call).describe()) else { continue };
-        if i == 0 {
-            longest_place = Some(place.clone());
-        }
-        let sum = places.entry(place).or_default();
-        sum.0 += 1;
-        sum.1 += gap.interval.length();
-    }
-    let mut places: Vec<_> = places
-        .into_iter()
-        .map(|(place, (count, time))| IdlePlace { place, count, ms: time.as_millis() })
-        .collect();
-    places.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-    places.truncate(5);
-    IdleCause {
-        cause,
-        count,
-        ms: total.as_millis(),
-        longest_ms: longest.as_millis(),
-        longest_place,
-        before_copies_ms: before_copies.as_millis(),
-        places,
-    }
+/// The pieces of one cause.
+#[derive(Default)]
+struct CauseSum {
+    count: u64,
+    total: Nanos,
+    longest: Nanos,
+    before_copies: Nanos,
+    /// The longest pieces to look up, by index; of these, the shortest is at the top.
+    located: BinaryHeap<(Reverse<Nanos>, Timestamp, usize)>,
 }
 
-/// The longest gaps, longest first.
-fn longest_of<'g, 'a>(mut gaps: Vec<&'g Gap<'a>>, count: usize) -> Vec<&'g Gap<'a>> {
-    let order = |gap: &&Gap<'_>| (Reverse(gap.interval.length()), gap.interval.start, gap.device);
-    if gaps.len() > count {
-        gaps.select_nth_unstable_by_key(count, order);
-        gaps.truncate(count);
+impl CauseSum {
+    fn add(&mut self, index: usize, piece: &Piece, gaps: &Gaps<'_>) {
+        let length = piece.interval.length();
+        self.count += 1;
+        self.total += length;
+        self.longest = self.longest.max(length);
+        if ends_in_bus_copy(gaps.gap_of(piece)) {
+            self.before_copies += length;
+        }
+        let key = (Reverse(length), piece.interval.start, index);
+        if self.located.len() < LOCATED {
+            self.located.push(key);
+        } else if let Some(mut top) = self.located.peek_mut().filter(|top| key < **top) {
+            *top = key;
+        }
     }
-    gaps.sort_by_key(order);
-    gaps
+
+    fn answer(self, cause: GapCause, gaps: &Gaps<'_>, host: &Host<'_>) -> IdleCause {
+        let mut places: BTreeMap<String, (u64, Nanos)> = BTreeMap::new();
+        let mut longest_place = None;
+        let is_located = cause != GapCause::KernelGap;
+        let located = if is_located { self.located.into_sorted_vec() } else { Vec::new() };
+        for (i, (Reverse(length), _, index)) in located.into_iter().enumerate() {
+            let call = gaps.gap_of(&gaps.pieces()[index]).call;
+            let Some(place) = call.and_then(|call| host.around(&call).describe()) else { continue };
+            if i == 0 {
+                longest_place = Some(place.clone());
+            }
+            let sum = places.entry(place).or_default();
+            sum.0 += 1;
+            sum.1 += length;
+        }
+        let mut places: Vec<_> = places
+            .into_iter()
+            .map(|(place, (count, time))| IdlePlace { place, count, ms: time.as_millis() })
+            .collect();
+        places.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+        places.truncate(5);
+        IdleCause {
+            cause,
+            count: self.count,
+            ms: self.total.as_millis(),
+            longest_ms: self.longest.as_millis(),
+            longest_place,
+            before_copies_ms: self.before_copies.as_millis(),
+            places,
+        }
+    }
 }
 
 /// Idle time of these causes in gaps that start during, or just after, these host calls.
-pub(crate) fn idle_around_ms(gaps: &[Gap<'_>], causes: &[GapCause], calls: &CallTimes) -> f64 {
-    let near_calls = |gap: &&Gap<'_>| {
+pub(crate) fn idle_around_ms(gaps: &Gaps<'_>, causes: &[GapCause], calls: &CallTimes) -> f64 {
+    let near_calls = |piece: &&Piece| {
+        let gap = gaps.gap_of(piece);
         let calls = gap.call.and_then(|call| calls.get(&call.track_id()));
         calls.is_some_and(|calls| {
-            calls.length_within(idle::around_start(gap.whole)).get() > 0
-                || calls.length_within(gap.interval).get() > 0
+            calls.length_within(idle::around_start(gap.interval)).get() > 0
+                || calls.length_within(piece.interval).get() > 0
         })
     };
-    let these = gaps.iter().filter(|gap| causes.contains(&gap.cause)).filter(near_calls);
-    these.map(|gap| gap.interval.length()).sum::<Nanos>().as_millis()
-}
-
-/// Idle time while the thread that ended the gap was inside these calls.
-pub(crate) fn idle_inside_ms(gaps: &[Gap<'_>], calls: &CallTimes) -> f64 {
     if calls.is_empty() {
         return 0.0;
     }
-    let inside = |gap: &Gap<'_>| {
-        let calls = gap.call.and_then(|call| calls.get(&call.track_id()));
-        calls.map_or(Nanos::ZERO, |calls| calls.length_within(gap.interval))
+    let these = gaps.pieces().iter().filter(|piece| causes.contains(&piece.cause)).filter(near_calls);
+    these.map(|piece| piece.interval.length()).sum::<Nanos>().as_millis()
+}
+
+/// Idle time while the thread that ended the gap was inside these calls.
+pub(crate) fn idle_inside_ms(gaps: &Gaps<'_>, calls: &CallTimes) -> f64 {
+    if calls.is_empty() {
+        return 0.0;
+    }
+    let inside = |piece: &Piece| {
+        let calls = gaps.gap_of(piece).call.and_then(|call| calls.get(&call.track_id()));
+        calls.map_or(Nanos::ZERO, |calls| calls.length_within(piece.interval))
     };
-    gaps.iter().map(inside).sum::<Nanos>().as_millis()
+    gaps.pieces().iter().map(inside).sum::<Nanos>().as_millis()
 }
 
 /// When each thread was inside the selected calls.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use busbound_cause::HostUse;
-use busbound_cause::idle::{Gap, GapCause};
+use busbound_cause::idle::{GapCause, Gaps};
 use busbound_trace::{NameId, Nanos, Trace};
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ pub(crate) const NOT_RECORDED: &str = "not recorded";
 /// Most time first. `is_step` says whether a name only marks a step.
 pub(crate) fn host_work(
     trace: &Trace,
-    gaps: &[Gap<'_>],
+    gaps: &Gaps<'_>,
     breakdown: &StepBreakdown,
     is_step: impl Fn(&str) -> bool,
 ) -> Vec<HostWork> {
@@ -41,7 +41,7 @@ pub(crate) fn host_work(
     // A name is looked at once.
     let mut steps: Vec<Option<bool>> = vec![None; names.len()];
     let mut is_step = |name: NameId| *steps[name.index()].get_or_insert_with(|| is_step(names.get(name)));
-    for gap in gaps.iter().filter(|gap| matches!(gap.cause, GapCause::Host | GapCause::Input)) {
+    for gap in gaps.pieces().iter().filter(|gap| matches!(gap.cause, GapCause::Host | GapCause::Input)) {
         let Some(what) = gap.host else { continue };
         let name = gap.during.map(|event| trace.event(event).name_id()).filter(|name| !is_step(*name));
         let times = by_use.entry(what).or_insert_with(|| vec![Nanos::ZERO; names.len() + 1]);

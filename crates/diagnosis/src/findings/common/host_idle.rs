@@ -1,7 +1,7 @@
 //! How long did a device wait for one kind of host work? Shared by the findings about host work.
 
 use busbound_cause::HostUse;
-use busbound_cause::idle::{Gap, GapCause};
+use busbound_cause::idle::{GapCause, Piece};
 use busbound_trace::{Interval, Nanos};
 use serde_json::{Value, json};
 
@@ -57,9 +57,9 @@ impl HostIdle {
 }
 
 /// Idle time in which the host did this.
-pub(in crate::findings) fn host_gaps<'f, 'a>(
-    facts: &'f Facts<'a>,
+pub(in crate::findings) fn host_gaps<'f>(
+    facts: &'f Facts<'_>,
     what: HostUse,
-) -> impl Iterator<Item = &'f Gap<'a>> {
-    facts.gaps.iter().filter(move |gap| gap.cause == GapCause::Host && gap.host == Some(what))
+) -> impl Iterator<Item = &'f Piece> {
+    facts.gaps.pieces().iter().filter(move |gap| gap.cause == GapCause::Host && gap.host == Some(what))
 }
