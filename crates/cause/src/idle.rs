@@ -106,6 +106,12 @@ impl<'a> Gaps<'a> {
         &self.pieces
     }
 
+    /// Each gap that has pieces, with its pieces.
+    pub fn iter(&self) -> impl Iterator<Item = (&Gap<'a>, &[Piece])> {
+        let chunks = self.pieces.chunk_by(|a, b| a.gap == b.gap);
+        chunks.filter_map(|pieces| Some((self.gap_of(pieces.first()?), pieces)))
+    }
+
     /// The gap that a piece is part of.
     pub fn gap_of(&self, piece: &Piece) -> &Gap<'a> {
         &self.gaps[piece.gap as usize]

@@ -28,10 +28,6 @@ pub enum HostActivity {
     Unrecorded,
 }
 
-/// How far back to search for events that enclose a moment: a parent may be far back, but after this many siblings the search is
-/// too expensive.
-const SEARCH_DEPTH: usize = 2_000;
-
 impl Host<'_> {
     /// What a thread did within a window.
     pub fn segments(&self, thread: TrackId, window: Interval) -> Vec<HostSegment> {
@@ -44,15 +40,11 @@ impl Host<'_> {
     pub(super) fn each_segment(&self, thread: TrackId, window: Interval, found: impl FnMut(HostSegment)) {
         let mut sweep = Sweep { host: self, at: window.start, open: Vec::new(), inputs: 0, found };
         let track = self.trace.track(thread);
-        let mut around: Vec<Event<'_>> = track
-            .events_before(window.start)
-            .take(SEARCH_DEPTH)
-            .filter(|event| event.end() > window.start && is_activity(event))
-            .collect();
+        let first = track.position(window.start);
+        let mut around: Vec<Event<'_>> = track.running(first, window.start).filter(is_activity).collect();
         around.reverse();
-        for event in
-            around.into_iter().chain(track.events_between(window.start, window.end).filter(is_activity))
-        {
+        let within = track.events_from(first).take_while(|event| event.start() < window.end);
+        for event in around.into_iter().chain(within.filter(is_activity)) {
             sweep.close_until(event.start().max(window.start));
             sweep.open(event, window.end);
         }

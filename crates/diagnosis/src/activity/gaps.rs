@@ -61,9 +61,13 @@ fn ends_in_bus_copy(gap: &Gap<'_>) -> bool {
 /// Idle time by cause, most first.
 pub(crate) fn idle_causes(gaps: &Gaps<'_>, host: &Host<'_>) -> Vec<IdleCause> {
     let mut sums: BTreeMap<GapCause, CauseSum> = BTreeMap::new();
-    for (i, piece) in gaps.pieces().iter().enumerate() {
-        let sum = sums.entry(piece.cause).or_default();
-        sum.add(i, piece, gaps);
+    let mut index = 0;
+    for (gap, pieces) in gaps.iter() {
+        let before_copy = ends_in_bus_copy(gap);
+        for piece in pieces {
+            sums.entry(piece.cause).or_default().add(index, piece, before_copy);
+            index += 1;
+        }
     }
     let mut causes: Vec<_> = sums.into_iter().map(|(cause, sum)| sum.answer(cause, gaps, host)).collect();
     causes.sort_by(|a, b| b.ms.total_cmp(&a.ms));
@@ -82,12 +86,12 @@ struct CauseSum {
 }
 
 impl CauseSum {
-    fn add(&mut self, index: usize, piece: &Piece, gaps: &Gaps<'_>) {
+    fn add(&mut self, index: usize, piece: &Piece, before_copy: bool) {
         let length = piece.interval.length();
         self.count += 1;
         self.total += length;
         self.longest = self.longest.max(length);
-        if ends_in_bus_copy(gaps.gap_of(piece)) {
+        if before_copy {
             self.before_copies += length;
         }
         let key = (Reverse(length), piece.interval.start, index);
@@ -133,31 +137,31 @@ impl CauseSum {
 
 /// Idle time of these causes in gaps that start during, or just after, these host calls.
 pub(crate) fn idle_around_ms(gaps: &Gaps<'_>, causes: &[GapCause], calls: &CallTimes) -> f64 {
-    let near_calls = |piece: &&Piece| {
-        let gap = gaps.gap_of(piece);
-        let calls = gap.call.and_then(|call| calls.get(&call.track_id()));
-        calls.is_some_and(|calls| {
-            calls.length_within(idle::around_start(gap.interval)).get() > 0
-                || calls.length_within(piece.interval).get() > 0
-        })
+    let near_calls = |gap: &Gap<'_>, pieces: &[Piece]| {
+        let starts_near = times_of(gap, calls)
+            .is_some_and(|calls| calls.length_within(idle::around_start(gap.interval)) > Nanos::ZERO);
+        let calls = times_of(gap, calls).filter(|calls| calls.length_within(gap.interval) > Nanos::ZERO);
+        let is_near = |piece: &Piece| {
+            starts_near || calls.is_some_and(|calls| calls.length_within(piece.interval) > Nanos::ZERO)
+        };
+        let these = pieces.iter().filter(|piece| causes.contains(&piece.cause) && is_near(piece));
+        these.map(|piece| piece.interval.length()).sum::<Nanos>()
     };
-    if calls.is_empty() {
-        return 0.0;
-    }
-    let these = gaps.pieces().iter().filter(|piece| causes.contains(&piece.cause)).filter(near_calls);
-    these.map(|piece| piece.interval.length()).sum::<Nanos>().as_millis()
+    gaps.iter().map(|(gap, pieces)| near_calls(gap, pieces)).sum::<Nanos>().as_millis()
 }
 
 /// Idle time while the thread that ended the gap was inside these calls.
 pub(crate) fn idle_inside_ms(gaps: &Gaps<'_>, calls: &CallTimes) -> f64 {
-    if calls.is_empty() {
-        return 0.0;
-    }
-    let inside = |piece: &Piece| {
-        let calls = gaps.gap_of(piece).call.and_then(|call| calls.get(&call.track_id()));
-        calls.map_or(Nanos::ZERO, |calls| calls.length_within(piece.interval))
+    // The pieces of a gap are all of it.
+    let inside = |(gap, _): (&Gap<'_>, &[Piece])| {
+        times_of(gap, calls).map_or(Nanos::ZERO, |calls| calls.length_within(gap.interval))
     };
-    gaps.pieces().iter().map(inside).sum::<Nanos>().as_millis()
+    gaps.iter().map(inside).sum::<Nanos>().as_millis()
+}
+
+/// The times of the thread that ended a gap.
+fn times_of<'c>(gap: &Gap<'_>, calls: &'c CallTimes) -> Option<&'c IntervalSet> {
+    calls.get(&gap.call?.track_id())
 }
 
 /// When each thread was inside the selected calls.

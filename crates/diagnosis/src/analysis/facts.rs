@@ -18,7 +18,7 @@ use crate::activity::managed::Managed;
 use crate::activity::route::CopyRoute;
 use crate::activity::syncs::{self, Syncs};
 use crate::activity::timeline::{self, DeviceTimeline, Overlaps};
-use crate::analysis::breakdown::{DeviceParts, Part, PartTimes, StepBreakdown};
+use crate::analysis::breakdown::{Part, PartTimes, StepBreakdown};
 use crate::analysis::host_work::{HostWork, host_work};
 use crate::analysis::replay;
 use crate::analysis::times::{Times, total_times};
@@ -339,7 +339,7 @@ impl Facts<'_> {
 
 /// The time of each device by part, in the order of the timelines.
 fn device_parts(timelines: &[DeviceTimeline], gaps: &Gaps<'_>) -> Vec<PartTimes> {
-    let of = |timeline: &DeviceTimeline| DeviceParts::of(timeline, gaps_of(gaps, timeline.device)).times();
+    let of = |timeline: &DeviceTimeline| PartTimes::of(timeline, gaps_of(gaps, timeline.device));
     timelines.iter().map(of).collect()
 }
 

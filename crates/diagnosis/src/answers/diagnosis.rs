@@ -195,6 +195,8 @@ pub(crate) fn diagnose_and<T>(
 fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftOut) -> Diagnosis {
     let (parts, judgment) = join(
         || {
+            // The findings need it soon.
+            facts.host_work();
             let (stages, no_stages) = stages_of(facts, options);
             let attribution = attribution::attribution(facts, &options.blocks);
             (stages, no_stages, attribution, critical::critical_path(facts))
