@@ -1,5 +1,7 @@
 //! Why was a device idle? Looks at the edge that the work after each gap waited on, and at the host during the gap.
 
+use std::ops::Range;
+
 use busbound_trace::{Call, Event, EventId, Interval, IntervalSet, Nanos, Timestamp, TrackId};
 use serde::{Deserialize, Serialize};
 
@@ -122,7 +124,18 @@ impl<'a> Gaps<'a> {
         self.pieces.iter().filter(move |piece| self.gap_of(piece).device == device)
     }
 
-    /// Adds the piece of the last gap, if it has any length.
+    /// Adds gaps that follow these.
+    pub fn append(&mut self, later: Self) {
+        if self.gaps.is_empty() {
+            *self = later;
+            return;
+        }
+        let before = u32::try_from(self.gaps.len()).unwrap_or(u32::MAX);
+        self.gaps.extend(later.gaps);
+        self.pieces.extend(later.pieces.iter().map(|piece| Piece { gap: piece.gap + before, ..*piece }));
+    }
+
+    /// Adds a piece of the last gap, if it has any length.
     fn add(&mut self, interval: Interval, cause: GapCause, host: Option<HostUse>, during: Option<EventId>) {
         if interval.length() <= Nanos::ZERO {
             return;
@@ -147,8 +160,9 @@ pub struct Terms<'t, 'a> {
     pub thread: Option<TrackId>,
 }
 
-/// Adds the causes of one device's gaps; `gaps` must be sorted by time.
-pub fn add_causes<'a>(all: &mut Gaps<'a>, terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) {
+/// The causes of some of one device's gaps, given by their positions in `gaps`: parts can be computed at the same time.
+pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: Range<usize>) -> Gaps<'a> {
+    let mut all = Gaps::default();
     let Terms { graph, host, launches, thread } = terms;
     let trace = host.trace();
     let mut work: Vec<WorkId> =
@@ -159,7 +173,7 @@ pub fn add_causes<'a>(all: &mut Gaps<'a>, terms: Terms<'_, 'a>, device: i32, gap
     let (mut next, mut awaited) = (0, 0);
     // The last work that a call launched, and when the device became idle after such work.
     let (mut launched, mut idle_since) = (None, None);
-    for interval in gaps.iter() {
+    for (position, interval) in gaps.iter().enumerate().take(part.end) {
         // The work that ended the gap; gaps are sorted, so the search continues from there.
         while let Some(&one) = work.get(next).filter(|one| graph.work[**one].start < interval.end.as_nanos())
         {
@@ -174,6 +188,9 @@ pub fn add_causes<'a>(all: &mut Gaps<'a>, terms: Terms<'_, 'a>, device: i32, gap
         while work.get(awaited).is_some_and(|one| migrates(*one)) {
             awaited += 1;
         }
+        if position < part.start {
+            continue;
+        }
         let call = work.get(awaited).and_then(|one| call_of(*one));
         let ended_by = work.get(next).map(|one| trace.event(graph.work[*one].event));
         all.gaps.push(Gap { device, interval, work: ended_by, call });
@@ -182,11 +199,12 @@ pub fn add_causes<'a>(all: &mut Gaps<'a>, terms: Terms<'_, 'a>, device: i32, gap
                 all.add(interval, GapCause::Unexplained, None, None);
             }
             (_, None) if next == work.len() && thread.is_some() => {
-                thread.into_iter().for_each(|thread| add_host_pieces(all, host, thread, interval));
+                thread.into_iter().for_each(|thread| add_host_pieces(&mut all, host, thread, interval));
             }
-            _ => split(all, host, idle_since.map_or(interval.start, Timestamp::from_nanos)),
+            _ => split(&mut all, host, idle_since.map_or(interval.start, Timestamp::from_nanos)),
         }
     }
+    all
 }
 
 /// Splits the last gap at the launch of the work that ends it: before the launch by what the host did, after it the device

@@ -93,6 +93,11 @@ impl IntervalSet {
         self.intervals.is_empty()
     }
 
+    /// How many separate intervals it has.
+    pub fn count(&self) -> usize {
+        self.intervals.len()
+    }
+
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Interval> + '_ {
         self.intervals.iter().copied()
     }

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::activity::copies::is_on_bus;
 use crate::activity::timeline::DeviceTimeline;
+use crate::parallel::join;
 
 /// Idle time of one cause.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -49,7 +50,14 @@ pub(crate) fn gaps<'a>(
     let terms = idle::Terms { graph, host, launches: &launches, thread };
     let mut all = Gaps::default();
     for line in timelines {
-        idle::add_causes(&mut all, terms, line.device, &line.gaps());
+        let gaps = line.gaps();
+        let middle = gaps.count() / 2;
+        let (first, second) = join(
+            || idle::causes(terms, line.device, &gaps, 0..middle),
+            || idle::causes(terms, line.device, &gaps, middle..usize::MAX),
+        );
+        all.append(first);
+        all.append(second);
     }
     all
 }

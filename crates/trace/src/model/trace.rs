@@ -466,3 +466,31 @@ impl std::fmt::Debug for Event<'_> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::builder::TraceBuilder;
+
+    proptest! {
+        #[test]
+        fn running_events_are_those_that_a_search_of_all_finds(
+            events in prop::collection::vec((0..60i64, 0..30i64), 0..40),
+            at in 0..90i64,
+        ) {
+            let mut trace = TraceBuilder::default();
+            let thread = trace.thread(1, 1);
+            for (start, length) in events {
+                trace.operator(thread, "op", start..start + length);
+            }
+            let trace = trace.finish();
+            let (track, at) = (trace.track(thread), Timestamp::from_nanos(at));
+            let before = track.position(at);
+            let found: Vec<EventId> = track.running(before, at).map(|event| event.id()).collect();
+            let all = track.events_before(at).filter(|event| event.end() > at);
+            prop_assert_eq!(found, all.map(|event| event.id()).collect::<Vec<_>>());
+        }
+    }
+}
