@@ -1,5 +1,7 @@
 //! Why was a device idle? Looks at the edge that the work after each gap waited on, and at the host during the gap.
 
+use std::ops::Range;
+
 use busbound_trace::{Call, Event, EventId, Interval, IntervalSet, Nanos, Timestamp, TrackId};
 use serde::{Deserialize, Serialize};
 
@@ -72,29 +74,80 @@ impl GapCause {
     }
 }
 
-/// A part of a gap with one cause.
+/// A part of a gap with one cause. Small, because there are as many as events.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
-    interval: Interval,
-    cause: GapCause,
-    host: Option<HostUse>,
-    event: Option<EventId>,
-}
-
-/// A part of a gap in a device's work, with one cause.
-#[derive(Debug, Clone, Copy)]
-pub struct Gap<'a> {
-    pub device: i32,
+pub struct Piece {
     pub interval: Interval,
-    /// All of the gap.
-    pub whole: Interval,
     pub cause: GapCause,
     /// What the host did, if it is the cause, and the event that it was in.
     pub host: Option<HostUse>,
     pub during: Option<EventId>,
+    /// Its index in [`Gaps`].
+    gap: u32,
+}
+
+/// A gap in a device's work.
+#[derive(Debug, Clone, Copy)]
+pub struct Gap<'a> {
+    pub device: i32,
+    pub interval: Interval,
     /// The work that ended the gap, and the call that launched what the device waited for.
     pub work: Option<Event<'a>>,
     pub call: Option<Event<'a>>,
+}
+
+/// The gaps of devices, and the pieces that they are split into, each in the order of devices and times.
+#[derive(Debug, Default)]
+pub struct Gaps<'a> {
+    gaps: Vec<Gap<'a>>,
+    pieces: Vec<Piece>,
+}
+
+impl<'a> Gaps<'a> {
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// Each gap that has pieces, with its pieces.
+    pub fn iter(&self) -> impl Iterator<Item = (&Gap<'a>, &[Piece])> {
+        let chunks = self.pieces.chunk_by(|a, b| a.gap == b.gap);
+        chunks.filter_map(|pieces| Some((self.gap_of(pieces.first()?), pieces)))
+    }
+
+    /// The gap that a piece is part of.
+    pub fn gap_of(&self, piece: &Piece) -> &Gap<'a> {
+        &self.gaps[piece.gap as usize]
+    }
+
+    /// The pieces of one device.
+    pub fn of_device(&self, device: i32) -> impl Iterator<Item = &Piece> {
+        self.pieces.iter().filter(move |piece| self.gap_of(piece).device == device)
+    }
+
+    /// Adds gaps that follow these.
+    pub fn append(&mut self, later: Self) {
+        if self.gaps.is_empty() {
+            *self = later;
+            return;
+        }
+        let before = u32::try_from(self.gaps.len()).unwrap_or(u32::MAX);
+        self.gaps.extend(later.gaps);
+        self.pieces.extend(later.pieces.iter().map(|piece| Piece { gap: piece.gap + before, ..*piece }));
+    }
+
+    /// Adds a piece of the last gap, if it has any length.
+    fn add(&mut self, interval: Interval, cause: GapCause, host: Option<HostUse>, during: Option<EventId>) {
+        if interval.length() <= Nanos::ZERO {
+            return;
+        }
+        let gap = u32::try_from(self.gaps.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let same =
+            |last: &&mut Piece| host.is_some() && (last.gap, last.host, last.during) == (gap, host, during);
+        match self.pieces.last_mut().filter(same) {
+            Some(last) => last.interval = last.interval.hull(interval),
+            None => self.pieces.push(Piece { interval, cause, host, during, gap }),
+        }
+    }
 }
 
 /// What the causes of gaps are found with.
@@ -107,8 +160,9 @@ pub struct Terms<'t, 'a> {
     pub thread: Option<TrackId>,
 }
 
-/// The causes of one device's gaps; `gaps` must be sorted by time.
-pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Vec<Gap<'a>> {
+/// The causes of some of one device's gaps, given by their positions in `gaps`: parts can be computed at the same time.
+pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: Range<usize>) -> Gaps<'a> {
+    let mut all = Gaps::default();
     let Terms { graph, host, launches, thread } = terms;
     let trace = host.trace();
     let mut work: Vec<WorkId> =
@@ -119,8 +173,7 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Vec<
     let (mut next, mut awaited) = (0, 0);
     // The last work that a call launched, and when the device became idle after such work.
     let (mut launched, mut idle_since) = (None, None);
-    let mut all = Vec::new();
-    for interval in gaps.iter() {
+    for (position, interval) in gaps.iter().enumerate().take(part.end) {
         // The work that ended the gap; gaps are sorted, so the search continues from there.
         while let Some(&one) = work.get(next).filter(|one| graph.work[**one].start < interval.end.as_nanos())
         {
@@ -135,82 +188,58 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet) -> Vec<
         while work.get(awaited).is_some_and(|one| migrates(*one)) {
             awaited += 1;
         }
+        if position < part.start {
+            continue;
+        }
         let call = work.get(awaited).and_then(|one| call_of(*one));
-        let before = launched.and_then(call_of);
-        let parts = match (before, call) {
+        let ended_by = work.get(next).map(|one| trace.event(graph.work[*one].event));
+        all.gaps.push(Gap { device, interval, work: ended_by, call });
+        match (launched.and_then(call_of), call) {
             (Some(before), Some(call)) if launches.ran_unseen(&before, &call) => {
-                vec![Piece { interval, cause: GapCause::Unexplained, host: None, event: None }]
+                all.add(interval, GapCause::Unexplained, None, None);
             }
             (_, None) if next == work.len() && thread.is_some() => {
-                thread.map_or_else(Vec::new, |thread| host_pieces(host, thread, interval))
+                thread.into_iter().for_each(|thread| add_host_pieces(&mut all, host, thread, interval));
             }
-            _ => {
-                let idle_since = idle_since.map_or(interval.start, Timestamp::from_nanos);
-                pieces(interval, idle_since, call.as_ref(), host)
-            }
-        };
-        let ended_by = work.get(next).map(|one| trace.event(graph.work[*one].event));
-        all.extend(parts.into_iter().map(|part| Gap {
-            device,
-            interval: part.interval,
-            whole: interval,
-            cause: part.cause,
-            host: part.host,
-            during: part.event,
-            work: ended_by,
-            call,
-        }));
+            _ => split(&mut all, host, idle_since.map_or(interval.start, Timestamp::from_nanos)),
+        }
     }
     all
 }
 
-/// Splits a gap at the launch of the work that ends it: before the launch by what the host did, after it the device waited.
-fn pieces(gap: Interval, idle_since: Timestamp, call: Option<&Event<'_>>, host: &Host<'_>) -> Vec<Piece> {
-    let whole = |cause| vec![Piece { interval: gap, cause, host: None, event: None }];
-    // Only migrations of managed memory ran since `idle_since`.
+/// Splits the last gap at the launch of the work that ends it: before the launch by what the host did, after it the device
+/// waited. Only migrations of managed memory ran since `idle_since`.
+fn split(all: &mut Gaps<'_>, host: &Host<'_>, idle_since: Timestamp) {
+    let Some(&Gap { interval: gap, call, .. }) = all.gaps.last() else { return };
     if gap.length().get() < KERNEL_GAP {
-        return whole(GapCause::KernelGap);
+        return all.add(gap, GapCause::KernelGap, None, None);
     }
     let Some(call) = call.filter(|call| host.thread(call.track_id()).is_some()) else {
-        return whole(GapCause::Unexplained);
+        return all.add(gap, GapCause::Unexplained, None, None);
     };
     let late = Interval::new(idle_since.min(gap.start), gap.end);
     if call.end() <= late.start {
         let is_short = late.length().get() < QUEUED_GAP;
-        return whole(if is_short { GapCause::KernelGap } else { GapCause::Queued });
+        let cause = if is_short { GapCause::KernelGap } else { GapCause::Queued };
+        return all.add(gap, cause, None, None);
     }
-    let mut pieces: Vec<Piece> = Vec::new();
     let launch = call.start().max(gap.start).min(gap.end);
-    pieces.extend(host_pieces(host, call.track_id(), Interval::new(gap.start, launch)));
-    let is_copy = host.call_kind(call) == Call::Copy;
+    add_host_pieces(all, host, call.track_id(), Interval::new(gap.start, launch));
+    let is_copy = host.call_kind(&call) == Call::Copy;
     let own = if is_copy { GapCause::Copy } else { GapCause::Launch };
     // A launch takes this long to reach an idle device.
     let reached = (call.end() + Nanos::new(LAUNCH_LATENCY)).min(gap.end).max(launch);
-    let piece =
-        |from, to, cause, event| Piece { interval: Interval::new(from, to), cause, host: None, event };
-    pieces.push(piece(launch, reached, own, Some(call.id())));
-    pieces.push(piece(reached, gap.end, GapCause::Queued, None));
-    pieces.retain(|piece| piece.interval.length().get() > 0);
-    pieces
+    all.add(Interval::new(launch, reached), own, None, Some(call.id()));
+    all.add(Interval::new(reached, gap.end), GapCause::Queued, None, None);
 }
 
 /// Idle time by what a thread did.
-fn host_pieces(host: &Host<'_>, thread: TrackId, interval: Interval) -> Vec<Piece> {
-    let mut pieces: Vec<Piece> = Vec::new();
+fn add_host_pieces(all: &mut Gaps<'_>, host: &Host<'_>, thread: TrackId, interval: Interval) {
     for used in host.uses_followed(thread, interval) {
         // Which launch it was says nothing about the gap.
         let event = used.event.filter(|_| used.what != HostUse::Launching);
-        match pieces.last_mut().filter(|last| (last.host, last.event) == (Some(used.what), event)) {
-            Some(last) => last.interval = last.interval.hull(used.interval),
-            None => pieces.push(Piece {
-                interval: used.interval,
-                cause: cause_of(used.what),
-                host: Some(used.what),
-                event,
-            }),
-        }
+        all.add(used.interval, cause_of(used.what), Some(used.what), event);
     }
-    pieces
 }
 
 /// The cause of idle time in which the host did this.

@@ -15,7 +15,7 @@ use crate::answers::diagnosis::{AnalysisScope, Diagnosis, diagnose_and};
 use crate::answers::survey::Source;
 use crate::options::Options;
 use crate::steps::steady::LeftOut;
-use busbound_cause::idle::{Gap, GapCause};
+use busbound_cause::idle::{GapCause, Piece};
 
 /// The rows of the tables, in addition to the events themselves.
 #[derive(Debug, Clone)]
@@ -115,7 +115,7 @@ fn items(analyzed: &AnalysisScope<'_, '_>) -> Items {
     Items {
         steps: steps(whole, left_out),
         copies: whole.copies.iter().map(|copy| copy_item(copy, whole, &scope)).collect(),
-        gaps: whole.gaps.iter().map(|gap| gap_item(gap, whole, &scope)).collect(),
+        gaps: whole.gaps.pieces().iter().map(|gap| gap_item(gap, whole, &scope)).collect(),
         step_of,
     }
 }
@@ -175,16 +175,17 @@ fn copy_item(copy: &Copy<'_>, facts: &Facts<'_>, scope: &Scope<'_>) -> CopyItem 
     }
 }
 
-fn gap_item(gap: &Gap<'_>, facts: &Facts<'_>, scope: &Scope<'_>) -> GapItem {
+fn gap_item(piece: &Piece, facts: &Facts<'_>, scope: &Scope<'_>) -> GapItem {
+    let gap = facts.gaps.gap_of(piece);
     let step = gap.work.and_then(|work| facts.window.step_of_work(&work));
     GapItem {
         device: gap.device,
-        start: gap.interval.start,
-        duration: gap.interval.length(),
-        cause: gap.cause,
+        start: piece.interval.start,
+        duration: piece.interval.length(),
+        cause: piece.cause,
         ended_by: gap.work.map(|work| work.id()),
         step: number(step),
-        analyzed: scope.contains(step, gap.interval.start),
+        analyzed: scope.contains(step, piece.interval.start),
     }
 }
 

@@ -38,7 +38,7 @@ impl Unread {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SavedError {
-    #[error("is not a rank summary: {0}")]
+    #[error("is damaged, or not a rank summary: write it again with `busbound summarize` ({0})")]
     Json(#[from] serde_json::Error),
     #[error("is not a rank summary: its schema is {0}; `busbound summarize` writes {RANK_SCHEMA}")]
     OtherSchema(String),

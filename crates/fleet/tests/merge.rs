@@ -104,7 +104,7 @@ fn a_summary_of_another_run_is_in_no_figure() {
 #[test]
 fn other_files_are_rejected_with_a_clear_message() {
     let why = |text: &str| Fleet::parse(text).unwrap_err().to_string();
-    assert!(why("[1, 2").starts_with("is not a rank summary: "));
+    assert!(why("[1, 2").starts_with("is damaged, or not a rank summary: write it again"));
     assert_eq!(
         why(r#"{"schema": "busbound.diagnosis/2"}"#),
         "is not a rank summary: its schema is busbound.diagnosis/2; `busbound summarize` writes busbound.rank/2"

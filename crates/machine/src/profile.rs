@@ -154,7 +154,7 @@ pub struct AllReduceFacts {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    #[error("is not a machine profile: {0}")]
+    #[error("is damaged, or not a machine profile: write it again with `busbound bench --save FILE` ({0})")]
     Json(#[from] serde_json::Error),
     #[error("has schema {0:?}, not {PROFILE_SCHEMA:?}")]
     Schema(String),

@@ -93,6 +93,11 @@ impl IntervalSet {
         self.intervals.is_empty()
     }
 
+    /// How many separate intervals it has.
+    pub fn count(&self) -> usize {
+        self.intervals.len()
+    }
+
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Interval> + '_ {
         self.intervals.iter().copied()
     }
@@ -170,9 +175,35 @@ impl IntervalSet {
         inside.map(|i| i.intersect(window).length()).sum()
     }
 
+    /// For questions about intervals in the order of time, from `at` on.
+    pub fn cursor(&self, at: Timestamp) -> IntervalCursor<'_> {
+        IntervalCursor { rest: &self.intervals[self.intervals.partition_point(|i| i.end <= at)..] }
+    }
+
     pub fn covers(&self, at: Timestamp) -> bool {
         let next = self.intervals.partition_point(|i| i.end <= at);
         self.intervals.get(next).is_some_and(|i| i.contains(at))
+    }
+}
+
+/// A position in a set: each question continues where the last one ended, so that none of them searches.
+#[derive(Debug, Clone)]
+pub struct IntervalCursor<'s> {
+    rest: &'s [Interval],
+}
+
+impl IntervalCursor<'_> {
+    /// The parts of the set within a window, which must not begin before the last one did.
+    pub fn within(&mut self, window: Interval) -> impl Iterator<Item = Interval> {
+        while self.rest.first().is_some_and(|i| i.end <= window.start) {
+            self.rest = &self.rest[1..];
+        }
+        let inside = self.rest.iter().take_while(move |i| i.start < window.end);
+        inside.map(move |i| i.intersect(window)).filter(|part| part.end > part.start)
+    }
+
+    pub fn length_within(&mut self, window: Interval) -> Nanos {
+        self.within(window).map(Interval::length).sum()
     }
 }
 
@@ -225,6 +256,11 @@ mod tests {
             let only = IntervalSet::from_unsorted([window]);
             prop_assert_eq!(sa.within(window), sa.intersection(&only));
             prop_assert_eq!(sa.length_within(window), sa.intersection(&only).length());
+            let mut cursor = sa.cursor(Timestamp::from_nanos(from));
+            for later in from..from + len {
+                let window = Interval::new(Timestamp::from_nanos(later), window.end);
+                prop_assert_eq!(cursor.length_within(window), sa.length_within(window));
+            }
         }
     }
 }

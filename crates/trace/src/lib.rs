@@ -34,7 +34,7 @@ mod symbols;
 mod xplane;
 
 pub use error::OpenError;
-pub use interval::{Interval, IntervalSet};
+pub use interval::{Interval, IntervalCursor, IntervalSet};
 pub use model::builder::{AddedEvent, EventName, TraceBuilder};
 pub use model::call::Call;
 pub use model::collective::Collective;

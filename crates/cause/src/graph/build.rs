@@ -23,6 +23,7 @@ pub(super) fn build(activity: Activity<'_>, steps: &StepMarks) -> Graph {
         syncs: Vec::new(),
         wait_calls: Vec::new(),
         mark_calls: Vec::new(),
+        is_matrix: vec![None; activity.trace.names().len()],
     };
     let issued = builder.add_work();
     builder.add_calls(&issued, steps);
@@ -52,9 +53,10 @@ impl Builder<'_> {
                     continue;
                 }
                 let id = self.graph.work.len();
+                let kind = self.kind_of(&event);
                 self.graph.work.push(WorkNode {
                     event: event.id(),
-                    kind: self.kind_of(&event),
+                    kind,
                     stream,
                     position: order.len(),
                     start: event.start().as_nanos(),
@@ -75,7 +77,7 @@ impl Builder<'_> {
         issued
     }
 
-    fn kind_of(&self, event: &Event<'_>) -> WorkKind {
+    fn kind_of(&mut self, event: &Event<'_>) -> WorkKind {
         match event.kind() {
             EventKind::Copy => match event.transfer() {
                 // The driver migrates managed memory on demand; no call issued it.
@@ -87,7 +89,10 @@ impl Builder<'_> {
                 _ => WorkKind::OtherCopy,
             },
             EventKind::Kernel if self.activity.collectives.contains(event.name_id()) => WorkKind::Collective,
-            EventKind::Kernel => WorkKind::Kernel { heavy: is_matrix_kernel(event.name()) },
+            EventKind::Kernel => {
+                let is_matrix = &mut self.is_matrix[event.name_id().index()];
+                WorkKind::Kernel { heavy: *is_matrix.get_or_insert_with(|| is_matrix_kernel(event.name())) }
+            }
             _ => WorkKind::Memset,
         }
     }

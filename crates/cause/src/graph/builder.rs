@@ -21,6 +21,8 @@ pub(super) struct Builder<'a> {
     pub(super) wait_calls: Vec<(usize, Time)>,
     /// Calls that record an event on a stream: thread, time and name.
     pub(super) mark_calls: Vec<(usize, Time, NameId)>,
+    /// Whether kernels of a name do matrix work, by name number; `None` for names that were not needed yet.
+    pub(super) is_matrix: Vec<Option<bool>>,
 }
 
 impl Builder<'_> {

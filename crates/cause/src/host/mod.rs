@@ -85,6 +85,8 @@ pub struct ThreadTimes {
     pub without_calls: IntervalSet,
     /// Around the work of an optimizer.
     pub optimizer: IntervalSet,
+    /// `synchronizing`, `copying`, `input` and `without_calls`: outside of these, short host work is launching.
+    not_launching: IntervalSet,
     /// Whether it launches device work.
     pub launches: bool,
 }
@@ -209,6 +211,8 @@ impl<'a> Host<'a> {
             }
         }
         stretch.end(&mut times.without_calls);
+        let calls = times.copying.union(&times.synchronizing);
+        times.not_launching = times.without_calls.union(&times.input).union(&calls);
         times.launches = self.launches.len() > launched_before;
         self.annotations.insert(track.id(), named);
         self.frames.insert(track.id(), framed);

@@ -28,30 +28,28 @@ pub enum HostActivity {
     Unrecorded,
 }
 
-/// How far back to search for events that enclose a moment: a parent may be far back, but after this many siblings the search is
-/// too expensive.
-const SEARCH_DEPTH: usize = 2_000;
-
 impl Host<'_> {
     /// What a thread did within a window.
     pub fn segments(&self, thread: TrackId, window: Interval) -> Vec<HostSegment> {
-        let mut sweep = Sweep { host: self, at: window.start, open: Vec::new(), segments: Vec::new() };
+        let mut segments = Vec::new();
+        self.each_segment(thread, window, |segment| segments.push(segment));
+        segments
+    }
+
+    /// Calls `found` with each segment, in order.
+    pub(super) fn each_segment(&self, thread: TrackId, window: Interval, found: impl FnMut(HostSegment)) {
+        let mut sweep = Sweep { host: self, at: window.start, open: Vec::new(), inputs: 0, found };
         let track = self.trace.track(thread);
-        let mut around: Vec<Event<'_>> = track
-            .events_before(window.start)
-            .take(SEARCH_DEPTH)
-            .filter(|event| event.end() > window.start && is_activity(event))
-            .collect();
+        let first = track.position(window.start);
+        let mut around: Vec<Event<'_>> = track.running(first, window.start).filter(is_activity).collect();
         around.reverse();
-        for event in
-            around.into_iter().chain(track.events_between(window.start, window.end).filter(is_activity))
-        {
+        let within = track.events_from(first).take_while(|event| event.start() < window.end);
+        for event in around.into_iter().chain(within.filter(is_activity)) {
             sweep.close_until(event.start().max(window.start));
-            sweep.open.push((event.end().min(window.end), event));
+            sweep.open(event, window.end);
         }
         sweep.close_until(window.end);
         sweep.cover(window.end);
-        sweep.segments
     }
 
     fn activity_of(&self, event: &Event<'_>) -> HostActivity {
@@ -71,22 +69,30 @@ fn is_activity(event: &Event<'_>) -> bool {
 }
 
 /// Goes through a thread's events in order; `open` has those around the current time, innermost last.
-struct Sweep<'h, 'a> {
+struct Sweep<'h, 'a, F> {
     host: &'h Host<'a>,
     at: Timestamp,
     open: Vec<(Timestamp, Event<'a>)>,
-    segments: Vec<HostSegment>,
+    /// How many of them wait for the next batch.
+    inputs: usize,
+    found: F,
 }
 
-impl Sweep<'_, '_> {
+impl<'a, F: FnMut(HostSegment)> Sweep<'_, 'a, F> {
+    fn open(&mut self, event: Event<'a>, until: Timestamp) {
+        self.inputs += usize::from(self.host.is_input(event.name_id()));
+        self.open.push((event.end().min(until), event));
+    }
+
     /// Closes all events that end by `until`, and covers the time up to it.
     fn close_until(&mut self, until: Timestamp) {
-        while let Some(&(end, _)) = self.open.last() {
+        while let Some(&(end, event)) = self.open.last() {
             if end > until {
                 break;
             }
             self.cover(end);
             self.open.pop();
+            self.inputs -= usize::from(self.host.is_input(event.name_id()));
         }
         self.cover(until);
     }
@@ -96,17 +102,15 @@ impl Sweep<'_, '_> {
             return;
         }
         let innermost = self.open.last().map(|(_, event)| *event);
-        // Inside a wait for input everything except calls is part of it.
-        let input =
-            self.open.iter().rev().map(|(_, event)| event).find(|event| self.host.is_input(event.name_id()));
         let activity = match innermost.map(|event| self.host.activity_of(&event)) {
             Some(call @ HostActivity::Call(_)) => call,
-            _ if input.is_some() => HostActivity::Input,
+            // Inside a wait for input everything except calls is part of it.
+            _ if self.inputs > 0 => HostActivity::Input,
             Some(activity) => activity,
             None => HostActivity::Unrecorded,
         };
         let interval = Interval::new(self.at, until);
-        self.segments.push(HostSegment { interval, activity, event: innermost.map(|event| event.id()) });
+        (self.found)(HostSegment { interval, activity, event: innermost.map(|event| event.id()) });
         self.at = until;
     }
 }

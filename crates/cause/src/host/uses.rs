@@ -1,6 +1,6 @@
 //! What did the host spend its time on while the device waited for it?
 
-use busbound_trace::{Call, Event, EventId, Interval, TrackId};
+use busbound_trace::{Call, Event, EventId, Interval, IntervalCursor, IntervalSet, TrackId};
 use serde::{Deserialize, Serialize};
 
 use super::{Host, HostActivity, HostSegment};
@@ -70,17 +70,23 @@ pub struct UsedTime {
     pub event: Option<EventId>,
 }
 
-/// Pieces in order; neighbors of one use and event are one piece.
-struct Uses(Vec<UsedTime>);
+/// What a thread spends a window on, found segment by segment.
+struct Uses<'h> {
+    /// In order; neighbors of one use and event are one piece.
+    pieces: Vec<UsedTime>,
+    /// Long stretches without launches, and the time of optimizers, from the current segment on.
+    long: IntervalCursor<'h>,
+    optimizer: IntervalCursor<'h>,
+}
 
-impl Uses {
+impl Uses<'_> {
     fn add(&mut self, interval: Interval, what: HostUse, event: Option<EventId>) {
         if interval.length().get() <= 0 {
             return;
         }
-        match self.0.last_mut().filter(|last| last.what == what && last.event == event) {
+        match self.pieces.last_mut().filter(|last| last.what == what && last.event == event) {
             Some(last) => last.interval = last.interval.hull(interval),
-            None => self.0.push(UsedTime { interval, what, event }),
+            None => self.pieces.push(UsedTime { interval, what, event }),
         }
     }
 }
@@ -111,17 +117,25 @@ impl Host<'_> {
         if self.is_launching(thread, window) {
             return vec![UsedTime { interval: window, what: HostUse::Launching, event: None }];
         }
-        let mut all = Uses(Vec::new());
-        for segment in self.segments(thread, window) {
-            self.add_use(thread, segment, &mut all);
-        }
-        all.0
+        let nothing = IntervalSet::default();
+        let (long, optimizer) = match self.thread(thread) {
+            Some(times) => (&times.without_calls, &times.optimizer),
+            None => (&nothing, &nothing),
+        };
+        let (long, optimizer) = (long.cursor(window.start), optimizer.cursor(window.start));
+        let mut all = Uses { pieces: Vec::new(), long, optimizer };
+        self.each_segment(thread, window, |segment| self.add_use(thread, segment, &mut all));
+        all.pieces
     }
 
     /// Like [`uses`](Self::uses), with the time in which the thread waits for another one replaced by what that one did.
     pub fn uses_followed(&self, thread: TrackId, window: Interval) -> Vec<UsedTime> {
+        let own = self.uses(thread, window);
+        if own.iter().all(|used| used.what != HostUse::Waiting) {
+            return own;
+        }
         let mut all = Vec::new();
-        for used in self.uses(thread, window) {
+        for used in own {
             let is_waiting = used.what == HostUse::Waiting;
             match is_waiting.then(|| self.busiest_other(thread, used.interval)).flatten() {
                 Some(other) => {
@@ -142,43 +156,34 @@ impl Host<'_> {
     fn is_launching(&self, thread: TrackId, window: Interval) -> bool {
         let Some(times) = self.thread(thread) else { return false };
         let length = window.length().get();
-        let others = [&times.without_calls, &times.input, &times.copying, &times.synchronizing];
-        (1..HOST_STRETCH).contains(&length) && others.iter().all(|set| set.length_within(window).get() == 0)
+        (1..HOST_STRETCH).contains(&length) && times.not_launching.length_within(window).get() == 0
     }
 
-    fn add_use(&self, thread: TrackId, segment: HostSegment, all: &mut Uses) {
+    fn add_use(&self, thread: TrackId, segment: HostSegment, all: &mut Uses<'_>) {
         let interval = segment.interval;
-        match segment.activity {
-            HostActivity::Call(Call::Launch | Call::Memset) => {
-                return all.add(interval, HostUse::Launching, segment.event);
-            }
-            HostActivity::Call(Call::Copy) => return all.add(interval, HostUse::CopyCall, segment.event),
-            HostActivity::Call(Call::Synchronize) => {
-                return all.add(interval, HostUse::Synchronizing, segment.event);
-            }
-            HostActivity::Input => return all.add(interval, HostUse::Input, segment.event),
-            _ => {}
-        }
-        let Some(times) = self.thread(thread) else {
-            return all.add(interval, HostUse::Python, segment.event);
+        let what = match segment.activity {
+            HostActivity::Call(Call::Launch | Call::Memset) => Some(HostUse::Launching),
+            HostActivity::Call(Call::Copy) => Some(HostUse::CopyCall),
+            HostActivity::Call(Call::Synchronize) => Some(HostUse::Synchronizing),
+            HostActivity::Input => Some(HostUse::Input),
+            _ if self.thread(thread).is_none() => Some(HostUse::Python),
+            HostActivity::Unrecorded if self.is_waiting(thread, interval) => Some(HostUse::Waiting),
+            _ => None,
         };
-        if segment.activity == HostActivity::Unrecorded
-            && interval.length().get() >= THREAD_IDLE
-            && self.busiest_other(thread, interval).is_some()
-        {
-            return all.add(interval, HostUse::Waiting, segment.event);
+        if let Some(what) = what {
+            return all.add(interval, what, segment.event);
         }
-        let long = times.without_calls.length_within(interval);
+        let long = all.long.length_within(interval);
         if long.get() == 0 {
             return all.add(interval, HostUse::Launching, segment.event);
         }
-        let what = self.long_use(thread, segment);
+        let what = self.long_use(segment, all.optimizer.length_within(interval).get() > 0);
         if long == interval.length() {
             return all.add(interval, what, segment.event);
         }
         // The rest of the segment is host work between launches.
         let mut at = interval.start;
-        for long in times.without_calls.within(interval).iter() {
+        for long in all.long.clone().within(interval) {
             all.add(Interval::new(at, long.start), HostUse::Launching, segment.event);
             all.add(long, what, segment.event);
             at = long.end;
@@ -186,21 +191,25 @@ impl Host<'_> {
         all.add(Interval::new(at, interval.end), HostUse::Launching, segment.event);
     }
 
+    /// Whether a thread with nothing recorded waits for another one.
+    fn is_waiting(&self, thread: TrackId, interval: Interval) -> bool {
+        interval.length().get() >= THREAD_IDLE && self.busiest_other(thread, interval).is_some()
+    }
+
     /// The use of a segment within a long stretch without launches.
-    fn long_use(&self, thread: TrackId, segment: HostSegment) -> HostUse {
-        let in_optimizer = self
-            .thread(thread)
-            .is_some_and(|times| times.optimizer.length_within(segment.interval).get() > 0);
+    fn long_use(&self, segment: HostSegment, in_optimizer: bool) -> HostUse {
         match segment.activity {
             HostActivity::Call(Call::Allocate) => HostUse::Allocation,
             HostActivity::Operator if in_optimizer => HostUse::Optimizer,
-            HostActivity::Operator => match segment.event.map(|event| self.trace.event(event)) {
-                // A gather or cast that issues device work works on the device.
-                Some(operator) if !self.issues_work(&operator) => {
-                    self.names.operators[operator.name_id().index()]
+            HostActivity::Operator => segment.event.map_or(HostUse::Operator, |event| {
+                let operator = self.trace.event(event);
+                match self.names.operators[operator.name_id().index()] {
+                    HostUse::Operator => HostUse::Operator,
+                    // A gather or cast that issues device work works on the device.
+                    _ if self.issues_work(&operator) => HostUse::Operator,
+                    what => what,
                 }
-                _ => HostUse::Operator,
-            },
+            }),
             _ => HostUse::Python,
         }
     }

@@ -74,7 +74,7 @@ fn parse_change(text: &str) -> Result<Change, String> {
     text.parse().map_err(|error: UnknownChange| {
         let spellings: Vec<&str> = all_changes().map(|about| about.spelling).collect();
         match did_you_mean(name, all_changes().map(|about| about.name), 1) {
-            _ if is_known => error.to_string(),
+            _ if is_known => error.why(),
             Some(meant) => meant,
             None => format!("the changes are {}", spellings.join(", ")),
         }

@@ -1,14 +1,16 @@
 //! Why was the device idle? The gaps of [`busbound_cause::idle`], summed by cause and place in the program.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
-use busbound_cause::idle::{self, Gap, GapCause};
+use busbound_cause::idle::{self, Gap, GapCause, Gaps, Piece};
 use busbound_cause::{Graph, GraphLaunches, Host};
-use busbound_trace::{Event, Interval, IntervalSet, Nanos, TrackId};
+use busbound_trace::{Event, Interval, IntervalSet, Nanos, Timestamp, TrackId};
 use serde::Serialize;
 
 use crate::activity::copies::is_on_bus;
 use crate::activity::timeline::DeviceTimeline;
+use crate::parallel::join;
 
 /// Idle time of one cause.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -43,11 +45,21 @@ pub(crate) fn gaps<'a>(
     host: &Host<'a>,
     timelines: &[DeviceTimeline],
     thread: Option<TrackId>,
-) -> Vec<Gap<'a>> {
+) -> Gaps<'a> {
     let launches = GraphLaunches::of(host.trace());
     let terms = idle::Terms { graph, host, launches: &launches, thread };
-    let of_device = |line: &DeviceTimeline| idle::causes(terms, line.device, &line.gaps());
-    timelines.iter().flat_map(of_device).collect()
+    let mut all = Gaps::default();
+    for line in timelines {
+        let gaps = line.gaps();
+        let middle = gaps.count() / 2;
+        let (first, second) = join(
+            || idle::causes(terms, line.device, &gaps, 0..middle),
+            || idle::causes(terms, line.device, &gaps, middle..usize::MAX),
+        );
+        all.append(first);
+        all.append(second);
+    }
+    all
 }
 
 fn ends_in_bus_copy(gap: &Gap<'_>) -> bool {
@@ -55,77 +67,109 @@ fn ends_in_bus_copy(gap: &Gap<'_>) -> bool {
 }
 
 /// Idle time by cause, most first.
-pub(crate) fn idle_causes(gaps: &[Gap<'_>], host: &Host<'_>) -> Vec<IdleCause> {
-    let mut by_cause: BTreeMap<GapCause, Vec<&Gap<'_>>> = BTreeMap::new();
-    for gap in gaps {
-        by_cause.entry(gap.cause).or_default().push(gap);
+pub(crate) fn idle_causes(gaps: &Gaps<'_>, host: &Host<'_>) -> Vec<IdleCause> {
+    let mut sums: BTreeMap<GapCause, CauseSum> = BTreeMap::new();
+    let mut index = 0;
+    for (gap, pieces) in gaps.iter() {
+        let before_copy = ends_in_bus_copy(gap);
+        for piece in pieces {
+            sums.entry(piece.cause).or_default().add(index, piece, before_copy);
+            index += 1;
+        }
     }
-    let mut causes: Vec<_> =
-        by_cause.into_iter().map(|(cause, gaps)| idle_cause(cause, gaps, host)).collect();
+    let mut causes: Vec<_> = sums.into_iter().map(|(cause, sum)| sum.answer(cause, gaps, host)).collect();
     causes.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     causes
 }
 
-fn idle_cause(cause: GapCause, mut gaps: Vec<&Gap<'_>>, host: &Host<'_>) -> IdleCause {
-    gaps.sort_by_key(|gap| (std::cmp::Reverse(gap.interval.length()), gap.interval.start));
-    let length = |gap: &&Gap<'_>| gap.interval.length();
-    let mut places: BTreeMap<String, (u64, Nanos)> = BTreeMap::new();
-    let mut longest_place = None;
-    let located = if cause == GapCause::KernelGap { 0 } else { LOCATED };
-    for (i, gap) in gaps.iter().enumerate().take(located) {
-        let Some(place) = gap.call.and_then(|call| host.around(&call).describe()) else { continue };
-        if i == 0 {
-            longest_place = Some(place.clone());
+/// The pieces of one cause.
+#[derive(Default)]
+struct CauseSum {
+    count: u64,
+    total: Nanos,
+    longest: Nanos,
+    before_copies: Nanos,
+    /// The longest pieces to look up, by index; of these, the shortest is at the top.
+    located: BinaryHeap<(Reverse<Nanos>, Timestamp, usize)>,
+}
+
+impl CauseSum {
+    fn add(&mut self, index: usize, piece: &Piece, before_copy: bool) {
+        let length = piece.interval.length();
+        self.count += 1;
+        self.total += length;
+        self.longest = self.longest.max(length);
+        if before_copy {
+            self.before_copies += length;
         }
-        let sum = places.entry(place).or_default();
-        sum.0 += 1;
-        sum.1 += gap.interval.length();
+        let key = (Reverse(length), piece.interval.start, index);
+        if self.located.len() < LOCATED {
+            self.located.push(key);
+        } else if let Some(mut top) = self.located.peek_mut().filter(|top| key < **top) {
+            *top = key;
+        }
     }
-    let mut places: Vec<_> = places
-        .into_iter()
-        .map(|(place, (count, time))| IdlePlace { place, count, ms: time.as_millis() })
-        .collect();
-    places.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-    places.truncate(5);
-    IdleCause {
-        cause,
-        count: gaps.len() as u64,
-        ms: gaps.iter().map(length).sum::<Nanos>().as_millis(),
-        longest_ms: gaps.first().map_or(0.0, |gap| gap.interval.length().as_millis()),
-        longest_place,
-        before_copies_ms: gaps
-            .iter()
-            .filter(|gap| ends_in_bus_copy(gap))
-            .map(length)
-            .sum::<Nanos>()
-            .as_millis(),
-        places,
+
+    fn answer(self, cause: GapCause, gaps: &Gaps<'_>, host: &Host<'_>) -> IdleCause {
+        let mut places: BTreeMap<String, (u64, Nanos)> = BTreeMap::new();
+        let mut longest_place = None;
+        let is_located = cause != GapCause::KernelGap;
+        let located = if is_located { self.located.into_sorted_vec() } else { Vec::new() };
+        for (i, (Reverse(length), _, index)) in located.into_iter().enumerate() {
+            let call = gaps.gap_of(&gaps.pieces()[index]).call;
+            let Some(place) = call.and_then(|call| host.around(&call).describe()) else { continue };
+            if i == 0 {
+                longest_place = Some(place.clone());
+            }
+            let sum = places.entry(place).or_default();
+            sum.0 += 1;
+            sum.1 += length;
+        }
+        let mut places: Vec<_> = places
+            .into_iter()
+            .map(|(place, (count, time))| IdlePlace { place, count, ms: time.as_millis() })
+            .collect();
+        places.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+        places.truncate(5);
+        IdleCause {
+            cause,
+            count: self.count,
+            ms: self.total.as_millis(),
+            longest_ms: self.longest.as_millis(),
+            longest_place,
+            before_copies_ms: self.before_copies.as_millis(),
+            places,
+        }
     }
 }
 
 /// Idle time of these causes in gaps that start during, or just after, these host calls.
-pub(crate) fn idle_around_ms(gaps: &[Gap<'_>], causes: &[GapCause], calls: &CallTimes) -> f64 {
-    let near_calls = |gap: &&Gap<'_>| {
-        let calls = gap.call.and_then(|call| calls.get(&call.track_id()));
-        calls.is_some_and(|calls| {
-            calls.length_within(idle::around_start(gap.whole)).get() > 0
-                || calls.length_within(gap.interval).get() > 0
-        })
+pub(crate) fn idle_around_ms(gaps: &Gaps<'_>, causes: &[GapCause], calls: &CallTimes) -> f64 {
+    let near_calls = |gap: &Gap<'_>, pieces: &[Piece]| {
+        let starts_near = times_of(gap, calls)
+            .is_some_and(|calls| calls.length_within(idle::around_start(gap.interval)) > Nanos::ZERO);
+        let calls = times_of(gap, calls).filter(|calls| calls.length_within(gap.interval) > Nanos::ZERO);
+        let is_near = |piece: &Piece| {
+            starts_near || calls.is_some_and(|calls| calls.length_within(piece.interval) > Nanos::ZERO)
+        };
+        let these = pieces.iter().filter(|piece| causes.contains(&piece.cause) && is_near(piece));
+        these.map(|piece| piece.interval.length()).sum::<Nanos>()
     };
-    let these = gaps.iter().filter(|gap| causes.contains(&gap.cause)).filter(near_calls);
-    these.map(|gap| gap.interval.length()).sum::<Nanos>().as_millis()
+    gaps.iter().map(|(gap, pieces)| near_calls(gap, pieces)).sum::<Nanos>().as_millis()
 }
 
 /// Idle time while the thread that ended the gap was inside these calls.
-pub(crate) fn idle_inside_ms(gaps: &[Gap<'_>], calls: &CallTimes) -> f64 {
-    if calls.is_empty() {
-        return 0.0;
-    }
-    let inside = |gap: &Gap<'_>| {
-        let calls = gap.call.and_then(|call| calls.get(&call.track_id()));
-        calls.map_or(Nanos::ZERO, |calls| calls.length_within(gap.interval))
+pub(crate) fn idle_inside_ms(gaps: &Gaps<'_>, calls: &CallTimes) -> f64 {
+    // The pieces of a gap are all of it.
+    let inside = |(gap, _): (&Gap<'_>, &[Piece])| {
+        times_of(gap, calls).map_or(Nanos::ZERO, |calls| calls.length_within(gap.interval))
     };
     gaps.iter().map(inside).sum::<Nanos>().as_millis()
+}
+
+/// The times of the thread that ended a gap.
+fn times_of<'c>(gap: &Gap<'_>, calls: &'c CallTimes) -> Option<&'c IntervalSet> {
+    calls.get(&gap.call?.track_id())
 }
 
 /// When each thread was inside the selected calls.

@@ -60,6 +60,22 @@ impl PartTimes {
         self.sum_of(|_| true)
     }
 
+    /// The time of a device, with what it waited for in its gaps. The pieces of gaps must not overlap each other or the work.
+    pub(crate) fn of(
+        timeline: &DeviceTimeline,
+        gaps: impl IntoIterator<Item = (GapCause, Interval)>,
+    ) -> Self {
+        let busy = DeviceParts::of(timeline, []);
+        let mut times = busy.times();
+        let mut idle = times.parts.remove(&Part::Idle(GapCause::Unexplained)).unwrap_or_default();
+        for (cause, interval) in gaps {
+            times.add(Part::Idle(cause), interval.length());
+            idle = idle - interval.length();
+        }
+        times.add(Part::Idle(GapCause::Unexplained), idle);
+        times
+    }
+
     fn add(&mut self, part: Part, time: Nanos) {
         *self.parts.entry(part).or_default() += time;
     }

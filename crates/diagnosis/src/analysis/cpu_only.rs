@@ -8,8 +8,14 @@ use crate::verdict::{Bound, Verdict};
 
 pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) -> Verdict {
     let unknown = |because: &str| Verdict::of(Bound::Unknown, 0.0, because);
-    if survey.source.events == 0 {
-        return unknown("the trace has no events");
+    match (survey.source.events, survey.source.complete) {
+        (0, false) => {
+            return unknown(
+                "the file is damaged, and no event in it can be read. Copy it again, or record the run again",
+            );
+        }
+        (0, true) => return unknown("the trace has no events"),
+        _ => {}
     }
     let of = |class| copies.iter().find(|sum| sum.class == class);
     let span_ms = match (facts.window.steps.first(), facts.window.steps.last(), survey.span) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use busbound_cause::idle::{Gap, GapCause};
+use busbound_cause::idle::{GapCause, Gaps};
 use busbound_cause::{Activity, CollectiveNames, Graph, Host, Model};
 use busbound_machine::{LinkFacts, Machine, PcieLink};
 use busbound_trace::{Call, EventKind, Gpu, Interval, IntervalSet, Nanos, Place, Trace};
@@ -18,7 +18,7 @@ use crate::activity::managed::Managed;
 use crate::activity::route::CopyRoute;
 use crate::activity::syncs::{self, Syncs};
 use crate::activity::timeline::{self, DeviceTimeline, Overlaps};
-use crate::analysis::breakdown::{DeviceParts, Part, PartTimes, StepBreakdown};
+use crate::analysis::breakdown::{Part, PartTimes, StepBreakdown};
 use crate::analysis::host_work::{HostWork, host_work};
 use crate::analysis::replay;
 use crate::analysis::times::{Times, total_times};
@@ -49,7 +49,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) groups: Vec<CopyGroup>,
     /// The dependency graph: what waited for what.
     pub(crate) graph: Graph,
-    pub(crate) gaps: Vec<Gap<'a>>,
+    pub(crate) gaps: Gaps<'a>,
     pub(crate) idle: Vec<IdleCause>,
     /// Idle time while the thread that ended the gap was inside allocation calls.
     pub(crate) allocating_idle_ms: f64,
@@ -67,7 +67,9 @@ pub(crate) struct Facts<'a> {
 /// What waited for what, and why the devices were idle.
 struct Waited<'a> {
     graph: Graph,
-    gaps: Vec<Gap<'a>>,
+    gaps: Gaps<'a>,
+    /// In the order of the timelines.
+    parts: Vec<PartTimes>,
     idle: Vec<IdleCause>,
     allocating_idle_ms: f64,
 }
@@ -77,10 +79,10 @@ impl<'a> Waited<'a> {
         let Basis { trace, host, communication, window } = basis;
         let graph = Graph::of(Activity { trace, host, collectives: communication }, &window.marks());
         let gaps = gaps::gaps(&graph, host, timelines, window.thread());
-        let idle = gaps::idle_causes(&gaps, host);
+        let (parts, idle) = join(|| device_parts(timelines, &gaps), || gaps::idle_causes(&gaps, host));
         let allocations = host.rare_calls().filter(|call| host.call_kind(call) == Call::Allocate);
         let allocating_idle_ms = gaps::idle_inside_ms(&gaps, &gaps::call_times(allocations));
-        Self { graph, gaps, idle, allocating_idle_ms }
+        Self { graph, gaps, parts, idle, allocating_idle_ms }
     }
 }
 
@@ -124,10 +126,9 @@ impl<'a> Facts<'a> {
         let (waited, issued) =
             join(|| Waited::of(&basis, &timelines), || Issued::of(&basis, &timelines, &links, options));
         let Basis { trace, host, communication, window } = basis;
-        let parts = device_parts(&timelines, &waited.gaps);
-        let breakdown = StepBreakdown::of(&parts, window.step_count());
+        let breakdown = StepBreakdown::of(&waited.parts, window.step_count());
         let times: Vec<Times> =
-            timelines.iter().zip(&parts).map(|(timeline, parts)| Times::of(timeline, parts)).collect();
+            timelines.iter().zip(&waited.parts).map(|(timeline, parts)| Times::of(timeline, parts)).collect();
         let overlaps: Vec<Overlaps> = timelines.iter().map(DeviceTimeline::overlaps).collect();
         let time = total_times(&times);
         let overlap = timeline::total_overlaps(&overlaps, time.comm_ms);
@@ -337,17 +338,17 @@ impl Facts<'_> {
 }
 
 /// The time of each device by part, in the order of the timelines.
-fn device_parts(timelines: &[DeviceTimeline], gaps: &[Gap<'_>]) -> Vec<PartTimes> {
-    let of = |timeline: &DeviceTimeline| DeviceParts::of(timeline, gaps_of(gaps, timeline.device)).times();
+fn device_parts(timelines: &[DeviceTimeline], gaps: &Gaps<'_>) -> Vec<PartTimes> {
+    let of = |timeline: &DeviceTimeline| PartTimes::of(timeline, gaps_of(gaps, timeline.device));
     timelines.iter().map(of).collect()
 }
 
 /// When one device was idle, and why.
 pub(crate) fn gaps_of<'g>(
-    gaps: &'g [Gap<'_>],
+    gaps: &'g Gaps<'_>,
     device: i32,
 ) -> impl Iterator<Item = (GapCause, Interval)> + 'g {
-    gaps.iter().filter(move |gap| gap.device == device).map(|gap| (gap.cause, gap.interval))
+    gaps.of_device(device).map(|piece| (piece.cause, piece.interval))
 }
 
 /// The name of a device, if the trace lists it.

@@ -1,10 +1,11 @@
 //! Which host work did the GPU wait for?
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use busbound_cause::HostUse;
-use busbound_cause::idle::{Gap, GapCause};
-use busbound_trace::{Nanos, Trace};
+use busbound_cause::idle::{GapCause, Gaps};
+use busbound_trace::{NameId, Nanos, Trace};
 use serde::Serialize;
 
 use crate::analysis::breakdown::StepBreakdown;
@@ -30,25 +31,28 @@ pub(crate) const NOT_RECORDED: &str = "not recorded";
 /// Most time first. `is_step` says whether a name only marks a step.
 pub(crate) fn host_work(
     trace: &Trace,
-    gaps: &[Gap<'_>],
+    gaps: &Gaps<'_>,
     breakdown: &StepBreakdown,
     is_step: impl Fn(&str) -> bool,
 ) -> Vec<HostWork> {
-    let mut by_use: BTreeMap<HostUse, BTreeMap<&str, Nanos>> = BTreeMap::new();
+    let names = trace.names();
+    // Time by name number; the last entry is time without a name.
+    let mut by_use: BTreeMap<HostUse, Vec<Nanos>> = BTreeMap::new();
     // A name is looked at once.
-    let mut steps: BTreeMap<&str, bool> = BTreeMap::new();
-    let mut is_step = |name| *steps.entry(name).or_insert_with(|| is_step(name));
-    for gap in gaps.iter().filter(|gap| matches!(gap.cause, GapCause::Host | GapCause::Input)) {
+    let mut steps: Vec<Option<bool>> = vec![None; names.len()];
+    let mut is_step = |name: NameId| *steps[name.index()].get_or_insert_with(|| is_step(names.get(name)));
+    for gap in gaps.pieces().iter().filter(|gap| matches!(gap.cause, GapCause::Host | GapCause::Input)) {
         let Some(what) = gap.host else { continue };
-        let name = gap.during.map(|event| trace.event(event).name()).filter(|name| !is_step(name));
-        *by_use.entry(what).or_default().entry(name.unwrap_or(NOT_RECORDED)).or_default() +=
-            gap.interval.length();
+        let name = gap.during.map(|event| trace.event(event).name_id()).filter(|name| !is_step(*name));
+        let times = by_use.entry(what).or_insert_with(|| vec![Nanos::ZERO; names.len() + 1]);
+        times[name.map_or(names.len(), NameId::index)] += gap.interval.length();
     }
-    let of_use = |(what, names): (HostUse, BTreeMap<&str, Nanos>)| {
-        let total = names.values().copied().sum::<Nanos>().as_millis();
-        let mut names: Vec<(&str, Nanos)> = names.into_iter().collect();
-        names.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-        let operators = names.into_iter().take(NAMES).map(|(name, _)| printable(name)).collect();
+    let of_use = |(what, times): (HostUse, Vec<Nanos>)| {
+        let total = times.iter().copied().sum::<Nanos>().as_millis();
+        let mut named: Vec<(&str, Nanos)> = names.iter().chain([NOT_RECORDED]).zip(times).collect();
+        named.retain(|(_, time)| *time > Nanos::ZERO);
+        named.sort_unstable_by_key(|(name, time)| (Reverse(*time), *name));
+        let operators = named.into_iter().take(NAMES).map(|(name, _)| printable(name)).collect();
         HostWork { what, operators, ms: breakdown.averaged(total).unwrap_or(0.0) }
     };
     let mut all: Vec<HostWork> = by_use.into_iter().map(of_use).collect();

@@ -193,10 +193,17 @@ pub(crate) fn diagnose_and<T>(
 }
 
 fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftOut) -> Diagnosis {
-    let judgment = judge(facts, &survey, options);
-    let (stages, no_stages) = stages_of(facts, options);
-    let (attribution, critical_path) =
-        join(|| attribution::attribution(facts, &options.blocks), || critical::critical_path(facts));
+    let (parts, judgment) = join(
+        || {
+            // The findings need it soon.
+            facts.host_work();
+            let (stages, no_stages) = stages_of(facts, options);
+            let attribution = attribution::attribution(facts, &options.blocks);
+            (stages, no_stages, attribution, critical::critical_path(facts))
+        },
+        || judge(facts, &survey, options),
+    );
+    let (stages, no_stages, attribution, critical_path) = parts;
     let limitations = limits::limitations(&limits::Scope {
         facts,
         survey: &survey,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use busbound_cause::idle::GapCause;
 use busbound_cause::{HostAction, HostUse, Model, Time, Work};
-use busbound_trace::{Direction, EventId, Nanos};
+use busbound_trace::{Direction, EventId, EventKind, Nanos};
 use busbound_whatif::replay::Coalesce;
 use serde_json::json;
 
@@ -112,15 +112,14 @@ fn issuing(model: &Model, work: &Work) -> Option<Time> {
 /// Idle time before each copy while the host issued it. Idle time while a copy is staged belongs to its memory.
 fn waiting(facts: &Facts<'_>, copies: &BTreeMap<EventId, &Copy<'_>>) -> BTreeMap<EventId, Nanos> {
     let mut waiting = BTreeMap::new();
-    for gap in &facts.gaps {
-        let Some(copy) = gap.work.and_then(|work| copies.get(&work.id())) else { continue };
-        let is_issuing = match gap.cause {
-            GapCause::Launch => true,
-            GapCause::Copy => copy.blocked == Nanos::ZERO,
-            _ => false,
-        };
-        if is_issuing {
-            *waiting.entry(copy.event.id()).or_default() += gap.interval.length();
+    for piece in facts.gaps.pieces() {
+        if !matches!(piece.cause, GapCause::Launch | GapCause::Copy) {
+            continue;
+        }
+        let work = facts.gaps.gap_of(piece).work.filter(|work| work.kind() == EventKind::Copy);
+        let Some(copy) = work.and_then(|work| copies.get(&work.id())) else { continue };
+        if piece.cause == GapCause::Launch || copy.blocked == Nanos::ZERO {
+            *waiting.entry(copy.event.id()).or_default() += piece.interval.length();
         }
     }
     waiting

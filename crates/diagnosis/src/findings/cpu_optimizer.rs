@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use busbound_cause::HostUse;
-use busbound_trace::{EventKind, Interval, Nanos, Place};
+use busbound_trace::{EventKind, Interval, IntervalSet, Nanos, Place, Track, TrackId};
 use serde_json::json;
 
 use super::common::host_idle::{HostIdle, WORTH_IT, host_gaps};
@@ -92,16 +92,13 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
 
 /// From the first to the last kernel that the backward pass launches; kernel time if operators do not show it.
 fn backward_ms(facts: &Facts<'_>) -> f64 {
+    let backward = backward_times(facts);
     let mut hulls: BTreeMap<(i32, Option<usize>), Interval> = BTreeMap::new();
     for stream in facts.trace.streams() {
         let Place::Stream { device, .. } = stream.place() else { continue };
         for kernel in stream.events().filter(|event| event.kind() == EventKind::Kernel) {
             let Some(call) = facts.host.call_behind(&kernel) else { continue };
-            let track = facts.trace.track(call.track_id());
-            let backward = track.enclosing(call.start(), |event| {
-                event.kind() == EventKind::Operator && event.name().starts_with("autograd::engine::")
-            });
-            if backward.is_some() {
+            if backward.get(&call.track_id()).is_some_and(|times| times.covers(call.start())) {
                 let own = kernel.interval();
                 let hull = hulls.entry((device, facts.window.step_of_work(&kernel))).or_insert(own);
                 *hull = hull.hull(own);
@@ -113,4 +110,16 @@ fn backward_ms(facts: &Facts<'_>) -> f64 {
         false => hulls.values().map(|hull| hull.length()).sum::<Nanos>().as_millis(),
     };
     facts.breakdown.averaged(total).unwrap_or(0.0)
+}
+
+/// When each thread ran the backward pass.
+fn backward_times(facts: &Facts<'_>) -> BTreeMap<TrackId, IntervalSet> {
+    let is_backward = |name: &str| name.starts_with("autograd::engine::");
+    let backward: Vec<bool> = facts.trace.names().iter().map(is_backward).collect();
+    let of_thread = |thread: Track<'_>| {
+        let operators = thread.events().filter(|event| event.kind() == EventKind::Operator);
+        let operators = operators.filter(|event| backward[event.name_id().index()]);
+        (thread.id(), IntervalSet::from_unsorted(operators.map(|operator| operator.interval())))
+    };
+    facts.trace.threads().map(of_thread).collect()
 }

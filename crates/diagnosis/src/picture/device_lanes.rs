@@ -152,7 +152,7 @@ impl EventNotes {
 /// The gaps with a cause; not the short gaps between kernels that every device has.
 fn idle(facts: &Facts<'_>, device: i32, names: &mut DrawnNames<'_>) -> Lane {
     let mut rows = Rows::default();
-    let gaps = facts.gaps.iter().filter(|gap| gap.device == device && gap.cause != GapCause::KernelGap);
+    let gaps = facts.gaps.of_device(device).filter(|gap| gap.cause != GapCause::KernelGap);
     for gap in gaps {
         let name = names.own(gap.cause.describe());
         let plain = Piece::plain(gap.interval.start.as_nanos(), gap.interval.end.as_nanos(), name);

@@ -42,7 +42,7 @@ pub struct Skipped {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SamplesError {
-    #[error("contains no `busbound bench` samples: {0}")]
+    #[error("is damaged, or not what `busbound bench --raw FILE` writes: measure again ({0})")]
     Json(#[from] serde_json::Error),
     #[error("has schema {0:?}, not {SAMPLES_SCHEMA:?}")]
     Schema(String),

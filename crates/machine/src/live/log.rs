@@ -16,7 +16,9 @@ pub enum LogError {
     Empty,
     #[error("has schema {0:?}, not {TOP_SCHEMA:?}")]
     Schema(String),
-    #[error("contains no `busbound top` snapshot: {0}")]
+    #[error(
+        "is damaged, or not a log of `busbound top`: record it again with `busbound top --log FILE` ({0})"
+    )]
     Json(serde_json::Error),
 }
 

@@ -9,7 +9,7 @@ use super::{GpuPlace, NcclError, TOPOLOGY_SCHEMA, from_nccl};
 pub enum SavedError {
     #[error(transparent)]
     Nccl(#[from] NcclError),
-    #[error("is not the output of `busbound topo --format json`: {0}")]
+    #[error("is damaged, or not the output of `busbound topo --format json`: write it again ({0})")]
     Json(#[from] serde_json::Error),
     #[error("is JSON, but its schema is not {TOPOLOGY_SCHEMA}")]
     OtherSchema,

@@ -75,7 +75,12 @@ pub(crate) struct TimeOrder {
     ids: Vec<EventId>,
     /// Where each track's events begin in `ids`; one more entry than tracks.
     begins: Vec<usize>,
+    /// Of each position in `ids`: see [`TimeOrder::parents`].
+    parents: OnceLock<Vec<u32>>,
 }
+
+/// In place of a parent.
+const NO_PARENT: u32 = u32::MAX;
 
 impl Trace {
     /// Number of events kept.
@@ -196,7 +201,7 @@ impl TimeOrder {
             ids.extend(self.ids[track[0]..track[1]].iter().filter(|id| is_kept[id.index()]));
             begins.push(ids.len());
         }
-        Self { ids, begins }
+        Self { ids, begins, parents: OnceLock::new() }
     }
 
     fn of(events: &Events, kept: Option<&[EventId]>, tracks: usize) -> Self {
@@ -245,7 +250,27 @@ impl TimeOrder {
                 }
             }
         });
-        Self { ids, begins }
+        Self { ids, begins, parents: OnceLock::new() }
+    }
+
+    /// Of each position, the last one before it on its track that runs longer than to this one's start. So the events that run
+    /// at a moment are among the parents of the last one before it.
+    fn parents(&self, events: &Events) -> &[u32] {
+        self.parents.get_or_init(|| {
+            let mut parents = Vec::with_capacity(self.ids.len());
+            for track in self.begins.windows(2) {
+                let mut open: Vec<(Timestamp, u32)> = Vec::new();
+                for (position, id) in self.ids[track[0]..track[1]].iter().enumerate() {
+                    let start = events.start[id.index()];
+                    while open.last().is_some_and(|(end, _)| *end <= start) {
+                        open.pop();
+                    }
+                    parents.push(open.last().map_or(NO_PARENT, |(_, position)| *position));
+                    open.push((start + events.duration[id.index()], (track[0] + position) as u32));
+                }
+            }
+            parents
+        })
     }
 }
 
@@ -307,16 +332,26 @@ impl<'a> Track<'a> {
 
     /// The innermost event that covers `at` and satisfies `wanted`.
     pub fn enclosing(&self, at: Timestamp, wanted: impl Fn(&Event<'a>) -> bool) -> Option<Event<'a>> {
-        // Children start after their parents, so the closest earlier event that still covers `at` is the innermost. A
-        // parent may be far back; beyond this many siblings the search is not worth it.
-        const PATIENCE: usize = 2_000;
         let before = self.ids().partition_point(|id| self.trace.recorded.events.start[id.index()] <= at);
-        self.ids()[..before]
-            .iter()
-            .rev()
-            .take(PATIENCE)
-            .map(|&id| Event { trace: self.trace, id })
-            .find(|event| event.end() > at && wanted(event))
+        self.running(before, at).find(wanted)
+    }
+
+    /// The events before a [`position`](Self::position) that run longer than until `at`, innermost first. Not those that
+    /// are more than 2,000 events back.
+    pub fn running(&self, before: usize, at: Timestamp) -> impl Iterator<Item = Event<'a>> + use<'a> {
+        const FARTHEST: usize = 2_000;
+        let (trace, order) = (self.trace, self.trace.order());
+        let parents = order.parents(&trace.recorded.events);
+        let first = order.begins[self.id.index()];
+        let parent = |position: &usize| {
+            let parent = parents[*position];
+            (parent != NO_PARENT).then_some(parent as usize)
+        };
+        let last = before.checked_sub(1).map(|last| first + last);
+        std::iter::successors(last, parent)
+            .take_while(move |position| first + before - position <= FARTHEST)
+            .map(|position| Event { trace, id: order.ids[position] })
+            .filter(move |event| event.end() > at)
     }
 
     /// Ordered by start. If two events start at the same time, the longer one comes first, so that parents precede
@@ -429,5 +464,33 @@ impl std::fmt::Debug for Event<'_> {
             .field("start", &self.start().as_nanos())
             .field("duration", &self.duration().get())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::builder::TraceBuilder;
+
+    proptest! {
+        #[test]
+        fn running_events_are_those_that_a_search_of_all_finds(
+            events in prop::collection::vec((0..60i64, 0..30i64), 0..40),
+            at in 0..90i64,
+        ) {
+            let mut trace = TraceBuilder::default();
+            let thread = trace.thread(1, 1);
+            for (start, length) in events {
+                trace.operator(thread, "op", start..start + length);
+            }
+            let trace = trace.finish();
+            let (track, at) = (trace.track(thread), Timestamp::from_nanos(at));
+            let before = track.position(at);
+            let found: Vec<EventId> = track.running(before, at).map(|event| event.id()).collect();
+            let all = track.events_before(at).filter(|event| event.end() > at);
+            prop_assert_eq!(found, all.map(|event| event.id()).collect::<Vec<_>>());
+        }
     }
 }

@@ -88,7 +88,7 @@ struct SavedRun {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BaselineError {
-    #[error("is not what `busbound gate --format json` writes: {0}")]
+    #[error("is damaged, or not what `busbound gate --format json` writes: write it again ({0})")]
     Json(#[from] serde_json::Error),
     #[error("has schema {0:?}, not {GATE_SCHEMA:?}")]
     Schema(String),

@@ -24,7 +24,7 @@ pub(in crate::findings) fn bytes_moved(copies: &[&Copy<'_>], direction: Directio
 
 /// When the device was idle for this cause.
 pub(in crate::findings) fn gaps_of(facts: &Facts<'_>, cause: GapCause) -> Vec<Interval> {
-    facts.gaps.iter().filter(|gap| gap.cause == cause).map(|gap| gap.interval).collect()
+    facts.gaps.pieces().iter().filter(|gap| gap.cause == cause).map(|gap| gap.interval).collect()
 }
 
 /// Smaller pinned copies are bound by the cost of their call, not by the link: neither a separate stream nor a faster

@@ -1,7 +1,7 @@
 //! How long did a device wait for one kind of host work? Shared by the findings about host work.
 
 use busbound_cause::HostUse;
-use busbound_cause::idle::{Gap, GapCause};
+use busbound_cause::idle::{GapCause, Piece};
 use busbound_trace::{Interval, Nanos};
 use serde_json::{Value, json};
 
@@ -25,9 +25,12 @@ impl HostIdle {
     /// `None` if it is less than this share of the time.
     pub(in crate::findings) fn of(facts: &Facts<'_>, what: HostUse, share: f64) -> Option<Self> {
         let work = facts.host_work().iter().find(|work| work.what == what)?;
-        let at = host_gaps(facts, what).map(|gap| gap.interval).collect();
         let is_worth_it = work.ms >= share * facts.step_ms();
-        is_worth_it.then(|| Self { ms: work.ms, operators: work.operators.clone(), at })
+        is_worth_it.then(|| Self {
+            ms: work.ms,
+            operators: work.operators.clone(),
+            at: host_gaps(facts, what).map(|gap| gap.interval).collect(),
+        })
     }
 
     /// Drops pieces that are shorter than this.
@@ -54,9 +57,9 @@ impl HostIdle {
 }
 
 /// Idle time in which the host did this.
-pub(in crate::findings) fn host_gaps<'f, 'a>(
-    facts: &'f Facts<'a>,
+pub(in crate::findings) fn host_gaps<'f>(
+    facts: &'f Facts<'_>,
     what: HostUse,
-) -> impl Iterator<Item = &'f Gap<'a>> {
-    facts.gaps.iter().filter(move |gap| gap.cause == GapCause::Host && gap.host == Some(what))
+) -> impl Iterator<Item = &'f Piece> {
+    facts.gaps.pieces().iter().filter(move |gap| gap.cause == GapCause::Host && gap.host == Some(what))
 }

@@ -169,7 +169,7 @@ pub(super) fn apply(graph: &mut Model, change: &Change, link: &LinkFacts, assume
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown change {given:?}: {why}{}; valid changes: {}", did_you_mean(.near), spellings())]
+#[error("unknown change {given:?}: {}; valid changes: {}", self.why(), spellings())]
 pub struct UnknownChange {
     given: String,
     why: &'static str,
@@ -177,8 +177,12 @@ pub struct UnknownChange {
     near: Option<&'static str>,
 }
 
-fn did_you_mean(near: &Option<&'static str>) -> String {
-    near.map_or(String::new(), |near| format!(", did you mean {near}?"))
+impl UnknownChange {
+    /// What is wrong with it, for a message that already has it.
+    pub fn why(&self) -> String {
+        let meant = self.near.map_or(String::new(), |near| format!(", did you mean {near}?"));
+        format!("{}{meant}", self.why)
+    }
 }
 
 /// All spellings in one list.
