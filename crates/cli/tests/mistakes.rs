@@ -35,7 +35,7 @@ fn commands_and_flags_get_suggestions() {
         (vec![&trace, "--markdown"], "use -o FILE.md"),
         (vec!["diagnose", &trace, "--opne"], "'--open'"),
         (vec!["whatif", &trace, "--apply", "prefech=2"], "did you mean prefetch?"),
-        (vec!["whatif", &trace, "--apply", "zzz"], "the changes are pin, prefetch=N"),
+        (vec!["whatif", &trace, "--apply", "zzz"], "the changes are pin, stage, prefetch=N"),
         (vec!["gate", &trace, "--require", "step_50 < 3"], "did you mean step_p50, step_p90 or step_p99?"),
         (vec!["gate", &trace, "--require", "zork < 3"], "busbound gate --help lists the figures"),
         (vec!["gate", &trace, "--require", "tokens_per_s > 3"], "add --per-step tokens=COUNT"),

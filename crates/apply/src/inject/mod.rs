@@ -5,7 +5,10 @@
 //! The program's own memory is never registered: a range that is freed and mapped again would keep the old pages under
 //! the GPU, and copies would carry stale bytes.
 
-#![cfg_attr(not(feature = "injected"), expect(dead_code, reason = "tests use parts of it; nothing is exported then"))]
+#![cfg_attr(
+    not(feature = "injected"),
+    expect(dead_code, reason = "tests use parts of it; nothing is exported then")
+)]
 #![expect(unsafe_code, reason = "the driver and the program pass memory by address")]
 
 mod carry;

@@ -6,7 +6,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   busbound run -- python generate.py
   busbound run -- torchrun --nproc-per-node 8 train.py
-  BUSBOUND_STAGE=off busbound run -- python generate.py     as it is: what turns it off";
+  BUSBOUND_STAGE=off busbound run -- python generate.py     turned off";
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {

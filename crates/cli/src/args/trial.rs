@@ -10,8 +10,8 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   busbound try -- python generate.py
   busbound try --runs 3 -- python train.py --max-steps 50
-  busbound try --record gen -- python generate.py      also record both, for compare
-  busbound run -- python generate.py                   use it, without comparing";
+  busbound try --record gen -- python generate.py      record both, for compare
+  busbound run -- python generate.py                   use it without comparing";
 
 #[derive(Debug, Args)]
 pub(crate) struct TryArgs {

@@ -55,23 +55,28 @@ const WORTH_TRYING: f64 = 0.05;
 
 /// The first finding that can be fixed without a change of the program says what that gains.
 fn say_without_code(facts: &Facts<'_>, findings: &mut [Finding]) {
-    let mut with = findings.iter_mut().filter_map(|finding| Some((finding.id.rule().candidate.without_code()?, finding)));
+    let mut with = findings
+        .iter_mut()
+        .filter_map(|finding| Some((finding.id.rule().candidate.without_code()?, finding)));
     let Some((changes, finding)) = with.next() else { return };
     let Some(replay) = facts.replay() else { return };
     let predicted = replay.predict(&changes);
-    let now = replay.step_ms();
-    if !predicted.applies || predicted.step_ms > (1.0 - WORTH_TRYING) * now {
+    if !predicted.applies || predicted.step_ms > (1.0 - WORTH_TRYING) * replay.step_ms() {
         return;
     }
+    let now = facts.own_step_ms();
+    let scale = now / replay.step_ms();
+    let (step_ms, low_ms, high_ms) =
+        (predicted.step_ms * scale, predicted.low_ms * scale, predicted.high_ms * scale);
     let command = "busbound try -- CMD";
-    let gain = format!("{} → about {}", milliseconds(now), milliseconds(predicted.step_ms));
-    finding.fix.push_str(&format!(" Without code changes: `{command}` ({gain})."));
+    let gain = format!("{} → about {}", milliseconds(now), milliseconds(step_ms));
+    finding.fix.push_str(&format!(" Without code changes: {command} ({gain})."));
     finding.without_code = Some(WithoutCode {
         command,
         candidate: changes.iter().map(ToString::to_string).collect(),
-        step_ms: predicted.step_ms,
-        low_ms: predicted.low_ms,
-        high_ms: predicted.high_ms,
+        step_ms,
+        low_ms,
+        high_ms,
     });
 }
 
