@@ -1,4 +1,4 @@
-//! What the command tells the library, through environment variables.
+//! What the command says to the library, through environment variables.
 
 /// What the library does: [`Mode`] by its name. Without it the library does nothing.
 pub const MODE: &str = "BUSBOUND_STAGE";
@@ -42,7 +42,7 @@ impl Mode {
     }
 }
 
-/// Everything the library is told, or the defaults.
+/// Everything that the command says, or the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     pub mode: Mode,

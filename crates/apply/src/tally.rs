@@ -123,7 +123,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::unwrap_used, reason = "a test that cannot read has failed")]
     fn what_is_counted_is_what_is_read() {
         let tally = Tally::default();
         let bytes = || -> Vec<u8> {

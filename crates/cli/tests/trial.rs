@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use common::{busbound, text};
+use common::{busbound, fixture, text};
 
 /// The driver and the program, built once.
 fn parts() -> &'static Path {
@@ -16,7 +16,7 @@ fn parts() -> &'static Path {
     PARTS.get_or_init(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trial");
         std::fs::create_dir_all(&folder).unwrap();
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../apply/tests/program");
+        let sources = PathBuf::from(fixture("../crates/apply/tests/program"));
         let built = |words: &[&str], name: &str, source: &str| {
             let mut cc = Command::new("cc");
             cc.arg("-O1").args(words).arg("-o").arg(folder.join(name)).arg(sources.join(source));

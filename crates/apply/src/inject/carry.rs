@@ -4,13 +4,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::choose::{Direction, Pageable};
-use super::context::Context;
 use super::driver::{Code, Driver, NOT_READY, Stream};
 use super::job::{Cut, Job};
 use super::pool::Pool;
+use super::process::Process;
+use super::request::{Direction, Pageable};
 use super::ring::Slot;
-use super::state::State;
 use super::touch::is_new;
 
 /// Slots of one copy: enough that neither the threads nor the GPU wait for the other.
@@ -19,8 +18,9 @@ const MOST_SLOTS: usize = 16;
 const AWAKE: Duration = Duration::from_micros(50);
 
 /// What the driver would have returned; `None` if the driver has to do it.
-pub(super) fn carry(state: &State, driver: &Driver, copy: Pageable) -> Option<Code> {
-    let context = Context::of(state, driver, copy.stream)?;
+pub(super) fn carry(process: &Process, driver: &Driver, copy: Pageable) -> Option<Code> {
+    let state = &process.state;
+    let context = process.contexts.current(state, driver, copy.stream)?;
     let pool = context.pool.as_deref()?;
     let cut = Cut::of(copy.direction, copy.bytes, copy.direction == Direction::Out && is_new(copy.host));
     let chunks = copy.bytes.div_ceil(cut.chunk);

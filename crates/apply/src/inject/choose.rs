@@ -2,51 +2,20 @@
 //! enough, on a stream that runs what it is given. All others go to the driver untouched.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering::Relaxed;
 
+use super::captures;
 use super::carry;
-use super::driver::{Code, Driver, Memory, Stream};
-use super::entry::CAPTURES;
-use super::state::State;
+use super::driver::{Code, Driver, Memory};
+use super::process::Process;
+use super::request::{Direction, Pageable, Request};
 use super::system::now;
 use crate::settings::Mode;
 use crate::tally::Kind;
 
-/// A copy as the program asked for it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Request {
-    pub(super) to: u64,
-    pub(super) from: u64,
-    pub(super) bytes: usize,
-    pub(super) stream: Stream,
-    /// The call returns when the copy is done, and begins when the stream is.
-    pub(super) waits: bool,
-}
-
-/// Which way it goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
-    /// Host to GPU.
-    In,
-    /// GPU to host.
-    Out,
-}
-
-/// A copy between pageable memory and a GPU.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Pageable {
-    pub(super) direction: Direction,
-    pub(super) host: *mut u8,
-    pub(super) device: u64,
-    pub(super) bytes: usize,
-    pub(super) stream: Stream,
-    pub(super) waits: bool,
-}
-
 /// Does the copy, here or by `original`, and returns what the driver would.
 pub(super) fn copy(request: Request, original: impl Fn() -> Code) -> Code {
-    let Some(state) = State::for_copy_of(request.bytes) else { return original() };
-    if CAPTURES.load(Relaxed) > 0 {
+    let Some(process) = Process::for_copy_of(request.bytes) else { return original() };
+    if captures::is_any() {
         return original();
     }
     let Some((driver, pageable)) =
@@ -56,9 +25,9 @@ pub(super) fn copy(request: Request, original: impl Fn() -> Code) -> Code {
     };
     let begun = now();
     // A bug here must not end the user's program: the driver then copies everything once more.
-    let carried = match state.settings.mode {
+    let carried = match process.state.settings.mode {
         Mode::Stage => {
-            catch_unwind(AssertUnwindSafe(|| carry::carry(state, driver, pageable))).ok().flatten()
+            catch_unwind(AssertUnwindSafe(|| carry::carry(process, driver, pageable))).ok().flatten()
         }
         _ => None,
     };
@@ -68,7 +37,7 @@ pub(super) fn copy(request: Request, original: impl Fn() -> Code) -> Code {
         (None, Direction::In) => (Kind::PassedIn, original()),
         (None, Direction::Out) => (Kind::PassedOut, original()),
     };
-    if let Some(tally) = state.tally {
+    if let Some(tally) = process.state.tally {
         tally.add(kind, request.bytes, now() - begun);
     }
     code

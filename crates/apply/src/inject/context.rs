@@ -8,6 +8,14 @@ use super::ring::Ring;
 use super::sizing::{self, Gpu};
 use super::state::State;
 
+/// Those that the process uses.
+#[derive(Debug, Default)]
+pub(super) struct Contexts {
+    all: Mutex<Vec<Arc<Context>>>,
+    /// One per NUMA node that has GPUs in use.
+    pools: Mutex<Vec<(Option<u32>, Arc<Pool>)>>,
+}
+
 #[derive(Debug)]
 pub(super) struct Context {
     /// The handle, and the number that tells it from a later context at the same address.
@@ -17,9 +25,9 @@ pub(super) struct Context {
     pub(super) pool: Option<Arc<Pool>>,
 }
 
-impl Context {
+impl Contexts {
     /// The current one, if the stream belongs to it and runs what it is given.
-    pub(super) fn of(state: &State, driver: &Driver, stream: Stream) -> Option<Arc<Self>> {
+    pub(super) fn current(&self, state: &State, driver: &Driver, stream: Stream) -> Option<Arc<Context>> {
         let key = driver.current_context()?;
         if !stream.is_default() && driver.context_of(stream)? != key.0 {
             return None;
@@ -27,7 +35,7 @@ impl Context {
         if !driver.runs(stream) {
             return None;
         }
-        let mut contexts = state.contexts.lock().ok()?;
+        let mut contexts = self.all.lock().ok()?;
         if let Some(known) = contexts.iter().find(|context| context.key == key) {
             return Some(Arc::clone(known));
         }
@@ -39,38 +47,38 @@ impl Context {
             }
             !has_ended
         });
-        let made = Arc::new(Self::new(state, driver, key)?);
+        let made = Arc::new(self.begin(state, driver, key)?);
         contexts.push(Arc::clone(&made));
         Some(made)
     }
 
-    fn new(state: &State, driver: &Driver, key: (usize, u64)) -> Option<Self> {
+    fn begin(&self, state: &State, driver: &Driver, key: (usize, u64)) -> Option<Context> {
         let (bus_id, shares_page_tables) = driver.current_gpu()?;
         let gpu = Gpu::at(&bus_id);
         let pool = if shares_page_tables {
             state.say_once("this GPU reads the host's memory directly");
             None
         } else {
-            pool(state, &gpu)
+            self.pool(state, &gpu)
         };
-        Some(Self { key, ring: Mutex::new(Ring::new(gpu.node)), pool })
+        Some(Context { key, ring: Mutex::new(Ring::new(gpu.node)), pool })
     }
-}
 
-/// The threads near this GPU.
-fn pool(state: &State, gpu: &Gpu) -> Option<Arc<Pool>> {
-    let mut pools = state.pools.lock().ok()?;
-    if let Some((_, pool)) = pools.iter().find(|(node, _)| *node == gpu.node) {
-        return Some(Arc::clone(pool));
+    /// The threads near this GPU.
+    fn pool(&self, state: &State, gpu: &Gpu) -> Option<Arc<Pool>> {
+        let mut pools = self.pools.lock().ok()?;
+        if let Some((_, pool)) = pools.iter().find(|(node, _)| *node == gpu.node) {
+            return Some(Arc::clone(pool));
+        }
+        let Some(threads) = sizing::threads(&state.settings, gpu) else {
+            state.say_once("there is one CPU, and the driver needs as much of it");
+            return None;
+        };
+        if let Some(tally) = state.tally {
+            tally.set_threads(threads);
+        }
+        let pool = Pool::start(threads - 1, gpu.cpus);
+        pools.push((gpu.node, Arc::clone(&pool)));
+        Some(pool)
     }
-    let Some(threads) = sizing::threads(&state.settings, gpu) else {
-        state.say_once("there is one CPU, and the driver needs as much of it");
-        return None;
-    };
-    if let Some(tally) = state.tally {
-        tally.set_threads(threads);
-    }
-    let pool = Pool::start(threads - 1, gpu.cpus);
-    pools.push((gpu.node, Arc::clone(&pool)));
-    Some(pool)
 }

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::transmute;
 use std::sync::OnceLock;
 
-use super::loader;
+use super::real::in_driver as named;
 
 /// The driver's error code; 0 is success.
 pub(super) type Code = c_int;
@@ -251,9 +251,4 @@ impl Event {
     pub(super) fn none() -> Self {
         Self(0)
     }
-}
-
-/// A function of the driver that is loaded.
-pub(super) fn named(name: &CStr) -> Option<*mut c_void> {
-    loader::in_driver(name)
 }

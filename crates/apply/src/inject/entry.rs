@@ -1,12 +1,17 @@
 //! The functions that programs get instead of the driver's. Each says what is to be copied; [`choose`] decides whether
 //! this library does it, and otherwise the driver's own function is called with the same arguments.
 
+#![expect(non_snake_case, reason = "the driver's own names")]
+
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-use super::choose::{self, Request};
-use super::driver::{Code, NOT_INITIALIZED, Stream, named};
+use super::captures;
+use super::choose;
+use super::driver::{Code, NOT_INITIALIZED, Stream};
+use super::real::in_driver as named;
+use super::request::Request;
 
 /// One of the driver's functions, found when it is first needed.
 struct Original {
@@ -49,7 +54,6 @@ macro_rules! copies {
     ($($function:ident = $name:literal ($to:ident: $to_type:ty, $from:ident: $from_type:ty $(, $stream:ident)?)
         on $on:expr, waits $waits:literal;)*) => {$(
         #[cfg_attr(feature = "injected", unsafe(no_mangle))]
-        #[allow(non_snake_case, reason = "the driver's own name")]
         pub(super) unsafe extern "C" fn $function($to: $to_type, $from: $from_type, bytes: usize $(, $stream: Stream)?) -> Code {
             let request = Request {
                 to: $to as u64,
@@ -83,21 +87,15 @@ copies! {
     cuMemcpyDtoHAsync_v2_ptsz = c"cuMemcpyDtoHAsync_v2_ptsz" (to: *mut c_void, from: u64, stream) on or(stream, Stream::PER_THREAD), waits false;
 }
 
-/// Captures that have begun and not ended, in any thread. While there is one, every copy goes to the driver: whether it
-/// is allowed then is the driver's answer.
-pub(super) static CAPTURES: AtomicUsize = AtomicUsize::new(0);
-
 /// Defines the replacement of a call that begins a capture.
 macro_rules! begins {
     ($($function:ident = $name:literal ($($argument:ident: $type:ty),*);)*) => {$(
         #[cfg_attr(feature = "injected", unsafe(no_mangle))]
-        #[allow(non_snake_case, reason = "the driver's own name")]
         pub(super) unsafe extern "C" fn $function($($argument: $type),*) -> Code {
-            // Before the call: another thread may copy while it runs.
-            CAPTURES.fetch_add(1, Relaxed);
+            captures::begin();
             let code = original!($name, ($($argument: $type),*));
             if code != 0 {
-                ended();
+                captures::end();
             }
             code
         }
@@ -111,29 +109,21 @@ begins! {
     cuStreamBeginCaptureToGraph_ptsz = c"cuStreamBeginCaptureToGraph_ptsz" (stream: Stream, graph: usize, after: *const usize, edges: *const c_void, count: usize, mode: c_int);
 }
 
-/// A capture that failed or was never begun must not make the count wrap.
-fn ended() {
-    let _ = CAPTURES.fetch_update(Relaxed, Relaxed, |captures| captures.checked_sub(1));
-}
-
 #[cfg_attr(feature = "injected", unsafe(no_mangle))]
-#[allow(non_snake_case, reason = "the driver's own name")]
 pub(super) unsafe extern "C" fn cuStreamEndCapture(stream: Stream, graph: *mut usize) -> Code {
     let code = original!(c"cuStreamEndCapture", (stream: Stream, graph: *mut usize));
-    ended();
+    captures::end();
     code
 }
 
 #[cfg_attr(feature = "injected", unsafe(no_mangle))]
-#[allow(non_snake_case, reason = "the driver's own name")]
 pub(super) unsafe extern "C" fn cuStreamEndCapture_ptsz(stream: Stream, graph: *mut usize) -> Code {
     let code = original!(c"cuStreamEndCapture_ptsz", (stream: Stream, graph: *mut usize));
-    ended();
+    captures::end();
     code
 }
 
 #[cfg_attr(feature = "injected", unsafe(no_mangle))]
-#[allow(non_snake_case, reason = "the driver's own name")]
 pub(super) unsafe extern "C" fn cuGetProcAddress(
     symbol: *const c_char,
     function: *mut *mut c_void,
@@ -146,7 +136,6 @@ pub(super) unsafe extern "C" fn cuGetProcAddress(
 }
 
 #[cfg_attr(feature = "injected", unsafe(no_mangle))]
-#[allow(non_snake_case, reason = "the driver's own name")]
 pub(super) unsafe extern "C" fn cuGetProcAddress_v2(
     symbol: *const c_char,
     function: *mut *mut c_void,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Thread;
 
-use super::choose::Direction;
+use super::request::Direction;
 use super::ring::{SLOT, Slot};
 use super::touch::bring_in;
 

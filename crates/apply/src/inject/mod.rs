@@ -11,6 +11,7 @@
 )]
 #![expect(unsafe_code, reason = "the driver and the program pass memory by address")]
 
+mod captures;
 mod carry;
 mod choose;
 mod context;
@@ -19,6 +20,9 @@ mod entry;
 mod job;
 mod loader;
 mod pool;
+mod process;
+mod real;
+mod request;
 mod ring;
 mod sizing;
 mod state;

@@ -33,7 +33,6 @@ mod tests {
     use crate::inject::system;
 
     #[test]
-    #[expect(clippy::unwrap_used, reason = "a test without memory has failed")]
     fn new_memory_is_there_and_bad_addresses_do_no_harm() {
         let at = system::map(4 * PAGE, None).unwrap();
         bring_in(at.wrapping_add(10), 3 * PAGE);
