@@ -437,6 +437,17 @@ class Saving(Record):
     high: float
 
 
+class WithoutCode(Record):
+    """What a run gains without a change of the program."""
+
+    command: str
+    candidate: list[str]
+    """The what-if changes that it makes."""
+    step_ms: float
+    low_ms: float
+    high_ms: float
+
+
 class Finding(Record):
     id: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']
     severity: Literal['low', 'medium', 'high']
@@ -456,8 +467,11 @@ class Finding(Record):
     docs: str
     fix_code: str | None
     """The fix in PyTorch, if it is code."""
+    without_code: WithoutCode | None
+    """What the run gains without a change of the program; `null` where that is not possible, or another finding
+    says it."""
 
-    _records = {"saves_ms_per_step": Saving}
+    _records = {"saves_ms_per_step": Saving, "without_code": WithoutCode}
 
 
 class HostWork(Record):
