@@ -5,7 +5,7 @@ use busbound_machine::Machine;
 use busbound_trace::{Direction, Timestamp, Trace};
 use busbound_whatif::replay::{
     About, Async, Change, Coalesce, Confidence, CudaGraph, Keep, LoaderPin, Moved, NoSync, Optimizer, Pin,
-    Predicted, Prefetch, Replay, Resident, Stage, Stream,
+    Predicted, Prefetch, RangeFrom, Replay, Resident, Stage, Stream,
 };
 use serde::Serialize;
 
@@ -75,6 +75,8 @@ pub struct Scenario {
     pub power: f64,
     /// Whether the trace contains anything that the changes affect.
     pub applies: bool,
+    /// What the range from `low_ms` to `high_ms` mostly comes from.
+    pub range_from: RangeFrom,
     /// What to implement.
     pub effort: String,
     /// What the prediction assumes.
@@ -178,6 +180,9 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
         wanted.iter().map(|changes| scenario(replay, changes, baseline_ms)).collect()
     };
     scenarios.truncate(SHOWN);
+    for one in &mut scenarios {
+        one.range_from = replay.range_from(&one.changes);
+    }
     let confidence = replay.confidence();
     let knows_power = facts.link.measured().is_some_and(|profile| profile.power.is_some());
     let mut answer = WhatIf {
@@ -259,6 +264,7 @@ fn scenario(replay: &Replay, changes: &[Change], baseline_ms: f64) -> Scenario {
         low_ms,
         high_ms,
         gain_ms: baseline_ms - step_ms,
+        range_from: RangeFrom::Replay,
         extra_bytes,
         power,
         applies,

@@ -1265,6 +1265,8 @@ class Scenario(Record):
     time."""
     applies: bool
     """Whether the trace contains anything that the changes affect."""
+    range_from: Literal['recording', 'copies', 'host_work', 'overlap', 'power', 'replay']
+    """What the range from `low_ms` to `high_ms` mostly comes from."""
     effort: str
     """What to implement."""
     precondition: str

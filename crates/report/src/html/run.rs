@@ -270,6 +270,7 @@ fn prediction(answer: &WhatIf) -> Prediction {
         },
     }));
     let notes = std::iter::once(format!("{}.", capitalized(&whatif::replay(answer))))
+        .chain(whatif::range_from(answer))
         .chain(whatif::power(answer))
         .chain(answer.notes.iter().cloned());
     Prediction {

@@ -25,7 +25,7 @@ pub(crate) fn whatif_as_markdown(answers: &[WhatIf]) -> String {
             let _ = writeln!(out, "- {}: {}", code(&change), inline(&words));
         }
         item(&mut out, &format!("replay: {}", text::replay(answer)));
-        for note in text::power(answer).iter().chain(&answer.notes) {
+        for note in text::range_from(answer).iter().chain(&text::power(answer)).chain(&answer.notes) {
             item(&mut out, note);
         }
         out.push('\n');

@@ -21,7 +21,7 @@ pub(crate) fn whatif_as_terminal(answers: &[WhatIf], width: u16) -> String {
             hanging(&mut out, &format!("  {change:<9} "), &words, width);
         }
         hanging(&mut out, "  replay    ", &text::replay(answer), width);
-        for note in text::power(answer).iter().chain(&answer.notes) {
+        for note in text::range_from(answer).iter().chain(&text::power(answer)).chain(&answer.notes) {
             hanging(&mut out, "  · ", note, width);
         }
         out.push('\n');

@@ -58,6 +58,17 @@ pub(crate) fn to_do(answer: &WhatIf) -> Vec<(String, String)> {
     lines
 }
 
+/// Ranges wider than this share of the step are explained.
+const WIDE: f64 = 0.16;
+
+/// Where the range of the first scenario comes from, if it is wide.
+pub(crate) fn range_from(answer: &WhatIf) -> Option<String> {
+    let first = answer.scenarios.iter().find(|one| one.applies)?;
+    (first.high_ms - first.low_ms > WIDE * first.step_ms).then(|| {
+        format!("The range of {} is mostly from {}.", first.apply.join(" + "), first.range_from.describe())
+    })
+}
+
 /// The effect of the power limit, if there is one.
 pub(crate) fn power(answer: &WhatIf) -> Option<String> {
     let most = answer.scenarios.iter().map(|one| one.power).fold(1.0, f64::max);

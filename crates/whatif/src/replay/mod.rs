@@ -7,6 +7,7 @@ mod assumed;
 mod changes;
 mod models;
 mod power;
+mod range_from;
 
 use busbound_cause::{Model, Sharing, Simulated, simulate};
 use busbound_machine::LinkFacts;
@@ -19,6 +20,7 @@ pub use changes::{
 };
 
 pub use models::Models;
+pub use range_from::RangeFrom;
 
 use assumed::Assumed;
 use models::RecordingIs;

@@ -1,0 +1,81 @@
+//! Where does the range of a prediction come from? Each unknown is put at its best and at its worst, the others as expected.
+
+use serde::Serialize;
+
+use super::assumed::Assumed;
+use super::{Change, Replay};
+
+/// What a prediction does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RangeFrom {
+    /// How much of the host's time was the profiler's.
+    Recording,
+    /// How fast changed copies are.
+    Copies,
+    /// Host work around copies that are changed or removed.
+    HostWork,
+    /// What runs at the same time then.
+    Overlap,
+    /// Clocks of a GPU that is idle less.
+    Power,
+    /// How well the replay reproduces the trace.
+    Replay,
+}
+
+/// Takes the assumptions of one kind from `from`.
+type Mix = fn(&mut Assumed, &Assumed);
+
+const UNKNOWNS: [(RangeFrom, Mix); 5] = [
+    (RangeFrom::Recording, |to, from| to.recording = from.recording),
+    (RangeFrom::Copies, |to, from| (to.copies, to.staged_share) = (from.copies, from.staged_share)),
+    (RangeFrom::HostWork, |to, from| {
+        (to.behind_staging, to.first_touch, to.packing) =
+            (from.behind_staging, from.first_touch, from.packing);
+        (to.hooks, to.longest_gap) = (from.hooks, from.longest_gap);
+    }),
+    (RangeFrom::Overlap, |to, from| {
+        (to.hidden, to.uncaptured, to.independent) = (from.hidden, from.uncaptured, from.independent);
+    }),
+    (RangeFrom::Power, |to, from| to.power = from.power),
+];
+
+impl RangeFrom {
+    /// To follow "mostly from".
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Recording => {
+                "how much of the host's time was the profiler's: time some steps without it and give --wall"
+            }
+            Self::Copies => {
+                "how fast the changed copies are: a `busbound bench` profile with --machine narrows it"
+            }
+            Self::HostWork => "host work around these copies, which a trace does not separate",
+            Self::Overlap => "what can run at the same time, which depends on the program",
+            Self::Power => {
+                "the clocks of a GPU that is idle less: a `busbound bench` profile with --machine narrows it"
+            }
+            Self::Replay => "how well the replay reproduces this trace",
+        }
+    }
+}
+
+impl Replay {
+    /// The unknown that moves the prediction most.
+    pub fn range_from(&self, changes: &[Change]) -> RangeFrom {
+        let predicted = self.predict(changes);
+        let own = (predicted.high_ms - predicted.worst_ms) + (predicted.best_ms - predicted.low_ms);
+        let moved = UNKNOWNS.iter().map(|(unknown, mix)| {
+            let at = |extreme: &Assumed| {
+                let mut assumed = Assumed::EXPECTED;
+                mix(&mut assumed, extreme);
+                self.run(changes, assumed).step_ms
+            };
+            (*unknown, (at(&Assumed::WORST) - at(&Assumed::BEST)).abs())
+        });
+        let most = moved.max_by(|(_, a), (_, b)| a.total_cmp(b));
+        most.filter(|(_, ms)| *ms > own).map_or(RangeFrom::Replay, |(unknown, _)| unknown)
+    }
+}
