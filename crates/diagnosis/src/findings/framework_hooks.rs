@@ -5,6 +5,7 @@ use busbound_trace::{Call, Event, EventKind, Interval, IntervalSet, Nanos, Times
 use serde_json::json;
 
 use super::common::host_idle::WORTH_IT;
+use super::common::prefetch::OFFLOAD_CODE;
 use super::common::{Candidate, Document, Draft, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
@@ -29,8 +30,9 @@ pub(super) static RULE: Rule = Rule {
                    100% of that idle time.",
         fix: "Use the framework's own setting. accelerate: pass a pinned state dict to `cpu_offload`, or keep more layers on the GPU \
               with `dispatch_model`. diffusers: `enable_group_offload` at leaf level with `use_stream` and `record_stream`. \
-              FSDP2: `CPUOffloadPolicy(pin_memory=True)`, and prefetch the next module.",
-        code: &[CODE_ACCELERATE, CODE_DIFFUSERS, CODE_FSDP],
+              FSDP2: `CPUOffloadPolicy(pin_memory=True)`, and prefetch the next module. On one GPU, \
+              `busbound.offload(model, gpu_memory=…)` instead of the hooks streams the weights; `--apply stream` predicts it.",
+        code: &[CODE_ACCELERATE, CODE_DIFFUSERS, CODE_FSDP, OFFLOAD_CODE],
         assumes: "The version of the framework has this setting.",
     },
 };
@@ -89,7 +91,8 @@ impl Framework {
     fn fix(self) -> Fix {
         match self {
             Self::Accelerate => Fix::new(
-                "Pass a pinned state dict: cpu_offload(model, state_dict=pinned). Or keep more layers on the GPU: dispatch_model(model, device_map).",
+                "Stream the weights instead: busbound.offload(model, gpu_memory=\"8GB\"). Or pass a pinned state dict: \
+                 cpu_offload(model, state_dict=pinned). Or keep more layers on the GPU: dispatch_model(model, device_map).",
             )
             .code(CODE_ACCELERATE),
             Self::Diffusers => Fix::new(

@@ -5,7 +5,7 @@ use busbound_whatif::replay::Prefetch;
 use serde_json::json;
 
 use super::common::copies::{is_large, times_of, total_ms};
-use super::common::prefetch::PREFETCH_CODE;
+use super::common::prefetch::{OFFLOAD_CODE, PREFETCH_CODE};
 use super::common::{Candidate, Document, Draft, Fix, Rule};
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
@@ -26,8 +26,9 @@ pub(super) static RULE: Rule = Rule {
                    time and 3% of the run. Saving: the trace replayed with `prefetch=1`. If that is not possible, a \
                    bound: the exposed time that can overlap with compute and with copies in the other direction. The \
                    low end is 40% of it, because a GPU that is always busy clocks down.",
-        fix: "Issue copies on a second stream, one group ahead. Make the compute stream wait for an event instead of blocking the host.",
-        code: &[PREFETCH_CODE],
+        fix: "Issue copies on a second stream, one group ahead. Make the compute stream wait for an event instead of blocking the host. \
+              If the copies are the weights of a PyTorch model, `busbound.offload(model, gpu_memory=…)` does this.",
+        code: &[PREFETCH_CODE, OFFLOAD_CODE],
         assumes: "The data to copy is known before it is needed, and the GPU has memory for one more group.",
     },
 };

@@ -25,6 +25,12 @@ for i, layer in enumerate(layers):
     x = layer(x, buffers[i % 2])
     used[i].record()";
 
+/// The weights of a PyTorch model, streamed without other changes to the program.
+pub(in crate::findings) const OFFLOAD_CODE: &str = "\
+run = busbound.offload(model, gpu_memory=\"8GB\")    # streams what does not fit, at the rate of the link
+...
+print(run.report())    # what a pass takes, and the limit";
+
 /// Copies whose duration depends on the bus. Pageable copies cannot be prefetched; they have their own findings.
 pub(in crate::findings) fn prefetched<'f, 'a>(facts: &'f Facts<'a>) -> impl Iterator<Item = &'f Copy<'a>> {
     facts

@@ -1,6 +1,7 @@
 """Which parts of a model are streamed one by one? The children of its largest lists of modules.
 
-Everything outside of the blocks stays on the GPU: embeddings, norms, heads.
+Everything outside of the blocks stays on the GPU: embeddings, norms, heads. No torch: a module is what has children,
+parameters and buffers.
 """
 
 from __future__ import annotations
@@ -8,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import torch
-
 from ._sizes import OffloadError
 
 #: A child that holds more than this share of a model's weights and has lists of its own is not one block but several.
 _TOO_LARGE = 0.25
 #: A smaller block costs more host time than its memory is worth: a copy of 256 KiB reaches 60% of the link's rate.
 SMALLEST_BLOCK = 1 << 18
+
+#: Classes of torch.nn whose children are used one after another.
+_LISTS = ("ModuleList", "Sequential")
 
 
 class Block(NamedTuple):
@@ -72,8 +74,7 @@ def _lists(model: Any) -> list[Any]:
 
     def found_in(module: Any) -> list[Any]:
         children = list(module.children())
-        is_list = isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)) and _with_weights(children) >= 2
-        if not is_list:
+        if not _is_list(module) or _with_weights(children) < 2:
             return [each for child in children for each in found_in(child)]
         return [each for child in children for each in (parts_of(child) or [child])]
 
@@ -86,6 +87,10 @@ def _lists(model: Any) -> list[Any]:
         return parts if sum(bytes_in(part) for part in parts) >= size / 2 else []
 
     return found_in(model)
+
+
+def _is_list(module: Any) -> bool:
+    return any(each.__name__ in _LISTS for each in type(module).__mro__)
 
 
 def _with_weights(modules: Iterable[Any]) -> int:

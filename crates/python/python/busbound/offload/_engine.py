@@ -1,12 +1,13 @@
 """Runs a model whose blocks are on the GPU only while they are used.
 
-The forward of each block is wrapped: before it, the compute stream waits for the block's copy and its parameters become
-views of the slot; after it, they are views of host memory again and the slot is filled with the block that comes next.
-The host waits for nothing.
+The forward of each block is wrapped: before it, the compute stream waits for the block's copy and its modules get
+parameters that are views of the slot; after it, they have their own again, which are in host memory, and the slot is
+filled with the block that comes next. The host waits for nothing, except where the driver's queue is full.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections import deque
@@ -16,6 +17,7 @@ from typing import Any
 
 import torch
 
+from ._exchange import Exchange
 from ._ring import Ring
 from ._saved import saved_tensors
 from ._schedule import BACKWARD, FORWARD, Schedule
@@ -24,6 +26,8 @@ from ._store import Store
 
 #: Passes whose times are kept.
 _KEPT = 64
+#: Uses of blocks whose host times are kept.
+_KEPT_USES = 256
 
 
 class Engine:
@@ -39,9 +43,8 @@ class Engine:
         self._held: tuple[int, int] | None = None
         self._lock = threading.RLock()
         self._is_open = False
-        #: Host time spent here and the blocks that it was spent on.
-        self.host_ns = 0
-        self.calls = 0
+        #: Host time spent here for each use of a block, without the block's own forward.
+        self.host_ns: deque[int] = deque(maxlen=_KEPT_USES)
         #: When passes began.
         self.passes: deque[Any] = deque(maxlen=_KEPT + 1)
         self.notes: list[str] = []
@@ -86,6 +89,7 @@ class Engine:
         self._ring = Ring(self._store.blocks, self._streamed, self._slots, self._store.device)
         self._lanes = self._ring.lanes
         for index in self._streamed:
+            self._versions[index] = self._store.blocks[index].versions()
             module = self._store.blocks[index].module
             module.forward = self._wrapped(index, module.forward)
         self._fetch_ahead()
@@ -120,48 +124,47 @@ class Engine:
         """GB/s of copies of the largest block, one after another; ``None`` without a GPU."""
         largest = max(self._streamed, key=lambda index: self._store.blocks[index].nbytes)
         slot, _ = self._schedule.enter(largest)
-        rate = self._lanes.rate(lambda: self._fill(largest, slot), times)
+        rate = self._lanes.rate(lambda: self._ring.fill(largest, slot), times)
         self._schedule.leave(slot)
         return None if rate is None else rate * self._store.blocks[largest].nbytes / 1e9
 
     def _wrapped(self, index: int, inner: Callable[..., Any]) -> Callable[..., Any]:
-        block, probe = self._store.blocks[index], self._probe
+        block, probe, lanes = self._store.blocks[index], self._probe, self._lanes
+        exchanges = self._ring.exchanges(index)
         is_first = index == self._streamed[0]
-        is_compiling = torch.compiler.is_compiling
+        is_compiling, is_grad_enabled = torch.compiler.is_compiling, torch.is_grad_enabled
 
         @functools.wraps(inner)
         def forward(*args: Any, **kwargs: Any) -> Any:
-            if is_compiling() or not self._is_open:
-                if self._is_open:
-                    raise OffloadError(_COMPILED)
+            if not self._is_open:
                 return inner(*args, **kwargs)
+            if is_compiling():
+                raise OffloadError(_COMPILED)
             begin = perf_counter_ns()
-            if torch.is_grad_enabled() and block.trainable:
+            is_recorded = is_grad_enabled()
+            if is_recorded and block.trainable:
                 raise OffloadError(_TRAINABLE.format(block.name))
             if is_first:
-                self.passes.append(self._lanes.mark())
+                self.passes.append(lanes.mark())
             if probe is not None:
-                probe.arrives(index, self._lanes)
+                probe.arrives(index, lanes)
             slot = self._enter(index, FORWARD)
-            _assign(block.tensors, self._ring.views(index, slot))
+            exchanges[slot].enter()
+            hooks = saved_tensors(functools.partial(self._pack, index, slot), self._unpack) if is_recorded else _NO_HOOKS
             if probe is not None:
-                probe.begins(index, self._lanes)
-            between = perf_counter_ns()
+                probe.begins(index, lanes)
+            between = after = perf_counter_ns()
             try:
-                if torch.is_grad_enabled():
-                    with saved_tensors(functools.partial(self._pack, index, slot), self._unpack):
-                        result = inner(*args, **kwargs)
-                else:
+                with hooks:
                     result = inner(*args, **kwargs)
-                result = self._apart(result, slot)
-            finally:
                 after = perf_counter_ns()
+                return self._apart(result, slot)
+            finally:
                 if probe is not None:
-                    probe.ends(index, self._lanes)
+                    probe.ends(index, lanes)
                 self._leave(index, slot)
-                self.host_ns += between - begin + perf_counter_ns() - after
-                self.calls += 1
-            return result
+                if after != between:
+                    self.host_ns.append(between - begin + perf_counter_ns() - after)
 
         forward._busbound_before = block.module.__dict__.get("forward")  # type: ignore[attr-defined]
         return forward
@@ -170,32 +173,30 @@ class Engine:
         if self._lanes.is_capturing():
             raise OffloadError(_CAPTURED)
         with self._lock:
-            self._release_held(index)
-            block = self._store.blocks[index]
+            if self._held is not None:
+                self._release_held(index)
             slot, is_missing = self._schedule.enter(index, phase)
-            # Or written to since it was copied, by load_state_dict for example.
-            if is_missing or self._versions[index] != block.versions():
-                self._fill(index, slot)
+            versions = self._store.blocks[index].versions()
+            # Or written to since its last use, by load_state_dict for example.
+            if is_missing or self._versions[index] != versions:
+                self._versions[index] = versions
+                self._ring.fill(index, slot)
             self._lanes.use(slot)
             return slot
 
     def _leave(self, index: int, slot: int) -> None:
         with self._lock:
-            block = self._store.blocks[index]
-            if self._versions[index] != block.versions():
-                self._keep_changed(index, slot)
-            _assign(block.tensors, block.host_views)
+            exchange = self._ring.exchanges(index)[slot]
+            exchange.leave()
+            if exchange.is_written():
+                self._keep_changed(index, exchange)
             self._lanes.release(slot)
             self._schedule.leave(slot)
             self._fetch_ahead()
 
     def _fetch_ahead(self) -> None:
         for index, slot in self._schedule.ahead():
-            self._fill(index, slot)
-
-    def _fill(self, index: int, slot: int) -> None:
-        self._versions[index] = self._store.blocks[index].versions()
-        self._ring.fill(index, slot)
+            self._ring.fill(index, slot)
 
     def _release_held(self, index: int) -> None:
         """Backward says when it begins with a block, not when it ends: it ends when another block is used."""
@@ -205,10 +206,10 @@ class Engine:
             self._lanes.release(slot)
             self._schedule.leave(slot)
 
-    def _keep_changed(self, index: int, slot: int) -> None:
+    def _keep_changed(self, index: int, exchange: Exchange) -> None:
         """A tensor was written to inside of its block: from now on it stays on the GPU, with its new value."""
         block = self._store.blocks[index]
-        views = self._ring.views(index, slot)
+        views = exchange.views
         kept = [
             number
             for number, (view, host) in enumerate(zip(views, block.host_views, strict=True))
@@ -218,7 +219,7 @@ class Engine:
             block.tensors[number].data = views[number].clone()
             self.notes.append(f"{block.name}.{block.names[number]} stays on the GPU: the forward pass writes to it")
         block.drop(kept)
-        self._ring.forget(index)
+        self._ring.renew(index)
         self._versions[index] = block.versions()
 
     def _pack(self, index: int, slot: int, tensor: Any) -> Any:
@@ -239,8 +240,7 @@ class Engine:
                 slot = self._enter(index, BACKWARD)
                 self._held = held = (index, slot)
                 self._fetch_ahead()
-            self.host_ns += perf_counter_ns() - begin
-            self.calls += 1
+            self.host_ns.append(perf_counter_ns() - begin)
         return _tensor_at(self._ring.slot(held[1]), offset, like)
 
     def _apart(self, result: Any, slot: int) -> Any:
@@ -252,6 +252,8 @@ class Engine:
             return type(result)(self._apart(each, slot) for each in result)
         return result
 
+
+_NO_HOOKS = contextlib.nullcontext()
 
 _COMPILED = (
     "torch.compile cannot trace offloaded blocks: their weights change place between calls; "
@@ -268,7 +270,7 @@ _TRAINABLE = (
 
 
 def _assign(tensors: tuple[Any, ...], views: tuple[Any, ...]) -> None:
-    for tensor, view in zip(tensors, views):  # noqa: B905 — twice per block and pass
+    for tensor, view in zip(tensors, views, strict=True):
         tensor.data = view
 
 

@@ -23,14 +23,16 @@ class CudaLanes:
         self._released = [torch.cuda.Event() for _ in range(slots)]
         #: The stream that uses the slot.
         self._user: list[Any] = [None] * slots
+        #: By what identifies a stream: making a stream object for each call takes longer than the call.
+        self._streams: dict[tuple[int, int, int], Any] = {}
+        self._current_id = getattr(torch._C, "_cuda_getCurrentStream", None)
         # What was enqueued before the ring's memory was allocated may still use that memory.
         self._copies.wait_stream(torch.cuda.current_stream(device))
 
     def fill(self, slot: int, target: Any, source: Any) -> None:
         """Copies after the last use of the slot."""
-        copies = self._copies
-        copies.wait_event(self._released[slot])
-        before = torch.cuda.current_stream(self._device)
+        copies, before = self._copies, self._current()
+        self._released[slot].wait(copies)
         torch.cuda.set_stream(copies)
         try:
             target.copy_(source, non_blocking=True)
@@ -40,12 +42,21 @@ class CudaLanes:
 
     def use(self, slot: int) -> None:
         """Lets the current stream wait until the slot is filled."""
-        stream = self._user[slot] = torch.cuda.current_stream(self._device)
-        stream.wait_event(self._filled[slot])
+        stream = self._user[slot] = self._current()
+        self._filled[slot].wait(stream)
 
     def release(self, slot: int) -> None:
         """What the stream has been given so far is the last use of the slot."""
         self._released[slot].record(self._user[slot])
+
+    def _current(self) -> Any:
+        if self._current_id is None:
+            return torch.cuda.current_stream(self._device)
+        key = self._current_id(self._device.index)
+        stream = self._streams.get(key)
+        if stream is None:
+            stream = self._streams[key] = torch.cuda.current_stream(self._device)
+        return stream
 
     def is_capturing(self) -> bool:
         """Whether a CUDA graph is being captured: its copies would have to be part of it."""

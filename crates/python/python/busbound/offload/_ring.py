@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from ._exchange import Exchange
 from ._lanes import lanes_of
 from ._store import StoredBlock
 
@@ -19,8 +20,12 @@ class Ring:
         with torch.inference_mode(False):
             self._slots = [torch.empty(self.slot_bytes, dtype=torch.uint8, device=device) for _ in range(slots)]
         self._begins = [slot.data_ptr() for slot in self._slots]
-        self._views: dict[tuple[int, int], tuple[Any, ...]] = {}
-        self._targets: dict[tuple[int, int], Any] = {}
+        with torch.inference_mode(False), torch.no_grad():
+            #: By block and slot: where the block is copied to. Everything is made before the first pass, not during it.
+            self._targets = {
+                index: [slot[: blocks[index].nbytes] for slot in self._slots] for index in streamed
+            }
+        self._exchanges = {index: self._made(index) for index in streamed}
         self.lanes = lanes_of(device, slots)
 
     @property
@@ -29,19 +34,25 @@ class Ring:
 
     def fill(self, block: int, slot: int) -> None:
         """Copies a block into a slot, in one piece."""
-        target = self._targets.get((block, slot))
-        stored = self._blocks[block]
-        if target is None:
-            with torch.inference_mode(False):
-                target = self._targets[block, slot] = self._slots[slot][: stored.nbytes]
-        self.lanes.fill(slot, target, stored.flat)
+        self.lanes.fill(slot, self._targets[block][slot], self._blocks[block].flat)
 
-    def views(self, block: int, slot: int) -> tuple[Any, ...]:
-        """The tensors of a block in a slot."""
-        views = self._views.get((block, slot))
-        if views is None:
-            views = self._views[block, slot] = self._blocks[block].views_in(self._slots[slot])
-        return views
+    def exchanges(self, block: int) -> list[Exchange]:
+        """The tensors of a block in each slot. The list stays the same when its contents change."""
+        return self._exchanges[block]
+
+    def renew(self, block: int) -> None:
+        """The block has fewer tensors now."""
+        self._exchanges[block][:] = self._made(block)
+
+    def _made(self, block: int) -> list[Exchange]:
+        stored = self._blocks[block]
+        # Inference tensors would not count writes.
+        with torch.inference_mode(False), torch.no_grad():
+            # A copy into the slot is not a write of the block: `.data` counts writes by itself.
+            flats = [slot.data for slot in self._slots]
+            return [
+                Exchange(stored.module, stored.tensors, flat, stored.views_in(flat), stored.host_views) for flat in flats
+            ]
 
     def offset_in(self, slot: int, address: int) -> int | None:
         """Where in a slot an address is; ``None`` if it is not."""
@@ -51,8 +62,3 @@ class Ring:
     def slot(self, slot: int) -> Any:
         """The bytes of a slot."""
         return self._slots[slot]
-
-    def forget(self, block: int) -> None:
-        """The block has fewer tensors now."""
-        for slot in range(len(self._slots)):
-            self._views.pop((block, slot), None)

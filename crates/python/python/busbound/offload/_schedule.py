@@ -62,19 +62,19 @@ class Schedule:
 
     def ahead(self) -> list[Fetch]:
         """What to copy now: the blocks used next, into slots that nothing needs before them."""
-        users, content = self._users, self._content
+        users, content, slot_of = self._users, self._content, self._slot_of
         room = users.count(0)
         if not room:
             return []
-        held = [] if room == len(users) else [block for block, used in zip(content, users, strict=True) if used]
+        held = () if room == len(users) else [block for block, used in zip(content, users, strict=True) if used]
         wanted = self._order.distinct(room, held)
-        missing = [block for block in wanted if block not in self._slot_of]
+        missing = [block for block in wanted if block not in slot_of]
         if not missing:
             return []
         free = [slot for slot, block in enumerate(content) if not users[slot] and block not in wanted]
-        fetches = [Fetch(block, slot) for block, slot in zip(missing, free, strict=False)]
-        for fetch in fetches:
-            self._fill(fetch.slot, fetch.block)
+        fetches = list(map(Fetch, missing, free))
+        for block, slot in fetches:
+            self._fill(slot, block)
         return fetches
 
     def forget(self, block: int) -> None:

@@ -1,0 +1,104 @@
+"""How do the weights of a block change between host memory and a slot? Modules get other tensors in place of their own.
+
+A module finds a weight in its dictionary of parameters or buffers. For each slot there are parameters that are views of
+it, made once: an exchange is one assignment to a dictionary per weight, and the model's own parameters never change.
+Weights that a module also keeps elsewhere (the list of weights of an LSTM) are moved by ``.data`` instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any
+
+import torch
+
+_VERSION = attrgetter("_version")
+#: Where modules keep their weights and children.
+_USUAL = ("_parameters", "_buffers", "_modules")
+
+
+class Exchange:
+    """The tensors of one block in one slot. ``views`` are views of ``flat``, and nobody else writes through it."""
+
+    __slots__ = ("_before", "_flat", "_moved", "_swapped", "views")
+
+    def __init__(
+        self, module: Any, tensors: Sequence[Any], flat: Any, views: Sequence[Any], host_views: Sequence[Any]
+    ) -> None:
+        self._flat, self.views = flat, tuple(views)
+        kept = _kept_elsewhere(module, {id(tensor) for tensor in tensors})
+        there = {
+            id(tensor): _like(tensor, view)
+            for tensor, view in zip(tensors, views, strict=True)
+            if id(tensor) not in kept
+        }
+        #: The dictionary of a module, the name in it, the model's own tensor and that of the slot.
+        self._swapped = [
+            (entries, name, tensor, there[id(tensor)])
+            for each in module.modules()
+            for entries in (each._parameters, each._buffers)
+            for name, tensor in entries.items()
+            if id(tensor) in there
+        ]
+        #: The model's own tensor, what it is in the slot, and what it is in host memory.
+        self._moved = [each for each in zip(tensors, views, host_views, strict=True) if id(each[0]) in kept]
+        #: Versions of the moved ones when the block began.
+        self._before = 0
+
+    def enter(self) -> None:
+        """The block uses the slot."""
+        for entries, name, here, there in self._swapped:
+            # Somebody may have assigned another parameter meanwhile.
+            if entries.get(name) is here:
+                entries[name] = there
+        if self._moved:
+            for tensor, view, _ in self._moved:
+                tensor.data = view
+            self._before = sum(_VERSION(each[0]) for each in self._moved)
+
+    def leave(self) -> None:
+        """The model's own tensors are back."""
+        for entries, name, here, there in self._swapped:
+            if entries.get(name) is there:
+                entries[name] = here
+        for tensor, _, view in self._moved:
+            tensor.data = view
+
+    def is_written(self) -> bool:
+        """Whether the block wrote to one of the tensors while it used the slot."""
+        # Views count their writes together with what they are views of.
+        return self._flat._version != 0 or (
+            bool(self._moved) and sum(_VERSION(each[0]) for each in self._moved) != self._before
+        )
+
+
+def _like(tensor: Any, view: Any) -> Any:
+    """A tensor of the same kind as a parameter or buffer, at another place."""
+    is_parameter = isinstance(tensor, torch.nn.Parameter)
+    there = torch.nn.Parameter(view, requires_grad=tensor.requires_grad) if is_parameter else view.detach()
+    there.__dict__.update(tensor.__dict__)
+    return there
+
+
+def _kept_elsewhere(module: Any, ids: set[int]) -> set[int]:
+    """Tensors that a module also has as another attribute, or in a list or dictionary."""
+    return {
+        id(found)
+        for each in module.modules()
+        for name, value in vars(each).items()
+        if name not in _USUAL
+        for found in _inside(value, 2)
+        if id(found) in ids
+    }
+
+
+def _inside(value: Any, depth: int) -> Iterator[Any]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif depth and isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _inside(each, depth - 1)
+    elif depth and isinstance(value, dict):
+        for each in value.values():
+            yield from _inside(each, depth - 1)
