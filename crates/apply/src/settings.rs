@@ -4,7 +4,7 @@
 pub const MODE: &str = "BUSBOUND_STAGE";
 /// Threads that copy, the calling one included.
 pub const THREADS: &str = "BUSBOUND_STAGE_THREADS";
-/// The most pinned memory of a process, in MiB.
+/// The most pinned memory for each GPU of a process, in MiB.
 pub const RING_MIB: &str = "BUSBOUND_STAGE_RING_MIB";
 /// Copies smaller than this, in KiB, go to the driver.
 pub const SMALLEST_KIB: &str = "BUSBOUND_STAGE_MIN_KIB";

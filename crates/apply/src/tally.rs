@@ -34,7 +34,7 @@ struct Counter {
 #[repr(C)]
 pub struct Tally {
     magic: AtomicU64,
-    /// The clock (`CLOCK_MONOTONIC`, nanoseconds) when the process first asked for the driver.
+    /// The clock (`CLOCK_MONOTONIC`, nanoseconds) when the first counted copy began.
     began: AtomicU64,
     threads: AtomicU64,
     kinds: [Counter; 4],
@@ -57,9 +57,8 @@ pub struct Read {
 }
 
 impl Tally {
-    /// Marks the file as complete enough to be read.
-    pub fn begin(&self, now: u64) {
-        self.began.store(now, Relaxed);
+    /// Marks the file as one that can be read: the library is in the process.
+    pub fn begin(&self) {
         self.magic.store(MAGIC, Relaxed);
     }
 
@@ -67,8 +66,10 @@ impl Tally {
         self.threads.store(threads as u64, Relaxed);
     }
 
-    /// Adds one copy that took this long in the calling thread.
-    pub fn add(&self, kind: Kind, bytes: usize, nanoseconds: u64) {
+    /// Adds one copy: when it began, and how long it took in the calling thread.
+    pub fn add(&self, kind: Kind, bytes: usize, began: u64, nanoseconds: u64) {
+        // The first one counts; later ones find another number.
+        let _ = self.began.compare_exchange(0, began, Relaxed, Relaxed);
         let counter = &self.kinds[kind as usize];
         counter.copies.fetch_add(1, Relaxed);
         counter.bytes.fetch_add(bytes as u64, Relaxed);
@@ -131,9 +132,9 @@ mod tests {
             all.flat_map(|number| number.load(Relaxed).to_le_bytes()).collect()
         };
         assert_eq!(Read::of(&bytes()), None, "not begun");
-        tally.begin(7);
-        tally.add(Kind::StagedOut, 1000, 100);
-        tally.add(Kind::StagedOut, 3000, 100);
+        tally.begin();
+        tally.add(Kind::StagedOut, 1000, 7, 100);
+        tally.add(Kind::StagedOut, 3000, 200, 100);
         let read = Read::of(&bytes()).unwrap();
         assert_eq!(read.began, 7);
         assert_eq!(read.counted(Kind::StagedOut), Counted { copies: 2, bytes: 4000, nanoseconds: 200 });

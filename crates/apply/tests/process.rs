@@ -205,6 +205,34 @@ fn lookups_relative_to_the_caller_are_the_callers() {
     }
 }
 
+/// Another library that replaces `dlsym` is still asked.
+#[test]
+fn other_hooks_of_the_loader_stay_in_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(
+        at("hook.c"),
+        "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <string.h>\n#include <unistd.h>\nstatic int ours(void) { return 42; }\nvoid *dlsym(void *library, const char *name) {\n    void *(*next)(void *, const char *) = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, \"dlsym\", \"GLIBC_2.2.5\");\n    return strcmp(name, \"getppid\") ? next(library, name) : (void *)ours;\n}\n",
+    )
+    .unwrap();
+    std::fs::write(
+        at("main.c"),
+        "#include <dlfcn.h>\n#include <stdio.h>\nint main(void) {\n    void *self = dlopen(NULL, RTLD_NOW);\n    int (*found)(void) = (int (*)(void))dlsym(self, \"getppid\");\n    return printf(\"%d\\n\", found()) < 0;\n}\n",
+    )
+    .unwrap();
+    build(
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(at("hook.so")).arg(at("hook.c")).arg("-ldl"),
+    );
+    build(Command::new("cc").arg("-o").arg(at("main")).arg(at("main.c")).arg("-ldl"));
+    for order in [["library", "hook"], ["hook", "library"]] {
+        let paths =
+            order.map(|name| if name == "library" { parts().join("library.so") } else { at("hook.so") });
+        let preload = paths.map(|path| path.display().to_string()).join(":");
+        let output = Command::new(at("main")).env("LD_PRELOAD", preload).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "42\n", "{order:?}");
+    }
+}
+
 /// A process that is killed leaves its counters, and nothing else.
 #[test]
 fn a_killed_process_leaves_its_counters() {

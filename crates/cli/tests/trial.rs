@@ -70,7 +70,11 @@ fn the_exit_code_is_the_programs() {
     assert_eq!((answer.as_str(), code), ("", Some(7)));
     assert!(said.contains("the program failed (exit code 7): nothing was compared"), "{said}");
     assert_eq!(with_program(&["run"], &["sh", "-c", "exit 5"]).2, Some(5));
-    assert_eq!(with_program(&["run"], &["sh", "-c", "kill -9 $$"]).2, Some(137));
+    assert_eq!(
+        with_program(&["run"], &["sh", "-c", "kill -9 $$"]).2,
+        None,
+        "killed by the signal, as the program"
+    );
     // A program that fails only with staged copies.
     let (_, said, code) = with_program(
         &["try"],
@@ -100,4 +104,61 @@ fn heartbeats_give_the_steps() {
     let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
     assert_eq!((answer["time_of"].as_str(), answer["speedup"].as_f64()), (Some("step"), Some(2.0)));
     assert_eq!(answer["outcome"], "faster");
+}
+
+#[test]
+fn runs_that_do_different_work_are_not_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = folder.path().join("done").display().to_string();
+    // As a program that resumes: the first run leaves nothing to do.
+    let script = "if [ -e \"$1\" ]; then exec \"$0\" fork; else touch \"$1\"; exec \"$0\" races; fi";
+    let (answer, _, code) = with_program(&["try", "--runs", "1"], &["sh", "-c", script, "exercise", &done]);
+    assert_eq!(code, Some(0));
+    assert!(answer.starts_with("Not comparable: the runs copied different amounts."), "{answer}");
+}
+
+#[test]
+fn a_program_without_the_library_is_not_called_one_without_copies() {
+    let (answer, _, code) =
+        with_program(&["try"], &["sh", "-c", "unset LD_PRELOAD; exec \"$0\" races", "exercise"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        answer.starts_with("Not compared: no process made a CUDA copy with the library loaded."),
+        "{answer}"
+    );
+}
+
+#[test]
+fn each_run_reads_its_input_from_the_beginning() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("input.txt");
+    std::fs::write(&input, "one line\n").unwrap();
+    let exercise = parts().join("exercise").display().to_string();
+    let mut command = busbound(&[
+        "try",
+        "--runs",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        "read line; echo \"read $line\" >&2; exec \"$0\" races",
+        &exercise,
+    ]);
+    command
+        .env("LD_LIBRARY_PATH", parts())
+        .env_remove("LD_PRELOAD")
+        .stdin(std::fs::File::open(&input).unwrap());
+    let (_, said, _) = text(&command.output().unwrap());
+    assert_eq!(said.matches("read one line").count(), 2, "{said}");
+}
+
+#[test]
+fn heartbeats_that_are_written_anew_count_from_the_beginning() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("beats.jsonl").display().to_string();
+    let script = "if [ $BUSBOUND_STAGE = observe ]; then t=0.1; else t=0.0250; fi; echo \"{\\\"dt_step_s\\\": $t}\" > \"$1\"; exec \"$0\" races";
+    let args = ["try", "--runs", "1", "--heartbeat", &file, "--json"];
+    let (answer, said, _) = with_program(&args, &["sh", "-c", script, "exercise", &file]);
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{said}"));
+    assert_eq!((answer["time_of"].as_str(), answer["speedup"].as_f64()), (Some("step"), Some(4.0)));
 }

@@ -16,6 +16,8 @@ use super::touch::is_new;
 const MOST_SLOTS: usize = 16;
 /// How long the calling thread looks for the last pieces before it sleeps.
 const AWAKE: Duration = Duration::from_micros(50);
+/// How long it sleeps at once: the GPU has chunks to read meanwhile.
+const NAP: Duration = Duration::from_micros(20);
 
 /// What the driver would have returned; `None` if the driver has to do it.
 pub(super) fn carry(process: &Process, driver: &Driver, copy: Pageable) -> Option<Code> {
@@ -24,34 +26,33 @@ pub(super) fn carry(process: &Process, driver: &Driver, copy: Pageable) -> Optio
     let pool = context.pool.as_deref()?;
     let cut = Cut::of(copy.direction, copy.bytes, copy.direction == Direction::Out && is_new(copy.host));
     let chunks = copy.bytes.div_ceil(cut.chunk);
-    driver.beside_captures(|| {
-        let slots = context.ring.lock().ok()?.take(state, driver, chunks.min(MOST_SLOTS));
-        if slots.len() < chunks.min(2) {
+    let _beside = driver.beside_captures();
+    let slots = context.ring.lock().ok()?.take(state, driver, chunks.min(MOST_SLOTS));
+    if slots.len() < chunks.min(2) {
+        context.ring.lock().ok()?.give_back(slots);
+        return None;
+    }
+    // As the driver: a call that waits begins when the stream is done.
+    if copy.waits {
+        let code = driver.synchronize(copy.stream);
+        if code != 0 {
             context.ring.lock().ok()?.give_back(slots);
-            return None;
+            return Some(code);
         }
-        // As the driver: a call that waits begins when the stream is done.
-        if copy.waits {
-            let code = driver.synchronize(copy.stream);
-            if code != 0 {
-                context.ring.lock().ok()?.give_back(slots);
-                return Some(code);
-            }
-        }
-        let job = Arc::new(Job::new(copy.direction, copy.host, copy.bytes, cut, slots));
-        let carrier = Carrier { driver, pool, copy, job: &job };
-        pool.add(&job);
-        let (code, in_flight) = match copy.direction {
-            Direction::In => carrier.run_in(),
-            Direction::Out => carrier.run_out(),
-        };
-        carrier.finish();
-        let (busy, idle) = job.slots.split_at(in_flight.min(job.slots.len()));
-        let mut ring = context.ring.lock().ok()?;
-        ring.drain(busy.iter().copied());
-        ring.give_back(idle.iter().copied());
-        Some(code)
-    })
+    }
+    let job = Arc::new(Job::new(copy.direction, copy.host, copy.bytes, cut, slots));
+    let carrier = Carrier { driver, pool, copy, job: &job };
+    pool.add(&job);
+    let (code, in_flight) = match copy.direction {
+        Direction::In => carrier.run_in(),
+        Direction::Out => carrier.run_out(),
+    };
+    carrier.finish();
+    let (busy, idle) = job.slots.split_at(in_flight.min(job.slots.len()));
+    let mut ring = context.ring.lock().ok()?;
+    ring.drain(busy.iter().copied());
+    ring.give_back(idle.iter().copied());
+    Some(code)
 }
 
 struct Carrier<'a> {
@@ -173,7 +174,8 @@ impl Carrier<'_> {
             if began.elapsed() < AWAKE {
                 std::hint::spin_loop();
             } else {
-                std::thread::park_timeout(Duration::from_millis(1));
+                // Not parked: a thread that is ending has no handle to wake it by.
+                std::thread::sleep(NAP);
             }
         }
     }

@@ -37,8 +37,8 @@ pub(super) fn copy(request: Request, original: impl Fn() -> Code) -> Code {
         (None, Direction::In) => (Kind::PassedIn, original()),
         (None, Direction::Out) => (Kind::PassedOut, original()),
     };
-    if let Some(tally) = process.state.tally {
-        tally.add(kind, request.bytes, now() - begun);
+    if let Some(tally) = process.state.tally() {
+        tally.add(kind, request.bytes, begun, now() - begun);
     }
     code
 }

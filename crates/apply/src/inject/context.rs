@@ -43,7 +43,7 @@ impl Contexts {
         contexts.retain(|context| {
             let has_ended = context.key.0 == key.0;
             if has_ended && let Ok(mut ring) = context.ring.lock() {
-                ring.release(state);
+                ring.release(driver);
             }
             !has_ended
         });
@@ -71,13 +71,17 @@ impl Contexts {
             return Some(Arc::clone(pool));
         }
         let Some(threads) = sizing::threads(&state.settings, gpu) else {
-            state.say_once("there is one CPU, and the driver needs as much of it");
+            state.say_once("the process may use one CPU here, and the driver needs as much of it");
             return None;
         };
-        if let Some(tally) = state.tally {
-            tally.set_threads(threads);
+        let (pool, started) = Pool::start(threads - 1, gpu.cpus);
+        if started == 0 && threads > 1 {
+            state.say_once("the system starts no more threads for this process");
+            return None;
         }
-        let pool = Pool::start(threads - 1, gpu.cpus);
+        if let Some(tally) = state.tally() {
+            tally.set_threads(started + 1);
+        }
         pools.push((gpu.node, Arc::clone(&pool)));
         Some(pool)
     }

@@ -44,6 +44,7 @@ type CurrentDevice = unsafe extern "C" fn(*mut c_int) -> Code;
 type DeviceAttribute = unsafe extern "C" fn(*mut c_int, c_int, c_int) -> Code;
 type BusId = unsafe extern "C" fn(*mut c_char, c_int, c_int) -> Code;
 type ExchangeMode = unsafe extern "C" fn(*mut c_int) -> Code;
+type Unregister = unsafe extern "C" fn(*mut c_void) -> Code;
 type Register = unsafe extern "C" fn(*mut c_void, usize, u32) -> Code;
 
 /// The functions, loaded once.
@@ -67,6 +68,7 @@ pub(super) struct Driver {
     bus_id: BusId,
     exchange_mode: ExchangeMode,
     register: Register,
+    unregister: Unregister,
 }
 
 /// What an address is, as the driver says.
@@ -125,6 +127,7 @@ impl Driver {
                     c"cuThreadExchangeStreamCaptureMode",
                 )?),
                 register: transmute::<*mut c_void, Register>(named(c"cuMemHostRegister_v2")?),
+                unregister: transmute::<*mut c_void, Unregister>(named(c"cuMemHostUnregister")?),
             })
         }
     }
@@ -174,17 +177,12 @@ impl Driver {
         unsafe { (self.is_capturing)(stream, &raw mut status) == 0 && status == 0 }
     }
 
-    /// Runs `work` in a mode in which calls of this thread never invalidate a capture that another thread begins.
-    pub(super) fn beside_captures<T>(&self, work: impl FnOnce() -> T) -> T {
+    /// Until it is dropped, calls of this thread never invalidate a capture that another thread begins.
+    pub(super) fn beside_captures(&self) -> BesideCaptures<'_> {
         let mut mode = RELAXED;
         // SAFETY: exchanges the mode of this thread.
         let is_exchanged = unsafe { (self.exchange_mode)(&raw mut mode) } == 0;
-        let result = work();
-        if is_exchanged {
-            // SAFETY: as above; the mode is the one it was in.
-            unsafe { (self.exchange_mode)(&raw mut mode) };
-        }
-        result
+        BesideCaptures { driver: self, before: is_exchanged.then_some(mode) }
     }
 
     pub(super) fn synchronize(&self, stream: Stream) -> Code {
@@ -221,6 +219,12 @@ impl Driver {
         unsafe { (self.register)(at.cast(), length, PORTABLE) }
     }
 
+    /// Undoes `register`; an error says that it was undone.
+    pub(super) fn unregister(&self, at: *mut u8) {
+        // SAFETY: the driver checks the address.
+        unsafe { (self.unregister)(at.cast()) };
+    }
+
     /// The GPU of the current context: its PCI address, and whether it reads the host's page tables.
     pub(super) fn current_gpu(&self) -> Option<(String, bool)> {
         let (mut device, mut shares) = (0, 0);
@@ -239,6 +243,22 @@ impl Driver {
         // SAFETY: the driver ends the name with a zero within its length.
         let name = unsafe { CStr::from_ptr(name.as_ptr()) };
         Some((name.to_string_lossy().to_lowercase(), shares != 0))
+    }
+}
+
+/// Gives a thread its mode back.
+#[derive(Debug)]
+pub(super) struct BesideCaptures<'a> {
+    driver: &'a Driver,
+    before: Option<c_int>,
+}
+
+impl Drop for BesideCaptures<'_> {
+    fn drop(&mut self) {
+        if let Some(mut mode) = self.before {
+            // SAFETY: exchanges the mode of this thread for the one it was in.
+            unsafe { (self.driver.exchange_mode)(&raw mut mode) };
+        }
     }
 }
 

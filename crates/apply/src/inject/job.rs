@@ -1,7 +1,6 @@
 //! One copy, cut into chunks (one slot each) and these into pieces that threads take.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::Thread;
 
 use super::request::Direction;
 use super::ring::{SLOT, Slot};
@@ -55,7 +54,6 @@ pub(super) struct Job {
     finished: AtomicUsize,
     /// Pieces left in each chunk.
     left: Vec<AtomicUsize>,
-    caller: Thread,
 }
 
 // SAFETY: the addresses are used only for pieces, each by one thread, while the calling thread waits for all of them.
@@ -78,7 +76,6 @@ impl Job {
             next_piece: AtomicUsize::new(0),
             finished: AtomicUsize::new(0),
             left: (0..chunks).map(|number| AtomicUsize::new(pieces(number))).collect(),
-            caller: std::thread::current(),
         }
     }
 
@@ -171,9 +168,7 @@ impl Job {
                 std::ptr::copy_nonoverlapping(from, to, length);
             }
         }
-        if self.left[chunk].fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.caller.unpark();
-        }
+        self.left[chunk].fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -25,10 +25,11 @@ struct Jobs {
 }
 
 impl Pool {
-    /// Starts this many threads, on these CPUs. Fewer if the system allows no more: the calling thread copies too.
-    pub(super) fn start(threads: usize, cpus: Option<Cpus>) -> Arc<Self> {
+    /// Starts this many threads, on these CPUs, or fewer if the system allows no more; says how many.
+    pub(super) fn start(threads: usize, cpus: Option<Cpus>) -> (Arc<Self>, usize) {
         let all = std::thread::available_parallelism().map_or(1, usize::from);
         let pool = Arc::new(Self { may_spin: threads + 1 < all, ..Self::default() });
+        let mut count = 0;
         without_signals(|| {
             for _ in 0..threads {
                 let pool = Arc::clone(&pool);
@@ -42,9 +43,10 @@ impl Pool {
                 if started.is_err() {
                     break;
                 }
+                count += 1;
             }
         });
-        pool
+        (pool, count)
     }
 
     /// Threads work on this job until it is removed.

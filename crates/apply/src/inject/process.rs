@@ -48,6 +48,9 @@ impl Process {
     fn begin(&'static self) -> &'static Self {
         let smallest =
             if self.state.settings.mode == Mode::Off { usize::MAX } else { self.state.settings.smallest };
+        if self.state.settings.mode != Mode::Off {
+            self.state.count();
+        }
         SMALLEST.store(smallest, Ordering::Relaxed);
         static WATCHING: AtomicBool = AtomicBool::new(false);
         if !WATCHING.swap(true, Ordering::Relaxed) {

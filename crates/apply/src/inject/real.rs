@@ -23,11 +23,20 @@ pub(super) extern "C" fn find_dlsym() {
         // SAFETY: C strings; the handle is the one that means the next library.
         let found = unsafe { dlvsym(NEXT, c"dlsym".as_ptr(), version.as_ptr()) };
         if !found.is_null() {
-            DLSYM.store(found, Relaxed);
+            DLSYM.store(next_hook(found), Relaxed);
             return;
         }
     }
     DLSYM.store(nothing as *mut c_void, Relaxed);
+}
+
+/// Other libraries that are loaded first may replace `dlsym` too: theirs is asked then, and asks the C library.
+fn next_hook(dlsym: *mut c_void) -> *mut c_void {
+    // SAFETY: the address is that of `dlsym`.
+    let lookup = unsafe { std::mem::transmute::<*mut c_void, Lookup>(dlsym) };
+    // SAFETY: the handle is the one that means the next library after this one.
+    let next = unsafe { lookup(NEXT, c"dlsym".as_ptr()) };
+    if next.is_null() { dlsym } else { next }
 }
 
 /// Stands for `dlsym` in a C library of unknown version.

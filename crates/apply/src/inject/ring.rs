@@ -1,7 +1,5 @@
 //! Pinned memory in slots. A slot is free, with a job, or draining: the GPU still reads it.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use super::driver::{Driver, Event, NOT_READY};
 use super::state::State;
 use super::system;
@@ -72,27 +70,26 @@ impl Ring {
     }
 
     /// Gives the memory back after the context has ended, which has also ended the registration.
-    pub(super) fn release(&mut self, state: &State) {
+    pub(super) fn release(&mut self, driver: &Driver) {
         self.free.clear();
         self.draining.clear();
         self.is_full = true;
         for Segment(memory) in self.segments.drain(..) {
+            // The end of the context should have done it; memory that stays registered must not be given back.
+            driver.unregister(memory);
             system::unmap(memory, SEGMENT);
-            state.pinned.fetch_sub(SEGMENT, Relaxed);
         }
     }
 
     /// Pins one more segment; false if that is not allowed or not possible.
     fn grow(&mut self, state: &State, driver: &Driver) -> bool {
-        let within = |pinned: usize| (pinned + SEGMENT <= state.settings.ring).then_some(pinned + SEGMENT);
-        if state.pinned.fetch_update(Relaxed, Relaxed, within).is_err() {
+        if (self.segments.len() + 1) * SEGMENT > state.settings.ring {
             return false;
         }
         let Some(memory) = system::map(SEGMENT, self.node) else { return false };
         let code = driver.register(memory, SEGMENT);
         if code != 0 {
             system::unmap(memory, SEGMENT);
-            state.pinned.fetch_sub(SEGMENT, Relaxed);
             state.say_once(&format!("the driver pins no memory (error {code}); see ulimit -l"));
             return false;
         }

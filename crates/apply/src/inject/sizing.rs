@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::system::Cpus;
+use super::system::{self, Cpus};
 use crate::settings::Settings;
 
 /// Where a GPU is, as the system says.
@@ -62,7 +62,10 @@ fn peak(speed: &str, width: &str) -> Option<f64> {
 /// Threads that copy, the calling one included; `None` if there is only one CPU.
 pub(super) fn threads(settings: &Settings, gpu: &Gpu) -> Option<usize> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = cpus / settings.local_ranks;
+    // Ranks that are bound to their own CPUs have their share already.
+    let is_shared = cpus > system::online_cpus() / settings.local_ranks;
+    let share = if is_shared { cpus / settings.local_ranks } else { cpus };
+    let share = gpu.cpus.map_or(share, |near| share.min(near.count()));
     if let Some(threads) = settings.threads {
         return (cpus > 1).then_some(threads);
     }

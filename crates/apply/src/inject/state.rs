@@ -1,7 +1,8 @@
 //! What all parts of the library share in a process.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::system;
 use crate::settings::{self, Settings};
@@ -10,9 +11,7 @@ use crate::tally::Tally;
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) settings: Settings,
-    pub(super) tally: Option<&'static Tally>,
-    /// Pinned memory in use, in bytes.
-    pub(super) pinned: AtomicUsize,
+    tally: OnceLock<Option<&'static Tally>>,
     has_spoken: AtomicBool,
 }
 
@@ -20,10 +19,18 @@ impl State {
     pub(super) fn new() -> Self {
         Self {
             settings: Settings::from_environment(),
-            tally: tally(),
-            pinned: AtomicUsize::new(0),
+            tally: OnceLock::new(),
             has_spoken: AtomicBool::new(false),
         }
+    }
+
+    /// Begins to count, if that is wanted. Only the one state that a process keeps does: there is one file.
+    pub(super) fn count(&self) {
+        let _ = self.tally.set(tally());
+    }
+
+    pub(super) fn tally(&self) -> Option<&'static Tally> {
+        self.tally.get().copied().flatten()
     }
 
     /// Says once why copies are left to the driver.
@@ -40,6 +47,6 @@ fn tally() -> Option<&'static Tally> {
     let mut path = std::env::var_os(settings::TALLY)?;
     path.push(format!(".{}", std::process::id()));
     let tally = system::map_tally(&PathBuf::from(path))?;
-    tally.begin(system::now());
+    tally.begin();
     Some(tally)
 }

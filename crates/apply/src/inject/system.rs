@@ -12,6 +12,7 @@ const PROT_READ_WRITE: c_int = 1 | 2;
 const MAP_SHARED: c_int = 1;
 const MAP_PRIVATE_ANONYMOUS: c_int = 0x02 | 0x20;
 const MADV_HUGEPAGE: c_int = 14;
+const MADV_DONTFORK: c_int = 10;
 const SYS_MBIND: c_long = 237;
 const MPOL_PREFERRED: c_ulong = 1;
 const SIG_SETMASK: c_int = 2;
@@ -41,6 +42,7 @@ unsafe extern "C" {
     fn sched_setaffinity(process: c_int, size: usize, mask: *const u64) -> c_int;
     fn sched_getaffinity(process: c_int, size: usize, mask: *mut u64) -> c_int;
     fn pthread_sigmask(how: c_int, new: *const [u64; 16], old: *mut [u64; 16]) -> c_int;
+    fn sysconf(name: c_int) -> c_long;
     fn pthread_atfork(
         before: Option<extern "C" fn()>,
         parent: Option<extern "C" fn()>,
@@ -84,6 +86,9 @@ pub(super) fn map(length: usize, node: Option<u32>) -> Option<*mut u8> {
     }
     // SAFETY: as above.
     unsafe { madvise(at, length, MADV_HUGEPAGE) };
+    // Otherwise the first write after a fork gives this process another page, and the GPU keeps reading the old one.
+    // SAFETY: as above; a forked child never uses the memory.
+    unsafe { madvise(at, length, MADV_DONTFORK) };
     Some(at.cast())
 }
 
@@ -95,9 +100,15 @@ pub(super) fn unmap(at: *mut u8, length: usize) {
 
 /// A tally in a new file; `None` if it cannot be written.
 pub(super) fn map_tally(path: &Path) -> Option<&'static Tally> {
-    let file = std::fs::OpenOptions::new().read(true).write(true).create_new(true).open(path).ok()?;
-    file.set_len(size_of::<Tally>() as u64).ok()?;
+    use std::io::Write;
+    // A process that has replaced itself with another program goes on counting in its file.
+    let mut file =
+        std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).ok()?;
     let length = size_of::<Tally>();
+    if file.metadata().ok()?.len() < length as u64 {
+        // Written, not only sized: on a full disk the first store would be a signal.
+        file.write_all(&[0; size_of::<Tally>()]).ok()?;
+    }
     // SAFETY: asks for a new mapping of an open file.
     let at = unsafe { mmap(std::ptr::null_mut(), length, PROT_READ_WRITE, MAP_SHARED, file.as_raw_fd(), 0) };
     // SAFETY: zeros are a valid tally, the mapping has its size and is never removed.
@@ -113,8 +124,12 @@ impl Cpus {
     pub(super) fn allowed() -> Option<Self> {
         let mut mask = [0; 16];
         // SAFETY: the mask has the size given.
-        let size = unsafe { sched_getaffinity(0, size_of_val(&mask), mask.as_mut_ptr()) };
-        (size > 0).then_some(Self(mask))
+        let code = unsafe { sched_getaffinity(0, size_of_val(&mask), mask.as_mut_ptr()) };
+        (code == 0).then_some(Self(mask))
+    }
+
+    pub(super) fn count(self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// Binds the calling thread; if it cannot be bound, it runs where it may.
@@ -131,6 +146,13 @@ impl Cpus {
         }
         both.iter().any(|&word| word != 0).then_some(Self(both))
     }
+}
+
+/// CPUs of the machine.
+pub(super) fn online_cpus() -> usize {
+    const ONLINE: c_int = 84;
+    // SAFETY: asks for a number.
+    usize::try_from(unsafe { sysconf(ONLINE) }).unwrap_or(1)
 }
 
 /// Runs `work` with signals blocked: threads started by it never run the program's signal handlers. Those that a bad address

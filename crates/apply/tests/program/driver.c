@@ -244,6 +244,7 @@ Code cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags) {
     add(memory, bytes, 1);
     return OK;
 }
+Code cuMemHostUnregister(void *memory) { return memory ? INVALID_VALUE : OK; }
 Code cuPointerGetAttributes(unsigned count, const int *asked, void **answers, uint64_t address) {
     if (usable()) return usable();
     Range *range = at(address);

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,6 +251,12 @@ static void forks(void) {
         printf("it ended with %d\n", status), fflush(stdout);
         round_trip("parent");
     }
+    // A child that lives on, as the workers of a loader do: what the parent writes now must reach the GPU.
+    pid_t child = fork();
+    if (child == 0) pause(), _exit(0);
+    for (int turn = 0; turn < 3; turn++) round_trip("parent beside a child");
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
 }
 
 // What is wrong stays wrong, with the driver's own code.

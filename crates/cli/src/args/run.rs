@@ -24,7 +24,7 @@ pub(crate) struct StageArgs {
     /// Threads that copy, in each process [default: as many as fill the link, within the CPUs of the process]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
     pub(crate) threads: Option<u64>,
-    /// The most pinned memory of a process, in MiB [default: 256]
+    /// The most pinned memory for each GPU of a process, in MiB [default: 256]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(32..=65536), hide_short_help = true)]
     pub(crate) ring_mib: Option<u64>,
     /// Leave copies below this size to the driver, in KiB [default: 2048]

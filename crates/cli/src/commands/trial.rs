@@ -1,13 +1,13 @@
 //! `busbound try`: runs a program as it is and with staged copies, and compares.
 
 use std::fs;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use busbound::diagnosis::{TimeOf, Trial, TrialRun, TrialSide, judge_trial};
+use busbound::diagnosis::{TimeOf, Trial, TrialOutcome, TrialRun, TrialSide, judge_trial};
 use busbound::machine::live::{LineReader, Training};
 use busbound::{Machine, Options};
 use busbound_apply::settings::Mode;
@@ -26,38 +26,50 @@ use crate::request::resolve_output;
 pub(crate) fn run(args: &TryArgs) -> Result<u8, Failure> {
     let output = resolve_output(&args.output)?;
     let recordings = recordings(args)?;
-    let mut tried = Tried {
-        args,
-        is_quiet: output.quiet,
-        times: [Vec::new(), Vec::new()],
-        threads: 0,
-        time_of: TimeOf::Run,
-    };
-    let runs = usize::from(args.runs);
-    for number in 0..runs {
-        for (side, mode) in [Mode::Observe, Mode::Stage].into_iter().enumerate() {
-            let done = number * 2 + side;
-            let code = tried.run_once(mode, side, &format!("run {} of {}", done + 1, 2 * runs))?;
-            if code != 0 {
-                return Ok(tried.failed(mode, code));
-            }
-            if side == 0 && tried.times[0].iter().all(|run| run.copies == 0) {
-                show(&tried.answer(&[])?, &output, "try.html")?;
-                return Ok(0);
-            }
+    let mut tried =
+        Tried { args, is_quiet: output.quiet, runs: [Vec::new(), Vec::new()], threads: 0, is_loaded: false };
+    let all = order(usize::from(args.runs));
+    for (done, &side) in all.iter().enumerate() {
+        let code = tried.run_once(side, &format!("run {} of {}", done + 1, all.len()))?;
+        if code != 0 {
+            return Ok(tried.failed(side, code));
+        }
+        if done == 0 && tried.runs[0].iter().all(|timed| timed.run.copies == 0) {
+            show(&tried.answer(&[])?, &output, "try.html")?;
+            return Ok(0);
         }
     }
-    for ((mode, name), path) in
-        [(Mode::Off, "as it is"), (Mode::Stage, "staged")].into_iter().zip(&recordings)
-    {
-        tried.say(&format!("recording it {name}"));
-        let code = tried.record(mode, path)?;
+    for (side, path) in [Side::AsItIs, Side::Staged].into_iter().zip(&recordings) {
+        tried.say(&format!("recording it {}", side.name()));
+        let code = tried.record(side, path)?;
         if code != 0 {
-            return Ok(tried.failed(mode, code));
+            return Ok(tried.failed(side, code));
         }
     }
     show(&tried.answer(&recordings)?, &output, "try.html")?;
     Ok(0)
+}
+
+/// One way to run the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    AsItIs,
+    Staged,
+}
+
+impl Side {
+    fn name(self) -> &'static str {
+        match self {
+            Self::AsItIs => "as it is",
+            Self::Staged => "staged",
+        }
+    }
+}
+
+/// Both ways this often, in turns that change: A B B A, so that neither is always the first.
+fn order(runs: usize) -> Vec<Side> {
+    let turns = [[Side::AsItIs, Side::Staged], [Side::Staged, Side::AsItIs]];
+    (0..runs).flat_map(|number| turns[number % 2]).collect()
 }
 
 /// The files to record to, which must not exist.
@@ -72,14 +84,23 @@ fn recordings(args: &TryArgs) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
+/// A run, and both of its times.
+#[derive(Debug, Clone)]
+struct Timed {
+    run: TrialRun,
+    /// What the heartbeats say.
+    step_ms: Option<f64>,
+}
+
 /// The runs so far.
 struct Tried<'a> {
     args: &'a TryArgs,
     is_quiet: bool,
     /// As it is, and staged.
-    times: [Vec<TrialRun>; 2],
+    runs: [Vec<Timed>; 2],
     threads: u64,
-    time_of: TimeOf,
+    /// Whether any process had the library.
+    is_loaded: bool,
 }
 
 impl Tried<'_> {
@@ -90,13 +111,13 @@ impl Tried<'_> {
     }
 
     /// One timed run; its exit code.
-    fn run_once(&mut self, mode: Mode, side: usize, which: &str) -> Result<u8, Failure> {
-        let name = if side == 0 { "as it is" } else { "staged" };
-        self.say(&format!("{which}: {name}"));
+    fn run_once(&mut self, side: Side, which: &str) -> Result<u8, Failure> {
+        self.say(&format!("{which}: {}", side.name()));
         let folder = Scratch::new()?;
+        let mode = if side == Side::AsItIs { Mode::Observe } else { Mode::Stage };
         let mut command = self.command(mode)?;
         counting(&mut command, &folder.0);
-        let sizes = sizes(&self.args.heartbeat);
+        let beats = Beats::now(&self.args.heartbeat);
         let began = Instant::now();
         let status = watch(command)?;
         let whole = began.elapsed();
@@ -104,9 +125,10 @@ impl Tried<'_> {
         if code == 0 {
             let counted = Counts::read(&folder.0);
             self.threads = self.threads.max(counted.threads);
-            let run = self.timed(&counted, whole, &sizes);
-            self.say(&format!("{which}: {name}, {:.2} s", whole.as_secs_f64()));
-            self.times[side].push(run);
+            self.is_loaded |= counted.processes > 0;
+            let timed = Timed { run: counted.run(whole), step_ms: median(beats.steps_since(self.args)) };
+            self.say(&format!("{which}: {}, {:.2} s", side.name(), whole.as_secs_f64()));
+            self.runs[side as usize].push(timed);
         }
         Ok(code)
     }
@@ -116,26 +138,13 @@ impl Tried<'_> {
         let mut command = staged(&self.args.command, mode, &self.args.stage)?;
         let stderr =
             io::stderr().as_fd().try_clone_to_owned().map_err(Failure::output_at("standard error"))?;
-        command.stdout(Stdio::from(stderr));
+        command.stdout(Stdio::from(stderr)).stdin(input()?);
         Ok(command)
     }
 
-    fn timed(&mut self, counted: &Counts, whole: Duration, sizes: &[(PathBuf, u64)]) -> TrialRun {
-        let steps = steps_since(sizes, self.args);
-        let (time_of, ms) = match (median(steps), counted.since_first_copy) {
-            (Some(step), _) => (TimeOf::Step, step),
-            (None, Some(since)) => (TimeOf::SinceFirstCopy, since.min(whole).as_secs_f64() * 1e3),
-            (None, None) => (TimeOf::Run, whole.as_secs_f64() * 1e3),
-        };
-        self.time_of = time_of;
-        let all = counted.all;
-        #[expect(clippy::cast_precision_loss, reason = "times are far below 52 bits")]
-        let copy_ms = all.nanoseconds as f64 / 1e6;
-        TrialRun { ms, copies: all.copies, bytes: all.bytes, staged_bytes: counted.staged.bytes, copy_ms }
-    }
-
     /// Records one more run; its exit code.
-    fn record(&self, mode: Mode, path: &Path) -> Result<u8, Failure> {
+    fn record(&self, side: Side, path: &Path) -> Result<u8, Failure> {
+        let mode = if side == Side::AsItIs { Mode::Off } else { Mode::Stage };
         let library = CAPTURE.unpacked()?;
         let to = std::path::absolute(path).map_err(Failure::output_at("the working directory"))?;
         let mut command = self.command(mode)?;
@@ -145,23 +154,33 @@ impl Tried<'_> {
     }
 
     /// The program failed: says which way, because that is what matters.
-    fn failed(&self, mode: Mode, code: u8) -> u8 {
-        match mode {
-            Mode::Stage => warn(&format!(
+    fn failed(&self, side: Side, code: u8) -> u8 {
+        match side {
+            Side::Staged => warn(&format!(
                 "the program failed with staged copies (exit code {code}) and not without: please report this, and do not use `busbound run` for it"
             )),
-            _ => warn(&format!("the program failed (exit code {code}): nothing was compared")),
+            Side::AsItIs => warn(&format!("the program failed (exit code {code}): nothing was compared")),
         }
         code
     }
 
     fn answer(&self, recordings: &[PathBuf]) -> Result<Trial, Failure> {
-        let nothing = || Failure::output("no run ended");
-        let [before, after] = self.times.clone();
-        let (mut before, mut after) = (TrialSide::of(before).ok_or_else(nothing)?, TrialSide::of(after));
-        let mut time_of = self.time_of;
-        // Steps say more than whole runs, also if they are recorded ones.
-        if let ([first, second], Some(after), false) = (recordings, &mut after, time_of == TimeOf::Step)
+        // Steps say more than whole runs, if every run has them.
+        let has_steps = self.runs.iter().flatten().all(|timed| timed.step_ms.is_some());
+        let side = |runs: &[Timed]| {
+            let ms = |timed: &Timed| timed.step_ms.filter(|_| has_steps).unwrap_or(timed.run.ms);
+            TrialSide::of(runs.iter().map(|timed| TrialRun { ms: ms(timed), ..timed.run.clone() }).collect())
+        };
+        let [before, after] = &self.runs;
+        let mut before = side(before).ok_or_else(|| Failure::output("no run ended"))?;
+        let mut after = side(after);
+        let mut time_of = match (has_steps, &after) {
+            (true, _) => TimeOf::Step,
+            (false, Some(_)) => TimeOf::SinceFirstCopy,
+            (false, None) => TimeOf::Run,
+        };
+        // Also if they are recorded ones.
+        if let ([first, second], Some(after), false) = (recordings, &mut after, has_steps)
             && let Some((first, second)) = recorded_step(first).zip(recorded_step(second))
         {
             time_of = TimeOf::Step;
@@ -169,8 +188,23 @@ impl Tried<'_> {
             per_step(after, second);
         }
         let mut trial = judge_trial(time_of, before, after, self.threads);
+        if !self.is_loaded {
+            trial.outcome = TrialOutcome::NotLoaded;
+        }
         trial.recordings = recordings.iter().map(|path| path.display().to_string()).collect();
         Ok(trial)
+    }
+}
+
+/// What each run reads: a file from its beginning, or the terminal. A pipe can be read only once, so no run gets it.
+fn input() -> Result<Stdio, Failure> {
+    if io::stdin().is_terminal() {
+        return Ok(Stdio::inherit());
+    }
+    let is_file = fs::metadata("/dev/stdin").is_ok_and(|about| about.is_file());
+    match is_file {
+        true => fs::File::open("/dev/stdin").map(Stdio::from).map_err(Failure::output_at("standard input")),
+        false => Ok(Stdio::null()),
     }
 }
 
@@ -193,6 +227,7 @@ fn recorded_step(path: &Path) -> Option<f64> {
 /// What the processes of a run counted.
 #[derive(Default)]
 struct Counts {
+    processes: usize,
     all: Counted,
     staged: Counted,
     threads: u64,
@@ -206,6 +241,7 @@ impl Counts {
         let mut counts = Self::default();
         let files = fs::read_dir(folder).into_iter().flatten().flatten();
         for read in files.filter_map(|file| Read::of(&fs::read(file.path()).ok()?)) {
+            counts.processes += 1;
             counts.threads = counts.threads.max(read.threads);
             for kind in KINDS {
                 counts.all = counts.all.and(read.counted(kind));
@@ -220,6 +256,20 @@ impl Counts {
         }
         counts
     }
+
+    /// A run that took this long in all.
+    fn run(&self, whole: Duration) -> TrialRun {
+        let since = self.since_first_copy.map_or(whole, |since| since.min(whole));
+        #[expect(clippy::cast_precision_loss, reason = "times are far below 52 bits")]
+        let copy_ms = self.all.nanoseconds as f64 / 1e6;
+        TrialRun {
+            ms: since.as_secs_f64() * 1e3,
+            copies: self.all.copies,
+            bytes: self.all.bytes,
+            staged_bytes: self.staged.bytes,
+            copy_ms,
+        }
+    }
 }
 
 /// The clock of the counters.
@@ -228,25 +278,43 @@ fn monotonic() -> u64 {
     u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).unwrap_or_default()
 }
 
-/// The files that match, and how much is in them.
-fn sizes(patterns: &[String]) -> Vec<(PathBuf, u64)> {
-    let found = patterns.iter().filter_map(|pattern| glob::glob(pattern).ok()).flatten().flatten();
-    found.map(|path| (path.clone(), path.metadata().map_or(0, |about| about.len()))).collect()
+/// The heartbeat files before a run: how much is in each, and how it ends.
+struct Beats(Vec<(PathBuf, Vec<u8>, usize)>);
+
+impl Beats {
+    fn now(patterns: &[String]) -> Self {
+        let files = matching(patterns).into_iter().map(|path| {
+            let bytes = fs::read(&path).unwrap_or_default();
+            let end = bytes[bytes.len().saturating_sub(ENDING)..].to_vec();
+            (path, end, bytes.len())
+        });
+        Self(files.collect())
+    }
+
+    /// The step times, in milliseconds, that a run has appended, or written anew.
+    fn steps_since(&self, args: &TryArgs) -> Vec<f64> {
+        let mut steps = Vec::new();
+        for path in matching(&args.heartbeat) {
+            let bytes = fs::read(&path).unwrap_or_default();
+            let old = self.0.iter().find(|(known, _, _)| *known == path);
+            let is_appended =
+                |end: &[u8], length: usize| bytes.get(..length).is_some_and(|old| old.ends_with(end));
+            let skipped =
+                old.filter(|(_, end, length)| is_appended(end, *length)).map_or(0, |(_, _, length)| *length);
+            let mut training = Training::default();
+            LineReader::default().feed(&bytes[skipped..], &args.keys, &mut training);
+            steps
+                .extend(training.beats.iter().filter_map(|beat| beat.dt_step_s).map(|seconds| seconds * 1e3));
+        }
+        steps
+    }
 }
 
-/// The step times, in milliseconds, that a run has appended.
-fn steps_since(before: &[(PathBuf, u64)], args: &TryArgs) -> Vec<f64> {
-    let mut steps = Vec::new();
-    for (path, length) in sizes(&args.heartbeat) {
-        let old = before.iter().find(|(known, _)| *known == path).map_or(0, |(_, length)| *length);
-        // A shorter file was written anew.
-        let skipped = usize::try_from(if old <= length { old } else { 0 }).unwrap_or_default();
-        let bytes = fs::read(&path).unwrap_or_default();
-        let mut training = Training::default();
-        LineReader::default().feed(bytes.get(skipped..).unwrap_or_default(), &args.keys, &mut training);
-        steps.extend(training.beats.iter().filter_map(|beat| beat.dt_step_s).map(|seconds| seconds * 1e3));
-    }
-    steps
+/// Bytes that show whether a file still begins as it did.
+const ENDING: usize = 256;
+
+fn matching(patterns: &[String]) -> Vec<PathBuf> {
+    patterns.iter().filter_map(|pattern| glob::glob(pattern).ok()).flatten().flatten().collect()
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {

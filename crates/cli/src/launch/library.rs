@@ -46,6 +46,11 @@ impl Library {
         for place in places {
             let directory = place.join(format!("busbound-{user}"));
             let path = directory.join(format!("{}-{version}-{digest:08x}.so", self.name));
+            // The loader takes these as the end of a name.
+            if path.as_os_str().as_encoded_bytes().iter().any(|byte| matches!(byte, b' ' | b':')) {
+                last = format!("{}: the loader takes no paths with a space or a colon", path.display());
+                continue;
+            }
             match self.place(&directory, &path) {
                 Ok(()) => return Ok(path),
                 Err(error) => last = format!("{}: {error}", path.display()),

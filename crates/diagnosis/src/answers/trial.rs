@@ -7,6 +7,10 @@ pub const TRIAL_SCHEMA: &str = "busbound.trial/1";
 
 /// Differences below this are not called one, however little the runs vary.
 const LEAST_DIFFERENCE: f64 = 0.02;
+/// As above, with one run of each: nothing says how much runs vary, and the first one is the cold one.
+const LEAST_OF_ONE: f64 = 0.2;
+/// Runs whose bytes differ by more than this share did different work.
+const SAME_WORK: f64 = 0.05;
 
 /// What the times are of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -34,6 +38,10 @@ pub enum TrialOutcome {
     NothingToStage,
     /// There were such copies, and all were left to the driver.
     NothingStaged,
+    /// The runs copied different amounts, so they did different work.
+    NotComparable,
+    /// No process that uses CUDA had the library: the program is linked statically, or drops it.
+    NotLoaded,
 }
 
 /// One run of the program.
@@ -123,9 +131,10 @@ pub fn judge_trial(time_of: TimeOf, before: TrialSide, after: Option<TrialSide>,
     let is_staged = after.iter().flat_map(|after| &after.runs).any(|run| run.staged_bytes > 0);
     let outcome = match speedup {
         None => TrialOutcome::NothingToStage,
+        Some(_) if !is_same_work(&before, after.as_ref()) => TrialOutcome::NotComparable,
         Some(_) if !is_staged => TrialOutcome::NothingStaged,
         Some(speedup) => {
-            let least = 1.0 + noise.unwrap_or_default().max(LEAST_DIFFERENCE);
+            let least = 1.0 + noise.map_or(LEAST_OF_ONE, |noise| noise.max(LEAST_DIFFERENCE));
             if speedup > least {
                 TrialOutcome::Faster
             } else if speedup < 1.0 / least {
@@ -148,6 +157,15 @@ pub fn judge_trial(time_of: TimeOf, before: TrialSide, after: Option<TrialSide>,
     }
 }
 
+/// True if all runs copied about the same amount.
+fn is_same_work(before: &TrialSide, after: Option<&TrialSide>) -> bool {
+    let bytes = || before.runs.iter().chain(after.iter().flat_map(|after| &after.runs)).map(|run| run.bytes);
+    let (least, most) = (bytes().min().unwrap_or_default(), bytes().max().unwrap_or_default());
+    #[expect(clippy::cast_precision_loss, reason = "a share needs no 64 bits")]
+    let share = (most - least) as f64 / (most.max(1)) as f64;
+    share <= SAME_WORK
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,8 +183,16 @@ mod tests {
     fn a_difference_counts_only_beyond_the_noise() {
         assert_eq!(outcome(&[100.0, 102.0], &[50.0, 51.0]), TrialOutcome::Faster);
         assert_eq!(outcome(&[100.0, 130.0], &[90.0, 95.0]), TrialOutcome::Same);
-        assert_eq!(outcome(&[100.0], &[99.0]), TrialOutcome::Same, "one run of each: two percent");
+        assert_eq!(outcome(&[100.0], &[90.0]), TrialOutcome::Same, "one run of each shows no noise");
+        assert_eq!(outcome(&[100.0], &[50.0]), TrialOutcome::Faster);
         assert_eq!(outcome(&[100.0, 101.0], &[120.0, 121.0]), TrialOutcome::Slower);
+    }
+
+    #[test]
+    fn runs_that_copied_different_amounts_are_not_compared() {
+        let (before, mut after) = (side(&[100.0], 0), side(&[10.0], 1));
+        after.runs[0].bytes = 100;
+        assert_eq!(judge_trial(TimeOf::Step, before, Some(after), 8).outcome, TrialOutcome::NotComparable);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
     precondition: "The version of the framework has this setting. The profiler itself slows Python down, so check the step time without it first.",
     basis: "bound: idle time in the framework's hooks",
     candidate: Candidate::None(
-        "No what-if change removes the host work of a framework's hooks: what its other settings cost is not in the trace.",
+        "What the framework's other settings cost is not in the trace. `--apply stream` predicts `busbound.offload` instead of the hooks.",
     ),
     unless: &[],
     check,

@@ -5,6 +5,11 @@ use busbound_diagnosis::{TimeOf, Trial, TrialOutcome, TrialSide};
 
 /// The answer in one sentence.
 pub(crate) fn statement(trial: &Trial) -> String {
+    if trial.outcome == TrialOutcome::NotLoaded {
+        return "Not compared: no process made a CUDA copy with the library loaded. Programs that are linked statically, or that \
+                drop LD_PRELOAD, cannot be changed this way."
+            .to_owned();
+    }
     let Some((after, speedup)) = trial.after.as_ref().zip(trial.speedup) else {
         return "Nothing to gain: this program makes no large copies of pageable memory.".to_owned();
     };
@@ -18,7 +23,10 @@ pub(crate) fn statement(trial: &Trial) -> String {
             )
         }
         TrialOutcome::Same => format!("No difference beyond the noise: {change}."),
-        TrialOutcome::NothingStaged | TrialOutcome::NothingToStage => {
+        TrialOutcome::NotComparable => {
+            "Not comparable: the runs copied different amounts. Let each run do the same work (input, checkpoints, seeds).".to_owned()
+        }
+        TrialOutcome::NothingStaged | TrialOutcome::NothingToStage | TrialOutcome::NotLoaded => {
             format!("No copy could be staged: {change}. The line above says why.")
         }
     }
@@ -69,7 +77,9 @@ pub(crate) fn basis(trial: &Trial) -> String {
             noise * 100.0
         ),
         None if trial.after.is_some() => {
-            format!("{what}; one run each, so the noise is not known: --runs 3 shows it")
+            format!(
+                "{what}; one run each, so the noise is not known, and less than 20% does not count: --runs 3 shows it"
+            )
         }
         None => what.to_owned(),
     }
