@@ -30,7 +30,10 @@ fn said(trial: &Trial) -> String {
 
 #[test]
 fn a_gain_is_said_first_with_its_figures() {
-    insta::assert_snapshot!("trial_terminal", faster().render(Format::Terminal, &Style::default()).unwrap());
+    for width in [60, 80, 140] {
+        let style = Style { width, color: false, verbose: false };
+        insta::assert_snapshot!(format!("trial_{width}"), faster().render(Format::Terminal, &style).unwrap());
+    }
     insta::assert_snapshot!("trial_markdown", faster().render(Format::Markdown, &Style::default()).unwrap());
     assert!(faster().render(Format::Html, &Style::default()).unwrap().contains("3.1x faster"));
 }

@@ -112,8 +112,8 @@ pub(crate) enum Command {
     Record(record::RecordArgs),
     /// Run a program with its slow copies made fast, compare, and say what it gained
     ///
-    /// Runs CMD as it is and with staged copies, alternating, and compares. Copies of pageable memory then go through pinned memory
-    /// that several threads fill, instead of the driver's single thread: same bytes, same order, same errors. Nothing in the program
+    /// Runs CMD as it is and with staged copies, alternating, and compares. With staging, copies of pageable memory go through pinned
+    /// memory that several threads fill, instead of the driver's single thread: same bytes, same order, same errors. Nothing in the program
     /// changes, and its own memory is never pinned. What CMD prints goes to standard error. docs/try.md says when it helps.
     #[command(name = "try", after_help = trial::EXAMPLES)]
     Try(trial::TryArgs),

@@ -21,7 +21,7 @@ pub(crate) struct TryArgs {
     /// Also record one run each way, as NAME-before.bbt and NAME-after.bbt, and compare their steps
     #[arg(long, value_name = "NAME")]
     pub(crate) record: Option<String>,
-    /// Compare the step times that the program appends to these files as JSON lines; a pattern, repeatable
+    /// Compare the step times (dt_step_s) that the program writes to these JSON-lines files; a pattern, repeatable
     #[arg(long, value_name = "GLOB")]
     pub(crate) heartbeat: Vec<String>,
     /// Rename keys of heartbeats, e.g. dt_step_s=perf.step_s

@@ -74,7 +74,7 @@ fn fix(facts: &Facts<'_>) -> Fix {
         false => ("", CODE),
     };
     let text = format!(
-        "Launch fewer kernels: use torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph{fused}, larger batches."
+        "Launch fewer kernels: use torch.compile(mode=\"reduce-overhead\") or torch.cuda.graph{fused}, or larger batches."
     );
     Fix::new(text).code(code)
 }

@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
                    time and 3% of the run. Saving: the trace replayed with `prefetch=1`. If that is not possible, a \
                    bound: the exposed time that can overlap with compute and with copies in the other direction. The \
                    low end is 40% of it, because a GPU that is always busy clocks down.",
-        fix: "Issue copies on a second stream, one group ahead. Make the compute stream wait for an event instead of blocking the host. \
+        fix: "Issue copies on a second stream, one layer or batch ahead. Let the compute stream, not the host, wait for an event. \
               If the copies are the weights of a PyTorch model, `busbound.offload(model, gpu_memory=…)` does this.",
         code: &[PREFETCH_CODE, OFFLOAD_CODE],
         assumes: "The data to copy is known before it is needed, and the GPU has memory for one more group.",
@@ -104,8 +104,8 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         }),
         saves: Saving { low: 0.4 * high / steps, high: high / steps },
         fix: Fix::new(
-            "Issue copies on a separate stream, one group ahead (with torch.cuda.stream(copy_stream): nxt = buf.to(device, \
-             non_blocking=True); event.record()), and make the compute stream wait for the event instead of the host.",
+            "Issue copies on a separate stream, one layer or batch ahead (with torch.cuda.stream(copy_stream): nxt = buf.to(device, \
+             non_blocking=True); event.record()), and let the compute stream, not the host, wait for the event.",
         )
         .code(PREFETCH_CODE),
         at: times_of(&copies),

@@ -171,7 +171,7 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: usize) {
     }
     let mut shown = String::new();
     let mut left = diagnosis.findings.len();
-    let then = follow_ups(diagnosis, width);
+    let then = room_for_follow_ups(diagnosis, width, room);
     for (i, finding) in diagnosis.findings.iter().enumerate() {
         // One line says that there are more, and one stays empty.
         let reserved = if left > 1 { 2 } else { 1 } + then.lines().count();
@@ -193,6 +193,18 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: usize) {
     if !shown.is_empty() {
         out.push('\n');
     }
+}
+
+/// Fixes that pay after those of the findings, unless they take the place of the first finding's fix.
+fn room_for_follow_ups(diagnosis: &Diagnosis, width: u16, room: usize) -> String {
+    let then = follow_ups(diagnosis, width);
+    let first = diagnosis
+        .findings
+        .first()
+        .map_or(0, |first| entry(0, first, diagnosis, width, Form::Fix).lines().count());
+    // One line says that there are more, and one stays empty.
+    let reserved = if diagnosis.findings.len() > 1 { 2 } else { 1 };
+    if first + then.lines().count() + reserved <= room { then } else { String::new() }
 }
 
 /// Fixes that pay after those of the findings.

@@ -66,26 +66,34 @@ fn leading(diagnosis: &Diagnosis) -> Vec<&ResourceBound> {
     ranked(diagnosis).into_iter().filter(matters).take(SHOWN).collect()
 }
 
-/// `H2D copies → 69.0 ms`, `compute → 207 ms`, `then bound by compute`; empty if nothing gains.
+/// `H2D copies → 69.0 ms (then bound by compute)`, `compute → 207 ms`; empty if nothing gains.
 pub(crate) fn if_free(diagnosis: &Diagnosis) -> Vec<String> {
     let leading = leading(diagnosis);
     let entry = |bound: &&ResourceBound| {
         format!("{} → {}", word(bound.resource), milliseconds(bound.step_if_free_ms))
     };
     let mut entries: Vec<String> = leading.iter().map(entry).collect();
-    if !entries.is_empty() {
-        entries.extend(next(diagnosis));
+    if let (Some(first), Some(next)) = (entries.first_mut(), next(diagnosis)) {
+        // What follows the first one is said with it.
+        match is_first(diagnosis) {
+            true => *first = format!("{first} ({next})"),
+            false => entries.push(next),
+        }
     }
     entries
+}
+
+/// True if what bounds the run also gains most.
+fn is_first(diagnosis: &Diagnosis) -> bool {
+    let bound = diagnosis.verdict.headroom.as_ref().map(|headroom| headroom.resource);
+    ranked(diagnosis).first().is_some_and(|first| Some(bound_of(first.resource)) == bound)
 }
 
 /// `then bound by compute`, or `without host syncs bound by compute` if something else gains more.
 pub(crate) fn next(diagnosis: &Diagnosis) -> Option<String> {
     let headroom = diagnosis.verdict.headroom.as_ref()?;
     let then = noun(headroom.next_bound?);
-    let is_first =
-        ranked(diagnosis).first().is_some_and(|first| bound_of(first.resource) == headroom.resource);
-    Some(match is_first {
+    Some(match is_first(diagnosis) {
         true => format!("then bound by {then}"),
         false => format!("without {} bound by {then}", noun(headroom.resource)),
     })

@@ -54,9 +54,7 @@ impl RangeFrom {
             }
             Self::HostWork => "host work around these copies, which a trace does not separate",
             Self::Overlap => "what can run at the same time, which depends on the program",
-            Self::Power => {
-                "the clocks of a GPU that is idle less: a `busbound bench` profile with --machine narrows it"
-            }
+            Self::Power => "the clocks of a busier GPU: a `busbound bench` profile with --machine narrows it",
             Self::Replay => "how well the replay reproduces this trace",
         }
     }

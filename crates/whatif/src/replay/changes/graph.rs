@@ -21,7 +21,7 @@ impl Declared for CudaGraph {
         name: "graph",
         spelling: "graph",
         help: "launch the kernels of a step as CUDA graphs",
-        doing: "replaying CUDA graphs",
+        doing: "using CUDA graphs",
         effort: "`torch.compile(mode=\"reduce-overhead\")` or `torch.cuda.graph`",
         precondition: "shapes and control flow repeat, and inputs are copied into fixed buffers",
         depends_on_data: false,
