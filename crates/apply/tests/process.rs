@@ -177,60 +177,37 @@ fn one_switch_turns_it_off() {
     assert_eq!(off.printed(), observed.printed());
 }
 
+/// What a program prints with another preloaded library before and after ours.
+fn printed_beside(other: &str, program: &str) -> [String; 2] {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("other.c"), other).unwrap();
+    std::fs::write(at("main.c"), program).unwrap();
+    let cc = || Command::new("cc");
+    build(cc().args(["-shared", "-fPIC", "-o"]).arg(at("other.so")).arg(at("other.c")).arg("-ldl"));
+    build(cc().arg("-o").arg(at("main")).arg(at("main.c")).arg("-ldl"));
+    let (ours, other) = (parts().join("library.so"), at("other.so"));
+    [[&ours, &other], [&other, &ours]].map(|paths| {
+        let preload = paths.map(|path| path.display().to_string()).join(":");
+        let output = Command::new(at("main")).env("LD_PRELOAD", preload).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    })
+}
+
 /// `dlsym` relative to the caller keeps its meaning: a library that wraps a function finds the next one, not itself.
 #[test]
 fn lookups_relative_to_the_caller_are_the_callers() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    std::fs::write(
-        at("wrapper.c"),
-        "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <stddef.h>\nint getpagesize(void) {\n    int (*next)(void) = (int (*)(void))dlsym(RTLD_NEXT, \"getpagesize\");\n    return next == NULL || next == getpagesize ? -1 : next() + 1;\n}\n",
-    )
-    .unwrap();
-    std::fs::write(at("main.c"), "#include <stdio.h>\n#include <unistd.h>\nint main(void) { return printf(\"%d\\n\", getpagesize()) < 0; }\n").unwrap();
-    build(
-        Command::new("cc")
-            .args(["-shared", "-fPIC", "-o"])
-            .arg(at("wrapper.so"))
-            .arg(at("wrapper.c"))
-            .arg("-ldl"),
-    );
-    build(Command::new("cc").arg("-o").arg(at("main")).arg(at("main.c")));
-    for order in [["library", "wrapper"], ["wrapper", "library"]] {
-        let paths =
-            order.map(|name| if name == "library" { parts().join("library.so") } else { at("wrapper.so") });
-        let preload = paths.map(|path| path.display().to_string()).join(":");
-        let output = Command::new(at("main")).env("LD_PRELOAD", preload).output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "4097\n", "{order:?}");
-    }
+    let wrapper = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <stddef.h>\nint getpagesize(void) {\n    int (*next)(void) = (int (*)(void))dlsym(RTLD_NEXT, \"getpagesize\");\n    return next == NULL || next == getpagesize ? -1 : next() + 1;\n}\n";
+    let program = "#include <stdio.h>\n#include <unistd.h>\nint main(void) { return printf(\"%d\\n\", getpagesize()) < 0; }\n";
+    assert_eq!(printed_beside(wrapper, program), ["4097\n", "4097\n"]);
 }
 
 /// Another library that replaces `dlsym` is still asked.
 #[test]
 fn other_hooks_of_the_loader_stay_in_place() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    std::fs::write(
-        at("hook.c"),
-        "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <string.h>\n#include <unistd.h>\nstatic int ours(void) { return 42; }\nvoid *dlsym(void *library, const char *name) {\n    void *(*next)(void *, const char *) = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, \"dlsym\", \"GLIBC_2.2.5\");\n    return strcmp(name, \"getppid\") ? next(library, name) : (void *)ours;\n}\n",
-    )
-    .unwrap();
-    std::fs::write(
-        at("main.c"),
-        "#include <dlfcn.h>\n#include <stdio.h>\nint main(void) {\n    void *self = dlopen(NULL, RTLD_NOW);\n    int (*found)(void) = (int (*)(void))dlsym(self, \"getppid\");\n    return printf(\"%d\\n\", found()) < 0;\n}\n",
-    )
-    .unwrap();
-    build(
-        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(at("hook.so")).arg(at("hook.c")).arg("-ldl"),
-    );
-    build(Command::new("cc").arg("-o").arg(at("main")).arg(at("main.c")).arg("-ldl"));
-    for order in [["library", "hook"], ["hook", "library"]] {
-        let paths =
-            order.map(|name| if name == "library" { parts().join("library.so") } else { at("hook.so") });
-        let preload = paths.map(|path| path.display().to_string()).join(":");
-        let output = Command::new(at("main")).env("LD_PRELOAD", preload).output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "42\n", "{order:?}");
-    }
+    let hook = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <string.h>\n#include <unistd.h>\nstatic int ours(void) { return 42; }\nvoid *dlsym(void *library, const char *name) {\n    void *(*next)(void *, const char *) = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, \"dlsym\", \"GLIBC_2.2.5\");\n    return strcmp(name, \"getppid\") ? next(library, name) : (void *)ours;\n}\n";
+    let program = "#include <dlfcn.h>\n#include <stdio.h>\nint main(void) {\n    void *self = dlopen(NULL, RTLD_NOW);\n    int (*found)(void) = (int (*)(void))dlsym(self, \"getppid\");\n    return printf(\"%d\\n\", found()) < 0;\n}\n";
+    assert_eq!(printed_beside(hook, program), ["42\n", "42\n"]);
 }
 
 /// A process that is killed leaves its counters, and nothing else.

@@ -46,12 +46,11 @@ impl Process {
     }
 
     fn begin(&'static self) -> &'static Self {
-        let smallest =
-            if self.state.settings.mode == Mode::Off { usize::MAX } else { self.state.settings.smallest };
-        if self.state.settings.mode != Mode::Off {
+        let is_off = self.state.settings.mode == Mode::Off;
+        if !is_off {
             self.state.count();
         }
-        SMALLEST.store(smallest, Ordering::Relaxed);
+        SMALLEST.store(if is_off { usize::MAX } else { self.state.settings.smallest }, Ordering::Relaxed);
         static WATCHING: AtomicBool = AtomicBool::new(false);
         if !WATCHING.swap(true, Ordering::Relaxed) {
             system::at_fork(forget);

@@ -4,13 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use busbound_capture::inject;
-
 use crate::args::record::RecordArgs;
 use crate::failure::Failure;
 use crate::io::output::warn;
 use crate::launch::child::{code_of, watch};
-use crate::launch::library::CAPTURE;
+use crate::launch::record::recording;
 
 /// Returns the program's exit code, unless it could not be started.
 pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
@@ -34,18 +32,12 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
 
 /// The program, with the library loaded into it.
 fn recorded(args: &RecordArgs, output: &Path) -> Result<Command, Failure> {
-    let library = CAPTURE.unpacked()?;
     let [program, rest @ ..] = args.command.as_slice() else {
         return Err(Failure::usage("no program to record: give it after --"));
     };
     let mut command = Command::new(program);
     command.args(rest);
-    command.env("CUDA_INJECTION64_PATH", &library).env("NVTX_INJECTION64_PATH", &library);
-    command.env(inject::TO, output).env(inject::DELAY, args.delay.to_string());
-    match args.duration {
-        Some(duration) => command.env(inject::DURATION, duration.to_string()),
-        None => command.env_remove(inject::DURATION),
-    };
+    recording(&mut command, output, args.delay, args.duration)?;
     Ok(command)
 }
 

@@ -9,16 +9,17 @@ use std::time::{Duration, Instant};
 
 use busbound::diagnosis::{TimeOf, Trial, TrialOutcome, TrialRun, TrialSide, judge_trial};
 use busbound::machine::live::{LineReader, Training};
+use busbound::machine::median;
 use busbound::{Machine, Options};
 use busbound_apply::settings::Mode;
 use busbound_apply::tally::{Counted, KINDS, Kind, Read};
-use busbound_capture::inject;
 
+use super::top::heartbeats::matching;
 use crate::args::trial::TryArgs;
 use crate::failure::Failure;
 use crate::io::output::{show, warn};
 use crate::launch::child::{code_of, watch};
-use crate::launch::library::CAPTURE;
+use crate::launch::record::recording;
 use crate::launch::stage::{counting, staged};
 use crate::request::resolve_output;
 
@@ -145,11 +146,9 @@ impl Tried<'_> {
     /// Records one more run; its exit code.
     fn record(&self, side: Side, path: &Path) -> Result<u8, Failure> {
         let mode = if side == Side::AsItIs { Mode::Off } else { Mode::Stage };
-        let library = CAPTURE.unpacked()?;
         let to = std::path::absolute(path).map_err(Failure::output_at("the working directory"))?;
         let mut command = self.command(mode)?;
-        command.env("CUDA_INJECTION64_PATH", &library).env("NVTX_INJECTION64_PATH", &library);
-        command.env(inject::TO, to).env(inject::DELAY, "0").env_remove(inject::DURATION);
+        recording(&mut command, &to, 0.0, None)?;
         Ok(code_of(watch(command)?))
     }
 
@@ -248,8 +247,8 @@ impl Counts {
             }
             counts.staged =
                 counts.staged.and(read.counted(Kind::StagedIn)).and(read.counted(Kind::StagedOut));
-            let copies: u64 = KINDS.iter().map(|&kind| read.counted(kind).copies).sum();
-            if copies > 0 {
+            // The clock of the first counted copy: 0 without one.
+            if read.began > 0 {
                 let since = Duration::from_nanos(now.saturating_sub(read.began));
                 counts.since_first_copy = counts.since_first_copy.max(Some(since));
             }
@@ -312,15 +311,6 @@ impl Beats {
 
 /// Bytes that show whether a file still begins as it did.
 const ENDING: usize = 256;
-
-fn matching(patterns: &[String]) -> Vec<PathBuf> {
-    patterns.iter().filter_map(|pattern| glob::glob(pattern).ok()).flatten().flatten().collect()
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
 
 /// A folder that is removed at the end.
 struct Scratch(PathBuf);

@@ -2,4 +2,5 @@
 
 pub(crate) mod child;
 pub(crate) mod library;
+pub(crate) mod record;
 pub(crate) mod stage;

@@ -1,5 +1,6 @@
 //! What did a program gain from staged copies? Runs without and with them, compared.
 
+use busbound_machine::median;
 use serde::Serialize;
 
 /// The schema of `busbound try --format json`.
@@ -95,15 +96,9 @@ impl TrialSide {
     /// `None` without runs.
     #[must_use]
     pub fn of(runs: Vec<TrialRun>) -> Option<Self> {
-        let mut times: Vec<f64> = runs.iter().map(|run| run.ms).collect();
-        times.sort_by(f64::total_cmp);
-        let (low_ms, high_ms) = (*times.first()?, *times.last()?);
-        let middle = times.len() / 2;
-        let ms = if times.len() % 2 == 1 {
-            times[middle]
-        } else {
-            f64::midpoint(times[middle - 1], times[middle])
-        };
+        let times = || runs.iter().map(|run| run.ms);
+        let ms = median(times())?;
+        let (low_ms, high_ms) = (times().reduce(f64::min)?, times().reduce(f64::max)?);
         let bytes: u64 = runs.iter().map(|run| run.bytes).sum();
         let copy_ms: f64 = runs.iter().map(|run| run.copy_ms).sum();
         #[expect(clippy::cast_precision_loss, reason = "a rate needs no 64 bits")]

@@ -63,6 +63,9 @@ pub struct Scenario {
     /// The changes; `apply` has them as text.
     #[serde(skip)]
     pub changes: Vec<Change>,
+    /// As the replay predicted it, before it is scaled to the shown step.
+    #[serde(skip)]
+    predicted: Predicted,
     pub apply: Vec<String>,
     pub step_ms: f64,
     pub low_ms: f64,
@@ -181,7 +184,7 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
     };
     scenarios.truncate(SHOWN);
     for one in &mut scenarios {
-        one.range_from = replay.range_from(&one.changes);
+        one.range_from = replay.range_from(&one.changes, &one.predicted);
     }
     let confidence = replay.confidence();
     let knows_power = facts.link.measured().is_some_and(|profile| profile.power.is_some());
@@ -253,12 +256,14 @@ fn notes(facts: &Facts<'_>, confidence: &Confidence, knows_power: bool) -> Vec<S
 const SHOWN: usize = 8;
 
 fn scenario(replay: &Replay, changes: &[Change], baseline_ms: f64) -> Scenario {
-    let Predicted { step_ms, low_ms, high_ms, extra_bytes, applies, power, .. } = replay.predict(changes);
+    let predicted = replay.predict(changes);
+    let Predicted { step_ms, low_ms, high_ms, extra_bytes, applies, power, .. } = predicted;
     // From the replay's median step to the step that answers show.
     let scale = baseline_ms / replay.step_ms();
     let (step_ms, low_ms, high_ms) = (step_ms * scale, low_ms * scale, high_ms * scale);
     Scenario {
         changes: changes.to_vec(),
+        predicted,
         apply: changes.iter().map(Change::to_string).collect(),
         step_ms,
         low_ms,

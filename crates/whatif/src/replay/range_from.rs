@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::assumed::Assumed;
-use super::{Change, Replay};
+use super::{Change, Predicted, Replay};
 
 /// What a prediction does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -61,9 +61,8 @@ impl RangeFrom {
 }
 
 impl Replay {
-    /// The unknown that moves the prediction most.
-    pub fn range_from(&self, changes: &[Change]) -> RangeFrom {
-        let predicted = self.predict(changes);
+    /// The unknown that moves this prediction of the changes most.
+    pub fn range_from(&self, changes: &[Change], predicted: &Predicted) -> RangeFrom {
         let own = (predicted.high_ms - predicted.worst_ms) + (predicted.best_ms - predicted.low_ms);
         let moved = UNKNOWNS.iter().map(|(unknown, mix)| {
             let at = |extreme: &Assumed| {

@@ -27,6 +27,11 @@ struct Tailed {
     lines: LineReader,
 }
 
+/// The files that match now; a pattern that is none matches nothing.
+pub(in crate::commands) fn matching(patterns: &[String]) -> Vec<PathBuf> {
+    patterns.iter().filter_map(|pattern| glob::glob(pattern).ok()).flatten().flatten().collect()
+}
+
 impl Heartbeats {
     pub(super) fn matching(patterns: &[String], keys: BeatKeys) -> Result<Self, String> {
         for pattern in patterns {
@@ -40,10 +45,8 @@ impl Heartbeats {
 
     /// Reads what is new. A file that cannot be read now may be readable later.
     pub(super) fn read(&mut self) -> Vec<Training> {
-        let found: Vec<PathBuf> =
-            self.patterns.iter().filter_map(|pattern| glob::glob(pattern).ok()).flatten().flatten().collect();
         let mut all = Vec::new();
-        for path in found {
+        for path in matching(&self.patterns) {
             let is_first = self.is_first;
             let tailed = self.files.entry(path.clone()).or_insert_with(|| Tailed::begin(&path, is_first));
             let mut training = Training { file: path.display().to_string(), ..Training::default() };

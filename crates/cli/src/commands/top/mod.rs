@@ -1,7 +1,7 @@
 //! `busbound top`: watch the bus live.
 
 mod feed;
-mod heartbeats;
+pub(super) mod heartbeats;
 mod metrics;
 mod screen;
 
