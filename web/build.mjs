@@ -44,7 +44,7 @@ const { outputFiles } = await build({
 });
 
 const sources = digest();
-const head = `/* busbound's report, built from web/ (sources ${sources}); uPlot is by Leon Sorokin, MIT license */`;
+const head = `/* busbound's report, built from web/ (sources ${sources}) */`;
 const built = outputFiles.map(({ path, text }) => ({ path, whole: `${head}\n${text}` }));
 // The page's content security policy allows only this script.
 const script = built.find(({ path }) => path.endsWith('.js'));

@@ -34,6 +34,8 @@ export interface StepsColumns {
   readonly start: Float64Array;
   /** From its start to its end. In ns. */
   readonly duration: Float64Array;
+  /** The number in its annotation, or its index. */
+  readonly number: Float64Array;
   /** Whether it is part of the analyzed range. */
   readonly analyzed: Uint8Array;
   /** Whether it took clearly longer than the others. */
@@ -68,20 +70,35 @@ export interface DotsColumns {
   readonly piece: Uint32Array;
 }
 
+/** The critical path of the first analyzed steps, in order of time. */
+export interface PathColumns {
+  readonly length: number;
+  /** From the beginning of the picture. In ns. */
+  readonly start: Float64Array;
+  /** From its start to its end. In ns. */
+  readonly duration: Float64Array;
+  /** What happens in it, as an index into the header's classes. */
+  readonly class: Uint32Array;
+  /** The timeline row of its event, or of what it waits for, counted over all lanes. NaN for none. */
+  readonly row: Float64Array;
+}
+
 /** Every table, by its name in the header. */
 export interface Tables {
   readonly pieces: PiecesColumns;
   readonly steps: StepsColumns;
   readonly spans: SpansColumns;
   readonly dots: DotsColumns;
+  readonly path: PathColumns;
 }
 
 /** The columns that this script reads. */
 export const COLUMNS = {
   pieces: ['gap', 'duration', 'rest', 'count', 'name', 'note', 'bytes', 'lead', 'mark'],
-  steps: ['start', 'duration', 'analyzed', 'outlier'],
+  steps: ['start', 'duration', 'number', 'analyzed', 'outlier'],
   spans: ['start', 'duration'],
   dots: ['kind', 'bytes', 'duration', 'start', 'count', 'row', 'piece'],
+  path: ['start', 'duration', 'class', 'row'],
 } as const;
 
 /** The header of the data, as JSON. */
@@ -90,6 +107,8 @@ export interface Head {
   readonly analyzed: readonly [number, number];
   /** The blocks after the header: table name and number of rows of each. */
   readonly blocks: readonly (readonly [string, number])[];
+  /** The classes of its segments. */
+  readonly classes: readonly Class[];
   /** Rates that the link reaches. */
   readonly curves: readonly Curve[];
   /** The block of the dots. */
@@ -107,8 +126,12 @@ export interface Head {
   readonly marks: readonly Mark[];
   /** Names and notes of segments, by index. */
   readonly names: readonly string[];
+  /** The block of the critical path. */
+  readonly path: number;
   /** Peak of the link in GB/s, per direction. */
   readonly peak: number;
+  /** What the predicted lanes show. */
+  readonly predicted: Predicted | null;
   /** Nanoseconds from the beginning of the picture to its end. */
   readonly span: number;
   /** The block of the steps. */
@@ -123,12 +146,21 @@ export interface Head {
   readonly version: number;
 }
 
+/** What happens in a segment of the critical path. */
+export interface Class {
+  /** Whether nothing runs in it. */
+  readonly isWait: boolean;
+  readonly label: string;
+}
+
 /** Rate by copy size. */
 export interface Curve {
   readonly label: string;
   readonly pinned: boolean;
   /** Bytes and GB/s, in order of size. */
   readonly points: readonly (readonly [number, number])[];
+  /** Where the rates come from. */
+  readonly source: string;
   readonly toDevice: boolean;
 }
 
@@ -170,6 +202,18 @@ export type MemoryKind = 'device' | 'managed' | 'pageable' | 'pinned' | 'unknown
 
 /** What a group shows. */
 export type Of = 'device' | 'predicted' | 'thread';
+
+/** The prediction in the predicted lanes. */
+export interface Predicted {
+  /** Nanoseconds per step with the changes. */
+  readonly after: number;
+  /** Nanoseconds per step without the changes, as recorded. */
+  readonly before: number;
+  /** The changes. */
+  readonly change: string;
+  /** Where its first step begins, in nanoseconds from the beginning of the picture. */
+  readonly from: number;
+}
 
 /** What a lane shows. */
 export type Sort = 'compute' | 'communication' | 'h2d' | 'd2h' | 'other' | 'idle' | 'host';

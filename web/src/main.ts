@@ -1,19 +1,25 @@
 // Draws the charts. Text, cards and tables are already in the page.
 
-import 'uplot/dist/uPlot.min.css';
 import './style.css';
 
 import type { Chart } from './chart';
 import { UnreadableData } from './columns';
+import { copyButtons } from './copy';
+import { explainInPlace } from './explain';
+import { flipChart } from './flip';
+import { followSections } from './navigation';
 import { type Picture, readPicture } from './picture';
 import { Stills } from './print';
 import { rooflineChart } from './roofline';
+import { sortableTables } from './sort';
 import { stepsChart } from './steps';
+import { themeButton } from './theme';
 import { throughputChart } from './throughput';
 import { Timeline } from './timeline/timeline';
 
 /** Every chart except the timeline, by the `data-chart` of the element that it draws into. */
 const CHARTS: Readonly<Record<string, Chart>> = {
+  flip: flipChart,
   throughput: throughputChart,
   roofline: rooflineChart,
   steps: stepsChart,
@@ -42,9 +48,17 @@ async function drawRun(run: HTMLElement): Promise<void> {
     const place = mount(name);
     if (!place) continue;
     attempt(place, () => {
-      for (const drawn of chart({ mount: place, picture: pictures[0], timeline, toTimeline })) stills.add(place, drawn);
+      const drawn = chart({ mount: place, picture: pictures[0], timeline, toTimeline });
+      for (const one of drawn) stills.add(place, one);
+      if (drawn.length === 0) place.remove();
     });
   }
+  showButtons(run, timeline, toTimeline);
+  run.dataset['drawn'] = 'done';
+}
+
+/** The buttons that mark a finding in the timeline. */
+function showButtons(run: HTMLElement, timeline: Timeline, toTimeline: () => void): void {
   const buttons = [...run.querySelectorAll<HTMLButtonElement>('button.show')];
   timeline.onMark = (finding) => {
     for (const button of buttons) button.setAttribute('aria-pressed', String(Number(button.dataset['show']) === finding));
@@ -55,7 +69,6 @@ async function drawRun(run: HTMLElement): Promise<void> {
       if (button.getAttribute('aria-pressed') === 'true') toTimeline();
     });
   }
-  run.dataset['drawn'] = 'done';
 }
 
 function hasLanes(picture: Picture): boolean {
@@ -91,37 +104,22 @@ function show(runs: readonly HTMLElement[]): void {
     link.setAttribute('aria-current', String(link.hash === `#${wanted.id}`));
   }
   // The explanation that a link leads to.
-  if (target instanceof HTMLDetailsElement) {
-    target.open = true;
-    target.scrollIntoView();
-  }
+  if (target instanceof HTMLDetailsElement) target.open = true;
+  if (target && target !== wanted) target.scrollIntoView();
   drawRun(wanted).catch((error: unknown) => {
     fail(wanted, error);
     wanted.dataset['drawn'] = 'failed';
   });
 }
 
-function themeButton(): void {
-  const button = document.createElement('button');
-  button.type = 'button';
-  button.className = 'theme';
-  const root = document.documentElement;
-  const isDark = () => (root.dataset['theme'] ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')) === 'dark';
-  const label = () => (button.textContent = isDark() ? 'Light' : 'Dark');
-  button.addEventListener('click', () => {
-    root.dataset['theme'] = isDark() ? 'light' : 'dark';
-    label();
-    document.dispatchEvent(new Event('busbound-theme'));
-  });
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', label);
-  label();
-  document.body.prepend(button);
-}
-
 document.documentElement.classList.add('scripted');
 const runs = [...document.querySelectorAll<HTMLElement>('article.run')];
 if (runs.length > 0) {
   themeButton();
+  copyButtons();
+  sortableTables();
+  explainInPlace();
+  for (const run of runs) followSections(run);
   addEventListener('hashchange', () => show(runs));
   show(runs);
 }

@@ -1,7 +1,7 @@
 // The chart data of one run, read from the data block in the page. layout.ts describes its contents.
 
 import { Blocks, UnreadableData } from './columns';
-import { type Curve, type DotsColumns, type Head, type Kind, type Of, type PiecesColumns, type Sort, VERSION } from './layout';
+import { type Class, type Curve, type DotsColumns, type Head, type Kind, type Of, type PiecesColumns, type Predicted, type Sort, VERSION } from './layout';
 
 /** Segments in order of time that never overlap; times in nanoseconds from the beginning of the picture. */
 export interface Row {
@@ -43,11 +43,20 @@ export interface Finding extends Spans {
 }
 
 export interface Steps extends Spans {
+  /** As annotated, or counted from 0. */
+  readonly number: Float64Array;
   readonly analyzed: readonly boolean[];
   readonly outlier: readonly boolean[];
 }
 
-type InBlocks = 'version' | 'tables' | 'blocks' | 'groups' | 'findings' | 'steps' | 'dots';
+/** The critical path of the first analyzed steps. */
+export interface Path extends Spans {
+  readonly class: Uint32Array;
+  /** Index into the picture's rows; NaN for none. */
+  readonly row: Float64Array;
+}
+
+type InBlocks = 'version' | 'tables' | 'blocks' | 'groups' | 'findings' | 'steps' | 'dots' | 'path';
 
 export interface Picture extends Omit<Head, InBlocks> {
   readonly groups: readonly Group[];
@@ -56,9 +65,10 @@ export interface Picture extends Omit<Head, InBlocks> {
   readonly findings: readonly Finding[];
   readonly steps: Steps;
   readonly dots: DotsColumns;
+  readonly path: Path;
 }
 
-export type { Curve, Kind, Sort };
+export type { Class, Curve, Kind, Predicted, Sort };
 
 export async function readPicture(base64: string): Promise<Picture> {
   const bytes = await inflated(fromBase64(base64.trim()));
@@ -75,13 +85,15 @@ export async function readPicture(base64: string): Promise<Picture> {
     lanes: group.lanes.map((lane) => ({ ...lane, rows: lane.rows.map((block) => row(blocks.get('pieces', block))) })),
   }));
   const steps = blocks.get('steps', head.steps);
+  const path = blocks.get('path', head.path);
   return {
     ...head,
     groups,
     rows: groups.flatMap((group) => group.lanes).flatMap((lane) => lane.rows),
-    steps: { ...spans(steps), analyzed: Array.from(steps.analyzed, Boolean), outlier: Array.from(steps.outlier, Boolean) },
+    steps: { ...spans(steps), number: steps.number, analyzed: Array.from(steps.analyzed, Boolean), outlier: Array.from(steps.outlier, Boolean) },
     findings: head.findings.map((finding) => ({ title: finding.title, ...spans(blocks.get('spans', finding.spans)) })),
     dots: blocks.get('dots', head.dots),
+    path: { ...spans(path), class: path.class, row: path.row },
   };
 }
 

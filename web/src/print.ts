@@ -1,8 +1,6 @@
 // Prints the charts of the screen as SVG, so that they stay sharp.
 
-export interface Still {
-  still(width: number): SVGSVGElement;
-}
+import type { Still } from './chart';
 
 const WIDTH = 1000;
 

@@ -15,6 +15,8 @@ export type Color =
   | 'host'
   | 'pageable'
   | 'mark'
+  | 'link'
+  | 'gain'
   | 'idle-copy'
   | 'idle-launch'
   | 'idle-sync'
@@ -35,11 +37,14 @@ export const FONT = '12px system-ui, sans-serif';
 
 export class CanvasSurface implements Surface {
   private readonly colors = new Map<Color, string>();
+  private filled: Color | null = null;
+  private alpha = 1;
 
   constructor(
     private readonly context: CanvasRenderingContext2D,
     private readonly style: CSSStyleDeclaration,
   ) {
+    context.globalAlpha = 1;
     context.font = FONT;
     context.textBaseline = 'middle';
   }
@@ -53,15 +58,22 @@ export class CanvasSurface implements Surface {
     return value;
   }
 
+  /** Sets the fill only if it differs: parsing a color costs more than filling a rectangle. */
+  private fill(color: Color, alpha: number): void {
+    const { context } = this;
+    if (color !== this.filled) context.fillStyle = this.color(color);
+    if (alpha !== this.alpha) context.globalAlpha = alpha;
+    [this.filled, this.alpha] = [color, alpha];
+  }
+
   rect(x: number, y: number, width: number, height: number, color: Color, alpha: number): void {
-    this.context.globalAlpha = alpha;
-    this.context.fillStyle = this.color(color);
+    this.fill(color, alpha);
     this.context.fillRect(x, y, width, height);
-    this.context.globalAlpha = 1;
   }
 
   line(points: readonly (readonly [number, number])[], color: Color, width: number, dashed: boolean): void {
     const { context } = this;
+    this.fill(this.filled ?? color, 1);
     context.strokeStyle = this.color(color);
     context.lineWidth = width;
     context.setLineDash(dashed ? [6, 4] : []);
@@ -76,7 +88,7 @@ export class CanvasSurface implements Surface {
 
   text(x: number, y: number, text: string, color: Color, align: 'start' | 'middle' | 'end', bold = false): void {
     const { context } = this;
-    context.fillStyle = this.color(color);
+    this.fill(color, 1);
     context.textAlign = align === 'middle' ? 'center' : align;
     context.font = bold ? `bold ${FONT}` : FONT;
     context.fillText(text, x, y);
@@ -84,8 +96,7 @@ export class CanvasSurface implements Surface {
 
   mark(x: number, y: number, size: number, shape: Shape, color: Color, alpha: number): void {
     const { context } = this;
-    context.globalAlpha = alpha;
-    context.fillStyle = this.color(color);
+    this.fill(color, alpha);
     context.beginPath();
     if (shape === 'circle') context.arc(x, y, size, 0, 2 * Math.PI);
     else if (shape === 'square') context.rect(x - size, y - size, 2 * size, 2 * size);
@@ -95,7 +106,6 @@ export class CanvasSurface implements Surface {
       context.lineTo(x - 1.1 * size, y + size);
     }
     context.fill();
-    context.globalAlpha = 1;
   }
 }
 

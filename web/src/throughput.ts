@@ -1,23 +1,30 @@
 // Bus throughput over time in each direction, compared with the link's peak, on the timeline's scale.
 
-import uPlot from 'uplot';
-
+import { Canvas } from './canvas';
 import type { Chart } from './chart';
 import type { Group, Lane, Picture, Row, Sort } from './picture';
-import { axisOf, ink, keepUp } from './plot';
-import { firstAbove } from './search';
-import { type Color, SvgSurface } from './surface';
+import { bytesUpTo } from './rows';
+import { type Color, type Surface, SvgSurface } from './surface';
+import { drawTicks } from './timeline/axis';
 import type { Timeline } from './timeline/timeline';
-import { at, moment, rate } from './words';
+import { Scale } from './timeline/view';
+import { around, hideTooltip, showTooltip } from './tooltip';
+import { moment, rate } from './words';
 
-const HEIGHT = 150;
+const HEIGHT = 132;
+const TOP = 30;
+const BOTTOM = 8;
 
-/** Bytes of a row up to a point in time; a copy's bytes are spread evenly over its duration. */
-function bytesUpTo(row: Row, at: number): number {
-  const i = firstAbove(row.end, at);
-  if (i >= row.length || row.start[i] >= at) return row.bytesBefore[i];
-  return row.bytesBefore[i] + (row.bytes[i] * (at - row.start[i])) / (row.end[i] - row.start[i]);
+interface Direction {
+  readonly sort: Sort;
+  readonly label: string;
+  readonly color: Color;
 }
+
+const DIRECTIONS = [
+  ['h2d', 'H2D'],
+  ['d2h', 'D2H'],
+] as const;
 
 export function throughput(group: Group, sort: Sort, from: number, to: number, buckets: number): Float64Array {
   const rows = group.lanes.filter((lane) => lane.sort === sort).flatMap((lane) => lane.rows);
@@ -35,9 +42,9 @@ export function throughput(group: Group, sort: Sort, from: number, to: number, b
 }
 
 class Bus {
-  private readonly plot: uPlot;
-  private readonly holder = document.createElement('div');
-  private most = 0;
+  private readonly canvas: Canvas;
+  private selecting: number | null = null;
+  private readonly directions: readonly Direction[];
 
   constructor(
     mount: HTMLElement,
@@ -45,105 +52,104 @@ class Bus {
     private readonly picture: Picture,
     private readonly group: Group,
     private readonly offset: number,
-    title: string,
+    private readonly title: string,
   ) {
-    const heading = document.createElement('h3');
-    heading.textContent = title;
-    mount.append(heading, this.holder);
-    const axis = axisOf(mount);
-    this.plot = new uPlot(
-      {
-        width: Math.max(200, timeline.width),
-        height: HEIGHT,
-        padding: [8, 0, 0, 0],
-        legend: { live: true },
-        cursor: { drag: { x: true, y: false }, y: false },
-        scales: { x: { time: false, auto: false, range: () => this.range() }, y: { range: () => [0, 1.08 * this.most] } },
-        axes: [
-          { ...axis, values: (_, ticks) => ticks.map((moment) => at(moment, (ticks[1] ?? 1) - (ticks[0] ?? 0))) },
-          { ...axis, size: () => timeline.left, values: (_, ticks) => ticks.map((value) => `${value} GB/s`) },
-        ],
-        series: [
-          { label: 'at', value: (_, now: number | null) => (now === null ? '–' : moment(now)) },
-          this.series(mount, 'H2D', 'h2d'),
-          this.series(mount, 'D2H', 'd2h'),
-          { label: `peak of ${picture.link} per direction`, stroke: ink(mount, 'text'), dash: [6, 4], width: 1, points: { show: false }, value: (_, v: number | null) => (v === null ? '–' : rate(v)) },
-        ],
-        hooks: {
-          setSelect: [
-            (plot) => {
-              if (plot.select.width < 2) return;
-              const from = plot.posToVal(plot.select.left, 'x');
-              const to = plot.posToVal(plot.select.left + plot.select.width, 'x');
-              plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-              timeline.show({ from, to });
-            },
-          ],
-        },
-      },
-      this.data(),
-      this.holder,
-    );
-    timeline.onChange(() => this.update());
-    keepUp(this.plot, mount, () => timeline.width, () => this.update());
+    this.directions = this.used();
+    this.canvas = new Canvas(mount, `${title} over time`, (surface) => this.draw(surface, this.canvas.width), () => HEIGHT);
+    timeline.onChange(() => this.canvas.redraw());
+    timeline.onCursor(() => this.canvas.redraw());
+    this.listen(this.canvas.element);
   }
 
-  private series(mount: HTMLElement, label: string, color: Color): uPlot.Series {
-    const value = (_: uPlot, v: number | null) => (v === null ? '–' : rate(v));
-    const [stroke, fill] = [ink(mount, color), ink(mount, color, '33')];
-    const series: uPlot.Series = { label, stroke, fill, width: 1.5, points: { show: false }, value };
-    const stepped = uPlot.paths.stepped?.({ align: 1 });
-    return stepped ? { ...series, paths: stepped } : series;
+  private scale(width: number): Scale {
+    return new Scale(this.timeline.view, this.timeline.left, width);
   }
 
-  private range(): [number, number] {
-    return [this.timeline.view.from, this.timeline.view.to];
-  }
-
-  private data(): uPlot.AlignedData {
-    const [from, to] = this.range();
-    const buckets = Math.max(50, Math.round((this.timeline.width - this.timeline.left) / 2));
-    const times = Float64Array.from({ length: buckets }, (_, i) => from + ((to - from) * i) / buckets);
-    const { until } = this.picture;
-    const known = (rates: Float64Array) =>
-      // Traffic that was not recorded is unknown, not zero.
-      until === null ? rates : Array.from(rates, (value, i) => (times[i] - this.offset < until ? value : null));
-    const rates = (sort: Sort) => throughput(this.group, sort, from - this.offset, to - this.offset, buckets);
-    const [up, down] = [rates('h2d'), rates('d2h')];
-    // Overlapping copies, or a link faster than assumed, can exceed the peak.
-    this.most = up.reduce((most, value) => Math.max(most, value), down.reduce((most, value) => Math.max(most, value), this.group.peak));
-    const peak = new Float64Array(buckets).fill(this.group.peak);
-    return [times, known(up), known(down), peak];
-  }
-
-  private isScheduled = false;
-  private update(): void {
-    if (this.isScheduled) return;
-    this.isScheduled = true;
-    requestAnimationFrame(() => {
-      this.isScheduled = false;
-      this.plot.setData(this.data());
+  /** The directions with traffic anywhere in the trace, in the color that their copies have in the timeline. */
+  private used(): readonly Direction[] {
+    return DIRECTIONS.flatMap(([sort, label]) => {
+      const rows = this.group.lanes.filter((lane) => lane.sort === sort).flatMap((lane) => lane.rows);
+      if (!rows.some(hasBytes)) return [];
+      const pageable = this.picture.marks.indexOf('pageable');
+      const isPageable = rows.every((row) => row.mark.every((mark) => mark === pageable));
+      return [{ sort, label, color: isPageable ? 'pageable' : sort }];
     });
   }
 
+  private draw(surface: Surface, width: number): void {
+    const scale = this.scale(width);
+    const { from, to } = scale.view;
+    const buckets = Math.max(50, Math.round((width - scale.left) / 2));
+    const all = this.directions.map(({ sort, label, color }) => ({ color, label, rates: throughput(this.group, sort, from - this.offset, to - this.offset, buckets) }));
+    // Overlapping copies, or a link faster than assumed, can exceed the peak.
+    const most = all.reduce((most, { rates }) => rates.reduce((a, b) => Math.max(a, b), most), this.group.peak);
+    const y = (gbps: number) => HEIGHT - BOTTOM - (gbps / most) * (HEIGHT - TOP - BOTTOM);
+    drawTicks(surface, scale, TOP - 4, HEIGHT - BOTTOM, false);
+    const until = this.picture.until === null ? Infinity : this.picture.until + this.offset;
+    for (const { color, rates } of all) {
+      const step = (to - from) / buckets;
+      // Traffic that was not recorded is unknown, not zero.
+      const known = Array.from(rates.subarray(0, Math.max(0, Math.min(buckets, Math.floor((until - from) / step)))));
+      known.forEach((gbps, i) => {
+        if (gbps > 0) surface.rect(scale.x(from + i * step), y(gbps), step / scale.perPixel, y(0) - y(gbps), color, 0.25);
+      });
+      surface.line(known.flatMap((gbps, i) => [[scale.x(from + i * step), y(gbps)], [scale.x(from + (i + 1) * step), y(gbps)]] as const), color, 1.3, false);
+    }
+    surface.rect(0, 0, scale.left, HEIGHT, 'paper', 1);
+    surface.line([[scale.left, y(0)], [width, y(0)]], 'line', 1, false);
+    surface.line([[scale.left, y(this.group.peak)], [width, y(this.group.peak)]], 'text', 1, true);
+    surface.text(scale.left - 6, y(this.group.peak), rate(this.group.peak), 'text', 'end');
+    surface.text(scale.left - 6, y(0) - 4, '0 GB/s', 'faint', 'end');
+    this.key(surface, scale, all);
+    this.timeline.drawCursor(surface, scale, TOP - 4, HEIGHT - BOTTOM);
+  }
+
+  /** What the curves are, above them. */
+  private key(surface: Surface, scale: Scale, all: readonly { readonly color: Color; readonly label: string }[]): void {
+    let x = 0;
+    for (const { color, label } of all) {
+      surface.rect(x, 3, 12, 10, color, 1);
+      surface.text(x + 17, 9, label, 'text', 'start');
+      x += 54;
+    }
+    const room = scale.right > 560;
+    surface.text(x + 6, 9, room ? `${this.title}; dashed: peak of ${this.picture.link} per direction` : this.title, 'faint', 'start');
+  }
+
+  private listen(element: HTMLCanvasElement): void {
+    const at = (event: PointerEvent) => event.clientX - element.getBoundingClientRect().left;
+    element.addEventListener('pointerdown', (event) => {
+      this.selecting = at(event);
+      element.setPointerCapture(event.pointerId);
+    });
+    element.addEventListener('pointermove', (event) => {
+      const scale = this.scale(this.canvas.width);
+      const x = at(event);
+      if (x < scale.left) return this.leave();
+      const time = scale.time(x);
+      this.timeline.point(null, time);
+      // As many nanoseconds as two pixels of the drawing.
+      const near = 2 * scale.perPixel;
+      const rates = this.directions.map(({ sort, label }) => `${label} ${rate(throughput(this.group, sort, time - near / 2 - this.offset, time + near / 2 - this.offset, 1)[0])}`);
+      showTooltip([`at ${moment(time)}`, ...rates], event.clientX, around(event.clientY));
+    });
+    element.addEventListener('pointerup', (event) => {
+      const scale = this.scale(this.canvas.width);
+      const [a, b] = [this.selecting ?? 0, at(event)];
+      this.selecting = null;
+      if (Math.abs(b - a) > 4) this.timeline.show({ from: scale.time(Math.min(a, b)), to: scale.time(Math.max(a, b)) });
+    });
+    element.addEventListener('pointerleave', () => this.leave());
+  }
+
+  private leave(): void {
+    hideTooltip();
+    this.timeline.point(null, null);
+  }
+
   still(width: number): SVGSVGElement {
-    const surface = new SvgSurface(width, HEIGHT, `Bus throughput, ${this.group.title}`);
-    const [times, up, down] = this.data();
-    const [from, to] = this.range();
-    const { left } = this.timeline;
-    const x = (at: number) => left + ((at - from) / (to - from)) * (width - left);
-    const y = (gbps: number) => HEIGHT - 20 - (gbps / (1.08 * this.most)) * (HEIGHT - 30);
-    const steps = (rates: ArrayLike<number | null | undefined>) =>
-      Array.from(rates, (value, i) => [x(times[i]), value ?? NaN] as const)
-        .filter(([, value]) => !Number.isNaN(value))
-        .map(([at, value]) => [at, y(value)] as const);
-    surface.line([[left, y(this.group.peak)], [width, y(this.group.peak)]], 'text', 1, true);
-    surface.text(left - 6, y(this.group.peak), rate(this.group.peak), 'text', 'end');
-    surface.text(left - 6, y(0), '0 GB/s', 'text', 'end');
-    surface.line([[left, y(0)], [width, y(0)]], 'line', 1, false);
-    surface.line(steps(up), 'h2d', 1.5, false);
-    surface.line(steps(down), 'd2h', 1.5, false);
-    surface.text(left, HEIGHT - 6, `orange: H2D, green: D2H; dashed: peak of ${this.picture.link}`, 'faint', 'start');
+    const surface = new SvgSurface(width, HEIGHT, `${this.title} over time`);
+    this.draw(surface, width);
     return surface.element;
   }
 }
@@ -162,7 +168,7 @@ export const throughputChart: Chart = ({ mount, timeline }) => {
       // Without recorded bytes, a chart would show zero throughput.
       if (!group.lanes.some(isCopied)) continue;
       const of = timeline.runs.length > 1 ? `${picture.label}: ${group.title}` : group.title;
-      charts.push(new Bus(mount, timeline, picture, group, offset, `Bus throughput: ${of}`));
+      charts.push(new Bus(mount, timeline, picture, group, offset, `Bus throughput, ${of}`));
     }
   }
   return charts;

@@ -51,7 +51,7 @@ function decoded(picture) {
     until: picture.until,
     names: picture.names,
     rows: picture.rows.map((row) => Array.from({ length: row.length }, (_, i) => piece(row, i))),
-    steps: spans(steps).map((span, i) => [...span, steps.analyzed[i], steps.outlier[i]]),
+    steps: spans(steps).map((span, i) => [...span, steps.number[i], steps.analyzed[i], steps.outlier[i]]),
     findings: picture.findings.map(spans),
     dots: Array.from({ length: dots.length }, (_, i) => ({
       kind: dots.kind[i],
@@ -62,6 +62,8 @@ function decoded(picture) {
       row: numberOrNull(dots.row[i]),
       piece: dots.piece[i],
     })),
+    path: spans(picture.path).map((span, i) => [...span, picture.classes[picture.path.class[i]].label, numberOrNull(picture.path.row[i])]),
+    predicted: picture.predicted,
     curves: picture.curves.map(({ points }) => points),
   };
 }

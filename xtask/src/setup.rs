@@ -83,8 +83,9 @@ pub(crate) fn has_valgrind() -> bool {
     has_program("valgrind")
 }
 
-/// The checkers that crates/cli/tests/manual.rs uses for manual pages and completions.
-const CHECKERS: [&str; 4] = ["bash", "fish", "mandoc", "zsh"];
+/// The checkers that crates/cli/tests/manual.rs uses for manual pages and completions, and crates/python/tests/test_deploy.py
+/// for alerts and the dashboard.
+const CHECKERS: [&str; 5] = ["bash", "fish", "mandoc", "prometheus", "zsh"];
 
 /// The checkers that are missing and cannot be installed.
 pub(crate) fn missing_checkers() -> Vec<&'static str> {

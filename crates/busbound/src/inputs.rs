@@ -1,8 +1,10 @@
 //! Which files match paths, folders and patterns?
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use busbound_diagnosis::Source;
 use busbound_trace::{by_rank, discover};
@@ -25,6 +27,13 @@ impl Input {
         }
     }
 
+    /// When the file was last written, in milliseconds since 1970.
+    pub fn written_ms(&self) -> Option<i64> {
+        let Self::File(path) = self else { return None };
+        let written = fs::metadata(path).ok()?.modified().ok()?;
+        i64::try_from(written.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
+    }
+
     pub(crate) fn source(&self) -> Source {
         Source::named(self.label().display().to_string())
     }
@@ -37,6 +46,25 @@ pub struct Inputs {
     /// Whether one of the paths was a folder. In a folder, a file that is not a trace is skipped; if the user names it, it
     /// is an error.
     pub from_directory: bool,
+    /// Files left out by [`once`](Self::once).
+    pub repeated: Vec<PathBuf>,
+}
+
+impl Inputs {
+    /// Each file once. `repeated` lists those that were given more than once, by whatever path.
+    pub fn once(mut self) -> Self {
+        let mut seen = HashSet::new();
+        self.list.retain(|input| {
+            let Input::File(path) = input else { return true };
+            // A file that does not exist is reported when it is read.
+            let is_new = path.canonicalize().is_ok_and(|file| seen.insert(file)) || !path.exists();
+            if !is_new {
+                self.repeated.push(path.clone());
+            }
+            is_new
+        });
+        self
+    }
 }
 
 /// The inputs for these paths: `-` is standard input, a folder stands for all traces in it, a pattern for all matching

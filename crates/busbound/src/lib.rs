@@ -60,8 +60,8 @@ pub use offload::SeenLayers;
 pub use run::{Run, open, open_input};
 pub use save::save;
 pub use stage::Stage;
-pub use summaries::{Merged, keep_summary, merge_files, stem_of};
-pub use together::{RunGroup, Show};
+pub use summaries::{Merged, jobs_in, keep_summary, merge_files, stem_of};
+pub use together::{RunGroup, Show, share_pipeline};
 
 pub use busbound_diagnosis::{
     Bound, Comparison, Diagnosis, Drawn, Finding, Gate, Options, Survey, Verdict, WhatIf, compare, gate,

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use busbound_diagnosis::{
-    Detail, Diagnosis, Drawn, NoReplay, Options, Source, Survey, WhatIf, diagnose, diagnose_and_draw, survey,
-    what_if,
+    Detail, Diagnosis, Drawn, JobMember, NoReplay, Options, Source, Survey, WhatIf, diagnose,
+    diagnose_and_draw, job_member, survey, what_if,
 };
 use busbound_machine::Machine;
 use busbound_trace::{ReadOptions, Trace, is_nsight_report, open_with_progress, read_with_progress};
@@ -78,6 +78,13 @@ impl Run {
         &self.source
     }
 
+    /// When it was recorded, in milliseconds since 1970, if the trace says so.
+    pub fn recorded_ms(&self) -> Option<i64> {
+        let start = self.survey().span?.start_ns.as_nanos();
+        let at = self.trace.origin().base_time_ns?.checked_add(start)? / 1_000_000;
+        (at > 0).then_some(at)
+    }
+
     /// What is in this trace, and what is missing from it?
     pub fn survey(&self) -> Survey {
         survey(&self.trace, &self.source)
@@ -110,6 +117,20 @@ impl Run {
         scenarios: &[Vec<Change>],
     ) -> Result<WhatIf, NoReplay> {
         what_if(&self.trace, &self.source.path, machine, options, scenarios)
+    }
+
+    /// This run as one rank of a job, to predict what a change of one rank does to the step of all: see
+    /// [`job_what_if`](busbound_diagnosis::job_what_if).
+    ///
+    /// # Errors
+    /// If the trace cannot be replayed, with the reason.
+    pub fn job_member(
+        &self,
+        machine: &Machine,
+        options: &Options,
+        scenarios: &[Vec<Change>],
+    ) -> Result<JobMember, NoReplay> {
+        job_member(&self.trace, &self.source, machine, options, scenarios)
     }
 
     /// The trace as tables, and the diagnosis they belong to. No column depends on the machine.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use busbound_fleet::{Fleet, RankSummary, Unread};
+use busbound_fleet::{Fleet, Job, RankSummary, Unread};
 use busbound_report::{Format, Report, Style};
 use tempfile::NamedTempFile;
 
@@ -34,6 +34,22 @@ pub fn merge_files(paths: &[PathBuf]) -> Result<Merged, Error> {
         }
     }
     Ok(Merged { fleet: saved.into_iter().collect(), unread })
+}
+
+/// The recordings of jobs, for [`History::of`](busbound_fleet::History::of): each path holds the summaries of one, in files,
+/// folders or patterns.
+///
+/// # Errors
+/// If a path matches nothing.
+pub fn jobs_in(paths: &[PathBuf]) -> Result<(Vec<Job>, Vec<Unread>), Error> {
+    let (mut jobs, mut unread) = (Vec::new(), Vec::new());
+    for path in paths {
+        let merged = merge_files(std::slice::from_ref(path))?;
+        let recordings = merged.fleet.ranks().to_vec();
+        jobs.push(Job { name: path.display().to_string().trim_end_matches('/').to_owned(), recordings });
+        unread.extend(merged.unread);
+    }
+    Ok((jobs, unread))
 }
 
 /// Writes a summary to a folder atomically. Replaces an earlier summary of the same trace, but no other file.

@@ -17,6 +17,18 @@ pub enum Show {
     Each,
 }
 
+/// Gives each run without stages those of the pipeline that the runs form together, if they are ranks of one job.
+pub fn share_pipeline(runs: &mut [Diagnosis]) {
+    let ranks: Vec<RankSummary> = runs.iter().map(RankSummary::of).collect();
+    if one_run(&ranks).is_err() {
+        return;
+    }
+    let Some(pipeline) = Fleet::of(ranks).answer(None).pipeline else { return };
+    for run in runs.iter_mut().filter(|run| run.stages.is_none()) {
+        run.stages = Some(pipeline.as_stages());
+    }
+}
+
 /// Several runs, and the comparison if they are ranks of one job.
 #[derive(Debug)]
 pub struct RunGroup {

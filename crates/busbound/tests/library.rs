@@ -78,3 +78,13 @@ fn a_page_needs_what_is_drawn() {
     let page = drawn.render(Format::Html, &Style::default()).unwrap();
     assert!(page.starts_with("<!") && page.contains("<script"), "{}", &page[..100]);
 }
+
+/// The same trace by two paths is one run, not two ranks.
+#[test]
+fn a_file_that_is_given_twice_is_read_once() {
+    let file = fixture("launch_bound.json.gz");
+    let same = file.parent().unwrap().join("ranks/../launch_bound.json.gz");
+    let inputs = busbound::resolve_inputs(&[file.clone(), same.clone()]).unwrap().once();
+    assert_eq!(inputs.list, [busbound::Input::File(file)]);
+    assert_eq!(inputs.repeated, [same]);
+}

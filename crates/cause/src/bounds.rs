@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::Time;
 use crate::graph::{CallId, HostAction, WorkId, WorkKind};
 use crate::host::HostUse;
+use crate::issued::awaited_work;
 use crate::model::{HostCall, Model, mean_step};
-use crate::thresholds::{AFTER_IDLE, LAUNCH_LATENCY, READ_AND_WAIT, SMALL_READ};
+use crate::thresholds::{LAUNCH_LATENCY, READ_AND_WAIT, SMALL_READ};
 
 /// What a step can be bound by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -151,14 +152,15 @@ impl<'m> Bounds<'m> {
     pub fn of(model: &'m Model) -> Self {
         let nodes = Nodes { calls: model.calls.len() };
         let mut list: Vec<(u32, Edge)> = Vec::with_capacity(4 * model.calls.len() + 3 * model.work.len());
-        add_call_edges(model, nodes, &mut list);
+        let avoidable = avoidable_waits(model);
+        add_call_edges(model, nodes, &awaited_work(model, &avoidable), &mut list);
         add_work_edges(model, nodes, &mut list);
         let count = 2 * model.calls.len() + model.work.len();
         let order = dependency_order(count, &list);
         let complete = order.len() == count;
         let (first, edges) = grouped(count, &list);
         let shape = Shape { first, edges, order, complete };
-        Self { model, shape: Rc::new(shape), avoidable: avoidable_waits(model) }
+        Self { model, shape: Rc::new(shape), avoidable }
     }
 
     /// The same questions about a model with the same nodes and edges and other times.
@@ -216,6 +218,7 @@ impl<'m> Bounds<'m> {
             );
             step_ends[step] = step_ends[step].max(at);
         }
+        step_ends.truncate(self.model.whole_steps);
         Some(mean_step(&step_ends))
     }
 
@@ -327,14 +330,13 @@ fn grouped<T: Copy>(nodes: usize, list: &[(u32, T)]) -> (Vec<u32>, Vec<T>) {
     (first, places.into_iter().map(|place| list[place].1).collect())
 }
 
-fn add_call_edges(model: &Model, nodes: Nodes, list: &mut Vec<(u32, Edge)>) {
+fn add_call_edges(model: &Model, nodes: Nodes, awaited: &[Vec<WorkId>], list: &mut Vec<(u32, Edge)>) {
     let mut add = |to: usize, from: usize, delay: Delay| list.push((to as u32, edge(from, delay)));
     for thread in &model.threads {
         for pair in thread.windows(2) {
             add(nodes.start(pair[1]), nodes.end(pair[0]), Delay::HostBefore(pair[1]));
         }
     }
-    let awaited = awaited_work(model);
     for (id, call) in model.calls.iter().enumerate() {
         if let Some((other, _)) = call.after {
             add(nodes.start(id), nodes.end(other), Delay::AfterThread(id));
@@ -362,34 +364,6 @@ fn add_work_edges(model: &Model, nodes: Nodes, list: &mut Vec<(u32, Edge)>) {
             add(nodes.work(id), nodes.work(*on), Delay::Fixed(*between));
         }
     }
-}
-
-/// Per call: the work that it waits for. A wait for a stream is a wait for what was issued to it last.
-fn awaited_work(model: &Model) -> Vec<Vec<WorkId>> {
-    let mut order: Vec<CallId> = (0..model.calls.len()).collect();
-    order.sort_by_key(|call| (model.calls[*call].start, *call));
-    let mut last_issued: Vec<Option<WorkId>> = vec![None; model.streams.len()];
-    let mut awaited = vec![Vec::new(); model.calls.len()];
-    for call in order {
-        match &model.calls[call].action {
-            HostAction::Issue(issued) => {
-                for work in issued {
-                    last_issued[model.work[*work].stream] = Some(*work);
-                }
-            }
-            HostAction::IssueBlocking(work) => {
-                last_issued[model.work[*work].stream] = Some(*work);
-                awaited[call].push(*work);
-            }
-            HostAction::Wait { awaited: on, .. } => {
-                // Clocks of host and device differ slightly; a call that returned did not wait for later work.
-                let ended = |work: &WorkId| model.work[*work].end <= model.calls[call].end + AFTER_IDLE;
-                awaited[call].extend(model.awaited(*on, &last_issued).into_iter().filter(ended));
-            }
-            HostAction::EndStep | HostAction::Nothing => {}
-        }
-    }
-    awaited
 }
 
 /// Waits that are neither the last of their step nor for data that the host reads. Reading a single value is avoidable: it can be

@@ -12,9 +12,11 @@ mod graph;
 mod graph_launches;
 pub mod host;
 pub mod idle;
-mod launch_records;
+mod issued;
 mod model;
 pub mod path;
+mod records;
+mod running;
 mod sharing;
 mod simulate;
 pub mod thresholds;
@@ -22,15 +24,15 @@ pub mod thresholds;
 use busbound_trace::{Interval, Timestamp};
 
 pub use bounds::{Bounds, Resource, avoidable_waits};
-pub use collective::CollectiveNames;
+pub use collective::{CollectiveNames, CollectiveOp};
 pub use graph::{
     Activity, Awaited, CallId, CallNode, Confidence, Graph, HostAction, HostTime, Rule, StepMarks, Stream,
     Thread, Wait, WorkId, WorkKind, WorkNode, is_matrix_kernel, waited_for_thread,
 };
 pub use graph_launches::{GraphLaunches, launches_graph};
 pub use host::{Host, HostUse, Origin, ThreadTimes, UsedTime};
-pub use launch_records::LaunchRecords;
-pub use model::{EdgeCounts, HostCall, Model, RecordingCost, TraceRange, Work};
+pub use model::{EdgeCounts, HostCall, JoinedRank, Model, RecordingCost, TraceRange, Work};
+pub use records::{ClockFault, Counted, Records};
 pub use sharing::Sharing;
 pub use simulate::{Simulated, simulate};
 

@@ -45,6 +45,30 @@ pub enum PathClass {
 }
 
 impl PathClass {
+    /// In the order of the declaration, so that each is at its own index.
+    pub const ALL: &'static [Self] = &[
+        Self::Compute,
+        Self::Communication,
+        Self::Copy,
+        Self::Memset,
+        Self::Staging,
+        Self::Launch,
+        Self::Host,
+        Self::Input,
+        Self::Synchronization,
+        Self::Contended,
+        Self::KernelGap,
+        Self::Unexplained,
+    ];
+
+    /// Whether nothing on the path runs: something waits.
+    pub fn is_wait(self) -> bool {
+        matches!(
+            self,
+            Self::Input | Self::Synchronization | Self::Contended | Self::KernelGap | Self::Unexplained
+        )
+    }
+
     pub fn describe(self) -> &'static str {
         match self {
             Self::Compute => "compute",
@@ -181,10 +205,7 @@ impl<'f, 'a> Walk<'f, 'a> {
     /// The work or the thread that ends the step.
     fn last_of_step(&self) -> Option<Position> {
         let graph = self.graph;
-        let ended = graph
-            .streams_of(None)
-            .filter_map(|stream| graph.last_ended(stream, self.at, SEARCH_DEPTH, |_| true));
-        let last = ended.max_by_key(|work| (graph.work[*work].end, graph.work[*work].event))?;
+        let last = graph.last_ended(None, self.at, SEARCH_DEPTH, |_| true)?;
         if self.at - graph.work[last].end < STEP_ENDS_WITH_WORK {
             return Some(Position::Work(last));
         }

@@ -1,5 +1,7 @@
 //! How much does concurrent work slow down other work?
 
+use busbound_trace::Direction;
+
 use crate::graph::WorkKind;
 
 /// How much concurrent work slows down other work.
@@ -13,16 +15,48 @@ pub struct Sharing {
     pub heavy: f64,
 }
 
+/// Work that has the same rate on a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Copies to the device.
+    Up,
+    /// Copies to the host.
+    Down,
+    /// Matrix kernels.
+    Heavy,
+    /// Other kernels.
+    Light,
+    /// What shares nothing: copies within the device, memsets.
+    Other,
+}
+
+pub(crate) const LANES: usize = 5;
+
+impl Lane {
+    pub(crate) fn of(kind: WorkKind) -> Self {
+        match kind.bus() {
+            Some(Direction::HostToDevice) => Self::Up,
+            Some(_) => Self::Down,
+            None if kind == (WorkKind::Kernel { heavy: true }) => Self::Heavy,
+            None if kind.is_kernel() => Self::Light,
+            None => Self::Other,
+        }
+    }
+}
+
 impl Sharing {
-    /// How much slower a kernel runs while this many copies use the bus.
-    pub(crate) fn slowdown(&self, kind: WorkKind, copies: usize) -> f64 {
-        let is_heavy = kind == WorkKind::Kernel { heavy: true };
-        if is_heavy && copies > 0 { self.kernel_with_copy } else { 1.0 }
+    /// The rate of each lane, if this much runs in each. Kernels on several streams share the device: kernels that are long
+    /// enough to matter usually fill it.
+    pub(crate) fn rates(&self, running: [usize; LANES]) -> [f64; LANES] {
+        let [up, down, heavy, light, _] = running;
+        let kernel = 1.0 / (heavy + light).max(1) as f64;
+        let slowdown = if up + down > 0 { self.kernel_with_copy } else { 1.0 };
+        [copy_rate(up, down, self.duplex), copy_rate(down, up, self.duplex), kernel / slowdown, kernel, 1.0]
     }
 }
 
 /// A copy's share of the link.
-pub(crate) fn rate(same: usize, other: usize, duplex: f64) -> f64 {
+fn copy_rate(same: usize, other: usize, duplex: f64) -> f64 {
     let alone = 1.0 / same.max(1) as f64;
     if other > 0 { alone / duplex } else { alone }
 }

@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use busbound_trace::Direction;
-
 use crate::Time;
-use crate::graph::{CallId, HostAction, WorkId, WorkKind};
+use crate::graph::{CallId, HostAction, WorkId};
+use crate::issued::Issued;
 use crate::model::{Model, mean_step};
-use crate::sharing::{Sharing, rate};
+use crate::running::Running;
+use crate::sharing::Sharing;
 
 /// The result of a simulation.
 #[derive(Debug, Clone, Default)]
@@ -51,7 +51,6 @@ pub fn simulate(graph: &Model, sharing: &Sharing) -> Simulated {
 
 struct Simulation<'g> {
     graph: &'g Model,
-    sharing: Sharing,
     heap: BinaryHeap<Reverse<(Time, u64, SimEvent)>>,
     order: u64,
     work: Vec<Pending>,
@@ -70,9 +69,8 @@ struct Simulation<'g> {
     waiting_calls: Vec<Vec<CallId>>,
     /// Per waiting call: how many kernels and copies it still waits for.
     awaited_left: Vec<u32>,
-    last_issued: Vec<Option<WorkId>>,
-    /// Running work, with its remaining time and its rate.
-    active: Vec<(WorkId, f64, f64)>,
+    issued: Issued,
+    running: Running,
     now: Time,
     end: Time,
     heavy: Time,
@@ -121,8 +119,8 @@ impl<'g> Simulation<'g> {
                 }
             }
         }
+        let issued = Issued::new(graph);
         Self {
-            sharing: *sharing,
             heap: BinaryHeap::new(),
             order: 0,
             step_ends: vec![0; graph.steps.max(1)],
@@ -134,8 +132,8 @@ impl<'g> Simulation<'g> {
             released,
             waiting_calls: vec![Vec::new(); graph.work.len()],
             awaited_left: vec![0; graph.calls.len()],
-            last_issued: vec![None; graph.streams.len()],
-            active: Vec::new(),
+            running: Running::new(issued.devices(), *sharing),
+            issued,
             now: 0,
             end: 0,
             heavy: 0,
@@ -151,10 +149,11 @@ impl<'g> Simulation<'g> {
     }
 
     fn run(mut self) -> Simulated {
-        for call in 0..self.calls.len() {
-            if self.calls[call].left == 0
-                && self.graph.threads.iter().any(|thread| thread.first() == Some(&call))
-            {
+        let mut first: Vec<CallId> =
+            self.graph.threads.iter().filter_map(|thread| thread.first().copied()).collect();
+        first.sort_unstable();
+        for call in first {
+            if self.calls[call].left == 0 {
                 self.at(self.calls[call].ready, SimEvent::CallStart(call));
             }
         }
@@ -165,7 +164,7 @@ impl<'g> Simulation<'g> {
             }
         }
         loop {
-            let next_end = self.next_end();
+            let next_end = self.running.next_end();
             let next = self.heap.peek().map(|Reverse((time, ..))| *time);
             match (next, next_end) {
                 (None, None) => break,
@@ -184,6 +183,7 @@ impl<'g> Simulation<'g> {
         }
         let called = self.graph.threads.iter().flatten().all(|call| self.ended_calls[*call]);
         let complete = called && self.done.iter().all(|done| *done);
+        self.step_ends.truncate(self.graph.whole_steps);
         Simulated { end: self.end, work: self.times, step_ends: self.step_ends, heavy: self.heavy, complete }
     }
 
@@ -194,20 +194,8 @@ impl<'g> Simulation<'g> {
         }
     }
 
-    /// The running work that ends first.
-    fn next_end(&self) -> Option<(Time, WorkId)> {
-        let ends =
-            self.active.iter().map(|(work, left, rate)| (self.now + (left / rate).ceil() as Time, *work));
-        ends.min()
-    }
-
     fn advance(&mut self, to: Time) {
-        let passed = (to - self.now) as f64;
-        for (_, left, rate) in &mut self.active {
-            *left = (*left - passed * *rate).max(0.0);
-        }
-        let is_heavy = |work: WorkId| self.graph.work[work].kind == WorkKind::Kernel { heavy: true };
-        if self.active.iter().any(|(work, ..)| is_heavy(*work)) {
+        if self.running.has_heavy() {
             self.heavy += to - self.now;
         }
         self.now = to;
@@ -243,7 +231,7 @@ impl<'g> Simulation<'g> {
                 self.block_until_done(id, &[*work]);
             }
             HostAction::Wait { awaited, .. } => {
-                let awaited = graph.awaited(*awaited, &self.last_issued);
+                let awaited = self.issued.awaited(*awaited, |work| self.done[work]);
                 self.block_until_done(id, &awaited);
             }
             HostAction::EndStep | HostAction::Nothing => self.at(self.now, SimEvent::CallEnd(id)),
@@ -267,7 +255,7 @@ impl<'g> Simulation<'g> {
         if work.dropped {
             return;
         }
-        self.last_issued[work.stream] = Some(id);
+        self.issued.add(work.stream, id);
         self.ready(id, self.now + self.graph.latency + work.after_call);
     }
 
@@ -295,14 +283,12 @@ impl<'g> Simulation<'g> {
     fn start_work(&mut self, id: WorkId) {
         self.times[id].0 = self.now;
         let work = &self.graph.work[id];
-        let scale = if work.kind == (WorkKind::Kernel { heavy: true }) { self.sharing.heavy } else { 1.0 };
-        self.active.push((id, work.alone * scale, 1.0));
-        self.share();
+        self.running.start(self.now, self.issued.device_of(work.stream), id, work.kind, work.alone);
     }
 
     fn finish(&mut self, work: WorkId) {
-        self.active.retain(|(other, ..)| *other != work);
-        self.share();
+        let ended = &self.graph.work[work];
+        self.running.finish(self.now, self.issued.device_of(ended.stream), ended.kind);
         self.done[work] = true;
         self.times[work].1 = self.now;
         self.ended(self.graph.work[work].step);
@@ -318,29 +304,6 @@ impl<'g> Simulation<'g> {
             if self.awaited_left[call] == 0 {
                 self.at(self.now + self.graph.calls[call].cost, SimEvent::CallEnd(call));
             }
-        }
-    }
-
-    /// Sets the rates of the running work. Kernels on several streams share the device: kernels that are long enough
-    /// to matter usually fill it.
-    fn share(&mut self) {
-        let graph = self.graph;
-        let of = |id: WorkId| (graph.stream_device[graph.work[id].stream], graph.work[id].kind);
-        let running: Vec<(i32, WorkKind)> = self.active.iter().map(|(id, ..)| of(*id)).collect();
-        for (i, &(device, work)) in running.iter().enumerate() {
-            let count = |wanted: &dyn Fn(WorkKind) -> bool| {
-                running.iter().filter(|(other, work)| *other == device && wanted(*work)).count()
-            };
-            let up = count(&|work| work.bus() == Some(Direction::HostToDevice));
-            let down = count(&|work| work.bus() == Some(Direction::DeviceToHost));
-            self.active[i].2 = match work.bus() {
-                Some(Direction::HostToDevice) => rate(up, down, self.sharing.duplex),
-                Some(_) => rate(down, up, self.sharing.duplex),
-                None if work.is_kernel() => {
-                    1.0 / (count(&WorkKind::is_kernel) as f64 * self.sharing.slowdown(work, up + down))
-                }
-                None => 1.0,
-            };
         }
     }
 }

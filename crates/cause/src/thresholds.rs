@@ -88,11 +88,36 @@ pub const UNSEEN_GRAPHS: f64 = 0.10;
 /// and other people's) none has more than 0.1%, apart from launches into a captured graph; a trace with dropped records has 40%.
 pub const UNRECORDED_LAUNCHES: f64 = 0.01;
 
+/// Above this share of GPU work without a launch call in the trace, the profiler dropped calls. Of the same traces none has more than
+/// 4%, apart from work that was launched before the recording. Chosen.
+pub const UNRECORDED_CALLS: f64 = 0.10;
+
+/// Up to this share of the launches may still be queued when a recording stops. Of the same traces none has any. Chosen.
+pub const QUEUED_AT_THE_END: f64 = 0.10;
+
+/// Above this share, records that contradict each other are no accident. No trace that we have has any. Chosen.
+pub const CONFLICTING_RECORDS: f64 = 0.01;
+
+/// The clocks of host and GPU agree better than this. In all recorded traces no work begins 1 µs before its call. Chosen, a thousand
+/// times that.
+pub const CLOCKS_APART: Time = 1_000_000;
+
+/// Work does not stay in a launch queue for longer than this, or than all recorded work takes. Chosen.
+pub const LONGEST_QUEUE: Time = 200_000_000;
+
+/// Above this share of a stream's time, work that overlaps other work of its stream has wrong times, or the wrong stream. In the recorded
+/// traces it is at most 0.04%. Chosen.
+pub const OVERLAPPING_WORK: f64 = 0.02;
+
 /// How far back a stream is searched for work issued before a moment. Limits the time spent on malicious traces.
 pub const SEARCH_DEPTH: usize = 4096;
 /// The same for searches that run for every kernel and copy.
 pub const SHORT_SEARCH_DEPTH: usize = 64;
-/// The same for calls inside an operator.
+/// With more streams, those of a device are searched together, not one by one: the time must not grow with their number.
+pub const FEW_STREAMS: usize = 64;
+/// With more launching threads, no thread is taken to wait for another one: every gap of each would be compared with all others.
+pub const MANY_THREADS: usize = 256;
+/// How far back the calls inside an operator are searched.
 pub const OPERATOR_SEARCH_DEPTH: usize = 1_000;
 
 /// A program can do without reading a value of up to this size within a step. Chosen: a few numbers, not data.

@@ -162,3 +162,24 @@ fn every_edge_of_real_traces_goes_forward_in_time() {
         .collect::<Vec<_>>();
     assert!(host_waits.contains(&Rule::RecordedHostWait), "{host_waits:?}");
 }
+
+/// Streams used to be searched one by one for each sync and each late start: 40,000 of them took minutes.
+#[test]
+fn with_many_streams_the_work_that_ended_last_is_the_same() {
+    for streams in [8, 300] {
+        let all = (0..streams).flat_map(|stream| (0..3).map(move |nth| (stream, nth)));
+        let start =
+            |(stream, nth): (u32, u32)| f64::from((stream * 7919 + nth * 5003) % 10_007 + 20_000 * nth);
+        let kernels = all.map(|at| kernel(at.0, start(at), f64::from(1 + at.0 % 11), at.0 * 3 + at.1 + 1));
+        let graph = graph(&trace(&kernels.collect::<Vec<_>>()));
+        assert_eq!(graph.streams.len() as u32, streams);
+        let wanted = |work: usize| !work.is_multiple_of(5);
+        for end in (0..60_000_000).step_by(97_000) {
+            let ended = (0..graph.work.len()).filter(|work| graph.work[*work].end <= end && wanted(*work));
+            let expected = ended.max_by_key(|work| (graph.work[*work].end, *work));
+            assert_eq!(graph.last_ended(None, end, usize::MAX, wanted), expected, "{streams} streams");
+            assert_eq!(graph.last_ended(Some(0), end, usize::MAX, wanted), expected, "{streams} streams");
+            assert_eq!(graph.last_ended(Some(1), end, usize::MAX, wanted), None);
+        }
+    }
+}

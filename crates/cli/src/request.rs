@@ -5,6 +5,7 @@ use std::io::{IsTerminal, stderr, stdout};
 use std::path::{Path, PathBuf};
 
 use busbound::diagnosis::{BlockChoice, CpuCopyThresholds, Detail};
+use busbound::machine::nccl_log::NcclLog;
 use busbound::machine::topology::GpuPlace;
 use busbound::trace::{NcuError, read_ncu};
 use busbound::{Format, Machine, Options, ReadOptions, Style};
@@ -159,7 +160,7 @@ pub(crate) fn resolve_analysis(args: &AnalysisArgs) -> Result<Options, Failure> 
 /// With the options that only `diagnose` has.
 pub(crate) fn resolve_diagnosis(args: &DiagnoseArgs) -> Result<Options, Failure> {
     let mut options = resolve_analysis(&args.run.analysis)?;
-    let FineArgs { ncu, edges, internal_above, bus_below, shortest } = &args.fine;
+    let FineArgs { ncu, nccl_log, edges, internal_above, bus_below, shortest } = &args.fine;
     if !edges.iter().all(|edge| *edge > 0.0) || !edges.is_sorted() {
         return Err(Failure::usage("--edges takes rates above zero in rising order, e.g. 5,20,50,80"));
     }
@@ -177,7 +178,24 @@ pub(crate) fn resolve_diagnosis(args: &DiagnoseArgs) -> Result<Options, Failure>
         let file = File::open(path).map_err(Failure::unreadable_at(path))?;
         options.measured_kernels = Some(read_ncu(file).map_err(unreadable)?);
     }
+    if !nccl_log.is_empty() {
+        options.nccl_log = Some(read_nccl_logs(nccl_log)?);
+    }
     Ok(options)
+}
+
+/// What logs of NCCL, one for each rank or one for all, say together.
+pub(crate) fn read_nccl_logs(paths: &[PathBuf]) -> Result<NcclLog, Failure> {
+    let mut text = String::new();
+    for path in paths {
+        let bytes = std::fs::read(path).map_err(Failure::unreadable_at(path))?;
+        if let Some(why) = not_a(FileKind::NcclLog, path) {
+            return Err(Failure::Unreadable(why));
+        }
+        text.push_str(&String::from_utf8_lossy(&bytes));
+        text.push('\n');
+    }
+    NcclLog::parse(&text).ok_or_else(|| Failure::Unreadable("the log has no line of NCCL".to_owned()))
 }
 
 /// How much detail each of the runs on one page may have.

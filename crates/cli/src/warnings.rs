@@ -5,11 +5,20 @@ use std::path::Path;
 
 use busbound::diagnosis::Misfit;
 use busbound::diagnosis::quantity::{milliseconds, plural};
-use busbound::{Diagnosis, WhatIf};
+use busbound::{Diagnosis, Inputs, WhatIf};
 
 use crate::args::shared::{AnalysisArgs, RunArgs};
 use crate::io::output::warn;
 use crate::request::Output;
+
+/// Each input once; warns about files that were given twice.
+pub(crate) fn once(inputs: Inputs) -> Inputs {
+    let inputs = inputs.once();
+    for path in &inputs.repeated {
+        warn(&format!("{} is given more than once, and read once", path.display()));
+    }
+    inputs
+}
 
 /// Warns about each run, unless --quiet.
 pub(crate) fn warn_of_misfits<'d>(

@@ -344,9 +344,9 @@ fn export_writes_tables_into_a_directory() {
     let directory = tempfile::tempdir().unwrap();
     let trace = fixture("off_block_pinned_c4.json.gz");
     let run = |args: &[&str]| text(&busbound(args).current_dir(&directory).output().unwrap());
-    let said = "busbound: wrote events, copies, gaps and steps as Parquet to off_block_pinned_c4.tables\n";
+    let said = "busbound: wrote events, copies, collectives, gaps and steps as Parquet to off_block_pinned_c4.tables\n";
     assert_eq!(run(&["export", &trace, "--to", "parquet"]), (String::new(), said.to_owned(), Some(0)));
-    for table in ["events", "copies", "gaps", "steps"] {
+    for table in ["events", "copies", "collectives", "gaps", "steps"] {
         let path = directory.path().join("off_block_pinned_c4.tables").join(format!("{table}.parquet"));
         let bytes = std::fs::read(path).unwrap();
         assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{table}");

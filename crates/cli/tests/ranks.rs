@@ -249,3 +249,69 @@ fn summaries_of_other_machines_are_not_overwritten() {
     assert_eq!(names("kept").len(), 3);
     assert_eq!(fs::read_to_string(at.join("kept/trace.rank.json")).unwrap(), "half a summ");
 }
+
+/// The made rank, with what its collectives exchange.
+fn with_messages(made: &MadeRank) -> String {
+    let mut trace: Value = serde_json::from_str(&made.trace()).unwrap();
+    for event in trace["traceEvents"].as_array_mut().unwrap() {
+        if event["name"].as_str().unwrap().starts_with("nccl") {
+            for (key, value) in
+                [("In msg nelems", 1_000_000), ("Out msg nelems", 1_000_000), ("Group size", 8)]
+            {
+                event["args"][key] = value.into();
+            }
+            for (key, value) in
+                [("Collective name", "allreduce"), ("dtype", "Float"), ("Process Group Name", "0")]
+            {
+                event["args"][key] = value.into();
+            }
+        }
+    }
+    trace.to_string()
+}
+
+/// Rank 5 copies 30 ms longer than the others: with a link that is twice as fast, the job takes 75 instead of 100 ms.
+#[test]
+fn a_change_on_one_rank_is_carried_to_the_step_of_the_job() {
+    let folder = tempfile::tempdir().unwrap();
+    for rank in 0..8 {
+        let copy_ms = if rank == 5 { 50 } else { 20 };
+        let made = MadeRank { copy_ms, ..MadeRank::usual(rank, 8) };
+        fs::write(folder.path().join(format!("rank-{rank}.json")), with_messages(&made)).unwrap();
+    }
+    let whatif = |args: &[&str]| {
+        run(folder.path(), &[&["whatif", ".", "--apply", "link=pcie6x16", "--format", "json"], args].concat())
+    };
+    let (stdout, stderr, code) = whatif(&["--rank", "5"]);
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    let answer: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&answer["rank"], &answer["ranks"]), (&5.into(), &8.into()));
+    let ms = |value: &Value| value.as_f64().unwrap();
+    assert!((ms(&answer["baseline_ms"]) - 100.0).abs() < 2.0, "{answer}");
+    assert!((ms(&answer["scenarios"][0]["step_ms"]) - 75.0).abs() < 2.0, "{answer}");
+    let (_, stderr, code) = whatif(&["--rank", "9"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("no trace is of rank 9: there are ranks 0, 1, 2"), "{stderr}");
+}
+
+/// Items every 40 ms through stages of 30 and 35 ms on two ranks, whose clocks are an hour apart.
+#[test]
+fn the_gate_checks_a_pipeline_over_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |k: i32, (begin, end): (&str, &str), origin: f64, seconds: f64| {
+        let at = origin + 0.04 * f64::from(k);
+        format!("{{\"item\": {k}, \"{begin}\": {at}, \"{end}\": {}}}\n", at + seconds)
+    };
+    let put = |rank: u32, stage: (&str, &str), origin: f64, seconds: f64| {
+        let text: String = (0..20).map(|k| line(k, stage, origin, seconds)).collect();
+        fs::write(folder.path().join(format!("rank{rank}.stages.jsonl")), text).unwrap();
+    };
+    put(0, ("tA0", "tA1"), 10.0, 0.030);
+    put(1, ("tB0", "tB1"), 3610.0, 0.035);
+    // 25 of the 30 ms that could be hidden.
+    let gate = |require: &str| run(folder.path(), &["gate", ".", "--require", require]).2;
+    assert_eq!(gate("overlap_score >= 0.8"), Some(0));
+    assert_eq!(gate("overlap_score >= 0.9"), Some(1));
+    let (stdout, ..) = run(folder.path(), &["diagnose", "."]);
+    assert!(stdout.contains("Pipeline over ranks") && stdout.contains("Overlap score 0.83"), "{stdout}");
+}

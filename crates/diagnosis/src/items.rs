@@ -1,12 +1,16 @@
-//! What was each copy, each gap, each step? One row each, for tables; a diagnosis has the totals.
+//! What was each copy, each collective, each gap, each step? One row each, for tables; a diagnosis has the totals.
 //!
 //! Rows cover the whole trace. Each says whether the figures of the diagnosis include it.
 
+use std::collections::BTreeMap;
+
 use busbound_machine::Machine;
 use busbound_trace::{
-    Direction, EventId, Interval, IntervalSet, MemoryKind, MigrationCause, NameId, Nanos, Timestamp, Trace,
+    Collective, Direction, EventId, Interval, IntervalSet, MemoryKind, MigrationCause, NameId, Nanos,
+    Timestamp, Trace,
 };
 
+use crate::activity::collectives::CollectiveRun;
 use crate::activity::copies::Copy;
 use crate::activity::timeline::DeviceTimeline;
 use crate::analysis::breakdown::{DeviceParts, Part, PartTimes};
@@ -15,6 +19,7 @@ use crate::answers::diagnosis::{AnalysisScope, Diagnosis, diagnose_and};
 use crate::answers::survey::Source;
 use crate::options::Options;
 use crate::steps::steady::LeftOut;
+use busbound_cause::CollectiveOp;
 use busbound_cause::idle::{GapCause, Piece};
 
 /// The rows of the tables, in addition to the events themselves.
@@ -23,6 +28,8 @@ pub struct Items {
     pub steps: Vec<StepItem>,
     /// By device and stream, then by time.
     pub copies: Vec<CopyItem>,
+    /// By device and stream, then by time.
+    pub collectives: Vec<CollectiveItem>,
     /// By device, then by time.
     pub gaps: Vec<GapItem>,
     /// By event index: the step that launched the event.
@@ -53,6 +60,29 @@ pub struct CopyItem {
     pub operator: Option<NameId>,
     /// Why pages moved, if the copy is a migration of managed memory.
     pub migration: Option<MigrationCause>,
+}
+
+/// One collective on a device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CollectiveItem {
+    pub event: EventId,
+    pub device: i32,
+    pub stream: i64,
+    pub op: CollectiveOp,
+    /// What was exchanged, if the trace records it.
+    pub message: Option<Collective>,
+    /// Of the message, as nccl-tests counts them.
+    pub bytes: Option<u64>,
+    /// Bytes over the whole duration, including waiting.
+    pub algbw_gbps: Option<f64>,
+    pub busbw_gbps: Option<f64>,
+    /// Time in which no compute kernel ran on its device.
+    pub exposed: Nanos,
+    /// What it took longer than the fastest with the same message.
+    pub waiting: Option<Nanos>,
+    /// The step that launched it.
+    pub step: Option<u32>,
+    pub analyzed: bool,
 }
 
 /// Idle time between two kernels, copies or memsets of one device.
@@ -94,7 +124,7 @@ impl Items {
     }
 }
 
-/// Like [`diagnose`](crate::diagnose), and returns every copy, gap and step as a row.
+/// Like [`diagnose`](crate::diagnose), and returns every copy, collective, gap and step as a row.
 pub fn diagnose_and_itemize(
     trace: &Trace,
     source: &Source,
@@ -115,7 +145,8 @@ fn items(analyzed: &AnalysisScope<'_, '_>) -> Items {
     Items {
         steps: steps(whole, left_out),
         copies: whole.copies.iter().map(|copy| copy_item(copy, whole, &scope)).collect(),
-        gaps: whole.gaps.pieces().iter().map(|gap| gap_item(gap, whole, &scope)).collect(),
+        collectives: whole.collectives.iter().map(|run| collective_item(run, whole, &scope)).collect(),
+        gaps: gaps(analyzed),
         step_of,
     }
 }
@@ -175,18 +206,62 @@ fn copy_item(copy: &Copy<'_>, facts: &Facts<'_>, scope: &Scope<'_>) -> CopyItem 
     }
 }
 
-fn gap_item(piece: &Piece, facts: &Facts<'_>, scope: &Scope<'_>) -> GapItem {
-    let gap = facts.gaps.gap_of(piece);
-    let step = gap.work.and_then(|work| facts.window.step_of_work(&work));
-    GapItem {
-        device: gap.device,
-        start: piece.interval.start,
-        duration: piece.interval.length(),
-        cause: piece.cause,
-        ended_by: gap.work.map(|work| work.id()),
+fn collective_item(run: &CollectiveRun<'_>, facts: &Facts<'_>, scope: &Scope<'_>) -> CollectiveItem {
+    let (event, time) = (run.event, run.event.interval());
+    let step = facts.window.step_of_work(&event);
+    let timeline = facts.timelines.iter().find(|timeline| timeline.device == run.device);
+    let algbw_gbps = run.algbw_gbps();
+    let ranks = run.message.and_then(|message| message.group_size).filter(|ranks| *ranks > 1);
+    CollectiveItem {
+        event: event.id(),
+        device: run.device,
+        stream: run.stream,
+        op: run.op,
+        message: run.message,
+        bytes: run.bytes,
+        algbw_gbps,
+        busbw_gbps: ranks.and_then(|ranks| Some(algbw_gbps? * run.op.bus_factor(ranks)?)),
+        exposed: timeline.map_or(time.length(), |timeline| timeline.exposed_communication(time)),
+        waiting: run.waiting,
         step: number(step),
-        analyzed: scope.contains(step, piece.interval.start),
+        analyzed: scope.contains(step, event.start()),
     }
+}
+
+/// The gaps of the analyzed part, which its idle time is the sum of, and those of the rest.
+fn gaps(analyzed: &AnalysisScope<'_, '_>) -> Vec<GapItem> {
+    let (whole, facts) = (analyzed.whole(), analyzed.facts);
+    let of = |from: &Facts<'_>, piece: &Piece, interval: Interval, analyzed: bool| {
+        let gap = from.gaps.gap_of(piece);
+        GapItem {
+            device: gap.device,
+            start: interval.start,
+            duration: interval.length(),
+            cause: piece.cause,
+            ended_by: gap.work.map(|work| work.id()),
+            step: number(gap.work.and_then(|work| whole.window.step_of_work(&work))),
+            analyzed,
+        }
+    };
+    let mut gaps: Vec<GapItem> =
+        facts.gaps.pieces().iter().map(|piece| of(facts, piece, piece.interval, true)).collect();
+    if !analyzed.is_part {
+        return gaps;
+    }
+    let mut known: BTreeMap<i32, Vec<Interval>> = BTreeMap::new();
+    for piece in facts.gaps.pieces() {
+        known.entry(facts.gaps.gap_of(piece).device).or_default().push(piece.interval);
+    }
+    let known: BTreeMap<i32, IntervalSet> =
+        known.into_iter().map(|(device, times)| (device, IntervalSet::from_unsorted(times))).collect();
+    let nothing = IntervalSet::default();
+    for piece in whole.gaps.pieces() {
+        let known = known.get(&whole.gaps.gap_of(piece).device).unwrap_or(&nothing);
+        let rest = IntervalSet::from_unsorted([piece.interval]).difference(&known.within(piece.interval));
+        gaps.extend(rest.iter().map(|interval| of(whole, piece, interval, false)));
+    }
+    gaps.sort_by_key(|gap| (gap.device, gap.start));
+    gaps
 }
 
 fn steps(facts: &Facts<'_>, left_out: &LeftOut) -> Vec<StepItem> {

@@ -39,24 +39,28 @@ mod steps;
 mod unit;
 mod verdict;
 
+pub use activity::collectives::CollectiveGroup;
 pub use activity::compiled::Compiled;
 pub use activity::contention::Contention;
-pub use activity::copies::{Blocking, CopyGroup, CopyStream, HistogramBin, Rates, SizeClass, combined_gbps};
+pub use activity::copies::{Blocking, CopyGroup, CopyStream, combined_gbps};
 pub use activity::gaps::{IdleCause, IdlePlace};
 pub use activity::launches::{Launches, LaunchingOperator};
 pub use activity::queue::LaunchQueue;
+pub use activity::rates::{HistogramBin, Rates, SizeClass};
 pub use activity::route::CopyRoute;
 pub use activity::syncs::{SyncReason, SyncTotal};
 pub use activity::timeline::Overlaps;
+pub use analysis::arrivals::CollectiveTimes;
 pub use analysis::attribution::{Attribution, BlockTime};
 pub use analysis::bounds::ResourceBound;
 pub use analysis::breakdown::{Part, StepBreakdown};
-pub use analysis::cpu_copies::{CpuCopies, CpuCopyClass};
+pub use analysis::cpu_collectives::CpuCollective;
+pub use analysis::cpu_copies::{CopyPlace, CpuCopies, CpuCopyClass, HostTimes};
 pub use analysis::critical::{CriticalPath, LongSegment, PathEdges, PathShare};
 pub use analysis::host_work::HostWork;
 pub use analysis::kernel_totals::KernelTotal;
 pub use analysis::kernels::{Geometry, KernelBound, KernelTime, Kernels, Matched, Roofline};
-pub use analysis::stages::{Item, PipelineShape, StageTime, Stages};
+pub use analysis::stages::{Item, PipelineShape, RankStage, StageOverlap, StageTime, Stages};
 pub use analysis::throughput::Throughput;
 pub use analysis::times::Times;
 pub use analysis::unprofiled::{Unprofiled, UnprofiledSource};
@@ -74,6 +78,7 @@ pub use answers::diagnosis::{
 pub use answers::gate::{
     Baseline, BaselineError, Check, GATE_SCHEMA, Gate, GatedRun, Requirement, RequirementError, gate,
 };
+pub use answers::job::{JobMember, NoJobReplay, job_member, job_what_if};
 pub use answers::several::{SURVEYS_SCHEMA, Surveys, WHATIFS_SCHEMA, WhatIfs};
 pub use answers::survey::missing::Missing;
 pub use answers::survey::steps::StepPattern;
@@ -82,24 +87,26 @@ pub use answers::survey::{
     SourceFacts, Span, Stream, Survey, Thread, survey,
 };
 pub use answers::trial::{TRIAL_SCHEMA, TimeOf, Trial, TrialOutcome, TrialRun, TrialSide, judge_trial};
+pub use answers::watch::{CheckedPrediction, SinceLast, WATCH_SCHEMA, Watched, watched};
 pub use answers::whatif::{NoReplay, Scenario, WHATIF_SCHEMA, WhatIf, steady_model, what_if};
 pub use busbound_cause::idle::GapCause;
 pub use busbound_cause::path::PathClass;
-pub use busbound_cause::{HostUse, Resource};
+pub use busbound_cause::{CollectiveOp, HostUse, Resource};
 pub use explain::{Explanation, Section, Topic, explain, explain_finding, explanations};
 pub use figures::{Better, CopyFigure, FigureId, FigureUnit};
 pub use findings::{
-    AppliedFix, Candidate, Document, EvidenceUnit, Finding, FindingId, Prize, Severity, WithoutCode,
+    AppliedFix, Candidate, Cost, Document, Effort, EvidenceUnit, Finding, FindingId, Prize, Severity,
+    WithoutCode,
 };
-pub use items::{CopyItem, GapItem, Items, StepItem, diagnose_and_itemize};
+pub use items::{CollectiveItem, CopyItem, GapItem, Items, StepItem, diagnose_and_itemize};
 pub use limits::Limitation;
 pub use limits::id::LimitationId;
 pub use misfits::Misfit;
 pub use options::{BlockChoice, CpuCopyThresholds, Options, StageChoice};
 pub use per_step::{PerStep, PerStepError};
 pub use picture::{
-    Detail, Dot, DotKind, Drawn, GroupOf, Lane, LaneGroup, LaneKind, Picture, Piece, PieceId, PieceMark,
-    RateCurve, Row, Span as PictureSpan, StepSpan, diagnose_and_draw,
+    Detail, Dot, DotKind, Drawn, GroupOf, Lane, LaneGroup, LaneKind, PathSpan, Picture, Piece, PieceId,
+    PieceMark, RateCurve, Row, Span as PictureSpan, StepSpan, diagnose_and_draw,
 };
 pub use saving::Saving;
 pub use settings::{Proposal, Target};

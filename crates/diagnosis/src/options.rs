@@ -1,5 +1,6 @@
 //! Which options does a diagnosis take?
 
+use busbound_machine::nccl_log::NcclLog;
 use busbound_trace::MeasuredKernel;
 use regex_lite::Regex;
 
@@ -21,6 +22,8 @@ pub struct Options {
     pub stages: Vec<StageChoice>,
     /// Nsight Compute measurements of this program's kernels.
     pub measured_kernels: Option<Vec<MeasuredKernel>>,
+    /// What NCCL printed about this run's connections.
+    pub nccl_log: Option<NcclLog>,
     /// What one step processes, for figures per second.
     pub per_step: Vec<PerStep>,
     /// Milliseconds of a step without the profiler, if the user timed it.
@@ -37,6 +40,7 @@ impl Default for Options {
             blocks: BlockChoice::Depth(DEFAULT_DEPTH),
             stages: Vec::new(),
             measured_kernels: None,
+            nccl_log: None,
             per_step: Vec::new(),
             wall_ms: None,
         }

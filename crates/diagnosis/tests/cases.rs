@@ -22,7 +22,7 @@ fn dropped_kernel_records_leave_no_verdict() {
     let run = diagnosed("dropped_records.json.gz");
     assert_eq!(run.verdict.bound, Bound::Unknown);
     let statement = &run.verdict.statement;
-    assert!(statement.starts_with("Inconclusive: 398 of 997 kernel launches have no kernel"), "{statement}");
+    assert!(statement.starts_with("Inconclusive: 398 of 998 kernel launches have no kernel"), "{statement}");
     assert!(run.limitations.iter().any(|limitation| limitation.id == LimitationId::KernelRecords));
     assert!(run.prize.is_none());
 }

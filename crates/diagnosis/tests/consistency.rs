@@ -79,7 +79,19 @@ fn problems(run: &Diagnosis) -> Vec<String> {
     {
         problems.push(format!("the prize is slower: {prize:?}"));
     }
+    problems.extend(first_fix_problem(run));
     problems
+}
+
+/// The first fix of the prize and its finding are one prediction: "saves 290 ms (659 ms → 114 ms)" is wrong.
+fn first_fix_problem(run: &Diagnosis) -> Option<String> {
+    let fix = run.prize.as_ref()?.fixes.first()?;
+    let finding = run.findings.iter().find(|finding| finding.id == fix.finding)?;
+    let (gain, saves) = (fix.before_ms - fix.after_ms, finding.saves_ms_per_step);
+    let is_inside = (0.999 * saves.low..=1.001 * saves.high).contains(&gain);
+    // Findings that share a fix keep their own bounds.
+    let is_replayed = finding.saving_basis.starts_with("replay");
+    (is_replayed && !is_inside).then(|| format!("{} saves {saves:?}, and its arrow {gain} ms", finding.id))
 }
 
 #[test]

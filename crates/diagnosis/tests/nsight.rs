@@ -48,7 +48,8 @@ fn a_kineto_and_an_nsight_file_are_compared() {
     assert!(comparison.statement.starts_with("2.5x faster (274 ms → 111 ms)"), "{}", comparison.statement);
     assert_eq!(
         (comparison.stayed, comparison.appeared),
-        (vec![FindingId::PageableCopies], vec![FindingId::LatePrefetch])
+        // Copies of 12.1 ms cannot hide behind kernels of 6.7 ms: no deeper prefetch is recommended.
+        (vec![FindingId::PageableCopies], vec![])
     );
 }
 

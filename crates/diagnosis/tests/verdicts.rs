@@ -322,7 +322,7 @@ fn nsight(name: &str) -> Diagnosis {
 fn an_nsight_export_is_diagnosed_like_any_other_trace() {
     let run = nsight("off.sqlite");
     assert_eq!(run.verdict.bound, Bound::Transfer);
-    assert_eq!(ids(&run), ["pageable_copies", "late_prefetch"]);
+    assert_eq!(ids(&run), ["pageable_copies"]);
     let steps = run.window.steps.unwrap();
     assert_eq!((steps.count, steps.pattern.as_str(), steps.warmup_dropped), (4, "step", 1));
     let copies: Vec<_> = run.copies.iter().map(|group| (group.kind(), group.count, group.bytes)).collect();

@@ -3,8 +3,12 @@
 use busbound_diagnosis::{Bound, Saving, Unit};
 use serde::Serialize;
 
+use crate::align::Alignment;
+use crate::arrivals::Arrivals;
 use crate::fleet::Unread;
+use crate::job::JobScenario;
 use crate::name::FindingName;
+use crate::pipeline::Pipeline;
 use crate::spread::Spread;
 use crate::stragglers::Straggler;
 use crate::summary::RankSummary;
@@ -32,6 +36,14 @@ pub struct FleetAnswer {
     pub figures: Vec<Spread>,
     /// Worst first.
     pub stragglers: Vec<Straggler>,
+    /// The clocks of the ranks; `null` if their collectives cannot be matched.
+    pub alignment: Option<Alignment>,
+    /// Who arrives last at collectives; `null` without aligned clocks.
+    pub arrivals: Option<Arrivals>,
+    /// What a step of the job would take without the delay of a rank, largest gain first.
+    pub job: Vec<JobScenario>,
+    /// The pipeline whose stages run on different ranks; `null` if there is none.
+    pub pipeline: Option<Pipeline>,
     /// PCIe uplinks that ranks share, if the topology is given.
     pub uplinks: Vec<SharedUplink>,
     /// What to change: number of ranks times saving, largest first.

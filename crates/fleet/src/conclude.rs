@@ -7,11 +7,15 @@ use busbound_diagnosis::{Bound, FigureId, FigureUnit, FindingId, Saving, Unit};
 use busbound_machine::topology::GpuPlace;
 
 use crate::absent::absent;
+use crate::align::{Alignment, clocks};
 use crate::answer::{FleetAnswer, FleetSteps, SharedFinding, VerdictCount};
+use crate::arrivals::arrivals;
 use crate::fleet::{FLEET_SCHEMA, Fleet};
+use crate::job;
 use crate::list::some_of;
 use crate::name::FindingName;
 use crate::one_run::{NotOneRun, one_run};
+use crate::pipeline::pipeline;
 use crate::sketch::StepSketch;
 use crate::spread::{FEWEST, Spread, median};
 use crate::statement::statement;
@@ -39,8 +43,11 @@ impl Fleet {
             let present = ranks.iter().chain(&others).filter_map(|rank| Some(rank.rank.as_ref()?.rank));
             absent(world, &present.chain(self.unread().filter_map(|file| file.rank)).collect())
         });
-        let mut limitations: Vec<String> =
-            doubt.into_iter().chain(absent).chain(limitations(&ranks, &compared, unit)).collect();
+        let clocks = clocks(&compared);
+        let alignment = Alignment::of(&compared, &clocks);
+        let mut limitations: Vec<String> = doubt.into_iter().chain(absent).collect();
+        limitations.extend(self::limitations(&ranks, &compared, unit));
+        limitations.extend(unaligned(alignment.as_ref()));
         let with_device: Vec<&RankSummary> = ranks.iter().filter(|rank| rank.has_device()).collect();
         let uplinks =
             topology.filter(|_| not_one_run.is_none()).map(|places| uplinks::uplinks(&with_device, places));
@@ -49,6 +56,10 @@ impl Fleet {
             placed.uplinks
         });
         let stragglers = stragglers::stragglers(&compared, unit);
+        let arrivals = alignment.as_ref().and_then(|_| arrivals(&compared, &clocks, unit));
+        let step_ms = median(&compared.iter().map(|rank| rank.step_ms()).collect::<Vec<_>>());
+        let job = job::scenarios(&compared, &stragglers, arrivals.as_ref(), step_ms, unit);
+        let pipeline = pipeline(&ranks).filter(|_| not_one_run.is_none());
         let mut answer = FleetAnswer {
             schema: FLEET_SCHEMA,
             statement: String::new(),
@@ -61,6 +72,10 @@ impl Fleet {
             figures: figures(&compared, unit),
             findings: findings(&ranks, &stragglers),
             stragglers,
+            alignment,
+            arrivals,
+            job,
+            pipeline,
             uplinks,
             unread: self.unread().cloned().collect(),
             limitations,
@@ -277,9 +292,20 @@ fn limitations(ranks: &[RankSummary], compared: &[&RankSummary], unit: Unit) -> 
             "Finding outliers takes at least {FEWEST} ranks; with fewer, only the differences are shown."
         ));
     }
-    list.push(
-        "The clocks of the ranks are not synchronized: only durations within each rank are compared, and what ran at the same time on two ranks is unknown."
-            .to_owned(),
-    );
     list
+}
+
+/// What is unknown because clocks are not aligned.
+fn unaligned(alignment: Option<&Alignment>) -> Option<String> {
+    match alignment {
+        Some(alignment) if alignment.not_aligned.is_empty() => None,
+        Some(alignment) => Some(format!(
+            "These ranks have too few collectives in common with the others to align their clocks, so when they arrive is unknown: {}.",
+            some_of(&alignment.not_aligned)
+        )),
+        None => Some(
+            "The clocks of the ranks are not synchronized: only durations within each rank are compared, and what ran at the same time on two ranks is unknown."
+                .to_owned(),
+        ),
+    }
 }

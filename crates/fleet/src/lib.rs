@@ -1,5 +1,6 @@
 //! How do the ranks differ? Each rank's diagnosis becomes a small summary. Summaries merge in any order and grouping with
-//! the same result. All conclusions compare durations within a rank, never timestamps of two ranks.
+//! the same result. Conclusions compare durations within a rank; timestamps of two ranks only after their clocks are aligned by the
+//! collectives that they share, with the error of that.
 //!
 //! ```
 //! use busbound_diagnosis::{Options, Source, diagnose};
@@ -21,15 +22,20 @@
 //! ```
 
 mod absent;
+mod align;
 mod answer;
+mod arrivals;
 mod conclude;
 mod diagnoses;
 mod fleet;
+mod history;
 mod host;
+mod job;
 mod list;
 mod name;
 mod one_run;
 mod parts;
+mod pipeline;
 mod sketch;
 mod spread;
 mod statement;
@@ -37,12 +43,17 @@ mod stragglers;
 mod summary;
 mod uplinks;
 
+pub use align::{Alignment, RankClock};
 pub use answer::{FleetAnswer, FleetSteps, SharedFinding, VerdictCount};
+pub use arrivals::{Arrivals, CollectiveArrival, LateRank, Meantime, MeantimePart};
 pub use diagnoses::{DIAGNOSES_SCHEMA, Diagnoses};
 pub use fleet::{FLEET_SCHEMA, Fleet, SavedError, Unread};
+pub use history::{HISTORY_SCHEMA, History, HistoryChange, Job, JobHistory, PartShift};
+pub use job::{JobBasis, JobScenario};
 pub use name::{FindingName, RankName};
 pub use one_run::{NotOneRun, OneRun, one_run};
 pub use parts::{IdlePart, Parts};
+pub use pipeline::{Pipeline, PipelineStage};
 pub use sketch::StepSketch;
 pub use spread::{Outlier, Spread};
 pub use stragglers::{Difference, Reason, Straggler};

@@ -1,7 +1,8 @@
 //! What is worth keeping of one rank? A few kilobytes that replace its diagnosis when ranks are compared.
 
 use busbound_diagnosis::{
-    CopyGroup, Diagnosis, FigureId, GpuLink, RankedAs, Saving, StepTimes, Unit, Verdict, combined_gbps,
+    CollectiveTimes, CopyGroup, Diagnosis, FigureId, GpuLink, RankStage, RankedAs, Saving, StepTimes, Unit,
+    Verdict, combined_gbps,
 };
 use busbound_trace::{Direction, MemoryKind};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,9 @@ pub struct RankSummary {
     /// The machine it ran on, if known from the file name or the user.
     pub host: Option<String>,
     pub path: String,
+    /// When it was recorded, in milliseconds since 1970; `null` if unknown.
+    #[serde(default)]
+    pub recorded_ms: Option<i64>,
     /// Whether the whole file could be read.
     pub complete: bool,
     pub events: u64,
@@ -42,6 +46,12 @@ pub struct RankSummary {
     pub comm_compute_pct_of_comm: Option<f64>,
     pub copies: Vec<RankCopies>,
     pub kernels: RankKernels,
+    /// Some of the collectives that all ranks have to arrive at, on its own clock.
+    #[serde(default)]
+    pub collective_times: CollectiveTimes,
+    /// The stages of a pipeline that it runs.
+    #[serde(default)]
+    pub stages: Vec<RankStage>,
     pub findings: Vec<RankFinding>,
     /// Number of limitations in its diagnosis.
     pub limitations: usize,
@@ -154,6 +164,7 @@ impl RankSummary {
             rank: diagnosis.rank.clone(),
             host: host_in_name(&diagnosis.source.path).map(str::to_owned),
             path: diagnosis.source.path.clone(),
+            recorded_ms: None,
             complete: diagnosis.source.complete,
             events: diagnosis.source.events,
             gpus: diagnosis.machine.gpus.iter().map(RankGpu::of).collect(),
@@ -168,6 +179,8 @@ impl RankSummary {
                 count: diagnosis.launches.kernels as f64 / each,
                 median_us: diagnosis.launches.median_kernel_us,
             },
+            collective_times: diagnosis.collective_times.clone(),
+            stages: diagnosis.rank_stages.clone(),
             findings: diagnosis
                 .findings
                 .iter()

@@ -12,6 +12,38 @@ use serde::Serialize;
 
 use crate::link::PcieLink;
 
+/// What the links between GPUs end at.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Fabric {
+    /// At another GPU: each pair has its own links, or none.
+    Direct,
+    /// At NVSwitches: each GPU reaches every other one with all of its links, so the bisection is half of the GPUs times
+    /// their rate.
+    Switch,
+    /// At NVSwitches that also reduce (NVLink SHARP, NCCL's NVLS), with the share of NCCL's planned rate that this
+    /// reaches in NCCL's tuning (`nvlsEfficiency`: 0.85 on Hopper, 0.74 on Blackwell).
+    ReducingSwitch { nvls_efficiency: f64 },
+}
+
+impl Fabric {
+    pub(crate) const HOPPER: Self = Self::ReducingSwitch { nvls_efficiency: 0.85 };
+    pub(crate) const BLACKWELL: Self = Self::ReducingSwitch { nvls_efficiency: 0.74 };
+
+    /// The NVLS efficiency, if the switches reduce.
+    pub fn nvls_efficiency(self) -> Option<f64> {
+        match self {
+            Self::ReducingSwitch { nvls_efficiency } => Some(nvls_efficiency),
+            Self::Direct | Self::Switch => None,
+        }
+    }
+
+    pub fn is_switched(self) -> bool {
+        self != Self::Direct
+    }
+}
+
 /// A GPU's data sheet.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct GpuFacts {
@@ -22,6 +54,8 @@ pub struct GpuFacts {
     pub pcie: PcieLink,
     /// GB/s of all links to other GPUs in one direction; 0 if the GPU has none.
     pub nvlink_gbps: f64,
+    /// What those links end at in the usual 8-GPU machine of this board.
+    pub fabric: Fabric,
     /// GB/s in one direction to the host over NVLink-C2C; 0 if the host link is PCIe.
     pub c2c_gbps: f64,
     /// GB/s of the device's own memory.
@@ -44,7 +78,16 @@ const fn gpu(
 ) -> GpuFacts {
     let [memory_gbps, bf16_tflops, memory_gb, watts] = chip;
     let pcie = PcieLink { generation, lanes };
-    GpuFacts { words, key, pcie, nvlink_gbps, c2c_gbps: 0.0, memory_gbps, bf16_tflops, memory_gb, watts }
+    let fabric = Fabric::Direct;
+    let c2c_gbps = 0.0;
+    GpuFacts { words, key, pcie, nvlink_gbps, fabric, c2c_gbps, memory_gbps, bf16_tflops, memory_gb, watts }
+}
+
+impl GpuFacts {
+    /// On a board whose links end at switches.
+    const fn on(self, fabric: Fabric) -> Self {
+        Self { fabric, ..self }
+    }
 }
 
 /// A GPU on one module with its host: 450 GB/s between them in each direction.
@@ -59,23 +102,23 @@ const fn superchip(
 
 /// More specific names come before less specific ones: the first match wins.
 const GPUS: &[GpuFacts] = &[
-    superchip("gb300", &["GB300"], 900.0, [8000.0, 2500.0, 279.0, 1400.0]),
-    superchip("gb200", &["GB200"], 900.0, [8000.0, 2500.0, 186.0, 1200.0]),
+    superchip("gb300", &["GB300"], 900.0, [8000.0, 2500.0, 279.0, 1400.0]).on(Fabric::BLACKWELL),
+    superchip("gb200", &["GB200"], 900.0, [8000.0, 2500.0, 186.0, 1200.0]).on(Fabric::BLACKWELL),
     superchip("gh200", &["GH200"], 450.0, [4000.0, 990.0, 96.0, 900.0]),
-    gpu("b300", &["B300"], 6, 16, 900.0, [8000.0, 2250.0, 270.0, 1100.0]),
-    gpu("b200", &["B200"], 5, 16, 900.0, [8000.0, 2250.0, 180.0, 1000.0]),
+    gpu("b300", &["B300"], 6, 16, 900.0, [8000.0, 2250.0, 270.0, 1100.0]).on(Fabric::BLACKWELL),
+    gpu("b200", &["B200"], 5, 16, 900.0, [8000.0, 2250.0, 180.0, 1000.0]).on(Fabric::BLACKWELL),
     gpu("h200-nvl", &["H200", "NVL"], 5, 16, 450.0, [4800.0, 836.0, 141.0, 600.0]),
-    gpu("h200", &["H200"], 5, 16, 450.0, [4800.0, 989.0, 141.0, 700.0]),
+    gpu("h200", &["H200"], 5, 16, 450.0, [4800.0, 989.0, 141.0, 700.0]).on(Fabric::HOPPER),
     gpu("h100-nvl", &["H100", "NVL"], 5, 16, 300.0, [3938.0, 836.0, 94.0, 400.0]),
     gpu("h100-pcie", &["H100", "PCIe"], 5, 16, 0.0, [2039.0, 756.0, 80.0, 350.0]),
-    gpu("h100-sxm", &["H100"], 5, 16, 450.0, [3352.0, 989.0, 80.0, 700.0]),
-    gpu("h800", &["H800"], 5, 16, 200.0, [3352.0, 989.0, 80.0, 700.0]),
-    gpu("h20", &["H20"], 5, 16, 450.0, [4000.0, 148.0, 96.0, 400.0]),
+    gpu("h100-sxm", &["H100"], 5, 16, 450.0, [3352.0, 989.0, 80.0, 700.0]).on(Fabric::HOPPER),
+    gpu("h800", &["H800"], 5, 16, 200.0, [3352.0, 989.0, 80.0, 700.0]).on(Fabric::HOPPER),
+    gpu("h20", &["H20"], 5, 16, 450.0, [4000.0, 148.0, 96.0, 400.0]).on(Fabric::HOPPER),
     gpu("a100-pcie-40gb", &["A100", "PCI", "40GB"], 4, 16, 0.0, [1555.0, 312.0, 40.0, 250.0]),
     gpu("a100-pcie", &["A100", "PCI"], 4, 16, 0.0, [1935.0, 312.0, 80.0, 300.0]),
-    gpu("a100-sxm-40gb", &["A100", "40GB"], 4, 16, 300.0, [1555.0, 312.0, 40.0, 400.0]),
-    gpu("a100-sxm", &["A100"], 4, 16, 300.0, [2039.0, 312.0, 80.0, 400.0]),
-    gpu("a800", &["A800"], 4, 16, 200.0, [2039.0, 312.0, 80.0, 400.0]),
+    gpu("a100-sxm-40gb", &["A100", "40GB"], 4, 16, 300.0, [1555.0, 312.0, 40.0, 400.0]).on(Fabric::Switch),
+    gpu("a100-sxm", &["A100"], 4, 16, 300.0, [2039.0, 312.0, 80.0, 400.0]).on(Fabric::Switch),
+    gpu("a800", &["A800"], 4, 16, 200.0, [2039.0, 312.0, 80.0, 400.0]).on(Fabric::Switch),
     gpu("a30", &["A30"], 4, 16, 0.0, [933.0, 165.0, 24.0, 165.0]),
     gpu("a40", &["A40"], 4, 16, 0.0, [696.0, 149.7, 48.0, 300.0]),
     gpu("a10g", &["A10G"], 4, 16, 0.0, [600.0, 70.0, 24.0, 300.0]),
@@ -90,12 +133,15 @@ const GPUS: &[GpuFacts] = &[
     gpu("p100-sxm", &["P100"], 3, 16, 80.0, [732.0, 21.2, 16.0, 300.0]),
     gpu("t4", &["Tesla T4"], 3, 16, 0.0, [320.0, 65.0, 16.0, 70.0]),
     gpu("rtx-pro-6000", &["RTX PRO 6000"], 5, 16, 0.0, [1792.0, 504.0, 96.0, 600.0]),
+    gpu("quadro-rtx-6000", &["Quadro RTX 6000"], 3, 16, 0.0, [672.0, 130.5, 24.0, 260.0]),
     gpu("rtx-6000-ada", &["RTX 6000 Ada"], 4, 16, 0.0, [960.0, 364.0, 48.0, 300.0]),
     gpu("rtx-a6000", &["RTX A6000"], 4, 16, 0.0, [768.0, 155.0, 48.0, 300.0]),
     gpu("rtx-5090", &["RTX 5090"], 5, 16, 0.0, [1792.0, 209.5, 32.0, 575.0]),
     gpu("rtx-5080", &["RTX 5080"], 5, 16, 0.0, [960.0, 112.6, 16.0, 360.0]),
     gpu("rtx-4090", &["RTX 4090"], 4, 16, 0.0, [1008.0, 165.2, 24.0, 450.0]),
     gpu("rtx-4080", &["RTX 4080"], 4, 16, 0.0, [717.0, 97.5, 16.0, 320.0]),
+    gpu("rtx-4060-ti", &["RTX 4060 Ti"], 4, 8, 0.0, [288.0, 44.1, 16.0, 160.0]),
+    gpu("rtx-4060", &["RTX 4060"], 4, 8, 0.0, [272.0, 30.2, 8.0, 115.0]),
     gpu("rtx-3090", &["RTX 3090"], 4, 16, 0.0, [936.0, 71.0, 24.0, 350.0]),
     gpu("rtx-3080", &["RTX 3080"], 4, 16, 0.0, [760.0, 59.5, 10.0, 320.0]),
     gpu("rtx-2080-ti", &["RTX 2080 Ti"], 3, 16, 0.0, [616.0, 53.8, 11.0, 250.0]),
@@ -156,6 +202,9 @@ mod tests {
             ("NVIDIA L4", "l4"),
             ("NVIDIA L40S", "l40s"),
             ("NVIDIA GeForce RTX 4090", "rtx-4090"),
+            ("NVIDIA GeForce RTX 4060", "rtx-4060"),
+            ("NVIDIA GeForce RTX 4060 Ti", "rtx-4060-ti"),
+            ("Quadro RTX 6000", "quadro-rtx-6000"),
             ("AMD Instinct MI300X", "mi300x"),
         ] {
             assert_eq!(gpu_of_name(name).map(|gpu| gpu.key), Some(key), "{name}");

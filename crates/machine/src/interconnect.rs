@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::GpuFacts;
+use crate::catalog::{Fabric, GpuFacts, gpu_of_key};
 use crate::link::PcieLink;
 
 /// What a hop of a collective crosses; NCCL's latencies depend on it.
@@ -27,13 +27,23 @@ pub struct Interconnect {
     pub peak_gbps: f64,
     /// The rate that NCCL's own model assumes.
     pub nccl_gbps: f64,
+    /// What the links end at; for NVLink by generation, that of the 8-GPU machine sold with it.
+    pub fabric: Fabric,
 }
 
 /// NVLink by generation: links of a fully linked GPU, GB/s per link, and the GB/s per link that NCCL assumes.
 ///
 /// Per GPU: P100 4 × 20, V100 6 × 25, A100 12 × 25, H100 and H200 18 × 25, B200 18 × 50.
-const NVLINK: [(f64, f64, f64); 5] =
-    [(4.0, 20.0, 18.0), (6.0, 25.0, 20.0), (12.0, 25.0, 20.0), (18.0, 25.0, 20.6), (18.0, 50.0, 40.1)];
+const NVLINK: [(f64, f64, f64, Fabric); 5] = [
+    (4.0, 20.0, 18.0, Fabric::Direct),
+    (6.0, 25.0, 20.0, Fabric::Direct),
+    (12.0, 25.0, 20.0, Fabric::Switch),
+    (18.0, 25.0, 20.6, Fabric::HOPPER),
+    (18.0, 50.0, 40.1, Fabric::BLACKWELL),
+];
+
+/// The share of the peak that NCCL assumes for links between GPUs that it does not know by name.
+pub(crate) const PLANNED_SHARE: f64 = 0.82;
 
 /// Networks, with the rate of one port in GB/s.
 const NETS: &[(&str, &str, f64)] = &[
@@ -55,8 +65,8 @@ pub struct UnknownLink {
 }
 
 impl Interconnect {
-    /// A link by name (`pcie4x16`, `nvlink4`, `ib-ndr`) or by its rate in GB/s (`32`, which gets the latency of
-    /// PCIe).
+    /// A link by name (`pcie4x16`, `nvlink4`, `ib-ndr`), by the GPU that has it (`h100-sxm`) or by its rate in GB/s
+    /// (`32`, which gets the latency of PCIe).
     ///
     /// # Errors
     /// If the name is none of these; the message lists the names.
@@ -67,7 +77,7 @@ impl Interconnect {
         }
         let nvlink =
             lower.strip_prefix("nvlink").and_then(|generation| generation.trim().parse::<usize>().ok());
-        if let Some(&(links, each, planned)) =
+        if let Some(&(links, each, planned, fabric)) =
             nvlink.and_then(|generation| NVLINK.get(generation.checked_sub(1)?))
         {
             return Ok(Self {
@@ -75,14 +85,18 @@ impl Interconnect {
                 hop: Hop::NvLink,
                 peak_gbps: links * each,
                 nccl_gbps: links * planned,
+                fabric,
             });
         }
         if let Some((_, title, gbps)) = NETS.iter().find(|(key, ..)| *key == lower) {
-            return Ok(Self { name: (*title).to_owned(), hop: Hop::Net, peak_gbps: *gbps, nccl_gbps: *gbps });
+            return Ok(Self::plain((*title).to_owned(), Hop::Net, *gbps, *gbps));
+        }
+        if let Some(gpu) = gpu_of_key(&lower) {
+            return Ok(Self::of_gpu(gpu));
         }
         match lower.trim_end_matches("gb/s").trim().parse::<f64>() {
             Ok(gbps) if gbps > 0.0 && gbps.is_finite() => {
-                Ok(Self { name: format!("{gbps} GB/s"), hop: Hop::Pci, peak_gbps: gbps, nccl_gbps: gbps })
+                Ok(Self::plain(format!("{gbps} GB/s"), Hop::Pci, gbps, gbps))
             }
             _ => Err(UnknownLink { name: name.to_owned(), known: Self::names().join(", ") }),
         }
@@ -93,22 +107,31 @@ impl Interconnect {
         if gpu.nvlink_gbps <= 0.0 {
             return Self::pcie(gpu.pcie);
         }
-        // NCCL assumes about this share of the peak for a link that it does not know by name.
-        const PLANNED: f64 = 0.82;
         let is_nvidia = !gpu.key.starts_with("mi");
         let name = if is_nvidia { "NVLink" } else { "Infinity Fabric" };
         Self {
             name: format!("{name} of {}", gpu.key),
             hop: Hop::NvLink,
             peak_gbps: gpu.nvlink_gbps,
-            nccl_gbps: gpu.nvlink_gbps * PLANNED,
+            nccl_gbps: gpu.nvlink_gbps * PLANNED_SHARE,
+            fabric: gpu.fabric,
         }
+    }
+
+    /// The same links without reduction in the switches, as with `NCCL_NVLS_ENABLE=0`.
+    pub fn without_nvls(self) -> Self {
+        let fabric = if self.fabric.is_switched() { Fabric::Switch } else { Fabric::Direct };
+        Self { fabric, ..self }
+    }
+
+    fn plain(name: String, hop: Hop, peak_gbps: f64, nccl_gbps: f64) -> Self {
+        Self { name, hop, peak_gbps, nccl_gbps, fabric: Fabric::Direct }
     }
 
     fn pcie(link: PcieLink) -> Self {
         // 12 GB/s at generation 3 with 16 lanes, doubled for each later generation.
         let planned = 12.0 * 2f64.powi(i32::from(link.generation) - 3) * f64::from(link.lanes) / 16.0;
-        Self { name: link.name(), hop: Hop::Pci, peak_gbps: link.peak_gbps(), nccl_gbps: planned }
+        Self::plain(link.name(), Hop::Pci, link.peak_gbps(), planned)
     }
 
     /// The names that [`named`](Self::named) accepts, with one width per PCIe generation.
@@ -137,6 +160,8 @@ mod tests {
             ("ib-ndr", 50.0, 50.0, Hop::Net),
             ("32", 32.0, 32.0, Hop::Pci),
             ("16 GB/s", 16.0, 16.0, Hop::Pci),
+            ("h100-sxm", 450.0, 369.0, Hop::NvLink),
+            ("h100-pcie", 63.0, 48.0, Hop::Pci),
         ] {
             let link = Interconnect::named(name).unwrap();
             assert!(

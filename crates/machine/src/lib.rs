@@ -15,9 +15,11 @@
 pub mod bench;
 mod catalog;
 mod curve;
+pub mod flight_recorder;
 mod interconnect;
 mod link;
 pub mod live;
+pub mod nccl_log;
 mod profile;
 mod profiler_cost;
 mod quantile;
@@ -26,7 +28,7 @@ pub mod spelling;
 pub mod topology;
 
 pub use bench::terms::HostMemory;
-pub use catalog::{GpuFacts, catalog, gpu_of_key, gpu_of_name};
+pub use catalog::{Fabric, GpuFacts, catalog, gpu_of_key, gpu_of_name};
 pub use interconnect::{Hop, Interconnect, UnknownLink};
 pub use link::PcieLink;
 pub use profile::{
@@ -35,4 +37,4 @@ pub use profile::{
 };
 pub use profiler_cost::{ProfilerCost, ProfilerTool};
 pub use quantile::{median, quantile};
-pub use resolve::{LinkFacts, LinkSource, Machine, UnknownMachine};
+pub use resolve::{LinkFacts, LinkSource, Machine, Seen, UnknownMachine};

@@ -14,6 +14,16 @@ impl PcieLink {
     /// The link of an unknown GPU.
     pub(crate) const ASSUMED: Self = Self { generation: 4, lanes: 16 };
 
+    /// The link of a GPU that the catalog does not list, by its compute capability: the one of most boards of that generation.
+    pub(crate) fn of_capability((major, minor): (u32, u32)) -> Self {
+        let generation = match (major, minor) {
+            (0..=6, _) | (7, _) => 3,
+            (8, _) => 4,
+            _ => 5,
+        };
+        Self { generation, lanes: 16 }
+    }
+
     /// Peak in one direction in GB/s, after line coding and before packet overhead.
     pub fn peak_gbps(self) -> f64 {
         // Gigatransfers per second per lane, and the share of them that carries data.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::bench::terms::{Direction, HostMemory};
 use crate::catalog::{self, GpuFacts};
 use crate::curve;
+use crate::interconnect::PLANNED_SHARE;
 use crate::link::{PcieLink, REACHED_BY_LARGE_COPIES};
 use crate::profile::{MachineProfile, SharedProfile};
 
@@ -64,6 +65,11 @@ impl LinkFacts {
         self.reached_gbps.unwrap_or(self.peak_gbps * REACHED_BY_LARGE_COPIES)
     }
 
+    /// The rate between GPUs over dedicated links, as NCCL plans it; `None` if there are none or that is unknown.
+    pub fn peer_gbps(&self) -> Option<f64> {
+        self.nvlink_gbps.filter(|gbps| *gbps > 0.0).map(|gbps| gbps * PLANNED_SHARE)
+    }
+
     /// The expected rate of back-to-back H2D copies of this size.
     pub fn expected_gbps(&self, bytes: u64, memory: HostMemory) -> f64 {
         self.expected_of(bytes, Direction::H2d, memory)
@@ -76,19 +82,24 @@ impl LinkFacts {
         measured.unwrap_or_else(|| self.scaled(bytes, &curve::streamed(direction, memory)))
     }
 
-    /// The rate of one H2D copy that the host waits for, including the wait, when the copy is queued behind a
-    /// kernel of `behind_ms`. Only pageable copies gain from the kernel: the host stages their first bytes
-    /// while it runs.
-    pub fn awaited_gbps(&self, bytes: u64, memory: HostMemory, behind_ms: f64) -> f64 {
+    /// The rate of one H2D copy at a time, from its launch to its end.
+    pub fn single_gbps(&self, bytes: u64, memory: HostMemory) -> f64 {
         let streamed = self.expected_gbps(bytes, memory);
-        let profile = self.profile.as_ref();
-        let single = match profile {
+        let single = match &self.profile {
             Some(profile) => profile.single_at(bytes, memory).unwrap_or(streamed),
             None => self.scaled(bytes, &curve::single(memory)),
         };
         // A single copy is never faster than back-to-back copies.
-        let alone = single.min(streamed);
-        let wait_ns = 1e3 * profile.and_then(|profile| profile.wait_us()).unwrap_or(curve::WAIT_H200_US);
+        single.min(streamed)
+    }
+
+    /// The rate of one H2D copy that the host waits for, including the wait, when the copy is queued behind a
+    /// kernel of `behind_ms`. Only pageable copies gain from the kernel: the host stages their first bytes
+    /// while it runs.
+    pub fn awaited_gbps(&self, bytes: u64, memory: HostMemory, behind_ms: f64) -> f64 {
+        let alone = self.single_gbps(bytes, memory);
+        let wait_ns =
+            1e3 * self.profile.as_ref().and_then(|profile| profile.wait_us()).unwrap_or(curve::WAIT_H200_US);
         let bytes = bytes as f64;
         let ahead = match memory {
             HostMemory::Pinned => 0.0,
@@ -122,6 +133,15 @@ impl LinkFacts {
         let fixed_ns = (measured_ns - bytes as f64 / curve::PLATEAU_H200).max(0.0);
         bytes as f64 / (fixed_ns + bytes as f64 / self.reachable_gbps())
     }
+}
+
+/// What a trace recorded about a GPU's link.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Seen {
+    /// As the driver reported it.
+    pub link: Option<PcieLink>,
+    /// The GPU's compute capability, for GPUs that the catalog does not list.
+    pub capability: Option<(u32, u32)>,
 }
 
 /// What the user said about the machine; the rest comes from the catalog.
@@ -169,6 +189,11 @@ impl Machine {
         }
     }
 
+    /// A machine with GPUs of this model.
+    pub fn of_gpu(gpu: &'static GpuFacts) -> Self {
+        Self { given: Some(Given::Gpu(gpu)) }
+    }
+
     /// A machine that was measured.
     pub fn measured(profile: MachineProfile) -> Self {
         Self { given: Some(Given::Profile(Arc::new(profile))) }
@@ -177,11 +202,11 @@ impl Machine {
     /// The link of a GPU, by the name that its driver reports: measured or given if possible, else from the
     /// catalog, else assumed.
     pub fn link_of(&self, gpu: Option<&str>) -> LinkFacts {
-        self.link_seen(gpu, None)
+        self.link_seen(gpu, Seen::default())
     }
 
-    /// The same, if the driver reported the link during the run: that takes precedence over the catalog.
-    pub fn link_seen(&self, gpu: Option<&str>, seen: Option<PcieLink>) -> LinkFacts {
+    /// The same with what was recorded during the run: the link that the driver reported takes precedence over the catalog.
+    pub fn link_seen(&self, gpu: Option<&str>, seen: Seen) -> LinkFacts {
         let listed = gpu.and_then(catalog::gpu_of_name);
         let nvlink_gbps = listed.map(|gpu| gpu.nvlink_gbps);
         let plain = |name: String, peak_gbps: f64, source: LinkSource, nvlink_gbps: Option<f64>| LinkFacts {
@@ -214,13 +239,14 @@ impl Machine {
             }
             (Some(Given::Gpu(gpu)), _) => of_gpu(gpu, LinkSource::Given),
             // Traffic over a chip-to-chip link does not cross PCIe, whatever the driver reports about PCIe.
-            (None, listed) if seen.is_some() && listed.is_none_or(|gpu| gpu.c2c_gbps <= 0.0) => {
-                let link = seen.unwrap_or(PcieLink::ASSUMED);
+            (None, listed) if seen.link.is_some() && listed.is_none_or(|gpu| gpu.c2c_gbps <= 0.0) => {
+                let link = seen.link.unwrap_or(PcieLink::ASSUMED);
                 plain(link.name(), link.peak_gbps(), LinkSource::Recorded, nvlink_gbps)
             }
             (None, Some(gpu)) => of_gpu(gpu, LinkSource::Catalog),
             (None, None) => {
-                plain(PcieLink::ASSUMED.name(), PcieLink::ASSUMED.peak_gbps(), LinkSource::Assumed, None)
+                let link = seen.capability.map_or(PcieLink::ASSUMED, PcieLink::of_capability);
+                plain(link.name(), link.peak_gbps(), LinkSource::Assumed, None)
             }
         }
     }
@@ -239,6 +265,12 @@ mod tests {
         let gpu = Machine::named("h100-pcie").unwrap().link_of(None);
         assert_eq!((gpu.name.as_str(), gpu.nvlink_gbps), ("PCIe 5 x16", Some(0.0)));
         assert_eq!(Machine::default().link_of(None).source, LinkSource::Assumed);
+        // GPUs without a name, or with one that nobody knows.
+        for (capability, link) in [((7, 5), "PCIe 3 x16"), ((8, 9), "PCIe 4 x16"), ((9, 0), "PCIe 5 x16")] {
+            let seen = Seen { link: None, capability: Some(capability) };
+            let found = Machine::default().link_seen(Some("Graphics Device"), seen);
+            assert_eq!((found.name.as_str(), found.source), (link, LinkSource::Assumed));
+        }
         assert_eq!(Machine::default().link_of(Some("NVIDIA GH200 480GB")).name, "NVLink-C2C");
         let rate = Machine::named("63").unwrap().link_of(None);
         assert_eq!((rate.peak_gbps, rate.reachable_gbps()), (63.0, 63.0));

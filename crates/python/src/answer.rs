@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use busbound::diagnosis::Labels;
 use busbound::fleet::{Fleet, FleetAnswer, RankSummary, SavedError, Unread};
+use busbound::report::card;
 use busbound::{Comparison, Diagnosis, Format, Report, Style, Survey, WhatIf};
 use pyo3::prelude::*;
 
 use crate::arguments::wiring_of;
 use crate::attend::attend;
-use crate::failure::failed;
+use crate::failure::{Family, bad_option, failed};
 
 #[derive(Debug)]
 pub(crate) enum Content {
@@ -68,6 +69,19 @@ impl Answer {
     fn markdown(&self) -> PyResult<String> {
         self.content.report().render(Format::Markdown, &Style::default()).map_err(failed)
     }
+
+    /// The same as a page of text and tables; `Trace.page` also draws the timeline.
+    fn html(&self) -> PyResult<String> {
+        self.content.report().render(Format::Html, &Style::default()).map_err(failed)
+    }
+
+    /// A diagnosis as a card for notebooks; `None` for other answers.
+    fn card(&self) -> PyResult<Option<String>> {
+        match &*self.content {
+            Content::Diagnosis(diagnosis) => card(diagnosis).map(Some).map_err(failed),
+            _ => Ok(None),
+        }
+    }
 }
 
 /// The summary of a diagnosis, as input for `merge`.
@@ -75,7 +89,7 @@ impl Answer {
 #[pyo3(signature = (run, host = None))]
 pub(crate) fn summarize(run: &Bound<'_, Answer>, host: Option<String>) -> PyResult<Answer> {
     let Content::Diagnosis(diagnosis) = &*run.get().content else {
-        return Err(failed("summarize needs a diagnosis"));
+        return Err(bad_option("summarize needs a diagnosis"));
     };
     let mut summary = RankSummary::of(diagnosis);
     summary.host = host.or(summary.host);
@@ -87,17 +101,19 @@ pub(crate) fn summarize(run: &Bound<'_, Answer>, host: Option<String>) -> PyResu
 #[pyo3(signature = (saved, topology = None))]
 pub(crate) fn merge(py: Python<'_>, saved: Vec<String>, topology: Option<PathBuf>) -> PyResult<Answer> {
     if saved.is_empty() {
-        return Err(failed("merge needs one summary or more"));
+        return Err(bad_option("merge needs one summary or more"));
     }
     let wiring = wiring_of(topology)?;
     let answer = attend(py, move |_| parsed(&saved).map(|fleet| fleet.answer(wiring.as_deref())))?;
-    Ok(Answer::of(Content::Fleet(answer.map_err(|error| failed(format!("a summary {error}")))?)))
+    Ok(Answer::of(Content::Fleet(
+        answer.map_err(|error| Family::Unreadable.error(format!("a summary {error}")))?,
+    )))
 }
 
 /// Combines summaries into one text for `merge`, with the paths of unreadable files and the reasons.
 #[pyfunction]
 pub(crate) fn combine(saved: Vec<String>, unread: Vec<(String, String)>) -> PyResult<String> {
-    let fleet = parsed(&saved).map_err(|error| failed(format!("a summary {error}")))?;
+    let fleet = parsed(&saved).map_err(|error| Family::Unreadable.error(format!("a summary {error}")))?;
     let unread = unread.into_iter().map(|(path, why)| Unread::new(path, why));
     fleet.with_unread(unread).save().map_err(failed)
 }
@@ -111,14 +127,17 @@ fn parsed(saved: &[String]) -> Result<Fleet, SavedError> {
 pub(crate) fn compare(runs: Vec<Bound<'_, Answer>>, label: Option<(String, Vec<f64>)>) -> PyResult<Answer> {
     let diagnosis = |run: &Bound<'_, Answer>| match &*run.get().content {
         Content::Diagnosis(diagnosis) => Ok(Diagnosis::clone(diagnosis)),
-        _ => Err(failed("compare needs diagnoses")),
+        _ => Err(bad_option("compare needs diagnoses")),
     };
     let runs = runs.iter().map(diagnosis).collect::<PyResult<Vec<_>>>()?;
     let labels = label.map(|(key, values)| Labels { key, values });
     if let Some(labels) = &labels
         && (labels.values.len() != runs.len() || !labels.values.iter().all(|value| *value > 0.0))
     {
-        return Err(failed(format!("label needs one number above zero for each of the {} runs", runs.len())));
+        return Err(bad_option(format!(
+            "label needs one number above zero for each of the {} runs",
+            runs.len()
+        )));
     }
     Ok(Answer::of(Content::Comparison(busbound::compare(&runs, labels.as_ref()))))
 }

@@ -23,7 +23,7 @@ mod _native {
     #[pymodule_export]
     use super::answer::{Answer, combine, compare, merge, summarize};
     #[pymodule_export]
-    use super::failure::{BusboundError, StorageError};
+    use super::failure::BusboundError;
     #[pymodule_export]
     use super::run_command;
     #[pymodule_export]
@@ -32,6 +32,13 @@ mod _native {
     use super::table::Table;
     #[pymodule_export]
     use super::trace::{Trace, check, memory_for, open, suffixes, traces_in};
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::failure::add_to(module)
+    }
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");

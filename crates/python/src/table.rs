@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use busbound::tables::{self, Batches, Tables};
+use pyo3::exceptions::PyModuleNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -43,7 +44,7 @@ impl Table {
         PyCapsule::new_with_value(py, schema, SCHEMA)
     }
 
-    /// events, copies, gaps or steps.
+    /// events, copies, collectives, gaps or steps.
     #[getter]
     fn name(&self) -> &'static str {
         self.table.name()
@@ -54,6 +55,33 @@ impl Table {
         self.table.columns().iter().map(|column| column.name).collect()
     }
 
+    /// The rows as a ``polars.DataFrame``.
+    ///
+    /// Raises:
+    ///     ImportError: polars is not installed.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        package(slf.py(), "polars", "to_polars")?.getattr("DataFrame")?.call1((slf,))
+    }
+
+    /// The rows as a ``pyarrow.Table``.
+    ///
+    /// Raises:
+    ///     ImportError: pyarrow is not installed.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        package(slf.py(), "pyarrow", "to_arrow")?.getattr("table")?.call1((slf,))
+    }
+
+    /// The rows as a ``pandas.DataFrame``; text columns are categorical.
+    ///
+    /// Raises:
+    ///     ImportError: pandas or pyarrow is not installed.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        package(slf.py(), "pandas", "to_pandas")?;
+        // pandas itself reads Arrow through pyarrow.
+        let arrow = package(slf.py(), "pyarrow", "to_pandas")?;
+        arrow.getattr("table")?.call1((slf,))?.call_method0("to_pandas")
+    }
+
     fn __len__(&self) -> usize {
         self.tables.rows(self.table)
     }
@@ -61,4 +89,16 @@ impl Table {
     fn __repr__(&self) -> String {
         format!("<busbound.Table {}: {} rows>", self.table.name(), self.__len__())
     }
+}
+
+/// A package that a user may not have installed.
+fn package<'py>(py: Python<'py>, name: &str, method: &str) -> PyResult<Bound<'py, PyModule>> {
+    py.import(name).map_err(|error| {
+        if !error.is_instance_of::<PyModuleNotFoundError>(py) {
+            return error;
+        }
+        let missing = PyModuleNotFoundError::new_err(format!("{method} needs {name}: pip install {name}"));
+        missing.set_cause(py, Some(error));
+        missing
+    })
 }

@@ -4,16 +4,17 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use busbound::diagnosis::Detail;
 use busbound::tables::Tables;
 use busbound::trace::LossKind;
 use busbound::whatif::replay::Change;
-use busbound::{Error, Input, Machine, ReadOptions, Run};
+use busbound::{Format, Input, Machine, ReadOptions, Report, Run, Style};
 use pyo3::prelude::*;
 
 use crate::answer::{Answer, Content};
 use crate::arguments::{StepChoice, machine_of, options_of, timed_options_of, wiring_of};
 use crate::attend::attend;
-use crate::failure::{StorageError, failed};
+use crate::failure::{bad_option, failed, failure_of};
 use crate::table::Table;
 
 type SharedTables = Arc<Tables<Arc<busbound::Trace>>>;
@@ -57,14 +58,10 @@ fn named(run: Run, name: Option<String>) -> Run {
     }
 }
 
-fn failure_of(error: Error) -> PyErr {
-    if error.is_storage() { StorageError::new_err(error.to_string()) } else { failed(error) }
-}
-
 /// The trace files of paths, directories and patterns.
 #[pyfunction]
 pub(crate) fn traces_in(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
-    py.detach(|| busbound::traces_in(&paths)).map_err(failed)
+    py.detach(|| busbound::traces_in(&paths)).map_err(failure_of)
 }
 
 /// The file extensions of supported traces.
@@ -108,6 +105,25 @@ impl Trace {
         Ok(Answer::of(Content::Diagnosis(Box::new(answer))))
     }
 
+    /// The page of the diagnosis with these options, as the command writes it.
+    #[pyo3(signature = (machine = None, steps = None, warmup = None, wall_ms = None))]
+    fn page(
+        &self,
+        py: Python<'_>,
+        machine: Option<String>,
+        steps: Option<String>,
+        warmup: Option<usize>,
+        wall_ms: Option<f64>,
+    ) -> PyResult<String> {
+        let (machine, options) = (machine_of(machine)?, timed_options_of(&(steps, warmup), wall_ms)?);
+        let run = self.run.clone();
+        let page = attend(py, move |_| {
+            let drawn = run.draw(&machine, &options, &[], Detail::Page { runs: 1 });
+            drawn.render(Format::Html, &Style::default())
+        })?;
+        page.map_err(failed)
+    }
+
     fn survey(&self, py: Python<'_>) -> PyResult<Answer> {
         let run = self.run.clone();
         Ok(Answer::of(Content::Survey(attend(py, move |_| run.survey())?)))
@@ -126,7 +142,7 @@ impl Trace {
     ) -> PyResult<Answer> {
         let (machine, options) = (machine_of(machine)?, timed_options_of(&(steps, warmup), wall_ms)?);
         let changes = apply.iter().map(|change| change.parse::<Change>());
-        let changes = changes.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let changes = changes.collect::<Result<Vec<_>, _>>().map_err(bad_option)?;
         let wanted = if changes.is_empty() { Vec::new() } else { vec![changes] };
         let run = self.run.clone();
         let answer = attend(py, move |_| run.what_if(&machine, &options, &wanted))?;
@@ -144,7 +160,7 @@ impl Trace {
         warmup: Option<usize>,
     ) -> PyResult<Table> {
         let table = busbound::tables::Table::ALL.into_iter().find(|table| table.name() == name);
-        let table = table.ok_or_else(|| failed(format!("unknown table: {name}")))?;
+        let table = table.ok_or_else(|| bad_option(format!("unknown table: {name}")))?;
         Ok(Table { tables: self.tables(py, (steps, warmup))?, table })
     }
 

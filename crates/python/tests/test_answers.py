@@ -105,6 +105,35 @@ def test_addresses_are_fetched(fixtures, tmp_path):
         busbound.open("nowhere://trace.json")
 
 
+def test_storage_options_reach_the_store(fixtures):
+    fsspec = pytest.importorskip("fsspec")
+
+    class Locked(fsspec.get_filesystem_class("memory")):
+        protocol = "locked"
+        store = {}  # noqa: RUF012 — as its base class
+        pseudo_dirs = [""]  # noqa: RUF012
+
+        def __init__(self, token=None, **options):
+            super().__init__(**options)
+            self.token = token
+
+        def get_file(self, *args, **options):
+            if self.token != "right":
+                raise PermissionError("wrong token")
+            return super().get_file(*args, **options)
+
+    fsspec.register_implementation("locked", Locked, clobber=True)
+    whole = (fixtures / "ranks" / "rank-4.json").read_bytes()
+    with fsspec.open("locked://rank-4.json", "wb", token="right") as file:
+        file.write(whole)
+    trace = busbound.open("locked://rank-4.json", storage_options={"token": "right"})
+    assert len(trace) == len(busbound.open(fixtures / "ranks" / "rank-4.json"))
+    page = busbound.open("locked://rank-4.json", storage_options={"token": "right"}).diagnose().to_html()
+    assert page == trace.diagnose().to_html()
+    with pytest.raises(busbound.StorageError, match="wrong token"):
+        busbound.open("locked://rank-4.json", storage_options={"token": "wrong"})
+
+
 @pytest.mark.skipif(os.name != "posix", reason="nsys is a script here")
 def test_a_report_is_exported_if_nsys_is_installed(fixtures, tmp_path, monkeypatch):
     report = tmp_path / "run.nsys-rep"
@@ -156,7 +185,7 @@ def test_records_are_readable(fixtures):
         _ = diagnosis.no_such_member
     for name in busbound.__all__:
         assert getattr(busbound, name).__doc__ or name == "__version__", name
-    for method in ["diagnose", "survey", "whatif", "events", "copies", "gaps", "steps"]:
+    for method in ["diagnose", "survey", "whatif", "events", "copies", "collectives", "gaps", "steps"]:
         assert getattr(busbound.Trace, method).__doc__, method
 
 

@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "fixtures" / "offlo
 import models  # noqa: E402
 
 import busbound  # noqa: E402
+from busbound.offload import _lanes  # noqa: E402
 from busbound.offload._blocks import find_blocks  # noqa: E402
 from busbound.offload._lanes import CudaLanes  # noqa: E402
 
@@ -210,7 +211,8 @@ class FakeStreams:
 
         class Stream:
             def __init__(self, device=None):
-                self.id, self.number = len(fakes.streams), 0
+                self.id = self.cuda_stream = len(fakes.streams)
+                self.number = 0
                 fakes.streams.append(self)
 
             def wait_stream(self, other):
@@ -241,15 +243,35 @@ class FakeStreams:
 
     def copy_(self, source, non_blocking):
         assert non_blocking
-        self.work(f"copy {source}")
+        self.work(f"copy {source.name}")
+
+    def data_ptr(self):
+        return 1
+
+    def runtime_copy(self, target, source, nbytes, stream):
+        before, self.current = self.current, self.streams[stream]
+        self.work(f"copy {chr(source)}")
+        self.current = before
+        return 0
 
 
-def test_copies_wait_for_the_last_use_and_uses_for_their_copy(monkeypatch):
+class FakeSource:
+    def __init__(self, name):
+        self.name, self.nbytes = name, 10
+
+    def data_ptr(self):
+        return ord(self.name)
+
+
+@pytest.mark.parametrize("way", ["by the runtime", "by torch", "by torch after an error"])
+def test_copies_wait_for_the_last_use_and_uses_for_their_copy(monkeypatch, way):
     fakes = FakeStreams(monkeypatch)
+    copy_of = {"by the runtime": fakes.runtime_copy, "by torch": None, "by torch after an error": lambda *_: 1}[way]
+    monkeypatch.setattr(_lanes, "_runtime_copy", lambda: copy_of)
     lanes = CudaLanes(torch.device("cuda", 0), 1)
     compute, copies = 0, 1
     for block in ("a", "b"):
-        lanes.fill(0, fakes, block)
+        lanes.fill(0, fakes, FakeSource(block))
         assert fakes.current is fakes.compute
         lanes.use(0)
         fakes.work(f"compute {block}")

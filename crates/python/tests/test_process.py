@@ -90,7 +90,7 @@ def test_reading_a_trace_releases_the_gil(tmp_path):
 def test_importing_loads_little():
     code = "import sys; before = set(sys.modules); import busbound; print(*sorted(set(sys.modules) - before))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    own = ["busbound", "busbound._native", "busbound._profiler", "busbound._trace"]
+    own = ["busbound", "busbound._native", "busbound._options", "busbound._profiler", "busbound._trace"]
     assert [name for name in loaded if name.startswith("busbound")] == own
     assert not {"json", "typing", "dataclasses", "socket", "pyarrow", "numpy"} & set(loaded)
 

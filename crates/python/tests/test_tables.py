@@ -1,5 +1,7 @@
 """The tables as data frames, without a copy and with the same figures as the diagnosis."""
 
+import sys
+
 import pytest
 
 import busbound
@@ -83,3 +85,19 @@ def test_duckdb_reads_it(trace):
     copies = trace.copies()  # noqa: F841 — the query names it
     ((count, mb),) = duckdb.sql("select count(*), sum(bytes) // 1000000 from copies where analyzed").fetchall()
     assert (count, mb) == (48, trace.diagnose().copies[0].bytes // 1000000)
+
+
+def test_a_table_converts_itself(trace):
+    pl, pd, pa = (pytest.importorskip(name) for name in ("polars", "pandas", "pyarrow"))
+    copies = trace.copies()
+    assert copies.to_arrow().equals(pa.table(copies))
+    assert copies.to_polars().equals(pl.DataFrame(copies))
+    frame = copies.to_pandas()
+    assert isinstance(frame, pd.DataFrame) and frame["src"].dtype == "category" and len(frame) == 48
+
+
+def test_a_missing_package_is_named(trace, monkeypatch):
+    for name, method in [("polars", "to_polars"), ("pandas", "to_pandas"), ("pyarrow", "to_arrow")]:
+        monkeypatch.setitem(sys.modules, name, None)
+        with pytest.raises(ImportError, match=f"{method} needs {name}: pip install {name}"):
+            getattr(trace.copies(), method)()

@@ -3,8 +3,10 @@
 use busbound_diagnosis::{
     Advice, Benchmark, Comparison, Diagnosis, Drawn, Explanation, Gate, Survey, Trial, WhatIf,
 };
-use busbound_fleet::{FleetAnswer, RankSummary};
+use busbound_fleet::{FleetAnswer, History, RankSummary};
+use busbound_machine::flight_recorder::FlightRecorder;
 use busbound_machine::live::Snapshot;
+use busbound_machine::nccl_log::NcclLog;
 use busbound_machine::topology::Topology;
 use busbound_trace::Trace;
 
@@ -28,8 +30,11 @@ pub enum Answer<'a> {
     Gate(&'a Gate),
     Fleet(&'a FleetAnswer),
     Rank(&'a RankSummary),
+    History(&'a History),
     Benchmark(&'a Benchmark),
     Topology(&'a Topology),
+    NcclLog(&'a NcclLog),
+    FlightRecorder(&'a FlightRecorder),
     Trial(&'a Trial),
     Snapshot(&'a Snapshot),
     Plan(&'a Plan),
@@ -48,8 +53,11 @@ impl Answer<'_> {
             Self::Gate(_) => AnswerKind::Gate,
             Self::Fleet(_) => AnswerKind::Fleet,
             Self::Rank(_) => AnswerKind::Rank,
+            Self::History(_) => AnswerKind::History,
             Self::Benchmark(_) => AnswerKind::Benchmark,
             Self::Topology(_) => AnswerKind::Topology,
+            Self::NcclLog(_) => AnswerKind::NcclLog,
+            Self::FlightRecorder(_) => AnswerKind::FlightRecorder,
             Self::Trial(_) => AnswerKind::Trial,
             Self::Snapshot(_) => AnswerKind::Snapshot,
             Self::Plan(_) => AnswerKind::Plan,

@@ -53,6 +53,7 @@ format::formats! {
 pub use answer::{Answer, DrawnComparison, Predictions, Timeline};
 pub use error::RenderError;
 pub use format::Style;
+pub use html::card::card;
 pub use html::run::Lead;
 pub use html::section::RunSection;
 pub use kind::AnswerKind;
@@ -61,4 +62,5 @@ pub use runs::Runs;
 #[cfg(feature = "dashboard")]
 pub use terminal::dashboard::{Dashboard, draw_dashboard};
 pub use terminal::top::top_as_lines;
+pub use terminal::watch::{watched_as_json_line, watched_as_terminal};
 pub use text::plan::{Plan, plan_statement};

@@ -1,5 +1,6 @@
 //! For Prometheus: the metrics of the last interval in its text format. Unknown values are left out.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use busbound_machine::live::{GpuNow, Snapshot, ToWhere};
@@ -78,7 +79,7 @@ const METRICS: [Metric; 21] = [
         help: "PCIe replays (retransmitted packets).",
         value: |gpu| gpu.pcie_replays.map(|count| count as f64),
     },
-    gauge("busbound_gpu_busy_ratio", "Fraction of the time a kernel was running.", |gpu| {
+    gauge("busbound_gpu_busy_ratio", "Fraction of the time a kernel or a copy was running.", |gpu| {
         gpu.gpu_busy_percent.map(|percent| f64::from(percent) / 100.0)
     }),
     gauge(
@@ -133,10 +134,14 @@ fn top_as_prometheus(snapshot: &Snapshot) -> String {
     if !snapshot.signs.is_empty() {
         header(&mut out, "busbound_warning", "gauge", "Active warnings.");
     }
-    for sign in &snapshot.signs {
+    // Both directions of a link can have the same warning, and a series may be listed only once.
+    let warnings = snapshot.signs.iter().map(|sign| {
         let gpu = sign.gpu.map_or(String::new(), |gpu| gpu.to_string());
         let file = escaped(sign.file.as_deref().unwrap_or_default());
-        let _ = writeln!(out, "busbound_warning{{id=\"{}\",gpu=\"{gpu}\",file=\"{file}\"}} 1", sign.id.id());
+        format!("busbound_warning{{id=\"{}\",gpu=\"{gpu}\",file=\"{file}\"}} 1", sign.id.id())
+    });
+    for warning in warnings.collect::<BTreeSet<_>>() {
+        let _ = writeln!(out, "{warning}");
     }
     out
 }

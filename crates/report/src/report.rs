@@ -5,8 +5,10 @@ use std::io::Write;
 use busbound_diagnosis::{
     Advice, Benchmark, Comparison, Diagnosis, Drawn, Explanation, Gate, Survey, Trial, WhatIf,
 };
-use busbound_fleet::{FleetAnswer, RankSummary};
+use busbound_fleet::{FleetAnswer, History, RankSummary};
+use busbound_machine::flight_recorder::FlightRecorder;
 use busbound_machine::live::Snapshot;
+use busbound_machine::nccl_log::NcclLog;
 use busbound_machine::topology::Topology;
 
 use crate::Format;
@@ -80,8 +82,11 @@ reports! {
     Gate => Gate,
     FleetAnswer => Fleet,
     RankSummary => Rank,
+    History => History,
     Benchmark => Benchmark,
     Topology => Topology,
+    NcclLog => NcclLog,
+    FlightRecorder => FlightRecorder,
     Trial => Trial,
     Snapshot => Snapshot,
     Plan => Plan,

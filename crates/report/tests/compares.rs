@@ -72,5 +72,5 @@ fn a_sweep_shows_its_throughput_in_plain_factors() {
         "{text}"
     );
     assert!(text.contains("exposed copy grew 5.7x: 133 ms more than in proportion to batch"), "{text}");
-    assert!(text.contains("batch=2      7.31/s"), "{text}");
+    assert!(text.contains("batch=2  274 ms      7.31/s       99%             75%"), "{text}");
 }

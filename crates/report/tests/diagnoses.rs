@@ -66,10 +66,14 @@ fn the_documented_schemas_are_up_to_date() {
     common::check_schema("diagnosis", &schemars::schema_for!(Diagnosis));
     common::check_schema("diagnoses", &schemars::schema_for!(busbound_fleet::Diagnoses<'_>));
     common::check_schema("topology", &schemars::schema_for!(busbound_machine::topology::Topology));
+    common::check_schema("flight", &schemars::schema_for!(busbound_machine::flight_recorder::FlightRecorder));
+    common::check_schema("nccl", &schemars::schema_for!(busbound_machine::nccl_log::NcclLog));
     common::check_schema("machine", &schemars::schema_for!(busbound_machine::MachineProfile));
     common::check_schema("trial", &schemars::schema_for!(busbound_diagnosis::Trial));
+    common::check_schema("watch", &schemars::schema_for!(busbound_diagnosis::Watched));
     common::check_schema("gate", &schemars::schema_for!(busbound_diagnosis::Gate));
     common::check_schema("rank", &schemars::schema_for!(busbound_fleet::RankSummary));
+    common::check_schema("history", &schemars::schema_for!(busbound_fleet::History));
     common::check_schema("fleet", &schemars::schema_for!(busbound_fleet::FleetAnswer));
     common::check_schema("comparison", &schemars::schema_for!(busbound_diagnosis::Comparison));
 }

@@ -14,7 +14,7 @@ use busbound_machine::live::Log;
 use busbound_machine::topology::from_nccl;
 use busbound_report::{Answer, AnswerKind, Format, Plan, RenderError, Report, Style, Timeline};
 use busbound_trace::{ReadOptions, open};
-use busbound_whatif::plan::budget::Budget;
+use busbound_whatif::plan::budget::{Budget, BudgetInputs};
 use paths::fixture_path;
 
 /// Renders a report in every format and checks that exactly the supported ones succeed.
@@ -55,7 +55,15 @@ fn every_answer_renders_in_every_supported_format() {
     check(&judge_bench(&Samples::parse(&text("machines/raw/h200-quick.json")).unwrap()));
     check(&from_nccl(&text("topology/nccl-eight-gpus.xml")).unwrap().topology());
     check(&Log::parse(&text("top/made.jsonl")).unwrap().snapshots[0]);
-    check(&Plan::Budget(Budget::plan(1e9, None, &[("line peak", 32.0)]).unwrap()));
+    let inputs = BudgetInputs {
+        bytes: 1e9,
+        copy_bytes: 1e9,
+        step_ms: None,
+        link: Machine::named("pcie4x16").unwrap().link_of(None),
+        pageable: false,
+        observed_gbps: None,
+    };
+    check(&Plan::Budget(Budget::plan(inputs).unwrap()));
     check(&advice_of_diagnosis(run));
     check(&Timeline { trace: &trace, drawn: Some(&drawn) });
 }
@@ -70,7 +78,7 @@ fn a_diagnosis_without_its_picture_is_a_page_without_charts() {
     let (words, whole) = (page(&drawn.diagnosis), page(&drawn));
     assert!(!words.contains("<script") && whole.contains("<script"));
     for page in [&words, &whole] {
-        assert!(page.contains("<title>Transfer-bound"), "{}", &page[..400]);
+        assert!(page.contains("<title>run.json: Transfer-bound"), "{}", &page[..400]);
     }
     assert!(matches!(drawn.answer(), Answer::Drawn(_)));
 }

@@ -12,7 +12,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use busbound_diagnosis::{Detail, Drawn, Options, Source, diagnose_and_draw};
 use busbound_machine::Machine;
-use busbound_report::{Format, Lead, Predictions, Report, RunSection, Style};
+use busbound_report::{Format, Lead, Predictions, Report, RunSection, Style, card};
 use busbound_trace::{EventKind, ReadOptions, Trace, open};
 use flate2::read::DeflateDecoder;
 use serde_json::Value;
@@ -104,4 +104,28 @@ fn a_page_contains_no_external_addresses() {
 fn the_same_trace_gives_the_same_page() {
     let trace = fixture("train_pageable.json.gz");
     assert_eq!(page_of(&trace, Lead::Verdict), page_of(&trace, Lead::Verdict));
+}
+
+#[test]
+fn a_card_has_the_prize_the_bar_and_the_fixes_and_no_markup_of_others() {
+    let mut drawn = drawn(&fixture("off_block_pageable_c4.json.gz"));
+    let first = drawn.diagnosis.findings[0].clone();
+    drawn.diagnosis.source.path = "</div><script>alert(1)</script>.json".to_owned();
+    drawn.diagnosis.findings[0].title = "<img src=x onerror=alert(2)>".to_owned();
+    let card = card(&drawn.diagnosis).unwrap();
+    assert!(card.contains("Transfer-bound: 275 ms/step → "), "{card}");
+    assert!(card.contains(">exposed copy <b>205 ms</b> 75%<"), "{card}");
+    assert!(card.contains("saves 162–177 ms/step (275 ms → 105 ms)"), "{card}");
+    assert!(card.contains(first.fix.split('(').next().unwrap()), "{card}");
+    assert!(!card.contains("damaged"), "{card}");
+    assert!(!card.contains("<script") && !card.contains("<img") && !card.contains("<style"), "{card}");
+    assert_eq!(card.matches("<div").count(), card.matches("</div>").count());
+    // Every part of the bar has a color of its own class, visible without a style sheet.
+    assert_eq!(card.matches("background:#").count(), 2 * card.matches("flex-grow:").count());
+}
+
+#[test]
+fn a_card_says_that_the_file_is_damaged() {
+    let drawn = drawn(&fixture("hostile/cut_in_gpu.json.gz"));
+    assert!(card(&drawn.diagnosis).unwrap().contains("The file is damaged or cut off"));
 }

@@ -12,12 +12,15 @@ use busbound_diagnosis::{
 };
 use busbound_fleet::{Fleet, RankSummary, Unread};
 use busbound_machine::bench::Samples;
+use busbound_machine::nccl_log::NcclLog;
 use busbound_machine::topology::from_nccl;
-use busbound_machine::{Interconnect, Machine};
+use busbound_machine::{Interconnect, Machine, gpu_of_key};
 use busbound_report::{Format, Plan, Report, Style};
 use busbound_trace::{ReadOptions, Trace, open};
-use busbound_whatif::plan::allreduce::{AllReduce, Cluster};
-use busbound_whatif::plan::budget::Budget;
+use busbound_whatif::plan::allreduce::AllReduce;
+use busbound_whatif::plan::budget::{Budget, BudgetInputs};
+use busbound_whatif::plan::cluster::Cluster;
+use busbound_whatif::plan::contention::ContentionPlan;
 use paths::fixture_path;
 use replays::replayed;
 
@@ -78,6 +81,7 @@ fn ranks_and_machines() {
     snapshots("ranks", &Fleet::of(ranks).answer(None), false);
     let text = |name: &str| std::fs::read_to_string(fixture_path(name)).unwrap();
     snapshots("topo", &from_nccl(&text("topology/nccl-eight-gpus.xml")).unwrap().topology(), false);
+    snapshots("nccl_log", &NcclLog::parse(&text("nccl/shm.log")).unwrap(), false);
     let samples = Samples::parse(&text("machines/raw/h200-quick.json")).unwrap();
     snapshots("bench", &judge_bench(&samples), false);
 }
@@ -87,8 +91,17 @@ fn ranks_and_machines() {
 fn estimates_live_figures_and_merged_ranks() {
     let cluster = Cluster::one_node(8, Interconnect::named("nvlink4").unwrap());
     snapshots("plan_allreduce", &Plan::AllReduce(vec![AllReduce::plan(cluster, 14e9).unwrap()]), false);
-    let rates = [("line peak", 32.0), ("pinned", 27.0)];
-    snapshots("plan_budget", &Plan::Budget(Budget::plan(2e9, Some(100.0), &rates).unwrap()), false);
+    let inputs = BudgetInputs {
+        bytes: 2e9,
+        copy_bytes: 1e8,
+        step_ms: Some(100.0),
+        link: Machine::named("pcie4x16").unwrap().link_of(None),
+        pageable: true,
+        observed_gbps: None,
+    };
+    snapshots("plan_budget", &Plan::Budget(Budget::plan(inputs).unwrap()), false);
+    let contention = ContentionPlan::plan(gpu_of_key("h100-pcie").unwrap(), 8, 4).unwrap();
+    snapshots("plan_contention", &Plan::Contention(Box::new(contention)), false);
     snapshots("top", replayed().last().unwrap(), false);
     let ranks = (0..6).map(|rank| RankSummary::of(&run(&format!("ranks/rank-{rank}.json"))));
     let unread = [Unread::new(

@@ -74,3 +74,15 @@ fn a_log_of_the_replay_equals_the_log_and_warnings_are_shown_once() {
     }
     assert_eq!(lines.matches(" ! ").count(), 4, "{lines}");
 }
+
+/// Both directions near their peak used to be two lines with the same labels, which no scraper accepts.
+#[test]
+fn every_series_is_listed_once() {
+    let mut snapshot = replayed().into_iter().find(|snapshot| !snapshot.signs.is_empty()).unwrap();
+    let again = snapshot.signs.clone();
+    snapshot.signs.extend(again);
+    let metrics = shown(&snapshot, Format::Prometheus);
+    let series: Vec<&str> = metrics.lines().filter(|line| !line.starts_with('#')).collect();
+    let unique: std::collections::BTreeSet<&str> = series.iter().copied().collect();
+    assert_eq!(series.len(), unique.len(), "{metrics}");
+}

@@ -1,4 +1,4 @@
-//! The trace as tables: Arrow record batches of its events, copies, gaps and steps, and Parquet files of them.
+//! The trace as tables: Arrow record batches of its events, copies, collectives, gaps and steps, and Parquet files of them.
 //!
 //! ```
 //! use busbound_diagnosis::{Options, Source, diagnose_and_itemize};
@@ -22,11 +22,13 @@
 //! Times are 64-bit integers of nanoseconds instead of Arrow timestamps: they are on the profiler's own clock
 //! (CUPTI's), whose zero is not a date. Times of different traces cannot be compared.
 
+mod collectives;
 mod column;
 mod columns;
 mod copies;
 mod events;
 mod gaps;
+mod history;
 mod parquet;
 mod schema;
 mod steps;
@@ -34,6 +36,7 @@ mod tables;
 mod words;
 
 pub use crate::column::{Column, ColumnType};
+pub use crate::history::write_history;
 pub use crate::parquet::{Provenance, WriteError, write_parquet};
 pub use crate::schema::{TABLES_SCHEMA, Table};
 pub use crate::tables::{Batches, Tables};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::column::Column;
-use crate::{copies, events, gaps, steps};
+use crate::{collectives, copies, events, gaps, steps};
 
 /// The version of the columns; it increases when a column changes its meaning.
 pub const TABLES_SCHEMA: &str = "busbound.tables/2";
@@ -16,18 +16,20 @@ pub const TABLES_SCHEMA: &str = "busbound.tables/2";
 pub enum Table {
     Events,
     Copies,
+    Collectives,
     Gaps,
     Steps,
 }
 
 impl Table {
-    pub const ALL: [Self; 4] = [Self::Events, Self::Copies, Self::Gaps, Self::Steps];
+    pub const ALL: [Self; 5] = [Self::Events, Self::Copies, Self::Collectives, Self::Gaps, Self::Steps];
 
     /// Also the name of its file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Events => "events",
             Self::Copies => "copies",
+            Self::Collectives => "collectives",
             Self::Gaps => "gaps",
             Self::Steps => "steps",
         }
@@ -38,6 +40,7 @@ impl Table {
         match self {
             Self::Events => "All recorded events, in file order.",
             Self::Copies => "All copies, by device and stream, then in time order.",
+            Self::Collectives => "All communication kernels, by device and stream, then in time order.",
             Self::Gaps => "All gaps between work on a device, by device, then in time order.",
             Self::Steps => {
                 "All steps, if steps are found. A step lasts from the end of the previous one to its own end; \
@@ -50,6 +53,7 @@ impl Table {
         match self {
             Self::Events => events::COLUMNS,
             Self::Copies => copies::COLUMNS,
+            Self::Collectives => collectives::COLUMNS,
             Self::Gaps => gaps::COLUMNS,
             Self::Steps => steps::COLUMNS,
         }

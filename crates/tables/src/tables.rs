@@ -9,6 +9,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use busbound_diagnosis::Items;
 use busbound_trace::Trace;
 
+use crate::collectives::{self, CollectiveWords};
 use crate::copies::{self, CopyWords};
 use crate::events::{self, EventWords};
 use crate::gaps::{self, GapWords};
@@ -22,6 +23,7 @@ pub struct Tables<T> {
     items: Items,
     event_words: EventWords,
     copy_words: CopyWords,
+    collective_words: CollectiveWords,
     gap_words: GapWords,
 }
 
@@ -29,13 +31,15 @@ impl<T: Borrow<Trace>> Tables<T> {
     pub fn of(trace: T, items: Items) -> Self {
         let event_words = EventWords::of(trace.borrow());
         let copy_words = CopyWords::of(trace.borrow(), &items);
-        Self { trace, items, event_words, copy_words, gap_words: GapWords::default() }
+        let collective_words = CollectiveWords::of(trace.borrow(), &items);
+        Self { trace, items, event_words, copy_words, collective_words, gap_words: GapWords::default() }
     }
 
     pub fn rows(&self, table: Table) -> usize {
         match table {
             Table::Events => self.trace.borrow().len(),
             Table::Copies => self.items.copies.len(),
+            Table::Collectives => self.items.collectives.len(),
             Table::Gaps => self.items.gaps.len(),
             Table::Steps => self.items.steps.len(),
         }
@@ -52,6 +56,9 @@ impl<T: Borrow<Trace>> Tables<T> {
         let columns = match table {
             Table::Events => events::columns(trace, items, &self.event_words, rows)?,
             Table::Copies => copies::columns(trace, &items.copies[rows], &self.copy_words)?,
+            Table::Collectives => {
+                collectives::columns(trace, &items.collectives[rows], &self.collective_words)?
+            }
             Table::Gaps => gaps::columns(&items.gaps[rows], &self.gap_words)?,
             Table::Steps => steps::columns(&items.steps[rows.clone()], rows.start),
         };

@@ -57,6 +57,8 @@ pub enum OpenError {
     EmptyExport { path: PathBuf },
     #[error("{} is a recording without any events: the process did not use CUDA while it was recorded", path.display())]
     EmptyRecording { path: PathBuf },
+    #[error("{} is a recording of which no event can be read: {what}, at byte {offset}; copy it again, or record again", path.display())]
+    DamagedRecording { path: PathBuf, what: &'static str, offset: u64 },
     #[error("{} is {what} without any events: {hint}", path.display())]
     NoEventsIn {
         path: PathBuf,

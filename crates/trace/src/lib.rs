@@ -30,6 +30,7 @@ mod nsight;
 mod read;
 mod reader;
 mod registry;
+mod stage_log;
 mod symbols;
 mod xplane;
 

@@ -6,10 +6,11 @@ use crate::model::format::Format;
 use crate::nsight::Nsight;
 use crate::nsight::report::NsightReport;
 use crate::reader::Reader;
+use crate::stage_log::StageLog;
 use crate::xplane::XPlane;
 
 /// Every reader. If two are equally sure about a file, the later one reads it.
-static READERS: [&dyn Reader; 5] = [&Kineto, &Capture, &Nsight, &NsightReport, &XPlane];
+static READERS: [&dyn Reader; 6] = [&Kineto, &Capture, &Nsight, &NsightReport, &XPlane, &StageLog];
 
 /// Every reader, in the order in which texts list them.
 pub fn readers() -> &'static [&'static dyn Reader] {

@@ -147,10 +147,50 @@ fn a_cut_or_damaged_recording_gives_the_rest() {
     for end in 1..all.len() {
         match opened(&all[..end]) {
             Ok(trace) => assert!(!trace.stats().is_complete(), "cut at {end}"),
-            Err(OpenError::EmptyRecording { .. } | OpenError::Unsupported { .. }) => {}
+            Err(
+                OpenError::EmptyRecording { .. }
+                | OpenError::DamagedRecording { .. }
+                | OpenError::Unsupported { .. },
+            ) => {}
             Err(other) => assert!(end < 8, "cut at {end}: {other}"),
         }
     }
+}
+
+/// A flipped bit loses its chunk and nothing else. It once could be reported as a process without CUDA.
+#[test]
+fn a_flipped_bit_loses_one_chunk_and_says_so() {
+    let chunks = recording();
+    let whole = opened(&chunks.concat()).unwrap();
+    let events = whole.len();
+    for at in 0..chunks.concat().len() {
+        let mut bytes = chunks.concat();
+        bytes[at] ^= 0x10;
+        let label = Path::new("x.bbt");
+        let trace = match read(&bytes[..], label, &ReadOptions::default()) {
+            Ok(trace) => trace,
+            Err(error) => {
+                assert!(!matches!(error, OpenError::EmptyRecording { .. }), "bit {at}: {error}");
+                continue;
+            }
+        };
+        assert!(!trace.stats().is_complete(), "byte {at}");
+        // The largest chunk of events is one of the two steps.
+        assert!(2 * trace.len() + 2 >= events, "byte {at}: {} of {events}", trace.len());
+    }
+}
+
+/// Every event chunk damaged: the file is still a recording, and not a process without CUDA.
+#[test]
+fn a_recording_without_a_whole_chunk_is_damaged_and_not_empty() {
+    let mut bytes = recording().concat();
+    (MAGIC.len()..bytes.len()).step_by(16).for_each(|at| bytes[at] ^= 0xff);
+    let error = read(&bytes[..], Path::new("x.bbt"), &ReadOptions::default()).unwrap_err();
+    assert!(matches!(error, OpenError::DamagedRecording { .. }), "{error}");
+    assert!(
+        error.to_string().contains("a chunk of the recording is damaged")
+            || error.to_string().contains("ends inside a chunk")
+    );
 }
 
 fn recording_of(records: &[Record<'_>]) -> Trace {

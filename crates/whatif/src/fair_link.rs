@@ -7,6 +7,8 @@ struct Flow {
     left: f64,
     /// Its rate without contention, in bytes per millisecond.
     alone: f64,
+    /// While it is in flight, the others wait.
+    goes_first: bool,
 }
 
 /// One direction of a link, in bytes and milliseconds.
@@ -22,12 +24,22 @@ impl FairLink {
     }
 
     pub(crate) fn start(&mut self, id: usize, bytes: f64, alone: f64) {
-        self.flows.push(Flow { id, left: bytes, alone: alone.min(self.capacity) });
+        self.flows.push(Flow { id, left: bytes, alone: alone.min(self.capacity), goes_first: false });
+    }
+
+    /// Starts a transfer that the others wait for.
+    pub(crate) fn start_first(&mut self, id: usize, bytes: f64, alone: f64) {
+        self.start(id, bytes, alone);
+        if let Some(flow) = self.flows.last_mut() {
+            flow.goes_first = true;
+        }
     }
 
     /// Max-min fair rates: a transfer that cannot use its equal share leaves the rest to the others.
     fn rates(&self) -> Vec<f64> {
-        let mut order: Vec<usize> = (0..self.flows.len()).collect();
+        let first = self.flows.iter().any(|flow| flow.goes_first);
+        let mut order: Vec<usize> =
+            (0..self.flows.len()).filter(|&i| !first || self.flows[i].goes_first).collect();
         order.sort_by(|&a, &b| self.flows[a].alone.total_cmp(&self.flows[b].alone));
         let mut rates = vec![0.0; self.flows.len()];
         let mut left = self.capacity;
@@ -42,7 +54,8 @@ impl FairLink {
     /// Time until the next transfer ends, if no other one starts.
     pub(crate) fn next_end(&self) -> Option<f64> {
         let rates = self.rates();
-        self.flows.iter().zip(rates).map(|(flow, rate)| flow.left / rate).min_by(f64::total_cmp)
+        let moving = self.flows.iter().zip(rates).filter(|(_, rate)| *rate > 0.0);
+        moving.map(|(flow, rate)| flow.left / rate).min_by(f64::total_cmp)
     }
 
     /// Advances time; returns the transfers that end.
@@ -75,6 +88,15 @@ mod tests {
         assert_eq!(link.next_end(), Some(5.0));
         assert_eq!(link.pass(5.0), [0]);
         assert_eq!(link.next_end(), None);
+    }
+
+    #[test]
+    fn others_wait_for_a_transfer_that_goes_first() {
+        let mut link = FairLink::new(10.0);
+        link.start(0, 100.0, 10.0);
+        link.start_first(1, 50.0, 10.0);
+        assert_eq!((link.next_end(), link.pass(5.0)), (Some(5.0), vec![1]));
+        assert_eq!((link.next_end(), link.pass(10.0)), (Some(10.0), vec![0]));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //!
 //! ```
 //! use busbound_machine::Interconnect;
-//! use busbound_whatif::plan::allreduce::{Cluster, ring_bytes, ring_ms};
+//! use busbound_whatif::plan::allreduce::{ring_bytes, ring_ms};
+//! use busbound_whatif::plan::cluster::Cluster;
 //! // 7e9 fp16 gradients on 8 GPUs over 32 GB/s.
 //! let bytes = 14e9;
 //! assert_eq!(ring_bytes(bytes, 8), 24.5e9);

@@ -50,7 +50,11 @@ impl Written {
     fn replay(&mut self, starts: &[f64], end: f64) -> Option<Replay> {
         let trace = std::mem::take(&mut self.0).finish();
         let at = |us: f64| Timestamp::from_nanos((us * 1e3) as i64);
-        let stretch = TraceRange { starts: starts.iter().map(|us| at(*us)).collect(), end: at(end) };
+        let stretch = TraceRange {
+            starts: starts.iter().map(|us| at(*us)).collect(),
+            whole: starts.len(),
+            end: at(end),
+        };
         let host = Host::of(&trace);
         let collectives = CollectiveNames::of(trace.names());
         let activity = Activity { trace: &trace, host: &host, collectives: &collectives };

@@ -4,9 +4,13 @@
 import type { Mark } from '../layout';
 import { firstAbove, firstFrom } from '../search';
 import type { Color, Surface } from '../surface';
-import { at as momentOn, bytes, count, rate } from '../words';
+import { bytes, count, rate } from '../words';
+import { drawTicks } from './axis';
+import type { Place } from './calls';
+import type { Found } from './found';
 import { AXIS, type Layout, type RowLine, type Run } from './layout';
-import { type Scale, ticks } from './view';
+import { drawCursor, drawLaunch, drawPath, drawRange } from './overlay';
+import type { Scale, View } from './view';
 
 export interface Chosen {
   readonly line: RowLine;
@@ -21,6 +25,16 @@ export interface Scene {
   /** The finding that is marked. */
   readonly finding: number | null;
   readonly chosen: Chosen | null;
+  /** The segment that a pointer in any chart is on. */
+  readonly pointed: Chosen | null;
+  readonly cursor: number | null;
+  /** The step that a pointer is on in the chart of steps. */
+  readonly step: number | null;
+  readonly found: Found | null;
+  readonly range: View | null;
+  readonly hasPath: boolean;
+  /** The call of the chosen work, or the work of the chosen call. */
+  readonly launches: readonly { readonly call: Place; readonly work: Place }[];
 }
 
 export function drawTimeline(surface: Surface, scene: Scene): void {
@@ -29,11 +43,17 @@ export function drawTimeline(surface: Surface, scene: Scene): void {
   if (single) shadeExcluded(surface, single, scale, layout.height);
   axis(surface, scene);
   for (const line of layout.rows) {
-    drawRow(surface, line, scale);
+    drawRow(surface, line, scale, scene.found);
     cutOff(surface, line, scale);
   }
   if (single && scene.finding !== null) markFinding(surface, single, scene.finding, scale, layout);
+  if (single && scene.step !== null) pointStep(surface, single, scene.step, scale, layout);
+  if (scene.hasPath) for (const run of runs) drawPath(surface, run, scale, layout);
+  if (scene.range) drawRange(surface, scene.range, scale, layout.height);
+  for (const { call, work } of scene.launches) if (scene.chosen) drawLaunch(surface, scene.chosen.line.run, scale, layout, call, work);
+  if (scene.pointed) outline(surface, scene.pointed, scale);
   if (scene.chosen) outline(surface, scene.chosen, scale);
+  drawCursor(surface, scene.cursor, scale, AXIS - 6, layout.height);
   gutter(surface, scene);
 }
 
@@ -46,27 +66,34 @@ function shadeExcluded(surface: Surface, { picture, offset }: Run, scale: Scale,
 }
 
 function axis(surface: Surface, { layout, scale, runs }: Scene): void {
-  const { at, step } = ticks(scale, 110);
-  for (const moment of at) {
-    const x = scale.x(moment);
-    surface.line([[x, AXIS - 8], [x, layout.height]], 'line', 1, false);
-    surface.text(x + 3, 9, momentOn(moment, step), 'faint', 'start');
-  }
+  drawTicks(surface, scale, AXIS - 8, layout.height);
   if (runs.length !== 1) return;
-  const { steps, unit } = runs[0].picture;
+  const { picture, offset } = runs[0];
+  const { steps, unit } = picture;
+  const first = firstAbove(steps.end, scale.view.from - offset);
   let labeled = -Infinity;
-  for (let i = firstAbove(steps.end, scale.view.from); i < steps.start.length && steps.start[i] < scale.view.to; i++) {
-    const x = Math.max(scale.x(steps.start[i]), scale.left);
-    if (x < labeled + 46) continue;
+  for (let i = first; i < steps.start.length && steps.start[i] + offset < scale.view.to; i++) {
+    const x = Math.max(scale.x(steps.start[i] + offset), scale.left);
+    // A step that has just begun leaves no room for the label of the one before it.
+    const next = i + 1 < steps.start.length ? scale.x(steps.start[i + 1] + offset) : Infinity;
+    const text = `${unit} ${steps.number[i]}`;
+    const room = 6.6 * text.length + 8;
+    if (x < labeled + 4 || (i === first && next - x < room && next < scale.right - room)) continue;
     const color = steps.outlier[i] ? 'mark' : 'faint';
-    surface.line([[x, AXIS - 14], [x, AXIS]], color, 1, true);
+    surface.line([[x, AXIS - 18], [x, AXIS]], color, 1, true);
     // Steps are marked on devices only: the host runs ahead, and predictions have their own steps.
     for (const { group, y, height } of layout.rows) {
       if (group.of === 'device') surface.line([[x, y], [x, y + height + 1]], color, 1, true);
     }
-    surface.text(x + 3, AXIS - 10, `${unit} ${i + 1}`, steps.outlier[i] ? 'mark' : 'text', 'start');
-    labeled = x;
+    surface.text(x + 3, AXIS - 12, text, steps.outlier[i] ? 'mark' : 'text', 'start');
+    labeled = x + room;
   }
+}
+
+function pointStep(surface: Surface, { picture, offset }: Run, step: number, scale: Scale, layout: Layout): void {
+  const clamp = (x: number) => Math.min(Math.max(x, scale.left), scale.right);
+  const [from, to] = [clamp(scale.x(picture.steps.start[step] + offset)), clamp(scale.x(picture.steps.end[step] + offset))];
+  surface.rect(from, AXIS, to - from, layout.height - AXIS, 'link', 0.1);
 }
 
 /** Marked segments have their own color; the others have that of their lane. */
@@ -87,25 +114,79 @@ function colorOf({ row, run, lane }: RowLine, piece: number): Color {
 
 /** Segments at least this many pixels wide are drawn separately. */
 const WIDE = 1.5;
+/** Segments that do not match the search. */
+const FADED = 0.22;
 
-function drawRow(surface: Surface, line: RowLine, scale: Scale): void {
-  const { row, y, height, run } = line;
+/** Columns of pixels next to each other that look the same. */
+interface Columns {
+  readonly x: number;
+  width: number;
+  readonly height: number;
+  readonly color: Color;
+  readonly alpha: number;
+}
+
+/** Draws short segments as columns whose height is the share of time that is busy: 5% busy looks 5% busy. */
+class ColumnPainter {
+  private open: Columns | null = null;
+  /** Busy time that does not fit into its own column. */
+  private carried: { column: number; busy: number; color: Color; alpha: number } | null = null;
+
+  constructor(
+    private readonly surface: Surface,
+    private readonly line: RowLine,
+    private readonly scale: Scale,
+  ) {}
+
+  add(column: number, busy: number, color: Color, alpha: number): void {
+    const before = this.carried;
+    this.carried = null;
+    if (before && before.column < column) this.paint(before.column, before.busy, before.color, before.alpha);
+    const all = busy + (before?.column === column ? before.busy : 0);
+    this.paint(column, all, color, alpha);
+    const rest = all - this.scale.perPixel;
+    if (rest > 0) this.carried = { column: column + 1, busy: rest, color, alpha };
+  }
+
+  private paint(column: number, busy: number, color: Color, alpha: number): void {
+    const height = Math.max(1, Math.round(Math.min(1, busy / this.scale.perPixel) * this.line.height));
+    const { open } = this;
+    if (open && open.height === height && open.color === color && open.alpha === alpha && open.x + open.width === column) {
+      open.width += 1;
+      return;
+    }
+    this.close();
+    if (column >= this.scale.left - 1) this.open = { x: Math.max(column, this.scale.left), width: 1, height, color, alpha };
+  }
+
+  flush(): void {
+    const { carried } = this;
+    this.carried = null;
+    if (carried) this.paint(carried.column, carried.busy, carried.color, carried.alpha);
+    this.close();
+  }
+
+  private close(): void {
+    const { open, line } = this;
+    if (open) this.surface.rect(open.x, line.y + line.height - open.height, open.width, open.height, open.color, open.alpha);
+    this.open = null;
+  }
+}
+
+export function drawRow(surface: Surface, line: RowLine, scale: Scale, found: Found | null = null): void {
+  const { row, run } = line;
   const shift = run.offset;
-  const from = scale.view.from - shift;
   const to = scale.view.to - shift;
-  let i = firstAbove(row.end, from);
-  // Adjacent columns with the same shade are drawn as one rectangle.
-  let open: { x: number; width: number; alpha: number; color: Color } | null = null;
-  const close = () => {
-    if (open) surface.rect(open.x, y, open.width, height, open.color, open.alpha);
-    open = null;
-  };
+  const isWide = (piece: number) => (row.end[piece] - row.start[piece]) / scale.perPixel >= WIDE;
+  const alpha = (from: number, next: number) => (found && !found.has(row, from, next) ? FADED : 1);
+  const columns = new ColumnPainter(surface, line, scale);
+  let i = firstAbove(row.end, scale.view.from - shift);
   while (i < row.length && row.start[i] < to) {
     const x = scale.x(row.start[i] + shift);
-    const wide = (row.end[i] - row.start[i]) / scale.perPixel;
-    if (wide >= WIDE) {
-      close();
-      drawPiece(surface, line, i, Math.max(x, scale.left), Math.min(x + wide, scale.right));
+    if (isWide(i)) {
+      columns.flush();
+      const end = scale.x(row.end[i] + shift);
+      drawPiece(surface, line, i, Math.max(x, scale.left), Math.min(end, scale.right), alpha(i, i + 1));
       i++;
       continue;
     }
@@ -113,29 +194,22 @@ function drawRow(surface: Surface, line: RowLine, scale: Scale): void {
     const ends = scale.time(column + 1) - shift;
     let next = Math.max(firstFrom(row.start, ends, i), i + 1);
     // A long segment that begins in this column is drawn separately.
-    if (next - 1 > i && (row.end[next - 1] - row.start[next - 1]) / scale.perPixel >= WIDE) next--;
-    const share = (row.busyBefore[next] - row.busyBefore[i]) / scale.perPixel;
-    const alpha = Math.ceil(Math.min(1, Math.max(0.5, share)) * 8) / 8;
-    const color = colorOf(line, i);
-    if (open && open.alpha === alpha && open.color === color && open.x + open.width === column) open.width += 1;
-    else {
-      close();
-      if (column >= scale.left - 1) open = { x: Math.max(column, scale.left), width: 1, alpha, color };
-    }
+    if (next - 1 > i && isWide(next - 1)) next--;
+    columns.add(column, row.busyBefore[next] - row.busyBefore[i], colorOf(line, i), alpha(i, next));
     i = next;
   }
-  close();
+  columns.flush();
 }
 
-function drawPiece(surface: Surface, line: RowLine, piece: number, from: number, to: number): void {
+function drawPiece(surface: Surface, line: RowLine, piece: number, from: number, to: number, alpha: number): void {
   const { row, y, height } = line;
-  const several = row.count[piece] > 1;
-  // A gap separates neighbors; merged events are drawn less tall.
+  // A gap separates neighbors. Merged events are as tall as they are busy.
   const gap = to - from > 4 ? 1 : 0;
-  const inset = several ? 2.5 : 0;
-  surface.rect(from, y + inset, to - from - gap, height - 2 * inset, colorOf(line, piece), 1);
+  const share = row.count[piece] > 1 ? (row.busyBefore[piece + 1] - row.busyBefore[piece]) / (row.end[piece] - row.start[piece]) : 1;
+  const tall = Math.max(1, Math.round(Math.min(1, share) * height));
+  surface.rect(from, y + height - tall, to - from - gap, tall, colorOf(line, piece), alpha);
   const room = Math.floor((to - from - 8) / 6.4);
-  const text = labelOf(line, piece, room);
+  const text = tall > 11 && alpha === 1 ? labelOf(line, piece, room) : '';
   if (text) surface.text(from + 4, y + height / 2 + 0.5, text, 'paper', 'start');
 }
 
@@ -174,14 +248,15 @@ export function short(name: string): string {
 function markFinding(surface: Surface, run: Run, finding: number, scale: Scale, layout: Layout): void {
   const spans = run.picture.findings[finding];
   if (!spans) return;
+  const { offset } = run;
   // Predictions have no findings.
   const rows = layout.rows.filter((line) => line.group.of !== 'predicted');
-  for (let i = firstAbove(spans.end, scale.view.from); i < spans.start.length && spans.start[i] < scale.view.to; ) {
-    const x = Math.max(scale.x(spans.start[i]), scale.left);
-    let to = scale.x(spans.end[i]);
+  for (let i = firstAbove(spans.end, scale.view.from - offset); i < spans.start.length && spans.start[i] + offset < scale.view.to; ) {
+    const x = Math.max(scale.x(spans.start[i] + offset), scale.left);
+    let to = scale.x(spans.end[i] + offset);
     i++;
     // Spans that would overlap on the screen are merged.
-    while (i < spans.start.length && scale.x(spans.start[i]) <= to + 1) to = scale.x(spans.end[i++]);
+    while (i < spans.start.length && scale.x(spans.start[i] + offset) <= to + 1) to = scale.x(spans.end[i++] + offset);
     const width = Math.max(1.5, Math.min(to, scale.right) - x);
     surface.rect(x, AXIS - 4, width, 4, 'mark', 1);
     for (const { y, height } of rows) surface.rect(x, y, width, height + 1, 'mark', 0.16);

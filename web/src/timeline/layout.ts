@@ -35,10 +35,12 @@ export type Line = TitleLine | RowLine;
 export interface Layout {
   readonly lines: readonly Line[];
   readonly rows: readonly RowLine[];
+  /** The unfolded rows. */
+  readonly byRow: ReadonlyMap<Row, RowLine>;
   readonly height: number;
 }
 
-export const AXIS = 34;
+export const AXIS = 40;
 const TITLE = 24;
 const LANE_GAP = 3;
 
@@ -88,5 +90,5 @@ export function computeLayout(runs: readonly Run[], folded: ReadonlySet<string>)
       }
     });
   });
-  return { lines, rows, height: y + 6 };
+  return { lines, rows, byRow: new Map(rows.map((line) => [line.row, line])), height: y + 6 };
 }

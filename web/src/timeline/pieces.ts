@@ -29,7 +29,7 @@ export function describe({ line, piece }: Chosen): string[] {
   const name = names[row.name[piece]] || '(no name)';
   const lines = [several ? `${count(row.count[piece])} events; the longest: ${name}` : name];
   const busy = row.busyBefore[piece + 1] - row.busyBefore[piece];
-  lines.push(`${several ? `${time(busy)} of ` : ''}${time(taken)}, from ${moment(start)}`);
+  lines.push(`${several ? `${time(busy)} of ` : ''}${time(taken)}, from ${moment(start + run.offset)}`);
   if (row.bytes[piece] > 0) {
     const reached = busy > 0 ? `, ${rate(row.bytes[piece] / busy)}` : '';
     lines.push(`${bytes(row.bytes[piece])} (${count(row.bytes[piece])} bytes)${reached}`);
@@ -39,7 +39,7 @@ export function describe({ line, piece }: Chosen): string[] {
   if (!Number.isNaN(row.launched[piece])) lines.push(`launched ${time(start - row.launched[piece])} earlier`);
   // Steps apply to devices only: the host runs ahead, and predictions have their own steps.
   const step = group.of === 'device' ? firstAbove(steps.end, start) : steps.start.length;
-  if (step < steps.start.length && steps.start[step] <= start) lines.push(`${unit} ${step + 1}`);
+  if (step < steps.start.length && steps.start[step] <= start) lines.push(`${unit} ${steps.number[step]}`);
   return lines;
 }
 

@@ -1,13 +1,26 @@
-// The timeline: pan, zoom and select events with the mouse, touch or the keyboard.
+// The timeline: what it shows, what is selected in it, and what other charts share with it.
 
 import { Canvas } from '../canvas';
 import type { Picture, Row } from '../picture';
-import { SvgSurface } from '../surface';
+import { type Surface, SvgSurface } from '../surface';
 import { hideTooltip, showTooltip } from '../tooltip';
+import { count } from '../words';
+import { callOf, type Place, workOf } from './calls';
 import { type Chosen, drawTimeline, type Scene } from './draw';
+import { Found } from './found';
+import { listenToKeys } from './keys';
 import { computeLayout, initiallyFolded, keyOf, type Layout, type Line, type Run, type TitleLine } from './layout';
+import { drawCursor } from './overlay';
 import { describe, nearest, neighbor, pieceAt } from './pieces';
+import { listenToPointers } from './pointers';
+import { measured } from './range';
+import { Tools } from './tools';
 import { clamped, moved, Scale, type View, zoomed } from './view';
+
+/** Called with the segment that a pointer or the selection is on, or `null`. */
+export type Pointed = (row: Row | null, piece: number) => void;
+
+const NOTHING = 'Nothing selected: click a segment, or press ↓ and n.';
 
 export class Timeline {
   readonly runs: readonly Run[];
@@ -17,36 +30,43 @@ export class Timeline {
   private readonly analyzed: View;
   private readonly folded: Set<string>;
   private readonly canvas: Canvas;
+  private readonly tools: Tools;
   private readonly details = document.createElement('div');
-  private readonly listeners: (() => void)[] = [];
+  private readonly changed: (() => void)[] = [];
+  private readonly cursorMoved: (() => void)[] = [];
+  private readonly pointedAt: Pointed[] = [];
   private layout: Layout;
   private view_: View;
   private finding: number | null = null;
   private chosen: Chosen | null = null;
+  private pointed: Chosen | null = null;
+  private cursor: number | null = null;
+  private step: number | null = null;
+  private range: View | null = null;
+  private found: Found | null = null;
+  private hasPath = false;
+  private launches: { call: Place; work: Place }[] = [];
   /** The time to keep when the lane changes. */
   private anchor: number | null = null;
 
   constructor(mount: HTMLElement, pictures: readonly Picture[]) {
-    // A single run keeps its own time; several are aligned at their first analyzed step.
-    const aligned = pictures.length > 1;
-    this.runs = pictures.map((picture) => ({ picture, offset: aligned ? -picture.analyzed[0] : 0 }));
+    // Time counts from the first analyzed step of each run.
+    this.runs = pictures.map((picture) => ({ picture, offset: -picture.analyzed[0] }));
     this.all = {
       from: Math.min(...this.runs.map(({ offset }) => offset)),
       to: Math.max(1, ...this.runs.map(({ picture, offset }) => picture.span + offset)),
     };
-    const [first] = this.runs;
-    const last = Math.max(...this.runs.map(({ picture, offset }) => picture.analyzed[1] + offset));
-    this.analyzed = { from: aligned ? 0 : first.picture.analyzed[0], to: last };
+    this.analyzed = { from: 0, to: Math.max(1, ...this.runs.map(({ picture, offset }) => picture.analyzed[1] + offset)) };
     this.view_ = this.initialView();
     this.folded = initiallyFolded(this.runs);
     this.layout = computeLayout(this.runs, this.folded);
+    this.tools = new Tools(mount, this, pictures.some((picture) => picture.path.start.length > 0));
     this.canvas = new Canvas(
       mount,
       'Timeline of the devices and the host',
       (surface) => {
         drawTimeline(surface, this.scene(this.canvas.width));
-        const { dataset } = this.canvas.element;
-        [dataset['from'], dataset['to']] = [String(this.view_.from), String(this.view_.to)];
+        this.publish();
       },
       (width) => {
         this.left = width < 600 ? 84 : 150;
@@ -63,12 +83,22 @@ export class Timeline {
   /** Only the first steps if there are many, so that the parts of a step are visible immediately. */
   private initialView(): View {
     const { from, to } = this.analyzed;
-    const { steps } = this.runs[0].picture;
+    const [{ picture, offset }] = this.runs;
+    const { steps } = picture;
     const first = steps.analyzed.indexOf(true);
     if (this.runs.length > 1 || first < 0 || steps.analyzed.filter(Boolean).length <= 4) return clamped(this.analyzed, this.all);
     const third = Math.min(first + 2, steps.end.length - 1);
     const span = steps.end[third] - steps.start[first];
-    return clamped({ from: Math.max(from, steps.start[first] - 0.02 * span), to: Math.min(to, steps.end[third] + 0.02 * span) }, this.all);
+    return clamped({ from: Math.max(from, steps.start[first] + offset - 0.02 * span), to: Math.min(to, steps.end[third] + offset + 0.02 * span) }, this.all);
+  }
+
+  /** For tests: what is shown. */
+  private publish(): void {
+    const { dataset } = this.canvas.element;
+    [dataset['from'], dataset['to']] = [String(this.view_.from), String(this.view_.to)];
+    dataset['path'] = String(this.hasPath);
+    dataset['launches'] = String(this.launches.length);
+    dataset['pointed'] = this.pointed ? `${this.pointed.line.lane.sort}/${this.pointed.piece}` : '';
   }
 
   get view(): View {
@@ -79,33 +109,73 @@ export class Timeline {
     return new Scale(this.view_, this.left, this.canvas.width);
   }
 
-  get width(): number {
-    return this.canvas.width;
+  /** Called when the visible range changes. */
+  onChange(listener: () => void): void {
+    this.changed.push(listener);
   }
 
-  onChange(listener: () => void): void {
-    this.listeners.push(listener);
+  /** Called when the pointer's time changes. */
+  onCursor(listener: () => void): void {
+    this.cursorMoved.push(listener);
+  }
+
+  onPoint(listener: Pointed): void {
+    this.pointedAt.push(listener);
   }
 
   show(view: View): void {
     hideTooltip();
     this.view_ = clamped(view, this.all);
     this.canvas.redraw();
-    for (const listener of this.listeners) listener();
+    for (const listener of this.changed) listener();
+  }
+
+  showAnalyzed(): void {
+    this.show(this.analyzed);
+  }
+
+  showAll(): void {
+    this.show(this.all);
+  }
+
+  pan(share: number): void {
+    this.show(moved(this.view_, share * (this.view_.to - this.view_.from)));
+  }
+
+  zoom(factor: number): void {
+    this.show(zoomed(this.view_, factor, (this.view_.from + this.view_.to) / 2));
+  }
+
+  /** Highlights a segment, and the time of a pointer in another chart. */
+  point(at: { readonly row: Row; readonly piece: number } | null, cursor: number | null): void {
+    const line = at ? this.layout.byRow.get(at.row) : undefined;
+    this.pointed = at && line ? { line, piece: at.piece } : null;
+    this.cursor = cursor;
+    for (const listener of this.cursorMoved) listener();
+    this.canvas.redraw();
+  }
+
+  pointStep(step: number | null): void {
+    this.step = step;
+    this.canvas.redraw();
+  }
+
+  drawCursor(surface: Surface, scale: Scale, top: number, bottom: number): void {
+    drawCursor(surface, this.cursor, scale, top, bottom);
   }
 
   /** Marks a finding and brings its first occurrence into view. */
   showFinding(finding: number): void {
     this.mark(this.finding === finding ? null : finding);
-    const spans = this.runs[0].picture.findings[finding];
-    if (this.finding !== null && spans && spans.start.length > 0) {
-      const { steps } = this.runs[0].picture;
-      const inStep = steps.end.findIndex((end) => end > spans.start[0]);
-      const from = inStep >= 0 ? Math.min(steps.start[inStep], spans.start[0]) : spans.start[0];
-      const to = inStep >= 0 ? Math.max(steps.end[inStep], spans.end[0]) : spans.end[Math.min(3, spans.end.length - 1)];
-      const margin = 0.04 * (to - from);
-      this.show({ from: from - margin, to: to + margin });
-    }
+    const [{ picture, offset }] = this.runs;
+    const spans = picture.findings[finding];
+    if (this.finding === null || !spans || spans.start.length === 0) return;
+    const { steps } = picture;
+    const inStep = steps.end.findIndex((end) => end > spans.start[0]);
+    const from = inStep >= 0 ? Math.min(steps.start[inStep], spans.start[0]) : spans.start[0];
+    const to = inStep >= 0 ? Math.max(steps.end[inStep], spans.end[0]) : spans.end[Math.min(3, spans.end.length - 1)];
+    const margin = 0.04 * (to - from);
+    this.show({ from: from + offset - margin, to: to + offset + margin });
   }
 
   private mark(finding: number | null): void {
@@ -119,126 +189,177 @@ export class Timeline {
 
   /** Brings a segment of the first run into view, and unfolds its group if needed. */
   showPiece(row: Row, piece: number): void {
-    const group = this.runs[0].picture.groups.findIndex(({ lanes }) => lanes.some((lane) => lane.rows.includes(row)));
-    if (this.folded.delete(keyOf(0, group))) this.updateLayout();
-    const line = this.layout.rows.find((line) => line.row === row);
+    this.reveal(0, row);
+    const line = this.layout.byRow.get(row);
     if (!line) return;
     this.choose({ line, piece });
     this.fill();
   }
 
+  /** Unfolds the group of a row. */
+  private reveal(run: number, row: Row): void {
+    const group = this.runs[run].picture.groups.findIndex(({ lanes }) => lanes.some((lane) => lane.rows.includes(row)));
+    if (this.folded.delete(keyOf(run, group))) this.updateLayout();
+  }
+
+  find(query: string): void {
+    this.found = query ? new Found(this.runs, query) : null;
+    if (!this.found) this.tools.showFound('');
+    else if (this.found.total === 0) this.tools.showFound('no match');
+    else this.tools.showFound(count(this.found.total));
+    this.canvas.redraw();
+  }
+
+  /** Goes to the next or previous match. */
+  next(by: 1 | -1): void {
+    if (!this.found || this.found.total === 0) return;
+    const { chosen, found } = this;
+    const from = chosen ? { run: this.runs.indexOf(chosen.line.run), row: chosen.line.row, piece: chosen.piece } : null;
+    const now = this.anchor ?? (by === 1 ? this.view_.from : this.view_.to);
+    // After the last match comes the first.
+    const match = found.next(now, from, by) ?? found.next(by === 1 ? -Infinity : Infinity, null, by);
+    if (!match) return;
+    this.reveal(match.run, match.row);
+    const line = this.layout.byRow.get(match.row);
+    if (!line) return;
+    this.choose({ line, piece: match.piece });
+    this.follow();
+    this.tools.showFound(`${count(found.rank(match))} of ${count(found.total)}`);
+  }
+
+  togglePath(): void {
+    this.hasPath = !this.hasPath && this.runs.some(({ picture }) => picture.path.start.length > 0);
+    this.tools.showPath(this.hasPath);
+    this.canvas.redraw();
+  }
+
+  search(): void {
+    this.tools.input.focus();
+  }
+
   still(width: number): SVGSVGElement {
     const surface = new SvgSurface(width, this.layout.height, 'Timeline of the devices and the host');
-    drawTimeline(surface, this.scene(width));
+    drawTimeline(surface, { ...this.scene(width), cursor: null, pointed: null, step: null });
     return surface.element;
   }
 
   private scene(width: number): Scene {
-    const { layout, runs, finding, chosen } = this;
-    return { layout, runs, finding, chosen, width, scale: new Scale(this.view_, this.left, width) };
+    const { layout, runs, finding, chosen, pointed, cursor, step, found, range, hasPath, launches } = this;
+    const scale = new Scale(this.view_, this.left, width);
+    return { layout, runs, finding, chosen, pointed, cursor, step, found, range, hasPath, launches, width, scale };
   }
 
   private choose(chosen: Chosen | null): void {
     this.chosen = chosen;
     this.anchor = chosen ? chosen.line.row.start[chosen.piece] + chosen.line.run.offset : null;
+    this.launches = chosen ? launchesOf(chosen) : [];
+    this.showDetails();
+    this.canvas.redraw();
+    this.announce(chosen);
+  }
+
+  private announce(pointed: Chosen | null): void {
+    for (const listener of this.pointedAt) listener(pointed?.line.row ?? null, pointed?.piece ?? 0);
+  }
+
+  /** From a call to its first work, or from work to its call. */
+  goToLaunch(): void {
+    const [first] = this.launches;
+    if (!first || !this.chosen) return;
+    const { row, piece } = this.chosen.line.group.of === 'thread' ? first.work : first.call;
+    this.reveal(this.runs.indexOf(this.chosen.line.run), row);
+    const line = this.layout.byRow.get(row);
+    if (!line) return;
+    this.choose({ line, piece });
+    this.follow();
+  }
+
+  /** Measures a range, or the selected segment. */
+  measure(range: View | null = this.chosen ? spanOf(this.chosen) : null): void {
+    this.range = range && range.to > range.from ? range : null;
     this.showDetails();
     this.canvas.redraw();
   }
 
-  /** Zooms to the selected segment, or to the analyzed range. */
-  private fill(): void {
-    if (!this.chosen) {
-      this.show(this.analyzed);
+  /** Zooms to the selected segment or range, or to the analyzed steps. */
+  fill(): void {
+    const span = this.chosen ? spanOf(this.chosen) : this.range;
+    if (!span) {
+      this.showAnalyzed();
       return;
     }
-    const { line, piece } = this.chosen;
-    const start = line.row.start[piece] + line.run.offset;
-    const end = line.row.end[piece] + line.run.offset;
-    const margin = Math.max(10, 0.15 * (end - start));
-    this.show({ from: start - margin, to: end + margin });
+    const margin = Math.max(10, 0.15 * (span.to - span.from));
+    this.show({ from: span.from - margin, to: span.to + margin });
   }
 
   private showDetails(): void {
-    const lines = this.chosen ? describe(this.chosen) : ['Nothing selected: click a segment, or press ↓ and n.'];
-    this.details.replaceChildren(
-      ...lines.map((text, i) => {
-        const part = document.createElement(i === 0 && this.chosen ? 'b' : 'span');
-        part.textContent = text;
-        return part;
-      }),
-    );
+    const ofRange = this.range ? measured(this.runs, this.range) : [];
+    const ofChosen = this.chosen ? [...describe(this.chosen), ...this.aboutLaunches()] : [];
+    const part = (text: string, tag: 'b' | 'span') => {
+      const part = document.createElement(tag);
+      part.textContent = text;
+      return part;
+    };
+    const lines = [ofRange, ofChosen].flatMap((lines) => lines.map((text, i) => part(text, i === 0 ? 'b' : 'span')));
+    this.details.replaceChildren(...(lines.length > 0 ? lines : [part(NOTHING, 'span')]));
+  }
+
+  private aboutLaunches(): string[] {
+    if (this.launches.length === 0 || !this.chosen) return [];
+    const { names } = this.chosen.line.run.picture;
+    const [{ call, work }] = this.launches;
+    if (this.chosen.line.group.of !== 'thread') return [`launched by ${names[call.row.name[call.piece]]} (g goes there)`];
+    const number = this.launches.length;
+    return [number === 1 ? `launched ${names[work.row.name[work.piece]]} (g goes there)` : `launched ${count(number)} GPU events or more (g goes to the first)`];
   }
 
   private listen(element: HTMLCanvasElement): void {
     element.tabIndex = 0;
     // The role `img` does not accept keys.
     element.setAttribute('role', 'application');
-    element.addEventListener('keydown', (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || !this.key(event.key)) return;
-      event.preventDefault();
-    });
-    element.addEventListener(
-      'wheel',
-      (event) => {
-        // The wheel scrolls the page unless the timeline has the focus or Ctrl is held.
-        if (!event.ctrlKey && !event.metaKey && document.activeElement !== element && Math.abs(event.deltaX) < 1) return;
-        event.preventDefault();
-        const x = event.clientX - element.getBoundingClientRect().left;
-        const { scale } = this;
-        if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.show(moved(this.view_, event.deltaX * scale.perPixel));
-        else this.show(zoomed(this.view_, 1.0015 ** event.deltaY, scale.time(x)));
+    listenToKeys(element, this);
+    listenToPointers(element, {
+      pan: (pixels) => this.show(moved(this.view_, pixels * this.scale.perPixel)),
+      zoom: (factor, x) => this.show(zoomed(this.view_, factor, this.scale.time(x))),
+      hover: (x, y) => this.hover(x, y),
+      leave: () => this.leave(),
+      click: (x, y) => this.click(x, y),
+      fill: (y) => {
+        if (!this.titleAt(y)) this.fill();
       },
-      { passive: false },
-    );
-    this.listenToPointers(element);
+      measure: (a, b) => {
+        const { scale } = this;
+        this.measure({ from: scale.time(Math.max(scale.left, Math.min(a, b))), to: scale.time(Math.max(scale.left, a, b)) });
+      },
+    });
   }
 
-  private listenToPointers(element: HTMLCanvasElement): void {
-    const held = new Map<number, number>();
-    let dragged = 0;
-    element.addEventListener('pointerdown', (event) => {
-      held.set(event.pointerId, event.clientX);
-      dragged = 0;
-      element.setPointerCapture(event.pointerId);
-    });
-    element.addEventListener('pointermove', (event) => {
-      const { left, top } = element.getBoundingClientRect();
-      const before = held.get(event.pointerId);
-      if (before === undefined) {
-        const under = pieceAt(this.layout, this.scale, event.clientX - left, event.clientY - top);
-        if (under) showTooltip(describe(under), event.clientX, event.clientY);
-        else hideTooltip();
-        return;
-      }
+  /** The tooltip is below or above the lane, never on it. */
+  private hover(x: number, y: number): void {
+    const under = pieceAt(this.layout, this.scale, x, y);
+    this.pointed = under;
+    this.cursor = x >= this.left ? this.scale.time(x) : null;
+    this.announce(under ?? this.chosen);
+    for (const listener of this.cursorMoved) listener();
+    this.canvas.redraw();
+    if (!under) {
       hideTooltip();
-      const { perPixel } = this.scale;
-      if (held.size === 1) {
-        dragged += Math.abs(event.clientX - before);
-        this.show(moved(this.view_, (before - event.clientX) * perPixel));
-      } else {
-        // Two fingers: the time under the other finger stays in place.
-        const other = [...held].find(([id]) => id !== event.pointerId)?.[1] ?? before;
-        const factor = Math.abs(before - other) / Math.max(8, Math.abs(event.clientX - other));
-        this.show(zoomed(this.view_, factor, this.scale.time(other - left)));
-        dragged = 100;
-      }
-      held.set(event.pointerId, event.clientX);
-    });
-    const release = (event: PointerEvent) => {
-      const wasHeld = held.delete(event.pointerId);
-      if (!wasHeld || dragged > 4 || event.type !== 'pointerup') return;
-      const { left, top } = element.getBoundingClientRect();
-      this.click(event.clientX - left, event.clientY - top);
-    };
-    element.addEventListener('pointerup', release);
-    element.addEventListener('pointercancel', release);
-    element.addEventListener('pointerleave', hideTooltip);
-    element.addEventListener('dblclick', (event) => {
-      if (!this.titleAt(event.clientY - element.getBoundingClientRect().top)) this.fill();
-    });
+      return;
+    }
+    const { left, top } = this.canvas.element.getBoundingClientRect();
+    const rows = this.layout.rows.filter((line) => line.lane === under.line.lane && line.run === under.line.run && line.group === under.line.group);
+    const [first, last] = [rows[0], rows[rows.length - 1]];
+    showTooltip(describe(under), left + x, { top: top + first.y, bottom: top + last.y + last.height });
+  }
+
+  private leave(): void {
+    hideTooltip();
+    this.announce(this.chosen);
+    this.point(null, null);
   }
 
   private click(x: number, y: number): void {
+    hideTooltip();
     const title = this.titleAt(y);
     if (title) {
       if (!this.folded.delete(title.key)) this.folded.add(title.key);
@@ -257,66 +378,14 @@ export class Timeline {
   /** Recomputes the layout after groups are folded or unfolded. */
   private updateLayout(): void {
     this.layout = computeLayout(this.runs, this.folded);
+    this.pointed = null;
     this.canvas.resize();
   }
 
-  private key(key: string): boolean {
-    const { from, to } = this.view_;
-    const middle = (from + to) / 2;
-    switch (key) {
-      case 'ArrowLeft':
-        this.show(moved(this.view_, -0.15 * (to - from)));
-        return true;
-      case 'ArrowRight':
-        this.show(moved(this.view_, 0.15 * (to - from)));
-        return true;
-      case '+':
-      case '=':
-        this.show(zoomed(this.view_, 0.6, middle));
-        return true;
-      case '-':
-        this.show(zoomed(this.view_, 1 / 0.6, middle));
-        return true;
-      case '0':
-        this.show(this.all);
-        return true;
-      case '1':
-        this.show(this.analyzed);
-        return true;
-      case 'n':
-      case 'p':
-        if (this.chosen) this.choose(neighbor(this.chosen, key === 'n' ? 1 : -1));
-        else this.lane(1);
-        this.follow();
-        return true;
-      case 'ArrowDown':
-        this.lane(1);
-        return true;
-      case 'ArrowUp':
-        this.lane(-1);
-        return true;
-      case 'o':
-        this.foldAll();
-        return true;
-      case 'f':
-      case 'Enter':
-        this.fill();
-        return true;
-      case 'Escape':
-        this.mark(null);
-        this.choose(null);
-        // The wheel scrolls the page again.
-        this.canvas.element.blur();
-        return true;
-      default:
-        return false;
-    }
-  }
-
   /** Selects the next row at the same time: that of the segment last selected with `n`, `p` or the pointer. */
-  private lane(by: 1 | -1): void {
+  selectLane(by: 1 | -1): void {
     const { rows } = this.layout;
-    const now = this.chosen ? rows.indexOf(this.chosen.line) : by === 1 ? -1 : rows.length;
+    const now = this.chosen ? rows.findIndex((line) => line.row === this.chosen?.line.row) : by === 1 ? -1 : rows.length;
     const next = rows[now + by];
     if (!next) return;
     const at = this.anchor ?? (this.view_.from + this.view_.to) / 2;
@@ -324,8 +393,14 @@ export class Timeline {
     this.anchor = at;
   }
 
+  selectNeighbor(by: 1 | -1): void {
+    if (this.chosen) this.choose(neighbor(this.chosen, by));
+    else this.selectLane(1);
+    this.follow();
+  }
+
   /** Unfolds every group, or restores the initial folding. */
-  private foldAll(): void {
+  foldAll(): void {
     const isOpen = this.folded.size === 0;
     this.folded.clear();
     if (isOpen) for (const key of initiallyFolded(this.runs)) this.folded.add(key);
@@ -333,12 +408,35 @@ export class Timeline {
     this.updateLayout();
   }
 
+  /** Clears the range, the selection and the marked finding. */
+  clear(): void {
+    hideTooltip();
+    this.range = null;
+    this.mark(null);
+    this.choose(null);
+  }
+
   /** Scrolls to the selected segment if it is out of view. */
   private follow(): void {
     if (!this.chosen) return;
-    const { line, piece } = this.chosen;
-    const start = line.row.start[piece] + line.run.offset;
+    const { from: start } = spanOf(this.chosen);
     const { from, to } = this.view_;
     if (start < from || start > to) this.show(moved(this.view_, start - (from + to) / 2));
   }
+}
+
+/** A segment's time on the shared scale. */
+function spanOf({ line, piece }: Chosen): View {
+  return { from: line.row.start[piece] + line.run.offset, to: line.row.end[piece] + line.run.offset };
+}
+
+/** The call behind work, or the work behind a call; most of the work behind an operator. */
+function launchesOf({ line, piece }: Chosen): { call: Place; work: Place }[] {
+  const { run, group, row } = line;
+  const here = { group, row, piece };
+  if (group.of === 'device') {
+    const call = callOf(run, row, piece);
+    return call ? [{ call, work: here }] : [];
+  }
+  return group.of === 'thread' && row.count[piece] === 1 ? workOf(run, group, row, piece).map((work) => ({ call: here, work })) : [];
 }

@@ -10,7 +10,7 @@ use super::pool::Pool;
 use super::process::Process;
 use super::request::{Direction, Pageable};
 use super::ring::Slot;
-use super::touch::is_new;
+use super::touch::{is_new, prefer_huge};
 
 /// Slots of one copy: enough that neither the threads nor the GPU wait for the other.
 const MOST_SLOTS: usize = 16;
@@ -24,7 +24,8 @@ pub(super) fn carry(process: &Process, driver: &Driver, copy: Pageable) -> Optio
     let state = &process.state;
     let context = process.contexts.current(state, driver, copy.stream)?;
     let pool = context.pool.as_deref()?;
-    let cut = Cut::of(copy.direction, copy.bytes, copy.direction == Direction::Out && is_new(copy.host));
+    let is_new = copy.direction == Direction::Out && is_new(copy.host, copy.bytes);
+    let cut = Cut::of(copy.direction, copy.bytes, is_new);
     let chunks = copy.bytes.div_ceil(cut.chunk);
     let _beside = driver.beside_captures();
     let slots = context.ring.lock().ok()?.take(state, driver, chunks.min(MOST_SLOTS));
@@ -39,6 +40,9 @@ pub(super) fn carry(process: &Process, driver: &Driver, copy: Pageable) -> Optio
             context.ring.lock().ok()?.give_back(slots);
             return Some(code);
         }
+    }
+    if is_new {
+        prefer_huge(copy.host, copy.bytes);
     }
     let job = Arc::new(Job::new(copy.direction, copy.host, copy.bytes, cut, slots));
     let carrier = Carrier { driver, pool, copy, job: &job };

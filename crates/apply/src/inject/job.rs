@@ -14,7 +14,8 @@ pub(super) struct Cut {
     /// What a thread takes at once: small enough that several share a chunk and the first one is soon full, but large where
     /// memory is new, because threads that bring in pages next to each other wait for each other.
     piece: usize,
-    /// Past the caches: for a copy that fits in them, fetching the old content of the ring costs half of the time.
+    /// Past the caches. Into the ring: for a copy that fits in them, fetching the old content of the ring costs half of the
+    /// time. Out of it: for one that does not fit, fetching what is overwritten costs half; new pages are in the caches already.
     streams: bool,
 }
 
@@ -36,7 +37,11 @@ impl Cut {
             Direction::In if bytes >= LARGE => MIB / 2,
             _ => MIB / 8,
         };
-        Self { chunk, piece, streams: direction == Direction::In && bytes < LARGE }
+        let streams = match direction {
+            Direction::In => bytes < LARGE,
+            Direction::Out => !is_new && bytes >= 2 * MEDIUM,
+        };
+        Self { chunk, piece, streams }
     }
 }
 

@@ -136,8 +136,9 @@ static void entries(void) {
             void *in = NULL, *out = NULL;
             int status = 0;
             Code code = lookup("cuGetProcAddress", (void **)&again, version, 0, &status);
-            if (!code) code = again("cuMemcpyHtoDAsync", &in, 3020, form * 2, &status);
-            if (!code) code = again("cuMemcpyDtoHAsync", &out, 3020, form * 2, &status);
+            // The per-thread forms came with version 7.0.
+            if (!code) code = again("cuMemcpyHtoDAsync", &in, form ? 7000 : 3020, form * 2, &status);
+            if (!code) code = again("cuMemcpyDtoHAsync", &out, form ? 7000 : 3020, form * 2, &status);
             if (code) { printf("cuGetProcAddress: %d\n", code); continue; }
             fill(source, 5 << 20, form + 5000);
             memset(target, 0, 5 << 20);
@@ -330,6 +331,8 @@ static void large(size_t bytes) {
 static void fuzz(uint64_t seed, long count) {
     enum { STREAMS = 4, REGION = 24 << 20 };
     uint64_t state = seed * 2654435761u + 12345, results = 0;
+    // To find the call that differs.
+    int is_traced = getenv("EXERCISE_TRACE") != NULL;
     char *host = fresh(REGION), *pinned = NULL;
     Address device = on_device(STREAMS * (size_t)REGION);
     CALL("cuMemHostAlloc", (void **, size_t, unsigned), (void **)&pinned, REGION, 0);
@@ -350,6 +353,9 @@ static void fuzz(uint64_t seed, long count) {
             if (waits) wait_for(streams[number]);
             code = waits ? copy_by("cuMemcpyHtoD_v2", there, (Address)memory + at, bytes, 0)
                          : copy_by("cuMemcpyHtoDAsync_v2", there, (Address)memory + at, bytes, streams[number]);
+            // A waiting copy has read its source when it returns, but may not have arrived: streams that do not wait for the
+            // legacy one would not see it yet.
+            if (waits) wait_for(1);
             if (memory == pinned) wait_for(streams[number]);
             memset(memory + at, (int)done, bytes < 4096 ? bytes : 4096);
         } else if (way < 8) {
@@ -368,6 +374,9 @@ static void fuzz(uint64_t seed, long count) {
             code = wait_for(streams[number]);
         }
         results = results * 31 + (uint64_t)code;
+        if (is_traced)
+            printf("%ld: way %d, stream %d, %zu bytes at %zu and %zu, %s%s: %d %016lx\n", done, way, number, bytes, at, on,
+                   memory == pinned ? "pinned" : "pageable", is_odd ? ", odd" : "", code, results);
         if (done % 500 == 499 || done == count - 1) printf("%ld: %016lx\n", done + 1, results), fflush(stdout);
     }
     for (int number = 0; number < STREAMS; number++) {

@@ -30,8 +30,8 @@ const LOOKED_EVERY: Duration = Duration::from_millis(25);
 const COUNTED_EVERY: Duration = Duration::from_millis(100);
 /// Links change their speed with the load.
 const LINK_ASKED_EVERY: Duration = Duration::from_secs(1);
-/// A chunk is written when it reaches this size.
-const CHUNK: usize = 256 << 10;
+/// A chunk is written when it reaches this size. Damage loses a whole chunk, about a thousand events of this size.
+const CHUNK: usize = 32 << 10;
 
 const MARKER_INSTANT: u32 = 1;
 const MARKER_START: u32 = 2;

@@ -103,21 +103,17 @@ fn awaited(builder: &Builder<'_>, call: CallId, recorded: &ByCall) -> (Awaited, 
 /// The work whose end let the call return; `None` if it ended before the call started.
 fn last_awaited(graph: &Graph, call: CallId, awaited: Awaited, recorded: &ByCall) -> Option<WorkId> {
     let node = &graph.calls[call];
-    let on_stream = |stream: usize| {
-        let until = match recorded.get(&node.event) {
-            Some(Recorded::Stream { until, .. }) => *until,
-            _ => node.start,
-        };
-        graph.given_before(stream, until + 1, node.end, SEARCH_DEPTH)
+    let until = match recorded.get(&node.event) {
+        Some(Recorded::Stream { until, .. }) => *until,
+        _ => node.start,
     };
     let last = match awaited {
         Awaited::None => None,
         Awaited::Work(work) => Some(work),
-        Awaited::Stream(stream) => on_stream(stream),
-        Awaited::Device(device) => graph
-            .streams_of(Some(device))
-            .filter_map(on_stream)
-            .max_by_key(|work| (graph.work[*work].end, *work)),
+        Awaited::Stream(stream) => graph.given_before(stream, until + 1, node.end, SEARCH_DEPTH),
+        Awaited::Device(device) => {
+            graph.last_ended(Some(device), node.end, SEARCH_DEPTH, graph.is_issued_before(until + 1))
+        }
     };
     last.filter(|work| graph.work[*work].end > node.start)
 }
@@ -159,9 +155,6 @@ fn ended_while_waiting(graph: &Graph, call: CallId) -> Option<WorkId> {
     let issued = |work: WorkId| {
         graph.work[work].call.is_none_or(|other| (graph.calls[other].start, other) < (node.start, call))
     };
-    let ended = graph.streams_of(None).filter_map(|stream| {
-        let last = graph.last_ended(stream, node.end, SHORT_SEARCH_DEPTH, issued)?;
-        (graph.work[last].end > node.start).then_some(last)
-    });
-    ended.max_by_key(|work| graph.work[*work].end)
+    let last = graph.last_ended(None, node.end, SHORT_SEARCH_DEPTH, issued)?;
+    (graph.work[last].end > node.start).then_some(last)
 }

@@ -5,6 +5,7 @@
 
 mod build;
 mod builder;
+mod ended;
 mod host_waits;
 mod silent_waits;
 mod stream_waits;
@@ -37,6 +38,7 @@ pub struct Graph {
     pub latency: Time,
     /// Whether the trace records what each wait was for.
     pub records_waits: bool,
+    ends: ended::Ends,
 }
 
 /// One stream of one device.
@@ -317,25 +319,6 @@ impl Graph {
     pub fn before(&self, work: WorkId) -> Option<WorkId> {
         let node = &self.work[work];
         Some(self.streams[node.stream].work[node.position.checked_sub(1)?])
-    }
-
-    /// The last work on a stream that ended by `end` and satisfies `wanted`; searches at most `depth` back.
-    pub fn last_ended(
-        &self,
-        stream: usize,
-        end: Time,
-        depth: usize,
-        wanted: impl Fn(WorkId) -> bool,
-    ) -> Option<WorkId> {
-        let order = &self.streams[stream].work;
-        let upto = order.partition_point(|work| self.work[*work].start <= end);
-        let ended = |work: &WorkId| self.work[*work].end <= end && wanted(*work);
-        order[..upto].iter().rev().take(depth).copied().find(ended)
-    }
-
-    /// The last work on a stream that was issued before `issued` and ended by `end`.
-    pub fn given_before(&self, stream: usize, issued: Time, end: Time, depth: usize) -> Option<WorkId> {
-        self.last_ended(stream, end, depth, |work| self.issued_at(work).is_none_or(|at| at < issued))
     }
 
     /// Streams of one device, or of all devices.

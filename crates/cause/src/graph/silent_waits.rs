@@ -41,10 +41,7 @@ fn awaited(builder: &Builder<'_>, call: CallId, busy: &IntervalSet) -> Option<Wo
     if !is_silent || node.since.frames > 0 {
         return None;
     }
-    let ended = graph
-        .streams_of(None)
-        .filter_map(|stream| graph.given_before(stream, node.start - gap + 1, node.start, SEARCH_DEPTH));
-    ended
-        .max_by_key(|work| (graph.work[*work].end, *work))
-        .filter(|work| graph.work[*work].end > node.start - gap)
+    let issued = graph.is_issued_before(node.start - gap + 1);
+    let ended = graph.last_ended(None, node.start, SEARCH_DEPTH, issued);
+    ended.filter(|work| graph.work[*work].end > node.start - gap)
 }

@@ -127,11 +127,8 @@ fn marks(builder: &mut Builder<'_>) -> Marks {
 pub(super) fn ended_last_before(builder: &Builder<'_>, work: WorkId, issued_before: Time) -> Option<WorkId> {
     let graph = &builder.graph;
     let (stream, start) = (graph.work[work].stream, graph.work[work].start);
-    let others = graph.streams_of(Some(graph.streams[stream].device)).filter(|other| *other != stream);
-    let last = others.filter_map(|other| {
-        graph.last_ended(other, start + EVENT_PASSES, SHORT_SEARCH_DEPTH, |other| {
-            graph.work[other].start < start && graph.issued_at(other).is_none_or(|at| at < issued_before)
-        })
-    });
-    last.max_by_key(|other| graph.work[*other].end)
+    let is_issued = graph.is_issued_before(issued_before);
+    graph.last_ended(Some(graph.streams[stream].device), start + EVENT_PASSES, SHORT_SEARCH_DEPTH, |other| {
+        graph.work[other].stream != stream && graph.work[other].start < start && is_issued(other)
+    })
 }

@@ -6,11 +6,14 @@ use super::CallId;
 use super::builder::Builder;
 use crate::Time;
 use crate::host::Host;
-use crate::thresholds::THREAD_IDLE;
+use crate::thresholds::{MANY_THREADS, THREAD_IDLE};
 
 /// If a thread was idle within a window while another launching thread worked: the other thread, and when its work ended. The
 /// latest such gap counts.
 pub fn waited_for_thread(host: &Host<'_>, thread: TrackId, window: Interval) -> Option<(TrackId, Timestamp)> {
+    if host.launching_threads().len() > MANY_THREADS {
+        return None;
+    }
     let own = &host.thread(thread)?.worked;
     let free = IntervalSet::from_unsorted([window]).difference(&own.within(window));
     let worked = |gap: Interval| {
@@ -24,7 +27,7 @@ pub fn waited_for_thread(host: &Host<'_>, thread: TrackId, window: Interval) -> 
 
 /// Adds an edge to each call after such a gap, from the other thread's last call before it.
 pub(super) fn link_threads(builder: &mut Builder<'_>) {
-    if builder.activity.host.launching_threads().count() < 2 {
+    if !(2..=MANY_THREADS).contains(&builder.activity.host.launching_threads().len()) {
         return;
     }
     for call in 0..builder.graph.calls.len() {

@@ -27,6 +27,8 @@ pub struct Host<'a> {
     /// Per event number: the call that launched the device work. Every pass uses it.
     behind: Vec<Option<EventId>>,
     threads: BTreeMap<TrackId, ThreadTimes>,
+    /// Those that launch device work.
+    launching: Vec<TrackId>,
     /// Annotations of each thread, and Python frames of user code, sorted by start.
     annotations: BTreeMap<TrackId, Vec<EventId>>,
     frames: BTreeMap<TrackId, Vec<EventId>>,
@@ -154,6 +156,7 @@ impl<'a> Host<'a> {
             by_correlation: HashMap::default(),
             behind: vec![None; trace.numbers()],
             threads: BTreeMap::new(),
+            launching: Vec::new(),
             annotations: BTreeMap::new(),
             frames: BTreeMap::new(),
             launches: Vec::new(),
@@ -168,6 +171,8 @@ impl<'a> Host<'a> {
                 host.add_thread(track, &mut compilations);
             }
         }
+        let launching = host.threads.iter().filter(|(_, times)| times.launches);
+        host.launching = launching.map(|(track, _)| *track).collect();
         host.compilations = IntervalSet::from_unsorted(compilations);
         for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
             let call = work.correlation().and_then(|id| *host.by_correlation.get(&id)?);
@@ -300,8 +305,8 @@ impl<'a> Host<'a> {
     }
 
     /// Threads that launch device work.
-    pub fn launching_threads(&self) -> impl Iterator<Item = (TrackId, &ThreadTimes)> {
-        self.threads().filter(|(_, times)| times.launches)
+    pub fn launching_threads(&self) -> impl ExactSizeIterator<Item = (TrackId, &ThreadTimes)> {
+        self.launching.iter().map(|track| (*track, &self.threads[track]))
     }
 
     /// Annotations of every thread, grouped by thread, in time order.
@@ -381,7 +386,7 @@ pub fn printable(name: &str) -> String {
 }
 
 /// `train.py(72): step`, but not torch's own files or built-ins.
-fn is_users_code(frame: &str) -> bool {
+pub fn is_users_code(frame: &str) -> bool {
     frame.contains(".py(")
         && !["torch/", "site-packages/", "<built-in", "threading.py", "contextlib.py", "nn.Module"]
             .iter()

@@ -2,16 +2,18 @@
 //! copy without contention. Changes edit this model; [`simulate`](crate::simulate) runs it.
 
 mod delays;
+mod join;
 mod of_graph;
 mod own_time;
 mod unprofiled;
 
 use busbound_trace::{EventId, Timestamp};
 
+pub use join::JoinedRank;
 pub use unprofiled::RecordingCost;
 
 use crate::Time;
-use crate::graph::{Awaited, CallId, Graph, HostAction, HostTime, Rule, WorkId, WorkKind};
+use crate::graph::{CallId, Graph, HostAction, HostTime, Rule, WorkId, WorkKind};
 use crate::host::HostUse;
 use crate::sharing::Sharing;
 
@@ -20,6 +22,8 @@ use crate::sharing::Sharing;
 pub struct TraceRange {
     /// The start of each step on the host.
     pub starts: Vec<Timestamp>,
+    /// How many of them are whole: the last one may be cut off, and has no length.
+    pub whole: usize,
     /// When the work of the last step is done.
     pub end: Timestamp,
 }
@@ -37,6 +41,8 @@ pub struct Model {
     /// When the last work or call ended.
     pub end: Time,
     pub steps: usize,
+    /// The steps that have a length, from the first one on.
+    pub whole_steps: usize,
     pub edges: EdgeCounts,
     /// Host time of a copy call that does not wait for the copy.
     pub copy_call: Time,
@@ -126,19 +132,6 @@ impl Model {
         delays::set(&mut model);
         own_time::set(&mut model, sharing);
         model
-    }
-
-    /// What a wait that begins now waits for, if this was issued last to each stream.
-    pub(crate) fn awaited(&self, on: Awaited, last_issued: &[Option<WorkId>]) -> Vec<WorkId> {
-        match on {
-            Awaited::None => Vec::new(),
-            Awaited::Work(work) => vec![work],
-            Awaited::Stream(stream) => last_issued[stream].into_iter().collect(),
-            Awaited::Device(device) => (0..self.streams.len())
-                .filter(|stream| self.stream_device[*stream] == device)
-                .filter_map(|stream| last_issued[stream])
-                .collect(),
-        }
     }
 
     /// All devices, sorted.

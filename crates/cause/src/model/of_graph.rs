@@ -27,7 +27,12 @@ pub(super) fn cut(graph: &Graph, stretch: &TraceRange) -> Model {
         until: stretch.end.as_nanos() - begin,
         work: vec![None; graph.work.len()],
         calls: vec![None; graph.calls.len()],
-        model: Model { steps: stretch.starts.len(), latency: graph.latency, ..Model::default() },
+        model: Model {
+            steps: stretch.starts.len(),
+            whole_steps: stretch.whole.clamp(1, stretch.starts.len().max(1)),
+            latency: graph.latency,
+            ..Model::default()
+        },
     };
     cut.add_work();
     cut.add_calls();

@@ -16,7 +16,8 @@ Examples:
   busbound traces/                              all ranks, and how they differ
   busbound 'traces/rank*.json.gz' --each        also each rank on its own
   busbound run.json --machine pcie4x8           a slot narrower than the card
-  busbound run.json -o run.md                   Markdown, for a ticket";
+  busbound run.json -o run.md                   Markdown, for a ticket
+  busbound --watch traces/                      each new trace, as it appears";
 
 /// The examples, and the GPUs that --machine takes.
 pub(super) fn long_help() -> String {
@@ -38,8 +39,10 @@ pub(crate) struct FleetArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DiagnoseArgs {
     /// Trace files, directories of rank files, patterns ('rank*.json'), or - for standard input
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required_unless_present = "watch", conflicts_with = "watch", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
     #[command(flatten)]
     pub(crate) run: RunArgs,
     #[command(flatten)]
@@ -52,6 +55,24 @@ pub(crate) struct DiagnoseArgs {
     pub(crate) emit: EmitArgs,
 }
 
+/// Traces that are still to come.
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// Diagnose each new trace in a directory, and what changed since the last one; Ctrl-C ends it
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["each", "emit", "open"], help_heading = "Input")]
+    pub(crate) watch: Option<PathBuf>,
+    /// With --watch: a trace is complete if its file has not changed for this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds, requires = "watch")]
+    #[arg(hide_short_help = true, help_heading = "Input")]
+    pub(crate) settle: f64,
+}
+
+/// A time that can be waited for.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.01..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "give seconds from 0.01 to 3600".to_owned())
+}
+
 /// What few people need.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Analysis")]
@@ -59,6 +80,9 @@ pub(crate) struct FineArgs {
     /// Read what Nsight Compute measured: ncu --csv --page raw --set roofline PROGRAM
     #[arg(long, value_name = "FILE.csv", hide_short_help = true)]
     pub(crate) ncu: Option<PathBuf>,
+    /// Read what NCCL printed with NCCL_DEBUG=INFO: how the ranks are connected
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) nccl_log: Vec<PathBuf>,
     /// Set the bins of the bandwidth histogram, in GB/s
     #[arg(long, value_name = "GB/s,…", value_delimiter = ',', default_values_t = [5.0, 20.0, 50.0, 80.0])]
     #[arg(hide_short_help = true)]

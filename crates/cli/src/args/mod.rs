@@ -8,7 +8,9 @@ pub(crate) mod diagnose;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod gate;
+pub(crate) mod history;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod merge;
 pub(crate) mod mistakes;
 pub(crate) mod names;
@@ -143,6 +145,12 @@ pub(crate) enum Command {
     /// The order of the files does not matter. What merge writes with -o all.fleet.json can be merged again.
     #[command(after_help = merge::EXAMPLES)]
     Merge(merge::MergeArgs),
+    /// Find out when a job became slower, on which ranks, and which part of the step
+    ///
+    /// Reads the summaries that `busbound summarize` wrote over days or weeks, in the order of their recording, and reports where
+    /// the step time or a part of the step changes its level. Each directory is one job. A rank needs 10 recordings or more.
+    #[command(after_help = history::EXAMPLES)]
+    History(history::HistoryArgs),
     /// Measure this machine's GPU, and write the profile for --machine
     ///
     /// Uses at most an eighth of the free memory per buffer (up to 1 GiB, three buffers), changes no clocks and no modes,
@@ -167,6 +175,13 @@ pub(crate) enum Command {
     /// Estimate a run before launching it
     #[command(subcommand)]
     Plan(plan::PlanCommand),
+    /// Serve busbound's answers to AI agents, over the Model Context Protocol
+    ///
+    /// Speaks the protocol over standard input and output: agents such as Claude Code, Cursor and VS Code start this command
+    /// themselves. Tools: survey, diagnose, whatif, compare, explain, plan. Reads only below the --root directories, writes
+    /// nothing and opens no connection. docs/mcp.md has the configuration of each agent.
+    #[command(after_help = mcp::EXAMPLES)]
+    Mcp(mcp::McpArgs),
     /// Print a completion script for your shell
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::CompletionsArgs),

@@ -68,7 +68,7 @@ pub(crate) fn any_change() -> impl TypedValueParser<Value = Change> {
 }
 
 /// An unknown change gets the closest names.
-fn parse_change(text: &str) -> Result<Change, String> {
+pub(crate) fn parse_change(text: &str) -> Result<Change, String> {
     let name = text.split('=').next().unwrap_or_default();
     let is_known = all_changes().any(|about| about.name == name);
     text.parse().map_err(|error: UnknownChange| {

@@ -4,22 +4,28 @@ use std::path::PathBuf;
 
 use busbound::machine::Interconnect;
 use busbound::whatif::Range;
-use clap::{Args, Subcommand};
+use busbound::whatif::plan::parallel::{Workload, Zero};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::names::{any_gpu, any_machine};
 use super::shared::{EmitArgs, OutputArgs, ReadingArgs};
-use super::values::{parse_count, parse_dtype, parse_share, parse_size};
+use super::values::{parse_count, parse_dtype, parse_share, parse_size, parse_size_or_zero};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
     /// Estimate how long an all-reduce takes over a link
     #[command(
-        after_help = "Example:\n  busbound plan allreduce --params 7e9 --dtype fp16 --ranks 8 \\\n      --link pcie4x16 --compare"
+        after_help = "Examples:\n  busbound plan allreduce --params 7e9 --dtype fp16 --ranks 8 \\\n      --link pcie4x16 --compare\n  busbound plan allreduce --params 125M,1B,7B --ranks 2,4,8 \\\n      --link pcie3x16,pcie4x16,nvlink4         sizes and ranks by link"
     )]
     Allreduce(AllreduceArgs),
+    /// Estimate what host copies and collectives cost each other where they share a wire
+    #[command(
+        after_help = "Examples:\n  busbound plan contention --gpu h100-pcie --gpus 8 --below-switch 4\n  busbound plan contention --gpu h100-sxm --gpus 8"
+    )]
+    Contention(ContentionArgs),
     /// Estimate what gradient synchronization costs per step, and how much accumulation hides it
     #[command(
-        after_help = "Example:\n  busbound plan ddp --params 7e9 --ranks 8 --link nvlink4 \\\n      --compute 180..220 --batch 4 --efficiency 95%"
+        after_help = "Examples:\n  busbound plan ddp --params 7e9 --ranks 8 --link nvlink4 \\\n      --compute 180..220 --batch 4 --efficiency 95%\n  busbound plan ddp --params 125M --dtype fp32 --ranks 2,4 --compute 300 \\\n      --link pcie3x16,pcie4x16,nvlink3 --sequence 2048 --steps 50000"
     )]
     Ddp(DdpArgs),
     /// Estimate whether prefetching hides weights that stay in host memory
@@ -31,12 +37,12 @@ pub(crate) enum PlanCommand {
     #[command(
         // Clap does not wrap a usage line, and this one would be wider than the help.
         override_usage = "busbound plan parallel [OPTIONS] --layers <N> --hidden <N> --heads <N> --batch <N>\n                               --sequence <N> --ranks <N>",
-        after_help = "Example:\n  busbound plan parallel --layers 32 --hidden 4096 --heads 32 --batch 64 \\\n      --sequence 4096 --ranks 8 --gpu h200"
+        after_help = "Examples:\n  busbound plan parallel --layers 32 --hidden 4096 --heads 32 --batch 64 \\\n      --sequence 4096 --ranks 8 --gpu h200\n  busbound plan parallel --layers 80 --hidden 8192 --heads 64 --kv-heads 8 \\\n      --batch 128 --sequence 4096 --ranks 32 --nodes 4 --net ib-hdr\n  busbound plan parallel --workload decode --layers 80 --hidden 8192 \\\n      --heads 64 --kv-heads 8 --batch 64 --sequence 8192 --ranks 8"
     )]
     Parallel(ParallelArgs),
     /// Estimate how much of a step these bytes take on the bus
     #[command(
-        after_help = "Example:\n  busbound plan budget --bytes 2GB --link pcie5x16 --step 300 --observed 9.8"
+        after_help = "Examples:\n  busbound plan budget --bytes 2GB --link pcie5x16 --step 300 --observed 9.8\n  busbound plan budget --bytes 6.72GB --copy 168MB --link machine.json"
     )]
     Budget(BudgetArgs),
 }
@@ -47,33 +53,57 @@ pub(crate) struct ClusterArgs {
     /// Number of GPUs
     #[arg(long, value_name = "N")]
     pub(crate) ranks: u32,
+    /// Link between the GPUs of a node: nvlink4, pcie4x16 and so on, or GB/s in one direction [default: the link of
+    /// --gpu]
+    #[arg(long, value_name = "LINK", value_parser = Interconnect::named)]
+    pub(crate) link: Option<Interconnect>,
+    #[command(flatten)]
+    pub(crate) nodes: NodeArgs,
+}
+
+/// One or several clusters to compare.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Cluster")]
+pub(crate) struct ClustersArgs {
+    /// Number of GPUs, or several: 2,4,8
+    #[arg(long, value_name = "N", required = true, value_delimiter = ',')]
+    pub(crate) ranks: Vec<u32>,
+    /// Link between the GPUs of a node: nvlink4, h100-sxm, pcie4x16 and so on, or GB/s in one direction; or several
+    #[arg(long, value_name = "LINK", default_value = "nvlink4", value_parser = Interconnect::named, value_delimiter = ',')]
+    pub(crate) link: Vec<Interconnect>,
+    #[command(flatten)]
+    pub(crate) nodes: NodeArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Cluster")]
+pub(crate) struct NodeArgs {
     /// Number of nodes
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) nodes: u32,
-    /// Link between the GPUs of a node: nvlink4, pcie4x16 and so on, or GB/s in one direction [default: nvlink4, or the
-    /// link of --gpu]
-    #[arg(long, value_name = "LINK", value_parser = Interconnect::named)]
-    pub(crate) link: Option<Interconnect>,
     /// Network port between nodes: ib-ndr, eth-400 and so on, or GB/s
     #[arg(long, value_name = "LINK", value_parser = Interconnect::named)]
     pub(crate) net: Option<Interconnect>,
     /// Network ports per node [default: one per GPU]
     #[arg(long, value_name = "N")]
     pub(crate) ports: Option<u32>,
+    /// Plan without reduction in NVSwitches, as with NCCL_NVLS_ENABLE=0
+    #[arg(long)]
+    pub(crate) no_nvls: bool,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
-    /// Number of parameters: 7e9, 7B, 125M
-    #[arg(long, value_name = "N", value_parser = parse_count, required_unless_present = "bytes")]
-    pub(crate) params: Option<f64>,
+    /// Number of parameters: 7e9, 7B, 125M; or several
+    #[arg(long, value_name = "N", value_parser = parse_count, required_unless_present = "bytes", value_delimiter = ',')]
+    pub(crate) params: Vec<f64>,
     /// Data type of the parameters: fp32, bf16, fp16, fp8 and so on
     #[arg(long, value_name = "TYPE", default_value = "bf16", value_parser = parse_dtype)]
     pub(crate) dtype: f64,
-    /// Size in bytes instead of parameters: 14GB
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with = "params")]
-    pub(crate) bytes: Option<u64>,
+    /// Size in bytes instead of parameters: 14GB; or several
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with = "params", value_delimiter = ',')]
+    pub(crate) bytes: Vec<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -81,7 +111,7 @@ pub(crate) struct AllreduceArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     #[command(flatten)]
-    pub(crate) cluster: ClusterArgs,
+    pub(crate) clusters: ClustersArgs,
     /// Also estimate other common links
     #[arg(long)]
     pub(crate) compare: bool,
@@ -94,7 +124,7 @@ pub(crate) struct DdpArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     #[command(flatten)]
-    pub(crate) cluster: ClusterArgs,
+    pub(crate) clusters: ClustersArgs,
     /// Forward and backward time of one micro-batch in ms, or a range such as 180..220
     #[arg(long, help_heading = "Run", value_name = "MS")]
     pub(crate) compute: Range,
@@ -102,7 +132,7 @@ pub(crate) struct DdpArgs {
     #[arg(long, help_heading = "Run", value_name = "SHARE", default_value = "66.7%", value_parser = parse_share)]
     pub(crate) backward: f64,
     /// Gradient bucket size
-    #[arg(long, help_heading = "Run", value_name = "SIZE", default_value = "25MB", value_parser = parse_size)]
+    #[arg(long, help_heading = "Run", value_name = "SIZE", default_value = "25MiB", value_parser = parse_size)]
     pub(crate) bucket: u64,
     /// Micro-batches per step
     #[arg(long, help_heading = "Run", value_name = "N", default_value_t = 1)]
@@ -110,6 +140,12 @@ pub(crate) struct DdpArgs {
     /// Samples per micro-batch and rank
     #[arg(long, help_heading = "Run", value_name = "N", default_value_t = 1.0)]
     pub(crate) batch: f64,
+    /// Tokens per sample, for tokens/s
+    #[arg(long, help_heading = "Run", value_name = "N")]
+    pub(crate) sequence: Option<u64>,
+    /// How many times smaller compressed gradients are, one or several [default: 2 with fp32 gradients]
+    #[arg(long, help_heading = "Run", value_name = "N", value_delimiter = ',')]
+    pub(crate) compress: Vec<f64>,
     /// Steps in the whole run
     #[arg(long, help_heading = "Run", value_name = "N", default_value_t = 10_000)]
     pub(crate) steps: u64,
@@ -118,6 +154,21 @@ pub(crate) struct DdpArgs {
     pub(crate) efficiency: f64,
     #[command(flatten)]
     pub(crate) emit: EmitArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ContentionArgs {
+    /// GPU, for its links: h100-sxm, h100-pcie, a100-pcie and so on
+    #[arg(long, value_name = "NAME", default_value = "h100-pcie", value_parser = any_gpu(), hide_possible_values = true)]
+    pub(crate) gpu: String,
+    /// GPUs of the node
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub(crate) gpus: u32,
+    /// GPUs that share the uplink of a PCIe switch [default: all, at most 4]
+    #[arg(long, value_name = "N")]
+    pub(crate) below_switch: Option<u32>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -149,8 +200,9 @@ pub(crate) struct OffloadArgs {
     /// Ranks that share one link to the host
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) sharing: u32,
-    /// Bytes from other GPUs over the same link per layer
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    /// Bytes that each layer gets from other GPUs before its kernels run: over NVLink if the GPU of --link has it, else
+    /// over the link of the copies
+    #[arg(long, value_name = "SIZE", value_parser = parse_size_or_zero)]
     pub(crate) all_to_all: Option<u64>,
     /// Copy from pageable host memory
     #[arg(long)]
@@ -174,6 +226,15 @@ pub(crate) struct ParallelArgs {
     /// Attention heads
     #[arg(long, value_name = "N")]
     pub(crate) heads: u32,
+    /// Heads of keys and values, for the KV cache [default: --heads]
+    #[arg(long, value_name = "N")]
+    pub(crate) kv_heads: Option<u32>,
+    /// Experts per layer
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) experts: u32,
+    /// Experts that each token uses
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) active_experts: u32,
     /// Vocabulary size
     #[arg(long, value_name = "N", default_value_t = 32_000)]
     pub(crate) vocabulary: u32,
@@ -192,13 +253,50 @@ pub(crate) struct ParallelArgs {
     /// Share of the GPU's peak that kernels reach
     #[arg(long, value_name = "SHARE", default_value = "40%", value_parser = parse_share)]
     pub(crate) utilization: f64,
-    /// Micro-batches per pipeline
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    pub(crate) microbatches: u32,
+    /// What the GPUs do
+    #[arg(long, value_enum, value_name = "KIND", default_value = "train")]
+    pub(crate) workload: WorkloadArg,
+    /// Micro-batches per pipeline [default: the best]
+    #[arg(long, value_name = "N")]
+    pub(crate) microbatches: Option<u32>,
+    /// ZeRO stage: 0 is DDP, 3 is FSDP [default: the best]
+    #[arg(long, value_name = "STAGE", value_parser = parse_zero)]
+    pub(crate) zero: Option<Zero>,
+    /// Whether to recompute activations [default: the best]
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) recompute: Option<bool>,
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// What the GPUs do with the model.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum WorkloadArg {
+    /// Forward, backward and Adam
+    Train,
+    /// Inference: whole prompts
+    Prefill,
+    /// Inference: one token per sequence
+    Decode,
+    /// One denoising step
+    Diffusion,
+}
+
+impl From<WorkloadArg> for Workload {
+    fn from(arg: WorkloadArg) -> Self {
+        match arg {
+            WorkloadArg::Train => Self::Train,
+            WorkloadArg::Prefill => Self::Prefill,
+            WorkloadArg::Decode => Self::Decode,
+            WorkloadArg::Diffusion => Self::Diffusion,
+        }
+    }
+}
+
+fn parse_zero(text: &str) -> Result<Zero, String> {
+    text.parse().ok().and_then(Zero::stage).ok_or_else(|| "give a stage from 0 to 3".to_owned())
 }
 
 #[derive(Debug, Args)]
@@ -215,6 +313,9 @@ pub(crate) struct BudgetArgs {
     /// Step time in ms
     #[arg(long, value_name = "MS")]
     pub(crate) step: Option<f64>,
+    /// Copy from pageable host memory
+    #[arg(long)]
+    pub(crate) pageable: bool,
     /// Rate that you observed, in GB/s
     #[arg(long, value_name = "GB/s")]
     pub(crate) observed: Option<f64>,

@@ -18,6 +18,8 @@ Examples:
   busbound survey traces/                       every rank file in a directory
   busbound survey run.sqlite                    written by nsys export
   zcat huge.json.gz | busbound survey -         from standard input
+  busbound survey nccl.log                      printed with NCCL_DEBUG=INFO
+  busbound survey /tmp/nccl_trace_rank_*        PyTorch's flight recorder
   busbound survey run.json -o run.survey.json   for programs";
 
 #[derive(Debug, Args)]

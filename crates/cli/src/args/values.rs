@@ -48,6 +48,11 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// The same, or 0.
+pub(crate) fn parse_size_or_zero(text: &str) -> Result<u64, String> {
+    if text.trim() == "0" { Ok(0) } else { parse_size(text) }
+}
+
 /// Milliseconds: `31.8ms`, `0.0318s`, `850us` or plain milliseconds.
 pub(crate) fn parse_milliseconds(text: &str) -> Result<f64, String> {
     const UNITS: [(&str, f64); 6] =
@@ -114,6 +119,8 @@ mod tests {
         assert_eq!(parse_size("8G"), Ok(8_000_000_000));
         assert_eq!(parse_size("1.5GiB"), Ok(1_610_612_736));
         assert_eq!(parse_size("4096"), Ok(4096));
+        assert_eq!((parse_size_or_zero("0"), parse_size_or_zero("1kB")), (Ok(0), Ok(1000)));
+        assert!(parse_size("0").is_err());
         for wrong in ["", "GB", "-1GB", "ten", "NaN", "1e30GB"] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }

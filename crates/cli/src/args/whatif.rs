@@ -13,7 +13,8 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   busbound whatif run.json.gz                    the most promising changes
   busbound whatif run.json.gz --apply pin --apply prefetch=2
-  busbound whatif run.json.gz --apply link=pcie5x16 --open";
+  busbound whatif run.json.gz --apply link=pcie5x16 --open
+  busbound whatif traces/ --apply pin --rank 4   the step of the whole job";
 
 /// The examples, and a line for each change.
 pub(super) fn long_help() -> String {
@@ -31,6 +32,9 @@ pub(crate) struct WhatIfArgs {
     #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = any_change(), hide_possible_values = true)]
     #[arg(help_heading = "Analysis")]
     pub(crate) apply: Vec<Change>,
+    /// Make the changes only on this rank, and predict the step of the whole job: give the traces of all its ranks
+    #[arg(long, value_name = "N", help_heading = "Analysis")]
+    pub(crate) rank: Option<u32>,
     /// Also write both timelines, recorded and predicted: .json for ui.perfetto.dev, .html for a page. The same as
     /// -o FILE.html and `export --to perfetto --apply`.
     #[arg(long, value_name = "FILE", hide = true)]

@@ -9,14 +9,17 @@ use crate::failure::Failure;
 use crate::io::output::show;
 use crate::io::reading::every_run;
 use crate::request::{page_of, resolve_diagnosis, resolve_machine, resolve_output, resolve_topology};
-use crate::warnings::warn_of_misfits;
+use crate::warnings::{once, warn_of_misfits};
 
 pub(crate) fn run(args: &DiagnoseArgs) -> Result<(), Failure> {
+    if let Some(directory) = &args.watch.watch {
+        return super::watch::run(args, directory);
+    }
     let output = resolve_output(&args.output)?;
     let machine = resolve_machine(&args.run.machine)?;
     let options = resolve_diagnosis(args)?;
     let wiring = resolve_topology(&args.fleet.topology)?;
-    let inputs = resolve_inputs(&args.paths)?;
+    let inputs = once(resolve_inputs(&args.paths)?);
     let is_drawn = output.format == Format::Html && args.emit.emit.is_none();
     let detail = Detail::Page { runs: inputs.list.len() };
     let all = every_run(&inputs, &args.fleet.jobs, &args.run.reading, &output, |number, run| {

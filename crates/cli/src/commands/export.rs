@@ -50,7 +50,9 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         let path = path.display();
         warn(&match args.to {
             ExportTo::Perfetto | ExportTo::Chrome => format!("wrote {path}; open it in ui.perfetto.dev"),
-            ExportTo::Parquet => format!("wrote events, copies, gaps and steps as Parquet to {path}"),
+            ExportTo::Parquet => {
+                format!("wrote events, copies, collectives, gaps and steps as Parquet to {path}")
+            }
         });
     }
     Ok(())

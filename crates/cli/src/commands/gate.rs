@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use busbound::diagnosis::{Baseline, PerStep, Requirement};
-use busbound::{Diagnosis, Format, Machine, Options, Report, Style, gate, saved_baseline};
+use busbound::{Diagnosis, Format, Machine, Options, Report, Style, gate, saved_baseline, share_pipeline};
 
 use crate::args::gate::{BarArgs, GateArgs};
 use crate::failure::Failure;
@@ -29,6 +29,7 @@ pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
         runs.push(run.diagnose(&machine, &options));
     })?;
     warn_of_misfits(&runs, &args.run, &output);
+    share_pipeline(&mut runs);
     let gate = gate(&runs, &requirements, baseline.as_ref(), args.bar.partial);
     if let Some(path) = &args.reports.junit {
         save(&gate, Format::Junit, &output, path)?;

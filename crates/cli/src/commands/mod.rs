@@ -8,7 +8,9 @@ mod diagnose;
 mod explain;
 mod export;
 mod gate;
+mod history;
 mod man;
+mod mcp;
 mod merge;
 mod plan;
 #[cfg_attr(not(target_os = "linux"), path = "record_elsewhere.rs")]
@@ -21,6 +23,7 @@ mod top;
 mod topo;
 #[cfg_attr(not(target_os = "linux"), path = "trial_elsewhere.rs")]
 mod trial;
+mod watch;
 mod whatif;
 
 use crate::args::Command;
@@ -38,6 +41,7 @@ pub(crate) fn run(mut command: Command) -> u8 {
         Command::Diagnose(args) => diagnose::run(args),
         Command::Summarize(args) => summarize::run(args),
         Command::Merge(args) => merge::run(args),
+        Command::History(args) => history::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Gate(args) => gate::run(args),
         Command::WhatIf(args) => whatif::run(args),
@@ -53,6 +57,7 @@ pub(crate) fn run(mut command: Command) -> u8 {
         Command::Explain(args) => explain::run(args),
         Command::Survey(args) => survey::run(args),
         Command::Completions(args) => completions::run(args),
+        Command::Mcp(args) => mcp::run(args),
         Command::Man(args) => man::run(args),
     };
     end(result.map(|()| 0))

@@ -1,11 +1,15 @@
 //! `busbound plan`.
 
+use std::path::Path;
+
 use busbound::diagnosis::{advice_of_ddp, advice_of_offload};
-use busbound::machine::{HostMemory, Interconnect, LinkFacts, gpu_of_key};
+use busbound::machine::{GpuFacts, Interconnect, LinkFacts, gpu_of_key};
 use busbound::report::{Plan, plan_statement};
 use busbound::whatif::plan::BadInput;
-use busbound::whatif::plan::allreduce::{AllReduce, Cluster};
-use busbound::whatif::plan::budget::Budget;
+use busbound::whatif::plan::allreduce::AllReduce;
+use busbound::whatif::plan::budget::{Budget, BudgetInputs};
+use busbound::whatif::plan::cluster::Cluster;
+use busbound::whatif::plan::contention::ContentionPlan;
 use busbound::whatif::plan::ddp::{Ddp, DdpInputs};
 use busbound::whatif::plan::offload::{Offload, OffloadInputs};
 use busbound::whatif::plan::parallel::{Parallel, ParallelInputs};
@@ -13,7 +17,8 @@ use busbound::{Diagnosis, Format, Machine, Options, SeenLayers};
 
 use crate::args::names::gpus;
 use crate::args::plan::{
-    AllreduceArgs, BudgetArgs, ClusterArgs, DdpArgs, ModelArgs, OffloadArgs, ParallelArgs, PlanCommand,
+    AllreduceArgs, BudgetArgs, ClustersArgs, ContentionArgs, DdpArgs, ModelArgs, NodeArgs, OffloadArgs,
+    ParallelArgs, PlanCommand,
 };
 use crate::args::shared::OutputArgs;
 use crate::failure::Failure;
@@ -23,12 +28,32 @@ use crate::request::{machine_named, resolve_output};
 use busbound::machine::spelling::did_you_mean;
 
 pub(crate) fn run(command: &PlanCommand) -> Result<(), Failure> {
+    let plan = plan_with(command, |_| match command {
+        PlanCommand::Offload(args) => seen(args),
+        _ => Err(Failure::usage("only offload takes a trace")),
+    })?;
     match command {
-        PlanCommand::Allreduce(args) => show(&allreduce(args)?, &args.output),
-        PlanCommand::Ddp(args) => show_or_emit(&ddp(args)?, args.emit.emit, &args.output),
-        PlanCommand::Offload(args) => show_or_emit(&offload(args)?, args.emit.emit, &args.output),
-        PlanCommand::Parallel(args) => show(&parallel(args)?, &args.output),
-        PlanCommand::Budget(args) => show(&budget(args)?, &args.output),
+        PlanCommand::Allreduce(args) => show(&plan, &args.output),
+        PlanCommand::Contention(args) => show(&plan, &args.output),
+        PlanCommand::Ddp(args) => show_or_emit(&plan, args.emit.emit, &args.output),
+        PlanCommand::Offload(args) => show_or_emit(&plan, args.emit.emit, &args.output),
+        PlanCommand::Parallel(args) => show(&plan, &args.output),
+        PlanCommand::Budget(args) => show(&plan, &args.output),
+    }
+}
+
+/// The plan; `seen` finds the layers of a recorded run.
+pub(super) fn plan_with(
+    command: &PlanCommand,
+    seen: impl FnOnce(&Path) -> Result<SeenLayers, Failure>,
+) -> Result<Plan, Failure> {
+    match command {
+        PlanCommand::Allreduce(args) => allreduce(args),
+        PlanCommand::Contention(args) => contention(args),
+        PlanCommand::Ddp(args) => ddp(args),
+        PlanCommand::Offload(args) => offload(args, seen),
+        PlanCommand::Parallel(args) => parallel(args),
+        PlanCommand::Budget(args) => budget(args),
     }
 }
 
@@ -51,64 +76,103 @@ fn usage(error: BadInput) -> Failure {
     Failure::usage(error)
 }
 
-/// `usual` is the link if none is given.
-fn cluster(args: &ClusterArgs, usual: Interconnect) -> Cluster {
-    let per_node = args.ranks / args.nodes.max(1);
-    let link = args.link.clone().unwrap_or(usual);
+fn cluster(ranks: u32, link: &Interconnect, args: &NodeArgs) -> Cluster {
+    let per_node = ranks / args.nodes.max(1);
+    let link = link.clone();
     Cluster {
-        ranks: args.ranks,
+        ranks,
         nodes: args.nodes,
-        link,
+        link: if args.no_nvls { link.without_nvls() } else { link },
         net: args.net.clone(),
         ports: args.ports.unwrap_or(per_node.max(1)),
     }
 }
 
-/// The link of most training nodes.
-fn usual_link() -> Result<Interconnect, Failure> {
-    Interconnect::named("nvlink4").map_err(Failure::usage)
+/// Every number of ranks with every link.
+fn clusters(args: &ClustersArgs) -> Vec<Cluster> {
+    let of = |&ranks: &u32| args.link.iter().map(move |link| cluster(ranks, link, &args.nodes));
+    args.ranks.iter().flat_map(of).collect()
 }
 
-fn bytes(args: &ModelArgs) -> f64 {
-    args.bytes.map_or_else(|| args.params.unwrap_or(0.0) * args.dtype, |bytes| bytes as f64)
+/// The sizes to reduce.
+fn sizes(args: &ModelArgs) -> Vec<f64> {
+    let counted = args.params.iter().map(|params| params * args.dtype);
+    counted.chain(args.bytes.iter().map(|&bytes| bytes as f64)).collect()
 }
 
 fn allreduce(args: &AllreduceArgs) -> Result<Plan, Failure> {
-    let (cluster, bytes) = (cluster(&args.cluster, usual_link()?), bytes(&args.model));
-    let mut plans = vec![AllReduce::plan(cluster.clone(), bytes).map_err(usage)?];
+    let mut clusters = clusters(&args.clusters);
     if args.compare {
         let names =
             ["pcie3x16", "pcie4x16", "pcie5x16", "pcie6x16", "nvlink2", "nvlink3", "nvlink4", "nvlink5"];
         for link in names.iter().filter_map(|name| Interconnect::named(name).ok()) {
-            if link.name != cluster.link.name {
-                plans.push(AllReduce::plan(Cluster { link, ..cluster.clone() }, bytes).map_err(usage)?);
+            for &ranks in &args.clusters.ranks {
+                if args.clusters.link.iter().all(|given| given.name != link.name) {
+                    clusters.push(cluster(ranks, &link, &args.clusters.nodes));
+                }
             }
+        }
+    }
+    let mut plans = Vec::new();
+    for bytes in sizes(&args.model) {
+        for cluster in &clusters {
+            plans.push(AllReduce::plan(cluster.clone(), bytes).map_err(usage)?);
         }
     }
     Ok(Plan::AllReduce(plans))
 }
 
 fn ddp(args: &DdpArgs) -> Result<Plan, Failure> {
-    let inputs = DdpInputs {
-        cluster: cluster(&args.cluster, usual_link()?),
-        bytes: bytes(&args.model),
-        bucket_bytes: args.bucket as f64,
-        compute_ms: args.compute,
-        backward_share: args.backward,
-        accumulation: args.accumulation,
-        samples: args.batch,
-        steps: args.steps,
-        wanted_efficiency: args.efficiency,
-    };
-    Ok(Plan::Ddp(Box::new(Ddp::plan(inputs).map_err(usage)?)))
+    // fp32 gradients can be sent as bf16.
+    let usual = if args.model.dtype >= 4.0 { vec![2.0] } else { Vec::new() };
+    let compressions = if args.compress.is_empty() { usual } else { args.compress.clone() };
+    let sizes = sizes(&args.model);
+    let first = sizes.first().copied().unwrap_or(1.0);
+    let mut plans = Vec::new();
+    for &bytes in &sizes {
+        for cluster in clusters(&args.clusters) {
+            let inputs = DdpInputs {
+                cluster,
+                bytes,
+                bucket_bytes: args.bucket as f64,
+                compute_ms: args.compute.map(|ms| ms * bytes / first),
+                backward_share: args.backward,
+                accumulation: args.accumulation,
+                samples: args.batch,
+                tokens_per_sample: args.sequence,
+                compressions: compressions.clone(),
+                steps: args.steps,
+                wanted_efficiency: args.efficiency,
+            };
+            plans.push(Ddp::plan(inputs).map_err(usage)?);
+        }
+    }
+    Ok(if plans.len() == 1 { Plan::Ddp(Box::new(plans.remove(0))) } else { Plan::DdpMatrix(plans) })
+}
+
+fn contention(args: &ContentionArgs) -> Result<Plan, Failure> {
+    let below = args.below_switch.unwrap_or(args.gpus.min(4));
+    let plan = ContentionPlan::plan(gpu(&args.gpu)?, args.gpus, below).map_err(usage)?;
+    Ok(Plan::Contention(Box::new(plan)))
+}
+
+fn gpu(name: &str) -> Result<&'static GpuFacts, Failure> {
+    gpu_of_key(name).ok_or_else(|| {
+        let hint = did_you_mean(name, gpus(), 3)
+            .unwrap_or_else(|| "busbound diagnose --help lists the GPUs".to_owned());
+        Failure::usage(format!("unknown GPU {name:?}; {hint}"))
+    })
 }
 
 fn link(name: &str) -> Result<LinkFacts, Failure> {
     Ok(machine_named(name)?.link_of(None))
 }
 
-fn offload(args: &OffloadArgs) -> Result<Plan, Failure> {
-    let seen = args.trace.is_some().then(|| seen(args)).transpose()?;
+fn offload(
+    args: &OffloadArgs,
+    seen: impl FnOnce(&Path) -> Result<SeenLayers, Failure>,
+) -> Result<Plan, Failure> {
+    let seen = args.trace.as_deref().map(seen).transpose()?;
     let link = match (&args.link, &seen) {
         (Some(name), _) => link(name)?,
         (None, Some(seen)) => seen.link.clone(),
@@ -143,6 +207,15 @@ fn seen(args: &OffloadArgs) -> Result<SeenLayers, Failure> {
         runs.push(run.diagnose(&Machine::default(), &Options::default()));
     })?;
     let [run] = runs.as_slice() else { return Err(Failure::usage("--trace takes one trace: name one file")) };
+    layers_of(run)
+}
+
+/// The same of one file, without progress.
+pub(super) fn seen_in(path: &Path) -> Result<SeenLayers, Failure> {
+    layers_of(&busbound::open(path)?.diagnose(&Machine::default(), &Options::default()))
+}
+
+fn layers_of(run: &Diagnosis) -> Result<SeenLayers, Failure> {
     SeenLayers::of(run).ok_or_else(|| {
         Failure::usage(
             "the trace has no large H2D copies between its kernels: give --layers, --bytes and --compute",
@@ -151,36 +224,41 @@ fn seen(args: &OffloadArgs) -> Result<SeenLayers, Failure> {
 }
 
 fn parallel(args: &ParallelArgs) -> Result<Plan, Failure> {
-    let gpu = gpu_of_key(&args.gpu).ok_or_else(|| {
-        let hint = did_you_mean(&args.gpu, gpus(), 3)
-            .unwrap_or_else(|| "busbound diagnose --help lists the GPUs".to_owned());
-        Failure::usage(format!("unknown GPU {:?}; {hint}", args.gpu))
-    })?;
+    let gpu = gpu(&args.gpu)?;
+    let link = args.cluster.link.clone().unwrap_or_else(|| Interconnect::of_gpu(gpu));
     let inputs = ParallelInputs {
+        workload: args.workload.into(),
         layers: args.layers,
         hidden: args.hidden,
         heads: args.heads,
+        kv_heads: args.kv_heads.unwrap_or(args.heads),
         vocabulary: args.vocabulary,
+        experts: args.experts,
+        active_experts: args.active_experts,
         batch: args.batch,
         sequence: args.sequence,
         bytes_per_value: args.dtype,
-        cluster: cluster(&args.cluster, Interconnect::of_gpu(gpu)),
+        cluster: cluster(args.cluster.ranks, &link, &args.cluster.nodes),
+        gpu: gpu.key,
         tflops: gpu.bf16_tflops,
         utilization: args.utilization,
         gpu_gb: gpu.memory_gb,
+        memory_gbps: gpu.memory_gbps,
         microbatches: args.microbatches,
+        zero: args.zero,
+        recompute: args.recompute,
     };
     Ok(Plan::Parallel(Box::new(Parallel::plan(inputs).map_err(usage)?)))
 }
 
 fn budget(args: &BudgetArgs) -> Result<Plan, Failure> {
-    let link = link(&args.link)?;
-    let copy = args.copy.unwrap_or(args.bytes);
-    let reached = link.expected_gbps(copy, HostMemory::Pinned);
-    let mut rates = vec![("line peak", link.peak_gbps), ("pinned copies of this size", reached)];
-    rates.push(("pageable copies of this size", link.expected_gbps(copy, HostMemory::Pageable)));
-    if let Some(observed) = args.observed {
-        rates.push(("observed", observed));
-    }
-    Ok(Plan::Budget(Budget::plan(args.bytes as f64, args.step, &rates).map_err(usage)?))
+    let inputs = BudgetInputs {
+        bytes: args.bytes as f64,
+        copy_bytes: args.copy.unwrap_or(args.bytes).min(args.bytes) as f64,
+        step_ms: args.step,
+        link: link(&args.link)?,
+        pageable: args.pageable,
+        observed_gbps: args.observed,
+    };
+    Ok(Plan::Budget(Budget::plan(inputs).map_err(usage)?))
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use busbound::diagnosis::Detail;
+use busbound::diagnosis::{Detail, job_what_if};
 use busbound::report::{Lead, Predictions, RunSection, Timeline};
 use busbound::whatif::replay::Change;
 use busbound::{Format, Machine, Options, RenderError, Run, WhatIf};
@@ -35,6 +35,9 @@ impl Asked {
 pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output)?;
     let asked = Asked::of(args)?;
+    if let Some(rank) = args.rank {
+        return of_job(args, rank, &asked, &output);
+    }
     let mut answers: Vec<WhatIf> = Vec::new();
     let mut sections: Vec<Result<RunSection, RenderError>> = Vec::new();
     let mut refused = Vec::new();
@@ -75,6 +78,23 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
         sections.into_iter().collect::<Result<_, _>>().map_err(Failure::output)?;
     show(&Predictions { answers: &answers, sections: &sections }, &output, page_of(&args.paths))?;
     written
+}
+
+/// The step of the whole job with the changes on one rank.
+fn of_job(args: &WhatIfArgs, rank: u32, asked: &Asked, output: &Output) -> Result<(), Failure> {
+    let (mut members, mut refused) = (Vec::new(), Vec::new());
+    each_run(&args.paths, &args.run.reading, output, |run| {
+        match run.job_member(&asked.machine, &asked.options, &asked.scenarios) {
+            Ok(member) => members.push(member),
+            Err(why) => refused.push(format!("{}: {why}", run.source().path)),
+        }
+    })?;
+    for why in &refused {
+        warn(why);
+    }
+    let answers = [job_what_if(members, rank).map_err(Failure::usage)?];
+    warn_of_misfit_predictions(&answers, &args.run, output);
+    show(&Predictions { answers: &answers, sections: &[] }, output, page_of(&args.paths))
 }
 
 /// Recorded and predicted: a page, or a file for a trace viewer.

@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use busbound::machine::flight_recorder::FlightRecorder;
+use busbound::machine::nccl_log::NcclLog;
+
 /// Enough to find the schema of busbound's own files and the first member of others.
 const LOOKED_AT: u64 = 64 << 10;
 
@@ -18,6 +21,8 @@ pub(crate) enum FileKind {
     Topology,
     NcclTopology,
     SmiTopology,
+    NcclLog,
+    FlightRecorder,
     Gate,
     /// Another answer that busbound saved as JSON.
     Answer,
@@ -39,6 +44,8 @@ impl FileKind {
             Self::Topology => "a topology from `busbound topo`",
             Self::NcclTopology => "a topology file of NCCL",
             Self::SmiTopology => "the output of `nvidia-smi topo -m`",
+            Self::NcclLog => "a log of NCCL",
+            Self::FlightRecorder => "a dump of PyTorch's flight recorder",
             Self::Gate => "a saved answer of `busbound gate`",
             Self::Answer => "a saved answer of busbound",
             Self::Bench => "a saved answer of `busbound bench`",
@@ -62,6 +69,12 @@ impl FileKind {
                 format!("pass it with --topology {path}, or run busbound topo --from-nccl {path}")
             }
             Self::SmiTopology => format!("run busbound topo --from-smi {path}"),
+            Self::NcclLog => {
+                format!(
+                    "run busbound survey {path}, or pass it with diagnose --nccl-log {path}, next to a trace"
+                )
+            }
+            Self::FlightRecorder => format!("run busbound survey {path}, with the dumps of all ranks"),
             Self::Gate => format!("pass it with gate --baseline {path}"),
             Self::Answer => "give the trace that it was made from".to_owned(),
             Self::Bench => "give the profile that bench wrote next to it, usually machine.json".to_owned(),
@@ -82,6 +95,8 @@ impl FileKind {
             Self::Topology => "give a file that busbound topo -o topo.json or NCCL_TOPO_DUMP_FILE wrote",
             Self::NcclTopology => "give a file that NCCL_TOPO_DUMP_FILE wrote",
             Self::SmiTopology => "give what nvidia-smi topo -m printed",
+            Self::NcclLog => "give what a run printed with NCCL_DEBUG=INFO",
+            Self::FlightRecorder => "give what TORCH_NCCL_DUMP_ON_TIMEOUT wrote",
             Self::Gate => "give a file that busbound gate -o base.json wrote",
             Self::Ncu => "give what ncu --csv --page raw printed",
             Self::Answer | Self::Bench | Self::Nvbandwidth | Self::Page => "give another file",
@@ -120,7 +135,7 @@ pub(crate) fn not_a(wanted: FileKind, path: &Path) -> Option<String> {
     }
 }
 
-fn kind_of(path: &Path) -> Option<FileKind> {
+pub(crate) fn kind_of(path: &Path) -> Option<FileKind> {
     let mut head = Vec::new();
     File::open(path).ok()?.take(LOOKED_AT).read_to_end(&mut head).ok()?;
     kind_of_bytes(&head, path)
@@ -131,6 +146,9 @@ fn kind_of_bytes(head: &[u8], path: &Path) -> Option<FileKind> {
     let is_compressed = head.starts_with(&[0x1f, 0x8b]);
     if is_compressed || head.starts_with(b"SQLite format 3\0") {
         return is_trace_name.then_some(FileKind::Trace);
+    }
+    if FlightRecorder::is_one(head) {
+        return Some(FileKind::FlightRecorder);
     }
     let text = String::from_utf8_lossy(head);
     let start = text.trim_start();
@@ -154,6 +172,7 @@ fn kind_of_bytes(head: &[u8], path: &Path) -> Option<FileKind> {
     }
     match () {
         () if text.contains("\"Kernel Name\"") => Some(FileKind::Ncu),
+        () if NcclLog::is_one(&text) => Some(FileKind::NcclLog),
         () if text.contains("GPU0") && text.contains("CPU Affinity") => Some(FileKind::SmiTopology),
         () => None,
     }
@@ -170,9 +189,8 @@ fn kind_of_schema(rest: &str) -> Option<FileKind> {
         "topology" => FileKind::Topology,
         "gate" => FileKind::Gate,
         "bench" => FileKind::Bench,
-        "diagnosis" | "diagnoses" | "survey" | "surveys" | "whatif" | "whatifs" | "comparison" | "plan" => {
-            FileKind::Answer
-        }
+        "diagnosis" | "diagnoses" | "survey" | "surveys" | "whatif" | "whatifs" | "comparison" | "plan"
+        | "history" => FileKind::Answer,
         _ => return None,
     })
 }
@@ -193,6 +211,8 @@ mod tests {
             ("{\"nvbandwidth\": {}}", Some(FileKind::Nvbandwidth)),
             ("<!DOCTYPE html><html>", Some(FileKind::Page)),
             ("<system version=\"1\">", Some(FileKind::NcclTopology)),
+            ("{\"version\": \"2.5\", \"pg_config\": {}}", Some(FileKind::FlightRecorder)),
+            ("starting\nbox:1:2 [0] NCCL INFO Bootstrap", Some(FileKind::NcclLog)),
             ("{\"learning_rate\": 1}", None),
             ("", None),
         ] {

@@ -81,6 +81,41 @@ impl Drop for RanksBar {
     }
 }
 
+/// Says that a directory is watched, and counts its traces.
+pub(crate) struct WatchBar {
+    bar: ProgressBar,
+}
+
+impl WatchBar {
+    pub(crate) fn new(directory: &Path, enabled: bool) -> Self {
+        let bar = if enabled { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        let template = "{spinner} watching {msg}: {pos} traces, Ctrl-C ends";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_message(directory.display().to_string());
+        if enabled {
+            bar.enable_steady_tick(PATIENCE);
+        }
+        Self { bar }
+    }
+
+    /// Prints above the bar.
+    pub(crate) fn above<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+
+    pub(crate) fn one_done(&self) {
+        self.bar.inc(1);
+    }
+}
+
+impl Drop for WatchBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// Counts the tasks of a benchmark.
 pub(crate) struct TaskBar {
     bar: ProgressBar,

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use busbound_trace::{Direction, Event, EventKind, Interval, IntervalSet, Place, Trace};
 use serde::Serialize;
 
-use crate::activity::copies::{Copy, SIZE_LABELS, expected_ns, size_class};
+use crate::activity::copies::{Copy, expected_ns};
 use crate::activity::links::Links;
+use crate::activity::rates::{SIZE_LABELS, size_class};
 use crate::activity::timeline::DeviceTimeline;
 use busbound_cause::CollectiveNames;
 

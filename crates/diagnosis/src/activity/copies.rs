@@ -2,26 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use busbound_machine::{HostMemory, bench, quantile};
+use busbound_machine::{HostMemory, bench};
 use busbound_trace::{
     Direction, Event, EventKind, Interval, IntervalSet, MemoryKind, Nanos, Place, Trace, Transfer,
 };
 use serde::Serialize;
 
 use crate::activity::links::Links;
+use crate::activity::rates::{HistogramBin, Moved, Rates, SizeClass, histogram, size_class, sizes};
 use crate::activity::route::CopyRoute;
 use crate::activity::timeline::{self, DeviceTimeline};
 use busbound_cause::Host;
 use busbound_trace::Call;
-
-/// Copies above this size count as large and are shown separately.
-pub(crate) const LARGE: u64 = 100_000_000;
-
-/// Upper ends of the size classes, in bytes.
-const SIZE_CLASSES: [u64; 5] = [64 << 10, 1 << 20, 16 << 20, LARGE, u64::MAX];
-
-pub(crate) const SIZE_LABELS: [&str; 5] =
-    ["below 64 KiB", "64 KiB to 1 MiB", "1 to 16 MiB", "16 MiB to 100 MB", "over 100 MB"];
 
 /// Copies of one direction between the same kinds of memory.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -72,47 +64,11 @@ pub(crate) fn kind_of((direction, src, dst): (Direction, MemoryKind, MemoryKind)
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Rates {
-    /// All bytes over the time in which at least one of the copies ran.
-    pub weighted: f64,
-    pub p10: f64,
-    pub p50: f64,
-    pub p90: f64,
-}
-
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Blocking {
     pub count: u64,
     pub ms: f64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct HistogramBin {
-    pub from_gbps: f64,
-    /// `null` for the last, which has no upper end.
-    pub to_gbps: Option<f64>,
-    pub count: u64,
-    pub bytes: u64,
-    pub ms: f64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SizeClass {
-    pub label: &'static str,
-    pub from_bytes: u64,
-    /// `null` for the last, which has no upper end.
-    pub to_bytes: Option<u64>,
-    pub count: u64,
-    pub bytes: u64,
-    pub ms: f64,
-    pub gbps: f64,
-    /// What the link reaches for copies of these sizes; only for copies of 64 KiB or more that cross the link.
-    pub expected_gbps: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -248,6 +204,7 @@ fn group(copies: &[&Copy<'_>], terms: Terms<'_>) -> CopyGroup {
     let exposed = |(device, times): (&i32, &IntervalSet)| timeline::exposed(terms.timelines, *device, times);
     let sized: Vec<&Copy<'_>> = copies.iter().filter(|copy| copy.gbps().is_some()).copied().collect();
     let gbps = rates(&sized);
+    let moved: Vec<Moved> = sized.iter().map(|copy| moved(copy, terms.links)).collect();
     CopyGroup {
         direction: first.direction,
         src: first.src,
@@ -263,8 +220,8 @@ fn group(copies: &[&Copy<'_>], terms: Terms<'_>) -> CopyGroup {
         gbps,
         blocking: host_time(copies, |copy| copy.blocked),
         waited_after: host_time(copies, |copy| copy.waited_after),
-        histogram: histogram(&sized, terms.edges),
-        sizes: sizes(&sized, terms.links, on_bus),
+        histogram: histogram(&moved, terms.edges),
+        sizes: sizes(&moved, on_bus),
         streams: streams(copies, terms.kernels_on_stream),
     }
 }
@@ -331,12 +288,16 @@ pub(crate) fn expected_ns(copy: &Copy<'_>, links: &Links) -> f64 {
 /// The rates of copies whose bytes are recorded. Copies of one direction share their device's link, so the mean rate is
 /// over the time in which at least one of them ran.
 fn rates(sized: &[&Copy<'_>]) -> Option<Rates> {
-    let mut each: Vec<f64> = sized.iter().filter_map(|copy| copy.gbps()).collect();
-    let mut at = |share| quantile(&mut each, share);
-    let (p10, p50, p90) = (at(0.1)?, at(0.5)?, at(0.9)?);
     let busy: Nanos = times_by_device(sized.iter().copied()).values().map(IntervalSet::length).sum();
-    let weighted = bytes_of(sized.iter().copied()) as f64 / busy.get() as f64;
-    (busy > Nanos::ZERO).then_some(Rates { weighted, p10, p50, p90 })
+    Rates::of(sized.iter().filter_map(|copy| copy.gbps()), bytes_of(sized.iter().copied()), busy)
+}
+
+fn moved(copy: &Copy<'_>, links: &Links) -> Moved {
+    Moved {
+        bytes: copy.bytes().unwrap_or(0),
+        time: copy.event.duration(),
+        expected_ns: expected_ns(copy, links),
+    }
 }
 
 /// The combined rate of several copy groups, each given by its bytes and rate: total bytes over total copy time.
@@ -349,52 +310,4 @@ pub fn combined_gbps(groups: impl IntoIterator<Item = (f64, Option<f64>)>) -> Op
         }
     }
     (nanos > 0.0).then(|| bytes / nanos)
-}
-
-fn histogram(sized: &[&Copy<'_>], edges: &[f64]) -> Vec<HistogramBin> {
-    let from = std::iter::once(0.0).chain(edges.iter().copied());
-    let to = edges.iter().copied().map(Some).chain([None]);
-    from.zip(to)
-        .map(|(from, to)| {
-            let inside = sized
-                .iter()
-                .filter(|copy| copy.gbps().is_some_and(|gbps| gbps >= from && to.is_none_or(|to| gbps < to)));
-            let (mut count, mut bytes, mut time) = (0, 0, Nanos::ZERO);
-            for copy in inside {
-                count += 1;
-                bytes = copy.bytes().unwrap_or(0).saturating_add(bytes);
-                time += copy.event.duration();
-            }
-            HistogramBin { from_gbps: from, to_gbps: to, count, bytes, ms: time.as_millis() }
-        })
-        .collect()
-}
-
-pub(crate) fn size_class(bytes: u64) -> usize {
-    SIZE_CLASSES.iter().position(|&end| bytes < end).unwrap_or(SIZE_CLASSES.len() - 1)
-}
-
-fn sizes(sized: &[&Copy<'_>], links: &Links, on_bus: bool) -> Vec<SizeClass> {
-    let mut classes = Vec::new();
-    for (i, &end) in SIZE_CLASSES.iter().enumerate() {
-        let inside: Vec<_> =
-            sized.iter().filter(|copy| copy.bytes().is_some_and(|b| size_class(b) == i)).collect();
-        let time: Nanos = inside.iter().map(|copy| copy.event.duration()).sum();
-        if inside.is_empty() || time.get() == 0 {
-            continue;
-        }
-        let bytes = bytes_of(inside.iter().map(|copy| **copy));
-        let expected: f64 = inside.iter().map(|copy| expected_ns(copy, links)).sum();
-        classes.push(SizeClass {
-            label: SIZE_LABELS[i],
-            from_bytes: if i == 0 { 0 } else { SIZE_CLASSES[i - 1] },
-            to_bytes: (end != u64::MAX).then_some(end),
-            count: inside.len() as u64,
-            bytes,
-            ms: time.as_millis(),
-            gbps: bytes as f64 / time.get() as f64,
-            expected_gbps: (on_bus && i > 0 && expected > 0.0).then(|| bytes as f64 / expected),
-        });
-    }
-    classes
 }

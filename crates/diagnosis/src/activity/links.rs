@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use busbound_machine::LinkFacts;
+use busbound_machine::{LinkFacts, Machine, PcieLink, Seen};
+use busbound_trace::{Gpu, Trace};
 
 /// The link of every device that worked.
 #[derive(Debug)]
@@ -36,4 +37,42 @@ impl Links {
         }
         moved / least_ns
     }
+}
+
+/// A device, if the trace lists it.
+fn gpu(trace: &Trace, device: Option<i32>) -> Option<&Gpu> {
+    let gpus = &trace.origin().gpus;
+    let listed = device.and_then(|id| gpus.iter().find(|gpu| gpu.id == id));
+    // Devices are renumbered when some are hidden from the process; machines rarely mix models.
+    listed.or(gpus.first())
+}
+
+/// Its name.
+pub(crate) fn gpu_name(trace: &Trace, device: Option<i32>) -> Option<&str> {
+    // Virtual machines may report a blank name.
+    gpu(trace, device).map(|gpu| gpu.name.as_str()).filter(|name| !name.trim().is_empty())
+}
+
+/// The recorded link: as used, and the best that the GPU and the slot support.
+pub(crate) fn link_seen(trace: &Trace, device: Option<i32>) -> Option<(PcieLink, PcieLink)> {
+    let seen = gpu(trace, device)?.link?;
+    let link = |generation: u32, lanes: u32| {
+        Some(PcieLink { generation: u8::try_from(generation).ok()?, lanes: u8::try_from(lanes).ok()? })
+            .filter(|link| link.generation > 0 && link.lanes > 0)
+    };
+    Some((link(seen.generation, seen.lanes)?, link(seen.most_generation, seen.most_lanes)?))
+}
+
+pub(crate) fn link_of(machine: &Machine, trace: &Trace, device: Option<i32>) -> LinkFacts {
+    let seen = Seen {
+        link: link_seen(trace, device).map(|(now, _)| now),
+        // On AMD the numbers mean something else.
+        capability: gpu(trace, device).filter(|_| !is_rocm(trace)).and_then(|gpu| gpu.compute_capability),
+    };
+    machine.link_seen(gpu_name(trace, device), seen)
+}
+
+/// Whether the trace is of a program on AMD's GPUs.
+pub(crate) fn is_rocm(trace: &Trace) -> bool {
+    trace.names().iter().any(|name| name.starts_with("hip"))
 }

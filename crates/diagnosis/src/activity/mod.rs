@@ -1,5 +1,6 @@
 //! What happened when? Passes over the trace. A pass that needs the steps gets them as arguments.
 
+pub(crate) mod collectives;
 pub(crate) mod compiled;
 pub(crate) mod contention;
 pub(crate) mod copies;
@@ -8,6 +9,7 @@ pub(crate) mod launches;
 pub(crate) mod links;
 pub(crate) mod managed;
 pub(crate) mod queue;
+pub(crate) mod rates;
 pub(crate) mod route;
 pub(crate) mod syncs;
 pub(crate) mod timeline;

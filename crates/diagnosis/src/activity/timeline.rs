@@ -118,13 +118,29 @@ impl Work {
     }
 }
 
+/// The work of all streams. In pairs of equal size: one after another takes quadratic time if there are many.
+fn united(mut streams: Vec<Work>) -> Work {
+    while streams.len() > 1 {
+        let mut left = streams.into_iter();
+        let pairs = std::iter::from_fn(|| {
+            let one = left.next()?;
+            Some(match left.next() {
+                Some(other) => one.union(&other),
+                None => one,
+            })
+        });
+        streams = pairs.collect();
+    }
+    streams.pop().unwrap_or_default()
+}
+
 /// The devices of a trace. The time of each includes all of `judged`.
 pub(crate) fn timelines(
     trace: &Trace,
     communication: &CollectiveNames,
     judged: Option<Interval>,
 ) -> Vec<DeviceTimeline> {
-    let mut devices: BTreeMap<i32, Work> = BTreeMap::new();
+    let mut devices: BTreeMap<i32, Vec<Work>> = BTreeMap::new();
     for stream in trace.streams() {
         let Place::Stream { device, .. } = stream.place() else { continue };
         let mut of_stream = None;
@@ -132,10 +148,10 @@ pub(crate) fn timelines(
             of_stream.get_or_insert_with(Work::default).add(&event, communication);
         }
         let Some(of_stream) = of_stream else { continue };
-        let known = devices.entry(device).or_default();
-        *known = known.union(&of_stream);
+        devices.entry(device).or_default().push(of_stream);
     }
-    let timeline = |(device, work)| DeviceTimeline { judged, ..DeviceTimeline::of(device, work) };
+    let timeline =
+        |(device, streams)| DeviceTimeline { judged, ..DeviceTimeline::of(device, united(streams)) };
     devices.into_iter().map(timeline).collect()
 }
 

@@ -48,7 +48,7 @@ impl<'f> Asked<'f> {
         let bounds = Bounds::of(model);
         let recorded = bounds.recorded()?;
         let step_ms = facts.own_step_ms();
-        let error = recorded / 1e6 / step_ms - 1.0;
+        let error = recorded / 1e6 / (step_ms * facts.replayed_share()) - 1.0;
         let asked = Self { bounds, recorded, step_ms };
         (recorded > 0.0 && error.abs() < MOST_ERROR && asked.explains_idle(facts)).then_some(asked)
     }
@@ -114,7 +114,7 @@ fn busy_ms(facts: &Facts<'_>, model: &Model, resource: Resource) -> f64 {
         Resource::Collectives => device(facts.time.comm_ms),
         Resource::Sync => facts.syncs.avoidable().ms / facts.steps(),
         Resource::Launch | Resource::Host | Resource::Input => {
-            host_ms(model, |what| Resource::of_use(what) == Some(resource))
+            host_ms(model, |what| Resource::of_use(what) == Some(resource)) / facts.replayed_share()
         }
     }
 }

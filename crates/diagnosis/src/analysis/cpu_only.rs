@@ -1,5 +1,7 @@
 //! What is the verdict without GPU events? Only what the host's own times support.
 
+use busbound_machine::LinkSource;
+
 use crate::analysis::cpu_copies::{CpuCopies, CpuCopyClass};
 use crate::analysis::facts::Facts;
 use crate::answers::survey::Survey;
@@ -35,7 +37,10 @@ pub(crate) fn verdict(facts: &Facts<'_>, survey: &Survey, copies: &[CpuCopies]) 
             milliseconds(step),
             bytes((bus.bytes as f64 / facts.steps()) as u64),
             100.0 * gbps / facts.link.peak_gbps,
-            facts.link.name,
+            match facts.link.source {
+                LinkSource::Assumed => format!("{}, assumed", facts.link.name),
+                _ => facts.link.name.clone(),
+            },
         );
         return Verdict::of(Bound::Unknown, share, &because);
     }

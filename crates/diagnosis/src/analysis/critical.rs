@@ -61,8 +61,11 @@ pub struct PathEdges {
 const STEPS: usize = 64;
 const LONGEST: usize = 10;
 
-/// `None` if the trace has no GPU work.
-pub(crate) fn critical_path(facts: &Facts<'_>) -> Option<CriticalPath> {
+/// A step, and its path from its end to its start.
+pub(crate) type WalkedStep = (Interval, Vec<PathSegment>);
+
+/// The paths of the first steps, in order, and the edges that they use; `None` if the trace has no GPU work.
+pub(crate) fn walked(facts: &Facts<'_>) -> Option<(Vec<WalkedStep>, EdgesWalked)> {
     let whole = timeline::whole(&facts.timelines)?;
     let steps: Vec<Interval> = match facts.window.steps.as_slice() {
         [] => vec![whole],
@@ -74,14 +77,16 @@ pub(crate) fn critical_path(facts: &Facts<'_>) -> Option<CriticalPath> {
         .map(|line| Occupied { device: line.device, kernels: &line.kernels, copies: &line.copies })
         .collect();
     let mut walk = Walk::new(&facts.graph, &facts.host, &occupied);
+    let walks = steps.into_iter().map(|step| (step, walk.step(step))).collect();
+    Some((walks, walk.edges()))
+}
+
+/// `None` if the trace has no GPU work.
+pub(crate) fn critical_path(facts: &Facts<'_>) -> Option<CriticalPath> {
+    let (mut walks, edges) = walked(facts)?;
     let mut by_class: BTreeMap<PathClass, Nanos> = BTreeMap::new();
-    let mut walks: Vec<(Interval, Vec<PathSegment>)> = Vec::new();
-    for step in steps {
-        let segments = walk.step(step);
-        for segment in &segments {
-            *by_class.entry(segment.class).or_default() += segment.interval.length();
-        }
-        walks.push((step, segments));
+    for segment in walks.iter().flat_map(|(_, segments)| segments) {
+        *by_class.entry(segment.class).or_default() += segment.interval.length();
     }
     walks.sort_by_key(|(step, _)| (step.length(), step.start));
     let step: Nanos = walks.iter().map(|(step, _)| step.length()).sum();
@@ -117,7 +122,7 @@ pub(crate) fn critical_path(facts: &Facts<'_>) -> Option<CriticalPath> {
         classes,
         longest,
         pieces: number,
-        edges: walk.edges().into(),
+        edges: edges.into(),
     })
 }
 

@@ -5,22 +5,25 @@ use std::sync::OnceLock;
 
 use busbound_cause::idle::{GapCause, Gaps};
 use busbound_cause::{Activity, CollectiveNames, Graph, Host, Model};
-use busbound_machine::{LinkFacts, Machine, PcieLink};
-use busbound_trace::{Call, EventKind, Gpu, Interval, IntervalSet, Nanos, Place, Trace};
-use busbound_whatif::replay::{Models, Replay, TraceRange, usual_sharing};
+use busbound_machine::nccl_log::NcclLog;
+use busbound_machine::{LinkFacts, Machine};
+use busbound_trace::{Call, EventKind, Interval, IntervalSet, Nanos, Place, Trace, Track};
+use busbound_whatif::replay::{Models, Replay, usual_sharing};
 
+use crate::activity::collectives::{self, CollectiveGroup, CollectiveRun};
 use crate::activity::contention::{self, Contention};
-use crate::activity::copies::{self, Copy, CopyGroup, size_class};
+use crate::activity::copies::{self, Copy, CopyGroup};
 use crate::activity::gaps::{self, IdleCause};
 use crate::activity::launches::{self, Launches};
-use crate::activity::links::Links;
+use crate::activity::links::{Links, is_rocm, link_of};
 use crate::activity::managed::Managed;
+use crate::activity::rates::size_class;
 use crate::activity::route::CopyRoute;
 use crate::activity::syncs::{self, Syncs};
 use crate::activity::timeline::{self, DeviceTimeline, Overlaps};
 use crate::analysis::breakdown::{Part, PartTimes, StepBreakdown};
 use crate::analysis::host_work::{HostWork, host_work};
-use crate::analysis::replay;
+use crate::analysis::replay::{self, Replayed};
 use crate::analysis::times::{Times, total_times};
 use crate::analysis::unprofiled::{Recording, Unprofiled};
 use crate::options::Options;
@@ -47,6 +50,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) overlap: Overlaps,
     pub(crate) copies: Vec<Copy<'a>>,
     pub(crate) groups: Vec<CopyGroup>,
+    pub(crate) collectives: Vec<CollectiveRun<'a>>,
+    pub(crate) collective_groups: Vec<CollectiveGroup>,
     /// The dependency graph: what waited for what.
     pub(crate) graph: Graph,
     pub(crate) gaps: Gaps<'a>,
@@ -58,8 +63,13 @@ pub(crate) struct Facts<'a> {
     pub(crate) managed: Managed<'a>,
     pub(crate) syncs: Syncs,
     pub(crate) kernels_on_stream: BTreeMap<(i32, i64), u64>,
+    /// What NCCL printed about this run, judged with what is known about the GPU.
+    pub(crate) nccl_log: Option<NcclLog>,
+    /// Whether the calls are those of AMD's runtime.
+    is_rocm: bool,
     recording: Recording,
     models: OnceLock<Option<(Models, Option<Unprofiled>)>>,
+    replayed: OnceLock<Option<Replayed>>,
     replay: OnceLock<Option<Replay>>,
     host_work: OnceLock<Vec<HostWork>>,
 }
@@ -90,6 +100,8 @@ impl<'a> Waited<'a> {
 struct Issued<'a> {
     copies: Vec<Copy<'a>>,
     groups: Vec<CopyGroup>,
+    collectives: Vec<CollectiveRun<'a>>,
+    collective_groups: Vec<CollectiveGroup>,
     contention: Vec<Contention>,
     syncs: Syncs,
     launches: Launches,
@@ -108,10 +120,22 @@ impl<'a> Issued<'a> {
             edges: &options.histogram_edges,
         };
         let groups = copies::groups(&copies, terms);
+        let collectives = collectives::collectives(trace, host, communication);
+        let collective_groups =
+            collectives::groups(&collectives, collectives::Terms { trace, timelines, links });
         let contention = contention::contention(trace, &copies, timelines, communication, links);
         let syncs = syncs::syncs(host, &window.starts);
         let launches = launches::launches(trace, host, timelines, window.step_count());
-        Self { copies, groups, contention, syncs, launches, kernels_on_stream }
+        Self {
+            copies,
+            groups,
+            collectives,
+            collective_groups,
+            contention,
+            syncs,
+            launches,
+            kernels_on_stream,
+        }
     }
 }
 
@@ -133,6 +157,8 @@ impl<'a> Facts<'a> {
         let time = total_times(&times);
         let overlap = timeline::total_overlaps(&overlaps, time.comm_ms);
         let managed = Managed::of(trace, &issued.copies, &timelines);
+        let has_nvlink = link.nvlink_gbps.map(|gbps| gbps > 0.0);
+        let nccl_log = options.nccl_log.clone().map(|log| log.with_nvlink(has_nvlink));
         Self {
             trace,
             host,
@@ -147,6 +173,8 @@ impl<'a> Facts<'a> {
             overlap,
             copies: issued.copies,
             groups: issued.groups,
+            collectives: issued.collectives,
+            collective_groups: issued.collective_groups,
             graph: waited.graph,
             gaps: waited.gaps,
             idle: waited.idle,
@@ -156,23 +184,31 @@ impl<'a> Facts<'a> {
             managed,
             syncs: issued.syncs,
             kernels_on_stream: issued.kernels_on_stream,
+            nccl_log,
+            is_rocm: is_rocm(trace),
             recording,
             models: OnceLock::new(),
+            replayed: OnceLock::new(),
             replay: OnceLock::new(),
             host_work: OnceLock::new(),
         }
     }
 
-    /// The steady steps, ready for replay; `None` if the trace is not consistent enough.
+    /// The steady steps, ready for replay; `None` if the trace is not consistent enough. Its times are those of the step that
+    /// verdicts and predictions are about.
     pub(crate) fn replay(&self) -> Option<&Replay> {
-        let replay = || Replay::of(self.models()?.0.clone(), &self.link);
+        let replay = || {
+            let replay = Replay::of(self.models()?.0.clone(), &self.link)?;
+            let is_known = replay.step_ms() > 0.0 && self.own_step_ms() > 0.0;
+            Some(if is_known { replay.with_step_ms(self.own_step_ms()) } else { replay })
+        };
         self.replay.get_or_init(replay).as_ref()
     }
 
     /// The graph of the steady steps, with and without the cost of recording; `None` without GPU work.
     fn models(&self) -> Option<&(Models, Option<Unprofiled>)> {
         let models = || {
-            let model = Model::of(&self.graph, &self.replayed_part()?, &usual_sharing(&self.link));
+            let model = Model::of(&self.graph, &self.replayed_part()?.range, &usual_sharing(&self.link));
             let has_work = !model.work.is_empty() && model.end > 0;
             has_work.then(|| self.recording.models(model, self.step_ms()))
         };
@@ -206,8 +242,14 @@ impl<'a> Facts<'a> {
     }
 
     /// The part of the trace that [`replay`](Self::replay) covers.
-    pub(crate) fn replayed_part(&self) -> Option<TraceRange> {
-        replay::part_of(self.trace, &self.window, &self.timelines)
+    pub(crate) fn replayed_part(&self) -> Option<&Replayed> {
+        let part = || replay::part_of(self.trace, &self.window, &self.timelines);
+        self.replayed.get_or_init(part).as_ref()
+    }
+
+    /// The length of the replayed part as a share of what it stands for: 1 unless a long trace has no steps.
+    pub(crate) fn replayed_share(&self) -> f64 {
+        self.replayed_part().map_or(1.0, |replayed| replayed.share)
     }
 
     /// Total time of the selected parts over all devices and steps.
@@ -291,6 +333,13 @@ impl<'a> Facts<'a> {
         idle.is_some_and(|idle| idle.before_copies_ms > 0.5 * idle.ms) && small * 5 >= on_bus.count() * 4
     }
 
+    /// Whether kernels run on the stream of a copy; `None` if its stream is not known. ROCm reports every copy on stream 0, whatever
+    /// stream it was issued on.
+    pub(crate) fn shares_stream_with_kernels(&self, copy: &Copy<'_>) -> Option<bool> {
+        let is_known = !(copy.stream == 0 && self.is_rocm);
+        is_known.then(|| self.kernels_on_stream.contains_key(&(copy.device, copy.stream)))
+    }
+
     /// Copies that the program issued. Migrations of managed memory have their own findings.
     pub(crate) fn issued_copies(&self) -> impl Iterator<Item = &Copy<'a>> + Clone {
         self.copies.iter().filter(|copy| !copy.is_migration())
@@ -351,32 +400,6 @@ pub(crate) fn gaps_of<'g>(
     gaps.of_device(device).map(|piece| (piece.cause, piece.interval))
 }
 
-/// The name of a device, if the trace lists it.
-fn gpu(trace: &Trace, device: Option<i32>) -> Option<&Gpu> {
-    let gpus = &trace.origin().gpus;
-    let listed = device.and_then(|id| gpus.iter().find(|gpu| gpu.id == id));
-    // Devices are renumbered when some are hidden from the process; machines rarely mix models.
-    listed.or(gpus.first())
-}
-
-pub(crate) fn gpu_name(trace: &Trace, device: Option<i32>) -> Option<&str> {
-    gpu(trace, device).map(|gpu| gpu.name.as_str())
-}
-
-/// The recorded link: as used, and the best that the GPU and the slot support.
-pub(crate) fn link_seen(trace: &Trace, device: Option<i32>) -> Option<(PcieLink, PcieLink)> {
-    let seen = gpu(trace, device)?.link?;
-    let link = |generation: u32, lanes: u32| {
-        Some(PcieLink { generation: u8::try_from(generation).ok()?, lanes: u8::try_from(lanes).ok()? })
-            .filter(|link| link.generation > 0 && link.lanes > 0)
-    };
-    Some((link(seen.generation, seen.lanes)?, link(seen.most_generation, seen.most_lanes)?))
-}
-
-pub(crate) fn link_of(machine: &Machine, trace: &Trace, device: Option<i32>) -> LinkFacts {
-    machine.link_seen(gpu_name(trace, device), link_seen(trace, device).map(|(now, _)| now))
-}
-
 fn kernels_on_stream(trace: &Trace) -> BTreeMap<(i32, i64), u64> {
     let mut counts = BTreeMap::new();
     for track in trace.streams() {
@@ -426,27 +449,24 @@ impl Facts<'_> {
             .collect();
         starts.sort();
         let switches = starts.windows(2).filter(|pair| pair[0].1 != pair[1].1).count() as u64;
-        let mut streams: Vec<IntervalSet> = self
+        let work = |track: &Track<'_>| {
+            let work = track.events().filter(|event| event.kind().is_gpu_work());
+            IntervalSet::from_unsorted(work.map(|event| event.interval()))
+        };
+        let on_device = self
             .trace
             .streams()
-            .filter(|track| matches!(track.place(), Place::Stream { device: d, .. } if d == device))
-            .map(|track| {
-                let work = track.events().filter(|event| event.kind().is_gpu_work());
-                IntervalSet::from_unsorted(work.map(|e| busbound_trace::Interval::new(e.start(), e.end())))
-            })
-            .filter(|times| !times.is_empty())
-            .collect();
+            .filter(|track| matches!(track.place(), Place::Stream { device: d, .. } if d == device));
+        let streams: Vec<IntervalSet> =
+            on_device.map(|track| work(&track)).filter(|times| !times.is_empty()).collect();
         if streams.len() < 2 {
             return None;
         }
-        streams.sort_by_key(|times| std::cmp::Reverse(times.length()));
-        let mut seen = streams[0].clone();
-        let (mut shared, mut smaller) = (Nanos::ZERO, Nanos::ZERO);
-        for times in &streams[1..] {
-            shared += seen.intersection(times).length();
-            smaller += times.length();
-            seen = seen.union(times);
-        }
+        let all: Nanos = streams.iter().map(IntervalSet::length).sum();
+        let busiest = streams.iter().map(IntervalSet::length).max().unwrap_or_default();
+        // What is in several streams is in the sum of their times more than once.
+        let union = IntervalSet::from_unsorted(streams.iter().flat_map(IntervalSet::iter));
+        let (shared, smaller) = (all - union.length(), all - busiest);
         Some(StreamSplit { switches, smaller_ms: smaller.as_millis(), shared_ms: shared.as_millis() })
     }
 }

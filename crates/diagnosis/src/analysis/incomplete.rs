@@ -1,27 +1,47 @@
 //! Is the GPU work complete? If one kind of it could not be read, shares of the rest mislead.
 
+use std::collections::BTreeMap;
+
 use busbound_trace::{EventKind, LostRows, Trace};
 
+use crate::limits::id::LimitationId;
 use crate::quantity::{count, plural};
+use crate::verdict::Withheld;
 
 /// Above this share of the GPU events, work that is lost or has no duration may decide the verdict.
 const MUCH: f64 = 0.01;
 
 /// Why the verdict is inconclusive; `None` if the work is complete.
-pub(crate) fn reason(trace: &Trace) -> Option<String> {
+pub(crate) fn reason(trace: &Trace) -> Option<Withheld> {
+    let because = |id, why| Some(Withheld { id, why });
     let lost = &trace.stats().lost_work;
     let is_much = |(_, rows): &(&EventKind, &LostRows)| rows.at_most as f64 > MUCH * rows.of as f64;
     let mut damaged = lost.damaged.iter().filter(is_much).map(|(kind, _)| kind).peekable();
     if damaged.peek().is_some() {
-        return Some(format!("{} rows of this file could not be read", words(damaged)));
+        return because(
+            LimitationId::LostRows,
+            format!("{} rows of this file could not be read", words(damaged)),
+        );
     }
     if !lost.beyond_memory.is_empty() {
         let rows = words(lost.beyond_memory.iter());
-        return Some(format!("some {rows} rows were not read because --memory is too small"));
+        let why = format!("some {rows} rows were not read because --memory is too small");
+        return because(LimitationId::Lost, why);
     }
-    let without_end: u64 = lost.without_end.values().sum();
-    let work = trace.events().filter(|event| event.kind().is_gpu_work()).count();
-    (without_end as f64 > MUCH * work as f64).then(|| ends(trace))
+    let of = |wanted: fn(EventKind) -> bool| {
+        let all = trace.events().filter(|event| wanted(event.kind())).count();
+        let sum = |counts: &BTreeMap<EventKind, u64>| -> u64 {
+            counts.iter().filter(|(kind, _)| wanted(**kind)).map(|(_, count)| count).sum()
+        };
+        let is_much = |count: u64| count as f64 > MUCH * all as f64;
+        (is_much(sum(&lost.without_end)), is_much(sum(&lost.stray)))
+    };
+    let (work, calls) = (of(EventKind::is_gpu_work), of(EventKind::is_call));
+    match () {
+        () if work.0 || calls.0 => because(LimitationId::NoEnd, ends(trace)),
+        () if work.1 => because(LimitationId::Lost, strays(trace)),
+        () => None,
+    }
 }
 
 /// Rows of GPU work that could not be read, one sentence per kind.
@@ -49,6 +69,16 @@ fn ends(trace: &Trace) -> String {
     format!("{} have no usable end", each.collect::<Vec<_>>().join(" and "))
 }
 
+/// `3 of 6 kernels have impossible times`.
+fn strays(trace: &Trace) -> String {
+    let each = trace.stats().lost_work.stray.iter().map(|(&kind, &count)| {
+        let all = trace.events().filter(|event| event.kind() == kind).count() as u64 + count;
+        let (one, several) = one_and_several(kind);
+        format!("{count} of {}", plural(all, one, several))
+    });
+    format!("{} have impossible times", each.collect::<Vec<_>>().join(" and "))
+}
+
 fn words<'k>(kinds: impl Iterator<Item = &'k EventKind>) -> String {
     kinds.map(word).collect::<Vec<_>>().join(" and ")
 }
@@ -61,6 +91,8 @@ fn one_and_several(kind: EventKind) -> (&'static str, &'static str) {
     match kind {
         EventKind::Copy => ("copy", "copies"),
         EventKind::Memset => ("memset", "memsets"),
+        EventKind::RuntimeCall => ("runtime call", "runtime calls"),
+        EventKind::DriverCall => ("driver call", "driver calls"),
         _ => ("kernel", "kernels"),
     }
 }

@@ -1,9 +1,11 @@
 //! What does the activity amount to per step? The input of findings, verdict and answers.
 
+pub(crate) mod arrivals;
 pub(crate) mod attribution;
 pub(crate) mod blocks;
 pub(crate) mod bounds;
 pub(crate) mod breakdown;
+pub(crate) mod cpu_collectives;
 pub(crate) mod cpu_copies;
 pub(crate) mod cpu_only;
 pub(crate) mod critical;

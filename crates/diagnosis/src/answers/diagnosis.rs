@@ -7,31 +7,34 @@ use busbound_machine::{LinkFacts, Machine};
 use busbound_trace::Trace;
 use serde::Serialize;
 
+use crate::activity::collectives::CollectiveGroup;
 use crate::activity::compiled;
 use crate::activity::contention::Contention;
 use crate::activity::copies::CopyGroup;
 use crate::activity::gaps::IdleCause;
 use crate::activity::launches::Launches;
+use crate::activity::links::gpu_name;
 use crate::activity::syncs::SyncTotal;
 use crate::activity::timeline::{DeviceTimeline, Overlaps};
+use crate::analysis::arrivals::{CollectiveTimes, collective_times};
 use crate::analysis::attribution::{self, Attribution};
 use crate::analysis::bounds::{Asked, ResourceBound, resource_bounds};
 use crate::analysis::breakdown::StepBreakdown;
+use crate::analysis::cpu_collectives::{self, CpuCollective};
 use crate::analysis::cpu_copies::{self, CpuCopies};
 use crate::analysis::cpu_only;
 use crate::analysis::critical::{self, CriticalPath};
-use crate::analysis::facts::{Facts, gpu_name};
+use crate::analysis::facts::Facts;
 use crate::analysis::host_work::HostWork;
-use crate::analysis::incomplete;
 use crate::analysis::kernel_totals::{KernelTotal, kernel_totals};
 use crate::analysis::kernels::{self, Kernels};
-use crate::analysis::stages::{self, StageAnswer, Stages};
+use crate::analysis::stages::{self, RankStage, StageAnswer, Stages};
 use crate::analysis::throughput::{Throughput, throughput};
 use crate::analysis::times::Times;
 use crate::analysis::unprofiled::Unprofiled;
+use crate::answers::survey::withheld::why_incomplete;
 use crate::answers::survey::{RankedAs, Source, SourceFacts, Survey, survey};
 use crate::findings::{self, Finding, Prize, Severity};
-use crate::limits::id::LimitationId;
 use crate::limits::{self, Limitation};
 use crate::misfits::{Misfit, misfits};
 use crate::options::Options;
@@ -66,8 +69,15 @@ pub struct Diagnosis {
     pub overlap: Overlaps,
     pub devices: Vec<DeviceFacts>,
     pub copies: Vec<CopyGroup>,
+    /// Communication between GPUs by operation, message and process group, most time first.
+    pub collectives: Vec<CollectiveGroup>,
+    /// Some of the collectives that all ranks have to arrive at, to compare ranks.
+    #[serde(skip)]
+    pub collective_times: CollectiveTimes,
     /// Copy operators of a trace without GPU events.
     pub cpu_copies: Vec<CpuCopies>,
+    /// Collectives that the host issued in a trace without GPU events.
+    pub cpu_collectives: Vec<CpuCollective>,
     pub idle: Vec<IdleCause>,
     /// Host work that the GPU waited for, most first.
     pub host: Vec<HostWork>,
@@ -76,6 +86,9 @@ pub struct Diagnosis {
     pub attribution: Option<Attribution>,
     /// The stages of a pipeline; `null` if none are given and none annotated.
     pub stages: Option<Stages>,
+    /// The stages that this process runs, also if it is only one.
+    #[serde(skip)]
+    pub rank_stages: Vec<RankStage>,
     /// `null` without GPU work.
     pub critical_path: Option<CriticalPath>,
     /// The kernels that take the most time, if the run is compute-bound or Nsight Compute measured them.
@@ -182,7 +195,7 @@ pub(crate) fn diagnose_and<T>(
             more(&AnalysisScope { whole: &facts, facts, is_part: false, left_out, diagnosis: &diagnosis });
         return (diagnosis, more);
     };
-    let facts = &Facts::on(basis.of_part(&part, options, left_out.steady.start), machine, options);
+    let facts = &Facts::on(basis.of_part(&part, options, &left_out.steady), machine, options);
     let mut diagnosis = answer(facts, survey, options, left_out);
     // Compilation mostly happens in steps that the figures leave out.
     diagnosis.launches.compiled = compiled::compiled(trace, &basis.host);
@@ -197,13 +210,13 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         || {
             // The findings need it soon.
             facts.host_work();
-            let (stages, no_stages) = stages_of(facts, options);
+            let stages = FoundStages::of(facts, options);
             let attribution = attribution::attribution(facts, &options.blocks);
-            (stages, no_stages, attribution, critical::critical_path(facts))
+            (stages, attribution, critical::critical_path(facts))
         },
         || judge(facts, &survey, options),
     );
-    let (stages, no_stages, attribution, critical_path) = parts;
+    let (FoundStages { stages, why_none, of_rank }, attribution, critical_path) = parts;
     let limitations = limits::limitations(&limits::Scope {
         facts,
         survey: &survey,
@@ -211,7 +224,7 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         left_out,
         cpu_copies: &judgment.cpu_copies,
         is_incomplete: judgment.is_incomplete,
-        no_stages: no_stages.as_deref(),
+        no_stages: why_none.as_deref(),
         has_blocks: attribution.is_some(),
     });
     let measured = options.measured_kernels.as_deref();
@@ -220,6 +233,12 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         .then(|| kernels::kernels(facts, measured))
         .flatten();
     let window = window_facts(facts, left_out);
+    let is_host_only = facts.timelines.is_empty();
+    let cpu_collectives = if is_host_only {
+        cpu_collectives::cpu_collectives(facts.trace, facts.window.hull())
+    } else {
+        Vec::new()
+    };
     Diagnosis {
         schema: DIAGNOSIS_SCHEMA,
         throughput: throughput(&options.per_step, window.every_step()),
@@ -236,14 +255,18 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         overlap: facts.overlap,
         devices: device_facts(facts),
         cpu_copies: judgment.cpu_copies,
+        cpu_collectives,
         findings: judgment.findings,
         limitations,
         misfits: misfits(facts, options, left_out, || attribution.is_some()),
         attribution,
         stages,
+        rank_stages: of_rank,
         critical_path,
         kernels,
         copies: facts.groups.clone(),
+        collectives: facts.collective_groups.clone(),
+        collective_times: collective_times(facts),
         idle: facts.idle.clone(),
         host: facts.host_work().to_vec(),
         contention: facts.contention.clone(),
@@ -265,8 +288,10 @@ struct Judgment {
 fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
     let trace = facts.trace;
     let has_gpu = !facts.timelines.is_empty();
-    let cpu_copies =
-        if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, &facts.link, &options.cpu_copies) };
+    let (link, limits, edges) = (&facts.link, &options.cpu_copies, &options.histogram_edges);
+    let within = facts.window.hull();
+    let terms = cpu_copies::Terms { link, limits, edges, within };
+    let cpu_copies = if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, terms) };
     let incomplete = why_incomplete(trace, survey);
     let asked = if has_gpu && incomplete.is_none() { Asked::of(facts) } else { None };
     let verdict = match &incomplete {
@@ -277,7 +302,10 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
     let mut findings = if has_gpu { findings::findings(facts) } else { Vec::new() };
     if incomplete.is_some() {
         // The lost work may have run during what looks like idle time.
-        findings.iter_mut().for_each(|finding| finding.severity = Severity::Low);
+        for finding in &mut findings {
+            finding.severity = Severity::Low;
+            finding.saves_ms_per_step.low = 0.0;
+        }
     }
     // Promise nothing for a run with much missing.
     let prize = if incomplete.is_none() { findings::prize(facts, &findings) } else { None };
@@ -285,29 +313,30 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
     Judgment { verdict, bounds, prize, findings, cpu_copies, is_incomplete: incomplete.is_some() }
 }
 
-/// Why the GPU work is incomplete, if so much is missing that shares of the rest mislead.
-fn why_incomplete(trace: &Trace, survey: &Survey) -> Option<String> {
-    // For the whole file: a part lacks the work of launches after its last step.
-    let is_work = |id| matches!(id, LimitationId::GraphWork | LimitationId::KernelRecords);
-    let unseen = survey.missing.iter().find(|missing| is_work(missing.id));
-    incomplete::reason(trace).or_else(|| Some(unseen?.what.clone()))
+/// The stages that the user gave or the program annotates.
+struct FoundStages {
+    stages: Option<Stages>,
+    /// Why they cannot be analyzed.
+    why_none: Option<String>,
+    of_rank: Vec<RankStage>,
 }
 
-/// The stages that the user gave or the program annotates, or why they cannot be analyzed.
-fn stages_of(facts: &Facts<'_>, options: &Options) -> (Option<Stages>, Option<String>) {
-    let named;
-    let chosen = if options.stages.is_empty() {
-        named = stages::likely(facts.trace, &facts.host);
-        &named
-    } else {
-        &options.stages
-    };
-    if chosen.is_empty() {
-        return (None, None);
-    }
-    match stages::stages(facts, chosen) {
-        StageAnswer::Stages(stages) => (Some(stages), None),
-        StageAnswer::Nothing(why) => (None, Some(why)),
+impl FoundStages {
+    fn of(facts: &Facts<'_>, options: &Options) -> Self {
+        let is_given = !options.stages.is_empty();
+        let named = if is_given { Vec::new() } else { stages::likely(facts.trace, &facts.host) };
+        let chosen = if is_given { &options.stages } else { &named };
+        let of_rank = stages::rank_stages(facts, chosen);
+        // Names that only look like stages do not all run equally often.
+        let is_likely =
+            of_rank.len() == chosen.len() && of_rank.windows(2).all(|pair| pair[0].items == pair[1].items);
+        let answer = (chosen.len() > 1 && (is_given || is_likely)).then(|| stages::stages(facts, chosen));
+        let (stages, why_none) = match answer {
+            Some(StageAnswer::Stages(stages)) => (Some(stages), None),
+            Some(StageAnswer::Nothing(why)) => (None, Some(why)),
+            None => (None, None),
+        };
+        Self { stages, why_none, of_rank }
     }
 }
 

@@ -14,8 +14,12 @@ use crate::analysis::attribution::attribution;
 use crate::analysis::facts::Facts;
 use crate::analysis::replay;
 use crate::analysis::unprofiled::is_worth_saying;
+use crate::answers::survey::withheld::why_incomplete;
+use crate::answers::survey::{Source, survey};
+use crate::limits::part_of_long_trace;
 use crate::misfits::{Misfit, misfits};
 use crate::options::Options;
+use crate::parallel::join;
 use crate::steps::basis::Basis;
 use crate::steps::steady::{LeftOut, steady};
 use crate::unit::Unit;
@@ -28,6 +32,10 @@ pub const WHATIF_SCHEMA: &str = "busbound.whatif/2";
 pub struct WhatIf {
     pub schema: &'static str,
     pub path: String,
+    /// The rank that the changes are made on, if the times are of a step of the whole job; else `null`.
+    pub rank: Option<u32>,
+    /// The ranks of the job that are replayed together; `null` if the times are of one trace.
+    pub ranks: Option<usize>,
     /// The answer in a sentence.
     pub statement: String,
     /// Milliseconds of the mean step, without the profiler where that is known.
@@ -63,7 +71,7 @@ pub struct Scenario {
     /// The changes; `apply` has them as text.
     #[serde(skip)]
     pub changes: Vec<Change>,
-    /// As the replay predicted it, before it is scaled to the shown step.
+    /// As the replay predicted it.
     #[serde(skip)]
     predicted: Predicted,
     pub apply: Vec<String>,
@@ -89,7 +97,7 @@ pub struct Scenario {
 /// Why the trace cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct NoReplay(&'static str);
+pub struct NoReplay(String);
 
 /// Replays the steady steps with each set of changes. Without any, tries the changes that suit the trace, best
 /// first.
@@ -97,6 +105,29 @@ pub struct NoReplay(&'static str);
 /// # Errors
 /// If the trace has no GPU work, or is not consistent enough to replay.
 pub fn what_if(
+    trace: &Trace,
+    path: &str,
+    machine: &Machine,
+    options: &Options,
+    wanted: &[Vec<Change>],
+) -> Result<WhatIf, NoReplay> {
+    let (why, answer) = join(
+        || why_incomplete(trace, &survey(trace, &Source::named(path))),
+        || from_steady(trace, path, machine, options, wanted),
+    );
+    match why {
+        Some(withheld) => Err(NoReplay::incomplete(&withheld.why)),
+        None => answer,
+    }
+}
+
+impl NoReplay {
+    pub(crate) fn incomplete(why: &str) -> Self {
+        Self(format!("nothing can be predicted from this trace: {why}"))
+    }
+}
+
+fn from_steady(
     trace: &Trace,
     path: &str,
     machine: &Machine,
@@ -116,7 +147,7 @@ pub fn steady_model(trace: &Trace, machine: &Machine, options: &Options) -> Opti
 }
 
 /// Applies `of` to the steps that the figures cover.
-fn of_steady<T>(
+pub(super) fn of_steady<T>(
     trace: &Trace,
     machine: &Machine,
     options: &Options,
@@ -126,7 +157,7 @@ fn of_steady<T>(
     let (part, left_out) = steady(&basis, options);
     match part {
         Some(part) => {
-            let basis = basis.of_part(&part, options, left_out.steady.start);
+            let basis = basis.of_part(&part, options, &left_out.steady);
             of(&Facts::on(basis, machine, options), &left_out)
         }
         None => of(&Facts::on(basis, machine, options), &left_out),
@@ -142,36 +173,38 @@ pub(crate) struct BestReplay {
     pub(crate) moved: Vec<Moved>,
 }
 
-/// The answer, and the timeline of its first scenario if that affects anything in the trace.
+/// The answer, and the timeline of its first scenario if that affects anything in the trace. `withheld` says why nothing can be
+/// predicted.
 pub(crate) fn with_timeline(
     facts: &Facts<'_>,
     path: &str,
     wanted: &[Vec<Change>],
+    withheld: Option<&str>,
 ) -> (Result<WhatIf, NoReplay>, Option<BestReplay>) {
-    let replay = match replayed(facts) {
+    let replay = match withheld.map_or_else(|| replayed(facts), |why| Err(NoReplay::incomplete(why))) {
         Ok(replay) => replay,
         Err(why) => return (Err(why), None),
     };
     let answer = of_replay(facts, replay, path, wanted);
     let best = answer.scenarios.first().filter(|best| best.applies).and_then(|best| {
-        let begin = facts.replayed_part()?.starts.first().copied()?;
+        let begin = facts.replayed_part()?.range.starts.first().copied()?;
         Some(BestReplay { begin, moved: replay.timeline(&best.changes), changes: best.changes.clone() })
     });
     (Ok(answer), best)
 }
 
-fn replayed<'f>(facts: &'f Facts<'_>) -> Result<&'f Replay, NoReplay> {
+pub(super) fn replayed<'f>(facts: &'f Facts<'_>) -> Result<&'f Replay, NoReplay> {
     if facts.timelines.is_empty() {
         return Err(NoReplay(
-            "the trace has no GPU events, so there is nothing to predict (record with CUDA activity)",
+            "the trace has no GPU events, so there is nothing to predict (record with CUDA activity)"
+                .to_owned(),
         ));
     }
-    facts.replay().ok_or(NoReplay(
-        "the trace is not consistent enough to replay: its calls, GPU work and waits do not explain its timing",
-    ))
+    let inconsistent = "the trace is not consistent enough to replay: its calls, GPU work and waits do not explain its timing";
+    facts.replay().ok_or_else(|| NoReplay(inconsistent.to_owned()))
 }
 
-fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Change>]) -> WhatIf {
+pub(super) fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Change>]) -> WhatIf {
     let baseline_ms = facts.own_step_ms();
     let mut scenarios: Vec<Scenario> = if wanted.is_empty() {
         let tried = candidates(facts).into_iter().map(|changes| scenario(replay, &changes, baseline_ms));
@@ -191,6 +224,8 @@ fn of_replay(facts: &Facts<'_>, replay: &Replay, path: &str, wanted: &[Vec<Chang
     let mut answer = WhatIf {
         schema: WHATIF_SCHEMA,
         path: path.to_owned(),
+        rank: None,
+        ranks: None,
         statement: String::new(),
         baseline_ms,
         recorded_ms: facts.step_ms(),
@@ -246,7 +281,9 @@ fn notes(facts: &Facts<'_>, confidence: &Confidence, knows_power: bool) -> Vec<S
             "The trace is long: only the first {run} of the {all} analyzed steps are replayed."
         ));
     }
-    if facts.window.times().is_none() {
+    if let Some(sampled) = part_of_long_trace(facts) {
+        notes.push(sampled);
+    } else if facts.window.times().is_none() {
         notes.push("No steps are marked or detected: the whole trace counts as one step.".to_owned());
     }
     notes
@@ -258,9 +295,6 @@ const SHOWN: usize = 8;
 fn scenario(replay: &Replay, changes: &[Change], baseline_ms: f64) -> Scenario {
     let predicted = replay.predict(changes);
     let Predicted { step_ms, low_ms, high_ms, extra_bytes, applies, power, .. } = predicted;
-    // From the replay's median step to the step that answers show.
-    let scale = baseline_ms / replay.step_ms();
-    let (step_ms, low_ms, high_ms) = (step_ms * scale, low_ms * scale, high_ms * scale);
     Scenario {
         changes: changes.to_vec(),
         predicted,
@@ -361,7 +395,7 @@ impl WhatIf {
         is_worth_saying(self.baseline_ms, self.recorded_ms)
     }
 
-    fn sentence(&self, searched: bool) -> String {
+    pub(super) fn sentence(&self, searched: bool) -> String {
         let now = crate::quantity::milliseconds(self.baseline_ms);
         let recorded = match self.is_slowed() {
             true => {

@@ -2,48 +2,18 @@
 
 use busbound_trace::{Direction, MemoryKind};
 
+use super::declare::catalog;
 use super::value::{
-    analyzed_steps, compiled, every_step, gbps, megabytes, on_path, per_device, per_step, with_device,
+    analyzed_steps, bus_bandwidth, compiled, every_step, gbps, host_only, megabytes, of_host, on_path,
+    per_device, per_step, with_device,
 };
 use super::{Better, Definition, FigureUnit};
 use crate::activity::route::CopyRoute;
 use crate::analysis::breakdown::Part;
+use crate::analysis::cpu_copies::CpuCopyClass;
 use crate::findings::Severity;
 use busbound_cause::idle::GapCause;
 use busbound_cause::path::PathClass;
-
-macro_rules! catalog {
-    ($($id:ident = $name:literal {
-        label: $label:literal, unit: $unit:ident, better: $better:ident,
-        summary: $summary:literal,
-        definition: $definition:literal,
-        of: $of:expr,
-    })*) => {
-        /// A figure of a run.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum FigureId {
-            $(#[doc = $definition] $id,)*
-        }
-
-        impl FigureId {
-            /// Every figure, in display order.
-            pub const ALL: &'static [Self] = &[$(Self::$id,)*];
-
-            pub(super) fn entry(self) -> &'static Definition {
-                static ENTRIES: &[Definition] = &[$(Definition {
-                    name: $name,
-                    label: $label,
-                    unit: FigureUnit::$unit,
-                    better: Better::$better,
-                    summary: $summary,
-                    definition: $definition,
-                    of: $of,
-                },)*];
-                &ENTRIES[self as usize]
-            }
-        }
-    };
-}
 
 catalog! {
     // Step times.
@@ -347,6 +317,32 @@ catalog! {
         of: |run| per_step(run, run.copies.iter().map(|group| group.blocking.ms).sum()),
     }
 
+    // Collectives.
+    CollectiveMb = "collective_mb" {
+        label: "collective messages", unit: MegabytesPerStep, better: Neither,
+        summary: "bytes of the collectives' messages",
+        definition: "Bytes of the messages of all collectives, as nccl-tests counts them. Not available if the trace records no sizes.",
+        of: |run| {
+            let known = run.collectives.iter().filter_map(|group| Some(group.bytes? as f64 * group.count as f64));
+            per_step(run, known.sum::<f64>() / 1e6).filter(|_| run.collectives.iter().any(|group| group.bytes.is_some()))
+        },
+    }
+    BusbwGbps = "busbw_gbps" {
+        label: "bus bandwidth of collectives", unit: GigabytesPerSecond, better: Higher,
+        summary: "bus bandwidth of collectives without waiting",
+        definition: "Bus bandwidth (nccl-tests' definition) over all collectives with a recorded size, if each took as long as the fastest with the same message.",
+        of: bus_bandwidth,
+    }
+    CollectiveWaitingMs = "collective_waiting_ms" {
+        label: "collectives waiting", unit: MillisecondsPerStep, better: Lower,
+        summary: "what collectives take longer than the fastest with the same message",
+        definition: "Time that collectives take longer than the fastest with the same message: waiting for other ranks. Not available if there are fewer than three of every message.",
+        of: |run| {
+            let waits: Vec<f64> = run.collectives.iter().filter_map(|group| group.waiting_ms).collect();
+            per_device(run, waits.iter().sum()).filter(|_| !waits.is_empty())
+        },
+    }
+
     // The host.
     SyncMs = "sync_ms" {
         label: "host in syncs", unit: MillisecondsPerStep, better: Lower,
@@ -383,6 +379,65 @@ catalog! {
         summary: "time with an empty launch queue",
         definition: "Share of the time in which no launched work was queued on the GPU.",
         of: |run| Some(run.launches.queue.as_ref()?.empty_share),
+    }
+
+    // Copy operators and collectives of a trace without GPU events.
+    CpuCopyMs = "cpu_copy_ms" {
+        label: "blocking copies, host time", unit: MillisecondsPerStep, better: Lower,
+        summary: "host time in blocking copy operators (traces without GPU events)",
+        definition: "Host time in copy operators that block and are slow enough to have crossed the bus. Only for traces without GPU events.",
+        of: |run| of_host(run, CpuCopyClass::BusTransfer, |sum| sum.host_ms),
+    }
+    CpuCopyMb = "cpu_copy_mb" {
+        label: "blocking copies, bytes", unit: MegabytesPerStep, better: Neither,
+        summary: "bytes of blocking copy operators (traces without GPU events)",
+        definition: "Bytes of the copy operators of `cpu_copy_ms`.",
+        of: |run| of_host(run, CpuCopyClass::BusTransfer, |sum| sum.bytes as f64 / 1e6),
+    }
+    CpuCopies = "cpu_copies" {
+        label: "blocking copies", unit: PerStep, better: Neither,
+        summary: "blocking copy operators (traces without GPU events)",
+        definition: "Number of the copy operators of `cpu_copy_ms`.",
+        of: |run| of_host(run, CpuCopyClass::BusTransfer, |sum| sum.count as f64),
+    }
+    CpuCopyGbps = "cpu_copy_gbps" {
+        label: "blocking copies, rate", unit: GigabytesPerSecond, better: Higher,
+        summary: "rate of blocking copy operators (traces without GPU events)",
+        definition: "Bytes over operator time of the copy operators of `cpu_copy_ms`.",
+        of: |run| run.cpu_copies.iter().find_map(|sum| sum.gbps),
+    }
+    AsyncCopies = "async_copies" {
+        label: "asynchronous copies", unit: PerStep, better: Neither,
+        summary: "copy operators with non_blocking=True (traces without GPU events)",
+        definition: "Number of copy operators with `non_blocking=True`. Only for traces without GPU events.",
+        of: |run| of_host(run, CpuCopyClass::AsynchronousLaunch, |sum| sum.count as f64),
+    }
+    AsyncCopyMb = "async_copy_mb" {
+        label: "asynchronous copies, bytes", unit: MegabytesPerStep, better: Neither,
+        summary: "bytes of copy operators with non_blocking=True (traces without GPU events)",
+        definition: "Bytes of the copy operators of `async_copies`.",
+        of: |run| of_host(run, CpuCopyClass::AsynchronousLaunch, |sum| sum.bytes as f64 / 1e6),
+    }
+    AsyncCopyLaunchUs = "async_copy_launch_us" {
+        label: "asynchronous copies, launch cost", unit: Microseconds, better: Lower,
+        summary: "median host time of an asynchronous copy operator (traces without GPU events)",
+        definition: "Median host time of the copy operators of `async_copies`: what launching one costs.",
+        of: |run| {
+            let mut launched = run.cpu_copies.iter().filter(|sum| sum.class == CpuCopyClass::AsynchronousLaunch);
+            launched.find_map(|sum| Some(sum.each?.p50_us))
+        },
+    }
+    CpuCollectives = "cpu_collectives" {
+        label: "communication operators", unit: PerStep, better: Neither,
+        summary: "operators of communication libraries (traces without GPU events)",
+        definition: "Number of `nccl:`, `c10d::` and similar operators. One may contain another. Only for traces without GPU events.",
+        of: |run| host_only(run, run.cpu_collectives.iter().map(|sum| sum.count as f64).sum()),
+    }
+    CpuCollectiveMs = "cpu_collective_ms" {
+        label: "communication operators, host time", unit: MillisecondsPerStep, better: Lower,
+        summary: "host time in operators of communication libraries (traces without GPU events)",
+        definition: "Host time in the operators of `cpu_collectives`.",
+        of: |run| host_only(run, run.cpu_collectives.iter().map(|sum| sum.host_ms).sum()),
     }
 
     // What torch.compile did, in the whole trace.

@@ -4,6 +4,7 @@
 
 mod catalog;
 mod copy_figures;
+mod declare;
 mod document;
 mod value;
 

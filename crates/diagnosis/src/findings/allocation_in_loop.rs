@@ -3,7 +3,7 @@
 use busbound_trace::Call;
 use serde_json::json;
 
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::findings::FindingId;
 use crate::quantity::{milliseconds, plural};
@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::None(
         "No what-if change removes allocation calls: the trace does not show which of them a cached block could serve.",
     ),
+    effort: Effort::FewLines,
     unless: &[FindingId::FrameworkHooks],
     check,
     document: Document {

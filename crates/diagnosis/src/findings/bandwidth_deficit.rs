@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::common::copies::times_of;
 use super::common::prefetch::prefetched;
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::{Copy, expected_ns};
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
@@ -20,6 +20,7 @@ pub(super) static RULE: Rule = Rule {
         "The fix computes the share to keep on the GPU from the run, and prefetches the rest. `resident=N%` takes a \
          given share and does not change the order of the other copies.",
     ),
+    effort: Effort::Restructuring,
     unless: &[],
     check,
     document: Document {

@@ -8,7 +8,7 @@ use busbound_whatif::replay::Keep;
 use serde_json::json;
 
 use super::common::copies::{bytes_moved, times_of, total_ms};
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::Copy;
 use crate::activity::gaps::{call_times, idle_inside_ms};
 use crate::analysis::bounds::Asked;
@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
     precondition: "The step does not change the data. A trace shows sizes, not contents.",
     basis: "bound: exposed time of the D2H copies and idle time inside their calls, limited to what the step gains if D2H copies take no time",
     candidate: Candidate::Changes(|| vec![Keep.into()]),
+    effort: Effort::FewLines,
     unless: &[],
     check,
     document: Document {

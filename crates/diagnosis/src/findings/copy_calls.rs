@@ -9,7 +9,7 @@ use busbound_whatif::replay::Coalesce;
 use serde_json::json;
 
 use super::common::copies::{times_of, total_ms};
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, count, milliseconds};
@@ -20,6 +20,7 @@ pub(super) static RULE: Rule = Rule {
     precondition: "The tensors are available at the same time.",
     basis: "bound: idle time before these copies, and exposed time beyond one copy of all bytes",
     candidate: Candidate::Changes(|| vec![Coalesce.into()]),
+    effort: Effort::Restructuring,
     unless: &[],
     check,
     document: Document {

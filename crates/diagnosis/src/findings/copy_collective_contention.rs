@@ -3,7 +3,7 @@
 use busbound_whatif::replay::Spread;
 use serde_json::json;
 
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 use crate::saving::Saving;
@@ -13,6 +13,7 @@ pub(super) static RULE: Rule = Rule {
     precondition: "Either the copies or the collectives can move to another part of the step.",
     basis: "bound: the measured slowdown over the time in which they overlap",
     candidate: Candidate::Changes(|| vec![Spread.into()]),
+    effort: Effort::Restructuring,
     unless: &[],
     check,
     document: Document {
@@ -21,8 +22,8 @@ pub(super) static RULE: Rule = Rule {
                   they still overlap.",
         computed: "Evidence: the same copies (direction, memory kind, size class) or the same collectives (kernel, element \
                    counts) take longer while overlapping than alone. The 95% confidence interval is above zero, with at \
-                   least three of each, and they overlap for at least 1% of the time. Saving: at most the measured \
-                   slowdown over that time.",
+                   least three of each, and they overlap for at least 1% of the time. Saving: at most what the slowdown \
+                   costs while they overlap. What takes 1 + s times as long for t ms loses t × s / (1 + s).",
         fix: "Issue copies after the collective that uses the same direction, or split them so that they run during compute.",
         code: &[],
         assumes: "Either the copies or the collectives can move to another part of the step.",
@@ -44,11 +45,17 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         Some(_) => "Without NVLink, both use this GPU's only PCIe link.",
         None => "Whether this GPU has dedicated links to other GPUs is unknown.",
     };
-    let lost = shared * worst.slower_pct / 100.0;
+    let lost = lost_ms(shared, worst.slower_pct / 100.0);
+    let others: Vec<String> = evident
+        .iter()
+        .filter(|other| !std::ptr::eq(**other, *worst))
+        .map(|other| format!("{} {:.0}% longer", other.what, other.slower_pct))
+        .collect();
+    let others = if others.is_empty() { String::new() } else { format!(" Also: {}.", others.join(", ")) };
     Some(Draft {
         title: None,
         seen: format!(
-            "{} take {:.0}% longer while overlapping with {} ({:.0}% to {:.0}%; {} overlapping, {} alone); they overlap for {}/{unit}. {path}",
+            "{} take {:.0}% longer while overlapping with {} ({:.0}% to {:.0}%; {} overlapping, {} alone); they overlap for {}/{unit}.{others} {path}",
             worst.what,
             worst.slower_pct,
             worst.other,
@@ -72,4 +79,22 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             .flat_map(|t| t.bus_copies.intersection(&t.communication).iter().collect::<Vec<_>>())
             .collect(),
     })
+}
+
+/// What two transfers lose that overlap for `shared_ms`, if each takes 1 + `slower` times as long meanwhile.
+fn lost_ms(shared_ms: f64, slower: f64) -> f64 {
+    shared_ms * slower / (1.0 + slower)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Five exchanges of 2.0 ms took 4.5 ms each while copies ran: 12.5 ms lost, and not 28.1, which is more than the
+    /// 22.5 ms in which they overlapped.
+    #[test]
+    fn contention_never_loses_more_than_the_time_that_it_lasts() {
+        assert!((lost_ms(5.0 * 4.5, 4.5 / 2.0 - 1.0) - 12.5).abs() < 1e-9);
+        assert!(lost_ms(22.5, 100.0) < 22.5);
+    }
 }

@@ -3,7 +3,7 @@
 use busbound_cause::HostUse;
 
 use super::common::host_idle::{HostIdle, WORTH_IT};
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 
 pub(super) static RULE: Rule = Rule {
@@ -13,6 +13,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::None(
         "No what-if change moves a cast to the GPU: the trace does not show the dtypes before and after it.",
     ),
+    effort: Effort::FewLines,
     unless: &[],
     check,
     document: Document {

@@ -7,7 +7,7 @@ use busbound_trace::{EventKind, Interval, IntervalSet, Nanos, Place, Track, Trac
 use serde_json::json;
 
 use super::common::host_idle::{HostIdle, WORTH_IT, host_gaps};
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 use crate::saving::Saving;
@@ -19,6 +19,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::None(
         "`optimizer=overlap` hides it only in the time in which the host waits. A program that runs it on another thread hides more, or less.",
     ),
+    effort: Effort::OneLine,
     unless: &[],
     check,
     document: Document {

@@ -4,7 +4,7 @@ use busbound_trace::Direction;
 use serde_json::json;
 
 use super::common::copies::times_of;
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
 use crate::quantity::{milliseconds, plural};
@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::None(
         "No what-if change removes D2D copies: the trace does not show which of them their consumers need.",
     ),
+    effort: Effort::FewLines,
     unless: &[],
     check,
     document: Document {

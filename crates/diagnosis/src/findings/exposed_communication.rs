@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use busbound_trace::EventKind;
 use serde_json::json;
 
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 use crate::saving::Saving;
@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
         "No what-if change reorders collectives: one rank's trace does not show which compute needs their result, or when \
          other ranks arrive.",
     ),
+    effort: Effort::Setting,
     unless: &[],
     check,
     document: Document {

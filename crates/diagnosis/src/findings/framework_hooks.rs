@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::common::host_idle::WORTH_IT;
 use super::common::prefetch::OFFLOAD_CODE;
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 use crate::saving::Saving;
@@ -19,6 +19,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::None(
         "What the framework's other settings cost is not in the trace. `--apply stream` predicts `busbound.offload` instead of the hooks.",
     ),
+    effort: Effort::Restructuring,
     unless: &[],
     check,
     document: Document {

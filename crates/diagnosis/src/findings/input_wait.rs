@@ -1,9 +1,12 @@
 //! Does the GPU wait for the next batch?
 
+use std::collections::BTreeMap;
+
+use busbound_trace::{EventKind, IntervalSet, TrackId};
 use serde_json::json;
 
 use super::common::copies::gaps_of;
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
@@ -15,14 +18,16 @@ pub(super) static RULE: Rule = Rule {
     precondition: "The host has CPU cores and memory for the workers.",
     basis: "bound: idle time inside the data loader",
     candidate: Candidate::None(
-        "No what-if change moves loading to worker processes: the trace does not show how long a batch takes there.",
+        "`workers=N` predicts a loader that moves from the training process to N workers; whether it is there now is not always visible.",
     ),
+    effort: Effort::Setting,
     unless: &[],
     check,
     document: Document {
         meaning: "The GPU is idle while the launching thread fetches the next batch.",
         computed: "Evidence: GPU idle time while the launching thread is inside `__next__` of a DataLoader is 3% or more of \
-                   the time. Saving: 50% to 100% of that idle time.",
+                   the time. Saving: 50% to 100% of that idle time. The number of workers is the time to fetch a batch over the rest \
+                   of the step, with 25% to spare.",
         fix: "Load batches in worker processes (`num_workers`, `persistent_workers=True`, a higher `prefetch_factor`), and \
               move decoding out of the loop.",
         code: &[CODE],
@@ -41,17 +46,46 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     }
     let (steps, unit) = (facts.steps(), facts.unit());
     let single = facts.trace.names().iter().any(|name| name.contains("_SingleProcessDataLoaderIter"));
+    let loader = Loader::of(facts, idle.ms / steps);
+    let workers = loader.workers();
     let (how, fix) = if single {
         (
-            " The DataLoader runs in the training process (num_workers=0).",
-            "Use DataLoader(num_workers=4 or more, persistent_workers=True, pin_memory=True, prefetch_factor=4).",
+            format!(
+                " The DataLoader runs in the training process (num_workers=0) and fetches for {} of the {unit}, which takes {} without that.{}",
+                milliseconds(loader.batch_ms),
+                milliseconds(loader.rest_ms),
+                loader.parts_text(),
+            ),
+            format!(
+                "Use DataLoader(num_workers={workers}, persistent_workers=True, pin_memory=True): {workers} workers need {} for what a {unit} \
+                 fetches, less than the rest of it.",
+                milliseconds(loader.batch_ms / f64::from(workers)),
+            ),
         )
     } else {
         (
-            "",
-            "Use more workers (num_workers), persistent_workers=True and a higher prefetch_factor. Move decoding out of the loop.",
+            String::new(),
+            format!(
+                "Use at least {:.1}x as many workers (num_workers), with persistent_workers=True and a higher prefetch_factor. Move decoding out of the loop.",
+                1.0 + loader.batch_ms / loader.rest_ms.max(f64::MIN_POSITIVE),
+            ),
         )
     };
+    let fix = Fix::new(fix).code(CODE);
+    let mut evidence = json!({
+        "gaps": idle.count,
+        "idle_ms_per_step": idle.ms / steps,
+        "longest_ms": idle.longest_ms,
+        "single_process_loader": single,
+        "fetch_ms_per_step": loader.batch_ms,
+        "rest_of_step_ms": loader.rest_ms,
+    });
+    if single {
+        evidence["workers"] = json!(workers);
+    }
+    for (part, ms) in &loader.parts {
+        evidence[format!("fetch_{part}_ms_per_step")] = json!(ms);
+    }
     Some(Draft {
         title: None,
         seen: format!(
@@ -60,14 +94,87 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             milliseconds(idle.ms / steps),
             milliseconds(idle.longest_ms),
         ),
-        evidence: json!({
-            "gaps": idle.count,
-            "idle_ms_per_step": idle.ms / steps,
-            "longest_ms": idle.longest_ms,
-            "single_process_loader": single,
-        }),
+        evidence,
         saves: Saving { low: 0.5 * idle.ms / steps, high: idle.ms / steps },
-        fix: Fix::new(fix).code(CODE).setting(Target::DataLoader, "num_workers", 4),
+        fix: if single { fix.setting(Target::DataLoader, "num_workers", workers) } else { fix },
         at: gaps_of(facts, GapCause::Input),
     })
+}
+
+/// What a data loader does per step.
+struct Loader {
+    /// Host time to fetch a batch.
+    batch_ms: f64,
+    /// The step if fetching took no time.
+    rest_ms: f64,
+    /// What the fetch consists of, as far as operators show it.
+    parts: Vec<(&'static str, f64)>,
+}
+
+impl Loader {
+    fn of(facts: &Facts<'_>, idle_ms: f64) -> Self {
+        let threads = || facts.host.launching_threads();
+        let total: f64 = threads().map(|(_, times)| times.input.length().as_millis()).sum();
+        let batch_ms = (total / facts.steps()).max(idle_ms);
+        let mut parts: BTreeMap<&'static str, f64> = BTreeMap::new();
+        for (track, times) in threads() {
+            add_parts(facts, track, &times.input, &mut parts);
+        }
+        let parts = parts.into_iter().map(|(part, ms)| (part, ms / facts.steps())).collect();
+        // The GPU works for longer than the host does something else than fetching.
+        Self { batch_ms, rest_ms: (facts.step_ms() - idle_ms).max(0.02 * facts.step_ms()), parts }
+    }
+
+    /// Enough workers to make batches faster than the steps need them.
+    fn workers(&self) -> u32 {
+        /// A worker takes longer for a batch than the training process, and batches differ.
+        const ROOM: f64 = 1.25;
+        ((ROOM * self.batch_ms / self.rest_ms).ceil()).clamp(2.0, 64.0) as u32
+    }
+
+    fn parts_text(&self) -> String {
+        let known: f64 = self.parts.iter().map(|(_, ms)| ms).sum();
+        if self.parts.is_empty() || known < 0.05 * self.batch_ms {
+            return String::new();
+        }
+        let mut parts: Vec<String> =
+            self.parts.iter().map(|(part, ms)| format!("{part} {}", milliseconds(*ms))).collect();
+        parts.push(format!(
+            "read and decode (outside torch) {}",
+            milliseconds((self.batch_ms - known).max(0.0))
+        ));
+        format!(" Of the fetching: {}.", parts.join(", "))
+    }
+}
+
+/// What a tensor operator does for a batch.
+fn part_of(name: &str) -> &'static str {
+    match name {
+        "aten::stack" | "aten::cat" => "collate",
+        "aten::pin_memory" | "aten::_pin_memory" => "pin",
+        "aten::copy_" | "aten::to" | "aten::_to_copy" | "aten::clone" => "copy",
+        _ => "transform",
+    }
+}
+
+/// Adds the time of the outermost operators while a thread fetches a batch.
+fn add_parts(
+    facts: &Facts<'_>,
+    track: TrackId,
+    input: &IntervalSet,
+    parts: &mut BTreeMap<&'static str, f64>,
+) {
+    let mut until = None;
+    for event in facts.trace.track(track).events() {
+        let is_inner = until.is_some_and(|until| event.start() < until);
+        if event.kind() != EventKind::Operator || is_inner || !input.covers(event.start()) {
+            continue;
+        }
+        // The loader's own range is an operator too.
+        if event.name().starts_with("enumerate(DataLoader)") {
+            continue;
+        }
+        until = Some(event.end());
+        *parts.entry(part_of(event.name())).or_default() += event.duration().as_millis();
+    }
 }

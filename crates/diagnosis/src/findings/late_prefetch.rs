@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::common::copies::{times_of, total_ms};
 use super::common::prefetch::{PREFETCH_CODE, prefetched};
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
 use crate::findings::FindingId;
@@ -20,6 +20,7 @@ pub(super) static RULE: Rule = Rule {
         "`prefetch=N` moves copies that share a stream with kernels or block the host. These copies already have their \
          own stream, and the replay issues them when the program did.",
     ),
+    effort: Effort::Setting,
     unless: &[FindingId::BandwidthDeficit],
     check,
     document: Document {
@@ -43,7 +44,7 @@ fn on_own_streams<'f, 'a>(facts: &'f Facts<'a>) -> Vec<&'f Copy<'a>> {
         kernels.is_some_and(|hull| copy.event.start() >= hull.start)
     };
     prefetched(facts)
-        .filter(|copy| !facts.kernels_on_stream.contains_key(&(copy.device, copy.stream)))
+        .filter(|copy| facts.shares_stream_with_kernels(copy) == Some(false))
         .filter(|copy| is_after_a_kernel(copy))
         .collect()
 }
@@ -54,6 +55,10 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let total = total_ms(&copies);
     let exposed = facts.exposed_ms(copies.iter().copied());
     if copies.is_empty() || exposed < 0.05 * facts.time.analyzed_ms {
+        return None;
+    }
+    // Copies that take longer than the kernels cannot hide behind them, however early they are issued.
+    if total > facts.time.compute_ms {
         return None;
     }
     let per_step = copies.len() as f64 / steps;

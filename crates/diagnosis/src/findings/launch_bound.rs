@@ -4,7 +4,7 @@ use busbound_whatif::replay::CudaGraph;
 use serde_json::json;
 
 use super::common::copies::gaps_of;
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use busbound_cause::idle::GapCause;
 
 use crate::activity::gaps::{IdleCause, call_times, idle_around_ms};
@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
     precondition: "Shapes and control flow repeat. The profiler itself slows down launches, so check the step time without it first.",
     basis: "bound: idle time with an empty queue; part of it is profiler overhead",
     candidate: Candidate::Changes(|| vec![CudaGraph.into()]),
+    effort: Effort::OneLine,
     unless: &[],
     check,
     document: Document {

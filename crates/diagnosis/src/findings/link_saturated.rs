@@ -6,7 +6,7 @@ use busbound_trace::{Direction, Nanos};
 use serde_json::json;
 
 use super::common::copies::{bytes_moved, times_of};
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::Copy;
 use crate::activity::route::CopyRoute;
 use crate::analysis::bounds::Asked;
@@ -23,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
         "`resident=N%` takes a given share. Which share can stay on the GPU depends on its free memory, which the trace does \
          not show.",
     ),
+    effort: Effort::Restructuring,
     unless: &[FindingId::BandwidthDeficit],
     check,
     document: Document {

@@ -4,7 +4,7 @@ use busbound_trace::Direction;
 use serde_json::json;
 
 use super::common::copies::bytes_moved;
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::{Copy, expected_ns};
 use crate::activity::managed::{WORTH_IT, is_on_demand, migration_ms};
 use crate::analysis::facts::Facts;
@@ -19,6 +19,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::None(
         "No what-if change prefetches pages: the trace does not show how long a kernel waits for its pages.",
     ),
+    effort: Effort::OneLine,
     unless: &[],
     check,
     document: Document {

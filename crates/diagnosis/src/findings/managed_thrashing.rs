@@ -4,7 +4,7 @@ use busbound_trace::{Direction, MigrationCause};
 use serde_json::json;
 
 use super::common::copies::{bytes_moved, times_of};
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::Copy;
 use crate::activity::managed::{WORTH_IT, migration_ms};
 use crate::analysis::facts::Facts;
@@ -19,6 +19,7 @@ pub(super) static RULE: Rule = Rule {
         "No what-if change moves migrations: the program does not issue them, and the trace does not show how long kernels \
          would take without them.",
     ),
+    effort: Effort::Restructuring,
     unless: &[],
     check,
     document: Document {

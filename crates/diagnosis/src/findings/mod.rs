@@ -5,6 +5,7 @@
 
 mod allocation_in_loop;
 mod bandwidth_deficit;
+mod collective_waiting;
 mod common;
 mod copied_back;
 mod copy_calls;
@@ -30,14 +31,17 @@ mod power_limited;
 mod profiler_distortion;
 mod python_time;
 mod serialized_copies;
+mod shm_transport;
+mod slow_collective;
 mod slow_link;
+mod small_collectives;
 mod sync_in_loop;
 mod unneeded_offload;
 
 pub(crate) use common::find::findings;
 pub(crate) use common::prize::prize;
 pub use common::prize::{AppliedFix, Prize};
-pub use common::{Candidate, Document, EvidenceUnit, Finding, Severity, WithoutCode};
+pub use common::{Candidate, Cost, Document, Effort, EvidenceUnit, Finding, Severity, WithoutCode};
 
 /// Declares the enum of ids and the rule of each.
 macro_rules! registry {
@@ -81,6 +85,10 @@ registry! {
     PythonTime = "python_time" in python_time,
     AllocationInLoop = "allocation_in_loop" in allocation_in_loop,
     ExposedCommunication = "exposed_communication" in exposed_communication,
+    ShmTransport = "shm_transport" in shm_transport,
+    CollectiveWaiting = "collective_waiting" in collective_waiting,
+    SlowCollective = "slow_collective" in slow_collective,
+    SmallCollectives = "small_collectives" in small_collectives,
     CopyCollectiveContention = "copy_collective_contention" in copy_collective_contention,
     UnneededOffload = "unneeded_offload" in unneeded_offload,
     SlowLink = "slow_link" in slow_link,

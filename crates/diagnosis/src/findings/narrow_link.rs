@@ -4,9 +4,10 @@ use busbound_machine::LinkSource;
 use serde_json::json;
 
 use super::common::copies::times_of;
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::Copy;
-use crate::analysis::facts::{Facts, link_seen};
+use crate::activity::links::link_seen;
+use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 use crate::saving::Saving;
 
@@ -18,6 +19,7 @@ pub(super) static RULE: Rule = Rule {
         "`link=NAME` replays the trace with another link. The saving here is a bound, because the host limits the \
          pageable copies among them.",
     ),
+    effort: Effort::Machine,
     unless: &[],
     check,
     document: Document {

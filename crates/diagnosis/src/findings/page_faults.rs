@@ -9,7 +9,7 @@ use serde_json::json;
 use super::common::copies::{bytes_moved, is_large, times_of};
 use super::common::host_idle::host_gaps;
 use super::common::pageable::pageable;
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::{Copy, expected_ns};
 use crate::activity::gaps::{call_times, idle_inside_ms};
 use crate::analysis::facts::Facts;
@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
     precondition: "The sizes repeat, so that one buffer can be reused. Pinning a buffer for a single copy costs more than it saves.",
     basis: "bound: exposed D2H copy time and idle time inside the calls, beyond the link's pinned rate; or idle time while the host fills and frees fresh memory",
     candidate: Candidate::AlsoWithoutCode(|| vec![Pin.into()], || vec![Stage.into()]),
+    effort: Effort::OneLine,
     unless: &[],
     check,
     document: Document {

@@ -5,7 +5,7 @@ use busbound_whatif::replay::{Pin, Stage};
 
 use super::common::copies::times_of;
 use super::common::pageable::{self, Buffers, Staged, is_asynchronous_in_name_only, pageable};
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::settings::Target;
 use crate::settings::offload::pinned;
@@ -15,6 +15,7 @@ pub(super) static RULE: Rule = Rule {
     precondition: pageable::PRECONDITION,
     basis: pageable::BASIS,
     candidate: Candidate::AlsoWithoutCode(|| vec![Pin.into()], || vec![Stage.into()]),
+    effort: Effort::OneLine,
     unless: &[],
     check,
     document: Document {

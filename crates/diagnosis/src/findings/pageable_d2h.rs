@@ -5,7 +5,7 @@ use busbound_whatif::replay::{Pin, Stage};
 
 use super::common::copies::times_of;
 use super::common::pageable::{self, Staged, pageable};
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::findings::FindingId;
 
@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
     precondition: pageable::PRECONDITION,
     basis: pageable::BASIS,
     candidate: Candidate::AlsoWithoutCode(|| vec![Pin.into()], || vec![Stage.into()]),
+    effort: Effort::OneLine,
     unless: &[FindingId::PageFaults],
     check,
     document: Document {

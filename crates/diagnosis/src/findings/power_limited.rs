@@ -6,7 +6,7 @@ use busbound_machine::median;
 use busbound_trace::{EventKind, Interval, Nanos, Timestamp};
 use serde_json::json;
 
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::saving::Saving;
 
@@ -15,6 +15,7 @@ pub(super) static RULE: Rule = Rule {
     precondition: "A trace does not record GPU clocks. Run nvidia-smi -q -d PERFORMANCE on the machine to see whether power or temperature limits them.",
     basis: "none: it explains why hiding copies saves less than their time",
     candidate: Candidate::None("The GPU's power limit is not a property of the program."),
+    effort: Effort::Machine,
     unless: &[],
     check,
     document: Document {

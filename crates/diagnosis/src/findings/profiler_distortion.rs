@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::syncs::blocks_that_end_in_sync;
 use crate::analysis::facts::Facts;
 use crate::saving::Saving;
@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::None(
         "This finding is about how the run was recorded. `nosync` replays the trace without the waits; `sync_in_loop` covers their cost.",
     ),
+    effort: Effort::Setting,
     unless: &[],
     check,
     document: Document {

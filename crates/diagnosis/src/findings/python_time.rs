@@ -6,7 +6,7 @@ use busbound_trace::Nanos;
 use serde_json::json;
 
 use super::common::host_idle::HostIdle;
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::findings::FindingId;
 use crate::quantity::{milliseconds, plural};
@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::None(
         "No what-if change removes Python time: the trace does not show which of it the next launch needs.",
     ),
+    effort: Effort::Restructuring,
     unless: &[
         FindingId::FrameworkHooks,
         FindingId::PageFaults,

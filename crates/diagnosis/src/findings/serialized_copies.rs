@@ -6,17 +6,19 @@ use serde_json::json;
 
 use super::common::copies::{is_large, times_of, total_ms};
 use super::common::prefetch::{OFFLOAD_CODE, PREFETCH_CODE};
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, milliseconds, plural};
 use crate::saving::Saving;
+use crate::settings::offload::{Offloading, prefetching};
 
 pub(super) static RULE: Rule = Rule {
     title: "Copies serialized with compute",
     precondition: "The data to copy is known before it is needed: the next layer's weights, the next batch.",
     basis: "bound: exposed copy time that can overlap with compute and with copies in the other direction; the low end allows for a GPU that clocks down when it is always busy",
     candidate: Candidate::Changes(|| vec![Prefetch(1).into()]),
+    effort: Effort::Restructuring,
     unless: &[],
     check,
     document: Document {
@@ -38,7 +40,7 @@ fn serialized<'f, 'a>(facts: &'f Facts<'a>) -> Vec<&'f Copy<'a>> {
     let is = |copy: &&Copy<'_>| {
         copy.host_memory() == Some(MemoryKind::Pinned)
             && is_large(copy)
-            && facts.kernels_on_stream.contains_key(&(copy.device, copy.stream))
+            && facts.shares_stream_with_kernels(copy) == Some(true)
     };
     facts.issued_copies().filter(is).collect()
 }
@@ -107,7 +109,8 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "Issue copies on a separate stream, one layer or batch ahead (with torch.cuda.stream(copy_stream): nxt = buf.to(device, \
              non_blocking=True); event.record()), and let the compute stream, not the host, wait for the event.",
         )
-        .code(PREFETCH_CODE),
+        .code(PREFETCH_CODE)
+        .settings(prefetching(&Offloading { depth: 1, resident: 0.0, layers: None })),
         at: times_of(&copies),
     })
 }

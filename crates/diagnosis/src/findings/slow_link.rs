@@ -5,7 +5,7 @@ use busbound_trace::MemoryKind;
 use serde_json::json;
 
 use super::common::copies::{is_large, times_of, total_ms};
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::copies::{Copy, expected_ns};
 use crate::analysis::facts::Facts;
 use crate::quantity::{milliseconds, plural};
@@ -19,6 +19,7 @@ pub(super) static RULE: Rule = Rule {
         "`link=NAME` replaces the link with another. Here the link is already the stated one, and something that is not \
          visible in the trace slows it down.",
     ),
+    effort: Effort::Machine,
     unless: &[],
     check,
     document: Document {

@@ -3,7 +3,7 @@
 use busbound_whatif::replay::NoSync;
 use serde_json::json;
 
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use busbound_cause::idle::GapCause;
 
 use crate::activity::gaps::idle_around_ms;
@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
     precondition: "The next launch does not depend on the value.",
     basis: "bound: idle time after host syncs, and exposed copies of serialized streams",
     candidate: Candidate::Changes(|| vec![NoSync.into()]),
+    effort: Effort::FewLines,
     unless: &[],
     check,
     document: Document {

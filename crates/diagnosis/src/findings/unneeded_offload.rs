@@ -4,7 +4,7 @@ use busbound_trace::{Direction, MemoryOwner};
 use serde_json::json;
 
 use super::common::copies::times_of;
-use super::common::{Candidate, Document, Draft, Fix, Rule};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::quantity::bytes;
 use crate::saving::Saving;
@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
         "`resident=100%` is closest, but it removes whole groups of copies and cannot distinguish weights from batches, \
          which must be copied every step.",
     ),
+    effort: Effort::Setting,
     unless: &[],
     check,
     document: Document {

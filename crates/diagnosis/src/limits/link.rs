@@ -6,7 +6,8 @@ use super::Scope;
 
 pub(super) fn assumed(scope: &Scope<'_>) -> Option<String> {
     let facts = scope.facts;
-    (facts.link.source == LinkSource::Assumed && !facts.copies.is_empty())
+    let is_used = !facts.copies.is_empty() || scope.cpu_copies.iter().any(|sum| sum.gbps.is_some());
+    (facts.link.source == LinkSource::Assumed && is_used)
         .then(|| format!("The GPU's link is unknown; assuming {}. Set it with --machine.", facts.link.name))
 }
 

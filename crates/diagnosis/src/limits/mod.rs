@@ -9,6 +9,8 @@ pub(crate) mod id;
 mod link;
 mod loss;
 mod steps;
+
+pub(crate) use steps::part_of_long_trace;
 mod work;
 
 use serde::Serialize;
@@ -53,6 +55,7 @@ use Check::{One, Several};
 const OF_FILE: &[(LimitationId, Check)] = &[(LimitationId::Lost, Several(loss::parts))];
 
 const OF_RUN: &[(LimitationId, Check)] = &[
+    (LimitationId::Sampled, One(steps::sampled)),
     (LimitationId::Steps, One(steps::none)),
     (LimitationId::StepsByPeriod, One(steps::by_period)),
     (LimitationId::EarlyWork, One(steps::early_work)),
@@ -89,7 +92,7 @@ pub(crate) fn limitations(scope: &Scope<'_>) -> Vec<Limitation> {
         };
         table.iter().flat_map(run).collect()
     };
-    let missing = scope.survey.missing.iter().filter(|missing| missing.limits_diagnosis);
+    let missing = scope.survey.missing.iter().filter(|missing| missing.limits_diagnosis());
     let missing = missing.map(|missing| Limitation {
         id: missing.id,
         text: format!("{}; this prevents {}.", missing.what, missing.prevents),

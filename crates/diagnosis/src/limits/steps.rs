@@ -1,7 +1,8 @@
 //! What is unknown about the steps?
 
 use super::Scope;
-use crate::quantity::plural;
+use crate::analysis::facts::Facts;
+use crate::quantity::{milliseconds, plural};
 use crate::steps::window::StepsFound;
 
 pub(super) fn none(scope: &Scope<'_>) -> Option<String> {
@@ -14,6 +15,24 @@ pub(super) fn none(scope: &Scope<'_>) -> Option<String> {
                 .to_owned()
         }
     })
+}
+
+pub(super) fn sampled(scope: &Scope<'_>) -> Option<String> {
+    part_of_long_trace(scope.facts)
+}
+
+/// Which part stands for a long trace without steps.
+pub(crate) fn part_of_long_trace(facts: &Facts<'_>) -> Option<String> {
+    let replayed = facts.replayed_part()?;
+    let part = replayed.part?;
+    let (length, from) = (part.length().as_millis(), (part.start - replayed.begin).as_millis());
+    Some(format!(
+        "The trace is long and has no steps: verdict and predictions are computed from {} of its {}, from {} on, where the \
+         GPU's work is most like the whole. Mark steps, or name an annotation with --steps, for figures per step.",
+        milliseconds(length),
+        milliseconds(length / replayed.share),
+        milliseconds(from),
+    ))
 }
 
 pub(super) fn by_period(scope: &Scope<'_>) -> Option<String> {

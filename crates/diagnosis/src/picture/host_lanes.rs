@@ -13,11 +13,12 @@ const THREADS: usize = 6;
 /// Most nesting levels drawn per thread.
 const LEVELS: usize = 10;
 
+/// The drawn threads, and the group of each.
 pub(super) fn groups(
     facts: &Facts<'_>,
     names: &mut DrawnNames<'_>,
     notes: &mut Vec<String>,
-) -> Vec<LaneGroup> {
+) -> (Vec<Place>, Vec<LaneGroup>) {
     let mut threads: Vec<(Nanos, Track<'_>)> = facts
         .trace
         .threads()
@@ -38,6 +39,7 @@ pub(super) fn groups(
         threads.truncate(THREADS);
     }
     let mut too_deep = 0;
+    let places = threads.iter().map(|(_, track)| track.place()).collect();
     let groups: Vec<LaneGroup> = threads
         .into_iter()
         .map(|(_, track)| LaneGroup {
@@ -55,7 +57,7 @@ pub(super) fn groups(
     if facts.trace.events().any(|event| event.kind() == EventKind::PythonFrame) {
         notes.push("Not drawn: Python frames. `busbound export --to perfetto` shows them.".to_owned());
     }
-    groups
+    (places, groups)
 }
 
 fn is_drawn(kind: EventKind) -> bool {

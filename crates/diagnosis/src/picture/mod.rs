@@ -10,6 +10,7 @@ mod drawn;
 mod host_lanes;
 mod links;
 mod names;
+mod path;
 mod predicted;
 mod rows;
 
@@ -19,6 +20,7 @@ use busbound_trace::{Interval, IntervalSet, Timestamp};
 pub use dots::{Dot, DotKind};
 pub use drawn::{Drawn, diagnose_and_draw};
 pub use links::PieceId;
+pub use path::PathSpan;
 pub use rows::{Piece, PieceMark, Row};
 
 use crate::analysis::facts::Facts;
@@ -49,6 +51,10 @@ pub struct Picture {
     pub curves: Vec<RateCurve>,
     /// Where each finding is, in the order of the diagnosis.
     pub findings: Vec<Vec<Span>>,
+    /// The critical path of the first analyzed steps, in order of time.
+    pub path: Vec<PathSpan>,
+    /// When the first step of the predicted lanes begins, which show the first scenario.
+    pub predicted_from: Option<i64>,
     /// When the GPU events end, if the file is cut off within them.
     pub devices_until: Option<i64>,
     /// What is not drawn, and how much.
@@ -64,6 +70,8 @@ pub struct Span {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepSpan {
     pub span: Span,
+    /// The number in its annotation, or its index.
+    pub number: u64,
     /// Whether the diagnosis covers it.
     pub analyzed: bool,
     /// Whether it took much longer than the others.
@@ -121,6 +129,8 @@ impl LaneKind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RateCurve {
     pub label: String,
+    /// Where the rates come from.
+    pub source: &'static str,
     pub to_device: bool,
     pub pinned: bool,
     /// (bytes, GB/s) in order of size.
@@ -153,7 +163,9 @@ fn draw(analyzed: &AnalysisScope<'_, '_>, best: Option<&BestReplay>, detail: Det
     if let Some(best) = best {
         groups = predicted::after_devices(groups, best, facts, &mut names, &mut notes);
     }
-    groups.extend(host_lanes::groups(whole, &mut names, &mut notes));
+    let devices = groups.len();
+    let (threads, hosts) = host_lanes::groups(whole, &mut names, &mut notes);
+    groups.extend(hosts);
     let absolute =
         |interval: Interval| Span { start: interval.start.as_nanos(), end: interval.end.as_nanos() };
     let found = diagnosis.findings.iter().flat_map(|finding| &finding.at).copied().map(absolute);
@@ -172,10 +184,15 @@ fn draw(analyzed: &AnalysisScope<'_, '_>, best: Option<&BestReplay>, detail: Det
         dots::dots(facts, origin, &CopyLinks::of(&copies, &groups, origin));
     let step = |(i, interval): (usize, &Interval)| StepSpan {
         span: relative(*interval),
+        number: whole.window.numbers.get(i).copied().unwrap_or(i as u64),
         analyzed: left_out.steady.contains(&i),
         outlier: left_out.outlier_steps.binary_search(&i).is_ok(),
     };
+    let path =
+        path::spans(facts, &groups, &path::Threads { first: devices, places: &threads }, origin, &mut notes);
     Picture {
+        path,
+        predicted_from: best.map(|best| best.begin.as_nanos() - origin),
         origin: Timestamp::from_nanos(origin),
         span_ns: extent.end - origin,
         analyzed: covered_part(facts).map_or(extent.moved(-origin), relative),
@@ -231,7 +248,8 @@ fn curves(facts: &Facts<'_>) -> Vec<RateCurve> {
         .into_iter()
         .flat_map(|direction| memories.into_iter().map(move |memory| (direction, memory)))
         .map(|((direction, to_device, label), (memory, pinned, kind))| RateCurve {
-            label: format!("{label} {kind}, {from}"),
+            label: format!("{label} {kind}"),
+            source: from,
             to_device,
             pinned,
             points: (8..=30)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use busbound_trace::{EventKind, MemoryKind, Place};
-use busbound_whatif::replay::{Change, Pin};
+use busbound_whatif::replay::Change;
 
 use super::device_lanes::{lane_kind, lane_of, mark_of, note_without_room, piece};
 use super::names::DrawnNames;
@@ -30,7 +30,10 @@ pub(super) fn after_devices(
     let begin = best.begin.as_nanos();
     let mut lanes: BTreeMap<i32, [Rows; 5]> = BTreeMap::new();
     let mut notes_of = BTreeMap::new();
-    let is_pinned = best.changes.contains(&Pin.into());
+    let is_pinned = best
+        .changes
+        .iter()
+        .any(|change| matches!(change, Change::Pin(_) | Change::Loader(_) | Change::Stream(_)));
     let memory = |kind: MemoryKind| match kind {
         MemoryKind::Pageable if is_pinned => MemoryKind::Pinned,
         kind => kind,

@@ -29,6 +29,19 @@ pub enum Target {
 }
 
 impl Target {
+    /// Whether its settings here are those of weights that stay on the host.
+    pub(crate) fn offloads(self) -> bool {
+        match self {
+            Self::Sglang
+            | Self::SglangDiffusion
+            | Self::Vllm
+            | Self::Diffusers
+            | Self::DeepSpeed
+            | Self::Fsdp2 => true,
+            Self::Environment | Self::Launch | Self::DataLoader | Self::Ddp | Self::Compile => false,
+        }
+    }
+
     /// The key of its section in the output.
     pub fn key(self) -> &'static str {
         match self {

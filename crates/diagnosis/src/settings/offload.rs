@@ -37,6 +37,7 @@ pub(crate) fn prefetching(offloading: &Offloading) -> Vec<Proposal> {
     list.push(Proposal::new(Target::Diffusers, "num_blocks_per_group", 1));
     list.push(Proposal::new(Target::Diffusers, "use_stream", "true"));
     list.push(Proposal::new(Target::Diffusers, "non_blocking", "true"));
+    list.push(Proposal::new(Target::Diffusers, "record_stream", "true"));
     list.extend(pinned());
     list
 }

@@ -1,7 +1,9 @@
 //! What is needed to find the steps of a trace, and the steps.
 
+use std::ops::Range;
+
 use busbound_cause::{CollectiveNames, Host};
-use busbound_trace::{Timestamp, Trace};
+use busbound_trace::Trace;
 
 use crate::options::Options;
 use crate::parallel::join;
@@ -18,23 +20,17 @@ pub(crate) struct Basis<'a> {
 impl<'a> Basis<'a> {
     pub(crate) fn of(trace: &'a Trace, options: &Options) -> Self {
         let (communication, host) = join(|| CollectiveNames::of(trace.names()), || Host::of(trace));
-        Self::on(trace, host, communication, options, None)
-    }
-
-    /// For a view of the same trace, which shares its names. `first` is the first step of the view.
-    pub(crate) fn of_part<'p>(&self, part: &'p Trace, options: &Options, first: usize) -> Basis<'p> {
-        let from = self.window.steps.get(first).map(|step| step.start);
-        Basis::on(part, self.host.of_part(part), self.communication.clone(), options, from)
-    }
-
-    fn on(
-        trace: &'a Trace,
-        host: Host<'a>,
-        communication: CollectiveNames,
-        options: &Options,
-        from: Option<Timestamp>,
-    ) -> Self {
-        let window = Window::of(trace, &host, options, from);
+        let window = Window::of(trace, &host, options, None);
         Self { trace, host, communication, window }
+    }
+
+    /// For a view of the same trace, which shares its names and has these steps of it.
+    pub(crate) fn of_part<'p>(&self, part: &'p Trace, options: &Options, steps: &Range<usize>) -> Basis<'p> {
+        let host = self.host.of_part(part);
+        let window = self.window.of_part(steps.clone(), part, &host, options).unwrap_or_else(|| {
+            let from = self.window.steps.get(steps.start).map(|step| step.start);
+            Window::of(part, &host, options, from)
+        });
+        Basis { trace: part, host, communication: self.communication.clone(), window }
     }
 }

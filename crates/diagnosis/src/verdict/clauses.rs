@@ -104,8 +104,7 @@ fn waits_for_copies(facts: &Facts<'_>, for_pages: f64) -> String {
     if largest.exposed_ms >= 0.95 * transfers.map(|group| group.exposed_ms).sum::<f64>() {
         return format!("waits for {}", words(largest));
     }
-    let share = percent(largest.exposed_ms / facts.time.analyzed_ms);
-    format!("waits for {all} ({share} for {})", words(largest))
+    format!("waits for {all}, mostly {}", words(largest))
 }
 
 /// The group in words: `H2D copies from pageable memory`.

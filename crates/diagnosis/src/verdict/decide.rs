@@ -9,6 +9,7 @@ use crate::activity::route::CopyRoute;
 use crate::analysis::bounds::Asked;
 use crate::analysis::breakdown::Part;
 use crate::analysis::facts::Facts;
+use crate::quantity::milliseconds;
 
 /// Everything that can bound a run, and its resources.
 const CANDIDATES: [(Bound, &[Resource]); 7] = [
@@ -26,6 +27,8 @@ const ALIKE: f64 = 0.5;
 /// A smaller gain, as a share of the step, bounds nothing.
 const NOTHING: f64 = 0.02;
 
+/// Below this share of the step, what else runs at the same time matters as much.
+const SMALL: f64 = 0.05;
 /// From this share of the step on, a gain other than compute's is named alone.
 const NAMED: f64 = 0.45;
 /// From this share on, time whose cause is not visible is mentioned.
@@ -131,6 +134,15 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
             percent(share(first.1)),
             clause(first.0)
         ),
+        Bound::Transfer if share(first.1) < SMALL && gains.unknown <= NOTHING * gains.step_ms => {
+            let device = |ms: f64| milliseconds(facts.breakdown.averaged(ms).unwrap_or(0.0));
+            format!(
+                "copies over the bus ({}) and kernels ({}) run at the same time; without the copies, {} goes away",
+                device(facts.bus_busy_ms()),
+                device(facts.time.compute_ms),
+                format_args!("{} {}", percent(share(first.1)), facts.of_each_own()),
+            )
+        }
         bound => {
             let of = format!("{} {} {}", percent(share(first.1)), facts.of_each_own(), clause(bound));
             match share(gains.unknown) {

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use decide::verdict;
 
+use crate::limits::id::LimitationId;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -80,6 +82,16 @@ pub struct Verdict {
     /// What the step would take then; `null` if that is not known.
     #[serde(default)]
     pub headroom: Option<Headroom>,
+    /// The limitation because of which there is no verdict; `null` if there is one, or its cause is in the run.
+    #[serde(default)]
+    pub withheld: Option<LimitationId>,
+}
+
+/// Why there is no verdict: much GPU work is missing, or records contradict each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Withheld {
+    pub(crate) id: LimitationId,
+    pub(crate) why: String,
 }
 
 /// What a step would take if what bounds it were free.
@@ -99,15 +111,27 @@ impl Verdict {
         let statement = format!("{}: {because}.", bound.title());
         let mut letters = because.chars();
         let capital: String = letters.next().iter().flat_map(|first| first.to_uppercase()).collect();
-        Self { bound, share, statement, because: format!("{capital}{}.", letters.as_str()), headroom: None }
+        Self {
+            bound,
+            share,
+            statement,
+            because: format!("{capital}{}.", letters.as_str()),
+            headroom: None,
+            withheld: None,
+        }
     }
 
-    /// The verdict when part of the GPU work could not be read.
-    pub(crate) fn inconclusive(why: &str, has_gpu: bool) -> Self {
+    /// The verdict when figures mislead.
+    pub(crate) fn inconclusive(withheld: &Withheld, has_gpu: bool) -> Self {
+        let why = &withheld.why;
         let because = match has_gpu {
+            true if withheld.id.is_contradiction() => format!("{why}; no figure can be trusted"),
+            true if withheld.id == LimitationId::CallRecords => {
+                format!("{why}; what the GPU waited for is unknown")
+            }
             true => format!("{why}; figures cover only the rest"),
             false => format!("the GPU events could not be read: {why}"),
         };
-        Self::of(Bound::Unknown, 0.0, &because)
+        Self { withheld: Some(withheld.id), ..Self::of(Bound::Unknown, 0.0, &because) }
     }
 }

@@ -102,7 +102,7 @@ fn a_peer_copy_is_exposed_and_crosses_no_host_link() {
     assert_eq!((run.verdict.bound, run.verdict.share), (Bound::Transfer, 0.625));
     assert_eq!(
         run.verdict.statement,
-        "Transfer-bound: 62% of the 8.00 ms trace waits for copies over the bus and between GPUs (50% for copies between GPUs)."
+        "Transfer-bound: 62% of the 8.00 ms trace waits for copies over the bus and between GPUs, mostly copies between GPUs."
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, ToWhere};
 
 /// What is drawn for one GPU; `None` if an interval has no value.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -32,12 +32,12 @@ impl History {
             let gpu = snapshot.gpus.get(i);
             push(
                 &mut history.to_device_bytes_per_s,
-                gpu.and_then(|gpu| gpu.bus.to_device_bytes_per_s),
+                gpu.and_then(|gpu| gpu.bus.bytes_per_s(ToWhere::Device)),
                 self.most,
             );
             push(
                 &mut history.to_host_bytes_per_s,
-                gpu.and_then(|gpu| gpu.bus.to_host_bytes_per_s),
+                gpu.and_then(|gpu| gpu.bus.bytes_per_s(ToWhere::Host)),
                 self.most,
             );
             push(&mut history.gpu_busy_percent, gpu.and_then(|gpu| gpu.gpu_busy_percent), self.most);

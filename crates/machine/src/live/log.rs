@@ -32,7 +32,10 @@ impl Log {
         let mut first_error = None;
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             match serde_json::from_str::<Snapshot>(line) {
-                Ok(snapshot) if snapshot.schema == TOP_SCHEMA => log.snapshots.push(snapshot),
+                Ok(mut snapshot) if snapshot.schema == TOP_SCHEMA => {
+                    snapshot.gpus.iter_mut().for_each(|gpu| gpu.bus.complete());
+                    log.snapshots.push(snapshot);
+                }
                 other => {
                     log.unread_lines += 1;
                     let error = match other {
@@ -55,6 +58,7 @@ mod tests {
     fn snapshot(index: u32) -> Snapshot {
         let mut gpu = GpuNow { index, name: Some("NVIDIA H200".to_owned()), ..GpuNow::default() };
         gpu.bus.to_device_bytes_per_s = Some(54_321_098_765.432);
+        gpu.bus.complete();
         gpu.memory = Some(MemoryNow { used_bytes: 1, total_bytes: 2 });
         gpu.nvlinks =
             Some(NvLinksNow { active: 18, received_bytes_per_s: None, sent_bytes_per_s: Some(0.1) });

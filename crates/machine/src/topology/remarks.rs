@@ -37,8 +37,9 @@ struct Seen<'a> {
 }
 
 /// In display order.
-const CHECKS: [fn(&Seen<'_>) -> Vec<Remark>; 9] = [
+const CHECKS: [fn(&Seen<'_>) -> Vec<Remark>; 10] = [
     no_driver,
+    nvlinks_not_read,
     narrow_links,
     idle_links,
     shared_uplinks,
@@ -63,6 +64,20 @@ impl Seen<'_> {
             && self.gpus.len() > 1
             && between_gpus.any(|pair| !matches!(pair.connection, Connection::NvLink(_)))
     }
+}
+
+/// NVSwitches connect GPUs by NVLink, but only the driver knows how.
+fn nvlinks_not_read(seen: &Seen<'_>) -> Vec<Remark> {
+    let switches = seen.found.devices.iter().filter(|device| device.kind == DeviceKind::NvSwitch).count();
+    let is_read = seen.pairs.iter().any(|pair| matches!(pair.connection, Connection::NvLink(_)));
+    if switches == 0 || is_read {
+        return Vec::new();
+    }
+    let text = format!(
+        "There are NVSwitches ({switches}), but NVLinks and peer access are not known: the driver was not asked, or did not answer. Connections \
+         between GPUs are shown as PCIe only."
+    );
+    vec![Remark::warning("nvlinks_not_read", text)]
 }
 
 fn no_driver(seen: &Seen<'_>) -> Vec<Remark> {

@@ -5,28 +5,44 @@
 >>> diagnosis = trace.diagnose()
 >>> diagnosis.verdict.bound
 'transfer'
+>>> diagnosis                                       # a card, in a notebook
+>>> diagnosis.show()                                # the page with the timeline, in a notebook or a browser
 >>> print(diagnosis)                                # same output as the command
->>> trace.copies()                                  # Arrow: for Polars, pandas, PyArrow, DuckDB
+>>> trace.copies().to_polars()                      # or to_pandas, to_arrow, DuckDB
 """
 
 from __future__ import annotations
 
 from ._native import VERSION as __version__
-from ._native import BusboundError, Table
+from ._native import (
+    BusboundError,
+    NotFoundError,
+    OptionError,
+    StorageError,
+    Table,
+    UnreadableError,
+)
 from ._profiler import profiler_handler
 from ._trace import Trace, compare, merge, open, summarize, whatif
 
 __all__ = [
     "BusboundError",
+    "NotFoundError",
+    "OptionError",
+    "Profile",
     "ProfilerCost",
+    "StorageError",
     "Table",
     "Trace",
+    "UnreadableError",
     "__version__",
     "compare",
     "measure_profiler",
     "merge",
     "offload",
     "open",
+    "options",
+    "profile",
     "profiler_handler",
     "ray",
     "summarize",
@@ -35,16 +51,19 @@ __all__ = [
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from . import offload, ray
+    from . import offload, options, ray
     from ._measure import ProfilerCost, measure_profiler
+    from ._profile import Profile, profile
 else:
 
     def __getattr__(name):
         # Imported lazily: Ray takes a second to import and may not be installed, and few programs measure or offload.
         import importlib
 
-        if name in ("offload", "ray"):
+        if name in ("offload", "options", "ray"):
             return importlib.import_module(f".{name}", __name__)
         if name in ("ProfilerCost", "measure_profiler"):
             return getattr(importlib.import_module("._measure", __name__), name)
+        if name in ("Profile", "profile"):
+            return getattr(importlib.import_module("._profile", __name__), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 
+from ._options import checked
 from ._record import Record
 
 TYPE_CHECKING = False
@@ -58,7 +59,14 @@ class ProfilerCost(Record):
     measured: str
 
     def save(self, path: Path) -> None:
-        """Adds it to a machine profile that ``busbound bench`` wrote, in place of an earlier one."""
+        """Adds it to a machine profile that ``busbound bench`` wrote, in place of an earlier one.
+
+        Args:
+            path: The machine profile.
+
+        Raises:
+            ValueError: The file is not a machine profile.
+        """
         path = os.fspath(path)
         with open(path, encoding="utf-8") as file:
             profile = json.load(file)
@@ -72,13 +80,19 @@ class ProfilerCost(Record):
         os.replace(temporary, path)
 
 
+@checked
 def measure_profiler(*, repetitions: int = 11, save: Path | None = None) -> ProfilerCost:
     """Measures in some seconds what torch.profiler costs on this host, in a process of its own.
 
-    repetitions: how often each loop runs in each state; the median counts.
-    save: a machine profile from ``busbound bench`` to add the result to.
+    Args:
+        repetitions: How often each loop runs in each state; the median counts.
+        save: A machine profile from ``busbound bench`` to add the result to.
 
-    Raises RuntimeError without CUDA.
+    Returns:
+        What each kind of event costs.
+
+    Raises:
+        RuntimeError: There is no CUDA device.
     """
     _torch()
     command = [sys.executable, "-m", __name__, str(max(1, repetitions))]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from ._options import checked
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from .results import Diagnosis
 
 
+@checked
 def profiler_handler(
     directory: Path, *, machine: Path | None = None, quiet: bool = False
 ) -> Callable[[Any], None]:
@@ -25,15 +28,20 @@ def profiler_handler(
     ...         train(batch)
     ...         profiler.step()
 
-    directory: where to write the trace, as HOST_PID.TIME.pt.trace.json.gz; created if it does not exist.
-    machine: as in ``Trace.diagnose``.
-    quiet: write the trace and print nothing.
-
     Also times the steps before the recorded ones, in which the schedule records nothing, and writes their durations into
     the trace: they show what recording costs. ``schedule(wait=10, ...)`` gives enough of them. With TEARDOWN_CUPTI=1 in
     the environment, steps after the recorded ones count too; without it they stay slower.
 
-    The verdict goes to standard error. So do errors; they never stop the training.
+    The verdict goes to standard error. So do errors; they never stop the training. ``busbound.profile`` does all of this
+    without a profiler of your own.
+
+    Args:
+        directory: Where to write the trace, as HOST_PID.TIME.pt.trace.json.gz; created if it does not exist.
+        machine: As in ``Trace.diagnose``.
+        quiet: Write the trace and print nothing.
+
+    Returns:
+        The handler.
     """
     from ._unprofiled import watch
 
@@ -51,15 +59,20 @@ class _Handler:
 
         self.directory, self.machine, self.quiet = directory, machine, quiet
         self.steps = UnprofiledSteps(_print)
+        #: The last trace that was written, and the error that kept one from being written.
+        self.path: str | None = None
+        self.error: Exception | None = None
 
     def __call__(self, profiler: Any) -> None:
         try:
             path = _path_in(self.directory)
             _export(profiler, path, self.steps.before)
+            self.path = path
             self.steps.trace_written(path)
             if not self.quiet:
                 _print(_verdict_of(path, self.machine))
         except Exception as error:  # noqa: BLE001 — an error here must not stop the training
+            self.error = error
             _print(f"busbound: cannot diagnose the trace: {error}")
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar, TypeVar
 
     from ._native import Answer as NativeAnswer
+    from ._source import Source
 
     Whole = TypeVar("Whole", bound="Answer")
 
@@ -38,7 +39,11 @@ class Record:
             raise AttributeError(f"{type(self).__name__} has no member {name}")
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON as dictionaries, lists, strings and numbers."""
+        """The JSON as dictionaries, lists, strings and numbers.
+
+        Returns:
+            A new dictionary.
+        """
         return {name: _plain(value) for name, value in self.__dict__.items() if not name.startswith("_")}
 
     def __eq__(self, other: object) -> bool:
@@ -52,25 +57,73 @@ class Record:
 
 
 class Answer(Record):
-    """A complete result. ``print`` shows the same output as the command."""
+    """A complete result. ``print`` shows the same output as the command; a notebook shows a diagnosis as a card.
 
-    _native: NativeAnswer
+    Results can be copied and pickled.
+    """
+
+    _native: NativeAnswer | Saved
     _json: str
+    #: What it was diagnosed from, for the page's drawings.
+    _source: Source | None
 
     @classmethod
-    def _of(cls: type[Whole], native: NativeAnswer) -> Whole:
+    def _of(cls: type[Whole], native: NativeAnswer | Saved, source: Source | None = None) -> Whole:
         text = native.json()
         answer = cls(json.loads(text))
-        answer._native, answer._json = native, text
+        answer._native, answer._json, answer._source = native, text, source
         return answer
 
     def to_json(self) -> str:
-        """The exact output of the command with ``--format json``."""
+        """The exact output of the command with ``--format json``.
+
+        Returns:
+            The JSON, as one text.
+        """
         return self._json
 
     def to_markdown(self) -> str:
-        """The output of the command with ``--format markdown``."""
+        """The output of the command with ``--format markdown``.
+
+        Returns:
+            The Markdown, as one text.
+        """
         return self._native.markdown()
+
+    def to_html(self) -> str:
+        """The page that the command writes with ``-o page.html``: one file that fetches nothing.
+
+        The timeline is drawn from the trace. If the ``Trace`` is not in memory any more, its file is read again; if that
+        is gone or has changed, the page has only text and tables.
+
+        Returns:
+            The page, as one text.
+
+        Raises:
+            NotFoundError: The result was pickled, and the trace is not where it was.
+        """
+        if self._source is not None:
+            page = self._source.page()
+            if page is not None:
+                return page
+        return self._native.html()
+
+    def show(self, *, height: int = 700) -> str | None:
+        """Opens the page: in a frame of the notebook, or else in a browser.
+
+        Args:
+            height: The frame's height in pixels.
+
+        Returns:
+            Outside a notebook, the path of the page's temporary file; it is opened if there is a screen.
+        """
+        from . import _show
+
+        page = self.to_html()
+        if not _show.is_in_notebook():
+            return _show.show_in_browser(page)
+        _show.show_in_notebook(page, height)
+        return None
 
     def __str__(self) -> str:
         # Same as the command: the width of the terminal, or 80 columns without one.
@@ -80,8 +133,57 @@ class Answer(Record):
     def _repr_markdown_(self) -> str:
         return self.to_markdown()
 
-    def __getstate__(self) -> Any:
-        raise TypeError("results cannot be pickled: use to_json() or to_dict()")
+    def _repr_html_(self) -> str | None:
+        return self._native.card()
+
+    def __copy__(self: Whole) -> Whole:
+        return type(self)._of(self._native, self._source)
+
+    def __deepcopy__(self: Whole, memo: dict[int, Any]) -> Whole:
+        # What is shared cannot change.
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restored, (type(self), Saved.of(self._native), self._source))
+
+
+class Saved:
+    """What a pickled result keeps of the native one."""
+
+    __slots__ = ("_card", "_json", "_markdown", "_text")
+
+    def __init__(self, json: str, text: str, markdown: str, card: str | None) -> None:
+        self._json, self._text, self._markdown, self._card = json, text, markdown, card
+
+    @classmethod
+    def of(cls, native: NativeAnswer | Saved) -> Saved:
+        if isinstance(native, Saved):
+            return native
+        return cls(native.json(), native.text(80), native.markdown(), native.card())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Saved, (self._json, self._text, self._markdown, self._card))
+
+    def json(self) -> str:
+        return self._json
+
+    def text(self, width: int) -> str:
+        return self._text
+
+    def markdown(self) -> str:
+        return self._markdown
+
+    def card(self) -> str | None:
+        return self._card
+
+    def html(self) -> str:
+        from ._native import NotFoundError
+
+        raise NotFoundError("a result that was pickled has no page: the trace is not where it was")
+
+
+def _restored(kind: type[Whole], saved: Saved, source: Source | None) -> Whole:
+    return kind._of(saved, source)
 
 
 def _with_records(value: Any, kind: type[Record]) -> Any:

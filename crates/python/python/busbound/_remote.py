@@ -62,10 +62,15 @@ def remote_files(address: str, storage_options: dict[str, Any]) -> list[RemoteFi
             found = {name: info for name, info in fs.find(path, detail=True).items() if _SUFFIX.search(name)}
         else:
             found = {path: {}}
-    except (OSError, ValueError, ImportError) as error:
-        raise _native.BusboundError(f"{address}: {error}") from error
+    except FileNotFoundError as error:
+        raise _native.NotFoundError(f"{address}: {error}") from error
+    except OSError as error:
+        raise _native.StorageError(f"{address}: {error}") from error
+    except (ValueError, TypeError, ImportError) as error:
+        # TypeError: an option that the file system does not have.
+        raise _native.OptionError(f"{address}: {error}") from error
     if not found:
-        raise _native.BusboundError(f"no files match {address}")
+        raise _native.NotFoundError(f"no files match {address}")
 
     def named(path: str) -> str:
         name: str = fs.unstrip_protocol(path)

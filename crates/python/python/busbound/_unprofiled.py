@@ -51,6 +51,12 @@ class UnprofiledSteps:
         #: Durations of the steps before the recorded ones, in milliseconds.
         self.before: list[float] = []
         self._written: tuple[str, list[float]] | None = None
+        self._rewriting: threading.Thread | None = None
+
+    def finish(self) -> None:
+        """Waits until the trace has the steps that came after it."""
+        if self._rewriting is not None:
+            self._rewriting.join()
 
     def trace_written(self, path: str) -> None:
         """A trace was written with ``before``. If these are few, steps after it are added to the file."""
@@ -110,7 +116,8 @@ class UnprofiledSteps:
         path, before = written
         arguments = (path, before + after, self._warn)
         # Not a daemon: the program waits for it before it exits.
-        threading.Thread(target=_rewrite, args=arguments, name="busbound").start()
+        self._rewriting = threading.Thread(target=_rewrite, args=arguments, name="busbound")
+        self._rewriting.start()
 
     def _times(self) -> list[float]:
         _synchronize()

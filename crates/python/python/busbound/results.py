@@ -12,16 +12,94 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
 
+class RankClock(Record):
+    rank: str
+    offset_ms: float
+    """What its clock shows more than the reference, at its first common collective."""
+    drift_ppm: float
+    """How much faster its clock runs, in parts per million."""
+    error_us: float
+    """Nine of ten collectives end within this time of where the aligned clock puts them."""
+    collectives: int
+    """Collectives that it was aligned by."""
+
+
+class Alignment(Record):
+    """The clocks of the ranks, relative to one of them."""
+
+    reference: str
+    """The rank whose clock the others are compared with."""
+    error_us: float
+    """The largest error of an aligned rank."""
+    ranks: list[RankClock]
+    not_aligned: list[str]
+    """Ranks that have too few collectives in common with the others, or whose collectives contradict each other."""
+    statement: str
+    """The answer in a sentence."""
+
+    _records = {"ranks": RankClock}
+
+
 class AppliedFix(Record):
     """One fix, made after those before it."""
 
-    finding: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']
+    finding: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']
     """The finding that it fixes. A fix that pays only after those before it has no finding in the list yet."""
     apply: list[str]
     """As `busbound whatif --apply` takes them."""
     before_ms: float
     """Milliseconds per step before and after."""
     after_ms: float
+
+
+class Meantime(Record):
+    part: Literal['compute', 'copies', 'input', 'idle']
+    ms: float
+    median_ms: float
+
+
+class LateRank(Record):
+    rank: str
+    last_in: int
+    """Compared collectives in which it arrives last."""
+    delay_ms: float
+    """From the second-latest arrival to its own, per step: what the job gains if only this rank is on time."""
+    meantime: list[Meantime]
+    """What it did longer than the median rank since the previous collective, per step, most first."""
+
+    _records = {"meantime": Meantime}
+
+
+class CollectiveArrival(Record):
+    """One collective."""
+
+    at_ms: float
+    """Since the first recorded collective."""
+    first: str
+    last: str
+    spread_ms: float
+    """From the first arrival to the last."""
+    delay_ms: float
+    """From the second-latest arrival to the last."""
+    ranks: int
+    """Ranks of its process group whose traces are known."""
+
+
+class Arrivals(Record):
+    """The order in which ranks arrive at collectives, by aligned clocks."""
+
+    collectives: int
+    """Collectives compared: a sample of a few hundred."""
+    decided: int
+    """In how many of them the last arrival is later than the others by more than the clocks' error."""
+    late: list[LateRank]
+    """Ranks that arrive last, longest wait first; at most eight."""
+    longest: list[CollectiveArrival]
+    """The collectives with the longest waits; at most sixteen."""
+    statement: str
+    """The answer in a few sentences."""
+
+    _records = {"late": LateRank, "longest": CollectiveArrival}
 
 
 class BlockTime(Record):
@@ -93,6 +171,63 @@ class Change(Record):
     _records = {"largest_part": PartChange}
 
 
+class CollectiveGroup(Record):
+    """Collectives of one operation with the same message, within one process group."""
+
+    op: Literal['all_reduce', 'all_gather', 'reduce_scatter', 'all_to_all', 'broadcast', 'reduce', 'gather', 'scatter', 'send_recv', 'barrier', 'other']
+    count: int
+    ms: float
+    """Sum of their durations."""
+    exposed_ms: float
+    """Of that, time in which no compute kernel ran."""
+    fastest_ms: float
+    median_ms: float
+    algbw_gbps: float | None
+    """Bytes over the time of the fastest, which is at least the transfer."""
+    busbw_gbps: float | None
+    """The same times nccl-tests' factor for the operation and the number of ranks; `null` for a single rank."""
+    bytes: int | None
+    """Bytes of one message, as nccl-tests counts them: of the largest buffer on any rank; `null` if not recorded.
+    The rates and the waiting are then `null`, too."""
+    dtype: str | None
+    exposed_waiting_ms: float | None
+    """Of that, time in which no compute kernel ran."""
+    group: str | None
+    """The process group's description if it has one, else its name."""
+    link: str | None
+    """The link between these GPUs, if they are known to be in one machine."""
+    measured_busbw_gbps: float | None
+    """Bus bandwidth of the all-reduce that `busbound bench` measured with as many ranks, at the nearest size."""
+    ranks: int | None
+    """Ranks in the process group."""
+    share_of_link: float | None
+    """Bus bandwidth over the peak of that link."""
+    waiting_ms: float | None
+    """What they take longer than the fastest; `null` for fewer than three."""
+
+
+class CollectiveTimes(Record):
+    """Collectives of one rank, in time order; all lists have the same length. Times are nanoseconds on its own
+    clock."""
+
+    per_step: float
+    """Collectives per step that all ranks have to arrive at."""
+    keys: list[int]
+    """What identifies the collective on all ranks: process group, number, operation and size, hashed."""
+    group_sizes: list[int]
+    """Ranks in its process group."""
+    starts_ns: list[int]
+    durations_ns: list[int]
+    compute_ns: list[int]
+    """What the device did between the previous collective and this one: compute."""
+    copy_ns: list[int]
+    """Exposed copies."""
+    input_ns: list[int]
+    """Idle while the host waited for input."""
+    idle_ns: list[int]
+    """Idle for any other reason."""
+
+
 class ComparedRun(Record):
     path: str
     label: str
@@ -141,6 +276,12 @@ class Sweep(Record):
     values: list[float]
     throughput: list[float]
     """Label units per second: samples per second if the label is the batch size."""
+    step_ms: list[float]
+    """Milliseconds of a step."""
+    busy_share: list[float | None]
+    """Share of the time in which the GPU ran anything; `null` without GPU events."""
+    exposed_copy_share: list[float | None]
+    """Share of the time in which only copies ran; `null` without GPU events."""
     grew_faster: list[Growth]
     """Parts of the step that grew more than the label, most added time first."""
 
@@ -154,11 +295,11 @@ class Comparison(Answer):
     statement: str
     runs: list[ComparedRun]
     figures: list[Figure]
-    appeared: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    appeared: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
     """Findings of the last run that the first run does not have."""
-    gone: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    gone: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
     """Findings of the first run that the last run does not have."""
-    stayed: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    stayed: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
     limitations: list[str]
     change: Change | None
     """How the step of the last run differs from the first; `null` if the runs cannot be compared."""
@@ -289,6 +430,52 @@ class CopyGroup(Record):
     _records = {"blocking": Blocking, "gbps": Rates, "histogram": HistogramBin, "sizes": SizeClass, "streams": CopyStream, "waited_after": Blocking}
 
 
+class CopyPlace(Record):
+    """Copies of one part of the program."""
+
+    place: str
+    """The innermost annotation or Python function, or the operator that called."""
+    count: int
+    bytes: int
+    host_ms: float
+
+
+class Cost(Record):
+    """What a fix costs."""
+
+    effort: Literal['one_line', 'few_lines', 'setting', 'restructuring', 'machine']
+    risk: str
+    """What must hold; otherwise the fix gains less, or is wrong."""
+    gpu_bytes: int | None
+    """GPU memory that the fix needs in addition, as the replay counts it. `null` if it needs none."""
+    pinned_bytes: int | None
+    """Host memory that the fix pins, at most: all that a step copies. The operating system cannot use it for
+    anything else. `null` if it pins none."""
+
+
+class CpuCollective(Record):
+    """Collectives of one name, as the host issued them."""
+
+    name: str
+    count: int
+    host_ms: float
+    """Host time inside these operators. What they took on the GPU is not visible."""
+    copies_before: int
+    """Copies whose next collective on the same thread is one of these, within 10 ms: for FSDP with CPU offload, the
+    copy of the shard before its all-gather."""
+    copied_bytes: int
+    gap_ms: float | None
+    """Median time from the end of such a copy to the collective."""
+
+
+class HostTimes(Record):
+    """Host time of one operator, in microseconds."""
+
+    p10_us: float
+    p50_us: float
+    p90_us: float
+
+
 class CpuCopies(Record):
     """Copy operators of one class."""
 
@@ -296,8 +483,19 @@ class CpuCopies(Record):
     count: int
     bytes: int
     host_ms: float
+    sizes: list[SizeClass]
+    histogram: list[HistogramBin]
+    """By rate; only for transfers over the bus."""
+    places: list[CopyPlace]
+    """The parts of the program that copy, most host time first."""
+    each: HostTimes | None
+    """Host time of each copy: for asynchronous ones, what a launch costs."""
     gbps: float | None
     """Bytes over operator time; only for transfers over the bus."""
+    rates: Rates | None
+    """The same for each copy."""
+
+    _records = {"each": HostTimes, "histogram": HistogramBin, "places": CopyPlace, "rates": Rates, "sizes": SizeClass}
 
 
 class PathShare(Record):
@@ -449,7 +647,7 @@ class WithoutCode(Record):
 
 
 class Finding(Record):
-    id: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']
+    id: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']
     severity: Literal['low', 'medium', 'high']
     title: str
     seen: str
@@ -464,6 +662,8 @@ class Finding(Record):
     candidate: list[str]
     """The what-if changes that are its fix, as `busbound whatif --apply` takes them; empty where there are none."""
     fix: str
+    cost: Cost
+    """What the fix costs."""
     docs: str
     fix_code: str | None
     """The fix in PyTorch, if it is code."""
@@ -471,7 +671,7 @@ class Finding(Record):
     """What the run gains without a change of the program; `null` where that is not possible, or another finding
     says it."""
 
-    _records = {"saves_ms_per_step": Saving, "without_code": WithoutCode}
+    _records = {"cost": Cost, "saves_ms_per_step": Saving, "without_code": WithoutCode}
 
 
 class HostWork(Record):
@@ -615,7 +815,7 @@ class Launches(Record):
 
 
 class Limitation(Record):
-    id: Literal['lost', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
+    id: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
     text: str
 
 
@@ -675,7 +875,7 @@ class RankedAs(Record):
 
 
 class LostPart(Record):
-    what: Literal['ends_inside_event', 'ends_between_events', 'ends_before_events', 'ends_after_events', 'damaged_event', 'stray_bytes', 'damaged_metadata', 'too_long', 'not_an_event', 'gzip_truncated', 'gzip_damaged', 'gzip_checksum', 'gzip_trailing_bytes', 'memory_bound', 'damaged_chunk', 'ends_inside_chunk', 'ends_without_mark', 'dropped_record', 'read_error', 'database_cut', 'rows_in_journal', 'damaged_table', 'unusable_row', 'not_collected']
+    what: Literal['ends_inside_event', 'ends_between_events', 'ends_before_events', 'ends_after_events', 'damaged_event', 'stray_bytes', 'damaged_metadata', 'too_long', 'not_an_event', 'gzip_truncated', 'gzip_damaged', 'gzip_checksum', 'gzip_trailing_bytes', 'memory_bound', 'damaged_chunk', 'ends_inside_chunk', 'ends_without_mark', 'dropped_record', 'read_error', 'database_cut', 'rows_in_journal', 'damaged_table', 'unusable_row', 'stray_time', 'not_collected']
     text: str
     where: int
     """Byte offset of the first occurrence; 0 if unknown."""
@@ -693,6 +893,7 @@ class SourceFacts(Record):
     path: str
     format: str
     complete: bool
+    """Whether all of it was read, no records are missing, and none contradict each other."""
     file_bytes: int
     compressed: bool
     """Whether the file is compressed; `json_bytes` then counts uncompressed bytes, `file_bytes` compressed ones."""
@@ -781,6 +982,8 @@ class Verdict(Record):
     """The statement without the name of the verdict, as a sentence of its own."""
     headroom: Headroom | None
     """What the step would take then; `null` if that is not known."""
+    withheld: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks'] | None
+    """The limitation because of which there is no verdict; `null` if there is one, or its cause is in the run."""
 
     _records = {"headroom": Headroom}
 
@@ -875,8 +1078,12 @@ class Diagnosis(Answer):
     overlap: Overlaps
     devices: list[DeviceFacts]
     copies: list[CopyGroup]
+    collectives: list[CollectiveGroup]
+    """Communication between GPUs by operation, message and process group, most time first."""
     cpu_copies: list[CpuCopies]
     """Copy operators of a trace without GPU events."""
+    cpu_collectives: list[CpuCollective]
+    """Collectives that the host issued in a trace without GPU events."""
     idle: list[IdleCause]
     host: list[HostWork]
     """Host work that the GPU waited for, most first."""
@@ -900,7 +1107,7 @@ class Diagnosis(Answer):
     stages: Stages | None
     """The stages of a pipeline; `null` if none are given and none annotated."""
 
-    _records = {"attribution": Attribution, "bounds": ResourceBound, "contention": Contention, "copies": CopyGroup, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "findings": Finding, "host": HostWork, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "prize": Prize, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "throughput": Throughput, "time": Times, "verdict": Verdict, "window": WindowFacts}
+    _records = {"attribution": Attribution, "bounds": ResourceBound, "collectives": CollectiveGroup, "contention": Contention, "copies": CopyGroup, "cpu_collectives": CpuCollective, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "findings": Finding, "host": HostWork, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "prize": Prize, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "throughput": Throughput, "time": Times, "verdict": Verdict, "window": WindowFacts}
 
 
 class Outlier(Record):
@@ -947,6 +1154,20 @@ class SharedFinding(Record):
     _records = {"saves_ms_per_step": Saving}
 
 
+class JobScenario(Record):
+    """The step of the job without the delay of a rank."""
+
+    rank: str
+    now_ms: float
+    """The step of the job now."""
+    step_ms: float
+    basis: Literal['arrivals', 'own_times']
+    statement: str
+    """The answer in a sentence."""
+    cause: str | None
+    """What of the rank's delay is removed; `null` for all of it."""
+
+
 class RankCopies(Record):
     """Copies of one direction between the same kinds of memory."""
 
@@ -982,6 +1203,18 @@ class RankGpu(Record):
 class RankKernels(Record):
     count: float
     median_us: float
+
+
+class RankStage(Record):
+    """One stage as far as this process runs it, to be joined with the stages of other ranks."""
+
+    name: str
+    items: int
+    """Items that passed it."""
+    each_ms: list[float]
+    """The time of each item in this stage; only the first ones if there are many."""
+    periods_ms: list[float]
+    """From the end of one item in this stage to the end of the next, on the clock of its rank."""
 
 
 class StepSketch(Record):
@@ -1062,16 +1295,57 @@ class RankSummary(Answer):
     findings: list[RankFinding]
     limitations: int
     """Number of limitations in its diagnosis."""
+    collective_times: CollectiveTimes | None
+    """Some of the collectives that all ranks have to arrive at, on its own clock."""
     comm_compute_pct_of_comm: float | None
     """Percentage of communication overlapped with compute; `null` without communication."""
     host: str | None
     """The machine it ran on, if known from the file name or the user."""
     rank: RankedAs | None
     """`null` if neither the trace nor its file name has it."""
+    recorded_ms: int | None
+    """When it was recorded, in milliseconds since 1970; `null` if unknown."""
+    stages: list[RankStage] | None
+    """The stages of a pipeline that it runs."""
     steps: RankSteps | None
     """`null` if no steps are found."""
 
-    _records = {"copies": RankCopies, "findings": RankFinding, "gpus": RankGpu, "kernels": RankKernels, "rank": RankedAs, "steps": RankSteps, "time": Parts, "verdict": Verdict}
+    _records = {"collective_times": CollectiveTimes, "copies": RankCopies, "findings": RankFinding, "gpus": RankGpu, "kernels": RankKernels, "rank": RankedAs, "stages": RankStage, "steps": RankSteps, "time": Parts, "verdict": Verdict}
+
+
+class PipelineStage(Record):
+    name: str
+    ranks: list[str]
+    """The ranks that run it."""
+    items: int
+    """Items that it ran."""
+    median_ms: float
+    """Of its slowest rank, median over the items."""
+    idle_ms: float
+    """What it is idle per item: the period minus its own time."""
+
+
+class Pipeline(Record):
+    """A pipeline whose stages run on different ranks."""
+
+    stages: list[PipelineStage]
+    """In the order of their names."""
+    items: int
+    """Items that passed every stage, matched by their order."""
+    period_ms: float
+    """Median time from the end of one item to the end of the next."""
+    hidden_ms: float
+    """Sum of the stages minus the period."""
+    overlap_score: float
+    """`hidden_ms` over the sum of all stages except the longest: 1 if the period equals the longest stage, 0 if the
+    stages are serialized."""
+    shape: Literal['between', 'longest', 'sum', 'more']
+    on_device: bool
+    """Whether the times are from GPUs; without GPU events they are from the hosts."""
+    statement: str
+    """The answer in a sentence."""
+
+    _records = {"stages": PipelineStage}
 
 
 class FleetSteps(Record):
@@ -1156,6 +1430,8 @@ class FleetAnswer(Answer):
     """The spread of each figure across ranks."""
     stragglers: list[Straggler]
     """Worst first."""
+    job: list[JobScenario]
+    """What a step of the job would take without the delay of a rank, largest gain first."""
     uplinks: list[SharedUplink]
     """PCIe uplinks that ranks share, if the topology is given."""
     findings: list[SharedFinding]
@@ -1165,16 +1441,22 @@ class FleetAnswer(Answer):
     ranks: list[RankSummary]
     others: list[RankSummary]
     """Summaries that are not ranks of this run, or duplicates; no figure includes them."""
+    alignment: Alignment | None
+    """The clocks of the ranks; `null` if their collectives cannot be matched."""
+    arrivals: Arrivals | None
+    """Who arrives last at collectives; `null` without aligned clocks."""
     evidence: str | None
     """Why these are ranks of one run; `null` if unknown."""
     not_one_run: str | None
     """Why they cannot be ranks of one run; they are then not compared. `null` if they can."""
+    pipeline: Pipeline | None
+    """The pipeline whose stages run on different ranks; `null` if there is none."""
     steps: FleetSteps | None
     """The steps of all ranks; `null` if there are none."""
     world_size: int | None
     """Number of ranks in the job, if a trace records it."""
 
-    _records = {"figures": Spread, "findings": SharedFinding, "others": RankSummary, "ranks": RankSummary, "steps": FleetSteps, "stragglers": Straggler, "unread": Unread, "uplinks": SharedUplink, "verdicts": VerdictCount}
+    _records = {"alignment": Alignment, "arrivals": Arrivals, "figures": Spread, "findings": SharedFinding, "job": JobScenario, "others": RankSummary, "pipeline": Pipeline, "ranks": RankSummary, "steps": FleetSteps, "stragglers": Straggler, "unread": Unread, "uplinks": SharedUplink, "verdicts": VerdictCount}
 
 
 class RecordedLink(Record):
@@ -1213,7 +1495,7 @@ class KindTotal(Record):
 class Missing(Record):
     """One thing missing from the trace."""
 
-    id: Literal['lost', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
+    id: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
     what: str
     """What is missing, and why, if known."""
     prevents: str
@@ -1349,5 +1631,9 @@ class WhatIf(Answer):
     """In the requested order, or best first."""
     notes: list[str]
     """Assumptions and unknowns of the prediction."""
+    rank: int | None
+    """The rank that the changes are made on, if the times are of a step of the whole job; else `null`."""
+    ranks: int | None
+    """The ranks of the job that are replayed together; `null` if the times are of one trace."""
 
     _records = {"scenarios": Scenario}

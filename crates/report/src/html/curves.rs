@@ -1,9 +1,10 @@
-//! A benchmark's curves: rate over copy size on log-log axes, with the link's peak.
+//! A benchmark as a page: its verdicts as a table, and its curves in charts of at most four, labeled at their ends.
 
 use std::fmt::Write;
 
+use askama::Template;
 use busbound_diagnosis::Benchmark;
-use busbound_machine::bench::{Engine, Pace};
+use busbound_machine::bench::{Direction, Engine, Judgment, MeasuredFigure, Memory, Pace};
 use busbound_machine::{MachineProfile, MeasuredCurve};
 
 use super::escape::escaped;
@@ -11,32 +12,87 @@ use super::page;
 use crate::error::RenderError;
 use crate::text::bench as text;
 
-const WIDTH: f64 = 1200.0;
-const HEIGHT: f64 = 560.0;
-const LEFT: f64 = 60.0;
-const RIGHT: f64 = 320.0;
-const TOP: f64 = 20.0;
-const BOTTOM: f64 = 45.0;
+const WIDTH: f64 = 900.0;
+const HEIGHT: f64 = 360.0;
+const LEFT: f64 = 76.0;
+const RIGHT: f64 = 230.0;
+const TOP: f64 = 26.0;
+const BOTTOM: f64 = 40.0;
+/// Curves of one chart.
+const MOST: usize = 4;
 
-/// Colors that color-blind readers can distinguish (Okabe and Ito).
-const COLORS: [&str; 8] =
-    ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#7f7f7f", "#f0e442"];
+#[derive(Template)]
+#[template(path = "bench.html")]
+struct BenchView {
+    statement: String,
+    facts: Vec<String>,
+    rows: Vec<Verdict>,
+    /// Title and SVG of each, already escaped.
+    charts: Vec<(String, String)>,
+}
+
+struct Verdict {
+    what: String,
+    measured: String,
+    expected: String,
+    verdict: &'static str,
+    is_low: bool,
+    causes: Vec<String>,
+}
 
 /// Benchmark results as a page.
 pub(super) fn bench_as_html(bench: &Benchmark) -> Result<String, RenderError> {
-    let figures = bench.figures.iter().map(|figure| {
-        let (value, words) = text::figure(figure);
-        format!("<li>{}</li>\n", escaped(&format!("{value}: {words}")))
+    let profile = &bench.profile;
+    let scale = Scale::of(profile);
+    let charts = scale.iter().flat_map(|scale| {
+        let groups = groups(profile).into_iter();
+        groups.map(|(title, curves)| (title, plot(profile, scale, &curves)))
     });
-    let body = format!(
-        "<article class=\"run\"><header><h1>{}</h1></header>\n<p>{}</p>\n<p>{}</p>\n{}\n<ul>\n{}</ul></article>\n",
-        escaped(&bench.statement),
-        escaped(&text::measured_on(bench)),
-        escaped(&text::took(bench)),
-        plot(&bench.profile),
-        figures.collect::<String>()
-    );
-    page(&format!("{}: measured bandwidth and latency", bench.profile.gpu), &body, false)
+    let view = BenchView {
+        statement: bench.statement.clone(),
+        facts: vec![text::measured_on(bench), text::took(bench)],
+        rows: bench.figures.iter().map(verdict).collect(),
+        charts: charts.collect(),
+    };
+    page(&format!("{}: measured bandwidth and latency", profile.gpu), &view.render()?, false)
+}
+
+fn verdict(figure: &MeasuredFigure) -> Verdict {
+    let expected = text::expectation(figure);
+    Verdict {
+        what: figure.what.clone(),
+        measured: text::figure(figure).0,
+        verdict: match (figure.judgment, expected.is_empty()) {
+            (Judgment::Low, _) => "too low",
+            (_, false) => "OK",
+            _ => "–",
+        },
+        expected,
+        is_low: figure.judgment == Judgment::Low,
+        causes: text::causes(figure),
+    }
+}
+
+/// Curves that are read together, with what they have in common; every curve is in one group.
+fn groups(profile: &MachineProfile) -> Vec<(String, Vec<&MeasuredCurve>)> {
+    let kinds = [
+        (Engine::CopyEngine, Pace::BackToBack, "Copies back to back"),
+        (Engine::CopyEngine, Pace::Single, "One copy at a time"),
+        (Engine::Kernel, Pace::BackToBack, "By a kernel that reads or writes host memory"),
+        (Engine::Kernel, Pace::Single, "By a kernel that reads or writes host memory, one at a time"),
+    ];
+    let mut groups = Vec::new();
+    for (engine, pace, title) in kinds {
+        let mut curves: Vec<&MeasuredCurve> =
+            profile.curves.iter().filter(|curve| (curve.engine, curve.pace) == (engine, pace)).collect();
+        curves.sort_by_key(|curve| curve.memory as usize);
+        for chunk in curves.chunks(MOST) {
+            let mut memories: Vec<&str> = chunk.iter().map(|curve| curve.memory.words()).collect();
+            memories.dedup();
+            groups.push((format!("{title}: {}", memories.join(", ")), chunk.to_vec()));
+        }
+    }
+    groups
 }
 
 /// Maps sizes and rates to coordinates.
@@ -67,11 +123,27 @@ impl Scale {
     }
 }
 
-fn plot(profile: &MachineProfile) -> String {
-    let Some(scale) = Scale::of(profile) else { return String::new() };
+fn plot(profile: &MachineProfile, scale: &Scale, curves: &[&MeasuredCurve]) -> String {
+    let names: Vec<String> = curves.iter().map(|curve| text::curve_name(curve)).collect();
     let mut out = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Copy rate in GB/s by copy size\">\n"
+        "<svg class=\"curves\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Copy rate in GB/s by copy size: {}\">\n",
+        escaped(&names.join("; "))
     );
+    grid(&mut out, profile, scale);
+    // Labels that would touch are moved apart.
+    let end = |curve: &MeasuredCurve| curve.points.last().map_or(0.0, |point| scale.y(point.gbps));
+    let mut order: Vec<usize> = (0..curves.len()).collect();
+    order.sort_by(|a, b| end(curves[*a]).total_cmp(&end(curves[*b])));
+    let mut lowest = f64::NEG_INFINITY;
+    for index in order {
+        lowest = end(curves[index]).max(lowest + 15.0);
+        draw(&mut out, scale, curves[index], lowest);
+    }
+    out.push_str("</svg>");
+    out
+}
+
+fn grid(out: &mut String, profile: &MachineProfile, scale: &Scale) {
     for power in (8..=30).step_by(2) {
         let bytes = f64::from(power).exp2();
         if bytes >= scale.sizes.0 && bytes <= scale.sizes.1 {
@@ -111,44 +183,38 @@ fn plot(profile: &MachineProfile) -> String {
         escaped(&profile.link),
         profile.peak_gbps
     );
-    for (i, curve) in profile.curves.iter().enumerate() {
-        draw(&mut out, &scale, curve, i);
-    }
-    out.push_str("</svg>");
-    out
 }
 
-fn draw(out: &mut String, scale: &Scale, curve: &MeasuredCurve, number: usize) {
-    let color = COLORS[curve.memory as usize % COLORS.len()];
-    // H2D is solid, D2H is dashed; copies by a kernel or one at a time are thinner.
-    let dash = if curve.direction == busbound_machine::bench::Direction::H2d {
-        ""
-    } else {
-        " stroke-dasharray=\"7 3\""
-    };
-    let is_plain = curve.engine == Engine::CopyEngine && curve.pace == Pace::BackToBack;
-    let width = if is_plain { 2.4 } else { 1.0 };
+/// The color of a memory and direction, as on the pages of traces.
+fn color(curve: &MeasuredCurve) -> &'static str {
+    match (curve.memory, curve.direction) {
+        (Memory::Pinned, Direction::H2d) => "h2d",
+        (Memory::Pinned, Direction::D2h) => "d2h",
+        (Memory::Pageable, _) => "pageable",
+        (Memory::Registered, _) => "link",
+        (Memory::WriteCombined, _) => "text",
+        (Memory::Managed, _) => "faint",
+    }
+}
+
+fn draw(out: &mut String, scale: &Scale, curve: &MeasuredCurve, label: f64) {
+    // H2D is solid, D2H is dashed.
+    let dash = if curve.direction == Direction::H2d { "" } else { " stroke-dasharray=\"7 3\"" };
     let points: Vec<String> = curve
         .points
         .iter()
         .map(|point| format!("{:.1},{:.1}", scale.x(point.bytes as f64), scale.y(point.gbps)))
         .collect();
-    let name = text::curve_name(curve);
+    let (name, color) = (escaped(&text::curve_name(curve)), color(curve));
     let _ = writeln!(
         out,
-        "<polyline class=\"curve\" fill=\"none\" stroke=\"{color}\" stroke-width=\"{width}\"{dash} points=\"{}\"><title>{}</title></polyline>",
-        points.join(" "),
-        escaped(&name)
+        "<polyline class=\"curve\" fill=\"none\" style=\"stroke:var(--{color})\" stroke-width=\"2\"{dash} points=\"{}\"><title>{name}</title></polyline>",
+        points.join(" ")
     );
-    let y = TOP + 14.0 + 18.0 * number as f64;
-    let x = WIDTH - RIGHT + 14.0;
     let _ = writeln!(
         out,
-        "<line stroke=\"{color}\" stroke-width=\"{width}\"{dash} x1=\"{x}\" x2=\"{}\" y1=\"{}\" y2=\"{}\"/><text x=\"{}\" y=\"{y}\">{}</text>",
-        x + 28.0,
-        y - 4.0,
-        y - 4.0,
-        x + 34.0,
-        escaped(&name)
+        "<text x=\"{:.1}\" y=\"{:.1}\" style=\"fill:var(--{color})\">{name}</text>",
+        WIDTH - RIGHT + 8.0,
+        label + 4.0
     );
 }

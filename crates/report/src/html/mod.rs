@@ -3,18 +3,21 @@
 //! Text, cards and tables are in the HTML, so they are readable without JavaScript. The script under `web/` draws the
 //! charts (timeline, roofline, throughput, steps) from data that is embedded in the page. Bars need no script.
 
-mod bounds;
+mod bar;
+pub(crate) mod card;
+mod colors;
 mod compare;
 mod curves;
 mod data;
 mod escape;
-mod evidence;
-mod explained;
 mod filters;
 mod grid;
+mod overview;
 mod prose;
 pub(crate) mod run;
 pub(crate) mod section;
+mod sections;
+mod topology;
 
 use askama::Template;
 use busbound_diagnosis::Diagnosis;
@@ -24,7 +27,6 @@ use crate::answer::{Answer, DrawnComparison, Predictions};
 use crate::error::RenderError;
 use crate::format::{FormatSpec, Render, Scope};
 use crate::markdown::document;
-use crate::markdown::fleet::summary;
 use crate::runs::Runs;
 use crate::text::diagnosis as text;
 use compare::comparison_as_html;
@@ -32,6 +34,7 @@ use curves::bench_as_html;
 use prose::markdown_as_html;
 use run::Lead;
 use section::RunSection;
+use topology::topology_as_html;
 
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
     name: "html",
@@ -53,6 +56,8 @@ fn html(answer: &Answer<'_>) -> Result<String, RenderError> {
             page_of_runs(&sections.iter().collect::<Vec<_>>())
         }
         Answer::Benchmark(bench) => bench_as_html(bench),
+        Answer::Topology(topology) => topology_as_html(topology),
+        Answer::Fleet(fleet) => page(&fleet.statement, &overview::fleet_article(fleet)?, true),
         Answer::Advice(_) | Answer::Timeline(_) => Err(answer.not_available(Format::Html)),
         words => markdown_as_html(&title(words), &document(words)?),
     }
@@ -62,17 +67,20 @@ fn html(answer: &Answer<'_>) -> Result<String, RenderError> {
 fn title(answer: &Answer<'_>) -> String {
     match answer {
         Answer::Surveys(_) => "What is in the trace".to_owned(),
-        Answer::Diagnoses([one]) => one.verdict.statement.clone(),
+        Answer::Diagnoses([one]) => titled(&one.source.path, &one.verdict.statement),
         Answer::Diagnoses(all) => text::overview(all),
-        Answer::Drawn(drawn) => drawn.diagnosis.verdict.statement.clone(),
+        Answer::Drawn(drawn) => titled(&drawn.diagnosis.source.path, &drawn.diagnosis.verdict.statement),
         Answer::Runs(runs) => title_of_several(runs),
         Answer::Comparison(drawn) => drawn.comparison.statement.clone(),
         Answer::Predictions(_) => "Predicted step times".to_owned(),
         Answer::Gate(_) => "Does the run pass the gate?".to_owned(),
         Answer::Fleet(fleet) => fleet.statement.clone(),
         Answer::Rank(summary) => summary.path.clone(),
+        Answer::History(history) => crate::text::history::statement(history),
         Answer::Benchmark(bench) => bench.statement.clone(),
         Answer::Topology(_) => "How are the GPUs connected?".to_owned(),
+        Answer::NcclLog(_) => "How did NCCL connect the ranks?".to_owned(),
+        Answer::FlightRecorder(_) => "Which collectives did not finish?".to_owned(),
         Answer::Trial(trial) => crate::text::trial::statement(trial),
         Answer::Snapshot(_) => "What is the bus doing?".to_owned(),
         Answer::Plan(_) => "Estimate".to_owned(),
@@ -80,6 +88,11 @@ fn title(answer: &Answer<'_>) -> String {
         Answer::Explanations([]) => String::new(),
         Answer::Advice(_) | Answer::Timeline(_) => String::new(),
     }
+}
+
+/// The title of a page about one file.
+fn titled(path: &str, statement: &str) -> String {
+    format!("{}: {statement}", run::file_name(path))
 }
 
 const CSS: &str = include_str!("../../assets/report.css");
@@ -114,7 +127,7 @@ fn page_of_runs(sections: &[&RunSection]) -> Result<String, RenderError> {
         return page(&one.title, &body, true);
     }
     let runs: Vec<Diagnosis> = sections.iter().map(|section| section.diagnosis.clone()).collect();
-    let links = sections.iter().map(|section| section.link()).collect();
+    let links = links(sections);
     let list = RunList { overview: text::overview(&runs), has_summary: false, links }.render()?;
     page(&format!("{} runs", sections.len()), &(list + &body), true)
 }
@@ -128,14 +141,20 @@ fn page_of_several(about: &Runs<'_>) -> Result<String, RenderError> {
         return page_of_runs(&shown);
     }
     let title = title_of_several(about);
-    let overview = prose::article("summary", &summary(about));
+    let overview = overview::overview(about, &shown)?;
     if shown.is_empty() {
-        return page(&title, &overview, false);
+        return page(&title, &overview, true);
     }
-    let links = shown.iter().map(|section| section.link()).collect();
+    let links = links(&shown);
     let list = RunList { overview: String::new(), has_summary: true, links }.render()?;
     let body: String = shown.iter().map(|section| section.html.as_str()).collect();
     page(&title, &(list + &overview + &body), true)
+}
+
+/// The number and the short name of each run.
+fn links(sections: &[&RunSection]) -> Vec<(usize, String)> {
+    let paths: Vec<&str> = sections.iter().map(|section| section.diagnosis.source.path.as_str()).collect();
+    sections.iter().map(|section| section.number).zip(overview::short_names(&paths)).collect()
 }
 
 fn title_of_several(about: &Runs<'_>) -> String {
@@ -148,7 +167,7 @@ struct RunList {
     overview: String,
     /// Whether the page begins with a summary of all runs.
     has_summary: bool,
-    /// Number and path of each.
+    /// Number and short name of each.
     links: Vec<(usize, String)>,
 }
 

@@ -1,6 +1,7 @@
 //! Answers without charts: their Markdown as a page.
 
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::html::push_html;
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::page;
 use crate::error::RenderError;
@@ -12,15 +13,34 @@ pub(super) fn markdown_as_html(title: &str, markdown: &str) -> Result<String, Re
 
 /// The same as a section of a page.
 pub(super) fn article(id: &str, markdown: &str) -> String {
+    article_with(id, markdown, "")
+}
+
+/// As [`article`], with a picture (HTML) after the first paragraph.
+pub(super) fn article_with(id: &str, markdown: &str, picture: &str) -> String {
+    let mut picture = Some(picture.to_owned());
     let parsed = Parser::new_ext(markdown, Options::ENABLE_TABLES).filter_map(|event| match event {
         Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),
         Event::Start(Tag::Link { .. } | Tag::Image { .. }) | Event::End(TagEnd::Link | TagEnd::Image) => None,
         other => Some(other),
     });
+    let parsed = parsed.flat_map(|event| match event {
+        // A wide table scrolls by itself.
+        Event::Start(Tag::Table(_)) => vec![html(WIDE.to_owned()), event],
+        Event::End(TagEnd::Table) => vec![event, html("</div>\n".to_owned())],
+        Event::End(TagEnd::Paragraph) => std::iter::once(event).chain(picture.take().map(html)).collect(),
+        event => vec![event],
+    });
     let mut body = format!("<article class=\"run prose\" id=\"{id}\">\n");
-    html::push_html(&mut body, parsed);
+    push_html(&mut body, parsed);
     body.push_str("</article>\n");
     body
+}
+
+const WIDE: &str = "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Table\">";
+
+fn html(text: String) -> Event<'static> {
+    Event::Html(text.into())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use askama::Template;
 use busbound_diagnosis::{Diagnosis, Drawn};
 
 use super::run::{Lead, RunView, statement};
+use super::titled;
 use crate::error::RenderError;
 
 /// One run, rendered. It can be built on any thread, so only one picture is in memory at a time.
@@ -21,13 +22,8 @@ impl RunSection {
     /// # Errors
     /// If its template cannot be rendered.
     pub fn of(drawn: &Drawn, number: usize, lead: Lead) -> Result<Self, RenderError> {
-        let html = RunView::of(drawn, number, lead).render()?;
-        let title = statement(drawn, lead);
+        let html = RunView::of(drawn, number, lead)?.render()?;
+        let title = titled(&drawn.diagnosis.source.path, &statement(drawn, lead));
         Ok(Self { number, title, html, diagnosis: drawn.diagnosis.clone() })
-    }
-
-    /// The run's number on its page, and its path.
-    pub(super) fn link(&self) -> (usize, String) {
-        (self.number, self.diagnosis.source.path.clone())
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
         grid(out, &bounds::table(diagnosis));
         paragraph(out, &about);
     }
-    for table in text::tables(diagnosis, text::Blocks::Within) {
+    for table in text::tables(diagnosis, text::Charted::AsTables) {
         grid(out, &table);
     }
     let sentences = [attribution::caution(diagnosis), text::stages(diagnosis), path::compiled(diagnosis)];
@@ -65,6 +65,7 @@ pub(super) fn one(out: &mut String, diagnosis: &Diagnosis) {
         // Separate paragraphs: lines of one paragraph would be joined.
         let _ = writeln!(out, "\n   {}", inline(&finding.seen));
         let _ = writeln!(out, "\n   *Fix:* {}", inline(&finding.fix));
+        let _ = writeln!(out, "\n   *Cost:* {}", inline(&text::cost(finding)));
         let _ = writeln!(out, "\n   *Worth it when:* {}\n", inline(&finding.precondition));
     }
     if !diagnosis.limitations.is_empty() {

@@ -43,13 +43,17 @@ pub(crate) fn fleet_as_markdown(fleet: &FleetAnswer) -> String {
     for (word, fact) in text::facts(fleet) {
         item(&mut out, &format!("{word}: {fact}"));
     }
-    for table in [text::ranks(fleet), text::spreads(fleet)] {
+    for table in [text::ranks(fleet), text::spreads(fleet), text::pipeline(fleet), text::late(fleet)] {
         if !table.rows.is_empty() {
             grid(&mut out, &table);
         }
     }
     out.push('\n');
     section(&mut out, "Stragglers", fleet.stragglers.iter().map(|one| one.statement.clone()));
+    let pipeline = fleet.pipeline.iter().map(|pipeline| pipeline.statement.clone());
+    section(&mut out, "Pipeline over ranks", pipeline);
+    section(&mut out, "Arrival at collectives", text::arrivals(fleet));
+    section(&mut out, "If a rank were on time", text::job(fleet));
     section(&mut out, "Outliers", text::outliers(fleet));
     section(&mut out, "Shared PCIe uplinks", fleet.uplinks.iter().map(|one| one.statement.clone()));
     section(&mut out, "What to change", fleet.findings.iter().map(|one| text::finding(one, fleet)));

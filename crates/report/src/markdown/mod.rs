@@ -6,7 +6,10 @@ pub(crate) mod diagnosis;
 mod escape;
 mod explain;
 pub(crate) mod fleet;
+pub(crate) mod flight_recorder;
 pub(crate) mod gate;
+mod history;
+pub(crate) mod nccl_log;
 pub(crate) mod plan;
 pub(crate) mod survey;
 pub(crate) mod top;
@@ -43,9 +46,12 @@ pub(crate) fn document(answer: &Answer<'_>) -> Result<String, RenderError> {
         Answer::Predictions(Predictions { answers, .. }) => whatif::whatif_as_markdown(answers),
         Answer::Gate(gate) => gate::gate_as_markdown(gate),
         Answer::Fleet(answer) => fleet::fleet_as_markdown(answer),
+        Answer::History(history) => history::history_as_markdown(history),
         Answer::Rank(summary) => format!("```json\n{}```\n", rank_as_json(summary)?),
         Answer::Benchmark(bench) => bench::bench_as_markdown(bench),
         Answer::Topology(topology) => topology::topology_as_markdown(topology),
+        Answer::NcclLog(log) => nccl_log::nccl_log_as_markdown(log),
+        Answer::FlightRecorder(read) => flight_recorder::flight_recorder_as_markdown(read),
         Answer::Trial(trial) => trial::trial_as_markdown(trial),
         Answer::Snapshot(snapshot) => top::top_as_markdown(snapshot),
         Answer::Plan(plan) => plan::plan_as_markdown(plan),

@@ -5,6 +5,7 @@
 
 mod derived;
 mod original;
+mod rows;
 
 use std::io::{self, BufWriter, Write};
 

@@ -8,20 +8,33 @@ use busbound_cause::Host;
 use busbound_trace::{Event, EventKind, Label, Place, Trace};
 use serde_json::{Value, json};
 
+use super::rows::Rows;
 use super::{Events, Track};
 
 /// Ids that are text, negative or too large get numbers from here on: Perfetto reads ids over 32 bits as 0.
 const ASSIGNED: i64 = 1_900_000_000;
 
+/// Threads for further rows of streams have ids from here on.
+const ROWS: i64 = 1_950_000_000;
+
 /// The ids of processes and threads in the output.
 pub(super) struct Ids {
     processes: HashMap<Label, i64>,
     threads: HashMap<(i64, Label), i64>,
+    rows: Rows,
+    /// The threads of further rows, by stream.
+    further: HashMap<Place, i64>,
 }
 
 impl Ids {
     fn of(trace: &Trace) -> Self {
-        let mut ids = Self { processes: HashMap::new(), threads: HashMap::new() };
+        let mut ids = Self {
+            processes: HashMap::new(),
+            threads: HashMap::new(),
+            rows: Rows::of(trace),
+            further: HashMap::new(),
+        };
+        let mut next_row = ROWS;
         for track in trace.tracks() {
             let (process, thread) = match track.place() {
                 Place::Thread { process, thread } => (process, thread),
@@ -31,8 +44,24 @@ impl Ids {
             let process = *ids.processes.entry(process).or_insert_with(|| fitting(process).unwrap_or(next));
             let next = ASSIGNED + ids.threads.len() as i64;
             ids.threads.entry((process, thread)).or_insert_with(|| fitting(thread).unwrap_or(next));
+            ids.further.insert(track.place(), next_row);
+            next_row += ids.rows.count(track.place()) as i64 - 1;
         }
         ids
+    }
+
+    /// Where an event is drawn.
+    fn of_event(&self, event: &Event<'_>) -> Track {
+        self.row(event.place(), self.rows.row(event.id()))
+    }
+
+    /// A row of a track; zero is the track itself.
+    fn row(&self, place: Place, row: usize) -> Track {
+        let track = self.track(place);
+        match self.further.get(&place).filter(|_| row > 0) {
+            Some(first) => Track { thread: first + row as i64 - 1, ..track },
+            None => track,
+        }
     }
 
     fn track(&self, place: Place) -> Track {
@@ -93,18 +122,15 @@ pub(super) fn write<W: Write>(events: &mut Events<W>, trace: &Trace) -> io::Resu
                     stream => format!("stream {stream}"),
                 };
                 events.thread_name(place, &name)?;
+                for row in 1..ids.rows.count(track.place()) {
+                    events.thread_name(ids.row(track.place(), row), &format!("{name}, overlapping {row}"))?;
+                }
             }
         }
     }
     for event in trace.events() {
         let when = (event.start().as_nanos(), event.duration().get());
-        events.complete(
-            ids.track(event.place()),
-            category(event.kind()),
-            event.name(),
-            when,
-            &args(&event),
-        )?;
+        events.complete(ids.of_event(&event), category(event.kind()), event.name(), when, &args(&event))?;
     }
     arrows(events, trace, &ids)
 }
@@ -116,8 +142,8 @@ fn arrows<W: Write>(events: &mut Events<W>, trace: &Trace, ids: &Ids) -> io::Res
     let work = trace.events().filter(|event| event.kind().is_gpu_work());
     let joined = work.filter_map(|work| Some((host.call_behind(&work)?, work)));
     for (number, (call, work)) in (1..).zip(joined) {
-        events.arrow("s", number, ids.track(call.place()), call.start().as_nanos())?;
-        events.arrow("f", number, ids.track(work.place()), work.start().as_nanos())?;
+        events.arrow("s", number, ids.of_event(&call), call.start().as_nanos())?;
+        events.arrow("f", number, ids.of_event(&work), work.start().as_nanos())?;
     }
     Ok(())
 }

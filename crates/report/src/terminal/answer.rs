@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use busbound_diagnosis::quantity::milliseconds;
-use busbound_diagnosis::{Diagnosis, FigureId, Finding, GapCause, LimitationId, Severity};
+use busbound_diagnosis::{Diagnosis, FigureId, Finding, GapCause, Limitation, LimitationId, Severity};
 
 use super::wrap::{Lead, columns_of, hanging_with_lead};
 use super::{FAINT, STRONG, capitalized, columns, hanging, line};
@@ -17,16 +17,24 @@ const LONGEST_ENTRY: usize = 50;
 /// Notes on the trace that change how the answer is read.
 const NOTES: usize = 2;
 
+/// Limitations of the file that change what every figure is worth: they come before the figures.
+const FIRST: &[LimitationId] = &[
+    LimitationId::Lost,
+    LimitationId::Duplicates,
+    LimitationId::CallRecords,
+    LimitationId::GpuTail,
+    LimitationId::LostRows,
+    LimitationId::NoEnd,
+];
+
 /// Limitations without which the answer would mislead; the others are for those who want all of it.
 const MATTERS: &[LimitationId] = &[
-    LimitationId::Lost,
     LimitationId::Events,
-    LimitationId::GpuTail,
     LimitationId::GraphWork,
     LimitationId::KernelRecords,
     LimitationId::CpuOnly,
-    LimitationId::LostRows,
     LimitationId::LinkWrong,
+    LimitationId::Sampled,
     LimitationId::Steps,
     LimitationId::StepsByPeriod,
     LimitationId::OutliersLeftOut,
@@ -40,17 +48,44 @@ const MATTERS: &[LimitationId] = &[
 
 /// One diagnosis, `width` columns wide.
 pub(super) fn answer(out: &mut String, diagnosis: &Diagnosis, width: u16) {
-    let mut head = String::new();
-    headline(&mut head, diagnosis, width);
-    bar(&mut head, diagnosis, width);
-    let mut tail = String::new();
-    notes(&mut tail, diagnosis, width);
-    next(&mut tail, diagnosis, width);
-    let used = head.lines().count() + tail.lines().count();
-    out.push_str(&head);
-    findings(out, diagnosis, width, LINES.saturating_sub(used));
-    out.push_str(&tail);
+    let head = |with_free: bool| {
+        let mut head = String::new();
+        headline(&mut head, diagnosis, width);
+        if notes(&mut head, diagnosis, FIRST, width) {
+            head.push('\n');
+        }
+        bar(&mut head, diagnosis, width, with_free);
+        head
+    };
+    let tail = |with_notes: bool| {
+        let mut tail = String::new();
+        if with_notes {
+            notes(&mut tail, diagnosis, MATTERS, width);
+        }
+        next(&mut tail, diagnosis, width);
+        tail
+    };
+    // What to change is worth more than what would bound the run next, and its name more than notes that -v has too.
+    let (fix, title) = (Form::Fix, Form::Title);
+    let forms = [(true, true, fix), (false, true, fix), (false, true, title), (false, false, title)];
+    let room = |head: &str, tail: &str| LINES.saturating_sub(head.lines().count() + tail.lines().count());
+    let made = forms.map(|(with_free, with_notes, form)| (head(with_free), tail(with_notes), form));
+    let [.., least] = &made;
+    let fits = |(head, tail, form): &&(String, String, Form)| {
+        room(head, tail) >= lines_of_first(diagnosis, width, *form)
+    };
+    let (head, tail, _) = made.iter().find(fits).unwrap_or(least);
+    out.push_str(head);
+    findings(out, diagnosis, width, room(head, tail));
+    out.push_str(tail);
     out.push('\n');
+}
+
+/// Lines of the first finding, of what says that there are more, and an empty one.
+fn lines_of_first(diagnosis: &Diagnosis, width: u16, form: Form) -> usize {
+    let Some(first) = diagnosis.findings.first() else { return 0 };
+    let reserved = if diagnosis.findings.len() > 1 { 2 } else { 1 };
+    entry(0, first, diagnosis, width, form).lines().count() + reserved
 }
 
 /// What bounds the run, and the prize.
@@ -66,11 +101,11 @@ fn headline(out: &mut String, diagnosis: &Diagnosis, width: u16) {
 }
 
 /// Where a step's time goes: one bar, and what its parts are.
-fn bar(out: &mut String, diagnosis: &Diagnosis, width: u16) {
+fn bar(out: &mut String, diagnosis: &Diagnosis, width: u16, with_free: bool) {
     let parts = text::fine_parts(diagnosis);
     let total: f64 = step_time::recorded_ms(diagnosis);
     if diagnosis.devices.is_empty() || total <= 0.0 {
-        let copies = text::cpu_copies(diagnosis);
+        let copies = crate::text::copies::of_host(diagnosis);
         if !copies.rows.is_empty() {
             columns(out, &copies, width);
             out.push('\n');
@@ -90,7 +125,9 @@ fn bar(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     }
     out.push('\n');
     unbroken(out, "  ", &legend(&parts, total), width);
-    if_free(out, diagnosis, width);
+    if with_free {
+        if_free(out, diagnosis, width);
+    }
     out.push('\n');
 }
 
@@ -198,13 +235,8 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: usize) {
 /// Fixes that pay after those of the findings, unless they take the place of the first finding's fix.
 fn room_for_follow_ups(diagnosis: &Diagnosis, width: u16, room: usize) -> String {
     let then = follow_ups(diagnosis, width);
-    let first = diagnosis
-        .findings
-        .first()
-        .map_or(0, |first| entry(0, first, diagnosis, width, Form::Fix).lines().count());
-    // One line says that there are more, and one stays empty.
-    let reserved = if diagnosis.findings.len() > 1 { 2 } else { 1 };
-    if first + then.lines().count() + reserved <= room { then } else { String::new() }
+    let first = lines_of_first(diagnosis, width, Form::Fix).max(1);
+    if first + then.lines().count() <= room { then } else { String::new() }
 }
 
 /// Fixes that pay after those of the findings.
@@ -253,17 +285,23 @@ pub(super) fn entry(i: usize, finding: &Finding, diagnosis: &Diagnosis, width: u
         hanging(&mut out, "     Fix: ", &finding.fix, width);
     }
     if form == Form::Everything {
+        hanging(&mut out, "     ", &format!("Cost: {}", text::cost(finding)), width);
         hanging(&mut out, "     ", &format!("Worth it when: {}", finding.precondition), width);
     }
     out
 }
 
-/// What changes how the answer is read.
-fn notes(out: &mut String, diagnosis: &Diagnosis, width: u16) {
-    let important = diagnosis.limitations.iter().filter(|one| MATTERS.contains(&one.id));
-    for limitation in important.take(NOTES) {
+/// What changes how the answer is read. Returns whether there is any.
+fn notes(out: &mut String, diagnosis: &Diagnosis, which: &[LimitationId], width: u16) -> bool {
+    // The verdict says why it is withheld.
+    let is_said = |one: &Limitation| diagnosis.verdict.withheld == Some(one.id);
+    let important = diagnosis.limitations.iter().filter(|one| which.contains(&one.id) && !is_said(one));
+    let mut shown = important.take(NOTES).peekable();
+    let is_any = shown.peek().is_some();
+    for limitation in shown {
         hanging(out, "  note: ", &capitalized(&limitation.text), width);
     }
+    is_any
 }
 
 /// What to do with the answer.

@@ -42,7 +42,7 @@ fn all_of_it(out: &mut String, diagnosis: &Diagnosis, width: u16) {
         columns(out, &bounds::table(diagnosis), width);
         hanging(out, "  ", &about, width);
     }
-    for table in text::tables(diagnosis, text::Blocks::Within) {
+    for table in text::tables(diagnosis, text::Charted::AsTables) {
         out.push('\n');
         columns(out, &table, width);
     }

@@ -41,7 +41,7 @@ pub(crate) fn fleet_as_terminal(fleet: &FleetAnswer, width: u16) -> String {
     for (word, fact) in text::facts(fleet) {
         hanging(&mut out, &format!("  {word:<10}"), &fact, width);
     }
-    for table in [text::ranks(fleet), text::spreads(fleet)] {
+    for table in [text::ranks(fleet), text::spreads(fleet), text::pipeline(fleet), text::late(fleet)] {
         if !table.rows.is_empty() {
             out.push('\n');
             columns(&mut out, &table, width);
@@ -49,6 +49,10 @@ pub(crate) fn fleet_as_terminal(fleet: &FleetAnswer, width: u16) -> String {
     }
     out.push('\n');
     section(&mut out, "Stragglers", fleet.stragglers.iter().map(|one| one.statement.clone()), width);
+    let pipeline = fleet.pipeline.iter().map(|pipeline| pipeline.statement.clone());
+    section(&mut out, "Pipeline over ranks", pipeline, width);
+    section(&mut out, "Arrival at collectives", text::arrivals(fleet), width);
+    section(&mut out, "If a rank were on time", text::job(fleet), width);
     section(&mut out, "Outliers", text::outliers(fleet), width);
     section(&mut out, "Shared PCIe uplinks", fleet.uplinks.iter().map(|one| one.statement.clone()), width);
     section(&mut out, "What to change", fleet.findings.iter().map(|one| text::finding(one, fleet)), width);

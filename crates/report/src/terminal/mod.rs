@@ -8,13 +8,17 @@ pub(crate) mod dashboard;
 pub(crate) mod diagnosis;
 mod explain;
 pub(crate) mod fleet;
+pub(crate) mod flight_recorder;
 pub(crate) mod gate;
+mod history;
+pub(crate) mod nccl_log;
 pub(crate) mod plan;
 pub(crate) mod survey;
 mod table;
 pub(crate) mod top;
 pub(crate) mod topology;
 pub(crate) mod trial;
+pub(crate) mod watch;
 pub(crate) mod whatif;
 mod wrap;
 
@@ -53,8 +57,11 @@ fn text(answer: &Answer<'_>, style: &Style) -> Result<String, RenderError> {
         Answer::Fleet(answer) => fleet::fleet_as_terminal(answer, width),
         // A summary is input for a later merge, not for reading.
         Answer::Rank(summary) => rank_as_json(summary)?,
+        Answer::History(history) => history::history_as_terminal(history, width),
         Answer::Benchmark(bench) => bench::bench_as_terminal(bench, width),
         Answer::Topology(topology) => topology::topology_as_terminal(topology, width),
+        Answer::NcclLog(log) => nccl_log::nccl_log_as_terminal(log, width),
+        Answer::FlightRecorder(read) => flight_recorder::flight_recorder_as_terminal(read, width),
         Answer::Trial(trial) => trial::trial_as_terminal(trial, width),
         Answer::Snapshot(snapshot) => top::top_as_terminal(snapshot, width),
         Answer::Plan(plan) => plan::plan_as_terminal(plan, width),

@@ -1,7 +1,7 @@
 //! What does a comparison show in words and rows?
 
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
-use busbound_diagnosis::{Comparison, Figure, FigureGroup, FigureUnit, FindingId};
+use busbound_diagnosis::{ComparedRun, Comparison, Figure, FigureGroup, FigureUnit, FindingId};
 
 use super::Table;
 
@@ -82,7 +82,7 @@ fn cell(value: f64, unit: FigureUnit) -> String {
 }
 
 /// `-12.1 ms`.
-fn difference(figure: &Figure) -> String {
+pub(crate) fn difference(figure: &Figure) -> String {
     match milliseconds(figure.delta.abs()) {
         // Less than a nanosecond.
         zero if zero == "0 ns" => "0".to_owned(),
@@ -145,13 +145,18 @@ pub(crate) fn findings(comparison: &Comparison) -> Vec<String> {
 /// Throughput over the label.
 pub(crate) fn sweep(comparison: &Comparison) -> Option<Table> {
     let sweep = comparison.sweep.as_ref()?;
-    let rows = sweep
-        .throughput
-        .iter()
-        .zip(&comparison.runs)
-        .map(|(rate, run)| vec![run.label.clone(), cell(*rate, FigureUnit::PerSecond)])
-        .collect();
-    Some(Table { titles: vec!["sweep", "throughput"], rows })
+    let share = |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.0}%", 100.0 * share));
+    let row = |(i, run): (usize, &ComparedRun)| {
+        vec![
+            run.label.clone(),
+            milliseconds(sweep.step_ms[i]),
+            cell(sweep.throughput[i], FigureUnit::PerSecond),
+            share(sweep.busy_share[i]),
+            share(sweep.exposed_copy_share[i]),
+        ]
+    };
+    let rows = comparison.runs.iter().enumerate().map(row).collect();
+    Some(Table { titles: vec!["sweep", "step", "throughput", "GPU busy", "exposed copies"], rows })
 }
 
 /// Which parts of the step grew more than the label.

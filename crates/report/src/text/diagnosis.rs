@@ -2,12 +2,12 @@
 
 use busbound_diagnosis::quantity::{bytes, count, milliseconds, milliseconds_range};
 use busbound_diagnosis::{
-    AppliedFix, Bound, CopyGroup, CpuCopyClass, Diagnosis, FigureId, Finding, GapCause, Limitation, Part,
-    Severity, SizeClass, StepsFound, Unit,
+    AppliedFix, Bound, CopyGroup, Diagnosis, FigureId, Finding, GapCause, Limitation, Part, Severity,
+    StepsFound, Unit,
 };
 
 use super::step_time::{self, per, recorded_ms};
-use super::{Table, attribution, capitalized, path};
+use super::{Table, attribution, capitalized, collectives, copies, path};
 
 /// The parts of a step in the order they are drawn, in milliseconds.
 pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(FigureId, f64)> {
@@ -27,6 +27,15 @@ pub(crate) fn fine_parts(diagnosis: &Diagnosis) -> Vec<(FigureId, f64)> {
     let value = |figure: FigureId| figure.of(diagnosis).unwrap_or(0.0);
     let all = FigureId::PARTS.iter().map(|&figure| (figure, value(figure)));
     all.filter(|(figure, ms)| *figure == FigureId::ComputeMs || *ms >= least).collect()
+}
+
+/// `one line of code; pins up to 2.01 GB of host memory`.
+pub(crate) fn cost(finding: &Finding) -> String {
+    let cost = &finding.cost;
+    let pinned = cost.pinned_bytes.map(|size| format!("pins up to {} of host memory", bytes(size)));
+    let held = cost.gpu_bytes.map(|size| format!("{} of GPU memory", bytes(size)));
+    let parts = [Some(cost.effort.describe().to_owned()), pinned, held];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// `66.7 ms (24%)`.
@@ -64,6 +73,9 @@ pub(crate) fn gain(diagnosis: &Diagnosis) -> Option<String> {
     if is_part {
         return prize(diagnosis);
     }
+    if diagnosis.verdict.bound == Bound::Unknown {
+        return None;
+    }
     let (step, saves) = (recorded_ms(diagnosis), first.saves_ms_per_step);
     if saves.high < 0.05 * step || saves.high >= step {
         return None;
@@ -75,7 +87,17 @@ pub(crate) fn gain(diagnosis: &Diagnosis) -> Option<String> {
         false => milliseconds_range(after(saves.high), after(saves.low)),
     };
     let (title, now) = (diagnosis.verdict.bound.title(), step_time::now(diagnosis));
-    Some(format!("{title}: {now} → {after} with finding 1 fixed."))
+    let problem = lowercased(&first.title);
+    Some(format!("{title}: {now} → {after} by fixing finding 1 ({problem})."))
+}
+
+/// With a lowercase first letter, unless the first word is an acronym.
+fn lowercased(title: &str) -> String {
+    let mut letters = title.chars();
+    match (letters.next(), letters.clone().next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => first.to_lowercase().chain(letters).collect(),
+        _ => title.to_owned(),
+    }
 }
 
 /// The first lines of the answer in every format: what can be gained, then what bounds the run.
@@ -194,7 +216,7 @@ impl FactLine {
 /// One line per kind of copy that takes time, and one for the rest.
 pub(crate) fn copies(diagnosis: &Diagnosis) -> Vec<FactLine> {
     let (shown, rest): (Vec<_>, Vec<_>) =
-        diagnosis.copies.iter().partition(|group| matters(group, diagnosis));
+        diagnosis.copies.iter().partition(|group| copies::matters(group, diagnosis));
     let mut lines: Vec<_> = shown.iter().map(|group| copy_line(group, diagnosis)).collect();
     if !rest.is_empty() {
         let kinds: Vec<_> = rest.iter().map(|group| group.kind()).collect();
@@ -206,19 +228,12 @@ pub(crate) fn copies(diagnosis: &Diagnosis) -> Vec<FactLine> {
     lines
 }
 
-/// Whether the copies, or the host in their calls, take half a percent of the time.
-fn matters(group: &CopyGroup, diagnosis: &Diagnosis) -> bool {
-    group.total_ms.max(group.blocking.ms) > 0.005 * diagnosis.time.analyzed_ms
-}
-
 fn copy_line(group: &CopyGroup, diagnosis: &Diagnosis) -> FactLine {
     let (steps, unit) = (diagnosis.step_count(), diagnosis.unit());
     let per_step = group.count as f64 / steps;
-    let number = if per_step >= 10.0 || per_step.fract() == 0.0 {
-        count(per_step.round() as u64)
-    } else {
-        format!("{per_step:.1}")
-    };
+    let is_whole = (per_step - per_step.round()).abs() < 0.05;
+    let number =
+        if per_step >= 100.0 || is_whole { count(per_step.round() as u64) } else { format!("{per_step:.1}") };
     let copies = if number == "1" { "copy" } else { "copies" };
     let (counted, time) = (format!("{number} {copies}/{unit}"), milliseconds(group.total_ms / steps));
     if group.without_bytes == group.count {
@@ -243,23 +258,33 @@ fn copy_line(group: &CopyGroup, diagnosis: &Diagnosis) -> FactLine {
     FactLine(vec![group.kind(), counted, moved, time, rate, of_link])
 }
 
-/// Whether the tables include the tree of blocks.
+/// Where the sizes of copies and the tree of blocks are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Blocks {
-    Within,
-    Separate,
+pub(crate) enum Charted {
+    /// Among the tables.
+    AsTables,
+    /// In charts of their own.
+    Separately,
 }
 
 /// The tables with content, in display order.
-pub(crate) fn tables(diagnosis: &Diagnosis, blocks: Blocks) -> Vec<Table> {
+pub(crate) fn tables(diagnosis: &Diagnosis, charted: Charted) -> Vec<Table> {
+    let as_table = |table: fn(&Diagnosis) -> Table| match charted {
+        Charted::AsTables => table(diagnosis),
+        Charted::Separately => Table { titles: Vec::new(), rows: Vec::new() },
+    };
     let mut tables = vec![
-        sizes(diagnosis),
+        as_table(copies::rates),
+        as_table(copies::sizes),
+        as_table(copies::histogram),
+        collectives::collectives(diagnosis),
         idle(diagnosis),
-        cpu_copies(diagnosis),
-        match blocks {
-            Blocks::Within => attribution::blocks(diagnosis),
-            Blocks::Separate => Table { titles: Vec::new(), rows: Vec::new() },
-        },
+        copies::of_host(diagnosis),
+        copies::sizes_of_host(diagnosis),
+        copies::histogram_of_host(diagnosis),
+        copies::places_of_host(diagnosis),
+        collectives::of_host(diagnosis),
+        as_table(attribution::blocks),
         path::longest(diagnosis),
         path::kernels(diagnosis),
     ];
@@ -267,27 +292,13 @@ pub(crate) fn tables(diagnosis: &Diagnosis, blocks: Blocks) -> Vec<Table> {
     tables
 }
 
-/// Bus copies by size, with the rate expected for that size.
-fn sizes(diagnosis: &Diagnosis) -> Table {
-    let row = |group: &CopyGroup, class: &SizeClass| {
-        vec![
-            format!("{}, {}", group.kind(), class.label),
-            count(class.count),
-            bytes(class.bytes),
-            milliseconds(class.ms),
-            format!("{:.2} GB/s", class.gbps),
-            class.expected_gbps.map_or("–".to_owned(), |gbps| format!("{gbps:.2} GB/s")),
-        ]
-    };
-    let on_bus =
-        diagnosis.copies.iter().filter(|group| group.utilization.is_some() && matters(group, diagnosis));
-    let rows = on_bus.flat_map(|group| group.sizes.iter().map(move |class| row(group, class))).collect();
-    let title = match diagnosis.unit() {
-        Unit::Step => "copies by size, analyzed steps",
-        Unit::Iteration => "copies by size, analyzed iterations",
-        _ => "copies by size, whole trace",
-    };
-    Table { titles: vec![title, "count", "bytes", "time", "rate", "expected (pinned)"], rows }
+/// What the figures cover.
+pub(crate) fn analyzed(diagnosis: &Diagnosis) -> &'static str {
+    match diagnosis.unit() {
+        Unit::Step => "analyzed steps",
+        Unit::Iteration => "analyzed iterations",
+        _ => "whole trace",
+    }
 }
 
 /// Why the GPU was idle.
@@ -315,25 +326,6 @@ fn idle(diagnosis: &Diagnosis) -> Table {
         Unit::Trace => "total",
     };
     Table { titles: vec!["idle cause", "gaps", each, "longest", ""], rows }
-}
-
-/// Copy operators in a trace without GPU events.
-pub(crate) fn cpu_copies(diagnosis: &Diagnosis) -> Table {
-    let rows = diagnosis
-        .cpu_copies
-        .iter()
-        .map(|sum| {
-            let what = match sum.class {
-                CpuCopyClass::BusTransfer => "blocking (slow enough to be bus copies)",
-                CpuCopyClass::GpuInternal => "too fast for the bus: within one memory",
-                CpuCopyClass::AsynchronousLaunch => "asynchronous: launch cost only",
-                CpuCopyClass::Undecided => "undecided",
-            };
-            let rate = sum.gbps.map_or("–".to_owned(), |gbps| format!("{gbps:.2} GB/s"));
-            vec![what.to_owned(), count(sum.count), bytes(sum.bytes), milliseconds(sum.host_ms), rate]
-        })
-        .collect();
-    Table { titles: vec!["copy operators", "count", "bytes", "host time", "rate"], rows }
 }
 
 /// The pipeline stages in a sentence.
@@ -392,6 +384,12 @@ pub(crate) fn severity(severity: Severity) -> &'static str {
 pub(crate) fn limitations(diagnosis: &Diagnosis) -> Vec<String> {
     let sentence = |one: &Limitation| format!("{} [explain: {}]", capitalized(&one.text), one.id);
     diagnosis.limitations.iter().map(sentence).collect()
+}
+
+/// What to know of a file that could only be read in part, where there is room for one sentence.
+pub(crate) fn cut_off(diagnosis: &Diagnosis) -> Option<&'static str> {
+    let sentence = "The file is damaged or cut off: this is of what could be read.";
+    (!diagnosis.source.complete).then_some(sentence)
 }
 
 /// The sentence in place of findings if there are none.

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use busbound_diagnosis::quantity::{count, milliseconds, milliseconds_range};
 use busbound_diagnosis::{Bound, FigureId, FigureUnit, Saving, Unit};
-use busbound_fleet::{FleetAnswer, RankName, RankSummary, SharedFinding, Spread, Unread};
+use busbound_fleet::{
+    FleetAnswer, LateRank, Meantime, PipelineStage, RankName, RankSummary, SharedFinding, Spread, Unread,
+};
 
 use super::{Table, plural};
 
@@ -95,7 +97,7 @@ fn bound(bound: Bound) -> &'static str {
 }
 
 /// All ranks; if there are many, the stragglers, the outliers of each figure, and those read only in part.
-fn worth_a_row(answer: &FleetAnswer) -> Vec<&RankSummary> {
+pub(crate) fn worth_a_row(answer: &FleetAnswer) -> Vec<&RankSummary> {
     if answer.ranks.len() <= ROWS {
         return answer.ranks.iter().collect();
     }
@@ -156,6 +158,53 @@ pub(crate) fn facts(answer: &FleetAnswer) -> Vec<(&'static str, String)> {
         ));
     }
     facts
+}
+
+/// Whether the clocks are aligned, and who arrives last at collectives.
+pub(crate) fn arrivals(answer: &FleetAnswer) -> Vec<String> {
+    let clocks = answer.alignment.iter().map(|alignment| alignment.statement.clone());
+    clocks.chain(answer.arrivals.iter().map(|arrivals| arrivals.statement.clone())).collect()
+}
+
+/// The ranks that others wait for at collectives.
+pub(crate) fn late(answer: &FleetAnswer) -> Table {
+    let row = |late: &LateRank| {
+        let more = |part: &Meantime| {
+            format!("{} {} vs. {}", part.part.describe(), milliseconds(part.ms), milliseconds(part.median_ms))
+        };
+        vec![
+            late.rank.short(),
+            count(late.last_in as u64),
+            milliseconds(late.delay_ms),
+            late.meantime.first().map_or("–".to_owned(), more),
+        ]
+    };
+    let step = answer.figures.first().map_or(0.0, |step| step.p50);
+    let late = answer.arrivals.iter().flat_map(|arrivals| &arrivals.late);
+    let rows = late.filter(|late| late.delay_ms > NOTHING * step).map(row).collect();
+    Table { titles: vec!["arrives last", "collectives", "delay", "before (median rank)"], rows }
+}
+
+/// The stages of a pipeline over several ranks.
+pub(crate) fn pipeline(answer: &FleetAnswer) -> Table {
+    let row = |stage: &PipelineStage| {
+        let ranks: Vec<String> = stage.ranks.iter().take(4).map(RankName::short).collect();
+        let more = if stage.ranks.len() > 4 { ", …" } else { "" };
+        vec![
+            stage.name.clone(),
+            format!("{}{more}", ranks.join(", ")),
+            count(stage.items as u64),
+            milliseconds(stage.median_ms),
+            milliseconds(stage.idle_ms),
+        ]
+    };
+    let rows = answer.pipeline.iter().flat_map(|pipeline| &pipeline.stages).map(row).collect();
+    Table { titles: vec!["pipeline stage", "ranks", "items", "time per item", "idle per item"], rows }
+}
+
+/// What a step of the job would take if a rank were on time.
+pub(crate) fn job(answer: &FleetAnswer) -> impl Iterator<Item = String> {
+    answer.job.iter().map(|scenario| scenario.statement.clone())
 }
 
 /// Outliers of each figure, without the ranks that are already listed as stragglers.

@@ -3,10 +3,15 @@
 pub(crate) mod attribution;
 pub(crate) mod bench;
 pub(crate) mod bounds;
+mod collectives;
 pub(crate) mod compare;
+pub(crate) mod copies;
 pub(crate) mod diagnosis;
 pub(crate) mod fleet;
+pub(crate) mod flight_recorder;
 pub(crate) mod gate;
+pub(crate) mod history;
+pub(crate) mod nccl_log;
 pub(crate) mod path;
 pub(crate) mod plan;
 pub(crate) mod step_time;

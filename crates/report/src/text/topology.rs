@@ -22,6 +22,12 @@ pub(crate) fn statement(topology: &Topology) -> String {
     } else {
         format!("{least:.1}–{most:.1} GB/s per direction to the host")
     };
+    let sharing = topology.gpus.iter().map(|gpu| gpu.sharing).max().unwrap_or(1);
+    let links = match sharing {
+        0 | 1 => links,
+        n if n as usize == gpus => format!("{links}, shared by all"),
+        n => format!("{links}, shared by up to {n}"),
+    };
     let trouble = match warnings {
         0 => "no warnings".to_owned(),
         1 => "1 warning".to_owned(),

@@ -28,9 +28,15 @@ impl Reader for Capture {
     }
 
     /// Also recognizes a file that is cut inside its magic number.
-    fn sniff(&self, head: &[u8], _: &Path) -> Confidence {
+    fn sniff(&self, head: &[u8], path: &Path) -> Confidence {
         let is_recording = !head.is_empty() && (head.starts_with(MAGIC) || MAGIC.starts_with(head));
-        if is_recording { Confidence::ByContent } else { Confidence::No }
+        // Damage may be anywhere, also in the first bytes.
+        let is_named = || path.extension().is_some_and(|extension| extension == "bbt");
+        match () {
+            () if is_recording => Confidence::ByContent,
+            () if is_named() => Confidence::ByName,
+            () => Confidence::No,
+        }
     }
 
     fn read(
@@ -41,7 +47,19 @@ impl Reader for Capture {
         watch: &mut Watch<'_>,
     ) -> Result<(), OpenError> {
         read(source.stream, trace, options.memory_bound, watch);
-        require_events(trace, source.path, OpenError::EmptyRecording { path: source.path.to_owned() })
+        let path = source.path.to_owned();
+        // Without its end, a recording may also have been stopped before the first event.
+        let is_damage = |what: LossKind| {
+            matches!(what, LossKind::DamagedChunk | LossKind::EndsInsideChunk | LossKind::ReadError)
+        };
+        let damage = trace.stats().losses.iter().find(|loss| is_damage(loss.what));
+        let empty = match damage {
+            Some(loss) => {
+                OpenError::DamagedRecording { path, what: loss.what.describe(), offset: loss.first_offset }
+            }
+            None => OpenError::EmptyRecording { path },
+        };
+        require_events(trace, source.path, empty)
     }
 }
 

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use crate::kineto::cursor::{Cursor, Raw};
 use crate::kineto::event::{Args, Draft, RawLabel};
 use crate::kineto::names::{
-    element_size, is_copy_operator, kind_of_category, non_blocking_position, sync_of_name, transfer_of_name,
+    element_size, is_copy_operator, kind_of_category, kind_of_mtia, non_blocking_position, sync_of_name,
+    transfer_of_name,
 };
 use crate::kineto::number::{NotUsable, integer, natural};
 use crate::kineto::text::decode;
@@ -114,12 +115,15 @@ impl Batch {
     }
 
     fn push_complete(&mut self, draft: &Draft<'_>, offset: u64) {
+        let kind = self.kind_of(draft);
         let Some(start) = timestamp(draft) else {
+            if kind.is_gpu_work() {
+                *self.stats.lost_work.stray.entry(kind).or_default() += 1;
+            }
             return self.stats.lose(LossKind::NotAnEvent, offset, 0);
         };
-        let kind = self.kind_of(draft);
         let args = &draft.args;
-        let duration = self.duration(draft);
+        let duration = self.duration(draft, kind);
         let track = if kind.is_on_device() { self.stream_track(draft) } else { self.thread_track(draft) };
         let name = self.intern(draft.name);
         self.events.push(Row {
@@ -154,19 +158,32 @@ impl Batch {
             _ => {}
         }
         if args.collective.is_some() {
-            let collective = Collective {
-                name: self.intern(args.collective.unwrap_or_default()),
-                dtype: self.intern(args.dtype.unwrap_or_default()),
-                group: self.intern(args.group.unwrap_or_default()),
-                group_size: args.group_size.and_then(natural).and_then(|n| u32::try_from(n).ok()),
-                elements_in: args.elements_in.and_then(natural),
-                elements_out: args.elements_out.and_then(natural),
-            };
+            let collective = self.collective(args);
             self.events.set_collective(collective);
         }
     }
 
+    fn collective(&mut self, args: &Args<'_>) -> Collective {
+        let small = |number: u64| u32::try_from(number).ok();
+        let mut text = |raw: Option<Raw<'_>>| self.intern(raw.unwrap_or_default());
+        Collective {
+            name: text(args.collective),
+            dtype: text(args.dtype),
+            group: text(args.group),
+            group_description: text(args.group_description),
+            group_ranks: text(args.group_ranks),
+            element_bytes: args.dtype.and_then(|dtype| element_size(dtype.bytes)).and_then(small),
+            group_size: args.group_size.and_then(natural).and_then(small),
+            sequence: args.sequence.and_then(natural),
+            elements_in: args.elements_in.and_then(natural),
+            elements_out: args.elements_out.and_then(natural),
+        }
+    }
+
     fn kind_of(&mut self, draft: &Draft<'_>) -> EventKind {
+        if draft.category == b"mtia_ccp_events" {
+            return kind_of_mtia(draft.name.bytes);
+        }
         if let Some(kind) = kind_of_category(draft.category) {
             return kind;
         }
@@ -184,7 +201,7 @@ impl Batch {
         EventKind::Other
     }
 
-    fn duration(&mut self, draft: &Draft<'_>) -> Nanos {
+    fn duration(&mut self, draft: &Draft<'_>, kind: EventKind) -> Nanos {
         let fault = match draft.duration {
             Some(Ok(nanos)) if nanos >= 0 => return Nanos::new(nanos),
             Some(Ok(_)) => Repair::NegativeDuration,
@@ -192,6 +209,9 @@ impl Batch {
             None => Repair::MissingDuration,
         };
         self.stats.repair(fault);
+        if kind.is_gpu_work() || kind.is_call() {
+            *self.stats.lost_work.without_end.entry(kind).or_default() += 1;
+        }
         Nanos::ZERO
     }
 

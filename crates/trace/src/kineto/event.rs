@@ -52,6 +52,9 @@ pub(crate) struct Args<'a> {
     pub(crate) collective: Option<Raw<'a>>,
     pub(crate) dtype: Option<Raw<'a>>,
     pub(crate) group: Option<Raw<'a>>,
+    pub(crate) group_description: Option<Raw<'a>>,
+    pub(crate) group_ranks: Option<Raw<'a>>,
+    pub(crate) sequence: Option<&'a [u8]>,
     pub(crate) group_size: Option<&'a [u8]>,
     pub(crate) elements_in: Option<&'a [u8]>,
     pub(crate) elements_out: Option<&'a [u8]>,
@@ -159,6 +162,7 @@ fn read_args<'a>(cursor: &mut Cursor<'a>, args: &mut Args<'a>, copies: bool) -> 
     while let Some(key) = cursor.next_key()? {
         // By length first: the compiler then compares few candidates, and most keys match none.
         match key.len() {
+            3 if key == b"Seq" => args.sequence = Some(cursor.number()?),
             4 if key == b"name" => args.given_name = cursor.string_or_skip()?,
             4 if key == b"grid" => args.grid = Some(cursor.skip_value()?),
             5 if key == b"bytes" => args.bytes = Some(cursor.number()?),
@@ -193,8 +197,12 @@ fn read_args<'a>(cursor: &mut Cursor<'a>, args: &mut Args<'a>, copies: bool) -> 
                 args.concrete_inputs = Some(cursor.skip_value()?);
             }
             18 if key == b"Process Group Name" => args.group = cursor.string_or_skip()?,
+            19 if key == b"Process Group Ranks" => args.group_ranks = cursor.string_or_skip()?,
             20 if key == b"registers per thread" => args.registers = Some(cursor.number()?),
             21 if key == b"wait_on_cuda_event_id" => args.sync_event = Some(cursor.number()?),
+            25 if key == b"Process Group Description" => {
+                args.group_description = cursor.string_or_skip()?;
+            }
             33 if key == b"wait_on_cuda_event_record_corr_id" => {
                 args.sync_record = Some(cursor.number()?);
             }

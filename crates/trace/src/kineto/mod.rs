@@ -75,6 +75,11 @@ fn not_a_trace(path: &Path, stats: &ImportStats, keys: &[String]) -> OpenError {
     if let Some(cut) = stats.losses.iter().find(|loss| loss.what == LossKind::EndsBeforeEvents) {
         return OpenError::CutBeforeEvents { path, offset: cut.first_offset };
     }
+    if keys.iter().any(|key| key == "rocprofiler-sdk-tool") {
+        let (what, hint) =
+            ("rocprofv3's own JSON", "record with torch.profiler, which has ROCm's copies and kernels too");
+        return OpenError::Unsupported { path, what, hint };
+    }
     if keys.iter().any(|key| key == "traceEvents") {
         return OpenError::EventsAreNoList { path };
     }

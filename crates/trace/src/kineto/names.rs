@@ -6,6 +6,16 @@ use crate::model::size::Bytes;
 use crate::model::sync::SyncKind;
 use crate::model::transfer::{Direction, MemoryKind, Transfer};
 
+/// The kind of an event of Meta's accelerators: all have one category, and the name says what they are.
+pub(super) fn kind_of_mtia(name: &[u8]) -> EventKind {
+    let has = |word: &[u8]| name.windows(word.len()).any(|part| part == word);
+    match () {
+        () if has(b"dma_request") => EventKind::Copy,
+        () if has(b"event_wait") => EventKind::Synchronization,
+        () => EventKind::Kernel,
+    }
+}
+
 /// The kind of a category, or `None` if no version of Kineto is known to write it.
 pub(super) fn kind_of_category(category: &[u8]) -> Option<EventKind> {
     Some(match category {
@@ -21,7 +31,7 @@ pub(super) fn kind_of_category(category: &[u8]) -> Option<EventKind> {
         | b"glow_runtime"
         | b"privateuse1_runtime" => EventKind::RuntimeCall,
         b"cuda_driver" | b"xpu_driver" | b"privateuse1_driver" => EventKind::DriverCall,
-        b"kernel" | b"Kernel" | b"concurrent_kernel" | b"mtia_ccp_events" => EventKind::Kernel,
+        b"kernel" | b"Kernel" | b"concurrent_kernel" => EventKind::Kernel,
         b"gpu_memcpy" | b"Memcpy" => EventKind::Copy,
         b"gpu_memset" | b"Memset" => EventKind::Memset,
         b"cuda_sync" => EventKind::Synchronization,
@@ -111,7 +121,7 @@ pub(super) fn non_blocking_position(operator: &[u8], arguments: usize) -> Option
     }
 }
 
-/// Bytes per element of a dtype, by the name that Kineto uses (C++ type names).
+/// Bytes per element of a dtype, by the name that Kineto uses: C++ type names, and PyTorch's own for collectives.
 pub(super) fn element_size(dtype: &[u8]) -> Option<u64> {
     Some(match dtype {
         b"bool"
@@ -128,10 +138,17 @@ pub(super) fn element_size(dtype: &[u8]) -> Option<u64> {
         | b"c10::Float8_e4m3fnuz"
         | b"c10::Float8_e5m2fnuz"
         | b"c10::Float8_e8m0fnu"
+        | b"Float8_e4m3fn"
+        | b"Float8_e5m2"
+        | b"Float8_e4m3fnuz"
+        | b"Float8_e5m2fnuz"
+        | b"Float8_e8m0fnu"
+        | b"QInt8"
+        | b"QUInt8"
         | b"c10::qint8"
         | b"c10::quint8" => 1,
         b"short" | b"short int" | b"unsigned short" | b"int16" | b"c10::Half" | b"c10::BFloat16"
-        | b"Half" | b"BFloat16" | b"Short" => 2,
+        | b"Half" | b"BFloat16" | b"Short" | b"UInt16" => 2,
         b"int"
         | b"unsigned int"
         | b"float"
@@ -139,6 +156,9 @@ pub(super) fn element_size(dtype: &[u8]) -> Option<u64> {
         | b"float32"
         | b"Float"
         | b"Int"
+        | b"UInt32"
+        | b"QInt32"
+        | b"ComplexHalf"
         | b"c10::qint32"
         | b"c10::complex<c10::Half>" => 4,
         b"long"
@@ -150,8 +170,10 @@ pub(super) fn element_size(dtype: &[u8]) -> Option<u64> {
         | b"float64"
         | b"Long"
         | b"Double"
+        | b"UInt64"
+        | b"ComplexFloat"
         | b"c10::complex<float>" => 8,
-        b"c10::complex<double>" => 16,
+        b"ComplexDouble" | b"c10::complex<double>" => 16,
         _ => return None,
     })
 }
@@ -173,6 +195,13 @@ mod tests {
             assert!(kind.is_some());
             assert_eq!(kind, kind_of_category(new.as_bytes()));
         }
+    }
+
+    #[test]
+    fn transfers_and_waits_of_mtia_are_not_kernels() {
+        assert_eq!(kind_of_mtia(b"dma_request_0"), EventKind::Copy);
+        assert_eq!(kind_of_mtia(b"event_wait"), EventKind::Synchronization);
+        assert_eq!(kind_of_mtia(b"fc_kernel"), EventKind::Kernel);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::model::managed::{Faults, Migration};
 use crate::model::memory::MemorySample;
 use crate::model::names::{NameId, Names};
 use crate::model::origin::{Gpu, Origin};
+use crate::model::sanity;
 use crate::model::size::Bytes;
 use crate::model::stats::{ImportStats, LossKind};
 use crate::model::sync::Synchronization;
@@ -291,6 +292,18 @@ impl TraceBuilder {
         &self.trace.stats
     }
 
+    /// Gives an event another name, by its index.
+    pub(crate) fn rename(&mut self, event: usize, new: impl FnOnce(&str) -> String) {
+        let Recorded { events, names, .. } = &mut self.trace;
+        let text = new(names.get(events.name[event]));
+        events.name[event] = names.intern(&text);
+    }
+
+    /// Makes room for this many events, so that growing columns do not take twice their size.
+    pub(crate) fn reserve(&mut self, events: usize) {
+        self.trace.events.reserve(events);
+    }
+
     pub(crate) fn names(&mut self) -> &mut Names {
         &mut self.trace.names
     }
@@ -316,6 +329,13 @@ impl TraceBuilder {
     /// Memory that the trace takes so far.
     pub fn heap_bytes(&self) -> usize {
         self.trace.heap_bytes()
+    }
+
+    /// The trace, without events that cannot be right: for what was read from a file.
+    pub(crate) fn finish_file(mut self) -> Trace {
+        let kept = sanity::keep_possible(&mut self.trace);
+        self.trace.stats.events = kept.as_ref().map_or(self.len(), Vec::len) as u64;
+        Trace::of_some(self.trace, kept)
     }
 
     /// The trace.

@@ -68,6 +68,17 @@ impl Events {
         self.kind.len()
     }
 
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.kind.reserve_exact(rows);
+        self.name.reserve_exact(rows);
+        self.track.reserve_exact(rows);
+        self.start.reserve_exact(rows);
+        self.duration.reserve_exact(rows);
+        self.correlation.reserve_exact(rows);
+        self.external.reserve_exact(rows);
+        self.detail.reserve_exact(rows);
+    }
+
     pub(crate) fn push(&mut self, row: Row) {
         self.kind.push(row.kind);
         self.name.push(row.name);
@@ -195,10 +206,9 @@ impl Events {
             dst_dtype: name(op.dst_dtype),
             ..*op
         }));
-        self.collectives.extend(other.collectives.iter().map(|&(event, c)| {
-            let moved = Collective { name: name(c.name), dtype: name(c.dtype), group: name(c.group), ..c };
-            (EventId(event.0 + rows), moved)
-        }));
+        self.collectives.extend(
+            other.collectives.iter().map(|&(event, c)| (EventId(event.0 + rows), c.with_names(name))),
+        );
         fn shifted<T: Copy>(sparse: &[(EventId, T)], rows: u32) -> impl Iterator<Item = (EventId, T)> {
             sparse.iter().map(move |&(event, fact)| (EventId(event.0 + rows), fact))
         }

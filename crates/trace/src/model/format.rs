@@ -32,6 +32,8 @@ pub struct Format {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recordable {
     Events,
+    /// The end of a file that was cut off.
+    EndOfFile,
     GpuActivity,
     /// GPU events up to the end of the run.
     GpuTail,
@@ -47,8 +49,18 @@ pub enum Recordable {
     GpuOfProcess,
     /// The nodes of CUDA graphs, instead of one event per graph.
     GraphNodes,
-    /// Kernels that were launched.
+    /// Kernels that were launched, and copies that were issued.
     KernelRecords,
+    /// The calls that launched recorded work.
+    CallRecords,
+    /// One clock for host and GPU.
+    Clocks,
+    /// One kernel or copy at a time on a stream.
+    StreamOrder,
+    /// Times and sizes of copies that some link can reach.
+    CopyRates,
+    /// Each event once.
+    OneOfEach,
     /// The work of CUDA graphs that were launched.
     GraphWork,
     PageFaults,

@@ -61,6 +61,11 @@ impl EventKind {
         matches!(self, Self::Kernel | Self::Copy | Self::Memset)
     }
 
+    /// Calls into the runtime or the driver.
+    pub fn is_call(self) -> bool {
+        matches!(self, Self::RuntimeCall | Self::DriverCall)
+    }
+
     /// Events that belong to a (device, stream) and not to a thread.
     pub fn is_on_device(self) -> bool {
         self.is_gpu_work() || matches!(self, Self::GpuAnnotation | Self::Synchronization | Self::EventRecord)

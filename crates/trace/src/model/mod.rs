@@ -13,6 +13,7 @@ pub(crate) mod managed;
 pub(crate) mod memory;
 pub(crate) mod names;
 pub(crate) mod origin;
+pub(crate) mod sanity;
 pub(crate) mod size;
 pub(crate) mod stats;
 pub(crate) mod sync;

@@ -57,6 +57,8 @@ pub enum LossKind {
     DamagedTable,
     /// A row without a usable time.
     UnusableRow,
+    /// An event at an impossible time: far from all others.
+    StrayTime,
     /// The profiler itself reports that it did not collect everything.
     NotCollected,
 }
@@ -91,6 +93,7 @@ impl LossKind {
             }
             Self::DamagedTable => "rows cannot be read",
             Self::UnusableRow => "a row without a usable time",
+            Self::StrayTime => "an event whose time is far from all others was left out",
             Self::NotCollected => "the profiler did not collect everything",
         }
     }
@@ -121,6 +124,7 @@ impl LossKind {
                 | Self::RowsInJournal
                 | Self::DamagedTable
                 | Self::UnusableRow
+                | Self::StrayTime
                 | Self::NotCollected
         )
     }
@@ -164,6 +168,8 @@ pub enum Repair {
     InvalidUtf8,
     /// The correlation was missing on a GPU event and was found through a flow arrow.
     CorrelationFromFlow,
+    /// An event that is in the file twice: counted once.
+    DuplicateEvent,
 }
 
 impl Repair {
@@ -176,6 +182,7 @@ impl Repair {
             Self::StrayBackslash => "stray backslash kept as a character",
             Self::InvalidUtf8 => "invalid UTF-8 replaced",
             Self::CorrelationFromFlow => "correlation found through a flow arrow",
+            Self::DuplicateEvent => "duplicate left out",
         }
     }
 }
@@ -190,6 +197,9 @@ pub struct LostWork {
     pub beyond_memory: BTreeSet<EventKind>,
     /// Events kept without a duration, because the file has no usable end time for them.
     pub without_end: BTreeMap<EventKind, u64>,
+    /// Events left out, because their time is far from all others.
+    #[serde(default)]
+    pub stray: BTreeMap<EventKind, u64>,
 }
 
 impl LostWork {
@@ -200,6 +210,9 @@ impl LostWork {
         self.beyond_memory.extend(other.beyond_memory);
         for (kind, count) in other.without_end {
             *self.without_end.entry(kind).or_default() += count;
+        }
+        for (kind, count) in other.stray {
+            *self.stray.entry(kind).or_default() += count;
         }
     }
 }
@@ -328,6 +341,7 @@ mod tests {
         part.lost_work.damaged.entry(EventKind::Copy).or_default().add(3, 10);
         part.lost_work.beyond_memory.insert(EventKind::Kernel);
         part.lost_work.without_end.insert(EventKind::Memset, 2);
+        part.lost_work.stray.insert(EventKind::Memset, 1);
         let mut all = ImportStats::default();
         all.absorb(part.clone());
         assert_eq!(all.lost_work, part.lost_work);
@@ -335,5 +349,6 @@ mod tests {
         assert_eq!(all.lost_work.damaged[&EventKind::Copy], LostRows { at_most: 6, of: 20 });
         assert_eq!(all.lost_work.beyond_memory, BTreeSet::from([EventKind::Kernel]));
         assert_eq!(all.lost_work.without_end[&EventKind::Memset], 4);
+        assert_eq!(all.lost_work.stray[&EventKind::Memset], 2);
     }
 }

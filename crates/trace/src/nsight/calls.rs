@@ -51,8 +51,8 @@ impl Reading<'_, '_> {
                         EventKind::RuntimeCall
                     };
                     let correlation = reading.processes.correlation(thread.process(), row.integer(3));
-                    let place = reading.processes.thread(thread);
-                    reading.push(kind, name, place, time, correlation);
+                    let track = reading.thread_track(thread);
+                    reading.trace.event(kind, track, name, time).correlation(correlation);
                 },
             );
         }
@@ -65,8 +65,9 @@ impl Reading<'_, '_> {
                 reading.trace.stats_mut().objects += 1;
                 let Some(time) = reading.time(table, row.integer(0), row.integer(1)) else { return };
                 let name = row.integer(3).and_then(|id| reading.strings.name(id, reading.trace.names()));
-                let place = reading.processes.thread(GlobalId::of(row.integer(2).unwrap_or(0)));
-                reading.push(EventKind::ProfilerOverhead, name.unwrap_or(NameId::EMPTY), place, time, None);
+                let track = reading.thread_track(GlobalId::of(row.integer(2).unwrap_or(0)));
+                let name = name.unwrap_or(NameId::EMPTY);
+                reading.trace.event(EventKind::ProfilerOverhead, track, name, time);
             });
         }
     }

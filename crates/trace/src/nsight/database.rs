@@ -3,6 +3,7 @@
 //! Exports differ by version, and files are cut and damaged. So everything is looked up, and reading continues after
 //! a damaged part of a table.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -123,9 +124,14 @@ impl Row<'_> {
     }
 
     pub(super) fn text(&self, column: usize) -> Option<String> {
+        self.text_ref(column).map(Cow::into_owned)
+    }
+
+    /// Without a copy, for rows that are many.
+    pub(super) fn text_ref(&self, column: usize) -> Option<Cow<'_, str>> {
         match self.value(column) {
-            ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
-            ValueRef::Integer(number) => Some(number.to_string()),
+            ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes)),
+            ValueRef::Integer(number) => Some(number.to_string().into()),
             _ => None,
         }
     }

@@ -37,6 +37,8 @@ pub(super) struct Processes {
     ordinals: HashMap<Process, u64>,
     labels: HashMap<Process, Label>,
     numbers: HashSet<i64>,
+    /// The process of the last correlation: most rows are of the same one.
+    last: Option<(Process, u64)>,
 }
 
 impl Processes {
@@ -57,8 +59,14 @@ impl Processes {
     /// unchanged.
     pub(super) fn correlation(&mut self, process: Process, id: Option<i64>) -> Option<u64> {
         let id = id.and_then(|id| u32::try_from(id).ok())?;
-        let next = self.ordinals.len() as u64;
-        let ordinal = *self.ordinals.entry(process).or_insert(next);
+        let ordinal = match self.last.filter(|(last, _)| *last == process) {
+            Some((_, ordinal)) => ordinal,
+            None => {
+                let next = self.ordinals.len() as u64;
+                *self.ordinals.entry(process).or_insert(next)
+            }
+        };
+        self.last = Some((process, ordinal));
         Some(ordinal << 32 | u64::from(id))
     }
 }

@@ -33,11 +33,9 @@ use crate::error::OpenError;
 use crate::interval::Interval;
 use crate::model::builder::TraceBuilder;
 use crate::model::format::Format;
-use crate::model::kind::EventKind;
-use crate::model::names::NameId;
 use crate::model::stats::{LossKind, Repair};
 use crate::model::time::Timestamp;
-use crate::model::track::Place;
+use crate::model::track::TrackId;
 use crate::reader::{Confidence, ReadOptions, Reader, Source, SourceKind, Watch};
 
 /// Rows between two checks of memory use and of cancellation.
@@ -148,6 +146,11 @@ fn not_an_export(path: &Path, database: &Database, has_journal: bool) -> Option<
         let reason = "it has no table that can be read".to_owned();
         return Some(OpenError::DatabaseUnreadable { path, reason });
     }
+    if tables.iter().any(|table| table.name.starts_with("rocpd_")) {
+        let (what, hint) =
+            ("a rocprofv3 database", "record with torch.profiler, which has ROCm's copies and kernels too");
+        return Some(OpenError::Unsupported { path, what, hint });
+    }
     let mut names: Vec<_> = tables.iter().take(6).map(|table| table.name.as_str()).collect();
     names.extend((tables.len() > 6).then_some("…"));
     Some(OpenError::OtherDatabase { path, tables: names.join(", ") })
@@ -179,8 +182,12 @@ fn has_journal(path: &Path) -> bool {
 fn is_nsights(table: &str) -> bool {
     let table = table.to_ascii_uppercase();
     table.starts_with("CUPTI_ACTIVITY_KIND_")
-        || ["META_DATA_EXPORT", "NVTX_EVENTS", "CUDA_UM_GPU_PAGE_FAULT_EVENTS"].contains(&table.as_str())
+        || ["META_DATA_EXPORT", "EXPORT_META_DATA", "NVTX_EVENTS", "CUDA_UM_GPU_PAGE_FAULT_EVENTS"]
+            .contains(&table.as_str())
 }
+
+/// Where device work ran, as a row says it.
+type StreamKey = (Option<Process>, Option<i64>, Option<i64>, Option<i64>);
 
 struct Reading<'a, 'w> {
     database: &'a Database,
@@ -192,6 +199,9 @@ struct Reading<'a, 'w> {
     callers: Callers,
     devices: Devices,
     event_records: EventRecords,
+    /// The thread and the stream of the last row: most rows are of the same one.
+    last_thread: Option<(GlobalId, TrackId)>,
+    last_stream: Option<(StreamKey, TrackId)>,
     memory_bound: u64,
     rows: u64,
     rows_in_all: u64,
@@ -219,6 +229,8 @@ impl<'a, 'w> Reading<'a, 'w> {
             callers: Callers::default(),
             devices: Devices::default(),
             event_records: EventRecords::default(),
+            last_thread: None,
+            last_stream: None,
             memory_bound,
             rows: 0,
             rows_in_all: database.tables().iter().map(|table| table.rows).fold(0, u64::saturating_add),
@@ -227,8 +239,40 @@ impl<'a, 'w> Reading<'a, 'w> {
         }
     }
 
+    /// The track of a thread.
+    fn thread_track(&mut self, thread: GlobalId) -> TrackId {
+        if let Some((_, track)) = self.last_thread.filter(|(last, _)| *last == thread) {
+            return track;
+        }
+        let track = self.trace.track(self.processes.thread(thread));
+        self.last_thread = Some((thread, track));
+        track
+    }
+
+    /// The track of device work: process, device, context, stream.
+    fn stream_track(&mut self, key: StreamKey) -> TrackId {
+        if let Some((_, track)) = self.last_stream.filter(|(last, _)| *last == key) {
+            return track;
+        }
+        let (process, device, context, stream) = key;
+        let track = self.trace.track(self.devices.stream(process, device, context, stream));
+        self.last_stream = Some((key, track));
+        track
+    }
+
+    /// Room for the events of all tables. A damaged file may have row numbers beyond all rows, but not more rows than bytes.
+    fn reserve(&mut self) {
+        const SMALLEST_EVENT: u64 = 24;
+        let database = self.database;
+        let tables = tables_read().flat_map(|name| database.versions_of(name));
+        let rows = tables.map(|table| table.rows).fold(0, u64::saturating_add);
+        let most = (self.file_bytes / SMALLEST_EVENT).min(self.memory_bound / BYTES_PER_ROW);
+        self.trace.reserve(usize::try_from(rows.min(most)).unwrap_or(0));
+    }
+
     /// Device work comes first: most analyses need it if memory runs out.
     fn read_all(&mut self) {
+        self.reserve();
         self.read_strings();
         self.read_about();
         self.read_callers();
@@ -331,18 +375,6 @@ impl<'a, 'w> Reading<'a, 'w> {
         }
         let end = end.filter(|_| fault.is_none()).unwrap_or(start);
         Some(Interval::new(Timestamp::from_nanos(start), Timestamp::from_nanos(end)))
-    }
-
-    fn push(
-        &mut self,
-        kind: EventKind,
-        name: NameId,
-        place: Place,
-        time: Interval,
-        correlation: Option<u64>,
-    ) {
-        let track = self.trace.track(place);
-        self.trace.event(kind, track, name, time).correlation(correlation);
     }
 
     /// The process that a row names; if it names none, the only process that can be the caller.

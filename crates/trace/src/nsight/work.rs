@@ -9,7 +9,7 @@ use crate::model::managed::Migration;
 use crate::model::names::NameId;
 use crate::model::size::Bytes;
 use crate::model::stats::Repair;
-use crate::model::track::Place;
+use crate::model::track::TrackId;
 use crate::model::transfer::{Direction, MemoryKind, Transfer};
 
 /// The columns that every table of device work has, before its own columns.
@@ -41,7 +41,7 @@ const MAX_BYTES: u64 = 1 << 50;
 /// Where and when an item of device work ran.
 struct Run {
     time: Interval,
-    place: Place,
+    track: TrackId,
     correlation: Option<u64>,
 }
 
@@ -51,9 +51,9 @@ impl Reading<'_, '_> {
         let time = self.time(table, row.integer(0), row.integer(1))?;
         let id = row.integer(5);
         let process = self.process_of(row.integer(6), id);
-        let place = self.devices.stream(process, row.integer(2), row.integer(3), row.integer(4));
+        let track = self.stream_track((process, row.integer(2), row.integer(3), row.integer(4)));
         let correlation = process.and_then(|process| self.processes.correlation(process, id));
-        Some(Run { time, place, correlation })
+        Some(Run { time, track, correlation })
     }
 
     /// How many bytes were copied or set, from the first of the table's own columns.
@@ -88,9 +88,8 @@ impl Reading<'_, '_> {
             self.each(table, &columns, &mut |reading, row| {
                 let Some(run) = reading.run(table, row) else { return };
                 let name = (7..10).find_map(|column| reading.named(row.integer(column)));
-                let track = reading.trace.track(run.place);
                 let name = name.unwrap_or(NameId::EMPTY);
-                let kernel = reading.trace.kernel(track, name, run.time).correlation(run.correlation);
+                let kernel = reading.trace.kernel(run.track, name, run.time).correlation(run.correlation);
                 let number = |column| u32::try_from(row.integer(column).unwrap_or(0)).unwrap_or(0);
                 let launch = Launch {
                     grid: [10, 11, 12].map(number),
@@ -115,8 +114,7 @@ impl Reading<'_, '_> {
                 Some(id) => format!("CUDA graph {id}"),
                 None => "CUDA graph".to_owned(),
             };
-            let track = reading.trace.track(run.place);
-            reading.trace.kernel(track, &name, run.time).correlation(run.correlation);
+            reading.trace.kernel(run.track, &name, run.time).correlation(run.correlation);
         });
         if self.trace.len() > before {
             self.trace.origin().settings.insert("cuda_graph_nodes".to_owned(), false);
@@ -152,8 +150,7 @@ impl Reading<'_, '_> {
         };
         let [src, dst] = self.enumerations.ends(direction, row.integer(9), row.integer(10));
         let transfer = Transfer { bytes: self.bytes(row), direction, src, dst };
-        let track = self.trace.track(run.place);
-        self.trace.copy(track, transfer, run.time).correlation(run.correlation);
+        self.trace.copy(run.track, transfer, run.time).correlation(run.correlation);
     }
 
     /// Pages that the driver moved. They have no call and no stream.
@@ -181,9 +178,8 @@ impl Reading<'_, '_> {
             let kind =
                 row.integer(8).map(|kind| reading.enumerations.memory_kind(kind, i64::from(kind == 2)));
             let bytes = reading.bytes(row);
-            let track = reading.trace.track(run.place);
             let kind = kind.unwrap_or(MemoryKind::Device);
-            reading.trace.memset(track, kind, bytes, run.time).correlation(run.correlation);
+            reading.trace.memset(run.track, kind, bytes, run.time).correlation(run.correlation);
         });
     }
 }

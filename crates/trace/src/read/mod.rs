@@ -130,7 +130,7 @@ fn read_stream(
         Content::Gzip => read_gzip(source, path, options, &mut watch)?,
     };
     trace.stats_mut().file_bytes = total.unwrap_or_else(|| counted.load(Ordering::Relaxed));
-    Ok(trace.finish())
+    Ok(trace.finish_file())
 }
 
 fn read_with(

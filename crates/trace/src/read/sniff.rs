@@ -29,6 +29,12 @@ const FOREIGN: [(&[u8], &str, &str); 8] = [
     (b"<", "HTML or XML", "pass the JSON trace itself, not a web page"),
 ];
 
+/// Formats that are not supported, by the end of the file's name: their first bytes could be anything.
+const FOREIGN_NAMES: [(&str, &str, &str); 2] = [
+    (".pftrace", "a Perfetto trace", "convert it first: traceconv json FILE FILE.json"),
+    (".perfetto-trace", "a Perfetto trace", "convert it first: traceconv json FILE FILE.json"),
+];
+
 pub(crate) fn sniff(head: &[u8], path: &Path) -> Content {
     let Some((confidence, reader)) = surest(head, path) else {
         return Content::Unsupported { what: "in an unknown format", hint: "no reader is registered" };
@@ -38,6 +44,10 @@ pub(crate) fn sniff(head: &[u8], path: &Path) -> Content {
     }
     if is_gzip(head) {
         return Content::Gzip;
+    }
+    let name = path.to_string_lossy().to_ascii_lowercase();
+    if let Some(&(_, what, hint)) = FOREIGN_NAMES.iter().find(|(end, ..)| name.ends_with(end)) {
+        return Content::Unsupported { what, hint };
     }
     match FOREIGN.iter().find(|(magic, ..)| head.starts_with(magic)) {
         Some(&(_, what, hint)) => Content::Unsupported { what, hint },

@@ -2,6 +2,8 @@
 
 pub mod allreduce;
 pub mod budget;
+pub mod cluster;
+pub mod contention;
 pub mod ddp;
 pub mod offload;
 pub mod parallel;

@@ -24,6 +24,12 @@ pub(super) struct Assumed {
     pub(super) packing: f64,
     /// The rate of staged copies, as a share of pinned ones: docs/results/try.md.
     pub(super) staged_share: f64,
+    /// How many times faster several threads bring in new pages than the driver: docs/results/try.md, 16 to 256 MiB.
+    pub(super) new_pages_gain: f64,
+    /// Time for a batch in a worker process, as a multiple of its time in the training process.
+    pub(super) worker: f64,
+    /// Time to receive a batch from a worker, as a share of the time to make it.
+    pub(super) receiving: f64,
     /// How much of the power effect to assume.
     pub(super) power: Effect,
     /// Concurrent work does not use the copied data: it belongs to the previous or the next iteration.
@@ -43,6 +49,9 @@ impl Assumed {
         uncaptured: 0.4,
         packing: 0.2,
         staged_share: 0.85,
+        new_pages_gain: 10.0,
+        worker: 1.2,
+        receiving: 0.05,
         power: Effect::AsMeasured,
         independent: false,
         recording: RecordingIs::Expected,
@@ -57,6 +66,9 @@ impl Assumed {
         uncaptured: 0.1,
         packing: 0.0,
         staged_share: 0.95,
+        new_pages_gain: 14.0,
+        worker: 1.0,
+        receiving: 0.01,
         power: Effect::None,
         independent: true,
         recording: RecordingIs::Most,
@@ -71,6 +83,9 @@ impl Assumed {
         uncaptured: 0.7,
         packing: 0.6,
         staged_share: 0.65,
+        new_pages_gain: 6.0,
+        worker: 1.6,
+        receiving: 0.2,
         power: Effect::Most,
         independent: false,
         recording: RecordingIs::Least,

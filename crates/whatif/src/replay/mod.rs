@@ -5,6 +5,7 @@
 
 mod assumed;
 mod changes;
+mod job;
 mod models;
 mod power;
 mod range_from;
@@ -16,9 +17,10 @@ use busbound_trace::EventId;
 pub use busbound_cause::TraceRange;
 pub use changes::{
     About, Async, Change, Coalesce, CudaGraph, Keep, LoaderPin, NoSync, Optimizer, OtherLink, Pin, Prefetch,
-    Resident, Spread, Stage, Stream, UnknownChange, all_changes,
+    Resident, Spread, Stage, Stream, UnknownChange, Workers, all_changes,
 };
 
+pub use job::{Job, JobRank, NoJob};
 pub use models::Models;
 pub use range_from::RangeFrom;
 
@@ -27,7 +29,7 @@ use models::RecordingIs;
 use power::{Effect, Power};
 
 /// Steps of a trace, ready to replay.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Replay {
     models: Models,
     link: LinkFacts,
@@ -36,6 +38,8 @@ pub struct Replay {
     /// As recorded without changes.
     recorded: Simulated,
     power: Power,
+    /// From nanoseconds of replayed steps to milliseconds of the step that answers show.
+    scale: f64,
 }
 
 /// The predicted step time, in milliseconds.
@@ -104,17 +108,27 @@ impl Replay {
         }
         let unchanged =
             if models.is_recorded() { recorded.clone() } else { simulate(models.expected(), &sharing) };
-        unchanged.complete.then(|| Self { link: link.clone(), unchanged, recorded, power, models })
+        // The replay error is in all times.
+        let scale = 1e-6 / (1.0 + error);
+        unchanged.complete.then(|| Self { link: link.clone(), unchanged, recorded, power, models, scale })
+    }
+
+    /// Times are given as shares of this step from now on. Answers count the steps of a trace in more ways than the replay: the one
+    /// that is cut off at its end, or those that the replay leaves out.
+    #[must_use]
+    pub fn with_step_ms(mut self, step_ms: f64) -> Self {
+        self.scale *= step_ms / self.step_ms();
+        self
     }
 
     /// Milliseconds of the mean step, replayed without changes and without the profiler where that is known.
     pub fn step_ms(&self) -> f64 {
-        self.unchanged.step() / 1e6 / (1.0 + self.confidence().error)
+        self.unchanged.step() * self.scale
     }
 
     /// The same as recorded.
     pub fn recorded_ms(&self) -> f64 {
-        self.recorded.step() / 1e6 / (1.0 + self.confidence().error)
+        self.recorded.step() * self.scale
     }
 
     pub fn confidence(&self) -> Confidence {
@@ -174,16 +188,16 @@ impl Replay {
 
     fn run(&self, changes: &[Change], assumed: Assumed) -> Ran {
         let (_, simulated, made) = self.simulated(changes, assumed);
-        // The replay error is in both times. If a change leaves work undone, no prediction is possible.
-        let scale = 1.0 + self.confidence().error;
+        // If a change leaves work undone, no prediction is possible.
         if simulated.complete {
-            Ran { step_ms: simulated.step() / 1e6 / scale, ..made }
+            Ran { step_ms: simulated.step() * self.scale, ..made }
         } else {
             Ran { step_ms: self.step_ms(), applied: false, power: 1.0, ..made }
         }
     }
 
-    fn simulated(&self, changes: &[Change], assumed: Assumed) -> (Model, Simulated, Ran) {
+    /// The graph with these changes, whether they affect anything, and the device memory that they need.
+    fn edited(&self, changes: &[Change], assumed: Assumed) -> (Model, bool, u64) {
         let mut graph = self.models.of(assumed.recording).clone();
         let mut applied = false;
         let mut extra_bytes = 0;
@@ -192,6 +206,11 @@ impl Replay {
             applied |= made.changed > 0;
             extra_bytes += made.extra_bytes;
         }
+        (graph, applied, extra_bytes)
+    }
+
+    fn simulated(&self, changes: &[Change], assumed: Assumed) -> (Model, Simulated, Ran) {
+        let (graph, applied, extra_bytes) = self.edited(changes, assumed);
         let kernel_with_copy =
             if assumed.power == Effect::Most { worst_kernel_with_copy(&self.link) } else { KERNEL_WITH_COPY };
         let mut sharing = Sharing { duplex: duplex(&self.link), kernel_with_copy, heavy: 1.0 };
@@ -199,7 +218,7 @@ impl Replay {
             // Without an effect, what recording cost is still uncertain.
             let is_expected = assumed.recording == RecordingIs::Expected || self.models.is_recorded();
             let unchanged = if is_expected { self.unchanged.clone() } else { simulate(&graph, &sharing) };
-            let made = Ran { step_ms: unchanged.step() / 1e6, extra_bytes, applied, power: 1.0 };
+            let made = Ran { step_ms: unchanged.step() * self.scale, extra_bytes, applied, power: 1.0 };
             return (graph, unchanged, made);
         }
         let mut simulated = simulate(&graph, &sharing);
@@ -213,7 +232,7 @@ impl Replay {
             sharing.heavy = slowdown;
             simulated = simulate(&graph, &sharing);
         }
-        let made = Ran { step_ms: simulated.step() / 1e6, extra_bytes, applied, power: sharing.heavy };
+        let made = Ran { step_ms: simulated.step() * self.scale, extra_bytes, applied, power: sharing.heavy };
         (graph, simulated, made)
     }
 }

@@ -30,7 +30,10 @@ type Mix = fn(&mut Assumed, &Assumed);
 
 const UNKNOWNS: [(RangeFrom, Mix); 5] = [
     (RangeFrom::Recording, |to, from| to.recording = from.recording),
-    (RangeFrom::Copies, |to, from| (to.copies, to.staged_share) = (from.copies, from.staged_share)),
+    (RangeFrom::Copies, |to, from| {
+        (to.copies, to.staged_share, to.new_pages_gain) =
+            (from.copies, from.staged_share, from.new_pages_gain);
+    }),
     (RangeFrom::HostWork, |to, from| {
         (to.behind_staging, to.first_touch, to.packing) =
             (from.behind_staging, from.first_touch, from.packing);

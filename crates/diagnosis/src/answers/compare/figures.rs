@@ -5,6 +5,18 @@ use crate::answers::diagnosis::Diagnosis;
 use crate::figures::{FigureId, FigureUnit};
 
 const COPY_FIGURES: [FigureId; 2] = [FigureId::CopyMs, FigureId::CopyComputeMs];
+/// Of runs without GPU events.
+const HOST_FIGURES: [FigureId; 9] = [
+    FigureId::CpuCopyMs,
+    FigureId::CpuCopies,
+    FigureId::CpuCopyMb,
+    FigureId::CpuCopyGbps,
+    FigureId::AsyncCopies,
+    FigureId::AsyncCopyMb,
+    FigureId::AsyncCopyLaunchUs,
+    FigureId::CpuCollectives,
+    FigureId::CpuCollectiveMs,
+];
 const COMPILED_FIGURES: [FigureId; 4] =
     [FigureId::CompiledRegions, FigureId::GraphBreaks, FigureId::Recompilations, FigureId::CompileMs];
 const OTHER_FIGURES: [FigureId; 11] = [
@@ -26,6 +38,7 @@ pub(super) fn figures(runs: &[Diagnosis]) -> Vec<Figure> {
     list.extend(parts::figures(runs));
     list.extend(copies::figures(runs));
     list.extend(catalog_figures(FigureGroup::Copies, &COPY_FIGURES, runs));
+    list.extend(catalog_figures(FigureGroup::Copies, &HOST_FIGURES, runs));
     list.extend(blocks::figures(runs));
     list.extend(kernels::figures(runs));
     list.extend(compiled_figures(runs));

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::change::times_of;
 use super::{parts, step_ms};
 use crate::answers::diagnosis::Diagnosis;
+use crate::figures::FigureId;
 use crate::quantity::milliseconds;
 use crate::unit::Unit;
 
@@ -16,6 +17,12 @@ pub struct Sweep {
     pub values: Vec<f64>,
     /// Label units per second: samples per second if the label is the batch size.
     pub throughput: Vec<f64>,
+    /// Milliseconds of a step.
+    pub step_ms: Vec<f64>,
+    /// Share of the time in which the GPU ran anything; `null` without GPU events.
+    pub busy_share: Vec<Option<f64>>,
+    /// Share of the time in which only copies ran; `null` without GPU events.
+    pub exposed_copy_share: Vec<Option<f64>>,
     /// Parts of the step that grew more than the label, most added time first.
     pub grew_faster: Vec<Growth>,
 }
@@ -56,7 +63,15 @@ pub(super) fn sweep(runs: &[Diagnosis], labels: &Labels) -> Sweep {
         }
         grew.sort_by(|x, y| y.beyond_ms.total_cmp(&x.beyond_ms));
     }
-    Sweep { key: labels.key.clone(), values: labels.values.clone(), throughput, grew_faster: grew }
+    Sweep {
+        key: labels.key.clone(),
+        values: labels.values.clone(),
+        throughput,
+        step_ms: runs.iter().map(step_ms).collect(),
+        busy_share: runs.iter().map(|run| FigureId::BusyShare.of(run)).collect(),
+        exposed_copy_share: runs.iter().map(|run| FigureId::ExposedCopyShare.of(run)).collect(),
+        grew_faster: grew,
+    }
 }
 
 /// The last value divided by the first.

@@ -3,18 +3,20 @@
 use busbound_trace::LossKind;
 
 use super::Survey;
+use crate::limits::id::LimitationId;
 use crate::quantity::{count, time};
 
-pub(crate) fn headline(survey: &Survey) -> String {
+/// `withheld`: the reason why there is no verdict.
+pub(crate) fn headline(survey: &Survey, withheld: Option<LimitationId>) -> String {
     if survey.source.events == 0 && survey.source.objects > 0 {
         return format!(
             "{}: {} objects, none of a supported kind.",
-            state(survey),
+            state(survey, withheld),
             count(survey.source.objects)
         );
     }
     if survey.source.events == 0 {
-        return format!("{}: no events, only profiler metadata.", state(survey));
+        return format!("{}: no events, only profiler metadata.", state(survey, withheld));
     }
     let mut parts = Vec::new();
     if survey.recorded.gpu_activity {
@@ -42,10 +44,10 @@ pub(crate) fn headline(survey: &Survey) -> String {
         Some(steps) => parts.push(format!("{} × `{}`", steps.count, steps.pattern)),
         None => parts.push("no steps marked".to_owned()),
     }
-    format!("{}: {}.", state(survey), parts.join(", "))
+    format!("{}: {}.", state(survey, withheld), parts.join(", "))
 }
 
-fn state(survey: &Survey) -> &'static str {
+fn state(survey: &Survey, withheld: Option<LimitationId>) -> &'static str {
     if survey.source.complete {
         "Complete trace"
     } else if survey.source.lost.iter().any(|loss| loss.what == LossKind::MemoryBound) {
@@ -53,6 +55,12 @@ fn state(survey: &Survey) -> &'static str {
     } else if survey.source.lost.iter().any(|loss| loss.what.is_cut()) {
         "Truncated trace"
     } else {
-        "Damaged trace"
+        match withheld {
+            Some(LimitationId::KernelRecords | LimitationId::GraphWork | LimitationId::CallRecords) => {
+                "Incomplete trace"
+            }
+            Some(id) if id.is_contradiction() => "Inconsistent trace",
+            _ => "Damaged trace",
+        }
     }
 }

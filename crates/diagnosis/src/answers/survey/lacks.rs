@@ -1,16 +1,21 @@
 //! The checks for what is missing from a trace, one function each.
 
-use busbound_trace::{Direction, EventKind, LossKind, MemoryKind, Trace};
+use std::cell::OnceCell;
 
+use busbound_trace::{Direction, EventKind, LossKind, MemoryKind, Repair, Trace};
+
+use super::other_profiler::other_profiler;
 use super::{Span, Survey, Totals};
-use crate::quantity::{plural, time};
-use busbound_cause::{GraphLaunches, LaunchRecords};
+use crate::quantity::{count, plural, time};
+use busbound_cause::{ClockFault, Counted, GraphLaunches, Records};
 
 /// The input of a check.
 pub(super) struct Scope<'s> {
     pub(super) trace: &'s Trace,
     pub(super) totals: &'s Totals,
     pub(super) survey: &'s Survey,
+    /// How calls and work fit together.
+    pub(super) records: OnceCell<Records>,
 }
 
 /// The result of a check if something is missing.
@@ -24,6 +29,19 @@ pub(super) struct Lack {
 const BOTH_ACTIVITIES: &str = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])";
 
 impl Scope<'_> {
+    fn records(&self) -> &Records {
+        self.records.get_or_init(|| Records::of(self.trace))
+    }
+
+    /// Who is to blame for records that are not there.
+    fn dropped(&self) -> &'static str {
+        if self.trace.stats().is_complete() {
+            "the profiler dropped records"
+        } else {
+            "they are in the lost part, or the profiler dropped them"
+        }
+    }
+
     /// The clause for a truncated file, of which only the part that was read is known.
     fn here(&self) -> &'static str {
         if self.survey.source.complete { "" } else { " in the part that could be read" }
@@ -56,11 +74,38 @@ pub(super) fn events(scope: &Scope<'_>) -> Option<Lack> {
     })
 }
 
+/// A file that ends early: recording more would make the next one end earlier.
+pub(super) fn whole_file(scope: &Scope<'_>) -> Option<Lack> {
+    let is_cut = |what: LossKind| {
+        matches!(
+            what,
+            LossKind::EndsInsideEvent
+                | LossKind::EndsBetweenEvents
+                | LossKind::EndsBeforeEvents
+                | LossKind::GzipTruncated
+        )
+    };
+    scope.survey.source.lost.iter().any(|loss| is_cut(loss.what)).then(|| Lack {
+        what: "the end of the file: it was cut off while it was written or copied".to_owned(),
+        prevents: "any statement about what came after it; profilers write GPU events last",
+        remedy: "record less, so that the file is written completely: a few steps with schedule(wait=1, warmup=1, active=3), \
+                 with_stack=False, profile_memory=False; leave the profiler's `with` block before the process ends, and copy \
+                 the file after that. Recordings of `busbound record` survive a crash",
+    })
+}
+
 pub(super) fn gpu_activity(scope: &Scope<'_>) -> Option<Lack> {
     if scope.survey.recorded.gpu_activity {
         return None;
     }
     let cut = or_cut_off(scope.survey);
+    if let Some((what, remedy)) = other_profiler(scope.trace) {
+        return Some(Lack {
+            what: format!("no GPU activity that can be read: the file is {what}"),
+            prevents: "any statement about the GPU",
+            remedy,
+        });
+    }
     let what = if let Some(why) = scope.trace.origin().format.no_gpu_activity {
         match scope.survey.source.complete {
             true => format!("no GPU activity: {why}, or nothing ran on a GPU"),
@@ -124,6 +169,17 @@ pub(super) fn runtime_calls(scope: &Scope<'_>) -> Option<Lack> {
 
 pub(super) fn correlation(scope: &Scope<'_>) -> Option<Lack> {
     let uncorrelated = scope.totals.gpu_work_without_correlation;
+    let records = scope.records();
+    if records.ids_are_ambiguous() {
+        return Some(Lack {
+            what: format!(
+                "{} a correlation ID that several calls have",
+                plural(records.ambiguous as u64, "GPU event has", "GPU events have")
+            ),
+            prevents: "matching them to the host call that launched them",
+            remedy: "use the profiler's own export of one process; some converters change the field",
+        });
+    }
     (uncorrelated > 0).then(|| Lack {
         what: format!("{} no correlation ID", plural(uncorrelated, "GPU event has", "GPU events have")),
         prevents: "matching them to the host call that launched them",
@@ -191,7 +247,8 @@ pub(super) fn memory_kind(scope: &Scope<'_>) -> Option<Lack> {
 }
 
 pub(super) fn gpu_names(scope: &Scope<'_>) -> Option<Lack> {
-    (scope.survey.recorded.gpu_activity && scope.survey.gpus.is_empty()).then(|| Lack {
+    let is_named = scope.survey.gpus.iter().any(|gpu| !gpu.name.trim().is_empty());
+    (scope.survey.recorded.gpu_activity && !is_named).then(|| Lack {
         what: "the GPU's name is not recorded".to_owned(),
         prevents: "knowing its link: the peak must be given or assumed",
         remedy: "keep deviceProperties when you shorten a trace",
@@ -220,36 +277,129 @@ pub(super) fn graph_nodes(scope: &Scope<'_>) -> Option<Lack> {
 }
 
 pub(super) fn kernel_records(scope: &Scope<'_>) -> Option<Lack> {
-    // A truncated file has lost the work of its last launches; another check reports that.
-    if !scope.survey.recorded.gpu_activity || !scope.trace.stats().is_complete() {
-        return None;
-    }
-    let launches = LaunchRecords::of(scope.trace);
-    launches.are_missing().then(|| Lack {
-        what: format!(
-            "{} of {} have no kernel in the trace: the profiler dropped records",
-            launches.without_work,
-            plural(launches.all as u64, "kernel launch", "kernel launches")
-        ),
+    let records = scope.records();
+    let clause = |is_missing: bool, counted: Counted, one: &str, several: &str| {
+        let of = plural(counted.all as u64, one, several);
+        is_missing.then(|| format!("{} of {of}", counted.alone))
+    };
+    let kernels = clause(records.kernels_are_missing(), records.launches, "kernel launch", "kernel launches");
+    let copies = clause(records.copies_are_missing(), records.copies, "copy call", "copy calls");
+    let work = match (&kernels, &copies) {
+        (Some(_), None) => "kernel",
+        (None, Some(_)) => "copy",
+        (Some(_), Some(_)) => "work",
+        (None, None) => return None,
+    };
+    let clauses: Vec<String> = [kernels, copies].into_iter().flatten().collect();
+    Some(Lack {
+        what: format!("{} have no {work} in the trace: {}", clauses.join(" and "), scope.dropped()),
         prevents: "knowing what the GPU did then: it looks idle",
-        remedy: "record fewer steps, or give CUPTI larger buffers",
+        remedy: "record fewer steps (schedule(active=3)) or fewer activities (no with_stack, no profile_memory), or give CUPTI \
+                 larger buffers",
     })
 }
 
 pub(super) fn graph_work(scope: &Scope<'_>) -> Option<Lack> {
-    // A truncated file has lost the work of its last launches; another check reports that.
-    if !scope.survey.recorded.gpu_activity || !scope.trace.stats().is_complete() {
+    if !scope.survey.recorded.gpu_activity {
         return None;
     }
     let graphs = GraphLaunches::of(scope.trace);
-    graphs.are_missing().then(|| Lack {
+    let all = plural(graphs.all as u64, "CUDA graph launch", "CUDA graph launches");
+    let what = match () {
+        // A truncated file has lost the work of its last launches; another check reports that.
+        () if graphs.are_missing() && scope.trace.stats().is_complete() => {
+            format!("{} of {all} left no GPU work in the trace", graphs.unseen.len())
+        }
+        () if graphs.are_uneven() => {
+            format!(
+                "{} of {all} have other numbers of kernels than the rest: {}",
+                graphs.uneven,
+                scope.dropped()
+            )
+        }
+        () => return None,
+    };
+    Some(Lack { what, prevents: "knowing what the GPU did then: it looks idle", remedy: "" })
+}
+
+pub(super) fn call_records(scope: &Scope<'_>) -> Option<Lack> {
+    let records = scope.records();
+    // Without any calls, another check reports that.
+    (scope.survey.recorded.runtime_calls && records.calls_are_missing()).then(|| Lack {
         what: format!(
-            "{} of {} left no GPU work in the trace",
-            graphs.unseen.len(),
-            plural(graphs.all as u64, "CUDA graph launch", "CUDA graph launches")
+            "{} of {} no launch call in the trace: {}",
+            records.work.alone,
+            plural(records.work.all as u64, "GPU event has", "GPU events have"),
+            scope.dropped()
         ),
-        prevents: "knowing what the GPU did then: it looks idle",
-        remedy: "",
+        prevents: "knowing why the GPU was idle before them",
+        remedy: "record fewer steps, or fewer activities",
+    })
+}
+
+pub(super) fn clocks(scope: &Scope<'_>) -> Option<Lack> {
+    let what = match scope.records().clock_fault()? {
+        ClockFault::Units(pace) => {
+            // Units differ by powers of ten; the rest is how long the run waited.
+            let times = 10f64.powf(pace.log10().abs().round());
+            let (more, less) = if pace > 1.0 { ("GPU", "host") } else { ("host", "GPU") };
+            format!("{more} times are about {times:.0} times those of the {less}: their units differ")
+        }
+        ClockFault::Early(by) => format!(
+            "GPU work begins up to {} before the call that launched it: the clocks of host and GPU are apart",
+            time(by)
+        ),
+        ClockFault::Late(by) => format!(
+            "GPU times are about {} later than the calls allow: the clocks of host and GPU are apart",
+            time(by)
+        ),
+    };
+    Some(Lack {
+        what,
+        prevents: "knowing what the GPU waited for",
+        remedy: "use the profiler's own export, or record again; with a newer PyTorch if the file is its own",
+    })
+}
+
+pub(super) fn stream_order(scope: &Scope<'_>) -> Option<Lack> {
+    let records = scope.records();
+    records.streams_overlap().then(|| Lack {
+        what: format!(
+            "{:.0}% of the work overlaps other work of the same stream, which no GPU does: durations or stream numbers are wrong",
+            100.0 * records.overlapping
+        ),
+        prevents: "knowing how long the work took",
+        remedy: "use the profiler's own export; some converters change times or merge streams",
+    })
+}
+
+/// No link between host and GPU is faster, in GB/s: twice the peak of NVLink-C2C.
+const NO_LINK: f64 = 900.0;
+
+pub(super) fn copy_rates(scope: &Scope<'_>) -> Option<Lack> {
+    let crosses = |direction| matches!(direction, Direction::HostToDevice | Direction::DeviceToHost);
+    let rate = |bytes: u64, ns: i64| bytes as f64 / (ns as f64).max(1.0);
+    let classes =
+        scope.survey.copies.iter().filter(|class| crosses(class.direction) && class.total_ns.get() > 0);
+    let fastest =
+        classes.map(|class| rate(class.bytes.get(), class.total_ns.get())).max_by(f64::total_cmp)?;
+    (fastest > NO_LINK).then(|| Lack {
+        what: format!(
+            "copies between host and GPU run at {} GB/s, faster than any link: their times or sizes are wrong",
+            count(fastest.round() as u64)
+        ),
+        prevents: "any statement about time",
+        remedy: "use the profiler's own export; some converters change units",
+    })
+}
+
+/// They are left out, so no figure is wrong; but something was merged or written twice.
+pub(super) fn duplicates(scope: &Scope<'_>) -> Option<Lack> {
+    let twice = *scope.survey.repairs.get(&Repair::DuplicateEvent)?;
+    Some(Lack {
+        what: format!("{} in the file twice, and count once", plural(twice, "event is", "events are")),
+        prevents: "nothing, if the file was merged with a copy of itself; check how it was made",
+        remedy: "use the profiler's own export",
     })
 }
 
@@ -269,19 +419,23 @@ pub(super) fn page_faults(scope: &Scope<'_>) -> Option<Lack> {
 pub(super) fn shapes(scope: &Scope<'_>) -> Option<Lack> {
     let recorded = &scope.survey.recorded;
     // Some formats never have shapes.
-    (recorded.operators && !recorded.shapes && scope.trace.origin().format.records_shapes).then(|| Lack {
-        what: format!("no input shapes{}{}", scope.here(), scope.asked_for("record_shapes")),
-        prevents: if recorded.gpu_activity {
-            "knowing the sizes of copy operators; GPU copies record their own"
-        } else {
-            "knowing the sizes and rates of copies"
-        },
-        remedy: "profile(…, record_shapes=True)",
-    })
+    (recorded.operators
+        && !recorded.shapes
+        && scope.survey.source.complete
+        && scope.trace.origin().format.records_shapes)
+        .then(|| Lack {
+            what: format!("no input shapes{}{}", scope.here(), scope.asked_for("record_shapes")),
+            prevents: if recorded.gpu_activity {
+                "knowing the sizes of copy operators; GPU copies record their own"
+            } else {
+                "knowing the sizes and rates of copies"
+            },
+            remedy: "profile(…, record_shapes=True)",
+        })
 }
 
 pub(super) fn stacks(scope: &Scope<'_>) -> Option<Lack> {
-    (!scope.survey.recorded.stacks).then(|| Lack {
+    (!scope.survey.recorded.stacks && scope.survey.source.complete).then(|| Lack {
         what: format!("no Python stacks{}{}", scope.here(), scope.asked_for("with_stack")),
         prevents: "naming the source line behind a copy or a gap",
         remedy: "profile(…, with_stack=True); it slows the host, so turn it off when you measure time",
@@ -289,7 +443,7 @@ pub(super) fn stacks(scope: &Scope<'_>) -> Option<Lack> {
 }
 
 pub(super) fn memory(scope: &Scope<'_>) -> Option<Lack> {
-    (!scope.survey.recorded.memory).then(|| Lack {
+    (!scope.survey.recorded.memory && scope.survey.source.complete).then(|| Lack {
         what: format!("no memory samples{}{}", scope.here(), scope.asked_for("profile_memory")),
         prevents: "knowing whether offloaded weights would fit on the GPU",
         remedy: "profile(…, profile_memory=True)",
@@ -298,7 +452,7 @@ pub(super) fn memory(scope: &Scope<'_>) -> Option<Lack> {
 
 pub(super) fn synchronizations(scope: &Scope<'_>) -> Option<Lack> {
     let recorded = &scope.survey.recorded;
-    (recorded.gpu_activity && !recorded.synchronizations).then(|| Lack {
+    (recorded.gpu_activity && !recorded.synchronizations && scope.survey.source.complete).then(|| Lack {
         what: format!("no synchronization events{}", scope.here()),
         prevents: "knowing the exact waits between streams; they are inferred from timing",
         remedy: "profile(…, experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True))",

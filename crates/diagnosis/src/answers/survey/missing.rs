@@ -1,5 +1,7 @@
 //! What is missing from the trace, what does that prevent, and how do you record it next time?
 
+use std::cell::OnceCell;
+
 use busbound_trace::{Recordable, Trace};
 use serde::Serialize;
 
@@ -18,25 +20,38 @@ pub struct Missing {
     pub prevents: &'static str,
     /// How to record it next time.
     pub remedy: &'static str,
-    /// Whether it limits the diagnosis.
+    /// What it does to the diagnosis.
     #[serde(skip)]
-    pub(crate) limits_diagnosis: bool,
+    pub(crate) limits: Limits,
 }
 
-/// Whether a missing item limits the diagnosis. Only the survey reports items that merely add names or that no copy
-/// needs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Limits {
+/// What a missing item does to the diagnosis. Only the survey reports items that merely add names or that no copy needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limits {
+    /// Figures mislead: there is no verdict.
+    Verdict,
     Diagnosis,
     Survey,
 }
-use Limits::{Diagnosis, Survey as SurveyOnly};
+use Limits::{Diagnosis, Survey as SurveyOnly, Verdict};
+
+impl Missing {
+    pub(crate) fn limits_diagnosis(&self) -> bool {
+        self.limits != SurveyOnly
+    }
+
+    /// Why there is no verdict: records are missing, or contradict each other.
+    pub(crate) fn withholds(missing: &[Self]) -> Option<&Self> {
+        missing.iter().find(|missing| missing.limits == Verdict)
+    }
+}
 
 type Check = fn(&Scope<'_>) -> Option<Lack>;
 
 /// All checks, in display order: what is missing, the limitation that this is, and how to find out.
 const TABLE: &[(Recordable, LimitationId, Limits, Check)] = &[
     (Recordable::Events, LimitationId::Events, Diagnosis, lacks::events),
+    (Recordable::EndOfFile, LimitationId::EndOfFile, SurveyOnly, lacks::whole_file),
     (Recordable::GpuActivity, LimitationId::GpuActivity, Diagnosis, lacks::gpu_activity),
     (Recordable::GpuTail, LimitationId::GpuTail, Diagnosis, lacks::gpu_tail),
     (Recordable::RuntimeCalls, LimitationId::RuntimeCalls, Diagnosis, lacks::runtime_calls),
@@ -48,8 +63,13 @@ const TABLE: &[(Recordable, LimitationId, Limits, Check)] = &[
     (Recordable::GpuNames, LimitationId::GpuNames, Diagnosis, lacks::gpu_names),
     (Recordable::GpuOfProcess, LimitationId::GpuOfProcess, Diagnosis, lacks::gpu_of_process),
     (Recordable::GraphNodes, LimitationId::GraphNodes, Diagnosis, lacks::graph_nodes),
-    (Recordable::KernelRecords, LimitationId::KernelRecords, Diagnosis, lacks::kernel_records),
-    (Recordable::GraphWork, LimitationId::GraphWork, Diagnosis, lacks::graph_work),
+    (Recordable::KernelRecords, LimitationId::KernelRecords, Verdict, lacks::kernel_records),
+    (Recordable::GraphWork, LimitationId::GraphWork, Verdict, lacks::graph_work),
+    (Recordable::Clocks, LimitationId::Clocks, Verdict, lacks::clocks),
+    (Recordable::StreamOrder, LimitationId::StreamOrder, Verdict, lacks::stream_order),
+    (Recordable::CopyRates, LimitationId::CopyRates, Verdict, lacks::copy_rates),
+    (Recordable::CallRecords, LimitationId::CallRecords, Verdict, lacks::call_records),
+    (Recordable::OneOfEach, LimitationId::Duplicates, Diagnosis, lacks::duplicates),
     (Recordable::PageFaults, LimitationId::PageFaults, Diagnosis, lacks::page_faults),
     (Recordable::Shapes, LimitationId::Shapes, SurveyOnly, lacks::shapes),
     (Recordable::Stacks, LimitationId::Stacks, SurveyOnly, lacks::stacks),
@@ -59,11 +79,11 @@ const TABLE: &[(Recordable, LimitationId, Limits, Check)] = &[
 ];
 
 pub(super) fn missing(trace: &Trace, totals: &Totals, survey: &Survey) -> Vec<Missing> {
-    let scope = Scope { trace, totals, survey };
+    let scope = Scope { trace, totals, survey, records: OnceCell::new() };
     let of = |&(missing, id, limits, check): &(Recordable, LimitationId, Limits, Check)| {
         let Lack { what, prevents, remedy } = check(&scope)?;
         let remedy = (trace.origin().format.remedy)(missing, survey.source.complete).unwrap_or(remedy);
-        Some(Missing { id, what, prevents, remedy, limits_diagnosis: limits == Diagnosis })
+        Some(Missing { id, what, prevents, remedy, limits })
     };
     // If the trace has no events, nothing else is worth reporting.
     let table = if trace.is_empty() { &TABLE[..1] } else { TABLE };

@@ -3,8 +3,10 @@
 pub(crate) mod headline;
 mod lacks;
 pub(crate) mod missing;
+mod other_profiler;
 pub(crate) mod places;
 pub(crate) mod steps;
+pub(crate) mod withheld;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use missing::Missing;
 use steps::StepPattern;
+use withheld::why_incomplete;
 
 pub const SURVEY_SCHEMA: &str = "busbound.survey/2";
 
@@ -65,6 +68,7 @@ pub struct Survey {
 pub struct SourceFacts {
     pub path: String,
     pub format: &'static str,
+    /// Whether all of it was read, no records are missing, and none contradict each other.
     pub complete: bool,
     pub file_bytes: u64,
     /// Whether the file is compressed; `json_bytes` then counts uncompressed bytes, `file_bytes` compressed ones.
@@ -241,7 +245,9 @@ pub fn survey(trace: &Trace, source: &Source) -> Survey {
         profiler_messages: trace.origin().profiler_messages.clone(),
     };
     survey.missing = missing::missing(trace, &totals, &survey);
-    survey.headline = headline::headline(&survey);
+    let withheld = why_incomplete(trace, &survey).map(|withheld| withheld.id);
+    survey.source.complete &= withheld.is_none();
+    survey.headline = headline::headline(&survey, withheld);
     survey
 }
 
@@ -262,7 +268,8 @@ fn lost_parts(trace: &Trace) -> Vec<LostPart> {
         .collect()
 }
 
-fn rank(trace: &Trace, source: &Source) -> Option<RankedAs> {
+/// The rank, from the trace or its file name.
+pub(crate) fn rank(trace: &Trace, source: &Source) -> Option<RankedAs> {
     let distributed = trace.origin().distributed.as_ref();
     let recorded = distributed.and_then(|d| d.rank).map(|rank| (rank, RankOrigin::DistributedInfo));
     let file = source.path.rsplit(['/', '\\']).next().unwrap_or_default();

@@ -26,7 +26,15 @@ pub(crate) fn devices(trace: &Trace, totals: &Totals) -> Vec<Device> {
             work_ns: sums.iter().filter(|(kind, _)| kind.is_gpu_work()).map(|(_, &(_, time))| time).sum(),
         });
     }
-    let name = |id| trace.origin().gpus.iter().find(|gpu| gpu.id == id).map(|gpu| gpu.name.clone());
+    let name = |id| {
+        trace
+            .origin()
+            .gpus
+            .iter()
+            .find(|gpu| gpu.id == id)
+            .map(|gpu| gpu.name.clone())
+            .filter(|name| !name.trim().is_empty())
+    };
     devices.into_iter().map(|(id, streams)| Device { id, name: name(id), streams }).collect()
 }
 

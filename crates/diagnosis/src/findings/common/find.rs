@@ -2,8 +2,11 @@
 
 use busbound_whatif::replay::{Change, Predicted};
 
+use busbound_trace::MemoryKind;
+
 use super::draft::Draft;
 use super::finding::{Finding, WithoutCode};
+use crate::activity::copies::Copy;
 use crate::analysis::facts::Facts;
 use crate::analysis::replay;
 use crate::findings::FindingId;
@@ -38,7 +41,11 @@ pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     replace_bounds(facts, &mut made);
     let step_ms = facts.own_step_ms();
     let finding = |made: Made| {
-        let finding = Finding::of(made.id, made.draft, made.basis, step_ms);
+        let mut finding = Finding::of(made.id, made.draft, made.basis, step_ms);
+        let pins = made.id.rule().candidate.changes().iter().flatten().any(Change::pins);
+        finding.cost.pinned_bytes = pins.then(|| pageable_bytes(facts));
+        finding.cost.gpu_bytes =
+            made.predicted.as_ref().map(|made| made.extra_bytes).filter(|bytes| *bytes > 0);
         Finding { predicted: made.predicted, ..finding }
     };
     let mut findings: Vec<_> = made.into_iter().map(finding).collect();
@@ -48,6 +55,13 @@ pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     });
     say_without_code(facts, &mut findings);
     findings
+}
+
+/// What a step copies from and to pageable memory: pinning its buffers pins at most this much.
+fn pageable_bytes(facts: &Facts<'_>) -> u64 {
+    let copies = facts.copies.iter().filter(|copy| copy.host_memory() == Some(MemoryKind::Pageable));
+    let all = copies.filter_map(Copy::bytes).fold(0, u64::saturating_add);
+    (all as f64 / facts.steps()) as u64
 }
 
 /// Gains below this share of the step are not worth another run.
@@ -65,9 +79,7 @@ fn say_without_code(facts: &Facts<'_>, findings: &mut [Finding]) {
         return;
     }
     let now = facts.own_step_ms();
-    let scale = now / replay.step_ms();
-    let (step_ms, low_ms, high_ms) =
-        (predicted.step_ms * scale, predicted.low_ms * scale, predicted.high_ms * scale);
+    let Predicted { step_ms, low_ms, high_ms, .. } = predicted;
     let command = "busbound try -- CMD";
     let gain = format!("{} → about {}", milliseconds(now), milliseconds(step_ms));
     finding.fix.push_str(&format!(" Without code changes: {command} ({gain})."));

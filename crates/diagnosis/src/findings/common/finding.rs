@@ -5,6 +5,7 @@ use busbound_whatif::replay::Predicted;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::cost::Cost;
 use super::draft::Draft;
 use crate::findings::FindingId;
 use crate::saving::Saving;
@@ -49,6 +50,8 @@ pub struct Finding {
     /// The what-if changes that are its fix, as `busbound whatif --apply` takes them; empty where there are none.
     pub candidate: Vec<String>,
     pub fix: String,
+    /// What the fix costs.
+    pub cost: Cost,
     /// What the run gains without a change of the program; `null` where that is not possible, or another finding says it.
     pub without_code: Option<WithoutCode>,
     /// The fix in PyTorch, if it is code.
@@ -100,6 +103,12 @@ impl Finding {
             saving_basis: basis,
             candidate: rule.candidate.changes().iter().flatten().map(ToString::to_string).collect(),
             fix: draft.fix.text,
+            cost: Cost {
+                effort: rule.effort,
+                pinned_bytes: None,
+                gpu_bytes: None,
+                risk: rule.document.assumes,
+            },
             without_code: None,
             fix_code: draft.fix.code,
             docs: format!("docs/findings.md#{id}"),

@@ -1,6 +1,7 @@
 //! What do findings share? The types of rules and findings, the code that runs rules, and helpers for checks.
 
 pub(super) mod copies;
+mod cost;
 mod draft;
 mod evidence;
 pub(super) mod find;
@@ -11,6 +12,7 @@ pub(super) mod prefetch;
 pub(super) mod prize;
 mod rule;
 
+pub use cost::{Cost, Effort};
 pub(super) use draft::{Draft, Fix};
 pub use evidence::EvidenceUnit;
 pub use finding::{Finding, Severity, WithoutCode};

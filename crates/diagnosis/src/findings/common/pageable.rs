@@ -89,7 +89,7 @@ pub(in crate::findings) fn is_asynchronous_in_name_only(facts: &Facts<'_>, copy:
     });
     match operator.and_then(|operator| operator.copy_operator()?.non_blocking) {
         Some(flag) => flag,
-        None => !facts.kernels_on_stream.contains_key(&(copy.device, copy.stream)),
+        None => facts.shares_stream_with_kernels(copy) == Some(false),
     }
 }
 

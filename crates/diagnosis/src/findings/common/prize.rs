@@ -49,8 +49,6 @@ const WORTH_A_FOLLOW_UP: f64 = 0.05;
 /// The search for the fixes that pay one after another.
 struct Search<'r> {
     replay: &'r Replay,
-    /// From milliseconds of the replay's median step to those of the step that is shown.
-    scale: f64,
     changes: Vec<Change>,
     best: Option<Predicted>,
     fixes: Vec<AppliedFix>,
@@ -79,8 +77,8 @@ impl Search<'_> {
             finding,
             apply: new.iter().map(ToString::to_string).collect(),
             doing: new.iter().map(|change| change.about().doing).collect(),
-            before_ms: before * self.scale,
-            after_ms: predicted.step_ms * self.scale,
+            before_ms: before,
+            after_ms: predicted.step_ms,
         });
         self.changes = all;
         self.best = Some(predicted);
@@ -98,8 +96,7 @@ pub(crate) fn prize(facts: &Facts<'_>, findings: &[Finding]) -> Option<Prize> {
     }
     let replay = facts.replay()?;
     let step_ms = facts.own_step_ms();
-    let scale = step_ms / replay.step_ms();
-    let mut search = Search { replay, scale, changes: Vec::new(), best: None, fixes: Vec::new() };
+    let mut search = Search { replay, changes: Vec::new(), best: None, fixes: Vec::new() };
     for (finding, changes) in &fixes {
         search.try_fix(finding.id, changes, finding.predicted, WORTH_A_FIX);
     }
@@ -108,13 +105,12 @@ pub(crate) fn prize(facts: &Facts<'_>, findings: &[Finding]) -> Option<Prize> {
         search.try_fix(FindingId::SerializedCopies, &[Prefetch(1).into()], None, WORTH_A_FOLLOW_UP);
     }
     let best = search.best?;
-    let fixed_ms = best.step_ms * scale;
     Some(Prize {
         step_ms,
-        fixed_ms,
-        low_ms: best.low_ms * scale,
-        high_ms: best.high_ms * scale,
-        speedup: step_ms / fixed_ms,
+        fixed_ms: best.step_ms,
+        low_ms: best.low_ms,
+        high_ms: best.high_ms,
+        speedup: step_ms / best.step_ms,
         fixes: search.fixes,
     })
 }

@@ -2,6 +2,7 @@
 
 use busbound_whatif::replay::Change;
 
+use super::cost::Effort;
 use super::draft::Draft;
 use crate::analysis::facts::Facts;
 use crate::findings::FindingId;
@@ -16,6 +17,8 @@ pub(crate) struct Rule {
     /// How the saving is computed if the fix is not replayed.
     pub(crate) basis: &'static str,
     pub(crate) candidate: Candidate,
+    /// How much has to change for the fix.
+    pub(crate) effort: Effort,
     /// Findings that explain the same time better. If one of them is reported, this one is not.
     pub(crate) unless: &'static [FindingId],
     /// Looks for evidence; `None` without evidence.

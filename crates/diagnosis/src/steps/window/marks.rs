@@ -84,6 +84,10 @@ fn likeness(pattern: &str) -> Option<u8> {
     if lower == "profilerstep#*" {
         return Some(9);
     }
+    // vLLM and SGLang mark each pass of the engine: `execute_context_1(512)_generation_3(3)`.
+    if lower.starts_with("execute_context_") {
+        return Some(6);
+    }
     // `step`, `step 3`, `train_step_3`, `iter#3`.
     let (word, numbered) = match lower.strip_suffix('*') {
         Some(word) => (word.trim_end_matches(['_', ' ', '#', '-', ':', '.']), true),
@@ -99,9 +103,16 @@ mod tests {
 
     #[test]
     fn steps_are_recognized_by_name() {
-        for name in
-            ["ProfilerStep#*", "step", "Step *", "train_step_*", "train_step *", "iteration*", "iter#*"]
-        {
+        for name in [
+            "ProfilerStep#*",
+            "execute_context_*(*)_generation_*(*)",
+            "step",
+            "Step *",
+            "train_step_*",
+            "train_step *",
+            "iteration*",
+            "iter#*",
+        ] {
             assert!(likeness(name).is_some(), "{name}");
         }
         for name in ["Optimizer.step#AdamW.step", "nccl:all_reduce", "layer*", "stepper", "forward"] {

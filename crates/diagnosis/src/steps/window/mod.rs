@@ -5,19 +5,21 @@
 //! launched in it ends.
 
 mod marks;
+mod numbers;
 mod outliers;
 mod period;
+mod times;
 
 use std::ops::Range;
 
-use busbound_machine::{median, quantile};
+use busbound_machine::median;
 use busbound_trace::{Event, EventId, EventKind, Interval, Timestamp, Trace, TrackId};
 use regex_lite::Regex;
 use serde::Serialize;
 
 pub use outliers::{Difference, OutlierStep, StepQuantity};
+pub use times::StepTimes;
 
-use crate::analysis::unprofiled::Unprofiled;
 use crate::options::Options;
 use crate::unit::Unit;
 use busbound_cause::thresholds::LAUNCH_LATENCY;
@@ -67,6 +69,8 @@ pub(super) struct Beginnings {
 pub(crate) struct Window {
     /// From the end of the previous step to its own end, on the device if there is one.
     pub(crate) steps: Vec<Interval>,
+    /// The number of each step: the one in its annotation, or its index.
+    pub(crate) numbers: Vec<u64>,
     /// When each step starts on the host.
     pub(crate) starts: Vec<Timestamp>,
     /// Where steps end on the host, if annotations mark them.
@@ -86,28 +90,8 @@ pub(crate) struct Window {
     outside_share: f64,
     /// The step of each kernel, copy and memset, by event number, plus one; 0 for none.
     step_of_work: Vec<u32>,
-}
-
-/// Length of steps in milliseconds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct StepTimes {
-    pub count: usize,
-    pub pattern: String,
-    pub found: StepsFound,
-    pub p50_ms: f64,
-    pub p90_ms: f64,
-    pub p99_ms: f64,
-    pub min_ms: f64,
-    pub max_ms: f64,
-    /// Warm-up steps at the beginning that no figure includes.
-    pub warmup_dropped: usize,
-    /// Steps after the warm-up that no figure includes, because outliers are among them.
-    pub outliers_dropped: usize,
-    /// The length of each step, in order; only the first thousand if there are more.
-    pub each_ms: Vec<f64>,
-    /// The mean step without the profiler; `null` if it hardly differs, or is not known.
-    pub unprofiled_ms: Option<Unprofiled>,
+    /// Where a detected period begins: a part of the trace has the same steps, and would suggest others.
+    period: Option<Beginnings>,
 }
 
 /// Outlier steps are left out while they take less than this share of the time. Beyond it they are what the run is about.
@@ -116,13 +100,16 @@ const MUCH: f64 = 0.2;
 const FEWEST_STEADY: usize = 3;
 /// A first step above this multiple of the median of the later ones is warm-up.
 const LONGER_WARMING_UP: f64 = 1.5;
-/// Steps whose lengths are listed.
-const LISTED: usize = 1_000;
 
 impl Window {
     /// The unit of per-step figures.
     pub(crate) fn unit(&self) -> Unit {
         self.found.map_or(Unit::Trace, StepsFound::unit)
+    }
+
+    /// From the start of the first step to the end of the last.
+    pub(crate) fn hull(&self) -> Option<Interval> {
+        Some(Interval::new(self.steps.first()?.start, self.steps.last()?.end))
     }
 
     /// `from` is when the first step begins, if the trace is a view that has no earlier steps.
@@ -131,9 +118,39 @@ impl Window {
             Some(wanted) => marks::given(trace, host, wanted),
             None => marks::likely(trace, host).or_else(|| period::period(trace, host)),
         };
-        let Some(mut begin) = begin else { return Self::default() };
+        begin.map_or_else(Self::default, |begin| Self::at(begin, trace, host, options, from))
+    }
+
+    /// These steps of a detected period, in the part of the trace that has only them; `None` if they were found in another way.
+    pub(crate) fn of_part(
+        &self,
+        steps: Range<usize>,
+        part: &Trace,
+        host: &Host<'_>,
+        options: &Options,
+    ) -> Option<Self> {
+        let whole = self.period.as_ref()?;
+        let begin = Beginnings {
+            starts: whole.starts.get(steps.clone())?.to_vec(),
+            ends: whole.ends.get(steps.clone())?.to_vec(),
+            until: whole.starts.get(steps.end).copied().or(whole.until),
+            last_is_whole: true,
+            ..whole.clone()
+        };
+        let from = self.steps.get(steps.start).map(|step| step.start);
+        Some(Self::at(begin, part, host, options, from))
+    }
+
+    fn at(
+        mut begin: Beginnings,
+        trace: &Trace,
+        host: &Host<'_>,
+        options: &Options,
+        from: Option<Timestamp>,
+    ) -> Self {
         let mut work = work_of_steps(trace, host, &begin.starts, begin.until);
         begin.drop_unrecorded(&work, trace.stats().is_complete());
+        begin.drop_launched_ahead(&work);
         let mut steps = lengths(&begin, &work, from);
         let placed = place(&work.without_launch, &steps, &mut work.step_of_work);
         let counts = StepCounts::of(&begin, &work, &placed, steps.len());
@@ -141,8 +158,10 @@ impl Window {
             steps.pop();
         }
         Self {
+            numbers: numbers::numbers(trace, &begin, steps.len()),
             steps,
             ends: begin.host_ends(),
+            period: (begin.found == StepsFound::Period).then(|| begin.clone()),
             starts: begin.starts,
             step_count: counts.all,
             early_steps: counts.early,
@@ -183,6 +202,19 @@ impl Window {
         self.ends.as_ref().map(|(thread, _)| *thread)
     }
 
+    /// The number that the program gave a step: 12 of `ProfilerStep#12`. `None` if it does not number them one by one.
+    pub(crate) fn number_of(&self, step: usize, trace: &Trace) -> Option<u64> {
+        let number = |step: usize| -> Option<u64> {
+            // The mark of a step is listed with its end.
+            let (_, id) = self.ends.as_ref()?.1.get(step + 1)?;
+            let name = trace.event(*id).name();
+            name[name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..].parse().ok()
+        };
+        let first = number(0)?;
+        let is_counted = self.starts.len() > 1 && number(1) == first.checked_add(1);
+        number(step).filter(|number| is_counted && Some(*number) == first.checked_add(step as u64))
+    }
+
     /// The divisor for figures per step.
     pub(crate) fn step_count(&self) -> f64 {
         if self.steps.is_empty() { 1.0 } else { self.step_count }
@@ -201,33 +233,6 @@ impl Window {
     /// The step that the host was in.
     pub(crate) fn step_at(&self, at: Timestamp) -> Option<usize> {
         self.starts.partition_point(|&start| start <= at).checked_sub(1)
-    }
-
-    pub(crate) fn times(&self) -> Option<StepTimes> {
-        self.times_from(0)
-    }
-
-    /// Of the steps from `first` on.
-    pub(crate) fn times_from(&self, first: usize) -> Option<StepTimes> {
-        let mut lengths: Vec<f64> =
-            self.steps.get(first..)?.iter().map(|step| step.length().as_millis()).collect();
-        let each_ms = lengths.iter().take(LISTED).copied().collect();
-        let count = lengths.len();
-        let mut at = |share| quantile(&mut lengths, share);
-        Some(StepTimes {
-            count,
-            pattern: self.pattern.clone()?,
-            found: self.found?,
-            p50_ms: at(0.5)?,
-            p90_ms: at(0.9)?,
-            p99_ms: at(0.99)?,
-            min_ms: at(0.0)?,
-            max_ms: at(1.0)?,
-            warmup_dropped: 0,
-            outliers_dropped: 0,
-            each_ms,
-            unprofiled_ms: None,
-        })
     }
 
     /// Steps that took much longer, in order, and what each did differently.
@@ -290,6 +295,24 @@ impl Beginnings {
         let recorded = work.hulls.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
         if !is_complete && (1..self.starts.len()).contains(&recorded) {
             self.starts.truncate(recorded);
+            self.last_is_whole = false;
+        }
+    }
+
+    /// A host that only launches runs ahead of the GPU, until its queue is full or something waits. Without GPU events, the last
+    /// step then seems to end when the host has launched it.
+    fn drop_launched_ahead(&mut self, work: &Work) {
+        const MUCH_SHORTER: f64 = 0.5;
+        if work.hulls.iter().any(Option::is_some) || self.starts.len() < 3 {
+            return;
+        }
+        let periods = self.starts.windows(2).map(|pair| (pair[1] - pair[0]).as_millis());
+        let (Some(usual), Some(start), Some(end)) =
+            (median(periods), self.starts.last(), self.ends.get(self.starts.len() - 1))
+        else {
+            return;
+        };
+        if (*end - *start).as_millis() < MUCH_SHORTER * usual {
             self.last_is_whole = false;
         }
     }

@@ -115,7 +115,7 @@ pub(super) fn outliers(window: &Window, trace: &Trace, host: &Host<'_>) -> Vec<O
     }
     let usual = Usual::of(usual_ms, profiles(window, trace, host));
     let unit = window.unit();
-    slow.into_iter().map(|i| outlier(unit, i, lengths[i], &usual)).collect()
+    slow.into_iter().map(|i| outlier((unit, window.numbers[i]), i, lengths[i], &usual)).collect()
 }
 
 type Profile = BTreeMap<StepQuantity, Sum>;
@@ -150,7 +150,7 @@ impl Usual {
     }
 }
 
-fn outlier(unit: Unit, index: usize, ms: f64, usual: &Usual) -> OutlierStep {
+fn outlier((unit, number): (Unit, u64), index: usize, ms: f64, usual: &Usual) -> OutlierStep {
     let excess = ms - usual.ms;
     let all = usual.profiles[index].iter().map(|(&what, sum)| {
         let median = usual.medians[&what];
@@ -183,7 +183,7 @@ fn outlier(unit: Unit, index: usize, ms: f64, usual: &Usual) -> OutlierStep {
         parts.join("; ")
     };
     let statement =
-        format!("{unit} {index} took {} (median {}): {why}", milliseconds(ms), milliseconds(usual.ms));
+        format!("{unit} {number} took {} (median {}): {why}", milliseconds(ms), milliseconds(usual.ms));
     OutlierStep { index, ms, differences, statement }
 }
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 import types
 
+from .._options import check
 from ._sizes import OffloadError
 
 TYPE_CHECKING = False
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any
 
+    from typing_extensions import Unpack
+
+    from ..options import ActivationOptions, LoadOptions, OffloadOptions, PlanOptions
     from ._activations import Activations
     from ._handle import Handle, Report
     from ._plan import Plan
@@ -35,28 +39,45 @@ def plan(
     example_inputs: Any = None,
     gpu_memory: int | float | str | None = None,
     machine: str | None = None,
-    **options: Any,
+    **options: Unpack[PlanOptions],
 ) -> Plan:
-    """Plans what stays on the GPU and predicts the time of a pass.
+    """Plans what stays on the GPU and predicts the time of a pass. The weights move to pinned host memory.
 
-    The weights move to pinned host memory. With ``example_inputs`` (a tensor, a tuple, a dict, or a function that runs a
-    pass), a few passes are run to measure compute and activations. ``machine`` is a GPU, a link or the profile of
-    ``busbound bench``; with example inputs the rate of copies is measured.
+    Args:
+        model: The model.
+        example_inputs: A tensor, a tuple, a dict, or a function that runs a pass. With them, a few passes are run to
+            measure compute, activations and the rate of copies.
+        gpu_memory: Bytes that the model may take on the GPU, as a number or as ``"4GB"``; by default what is free.
+        machine: A GPU, a link or the profile of ``busbound bench``, for the rate of copies without example inputs.
+        **options: As in ``busbound.options.PlanOptions``: ``blocks``, ``slots``, ``resident``, ``device``, ``trainable``,
+            ``smallest_block``.
 
-    Options: ``blocks`` (modules, their names, or the name of their list), ``slots``, ``device``, ``trainable``
-    (``"resident"`` keeps weights that require gradients on the GPU, which is the default if others are frozen).
+    Returns:
+        The plan. Printing it says what a pass takes and why.
+
+    Raises:
+        OffloadError: The model cannot be streamed; the message says what to do instead.
     """
+    _check(options, "PlanOptions", "plan")
     from ._plan import make_plan
 
     return make_plan(model, example_inputs, gpu_memory, machine, **options)
 
 
-def activations(budget: int | float | str = 0, **options: Any) -> Activations:
+def activations(budget: int | float | str = 0, **options: Unpack[ActivationOptions]) -> Activations:
     """Keeps at most ``budget`` bytes of saved activations on the GPU; the rest waits in pinned host memory.
 
     A context manager for the forward pass, like ``torch.autograd.graph.save_on_cpu``. Create it once and enter it in each
     step, so that its host memory is reused.
+
+    Args:
+        budget: Bytes, as a number or as ``"2GB"``.
+        **options: As in ``busbound.options.ActivationOptions``: ``model``, ``device``, ``smallest``, ``in_flight``.
+
+    Returns:
+        The context manager.
     """
+    _check(options, "ActivationOptions", "activations")
     from ._activations import Activations
 
     return Activations(budget, **options)
@@ -66,18 +87,49 @@ def load(
     model: Any,
     files: str | PathLike[str] | Sequence[str | PathLike[str]],
     gpu_memory: int | float | str | None = None,
-    **options: Any,
+    **options: Unpack[LoadOptions],
 ) -> Handle:
-    """Loads safetensors files straight into pinned host memory and offloads the model, which may be on the meta device."""
+    """Loads safetensors files straight into pinned host memory and offloads the model.
+
+    Args:
+        model: The model, which may be on the meta device.
+        files: The files, or directories of them.
+        gpu_memory: As in ``plan``.
+        **options: As in ``busbound.options.LoadOptions``: those of ``plan``, and ``progress``.
+
+    Returns:
+        The handle that ends it.
+
+    Raises:
+        OffloadError: The files do not fit the model, or it cannot be streamed.
+    """
+    _check(options, "LoadOptions", "load")
     from ._load import load_model
 
     return load_model(model, files, gpu_memory, **options)
 
 
 def _offload(
-    model: Any, plan: Plan | None = None, gpu_memory: int | float | str | None = None, **options: Any
+    model: Any,
+    plan: Plan | None = None,
+    gpu_memory: int | float | str | None = None,
+    **options: Unpack[OffloadOptions],
 ) -> Handle:
-    """Offloads a model by a plan, or plans first. The handle ends it: ``close`` or the end of a ``with`` block."""
+    """Offloads a model by a plan, or plans first. The handle ends it: ``close`` or the end of a ``with`` block.
+
+    Args:
+        model: The model.
+        plan: From ``busbound.offload.plan``.
+        gpu_memory: As in ``plan``.
+        **options: As in ``plan``.
+
+    Returns:
+        The handle that ends it.
+
+    Raises:
+        OffloadError: The model cannot be streamed; the message says what to do instead.
+    """
+    _check(options, "OffloadOptions", "offload")
     from ._handle import Handle
     from ._plan import Plan, make_plan
 
@@ -90,6 +142,14 @@ def _offload(
     if plan.model is not model:
         raise OffloadError("this plan is for another model")
     return Handle(plan)
+
+
+def _check(given: Any, options: str, function: str) -> None:
+    """Misspelled options are errors."""
+    if given:
+        from .. import options as known
+
+        check(given, getattr(known, options).__annotations__, function)
 
 
 class _Callable(types.ModuleType):

@@ -246,7 +246,11 @@ class Engine:
     def _apart(self, result: Any, slot: int) -> Any:
         """Results that are weights are copied: their slot gets other contents."""
         if isinstance(result, torch.Tensor):
-            is_inside = result.device == self._store.device and self._ring.offset_in(slot, result.data_ptr()) is not None
+            try:
+                # Addresses of host and device memory are never the same.
+                is_inside = self._ring.offset_in(slot, result.data_ptr()) is not None
+            except RuntimeError:  # A sparse tensor, for example: never a view of a slot.
+                return result
             return result.clone() if is_inside else result
         if type(result) in (tuple, list):
             return type(result)(self._apart(each, slot) for each in result)

@@ -35,7 +35,11 @@ class Handle:
         self.plan.store.move_home()
 
     def report(self) -> Report:
-        """What passes took so far, against the plan and the limit. The host waits for the last pass that began."""
+        """What passes took so far, against the plan and the limit. The host waits for the last pass that began.
+
+        Returns:
+            Predicted against measured. Printing it shows both.
+        """
         return Report(self.plan, self._engine)
 
 

@@ -64,7 +64,11 @@ class Plan:
         return None if bound is None else str(bound)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything the planner says."""
+        """Everything the planner says.
+
+        Returns:
+            A new dictionary.
+        """
         return dict(self._answer)
 
     def _number(self, name: str) -> float | None:

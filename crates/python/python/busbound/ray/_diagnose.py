@@ -9,6 +9,7 @@ import os
 import ray
 
 from .. import _native
+from .._options import checked
 from .._trace import merge
 from ._driver import Driver
 from ._files import find
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ._progress import Progress
 
 
+@checked
 def diagnose(
     paths: Path | Sequence[Path],
     *,
@@ -41,21 +43,28 @@ def diagnose(
 ) -> FleetAnswer:
     """How do the ranks of these traces differ? Same result as ``busbound.merge`` of all their summaries.
 
-    paths: files, directories and patterns (``"/scratch/job-7/rank*.json.gz"``). Every node lists its files: any node reads
-        a file that all nodes see; a file on a node's local disk is read there. Any node reads fsspec addresses
-        (``"s3://traces/rank*.json.gz"``).
-    address: of the cluster, same as in ``ray.init``. Default: the current connection, otherwise the cluster that
-        ``ray.init`` finds, otherwise a new one on this machine's cores.
-    machine, steps, warmup: as in ``Trace.diagnose``; a profile is read here and sent to the nodes.
-    topology: as in ``busbound.merge``.
-    retries: how often to retry a trace if the node, the process or the storage fails. Traces that cannot be read are in
-        ``unread`` of the result, with the reason; the others are still analyzed.
-    progress: True for standard error; or a function that is called with a ``Progress`` whenever a trace is done or
-        retried, and every few seconds while none is; or False.
-    storage_options: for fsspec, same as in ``fsspec.open``.
-    runtime_env: for Ray, if nodes do not have busbound: ``{"pip": [f"busbound=={busbound.__version__}"]}``.
+    Args:
+        paths: Files, directories and patterns (``"/scratch/job-7/rank*.json.gz"``). Every node lists its files: any node reads
+            a file that all nodes see; a file on a node's local disk is read there. Any node reads fsspec addresses
+            (``"s3://traces/rank*.json.gz"``).
+        address: Of the cluster, same as in ``ray.init``. Default: the current connection, otherwise the cluster that
+            ``ray.init`` finds, otherwise a new one on this machine's cores.
+        machine: As in ``Trace.diagnose``; a profile is read here and sent to the nodes.
+        steps: As in ``Trace.diagnose``.
+        warmup: As in ``Trace.diagnose``.
+        topology: As in ``busbound.merge``.
+        retries: How often to retry a trace if the node, the process or the storage fails. Traces that cannot be read are in
+            ``unread`` of the result, with the reason; the others are still analyzed.
+        progress: True for standard error; or a function that is called with a ``Progress`` whenever a trace is done or
+            retried, and every few seconds while none is; or False.
+        storage_options: For fsspec, same as in ``fsspec.open``.
+        runtime_env: For Ray, if nodes do not have busbound: ``{"pip": [f"busbound=={busbound.__version__}"]}``.
 
-    Raises BusboundError if no traces are found, or none can be read.
+    Returns:
+        How the ranks differ, with the traces that could not be read.
+
+    Raises:
+        BusboundError: No traces are found, or none can be read.
     """
     wanted = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     question = Question.of(machine, steps, warmup, topology)

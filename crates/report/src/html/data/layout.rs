@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use busbound_diagnosis::{Dot, GapCause, PictureSpan, Piece, PieceMark, StepSpan};
+use busbound_diagnosis::{Dot, GapCause, PathClass, PathSpan, PictureSpan, Piece, PieceMark, StepSpan};
 use busbound_trace::MemoryKind;
 use serde::Serialize;
 
@@ -16,8 +16,8 @@ use super::columns::{Column, Table, TableDescription, Unit, Values};
 pub(super) const VERSION: u32 = 1;
 
 /// Every table that a page's data can contain.
-pub(super) fn tables() -> [TableDescription; 4] {
-    [PIECES.description(), STEPS.description(), SPANS.description(), DOTS.description()]
+pub(super) fn tables() -> [TableDescription; 5] {
+    [PIECES.description(), STEPS.description(), SPANS.description(), DOTS.description(), PATH.description()]
 }
 
 /// A segment and its distance from the previous one in its row.
@@ -104,6 +104,12 @@ pub(super) const STEPS: Table<StepSpan> = Table {
             values: Values::Number(|step| positive(step.span.end - step.span.start)),
         },
         Column {
+            name: "number",
+            unit: Unit::None,
+            doc: "The number in its annotation, or its index.",
+            values: Values::Number(|step| step.number),
+        },
+        Column {
             name: "analyzed",
             unit: Unit::None,
             doc: "Whether it is part of the analyzed range.",
@@ -186,6 +192,43 @@ pub(super) const DOTS: Table<Dot> = Table {
     ],
 };
 
+pub(super) const PATH: Table<PathSpan> = Table {
+    name: "path",
+    doc: "The critical path of the first analyzed steps, in order of time.",
+    columns: &[
+        Column {
+            name: "start",
+            unit: Unit::Nanoseconds,
+            doc: "From the beginning of the picture.",
+            values: Values::Number(|segment| positive(segment.span.start)),
+        },
+        Column {
+            name: "duration",
+            unit: Unit::Nanoseconds,
+            doc: "From its start to its end.",
+            values: Values::Number(|segment| positive(segment.span.end - segment.span.start)),
+        },
+        Column {
+            name: "class",
+            unit: Unit::None,
+            doc: "What happens in it, as an index into the header's classes.",
+            values: Values::Index(|segment| segment.class as u32),
+        },
+        Column {
+            name: "row",
+            unit: Unit::None,
+            doc: "The timeline row of its event, or of what it waits for, counted over all lanes.",
+            values: Values::Optional(|segment| segment.row.map(u64::from)),
+        },
+    ],
+};
+
+/// What the segments of a path are, by index.
+pub(super) fn classes() -> Vec<Class> {
+    let class = |class: &PathClass| Class { label: class.describe(), is_wait: class.is_wait() };
+    PathClass::ALL.iter().map(class).collect()
+}
+
 /// Times never precede the beginning of the picture.
 pub(super) fn positive(ns: i64) -> u64 {
     u64::try_from(ns).unwrap_or(0)
@@ -230,6 +273,36 @@ pub(super) struct Head<'a> {
     pub(super) steps: usize,
     /// The block of the dots.
     pub(super) dots: usize,
+    /// The block of the critical path.
+    pub(super) path: usize,
+    /// The classes of its segments.
+    pub(super) classes: Vec<Class>,
+    /// What the predicted lanes show.
+    pub(super) predicted: Option<Predicted<'a>>,
+}
+
+/// What happens in a segment of the critical path.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Class {
+    pub(super) label: &'static str,
+    /// Whether nothing runs in it.
+    pub(super) is_wait: bool,
+}
+
+/// The prediction in the predicted lanes.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Predicted<'a> {
+    /// The changes.
+    pub(super) change: &'a str,
+    /// Where its first step begins, in nanoseconds from the beginning of the picture.
+    pub(super) from: i64,
+    /// Nanoseconds per step without the changes, as recorded.
+    pub(super) before: f64,
+    /// Nanoseconds per step with the changes.
+    pub(super) after: f64,
 }
 
 /// Lanes of one device or thread.
@@ -334,10 +407,9 @@ impl Mark {
     }
 }
 
-/// The causes in the idle lanes: class of the color, and words.
-pub(in super::super) fn idle_legend() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let drawn = GapCause::ALL.iter().filter(|cause| **cause != GapCause::KernelGap);
-    drawn.map(|cause| (Mark::of(PieceMark::Idle(*cause)).class(), cause.describe()))
+/// The class of the color of idle time.
+pub(in super::super) fn idle_class(cause: GapCause) -> &'static str {
+    Mark::of(PieceMark::Idle(cause)).class()
 }
 
 /// Copies with the same direction and the same kinds of memory.
@@ -366,6 +438,8 @@ pub(super) enum To {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Curve<'a> {
     pub(super) label: &'a str,
+    /// Where the rates come from.
+    pub(super) source: &'static str,
     pub(super) to_device: bool,
     pub(super) pinned: bool,
     /// Bytes and GB/s, in order of size.
@@ -385,8 +459,11 @@ fn every_mark_is_at_its_own_index() {
     for (index, mark) in Mark::ALL.iter().enumerate() {
         assert_eq!(*mark as usize, index);
     }
+    for (index, class) in PathClass::ALL.iter().enumerate() {
+        assert_eq!(*class as usize, index);
+    }
     let causes = GapCause::ALL.iter().map(|cause| Mark::of(PieceMark::Idle(*cause)));
     assert!(causes.into_iter().all(|mark| Mark::ALL.contains(&mark) && mark != Mark::None));
     let style = include_str!("../../../assets/report.css");
-    assert!(idle_legend().all(|(class, _)| style.contains(&format!(".{class}{{"))));
+    assert!(GapCause::ALL.iter().all(|cause| style.contains(&format!(".{}{{", idle_class(*cause)))));
 }

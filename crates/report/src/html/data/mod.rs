@@ -12,5 +12,5 @@ mod sample;
 #[cfg(test)]
 mod typescript;
 
-pub(super) use layout::idle_legend;
-pub(super) use of_picture::{Labels, encoded};
+pub(super) use layout::idle_class;
+pub(super) use of_picture::{Labels, PredictedStep, encoded};

@@ -11,8 +11,8 @@ use flate2::write::DeflateEncoder;
 
 use super::columns::Table;
 use super::layout::{
-    Curve, DOTS, Finding, Group, Head, Kind, Lane, Mark, Of, PIECES, Placed, SPANS, STEPS, Sort, To, VERSION,
-    positive, tables,
+    Curve, DOTS, Finding, Group, Head, Kind, Lane, Mark, Of, PATH, PIECES, Placed, Predicted, SPANS, STEPS,
+    Sort, To, VERSION, classes, positive, tables,
 };
 
 /// What the page data contains in addition to the picture.
@@ -22,6 +22,15 @@ pub(in super::super) struct Labels<'a> {
     pub(in super::super) link: &'a str,
     pub(in super::super) peak_gbps: f64,
     pub(in super::super) findings: Vec<&'a str>,
+    pub(in super::super) predicted: Option<PredictedStep>,
+}
+
+/// The prediction that the picture shows.
+pub(in super::super) struct PredictedStep {
+    pub(in super::super) change: String,
+    /// As recorded.
+    pub(in super::super) before_ms: f64,
+    pub(in super::super) after_ms: f64,
 }
 
 /// The data of a picture, deflated, as base64.
@@ -60,11 +69,21 @@ pub(super) fn bytes(picture: &Picture, labels: &Labels<'_>) -> Vec<u8> {
             .map(|(spans, title)| Finding { title, spans: blocks.add(&SPANS, spans) })
             .collect(),
         dots: blocks.add(&DOTS, &picture.dots),
+        path: blocks.add(&PATH, &picture.path),
+        classes: classes(),
+        predicted: predicted(picture, labels),
         blocks: blocks.sizes,
     };
     let head = serde_json::to_vec(&head).unwrap_or_default();
     let length = u32::try_from(head.len()).unwrap_or(u32::MAX).to_le_bytes();
     [&length[..], &head, &blocks.bytes].concat()
+}
+
+fn predicted<'a>(picture: &Picture, labels: &'a Labels<'_>) -> Option<Predicted<'a>> {
+    let step = labels.predicted.as_ref()?;
+    let ns = |ms: f64| 1e6 * ms;
+    let (before, after) = (ns(step.before_ms), ns(step.after_ms));
+    Some(Predicted { change: &step.change, from: picture.predicted_from?, before, after })
 }
 
 /// The blocks of rows after the header.
@@ -131,5 +150,6 @@ fn kind(kind: &DotKind) -> Kind<'_> {
 }
 
 fn curve(curve: &RateCurve) -> Curve<'_> {
-    Curve { label: &curve.label, to_device: curve.to_device, pinned: curve.pinned, points: &curve.points }
+    let RateCurve { label, source, to_device, pinned, points } = curve;
+    Curve { label, source, to_device: *to_device, pinned: *pinned, points }
 }

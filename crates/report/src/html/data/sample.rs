@@ -5,14 +5,14 @@ use std::io::Read;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use busbound_diagnosis::{
-    Dot, DotKind, GapCause, GroupOf, Lane, LaneGroup, LaneKind, Picture, PictureSpan, Piece, PieceId,
-    PieceMark, RateCurve, Row, StepSpan,
+    Dot, DotKind, GapCause, GroupOf, Lane, LaneGroup, LaneKind, PathClass, PathSpan, Picture, PictureSpan,
+    Piece, PieceId, PieceMark, RateCurve, Row, StepSpan,
 };
 use busbound_trace::{Direction, MemoryKind, Timestamp};
 use flate2::read::DeflateDecoder;
 use serde_json::{Value, json};
 
-use super::of_picture::{Labels, bytes, encoded};
+use super::of_picture::{Labels, PredictedStep, bytes, encoded};
 use super::typescript::check;
 
 /// Close to the largest number that the script can read.
@@ -71,9 +71,9 @@ fn sample() -> Picture {
         span_ns: 20_000_000_000,
         analyzed: span(128, 9_000_000_000),
         steps: vec![
-            StepSpan { span: span(0, 128), analyzed: false, outlier: false },
-            StepSpan { span: span(128, 1_300), analyzed: true, outlier: false },
-            StepSpan { span: span(1_300, 20_000_000_000), analyzed: true, outlier: true },
+            StepSpan { span: span(0, 128), number: 7, analyzed: false, outlier: false },
+            StepSpan { span: span(128, 1_300), number: 8, analyzed: true, outlier: false },
+            StepSpan { span: span(1_300, 20_000_000_000), number: LARGE, analyzed: true, outlier: true },
         ],
         names: (0..301)
             .map(|i| if i == 300 { "\u{1F680} </script>".to_owned() } else { format!("n{i}") })
@@ -112,10 +112,16 @@ fn sample() -> Picture {
         unplaced_copies: 0,
         curves: vec![RateCurve {
             label: "H2D pinned".to_owned(),
+            source: "measured",
             to_device: true,
             pinned: true,
             points: vec![(256, 0.25), (1 << 30, 55.5)],
         }],
+        path: vec![
+            PathSpan { span: span(0, 300), class: PathClass::Copy, row: Some(0) },
+            PathSpan { span: span(300, LARGE as i64), class: PathClass::Unexplained, row: None },
+        ],
+        predicted_from: Some(128),
         findings: vec![vec![span(0, 300), span(1_300, 1_301)], Vec::new()],
         devices_until: Some(9_000_000_000),
         notes: Vec::new(),
@@ -155,12 +161,16 @@ fn expected(picture: &Picture, labels: &Labels<'_>) -> Value {
         "until": picture.devices_until,
         "names": picture.names,
         "rows": rows.map(pieces).collect::<Vec<_>>(),
-        "steps": picture.steps.iter().map(|step| json!([step.span.start, step.span.end, step.analyzed, step.outlier])).collect::<Vec<_>>(),
+        "steps": picture.steps.iter().map(|step| json!([step.span.start, step.span.end, step.number, step.analyzed, step.outlier])).collect::<Vec<_>>(),
         "findings": picture.findings.iter().map(spans).collect::<Vec<_>>(),
         "dots": picture.dots.iter().map(|dot| json!({
             "kind": dot.kind, "bytes": dot.bytes, "duration": dot.ns, "start": dot.start, "count": dot.count,
             "row": dot.piece.map(|id| id.row), "piece": dot.piece.map_or(0, |id| id.piece),
         })).collect::<Vec<_>>(),
+        "path": picture.path.iter().map(|one| json!([one.span.start, one.span.end, one.class.describe(), one.row])).collect::<Vec<_>>(),
+        "predicted": labels.predicted.as_ref().map(|step| json!({
+            "change": step.change, "from": picture.predicted_from, "before": 1e6 * step.before_ms, "after": 1e6 * step.after_ms,
+        })),
         "curves": picture.curves.iter().map(|curve| &curve.points).collect::<Vec<_>>(),
     })
 }
@@ -174,6 +184,7 @@ fn the_sample_for_the_script_tests_is_up_to_date() {
         link: "PCIe 5.0 x16",
         peak_gbps: 63.02,
         findings: vec!["First", "Second"],
+        predicted: Some(PredictedStep { change: "pin".to_owned(), before_ms: 275.5, after_ms: 105.0 }),
     };
     let picture = sample();
     let text = json!({"data": encoded(&picture, &labels), "expected": expected(&picture, &labels)});

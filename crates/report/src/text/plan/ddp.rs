@@ -1,24 +1,20 @@
 //! The text of a data-parallel training estimate.
 
-use busbound_diagnosis::quantity::{bytes, milliseconds};
-use busbound_whatif::plan::ddp::{Ddp, DdpStep, FORMULAS};
+use busbound_diagnosis::quantity::{bytes, count, milliseconds};
+use busbound_whatif::plan::ddp::{CompressedStep, Ddp, DdpStep, FORMULAS};
 
 use super::{PlanTable, PlanText, cluster, ms, number, percent};
 use crate::text::plural;
 
 pub(super) fn text(plan: &Ddp) -> PlanText {
     let inputs = &plan.inputs;
-    let row = |what: &str, step: &DdpStep| {
-        let hours = step.hours_for_all_steps;
-        vec![
-            what.to_owned(),
-            ms(step.exposed_ms),
-            ms(step.step_ms),
-            percent(step.efficiency),
-            number(step.samples_per_second),
-            format!("{} h", number(hours)),
-        ]
-    };
+    let mut rows = vec![
+        row(vec!["overlapped with backward".to_owned()], &plan.with_overlap),
+        row(vec!["after backward".to_owned()], &plan.without_overlap),
+    ];
+    let compressed = |one: &CompressedStep| row(vec![format!("compressed {}x", one.times)], &one.step);
+    rows.extend(plan.compressed.iter().map(compressed));
+    rows.push(row(vec!["naive all-reduce".to_owned()], &plan.naive));
     PlanText {
         kind: "ddp",
         statement: statement(plan),
@@ -34,29 +30,109 @@ pub(super) fn text(plan: &Ddp) -> PlanText {
                     100.0 * inputs.backward_share
                 ),
             ),
-            (
-                "accumulation",
-                format!(
-                    "{} per step, each of {} per rank",
-                    plural(u64::from(inputs.accumulation), "micro-batch", "micro-batches"),
-                    plural(inputs.samples.round() as u64, "sample", "samples")
-                ),
-            ),
+            ("accumulation", accumulation(plan)),
             (
                 "sync",
                 format!("{} for all buckets, independent of the batch size", milliseconds(plan.sync_ms)),
             ),
         ],
-        tables: vec![PlanTable {
-            titles: vec!["", "exposed", "step", "efficiency", "samples/s", "all steps"],
-            rows: vec![
-                row("overlapped with backward", &plan.with_overlap),
-                row("after backward", &plan.without_overlap),
-            ],
-        }],
-        notes: Vec::new(),
+        tables: vec![PlanTable::new(&titles(&[""], plan), rows)],
+        notes: notes(plan),
         formulas: FORMULAS,
     }
+}
+
+/// Sizes, ranks and links down.
+pub(super) fn matrix(plans: &[Ddp]) -> PlanText {
+    let line = |plan: &Ddp| {
+        let cluster = &plan.inputs.cluster;
+        let head = vec![
+            bytes(plan.inputs.bytes as u64),
+            cluster.ranks.to_string(),
+            cluster.link.name.clone(),
+            milliseconds(plan.sync_ms),
+        ];
+        let mut cells = row(head, &plan.with_overlap);
+        // What is exposed follows from the step and its share of compute.
+        cells.remove(4);
+        cells
+    };
+    let rate = |plan: &&Ddp| plan.with_overlap.samples_per_second.low;
+    let best = plans.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)));
+    let statement = best.map_or(String::new(), |best| {
+        let step = &best.with_overlap;
+        format!(
+            "Highest throughput of the {} compared: {} of gradients on {} GPUs over {}, {} per step, {} of it compute.",
+            plans.len(),
+            bytes(best.inputs.bytes as u64),
+            best.inputs.cluster.ranks,
+            best.inputs.cluster.link.name,
+            ms(step.step_ms),
+            percent(step.efficiency)
+        )
+    });
+    let mut notes = plans.first().map_or(Vec::new(), notes);
+    let sizes =
+        plans.first().is_some_and(|first| plans.iter().any(|plan| plan.inputs.bytes != first.inputs.bytes));
+    if sizes {
+        notes.push(
+            "--compute is that of the first model; that of the others is scaled with their parameters."
+                .to_owned(),
+        );
+    }
+    PlanText {
+        kind: "ddp",
+        statement,
+        inputs: plans.first().map_or(Vec::new(), |first| {
+            vec![
+                ("compute", format!("{} per micro-batch", ms(first.inputs.compute_ms))),
+                ("accumulation", accumulation(first)),
+            ]
+        }),
+        tables: plans.first().map_or(Vec::new(), |first| {
+            let mut titles = titles(&["gradients", "GPUs", "link", "sync"], first);
+            titles.remove(4);
+            vec![PlanTable::new(&titles, plans.iter().map(line).collect())]
+        }),
+        notes,
+        formulas: FORMULAS,
+    }
+}
+
+fn titles<'a>(head: &[&'a str], plan: &Ddp) -> Vec<&'a str> {
+    let rate = if plan.inputs.tokens_per_sample.is_some() { "tokens/s" } else { "samples/s" };
+    [head, &["exposed", "step", "compute", rate, "all steps"]].concat()
+}
+
+fn row(head: Vec<String>, step: &DdpStep) -> Vec<String> {
+    let figures = [
+        ms(step.exposed_ms),
+        ms(step.step_ms),
+        percent(step.efficiency),
+        number(step.tokens_per_second.unwrap_or(step.samples_per_second)),
+        format!("{} h", number(step.hours_for_all_steps)),
+    ];
+    head.into_iter().chain(figures).collect()
+}
+
+fn accumulation(plan: &Ddp) -> String {
+    let inputs = &plan.inputs;
+    let each = plural(inputs.samples.round() as u64, "sample", "samples");
+    let tokens =
+        inputs.tokens_per_sample.map_or(String::new(), |tokens| format!(" of {} tokens", count(tokens)));
+    format!(
+        "{} per step, each of {each}{tokens} per rank; {} steps",
+        plural(u64::from(inputs.accumulation), "micro-batch", "micro-batches"),
+        count(inputs.steps)
+    )
+}
+
+fn notes(plan: &Ddp) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !plan.compressed.is_empty() {
+        notes.push("Compressed gradients: 2x is fp32 sent as bf16 (bf16_compress_hook); more needs PowerSGD or top-k, which change convergence. The time to compress is not included.".to_owned());
+    }
+    notes
 }
 
 fn statement(plan: &Ddp) -> String {

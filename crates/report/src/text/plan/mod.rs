@@ -2,14 +2,17 @@
 
 mod allreduce;
 mod budget;
+mod contention;
 mod ddp;
 mod offload;
 mod parallel;
 
-use busbound_diagnosis::quantity::{milliseconds, milliseconds_range};
+use busbound_diagnosis::quantity::{count, milliseconds, milliseconds_range};
 use busbound_whatif::Range;
-use busbound_whatif::plan::allreduce::{AllReduce, Cluster};
+use busbound_whatif::plan::allreduce::AllReduce;
 use busbound_whatif::plan::budget::Budget;
+use busbound_whatif::plan::cluster::Cluster;
+use busbound_whatif::plan::contention::ContentionPlan;
 use busbound_whatif::plan::ddp::Ddp;
 use busbound_whatif::plan::offload::Offload;
 use busbound_whatif::plan::parallel::Parallel;
@@ -19,9 +22,12 @@ use serde::Serialize;
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub enum Plan {
-    /// For one link, or for several to compare.
+    /// For one size, number of ranks and link, or for several to compare.
     AllReduce(Vec<AllReduce>),
+    Contention(Box<ContentionPlan>),
     Ddp(Box<Ddp>),
+    /// For several sizes, numbers of ranks or links.
+    DdpMatrix(Vec<Ddp>),
     Offload(Box<Offload>),
     Parallel(Box<Parallel>),
     Budget(Budget),
@@ -38,14 +44,22 @@ pub(crate) struct PlanText {
 }
 
 pub(crate) struct PlanTable {
-    pub(crate) titles: Vec<&'static str>,
+    pub(crate) titles: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl PlanTable {
+    fn new(titles: &[&str], rows: Vec<Vec<String>>) -> Self {
+        Self { titles: titles.iter().map(|&title| title.to_owned()).collect(), rows }
+    }
 }
 
 pub(crate) fn plan(plan: &Plan) -> PlanText {
     match plan {
         Plan::AllReduce(links) => allreduce::text(links),
+        Plan::Contention(plan) => contention::text(plan),
         Plan::Ddp(plan) => ddp::text(plan),
+        Plan::DdpMatrix(plans) => ddp::matrix(plans),
         Plan::Offload(plan) => offload::text(plan),
         Plan::Parallel(plan) => parallel::text(plan),
         Plan::Budget(plan) => budget::text(plan),
@@ -66,15 +80,19 @@ fn ms(range: Range) -> String {
 }
 
 fn percent(range: Range) -> String {
-    if range.is_one() {
-        return format!("{:.0}%", 100.0 * range.low);
-    }
-    format!("{:.0}–{:.0}%", 100.0 * range.low, 100.0 * range.high)
+    let (low, high) = (format!("{:.0}", 100.0 * range.low), format!("{:.0}", 100.0 * range.high));
+    if low == high { format!("{low}%") } else { format!("{low}–{high}%") }
 }
 
+/// With one decimal below 100, and two significant digits below 1: a slow run has 0.019 samples/s and not 0.0.
 fn number(range: Range) -> String {
-    let one = |value: f64| if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.1}") };
-    if range.is_one() { one(range.low) } else { format!("{}–{}", one(range.low), one(range.high)) }
+    let one = |value: f64| match value.abs() {
+        size if size >= 100.0 => count(value.round() as u64),
+        size if size >= 0.95 || size == 0.0 => format!("{value:.1}"),
+        size => format!("{value:.*}", (1.0 - size.log10().floor()) as usize),
+    };
+    let (low, high) = (one(range.low), one(range.high));
+    if low == high { low } else { format!("{low}–{high}") }
 }
 
 /// `8 ranks on 1 node over NVLink 4`.
@@ -85,4 +103,19 @@ fn cluster(cluster: &Cluster) -> String {
         text.push_str(&format!(", {} × {} between nodes", cluster.ports, net.name));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rate of a slow run was printed as "0.0", and equal ends as "100 to 100%".
+    #[test]
+    fn small_numbers_keep_their_digits_and_equal_ends_are_one_figure() {
+        assert_eq!(number(Range::one(0.0194)), "0.019");
+        assert_eq!(number(Range::one(0.4)), "0.40");
+        assert_eq!(number(Range { low: 2.04, high: 2.01 }), "2.0");
+        assert_eq!(number(Range::one(12_345.6)), "12,346");
+        assert_eq!(percent(Range { low: 0.9961, high: 0.9989 }), "100%");
+    }
 }

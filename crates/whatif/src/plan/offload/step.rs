@@ -7,12 +7,41 @@ pub(super) struct Step<'a> {
     /// Per layer: whether it is copied.
     pub(super) offloaded: &'a [bool],
     pub(super) layer_bytes: f64,
-    pub(super) all_to_all_bytes: f64,
+    pub(super) exchange: Exchange,
     pub(super) link_gbps: f64,
     /// The rate of a copy without contention on the link.
     pub(super) copy_gbps: f64,
     pub(super) depth: usize,
     pub(super) compute_ms: f64,
+}
+
+/// The all-to-all at the beginning of each layer, whose kernels need its result.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Exchange {
+    pub(super) bytes: f64,
+    pub(super) over: Over,
+}
+
+/// What the all-to-all uses.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Over {
+    /// Links of its own, at this rate in GB/s.
+    Dedicated(f64),
+    /// The link of the copies, shared fairly.
+    Shared,
+    /// The link of the copies, which wait until it has ended.
+    SharedFirst,
+}
+
+impl Exchange {
+    /// Its time without copies.
+    pub(super) fn alone_ms(self, link_gbps: f64) -> f64 {
+        let gbps = match self.over {
+            Over::Dedicated(gbps) => gbps,
+            Over::Shared | Over::SharedFirst => link_gbps,
+        };
+        self.bytes / gbps / BYTES_PER_MS
+    }
 }
 
 /// The result of one simulated step.
@@ -21,6 +50,8 @@ pub(super) struct Simulated {
     pub(super) step_ms: f64,
     /// Wait before each layer.
     pub(super) exposed_ms: Vec<f64>,
+    /// How much longer the exchanges took because of copies.
+    pub(super) slowed_ms: f64,
 }
 
 /// What crosses the link.
@@ -34,8 +65,9 @@ enum Flow {
 #[derive(Debug, Clone, Copy)]
 struct Running {
     layer: usize,
+    begin: f64,
+    /// Infinite until the exchange has ended.
     kernels_end: f64,
-    exchanged: bool,
 }
 
 /// Progress of the step.
@@ -50,6 +82,7 @@ struct State {
     begun: usize,
     ended: usize,
     copying: bool,
+    slowed: f64,
 }
 
 const BYTES_PER_MS: f64 = 1e6;
@@ -68,6 +101,7 @@ impl Step<'_> {
             begun: 0,
             ended: 0,
             copying: false,
+            slowed: 0.0,
         };
         let mut to_copy = (0..layers).filter(|&layer| self.offloaded[layer]).peekable();
         loop {
@@ -82,22 +116,27 @@ impl Step<'_> {
             {
                 self.begin_copy(&mut state, layer);
             }
-            if !state.pass_to_next_end() {
+            if !self.pass_to_next_end(&mut state) {
                 break;
             }
         }
-        Simulated { step_ms: state.now, exposed_ms: state.exposed }
+        Simulated { step_ms: state.now, exposed_ms: state.exposed, slowed_ms: state.slowed }
     }
 
     fn begin_layer(&self, state: &mut State) {
         let layer = state.begun;
         state.exposed[layer] = state.now - state.idle_since;
-        let exchanged = self.all_to_all_bytes <= 0.0;
-        if !exchanged {
-            state.link.start(state.flows.len(), self.all_to_all_bytes, self.link_gbps * BYTES_PER_MS);
+        let (bytes, rate) = (self.exchange.bytes, self.link_gbps * BYTES_PER_MS);
+        let mut kernels_end = f64::INFINITY;
+        match self.exchange.over {
+            Over::Shared if bytes > 0.0 => state.link.start(state.flows.len(), bytes, rate),
+            Over::SharedFirst if bytes > 0.0 => state.link.start_first(state.flows.len(), bytes, rate),
+            _ => kernels_end = state.now + self.exchange.alone_ms(self.link_gbps) + self.compute_ms,
+        }
+        if kernels_end.is_infinite() {
             state.flows.push(Flow::AllToAll(layer));
         }
-        state.running = Some(Running { layer, kernels_end: state.now + self.compute_ms, exchanged });
+        state.running = Some(Running { layer, begin: state.now, kernels_end });
         state.begun += 1;
     }
 
@@ -106,30 +145,34 @@ impl Step<'_> {
         state.flows.push(Flow::Copy(layer));
         state.copying = true;
     }
-}
 
-impl State {
     /// Advances to the next end of a layer's kernels or of a transfer; false if nothing is in flight.
-    fn pass_to_next_end(&mut self) -> bool {
-        let kernels_left =
-            self.running.map(|running| running.kernels_end - self.now).filter(|left| *left > 0.0);
-        let next = [kernels_left, self.link.next_end()].into_iter().flatten().min_by(f64::total_cmp);
+    fn pass_to_next_end(&self, state: &mut State) -> bool {
+        let kernels_left = state
+            .running
+            .map(|running| running.kernels_end - state.now)
+            .filter(|left| *left > 0.0 && left.is_finite());
+        let next = [kernels_left, state.link.next_end()].into_iter().flatten().min_by(f64::total_cmp);
         let Some(wait) = next else { return false };
-        self.now += wait;
-        for id in self.link.pass(wait) {
-            match (self.flows[id], &mut self.running) {
+        state.now += wait;
+        for id in state.link.pass(wait) {
+            match (state.flows[id], &mut state.running) {
                 (Flow::Copy(layer), _) => {
-                    self.arrived[layer] = true;
-                    self.copying = false;
+                    state.arrived[layer] = true;
+                    state.copying = false;
                 }
-                (Flow::AllToAll(layer), Some(running)) if running.layer == layer => running.exchanged = true,
+                (Flow::AllToAll(layer), Some(running)) if running.layer == layer => {
+                    running.kernels_end = state.now + self.compute_ms;
+                    let alone = self.exchange.alone_ms(self.link_gbps);
+                    state.slowed += (state.now - running.begin - alone).max(0.0);
+                }
                 (Flow::AllToAll(_), _) => {}
             }
         }
-        if self.running.is_some_and(|running| running.exchanged && running.kernels_end <= self.now + 1e-12) {
-            self.running = None;
-            self.ended += 1;
-            self.idle_since = self.now;
+        if state.running.is_some_and(|running| running.kernels_end <= state.now + 1e-12) {
+            state.running = None;
+            state.ended += 1;
+            state.idle_since = state.now;
         }
         true
     }

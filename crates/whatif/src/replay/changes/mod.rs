@@ -18,6 +18,7 @@ mod resident;
 mod spread;
 mod stage;
 mod stream;
+mod workers;
 
 use std::fmt;
 use std::str::FromStr;
@@ -42,6 +43,7 @@ pub use resident::Resident;
 pub use spread::Spread;
 pub use stage::Stage;
 pub use stream::Stream;
+pub use workers::Workers;
 
 /// The declaration of a change. [`fmt::Display`] writes it as `--apply` accepts it.
 trait Declared: Sized + fmt::Display {
@@ -115,6 +117,11 @@ macro_rules! changes {
                 }
             }
 
+            /// Whether it pins host memory.
+            pub fn pins(&self) -> bool {
+                matches!(self, Self::Pin(_) | Self::Loader(_))
+            }
+
             fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made {
                 match self {
                     $(Self::$change(change) => change.apply(graph, terms),)*
@@ -153,6 +160,7 @@ changes! {
     Keep(Keep),
     Resident(Resident),
     Loader(LoaderPin),
+    Workers(Workers),
     Optimizer(Optimizer),
     Spread(Spread),
     Link(OtherLink),
@@ -236,7 +244,7 @@ mod tests {
     #[test]
     fn a_misspelled_change_gets_a_suggestion() {
         let error = |text: &str| text.parse::<Change>().unwrap_err().to_string();
-        let all = "valid changes: pin, stage, prefetch=N, async, stream, coalesce, nosync, graph, keep, resident=N%, loader=pin, \
+        let all = "valid changes: pin, stage, prefetch=N, async, stream, coalesce, nosync, graph, keep, resident=N%, loader=pin, workers=N, \
              optimizer=overlap|gpu, spread and link=NAME";
         assert_eq!(
             error("prefech=2"),

@@ -19,8 +19,6 @@ const BEGIN_AND_END: f64 = 60_000.0;
 /// The driver reads and writes memory that exists at several GB/s. Below this, in bytes per nanosecond, the pages were new, and bringing
 /// them in is what takes the time.
 const NEW_PAGES: f64 = 3.0;
-/// How many times faster threads bring in new pages.
-const NEW_PAGES_GAIN: f64 = 6.0;
 
 impl Declared for Stage {
     const ABOUT: About = About {
@@ -56,7 +54,7 @@ fn stage(graph: &mut Model, id: WorkId, terms: &Terms<'_>) -> bool {
     let through_ring =
         copy_ns(bytes, direction, false, terms.link) / terms.assumed.staged_share + BEGIN_AND_END;
     let is_new = direction == Direction::DeviceToHost && (bytes as f64) < NEW_PAGES * work.alone;
-    let pages = if is_new { work.alone / NEW_PAGES_GAIN } else { 0.0 };
+    let pages = if is_new { work.alone / terms.assumed.new_pages_gain } else { 0.0 };
     // Never slower: a program that gains nothing is not run this way.
     let staged = through_ring.max(pages).min(work.alone);
     let saved = (work.alone - staged).max(0.0);

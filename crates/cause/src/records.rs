@@ -1,0 +1,399 @@
+//! Are the records of a trace complete, and do they fit together?
+//!
+//! A profiler whose buffers overflow drops records: the GPU then looks idle while it works. A converter may mix clocks, units or
+//! ids. Each of these leaves signs: calls without work, work without calls, work that begins before its call.
+
+use busbound_trace::hash::HashMap;
+use busbound_trace::{
+    Call, Event, EventKind, Interval, IntervalSet, Nanos, Place, Timestamp, Trace, TrackId,
+};
+
+use crate::graph_launches::launches_graph;
+use crate::thresholds::{
+    CLOCKS_APART, CONFLICTING_RECORDS, LONGEST_QUEUE, OVERLAPPING_WORK, QUEUED_AT_THE_END, UNRECORDED_CALLS,
+    UNRECORDED_LAUNCHES,
+};
+
+/// How the recorded calls and the recorded GPU work fit together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Records {
+    /// Kernel launches; without a kernel in the trace.
+    pub launches: Counted,
+    /// Copy calls; without a copy in the trace.
+    pub copies: Counted,
+    /// GPU work that was launched during the recording; without a call in the trace.
+    pub work: Counted,
+    /// GPU work whose id belongs to several calls.
+    pub ambiguous: usize,
+    /// GPU work that has its call in the trace.
+    pub joined: usize,
+    pub clocks: Clocks,
+    /// Time of GPU work that runs while other work of the same stream does, as a share of all.
+    pub overlapping: f64,
+}
+
+/// How many there are, and how many of them lack the other half.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counted {
+    pub all: usize,
+    pub alone: usize,
+}
+
+impl Counted {
+    fn add(&mut self, is_alone: bool) {
+        self.all += 1;
+        self.alone += usize::from(is_alone);
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { all: self.all + other.all, alone: self.alone + other.alone }
+    }
+
+    fn exceeds(self, share: f64) -> bool {
+        self.alone as f64 > share * self.all as f64
+    }
+}
+
+/// What calls and their work say about the clocks of host and GPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Clocks {
+    /// Work that begins before its call does, and syncs that return before the work they wait for ends.
+    pub impossible: usize,
+    /// By how much at most.
+    pub by: Nanos,
+    /// Shortest time from a call to its work.
+    pub least_latency: Option<Nanos>,
+    /// From the first to the last recorded work.
+    pub gpu_span: Nanos,
+    /// Time between two kernels or copies as a multiple of the time between their calls, over the whole trace.
+    pub pace: Option<f64>,
+}
+
+/// How the clocks of host and GPU differ.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ClockFault {
+    /// GPU times are this many times those of the host: other units.
+    Units(f64),
+    /// GPU times are at least this much too early.
+    Early(Nanos),
+    /// GPU times are about this much too late.
+    Late(Nanos),
+}
+
+/// GPU work in the order of ids.
+struct Work<'a> {
+    event: Event<'a>,
+    id: u64,
+    /// Calls that have its id.
+    calls: u8,
+}
+
+/// One call and the calls inside it.
+struct Outer {
+    kind: Call,
+    is_graph: bool,
+    interval: Interval,
+    has_work: bool,
+}
+
+impl Records {
+    pub fn of(trace: &Trace) -> Self {
+        let work = trace.events().filter(|event| event.kind().is_gpu_work());
+        let mut span: Option<Interval> = None;
+        let mut by_id: Vec<Work<'_>> = Vec::new();
+        for event in work {
+            span = Some(span.map_or(event.interval(), |span| span.hull(event.interval())));
+            by_id.extend(event.correlation().map(|id| Work { event, id, calls: 0 }));
+        }
+        let Some(span) = span else { return Self::default() };
+        by_id.sort_by_key(|work| work.id);
+        let mut records = Self::default();
+        records.clocks.gpu_span = span.length();
+        let tails = [Counted::default(); 2];
+        let mut joined = Joined { work: by_id, in_graph: Vec::new(), pairs: Vec::new(), tails };
+        let kinds: Vec<(Call, bool)> =
+            trace.names().iter().map(|name| (Call::of(name), launches_graph(name))).collect();
+        let captures = captures(trace, &kinds);
+        for track in trace.threads() {
+            joined.add_thread(&mut records, track.events(), &kinds, span.end, &captures);
+        }
+        // A file that is cut has lost the work of its last calls, and says so.
+        if trace.stats().is_complete() {
+            records.add_tails(joined.tails);
+        }
+        records.add_work(&joined);
+        records.add_pairs(trace, joined.pairs, &kinds);
+        records.overlapping = overlapping(trace, &joined.in_graph);
+        records
+    }
+
+    /// Calls after the last recorded work. Some are still queued when a recording stops.
+    fn add_tails(&mut self, [launches, copies]: [Counted; 2]) {
+        for (counted, tail) in [(&mut self.launches, launches), (&mut self.copies, copies)] {
+            let all = counted.plus(tail);
+            if tail.alone as f64 > QUEUED_AT_THE_END * all.all as f64 {
+                *counted = all;
+            }
+        }
+    }
+
+    /// Work without a call. What ran on a stream before the first work with a call was launched before the recording.
+    fn add_work(&mut self, joined: &Joined<'_>) {
+        let mut first: HashMap<TrackId, Timestamp> = HashMap::default();
+        let mut starts: Vec<Timestamp> = Vec::new();
+        for work in joined.work.iter().filter(|work| work.calls > 0) {
+            starts.push(work.event.start());
+            let start = first.entry(work.event.track_id()).or_insert(work.event.start());
+            *start = (*start).min(work.event.start());
+        }
+        // Half of the recording later, what still runs was not launched before it.
+        let middle = starts.len() / 2;
+        if starts.is_empty() {
+            return;
+        }
+        let late = *starts.select_nth_unstable(middle).1;
+        for work in &joined.work {
+            self.ambiguous += usize::from(work.calls > 1);
+            self.joined += usize::from(work.calls == 1);
+            let since = first.get(&work.event.track_id()).copied().unwrap_or(late);
+            // A migration has no call, and has no id.
+            if work.event.start() >= since {
+                self.work.add(work.calls == 0);
+            }
+        }
+    }
+
+    /// `pairs`: the start of a call, and its work.
+    fn add_pairs(&mut self, trace: &Trace, mut pairs: Vec<(Timestamp, Interval)>, kinds: &[(Call, bool)]) {
+        const TOLERATED: Nanos = Nanos::new(CLOCKS_APART);
+        let clocks = &mut self.clocks;
+        for (call, work) in &pairs {
+            clocks.least_latency = Some(
+                clocks.least_latency.map_or(work.start - *call, |least: Nanos| least.min(work.start - *call)),
+            );
+            if *call - work.start > TOLERATED {
+                clocks.impossible += 1;
+                clocks.by = clocks.by.max(*call - work.start);
+            }
+        }
+        pairs.sort_by_key(|(call, work)| (*call, work.start));
+        clocks.pace = pace(&pairs);
+        let mut last_end: Option<Timestamp> = None;
+        let ends: Vec<(Timestamp, Timestamp)> = pairs
+            .iter()
+            .map(|(call, work)| {
+                last_end = last_end.max(Some(work.end));
+                (*call, last_end.unwrap_or(work.end))
+            })
+            .collect();
+        for sync in device_syncs(trace, kinds) {
+            let before = ends.partition_point(|(call, _)| *call < sync.start());
+            let Some((_, end)) = before.checked_sub(1).map(|last| ends[last]) else { continue };
+            if end - sync.end() > TOLERATED {
+                clocks.impossible += 1;
+                clocks.by = clocks.by.max(end - sync.end());
+            }
+        }
+    }
+
+    /// Whether so many kernels are missing that shares of the rest mislead.
+    pub fn kernels_are_missing(&self) -> bool {
+        self.launches.exceeds(UNRECORDED_LAUNCHES)
+    }
+
+    /// The same for copies.
+    pub fn copies_are_missing(&self) -> bool {
+        self.copies.exceeds(UNRECORDED_LAUNCHES)
+    }
+
+    /// Whether calls were dropped.
+    pub fn calls_are_missing(&self) -> bool {
+        self.work.exceeds(UNRECORDED_CALLS)
+    }
+
+    /// Whether most ids say nothing.
+    pub fn ids_are_ambiguous(&self) -> bool {
+        self.ambiguous as f64 > CONFLICTING_RECORDS * (self.ambiguous + self.joined) as f64
+    }
+
+    /// Whether times or streams are wrong: a stream runs one thing at a time.
+    pub fn streams_overlap(&self) -> bool {
+        self.overlapping > OVERLAPPING_WORK
+    }
+
+    /// How the clocks of host and GPU differ, if they do.
+    pub fn clock_fault(&self) -> Option<ClockFault> {
+        let clocks = &self.clocks;
+        let latency = clocks.least_latency.filter(|_| !self.ids_are_ambiguous())?;
+        let queue = Nanos::new(LONGEST_QUEUE).max(clocks.gpu_span);
+        let is_early = clocks.impossible as f64 > CONFLICTING_RECORDS * self.joined as f64;
+        if !is_early && latency <= queue && clocks.impossible < 3 {
+            return None;
+        }
+        if let Some(pace) = clocks.pace.filter(|pace| !(0.1..10.0).contains(pace)) {
+            return Some(ClockFault::Units(pace));
+        }
+        match () {
+            () if latency > queue => Some(ClockFault::Late(latency)),
+            () if latency.get() < -CLOCKS_APART => Some(ClockFault::Early(clocks.by)),
+            () if is_early || clocks.impossible >= 3 => Some(ClockFault::Late(clocks.by)),
+            () => None,
+        }
+    }
+}
+
+struct Joined<'a> {
+    work: Vec<Work<'a>>,
+    /// Ids of graph launches, in no order.
+    in_graph: Vec<u64>,
+    /// The start of each call, and its first work.
+    pairs: Vec<(Timestamp, Interval)>,
+    /// Launches and copy calls after the last recorded work.
+    tails: [Counted; 2],
+}
+
+impl<'a> Joined<'a> {
+    /// Counts the calls of one thread, in time order. A runtime call and the driver call inside it are one.
+    fn add_thread<'t>(
+        &mut self,
+        records: &mut Records,
+        events: impl Iterator<Item = Event<'t>>,
+        kinds: &[(Call, bool)],
+        last: Timestamp,
+        captures: &IntervalSet,
+    ) {
+        let mut open: Option<Outer> = None;
+        let mut tails = self.tails;
+        let mut close = |outer: Option<Outer>, records: &mut Records| {
+            let Some(outer) = outer.filter(|outer| !captures.covers(outer.interval.start)) else { return };
+            let is_late = outer.interval.start > last;
+            let counted = match outer.kind {
+                Call::Launch if outer.is_graph => return,
+                Call::Launch if is_late => &mut tails[0],
+                Call::Launch => &mut records.launches,
+                Call::Copy if is_late => &mut tails[1],
+                Call::Copy => &mut records.copies,
+                _ => return,
+            };
+            counted.add(!outer.has_work);
+        };
+        for call in events.filter(|event| event.kind().is_call()) {
+            let (kind, is_graph) = kinds[call.name_id().index()];
+            if !matches!(kind, Call::Launch | Call::Copy | Call::Memset) {
+                continue;
+            }
+            // A call without a correlation cannot be joined to anything.
+            let Some(id) = call.correlation() else { continue };
+            if is_graph {
+                self.in_graph.push(id);
+            }
+            let has_work = self.join(id, call.start());
+            match open.as_mut().filter(|outer| call.start() < outer.interval.end) {
+                Some(outer) => outer.has_work |= has_work,
+                None => {
+                    close(open.take(), records);
+                    open = Some(Outer { kind, is_graph, interval: call.interval(), has_work });
+                }
+            }
+        }
+        close(open, records);
+        self.tails = tails;
+    }
+
+    /// Whether there is work with this id; remembers when its call began.
+    fn join(&mut self, id: u64, call: Timestamp) -> bool {
+        let first = self.work.partition_point(|work| work.id < id);
+        let mut found: Option<Interval> = None;
+        for work in self.work[first..].iter_mut().take_while(|work| work.id == id) {
+            work.calls = work.calls.saturating_add(1);
+            found = Some(found.map_or(work.event.interval(), |known| known.hull(work.event.interval())));
+            // With one id for everything, each call would visit all work.
+            if work.calls > 2 {
+                break;
+            }
+        }
+        self.pairs.extend(found.map(|work| (call, work)));
+        found.is_some()
+    }
+}
+
+/// Time between the first and the last work as a multiple of the time between their calls.
+fn pace(pairs: &[(Timestamp, Interval)]) -> Option<f64> {
+    let ((first_call, first), (last_call, last)) = (pairs.first()?, pairs.last()?);
+    let (calls, work) = ((*last_call - *first_call).get(), (last.start - first.start).get());
+    (calls > 0 && work > 0).then(|| work as f64 / calls as f64)
+}
+
+/// Calls that wait for everything on the only device, if all calls are of one process.
+fn device_syncs<'a>(trace: &'a Trace, kinds: &[(Call, bool)]) -> Vec<Event<'a>> {
+    let mut devices: Vec<i32> = Vec::new();
+    let mut processes = Vec::new();
+    for track in trace.tracks().into_iter().filter(|track| !track.is_empty()) {
+        match track.place() {
+            Place::Stream { device, .. } => devices.push(device),
+            Place::Thread { process, .. } if track.events().any(|event| event.kind().is_call()) => {
+                processes.push(process);
+            }
+            Place::Thread { .. } => {}
+        }
+    }
+    devices.sort_unstable();
+    devices.dedup();
+    processes.sort_unstable();
+    processes.dedup();
+    if devices.len() != 1 || processes.len() != 1 {
+        return Vec::new();
+    }
+    let waits = |event: &Event<'_>| {
+        event.kind().is_call()
+            && kinds[event.name_id().index()].0 == Call::Synchronize
+            && (event.name().contains("DeviceSynchronize") || event.name().contains("CtxSynchronize"))
+    };
+    trace.events().filter(waits).collect()
+}
+
+/// The share of its time that work runs while other work of its stream does. Branches of a graph share a stream's number,
+/// and ROCm reports copies on stream 0.
+fn overlapping(trace: &Trace, in_graph: &[u64]) -> f64 {
+    let in_graph: busbound_trace::hash::HashSet<u64> = in_graph.iter().copied().collect();
+    let (mut all, mut shared) = (Nanos::ZERO, Nanos::ZERO);
+    for track in trace.streams() {
+        let Place::Stream { stream: 0.., .. } = track.place() else { continue };
+        let mut last: Option<Timestamp> = None;
+        let alone = |event: &Event<'_>| {
+            matches!(event.kind(), EventKind::Kernel | EventKind::Memset)
+                && event.correlation().is_none_or(|id| !in_graph.contains(&id))
+        };
+        for work in track.events().filter(alone) {
+            all += work.duration();
+            if let Some(last) = last.filter(|last| *last > work.start()) {
+                shared += last.min(work.end()) - work.start();
+            }
+            last = last.max(Some(work.end()));
+        }
+    }
+    if all > Nanos::ZERO { shared.get() as f64 / all.get() as f64 } else { 0.0 }
+}
+
+/// Times at which a stream was captured into a graph: launches then run nothing.
+fn captures(trace: &Trace, kinds: &[(Call, bool)]) -> IntervalSet {
+    if !kinds.iter().any(|(kind, _)| *kind == Call::Capture) {
+        return IntervalSet::default();
+    }
+    let is_capture =
+        |event: &Event<'_>| event.kind().is_call() && kinds[event.name_id().index()].0 == Call::Capture;
+    let mut calls: Vec<Event<'_>> = trace.events().filter(is_capture).collect();
+    calls.sort_by_key(Event::start);
+    let mut times = Vec::new();
+    let mut begin = None;
+    for call in calls {
+        if call.name().contains("BeginCapture") {
+            begin = begin.or(Some(call.start()));
+        } else if call.name().contains("EndCapture")
+            && let Some(from) = begin.take()
+        {
+            times.push(Interval::new(from, call.end()));
+        }
+    }
+    IntervalSet::from_unsorted(times)
+}

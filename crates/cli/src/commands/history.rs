@@ -1,0 +1,37 @@
+//! `busbound history`.
+
+use std::path::Path;
+
+use busbound::diagnosis::quantity::plural;
+use busbound::fleet::History;
+use busbound::jobs_in;
+use busbound::tables::write_history;
+
+use crate::args::history::HistoryArgs;
+use crate::failure::Failure;
+use crate::io::kind::{FileKind, not_a};
+use crate::io::output::{show, warn};
+use crate::request::resolve_output;
+
+pub(crate) fn run(args: &HistoryArgs) -> Result<(), Failure> {
+    let output = resolve_output(&args.output)?;
+    let (jobs, unread) = jobs_in(&args.paths)?;
+    if let Some(folder) = &args.parquet {
+        let rows = write_history(folder, &jobs).map_err(Failure::output)?;
+        if !args.output.quiet {
+            let rows = plural(rows as u64, "recording", "recordings");
+            warn(&format!("wrote {rows} to {}", folder.display()));
+        }
+    }
+    let mut history = History::of(jobs, unread);
+    for file in &mut history.unread {
+        let explained = not_a(FileKind::RankSummary, Path::new(&file.path));
+        file.why = explained.unwrap_or_else(|| std::mem::take(&mut file.why));
+    }
+    if history.jobs.is_empty()
+        && let Some(last) = history.unread.pop()
+    {
+        return Err(Failure::unreadable(last.why));
+    }
+    show(&history, &output, "history.html")
+}

@@ -1,0 +1,140 @@
+//! When did this rank arrive at collectives, and what did it do before each? With an identity that all ranks share, so that
+//! the same collective is found in the trace of every rank.
+//!
+//! A few hundred are kept, chosen by the hash of their identity: every rank keeps the same ones.
+
+use std::collections::BTreeMap;
+
+use busbound_cause::idle::GapCause;
+use busbound_trace::{EventId, Interval, NameId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::activity::collectives::CollectiveRun;
+use crate::analysis::breakdown::{DeviceParts, Part};
+use crate::analysis::facts::{Facts, gaps_of};
+
+/// Collectives of one rank, in time order; all lists have the same length. Times are nanoseconds on its own clock.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CollectiveTimes {
+    /// Collectives per step that all ranks have to arrive at.
+    pub per_step: f64,
+    /// What identifies the collective on all ranks: process group, number, operation and size, hashed.
+    pub keys: Vec<u64>,
+    /// Ranks in its process group.
+    pub group_sizes: Vec<u32>,
+    pub starts_ns: Vec<i64>,
+    pub durations_ns: Vec<i64>,
+    /// What the device did between the previous collective and this one: compute.
+    pub compute_ns: Vec<i64>,
+    /// Exposed copies.
+    pub copy_ns: Vec<i64>,
+    /// Idle while the host waited for input.
+    pub input_ns: Vec<i64>,
+    /// Idle for any other reason.
+    pub idle_ns: Vec<i64>,
+}
+
+/// Collectives kept of each rank: 60 bytes each in JSON.
+const KEPT: usize = 256;
+/// JSON numbers are exact up to here.
+const KEY_BITS: u64 = (1 << 53) - 1;
+
+impl CollectiveTimes {
+    pub fn len(&self) -> usize {
+        let lists = [
+            &self.starts_ns,
+            &self.durations_ns,
+            &self.compute_ns,
+            &self.copy_ns,
+            &self.input_ns,
+            &self.idle_ns,
+        ];
+        let shortest = lists.iter().map(|list| list.len()).min().unwrap_or(0);
+        shortest.min(self.keys.len()).min(self.group_sizes.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Every collective that has an identity, by time. Empty if the trace has several devices, or numbers neither its collectives
+/// nor its steps.
+pub(crate) fn keyed(facts: &Facts<'_>) -> Vec<(EventId, u64)> {
+    if facts.timelines.len() != 1 {
+        return Vec::new();
+    }
+    let mut runs: Vec<&CollectiveRun<'_>> =
+        facts.collectives.iter().filter(|run| run.op.synchronizes() && run.message.is_some()).collect();
+    runs.sort_by_key(|run| (run.event.start(), run.event.id()));
+    let mut before: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut keyed = Vec::new();
+    for run in runs {
+        let Some(base) = identity(facts, run) else { continue };
+        let same = before.entry(base).or_insert(0);
+        keyed.push((run.event.id(), hash(base, &same.to_le_bytes()) & KEY_BITS));
+        *same += 1;
+    }
+    keyed
+}
+
+/// What collectives of one number have in common. Without a number, those of a step are distinguished by their order.
+fn identity(facts: &Facts<'_>, run: &CollectiveRun<'_>) -> Option<u64> {
+    let message = run.message?;
+    let text = |name: NameId| facts.trace.names().get(name).as_bytes();
+    let mut key = hash(FIRST, text(message.group));
+    key = hash(key, text(message.group_ranks));
+    key = hash(key, run.op.label().as_bytes());
+    key = hash(key, &run.bytes.unwrap_or(0).to_le_bytes());
+    let number = match message.sequence {
+        Some(sequence) => sequence,
+        None => facts.window.number_of(facts.window.step_of_work(&run.event)?, facts.trace)?,
+    };
+    Some(hash(key, &number.to_le_bytes()))
+}
+
+/// The first value of FNV-1a.
+const FIRST: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a with an end mark: the same on every machine, unlike the hashes of maps.
+fn hash(start: u64, bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    let hash = bytes.iter().chain(&[0xff]).fold(start, step);
+    // The low bits decide which are kept.
+    hash ^ (hash >> 29)
+}
+
+pub(crate) fn collective_times(facts: &Facts<'_>) -> CollectiveTimes {
+    let all = keyed(facts);
+    let (Some(timeline), false) = (facts.timelines.first(), all.is_empty()) else {
+        return CollectiveTimes::default();
+    };
+    let mut kept: Vec<u64> = all.iter().map(|(_, key)| *key).collect();
+    kept.sort_unstable();
+    let largest = kept.get(KEPT - 1).copied().unwrap_or(u64::MAX);
+    let sizes: BTreeMap<EventId, u32> =
+        facts.collectives.iter().filter_map(|run| Some((run.event.id(), run.message?.group_size?))).collect();
+    let parts = DeviceParts::of(timeline, gaps_of(&facts.gaps, timeline.device));
+    let mut times =
+        CollectiveTimes { per_step: all.len() as f64 / facts.steps(), ..CollectiveTimes::default() };
+    let mut ended: Option<Timestamp> = None;
+    for (id, key) in all {
+        let event = facts.trace.event(id);
+        if key <= largest {
+            let since = ended.unwrap_or(timeline.hull().map_or(event.start(), |hull| hull.start));
+            let before = parts.times_within(Interval::new(since.min(event.start()), event.start()));
+            let ns = |wanted: fn(Part) -> bool| before.sum_of(wanted).get();
+            times.keys.push(key);
+            times.group_sizes.push(sizes.get(&id).copied().unwrap_or(0));
+            times.starts_ns.push(event.start().as_nanos());
+            times.durations_ns.push(event.duration().get());
+            times.compute_ns.push(ns(|part| part == Part::Compute));
+            times.copy_ns.push(ns(Part::is_copy));
+            times.input_ns.push(ns(|part| part == Part::Idle(GapCause::Input)));
+            times.idle_ns.push(ns(|part| part.is_idle() && part != Part::Idle(GapCause::Input)));
+        }
+        ended = Some(ended.map_or(event.end(), |known| known.max(event.end())));
+    }
+    times
+}

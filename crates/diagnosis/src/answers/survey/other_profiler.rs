@@ -1,0 +1,28 @@
+//! Did another profiler write this JSON?
+
+use busbound_trace::{Place, Trace};
+
+/// Which other profiler wrote this JSON, by the names of its processes, and what to do.
+pub(super) fn other_profiler(trace: &Trace) -> Option<(&'static str, &'static str)> {
+    const OTHERS: [(&str, &str, &str); 2] = [
+        (
+            "/device:",
+            "a trace viewer file of JAX or TensorFlow",
+            "pass the .xplane.pb next to it, which has streams, sizes and calls",
+        ),
+        (
+            "Ascend Hardware",
+            "a trace of Ascend NPUs",
+            "none: only traces of CUDA, ROCm, XPU and MTIA are read",
+        ),
+    ];
+    let names: Vec<&str> = trace
+        .threads()
+        .filter_map(|track| match track.place() {
+            Place::Thread { process, .. } => trace.given_name(process, None),
+            Place::Stream { .. } => None,
+        })
+        .collect();
+    let is = |(part, ..): &&(&str, &str, &str)| names.iter().any(|name| name.contains(part));
+    OTHERS.iter().find(is).map(|(_, what, remedy)| (*what, *remedy))
+}
