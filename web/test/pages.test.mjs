@@ -2,9 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { busbound, fixture, launch, open, pageOf, screenshot } from './browser.mjs';
+import { busbound, fixture, launch, open, pageOf, root, screenshot } from './browser.mjs';
+import { lateRank } from './ranks.mjs';
 
 let browser;
 before(async () => {
@@ -18,6 +20,7 @@ const pages = {
   compare_wide: ['compare', fixture('off_block_pageable_c4.json.gz'), fixture('off_layerwise_d2_c4.json.gz')],
   many: ['diagnose', ...few],
   fleet: ['diagnose', ...readdirSync(fixture('ranks')).map((name) => fixture(`ranks/${name}`))],
+  arrivals: ['diagnose', ...lateRank(join(root, 'target', 'pages', 'late'))],
   bench: ['bench', '--from', fixture('machines/raw/h200-full-1.json')],
   topology: ['topo', '--from-nccl', fixture('topology/nccl-eight-gpus.xml')],
 };
@@ -80,6 +83,19 @@ test('the straggler is marked in the heat map, and its longest part is bold', as
   await page.close();
 });
 
+test('the arrival order at collectives marks the last rank, and says when each rank arrives', async () => {
+  const { page } = await open(browser, pageOf('order', ...pages.arrivals), { wait: false });
+  const rows = page.locator('.arrival-order tbody tr');
+  assert.equal(await rows.count(), 6);
+  const dots = rows.first().locator('.track i');
+  const titles = await dots.evaluateAll((all) => all.map((dot) => dot.title));
+  assert.deepEqual(titles.map((title) => title.split(':')[0]), ['rank 0', 'rank 1', 'rank 3', 'rank 2']);
+  assert.match(titles[3], /^rank 2: (3\.99|4\.0\d) ms after the first$/);
+  assert.equal(await rows.first().locator('.track i.last').evaluate((dot) => dot.title), titles[3]);
+  assert.equal(await rows.first().locator('.track').getAttribute('aria-label'), titles.join(', '));
+  await page.close();
+});
+
 test('a benchmark has a verdict per figure and at most four labeled curves per chart', async () => {
   const bench = JSON.parse(busbound(...pages.bench, '--json'));
   const { page } = await open(browser, pageOf('verdicts', ...pages.bench), { wait: false });
@@ -97,5 +113,6 @@ test('the picture of a machine has every GPU, and marks a link with fewer lanes'
   assert.equal(await page.locator('svg.machine rect.gpu').count(), 8);
   assert.equal(await page.locator('svg.machine rect.numa').count(), 2);
   assert.equal(await page.locator('svg.machine .trouble').count(), 0);
+  assert.deepEqual([...new Set(await page.locator('svg.machine .nvlink').allTextContents())], ['NV18 to all GPUs']);
   await page.close();
 });

@@ -185,3 +185,20 @@ fn a_change_that_gains_much_of_what_the_verdict_names_has_a_finding() {
     let expected: Vec<&str> = EXCEPTIONS.iter().map(|(name, _)| *name).collect();
     assert_eq!(wrong, expected);
 }
+
+/// A run whose kernels run for 95% of each step was "55% spent in compute kernels": the gain without them.
+#[test]
+fn the_share_in_the_sentence_is_the_share_in_the_bar() {
+    let mut compared = 0;
+    for (name, run, _) in RUNS.iter() {
+        let because = &run.verdict.because;
+        if run.verdict.bound != Bound::Compute || !because.contains("is spent in compute kernels") {
+            continue;
+        }
+        let percent: f64 = because.split('%').next().unwrap().parse().unwrap();
+        let share = 100.0 * run.time.compute_ms / run.time.analyzed_ms;
+        assert!((percent - share).abs() <= 2.0, "{name}: {because} ({share:.1}%)");
+        compared += 1;
+    }
+    assert!(compared > 5, "{compared}");
+}

@@ -151,7 +151,7 @@ fn work_queued_before_the_first_step_counts_by_time() {
     let steps = diagnosis.window.steps.as_ref().unwrap();
     assert!((steps.p50_ms - 78.67).abs() < 0.02, "{}", steps.p50_ms);
     assert!(
-        diagnosis.verdict.statement.starts_with("Compute-bound: 72% of each 78.7 ms step"),
+        diagnosis.verdict.statement.starts_with("Compute-bound: 75% of each 78.7 ms step"),
         "{}",
         diagnosis.verdict.statement
     );

@@ -90,12 +90,27 @@ pub struct CollectiveArrival {
     pub delay_ms: f64,
     /// Ranks of its process group whose traces are known.
     pub ranks: usize,
+    /// In the order of their arrival; of many ranks, the first and the last.
+    pub order: Vec<RankArrival>,
+}
+
+/// One rank's arrival at a collective.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RankArrival {
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub rank: RankName,
+    /// Since the first arrival.
+    pub after_ms: f64,
 }
 
 /// A rank arrives last by more than this many times the clocks' error, or the order is open.
 const BEYOND_ERROR: f64 = 3.0;
 const LISTED_RANKS: usize = 8;
 const LISTED: usize = 16;
+/// Of more ranks than these two together, only the first and the last arrivals are kept.
+const FIRST: usize = 4;
+const LAST: usize = 28;
 /// A delay below this share of the step does not matter.
 const MATTERS: f64 = 0.01;
 
@@ -165,6 +180,9 @@ fn is_decided(of: &[Arrival]) -> bool {
 
 fn listed(of: &[Arrival], ranks: &[&RankSummary], start: f64) -> Option<CollectiveArrival> {
     let (first, last) = (of.first()?, of.last()?);
+    let is_kept = |at: &usize| *at < FIRST || *at + LAST >= of.len();
+    let arrival =
+        |at: usize| RankArrival { rank: ranks[of[at].rank].label(), after_ms: (of[at].at - first.at) / 1e6 };
     Some(CollectiveArrival {
         at_ms: (last.at - start) / 1e6,
         first: ranks[first.rank].label(),
@@ -172,6 +190,7 @@ fn listed(of: &[Arrival], ranks: &[&RankSummary], start: f64) -> Option<Collecti
         spread_ms: (last.at - first.at) / 1e6,
         delay_ms: delay(of) / 1e6,
         ranks: of.len(),
+        order: (0..of.len()).filter(is_kept).map(arrival).collect(),
     })
 }
 

@@ -45,7 +45,7 @@ mod uplinks;
 
 pub use align::{Alignment, RankClock};
 pub use answer::{FleetAnswer, FleetSteps, SharedFinding, VerdictCount};
-pub use arrivals::{Arrivals, CollectiveArrival, LateRank, Meantime, MeantimePart};
+pub use arrivals::{Arrivals, CollectiveArrival, LateRank, Meantime, MeantimePart, RankArrival};
 pub use diagnoses::{DIAGNOSES_SCHEMA, Diagnoses};
 pub use fleet::{FLEET_SCHEMA, Fleet, SavedError, Unread};
 pub use history::{HISTORY_SCHEMA, History, HistoryChange, Job, JobHistory, PartShift};

@@ -137,6 +137,9 @@ fn the_late_rank_is_named_with_what_it_did_and_what_the_job_would_gain() {
     let answer = answer(&job, 60);
     let arrivals = answer.arrivals.unwrap();
     assert_eq!(arrivals.collectives, arrivals.decided);
+    let order: Vec<&RankName> = arrivals.longest[0].order.iter().map(|one| &one.rank).collect();
+    assert_eq!((order.len(), order.last()), (4, Some(&&RankName::Number(2))));
+    assert!(arrivals.longest.iter().all(|of| of.order.is_sorted_by_key(|one| one.after_ms)));
     let late = &arrivals.late[0];
     assert_eq!(
         (arrivals.late.len(), &late.rank, late.last_in),

@@ -292,6 +292,14 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// Like [`of_each`](Self::of_each), and says that the profiler's cost is included where that matters.
+    pub(crate) fn of_each_recorded(&self) -> String {
+        match self.unprofiled() {
+            Some(_) => format!("of each recorded {} {}", milliseconds(self.step_ms()), self.unit()),
+            None => self.of_each(),
+        }
+    }
+
     /// `of each 274 ms step`, or `of the 12.9 s trace`. Says so if the GPU work and the steps differ in length.
     pub(crate) fn of_each(&self) -> String {
         let (span, unit) = (milliseconds(self.step_ms()), self.unit());

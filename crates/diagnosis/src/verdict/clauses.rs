@@ -19,6 +19,11 @@ fn device_copy_share(facts: &Facts<'_>) -> f64 {
     share.unwrap_or(0.0)
 }
 
+/// Whether D2D copies are worth mentioning.
+pub(super) fn has_device_copies(facts: &Facts<'_>) -> bool {
+    device_copy_share(facts) >= NOTHING
+}
+
 pub(super) fn percent(share: f64) -> String {
     format!("{:.0}%", 100.0 * share)
 }
@@ -28,7 +33,7 @@ pub(super) fn clause(facts: &Facts<'_>, bound: Bound, for_pages: f64) -> String 
     match bound {
         Bound::Transfer => waits_for_copies(facts, for_pages),
         Bound::Communication => "waits for communication between GPUs".to_owned(),
-        Bound::Compute if device_copy_share(facts) >= NOTHING => format!(
+        Bound::Compute if has_device_copies(facts) => format!(
             "is on-device work ({} in compute kernels, {} in D2D copies)",
             percent(facts.time.compute_ms / facts.time.analyzed_ms),
             percent(device_copy_share(facts))
@@ -47,22 +52,40 @@ pub(super) fn clause(facts: &Facts<'_>, bound: Bound, for_pages: f64) -> String 
                 launches.median_kernel_us, launches.median_call_us
             )
         }
-        Bound::Host => waits_for_host(facts),
-        Bound::Sync => "goes away without host syncs".to_owned(),
+        Bound::Host => format!("is idle time waiting for the host to do other work{}", mostly(facts)),
+        Bound::Sync => goes_away(facts, bound, for_pages),
         Bound::Input => "is idle time waiting for the next input batch".to_owned(),
         Bound::Mixed | Bound::Unknown => inconclusive(facts),
     }
 }
 
+/// What the share of a step is that a bound gains, if no part of the step is as large.
+pub(super) fn goes_away(facts: &Facts<'_>, bound: Bound, for_pages: f64) -> String {
+    let without = match bound {
+        Bound::Transfer if for_pages > facts.part_ms(Part::is_transfer) => {
+            "transfers of managed memory".to_owned()
+        }
+        Bound::Transfer => copies(facts),
+        Bound::Communication => "communication between GPUs".to_owned(),
+        Bound::Compute => "on-device work".to_owned(),
+        Bound::Launch => "the time that launches take on the host".to_owned(),
+        Bound::Host => format!("other work of the host{}", mostly(facts)),
+        Bound::Sync => "host syncs".to_owned(),
+        Bound::Input => "waiting for input".to_owned(),
+        Bound::Mixed | Bound::Unknown => "what bounds it".to_owned(),
+    };
+    format!("goes away without {without}")
+}
+
 /// The largest part of the host's work is named.
-fn waits_for_host(facts: &Facts<'_>) -> String {
+fn mostly(facts: &Facts<'_>) -> String {
     let work = facts.host_work().iter().find(|work| work.what.is_work());
     let named = work.map(|work| match work.operators.first().map(String::as_str) {
         Some(name) if work.what != HostUse::Python => format!(", mostly {name} ({})", work.what.describe()),
         Some(NOT_RECORDED) | None => ", mostly in Python or code that is not recorded".to_owned(),
         Some(name) => format!(", mostly in {name}"),
     });
-    format!("is idle time waiting for the host to do other work{}", named.unwrap_or_default())
+    named.unwrap_or_default()
 }
 
 /// Idle time without a visible cause, and copies that may or may not have crossed the bus. If both occur, each gets its
@@ -82,8 +105,6 @@ fn inconclusive(facts: &Facts<'_>) -> String {
     }
 }
 
-/// The share of the step covers all transfers. The largest group is named with its own share, unless it is nearly all
-/// of them.
 fn waits_for_copies(facts: &Facts<'_>, for_pages: f64) -> String {
     let copying = facts.part_ms(Part::is_transfer);
     if for_pages > 0.95 * (for_pages + copying) {
@@ -95,16 +116,21 @@ fn waits_for_copies(facts: &Facts<'_>, for_pages: f64) -> String {
             "waits for transfers over the bus ({share} in kernels that wait for pages of managed memory)"
         );
     }
+    format!("waits for {}", copies(facts))
+}
+
+/// The transfers of a run. The largest group is named, alone if it is nearly all of them.
+fn copies(facts: &Facts<'_>) -> String {
     let between_gpus = facts.part_ms(|part| part == Part::Copy(CopyRoute::Peer)) > 0.0;
     let all = if between_gpus { "copies over the bus and between GPUs" } else { "copies over the bus" };
     let transfers = facts.groups.iter().filter(|group| CopyRoute::of(group.direction).is_transfer());
     let Some(largest) = transfers.clone().max_by(|a, b| a.exposed_ms.total_cmp(&b.exposed_ms)) else {
-        return format!("waits for {all}");
+        return all.to_owned();
     };
     if largest.exposed_ms >= 0.95 * transfers.map(|group| group.exposed_ms).sum::<f64>() {
-        return format!("waits for {}", words(largest));
+        return words(largest);
     }
-    format!("waits for {all}, mostly {}", words(largest))
+    format!("{all}, mostly {}", words(largest))
 }
 
 /// The group in words: `H2D copies from pageable memory`.

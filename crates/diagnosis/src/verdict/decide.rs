@@ -3,7 +3,7 @@
 use busbound_cause::Resource;
 use busbound_cause::idle::GapCause;
 
-use super::clauses::{clause, percent};
+use super::clauses::{clause, goes_away, has_device_copies, percent};
 use super::{Bound, Headroom, Verdict};
 use crate::activity::route::CopyRoute;
 use crate::analysis::bounds::Asked;
@@ -31,6 +31,8 @@ const NOTHING: f64 = 0.02;
 const SMALL: f64 = 0.05;
 /// From this share of the step on, a gain other than compute's is named alone.
 const NAMED: f64 = 0.45;
+/// A gain that is larger than its part of the step by this share of the step is named as a gain.
+const UNEXPLAINED: f64 = 0.1;
 /// From this share on, time whose cause is not visible is mentioned.
 const MUCH_UNKNOWN: f64 = 0.2;
 
@@ -53,12 +55,7 @@ impl Gains {
                 // The graph does not reproduce the run: exposed time is the best guess.
                 None => facts.breakdown.per_step_ms(|part| bound_of(part) == Some(bound)).unwrap_or(0.0),
             };
-            let moved = match bound {
-                Bound::Compute => -for_pages,
-                Bound::Transfer => for_pages,
-                _ => 0.0,
-            };
-            (bound, gain + moved)
+            (bound, gain + moved(bound, for_pages))
         };
         let mut each: Vec<(Bound, f64)> = CANDIDATES.into_iter().map(gain).collect();
         each.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -108,6 +105,15 @@ fn waits_for_pages_ms(facts: &Facts<'_>) -> f64 {
     facts.managed.excess_ms().unwrap_or(0.0).min(facts.time.compute_ms)
 }
 
+/// What a bound gets if kernels waited for pages this long: the wait belongs to transfers.
+fn moved(bound: Bound, for_pages: f64) -> f64 {
+    match bound {
+        Bound::Compute => -for_pages,
+        Bound::Transfer => for_pages,
+        _ => 0.0,
+    }
+}
+
 pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
     if facts.time.analyzed_ms <= 0.0 {
         return Verdict::of(Bound::Unknown, 0.0, "all GPU events in this trace have zero duration");
@@ -117,23 +123,21 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
     let bound = decide(&gains, first, second);
     let share = |gain: f64| gain / gains.step_ms;
     let clause = |bound| clause(facts, bound, waits_for_pages_ms(facts));
+    let claim = |leader| claim(facts, &gains, leader);
+    let unknown = facts.breakdown.share_of(|part| bound_of(part) == Some(Bound::Unknown)).unwrap_or(0.0);
     let because = match bound {
-        Bound::Mixed => format!(
-            "{}, {} {} and {} {}",
-            facts.of_each_own(),
-            percent(share(first.1)),
-            clause(first.0),
-            percent(share(second.1)),
-            clause(second.0)
-        ),
-        Bound::Unknown => format!(
-            "{} {} {}; the next largest part, {}, {}",
-            percent(share(gains.unknown)),
-            facts.of_each_own(),
-            clause(Bound::Unknown),
-            percent(share(first.1)),
-            clause(first.0)
-        ),
+        Bound::Mixed => both(facts, &gains, first, second),
+        Bound::Unknown => {
+            let first = claim(first);
+            format!(
+                "{} {} {}; the next largest part, {}, {}",
+                percent(unknown),
+                facts.of_each_recorded(),
+                clause(Bound::Unknown),
+                first.percent,
+                first.what
+            )
+        }
         Bound::Transfer if share(first.1) < SMALL && gains.unknown <= NOTHING * gains.step_ms => {
             let device = |ms: f64| milliseconds(facts.breakdown.averaged(ms).unwrap_or(0.0));
             format!(
@@ -143,13 +147,12 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
                 format_args!("{} {}", percent(share(first.1)), facts.of_each_own()),
             )
         }
-        bound => {
-            let of = format!("{} {} {}", percent(share(first.1)), facts.of_each_own(), clause(bound));
-            match share(gains.unknown) {
-                unknown if unknown >= MUCH_UNKNOWN => {
-                    format!("{of}; {} {}", percent(unknown), clause(Bound::Unknown))
-                }
-                _ => of,
+        _ => {
+            let first = claim(first);
+            let of = format!("{} {} {}", first.percent, first.of, first.what);
+            match unknown >= MUCH_UNKNOWN {
+                true => format!("{of}; {} {}", percent(unknown), clause(Bound::Unknown)),
+                false => of,
             }
         }
     };
@@ -159,6 +162,53 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
         verdict.headroom = asked.map(|asked| headroom(asked, first.0));
     }
     verdict
+}
+
+/// What a share of each step is: `54%`, `of each 275 ms step`, `waits for H2D copies from pageable memory`.
+struct Claim {
+    percent: String,
+    of: String,
+    what: String,
+}
+
+impl Claim {
+    /// A part of the recorded step.
+    fn part(facts: &Facts<'_>, bound: Bound, share: f64) -> Self {
+        let what = clause(facts, bound, waits_for_pages_ms(facts));
+        Self { percent: percent(share), of: facts.of_each_recorded(), what }
+    }
+
+    /// What a step gains.
+    fn gain(facts: &Facts<'_>, bound: Bound, share: f64) -> Self {
+        let what = goes_away(facts, bound, waits_for_pages_ms(facts));
+        Self { percent: percent(share), of: facts.of_each_own(), what }
+    }
+}
+
+/// The part of the step that the reader sees in the bar, not the gain: kernels that run for 95% of a step are 95% of it,
+/// also if copies would take half of it without them. Only a gain that no part explains is named as a gain.
+fn claim(facts: &Facts<'_>, gains: &Gains, (bound, gain): (Bound, f64)) -> Claim {
+    // D2D copies that are too short to be mentioned are not compute kernels either.
+    let is_named = |part: Part| part != Part::Copy(CopyRoute::WithinDevice) || has_device_copies(facts);
+    let part =
+        facts.breakdown.share_of(|part| bound_of(part) == Some(bound) && is_named(part)).unwrap_or(0.0)
+            + moved(bound, waits_for_pages_ms(facts) / facts.time.analyzed_ms);
+    let gain = gain / gains.step_ms;
+    match part + UNEXPLAINED < gain || bound == Bound::Sync {
+        true => Claim::gain(facts, bound, gain),
+        false => Claim::part(facts, bound, part),
+    }
+}
+
+/// Two claims about the same step.
+fn both(facts: &Facts<'_>, gains: &Gains, first: (Bound, f64), second: (Bound, f64)) -> String {
+    let of = |leader| claim(facts, gains, leader);
+    let gain = |(bound, gain): (Bound, f64)| Claim::gain(facts, bound, gain / gains.step_ms);
+    let (mut a, mut b) = (of(first), of(second));
+    if a.of != b.of {
+        (a, b) = (gain(first), gain(second));
+    }
+    format!("{}, {} {} and {} {}", a.of, a.percent, a.what, b.percent, b.what)
 }
 
 fn decide(gains: &Gains, first: (Bound, f64), second: (Bound, f64)) -> Bound {

@@ -14,6 +14,7 @@ mod filters;
 mod grid;
 mod overview;
 mod prose;
+mod ranks;
 pub(crate) mod run;
 pub(crate) mod section;
 mod sections;

@@ -1,13 +1,13 @@
-//! The summary of several files: a table of runs to sort and to open, or a heat map of the ranks of one run.
+//! The summary of several files: a table of runs to sort and to open, or the ranks of one run.
 
 use askama::Template;
 use busbound_diagnosis::quantity::milliseconds;
-use busbound_diagnosis::{Diagnosis, FigureId, Unit};
-use busbound_fleet::{FleetAnswer, RankSummary};
+use busbound_diagnosis::{Diagnosis, FigureId};
+use busbound_fleet::FleetAnswer;
 
 use super::run::file_name;
 use super::section::RunSection;
-use super::{colors, filters, prose};
+use super::{colors, filters, prose, ranks};
 use crate::error::RenderError;
 use crate::markdown::fleet::fleet_as_markdown;
 use crate::runs::Runs;
@@ -22,10 +22,9 @@ pub(super) fn overview(about: &Runs<'_>, shown: &[&RunSection]) -> Result<String
     }
 }
 
-/// Ranks of one run: the answer, the heat map, then every figure.
+/// Ranks of one run: the answer, the pictures, then every figure.
 pub(super) fn fleet_article(fleet: &FleetAnswer) -> Result<String, RenderError> {
-    let map = if fleet.not_one_run.is_none() { heat_map(fleet)? } else { String::new() };
-    Ok(prose::article_with("summary", &fleet_as_markdown(fleet), &map))
+    Ok(prose::article_with("summary", &fleet_as_markdown(fleet), &ranks::pictures(fleet)?))
 }
 
 #[derive(Template)]
@@ -141,79 +140,6 @@ pub(super) fn short_names(paths: &[&str]) -> Vec<String> {
         (1..=longest).find(is_unique).map_or_else(|| file_name(path).to_owned(), |parts| end(path, parts))
     };
     paths.iter().map(name).collect()
-}
-
-#[derive(Template)]
-#[template(path = "heat_map.html")]
-struct HeatMap {
-    unit: Unit,
-    columns: Vec<&'static str>,
-    rows: Vec<HeatRow>,
-    /// Ranks that are not shown, because there are many.
-    hidden: usize,
-}
-
-struct HeatRow {
-    rank: String,
-    is_straggler: bool,
-    cells: Vec<HeatCell>,
-}
-
-struct HeatCell {
-    class: &'static str,
-    text: String,
-    /// Of the largest value in the column.
-    percent: f64,
-    is_most: bool,
-}
-
-type HeatColumn = (&'static str, &'static str, fn(&RankSummary) -> f64);
-
-const HEAT: [HeatColumn; 6] = [
-    ("step", "gain", |rank| rank.time.span_ms),
-    ("compute", "compute", |rank| rank.time.compute_ms),
-    ("exposed copy", "h2d", |rank| rank.time.exposed_bus_copy_ms),
-    ("other copies", "other", |rank| rank.time.exposed_copy_ms - rank.time.exposed_bus_copy_ms),
-    ("exposed comm.", "communication", |rank| rank.time.exposed_comm_ms),
-    ("idle", "idle", |rank| rank.time.idle_ms),
-];
-
-/// A column is left out if its largest value is below this share of the longest step.
-const NOTHING: f64 = 0.005;
-/// A value stands out beyond this multiple of the column's median.
-const STANDS_OUT: f64 = 1.1;
-
-/// Ranks by parts of their steps. Each column has its own scale.
-fn heat_map(fleet: &FleetAnswer) -> Result<String, RenderError> {
-    let shown = text::worth_a_row(fleet);
-    let most = |of: fn(&RankSummary) -> f64| fleet.ranks.iter().map(of).fold(0.0, f64::max);
-    let longest = most(|rank| rank.time.span_ms);
-    let columns: Vec<&HeatColumn> = HEAT.iter().filter(|(.., of)| most(*of) > NOTHING * longest).collect();
-    if shown.len() < 2 || columns.is_empty() {
-        return Ok(String::new());
-    }
-    let median =
-        |of: fn(&RankSummary) -> f64| busbound_machine::median(fleet.ranks.iter().map(of)).unwrap_or(0.0);
-    let row = |rank: &&RankSummary| HeatRow {
-        rank: rank.label().short(),
-        is_straggler: fleet.stragglers.iter().any(|one| one.path == rank.path),
-        cells: columns
-            .iter()
-            .map(|(_, class, of)| HeatCell {
-                class,
-                text: milliseconds(of(rank).max(0.0)),
-                percent: 100.0 * of(rank).max(0.0) / most(*of),
-                is_most: of(rank) >= most(*of) && of(rank) > STANDS_OUT * median(*of),
-            })
-            .collect(),
-    };
-    let view = HeatMap {
-        unit: fleet.unit,
-        columns: columns.iter().map(|(name, ..)| *name).collect(),
-        rows: shown.iter().map(row).collect(),
-        hidden: fleet.ranks.len() - shown.len(),
-    };
-    Ok(view.render()?)
 }
 
 #[test]

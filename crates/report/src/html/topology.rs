@@ -1,8 +1,10 @@
 //! The machine as a picture: NUMA nodes, switches and GPUs, with the rate of each link and what is wrong with it.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use busbound_machine::topology::{DeviceKind, HopLink, Topology};
+use busbound_machine::topology::{Connection, DeviceKind, GpuPlace, HopLink, Pair, Topology};
 
 use super::escape::escaped;
 use super::{page, prose};
@@ -25,6 +27,8 @@ struct Node {
     lines: [String; 2],
     class: &'static str,
     link: Option<HopLink>,
+    /// Where a GPU's NVLinks go; empty without NVLink.
+    nvlinks: String,
     below: Vec<Node>,
 }
 
@@ -71,7 +75,13 @@ fn nodes(topology: &Topology) -> Vec<Node> {
         let name = device.numa.map_or("host".to_owned(), |numa| format!("NUMA node {numa}"));
         let at = numas.iter().position(|node| node.lines[0] == name).unwrap_or_else(|| {
             let cpus = device.cpus.as_ref().map_or(String::new(), |cpus| format!("CPUs {cpus}"));
-            numas.push(Node { lines: [name, cpus], class: "numa", link: None, below: Vec::new() });
+            numas.push(Node {
+                lines: [name, cpus],
+                class: "numa",
+                link: None,
+                nvlinks: String::new(),
+                below: Vec::new(),
+            });
             numas.len() - 1
         });
         numas[at].below.push(branch);
@@ -97,8 +107,29 @@ fn branch(topology: &Topology, index: usize) -> Option<Node> {
         }
         _ => ("switch".to_owned(), "switch"),
     };
+    let nvlinks = gpu.map(|gpu| nvlinks(topology, gpu)).unwrap_or_default();
     let about = device.name.clone().unwrap_or_else(|| device.address.clone());
-    Some(Node { lines: [title, about], class, link: device.link, below })
+    Some(Node { lines: [title, about], class, link: device.link, nvlinks, below })
+}
+
+/// `NV18 to all GPUs`, or the peers by number.
+fn nvlinks(topology: &Topology, gpu: &GpuPlace) -> String {
+    let own = format!("GPU{}", gpu.index);
+    let peer = |pair: &Pair| match (&pair.a, &pair.b, pair.connection) {
+        (a, b, Connection::NvLink(links)) if *a == own => Some((links, b.clone())),
+        (a, b, Connection::NvLink(links)) if *b == own => Some((links, a.clone())),
+        _ => None,
+    };
+    let mut peers: BTreeMap<Reverse<u32>, Vec<String>> = BTreeMap::new();
+    for (links, name) in topology.pairs.iter().filter_map(peer) {
+        peers.entry(Reverse(links)).or_default().push(name.trim_start_matches("GPU").to_owned());
+    }
+    let words = |(links, names): (&Reverse<u32>, &Vec<String>)| {
+        let all = names.len() + 1 == topology.gpus.len();
+        let to = if all { "all GPUs".to_owned() } else { format!("GPU {}", names.join(", ")) };
+        format!("{} to {to}", Connection::NvLink(links.0).word())
+    };
+    peers.iter().map(words).collect::<Vec<_>>().join("; ")
 }
 
 fn narrower(a: Option<HopLink>, b: Option<HopLink>) -> Option<HopLink> {
@@ -123,6 +154,14 @@ fn draw(out: &mut String, node: &Node, left: f64, top: f64, above: Option<(f64, 
         top + 34.0,
         escaped(&short(&node.lines[1]))
     );
+    if !node.nvlinks.is_empty() {
+        let _ = writeln!(
+            out,
+            "<text class=\"nvlink\" x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            top + BOX + 14.0,
+            escaped(&node.nvlinks)
+        );
+    }
     let mut x = left;
     for below in &node.below {
         draw(out, below, x, top + LEVEL, Some((middle, top + BOX)));
