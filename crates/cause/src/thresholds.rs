@@ -127,5 +127,7 @@ pub const SMALL_READ: u64 = 4 << 10;
 /// the copy within 8.6 µs.
 pub const READ_AND_WAIT: Time = 20_000;
 
-/// Of the host time before a call and of the call itself, at least this share is the program's own, and not the profiler's. Chosen.
-pub const OWN_SHARE: f64 = 0.25;
+/// Of the host time before a call and of the call itself, at least this share is the program's own, and not the profiler's.
+/// Set with the runs marked learn in fixtures/frameworks: from 0.25 to 0.40, steps without the profiler within 10% of the walls rise
+/// from 86% to 91% of the runs and ranges of predictions get narrower; beyond it, fewer predictions are inside.
+pub const OWN_SHARE: f64 = 0.4;

@@ -72,7 +72,7 @@ fn a_copy_of_unknown_direction_is_neither_within_the_device_nor_on_the_bus() {
     assert_eq!(
         unknown.verdict.statement,
         "Inconclusive: 60% of each 10.0 ms step is spent in copies that may or may not have crossed the bus; \
-         the next largest part, 27%, is spent in compute kernels."
+         the next largest part, 40%, is spent in compute kernels."
     );
     let limit =
         unknown.limitations.iter().find(|limitation| limitation.id == LimitationId::CopyDirection).unwrap();
