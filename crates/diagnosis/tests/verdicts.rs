@@ -38,7 +38,7 @@ const KNOWN: &[(&str, Bound, &[&str])] = &[
     ("runs/weights_pageable_24x32mb", Bound::Transfer, &["pageable_copies"]),
     ("runs/activations_to_pageable", Bound::Transfer, &["page_faults"]),
     ("runs/activations_to_pinned_async", Bound::Compute, &[]),
-    ("runs/small_copies", Bound::Mixed, &["copy_calls"]),
+    ("runs/small_copies", Bound::Launch, &["copy_calls"]),
     ("runs/item_every_layer", Bound::Compute, &["sync_in_loop", "launch_bound"]),
     ("runs/prefetch_too_late", Bound::Compute, &["late_prefetch"]),
     ("runs/bus_too_short", Bound::Transfer, &["bandwidth_deficit"]),
