@@ -20,6 +20,8 @@ pub(super) struct Assumed {
     pub(super) hidden: f64,
     /// Host work between launches that a CUDA graph cannot capture, as a multiple, if the host reads values within the step.
     pub(super) uncaptured: f64,
+    /// The same if the host reads no values: real programs still fill input buffers and keep some operators outside of graphs.
+    pub(super) outside_graphs: f64,
     /// Host work per merged copy, as a multiple of its measured time: the data has to be packed.
     pub(super) packing: f64,
     /// The rate of staged copies, as a share of pinned ones: docs/results/try.md.
@@ -47,6 +49,7 @@ impl Assumed {
         longest_gap: 3.0,
         hidden: 0.5,
         uncaptured: 0.4,
+        outside_graphs: 0.0,
         packing: 0.2,
         staged_share: 0.85,
         new_pages_gain: 10.0,
@@ -64,6 +67,7 @@ impl Assumed {
         longest_gap: 1.5,
         hidden: 1.0,
         uncaptured: 0.1,
+        outside_graphs: 0.0,
         packing: 0.0,
         staged_share: 0.95,
         new_pages_gain: 14.0,
@@ -81,6 +85,7 @@ impl Assumed {
         longest_gap: 10.0,
         hidden: -0.5,
         uncaptured: 0.7,
+        outside_graphs: 0.1,
         packing: 0.6,
         staged_share: 0.65,
         new_pages_gain: 6.0,

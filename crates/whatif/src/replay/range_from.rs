@@ -41,6 +41,7 @@ const UNKNOWNS: [(RangeFrom, Mix); 5] = [
     }),
     (RangeFrom::Overlap, |to, from| {
         (to.hidden, to.uncaptured, to.independent) = (from.hidden, from.uncaptured, from.independent);
+        to.outside_graphs = from.outside_graphs;
     }),
     (RangeFrom::Power, |to, from| to.power = from.power),
 ];

@@ -34,7 +34,8 @@ impl Declared for CudaGraph {
     fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made {
         let mut made = Made::default();
         // A host that reads values within the step decides something by them: not everything can be captured.
-        let kept = if reads_within_steps(graph) { terms.assumed.uncaptured } else { 0.0 };
+        let assumed = terms.assumed;
+        let kept = if reads_within_steps(graph) { assumed.uncaptured } else { assumed.outside_graphs };
         for thread in 0..graph.threads.len() {
             let calls = graph.threads[thread].clone();
             let captured: Vec<bool> = calls.iter().map(|call| is_captured(graph, *call)).collect();
