@@ -20,13 +20,13 @@ pub(crate) const FORMAT: FormatSpec = FormatSpec {
 const TOOL: Tool = Tool {
     name: "accelerate",
     target: Target::Accelerate,
-    usage: "Use: accelerate launch --config_file THIS_FILE train.py",
+    usage: "Use: accelerate launch --config_file THIS_FILE --num_processes RANKS train.py",
     covers: "its configuration file chooses how training is distributed, offloaded and compiled.",
     notes: &[
         (
             "fsdp_config.fsdp_offload_params",
-            "With fsdp_version 2, offloaded parameters are in pinned memory. The file has no setting for prefetching; \
-             `--emit fsdp` has the call.",
+            "With fsdp_version 2, offloaded parameters are in pinned memory. The file has no setting for prefetching, or for a share \
+             that stays on the GPU; `--emit fsdp` has the calls.",
         ),
         ("dynamo_config.dynamo_mode", "CUDA graphs (reduce-overhead) need inputs of constant shape."),
     ],

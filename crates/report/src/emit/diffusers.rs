@@ -22,6 +22,7 @@ const TOOL: Tool = Tool {
     covers: "group offloading chooses what is moved together, and whether a stream and pinned memory are used. To keep \
              everything on the GPU, do not call it.",
     notes: &[
+        ("offload_type", "Everything is offloaded: no setting keeps a share of the layers on the GPU."),
         ("use_stream", "use_stream pins the weights in host memory: they take that much of it."),
         ("record_stream", "Without record_stream the host waits at the end of every group."),
     ],

@@ -22,11 +22,17 @@ const TOOL: Tool = Tool {
     target: Target::Fsdp2,
     usage: "Use: shard(model, blocks), with the list of the model's blocks in the order in which they run.",
     covers: "fully_shard chooses what is gathered together, whether parameters stay in host memory, and what is prefetched.",
-    notes: &[(
-        "set_modules_to_forward_prefetch",
-        "With one rank, FSDP2 does not prefetch by itself: there is no all-gather to start early. The explicit prefetch below is \
+    notes: &[
+        (
+            "offload_policy",
+            "Every block gets the same policy; one that is sharded without it stays on the GPU.",
+        ),
+        (
+            "set_modules_to_forward_prefetch",
+            "With one rank, FSDP2 does not prefetch by itself: there is no all-gather to start early. The explicit prefetch below is \
          needed, and where the version ignores it at one rank, copies do not overlap.",
-    )],
+        ),
+    ],
 };
 
 fn snippet(advice: &Advice) -> String {
