@@ -66,7 +66,6 @@ pub(crate) fn ahead(offloading: Offloading) -> Vec<Proposal> {
         list.push(Proposal::new(Target::SglangDiffusion, "dit_layerwise_resident_layers", share));
         list.push(Proposal::new(Target::SglangDiffusion, "dit_layerwise_residency_policy", "strided"));
     }
-    list.extend(group_offloading());
     list.extend(pinned());
     list.push(Proposal::new(Target::Fsdp2, "set_modules_to_forward_prefetch", depth));
     if let Some(bytes) = offloading.layer_bytes {
@@ -90,6 +89,8 @@ pub(crate) fn group_offloading() -> Vec<Proposal> {
 /// Pinned host memory.
 pub(crate) fn pinned() -> Vec<Proposal> {
     let mut list = vec![Proposal::new(Target::SglangDiffusion, "pin_cpu_memory", true)];
+    // Its stream pins the weights.
+    list.extend(group_offloading());
     list.extend(sharded(true));
     list.extend([
         Proposal::new(Target::DeepSpeed, "zero_optimization.stage", 3_u32),
