@@ -233,6 +233,7 @@ must_stay_fixed! {
     headers_are_not_data
     settings_agree
     serialized_copies_have_settings
+    settings_of_engines_stream_without_stalls
     an_assumed_link_is_called_assumed
     nvlinks_that_were_not_read_are_mentioned
     a_shared_uplink_is_in_the_headline

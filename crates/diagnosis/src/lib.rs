@@ -65,7 +65,7 @@ pub use analysis::throughput::Throughput;
 pub use analysis::times::Times;
 pub use analysis::unprofiled::{Unprofiled, UnprofiledSource};
 pub use answers::advice::{
-    Advice, Setting, advice_of_ddp, advice_of_diagnosis, advice_of_offload, advice_of_topology,
+    Advice, Remedy, Setting, advice_of_ddp, advice_of_diagnosis, advice_of_offload, advice_of_topology,
 };
 pub use answers::bench::{BENCH_SCHEMA, Benchmark, DoubleBuffered, Offloaded, PlanErrors, judge_bench};
 pub use answers::compare::{
@@ -109,7 +109,7 @@ pub use picture::{
     PieceMark, RateCurve, Row, Span as PictureSpan, StepSpan, diagnose_and_draw,
 };
 pub use saving::Saving;
-pub use settings::{Proposal, Target};
+pub use settings::{Proposal, Target, Value as SettingValue};
 pub use steps::window::{Difference, OutlierStep, StepQuantity, StepTimes, StepsFound};
 pub use unit::Unit;
 pub use verdict::{Bound, Headroom, Verdict};

@@ -44,6 +44,18 @@ format::formats! {
     Yaml = emit::YAML,
     /// Launch settings as a shell script to source.
     Sh = emit::SH,
+    /// Launch settings as a configuration file of accelerate.
+    Accelerate = emit::accelerate::FORMAT,
+    /// Launch settings as a configuration file of DeepSpeed.
+    Deepspeed = emit::deepspeed::FORMAT,
+    /// Launch settings as Python for FSDP2.
+    Fsdp = emit::fsdp::FORMAT,
+    /// Launch settings as arguments of vLLM.
+    Vllm = emit::vllm::FORMAT,
+    /// Launch settings as arguments of SGLang.
+    Sglang = emit::sglang::FORMAT,
+    /// Launch settings as Python for diffusers.
+    Diffusers = emit::diffusers::FORMAT,
     /// A timeline with the analysis results, for ui.perfetto.dev.
     Perfetto = perfetto::PERFETTO,
     /// Only the timeline, in the layout of torch.profiler's files.

@@ -96,7 +96,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "Keep {:.0}% of the copied data on the GPU, or send it in a smaller dtype. A deeper prefetch does not help.",
             100.0 * resident
         ))
-        .settings(prefetching(&Offloading { depth: 2, resident: resident.clamp(0.0, 1.0), layers: None })),
+        .settings(prefetching(Offloading { depth: 2, resident: resident.clamp(0.0, 1.0), layer_bytes: None })),
         at: times_of(&inbound),
     })
 }

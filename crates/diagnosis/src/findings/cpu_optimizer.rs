@@ -11,6 +11,7 @@ use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 use crate::saving::Saving;
+use crate::settings::offload::pinned_optimizer;
 
 pub(super) static RULE: Rule = Rule {
     title: "Optimizer on the CPU",
@@ -86,7 +87,8 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         fix: Fix::new(
             "Update each weight on another thread as soon as its gradient is complete (register_post_accumulate_grad_hook), while the backward pass continues. If the optimizer state fits, keep it on the GPU with fused=True.",
         )
-        .code(CODE),
+        .code(CODE)
+        .settings(pinned_optimizer()),
         at: idle.at,
     })
 }

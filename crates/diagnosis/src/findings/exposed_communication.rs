@@ -9,6 +9,8 @@ use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 use crate::saving::Saving;
+use crate::settings::Target;
+use crate::settings::ddp::SeenDdp;
 
 pub(super) static RULE: Rule = Rule {
     title: "Exposed communication",
@@ -63,12 +65,14 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         format!(" Most of it is {short}: {:.0} per {unit}, {}.", n as f64 / steps, milliseconds(ms / steps))
     });
     let room = (facts.time.compute_ms - facts.overlap.comm_compute_ms).max(0.0);
+    let ddp = SeenDdp::of(facts.trace);
     Some(Draft {
         title: None,
         seen: format!(
-            "Collectives take {}/{unit}, {} of it not overlapped with compute.{named} A collective that waits for a slower rank looks the same.",
+            "Collectives take {}/{unit}, {} of it not overlapped with compute.{named} A collective that waits for a slower rank looks the same.{}",
             milliseconds(facts.time.comm_ms / steps),
             milliseconds(exposed / steps),
+            ddp.map_or("", SeenDdp::clause),
         ),
         evidence: json!({
             "comm_ms_per_step": facts.time.comm_ms / steps,
@@ -81,7 +85,9 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "Start collectives earlier or less often: DDP buckets (bucket_cap_mb), gradient accumulation with no_sync(), prefetched all-gathers (FSDP), \
              asynchronous collectives (async_op=True).",
         )
-        .code(CODE),
+        .code(CODE)
+        .settings(ddp.map(SeenDdp::proposals).unwrap_or_default())
+        .setting(Target::DeepSpeed, "zero_optimization.overlap_comm", true),
         at: facts
             .timelines
             .iter()

@@ -11,6 +11,7 @@ use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 use crate::saving::Saving;
 use crate::settings::Target;
+use crate::settings::offload::{fsdp_policy, group_offloading};
 
 pub(super) static RULE: Rule = Rule {
     title: "Waiting for the hooks of a framework",
@@ -100,14 +101,13 @@ impl Framework {
                 "Use enable_group_offload(offload_type=\"leaf_level\", use_stream=True, record_stream=True).",
             )
             .code(CODE_DIFFUSERS)
-            .setting(Target::Diffusers, "offload_type", "leaf_level")
-            .setting(Target::Diffusers, "use_stream", true)
-            .setting(Target::Diffusers, "record_stream", true),
+            .settings(group_offloading()),
             Self::Fsdp => Fix::new(
                 "Use CPUOffloadPolicy(pin_memory=True), and prefetch the next module with set_modules_to_forward_prefetch.",
             )
             .code(CODE_FSDP)
-            .setting(Target::Fsdp2, "pin_memory", true),
+            .settings([fsdp_policy("CPUOffloadPolicy(pin_memory=True)")])
+            .setting(Target::Fsdp2, "set_modules_to_forward_prefetch", 1_u32),
         }
     }
 }

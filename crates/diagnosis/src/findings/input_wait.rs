@@ -10,7 +10,7 @@ use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
-use crate::settings::Target;
+use crate::settings::{Proposal, Target};
 use busbound_cause::idle::GapCause;
 
 pub(super) static RULE: Rule = Rule {
@@ -96,7 +96,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         ),
         evidence,
         saves: Saving { low: 0.5 * idle.ms / steps, high: idle.ms / steps },
-        fix: if single { fix.setting(Target::DataLoader, "num_workers", workers) } else { fix },
+        fix: if single { fix.settings(loader.proposals()) } else { fix },
         at: gaps_of(facts, GapCause::Input),
     })
 }
@@ -130,6 +130,16 @@ impl Loader {
         /// A worker takes longer for a batch than the training process, and batches differ.
         const ROOM: f64 = 1.25;
         ((ROOM * self.batch_ms / self.rest_ms).ceil()).clamp(2.0, 64.0) as u32
+    }
+
+    /// Whether batches are copied from pageable memory is another finding's question.
+    fn proposals(&self) -> [Proposal; 3] {
+        [
+            Proposal::new(Target::DataLoader, "num_workers", self.workers()),
+            Proposal::new(Target::DataLoader, "persistent_workers", true),
+            // Each worker has one batch ready while it makes the next: more only uses memory, if batches take about as long.
+            Proposal::new(Target::DataLoader, "prefetch_factor", 2_u32),
+        ]
     }
 
     fn parts_text(&self) -> String {

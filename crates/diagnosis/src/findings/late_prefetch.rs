@@ -88,7 +88,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "Issue each copy one group earlier (depth 2), before you launch the kernels of the previous group.",
         )
         .code(PREFETCH_CODE)
-        .settings(prefetching(&Offloading { depth: 2, resident: 0.0, layers: None })),
+        .settings(prefetching(Offloading { depth: 2, resident: 0.0, layer_bytes: None })),
         at: times_of(&copies),
     })
 }

@@ -116,8 +116,10 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         saves: Saving { low: 0.3 * (idle - once).max(0.0) / steps, high: idle / steps },
         fix: fix(facts)
             .setting(Target::Compile, "mode", "reduce-overhead")
-            .setting(Target::Vllm, "enforce_eager", "false")
-            .setting(Target::Sglang, "disable_cuda_graph", "false"),
+            .setting(Target::Vllm, "enforce_eager", false)
+            .setting(Target::Sglang, "disable_cuda_graph", false)
+            .setting(Target::Accelerate, "dynamo_config.dynamo_backend", "INDUCTOR")
+            .setting(Target::Accelerate, "dynamo_config.dynamo_mode", "reduce-overhead"),
         at: gaps_of(facts, GapCause::Launch),
     })
 }

@@ -43,7 +43,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         seen: staged.seen("from"),
         evidence: staged.evidence(),
         fix: match buffers {
-            Buffers::Loader => fix.setting(Target::DataLoader, "pin_memory", "true"),
+            Buffers::Loader => fix.setting(Target::DataLoader, "pin_memory", true),
             Buffers::Own => fix.settings(pinned()),
         },
         at: times_of(&copies),

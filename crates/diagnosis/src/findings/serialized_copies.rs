@@ -110,7 +110,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
              non_blocking=True); event.record()), and let the compute stream, not the host, wait for the event.",
         )
         .code(PREFETCH_CODE)
-        .settings(prefetching(&Offloading { depth: 1, resident: 0.0, layers: None })),
+        .settings(prefetching(Offloading { depth: 1, resident: 0.0, layer_bytes: None })),
         at: times_of(&copies),
     })
 }

@@ -1,12 +1,13 @@
 //! Do ranks of one machine talk through host memory although their GPUs have NVLink?
 
-use busbound_machine::nccl_log::{NcclRemarkId, Transport};
+use busbound_machine::nccl_log::{NcclLog, NcclRemarkId, Transport};
 use serde_json::json;
 
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::quantity::milliseconds;
 use crate::saving::Saving;
+use crate::settings::Target;
 
 pub(super) static RULE: Rule = Rule {
     title: "Collectives through host memory",
@@ -57,9 +58,17 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "exposed_ms_per_step": exposed,
         }),
         saves: Saving { low: 0.0, high: exposed * gained },
-        fix: Fix::new(&remark.remedy),
+        fix: fix(&remark.remedy, log),
         at: facts.timelines.iter().flat_map(|line| line.communication.iter().collect::<Vec<_>>()).collect(),
     })
+}
+
+/// NCCL's variables are set only where the log shows one that causes this.
+fn fix(remedy: &str, log: &NcclLog) -> Fix {
+    const DISABLE: &str = "NCCL_P2P_DISABLE";
+    let fix = Fix::new(remedy);
+    let is_disabled = log.setting(DISABLE).is_some_and(|value| value != "0");
+    if is_disabled { fix.setting(Target::Environment, DISABLE, 0_u32) } else { fix }
 }
 
 #[cfg(test)]
@@ -68,10 +77,10 @@ mod tests {
     use busbound_machine::nccl_log::NcclLog;
     use busbound_trace::TraceBuilder;
 
-    use crate::{FindingId, Options, Source, diagnose};
+    use crate::{Diagnosis, FindingId, Options, Source, advice_of_diagnosis, diagnose};
 
     /// Six times 4 ms of a collective that runs alone.
-    fn findings(log: Option<&str>) -> Vec<(FindingId, f64)> {
+    fn diagnosed(log: Option<&str>) -> Diagnosis {
         let mut trace = TraceBuilder::default();
         let (compute, other) = (trace.stream(0, 7), trace.stream(0, 9));
         for step in 0..6 {
@@ -84,8 +93,23 @@ mod tests {
             );
         }
         let options = Options { nccl_log: log.and_then(NcclLog::parse), ..Options::default() };
-        let diagnosis = diagnose(&trace.finish(), &Source::named("run"), &Machine::default(), &options);
-        diagnosis.findings.iter().map(|one| (one.id, one.saves_ms_per_step.high)).collect()
+        diagnose(&trace.finish(), &Source::named("run"), &Machine::default(), &options)
+    }
+
+    fn findings(log: Option<&str>) -> Vec<(FindingId, f64)> {
+        diagnosed(log).findings.iter().map(|one| (one.id, one.saves_ms_per_step.high)).collect()
+    }
+
+    #[test]
+    fn a_variable_of_nccl_is_set_only_where_the_log_shows_it() {
+        let log = include_str!("../../../../fixtures/nccl/shm.log");
+        let written = |log: &str| {
+            let settings = advice_of_diagnosis(&diagnosed(Some(log))).settings;
+            let of_nccl = settings.iter().find(|setting| setting.key.starts_with("NCCL_"));
+            of_nccl.map(|setting| format!("{}={}", setting.key, setting.value))
+        };
+        assert_eq!(written(log).as_deref(), Some("NCCL_P2P_DISABLE=0"));
+        assert_eq!(written(&log.replace("NCCL_P2P_DISABLE", "NCCL_ALGO")), None);
     }
 
     #[test]

@@ -7,6 +7,8 @@ use crate::activity::collectives::CollectiveGroup;
 use crate::analysis::facts::Facts;
 use crate::quantity::{bytes, count, milliseconds};
 use crate::saving::Saving;
+use crate::settings::ddp::SeenDdp;
+use crate::settings::{Proposal, Target};
 
 pub(super) static RULE: Rule = Rule {
     title: "Many small collectives",
@@ -39,6 +41,8 @@ for grad, new in zip(grads, torch._utils._unflatten_dense_tensors(flat, grads)):
 /// Below this size, latency takes most of the time: NCCL's 15 to 30 µs are 1 MiB at 35 to 70 GB/s.
 const SMALL: u64 = 1 << 20;
 const MANY_PER_STEP: f64 = 8.0;
+/// What DDP uses unless told otherwise: far above what is small here.
+const DEFAULT_BUCKET_MIB: u32 = 25;
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let is_small = |bytes: Option<u64>| bytes.is_some_and(|bytes| bytes < SMALL);
@@ -74,7 +78,8 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         fix: Fix::new(
             "Merge them: larger DDP buckets (bucket_cap_mb), FSDP units of whole layers, or one flat tensor instead of one per parameter.",
         )
-        .code(CODE),
+        .code(CODE)
+        .settings(SeenDdp::of(facts.trace).map(|_| Proposal::new(Target::Ddp, "bucket_cap_mb", DEFAULT_BUCKET_MIB))),
         at: facts
             .collectives
             .iter()

@@ -8,7 +8,7 @@ use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::quantity::bytes;
 use crate::saving::Saving;
-use crate::settings::Target;
+use crate::settings::offload::no_offloading;
 
 pub(super) static RULE: Rule = Rule {
     title: "Offloaded data that fits on the GPU",
@@ -78,9 +78,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         saves: Saving { low: 0.7 * exposed / steps, high: exposed / steps },
         fix: Fix::new("Keep the data on the GPU: move it once, before the loop.")
             .code(CODE)
-            .setting(Target::Vllm, "cpu_offload_gb", 0)
-            .setting(Target::Sglang, "cpu_offload_gb", 0)
-            .setting(Target::SglangDiffusion, "dit_layerwise_offload", "false"),
+            .settings(no_offloading()),
         at: times_of(&inbound),
     })
 }

@@ -2,9 +2,13 @@
 //!
 //! Findings and plans propose them; `advice` collects the proposals with their reasons.
 
+pub(crate) mod ddp;
 pub(crate) mod offload;
+mod value;
 
 use serde::Serialize;
+
+pub use value::Value;
 
 /// Where a setting goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -24,6 +28,9 @@ pub enum Target {
     SglangDiffusion,
     Vllm,
     Diffusers,
+    /// A configuration file of `accelerate launch`.
+    Accelerate,
+    /// A configuration file in JSON.
     DeepSpeed,
     Fsdp2,
 }
@@ -36,6 +43,7 @@ impl Target {
             | Self::SglangDiffusion
             | Self::Vllm
             | Self::Diffusers
+            | Self::Accelerate
             | Self::DeepSpeed
             | Self::Fsdp2 => true,
             Self::Environment | Self::Launch | Self::DataLoader | Self::Ddp | Self::Compile => false,
@@ -54,6 +62,7 @@ impl Target {
             Self::SglangDiffusion => "sglang_diffusion",
             Self::Vllm => "vllm",
             Self::Diffusers => "diffusers_group_offloading",
+            Self::Accelerate => "accelerate",
             Self::DeepSpeed => "deepspeed",
             Self::Fsdp2 => "fsdp2",
         }
@@ -61,15 +70,15 @@ impl Target {
 }
 
 /// A setting without its reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
     pub target: Target,
     pub key: String,
-    pub value: String,
+    pub value: Value,
 }
 
 impl Proposal {
-    pub(crate) fn new(target: Target, key: impl Into<String>, value: impl ToString) -> Self {
-        Self { target, key: key.into(), value: value.to_string() }
+    pub(crate) fn new(target: Target, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self { target, key: key.into(), value: value.into() }
     }
 }

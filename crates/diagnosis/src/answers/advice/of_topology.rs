@@ -17,7 +17,7 @@ pub fn advice_of_topology(topology: &Topology) -> Advice {
             why: format!("GPU{} ({}) is attached to NUMA node {node}: copies from another node cross the link between sockets", gpu.index, gpu.address),
             when: "exactly one process uses this GPU".to_owned(),
         }
-        .set(Target::Launch, &format!("gpu{}", gpu.index), line);
+        .set(Target::Launch, &format!("gpu{}", gpu.index), line.as_str());
     }
     Advice {
         from: format!("topo ({})", topology.source),
@@ -27,5 +27,6 @@ pub fn advice_of_topology(topology: &Topology) -> Advice {
             plural(u64::from(topology.numa_nodes.unwrap_or(1)), "NUMA node", "NUMA nodes")
         ),
         settings,
+        remedies: Vec::new(),
     }
 }

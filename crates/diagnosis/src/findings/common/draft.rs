@@ -4,7 +4,7 @@ use busbound_trace::Interval;
 use serde_json::Value;
 
 use crate::saving::Saving;
-use crate::settings::{Proposal, Target};
+use crate::settings::{Proposal, Target, Value as SettingValue};
 
 /// What is specific to the run; the rest is in the [`Rule`](super::Rule).
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Fix {
     }
 
     /// A launch setting that applies the fix, or part of it.
-    pub(crate) fn setting(self, target: Target, key: &str, value: impl ToString) -> Self {
+    pub(crate) fn setting(self, target: Target, key: &str, value: impl Into<SettingValue>) -> Self {
         self.settings([Proposal::new(target, key, value)])
     }
 

@@ -9,6 +9,7 @@
 //! Pageable memory changes the rate, not the pattern: a staged copy on a separate stream blocks the host, but not the
 //! layer that was launched before it (`bench --suite offload` measures both).
 
+mod engine;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use serde::Serialize;
 
 use super::{BadInput, ensure};
 use crate::Range;
+pub use engine::{Engine, EngineLayers, EngineSettings, EngineStep, engine_settings};
 use step::{Exchange, Over, Simulated, Step};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -145,6 +147,15 @@ impl Offload {
             short_gbps,
             inputs: inputs.clone(),
         })
+    }
+
+    /// The engine's step with the settings that suit this plan and its GPU memory best; `None` if none fit.
+    pub fn engine_step(&self, engine: Engine) -> Option<EngineStep> {
+        let OffloadInputs { layers, compute_ms, layer_bytes, .. } = self.inputs;
+        let layers = EngineLayers { count: layers, compute_ms, copy_ms: self.copy_ms };
+        // One more layer is no other plan, and SGLang always needs it.
+        let most = (self.gpu_bytes / layer_bytes).round() as u32 + 1;
+        engine_settings(engine, layers, most)
     }
 }
 

@@ -4,7 +4,7 @@
 //! the block in it has run, and the copies go on into the next pass. The choice is made by simulation.
 
 mod choice;
-mod ring;
+pub(in crate::plan) mod ring;
 
 use busbound_machine::{HostMemory, LinkFacts};
 use serde::Serialize;

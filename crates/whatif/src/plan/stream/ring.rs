@@ -2,10 +2,10 @@
 
 /// One block of a pass.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Turn {
-    pub(super) compute_ms: f64,
+pub(in crate::plan) struct Turn {
+    pub(in crate::plan) compute_ms: f64,
     /// The time of its copy; `None` if it stays on the GPU.
-    pub(super) copy_ms: Option<f64>,
+    pub(in crate::plan) copy_ms: Option<f64>,
 }
 
 /// Passes simulated; the last of them repeat.
@@ -14,7 +14,7 @@ const PASSES: usize = 8;
 const AVERAGED: usize = 4;
 
 /// The duration of a steady pass.
-pub(super) fn pass_ms(turns: &[Turn], outside_ms: f64, slots: usize) -> f64 {
+pub(in crate::plan) fn pass_ms(turns: &[Turn], outside_ms: f64, slots: usize) -> f64 {
     let streamed = turns.iter().filter(|turn| turn.copy_ms.is_some()).count();
     // What fits into the ring is copied once.
     let is_copied = streamed > slots && slots > 0;

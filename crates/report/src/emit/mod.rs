@@ -1,12 +1,22 @@
-//! Recommended settings as a file for the next run: environment, YAML or shell.
+//! Recommended settings as a file for the next run: environment, YAML or shell here, and one file per tool.
+//!
+//! Every format writes the same [`Advice`].
+
+pub(crate) mod accelerate;
+mod common;
+pub(crate) mod deepspeed;
+pub(crate) mod diffusers;
+pub(crate) mod fsdp;
+pub(crate) mod sglang;
+pub(crate) mod vllm;
 
 use std::fmt::Write;
 
 use busbound_diagnosis::{Advice, Setting, Target};
 
+use common::{advice, one_line, reason};
+
 use crate::Format;
-use crate::answer::Answer;
-use crate::error::RenderError;
 use crate::format::{FormatSpec, Render, Scope};
 use crate::kind::AnswerKind;
 
@@ -34,13 +44,6 @@ pub(crate) const SH: FormatSpec = FormatSpec {
     render: Render::Text(|answer, _| Ok(advice_as_sh(advice(answer, Format::Sh)?))),
 };
 
-fn advice<'a>(answer: &Answer<'a>, format: Format) -> Result<&'a Advice, RenderError> {
-    match answer {
-        Answer::Advice(advice) => Ok(advice),
-        other => Err(other.not_available(format)),
-    }
-}
-
 /// `KEY=VALUE` lines for an env file. Only environment variables are set; other settings become comments.
 fn advice_as_env(advice: &Advice) -> String {
     let mut out = head(advice);
@@ -52,7 +55,7 @@ fn advice_as_env(advice: &Advice) -> String {
 fn advice_as_sh(advice: &Advice) -> String {
     let mut out = format!("#!/bin/sh\n{}", head(advice));
     body(&mut out, advice, |setting| {
-        format!("export {}='{}'", setting.key, setting.value.replace('\'', "'\\''"))
+        format!("export {}='{}'", setting.key, setting.value.to_string().replace('\'', "'\\''"))
     });
     out
 }
@@ -60,7 +63,7 @@ fn advice_as_sh(advice: &Advice) -> String {
 fn body(out: &mut String, advice: &Advice, line: impl Fn(&Setting) -> String) {
     let mut before: Option<&Setting> = None;
     for setting in &advice.settings {
-        reason(out, setting, before, "");
+        reason(out, setting, before, "#");
         if setting.target == Target::Environment {
             let _ = writeln!(out, "{}", line(setting));
         } else {
@@ -80,8 +83,8 @@ fn advice_as_yaml(advice: &Advice) -> String {
             let _ = writeln!(out, "{}:", setting.target.key());
             before = None;
         }
-        reason(&mut out, setting, before, "  ");
-        let _ = writeln!(out, "  {}: {}", setting.key, scalar(&setting.value));
+        reason(&mut out, setting, before, "  #");
+        let _ = writeln!(out, "  {}: {}", setting.key, setting.value.as_yaml());
         before = Some(setting);
     }
     if advice.settings.is_empty() {
@@ -89,12 +92,6 @@ fn advice_as_yaml(advice: &Advice) -> String {
     }
     nothing(&mut out, advice);
     out
-}
-
-/// Numbers and booleans stay unquoted; everything else is quoted.
-fn scalar(value: &str) -> String {
-    let plain = value.parse::<f64>().is_ok() || ["true", "false"].contains(&value);
-    if plain { value.to_owned() } else { format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")) }
 }
 
 fn head(advice: &Advice) -> String {
@@ -108,24 +105,8 @@ fn head(advice: &Advice) -> String {
     out
 }
 
-/// Written once for consecutive settings with the same reason.
-fn reason(out: &mut String, setting: &Setting, before: Option<&Setting>, indent: &str) {
-    if before.is_some_and(|before| before.why == setting.why && before.when == setting.when) {
-        return;
-    }
-    let _ = writeln!(out, "{indent}# why: {}", one_line(&setting.why));
-    let _ = writeln!(out, "{indent}# if: {}", one_line(&setting.when));
-}
-
 fn nothing(out: &mut String, advice: &Advice) {
     if advice.settings.is_empty() {
         out.push_str("# No settings to recommend.\n");
     }
-}
-
-/// Text from a trace must not end the comment it is in.
-fn one_line(text: &str) -> String {
-    // YAML also ends a line at Unicode line separators.
-    let ends_line = |c: char| c.is_control() || ['\u{2028}', '\u{2029}'].contains(&c);
-    text.chars().map(|c| if ends_line(c) { ' ' } else { c }).collect()
 }
