@@ -186,11 +186,15 @@ pub(crate) fn diagnose_and<T>(
     more: impl FnOnce(&AnalysisScope<'_, '_>) -> T,
 ) -> (Diagnosis, T) {
     let (survey, basis) = join(|| survey(trace, source), || Basis::of(trace, options));
+    let rank = survey.rank.as_ref().map(|ranked| ranked.rank);
     let (part, left_out) = steady(&basis, options);
     let left_out = &left_out;
     let Some(part) = part else {
         let facts = &Facts::on(basis, machine, options);
-        let diagnosis = answer(facts, survey, options, left_out);
+        let mut diagnosis = answer(facts, survey, options, left_out);
+        let launches = &mut diagnosis.launches;
+        launches.compiled =
+            std::mem::take(&mut launches.compiled).with_log(options.compile_log.as_ref(), rank);
         let more =
             more(&AnalysisScope { whole: &facts, facts, is_part: false, left_out, diagnosis: &diagnosis });
         return (diagnosis, more);
@@ -198,7 +202,8 @@ pub(crate) fn diagnose_and<T>(
     let facts = &Facts::on(basis.of_part(&part, options, &left_out.steady), machine, options);
     let mut diagnosis = answer(facts, survey, options, left_out);
     // Compilation mostly happens in steps that the figures leave out.
-    diagnosis.launches.compiled = compiled::compiled(trace, &basis.host);
+    diagnosis.launches.compiled =
+        compiled::compiled(trace, &basis.host).with_log(options.compile_log.as_ref(), rank);
     // Only callers that show the whole trace need all of its facts.
     let whole = &LazyCell::new(|| Facts::on(basis, machine, options));
     let more = more(&AnalysisScope { whole, facts, is_part: true, left_out, diagnosis: &diagnosis });
