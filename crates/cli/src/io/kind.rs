@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use busbound::machine::compile_log::CompileLog;
 use busbound::machine::flight_recorder::FlightRecorder;
 use busbound::machine::nccl_log::NcclLog;
 
@@ -22,6 +23,7 @@ pub(crate) enum FileKind {
     NcclTopology,
     SmiTopology,
     NcclLog,
+    CompileLog,
     FlightRecorder,
     Gate,
     /// Another answer that busbound saved as JSON.
@@ -45,6 +47,7 @@ impl FileKind {
             Self::NcclTopology => "a topology file of NCCL",
             Self::SmiTopology => "the output of `nvidia-smi topo -m`",
             Self::NcclLog => "a log of NCCL",
+            Self::CompileLog => "a log of torch.compile",
             Self::FlightRecorder => "a dump of PyTorch's flight recorder",
             Self::Gate => "a saved answer of `busbound gate`",
             Self::Answer => "a saved answer of busbound",
@@ -74,6 +77,9 @@ impl FileKind {
                     "run busbound survey {path}, or pass it with diagnose --nccl-log {path}, next to a trace"
                 )
             }
+            Self::CompileLog => {
+                format!("run busbound survey {path}, or pass it with --compile-log {path}, next to a trace")
+            }
             Self::FlightRecorder => format!("run busbound survey {path}, with the dumps of all ranks"),
             Self::Gate => format!("pass it with gate --baseline {path}"),
             Self::Answer => "give the trace that it was made from".to_owned(),
@@ -96,6 +102,7 @@ impl FileKind {
             Self::NcclTopology => "give a file that NCCL_TOPO_DUMP_FILE wrote",
             Self::SmiTopology => "give what nvidia-smi topo -m printed",
             Self::NcclLog => "give what a run printed with NCCL_DEBUG=INFO",
+            Self::CompileLog => "give what a run printed with TORCH_LOGS=graph_breaks,recompiles",
             Self::FlightRecorder => "give what TORCH_NCCL_DUMP_ON_TIMEOUT wrote",
             Self::Gate => "give a file that busbound gate -o base.json wrote",
             Self::Ncu => "give what ncu --csv --page raw printed",
@@ -173,6 +180,7 @@ fn kind_of_bytes(head: &[u8], path: &Path) -> Option<FileKind> {
     match () {
         () if text.contains("\"Kernel Name\"") => Some(FileKind::Ncu),
         () if NcclLog::is_one(&text) => Some(FileKind::NcclLog),
+        () if CompileLog::is_one(&text) => Some(FileKind::CompileLog),
         () if text.contains("GPU0") && text.contains("CPU Affinity") => Some(FileKind::SmiTopology),
         () => None,
     }
@@ -213,6 +221,8 @@ mod tests {
             ("<system version=\"1\">", Some(FileKind::NcclTopology)),
             ("{\"version\": \"2.5\", \"pg_config\": {}}", Some(FileKind::FlightRecorder)),
             ("starting\nbox:1:2 [0] NCCL INFO Bootstrap", Some(FileKind::NcclLog)),
+            ("step 0\nGraph break in user code at a.py:1\nReason: b", Some(FileKind::CompileLog)),
+            ("TORCH_LOGS=recompiles\nstep 0", Some(FileKind::CompileLog)),
             ("{\"learning_rate\": 1}", None),
             ("", None),
         ] {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use busbound_machine::compile_log::{CompileLog, GraphBreak, Recompiled};
+use busbound_machine::compile_log::{CompileLog, GraphBreak, Recompiled, file_of};
 use busbound_trace::{EventKind, Interval, Nanos, Trace};
 use serde::Serialize;
 
@@ -145,11 +145,6 @@ impl LoggedCompiles {
         };
         vec![breaks, recompiled]
     }
-}
-
-/// `model.py:102` of `/work/train/model.py:102`.
-fn file_of(place: &str) -> &str {
-    place.rsplit(['/', '\\']).next().unwrap_or(place)
 }
 
 const REGION: &str = "Torch-Compiled Region: ";

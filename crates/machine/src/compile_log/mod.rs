@@ -128,3 +128,8 @@ impl CompileLog {
         }
     }
 }
+
+/// `model.py:102` of `/work/train/model.py:102`.
+pub fn file_of(place: &str) -> &str {
+    place.rsplit(['/', '\\']).next().unwrap_or(place)
+}
