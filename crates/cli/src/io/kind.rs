@@ -174,14 +174,23 @@ fn kind_of_bytes(head: &[u8], path: &Path) -> Option<FileKind> {
         return match () {
             () if text.contains("\"nvbandwidth\"") => Some(FileKind::Nvbandwidth),
             () if text.contains("\"traceEvents\"") || text.contains("\"ph\"") => Some(FileKind::Trace),
+            // `[rank0]:` before each line.
+            () if start.starts_with('[') => kind_of_log(&text),
             () => None,
         };
     }
     match () {
         () if text.contains("\"Kernel Name\"") => Some(FileKind::Ncu),
-        () if NcclLog::is_one(&text) => Some(FileKind::NcclLog),
-        () if CompileLog::is_one(&text) => Some(FileKind::CompileLog),
         () if text.contains("GPU0") && text.contains("CPU Affinity") => Some(FileKind::SmiTopology),
+        () => kind_of_log(&text),
+    }
+}
+
+/// What a run printed. A log may have lines of both.
+fn kind_of_log(text: &str) -> Option<FileKind> {
+    match () {
+        () if NcclLog::is_one(text) => Some(FileKind::NcclLog),
+        () if CompileLog::is_one(text) => Some(FileKind::CompileLog),
         () => None,
     }
 }
@@ -222,6 +231,12 @@ mod tests {
             ("{\"version\": \"2.5\", \"pg_config\": {}}", Some(FileKind::FlightRecorder)),
             ("starting\nbox:1:2 [0] NCCL INFO Bootstrap", Some(FileKind::NcclLog)),
             ("step 0\nGraph break in user code at a.py:1\nReason: b", Some(FileKind::CompileLog)),
+            (
+                "[rank0]:V1 a.py:1] [0/0] [__graph_breaks] Graph break in user code at a:1",
+                Some(FileKind::CompileLog),
+            ),
+            ("[rank0]: box:1:2 [0] NCCL INFO Bootstrap", Some(FileKind::NcclLog)),
+            ("[1, 2]", None),
             ("TORCH_LOGS=recompiles\nstep 0", Some(FileKind::CompileLog)),
             ("{\"learning_rate\": 1}", None),
             ("", None),

@@ -14,20 +14,22 @@ pub(crate) fn compile_log_as_terminal(log: &CompileLog, width: u16) -> String {
     headline(&mut out, &text::statement(log), width);
     let (breaks, recompiled) = (text::breaks(log, LONGEST), text::recompiled(log, LONGEST));
     if !breaks.is_empty() {
-        out.push('\n');
         rows(&mut out, &text::BREAK_TITLES, &breaks, width);
+        out.push('\n');
     }
     if !recompiled.is_empty() {
-        out.push('\n');
         rows(&mut out, &text::RECOMPILED_TITLES, &recompiled, width);
+        out.push('\n');
     }
-    out.push('\n');
-    for limit in text::limits(log) {
-        hanging(&mut out, "  ! ", &limit, width);
+    let (limits, notes) = (text::limits(log), text::notes(log));
+    for limit in &limits {
+        hanging(&mut out, "  ! ", limit, width);
     }
-    for note in text::notes(log) {
-        hanging(&mut out, "  · ", &note, width);
+    for note in &notes {
+        hanging(&mut out, "  · ", note, width);
     }
-    out.push('\n');
+    if !limits.is_empty() || !notes.is_empty() {
+        out.push('\n');
+    }
     out
 }
