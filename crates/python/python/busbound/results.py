@@ -310,6 +310,43 @@ class Comparison(Answer):
     _records = {"change": Change, "figures": Figure, "runs": ComparedRun, "stages": StageChange, "sweep": Sweep}
 
 
+class GraphBreak(Record):
+    """A place where compiled code ends."""
+
+    reason: str
+    count: int
+    """How often it is in the log."""
+    hint: str | None
+    """What PyTorch recommends, if it does."""
+    place: str | None
+    """`model.py:102`, with the path as in the log; `null` if the log does not say."""
+
+
+class Recompiled(Record):
+    """A function that was compiled again."""
+
+    function: str
+    place: str
+    reason: str
+    """The guard that failed, as it was printed the first time."""
+    count: int
+
+
+class LoggedCompiles(Record):
+    """What a log of torch.compile says about the rank or process that the trace is of."""
+
+    breaks: list[GraphBreak]
+    """The most frequent ones of the whole log, at most 10."""
+    recompiled: list[Recompiled]
+    """The most frequent ones of the whole log, at most 10."""
+    graph_breaks: int | None
+    """Distinct places where a graph breaks; `null` if the log does not show that breaks are logged."""
+    recompilations: int | None
+    """`null` if the log does not show that recompilations are logged."""
+
+    _records = {"breaks": GraphBreak, "recompiled": Recompiled}
+
+
 class Compiled(Record):
     """What the trace shows of compiled code. All zero if there is none."""
 
@@ -325,8 +362,12 @@ class Compiled(Record):
     """Time spent compiling within the trace."""
     breaks: int | None
     """Graph breaks; `null` if unknown: several frames and no Python stacks."""
+    log: LoggedCompiles | None
+    """What a log of torch.compile says about the run; `null` if none was given."""
     statement: str | None
     """What that means; `null` if there is nothing to report."""
+
+    _records = {"log": LoggedCompiles}
 
 
 class Contention(Record):
