@@ -118,10 +118,12 @@ impl CompileLog {
         head.lines().any(|line| Line::of(line).begins())
     }
 
-    /// The counts of one rank, if its lines are marked; else those of the log.
+    /// The counts of one rank, if all lines name theirs; else those of the log. Lines that a rank prints before it joins the
+    /// others have no name and may be anyone's.
     pub fn counts_of(&self, rank: Option<u32>) -> CompileCounts {
         let of_rank = |counts: &&PrinterCounts| counts.rank == rank && rank.is_some();
-        let own = self.printers.iter().find(of_rank);
+        let are_named = self.printers.iter().all(|counts| counts.rank.is_some());
+        let own = self.printers.iter().find(of_rank).filter(|_| are_named);
         CompileCounts {
             graph_breaks: self.graph_breaks.map(|all| own.map_or(all, |own| own.graph_breaks)),
             recompilations: self.recompilations.map(|most| own.map_or(most, |own| own.recompilations)),

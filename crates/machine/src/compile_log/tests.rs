@@ -69,6 +69,10 @@ fn ranks_are_told_apart_even_if_their_lines_are_mixed() {
     assert_eq!(of(Some(0)), CompileCounts { graph_breaks: Some(1), recompilations: Some(1) });
     assert_eq!(of(Some(1)), CompileCounts { graph_breaks: Some(2), recompilations: Some(2) });
     assert_eq!(of(Some(7)), of(None), "a rank that printed nothing is not known to be without breaks");
+    let mixed = format!("{}\n{RANKS}", RANKS.lines().next().unwrap().trim_start_matches("[rank0]:"));
+    let mixed = CompileLog::parse(&mixed).unwrap();
+    assert_eq!(mixed.counts_of(Some(0)), mixed.counts_of(None), "a line without a rank may be rank 0's");
+    assert_eq!(mixed.counts_of(Some(0)).graph_breaks, Some(2));
 }
 
 #[test]
