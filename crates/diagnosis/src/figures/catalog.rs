@@ -455,7 +455,7 @@ catalog! {
     }
     Recompilations = "recompilations" {
         label: "recompilations", unit: Count, better: Lower,
-        summary: "recompilations of torch.compile",
+        summary: "recompilations of torch.compile (in the trace, or give --compile-log)",
         definition: "Versions of compiled frames beyond the first version of each frame, or recompilations in the log of `--compile-log`; the larger number if both are known. From the trace, not available without compiled regions. From the log, not available if it has none and does not say that they are logged (a line `TORCH_LOGS=recompiles`).",
         of: |run| run.launches.compiled.all_recompilations().map(|number| number as f64),
     }
