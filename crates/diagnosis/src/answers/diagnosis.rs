@@ -4,7 +4,7 @@ use std::cell::LazyCell;
 use std::ops::Deref;
 
 use busbound_machine::{LinkFacts, Machine};
-use busbound_trace::Trace;
+use busbound_trace::{Environment, Trace};
 use serde::Serialize;
 
 use crate::activity::collectives::CollectiveGroup;
@@ -56,6 +56,8 @@ pub struct Diagnosis {
     /// The rank of this process; `null` if neither the trace nor its file name has it.
     pub rank: Option<RankedAs>,
     pub machine: MachineFacts,
+    /// Versions, variables, GPUs and CPUs of the process, as far as the trace has them.
+    pub environment: Environment,
     pub window: WindowFacts,
     pub verdict: Verdict,
     /// What the step would take if each resource were faster, or free; empty if the trace cannot say.
@@ -249,6 +251,7 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         throughput: throughput(&options.per_step, window.every_step()),
         kernel_totals: kernel_totals(facts),
         machine: machine_facts(facts, survey.gpus.len()),
+        environment: facts.trace.origin().environment(),
         source: survey.source,
         rank: survey.rank,
         window,

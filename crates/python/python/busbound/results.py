@@ -300,6 +300,8 @@ class Comparison(Answer):
     gone: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
     """Findings of the first run that the last run does not have."""
     stayed: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    environment: list[str]
+    """What differs in the environment of the runs, as far as their traces have it."""
     limitations: list[str]
     change: Change | None
     """How the step of the last run differs from the first; `null` if the runs cannot be compared."""
@@ -667,6 +669,20 @@ class ResourceBound(Record):
     """Milliseconds per step in which nothing hides it."""
     step_if_10pct_faster_ms: float
     step_if_free_ms: float
+
+
+class Environment(Record):
+    """What a trace says about the environment of its process."""
+
+    cpus: int | None
+    """CPUs that the process may run on; `null` if not recorded."""
+    gpus: list[str] | None
+    """GPUs that the process sees, by name."""
+    variables: dict[str, str] | None
+    """Variables that change how PyTorch, CUDA and NCCL run. `null` if not recorded, which is not the same as
+    unset."""
+    versions: dict[str, str] | None
+    """By the name used in the trace: `torch`, `python`, `cuda_runtime_version`."""
 
 
 class Saving(Record):
@@ -1111,6 +1127,8 @@ class Diagnosis(Answer):
     schema: str
     source: SourceFacts
     machine: MachineFacts
+    environment: Environment
+    """Versions, variables, GPUs and CPUs of the process, as far as the trace has them."""
     window: WindowFacts
     verdict: Verdict
     bounds: list[ResourceBound]
@@ -1148,7 +1166,7 @@ class Diagnosis(Answer):
     stages: Stages | None
     """The stages of a pipeline; `null` if none are given and none annotated."""
 
-    _records = {"attribution": Attribution, "bounds": ResourceBound, "collectives": CollectiveGroup, "contention": Contention, "copies": CopyGroup, "cpu_collectives": CpuCollective, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "findings": Finding, "host": HostWork, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "prize": Prize, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "throughput": Throughput, "time": Times, "verdict": Verdict, "window": WindowFacts}
+    _records = {"attribution": Attribution, "bounds": ResourceBound, "collectives": CollectiveGroup, "contention": Contention, "copies": CopyGroup, "cpu_collectives": CpuCollective, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "environment": Environment, "findings": Finding, "host": HostWork, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "prize": Prize, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "throughput": Throughput, "time": Times, "verdict": Verdict, "window": WindowFacts}
 
 
 class Outlier(Record):
@@ -1340,6 +1358,8 @@ class RankSummary(Answer):
     """Some of the collectives that all ranks have to arrive at, on its own clock."""
     comm_compute_pct_of_comm: float | None
     """Percentage of communication overlapped with compute; `null` without communication."""
+    environment: Environment | None
+    """Versions, variables, GPUs and CPUs of the process, as far as its trace has them."""
     host: str | None
     """The machine it ran on, if known from the file name or the user."""
     rank: RankedAs | None
@@ -1351,7 +1371,7 @@ class RankSummary(Answer):
     steps: RankSteps | None
     """`null` if no steps are found."""
 
-    _records = {"collective_times": CollectiveTimes, "copies": RankCopies, "findings": RankFinding, "gpus": RankGpu, "kernels": RankKernels, "rank": RankedAs, "stages": RankStage, "steps": RankSteps, "time": Parts, "verdict": Verdict}
+    _records = {"collective_times": CollectiveTimes, "copies": RankCopies, "environment": Environment, "findings": RankFinding, "gpus": RankGpu, "kernels": RankKernels, "rank": RankedAs, "stages": RankStage, "steps": RankSteps, "time": Parts, "verdict": Verdict}
 
 
 class PipelineStage(Record):
@@ -1477,6 +1497,8 @@ class FleetAnswer(Answer):
     """PCIe uplinks that ranks share, if the topology is given."""
     findings: list[SharedFinding]
     """What to change: number of ranks times saving, largest first."""
+    environment: list[str]
+    """What differs in the environment of the ranks, as far as their traces have it."""
     unread: list[Unread]
     limitations: list[str]
     ranks: list[RankSummary]
