@@ -5,6 +5,7 @@ use std::io::{IsTerminal, stderr, stdout};
 use std::path::{Path, PathBuf};
 
 use busbound::diagnosis::{BlockChoice, CpuCopyThresholds, Detail};
+use busbound::machine::compile_log::CompileLog;
 use busbound::machine::nccl_log::NcclLog;
 use busbound::machine::topology::GpuPlace;
 use busbound::trace::{NcuError, read_ncu};
@@ -181,6 +182,9 @@ pub(crate) fn resolve_diagnosis(args: &DiagnoseArgs) -> Result<Options, Failure>
     if !nccl_log.is_empty() {
         options.nccl_log = Some(read_nccl_logs(nccl_log)?);
     }
+    if !args.compile.compile_log.is_empty() {
+        options.compile_log = Some(read_compile_logs(&args.compile.compile_log)?);
+    }
     Ok(options)
 }
 
@@ -196,6 +200,23 @@ pub(crate) fn read_nccl_logs(paths: &[PathBuf]) -> Result<NcclLog, Failure> {
         text.push('\n');
     }
     NcclLog::parse(&text).ok_or_else(|| Failure::Unreadable("the log has no line of NCCL".to_owned()))
+}
+
+/// What logs of torch.compile, one for each rank or one for all, say together. A log may be NCCL's too.
+pub(crate) fn read_compile_logs(paths: &[PathBuf]) -> Result<CompileLog, Failure> {
+    let mut text = String::new();
+    for path in paths {
+        let bytes = std::fs::read(path).map_err(Failure::unreadable_at(path))?;
+        let one = String::from_utf8_lossy(&bytes);
+        if CompileLog::parse(&one).is_none() {
+            let why = not_a(FileKind::CompileLog, path);
+            return Err(Failure::Unreadable(why.unwrap_or_else(|| format!("{} is empty", path.display()))));
+        }
+        text.push_str(&one);
+        text.push('\n');
+    }
+    CompileLog::parse(&text)
+        .ok_or_else(|| Failure::Unreadable("the log has no line of torch.compile".to_owned()))
 }
 
 /// How much detail each of the runs on one page may have.

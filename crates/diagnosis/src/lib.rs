@@ -40,7 +40,7 @@ mod unit;
 mod verdict;
 
 pub use activity::collectives::CollectiveGroup;
-pub use activity::compiled::Compiled;
+pub use activity::compiled::{Compiled, LoggedCompiles};
 pub use activity::contention::Contention;
 pub use activity::copies::{Blocking, CopyGroup, CopyStream, combined_gbps};
 pub use activity::gaps::{IdleCause, IdlePlace};

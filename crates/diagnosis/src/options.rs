@@ -1,5 +1,6 @@
 //! Which options does a diagnosis take?
 
+use busbound_machine::compile_log::CompileLog;
 use busbound_machine::nccl_log::NcclLog;
 use busbound_trace::MeasuredKernel;
 use regex_lite::Regex;
@@ -24,6 +25,8 @@ pub struct Options {
     pub measured_kernels: Option<Vec<MeasuredKernel>>,
     /// What NCCL printed about this run's connections.
     pub nccl_log: Option<NcclLog>,
+    /// What torch.compile printed about this run's graph breaks and recompilations.
+    pub compile_log: Option<CompileLog>,
     /// What one step processes, for figures per second.
     pub per_step: Vec<PerStep>,
     /// Milliseconds of a step without the profiler, if the user timed it.
@@ -41,6 +44,7 @@ impl Default for Options {
             stages: Vec::new(),
             measured_kernels: None,
             nccl_log: None,
+            compile_log: None,
             per_step: Vec::new(),
             wall_ms: None,
         }

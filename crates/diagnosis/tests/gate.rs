@@ -7,6 +7,7 @@
 mod events;
 
 use busbound_diagnosis::{Baseline, Diagnosis, FigureId, Options, PerStep, Requirement, gate};
+use busbound_machine::compile_log::CompileLog;
 use events::{call, kernel, step, with};
 use serde_json::{Value, json};
 
@@ -90,4 +91,30 @@ fn graph_breaks_are_counted_and_unknown_is_not_zero() {
     assert_eq!(figures(&with_stacks), [Some(2.0), Some(0.0), Some(1.0)]);
     let broken = [&two[..], &[python("model.py(9): torch_dynamo_resume_in_forward_at_9", 39)]].concat();
     assert_eq!(figures(&broken), [Some(2.0), Some(1.0), Some(1.0)]);
+}
+
+#[test]
+fn a_log_counts_what_the_trace_cannot() {
+    let log = |text: &str| CompileLog::parse(text);
+    let figures = |more: &[Value], text: &str| {
+        let events: Vec<Value> = marked(&[2000; 3]).into_iter().chain(more.iter().cloned()).collect();
+        let run = with(&events, |options| options.compile_log = log(text));
+        [FigureId::GraphBreaks, FigureId::Recompilations].map(|id| id.of(&run))
+    };
+    let breaks = "Graph break in user code at a/model.py:9\nReason: call print\n";
+    let quiet = "TORCH_LOGS=graph_breaks,recompiles\n";
+    let two = [region("0/0", 20), region("1/0", 40), region("1/1", 60)];
+    assert_eq!(figures(&two, breaks), [Some(1.0), Some(1.0)], "recompilations from the trace");
+    assert_eq!(figures(&two, quiet), [Some(0.0), Some(1.0)], "the larger number of both");
+    assert_eq!(figures(&[], quiet), [Some(0.0), Some(0.0)], "without compiled regions");
+    assert_eq!(figures(&[], breaks), [Some(1.0), None], "nothing says that recompilations are logged");
+    assert_eq!(figures(&[region("0/0", 20)], breaks), [Some(1.0), Some(0.0)]);
+    let events: Vec<Value> = marked(&[2000; 3]).into_iter().chain(two).collect();
+    let run = with(&events, |options| options.compile_log = log(breaks));
+    assert_eq!(
+        run.launches.compiled.statement.unwrap(),
+        "torch.compile: 1 recompilation: a frame has several compiled versions, usually one per input shape; 1 graph break in \
+         the log: model.py:9 (call print); the log shows no recompilations, and does not say that they are logged: print \
+         TORCH_LOGS into it."
+    );
 }

@@ -48,6 +48,8 @@ pub struct FleetAnswer {
     pub uplinks: Vec<SharedUplink>,
     /// What to change: number of ranks times saving, largest first.
     pub findings: Vec<SharedFinding>,
+    /// What differs in the environment of the ranks, as far as their traces have it.
+    pub environment: Vec<String>,
     pub unread: Vec<Unread>,
     pub limitations: Vec<String>,
     pub ranks: Vec<RankSummary>,

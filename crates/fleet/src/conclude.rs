@@ -6,6 +6,8 @@ use busbound_diagnosis::quantity::{count, milliseconds};
 use busbound_diagnosis::{Bound, FigureId, FigureUnit, FindingId, Saving, Unit};
 use busbound_machine::topology::GpuPlace;
 
+use busbound_trace::Environment;
+
 use crate::absent::absent;
 use crate::align::{Alignment, clocks};
 use crate::answer::{FleetAnswer, FleetSteps, SharedFinding, VerdictCount};
@@ -77,6 +79,7 @@ impl Fleet {
             job,
             pipeline,
             uplinks,
+            environment: environment(&ranks),
             unread: self.unread().cloned().collect(),
             limitations,
             ranks,
@@ -119,6 +122,15 @@ impl Fleet {
 }
 
 /// Which summaries are ranks of the run, and how certain that is.
+/// What differs between the processes of the ranks.
+fn environment(ranks: &[RankSummary]) -> Vec<String> {
+    let one = |rank| {
+        let rank: &RankSummary = rank;
+        (rank.label().to_string(), &rank.environment)
+    };
+    Environment::differences(&ranks.iter().map(one).collect::<Vec<_>>())
+}
+
 struct Members {
     ranks: Vec<RankSummary>,
     others: Vec<RankSummary>,

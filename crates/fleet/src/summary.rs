@@ -4,7 +4,7 @@ use busbound_diagnosis::{
     CollectiveTimes, CopyGroup, Diagnosis, FigureId, GpuLink, RankStage, RankedAs, Saving, StepTimes, Unit,
     Verdict, combined_gbps,
 };
-use busbound_trace::{Direction, MemoryKind};
+use busbound_trace::{Direction, Environment, MemoryKind};
 use serde::{Deserialize, Serialize};
 
 use crate::host::host_in_name;
@@ -37,6 +37,9 @@ pub struct RankSummary {
     pub gpus: Vec<RankGpu>,
     /// GPUs that its trace lists, used or not.
     pub gpus_listed: usize,
+    /// Versions, variables, GPUs and CPUs of the process, as far as its trace has them.
+    #[serde(default)]
+    pub environment: Environment,
     pub verdict: Verdict,
     pub unit: Unit,
     /// `null` if no steps are found.
@@ -169,6 +172,7 @@ impl RankSummary {
             events: diagnosis.source.events,
             gpus: diagnosis.machine.gpus.iter().map(RankGpu::of).collect(),
             gpus_listed: diagnosis.machine.listed,
+            environment: diagnosis.environment.clone(),
             verdict: diagnosis.verdict.clone(),
             unit: diagnosis.unit(),
             steps: diagnosis.window.steps.as_ref().map(RankSteps::of),

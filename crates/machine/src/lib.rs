@@ -14,6 +14,7 @@
 
 pub mod bench;
 mod catalog;
+pub mod compile_log;
 mod curve;
 pub mod flight_recorder;
 mod interconnect;

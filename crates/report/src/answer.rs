@@ -4,6 +4,7 @@ use busbound_diagnosis::{
     Advice, Benchmark, Comparison, Diagnosis, Drawn, Explanation, Gate, Survey, Trial, WhatIf,
 };
 use busbound_fleet::{FleetAnswer, History, RankSummary};
+use busbound_machine::compile_log::CompileLog;
 use busbound_machine::flight_recorder::FlightRecorder;
 use busbound_machine::live::Snapshot;
 use busbound_machine::nccl_log::NcclLog;
@@ -34,6 +35,7 @@ pub enum Answer<'a> {
     Benchmark(&'a Benchmark),
     Topology(&'a Topology),
     NcclLog(&'a NcclLog),
+    CompileLog(&'a CompileLog),
     FlightRecorder(&'a FlightRecorder),
     Trial(&'a Trial),
     Snapshot(&'a Snapshot),
@@ -57,6 +59,7 @@ impl Answer<'_> {
             Self::Benchmark(_) => AnswerKind::Benchmark,
             Self::Topology(_) => AnswerKind::Topology,
             Self::NcclLog(_) => AnswerKind::NcclLog,
+            Self::CompileLog(_) => AnswerKind::CompileLog,
             Self::FlightRecorder(_) => AnswerKind::FlightRecorder,
             Self::Trial(_) => AnswerKind::Trial,
             Self::Snapshot(_) => AnswerKind::Snapshot,

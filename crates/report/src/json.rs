@@ -41,6 +41,7 @@ fn text(answer: &Answer<'_>) -> Result<String, RenderError> {
         Answer::Benchmark(bench) => pretty(bench),
         Answer::Topology(topology) => pretty(topology),
         Answer::NcclLog(log) => pretty(log),
+        Answer::CompileLog(log) => pretty(log),
         Answer::FlightRecorder(read) => pretty(read),
         Answer::Trial(trial) => pretty(trial),
         Answer::Snapshot(snapshot) => one_line(snapshot),

@@ -6,6 +6,7 @@ use busbound_diagnosis::{
     Advice, Benchmark, Comparison, Diagnosis, Drawn, Explanation, Gate, Survey, Trial, WhatIf,
 };
 use busbound_fleet::{FleetAnswer, History, RankSummary};
+use busbound_machine::compile_log::CompileLog;
 use busbound_machine::flight_recorder::FlightRecorder;
 use busbound_machine::live::Snapshot;
 use busbound_machine::nccl_log::NcclLog;
@@ -86,6 +87,7 @@ reports! {
     Benchmark => Benchmark,
     Topology => Topology,
     NcclLog => NcclLog,
+    CompileLog => CompileLog,
     FlightRecorder => FlightRecorder,
     Trial => Trial,
     Snapshot => Snapshot,

@@ -68,6 +68,7 @@ fn the_documented_schemas_are_up_to_date() {
     common::check_schema("topology", &schemars::schema_for!(busbound_machine::topology::Topology));
     common::check_schema("flight", &schemars::schema_for!(busbound_machine::flight_recorder::FlightRecorder));
     common::check_schema("nccl", &schemars::schema_for!(busbound_machine::nccl_log::NcclLog));
+    common::check_schema("compile", &schemars::schema_for!(busbound_machine::compile_log::CompileLog));
     common::check_schema("machine", &schemars::schema_for!(busbound_machine::MachineProfile));
     common::check_schema("trial", &schemars::schema_for!(busbound_diagnosis::Trial));
     common::check_schema("watch", &schemars::schema_for!(busbound_diagnosis::Watched));

@@ -12,6 +12,7 @@ use busbound_diagnosis::{
 };
 use busbound_fleet::{Fleet, RankSummary, Unread};
 use busbound_machine::bench::Samples;
+use busbound_machine::compile_log::CompileLog;
 use busbound_machine::nccl_log::NcclLog;
 use busbound_machine::topology::from_nccl;
 use busbound_machine::{Interconnect, Machine, gpu_of_key};
@@ -82,6 +83,7 @@ fn ranks_and_machines() {
     let text = |name: &str| std::fs::read_to_string(fixture_path(name)).unwrap();
     snapshots("topo", &from_nccl(&text("topology/nccl-eight-gpus.xml")).unwrap().topology(), false);
     snapshots("nccl_log", &NcclLog::parse(&text("nccl/shm.log")).unwrap(), false);
+    snapshots("compile_log", &CompileLog::parse(&text("compile/breaks.log")).unwrap(), false);
     let samples = Samples::parse(&text("machines/raw/h200-quick.json")).unwrap();
     snapshots("bench", &judge_bench(&samples), false);
 }

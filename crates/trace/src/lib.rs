@@ -40,6 +40,7 @@ pub use model::builder::{AddedEvent, EventName, TraceBuilder};
 pub use model::call::Call;
 pub use model::collective::Collective;
 pub use model::copy_operator::CopyOperator;
+pub use model::environment::Environment;
 pub use model::events::EventId;
 pub use model::format::{Format, Recordable};
 pub use model::kind::EventKind;

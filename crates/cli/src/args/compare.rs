@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::shared::{OutputArgs, RunArgs};
+use super::shared::{CompileLogArgs, OutputArgs, RunArgs};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -22,6 +22,8 @@ pub(crate) struct CompareArgs {
     pub(crate) label: Option<(String, Vec<f64>)>,
     #[command(flatten)]
     pub(crate) run: RunArgs,
+    #[command(flatten)]
+    pub(crate) compile: CompileLogArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

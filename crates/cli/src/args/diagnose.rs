@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::names::gpus;
-use super::shared::{EmitArgs, JobsArgs, OutputArgs, RunArgs, TopologyArgs};
+use super::shared::{CompileLogArgs, EmitArgs, JobsArgs, OutputArgs, RunArgs, TopologyArgs};
 use super::two_columns::wrapped;
 
 pub(super) const EXAMPLES: &str = "\
@@ -49,6 +49,8 @@ pub(crate) struct DiagnoseArgs {
     pub(crate) fleet: FleetArgs,
     #[command(flatten)]
     pub(crate) fine: FineArgs,
+    #[command(flatten)]
+    pub(crate) compile: CompileLogArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]

@@ -73,6 +73,18 @@ pub(crate) struct AnalysisArgs {
     pub(crate) wall_file: Option<PathBuf>,
 }
 
+/// What torch.compile printed.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Analysis")]
+pub(crate) struct CompileLogArgs {
+    /// Read what the run printed with TORCH_LOGS=graph_breaks,recompiles: where graphs break, and why it recompiles
+    ///
+    /// Begin the log with a line that says so (echo TORCH_LOGS=$TORCH_LOGS): without it, a log that has no graph break does not
+    /// show that there is none. compare takes one log per run.
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) compile_log: Vec<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct ReadingArgs {

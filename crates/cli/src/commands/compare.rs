@@ -2,6 +2,7 @@
 
 use busbound::diagnosis::quantity::plural;
 use busbound::diagnosis::{Detail, Labels};
+use busbound::machine::compile_log::CompileLog;
 use busbound::report::DrawnComparison;
 use busbound::{Format, Options, compare};
 
@@ -9,7 +10,7 @@ use crate::args::compare::CompareArgs;
 use crate::failure::Failure;
 use crate::io::output::show;
 use crate::io::reading::{AllRead, each_run};
-use crate::request::{resolve_analysis, resolve_machine, resolve_output};
+use crate::request::{read_compile_logs, resolve_analysis, resolve_machine, resolve_output};
 use crate::warnings::warn_of_misfits;
 
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
@@ -17,10 +18,12 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let machine = resolve_machine(&args.run.machine)?;
     let labels = resolve_labels(args)?;
     let (mut options, wall) = resolve_each(args)?;
+    let logs = resolve_logs(args)?;
     let (mut runs, mut drawn) = (Vec::new(), Vec::new());
     let detail = Detail::Page { runs: args.paths.len() };
     let all = each_run(&args.paths, &args.run.reading, &output, |run| {
         options.wall_ms = wall.get(runs.len()).copied();
+        options.compile_log = logs.get(runs.len()).cloned();
         if output.format == Format::Html {
             let one = run.draw(&machine, &options, &[], detail);
             runs.push(one.diagnosis.clone());
@@ -53,6 +56,18 @@ fn resolve_each(args: &CompareArgs) -> Result<(Options, Vec<f64>), Failure> {
         return Err(Failure::usage(why));
     }
     Ok((common, wall))
+}
+
+/// What torch.compile printed in each run, if that is given.
+fn resolve_logs(args: &CompareArgs) -> Result<Vec<CompileLog>, Failure> {
+    let (logs, runs) = (&args.compile.compile_log, args.paths.len());
+    if !logs.is_empty() && logs.len() != runs {
+        let logs = plural(logs.len() as u64, "log", "logs");
+        return Err(Failure::usage(format!(
+            "--compile-log has {logs} for {runs} runs: give one per run, in order"
+        )));
+    }
+    logs.iter().map(|log| read_compile_logs(std::slice::from_ref(log))).collect()
 }
 
 /// What the runs differ in, one number per run.

@@ -9,7 +9,7 @@ use crate::args::gate::{BarArgs, GateArgs};
 use crate::failure::Failure;
 use crate::io::output::{announce, save, show};
 use crate::io::reading::{AllRead, each_run};
-use crate::request::{Output, resolve_analysis, resolve_machine, resolve_output};
+use crate::request::{Output, read_compile_logs, resolve_analysis, resolve_machine, resolve_output};
 use crate::warnings::warn_of_misfits;
 
 pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
@@ -17,6 +17,9 @@ pub(crate) fn run(args: &GateArgs) -> Result<(), Failure> {
     let machine = resolve_machine(&args.run.machine)?;
     let mut options = resolve_analysis(&args.run.analysis)?;
     options.per_step.clone_from(&args.per_step);
+    if !args.compile.compile_log.is_empty() {
+        options.compile_log = Some(read_compile_logs(&args.compile.compile_log)?);
+    }
     let requirements = resolve_requirements(&args.bar, &args.per_step)?;
     let baseline = args
         .bar
@@ -81,9 +84,10 @@ fn baseline(
         return Ok(saved);
     }
     let mut runs: Vec<Diagnosis> = Vec::new();
-    // --wall is the time of the checked run, not of its baseline.
+    // --wall and --compile-log are about the checked run, not about its baseline.
     let mut options = options.clone();
     options.wall_ms = None;
+    options.compile_log = None;
     each_run(&[path.to_owned()], &args.run.reading, output, |run| {
         runs.push(run.diagnose(machine, &options))
     })?;

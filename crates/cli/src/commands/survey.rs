@@ -10,12 +10,15 @@ use crate::failure::Failure;
 use crate::io::kind::{FileKind, kind_of};
 use crate::io::output::show;
 use crate::io::reading::each_run;
-use crate::request::{read_nccl_logs, resolve_output};
+use crate::request::{read_compile_logs, read_nccl_logs, resolve_output};
 
 pub(crate) fn run(args: &SurveyArgs) -> Result<(), Failure> {
     let output = resolve_output(&args.output)?;
     match beside_traces(&args.paths)? {
         Some(FileKind::NcclLog) => return show(&read_nccl_logs(&args.paths)?, &output, "nccl.html"),
+        Some(FileKind::CompileLog) => {
+            return show(&read_compile_logs(&args.paths)?, &output, "compile.html");
+        }
         Some(_) => return show(&flight_recorder(&args.paths)?, &output, "collectives.html"),
         None => {}
     }
@@ -26,7 +29,7 @@ pub(crate) fn run(args: &SurveyArgs) -> Result<(), Failure> {
 
 /// The kind of the files, if they are not traces but say something about a run too.
 pub(super) fn beside_traces(paths: &[PathBuf]) -> Result<Option<FileKind>, Failure> {
-    let kinds = [FileKind::NcclLog, FileKind::FlightRecorder];
+    let kinds = [FileKind::NcclLog, FileKind::CompileLog, FileKind::FlightRecorder];
     let of = |path: &PathBuf| kind_of(path).filter(|kind| kinds.contains(kind));
     let mut found: Vec<Option<FileKind>> = paths.iter().map(of).collect();
     found.dedup();
@@ -34,7 +37,8 @@ pub(super) fn beside_traces(paths: &[PathBuf]) -> Result<Option<FileKind>, Failu
         [one] => Ok(*one),
         mixed if mixed.iter().all(Option::is_none) => Ok(None),
         _ => Err(Failure::usage(
-            "survey takes traces, logs of NCCL or flight recorder dumps, one kind at a time; diagnose --nccl-log takes a log beside a trace",
+            "survey takes traces, logs of NCCL or torch.compile, or flight recorder dumps, one kind at a time; diagnose --nccl-log and \
+             --compile-log take a log beside a trace",
         )),
     }
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use busbound::machine::compile_log::CompileLog;
 use busbound::machine::flight_recorder::FlightRecorder;
 use busbound::machine::nccl_log::NcclLog;
 
@@ -22,6 +23,7 @@ pub(crate) enum FileKind {
     NcclTopology,
     SmiTopology,
     NcclLog,
+    CompileLog,
     FlightRecorder,
     Gate,
     /// Another answer that busbound saved as JSON.
@@ -45,6 +47,7 @@ impl FileKind {
             Self::NcclTopology => "a topology file of NCCL",
             Self::SmiTopology => "the output of `nvidia-smi topo -m`",
             Self::NcclLog => "a log of NCCL",
+            Self::CompileLog => "a log of torch.compile",
             Self::FlightRecorder => "a dump of PyTorch's flight recorder",
             Self::Gate => "a saved answer of `busbound gate`",
             Self::Answer => "a saved answer of busbound",
@@ -74,6 +77,9 @@ impl FileKind {
                     "run busbound survey {path}, or pass it with diagnose --nccl-log {path}, next to a trace"
                 )
             }
+            Self::CompileLog => {
+                format!("run busbound survey {path}, or pass it with --compile-log {path}, next to a trace")
+            }
             Self::FlightRecorder => format!("run busbound survey {path}, with the dumps of all ranks"),
             Self::Gate => format!("pass it with gate --baseline {path}"),
             Self::Answer => "give the trace that it was made from".to_owned(),
@@ -96,6 +102,7 @@ impl FileKind {
             Self::NcclTopology => "give a file that NCCL_TOPO_DUMP_FILE wrote",
             Self::SmiTopology => "give what nvidia-smi topo -m printed",
             Self::NcclLog => "give what a run printed with NCCL_DEBUG=INFO",
+            Self::CompileLog => "give what a run printed with TORCH_LOGS=graph_breaks,recompiles",
             Self::FlightRecorder => "give what TORCH_NCCL_DUMP_ON_TIMEOUT wrote",
             Self::Gate => "give a file that busbound gate -o base.json wrote",
             Self::Ncu => "give what ncu --csv --page raw printed",
@@ -167,13 +174,23 @@ fn kind_of_bytes(head: &[u8], path: &Path) -> Option<FileKind> {
         return match () {
             () if text.contains("\"nvbandwidth\"") => Some(FileKind::Nvbandwidth),
             () if text.contains("\"traceEvents\"") || text.contains("\"ph\"") => Some(FileKind::Trace),
+            // `[rank0]:` before each line.
+            () if start.starts_with('[') => kind_of_log(&text),
             () => None,
         };
     }
     match () {
         () if text.contains("\"Kernel Name\"") => Some(FileKind::Ncu),
-        () if NcclLog::is_one(&text) => Some(FileKind::NcclLog),
         () if text.contains("GPU0") && text.contains("CPU Affinity") => Some(FileKind::SmiTopology),
+        () => kind_of_log(&text),
+    }
+}
+
+/// What a run printed. A log may have lines of both.
+fn kind_of_log(text: &str) -> Option<FileKind> {
+    match () {
+        () if NcclLog::is_one(text) => Some(FileKind::NcclLog),
+        () if CompileLog::is_one(text) => Some(FileKind::CompileLog),
         () => None,
     }
 }
@@ -213,6 +230,14 @@ mod tests {
             ("<system version=\"1\">", Some(FileKind::NcclTopology)),
             ("{\"version\": \"2.5\", \"pg_config\": {}}", Some(FileKind::FlightRecorder)),
             ("starting\nbox:1:2 [0] NCCL INFO Bootstrap", Some(FileKind::NcclLog)),
+            ("step 0\nGraph break in user code at a.py:1\nReason: b", Some(FileKind::CompileLog)),
+            (
+                "[rank0]:V1 a.py:1] [0/0] [__graph_breaks] Graph break in user code at a:1",
+                Some(FileKind::CompileLog),
+            ),
+            ("[rank0]: box:1:2 [0] NCCL INFO Bootstrap", Some(FileKind::NcclLog)),
+            ("[1, 2]", None),
+            ("TORCH_LOGS=recompiles\nstep 0", Some(FileKind::CompileLog)),
             ("{\"learning_rate\": 1}", None),
             ("", None),
         ] {

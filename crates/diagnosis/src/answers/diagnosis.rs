@@ -4,7 +4,7 @@ use std::cell::LazyCell;
 use std::ops::Deref;
 
 use busbound_machine::{LinkFacts, Machine};
-use busbound_trace::Trace;
+use busbound_trace::{Environment, Trace};
 use serde::Serialize;
 
 use crate::activity::collectives::CollectiveGroup;
@@ -56,6 +56,8 @@ pub struct Diagnosis {
     /// The rank of this process; `null` if neither the trace nor its file name has it.
     pub rank: Option<RankedAs>,
     pub machine: MachineFacts,
+    /// Versions, variables, GPUs and CPUs of the process, as far as the trace has them.
+    pub environment: Environment,
     pub window: WindowFacts,
     pub verdict: Verdict,
     /// What the step would take if each resource were faster, or free; empty if the trace cannot say.
@@ -186,11 +188,15 @@ pub(crate) fn diagnose_and<T>(
     more: impl FnOnce(&AnalysisScope<'_, '_>) -> T,
 ) -> (Diagnosis, T) {
     let (survey, basis) = join(|| survey(trace, source), || Basis::of(trace, options));
+    let rank = survey.rank.as_ref().map(|ranked| ranked.rank);
     let (part, left_out) = steady(&basis, options);
     let left_out = &left_out;
     let Some(part) = part else {
         let facts = &Facts::on(basis, machine, options);
-        let diagnosis = answer(facts, survey, options, left_out);
+        let mut diagnosis = answer(facts, survey, options, left_out);
+        let launches = &mut diagnosis.launches;
+        launches.compiled =
+            std::mem::take(&mut launches.compiled).with_log(options.compile_log.as_ref(), rank);
         let more =
             more(&AnalysisScope { whole: &facts, facts, is_part: false, left_out, diagnosis: &diagnosis });
         return (diagnosis, more);
@@ -198,7 +204,8 @@ pub(crate) fn diagnose_and<T>(
     let facts = &Facts::on(basis.of_part(&part, options, &left_out.steady), machine, options);
     let mut diagnosis = answer(facts, survey, options, left_out);
     // Compilation mostly happens in steps that the figures leave out.
-    diagnosis.launches.compiled = compiled::compiled(trace, &basis.host);
+    diagnosis.launches.compiled =
+        compiled::compiled(trace, &basis.host).with_log(options.compile_log.as_ref(), rank);
     // Only callers that show the whole trace need all of its facts.
     let whole = &LazyCell::new(|| Facts::on(basis, machine, options));
     let more = more(&AnalysisScope { whole, facts, is_part: true, left_out, diagnosis: &diagnosis });
@@ -244,6 +251,7 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         throughput: throughput(&options.per_step, window.every_step()),
         kernel_totals: kernel_totals(facts),
         machine: machine_facts(facts, survey.gpus.len()),
+        environment: facts.trace.origin().environment(),
         source: survey.source,
         rank: survey.rank,
         window,

@@ -449,15 +449,15 @@ catalog! {
     }
     GraphBreaks = "graph_breaks" {
         label: "graph breaks", unit: Count, better: Lower,
-        summary: "graph breaks of torch.compile (record with_stack=True)",
-        definition: "Compiled frames that resume after a graph break. Not available without compiled regions, or if several frames were compiled and the trace has no Python stacks (`with_stack=True`).",
-        of: |run| compiled(run, |compiled| compiled.breaks.map(|breaks| breaks as f64)),
+        summary: "graph breaks of torch.compile (record with_stack=True, or give --compile-log)",
+        definition: "Compiled frames that resume after a graph break, or places that break in the log of `--compile-log`; the larger number if both are known. From the trace, not available without compiled regions, or if several frames were compiled and the trace has no Python stacks (`with_stack=True`). From the log, not available if it has no graph break and does not say that they are logged (a line `TORCH_LOGS=graph_breaks`).",
+        of: |run| run.launches.compiled.all_breaks().map(|breaks| breaks as f64),
     }
     Recompilations = "recompilations" {
         label: "recompilations", unit: Count, better: Lower,
-        summary: "recompilations of torch.compile",
-        definition: "Versions of compiled frames beyond the first version of each frame. Not available without compiled regions.",
-        of: |run| compiled(run, |compiled| Some(compiled.recompiled as f64)),
+        summary: "recompilations of torch.compile (in the trace, or give --compile-log)",
+        definition: "Versions of compiled frames beyond the first version of each frame, or recompilations in the log of `--compile-log`; the larger number if both are known. From the trace, not available without compiled regions. From the log, not available if it has none and does not say that they are logged (a line `TORCH_LOGS=recompiles`).",
+        of: |run| run.launches.compiled.all_recompilations().map(|number| number as f64),
     }
     CompileMs = "compile_ms" {
         label: "time spent compiling", unit: Milliseconds, better: Lower,

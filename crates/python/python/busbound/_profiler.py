@@ -32,6 +32,9 @@ def profiler_handler(
     the trace: they show what recording costs. ``schedule(wait=10, ...)`` gives enough of them. With TEARDOWN_CUPTI=1 in
     the environment, steps after the recorded ones count too; without it they stay slower.
 
+    Also writes what the process runs with: versions, the number of CPUs, and the variables NCCL_*, CUDA_*, PYTORCH_*, TORCH_*,
+    OMP_NUM_THREADS and MKL_NUM_THREADS, without paths and secrets. ``busbound compare`` and ``merge`` name what differs.
+
     The verdict goes to standard error. So do errors; they never stop the training. ``busbound.profile`` does all of this
     without a profiler of your own.
 
@@ -83,12 +86,13 @@ def _steps_of(profiler: Any) -> UnprofiledSteps | None:
 
 
 def _export(profiler: Any, path: str, unprofiled_step_ms: list[float]) -> None:
+    from ._environment import environment
     from ._unprofiled import compress
 
     # torch compresses in a second pass too, and a profiler exports only once.
     plain = path.removesuffix(".gz")
     profiler.export_chrome_trace(plain)
-    compress(plain, path, unprofiled_step_ms)
+    compress(plain, path, unprofiled_step_ms, environment())
     os.remove(plain)
 
 

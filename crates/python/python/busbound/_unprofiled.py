@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: The member of the trace that has the durations; the reader knows it by this name.
 KEY = "busbound_unprofiled_step_ms"
+#: The member with what the process runs with.
+ENVIRONMENT = "busbound_environment"
 #: Steps kept per stretch, the latest ones: enough for a median.
 KEPT = 32
 #: With fewer steps before the recorded ones, steps after them are timed too.
@@ -176,10 +178,10 @@ def watch(handler_of: Callable[[Any], UnprofiledSteps | None], warn: Callable[[s
     profile.step, profile.stop, profile.prepare_trace = watched_step, watched_stop, watched_prepare_trace
 
 
-def compress(plain: str, path: str, step_ms: list[float]) -> None:
-    """Writes the exported trace as ``path``, compressed and with these steps."""
+def compress(plain: str, path: str, step_ms: list[float], environment: dict[str, Any] | None = None) -> None:
+    """Writes the exported trace as ``path``, compressed and with these steps and what the process runs with."""
     with _opened(plain) as source:
-        _write(source, path, step_ms)
+        _write(source, path, step_ms, environment)
 
 
 def _rewrite(path: str, step_ms: list[float], warn: Callable[[str], None]) -> None:
@@ -192,12 +194,14 @@ def _rewrite(path: str, step_ms: list[float], warn: Callable[[str], None]) -> No
         warn(f"busbound: cannot add the steps without the profiler to {path}: {error}")
 
 
-def _write(source: IO[bytes], path: str, step_ms: list[float]) -> None:
+def _write(
+    source: IO[bytes], path: str, step_ms: list[float], environment: dict[str, Any] | None = None
+) -> None:
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.tmp")
     try:
         with open(temporary, "wb") as file, gzip.GzipFile(name, "wb", _LEVEL, file) as target:
-            target.write(_with_steps(source.read(_COPIED), step_ms))
+            target.write(_with_steps(source.read(_COPIED), step_ms, environment))
             shutil.copyfileobj(source, target, _COPIED)
         os.replace(temporary, path)
     finally:
@@ -205,8 +209,8 @@ def _write(source: IO[bytes], path: str, step_ms: list[float]) -> None:
             os.remove(temporary)
 
 
-def _with_steps(head: bytes, step_ms: list[float]) -> bytes:
-    """The head of a trace, with these steps as its first member instead of those it has."""
+def _with_steps(head: bytes, step_ms: list[float], environment: dict[str, Any] | None = None) -> bytes:
+    """The head of a trace, with these steps as its first member instead of those it has, then the environment."""
     body = head.lstrip()
     if not body.startswith(b"{"):
         return head
@@ -214,6 +218,8 @@ def _with_steps(head: bytes, step_ms: list[float]) -> bytes:
     if body.startswith(f'"{KEY}"'.encode()):
         # Written here before, as one line.
         body = body[body.index(b"\n") + 1 :].lstrip()
+    if environment is not None and body.startswith(b'"'):
+        body = f'"{ENVIRONMENT}": {json.dumps(environment)},\n'.encode() + body
     if not step_ms or not body.startswith(b'"'):
         return b"{\n" + body
     return f'{{\n"{KEY}": {json.dumps(step_ms)},\n'.encode() + body

@@ -300,6 +300,8 @@ class Comparison(Answer):
     gone: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
     """Findings of the first run that the last run does not have."""
     stayed: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    environment: list[str]
+    """What differs in the environment of the runs, as far as their traces have it."""
     limitations: list[str]
     change: Change | None
     """How the step of the last run differs from the first; `null` if the runs cannot be compared."""
@@ -308,6 +310,43 @@ class Comparison(Answer):
     sweep: Sweep | None
 
     _records = {"change": Change, "figures": Figure, "runs": ComparedRun, "stages": StageChange, "sweep": Sweep}
+
+
+class GraphBreak(Record):
+    """A place where compiled code ends."""
+
+    reason: str
+    count: int
+    """How often it is in the log."""
+    hint: str | None
+    """What PyTorch recommends, if it does."""
+    place: str | None
+    """`model.py:102`, with the path as in the log; `null` if the log does not say."""
+
+
+class Recompiled(Record):
+    """A function that was compiled again."""
+
+    function: str
+    place: str
+    reason: str
+    """The guard that failed, as it was printed the first time."""
+    count: int
+
+
+class LoggedCompiles(Record):
+    """What a log of torch.compile says about the rank or process that the trace is of."""
+
+    breaks: list[GraphBreak]
+    """The most frequent ones of the whole log, at most 10."""
+    recompiled: list[Recompiled]
+    """The most frequent ones of the whole log, at most 10."""
+    graph_breaks: int | None
+    """Distinct places where a graph breaks; `null` if the log does not show that breaks are logged."""
+    recompilations: int | None
+    """`null` if the log does not show that recompilations are logged."""
+
+    _records = {"breaks": GraphBreak, "recompiled": Recompiled}
 
 
 class Compiled(Record):
@@ -325,8 +364,12 @@ class Compiled(Record):
     """Time spent compiling within the trace."""
     breaks: int | None
     """Graph breaks; `null` if unknown: several frames and no Python stacks."""
+    log: LoggedCompiles | None
+    """What a log of torch.compile says about the run; `null` if none was given."""
     statement: str | None
     """What that means; `null` if there is nothing to report."""
+
+    _records = {"log": LoggedCompiles}
 
 
 class Contention(Record):
@@ -626,6 +669,20 @@ class ResourceBound(Record):
     """Milliseconds per step in which nothing hides it."""
     step_if_10pct_faster_ms: float
     step_if_free_ms: float
+
+
+class Environment(Record):
+    """What a trace says about the environment of its process."""
+
+    cpus: int | None
+    """CPUs that the process may run on; `null` if not recorded."""
+    gpus: list[str] | None
+    """GPUs that the process sees, by name."""
+    variables: dict[str, str] | None
+    """Variables that change how PyTorch, CUDA and NCCL run. `null` if not recorded, which is not the same as
+    unset."""
+    versions: dict[str, str] | None
+    """By the name used in the trace: `torch`, `python`, `cuda_runtime_version`."""
 
 
 class Saving(Record):
@@ -1070,6 +1127,8 @@ class Diagnosis(Answer):
     schema: str
     source: SourceFacts
     machine: MachineFacts
+    environment: Environment
+    """Versions, variables, GPUs and CPUs of the process, as far as the trace has them."""
     window: WindowFacts
     verdict: Verdict
     bounds: list[ResourceBound]
@@ -1107,7 +1166,7 @@ class Diagnosis(Answer):
     stages: Stages | None
     """The stages of a pipeline; `null` if none are given and none annotated."""
 
-    _records = {"attribution": Attribution, "bounds": ResourceBound, "collectives": CollectiveGroup, "contention": Contention, "copies": CopyGroup, "cpu_collectives": CpuCollective, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "findings": Finding, "host": HostWork, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "prize": Prize, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "throughput": Throughput, "time": Times, "verdict": Verdict, "window": WindowFacts}
+    _records = {"attribution": Attribution, "bounds": ResourceBound, "collectives": CollectiveGroup, "contention": Contention, "copies": CopyGroup, "cpu_collectives": CpuCollective, "cpu_copies": CpuCopies, "critical_path": CriticalPath, "devices": DeviceFacts, "environment": Environment, "findings": Finding, "host": HostWork, "idle": IdleCause, "kernels": Kernels, "launches": Launches, "limitations": Limitation, "machine": MachineFacts, "overlap": Overlaps, "prize": Prize, "rank": RankedAs, "source": SourceFacts, "stages": Stages, "synchronizations": SyncTotal, "throughput": Throughput, "time": Times, "verdict": Verdict, "window": WindowFacts}
 
 
 class Outlier(Record):
@@ -1299,6 +1358,8 @@ class RankSummary(Answer):
     """Some of the collectives that all ranks have to arrive at, on its own clock."""
     comm_compute_pct_of_comm: float | None
     """Percentage of communication overlapped with compute; `null` without communication."""
+    environment: Environment | None
+    """Versions, variables, GPUs and CPUs of the process, as far as its trace has them."""
     host: str | None
     """The machine it ran on, if known from the file name or the user."""
     rank: RankedAs | None
@@ -1310,7 +1371,7 @@ class RankSummary(Answer):
     steps: RankSteps | None
     """`null` if no steps are found."""
 
-    _records = {"collective_times": CollectiveTimes, "copies": RankCopies, "findings": RankFinding, "gpus": RankGpu, "kernels": RankKernels, "rank": RankedAs, "stages": RankStage, "steps": RankSteps, "time": Parts, "verdict": Verdict}
+    _records = {"collective_times": CollectiveTimes, "copies": RankCopies, "environment": Environment, "findings": RankFinding, "gpus": RankGpu, "kernels": RankKernels, "rank": RankedAs, "stages": RankStage, "steps": RankSteps, "time": Parts, "verdict": Verdict}
 
 
 class PipelineStage(Record):
@@ -1436,6 +1497,8 @@ class FleetAnswer(Answer):
     """PCIe uplinks that ranks share, if the topology is given."""
     findings: list[SharedFinding]
     """What to change: number of ranks times saving, largest first."""
+    environment: list[str]
+    """What differs in the environment of the ranks, as far as their traces have it."""
     unread: list[Unread]
     limitations: list[str]
     ranks: list[RankSummary]

@@ -87,7 +87,8 @@ pub(super) fn comparison_as_html(comparison: &Comparison, runs: &[Drawn]) -> Res
         .iter()
         .map(|stages| stages.statement.clone())
         .chain(text::growth(comparison))
-        .chain(text::findings(comparison));
+        .chain(text::findings(comparison))
+        .chain(comparison.environment.iter().map(|difference| format!("Differs: {difference}")));
     let of_runs = runs.iter().zip(&comparison.runs).flat_map(|(drawn, run)| {
         let limitations = drawn.diagnosis.limitations.iter().map(|limitation| &limitation.text);
         limitations

@@ -81,6 +81,7 @@ fn title(answer: &Answer<'_>) -> String {
         Answer::Benchmark(bench) => bench.statement.clone(),
         Answer::Topology(_) => "How are the GPUs connected?".to_owned(),
         Answer::NcclLog(_) => "How did NCCL connect the ranks?".to_owned(),
+        Answer::CompileLog(_) => "Where does torch.compile break graphs and recompile?".to_owned(),
         Answer::FlightRecorder(_) => "Which collectives did not finish?".to_owned(),
         Answer::Trial(trial) => crate::text::trial::statement(trial),
         Answer::Snapshot(_) => "What is the bus doing?".to_owned(),

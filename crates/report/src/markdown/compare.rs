@@ -24,6 +24,9 @@ pub(crate) fn comparison_as_markdown(comparison: &Comparison) -> String {
         paragraph(&mut out, &stages.statement);
     }
     out.push('\n');
+    for difference in &comparison.environment {
+        item(&mut out, &format!("Differs: {difference}"));
+    }
     for sentence in
         text::growth(comparison).iter().chain(&text::findings(comparison)).chain(&comparison.limitations)
     {

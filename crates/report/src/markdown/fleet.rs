@@ -57,6 +57,7 @@ pub(crate) fn fleet_as_markdown(fleet: &FleetAnswer) -> String {
     section(&mut out, "Outliers", text::outliers(fleet));
     section(&mut out, "Shared PCIe uplinks", fleet.uplinks.iter().map(|one| one.statement.clone()));
     section(&mut out, "What to change", fleet.findings.iter().map(|one| text::finding(one, fleet)));
+    section(&mut out, "Environments that differ", fleet.environment.iter().cloned());
     unread(&mut out, &fleet.unread);
     section(&mut out, "Not visible in these traces", fleet.limitations.iter().cloned());
     out

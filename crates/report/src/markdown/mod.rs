@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod compare;
+pub(crate) mod compile_log;
 pub(crate) mod diagnosis;
 mod escape;
 mod explain;
@@ -51,6 +52,7 @@ pub(crate) fn document(answer: &Answer<'_>) -> Result<String, RenderError> {
         Answer::Benchmark(bench) => bench::bench_as_markdown(bench),
         Answer::Topology(topology) => topology::topology_as_markdown(topology),
         Answer::NcclLog(log) => nccl_log::nccl_log_as_markdown(log),
+        Answer::CompileLog(log) => compile_log::compile_log_as_markdown(log),
         Answer::FlightRecorder(read) => flight_recorder::flight_recorder_as_markdown(read),
         Answer::Trial(trial) => trial::trial_as_markdown(trial),
         Answer::Snapshot(snapshot) => top::top_as_markdown(snapshot),

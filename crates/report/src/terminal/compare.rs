@@ -34,6 +34,9 @@ pub(crate) fn comparison_as_terminal(comparison: &Comparison, width: u16) -> Str
     for sentence in text::growth(comparison).iter().chain(&text::findings(comparison)) {
         hanging(&mut out, "  ", sentence, width);
     }
+    for difference in &comparison.environment {
+        hanging(&mut out, "  Differs: ", difference, width);
+    }
     for limitation in &comparison.limitations {
         hanging(&mut out, "  · ", limitation, width);
     }

@@ -56,6 +56,7 @@ pub(crate) fn fleet_as_terminal(fleet: &FleetAnswer, width: u16) -> String {
     section(&mut out, "Outliers", text::outliers(fleet), width);
     section(&mut out, "Shared PCIe uplinks", fleet.uplinks.iter().map(|one| one.statement.clone()), width);
     section(&mut out, "What to change", fleet.findings.iter().map(|one| text::finding(one, fleet)), width);
+    section(&mut out, "Environments that differ", fleet.environment.iter().cloned(), width);
     unread(&mut out, &fleet.unread, width);
     section(&mut out, "Not visible in these traces", fleet.limitations.iter().cloned(), width);
     out

@@ -3,6 +3,7 @@
 mod answer;
 pub(crate) mod bench;
 pub(crate) mod compare;
+pub(crate) mod compile_log;
 #[cfg(feature = "dashboard")]
 pub(crate) mod dashboard;
 pub(crate) mod diagnosis;
@@ -61,6 +62,7 @@ fn text(answer: &Answer<'_>, style: &Style) -> Result<String, RenderError> {
         Answer::Benchmark(bench) => bench::bench_as_terminal(bench, width),
         Answer::Topology(topology) => topology::topology_as_terminal(topology, width),
         Answer::NcclLog(log) => nccl_log::nccl_log_as_terminal(log, width),
+        Answer::CompileLog(log) => compile_log::compile_log_as_terminal(log, width),
         Answer::FlightRecorder(read) => flight_recorder::flight_recorder_as_terminal(read, width),
         Answer::Trial(trial) => trial::trial_as_terminal(trial, width),
         Answer::Snapshot(snapshot) => top::top_as_terminal(snapshot, width),

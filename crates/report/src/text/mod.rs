@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod bounds;
 mod collectives;
 pub(crate) mod compare;
+pub(crate) mod compile_log;
 pub(crate) mod copies;
 pub(crate) mod diagnosis;
 pub(crate) mod fleet;

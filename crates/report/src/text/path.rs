@@ -160,7 +160,7 @@ pub(crate) fn about_kernels(diagnosis: &Diagnosis) -> Option<String> {
 }
 
 /// Kernel names can have hundreds of characters; the beginning identifies them.
-fn short(name: &str, most: usize) -> String {
+pub(crate) fn short(name: &str, most: usize) -> String {
     let name = name.replace("void ", "").replace("at::native::", "").replace("(anonymous namespace)::", "");
     if name.chars().count() <= most {
         return name;

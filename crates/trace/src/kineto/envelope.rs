@@ -16,6 +16,12 @@ const VERSIONS_KEPT: usize = 50;
 /// The member in which `busbound.profiler_handler` writes the durations of steps that were not recorded.
 const UNPROFILED_STEPS: &str = "busbound_unprofiled_step_ms";
 
+/// The member in which it writes the environment of the process.
+const ENVIRONMENT: &str = "busbound_environment";
+
+/// Max bytes of it: the handler writes less than a tenth.
+const ENVIRONMENT_BYTES: usize = 64 << 10;
+
 /// Max steps kept that were not recorded: their median needs no more.
 const STEPS_KEPT: usize = 10_000;
 
@@ -76,6 +82,10 @@ impl Envelope {
                 let possible = steps.filter(|ms| ms.is_finite() && *ms > 0.0);
                 self.keep_unprofiled_steps(possible);
             }
+            ENVIRONMENT if value.len() <= ENVIRONMENT_BYTES => match serde_json::from_value(parsed()) {
+                Ok(environment) => self.origin.environment = Some(environment),
+                Err(_) => *readable = false,
+            },
             "schemaVersion" => self.version(key, &parsed()),
             _ if key.ends_with("_version") => self.version(key, &parsed()),
             "baseTimeNanoseconds" => self.origin.base_time_ns = parsed().as_i64(),
@@ -122,6 +132,7 @@ impl Envelope {
             base_time_ns,
             trace_name,
             profiler_messages,
+            environment,
             unprofiled_step_ms,
         } = later.origin;
         let room = VERSIONS_KEPT.saturating_sub(self.origin.versions.len());
@@ -131,6 +142,7 @@ impl Envelope {
             self.origin.gpus = gpus;
         }
         self.origin.distributed = distributed.or(self.origin.distributed.take());
+        self.origin.environment = environment.or(self.origin.environment.take());
         self.origin.base_time_ns = base_time_ns.or(self.origin.base_time_ns);
         self.origin.trace_name = trace_name.or(self.origin.trace_name.take());
         let room = MESSAGES_KEPT.saturating_sub(self.origin.profiler_messages.len());

@@ -4,6 +4,7 @@ pub(crate) mod builder;
 pub(crate) mod call;
 pub(crate) mod collective;
 pub(crate) mod copy_operator;
+pub(crate) mod environment;
 pub(crate) mod events;
 pub(crate) mod format;
 pub(crate) mod kind;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::environment::Environment;
 use crate::model::format::Format;
 use crate::model::size::Bytes;
 
@@ -25,6 +26,8 @@ pub struct Origin {
     pub trace_name: Option<String>,
     /// Warnings and errors the profiler wrote into the file.
     pub profiler_messages: Vec<String>,
+    /// What `busbound.profiler_handler` wrote about the process.
+    pub environment: Option<Environment>,
     /// Durations of steps of the same run that were timed while nothing was recorded; each is above zero.
     pub unprofiled_step_ms: Vec<f64>,
 }
@@ -45,6 +48,18 @@ impl Origin {
     pub fn profiled_with(&self) -> ProfilerFlags {
         let on = |setting: &str| self.settings.get(setting).is_some_and(|on| *on);
         ProfilerFlags { shapes: on("record_shapes"), stack: on("with_stack"), memory: on("profile_memory") }
+    }
+
+    /// The environment of the process: what was written about it, and what the profiler wrote anyway.
+    pub fn environment(&self) -> Environment {
+        let mut environment = self.environment.clone().unwrap_or_default();
+        // The version of the file's own format says nothing about the run.
+        let versions = self.versions.iter().filter(|(name, _)| *name != "schemaVersion");
+        environment.versions.extend(versions.map(|(name, version)| (name.clone(), version.clone())));
+        if !self.gpus.is_empty() {
+            environment.gpus = self.gpus.iter().map(|gpu| gpu.name.clone()).collect();
+        }
+        environment
     }
 }
 

@@ -55,12 +55,13 @@ fn catalog_figures(group: FigureGroup, figures: &[FigureId], runs: &[Diagnosis])
     figures.iter().filter_map(one).collect()
 }
 
-/// A run without compiled code has no graph breaks and no recompilations, but in a run with compiled code the number of
-/// graph breaks may be unknown. Then the row is left out.
+/// A run without compiled code has no graph breaks and no recompilations, but in a run with compiled code, or with a log of
+/// torch.compile, the number of graph breaks may be unknown. Then the row is left out.
 fn compiled_figures(runs: &[Diagnosis]) -> Vec<Figure> {
-    let value = |figure: FigureId, run: &Diagnosis| match run.launches.compiled.regions {
-        0 => Some(0.0),
-        _ => figure.of(run),
+    let value = |figure: FigureId, run: &Diagnosis| {
+        let compiled = &run.launches.compiled;
+        let is_none = compiled.regions == 0 && compiled.log.is_none();
+        figure.of(run).or(is_none.then_some(0.0))
     };
     let one = |figure: &FigureId| {
         let values: Option<Vec<f64>> = runs.iter().map(|run| value(*figure, run)).collect();

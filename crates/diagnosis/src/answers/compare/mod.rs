@@ -9,6 +9,7 @@ mod parts;
 mod stages;
 mod sweep;
 
+use busbound_trace::Environment;
 use serde::Serialize;
 
 use crate::answers::diagnosis::Diagnosis;
@@ -41,6 +42,8 @@ pub struct Comparison {
     pub sweep: Option<Sweep>,
     /// How the stages of a pipeline changed; `null` unless the first and the last run have the same stages.
     pub stages: Option<StageChange>,
+    /// What differs in the environment of the runs, as far as their traces have it.
+    pub environment: Vec<String>,
     pub limitations: Vec<String>,
 }
 
@@ -138,6 +141,7 @@ pub fn compare(runs: &[Diagnosis], labels: Option<&Labels>) -> Comparison {
             runs.first().and_then(|run| run.stages.as_ref()),
             runs.last().and_then(|run| run.stages.as_ref()),
         ),
+        environment: environment(runs, labels),
         limitations: limitations(runs),
     }
 }
@@ -165,6 +169,14 @@ fn compared_runs(runs: &[Diagnosis], labels: Option<&Labels>) -> Vec<ComparedRun
         complete: run.source.complete,
     };
     runs.iter().enumerate().map(compared).collect()
+}
+
+fn environment(runs: &[Diagnosis], labels: Option<&Labels>) -> Vec<String> {
+    let one = |(i, run)| {
+        let run: &Diagnosis = run;
+        (label(labels, i, runs.len()), &run.environment)
+    };
+    Environment::differences(&runs.iter().enumerate().map(one).collect::<Vec<_>>())
 }
 
 fn label(labels: Option<&Labels>, index: usize, runs: usize) -> String {

@@ -9,13 +9,14 @@ use super::{Asked, Tool, ToolAnswer, json_of, members, text_of};
 use crate::commands::survey::{beside_traces, flight_recorder};
 use crate::failure::Failure;
 use crate::io::kind::FileKind;
-use crate::request::read_nccl_logs;
+use crate::request::{read_compile_logs, read_nccl_logs};
 
 pub(super) const TOOL: Tool = Tool {
     name: "survey",
     title: "List what a trace contains, and what is missing",
     about: "Lists what a profiler trace contains and what is missing: GPUs, steps, event counts, what was lost, and what to \
-            record next time. Also reads logs of NCCL_DEBUG=INFO and dumps of PyTorch's flight recorder. Start here.",
+            record next time. Also reads logs of NCCL_DEBUG=INFO and TORCH_LOGS=graph_breaks,recompiles, and dumps of \
+            PyTorch's flight recorder. Start here.",
     fields,
     call,
 };
@@ -73,7 +74,7 @@ fn brief(one: &Survey) -> Value {
     })
 }
 
-/// Logs of NCCL and dumps of the flight recorder, which no other tool reads.
+/// Logs of NCCL and torch.compile and dumps of the flight recorder, which no other tool reads.
 fn not_a_trace(asked: &Asked<'_>) -> Result<Option<ToolAnswer>, String> {
     let words = |failure: Failure| failure.message().unwrap_or_default();
     let inside: Result<Vec<_>, String> =
@@ -86,6 +87,10 @@ fn not_a_trace(asked: &Asked<'_>) -> Result<Option<ToolAnswer>, String> {
         None => Ok(None),
         Some(FileKind::NcclLog) => {
             let log = read_nccl_logs(&paths).map_err(words)?;
+            Ok(Some(answer(text_of(&log)?, json_of(&log)?)))
+        }
+        Some(FileKind::CompileLog) => {
+            let log = read_compile_logs(&paths).map_err(words)?;
             Ok(Some(answer(text_of(&log)?, json_of(&log)?)))
         }
         Some(_) => {
