@@ -41,7 +41,7 @@ for grad, new in zip(grads, torch._utils._unflatten_dense_tensors(flat, grads)):
 /// Below this size, latency takes most of the time: NCCL's 15 to 30 µs are 1 MiB at 35 to 70 GB/s.
 const SMALL: u64 = 1 << 20;
 const MANY_PER_STEP: f64 = 8.0;
-/// What DDP uses unless told otherwise: far above what is small here.
+/// The default of DDP: far above what is small here.
 const DEFAULT_BUCKET_MIB: u32 = 25;
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {

@@ -54,7 +54,7 @@ fn recompilations_are_grouped_by_what_the_guard_checks() {
 }
 
 #[test]
-fn ranks_are_told_apart_even_if_their_lines_are_mixed() {
+fn lines_belong_to_their_rank_even_if_ranks_are_mixed() {
     let log = CompileLog::parse(RANKS).unwrap();
     assert_eq!(
         breaks(&log),

@@ -70,6 +70,14 @@ class LateRank(Record):
     _records = {"meantime": Meantime}
 
 
+class RankArrival(Record):
+    """One rank's arrival at a collective."""
+
+    rank: str
+    after_ms: float
+    """Since the first arrival."""
+
+
 class CollectiveArrival(Record):
     """One collective."""
 
@@ -83,6 +91,10 @@ class CollectiveArrival(Record):
     """From the second-latest arrival to the last."""
     ranks: int
     """Ranks of its process group whose traces are known."""
+    order: list[RankArrival]
+    """In the order of their arrival; of many ranks, the first and the last."""
+
+    _records = {"order": RankArrival}
 
 
 class Arrivals(Record):
