@@ -54,8 +54,11 @@ pub(crate) fn test(skipped: &mut Skipped) -> anyhow::Result<()> {
     let Some(browser) = browser() else {
         return skipped.add("the pages in a browser", "chromium is missing and could not be installed");
     };
-    let mut tests = node(&["--test", "--test-reporter=spec", "test/report.test.mjs"]);
-    run(tests.env("CHROMIUM", browser).env("BUSBOUND", binary("debug")))?;
+    // One file after the other: they share the processors with the browser.
+    for file in ["report", "timeline", "page", "pages", "axe"] {
+        let mut tests = node(&["--test", "--test-reporter=spec", &format!("test/{file}.test.mjs")]);
+        run(tests.env("CHROMIUM", &browser).env("BUSBOUND", binary("debug")))?;
+    }
     say("screenshots of the pages are in target/screenshots");
     Ok(())
 }

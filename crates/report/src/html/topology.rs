@@ -114,15 +114,15 @@ fn branch(topology: &Topology, index: usize) -> Option<Node> {
 
 /// `NV18 to all GPUs`, or the peers by number.
 fn nvlinks(topology: &Topology, gpu: &GpuPlace) -> String {
-    let own = format!("GPU{}", gpu.index);
-    let peer = |pair: &Pair| match (&pair.a, &pair.b, pair.connection) {
-        (a, b, Connection::NvLink(links)) if *a == own => Some((links, b.clone())),
-        (a, b, Connection::NvLink(links)) if *b == own => Some((links, a.clone())),
+    let peer = |pair: &Pair| match pair.connection {
+        Connection::NvLink(links) if pair.a == gpu.address => Some((links, pair.b.clone())),
+        Connection::NvLink(links) if pair.b == gpu.address => Some((links, pair.a.clone())),
         _ => None,
     };
     let mut peers: BTreeMap<Reverse<u32>, Vec<String>> = BTreeMap::new();
-    for (links, name) in topology.pairs.iter().filter_map(peer) {
-        peers.entry(Reverse(links)).or_default().push(name.trim_start_matches("GPU").to_owned());
+    for (links, address) in topology.pairs.iter().filter_map(peer) {
+        let place = topology.gpus.iter().find(|other| other.address == address);
+        peers.entry(Reverse(links)).or_default().extend(place.map(|place| place.index.to_string()));
     }
     let words = |(links, names): (&Reverse<u32>, &Vec<String>)| {
         let all = names.len() + 1 == topology.gpus.len();
