@@ -131,7 +131,7 @@ impl CompileLog {
     }
 }
 
-/// `model.py:102` of `/work/train/model.py:102`.
+/// `model.py:102` of `/repo/train/model.py:102`.
 pub fn file_of(place: &str) -> &str {
     place.rsplit(['/', '\\']).next().unwrap_or(place)
 }

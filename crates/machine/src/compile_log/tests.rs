@@ -24,11 +24,11 @@ fn breaks_are_counted_by_place_and_repeats_are_not_new_breaks() {
         breaks(&log),
         [
             (
-                "/work/train/model.py:102",
+                "/repo/train/model.py:102",
                 "Unsupported Tensor.item() call with capture_scalar_outputs=False",
                 2
             ),
-            ("/work/train/model.py:140", "Failed to trace builtin operator", 1),
+            ("/repo/train/model.py:140", "Failed to trace builtin operator", 1),
         ]
     );
     let hint = log.breaks[0].hint.as_deref().unwrap();
@@ -39,7 +39,7 @@ fn breaks_are_counted_by_place_and_repeats_are_not_new_breaks() {
 fn recompilations_are_grouped_by_what_the_guard_checks() {
     let log = CompileLog::parse(BREAKS).unwrap();
     let [sizes, number] = log.recompiled.as_slice() else { panic!("{:?}", log.recompiled) };
-    assert_eq!((sizes.function.as_str(), sizes.place.as_str()), ("forward", "/work/train/model.py:88"));
+    assert_eq!((sizes.function.as_str(), sizes.place.as_str()), ("forward", "/repo/train/model.py:88"));
     assert_eq!(
         (sizes.reason.as_str(), sizes.count),
         ("tensor 'x' size mismatch at index 1. expected 512, actual 480", 2)
@@ -48,7 +48,7 @@ fn recompilations_are_grouped_by_what_the_guard_checks() {
     let [limit] = log.limits.as_slice() else { panic!("{:?}", log.limits) };
     assert_eq!(
         (limit.limit.as_str(), limit.function.as_str(), limit.place.as_str()),
-        ("recompile_limit (8)", "torch_dynamo_resume_in_forward_at_102", "/work/train/model.py:102")
+        ("recompile_limit (8)", "torch_dynamo_resume_in_forward_at_102", "/repo/train/model.py:102")
     );
     assert!(limit.reason.starts_with("n == 504"), "{}", limit.reason);
 }
@@ -59,8 +59,8 @@ fn lines_belong_to_their_rank_even_if_ranks_are_mixed() {
     assert_eq!(
         breaks(&log),
         [
-            ("/work/train/model.py:57", "Unsupported: Tensor.item", 2),
-            ("/work/train/head.py:12", "setattr() on Tensor.requires_grad", 1),
+            ("/repo/train/model.py:57", "Unsupported: Tensor.item", 2),
+            ("/repo/train/head.py:12", "setattr() on Tensor.requires_grad", 1),
         ],
         "a frame that is skipped breaks where the user's stack ends, not in PyTorch"
     );
@@ -78,7 +78,7 @@ fn lines_belong_to_their_rank_even_if_ranks_are_mixed() {
 #[test]
 fn what_explain_prints_is_read() {
     let log = CompileLog::parse(EXPLAIN).unwrap();
-    assert_eq!(breaks(&log), [("/work/train/toy.py:9", "generic_jump TensorVariable()", 1)]);
+    assert_eq!(breaks(&log), [("/repo/train/toy.py:9", "generic_jump TensorVariable()", 1)]);
     assert_eq!((log.graph_breaks, log.recompilations), (Some(1), None), "explain compiles once");
     let none =
         CompileLog::parse("Graph Count: 1\nGraph Break Count: 0\nOp Count: 5\nBreak Reasons:\n").unwrap();
@@ -124,6 +124,6 @@ fn a_cut_log_keeps_what_is_before_the_cut() {
     let cut = BREAKS.find("Graph Break Reason").unwrap();
     assert_eq!(
         breaks(&CompileLog::parse(&BREAKS[..cut]).unwrap()),
-        [("/work/train/model.py:102", "not in the log", 1)]
+        [("/repo/train/model.py:102", "not in the log", 1)]
     );
 }
