@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use busbound_diagnosis::quantity::{count, milliseconds};
 use busbound_diagnosis::{Bound, FigureId, FigureUnit, FindingId, Saving, Unit};
 use busbound_machine::topology::GpuPlace;
-
 use busbound_trace::Environment;
 
 use crate::absent::absent;
@@ -121,7 +120,6 @@ impl Fleet {
     }
 }
 
-/// Which summaries are ranks of the run, and how certain that is.
 /// What differs between the processes of the ranks.
 fn environment(ranks: &[RankSummary]) -> Vec<String> {
     let one = |rank| {
@@ -131,6 +129,7 @@ fn environment(ranks: &[RankSummary]) -> Vec<String> {
     Environment::differences(&ranks.iter().map(one).collect::<Vec<_>>())
 }
 
+/// Which summaries are ranks of the run, and how certain that is.
 struct Members {
     ranks: Vec<RankSummary>,
     others: Vec<RankSummary>,
