@@ -25,9 +25,9 @@ pub(super) enum Message {
 
 /// Complete data is written at least this often.
 const FLUSHED_EVERY: Duration = Duration::from_millis(400);
-/// The link's counters wrap: see [`Nvml::look`].
-const LOOKED_EVERY: Duration = Duration::from_millis(25);
-const COUNTED_EVERY: Duration = Duration::from_millis(100);
+/// How often the link's counters are read. Kernels that read host memory leave no other trace of it, so a reading must
+/// not span many of them; and the counters wrap, see [`Nvml::look`].
+const COUNTED_EVERY: Duration = Duration::from_millis(8);
 /// Links change their speed with the load.
 const LINK_ASKED_EVERY: Duration = Duration::from_secs(1);
 /// A chunk is written when it reaches this size. Damage loses a whole chunk, about a thousand events of this size.
@@ -108,7 +108,7 @@ impl Writer {
         let mut is_over = false;
         let (mut flushed, mut counted, mut link_asked) = (begun, begun, begun);
         loop {
-            match messages.recv_timeout(LOOKED_EVERY) {
+            match messages.recv_timeout(COUNTED_EVERY) {
                 Ok(Message::Buffer(buffer, valid)) => self.buffer(buffer, valid),
                 Ok(Message::End(done)) => {
                     while let Ok(Message::Buffer(buffer, valid)) = messages.try_recv() {
@@ -138,10 +138,7 @@ impl Writer {
                 self.cupti.flush(true);
                 (recording, is_over) = (false, true);
             }
-            if let Some(nvml) = self.nvml.filter(|_| recording) {
-                self.gpus.iter_mut().for_each(|gpu| nvml.look(gpu));
-            }
-            if counted.elapsed() >= COUNTED_EVERY {
+            if recording && counted.elapsed() >= COUNTED_EVERY {
                 counted = Instant::now();
                 self.count();
             }
@@ -166,8 +163,10 @@ impl Writer {
     }
 
     fn count(&mut self) {
-        let at = self.cupti.now();
+        let Some(nvml) = self.nvml else { return };
         for gpu in &mut self.gpus {
+            nvml.look(gpu);
+            let at = self.cupti.now();
             if let Some((to_device, to_host)) = gpu.take() {
                 self.chunk.add(&Record::LinkBytes { at, gpu: gpu.id, to_device, to_host });
             }
