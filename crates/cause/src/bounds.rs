@@ -13,7 +13,7 @@ use crate::Time;
 use crate::graph::{CallId, HostAction, WorkId, WorkKind};
 use crate::host::HostUse;
 use crate::issued::awaited_work;
-use crate::model::{HostCall, Model, mean_step};
+use crate::model::{HostCall, Model, Work, mean_step};
 use crate::thresholds::{LAUNCH_LATENCY, READ_AND_WAIT, SMALL_READ};
 
 /// What a step can be bound by.
@@ -51,8 +51,17 @@ impl Resource {
         Self::Sync,
     ];
 
-    /// `None` for copies whose direction is not known.
-    fn of_work(kind: WorkKind) -> Option<Self> {
+    /// `None` for copies whose direction is not known. A kernel that waits for the link while it reads host memory does not
+    /// compute.
+    fn of(work: &Work) -> Option<Self> {
+        match work.host.filter(|host| host.is_link_bound).map(|host| host.direction) {
+            Some(Direction::DeviceToHost) => Some(Self::D2h),
+            Some(_) => Some(Self::H2d),
+            None => Self::of_kind(work.kind),
+        }
+    }
+
+    fn of_kind(kind: WorkKind) -> Option<Self> {
         Some(match kind {
             WorkKind::Collective => Self::Collectives,
             WorkKind::Copy { direction: Direction::HostToDevice, .. } => Self::H2d,
@@ -209,7 +218,7 @@ impl<'m> Bounds<'m> {
             }
             if let Some(work) = nodes.work_of(node) {
                 let work = &self.model.work[work];
-                at += speeds.time(work.end - work.start, Resource::of_work(work.kind));
+                at += speeds.time(work.end - work.start, Resource::of(work));
             }
             ends[node] = at;
             let step = nodes.work_of(node).map_or_else(

@@ -11,6 +11,7 @@ pub mod collective;
 mod graph;
 mod graph_launches;
 pub mod host;
+mod host_memory;
 pub mod idle;
 mod issued;
 mod model;
@@ -31,6 +32,7 @@ pub use graph::{
 };
 pub use graph_launches::{GraphLaunches, launches_graph};
 pub use host::{Host, HostUse, Origin, ThreadTimes, UsedTime};
+pub use host_memory::{CountedTraffic, HostBytes, HostMemory, HostMemoryKernel};
 pub use model::{EdgeCounts, HostCall, JoinedRank, Model, RecordingCost, TraceRange, Work};
 pub use records::{ClockFault, Counted, Records};
 pub use sharing::Sharing;

@@ -131,3 +131,29 @@ pub const READ_AND_WAIT: Time = 20_000;
 /// Set with the runs marked learn in fixtures/frameworks: from 0.25 to 0.40, steps without the profiler within 10% of the walls rise
 /// from 86% to 91% of the runs and ranges of predictions get narrower; beyond it, fewer predictions are inside.
 pub const OWN_SHARE: f64 = 0.4;
+
+/// What the link's counters count for each byte of a copy: packets with their heads. Measured: a copy loop at 55.3 GB/s was counted as
+/// 59.6 (docs/results/record.md).
+pub const COPY_PACKET: f64 = 1.078;
+
+/// The same for kernels that read or write host memory, whose packets are shorter. Measured on an H200: 1.157 for 32-MiB reads by
+/// elementwise kernels, 1.19 for matrix products and for writes (docs/results/zero_copy.md).
+pub const KERNEL_PACKET: f64 = 1.17;
+
+/// Requests that the other direction carries for each counted byte that is read. Measured: 0.085 for copies, 0.14–0.17 for
+/// kernels.
+pub const REQUESTS: f64 = 0.17;
+
+/// Less traffic than this, in bytes per nanosecond, is not attributed to kernels. Reading the counters makes 0.03 itself. Chosen.
+pub const LEAST_TRAFFIC: f64 = 0.5;
+
+/// Below this share of the counted bytes, traffic that no copy explains is not attributed. Chosen: copies are counted with an error
+/// of a few percent.
+pub const LEAST_UNEXPLAINED: f64 = 0.1;
+
+/// A kernel that moves host memory at this share of the fastest rate seen, or more, waits for the link. Chosen.
+pub const LINK_BOUND: f64 = 0.5;
+
+/// Without the kernel, the rest must explain its traffic this much worse for the kernel to be named with certainty: the squared
+/// error, as a factor. Chosen.
+pub const NEEDED: f64 = 1.5;

@@ -79,7 +79,8 @@ fn recording() -> Vec<Vec<u8>> {
             },
             Record::RangeStart { at: at - 6_000, id: step, thread: 12, name: 4 },
             Record::RangeEnd { at: at + 950_000, id: step },
-            Record::LinkBytes { at, gpu: 0, to_device: 4_000_000, to_host: 0 },
+            Record::LinkReading { at, gpu: 0, to_host: false, bytes: 4_000_000 },
+            Record::LinkBytes { at: at + 5, gpu: 0, to_device: 7, to_host: 8 },
         ]));
     }
     chunks.push(chunk(&[Record::End]));
@@ -206,9 +207,12 @@ fn readings_of_the_links_counters_are_kept() {
     let read: Vec<_> = trace
         .link_traffic()
         .iter()
-        .map(|traffic| (traffic.at.as_nanos(), traffic.gpu, traffic.to_device.get(), traffic.to_host.get()))
+        .take(3)
+        .map(|traffic| (traffic.at.as_nanos(), traffic.gpu, traffic.direction, traffic.bytes.get()))
         .collect();
-    assert_eq!(read, [(10_000, 0, 4_000_000, 0), (1_010_000, 0, 4_000_000, 0)]);
+    let (h2d, d2h) = (Direction::HostToDevice, Direction::DeviceToHost);
+    assert_eq!(read, [(10_000, 0, h2d, 4_000_000), (10_005, 0, h2d, 7), (10_005, 0, d2h, 8)]);
+    assert_eq!(trace.link_traffic().len(), 6);
     assert!(trace.stats().not_kept.is_empty(), "{:?}", trace.stats().not_kept);
 }
 

@@ -124,7 +124,14 @@ pub enum Record<'a> {
         at: u64,
         count: u64,
     },
-    /// Bytes that crossed the link since the previous record, from the driver's counters.
+    /// Bytes that crossed the link in one direction since the previous record of this direction, from the driver's counters.
+    LinkReading {
+        at: u64,
+        gpu: u32,
+        to_host: bool,
+        bytes: u64,
+    },
+    /// The same for both directions, as older versions wrote it.
     LinkBytes {
         at: u64,
         gpu: u32,
@@ -169,6 +176,7 @@ impl Record<'_> {
             | Self::RangeEnd { at, .. }
             | Self::Mark { at, .. }
             | Self::Dropped { at, .. }
+            | Self::LinkReading { at, .. }
             | Self::LinkBytes { at, .. } => Some(at),
             _ => None,
         }
@@ -269,6 +277,7 @@ impl Record<'_> {
             }
             Self::Dropped { count, .. } => all(&[count]),
             Self::LinkBytes { gpu, to_device, to_host, .. } => all(&[gpu.into(), to_device, to_host]),
+            Self::LinkReading { gpu, to_host, bytes, .. } => all(&[gpu.into(), to_host.into(), bytes]),
             Self::Note { text } => put_text(out, text),
             Self::End => {}
         }
@@ -297,6 +306,7 @@ impl Record<'_> {
             Self::LinkBytes { .. } => 19,
             Self::Note { .. } => 20,
             Self::End => 21,
+            Self::LinkReading { .. } => 22,
         }
     }
 }
@@ -364,6 +374,7 @@ impl<'a> Records<'a> {
             19 => self.link_bytes(),
             20 => Some(Record::Note { text: self.bytes.text()? }),
             21 => Some(Record::End),
+            22 => self.link_reading(),
             _ => None,
         }
     }
@@ -466,6 +477,12 @@ impl<'a> Records<'a> {
     fn link_bytes(&mut self) -> Option<Record<'a>> {
         let (at, gpu) = (self.moment()?, self.bytes.small()?);
         Some(Record::LinkBytes { at, gpu, to_device: self.bytes.number()?, to_host: self.bytes.number()? })
+    }
+
+    fn link_reading(&mut self) -> Option<Record<'a>> {
+        let (at, gpu) = (self.moment()?, self.bytes.small()?);
+        let (to_host, bytes) = (self.bytes.number()? != 0, self.bytes.number()?);
+        Some(Record::LinkReading { at, gpu, to_host, bytes })
     }
 }
 

@@ -26,8 +26,25 @@ struct FieldValue {
     value: u64,
 }
 
-const TX_BYTES: u32 = 197;
-const RX_BYTES: u32 = 198;
+/// What crosses the link to the host, and to the device.
+#[derive(Clone, Copy)]
+pub(super) enum Counter {
+    ToDevice,
+    ToHost,
+}
+
+impl Counter {
+    pub(super) const BOTH: [Self; 2] = [Self::ToDevice, Self::ToHost];
+
+    /// NVML's number of the field: what the GPU receives, and what it sends.
+    const fn field(self) -> u32 {
+        match self {
+            Self::ToDevice => 198,
+            Self::ToHost => 197,
+        }
+    }
+}
+
 /// The counters are 32 bits wide if the driver reports them as unsigned ints.
 const UNSIGNED_INT: u32 = 1;
 
@@ -41,13 +58,12 @@ pub(super) struct Nvml {
     fields: Option<Fields>,
 }
 
-/// One GPU, and the last values of its counters.
+/// One GPU and its counters.
 pub(super) struct Gpu {
     pub(super) id: u32,
     handle: *mut c_void,
-    last: Option<(u64, u64)>,
-    /// Bytes since the last take: to the device, to the host.
-    since: (u64, u64),
+    /// The last value of each counter.
+    last: [Option<u64>; 2],
     is_counting: bool,
     /// The last known generation and lanes.
     pub(super) link: Option<[u32; 4]>,
@@ -91,8 +107,7 @@ impl Nvml {
         is_known.then_some(Gpu {
             id,
             handle,
-            last: None,
-            since: (0, 0),
+            last: [None; 2],
             is_counting: self.fields.is_some(),
             link: None,
         })
@@ -108,34 +123,21 @@ impl Nvml {
         Some([ask(self.generation)?, ask(self.lanes)?, ask(self.max_generation)?, ask(self.max_lanes)?])
     }
 
-    /// Adds the bytes that crossed the link since the last reading. Must be called before 32 bits wrap twice: at 64
-    /// GB/s, every 60 ms.
-    pub(super) fn look(&self, gpu: &mut Gpu) {
-        let Some(fields) = self.fields.filter(|_| gpu.is_counting) else { return };
-        let mut values = [
-            FieldValue { field: RX_BYTES, ..Default::default() },
-            FieldValue { field: TX_BYTES, ..Default::default() },
-        ];
-        // SAFETY: a handle from NVML, and two values to fill.
-        let result = unsafe { fields(gpu.handle, 2, values.as_mut_ptr()) };
-        if result != 0 || values.iter().any(|value| value.result != 0) {
+    /// Bytes that crossed the link since the last call; `None` the first time, and if the driver does not count them. Must be
+    /// called before 32 bits wrap twice: at 64 GB/s, every 60 ms. One counter per call: while the link is busy, a reading
+    /// waits for it, and the time of the reading would be that of the other one.
+    pub(super) fn crossed(&self, gpu: &mut Gpu, counter: Counter) -> Option<u64> {
+        let fields = self.fields.filter(|_| gpu.is_counting)?;
+        let mut value = FieldValue { field: counter.field(), ..Default::default() };
+        // SAFETY: a handle from NVML, and one value to fill.
+        let result = unsafe { fields(gpu.handle, 1, &raw mut value) };
+        if result != 0 || value.result != 0 {
             gpu.is_counting = false;
-            return;
+            return None;
         }
-        let width =
-            |value: &FieldValue| if value.kind == UNSIGNED_INT { u64::from(u32::MAX) } else { u64::MAX };
-        let now = (values[0].value & width(&values[0]), values[1].value & width(&values[1]));
-        if let Some(last) = gpu.last {
-            gpu.since.0 += now.0.wrapping_sub(last.0) & width(&values[0]);
-            gpu.since.1 += now.1.wrapping_sub(last.1) & width(&values[1]);
-        }
-        gpu.last = Some(now);
-    }
-}
-
-impl Gpu {
-    /// Bytes to the device and to the host since the last call; `None` if the driver does not count them.
-    pub(super) fn take(&mut self) -> Option<(u64, u64)> {
-        (self.is_counting && self.last.is_some()).then(|| std::mem::take(&mut self.since))
+        let width = if value.kind == UNSIGNED_INT { u64::from(u32::MAX) } else { u64::MAX };
+        let now = value.value & width;
+        let last = gpu.last[counter as usize].replace(now)?;
+        Some(now.wrapping_sub(last) & width)
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::cupti::Cupti;
 use super::layout::{Activity, Raw};
 use super::library::text_at;
-use super::nvml::{Gpu, Nvml};
+use super::nvml::{Counter, Gpu, Nvml};
 use super::waits;
 use crate::format::{ChunkWriter, MAGIC, Record};
 
@@ -25,9 +25,12 @@ pub(super) enum Message {
 
 /// Complete data is written at least this often.
 const FLUSHED_EVERY: Duration = Duration::from_millis(400);
-/// How often the link's counters are read. Kernels that read host memory leave no other trace of it, so a reading must
-/// not span many of them; and the counters wrap, see [`Nvml::look`].
+/// How often the link's counters are read; they wrap, see [`Nvml::crossed`].
 const COUNTED_EVERY: Duration = Duration::from_millis(8);
+/// Every other `BURST` readings follow each other this closely: kernels that read host memory leave no other trace of
+/// it, and only readings within a step tell which of its kernels it was. A reading takes 0.3 to 0.5 ms.
+const COUNTED_CLOSELY: Duration = Duration::from_millis(1);
+const BURST: u32 = 16;
 /// Links change their speed with the load.
 const LINK_ASKED_EVERY: Duration = Duration::from_secs(1);
 /// A chunk is written when it reaches this size. Damage loses a whole chunk, about a thousand events of this size.
@@ -107,8 +110,11 @@ impl Writer {
         let mut recording = has_begun;
         let mut is_over = false;
         let (mut flushed, mut counted, mut link_asked) = (begun, begun, begun);
+        let mut readings = 0_u32;
         loop {
-            match messages.recv_timeout(COUNTED_EVERY) {
+            let is_close = recording && !self.gpus.is_empty() && (readings / BURST).is_multiple_of(2);
+            let pause = if is_close { COUNTED_CLOSELY } else { COUNTED_EVERY };
+            match messages.recv_timeout(pause) {
                 Ok(Message::Buffer(buffer, valid)) => self.buffer(buffer, valid),
                 Ok(Message::End(done)) => {
                     while let Ok(Message::Buffer(buffer, valid)) = messages.try_recv() {
@@ -138,8 +144,9 @@ impl Writer {
                 self.cupti.flush(true);
                 (recording, is_over) = (false, true);
             }
-            if recording && counted.elapsed() >= COUNTED_EVERY {
+            if recording && counted.elapsed() >= pause {
                 counted = Instant::now();
+                readings = readings.wrapping_add(1);
                 self.count();
             }
             if link_asked.elapsed() >= LINK_ASKED_EVERY {
@@ -165,10 +172,10 @@ impl Writer {
     fn count(&mut self) {
         let Some(nvml) = self.nvml else { return };
         for gpu in &mut self.gpus {
-            nvml.look(gpu);
-            let at = self.cupti.now();
-            if let Some((to_device, to_host)) = gpu.take() {
-                self.chunk.add(&Record::LinkBytes { at, gpu: gpu.id, to_device, to_host });
+            for counter in Counter::BOTH {
+                let Some(bytes) = nvml.crossed(gpu, counter) else { continue };
+                let (at, to_host) = (self.cupti.now(), matches!(counter, Counter::ToHost));
+                self.chunk.add(&Record::LinkReading { at, gpu: gpu.id, to_host, bytes });
             }
         }
     }

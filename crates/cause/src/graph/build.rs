@@ -12,6 +12,7 @@ use super::{
 };
 use crate::Time;
 use crate::host::{Host, HostUse};
+use crate::host_memory::HostMemory;
 use crate::thresholds::HOST_STRETCH;
 
 pub(super) fn build(activity: Activity<'_>, steps: &StepMarks) -> Graph {
@@ -24,6 +25,7 @@ pub(super) fn build(activity: Activity<'_>, steps: &StepMarks) -> Graph {
         wait_calls: Vec::new(),
         mark_calls: Vec::new(),
         is_matrix: vec![None; activity.trace.names().len()],
+        host_memory: HostMemory::of(activity.trace),
     };
     let issued = builder.add_work();
     builder.add_calls(&issued, steps);
@@ -32,6 +34,7 @@ pub(super) fn build(activity: Activity<'_>, steps: &StepMarks) -> Graph {
     timing::explain_late_starts(&mut builder);
     host_waits::resolve(&mut builder);
     silent_waits::find(&mut builder);
+    builder.graph.host_memory = builder.host_memory;
     builder.graph
 }
 
@@ -64,6 +67,7 @@ impl Builder<'_> {
                     call: None,
                     waits: Vec::new(),
                     unexplained: 0,
+                    host: self.host_memory.bytes(event.id()),
                 });
                 if let Some(call) = self.activity.host.call_behind(&event) {
                     issued.push((call.id().index() as u32, id));

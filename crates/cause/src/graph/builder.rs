@@ -6,6 +6,7 @@ use busbound_trace::{EventId, NameId};
 
 use super::{Activity, Graph, WorkId};
 use crate::Time;
+use crate::host_memory::HostMemory;
 
 /// A graph under construction, with data that only its passes need.
 pub(super) struct Builder<'a> {
@@ -22,6 +23,7 @@ pub(super) struct Builder<'a> {
     /// Calls that record an event on a stream: thread, time and name.
     pub(super) mark_calls: Vec<(usize, Time, NameId)>,
     /// Whether kernels of a name do matrix work, by name number; `None` for names that were not needed yet.
+    pub(super) host_memory: HostMemory,
     pub(super) is_matrix: Vec<Option<bool>>,
 }
 

@@ -18,6 +18,7 @@ use serde::Serialize;
 use crate::Time;
 use crate::collective::CollectiveNames;
 use crate::host::{Host, HostUse};
+use crate::host_memory::{HostBytes, HostMemory};
 
 pub use build::is_matrix_kernel;
 pub use thread_waits::waited_for_thread;
@@ -38,6 +39,8 @@ pub struct Graph {
     pub latency: Time,
     /// Whether the trace records what each wait was for.
     pub records_waits: bool,
+    /// Kernels that read or write host memory.
+    pub host_memory: HostMemory,
     ends: ended::Ends,
 }
 
@@ -72,6 +75,8 @@ pub struct WorkNode {
     pub waits: Vec<Wait>,
     /// Time before its start that no edge explains.
     pub unexplained: Time,
+    /// A kernel that reads or writes host memory itself.
+    pub host: Option<HostBytes>,
 }
 
 /// A call that issues work or waits for it.

@@ -15,6 +15,7 @@ pub use unprofiled::RecordingCost;
 use crate::Time;
 use crate::graph::{CallId, Graph, HostAction, HostTime, Rule, WorkId, WorkKind};
 use crate::host::HostUse;
+use crate::host_memory::HostBytes;
 use crate::sharing::Sharing;
 
 /// The steps that a model covers.
@@ -90,6 +91,8 @@ pub struct HostCall {
 #[derive(Debug, Clone)]
 pub struct Work {
     pub kind: WorkKind,
+    /// A kernel that reads or writes host memory itself.
+    pub host: Option<HostBytes>,
     pub event: EventId,
     pub stream: usize,
     /// The call that issued it.

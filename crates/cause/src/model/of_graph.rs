@@ -61,6 +61,7 @@ impl Cut<'_> {
                 let new = self.model.work.len();
                 self.model.work.push(Work {
                     kind: node.kind,
+                    host: node.host,
                     event: node.event,
                     stream: self.model.streams.len(),
                     call: None,

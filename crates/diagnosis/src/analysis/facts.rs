@@ -252,6 +252,12 @@ impl<'a> Facts<'a> {
         self.replayed_part().map_or(1.0, |replayed| replayed.share)
     }
 
+    /// Time of kernels that wait for the link, because they read or write host memory, over all devices.
+    pub(crate) fn link_waits_ms(&self) -> f64 {
+        let waits = self.graph.work.iter().filter(|work| work.host.is_some_and(|host| host.is_link_bound));
+        waits.map(|work| (work.end - work.start) as f64).sum::<f64>() / 1e6
+    }
+
     /// Total time of the selected parts over all devices and steps.
     pub(crate) fn part_ms(&self, wanted: impl Fn(Part) -> bool) -> f64 {
         self.breakdown.sum_of(wanted).as_millis()

@@ -37,6 +37,7 @@ mod slow_link;
 mod small_collectives;
 mod sync_in_loop;
 mod unneeded_offload;
+mod zero_copy;
 
 pub(crate) use common::find::findings;
 pub(crate) use common::prize::prize;
@@ -72,6 +73,7 @@ registry! {
     LatePrefetch = "late_prefetch" in late_prefetch,
     BandwidthDeficit = "bandwidth_deficit" in bandwidth_deficit,
     LinkSaturated = "link_saturated" in link_saturated,
+    ZeroCopy = "zero_copy" in zero_copy,
     CopyCalls = "copy_calls" in copy_calls,
     CopiedBack = "copied_back" in copied_back,
     PageFaults = "page_faults" in page_faults,

@@ -4,6 +4,7 @@ use busbound_cause::HostUse;
 use busbound_cause::idle::GapCause;
 
 use super::Bound;
+use super::in_kernels::InKernels;
 use crate::activity::copies::CopyGroup;
 use crate::activity::route::CopyRoute;
 use crate::analysis::breakdown::Part;
@@ -29,9 +30,9 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// What happens in that share of the step: `waits for H2D copies from pageable memory`.
-pub(super) fn clause(facts: &Facts<'_>, bound: Bound, for_pages: f64) -> String {
+pub(super) fn clause(facts: &Facts<'_>, bound: Bound) -> String {
     match bound {
-        Bound::Transfer => waits_for_copies(facts, for_pages),
+        Bound::Transfer => waits_for_copies(facts),
         Bound::Communication => "waits for communication between GPUs".to_owned(),
         Bound::Compute if has_device_copies(facts) => format!(
             "is on-device work ({} in compute kernels, {} in D2D copies)",
@@ -53,19 +54,19 @@ pub(super) fn clause(facts: &Facts<'_>, bound: Bound, for_pages: f64) -> String 
             )
         }
         Bound::Host => format!("is idle time waiting for the host to do other work{}", mostly(facts)),
-        Bound::Sync => goes_away(facts, bound, for_pages),
+        Bound::Sync => goes_away(facts, bound),
         Bound::Input => "is idle time waiting for the next input batch".to_owned(),
         Bound::Mixed | Bound::Unknown => inconclusive(facts),
     }
 }
 
 /// What the share of a step is that a bound gains, if no part of the step is as large.
-pub(super) fn goes_away(facts: &Facts<'_>, bound: Bound, for_pages: f64) -> String {
+pub(super) fn goes_away(facts: &Facts<'_>, bound: Bound) -> String {
     let without = match bound {
-        Bound::Transfer if for_pages > facts.part_ms(Part::is_transfer) => {
-            "transfers of managed memory".to_owned()
-        }
-        Bound::Transfer => copies(facts),
+        Bound::Transfer => match InKernels::of(facts).named(facts) {
+            Some(what) => format!("kernels' waits for {what}"),
+            None => copies(facts),
+        },
         Bound::Communication => "communication between GPUs".to_owned(),
         Bound::Compute => "on-device work".to_owned(),
         Bound::Launch => "the time that launches take on the host".to_owned(),
@@ -105,18 +106,19 @@ fn inconclusive(facts: &Facts<'_>) -> String {
     }
 }
 
-fn waits_for_copies(facts: &Facts<'_>, for_pages: f64) -> String {
+fn waits_for_copies(facts: &Facts<'_>) -> String {
     let copying = facts.part_ms(Part::is_transfer);
-    if for_pages > 0.95 * (for_pages + copying) {
-        return "is spent in kernels that wait for pages of managed memory".to_owned();
+    let waits = InKernels::of(facts);
+    match waits.named(facts) {
+        Some(what) if waits.total_ms() > 0.95 * (waits.total_ms() + copying) => {
+            format!("is spent in kernels that wait for {what}")
+        }
+        Some(what) => {
+            let share = percent(waits.total_ms() / facts.time.analyzed_ms);
+            format!("waits for transfers over the bus ({share} in kernels that wait for {what})")
+        }
+        None => format!("waits for {}", copies(facts)),
     }
-    if for_pages > copying {
-        let share = percent(for_pages / facts.time.analyzed_ms);
-        return format!(
-            "waits for transfers over the bus ({share} in kernels that wait for pages of managed memory)"
-        );
-    }
-    format!("waits for {}", copies(facts))
 }
 
 /// The transfers of a run. The largest group is named, alone if it is nearly all of them.

@@ -4,6 +4,7 @@ use busbound_cause::Resource;
 use busbound_cause::idle::GapCause;
 
 use super::clauses::{clause, goes_away, has_device_copies, percent};
+use super::in_kernels::InKernels;
 use super::{Bound, Headroom, Verdict};
 use crate::activity::route::CopyRoute;
 use crate::analysis::bounds::Asked;
@@ -48,14 +49,17 @@ struct Gains {
 
 impl Gains {
     fn of(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Self {
-        let for_pages = facts.breakdown.averaged(waits_for_pages_ms(facts)).unwrap_or(0.0);
+        let waits = InKernels::of(facts);
+        // The graph knows which kernels wait for the link.
+        let hidden = if asked.is_some() { waits.pages_ms } else { waits.total_ms() };
+        let hidden = facts.breakdown.averaged(hidden).unwrap_or(0.0);
         let gain = |(bound, resources): (Bound, &[Resource])| {
             let gain = match asked {
                 Some(asked) => asked.gain(resources),
                 // The graph does not reproduce the run: exposed time is the best guess.
                 None => facts.breakdown.per_step_ms(|part| bound_of(part) == Some(bound)).unwrap_or(0.0),
             };
-            (bound, gain + moved(bound, for_pages))
+            (bound, gain + moved(bound, hidden))
         };
         let mut each: Vec<(Bound, f64)> = CANDIDATES.into_iter().map(gain).collect();
         each.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -99,17 +103,11 @@ fn bound_of(part: Part) -> Option<Bound> {
     })
 }
 
-/// A kernel that waits for pages of managed memory does not compute. The length of the wait is known only if the same
-/// kernels also ran without faults.
-fn waits_for_pages_ms(facts: &Facts<'_>) -> f64 {
-    facts.managed.excess_ms().unwrap_or(0.0).min(facts.time.compute_ms)
-}
-
-/// What a bound gets if kernels waited for pages this long: the wait belongs to transfers.
-fn moved(bound: Bound, for_pages: f64) -> f64 {
+/// What a bound gets if kernels waited for transfers this long: the wait does not belong to compute.
+fn moved(bound: Bound, waited: f64) -> f64 {
     match bound {
-        Bound::Compute => -for_pages,
-        Bound::Transfer => for_pages,
+        Bound::Compute => -waited,
+        Bound::Transfer => waited,
         _ => 0.0,
     }
 }
@@ -122,7 +120,7 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
     let (first, second) = gains.leaders();
     let bound = decide(&gains, first, second);
     let share = |gain: f64| gain / gains.step_ms;
-    let clause = |bound| clause(facts, bound, waits_for_pages_ms(facts));
+    let clause = |bound| clause(facts, bound);
     let claim = |leader| claim(facts, &gains, leader);
     let unknown = facts.breakdown.share_of(|part| bound_of(part) == Some(Bound::Unknown)).unwrap_or(0.0);
     let because = match bound {
@@ -174,13 +172,13 @@ struct Claim {
 impl Claim {
     /// A part of the recorded step.
     fn part(facts: &Facts<'_>, bound: Bound, share: f64) -> Self {
-        let what = clause(facts, bound, waits_for_pages_ms(facts));
+        let what = clause(facts, bound);
         Self { percent: percent(share), of: facts.of_each_recorded(), what }
     }
 
     /// What a step gains.
     fn gain(facts: &Facts<'_>, bound: Bound, share: f64) -> Self {
-        let what = goes_away(facts, bound, waits_for_pages_ms(facts));
+        let what = goes_away(facts, bound);
         Self { percent: percent(share), of: facts.of_each_own(), what }
     }
 }
@@ -192,7 +190,7 @@ fn claim(facts: &Facts<'_>, gains: &Gains, (bound, gain): (Bound, f64)) -> Claim
     let is_named = |part: Part| part != Part::Copy(CopyRoute::WithinDevice) || has_device_copies(facts);
     let part =
         facts.breakdown.share_of(|part| bound_of(part) == Some(bound) && is_named(part)).unwrap_or(0.0)
-            + moved(bound, waits_for_pages_ms(facts) / facts.time.analyzed_ms);
+            + moved(bound, InKernels::of(facts).total_ms() / facts.time.analyzed_ms);
     let gain = gain / gains.step_ms;
     match part + UNEXPLAINED < gain || bound == Bound::Sync {
         true => Claim::gain(facts, bound, gain),

@@ -2,6 +2,7 @@
 
 mod clauses;
 mod decide;
+mod in_kernels;
 
 use serde::{Deserialize, Serialize};
 

@@ -54,7 +54,12 @@ impl<'a> Recording<'a> {
             Record::Clock { at, unix_ns } => {
                 self.trace.origin().base_time_ns = Some(unix_ns.wrapping_sub(at) as i64);
             }
-            Record::Gpu { .. } | Record::Link { .. } | Record::LinkBytes { .. } => self.add_about_gpu(record),
+            Record::Gpu { .. }
+            | Record::Link { .. }
+            | Record::LinkReading { .. }
+            | Record::LinkBytes { .. } => {
+                self.add_about_gpu(record);
+            }
             Record::Thread { id, name } => {
                 if let Some(&(name, _)) = self.names.get(&name) {
                     self.trace.name_thread(self.process, id, name);
@@ -118,14 +123,23 @@ impl<'a> Recording<'a> {
                 let seen = RecordedLink { generation, lanes, most_generation: most.0, most_lanes: most.1 };
                 self.add_link(gpu, seen);
             }
-            Record::LinkBytes { at, gpu, to_device, to_host } => self.trace.link_traffic(LinkTraffic {
-                at: timestamp(at),
-                gpu: device(gpu),
-                to_device: Bytes::new(to_device),
-                to_host: Bytes::new(to_host),
-            }),
+            Record::LinkReading { at, gpu, to_host, bytes } => self.add_reading(at, gpu, to_host, bytes),
+            Record::LinkBytes { at, gpu, to_device, to_host } => {
+                self.add_reading(at, gpu, false, to_device);
+                self.add_reading(at, gpu, true, to_host);
+            }
             _ => {}
         }
+    }
+
+    fn add_reading(&mut self, at: u64, gpu: u32, to_host: bool, bytes: u64) {
+        let direction = if to_host { Direction::DeviceToHost } else { Direction::HostToDevice };
+        self.trace.link_traffic(LinkTraffic {
+            at: timestamp(at),
+            gpu: device(gpu),
+            direction,
+            bytes: Bytes::new(bytes),
+        });
     }
 
     /// A link saves power while it is unused, so the fastest state seen counts.

@@ -3,6 +3,7 @@
 use crate::model::size::Bytes;
 use crate::model::time::Timestamp;
 use crate::model::track::TrackId;
+use crate::model::transfer::Direction;
 
 /// A forward operator and its backward operator.
 ///
@@ -21,11 +22,11 @@ pub struct LinkEnd {
     pub at: Timestamp,
 }
 
-/// Bytes that crossed a GPU's link since the previous reading, from the driver's counters.
+/// Bytes that crossed a GPU's link in one direction since the previous reading of it, from the driver's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkTraffic {
     pub at: Timestamp,
     pub gpu: i32,
-    pub to_device: Bytes,
-    pub to_host: Bytes,
+    pub direction: Direction,
+    pub bytes: Bytes,
 }

@@ -32,6 +32,8 @@ pub(super) struct Assumed {
     pub(super) worker: f64,
     /// Time to receive a batch from a worker, as a share of the time to make it.
     pub(super) receiving: f64,
+    /// Time of a kernel that reads host memory, once it reads device memory instead, as a share of its measured time.
+    pub(super) beside_link: f64,
     /// How much of the power effect to assume.
     pub(super) power: Effect,
     /// Concurrent work does not use the copied data: it belongs to the previous or the next iteration.
@@ -55,6 +57,7 @@ impl Assumed {
         new_pages_gain: 10.0,
         worker: 1.2,
         receiving: 0.05,
+        beside_link: 0.08,
         power: Effect::AsMeasured,
         independent: false,
         recording: RecordingIs::Expected,
@@ -73,6 +76,7 @@ impl Assumed {
         new_pages_gain: 14.0,
         worker: 1.0,
         receiving: 0.01,
+        beside_link: 0.01,
         power: Effect::None,
         independent: true,
         recording: RecordingIs::Most,
@@ -91,6 +95,7 @@ impl Assumed {
         new_pages_gain: 6.0,
         worker: 1.6,
         receiving: 0.2,
+        beside_link: 0.3,
         power: Effect::Most,
         independent: false,
         recording: RecordingIs::Least,

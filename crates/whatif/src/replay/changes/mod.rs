@@ -5,6 +5,7 @@
 
 mod asynchronous;
 mod coalesce;
+mod copied;
 mod edit;
 mod graph;
 mod keep;
@@ -31,6 +32,7 @@ use super::assumed::Assumed;
 
 pub use asynchronous::Async;
 pub use coalesce::Coalesce;
+pub use copied::Copied;
 pub use graph::CudaGraph;
 pub use keep::Keep;
 pub use link::OtherLink;
@@ -154,6 +156,7 @@ changes! {
     Prefetch(Prefetch),
     Async(Async),
     Stream(Stream),
+    Copied(Copied),
     Coalesce(Coalesce),
     NoSync(NoSync),
     Graph(CudaGraph),
@@ -244,7 +247,7 @@ mod tests {
     #[test]
     fn a_misspelled_change_gets_a_suggestion() {
         let error = |text: &str| text.parse::<Change>().unwrap_err().to_string();
-        let all = "valid changes: pin, stage, prefetch=N, async, stream, coalesce, nosync, graph, keep, resident=N%, loader=pin, workers=N, \
+        let all = "valid changes: pin, stage, prefetch=N, async, stream, copied, coalesce, nosync, graph, keep, resident=N%, loader=pin, workers=N, \
              optimizer=overlap|gpu, spread and link=NAME";
         assert_eq!(
             error("prefech=2"),
