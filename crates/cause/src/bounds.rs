@@ -267,7 +267,7 @@ impl<'m> Bounds<'m> {
                 let work = &self.model.work[work];
                 let delay = self.model.latency + work.after_call;
                 if matches!(work.kind, WorkKind::Copy { pageable: true, .. }) {
-                    return Some(speeds.time(delay, Resource::of_work(work.kind)));
+                    return Some(speeds.time(delay, Resource::of(work)));
                 }
                 // A longer delay is not the launch: the work waited for something that is not visible.
                 let launch = delay.min(LAUNCH_LATENCY);
@@ -278,8 +278,7 @@ impl<'m> Bounds<'m> {
 
     fn cost(&self, call: CallId, speeds: &Speeds) -> Time {
         let call = &self.model.calls[call];
-        let copy =
-            call.action.issued().first().and_then(|work| Resource::of_work(self.model.work[*work].kind));
+        let copy = call.action.issued().first().and_then(|work| Resource::of(&self.model.work[*work]));
         let resource = match call.cost_use {
             HostUse::CopyCall => copy,
             HostUse::Synchronizing => Some(Resource::Sync),

@@ -17,10 +17,15 @@ use crate::thresholds::{
 const PASSES: usize = 100;
 /// A group is added if the squared error falls to this share.
 const WORTH_ADDING: f64 = 0.7;
+/// An explanation whose error is at most this share of the traffic is plausible, although another one is better: the time of a
+/// reading is known to half a millisecond.
+const PLAUSIBLE: f64 = 0.15;
 /// The search ends when less than this share of the traffic is left.
 const EXPLAINED: f64 = 0.03;
 /// Groups with a smaller share of the kernels' time cannot matter.
 const LEAST_TIME: f64 = 0.005;
+/// A kernel that takes this many times as long as the next shorter one of its name and grid does something else.
+const LONGER: Time = 3;
 /// Readings further apart say nothing about single kernels.
 const LONGEST_WINDOW: Time = 100_000_000;
 
@@ -147,6 +152,9 @@ struct DeviceWork {
     copies: Vec<(Time, Time, f64, bool)>,
 }
 
+/// Time, start and event.
+type Kernel = (Time, Time, EventId);
+
 /// Kernels of one name, grid and about the same time.
 struct Group {
     name: NameId,
@@ -158,36 +166,45 @@ impl DeviceWork {
     fn of(trace: &Trace, device: i32) -> Self {
         let fastest = link_rate(trace, device);
         let mut work = Self { device, fastest, groups: Vec::new(), kernels: Vec::new(), copies: Vec::new() };
-        let mut known = BTreeMap::new();
+        let mut alike: BTreeMap<(NameId, [u32; 3]), Vec<Kernel>> = BTreeMap::new();
         for track in trace.streams() {
             if !matches!(track.place(), Place::Stream { device: of, .. } if of == device) {
                 continue;
             }
             for event in track.events() {
                 match event.kind() {
-                    EventKind::Kernel => work.add_kernel(&event, &mut known),
+                    EventKind::Kernel => {
+                        let grid = event.launch().map_or([0; 3], |launch| launch.grid);
+                        let (start, end) = (event.start().as_nanos(), event.end().as_nanos());
+                        alike.entry((event.name_id(), grid)).or_default().push((
+                            end - start,
+                            start,
+                            event.id(),
+                        ));
+                    }
                     EventKind::Copy => work.add_copy(&event),
                     _ => {}
                 }
             }
+        }
+        for ((name, _), kernels) in alike {
+            work.add_kernels(name, kernels);
         }
         work.kernels.sort_unstable();
         work.copies.sort_unstable_by_key(|copy| copy.0);
         work
     }
 
-    fn add_kernel(&mut self, event: &Event<'_>, known: &mut BTreeMap<(NameId, [u32; 3], u32), usize>) {
-        let (start, end) = (event.start().as_nanos(), event.end().as_nanos());
-        let grid = event.launch().map_or([0; 3], |launch| launch.grid);
-        // A kernel that reads host memory takes many times as long as the same one that does not.
-        let octave = ((end - start).max(1) as u64).ilog2();
-        let group = *known.entry((event.name_id(), grid, octave / 2)).or_insert_with(|| {
-            self.groups.push(Group { name: event.name_id(), events: Vec::new(), total: 0 });
-            self.groups.len() - 1
-        });
-        self.groups[group].events.push(event.id());
-        self.groups[group].total += end - start;
-        self.kernels.push((start, end, group));
+    /// Kernels of one name and grid. One that reads host memory takes many times as long as the same one that does not.
+    fn add_kernels(&mut self, name: NameId, mut kernels: Vec<Kernel>) {
+        kernels.sort_unstable();
+        for group in kernels.chunk_by(|a, b| b.0 < LONGER * a.0.max(1)) {
+            for &(time, start, _) in group {
+                self.kernels.push((start, start + time, self.groups.len()));
+            }
+            let events = group.iter().map(|kernel| kernel.2).collect();
+            self.groups.push(Group { name, events, total: group.iter().map(|kernel| kernel.0).sum() });
+        }
     }
 
     fn add_copy(&mut self, event: &Event<'_>) {
@@ -331,24 +348,30 @@ impl Fit {
     /// Adds one group after the other, as long as each explains much more: traffic of few kernels is likelier than of many.
     fn choose(&mut self) {
         let target = self.residual.clone();
+        let all: f64 = target.iter().map(|left| left * left).sum();
         let mut chosen: Vec<usize> = Vec::new();
-        self.error = target.iter().map(|left| left * left).sum();
+        self.error = all;
         loop {
-            let others: Vec<usize> =
-                (0..self.columns.len()).filter(|index| !chosen.contains(index)).collect();
-            let with = |index: &usize| {
-                let wanted: Vec<usize> = chosen.iter().copied().chain([*index]).collect();
-                (solved(&self.columns, &target, &wanted), *index)
+            let others = (0..self.columns.len()).filter(|index| !chosen.contains(index));
+            let with = |index: usize| {
+                let wanted: Vec<usize> = chosen.iter().copied().chain([index]).collect();
+                (solved(&self.columns, &target, &wanted), index)
             };
-            let mut tried: Vec<(Solution, usize)> = others.iter().map(with).collect();
-            tried.sort_by(|a, b| a.0.error.total_cmp(&b.0.error));
-            let mut tried = tried.into_iter();
-            let Some((best, index)) = tried.next() else { break };
-            if best.error > WORTH_ADDING * self.error {
+            let tried: Vec<(Solution, usize)> = others.map(with).collect();
+            let least = tried.iter().map(|(solution, _)| solution.error).fold(f64::INFINITY, f64::min);
+            if least > WORTH_ADDING * self.error {
                 break;
             }
-            let next = tried.next().map_or(f64::INFINITY, |(other, _)| other.error);
-            if next > NEEDED * best.error {
+            // Several may explain the traffic alike. The likeliest one uses the link best: a kernel that reads host memory waits for it.
+            let alike = |error: f64| error <= (NEEDED * least).max(PLAUSIBLE * PLAUSIBLE * all);
+            let rate =
+                |(solution, index): &(Solution, usize)| solution.bytes[*index] / self.columns[*index].most;
+            let mut plausible: Vec<(Solution, usize)> =
+                tried.into_iter().filter(|(solution, _)| alike(solution.error)).collect();
+            plausible.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
+            let is_certain = plausible.len() == 1;
+            let Some((best, index)) = plausible.into_iter().next() else { break };
+            if is_certain {
                 self.needed.push(self.columns[index].group);
             }
             chosen.push(index);
@@ -356,8 +379,7 @@ impl Fit {
             for (column, bytes) in self.columns.iter_mut().zip(&best.bytes) {
                 column.bytes = *bytes;
             }
-            let left: f64 = best.residual.iter().sum();
-            if left < EXPLAINED * self.unexplained {
+            if best.residual.iter().sum::<f64>() < EXPLAINED * self.unexplained {
                 break;
             }
         }

@@ -25,12 +25,10 @@ pub(super) enum Message {
 
 /// Complete data is written at least this often.
 const FLUSHED_EVERY: Duration = Duration::from_millis(400);
-/// How often the link's counters are read; they wrap, see [`Nvml::crossed`].
+/// How often the link's counters are read. They wrap, see [`Nvml::crossed`]; and kernels that read host memory leave no other
+/// trace of it, so a reading must not span many of them. Much more often would hurt: a reading takes 0.3 to 0.5 ms, and a kernel
+/// that reads host memory meanwhile takes half as long again (docs/results/zero_copy.md).
 const COUNTED_EVERY: Duration = Duration::from_millis(8);
-/// Every other `BURST` readings follow each other this closely: kernels that read host memory leave no other trace of
-/// it, and only readings within a step tell which of its kernels it was. A reading takes 0.3 to 0.5 ms.
-const COUNTED_CLOSELY: Duration = Duration::from_millis(1);
-const BURST: u32 = 16;
 /// Links change their speed with the load.
 const LINK_ASKED_EVERY: Duration = Duration::from_secs(1);
 /// A chunk is written when it reaches this size. Damage loses a whole chunk, about a thousand events of this size.
@@ -110,11 +108,8 @@ impl Writer {
         let mut recording = has_begun;
         let mut is_over = false;
         let (mut flushed, mut counted, mut link_asked) = (begun, begun, begun);
-        let mut readings = 0_u32;
         loop {
-            let is_close = recording && !self.gpus.is_empty() && (readings / BURST).is_multiple_of(2);
-            let pause = if is_close { COUNTED_CLOSELY } else { COUNTED_EVERY };
-            match messages.recv_timeout(pause) {
+            match messages.recv_timeout(COUNTED_EVERY) {
                 Ok(Message::Buffer(buffer, valid)) => self.buffer(buffer, valid),
                 Ok(Message::End(done)) => {
                     while let Ok(Message::Buffer(buffer, valid)) = messages.try_recv() {
@@ -144,9 +139,8 @@ impl Writer {
                 self.cupti.flush(true);
                 (recording, is_over) = (false, true);
             }
-            if recording && counted.elapsed() >= pause {
+            if recording && counted.elapsed() >= COUNTED_EVERY {
                 counted = Instant::now();
-                readings = readings.wrapping_add(1);
                 self.count();
             }
             if link_asked.elapsed() >= LINK_ASKED_EVERY {

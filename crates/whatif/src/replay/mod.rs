@@ -16,8 +16,8 @@ use busbound_trace::EventId;
 
 pub use busbound_cause::TraceRange;
 pub use changes::{
-    About, Async, Change, Coalesce, CudaGraph, Keep, LoaderPin, NoSync, Optimizer, OtherLink, Pin, Prefetch,
-    Resident, Spread, Stage, Stream, UnknownChange, Workers, all_changes,
+    About, Async, Change, Coalesce, Copied, CudaGraph, Keep, LoaderPin, NoSync, Optimizer, OtherLink, Pin,
+    Prefetch, Resident, Spread, Stage, Stream, UnknownChange, Workers, all_changes,
 };
 
 pub use job::{Job, JobRank, NoJob};

@@ -13,7 +13,7 @@ mod times;
 use std::ops::Range;
 
 use busbound_machine::median;
-use busbound_trace::{Event, EventId, EventKind, Interval, Timestamp, Trace, TrackId};
+use busbound_trace::{Event, EventId, EventKind, Interval, Nanos, Timestamp, Trace, TrackId};
 use regex_lite::Regex;
 use serde::Serialize;
 
@@ -47,6 +47,10 @@ impl StepsFound {
         }
     }
 }
+
+/// Work that was done before the first step is left out if it began earlier than this share of all steps: warming up is no step,
+/// and the time after it is no wait.
+const SET_UP: f64 = 0.05;
 
 /// Where steps begin on the host.
 #[derive(Debug, Clone)]
@@ -88,6 +92,8 @@ pub(crate) struct Window {
     until: Option<Timestamp>,
     /// Share of the work before the first step, 0 to 1.
     outside_share: f64,
+    /// From the first work that was done before the first step to that step.
+    set_up: Nanos,
     /// The step of each kernel, copy and memset, by event number, plus one; 0 for none.
     step_of_work: Vec<u32>,
     /// Where a detected period begins: a part of the trace has the same steps, and would suggest others.
@@ -170,6 +176,7 @@ impl Window {
             given: options.steps.clone(),
             until: begin.until,
             outside_share: work.outside_share(&placed),
+            set_up: work.set_up,
             step_of_work: work.step_of_work,
         }
     }
@@ -181,7 +188,10 @@ impl Window {
             Some(StepsFound::Given) => true,
             // Setup is not an iteration.
             Some(StepsFound::Period) => self.outside_share > 0.05,
-            _ => false,
+            _ => {
+                self.set_up.as_millis()
+                    > SET_UP * self.steps.iter().map(|step| step.length().as_millis()).sum::<f64>()
+            }
         }
     }
 
@@ -397,8 +407,10 @@ struct Work {
     /// Nanoseconds of the work launched in each step. By time and not by number: what remains of a step when the profiler
     /// starts rarely has copies and kernels in the usual proportion.
     launched: Vec<u64>,
-    /// Nanoseconds of the work launched before the first step.
+    /// Nanoseconds of the work launched before the first step that was not yet done when it began.
     before: u64,
+    /// From the first work that was done before the first step to that step.
+    set_up: Nanos,
     /// Work without a recorded launch.
     without_launch: Vec<Unlaunched>,
     step_of_work: Vec<u32>,
@@ -452,7 +464,7 @@ fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Op
     let mut step_of_work = vec![0; trace.numbers()];
     let mut launched = vec![0; starts.len()];
     let mut without_launch = Vec::new();
-    let mut before = 0;
+    let (mut before, mut set_up) = (0, Nanos::ZERO);
     let mut first: Option<(Timestamp, Timestamp)> = None;
     for event in trace.events().filter(|event| event.kind().is_gpu_work()) {
         let weight = event.duration().get().max(1).cast_unsigned();
@@ -465,7 +477,10 @@ fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Op
             continue;
         }
         let Some(step) = starts.partition_point(|&start| start <= call.start()).checked_sub(1) else {
-            before += weight;
+            match starts.first().filter(|start| event.end() < **start) {
+                Some(start) => set_up = set_up.max(*start - event.start()),
+                None => before += weight,
+            }
             continue;
         };
         launched[step] += weight;
@@ -483,5 +498,5 @@ fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Op
         }
     }
     let first_was_queued = first.is_some_and(|(start, called)| (start - called).get() > LAUNCH_LATENCY);
-    Work { hulls, kernels, launched, before, without_launch, step_of_work, first_was_queued }
+    Work { hulls, kernels, launched, before, set_up, without_launch, step_of_work, first_was_queued }
 }
