@@ -34,7 +34,7 @@ pub use interconnect::{Hop, Interconnect, UnknownLink};
 pub use link::PcieLink;
 pub use profile::{
     AllReduceFacts, CurvePoint, DuplexFacts, HbmFacts, LatencyFacts, MachineProfile, MeasuredCurve,
-    OverlapFacts, PROFILE_SCHEMA, PeerFacts, PowerFacts, ProfileError,
+    OverlapFacts, PROFILE_SCHEMA, PeerFacts, PowerFacts, ProfileError, ScatterGrid, ScatterPoint,
 };
 pub use profiler_cost::{ProfilerCost, ProfilerTool};
 pub use quantile::{median, quantile};
