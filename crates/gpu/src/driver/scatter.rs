@@ -66,7 +66,7 @@ impl BatchCall {
     }
 
     pub(crate) fn to_device(
-        &self,
+        self,
         stream: &Stream,
         to: &DeviceBuffer,
         from: &HostBuffer,
@@ -78,7 +78,7 @@ impl BatchCall {
     }
 
     pub(crate) fn to_host(
-        &self,
+        self,
         stream: &Stream,
         to: &HostBuffer,
         from: &DeviceBuffer,
@@ -89,7 +89,7 @@ impl BatchCall {
         self.call(stream, host, device, block_bytes)
     }
 
-    fn call(&self, stream: &Stream, mut to: Vec<u64>, mut from: Vec<u64>, bytes: u64) -> Result<()> {
+    fn call(self, stream: &Stream, mut to: Vec<u64>, mut from: Vec<u64>, bytes: u64) -> Result<()> {
         let mut sizes = vec![bytes as usize; to.len()];
         let mut attributes = Attributes { source_access_order: STREAM_ORDER, ..Attributes::default() };
         let (mut from_first, mut failed) = (0usize, 0usize);
