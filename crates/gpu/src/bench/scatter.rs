@@ -197,7 +197,7 @@ const DEVICE_STRIDE: u64 = 0x85EB_CA6B;
 
 /// Where the blocks of a round lie, in two buffers of this many bytes.
 fn spans(round: u64, blocks: u32, block_bytes: u64, buffer: u64) -> Vec<Span> {
-    let slots = (buffer / block_bytes).max(1);
+    let slots = 1 << (buffer / block_bytes).max(1).ilog2();
     let at = |index: u64, stride: u64| index.wrapping_mul(stride) % slots * block_bytes;
     let first = round * u64::from(blocks);
     (first..first + u64::from(blocks))
@@ -212,7 +212,8 @@ mod tests {
 
     #[test]
     fn blocks_fill_their_buffers_once_without_neighbors_and_move_on_every_round() {
-        for (blocks, bytes, buffer) in [(16, 4096, 1 << 16), (256, 4 << 20, 1 << 30), (16, 4096, 1 << 30)] {
+        for (blocks, bytes, buffer) in [(16, 4096, 1 << 16), (256, 4 << 20, 1 << 30), (16, 28 << 10, 1 << 30)]
+        {
             let all = spans(3, blocks, bytes, buffer);
             let offsets = |of: fn(&Span) -> u64| all.iter().map(of).collect::<BTreeSet<u64>>();
             let (host, device) = (offsets(|span| span.host), offsets(|span| span.device));

@@ -50,7 +50,7 @@ impl BenchSuite for ScatterTask {
         for memory in [Memory::Pinned, Memory::Pageable] {
             for direction in [Direction::H2d, Direction::D2h] {
                 let task = |(block_bytes, blocks)| Self { direction, memory, block_bytes, blocks };
-                tasks.extend(cells(mode, limits.largest).into_iter().map(task));
+                tasks.extend(cells(mode, memory, limits.largest).into_iter().map(task));
             }
         }
         tasks
@@ -92,20 +92,26 @@ impl BenchSuite for ScatterTask {
     }
 }
 
-/// Powers of four (full) or of sixteen (quick), in block size and in number, as far as they fit together.
-fn cells(mode: Mode, largest: u64) -> Vec<(u64, u32)> {
-    let (step, most) = match mode {
-        Mode::Quick => (16, 64 * MIB),
-        Mode::Full => (4, 1024 * MIB),
+/// KiB per block. The batch call is several times as fast from some size between 16 and 64 KiB on, so these are dense.
+const QUICK_SIZES: &[u64] = &[4, 24, 64, 1024];
+const FULL_SIZES: &[u64] = &[4, 8, 16, 24, 28, 32, 64, 256, 1024, 4096];
+const QUICK_COUNTS: &[u32] = &[16, 256, 4096];
+const FULL_COUNTS: &[u32] = &[16, 64, 256, 1024, 4096];
+
+/// Every size in every number, as far as all blocks together are not too large. Pageable memory is slow, and its rate does
+/// not change for large blocks.
+fn cells(mode: Mode, memory: Memory, largest: u64) -> Vec<(u64, u32)> {
+    let (sizes, counts, most) = match (mode, memory) {
+        (Mode::Quick, _) => (QUICK_SIZES, QUICK_COUNTS, 64 * MIB),
+        (Mode::Full, Memory::Pageable) => (FULL_SIZES, FULL_COUNTS, 256 * MIB),
+        (Mode::Full, _) => (FULL_SIZES, FULL_COUNTS, 1024 * MIB),
     };
-    let sizes = std::iter::successors(Some(4 * KIB), |bytes| Some(bytes * u64::from(step)));
-    let mut cells = Vec::new();
-    for block_bytes in sizes.take_while(|bytes| *bytes <= 4 * MIB) {
-        let counts = std::iter::successors(Some(16), |blocks| Some(blocks * step));
-        let fits = |blocks: &u32| block_bytes * u64::from(*blocks) <= most.min(largest);
-        cells.extend(counts.take_while(|blocks| *blocks <= 4096).filter(fits).map(|n| (block_bytes, n)));
-    }
-    cells
+    let fits = |&(bytes, blocks): &(u64, u32)| bytes * u64::from(blocks) <= most.min(largest);
+    let of_size = |kib: &u64| {
+        let bytes = kib * KIB;
+        counts.iter().map(move |blocks| (bytes, *blocks))
+    };
+    sizes.iter().flat_map(of_size).filter(fits).collect()
 }
 
 /// The best method of the shown cell, next to a loop of copies.
@@ -161,16 +167,17 @@ mod tests {
 
     #[test]
     fn the_grid_covers_16_to_4096_blocks_of_4_kib_to_4_mib_within_1_gib() {
-        let full = cells(Mode::Full, 1 << 30);
-        assert_eq!(full.len(), 27);
-        assert_eq!((full[0], full[26]), ((4 * KIB, 16), (4 * MIB, 256)));
+        let full = cells(Mode::Full, Memory::Pinned, 1 << 30);
+        assert_eq!(full.len(), 47);
+        assert_eq!((full[0], full[46]), ((4 * KIB, 16), (4 * MIB, 256)));
         assert!(full.contains(&(256 * KIB, 4096)) && !full.contains(&(MIB, 4096)));
         // Every quick cell is a full cell too, and the figures show one of them.
-        let quick = cells(Mode::Quick, 1 << 30);
+        let quick = cells(Mode::Quick, Memory::Pageable, 1 << 30);
         assert!(quick.iter().all(|cell| full.contains(cell)) && quick.contains(&SHOWN));
-        assert_eq!(quick.len(), 6);
-        assert_eq!(ScatterTask::plan(Mode::Full, &H200).len(), 4 * 27);
-        assert!(cells(Mode::Full, MIB).iter().all(|(bytes, blocks)| bytes * u64::from(*blocks) <= MIB));
+        assert_eq!(quick.len(), 8);
+        assert_eq!(ScatterTask::plan(Mode::Full, &H200).len(), 2 * 47 + 2 * 44);
+        let small = cells(Mode::Full, Memory::Pinned, MIB);
+        assert!(small.iter().all(|(bytes, blocks)| bytes * u64::from(*blocks) <= MIB));
     }
 
     #[test]
