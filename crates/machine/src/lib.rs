@@ -25,6 +25,7 @@ mod profile;
 mod profiler_cost;
 mod quantile;
 mod resolve;
+mod scatter;
 pub mod spelling;
 pub mod topology;
 
@@ -39,3 +40,4 @@ pub use profile::{
 pub use profiler_cost::{ProfilerCost, ProfilerTool};
 pub use quantile::{median, quantile};
 pub use resolve::{LinkFacts, LinkSource, Machine, Seen, UnknownMachine};
+pub use scatter::{Blocks, ScatterChoice, ScatterCost, ScatterSource};
