@@ -6,7 +6,6 @@
 use serde::Serialize;
 
 use crate::bench::terms::{Direction, HostMemory, Memory, ScatterMethod};
-use crate::curve;
 use crate::profile::{ScatterGrid, ScatterPoint};
 use crate::resolve::LinkFacts;
 
@@ -59,6 +58,11 @@ impl ScatterChoice {
         self.costs[0]
     }
 
+    /// The fastest without a call per block.
+    pub fn together(&self) -> Option<ScatterCost> {
+        self.costs.iter().find(|cost| cost.method != ScatterMethod::Loop).copied()
+    }
+
     pub fn of(&self, method: ScatterMethod) -> Option<ScatterCost> {
         self.costs.iter().find(|cost| cost.method == method).copied()
     }
@@ -78,6 +82,14 @@ impl LinkFacts {
         let mut costs: Vec<ScatterCost> = times.into_iter().map(cost).collect();
         costs.sort_by(|a, b| a.us.total_cmp(&b.us));
         ScatterChoice { source, costs }
+    }
+
+    /// Nanoseconds from the first byte to the last of these blocks without a call per block, if that was measured: without
+    /// the wait of the host at the end.
+    pub fn together_ns(&self, blocks: &Blocks) -> Option<f64> {
+        let choice = self.scatter(blocks);
+        let cost = choice.together().filter(|_| choice.source == ScatterSource::Measured)?;
+        Some(1e3 * (cost.us - self.wait_us()).max(0.0))
     }
 
     fn measured_scatter(&self, blocks: &Blocks) -> Vec<(ScatterMethod, f64)> {
@@ -117,7 +129,7 @@ impl LinkFacts {
                     + blocks * assumed::HOST_COPY_US
             }
         };
-        moved + curve::WAIT_H200_US
+        moved + self.wait_us()
     }
 }
 
@@ -232,6 +244,9 @@ mod tests {
         assert_eq!(choice.costs.len(), 2);
         assert!((choice.of(ScatterMethod::Loop).unwrap().us - 522.0).abs() < 1e-9);
         assert!((choice.best().gbps - 1.048_576e3 / 35.6).abs() < 1e-3, "{choice:?}");
+        // The H200's host knows 9 µs later that work is done.
+        let ns = link.together_ns(&what(4 << 10, 256)).unwrap();
+        assert!((ns - 26_600.0).abs() < 50.0, "{ns}");
         // Pageable memory was not measured.
         let pageable = link.scatter(&Blocks { memory: HostMemory::Pageable, ..what(4 << 10, 256) });
         assert_eq!(pageable.source, ScatterSource::Assumed);
