@@ -155,7 +155,7 @@ impl ScatterMethod {
             Self::Loop => "loop of copies",
             Self::Batch => "batch call",
             Self::Kernel => "gather kernel",
-            Self::Staged => "gather, then one copy",
+            Self::Staged => "gathered copy",
         }
     }
 }

@@ -14,13 +14,18 @@ pub(super) fn text(plan: &KvPlan) -> PlanText {
         kind: "kv",
         statement: statement(plan),
         inputs: inputs(plan),
-        tables: [Some(best(plan)), Some(every_method(plan)), Some(thresholds(plan)), break_even(plan)]
-            .into_iter()
-            .flatten()
-            .collect(),
+        tables: tables(plan),
         notes: notes(plan),
         formulas: FORMULAS,
     }
+}
+
+fn tables(plan: &KvPlan) -> Vec<PlanTable> {
+    let mut tables = vec![best(plan)];
+    tables.extend([Direction::H2d, Direction::D2h].map(|direction| every_method(plan, direction)));
+    tables.push(thresholds(plan));
+    tables.extend(break_even(plan));
+    tables
 }
 
 /// The most blocks, H2D, in the most scattered layout.
@@ -38,7 +43,7 @@ fn statement(plan: &KvPlan) -> String {
         "To reload {} ({} of {}), use the {}: {} at {}{}",
         plural(one.blocks, "block", "blocks"),
         plural(pieces, "piece", "pieces"),
-        bytes(one.pieces.piece_bytes),
+        size(one.pieces.piece_bytes),
         best.method.words(),
         milliseconds(best.us / 1e3),
         gbps(best.gbps),
@@ -83,7 +88,7 @@ fn inputs(plan: &KvPlan) -> Vec<(&'static str, String)> {
     let KvInputs { link, pageable, block_tokens, shape, prefill_tokens_per_s, .. } = &plan.inputs;
     let mut inputs = Vec::new();
     if let (Some(shape), Some(block)) = (shape, plan.inputs.pieces.last()) {
-        let size = bytes(block.piece_bytes);
+        let size = size(block.piece_bytes);
         inputs.push((
             "model",
             format!("{} layers, {} KV heads of {}", shape.layers, shape.kv_heads, shape.head_dim),
@@ -126,7 +131,7 @@ fn best(plan: &KvPlan) -> PlanTable {
     PlanTable::new(&titles, plan.moves.iter().map(row).collect())
 }
 
-/// `4,096`, `32.8 kB`, `H2D`.
+/// `4,096`, `32 KiB (a layer)`, `H2D`.
 fn what(one: &KvMove) -> Vec<String> {
     vec![
         count(one.blocks.saturating_mul(one.pieces.per_block)),
@@ -136,7 +141,7 @@ fn what(one: &KvMove) -> Vec<String> {
 }
 
 fn piece(pieces: &KvPieces) -> String {
-    let size = bytes(pieces.piece_bytes);
+    let size = size(pieces.piece_bytes);
     match pieces.layout {
         KvLayout::KeyOrValue => format!("{size} (K or V of a layer)"),
         KvLayout::Layer => format!("{size} (a layer)"),
@@ -144,35 +149,35 @@ fn piece(pieces: &KvPieces) -> String {
     }
 }
 
-/// GB/s of each method.
-fn every_method(plan: &KvPlan) -> PlanTable {
-    let methods = ScatterMethod::ALL;
+/// Time and GB/s of each method.
+fn every_method(plan: &KvPlan, direction: Direction) -> PlanTable {
+    let cost = |one: &KvMove, method| {
+        let cost = one.choice.of(method);
+        cost.map_or("–".to_owned(), |cost| {
+            format!("{}, {}", milliseconds(cost.us / 1e3), figure(cost.gbps))
+        })
+    };
     let row = |one: &KvMove| {
-        let size = bytes(one.pieces.piece_bytes);
-        let mut row = what(one);
-        row[1] = size;
-        row.extend(methods.map(|method| {
-            let cost = one.choice.of(method);
-            cost.map_or("–".to_owned(), |cost| {
-                format!("{}, {}", milliseconds(cost.us / 1e3), figure(cost.gbps))
-            })
-        }));
+        let pieces = one.blocks.saturating_mul(one.pieces.per_block);
+        let mut row = vec![count(pieces), size(one.pieces.piece_bytes)];
+        row.extend(ScatterMethod::ALL.map(|method| cost(one, method)));
         row
     };
-    let mut titles = vec!["pieces", "of", "way"];
-    titles.extend(["loop, GB/s", "batch, GB/s", "kernel, GB/s", "gathered, GB/s"]);
-    PlanTable::new(&titles, plan.moves.iter().map(row).collect())
+    let way = format!("{} of", direction.words());
+    let titles = ["pieces", &way, "loop, GB/s", "batch, GB/s", "kernel, GB/s", "gathered, GB/s"];
+    let these = plan.moves.iter().filter(|one| one.direction == direction);
+    PlanTable::new(&titles, these.map(row).collect())
 }
 
 fn thresholds(plan: &KvPlan) -> PlanTable {
     let number = |from: Option<u64>| from.map_or("never".to_owned(), count);
     let row = |one: &KvThresholds| {
         vec![
-            bytes(one.piece_bytes),
+            size(one.piece_bytes),
             one.direction.words().to_owned(),
             number(one.together_from_pieces),
             number(one.kernel_from_pieces),
-            one.copy_engine_from_bytes.map_or("–".to_owned(), kib),
+            one.copy_engine_from_bytes.map_or("–".to_owned(), size),
         ]
     };
     let titles =
@@ -180,9 +185,13 @@ fn thresholds(plan: &KvPlan) -> PlanTable {
     PlanTable::new(&titles, plan.thresholds.iter().map(row).collect())
 }
 
-/// Engines take powers of two.
-fn kib(bytes: u64) -> String {
-    format!("{} KiB", bytes >> 10)
+/// `32 KiB`, `2 MiB`: blocks are powers of two, and so are the thresholds of engines.
+fn size(amount: u64) -> String {
+    match amount {
+        whole if whole.is_multiple_of(1 << 20) => format!("{} MiB", whole >> 20),
+        whole if whole.is_multiple_of(1 << 10) => format!("{} KiB", whole >> 10),
+        other => bytes(other),
+    }
 }
 
 fn break_even(plan: &KvPlan) -> Option<PlanTable> {
@@ -219,11 +228,13 @@ fn notes(plan: &KvPlan) -> Vec<String> {
 }
 
 fn vllm(one: &KvThresholds) -> String {
-    let size = one.copy_engine_from_bytes.map_or("the largest piece that you move".to_owned(), kib);
-    let number = one.kernel_from_pieces.map_or("none: stay with the batch call".to_owned(), count);
+    let engine = one.copy_engine_from_bytes.map_or("above every size".to_owned(), size);
+    let kernel = one.kernel_from_pieces.map_or("the kernel is never faster".to_owned(), |pieces| {
+        format!("the kernel is faster from {} on", plural(pieces, "piece", "pieces"))
+    });
     format!(
-        "vLLM's offloading connector takes a kernel for H2D pieces below `THRESHOLD_BYTES` (28 KiB) if there are at least `MIN_N` (16), tuned on an H100 (vllm#57555). Here: {size}, and {number} for pieces of {}.",
-        bytes(one.piece_bytes)
+        "vLLM's offloading connector takes a kernel for H2D pieces below `THRESHOLD_BYTES` (28 KiB) if there are at least `MIN_N` (16), tuned on an H100 (vllm#57555). Here the size is {engine}; for pieces of {} {kernel}.",
+        size(one.piece_bytes)
     )
 }
 
