@@ -25,6 +25,7 @@ mod profile;
 mod profiler_cost;
 mod quantile;
 mod resolve;
+mod scatter;
 pub mod spelling;
 pub mod topology;
 
@@ -34,8 +35,9 @@ pub use interconnect::{Hop, Interconnect, UnknownLink};
 pub use link::PcieLink;
 pub use profile::{
     AllReduceFacts, CurvePoint, DuplexFacts, HbmFacts, LatencyFacts, MachineProfile, MeasuredCurve,
-    OverlapFacts, PROFILE_SCHEMA, PeerFacts, PowerFacts, ProfileError,
+    OverlapFacts, PROFILE_SCHEMA, PeerFacts, PowerFacts, ProfileError, ScatterGrid, ScatterPoint,
 };
 pub use profiler_cost::{ProfilerCost, ProfilerTool};
 pub use quantile::{median, quantile};
 pub use resolve::{LinkFacts, LinkSource, Machine, Seen, UnknownMachine};
+pub use scatter::{Blocks, ScatterChoice, ScatterCost, ScatterSource};

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::identity::Identity;
 use crate::bench::statistics::Spread;
-use crate::bench::terms::{Direction, Engine, HostMemory, KernelKind, LatencyKind, Memory, Pace};
+use crate::bench::terms::{
+    Direction, Engine, HostMemory, KernelKind, LatencyKind, Memory, Pace, ScatterMethod,
+};
 use crate::curve;
 use crate::profiler_cost::{ProfilerCost, ProfilerTool};
 
@@ -45,6 +47,9 @@ pub struct MachineProfile {
     pub p2p: Vec<PeerFacts>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allreduce: Vec<AllReduceFacts>,
+    /// Times of moving many blocks that lie apart, per direction, memory and method.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scatter: Vec<ScatterGrid>,
     /// What recording costs on this host, per profiler.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiler: Vec<ProfilerCost>,
@@ -151,6 +156,26 @@ pub struct AllReduceFacts {
     pub busbw_gbps: f64,
 }
 
+/// How long it takes to move many blocks that lie apart, until the host knows that all arrived.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ScatterGrid {
+    pub direction: Direction,
+    pub memory: Memory,
+    pub method: ScatterMethod,
+    /// Sorted by block size, then by number of blocks.
+    pub points: Vec<ScatterPoint>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ScatterPoint {
+    pub block_bytes: u64,
+    pub blocks: u32,
+    /// The median time of all blocks together, in microseconds.
+    pub us: f64,
+}
+
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
@@ -189,6 +214,11 @@ impl MachineProfile {
         }
         if profile.power.is_some_and(|power| !above_zero(power.full_duty_slowdown)) {
             return Err(ProfileError::Invalid("full_duty_slowdown must be above zero"));
+        }
+        if !profile.scatter.iter().all(ScatterGrid::is_possible) {
+            return Err(ProfileError::Invalid(
+                "a scatter grid must have points above zero, sorted by block size and number of blocks",
+            ));
         }
         if !profile.profiler.iter().all(ProfilerCost::is_possible) {
             return Err(ProfileError::Invalid("the costs of a profiler must not be below zero"));
@@ -280,6 +310,18 @@ impl MeasuredCurve {
     pub fn reaches(&self, share: f64) -> Option<u64> {
         let plateau = self.plateau_gbps()?;
         self.points.iter().find(|point| point.gbps >= share * plateau).map(|point| point.bytes)
+    }
+}
+
+impl ScatterGrid {
+    fn is_possible(&self) -> bool {
+        let place = |point: &ScatterPoint| (point.block_bytes, point.blocks);
+        let above_zero = |point: &ScatterPoint| {
+            point.block_bytes > 0 && point.blocks > 0 && point.us.is_finite() && point.us > 0.0
+        };
+        !self.points.is_empty()
+            && self.points.iter().all(above_zero)
+            && self.points.is_sorted_by(|a, b| place(a) < place(b))
     }
 }
 

@@ -98,8 +98,7 @@ impl LinkFacts {
     /// while it runs.
     pub fn awaited_gbps(&self, bytes: u64, memory: HostMemory, behind_ms: f64) -> f64 {
         let alone = self.single_gbps(bytes, memory);
-        let wait_ns =
-            1e3 * self.profile.as_ref().and_then(|profile| profile.wait_us()).unwrap_or(curve::WAIT_H200_US);
+        let wait_ns = 1e3 * self.wait_us();
         let bytes = bytes as f64;
         let ahead = match memory {
             HostMemory::Pinned => 0.0,
@@ -108,6 +107,11 @@ impl LinkFacts {
         let sent = self.expected_gbps(ahead as u64, HostMemory::Pinned).max(f64::MIN_POSITIVE);
         let sent_ns = if ahead > 0.0 { ahead / sent } else { 0.0 };
         bytes / ((bytes - ahead) / alone + sent_ns + wait_ns)
+    }
+
+    /// Microseconds from a launch until the host knows that the work is done.
+    pub(crate) fn wait_us(&self) -> f64 {
+        self.profile.as_ref().and_then(|profile| profile.wait_us()).unwrap_or(curve::WAIT_H200_US)
     }
 
     /// The measured profile behind this link, if any.

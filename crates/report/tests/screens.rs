@@ -22,6 +22,7 @@ use busbound_whatif::plan::allreduce::AllReduce;
 use busbound_whatif::plan::budget::{Budget, BudgetInputs};
 use busbound_whatif::plan::cluster::Cluster;
 use busbound_whatif::plan::contention::ContentionPlan;
+use busbound_whatif::plan::kv::{KvBlock, KvPlan, KvQuestion, KvShape};
 use paths::fixture_path;
 use replays::replayed;
 
@@ -104,6 +105,15 @@ fn estimates_live_figures_and_merged_ranks() {
     snapshots("plan_budget", &Plan::Budget(Budget::plan(inputs).unwrap()), false);
     let contention = ContentionPlan::plan(gpu_of_key("h100-pcie").unwrap(), 8, 4).unwrap();
     snapshots("plan_contention", &Plan::Contention(Box::new(contention)), false);
+    let question = KvQuestion {
+        link: Machine::named("pcie4x16").unwrap().link_of(None),
+        pageable: false,
+        block_tokens: 16,
+        block: KvBlock::Shape(KvShape { layers: 32, kv_heads: 8, head_dim: 128, bytes_per_value: 2.0 }),
+        blocks: vec![64, 1024],
+        prefill_tokens_per_s: Some(20_000.0),
+    };
+    snapshots("plan_kv", &Plan::Kv(Box::new(KvPlan::plan(question).unwrap())), false);
     snapshots("top", replayed().last().unwrap(), false);
     let ranks = (0..6).map(|rank| RankSummary::of(&run(&format!("ranks/rank-{rank}.json"))));
     let unread = [Unread::new(

@@ -28,6 +28,11 @@ pub(crate) enum PlanCommand {
         after_help = "Examples:\n  busbound plan ddp --params 7e9 --ranks 8 --link nvlink4 \\\n      --compute 180..220 --batch 4 --efficiency 95%\n  busbound plan ddp --params 125M --dtype fp32 --ranks 2,4 --compute 300 \\\n      --link pcie3x16,pcie4x16,nvlink3 --sequence 2048 --steps 50000"
     )]
     Ddp(DdpArgs),
+    /// Choose how the blocks of a KV cache cross the bus, and whether to reload or recompute them
+    #[command(
+        after_help = "Examples:\n  busbound plan kv --layers 32 --kv-heads 8 --head-dim 128 \\\n      --blocks 64,1024 --prefill-tokens-per-s 20000 --machine machine.json\n  busbound plan kv --block-bytes 16KiB,2MiB --machine h200"
+    )]
+    Kv(KvArgs),
     /// Estimate whether prefetching hides weights that stay in host memory
     #[command(
         after_help = "Examples:\n  busbound plan offload --layers 40 --bytes 168MB --compute 6.5 --link h200\n  busbound plan offload --trace run.json.gz    layers, bytes, compute from a run"
@@ -169,6 +174,42 @@ pub(crate) struct ContentionArgs {
     /// GPUs that share the uplink of a PCIe switch [default: all, at most 4]
     #[arg(long, value_name = "N")]
     pub(crate) below_switch: Option<u32>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KvArgs {
+    /// Size of a block that lies in one piece, or several; instead of the shape of a model
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, value_delimiter = ',', required_unless_present = "layers", conflicts_with_all = ["layers", "kv_heads", "head_dim", "dtype"])]
+    pub(crate) block_bytes: Vec<u64>,
+    /// Number of layers
+    #[arg(long, value_name = "N", requires = "kv_heads", requires = "head_dim")]
+    pub(crate) layers: Option<u32>,
+    /// KV heads on one GPU
+    #[arg(long, value_name = "N", requires = "layers")]
+    pub(crate) kv_heads: Option<u32>,
+    /// Size of a head
+    #[arg(long, value_name = "N", requires = "layers")]
+    pub(crate) head_dim: Option<u32>,
+    /// Data type of the cache: bf16, fp8 and so on
+    #[arg(long, value_name = "TYPE", default_value = "bf16", value_parser = parse_dtype)]
+    pub(crate) dtype: f64,
+    /// Tokens per block
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub(crate) block_tokens: u32,
+    /// Blocks that are moved together, or several numbers
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "64,256,1024")]
+    pub(crate) blocks: Vec<u64>,
+    /// Tokens per second that the engine computes in prefill, for reload or recompute
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub(crate) prefill_tokens_per_s: Option<f64>,
+    /// Profile of `busbound bench`, or a GPU, link or rate in GB/s with assumed costs: machine.json, h200, pcie4x16
+    #[arg(long, value_name = "NAME", value_parser = any_machine(), hide_possible_values = true)]
+    pub(crate) machine: Option<String>,
+    /// The cache on the host is in pageable memory
+    #[arg(long)]
+    pub(crate) pageable: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -56,11 +56,11 @@ fn save_profile(args: &BenchArgs, bench: &Benchmark) -> Result<(), Failure> {
     }
     let (path, profile) = match (&args.keep.save, bench.profile.has_copy_curve()) {
         (given, true) => (given.clone().unwrap_or_else(free_name), bench.profile.clone()),
-        _ if bench.profile.profiler.is_empty() => return Ok(()),
-        // Without a curve there is no profile, but the costs of recording belong into one that exists.
+        _ if bench.profile.profiler.is_empty() && bench.profile.scatter.is_empty() => return Ok(()),
+        // Without a curve there is no profile, but these costs belong into one that exists.
         (Some(path), false) => (path.clone(), with_costs(path, &bench.profile)?),
         (None, false) => {
-            warn("wrote no machine profile: --save FILE adds the costs of recording to the profile in FILE");
+            warn("wrote no machine profile: --save FILE adds these costs to the profile in FILE");
             return Ok(());
         }
     };
@@ -72,12 +72,15 @@ fn save_profile(args: &BenchArgs, bench: &Benchmark) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The profile in this file, with the costs of recording that were just measured.
+/// The profile in this file, with the costs of recording and of scattered blocks that were just measured.
 fn with_costs(path: &Path, measured: &MachineProfile) -> Result<MachineProfile, Failure> {
     let json = fs::read_to_string(path).map_err(Failure::unreadable_at(path))?;
     let mut profile = MachineProfile::parse(&json)
         .map_err(|error| Failure::Unreadable(format!("{} {error}", path.display())))?;
     measured.profiler.iter().cloned().for_each(|cost| profile.set_profiler_cost(cost));
+    if !measured.scatter.is_empty() {
+        profile.scatter.clone_from(&measured.scatter);
+    }
     Ok(profile)
 }
 

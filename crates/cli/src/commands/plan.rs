@@ -11,14 +11,15 @@ use busbound::whatif::plan::budget::{Budget, BudgetInputs};
 use busbound::whatif::plan::cluster::Cluster;
 use busbound::whatif::plan::contention::ContentionPlan;
 use busbound::whatif::plan::ddp::{Ddp, DdpInputs};
+use busbound::whatif::plan::kv::{KvBlock, KvPlan, KvQuestion, KvShape};
 use busbound::whatif::plan::offload::{Offload, OffloadInputs};
 use busbound::whatif::plan::parallel::{Parallel, ParallelInputs};
 use busbound::{Diagnosis, Format, Machine, Options, SeenLayers};
 
 use crate::args::names::gpus;
 use crate::args::plan::{
-    AllreduceArgs, BudgetArgs, ClustersArgs, ContentionArgs, DdpArgs, ModelArgs, NodeArgs, OffloadArgs,
-    ParallelArgs, PlanCommand,
+    AllreduceArgs, BudgetArgs, ClustersArgs, ContentionArgs, DdpArgs, KvArgs, ModelArgs, NodeArgs,
+    OffloadArgs, ParallelArgs, PlanCommand,
 };
 use crate::args::shared::OutputArgs;
 use crate::failure::Failure;
@@ -36,6 +37,7 @@ pub(crate) fn run(command: &PlanCommand) -> Result<(), Failure> {
         PlanCommand::Allreduce(args) => show(&plan, &args.output),
         PlanCommand::Contention(args) => show(&plan, &args.output),
         PlanCommand::Ddp(args) => show_or_emit(&plan, args.emit.emit, &args.output),
+        PlanCommand::Kv(args) => show(&plan, &args.output),
         PlanCommand::Offload(args) => show_or_emit(&plan, args.emit.emit, &args.output),
         PlanCommand::Parallel(args) => show(&plan, &args.output),
         PlanCommand::Budget(args) => show(&plan, &args.output),
@@ -51,6 +53,7 @@ pub(super) fn plan_with(
         PlanCommand::Allreduce(args) => allreduce(args),
         PlanCommand::Contention(args) => contention(args),
         PlanCommand::Ddp(args) => ddp(args),
+        PlanCommand::Kv(args) => kv(args),
         PlanCommand::Offload(args) => offload(args, seen),
         PlanCommand::Parallel(args) => parallel(args),
         PlanCommand::Budget(args) => budget(args),
@@ -154,6 +157,24 @@ fn contention(args: &ContentionArgs) -> Result<Plan, Failure> {
     let below = args.below_switch.unwrap_or(args.gpus.min(4));
     let plan = ContentionPlan::plan(gpu(&args.gpu)?, args.gpus, below).map_err(usage)?;
     Ok(Plan::Contention(Box::new(plan)))
+}
+
+fn kv(args: &KvArgs) -> Result<Plan, Failure> {
+    let shape =
+        |layers, kv_heads, head_dim| KvShape { layers, kv_heads, head_dim, bytes_per_value: args.dtype };
+    let block = match (args.layers, args.kv_heads, args.head_dim) {
+        (Some(layers), Some(heads), Some(size)) => KvBlock::Shape(shape(layers, heads, size)),
+        _ => KvBlock::Bytes(args.block_bytes.clone()),
+    };
+    let question = KvQuestion {
+        link: args.machine.as_deref().map_or_else(|| Ok(Machine::default().link_of(None)), link)?,
+        pageable: args.pageable,
+        block_tokens: args.block_tokens,
+        block,
+        blocks: args.blocks.clone(),
+        prefill_tokens_per_s: args.prefill_tokens_per_s,
+    };
+    Ok(Plan::Kv(Box::new(KvPlan::plan(question).map_err(usage)?)))
 }
 
 fn gpu(name: &str) -> Result<&'static GpuFacts, Failure> {

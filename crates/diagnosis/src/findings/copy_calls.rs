@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use busbound_cause::idle::GapCause;
 use busbound_cause::{HostAction, HostUse, Model, Time, Work};
-use busbound_trace::{Direction, EventId, EventKind, Nanos};
+use busbound_machine::bench::{self, ScatterMethod};
+use busbound_machine::{Blocks, HostMemory, LinkFacts, ScatterChoice, ScatterSource};
+use busbound_trace::{Direction, EventId, EventKind, MemoryKind, Nanos};
 use busbound_whatif::replay::Coalesce;
 use serde_json::json;
 
@@ -141,6 +143,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     if high < WORTH_IT * facts.own_step_ms() {
         return None;
     }
+    let fastest = fastest(copies, steps, &facts.link);
     let place = copies[0].call.and_then(|call| facts.host.around(&call).describe());
     Some(Draft {
         title: None,
@@ -161,12 +164,69 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "exposed_ms_per_step": exposed / steps,
             "idle_before_them_ms_per_step": waiting / steps,
             "place": place,
+            "scatter": fastest.as_ref().map(|(blocks, choice)| json!({
+                "blocks": blocks.blocks,
+                "block_bytes": blocks.block_bytes,
+                "source": choice.source,
+                "costs": choice.costs,
+            })),
         }),
         saves: Saving { low: 0.5 * high, high },
-        fix: Fix::new(
-            "Pack the tensors into one pinned buffer, copy it once, and use views or scatter the rows on the GPU. Create constants on the GPU.",
-        )
+        fix: Fix::new(format!(
+            "Pack the tensors into one pinned buffer, copy it once, and use views or scatter the rows on the GPU. Create constants on the GPU.{}",
+            fastest.as_ref().map_or(String::new(), |(blocks, choice)| format!(" {}", words(blocks, choice)))
+        ))
         .code(CODE),
         at: times_of(copies),
     })
+}
+
+/// The copies of one step as blocks that lie apart, of the direction and memory that most of them have.
+fn fastest(copies: &[&Copy<'_>], steps: f64, link: &LinkFacts) -> Option<(Blocks, ScatterChoice)> {
+    let kind = |copy: &Copy<'_>| {
+        let direction = match copy.transfer.direction {
+            Direction::HostToDevice => bench::Direction::H2d,
+            Direction::DeviceToHost => bench::Direction::D2h,
+            _ => return None,
+        };
+        let memory = match copy.host_memory()? {
+            MemoryKind::Pinned => HostMemory::Pinned,
+            MemoryKind::Pageable => HostMemory::Pageable,
+            _ => return None,
+        };
+        Some((direction, memory))
+    };
+    let mut kinds: Vec<(_, u64, u64)> = Vec::new();
+    for copy in copies {
+        let (Some(kind), Some(bytes)) = (kind(copy), copy.bytes()) else { continue };
+        match kinds.iter_mut().find(|(known, ..)| *known == kind) {
+            Some((_, number, sum)) => (*number, *sum) = (*number + 1, sum.saturating_add(bytes)),
+            None => kinds.push((kind, 1, bytes)),
+        }
+    }
+    let ((direction, memory), number, sum) = kinds.into_iter().max_by_key(|(_, number, _)| *number)?;
+    let blocks = (number as f64 / steps).round().max(1.0) as u64;
+    let blocks = Blocks { direction, memory, block_bytes: (sum / number).max(1), blocks };
+    let choice = link.scatter(&blocks);
+    Some((blocks, choice))
+}
+
+/// Which method is fastest without a call per block, and how that is known.
+fn words(blocks: &Blocks, choice: &ScatterChoice) -> String {
+    let Some(cost) = choice.together() else { return String::new() };
+    let method = match cost.method {
+        ScatterMethod::Batch => "one `cudaMemcpyBatchAsync`",
+        ScatterMethod::Kernel => "a kernel that accesses them in pinned memory",
+        ScatterMethod::Loop | ScatterMethod::Staged => "one packed copy",
+    };
+    let (number, size) = (count(blocks.blocks), bytes(blocks.block_bytes));
+    let time = milliseconds(cost.us / 1e3);
+    match choice.source {
+        ScatterSource::Measured => {
+            format!("Fastest on this machine for {number} blocks of {size} is {method}: {time}, measured.")
+        }
+        ScatterSource::Assumed => format!(
+            "Fastest for {number} blocks of {size} is probably {method}: {time} with the costs of one H200 host; `busbound bench --suite copy,scatter` measures it."
+        ),
+    }
 }

@@ -2,7 +2,7 @@
 
 use busbound_machine::bench::Memory;
 
-use crate::driver::{DeviceBuffer, HostBuffer, ManagedBuffer, Result, mix};
+use crate::driver::{BlockTable, DeviceBuffer, HostBuffer, ManagedBuffer, Result, mix};
 
 /// At most one buffer per side; another kind or a larger one replaces it.
 #[derive(Debug, Default)]
@@ -10,7 +10,19 @@ pub(super) struct Buffers {
     host: Option<(Memory, Filled)>,
     device: Option<DeviceBuffer>,
     managed: Option<ManagedBuffer>,
+    staging: Option<Staging>,
 }
+
+/// Contiguous memory on both sides that blocks are gathered in, and the table that kernels find the blocks with.
+#[derive(Debug)]
+pub(super) struct Staging {
+    pub(super) host: HostBuffer,
+    pub(super) device: DeviceBuffer,
+    pub(super) table: BlockTable,
+}
+
+/// The most blocks that a table has to hold.
+const MOST_BLOCKS: u32 = 4096;
 
 /// Host memory in which word i is `mix(i + SEED)`, unless copies have overwritten it.
 #[derive(Debug)]
@@ -52,8 +64,25 @@ impl Filled {
 }
 
 impl Buffers {
+    /// Takes the staging memory out; [`Buffers::prepare`] frees what is still inside, because few suites need it.
+    pub(super) fn take_staging(&mut self, bytes: u64) -> Result<Staging> {
+        match self.staging.take().filter(|staging| staging.host.bytes() >= bytes) {
+            Some(staging) => Ok(staging),
+            None => Ok(Staging {
+                host: HostBuffer::new(bytes, Memory::Pinned)?,
+                device: DeviceBuffer::new(bytes)?,
+                table: BlockTable::new(MOST_BLOCKS)?,
+            }),
+        }
+    }
+
+    pub(super) fn give_staging(&mut self, staging: Staging) {
+        self.staging = Some(staging);
+    }
+
     /// Allocates the buffers if they do not exist or are too small.
     pub(super) fn prepare(&mut self, memory: Memory, bytes: u64) -> Result<(&mut Filled, &DeviceBuffer)> {
+        self.staging = None;
         if self.device.as_ref().is_none_or(|device| device.bytes() < bytes) {
             self.device = None;
             self.device = Some(DeviceBuffer::new(bytes)?);

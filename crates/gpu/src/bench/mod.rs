@@ -15,6 +15,7 @@ mod peer_to_peer;
 mod power;
 mod profiler;
 mod rig;
+mod scatter;
 mod task_error;
 
 use std::sync::atomic::AtomicBool;
@@ -97,7 +98,9 @@ fn measure_all(
 ) -> Result<(), CudaError> {
     for (done, task) in tasks.iter().enumerate() {
         progress(Progress { done, of: tasks.len(), what: task.to_string() });
-        let why = match measure(rig, *task) {
+        let measured = measure(rig, *task);
+        rig.notes.drain(..).for_each(|why| skip(samples, task, why));
+        let why = match measured {
             Ok(case) => {
                 samples.cases.push(case);
                 continue;
@@ -116,12 +119,17 @@ fn measure_all(
                 error.to_string()
             }
         };
-        let skip = Skipped { suite: task.suite(), why };
-        if !samples.skipped.contains(&skip) {
-            samples.skipped.push(skip);
-        }
+        skip(samples, task, why);
     }
     Ok(())
+}
+
+/// Says once per suite why something has no times.
+fn skip(samples: &mut Samples, task: &Task, why: String) {
+    let skip = Skipped { suite: task.suite(), why };
+    if !samples.skipped.contains(&skip) {
+        samples.skipped.push(skip);
+    }
 }
 
 /// The registry of measurements: one line per suite.
@@ -134,6 +142,7 @@ fn measure(rig: &mut Rig<'_>, task: Task) -> Result<Case, TaskError> {
         Task::Overlap(task) => overlap::measure(rig, task)?.into(),
         Task::DoubleBuffer(task) => double_buffer::measure(rig, task)?.into(),
         Task::Offload(task) => offload::measure(rig, task)?.into(),
+        Task::Scatter(task) => scatter::measure(rig, task)?.into(),
         Task::AllReduce(task) => all_reduce::measure(rig, task)?.into(),
         Task::Power(task) => power::measure(rig, task)?.into(),
         Task::Hbm(task) => hbm::measure(rig, task)?.into(),

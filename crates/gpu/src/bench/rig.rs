@@ -17,6 +17,8 @@ use crate::telemetry::Telemetry;
 pub(super) struct Rig<'a> {
     // In drop order: buffers on the GPU before the GPU.
     pub(super) buffers: Buffers,
+    /// Why a part of the current task has no times.
+    pub(super) notes: Vec<String>,
     pub(super) nccl: Option<std::result::Result<Nccl, String>>,
     pub(super) hold: Hold,
     pub(super) kernels: Kernels,
@@ -56,6 +58,7 @@ impl<'a> Rig<'a> {
         let pinned = false;
         Ok(Self {
             buffers: Buffers::default(),
+            notes: Vec::new(),
             nccl: None,
             hold: Hold::new()?,
             kernels: Kernels::load(&gpu)?,

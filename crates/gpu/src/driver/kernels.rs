@@ -6,6 +6,7 @@ use cudarc::driver::result;
 use cudarc::driver::sys;
 
 use super::memory::DeviceBuffer;
+use super::scatter::BlockTable;
 use super::stream::Stream;
 use super::{CudaError, Gpu, Result};
 
@@ -55,6 +56,7 @@ pub(crate) struct Kernels {
     fill: sys::CUfunction,
     check: sys::CUfunction,
     copy: sys::CUfunction,
+    blocks: sys::CUfunction,
     layer: sys::CUfunction,
     matrix: Matrix,
     like_a_gemm: bool,
@@ -77,6 +79,7 @@ impl Kernels {
             fill: function(module, "fill")?,
             check: function(module, "check")?,
             copy: function(module, "copy")?,
+            blocks: function(module, "blocks")?,
             layer: function(module, "layer")?,
             matrix,
             like_a_gemm: matches!(gpu.compute_capability()?.0, 8 | 9),
@@ -108,10 +111,22 @@ impl Kernels {
         bytes: u64,
         seed: u64,
     ) -> Result<bool> {
-        buffer.ensure_within(0, bytes);
+        self.holds_at(stream, buffer, 0, bytes, seed)
+    }
+
+    /// The same from `at` on.
+    pub(crate) fn holds_at(
+        &self,
+        stream: &Stream,
+        buffer: &DeviceBuffer,
+        at: u64,
+        bytes: u64,
+        seed: u64,
+    ) -> Result<bool> {
+        buffer.ensure_within(at, bytes);
         let wrong = DeviceBuffer::new(8)?;
         wrong.zero()?;
-        let (words, count, counter) = (buffer.at(0), bytes / 8, wrong.at(0));
+        let (words, count, counter) = (buffer.at(at), bytes / 8, wrong.at(0));
         let arguments = &mut [arg(&words), arg(&count), arg(&seed), arg(&counter)];
         launch(self.check, stream, self.all(), THREADS, arguments)?;
         stream.synchronize()?;
@@ -123,6 +138,15 @@ impl Kernels {
         let count = bytes / 16;
         let blocks = self.all().min(count.div_ceil(u64::from(THREADS)) as u32).max(1);
         launch(self.copy, stream, blocks, THREADS, &mut [arg(&to), arg(&from), arg(&count)])
+    }
+
+    /// Moves blocks of the same size with the multiprocessors, each as the table says; either end may be in host
+    /// memory.
+    pub(crate) fn blocks(&self, stream: &Stream, table: &BlockTable, block_bytes: u64) -> Result<()> {
+        let (entries, count) = (table.device_pointer()?, block_bytes / 16);
+        let parts = parts_of_a_block(self.all(), table.blocks(), block_bytes);
+        let arguments = &mut [arg(&entries), arg(&count), arg(&parts)];
+        launch(self.blocks, stream, table.blocks() * parts, THREADS, arguments)
     }
 
     /// Reads `bytes` of weights, then computes; folds the weights into the word at `seen`.
@@ -161,6 +185,12 @@ impl Kernels {
     fn all(&self) -> u32 {
         self.multiprocessors * 8
     }
+}
+
+/// How many groups of threads move one block: enough to fill the GPU, but none without four iterations of work.
+fn parts_of_a_block(groups: u32, blocks: u32, block_bytes: u64) -> u32 {
+    let useful = block_bytes.div_ceil(u64::from(THREADS) * 16 * 4);
+    (groups / blocks.max(1)).clamp(1, useful.clamp(1, u64::from(groups)) as u32)
 }
 
 /// Data that the matrix kernels read repeatedly: larger than the caches.
@@ -215,7 +245,7 @@ mod tests {
         assert_eq!(mix(1), 0x9E37_79B9_7F4A_7C15 ^ 0x9E37_79B9);
         // Every kernel under its lookup name.
         let has = |ptx: &str, name: &str| ptx.contains(&format!(".visible .entry {name}("));
-        for name in ["hold", "empty", "fill", "check", "copy", "layer"] {
+        for name in ["hold", "empty", "fill", "check", "copy", "blocks", "layer"] {
             assert!(has(include_str!("kernels.ptx"), name), "{name}");
         }
         for (capability, matrix) in [
@@ -228,5 +258,13 @@ mod tests {
             assert_eq!(Matrix::of(capability), matrix);
             assert!(matrix.ptx().is_none_or(|ptx| has(ptx, "tensor")));
         }
+    }
+    #[test]
+    fn few_large_blocks_are_split_and_many_small_ones_are_not() {
+        // 1056 groups fill an H200.
+        assert_eq!(parts_of_a_block(1056, 16, 4 << 20), 66);
+        assert_eq!(parts_of_a_block(1056, 16, 64 << 10), 4);
+        assert_eq!(parts_of_a_block(1056, 16, 4 << 10), 1);
+        assert_eq!(parts_of_a_block(1056, 4096, 4 << 20), 1);
     }
 }

@@ -5,6 +5,7 @@
 mod hold;
 mod kernels;
 mod memory;
+mod scatter;
 mod stream;
 
 use std::ffi::c_int;
@@ -15,6 +16,7 @@ use cudarc::driver::sys;
 pub(crate) use hold::Hold;
 pub(crate) use kernels::{Kernels, TENSOR_BYTES, mix};
 pub(crate) use memory::{DeviceBuffer, HostBuffer, ManagedBuffer, held_at_most};
+pub(crate) use scatter::{BatchCall, BlockTable, Span, copy_on_host};
 pub(crate) use stream::{Event, Stream};
 
 /// Why a GPU cannot be used, or stopped being usable.

@@ -22,6 +22,6 @@ pub use suites::{
     DuplexCase, DuplexTask, Evidence, HbmCase, HbmTask, LatencyCase, LatencyTask, OffloadCase, OffloadTask,
     OverlapCase, OverlapTask, PAGEABLE_H2D, PINNED_D2H, PINNED_H2D, PeerToPeerCase, PeerToPeerTask, Phase,
     PowerCase, PowerSample, PowerTask, ProfilerCase, ProfilerTask, RecordedCall, RecordedLoop, Registered,
-    Suite, SuiteCase, Task, Topic, tasks,
+    ScatterCase, ScatterTask, ScatterTimes, Suite, SuiteCase, Task, Topic, tasks,
 };
-pub use terms::{Direction, Engine, KernelKind, LatencyKind, Memory, Order, Pace};
+pub use terms::{Direction, Engine, KernelKind, LatencyKind, Memory, Order, Pace, ScatterMethod};

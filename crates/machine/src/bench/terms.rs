@@ -10,6 +10,15 @@ pub enum Direction {
     D2h,
 }
 
+impl Direction {
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::H2d => "H2D",
+            Self::D2h => "D2H",
+        }
+    }
+}
+
 /// The host memory at one end of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -116,4 +125,37 @@ pub enum Order {
     OneStream,
     /// Copies on a separate stream, `depth` layers ahead.
     Prefetched,
+}
+
+/// How blocks that lie apart in memory cross the bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ScatterMethod {
+    /// One copy call per block.
+    Loop,
+    /// One call with a list of copies (`cudaMemcpyBatchAsync`).
+    Batch,
+    /// A kernel reads or writes the blocks in pinned host memory.
+    Kernel,
+    /// Through one contiguous pinned buffer: the host and a kernel gather and scatter, one copy crosses the bus.
+    Staged,
+}
+
+impl ScatterMethod {
+    pub const ALL: [Self; 4] = [Self::Loop, Self::Batch, Self::Kernel, Self::Staged];
+
+    /// The methods that work with this host memory: kernels cannot access pageable memory.
+    pub fn for_memory(memory: Memory) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |method| *method != Self::Kernel || memory == Memory::Pinned)
+    }
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Loop => "loop of copies",
+            Self::Batch => "batch call",
+            Self::Kernel => "gather kernel",
+            Self::Staged => "gathered copy",
+        }
+    }
 }

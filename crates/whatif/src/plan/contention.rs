@@ -161,7 +161,7 @@ impl ContentionPlan {
 }
 
 /// The smallest power of two of bytes that reaches at least 90% of the rate of large copies.
-fn chunk(link: &LinkFacts) -> (u64, f64) {
+pub(super) fn chunk(link: &LinkFacts) -> (u64, f64) {
     let enough = 0.9 * link.reachable_gbps();
     let rate = |bytes: u64| link.expected_gbps(bytes, HostMemory::Pinned);
     let bytes = (16..30).map(|power| 1u64 << power).find(|&bytes| rate(bytes) >= enough).unwrap_or(1 << 30);

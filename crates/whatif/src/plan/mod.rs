@@ -5,6 +5,7 @@ pub mod budget;
 pub mod cluster;
 pub mod contention;
 pub mod ddp;
+pub mod kv;
 pub mod offload;
 pub mod parallel;
 pub mod stream;

@@ -289,11 +289,8 @@ fn seen_on_the_link(identity: &Identity) -> Vec<Cause> {
 
 impl fmt::Display for CopyTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let direction = match self.direction {
-            Direction::H2d => "H2D",
-            Direction::D2h => "D2H",
-        };
-        write!(f, "copy: {} {direction}, {} bytes", self.memory.words(), self.bytes)
+        let (memory, direction) = (self.memory.words(), self.direction.words());
+        write!(f, "copy: {memory} {direction}, {} bytes", self.bytes)
     }
 }
 

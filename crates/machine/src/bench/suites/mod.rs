@@ -14,6 +14,7 @@ mod overlap;
 mod peer_to_peer;
 mod power;
 mod profiler;
+mod scatter;
 
 use std::fmt;
 
@@ -38,6 +39,7 @@ pub use overlap::{OverlapCase, OverlapTask};
 pub use peer_to_peer::{PeerToPeerCase, PeerToPeerTask};
 pub use power::{PowerCase, PowerSample, PowerTask};
 pub use profiler::{ProfilerCase, ProfilerTask, RecordedCall, RecordedLoop};
+pub use scatter::{ScatterCase, ScatterTask, ScatterTimes};
 
 /// A suite, implemented by its task type. [`fmt::Display`] is the progress text.
 pub trait BenchSuite: Registered + fmt::Display + Copy {
@@ -240,6 +242,7 @@ suites! {
     Overlap(OverlapTask, OverlapCase),
     DoubleBuffer(DoubleBufferTask, DoubleBufferCase),
     Offload(OffloadTask, OffloadCase),
+    Scatter(ScatterTask, ScatterCase),
     AllReduce(AllReduceTask, AllReduceCase),
     Power(PowerTask, PowerCase),
     Hbm(HbmTask, HbmCase),
@@ -361,7 +364,7 @@ mod tests {
         order.dedup();
         use Suite::*;
         let basis = [Copy, Duplex, Latency, Hbm];
-        let patterns = [PeerToPeer, Overlap, DoubleBuffer, Offload, AllReduce];
+        let patterns = [PeerToPeer, Overlap, DoubleBuffer, Offload, Scatter, AllReduce];
         let expected = [&basis[..], &patterns, &[Power, Profiler]].concat();
         assert_eq!(order, expected);
         assert!(!Suite::by_default().contains(&Profiler) && Suite::by_default().contains(&Power));

@@ -4,6 +4,7 @@ mod allreduce;
 mod budget;
 mod contention;
 mod ddp;
+mod kv;
 mod offload;
 mod parallel;
 
@@ -14,6 +15,7 @@ use busbound_whatif::plan::budget::Budget;
 use busbound_whatif::plan::cluster::Cluster;
 use busbound_whatif::plan::contention::ContentionPlan;
 use busbound_whatif::plan::ddp::Ddp;
+use busbound_whatif::plan::kv::KvPlan;
 use busbound_whatif::plan::offload::Offload;
 use busbound_whatif::plan::parallel::Parallel;
 use serde::Serialize;
@@ -28,6 +30,7 @@ pub enum Plan {
     Ddp(Box<Ddp>),
     /// For several sizes, numbers of ranks or links.
     DdpMatrix(Vec<Ddp>),
+    Kv(Box<KvPlan>),
     Offload(Box<Offload>),
     Parallel(Box<Parallel>),
     Budget(Budget),
@@ -60,6 +63,7 @@ pub(crate) fn plan(plan: &Plan) -> PlanText {
         Plan::Contention(plan) => contention::text(plan),
         Plan::Ddp(plan) => ddp::text(plan),
         Plan::DdpMatrix(plans) => ddp::matrix(plans),
+        Plan::Kv(plan) => kv::text(plan),
         Plan::Offload(plan) => offload::text(plan),
         Plan::Parallel(plan) => parallel::text(plan),
         Plan::Budget(plan) => budget::text(plan),

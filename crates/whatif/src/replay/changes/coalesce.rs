@@ -3,9 +3,10 @@
 use std::fmt;
 
 use busbound_cause::{Model, Time, Work, WorkId, WorkKind};
+use busbound_machine::{Blocks, LinkFacts};
 use busbound_trace::Direction;
 
-use super::edit::{OwnWaits, bytes_of, copy_ns, drop_copy, in_order, is_alone};
+use super::edit::{OwnWaits, bus_direction, bytes_of, copy_ns, drop_copy, host_memory, in_order, is_alone};
 use super::{About, Declared, Made, Terms, without_value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,11 +47,24 @@ impl Declared for Coalesce {
             let first = &mut graph.work[run[0]];
             if let WorkKind::Copy { direction, pageable, .. } = first.kind {
                 first.kind = WorkKind::Copy { direction, pageable, bytes: total };
-                first.alone = copy_ns(total, direction, pageable, terms.link) * terms.assumed.copies;
+                let alone = merged_ns(run.len(), total, direction, pageable, terms.link);
+                first.alone = alone * terms.assumed.copies;
             }
         }
         made
     }
+}
+
+/// One copy of all bytes; or the fastest way to move that many blocks that lie apart, where the profile has it.
+fn merged_ns(copies: usize, total: u64, direction: Direction, pageable: bool, link: &LinkFacts) -> f64 {
+    let blocks = Blocks {
+        direction: bus_direction(direction),
+        memory: host_memory(pageable),
+        block_bytes: total / copies.max(1) as u64,
+        blocks: copies as u64,
+    };
+    let as_one = copy_ns(total, direction, pageable, link);
+    link.together_ns(&blocks).map_or(as_one, |apart| apart.max(as_one))
 }
 
 /// Consecutive small copies in one direction on one stream within one step.

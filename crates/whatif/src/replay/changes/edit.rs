@@ -10,12 +10,19 @@ pub(super) const WORTH_MOVING: u64 = 64 << 10;
 
 /// Time of a copy from the link's curve, in nanoseconds.
 pub(super) fn copy_ns(bytes: u64, direction: Direction, pageable: bool, link: &LinkFacts) -> f64 {
-    let direction = match direction {
+    let rate = || link.expected_of(bytes, bus_direction(direction), host_memory(pageable));
+    if bytes == 0 { 0.0 } else { bytes as f64 / rate() }
+}
+
+pub(super) fn bus_direction(direction: Direction) -> bench::Direction {
+    match direction {
         Direction::DeviceToHost => bench::Direction::D2h,
         _ => bench::Direction::H2d,
-    };
-    let memory = if pageable { HostMemory::Pageable } else { HostMemory::Pinned };
-    if bytes == 0 { 0.0 } else { bytes as f64 / link.expected_of(bytes, direction, memory) }
+    }
+}
+
+pub(super) fn host_memory(pageable: bool) -> HostMemory {
+    if pageable { HostMemory::Pageable } else { HostMemory::Pinned }
 }
 
 /// Whether its call issues nothing else: the nodes of a CUDA graph cannot be moved separately.
