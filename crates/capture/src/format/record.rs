@@ -131,6 +131,11 @@ pub enum Record<'a> {
         to_device: u64,
         to_host: u64,
     },
+    /// Kernels and the calls that launch them were not recorded in this time.
+    KernelsOff {
+        start: u64,
+        end: u64,
+    },
     Note {
         text: &'a [u8],
     },
@@ -163,7 +168,8 @@ impl Record<'_> {
             | Self::Memset { start, .. }
             | Self::Call { start, .. }
             | Self::Sync { start, .. }
-            | Self::Overhead { start, .. } => Some(start),
+            | Self::Overhead { start, .. }
+            | Self::KernelsOff { start, .. } => Some(start),
             Self::Clock { at, .. }
             | Self::RangeStart { at, .. }
             | Self::RangeEnd { at, .. }
@@ -269,6 +275,7 @@ impl Record<'_> {
             }
             Self::Dropped { count, .. } => all(&[count]),
             Self::LinkBytes { gpu, to_device, to_host, .. } => all(&[gpu.into(), to_device, to_host]),
+            Self::KernelsOff { start, end } => all(&[length(start, end)]),
             Self::Note { text } => put_text(out, text),
             Self::End => {}
         }
@@ -297,6 +304,7 @@ impl Record<'_> {
             Self::LinkBytes { .. } => 19,
             Self::Note { .. } => 20,
             Self::End => 21,
+            Self::KernelsOff { .. } => 22,
         }
     }
 }
@@ -364,6 +372,7 @@ impl<'a> Records<'a> {
             19 => self.link_bytes(),
             20 => Some(Record::Note { text: self.bytes.text()? }),
             21 => Some(Record::End),
+            22 => self.span().map(|(start, end)| Record::KernelsOff { start, end }),
             _ => None,
         }
     }
