@@ -34,8 +34,6 @@ const LOOKED_EVERY: Duration = Duration::from_millis(25);
 const COUNTED_EVERY: Duration = Duration::from_millis(100);
 /// Links change their speed with the load.
 const LINK_ASKED_EVERY: Duration = Duration::from_secs(1);
-/// A dump of a process that crashes must have one, too.
-const CLOCK_READ_EVERY: Duration = Duration::from_secs(5);
 /// A chunk is written when it reaches this size. Damage loses a whole chunk, about a thousand events of this size.
 const CHUNK: usize = 32 << 10;
 
@@ -83,7 +81,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(settings: Settings, messages: Receiver<Message>, cupti: Cupti, place: &str) -> Self {
         let ring = match settings.when {
-            When::Ring { last } => Some(Ring::new(last)),
+            When::Ring { last } => Some(Ring::new(last, Instant::now())),
             _ => None,
         };
         let watchdog = settings.watchdog.filter(|_| ring.is_some());
@@ -281,7 +279,7 @@ impl Writer {
         if let Some(Err(why)) = self.settings.signal.map(signals::watch_requests) {
             say(&why);
         }
-        let mut timers = [FLUSHED_EVERY, COUNTED_EVERY, LINK_ASKED_EVERY, CLOCK_READ_EVERY].map(Timer::new);
+        let mut timers = [FLUSHED_EVERY, COUNTED_EVERY, LINK_ASKED_EVERY].map(Timer::new);
         loop {
             match self.messages.recv_timeout(LOOKED_EVERY) {
                 Ok(message) => self.message(message),
@@ -369,7 +367,7 @@ impl Writer {
     }
 
     /// What is done again and again while recording.
-    fn observe(&mut self, [flushed, counted, links, clock]: &mut [Timer; 4]) {
+    fn observe(&mut self, [flushed, counted, links]: &mut [Timer; 3]) {
         self.collector.waits();
         self.collector.look();
         if counted.is_due() {
@@ -377,9 +375,6 @@ impl Writer {
         }
         if links.is_due() {
             self.collector.links(false);
-        }
-        if clock.is_due() {
-            self.collector.clock();
         }
         let now = Instant::now();
         let arrived = self.collector.take_arrived();
@@ -398,6 +393,10 @@ impl Writer {
             self.collector.cupti.flush(false);
             self.collector.lost();
             self.tell_kernels_off();
+            if self.output.ring.is_some() {
+                // Whatever the ring forgets, a dump has the time of day.
+                self.collector.clock();
+            }
             self.cut();
         }
     }

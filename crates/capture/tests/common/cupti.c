@@ -22,7 +22,7 @@ static uint64_t now(void) {
 static uint64_t since, owed;
 static void account(void) {
   uint64_t at = now();
-  if (since && getenv("RATE")) owed += (at - since) / 1000 * atoll(getenv("RATE")) / 1000, since = at;
+  if (since && getenv("RATE")) owed += (at - since) / 1000 * atoll(getenv("RATE")) / 1000000, since = at;
 }
 static int set(uint32_t kind, int on) {
   if (kind == KERNEL) account(), since = on ? now() : 0;

@@ -94,12 +94,6 @@ impl Rig {
         program.envs(environment.iter().copied());
         program
     }
-
-    /// Copies, memsets and overhead records in the file, and whether it has its end.
-    pub(crate) fn recorded(&self) -> ([usize; 3], bool) {
-        let told = Told::of(&self.at("run.bbt"));
-        ([told.copies, told.memsets, told.overheads], told.has_ended)
-    }
 }
 
 /// What a file tells.

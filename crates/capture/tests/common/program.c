@@ -12,7 +12,7 @@ static void handle(int signal) { (void)!write(1, "handled\n", 8); }
 static int overflow(volatile int depth) { volatile char page[4096]; page[0] = depth; return overflow(depth + 1) + page[0]; }
 
 int main(int count, char **words) {
-  if (count > 4) signal(atoi(words[4]), handle);
+  if (count > 5) signal(atoi(words[5]), handle);
   void *library = dlopen(words[1], RTLD_NOW);
   int (*begin)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
   if (!begin) return fprintf(stderr, "%s\n", dlerror()), 9;
