@@ -175,6 +175,8 @@ impl Writer {
             self.collector.definitions.note(&format!("CUPTI does not record activity kind {kind} here"));
         }
         self.collector.links(true);
+        self.tell_kernels_off();
+        self.kernels_off = None;
         self.sampler = self.output.ring.is_some().then(|| Sampler::new(Instant::now()));
         self.stop_at = duration.map(|duration| Instant::now() + duration);
         (self.is_recording, self.start_at) = (true, None);
@@ -205,7 +207,9 @@ impl Writer {
         cupti.end(waits::calls(&cupti));
         cupti.flush(true);
         self.take_all();
-        (self.is_recording, self.stop_at, self.sampler, self.kernels_off) = (false, None, None, None);
+        // A ring goes on after the gap, which must not look like idle time.
+        self.kernels_off = self.output.ring.is_some().then(|| cupti.now());
+        (self.is_recording, self.stop_at, self.sampler) = (false, None, None);
         self.unsubscribe();
         if let When::Cycle { every, .. } = self.settings.when {
             self.start_at = Some(next_window(every));
