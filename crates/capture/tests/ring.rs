@@ -197,14 +197,22 @@ fn a_process_that_crashes_leaves_a_dump_and_ends_by_its_signal() {
     }
 }
 
-/// A thread that crashes inside CUPTI holds its locks.
+/// A GPU that hangs, and a thread that crashes inside CUPTI and holds its locks.
 #[test]
-fn a_crash_with_a_cupti_that_hangs_still_ends_within_seconds() {
+fn a_cupti_that_never_returns_costs_the_last_part_and_not_the_dump() {
+    let environment = [("BUSBOUND_RECORD_RING", "60"), ("RATE", "1000"), ("HANGS", "1")];
     let rig = Rig::new();
     let begun = Instant::now();
-    let output = rig.run("segv", &[("BUSBOUND_RECORD_RING", "60"), ("HANGS", "1")]);
-    assert_eq!(output.status.signal(), Some(11));
+    assert_eq!(rig.run("segv", &environment).status.signal(), Some(11));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    let files = files(&rig);
+    let [file] = files.as_slice() else { panic!("{files:?}") };
+    assert!(Told::of(file).kernels["gemm"] >= 100, "those before it hung");
+
+    let running = Running::new("4", &environment, &[]);
+    sleep(2500);
+    let told = Told::of(path_in(&running.ask(Command::Dump).unwrap()));
+    assert!(told.kernels["gemm"] >= 100 && told.has_ended);
 }
 
 #[test]

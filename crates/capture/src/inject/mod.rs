@@ -8,6 +8,7 @@ pub mod control;
 mod cupti;
 mod definitions;
 mod find;
+mod flusher;
 pub mod layout;
 mod library;
 mod nvml;

@@ -81,10 +81,11 @@ impl RecordingFile {
     }
 
     /// Gives the file its name.
-    fn finish(self) -> PathBuf {
-        match self.finished {
-            Some(finished) if std::fs::rename(&self.path, &finished).is_ok() => finished,
-            _ => self.path,
+    fn settle(&mut self) {
+        if let Some(finished) = self.finished.take()
+            && std::fs::rename(&self.path, &finished).is_ok()
+        {
+            self.path = finished;
         }
     }
 }
@@ -159,6 +160,13 @@ impl Output {
         }
     }
 
+    /// Gives the file its name, although something may follow.
+    pub(super) fn settle(&mut self) {
+        if let Some(file) = &mut self.file {
+            file.settle();
+        }
+    }
+
     pub(super) fn is_writing(&self) -> bool {
         self.file.is_some()
     }
@@ -169,7 +177,10 @@ impl Output {
     /// If it could not be written to its end.
     pub(super) fn end(&mut self) -> Result<PathBuf, String> {
         match self.file.take() {
-            Some(file) => Ok(file.finish()),
+            Some(mut file) => {
+                file.settle();
+                Ok(file.path)
+            }
             None => Err(self.failed.take().unwrap_or_else(|| "nothing was being recorded".to_owned())),
         }
     }

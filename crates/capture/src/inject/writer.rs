@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::collect::Collector;
 use super::control::{Command, Control};
 use super::cupti::Cupti;
+use super::flusher::Flusher;
 use super::layout::Raw;
 use super::output::{Output, RecordingFile};
 use super::ring::Ring;
@@ -18,6 +19,13 @@ use super::settings::{Settings, When};
 use super::triggers::Triggers;
 use super::{IS_SUBSCRIBED, QUEUED, say, signals, waits};
 use crate::format::{ChunkWriter, Record};
+
+/// Whether CUPTI has delivered its last buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flush {
+    First,
+    Done,
+}
 
 /// Messages to the thread.
 pub(super) enum Message {
@@ -34,6 +42,8 @@ const LOOKED_EVERY: Duration = Duration::from_millis(25);
 const COUNTED_EVERY: Duration = Duration::from_millis(100);
 /// Links change their speed with the load.
 const LINK_ASKED_EVERY: Duration = Duration::from_secs(1);
+/// How long a dump waits for CUPTI's last buffers: less than a process that crashes waits for its dump.
+const FLUSHED_WITHIN: Duration = Duration::from_millis(700);
 /// A chunk is written when it reaches this size. Damage loses a whole chunk, about a thousand events of this size.
 const CHUNK: usize = 32 << 10;
 
@@ -61,6 +71,7 @@ pub(super) struct Writer {
     settings: Settings,
     messages: Receiver<Message>,
     collector: Collector,
+    flusher: Option<Flusher>,
     output: Output,
     control: Option<Control>,
     is_subscribed: bool,
@@ -87,6 +98,7 @@ impl Writer {
         let watchdog = settings.watchdog.filter(|_| ring.is_some());
         Self {
             collector: Collector::new(cupti, place, settings.counts_bytes),
+            flusher: None,
             output: Output::new(ring),
             settings,
             messages,
@@ -152,6 +164,9 @@ impl Writer {
             let called = waits::called;
             self.collector.cupti.take(super::buffer_requested, super::buffer_completed, called)?;
             self.collector.prepare();
+            if self.flusher.is_none() {
+                self.flusher = Flusher::start(self.collector.cupti);
+            }
             self.set_subscribed(true);
         }
         Ok(())
@@ -205,7 +220,7 @@ impl Writer {
         }
         let cupti = self.collector.cupti;
         cupti.end(waits::calls(&cupti));
-        cupti.flush(true);
+        self.flush(true);
         self.take_all();
         // A ring goes on after the gap, which must not look like idle time.
         self.kernels_off = self.output.ring.is_some().then(|| cupti.now());
@@ -229,7 +244,7 @@ impl Writer {
     }
 
     /// Writes what the ring holds.
-    fn dump(&mut self, why: &str) -> Result<String, String> {
+    fn dump(&mut self, why: &str, flush: Flush) -> Result<String, String> {
         let now = Instant::now();
         let Some(ring) = &self.output.ring else {
             return Err("it keeps no ring: start the program with busbound record --ring 60s".to_owned());
@@ -245,8 +260,11 @@ impl Writer {
             chunk.add(&Record::Note { text: text.as_bytes() });
         }
         self.output.add(&mut chunk);
+        self.output.settle();
         if self.is_recording {
-            self.collector.cupti.flush(self.triggers.is_quiet(now));
+            if flush == Flush::First {
+                self.flush(self.triggers.is_quiet(now));
+            }
             self.take_all();
             self.collector.state_of_links(&mut chunk);
         }
@@ -259,16 +277,34 @@ impl Writer {
         self.finish_file()
     }
 
+    /// Lets CUPTI deliver its buffers.
+    fn flush(&mut self, all: bool) {
+        if let Some(flusher) = &mut self.flusher {
+            flusher.flush(all, FLUSHED_WITHIN);
+        }
+    }
+
+    fn is_stuck(&mut self) -> bool {
+        self.flusher.as_mut().is_some_and(Flusher::is_stuck)
+    }
+
     /// Reads everything that has arrived.
     fn take_all(&mut self) {
         while let Ok(message) = self.messages.try_recv() {
             self.message(message);
         }
         self.collector.waits();
-        self.collector.count();
-        self.collector.lost();
-        self.tell_kernels_off();
+        self.sum_up();
         self.cut();
+    }
+
+    /// What CUPTI says about itself, if it still answers.
+    fn sum_up(&mut self) {
+        if !self.is_stuck() {
+            self.collector.count();
+            self.collector.lost();
+            self.tell_kernels_off();
+        }
     }
 
     fn cut(&mut self) {
@@ -296,7 +332,7 @@ impl Writer {
                 return;
             }
             if let Some(signal) = signals::fatal() {
-                let _ = self.dump(&format!("the process received {}", signals::name(signal)));
+                let _ = self.dump(&format!("the process received {}", signals::name(signal)), Flush::First);
                 signals::is_dumped();
                 return;
             }
@@ -318,14 +354,12 @@ impl Writer {
     fn end(&mut self) {
         self.control = None;
         if self.output.ring.is_some() {
-            if let Err(why) = self.dump("the process exited") {
+            if let Err(why) = self.dump("the process exited", Flush::Done) {
                 say(&why);
             }
-            return;
-        }
-        if self.is_recording {
-            let _ = self.stop();
         } else if self.output.is_writing() {
+            // Nothing is turned off: CUDA may be gone already.
+            self.take_all();
             let _ = self.finish_file();
         }
     }
@@ -355,7 +389,9 @@ impl Writer {
         }
         if let Some((command, client)) = self.control.as_ref().and_then(Control::next) {
             let answer = match command {
-                Command::Dump => self.dump("it was asked for").map(|path| format!("wrote {path}")),
+                Command::Dump => {
+                    self.dump("it was asked for", Flush::First).map(|path| format!("wrote {path}"))
+                }
                 Command::Start(duration) => self.start(duration),
                 Command::Stop => self.stop(),
             };
@@ -363,7 +399,7 @@ impl Writer {
         }
         let asked = signals::take_request().then(|| "a signal asked for it".to_owned());
         if let Some(why) = asked.or_else(|| self.triggers.reason(now).filter(|_| self.is_recording)) {
-            match self.dump(&why) {
+            match self.dump(&why, Flush::First) {
                 Ok(path) => say(&format!("wrote {path}, because {why}")),
                 Err(failed) => say(&failed),
             }
@@ -374,7 +410,8 @@ impl Writer {
     fn observe(&mut self, [flushed, counted, links]: &mut [Timer; 3]) {
         self.collector.waits();
         self.collector.look();
-        if counted.is_due() {
+        let is_stuck = self.is_stuck();
+        if counted.is_due() && !is_stuck {
             self.collector.count();
         }
         if links.is_due() {
@@ -386,7 +423,7 @@ impl Writer {
             self.triggers.device_worked(now);
         }
         arrived.steps.into_iter().for_each(|nanos| self.triggers.step(nanos));
-        if let Some(sampler) = &mut self.sampler {
+        if let Some(sampler) = self.sampler.as_mut().filter(|_| !is_stuck) {
             sampler.add_kernels(arrived.kernels);
             if let Some(is_on) = sampler.tick(now) {
                 self.set_kernels(is_on);
@@ -394,10 +431,11 @@ impl Writer {
         }
         if flushed.is_due() {
             // Buffers arrive through the callback, in this thread's own channel.
-            self.collector.cupti.flush(false);
-            self.collector.lost();
-            self.tell_kernels_off();
-            if self.output.ring.is_some() {
+            if let Some(flusher) = &mut self.flusher {
+                flusher.ask(false);
+            }
+            self.sum_up();
+            if self.output.ring.is_some() && !is_stuck {
                 // Whatever the ring forgets, a dump has the time of day.
                 self.collector.clock();
             }

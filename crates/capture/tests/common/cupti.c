@@ -100,7 +100,8 @@ int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record) 
 }
 
 int cuptiActivityFlushAll(uint32_t flag) {
-  if (getenv("HANGS")) for (;;) pause();
+  static int flushes;
+  if (getenv("HANGS") && flushes++ > 0) for (;;) pause();
   if (getenv("RATE")) return give_kernels(), 0;
   if (given) return 0;
   given = 1;
