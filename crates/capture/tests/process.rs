@@ -4,12 +4,12 @@
 
 mod common;
 
-use common::{Rig, Told};
+use common::{Recorded, Rig};
 
 /// Copies, memsets and overhead records in the file, and whether it has its end.
 fn recorded(rig: &Rig) -> ([usize; 3], bool) {
-    let told = Told::of(&rig.at("run.bbt"));
-    ([told.copies, told.memsets, told.overheads], told.has_ended)
+    let shown = Recorded::of(&rig.at("run.bbt"));
+    ([shown.copies, shown.memsets, shown.overheads], shown.has_ended)
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use busbound_capture::inject::control::{Command, ask, socket};
-use common::{Rig, Told};
+use common::{Recorded, Rig};
 
 /// A program that runs with the library in it.
 struct Running {
@@ -83,17 +83,17 @@ fn a_dump_has_the_last_part_with_all_names() {
     assert_eq!((code, said.as_str()), (Some(3), ""));
     assert_eq!(files(&rig).len(), 3, "two that were asked for, one at the end: {:?}", files(&rig));
     for path in files(&rig) {
-        let told = Told::of(&path);
-        let kernels: usize = told.kernels.values().sum();
+        let shown = Recorded::of(&path);
+        let kernels: usize = shown.kernels.values().sum();
         assert!((900..2_000).contains(&kernels), "{} has {kernels} kernels", path.display());
-        assert_eq!(told.kernels.len(), 50);
-        assert!(told.kernels.keys().all(|name| name.starts_with("gemm_")), "{:?}", told.kernels.keys());
-        assert!(told.has_ended && told.has_clock && told.facts.contains(&"cupti".to_owned()));
-        let [note] = told.notes.as_slice() else { panic!("{:?}", told.notes) };
+        assert_eq!(shown.kernels.len(), 50);
+        assert!(shown.kernels.keys().all(|name| name.starts_with("gemm_")), "{:?}", shown.kernels.keys());
+        assert!(shown.has_ended && shown.has_clock && shown.facts.contains(&"cupti".to_owned()));
+        let [note] = shown.notes.as_slice() else { panic!("{:?}", shown.notes) };
         assert!(note.starts_with("Dumped because ") && note.contains("; it has the last 1."), "{note}");
-        assert_eq!(told.kernels_off_ms, 0);
+        assert_eq!(shown.kernels_off_ms, 0);
     }
-    assert!(Told::of(path_in(&first)).notes[0].contains("it was asked for"));
+    assert!(Recorded::of(path_in(&first)).notes[0].contains("it was asked for"));
 }
 
 #[test]
@@ -107,13 +107,13 @@ fn a_flood_of_kernels_is_sampled_and_stays_within_64_mb() {
         sleep(50);
     }
     assert!(most - before < 64, "{before} to {most} MB");
-    let told = Told::of(path_in(&running.ask(Command::Dump).unwrap()));
-    assert!(told.kernels_off_ms > 2_000, "{}", told.kernels_off_ms);
-    assert!(!told.kernels.contains_key(""), "a kernel without its name");
+    let shown = Recorded::of(path_in(&running.ask(Command::Dump).unwrap()));
+    assert!(shown.kernels_off_ms > 2_000, "{}", shown.kernels_off_ms);
+    assert!(!shown.kernels.contains_key(""), "a kernel without its name");
     assert!(
-        told.notes.iter().any(|note| note.contains("recorded for 100 ms of each 1000 ms")),
+        shown.notes.iter().any(|note| note.contains("recorded for 100 ms of each 1000 ms")),
         "{:?}",
-        told.notes
+        shown.notes
     );
     running.end();
 }
@@ -137,10 +137,10 @@ fn recording_starts_and_stops_in_a_process_on_standby() {
     assert_eq!(files.len(), 2, "{files:?}");
     assert_eq!(files[0], path_in(&wrote));
     for (path, ms) in files.iter().zip([1000, 500]) {
-        let told = Told::of(path);
-        let kernels = told.kernels["gemm"];
+        let shown = Recorded::of(path);
+        let kernels = shown.kernels["gemm"];
         assert!((ms - 100..ms + 400).contains(&kernels), "{kernels} in {ms} ms");
-        assert!(told.has_ended && told.facts.contains(&"process".to_owned()));
+        assert!(shown.has_ended && shown.facts.contains(&"process".to_owned()));
     }
 }
 
@@ -150,13 +150,13 @@ fn a_ring_that_was_stopped_for_a_while_says_so() {
     sleep(700);
     assert_eq!(running.ask(Command::Stop), Ok("stopped; what the ring holds can still be dumped".to_owned()));
     sleep(1000);
-    let stopped = Told::of(path_in(&running.ask(Command::Dump).unwrap()));
+    let stopped = Recorded::of(path_in(&running.ask(Command::Dump).unwrap()));
     assert_eq!(stopped.kernels_off_ms, 0, "it ends where it was stopped");
     assert_eq!(running.ask(Command::Start(None)), Ok("started to record".to_owned()));
     sleep(500);
-    let told = Told::of(path_in(&running.ask(Command::Dump).unwrap()));
-    assert!((950..1_500).contains(&told.kernels_off_ms), "{}", told.kernels_off_ms);
-    assert!(told.kernels["gemm"] > stopped.kernels["gemm"]);
+    let shown = Recorded::of(path_in(&running.ask(Command::Dump).unwrap()));
+    assert!((950..1_500).contains(&shown.kernels_off_ms), "{}", shown.kernels_off_ms);
+    assert!(shown.kernels["gemm"] > stopped.kernels["gemm"]);
     running.end();
 }
 
@@ -186,14 +186,14 @@ fn a_process_that_crashes_leaves_a_dump_and_ends_by_its_signal() {
         assert!(begun.elapsed() < Duration::from_secs(5));
         let files = files(&rig);
         let [file] = files.as_slice() else { panic!("{how}: {files:?}") };
-        let told = Told::of(file);
+        let shown = Recorded::of(file);
         assert!(
-            told.kernels["gemm"] >= 1_000,
+            shown.kernels["gemm"] >= 1_000,
             "{how}: what had not been delivered is there: {:?}",
-            told.kernels
+            shown.kernels
         );
-        assert!(told.notes[0].contains(&format!("the process received {name}")), "{:?}", told.notes);
-        assert!(told.has_ended);
+        assert!(shown.notes[0].contains(&format!("the process received {name}")), "{:?}", shown.notes);
+        assert!(shown.has_ended);
     }
 }
 
@@ -207,12 +207,12 @@ fn a_cupti_that_never_returns_costs_the_last_part_and_not_the_dump() {
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     let files = files(&rig);
     let [file] = files.as_slice() else { panic!("{files:?}") };
-    assert!(Told::of(file).kernels["gemm"] >= 100, "those before it hung");
+    assert!(Recorded::of(file).kernels["gemm"] >= 100, "those before it hung");
 
     let running = Running::new("4", &environment, &[]);
     sleep(2500);
-    let told = Told::of(path_in(&running.ask(Command::Dump).unwrap()));
-    assert!(told.kernels["gemm"] >= 100 && told.has_ended);
+    let shown = Recorded::of(path_in(&running.ask(Command::Dump).unwrap()));
+    assert!(shown.kernels["gemm"] >= 100 && shown.has_ended);
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn the_watchdog_dumps_when_nothing_completes() {
     assert!(said.contains("because no device work completed for 1 s"), "{said}");
     let files = files(&rig);
     assert_eq!(files.len(), 2, "{files:?}");
-    assert_eq!(Told::of(&files[0]).copies, 10);
+    assert_eq!(Recorded::of(&files[0]).copies, 10);
 }
 
 #[test]
@@ -270,8 +270,8 @@ fn windows_repeat_at_the_same_times_in_every_process() {
     let files = files(&rig);
     assert!((2..=3).contains(&files.len()), "{files:?}");
     for path in &files {
-        let told = Told::of(path);
-        assert!(told.has_ended && (300..900).contains(&told.kernels["gemm"]), "{:?}", told.kernels);
+        let shown = Recorded::of(path);
+        assert!(shown.has_ended && (300..900).contains(&shown.kernels["gemm"]), "{:?}", shown.kernels);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is the library told to do? `busbound record` writes it into the program's environment, and the library reads it there.
+//! What does the library do? `busbound record` writes it into the program's environment, and the library reads it there.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;

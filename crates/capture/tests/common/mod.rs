@@ -96,9 +96,9 @@ impl Rig {
     }
 }
 
-/// What a file tells.
+/// What a file has.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Recorded {
     pub(crate) copies: usize,
     pub(crate) memsets: usize,
     pub(crate) overheads: usize,
@@ -112,33 +112,33 @@ pub(crate) struct Told {
     pub(crate) has_ended: bool,
 }
 
-impl Told {
+impl Recorded {
     pub(crate) fn of(path: &Path) -> Self {
         let file = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let mut chunks = ChunkReader::new(file.strip_prefix(MAGIC).unwrap());
-        let (mut told, mut names) = (Self::default(), BTreeMap::new());
+        let (mut shown, mut names) = (Self::default(), BTreeMap::new());
         while let Some(chunk) = chunks.next_chunk().unwrap() {
             let Chunk::Whole { payload, .. } = chunk else { panic!("{chunk:?}") };
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             for record in Records::of(&payload) {
                 match record {
                     Record::Name { id, text: name } => _ = names.insert(id, text(name)),
-                    Record::Fact { key, .. } => told.facts.push(text(key)),
-                    Record::Note { text: note } => told.notes.push(text(note)),
-                    Record::Copy { .. } => told.copies += 1,
-                    Record::Memset { .. } => told.memsets += 1,
-                    Record::Overhead { .. } => told.overheads += 1,
+                    Record::Fact { key, .. } => shown.facts.push(text(key)),
+                    Record::Note { text: note } => shown.notes.push(text(note)),
+                    Record::Copy { .. } => shown.copies += 1,
+                    Record::Memset { .. } => shown.memsets += 1,
+                    Record::Overhead { .. } => shown.overheads += 1,
                     Record::Kernel { name, .. } => {
-                        *told.kernels.entry(names.get(&name).cloned().unwrap_or_default()).or_default() += 1;
+                        *shown.kernels.entry(names.get(&name).cloned().unwrap_or_default()).or_default() += 1;
                     }
-                    Record::KernelsOff { start, end } => told.kernels_off_ms += (end - start) / 1_000_000,
-                    Record::Gpu { .. } => told.gpus += 1,
-                    Record::Clock { .. } => told.has_clock = true,
-                    Record::End => told.has_ended = true,
+                    Record::KernelsOff { start, end } => shown.kernels_off_ms += (end - start) / 1_000_000,
+                    Record::Gpu { .. } => shown.gpus += 1,
+                    Record::Clock { .. } => shown.has_clock = true,
+                    Record::End => shown.has_ended = true,
                     _ => {}
                 }
             }
         }
-        told
+        shown
     }
 }
