@@ -138,6 +138,11 @@ pub enum Record<'a> {
         to_device: u64,
         to_host: u64,
     },
+    /// Kernels and the calls that launch them were not recorded in this time.
+    KernelsOff {
+        start: u64,
+        end: u64,
+    },
     Note {
         text: &'a [u8],
     },
@@ -170,7 +175,8 @@ impl Record<'_> {
             | Self::Memset { start, .. }
             | Self::Call { start, .. }
             | Self::Sync { start, .. }
-            | Self::Overhead { start, .. } => Some(start),
+            | Self::Overhead { start, .. }
+            | Self::KernelsOff { start, .. } => Some(start),
             Self::Clock { at, .. }
             | Self::RangeStart { at, .. }
             | Self::RangeEnd { at, .. }
@@ -278,6 +284,7 @@ impl Record<'_> {
             Self::Dropped { count, .. } => all(&[count]),
             Self::LinkBytes { gpu, to_device, to_host, .. } => all(&[gpu.into(), to_device, to_host]),
             Self::LinkReading { gpu, to_host, bytes, .. } => all(&[gpu.into(), to_host.into(), bytes]),
+            Self::KernelsOff { start, end } => all(&[length(start, end)]),
             Self::Note { text } => put_text(out, text),
             Self::End => {}
         }
@@ -307,6 +314,7 @@ impl Record<'_> {
             Self::Note { .. } => 20,
             Self::End => 21,
             Self::LinkReading { .. } => 22,
+            Self::KernelsOff { .. } => 23,
         }
     }
 }
@@ -375,6 +383,7 @@ impl<'a> Records<'a> {
             20 => Some(Record::Note { text: self.bytes.text()? }),
             21 => Some(Record::End),
             22 => self.link_reading(),
+            23 => self.span().map(|(start, end)| Record::KernelsOff { start, end }),
             _ => None,
         }
     }

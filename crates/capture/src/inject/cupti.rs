@@ -5,6 +5,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::transmute;
 use std::ptr::{null, null_mut};
+use std::sync::OnceLock;
 
 use super::layout::kind;
 use super::library::{Library, text_at};
@@ -224,6 +225,32 @@ impl Cupti {
         (1..MAX_CALLS).filter(|call| {
             let name = String::from_utf8_lossy(&self.call_name(false, *call)).into_owned();
             RUNTIME_CALLS.iter().any(|part| name.contains(part))
+        })
+    }
+
+    /// Records kernels and the calls that launch them, or neither; everything else stays as it is.
+    pub(super) fn set_kernels(&self, is_wanted: bool) {
+        // SAFETY: as above.
+        unsafe {
+            match is_wanted {
+                true => (self.enable)(kind::KERNEL),
+                false => (self.disable)(kind::KERNEL),
+            };
+            if let Some(enable) = self.enable_driver {
+                DRIVER_LAUNCHES.into_iter().for_each(|call| _ = enable(call, is_wanted.into()));
+            }
+            if let Some(enable) = self.enable_runtime {
+                self.runtime_launches().iter().for_each(|call| _ = enable(*call, is_wanted.into()));
+            }
+        }
+    }
+
+    fn runtime_launches(&self) -> &'static [u32] {
+        static LAUNCHES: OnceLock<Vec<u32>> = OnceLock::new();
+        LAUNCHES.get_or_init(|| {
+            let is_launch =
+                |call: &u32| self.call_name(false, *call).windows(6).any(|part| part == b"Launch");
+            (1..MAX_CALLS).filter(is_launch).collect()
         })
     }
 

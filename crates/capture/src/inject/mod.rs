@@ -3,39 +3,52 @@
 
 #![expect(unsafe_code, reason = "CUPTI passes memory by address")]
 
+mod collect;
+pub mod control;
 mod cupti;
+mod definitions;
 mod find;
+mod flusher;
 pub mod layout;
 mod library;
 mod nvml;
+mod output;
+mod ring;
+mod sampler;
+pub mod settings;
+mod signals;
 mod switch;
+mod triggers;
 mod waits;
 mod writer;
 
 use std::ffi::{c_int, c_void};
-use std::fs::{File, OpenOptions};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use cupti::Cupti;
+pub use output::UNFINISHED;
+use settings::{Settings, When};
 pub use switch::{Extent, Switch};
-use writer::{Message, Window, Writer};
-
-/// Where to write the recording: the file for the first process that uses CUDA; other processes add their id to its
-/// name.
-pub const TO: &str = "BUSBOUND_RECORD_TO";
-/// Seconds before recording starts, and seconds that it lasts.
-pub const DELAY: &str = "BUSBOUND_RECORD_DELAY";
-pub const DURATION: &str = "BUSBOUND_RECORD_DURATION";
+use writer::{Message, Writer};
 
 /// As CUPTI recommends, large enough that delivering them costs little.
 const BUFFER: usize = 1 << 20;
 /// Buffers kept for reuse: the launching thread would fault in new memory page by page.
-const MAX_SPARE: usize = 16;
+const MAX_SPARE: usize = 8;
+/// Filled buffers that wait for the writer thread, at most; beyond, CUPTI drops records and counts them. A ring promises
+/// its memory; a file may have to wait for its disk.
+const MAX_QUEUED_FOR_RING: usize = 8;
+const MAX_QUEUED_FOR_FILE: usize = 512;
 
 static RECORDING: OnceLock<Recording> = OnceLock::new();
+/// Whether CUPTI is subscribed: if not, it is left alone.
+static IS_SUBSCRIBED: AtomicBool = AtomicBool::new(false);
+static QUEUED: AtomicUsize = AtomicUsize::new(0);
+static MAX_QUEUED: AtomicUsize = AtomicUsize::new(MAX_QUEUED_FOR_FILE);
 static SPARE: Mutex<Vec<Box<[u64]>>> = Mutex::new(Vec::new());
 
 struct Recording {
@@ -59,74 +72,49 @@ pub fn begin() {
     if RECORDING.get().is_some() {
         return;
     }
-    let Some(to) = std::env::var_os(TO) else { return };
+    let Some(settings) = Settings::from_environment() else { return };
     // A bug here must not end the user's program.
-    let begun = std::panic::catch_unwind(|| try_begin(Path::new(&to)));
+    let begun = std::panic::catch_unwind(|| try_begin(settings));
     if let Err(why) = begun.unwrap_or_else(|_| Err("recording failed".to_owned())) {
-        eprint_line(&format!("busbound: process {}: {why}\n", std::process::id()));
+        say(&why);
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the process has no other channel for it")]
-fn eprint_line(text: &str) {
-    eprint!("{text}");
+/// Prints a line to standard error: the process has no other channel for it.
+fn say(text: &str) {
+    // It may be closed.
+    let _ =
+        std::io::stderr().write_all(format!("busbound: process {}: {text}\n", std::process::id()).as_bytes());
 }
 
-fn try_begin(to: &Path) -> Result<(), String> {
+fn try_begin(settings: Settings) -> Result<(), String> {
     let found = find::cupti(&[])?;
-    let mut cupti = Cupti::of(&found.library)
+    let cupti = Cupti::of(&found.library)
         .ok_or_else(|| format!("{} lacks functions that recording needs", found.place))?;
-    // First CUPTI, then the file: if another profiler uses CUPTI, no empty file is left.
-    cupti.take(buffer_requested, buffer_completed, waits::called)?;
-    let begun = create(to).and_then(|(file, path)| {
-        Writer::new(cupti, file, &found.place).map_err(|error| format!("{}: {error}", path.display()))
-    });
-    let writer = match begun {
-        Ok(writer) => writer,
-        // Other profilers may need CUPTI.
-        Err(why) => {
-            cupti.release();
-            return Err(why);
-        }
-    };
+    if matches!(settings.when, When::Ring { .. }) {
+        MAX_QUEUED.store(MAX_QUEUED_FOR_RING, Ordering::SeqCst);
+    }
     let (sender, receiver) = channel();
-    let seconds = |name: &str| {
-        let text = std::env::var(name).ok()?;
-        Duration::try_from_secs_f64(text.parse().ok()?).ok()
-    };
-    let window = Window { delay: seconds(DELAY).unwrap_or_default(), duration: seconds(DURATION) };
     let process = std::process::id();
     if RECORDING.set(Recording { cupti, messages: Mutex::new(sender), process }).is_err() {
         return Ok(());
     }
-    // Without a delay, recording starts before the next call of the process, not when the thread gets scheduled.
-    let begun: Option<Vec<u32>> = window.delay.is_zero().then(|| cupti.begin(waits::calls(&cupti)));
-    let has_begun = begun.is_some();
+    let mut writer = Writer::new(settings, receiver, cupti, &found.place);
+    // Recording starts before the next call of the process, not when the thread gets scheduled.
+    writer.prepare()?;
     let thread = std::thread::Builder::new().name("busbound".to_owned());
-    let mut writer = writer;
-    for kind in begun.iter().flatten() {
-        writer.note(&format!("CUPTI does not record activity kind {kind} here"));
-    }
-    thread
-        .spawn(move || writer.run(&receiver, window, has_begun))
-        .map_err(|error| format!("cannot start the writer thread: {error}"))?;
+    thread.spawn(move || writer.run()).map_err(|error| format!("cannot start the writer thread: {error}"))?;
     // SAFETY: a function of this library, which is never unloaded.
     unsafe { atexit(end) };
     Ok(())
 }
 
-/// The requested file, or one next to it if another process of the run uses that one.
-fn create(to: &Path) -> Result<(File, PathBuf), String> {
-    let own = to.with_extension(format!("{}.bbt", std::process::id()));
-    for path in [to, own.as_path()] {
-        if let Ok(file) = OpenOptions::new().write(true).create_new(true).open(path) {
-            return Ok((file, path.to_owned()));
-        }
-    }
-    Err(format!("cannot write {} or {}; nothing is recorded", to.display(), own.display()))
-}
-
 extern "C" fn buffer_requested(buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
+    if QUEUED.load(Ordering::Relaxed) >= MAX_QUEUED.load(Ordering::Relaxed) {
+        // SAFETY: CUPTI passes three pointers to fill; without a buffer it drops records.
+        unsafe { (*buffer, *size, *most) = (std::ptr::null_mut(), 0, 0) };
+        return;
+    }
     let spare = SPARE.lock().ok().and_then(|mut spare| spare.pop());
     let memory = spare.unwrap_or_else(|| vec![0u64; BUFFER / 8].into_boxed_slice());
     // SAFETY: CUPTI passes three pointers to fill; `buffer_completed` takes the memory back.
@@ -143,6 +131,7 @@ extern "C" fn buffer_completed(_: *mut c_void, _: u32, buffer: *mut u8, size: us
         && let Some(recording) = recording()
         && let Ok(messages) = recording.messages.lock()
     {
+        QUEUED.fetch_add(1, Ordering::Relaxed);
         let _ = messages.send(Message::Buffer(memory, valid));
     }
 }
@@ -170,7 +159,9 @@ extern "C" fn end() {
 
 fn finish() {
     let Some(recording) = recording() else { return };
-    recording.cupti.flush(true);
+    if IS_SUBSCRIBED.load(Ordering::SeqCst) {
+        recording.cupti.flush(true);
+    }
     let (done, wait) = channel();
     // The lock is released before waiting: a thread that delivers a buffer in the meantime needs it.
     let messages = recording.messages.lock().ok().map(|sender| sender.clone());

@@ -1,295 +1,489 @@
-//! The writer thread: takes filled buffers, converts their records, and appends chunks to the file.
+//! The writer thread: takes filled buffers, converts their records, and passes them to the file or to the ring. It starts and
+//! stops recording, and answers commands.
 
-#![expect(unsafe_code, reason = "names of CUPTI's records are addresses in this process")]
+#![expect(unsafe_code, reason = "a buffer of numbers is read as bytes")]
 
-use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
-use std::io::Write;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::collect::Collector;
+use super::control::{Command, Control};
 use super::cupti::Cupti;
-use super::layout::{Activity, Raw};
-use super::library::text_at;
-use super::nvml::{Counter, Gpu, Nvml};
-use super::waits;
-use crate::format::{ChunkWriter, MAGIC, Record};
+use super::flusher::Flusher;
+use super::layout::Raw;
+use super::output::{Output, RecordingFile};
+use super::ring::Ring;
+use super::sampler::Sampler;
+use super::settings::{Settings, When};
+use super::triggers::Triggers;
+use super::{IS_SUBSCRIBED, QUEUED, say, signals, waits};
+use crate::format::{ChunkWriter, Record};
+
+/// Whether CUPTI has delivered its last buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flush {
+    First,
+    Done,
+}
 
 /// Messages to the thread.
 pub(super) enum Message {
     /// A buffer that CUPTI has filled, with its valid length.
     Buffer(Box<[u64]>, usize),
     /// The process ends: write what is left, and signal when done.
-    End(std::sync::mpsc::Sender<()>),
+    End(Sender<()>),
 }
 
 /// Complete data is written at least this often.
 const FLUSHED_EVERY: Duration = Duration::from_millis(400);
-/// How often the link's counters are read. They wrap, see [`Nvml::crossed`]; and kernels that read host memory leave no other
-/// trace of it, so a reading must not span many of them. Much more often would hurt: a reading takes 0.3 to 0.5 ms, and a kernel
-/// that reads host memory meanwhile takes half as long again (docs/results/zero_copy.md).
+/// How often the link's counters are read. They wrap, see [`Nvml::crossed`](super::nvml::Nvml::crossed); and kernels that read
+/// host memory leave no other trace of it, so a reading must not span many of them. Much more often would hurt: a reading takes 0.3 to
+/// 0.5 ms, and a kernel that reads host memory meanwhile takes half as long again (docs/results/zero_copy.md).
 const COUNTED_EVERY: Duration = Duration::from_millis(8);
+/// The same for a ring, which is always on.
+const COUNTED_IN_RING: Duration = Duration::from_millis(50);
+/// How often the thread looks around.
+const TICK: Duration = Duration::from_millis(8);
+const TICK_IN_RING: Duration = Duration::from_millis(25);
 /// Links change their speed with the load.
 const LINK_ASKED_EVERY: Duration = Duration::from_secs(1);
+/// How long a dump waits for CUPTI's last buffers: less than a process that crashes waits for its dump.
+const FLUSHED_WITHIN: Duration = Duration::from_millis(700);
 /// A chunk is written when it reaches this size. Damage loses a whole chunk, about a thousand events of this size.
 const CHUNK: usize = 32 << 10;
 
-const MARKER_INSTANT: u32 = 1;
-const MARKER_START: u32 = 2;
-const MARKER_END: u32 = 4;
+/// When something was last done.
+struct Timer {
+    every: Duration,
+    last: Instant,
+}
 
-/// When recording starts and ends, relative to the start of the process.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Window {
-    pub(super) delay: Duration,
-    pub(super) duration: Option<Duration>,
+impl Timer {
+    fn new(every: Duration) -> Self {
+        Self { every, last: Instant::now() }
+    }
+
+    fn is_due(&mut self) -> bool {
+        let is_due = self.last.elapsed() >= self.every;
+        if is_due {
+            self.last = Instant::now();
+        }
+        is_due
+    }
 }
 
 pub(super) struct Writer {
-    cupti: Cupti,
-    /// `None` after a write error.
-    file: Option<File>,
-    written: u64,
-    chunk: ChunkWriter,
-    names: HashMap<Vec<u8>, u32>,
-    calls: HashMap<(bool, u32), u32>,
-    threads: HashSet<u32>,
-    nvml: Option<Nvml>,
-    gpus: Vec<Gpu>,
+    settings: Settings,
+    messages: Receiver<Message>,
+    collector: Collector,
+    flusher: Option<Flusher>,
+    output: Output,
+    control: Option<Control>,
+    is_subscribed: bool,
+    is_recording: bool,
+    /// When recording starts and stops by itself.
+    start_at: Option<Instant>,
+    stop_at: Option<Instant>,
+    /// Files that this process has written.
+    files: u32,
+    sampler: Option<Sampler>,
+    /// Kernels are not recorded since then.
+    kernels_off: Option<u64>,
+    triggers: Triggers,
+    /// Who waits for the end.
+    ending: Option<Sender<()>>,
 }
 
 impl Writer {
-    /// Starts the file: what is recorded.
-    pub(super) fn new(cupti: Cupti, mut file: File, place: &str) -> std::io::Result<Self> {
-        file.write_all(MAGIC)?;
-        let mut writer = Self {
-            cupti,
-            file: Some(file),
-            written: MAGIC.len() as u64,
-            chunk: ChunkWriter::default(),
-            names: HashMap::new(),
-            calls: HashMap::new(),
-            threads: HashSet::new(),
-            nvml: Nvml::load(),
-            gpus: Vec::new(),
+    pub(super) fn new(settings: Settings, messages: Receiver<Message>, cupti: Cupti, place: &str) -> Self {
+        let ring = match settings.when {
+            When::Ring { last } => Some(Ring::new(last, Instant::now())),
+            _ => None,
         };
-        let command = fs::read("/proc/self/cmdline").unwrap_or_default();
-        let words: Vec<&[u8]> = command.split(|byte| *byte == 0).filter(|word| !word.is_empty()).collect();
-        writer.fact("process", std::process::id().to_string().as_bytes());
-        writer.fact("command", &words.join(&b' '));
-        writer.fact("cupti", format!("{} {place}", cupti.version()).as_bytes());
-        for key in ["RANK", "LOCAL_RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES"] {
-            if let Some(value) = std::env::var_os(key) {
-                writer.fact(key, value.as_encoded_bytes());
+        let watchdog = settings.watchdog.filter(|_| ring.is_some());
+        Self {
+            collector: Collector::new(cupti, place, settings.counts_bytes),
+            flusher: None,
+            output: Output::new(ring),
+            settings,
+            messages,
+            control: None,
+            is_subscribed: false,
+            is_recording: false,
+            start_at: None,
+            stop_at: None,
+            files: 0,
+            sampler: None,
+            kernels_off: None,
+            triggers: Triggers::new(watchdog),
+            ending: None,
+        }
+    }
+
+    /// Subscribes to CUPTI and makes the file, before the process continues.
+    ///
+    /// # Errors
+    /// With a message: another profiler uses CUPTI, or no file can be written.
+    pub(super) fn prepare(&mut self) -> Result<(), String> {
+        match self.settings.when {
+            When::Window { delay, duration } => {
+                self.subscribe()?;
+                let file = RecordingFile::for_process(&self.settings.to);
+                self.begin_file(file)?;
+                match delay.is_zero() {
+                    true => self.record(duration),
+                    false => self.start_at = Some(Instant::now() + delay),
+                }
+            }
+            When::Ring { .. } => {
+                self.subscribe()?;
+                self.record(None);
+            }
+            When::Standby => {}
+            When::Cycle { every, .. } => self.start_at = Some(next_window(every)),
+        }
+        if let Some(directory) = &self.settings.control {
+            match Control::listen(directory) {
+                Ok(control) => self.control = Some(control),
+                // What needs no commands works without.
+                Err(why) => say(&why),
             }
         }
-        writer.clock();
-        writer.write();
-        Ok(writer)
+        Ok(())
     }
 
-    fn fact(&mut self, key: &str, value: &[u8]) {
-        self.chunk.add(&Record::Fact { key: key.as_bytes(), value });
+    fn begin_file(&mut self, file: Result<RecordingFile, String>) -> Result<(), String> {
+        let begun = file.and_then(|file| self.output.begin(file, &mut self.collector.definitions));
+        if begun.is_err() {
+            // Other profilers may need CUPTI.
+            self.unsubscribe();
+            return begun;
+        }
+        self.collector.clock();
+        self.cut();
+        Ok(())
     }
 
-    pub(super) fn note(&mut self, text: &str) {
-        self.chunk.add(&Record::Note { text: text.as_bytes() });
+    fn subscribe(&mut self) -> Result<(), String> {
+        if !self.is_subscribed {
+            let called = waits::called;
+            self.collector.cupti.take(super::buffer_requested, super::buffer_completed, called)?;
+            self.collector.prepare();
+            if self.flusher.is_none() {
+                self.flusher = Flusher::start(self.collector.cupti);
+            }
+            self.set_subscribed(true);
+        }
+        Ok(())
     }
 
-    fn clock(&mut self) {
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let unix_ns = u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX);
-        self.chunk.add(&Record::Clock { at: self.cupti.now(), unix_ns });
+    fn unsubscribe(&mut self) {
+        if self.is_subscribed {
+            self.collector.cupti.release();
+            self.set_subscribed(false);
+        }
+    }
+
+    fn set_subscribed(&mut self, is_subscribed: bool) {
+        self.is_subscribed = is_subscribed;
+        IS_SUBSCRIBED.store(is_subscribed, Ordering::SeqCst);
+    }
+
+    fn record(&mut self, duration: Option<Duration>) {
+        let cupti = self.collector.cupti;
+        for kind in cupti.begin(waits::calls(&cupti)) {
+            self.collector.definitions.note(&format!("CUPTI does not record activity kind {kind} here"));
+        }
+        self.collector.links(true);
+        self.tell_kernels_off();
+        self.kernels_off = None;
+        self.sampler = self.output.ring.is_some().then(|| Sampler::new(Instant::now()));
+        self.stop_at = duration.map(|duration| Instant::now() + duration);
+        (self.is_recording, self.start_at) = (true, None);
+    }
+
+    fn start(&mut self, duration: Option<Duration>) -> Result<String, String> {
+        if self.is_recording {
+            return Err("it is recording already".to_owned());
+        }
+        self.subscribe()?;
+        let is_ring = self.output.ring.is_some();
+        if !is_ring && !self.output.is_writing() {
+            let file = RecordingFile::numbered(&self.settings.to, "window", &mut self.files);
+            self.begin_file(file)?;
+        }
+        self.record(duration);
+        Ok(match duration {
+            Some(duration) => format!("started to record, for {} s", duration.as_secs_f64()),
+            None => "started to record".to_owned(),
+        })
+    }
+
+    fn stop(&mut self) -> Result<String, String> {
+        if !self.is_recording {
+            return Err("it is not recording".to_owned());
+        }
+        let cupti = self.collector.cupti;
+        cupti.end(waits::calls(&cupti));
+        self.flush(true);
+        self.take_all();
+        // A ring goes on after the gap, which must not look like idle time.
+        self.kernels_off = self.output.ring.is_some().then(|| cupti.now());
+        (self.is_recording, self.stop_at, self.sampler) = (false, None, None);
+        self.unsubscribe();
+        if let When::Cycle { every, .. } = self.settings.when {
+            self.start_at = Some(next_window(every));
+        }
+        if self.output.ring.is_some() {
+            return Ok("stopped; what the ring holds can still be dumped".to_owned());
+        }
+        self.finish_file().map(|path| format!("wrote {path}"))
+    }
+
+    /// Writes the end of the file; its path.
+    fn finish_file(&mut self) -> Result<String, String> {
+        let mut chunk = ChunkWriter::default();
+        chunk.add(&Record::End);
+        self.output.add(&mut chunk);
+        self.output.end().map(|path| path.display().to_string())
+    }
+
+    /// Writes what the ring holds.
+    fn dump(&mut self, why: &str, flush: Flush) -> Result<String, String> {
+        let now = Instant::now();
+        let Some(ring) = &self.output.ring else {
+            return Err("it keeps no ring: start the program with busbound record --ring 60s".to_owned());
+        };
+        let note = format!("Dumped because {why}; {}.", ring.describe(now));
+        let sampled = self.sampler.as_ref().and_then(Sampler::describe);
+        // First without CUPTI: a process that crashes may hold its locks.
+        self.cut();
+        let file = RecordingFile::numbered(&self.settings.to, "dump", &mut self.files)?;
+        self.output.begin(file, &mut self.collector.definitions)?;
+        let mut chunk = ChunkWriter::default();
+        for text in [Some(note), sampled.map(|how| format!("In this dump, {how}."))].into_iter().flatten() {
+            chunk.add(&Record::Note { text: text.as_bytes() });
+        }
+        self.output.add(&mut chunk);
+        self.output.settle();
+        if self.is_recording {
+            if flush == Flush::First {
+                self.flush(self.triggers.is_quiet(now));
+            }
+            self.take_all();
+            self.collector.state_of_links(&mut chunk);
+        }
+        let unfinished = self.collector.take_unfinished();
+        if !unfinished.is_empty() {
+            let text = format!("These kernels had not finished: {}.", unfinished.join(", "));
+            chunk.add(&Record::Note { text: text.as_bytes() });
+        }
+        self.output.add(&mut chunk);
+        self.finish_file()
+    }
+
+    /// Lets CUPTI deliver its buffers.
+    fn flush(&mut self, all: bool) {
+        if let Some(flusher) = &mut self.flusher {
+            flusher.flush(all, FLUSHED_WITHIN);
+        }
+    }
+
+    fn is_stuck(&mut self) -> bool {
+        self.flusher.as_mut().is_some_and(Flusher::is_stuck)
+    }
+
+    /// Reads everything that has arrived.
+    fn take_all(&mut self) {
+        while let Ok(message) = self.messages.try_recv() {
+            self.message(message);
+        }
+        self.collector.waits();
+        self.sum_up();
+        self.cut();
+    }
+
+    /// What CUPTI says about itself, if it still answers.
+    fn sum_up(&mut self) {
+        if !self.is_stuck() {
+            self.collector.lost();
+            self.tell_kernels_off();
+        }
+    }
+
+    fn cut(&mut self) {
+        self.output.cut(&mut self.collector.chunk, &mut self.collector.definitions);
     }
 
     /// Runs until the process ends.
-    pub(super) fn run(mut self, messages: &Receiver<Message>, window: Window, has_begun: bool) {
-        let begun = Instant::now();
-        let mut recording = has_begun;
-        let mut is_over = false;
-        let (mut flushed, mut counted, mut link_asked) = (begun, begun, begun);
+    pub(super) fn run(mut self) {
+        if self.output.ring.is_some() {
+            signals::watch_crashes();
+        }
+        if let Some(Err(why)) = self.settings.signal.map(signals::watch_requests) {
+            say(&why);
+        }
+        let is_ring = self.output.ring.is_some();
+        let (tick, counted) = if is_ring { (TICK_IN_RING, COUNTED_IN_RING) } else { (TICK, COUNTED_EVERY) };
+        let mut timers = [FLUSHED_EVERY, counted, LINK_ASKED_EVERY].map(Timer::new);
         loop {
-            match messages.recv_timeout(COUNTED_EVERY) {
-                Ok(Message::Buffer(buffer, valid)) => self.buffer(buffer, valid),
-                Ok(Message::End(done)) => {
-                    while let Ok(Message::Buffer(buffer, valid)) = messages.try_recv() {
-                        self.buffer(buffer, valid);
-                    }
-                    self.waits();
-                    self.count();
-                    self.lost();
-                    self.chunk.add(&Record::End);
-                    self.write();
-                    let _ = done.send(());
-                    return;
-                }
+            match self.messages.recv_timeout(tick) {
+                Ok(message) => self.message(message),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            self.waits();
-            if !recording && !is_over && begun.elapsed() >= window.delay {
-                for kind in self.cupti.begin(waits::calls(&self.cupti)) {
-                    self.note(&format!("CUPTI does not record activity kind {kind} here"));
+            if let Some(done) = self.ending.take() {
+                self.end();
+                let _ = done.send(());
+                return;
+            }
+            if let Some(signal) = signals::fatal() {
+                let _ = self.dump(&format!("the process received {}", signals::name(signal)), Flush::First);
+                signals::is_dumped();
+                return;
+            }
+            self.obey();
+            if self.is_recording {
+                self.observe(&mut timers);
+            }
+        }
+    }
+
+    fn message(&mut self, message: Message) {
+        match message {
+            Message::Buffer(buffer, valid) => self.buffer(buffer, valid),
+            Message::End(done) => self.ending = Some(done),
+        }
+    }
+
+    /// The process ends.
+    fn end(&mut self) {
+        self.control = None;
+        if self.output.ring.is_some() {
+            if let Err(why) = self.dump("the process exited", Flush::Done) {
+                say(&why);
+            }
+        } else if self.output.is_writing() {
+            // Nothing is turned off: CUDA may be gone already.
+            self.take_all();
+            let _ = self.finish_file();
+        }
+    }
+
+    /// Does what the clock, a command, a signal or the program's behavior ask for.
+    fn obey(&mut self) {
+        let now = Instant::now();
+        if self.start_at.is_some_and(|at| now >= at) {
+            self.start_at = None;
+            let duration = match self.settings.when {
+                When::Window { duration, .. } => duration,
+                When::Cycle { duration, .. } => Some(duration),
+                _ => None,
+            };
+            if let Err(why) = self.start(duration) {
+                say(&why);
+                if let When::Cycle { every, .. } = self.settings.when {
+                    self.start_at = Some(next_window(every));
                 }
-                recording = true;
-            }
-            if recording && window.duration.is_some_and(|duration| begun.elapsed() >= window.delay + duration)
-            {
-                self.cupti.end(waits::calls(&self.cupti));
-                self.cupti.flush(true);
-                (recording, is_over) = (false, true);
-            }
-            if recording && counted.elapsed() >= COUNTED_EVERY {
-                counted = Instant::now();
-                self.count();
-            }
-            if link_asked.elapsed() >= LINK_ASKED_EVERY {
-                link_asked = Instant::now();
-                self.links();
-            }
-            if flushed.elapsed() >= FLUSHED_EVERY {
-                flushed = Instant::now();
-                // Buffers arrive through the callback, in this thread's own channel.
-                self.cupti.flush(false);
-                self.lost();
-                self.write();
             }
         }
-    }
-
-    fn waits(&mut self) {
-        for record in waits::take() {
-            self.chunk.add(&record);
-        }
-    }
-
-    fn count(&mut self) {
-        let Some(nvml) = self.nvml else { return };
-        for gpu in &mut self.gpus {
-            for counter in Counter::BOTH {
-                let Some(bytes) = nvml.crossed(gpu, counter) else { continue };
-                let (at, to_host) = (self.cupti.now(), matches!(counter, Counter::ToHost));
-                self.chunk.add(&Record::LinkReading { at, gpu: gpu.id, to_host, bytes });
-            }
-        }
-    }
-
-    /// Records each link whose state has changed.
-    fn links(&mut self) {
-        let Some(nvml) = self.nvml else { return };
-        for gpu in &mut self.gpus {
-            let link = nvml.link(gpu).filter(|link| gpu.link != Some(*link));
-            if let Some(link @ [generation, lanes, max_generation, max_lanes]) = link {
-                gpu.link = Some(link);
-                self.chunk.add(&Record::Link { gpu: gpu.id, generation, lanes, max_generation, max_lanes });
-            }
-        }
-    }
-
-    fn lost(&mut self) {
-        let count = self.cupti.dropped();
-        if count > 0 {
-            let at = self.cupti.now();
-            self.chunk.add(&Record::Dropped { at, count });
-        }
-    }
-
-    /// A chunk is written in one call: completely, or not at all.
-    fn write(&mut self) {
-        let (Some(chunk), Some(file)) = (self.chunk.take(), &mut self.file) else { return };
-        if file.write_all(&chunk).is_ok() {
-            self.written += chunk.len() as u64;
-        } else {
-            // A full disk ends the recording but not the program; a partial chunk is useless.
-            let _ = file.set_len(self.written);
-            self.file = None;
-        }
-    }
-
-    fn name(&mut self, text: &[u8]) -> u32 {
-        if let Some(&id) = self.names.get(text) {
-            return id;
-        }
-        let id = u32::try_from(self.names.len() + 1).unwrap_or(u32::MAX);
-        self.chunk.add(&Record::Name { id, text });
-        self.names.insert(text.to_vec(), id);
-        id
-    }
-
-    /// Text of the record being read.
-    fn name_at(&mut self, address: usize) -> u32 {
-        // SAFETY: CUPTI keeps the names in its records as long as the process runs.
-        let text = unsafe { text_at(address) }.to_vec();
-        self.name(&text)
-    }
-
-    fn call_name(&mut self, is_driver: bool, callback: u32) -> u32 {
-        if let Some(&id) = self.calls.get(&(is_driver, callback)) {
-            return id;
-        }
-        let text = self.cupti.call_name(is_driver, callback);
-        let id = self.name(&text);
-        self.calls.insert((is_driver, callback), id);
-        id
-    }
-
-    fn thread(&mut self, id: u32) {
-        if self.threads.insert(id)
-            && let Ok(text) = fs::read(format!("/proc/self/task/{id}/comm"))
+        if self.is_recording
+            && self.stop_at.is_some_and(|at| now >= at)
+            && let Err(why) = self.stop()
         {
-            let name = self.name(text.trim_ascii_end());
-            self.chunk.add(&Record::Thread { id, name });
+            say(&why);
+        }
+        if let Some((command, client)) = self.control.as_ref().and_then(Control::next) {
+            let answer = match command {
+                Command::Dump => {
+                    self.dump("it was asked for", Flush::First).map(|path| format!("wrote {path}"))
+                }
+                Command::Start(duration) => self.start(duration),
+                Command::Stop => self.stop(),
+            };
+            client.answer(&answer);
+        }
+        let asked = signals::take_request().then(|| "a signal asked for it".to_owned());
+        if let Some(why) = asked.or_else(|| self.triggers.reason(now).filter(|_| self.is_recording)) {
+            match self.dump(&why, Flush::First) {
+                Ok(path) => say(&format!("wrote {path}, because {why}")),
+                Err(failed) => say(&failed),
+            }
+        }
+    }
+
+    /// What is done again and again while recording.
+    fn observe(&mut self, [flushed, counted, links]: &mut [Timer; 3]) {
+        self.collector.waits();
+        let is_stuck = self.is_stuck();
+        if counted.is_due() && !is_stuck {
+            self.collector.count();
+        }
+        if links.is_due() {
+            self.collector.links(false);
+        }
+        let now = Instant::now();
+        let arrived = self.collector.take_arrived();
+        if arrived.has_device_work {
+            self.triggers.device_worked(now);
+        }
+        arrived.steps.into_iter().for_each(|nanos| self.triggers.step(nanos));
+        if let Some(sampler) = self.sampler.as_mut().filter(|_| !is_stuck) {
+            sampler.add_kernels(arrived.kernels);
+            if let Some(is_on) = sampler.tick(now) {
+                self.set_kernels(is_on);
+            }
+        }
+        if flushed.is_due() {
+            // Buffers arrive through the callback, in this thread's own channel.
+            if let Some(flusher) = &mut self.flusher {
+                flusher.ask(false);
+            }
+            self.sum_up();
+            if self.output.ring.is_some() && !is_stuck {
+                // Whatever the ring forgets, a dump has the time of day.
+                self.collector.clock();
+            }
+            self.cut();
+        }
+    }
+
+    fn set_kernels(&mut self, is_on: bool) {
+        self.collector.cupti.set_kernels(is_on);
+        self.tell_kernels_off();
+        self.kernels_off = (!is_on).then(|| self.collector.cupti.now());
+    }
+
+    /// Records since when kernels have not been recorded.
+    fn tell_kernels_off(&mut self) {
+        if let Some(start) = self.kernels_off {
+            let end = self.collector.cupti.now();
+            self.collector.chunk.add(&Record::KernelsOff { start, end });
+            self.kernels_off = Some(end);
         }
     }
 
     fn buffer(&mut self, mut buffer: Box<[u64]>, valid: usize) {
+        QUEUED.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: any u64 is eight bytes, and the slice covers the same memory.
         let bytes = unsafe {
             std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast::<u8>(), valid.min(buffer.len() * 8))
         };
-        for at in self.cupti.records(bytes) {
-            if let Some(activity) = (Raw { bytes: &bytes[at..] }).activity() {
-                self.activity(activity);
-            }
-            if self.chunk.len() >= CHUNK {
-                self.write();
+        for at in self.collector.cupti.records(bytes) {
+            self.collector.add(Raw { bytes: &bytes[at..] });
+            if self.collector.chunk.len() >= CHUNK {
+                self.cut();
             }
         }
         super::keep(buffer);
     }
+}
 
-    fn activity(&mut self, activity: Activity) {
-        let record = match activity {
-            Activity::Ready(record) => record,
-            Activity::Kernel { start, end, on, correlation, name, launch } => {
-                Record::Kernel { start, end, on, correlation, name: self.name_at(name), launch }
-            }
-            Activity::Call { start, end, thread, correlation, callback, is_driver, result } => {
-                self.thread(thread);
-                let name = self.call_name(is_driver, callback);
-                Record::Call { start, end, thread, correlation, name, is_driver, result }
-            }
-            Activity::Marker { at, id, flags, thread, name } if flags & MARKER_START != 0 => {
-                self.thread(thread);
-                Record::RangeStart { at, id, thread, name: self.name_at(name) }
-            }
-            Activity::Marker { at, id, flags, .. } if flags & MARKER_END != 0 => Record::RangeEnd { at, id },
-            Activity::Marker { at, thread, flags, name, .. } if flags & MARKER_INSTANT != 0 => {
-                Record::Mark { at, thread, name: self.name_at(name) }
-            }
-            Activity::Marker { .. } => return,
-            Activity::Device { id, name, memory, multiprocessors, capability, uuid } => {
-                let name = self.name_at(name);
-                if let Some(nvml) = self.nvml
-                    && !self.gpus.iter().any(|gpu| gpu.id == id)
-                    && let Some(gpu) = nvml.gpu(id, uuid)
-                {
-                    self.gpus.push(gpu);
-                    self.links();
-                }
-                Record::Gpu { id, name, memory, multiprocessors, capability }
-            }
-        };
-        self.chunk.add(&record);
-    }
+/// Windows begin at multiples of their period in calendar time: all ranks of a run record the same steps, without asking
+/// each other.
+fn next_window(every: Duration) -> Instant {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let into = unix.as_nanos().checked_rem(every.as_nanos()).unwrap_or(0);
+    Instant::now() + every.saturating_sub(Duration::from_nanos(u64::try_from(into).unwrap_or(0)))
 }

@@ -15,6 +15,8 @@ mod merge;
 mod plan;
 #[cfg_attr(not(target_os = "linux"), path = "record_elsewhere.rs")]
 mod record;
+#[cfg(target_os = "linux")]
+mod record_cycles;
 #[cfg_attr(not(target_os = "linux"), path = "run_elsewhere.rs")]
 mod run;
 mod summarize;

@@ -4,7 +4,7 @@ use crate::args::record::RecordArgs;
 use crate::failure::Failure;
 
 pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
-    let file = args.output.display();
+    let file = args.output.as_deref().map_or_else(|| "run.bbt".into(), |path| path.to_string_lossy());
     Err(Failure::no_gpu(format!(
         "recording needs Linux: run this command there, and diagnose its {file} here"
     )))

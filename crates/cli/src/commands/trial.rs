@@ -19,7 +19,7 @@ use crate::args::trial::TryArgs;
 use crate::failure::Failure;
 use crate::io::output::{show, warn};
 use crate::launch::child::{code_of, watch};
-use crate::launch::record::recording;
+use crate::launch::record::{everything, recording};
 use crate::launch::stage::{counting, staged};
 use crate::request::resolve_output;
 
@@ -148,7 +148,7 @@ impl Tried<'_> {
         let mode = if side == Side::AsItIs { Mode::Off } else { Mode::Stage };
         let to = std::path::absolute(path).map_err(Failure::output_at("the working directory"))?;
         let mut command = self.command(mode)?;
-        recording(&mut command, &to, 0.0, None)?;
+        recording(&mut command, &everything(&to))?;
         Ok(code_of(watch(command)?))
     }
 

@@ -60,13 +60,7 @@ impl Library {
     }
 
     fn place(&self, directory: &Path, path: &Path) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        // A directory that belongs to or is writable by others is not trusted.
-        let about = fs::symlink_metadata(directory)?;
-        let is_ours = std::os::unix::fs::MetadataExt::uid(&about) == rustix::process::getuid().as_raw();
-        if !about.is_dir() || !is_ours || about.permissions().mode() & 0o022 != 0 {
-            return Err(io::Error::other("the directory belongs to, or is writable by, somebody else"));
-        }
+        make_private(directory)?;
         if fs::read(path).is_ok_and(|there| there == self.bytes) {
             return Ok(());
         }
@@ -76,4 +70,16 @@ impl Library {
         fs::set_permissions(&half, fs::Permissions::from_mode(0o700))?;
         fs::rename(&half, path)
     }
+}
+
+/// Makes a directory that only this user can write to; fails if there is one that is not.
+pub(crate) fn make_private(directory: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    // A directory that belongs to or is writable by others is not trusted.
+    let about = fs::symlink_metadata(directory)?;
+    let is_ours = std::os::unix::fs::MetadataExt::uid(&about) == rustix::process::getuid().as_raw();
+    if !about.is_dir() || !is_ours || about.permissions().mode() & 0o022 != 0 {
+        return Err(io::Error::other("the directory belongs to, or is writable by, somebody else"));
+    }
+    Ok(())
 }

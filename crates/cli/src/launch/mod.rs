@@ -1,5 +1,6 @@
 //! Starting somebody's program with one of our libraries loaded into it.
 
+pub(crate) mod attach;
 pub(crate) mod child;
 pub(crate) mod library;
 pub(crate) mod record;

@@ -28,6 +28,15 @@ pub(crate) fn reason(trace: &Trace) -> Option<Withheld> {
         let why = format!("some {rows} rows were not read because --memory is too small");
         return because(LimitationId::Lost, why);
     }
+    let LostRows { at_most: off, of } = lost.kernels_off;
+    if off as f64 > MUCH * of as f64 {
+        let share = format!("{:.0}%", 100.0 * of.saturating_sub(off) as f64 / of as f64);
+        let why = format!(
+            "kernels were recorded for {share} of the time only (busbound record --ring samples them when there are many), so that idle time is \
+             not visible"
+        );
+        return because(LimitationId::Lost, why);
+    }
     let of = |wanted: fn(EventKind) -> bool| {
         let all = trace.events().filter(|event| wanted(event.kind())).count();
         let sum = |counts: &BTreeMap<EventKind, u64>| -> u64 {

@@ -29,6 +29,8 @@ pub(super) struct Recording<'a> {
     waits: Waits,
     facts: BTreeMap<Vec<u8>, String>,
     links: BTreeMap<u32, RecordedLink>,
+    /// Nanoseconds in which kernels were not recorded.
+    kernels_off: u64,
     pub(super) has_ended: bool,
 }
 
@@ -42,6 +44,7 @@ impl<'a> Recording<'a> {
             waits: Waits::default(),
             facts: BTreeMap::new(),
             links: BTreeMap::new(),
+            kernels_off: 0,
             has_ended: false,
         }
     }
@@ -82,6 +85,7 @@ impl<'a> Recording<'a> {
             Record::Dropped { count, .. } => {
                 self.trace.stats_mut().lose_several(LossKind::DroppedRecord, count);
             }
+            Record::KernelsOff { start, end } => self.kernels_off += end - start,
             Record::Note { text } => {
                 let text = String::from_utf8_lossy(text).into_owned();
                 self.trace.origin().profiler_messages.push(text);
@@ -233,6 +237,15 @@ impl<'a> Recording<'a> {
     /// Joins what needs all records.
     pub(super) fn finish(self) {
         self.waits.resolve(self.trace);
+        if self.kernels_off > 0 {
+            let events = &self.trace.trace.events;
+            let (first, last) = (events.start.iter().min(), events.start.iter().max());
+            let of = first.zip(last).map_or(0, |(first, last)| (*last - *first).get());
+            let of = u64::try_from(of).unwrap_or(0).max(self.kernels_off);
+            let stats = self.trace.stats_mut();
+            stats.lost_work.kernels_off.add(self.kernels_off, of);
+            stats.lose_several(LossKind::NotCollected, 1);
+        }
         let origin = self.trace.origin();
         origin.trace_name = self.facts.get(b"command".as_slice()).cloned();
         if let Some(cupti) = self.facts.get(b"cupti".as_slice()) {

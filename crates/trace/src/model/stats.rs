@@ -200,6 +200,9 @@ pub struct LostWork {
     /// Events left out, because their time is far from all others.
     #[serde(default)]
     pub stray: BTreeMap<EventKind, u64>,
+    /// Nanoseconds in which no kernels were recorded, of those that the file covers: the recorder samples them.
+    #[serde(default)]
+    pub kernels_off: LostRows,
 }
 
 impl LostWork {
@@ -214,6 +217,7 @@ impl LostWork {
         for (kind, count) in other.stray {
             *self.stray.entry(kind).or_default() += count;
         }
+        self.kernels_off.add(other.kernels_off.at_most, other.kernels_off.of);
     }
 }
 

@@ -1,4 +1,4 @@
-// A program that loads the library like the CUDA driver does: program LIBRARY exit|fork|kill
+// A program that loads the library like the CUDA driver does: program LIBRARY exit|fork|kill|segv|abort|term|overflow|run SECONDS [handles SIGNAL]
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,12 +8,26 @@
 #include <time.h>
 #include <unistd.h>
 
+static void handle(int signal) { (void)!write(1, "handled\n", 8); }
+static int overflow(volatile int depth) { volatile char page[4096]; page[0] = depth; return overflow(depth + 1) + page[0]; }
+
 int main(int count, char **words) {
+  if (count > 5) signal(atoi(words[5]), handle);
   void *library = dlopen(words[1], RTLD_NOW);
   int (*begin)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
   if (!begin) return fprintf(stderr, "%s\n", dlerror()), 9;
   begin();
+  if (!strcmp(words[2], "run")) {
+    struct timespec left = {atoi(words[3]), 0};
+    while (nanosleep(&left, &left)) {}
+    puts("done");
+    return 3;
+  }
   usleep(1200 * 1000);
+  if (!strcmp(words[2], "segv")) *(volatile int *)8 = 1;
+  if (!strcmp(words[2], "abort")) abort();
+  if (!strcmp(words[2], "term")) kill(getpid(), SIGTERM), pause();
+  if (!strcmp(words[2], "overflow")) return overflow(0);
   if (!strcmp(words[2], "kill")) kill(getpid(), SIGKILL);
   if (!strcmp(words[2], "fork")) {
     time_t before = time(NULL);
