@@ -20,6 +20,8 @@ const WORTH_ADDING: f64 = 0.7;
 /// An explanation whose error is at most this share of the traffic is plausible, although another one is better: the time of a
 /// reading is known to half a millisecond.
 const PLAUSIBLE: f64 = 0.15;
+/// Kernels whose fit leaves a larger share than this did not make the traffic.
+const WRONG: f64 = 0.4;
 /// The search ends when less than this share of the traffic is left.
 const EXPLAINED: f64 = 0.03;
 /// Groups with a smaller share of the kernels' time cannot matter.
@@ -27,7 +29,7 @@ const LEAST_TIME: f64 = 0.005;
 /// A kernel that takes this many times as long as the next shorter one of its name and grid does something else.
 const LONGER: Time = 3;
 /// Readings further apart say nothing about single kernels.
-const LONGEST_WINDOW: Time = 100_000_000;
+const LONGEST_WINDOW: Time = 40_000_000;
 
 /// Kernels that move host memory, and how much of the counted traffic is explained.
 #[derive(Debug, Clone, Default)]
@@ -74,13 +76,19 @@ pub struct CountedTraffic {
 }
 
 impl HostMemory {
-    /// Empty without readings, and if copies explain them.
+    /// Empty without readings, and if copies explain them. Kernels that are not in the trace may have made the traffic, so records
+    /// must not be missing.
     pub fn of(trace: &Trace) -> Self {
         let mut found = Self::default();
+        if trace.link_traffic().is_empty() || !trace.stats().is_complete() {
+            return found;
+        }
         let mut devices: Vec<i32> = trace.link_traffic().iter().map(|reading| reading.gpu).collect();
         devices.sort_unstable();
         devices.dedup();
-        for device in devices {
+        // Counters count what other processes move, too.
+        let shared = &trace.origin().shared_gpus;
+        for device in devices.into_iter().filter(|device| !shared.contains(device)) {
             let work = DeviceWork::of(trace, device);
             found.attribute(&work, trace.link_traffic());
         }
@@ -118,7 +126,8 @@ impl HostMemory {
         let by_copies: f64 = windows.iter().map(copied).sum();
         let unexplained = fit.unexplained.max(0.0) / KERNEL_PACKET;
         let is_much = fit.unexplained >= LEAST_TRAFFIC * fit.busy.max(1.0)
-            && unexplained >= LEAST_UNEXPLAINED * (unexplained + by_copies);
+            && unexplained >= LEAST_UNEXPLAINED * (unexplained + by_copies)
+            && fit.is_good;
         let by_kernels = if is_much { fit.explained() / KERNEL_PACKET } else { 0.0 };
         let counted = unexplained + by_copies;
         self.traffic.push(CountedTraffic { device: work.device, direction, counted, by_copies, by_kernels });
@@ -244,7 +253,6 @@ struct Window {
     busy: Time,
 }
 
-/// Windows in which kernels or copies ran.
 fn windows(readings: &[LinkTraffic], work: &DeviceWork, direction: Direction) -> Vec<Window> {
     let is_wanted = |reading: &&LinkTraffic| reading.gpu == work.device && reading.direction == direction;
     let readings: Vec<&LinkTraffic> = readings.iter().filter(is_wanted).collect();
@@ -266,9 +274,7 @@ fn windows(readings: &[LinkTraffic], work: &DeviceWork, direction: Direction) ->
         }
         window.add_kernels(&work.kernels[first_kernel..]);
         window.add_copies(&work.copies[first_copy..]);
-        if !window.launches.is_empty() || window.h2d + window.d2h > 0.0 {
-            windows.push(window);
-        }
+        windows.push(window);
     }
     windows
 }
@@ -280,6 +286,10 @@ fn part(window: &Window, start: Time, end: Time) -> f64 {
 }
 
 impl Window {
+    fn is_idle(&self) -> bool {
+        self.launches.is_empty() && self.h2d + self.d2h == 0.0
+    }
+
     fn add_kernels(&mut self, kernels: &[(Time, Time, usize)]) {
         let mut by_group: BTreeMap<usize, f64> = BTreeMap::new();
         for &(start, end, group) in kernels.iter().take_while(|kernel| kernel.0 < self.end) {
@@ -310,6 +320,8 @@ struct Fit {
     residual: Vec<f64>,
     /// Squared residual.
     error: f64,
+    /// Whether the kernels of this process explain the traffic, and no other process uses the link.
+    is_good: bool,
     /// Groups without which the error is much larger.
     needed: Vec<usize>,
 }
@@ -329,8 +341,11 @@ struct Column {
 impl Fit {
     fn of(work: &DeviceWork, windows: &[Window], unexplained: impl Fn(&Window) -> f64) -> Self {
         let target: Vec<f64> = windows.iter().map(&unexplained).collect();
+        let others = of_others(windows);
         let busy: Time = windows.iter().map(|window| window.busy).sum();
+        let all: f64 = target.iter().map(|bytes| bytes * bytes).sum();
         let mut fit = Self {
+            is_good: others < LEAST_TRAFFIC,
             unexplained: target.iter().sum(),
             busy: busy as f64,
             columns: columns(work, windows),
@@ -342,6 +357,7 @@ impl Fit {
             return fit;
         }
         fit.choose();
+        fit.is_good &= fit.error <= WRONG * WRONG * all;
         fit
     }
 
@@ -402,6 +418,16 @@ impl Fit {
     fn bytes_of(&self, group: usize) -> f64 {
         self.columns.iter().find(|column| column.group == group).map_or(0.0, |column| column.bytes)
     }
+}
+
+/// Traffic while this process did nothing on the device, in bytes per nanosecond: other processes use the link too.
+fn of_others(windows: &[Window]) -> f64 {
+    let first = windows.iter().position(|window| !window.is_idle()).unwrap_or(0);
+    let last = windows.iter().rposition(|window| !window.is_idle()).unwrap_or(0);
+    let idle = windows[first..windows.len().min(last + 1)].iter().filter(|window| window.is_idle());
+    let (bytes, time) = idle
+        .fold((0.0, 0), |(bytes, time), window| (bytes + window.counted, time + window.end - window.start));
+    bytes / time.max(1) as f64
 }
 
 fn columns(work: &DeviceWork, windows: &[Window]) -> Vec<Column> {

@@ -150,6 +150,9 @@ pub enum Record<'a> {
     End,
 }
 
+/// The key of a fact: a GPU that other processes use too.
+pub const SHARED_GPU: &[u8] = b"shared gpu";
+
 /// Where device work ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {

@@ -11,7 +11,7 @@ use super::layout::{Activity, Raw};
 use super::library::text_at;
 use super::nvml::{Counter, Gpu, Nvml};
 use super::{triggers, waits};
-use crate::format::{ChunkWriter, Record};
+use crate::format::{ChunkWriter, Record, SHARED_GPU};
 
 const MARKER_INSTANT: u32 = 1;
 const MARKER_START: u32 = 2;
@@ -124,6 +124,10 @@ impl Collector {
                 gpu.link = Some(link);
                 self.chunk.add(&Record::Link { gpu: gpu.id, generation, lanes, max_generation, max_lanes });
             }
+            if !gpu.is_shared && nvml.is_shared(gpu) {
+                gpu.is_shared = true;
+                self.chunk.add(&shared(&gpu.id.to_string()));
+            }
         }
     }
 
@@ -132,6 +136,9 @@ impl Collector {
         for gpu in &self.gpus {
             if let Some([generation, lanes, max_generation, max_lanes]) = gpu.link {
                 chunk.add(&Record::Link { gpu: gpu.id, generation, lanes, max_generation, max_lanes });
+            }
+            if gpu.is_shared {
+                chunk.add(&shared(&gpu.id.to_string()));
             }
         }
     }
@@ -223,4 +230,9 @@ impl Collector {
             self.arrived.steps.push(at.saturating_sub(before));
         }
     }
+}
+
+/// Says that other processes use a GPU.
+fn shared(gpu: &str) -> Record<'_> {
+    Record::Fact { key: SHARED_GPU, value: gpu.as_bytes() }
 }

@@ -11,6 +11,7 @@ use super::library::Library;
 type Init = unsafe extern "C" fn() -> c_int;
 type ByUuid = unsafe extern "C" fn(*const c_char, *mut *mut c_void) -> c_int;
 type Number = unsafe extern "C" fn(*mut c_void, *mut u32) -> c_int;
+type Processes = unsafe extern "C" fn(*mut c_void, *mut u32, *mut c_void) -> c_int;
 type Fields = unsafe extern "C" fn(*mut c_void, c_int, *mut FieldValue) -> c_int;
 
 /// `nvmlFieldValue_t`.
@@ -56,6 +57,7 @@ pub(super) struct Nvml {
     max_generation: Number,
     max_lanes: Number,
     fields: Option<Fields>,
+    processes: Option<Processes>,
 }
 
 /// One GPU and its counters.
@@ -65,6 +67,8 @@ pub(super) struct Gpu {
     /// The last value of each counter.
     last: [Option<u64>; 2],
     is_counting: bool,
+    /// Whether it is known that other processes use it.
+    pub(super) is_shared: bool,
     /// The last known generation and lanes.
     pub(super) link: Option<[u32; 4]>,
 }
@@ -90,6 +94,8 @@ impl Nvml {
                     c"nvmlDeviceGetMaxPcieLinkGeneration",
                 )?),
                 max_lanes: transmute::<*mut c_void, Number>(symbol(c"nvmlDeviceGetMaxPcieLinkWidth")?),
+                processes: symbol(c"nvmlDeviceGetComputeRunningProcesses_v3")
+                    .map(|address| transmute::<*mut c_void, Processes>(address)),
                 fields: symbol(c"nvmlDeviceGetFieldValues")
                     .map(|address| transmute::<*mut c_void, Fields>(address)),
             })
@@ -109,6 +115,7 @@ impl Nvml {
             handle,
             last: [None; 2],
             is_counting: self.fields.is_some(),
+            is_shared: false,
             link: None,
         })
     }
@@ -121,6 +128,15 @@ impl Nvml {
             (unsafe { number(gpu.handle, &raw mut value) } == 0).then_some(value)
         };
         Some([ask(self.generation)?, ask(self.lanes)?, ask(self.max_generation)?, ask(self.max_lanes)?])
+    }
+
+    /// Whether other processes use the GPU too; their traffic is in its counters.
+    pub(super) fn is_shared(&self, gpu: &Gpu) -> bool {
+        let Some(processes) = self.processes else { return false };
+        let mut count = 0;
+        // SAFETY: a handle from NVML; without room for the list, only the number is stored.
+        unsafe { processes(gpu.handle, &raw mut count, null_mut()) };
+        count > 1
     }
 
     /// Bytes that crossed the link since the last call; `None` the first time, and if the driver does not count them. Must be

@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use super::stream_waits::ended_last_before;
-use super::{Rule, WorkId};
+use super::{Graph, Rule, WorkId, WorkKind};
 use crate::Time;
 use crate::thresholds::{SOURCE_ENDED_WITHIN, UNEXPLAINED_START, USUAL_LATENCY};
 
@@ -16,6 +16,9 @@ pub(super) fn explain_late_starts(builder: &mut Builder<'_>) {
         let Some(known) = known_by(builder, work).filter(|known| start - known > UNEXPLAINED_START) else {
             continue;
         };
+        if is_being_staged(&builder.graph, work) {
+            continue;
+        }
         let source = ended_last_before(builder, work, start).filter(|source| {
             let ended = builder.graph.work[*source].end;
             ended > known && start - ended < SOURCE_ENDED_WITHIN
@@ -26,6 +29,13 @@ pub(super) fn explain_late_starts(builder: &mut Builder<'_>) {
             builder.graph.work[work].unexplained = start - known;
         }
     }
+}
+
+/// Whether a copy starts while its call still stages pageable memory: that is what it waited for.
+fn is_being_staged(graph: &Graph, work: WorkId) -> bool {
+    let node = &graph.work[work];
+    matches!(node.kind, WorkKind::Copy { pageable: true, .. })
+        && node.call.is_some_and(|call| graph.calls[call].end >= node.start)
 }
 
 /// When the last known edge was satisfied; `None` for work without known predecessors.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use busbound_cause::idle::GapCause;
-use busbound_trace::{EventId, Interval, NameId, Timestamp};
+use busbound_trace::{Event, EventId, EventKind, Interval, NameId, Place, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::activity::collectives::CollectiveRun;
@@ -37,6 +37,8 @@ pub struct CollectiveTimes {
 
 /// Collectives kept of each rank: 60 bytes each in JSON.
 const KEPT: usize = 256;
+/// How annotations of collectives on the host begin.
+const ON_HOST: &str = "gloo:";
 /// JSON numbers are exact up to here.
 const KEY_BITS: u64 = (1 << 53) - 1;
 
@@ -79,6 +81,29 @@ pub(crate) fn keyed(facts: &Facts<'_>) -> Vec<(EventId, u64)> {
     keyed
 }
 
+/// Collectives that a library carries out on the host, by step, name and order; no kernel belongs to them. Empty if the steps have no
+/// numbers.
+fn keyed_on_host(facts: &Facts<'_>) -> Vec<(EventId, u64)> {
+    let is_collective = |event: &Event<'_>| {
+        event.kind() == EventKind::Annotation
+            && matches!(event.place(), Place::Thread { .. })
+            && event.name().starts_with(ON_HOST)
+    };
+    let mut runs: Vec<Event<'_>> = facts.trace.events().filter(is_collective).collect();
+    runs.sort_by_key(|run| (run.start(), run.id()));
+    let mut before: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut keyed = Vec::new();
+    for run in runs {
+        let step = facts.window.step_at(run.start());
+        let Some(number) = step.and_then(|step| facts.window.number_of(step, facts.trace)) else { continue };
+        let base = hash(hash(FIRST, run.name().as_bytes()), &number.to_le_bytes());
+        let same = before.entry(base).or_insert(0);
+        keyed.push((run.id(), hash(base, &same.to_le_bytes()) & KEY_BITS));
+        *same += 1;
+    }
+    keyed
+}
+
 /// What collectives of one number have in common. Without a number, those of a step are distinguished by their order.
 fn identity(facts: &Facts<'_>, run: &CollectiveRun<'_>) -> Option<u64> {
     let message = run.message?;
@@ -106,7 +131,11 @@ fn hash(start: u64, bytes: &[u8]) -> u64 {
 }
 
 pub(crate) fn collective_times(facts: &Facts<'_>) -> CollectiveTimes {
-    let all = keyed(facts);
+    let mut all = keyed(facts);
+    if all.is_empty() && facts.timelines.len() == 1 {
+        all = keyed_on_host(facts);
+    }
+    let world = facts.trace.origin().distributed.as_ref().and_then(|job| job.world_size).unwrap_or(0);
     let (Some(timeline), false) = (facts.timelines.first(), all.is_empty()) else {
         return CollectiveTimes::default();
     };
@@ -126,7 +155,7 @@ pub(crate) fn collective_times(facts: &Facts<'_>) -> CollectiveTimes {
             let before = parts.times_within(Interval::new(since.min(event.start()), event.start()));
             let ns = |wanted: fn(Part) -> bool| before.sum_of(wanted).get();
             times.keys.push(key);
-            times.group_sizes.push(sizes.get(&id).copied().unwrap_or(0));
+            times.group_sizes.push(sizes.get(&id).copied().unwrap_or(world));
             times.starts_ns.push(event.start().as_nanos());
             times.durations_ns.push(event.duration().get());
             times.compute_ns.push(ns(|part| part == Part::Compute));

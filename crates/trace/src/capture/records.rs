@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use busbound_capture::format::{Launch as RecordedLaunch, Record, Stream};
+use busbound_capture::format::{Launch as RecordedLaunch, Record, SHARED_GPU, Stream};
 
 use super::waits::Waits;
 use crate::interval::Interval;
@@ -102,6 +102,9 @@ impl<'a> Recording<'a> {
 
     fn add_fact(&mut self, key: &[u8], value: &[u8]) {
         let value = String::from_utf8_lossy(value).into_owned();
+        if key == SHARED_GPU {
+            self.trace.origin().shared_gpus.extend(value.parse::<i32>().ok());
+        }
         if key == b"process" {
             self.process = value.parse().unwrap_or(0);
         }

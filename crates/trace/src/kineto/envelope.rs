@@ -128,6 +128,7 @@ impl Envelope {
             gpus,
             // A torch.profiler file comes from one process.
             ambiguous_devices: _,
+            shared_gpus: _,
             distributed,
             base_time_ns,
             trace_name,

@@ -20,6 +20,8 @@ pub struct Origin {
     pub gpus: Vec<Gpu>,
     /// Device numbers used by several processes that may or may not refer to the same GPU.
     pub ambiguous_devices: BTreeSet<i32>,
+    /// GPUs that other processes used during the recording.
+    pub shared_gpus: BTreeSet<i32>,
     pub distributed: Option<Distributed>,
     /// Nanoseconds since the Unix epoch at timestamp zero.
     pub base_time_ns: Option<i64>,

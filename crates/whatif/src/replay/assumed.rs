@@ -1,5 +1,7 @@
 //! What does a replay assume that the trace does not show? An expected, a best and a worst case.
 
+use busbound_cause::Time;
+
 use super::models::RecordingIs;
 use super::power::Effect;
 
@@ -32,6 +34,8 @@ pub(super) struct Assumed {
     pub(super) worker: f64,
     /// Time to receive a batch from a worker, as a share of the time to make it.
     pub(super) receiving: f64,
+    /// Host time per copy that moves to a stream of its own, in nanoseconds: an event, a wait and the switch of streams, in Python.
+    pub(super) side_stream: Time,
     /// Time of a kernel that reads host memory, once it reads device memory instead, as a share of its measured time.
     pub(super) beside_link: f64,
     /// How much of the power effect to assume.
@@ -57,6 +61,7 @@ impl Assumed {
         new_pages_gain: 10.0,
         worker: 1.2,
         receiving: 0.05,
+        side_stream: 15_000,
         beside_link: 0.08,
         power: Effect::AsMeasured,
         independent: false,
@@ -76,6 +81,7 @@ impl Assumed {
         new_pages_gain: 14.0,
         worker: 1.0,
         receiving: 0.01,
+        side_stream: 3_000,
         beside_link: 0.01,
         power: Effect::None,
         independent: true,
@@ -95,6 +101,7 @@ impl Assumed {
         new_pages_gain: 6.0,
         worker: 1.6,
         receiving: 0.2,
+        side_stream: 60_000,
         beside_link: 0.3,
         power: Effect::Most,
         independent: false,

@@ -44,6 +44,9 @@ impl Declared for Async {
                 *streams.entry((places.device_of[id], to_host)).or_insert_with(|| new_stream(graph, id));
             moves.push((id, stream));
             unblock_host(graph, id);
+            if let Some(call) = graph.work[id].call {
+                graph.calls[call].cost += terms.assumed.side_stream;
+            }
             if let Some(wait) = own.get(id) {
                 remove_call(graph, wait);
             }

@@ -1,4 +1,4 @@
-//! `coalesce`: merges consecutive small copies into one.
+//! `coalesce`: merges small copies in one direction into one.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ impl Declared for Coalesce {
     const ABOUT: About = About {
         name: "coalesce",
         spelling: "coalesce",
-        help: "merge consecutive small copies into one",
+        help: "merge small copies in one direction into one",
         doing: "merging small copies",
         effort: "pack the small copies into one buffer",
         precondition: "the data of all copies is ready at the same time",
@@ -35,7 +35,8 @@ impl Declared for Coalesce {
         let own = OwnWaits::of(graph);
         for run in runs(graph).into_iter().filter(|run| run.len() > 1) {
             let total = run.iter().map(|id| bytes_of(graph, *id)).sum();
-            for &id in &run[1..] {
+            let kept = place_of(graph, &run);
+            for &id in run.iter().filter(|id| **id != kept) {
                 drop_copy(graph, id, own.get(id));
                 // Most of the host work that prepared the copy goes away too.
                 if let Some(call) = graph.work[id].call {
@@ -44,11 +45,11 @@ impl Declared for Coalesce {
                 }
             }
             made.changed += run.len();
-            let first = &mut graph.work[run[0]];
-            if let WorkKind::Copy { direction, pageable, .. } = first.kind {
-                first.kind = WorkKind::Copy { direction, pageable, bytes: total };
+            let merged = &mut graph.work[kept];
+            if let WorkKind::Copy { direction, pageable, .. } = merged.kind {
+                merged.kind = WorkKind::Copy { direction, pageable, bytes: total };
                 let alone = merged_ns(run.len(), total, direction, pageable, terms.link);
-                first.alone = alone * terms.assumed.copies;
+                merged.alone = alone * terms.assumed.copies;
             }
         }
         made
@@ -67,11 +68,22 @@ fn merged_ns(copies: usize, total: u64, direction: Direction, pageable: bool, li
     link.together_ns(&blocks).map_or(as_one, |apart| apart.max(as_one))
 }
 
-/// Consecutive small copies in one direction on one stream within one step.
+/// Where the merged copy is: data for the device is there from the start, data from the device when the last of it is computed.
+fn place_of(graph: &Model, run: &[WorkId]) -> WorkId {
+    let is_read = |id: &&WorkId| bus_direction_of(graph, **id) == Some(Direction::DeviceToHost);
+    *run.last().filter(is_read).unwrap_or(&run[0])
+}
+
+fn bus_direction_of(graph: &Model, id: WorkId) -> Option<Direction> {
+    graph.work[id].kind.bus()
+}
+
+/// Small copies in one direction on one stream within one step, with nothing but kernels between them. A copy in the other
+/// direction ends a run: what follows may depend on it.
 fn runs(graph: &Model) -> Vec<Vec<WorkId>> {
     let mut runs: Vec<Vec<WorkId>> = Vec::new();
     let mut run: Vec<WorkId> = Vec::new();
-    for id in in_order(graph) {
+    for id in in_order(graph).into_iter().filter(|id| bus_direction_of(graph, *id).is_some()) {
         let continues = run.first().is_some_and(|first| is_alike(&graph.work[*first], &graph.work[id]));
         if is_small(graph, id) && continues {
             run.push(id);

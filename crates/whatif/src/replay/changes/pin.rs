@@ -59,8 +59,9 @@ impl Pinned {
         let work = &mut graph.work[id];
         work.kind = WorkKind::Copy { direction, pageable: false, bytes };
         work.alone = copy_ns(bytes, direction, false, terms.link) * terms.assumed.copies;
-        // The measured delay includes staging, which starts before the copy.
+        // The measured delay includes staging, which starts before the copy: after its call, or after the copy before it.
         work.after_call = work.after_call.min(2 * EVENT_PASSES);
+        work.after_work = work.after_work.min(2 * EVENT_PASSES);
         self.made.changed += 1;
         let Some(call) = work.call else { return };
         let calls = &mut graph.calls[call];
