@@ -77,12 +77,13 @@ pub struct CountedTraffic {
 
 impl HostMemory {
     /// Empty without readings, and if copies explain them. Kernels that are not in the trace may have made the traffic, so records
-    /// must not be missing.
+    /// must not be missing; of a part of a trace, all kernels count.
     pub fn of(trace: &Trace) -> Self {
         let mut found = Self::default();
         if trace.link_traffic().is_empty() || !trace.stats().is_complete() {
             return found;
         }
+        let trace = &trace.whole();
         let mut devices: Vec<i32> = trace.link_traffic().iter().map(|reading| reading.gpu).collect();
         devices.sort_unstable();
         devices.dedup();

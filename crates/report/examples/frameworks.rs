@@ -132,7 +132,8 @@ fn verdicts(runs: &BTreeMap<String, Run>, machine: &Machine) -> Outcome {
         let recorded = d.time.span_ms / d.window.step_count;
         let own =
             d.window.steps.as_ref().and_then(|steps| steps.unprofiled_ms).map_or(recorded, |own| own.mid);
-        let may = expected.iter().find(|(name, _)| name.is_match(&run.id.replace("_2-", "-"))).map(|(_, may)| may);
+        let may =
+            expected.iter().find(|(name, _)| name.is_match(&run.id.replace("_2-", "-"))).map(|(_, may)| may);
         let is_right = may.is_some_and(|may| may.iter().any(|bound| bound == d.verdict.bound.id()));
         let (low, high) = run.range();
         all.offs.push(run.off(own));

@@ -179,6 +179,11 @@ impl Trace {
         Self { recorded: Arc::clone(&self.recorded), kept: Some(kept), order }
     }
 
+    /// Everything that was recorded, also of a [`part`](Self::part).
+    pub fn whole(&self) -> Self {
+        Self { recorded: Arc::clone(&self.recorded), kept: None, order: OnceLock::new() }
+    }
+
     /// One more than the largest event id in this trace.
     pub fn numbers(&self) -> usize {
         self.recorded.events.len()

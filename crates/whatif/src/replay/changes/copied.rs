@@ -25,7 +25,8 @@ impl Declared for Copied {
         help: "copy what kernels read from host memory, on a separate stream and one block ahead",
         doing: "copying ahead what kernels read from host memory",
         effort: "two buffers on the device, a copy stream and one event per block",
-        precondition: "what a kernel reads is known before it starts, and it reads each byte once",
+        precondition: "what a kernel reads is known before it starts, and it reads each byte once (if it reads some again, copying gains \
+                       more)",
         depends_on_data: false,
     };
 
@@ -48,8 +49,22 @@ impl Declared for Copied {
             (changed, largest) = (changed + 1, largest.max(host.bytes));
         }
         inserted.place(graph);
+        if changed > 0 {
+            free_the_link(graph, terms);
+        }
         Prefetch(1).apply(graph, terms);
         Made { changed, extra_bytes: 2 * largest }
+    }
+}
+
+/// Copies shared the link with the kernels, which their measured times include.
+fn free_the_link(graph: &mut Model, terms: &Terms<'_>) {
+    for work in &mut graph.work {
+        if let WorkKind::Copy { direction, pageable: false, bytes: bytes @ 1.. } = work.kind
+            && work.kind.bus().is_some()
+        {
+            work.alone = work.alone.min(copy_ns(bytes, direction, false, terms.link) * terms.assumed.copies);
+        }
     }
 }
 
