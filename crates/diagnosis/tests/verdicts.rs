@@ -8,6 +8,7 @@ use busbound_diagnosis::{
     Bound, CpuCopyClass, Diagnosis, FindingId, Labels, LimitationId, Options, Source, compare, diagnose,
 };
 use busbound_machine::Machine;
+use busbound_machine::bench::Samples;
 use busbound_trace::{ReadOptions, open};
 
 use common::{diagnosis_of, root};
@@ -330,4 +331,22 @@ fn an_nsight_export_is_diagnosed_like_any_other_trace() {
         copies,
         [("H2D pageable".to_owned(), 40, 40 * 67_108_864), ("H2D pinned".to_owned(), 40, 40 * 67_108_864)]
     );
+}
+
+/// The fastest way to move the blocks of a loop is named: as assumed, or as the machine's profile has it.
+#[test]
+fn copies_issued_one_by_one_name_the_fastest_method_and_where_that_is_from() {
+    let path = root().join("fixtures/runs/small_copies.json.gz");
+    let finding = |machine: &Machine| {
+        let trace = open(&path, &ReadOptions::default()).unwrap();
+        let run = diagnose(&trace, &Source::named("small_copies.json.gz"), machine, &Options::default());
+        run.findings.into_iter().find(|finding| finding.id == FindingId::CopyCalls).unwrap()
+    };
+    let assumed = finding(&Machine::default());
+    assert_eq!(assumed.evidence["scatter_source"], "assumed");
+    assert!(assumed.fix.contains("with the costs of one H200 host"), "{}", assumed.fix);
+    let text = std::fs::read_to_string(root().join("fixtures/scatter/scatter-2.json")).unwrap();
+    let measured = finding(&Machine::measured(Samples::parse(&text).unwrap().profile()));
+    assert_eq!(measured.evidence["scatter_source"], "measured");
+    assert!(measured.fix.contains("Fastest on this machine for"), "{}", measured.fix);
 }

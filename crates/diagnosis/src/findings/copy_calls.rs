@@ -144,6 +144,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         return None;
     }
     let fastest = fastest(copies, steps, &facts.link);
+    let together = fastest.as_ref().and_then(|(_, choice)| choice.together());
     let place = copies[0].call.and_then(|call| facts.host.around(&call).describe());
     Some(Draft {
         title: None,
@@ -164,12 +165,9 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "exposed_ms_per_step": exposed / steps,
             "idle_before_them_ms_per_step": waiting / steps,
             "place": place,
-            "scatter": fastest.as_ref().map(|(blocks, choice)| json!({
-                "blocks": blocks.blocks,
-                "block_bytes": blocks.block_bytes,
-                "source": choice.source,
-                "costs": choice.costs,
-            })),
+            "scatter_method": together.map(|cost| cost.method),
+            "scatter_us": together.map(|cost| cost.us),
+            "scatter_source": fastest.as_ref().map(|(_, choice)| choice.source),
         }),
         saves: Saving { low: 0.5 * high, high },
         fix: Fix::new(format!(

@@ -71,6 +71,8 @@ mod tests {
         "operators",
         "pattern",
         "place",
+        "scatter_method",
+        "scatter_source",
         "single_process_loader",
     ];
 

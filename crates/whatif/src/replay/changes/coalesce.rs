@@ -126,3 +126,36 @@ impl fmt::Display for Coalesce {
         f.write_str(Self::ABOUT.name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use busbound_machine::bench::{self, Memory, ScatterMethod};
+    use busbound_machine::{Machine, MachineProfile, ScatterGrid, ScatterPoint};
+
+    use super::*;
+
+    /// 256 blocks of 64 KiB: one copy of 16 MiB takes 305 µs, and in a kernel 1,000 µs with 9 µs of waiting.
+    #[test]
+    fn merged_copies_take_as_long_as_the_fastest_method_that_was_measured_without_a_loop() {
+        let json = include_str!("../../../../../fixtures/machines/h200.json");
+        let profile = MachineProfile::parse(json).unwrap();
+        let grid = |method, us| ScatterGrid {
+            direction: bench::Direction::H2d,
+            memory: Memory::Pinned,
+            method,
+            points: vec![ScatterPoint { block_bytes: 64 << 10, blocks: 256, us }],
+        };
+        let ns = |scatter: Vec<ScatterGrid>, direction| {
+            let link = Machine::measured(MachineProfile { scatter, ..profile.clone() }).link_of(None);
+            merged_ns(256, 16 << 20, direction, false, &link)
+        };
+        let both = |us| vec![grid(ScatterMethod::Loop, 200.0), grid(ScatterMethod::Kernel, us)];
+        let as_one = ns(Vec::new(), Direction::HostToDevice);
+        assert!((as_one / 305_000.0 - 1.0).abs() < 0.01, "{as_one}");
+        let apart = ns(both(1000.0), Direction::HostToDevice);
+        assert!((apart / 991_000.0 - 1.0).abs() < 0.001, "{apart}");
+        // Never faster than one copy of all bytes, and only where it was measured.
+        assert_eq!(ns(both(100.0), Direction::HostToDevice), as_one);
+        assert_eq!(ns(both(1000.0), Direction::DeviceToHost), ns(Vec::new(), Direction::DeviceToHost));
+    }
+}
