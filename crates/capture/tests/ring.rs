@@ -111,7 +111,7 @@ fn a_flood_of_kernels_is_sampled_and_stays_within_64_mb() {
     assert!(shown.kernels_off_ms > 2_000, "{}", shown.kernels_off_ms);
     assert!(!shown.kernels.contains_key(""), "a kernel without its name");
     assert!(
-        shown.notes.iter().any(|note| note.contains("recorded for 100 ms of each 1000 ms")),
+        shown.notes.iter().any(|note| note.contains("recorded for 100 ms of each ")),
         "{:?}",
         shown.notes
     );
