@@ -250,6 +250,27 @@ fn send(signal: i32, child: &Child) {
     assert!(kill.unwrap().success());
 }
 
+/// A signal that reaches a thread of the library does not interrupt what the program waits for.
+#[test]
+fn the_librarys_threads_take_no_signals_of_the_program() {
+    let running = Running::new("2", &[("BUSBOUND_RECORD_RING", "60"), ("RATE", "1000")], &[]);
+    sleep(200);
+    let mut seen = 0;
+    for task in std::fs::read_dir(format!("/proc/{}/task", running.child.id())).unwrap() {
+        let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        let field =
+            |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+        let blocked = u64::from_str_radix(&field("SigBlk:"), 16).unwrap();
+        let is_ours = field("Name:").starts_with("busbound");
+        seen += usize::from(is_ours);
+        for signal in [1, 2, 10, 12, 15] {
+            assert_eq!(blocked >> (signal - 1) & 1 == 1, is_ours, "signal {signal} in {}", field("Name:"));
+        }
+    }
+    assert_eq!(seen, 2);
+    running.end();
+}
+
 #[test]
 fn the_watchdog_dumps_when_nothing_completes() {
     // The buffer that the fake CUPTI delivers once is the last work.
