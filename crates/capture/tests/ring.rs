@@ -160,6 +160,22 @@ fn a_ring_that_was_stopped_for_a_while_says_so() {
     running.end();
 }
 
+/// Recording that started late had no calls and no GPU on a real machine.
+#[test]
+fn a_recorder_that_starts_late_asks_for_all_calls_and_for_the_gpus() {
+    let environment = [("BUSBOUND_RECORD_STANDBY", "1"), ("RATE", "1000"), ("SAYS_CALLS", "1")];
+    let running = Running::new("2", &environment, &[]);
+    running.ask(Command::Start(None)).unwrap();
+    sleep(500);
+    let shown = Recorded::of(path_in(&running.ask(Command::Stop).unwrap()));
+    assert_eq!(shown.gpus, [(0, "GPU of device 40".to_owned(), 1 << 37)]);
+    let (_, _, said) = running.end();
+    assert_eq!(said, "all calls of kind 4\nall calls of kind 5\nunsubscribed\n");
+    // Calls can be selected in a process that does not use CUDA yet.
+    let environment = [("BUSBOUND_RECORD_RING", "60"), ("RATE", "1000"), ("SAYS_CALLS", "1")];
+    assert_eq!(Running::new("1", &environment, &[]).end().2, "");
+}
+
 #[test]
 fn on_standby_another_profiler_is_named_when_recording_is_to_start() {
     let running = Running::new("2", &[("BUSBOUND_RECORD_STANDBY", "1"), ("TAKEN", "1")], &[]);

@@ -7,6 +7,7 @@ mod collect;
 pub mod control;
 mod cupti;
 mod definitions;
+mod driver;
 mod find;
 mod flusher;
 pub mod layout;
