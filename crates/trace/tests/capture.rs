@@ -124,6 +124,26 @@ fn a_recording_contains_what_was_recorded() {
     assert_eq!(waited, [Some(3), Some(13)]);
 }
 
+/// What `busbound record --ring` leaves out is counted, and the calendar may be set while it runs.
+#[test]
+fn a_dump_says_for_how_long_kernels_were_not_recorded() {
+    let mut writer = ChunkWriter::default();
+    writer.add(&Record::KernelsOff { start: 10_000, end: 460_000 });
+    writer.add(&Record::KernelsOff { start: 500_000, end: 950_000 });
+    writer.add(&Record::Clock { at: 2_000_000, unix_ns: 1_700_003_600_002_000_000 });
+    writer.add(&Record::Note { text: b"Dumped because it was asked for." });
+    let mut chunks = recording();
+    chunks.insert(3, writer.take().unwrap());
+    let trace = opened(&chunks.concat()).unwrap();
+    let off = trace.stats().lost_work.kernels_off;
+    // From the first event, at 4 µs, to the last that begins, at 1410 µs.
+    assert_eq!((off.at_most, off.of), (900_000, 1_406_000));
+    assert_eq!(trace.stats().losses[0].what, LossKind::NotCollected);
+    assert_eq!(trace.origin().profiler_messages, ["Dumped because it was asked for."]);
+    assert_eq!(trace.origin().base_time_ns, Some(1_700_003_600_000_000_000));
+    assert_eq!(trace.len(), opened(&recording().concat()).unwrap().len());
+}
+
 #[test]
 fn a_cut_or_damaged_recording_gives_the_rest() {
     let chunks = recording();

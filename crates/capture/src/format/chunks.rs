@@ -211,6 +211,7 @@ mod tests {
             (times.clone(), any::<i64>(), ids).prop_map(|((start, length), stream, (kind, event))| {
                 Record::Sync { start, end: start + length, correlation: 3, stream, kind, event }
             }),
+            times.clone().prop_map(|(start, length)| Record::KernelsOff { start, end: start + length }),
             (times, ids).prop_map(|((at, _), (id, name))| Record::RangeStart { at, id, thread: 9, name }),
             text.prop_map(|text| Record::Note { text }),
             Just(Record::End),

@@ -44,6 +44,7 @@ pub(super) struct Collector {
     /// When the last step of each thread began.
     step_began: HashMap<u32, u64>,
     unfinished: Vec<String>,
+    wanted_calls: HashMap<(bool, u32), bool>,
 }
 
 impl Collector {
@@ -70,6 +71,7 @@ impl Collector {
             arrived: Arrived::default(),
             step_began: HashMap::new(),
             unfinished: Vec::new(),
+            wanted_calls: HashMap::new(),
         }
     }
 
@@ -177,6 +179,9 @@ impl Collector {
             Activity::Kernel { start, end, on, correlation, name, launch } => {
                 Record::Kernel { start, end, on, correlation, name: self.name_at(name), launch }
             }
+            Activity::Call { callback, is_driver, .. } if !self.is_wanted((is_driver, callback)) => {
+                return None;
+            }
             Activity::Call { start, end, thread, correlation, callback, is_driver, result } => {
                 self.definitions.thread(thread);
                 let cupti = self.cupti;
@@ -197,17 +202,28 @@ impl Collector {
             Activity::Device { id, name, memory, multiprocessors, capability, uuid } => {
                 // SAFETY: as in `name_at`.
                 let name = unsafe { text_at(name) }.to_vec();
-                self.definitions.gpu(Described { id, name, memory, multiprocessors, capability });
-                if let Some(nvml) = self.nvml
-                    && !self.gpus.iter().any(|gpu| gpu.id == id)
-                    && let Some(gpu) = nvml.gpu(id, uuid)
-                {
-                    self.gpus.push(gpu);
-                    self.links(false);
-                }
+                self.gpu(Described { id, name, memory, multiprocessors, capability }, uuid);
                 return None;
             }
         })
+    }
+
+    /// Where calls cannot be selected one by one, CUPTI records all of them.
+    fn is_wanted(&mut self, call: (bool, u32)) -> bool {
+        let cupti = self.cupti;
+        *self.wanted_calls.entry(call).or_insert_with(|| cupti.is_wanted(call.0, call.1))
+    }
+
+    pub(super) fn gpu(&mut self, gpu: Described, uuid: [u8; 16]) {
+        let id = gpu.id;
+        self.definitions.gpu(gpu);
+        if let Some(nvml) = self.nvml
+            && !self.gpus.iter().any(|gpu| gpu.id == id)
+            && let Some(gpu) = nvml.gpu(id, uuid)
+        {
+            self.gpus.push(gpu);
+            self.links(false);
+        }
     }
 
     fn add_unfinished(&mut self, name: usize) {

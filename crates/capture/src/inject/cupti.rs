@@ -181,12 +181,19 @@ impl Cupti {
     }
 
     /// Starts recording, with callbacks for these calls by domain and id; returns the kinds that could not be
-    /// enabled.
-    pub(super) fn begin(&self, calls: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
+    /// enabled. `is_late` is for a process that already used CUDA when CUPTI was subscribed: there, selecting calls one by one records
+    /// none of them (CUPTI 13.0), so all are recorded.
+    pub(super) fn begin(&self, calls: impl Iterator<Item = (u32, u32)>, is_late: bool) -> Vec<u32> {
         // SAFETY: as above; a version returns an error for kinds that it does not know.
         let mut refused: Vec<u32> =
             KINDS.into_iter().filter(|kind| unsafe { (self.enable)(*kind) } != 0).collect();
         refused.extend(self.begin_calls());
+        if is_late {
+            // SAFETY: as above.
+            refused.extend(
+                [kind::DRIVER, kind::RUNTIME].into_iter().filter(|kind| unsafe { (self.enable)(*kind) } != 0),
+            );
+        }
         self.set_callbacks(calls, true);
         refused
     }
@@ -222,10 +229,16 @@ impl Cupti {
     }
 
     fn calls_that_matter(&self) -> impl Iterator<Item = u32> + '_ {
-        (1..MAX_CALLS).filter(|call| {
-            let name = String::from_utf8_lossy(&self.call_name(false, *call)).into_owned();
-            RUNTIME_CALLS.iter().any(|part| name.contains(part))
-        })
+        (1..MAX_CALLS).filter(|call| self.is_wanted(false, *call))
+    }
+
+    /// Whether a call is recorded.
+    pub(super) fn is_wanted(&self, is_driver: bool, call: u32) -> bool {
+        if is_driver {
+            return DRIVER_LAUNCHES.contains(&call);
+        }
+        let name = String::from_utf8_lossy(&self.call_name(false, call)).into_owned();
+        RUNTIME_CALLS.iter().any(|part| name.contains(part))
     }
 
     /// Records kernels and the calls that launch them, or neither; everything else stays as it is.

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use super::cupti::Cupti;
+use super::signals;
 
 /// A request that takes longer means that CUPTI is stuck.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -21,7 +22,6 @@ impl Flusher {
     pub(super) fn start(cupti: Cupti) -> Option<Self> {
         let (requests, asked) = channel::<bool>();
         let (answer, done) = channel();
-        let thread = std::thread::Builder::new().name("busbound-flush".to_owned());
         let run = move || {
             for all in asked {
                 cupti.flush(all);
@@ -30,7 +30,7 @@ impl Flusher {
                 }
             }
         };
-        thread.spawn(run).ok().map(|_| Self { requests, done, asked: None })
+        signals::spawn("busbound-flush", run).ok().map(|()| Self { requests, done, asked: None })
     }
 
     /// Asks for complete buffers, with `all` also for incomplete ones, and does not wait.

@@ -7,6 +7,7 @@ mod collect;
 pub mod control;
 mod cupti;
 mod definitions;
+mod driver;
 mod find;
 mod flusher;
 pub mod layout;
@@ -102,8 +103,8 @@ fn try_begin(settings: Settings) -> Result<(), String> {
     let mut writer = Writer::new(settings, receiver, cupti, &found.place);
     // Recording starts before the next call of the process, not when the thread gets scheduled.
     writer.prepare()?;
-    let thread = std::thread::Builder::new().name("busbound".to_owned());
-    thread.spawn(move || writer.run()).map_err(|error| format!("cannot start the writer thread: {error}"))?;
+    signals::spawn("busbound", move || writer.run())
+        .map_err(|error| format!("cannot start the writer thread: {error}"))?;
     // SAFETY: a function of this library, which is never unloaded.
     unsafe { atexit(end) };
     Ok(())

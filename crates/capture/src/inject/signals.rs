@@ -36,6 +36,7 @@ struct Time {
 }
 
 const ON_ALTERNATE_STACK: c_int = 0x0800_0000;
+const SET_MASK: c_int = 2;
 const RESTART: c_int = 0x1000_0000;
 
 unsafe extern "C" {
@@ -43,6 +44,7 @@ unsafe extern "C" {
     fn raise(signal: c_int) -> c_int;
     fn getpid() -> c_int;
     fn pthread_self() -> usize;
+    fn pthread_sigmask(how: c_int, new: *const [u64; 16], old: *mut [u64; 16]) -> c_int;
     fn nanosleep(time: *const Time, left: *mut Time) -> c_int;
 }
 
@@ -60,6 +62,20 @@ fn install(signal: c_int, handler: extern "C" fn(c_int)) -> bool {
         }
         sigaction(signal, &raw const new, null_mut()) == 0
     }
+}
+
+/// Starts a thread that gets none of the program's signals: they interrupt the threads that wait for them, as before.
+///
+/// # Errors
+/// Those of the operating system.
+pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    let (all, mut before) = ([u64::MAX; 16], [0; 16]);
+    // SAFETY: both are sets of signals as the C library defines them. A new thread inherits the set of this one.
+    unsafe { pthread_sigmask(SET_MASK, &raw const all, &raw mut before) };
+    let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+    // SAFETY: as above.
+    unsafe { pthread_sigmask(SET_MASK, &raw const before, null_mut()) };
+    spawned.map(|_| ())
 }
 
 /// Called by the writer thread before it watches for signals.

@@ -46,7 +46,7 @@ impl Switch {
         self.is_on = true;
         let refused = match extent {
             Extent::Calls => self.cupti.begin_calls(),
-            Extent::Everything => self.cupti.begin(waits::calls(&self.cupti)),
+            Extent::Everything => self.cupti.begin(waits::calls(&self.cupti), false),
         };
         match refused.first() {
             None => Ok(()),

@@ -17,7 +17,7 @@ use super::ring::Ring;
 use super::sampler::Sampler;
 use super::settings::{Settings, When};
 use super::triggers::Triggers;
-use super::{IS_SUBSCRIBED, QUEUED, say, signals, waits};
+use super::{IS_SUBSCRIBED, QUEUED, driver, say, signals, waits};
 use crate::format::{ChunkWriter, Record};
 
 /// Whether CUPTI has delivered its last buffers.
@@ -81,6 +81,8 @@ pub(super) struct Writer {
     output: Output,
     control: Option<Control>,
     is_subscribed: bool,
+    /// Whether the process already uses CUDA.
+    is_late: bool,
     is_recording: bool,
     /// When recording starts and stops by itself.
     start_at: Option<Instant>,
@@ -110,6 +112,7 @@ impl Writer {
             messages,
             control: None,
             is_subscribed: false,
+            is_late: false,
             is_recording: false,
             start_at: None,
             stop_at: None,
@@ -174,12 +177,16 @@ impl Writer {
                 self.flusher = Flusher::start(self.collector.cupti);
             }
             self.set_subscribed(true);
+            if self.is_late {
+                driver::gpus().into_iter().for_each(|(gpu, uuid)| self.collector.gpu(gpu, uuid));
+            }
         }
         Ok(())
     }
 
     fn unsubscribe(&mut self) {
         if self.is_subscribed {
+            self.is_late = true;
             self.collector.cupti.release();
             self.set_subscribed(false);
         }
@@ -192,7 +199,7 @@ impl Writer {
 
     fn record(&mut self, duration: Option<Duration>) {
         let cupti = self.collector.cupti;
-        for kind in cupti.begin(waits::calls(&cupti)) {
+        for kind in cupti.begin(waits::calls(&cupti), self.is_late) {
             self.collector.definitions.note(&format!("CUPTI does not record activity kind {kind} here"));
         }
         self.collector.links(true);
@@ -318,6 +325,7 @@ impl Writer {
 
     /// Runs until the process ends.
     pub(super) fn run(mut self) {
+        self.is_late = !self.is_subscribed;
         if self.output.ring.is_some() {
             signals::watch_crashes();
         }
@@ -405,7 +413,8 @@ impl Writer {
             client.answer(&answer);
         }
         let asked = signals::take_request().then(|| "a signal asked for it".to_owned());
-        if let Some(why) = asked.or_else(|| self.triggers.reason(now).filter(|_| self.is_recording)) {
+        let is_ring = self.is_recording && self.output.ring.is_some();
+        if let Some(why) = asked.or_else(|| self.triggers.reason(now).filter(|_| is_ring)) {
             match self.dump(&why, Flush::First) {
                 Ok(path) => say(&format!("wrote {path}, because {why}")),
                 Err(failed) => say(&failed),

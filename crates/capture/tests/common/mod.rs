@@ -31,12 +31,10 @@ fn parts() -> &'static Path {
         rustc.args(["--cfg", "feature=\"injected\"", "-o"]).arg(folder.join("library.so"));
         build(rustc.arg(crate_root.join("src/lib.rs")));
         let sources = crate_root.join("tests/common");
-        let mut cc = Command::new("cc");
-        build(
-            cc.args(["-shared", "-fPIC", "-o"])
-                .arg(folder.join("libcupti.so.13"))
-                .arg(sources.join("cupti.c")),
-        );
+        for (name, source) in [("libcupti.so.13", "cupti.c"), ("libcuda.so.1", "driver.c")] {
+            let mut cc = Command::new("cc");
+            build(cc.args(["-shared", "-fPIC", "-o"]).arg(folder.join(name)).arg(sources.join(source)));
+        }
         let mut cc = Command::new("cc");
         build(cc.arg("-o").arg(folder.join("program")).arg(sources.join("program.c")).arg("-ldl"));
         folder
@@ -45,6 +43,8 @@ fn parts() -> &'static Path {
 
 impl Rig {
     pub(crate) fn new() -> Self {
+        // Before anything is timed.
+        parts();
         let rig = Self { folder: tempfile::tempdir().unwrap() };
         rig.write_buffer();
         rig
@@ -105,7 +105,7 @@ pub(crate) struct Recorded {
     /// Kernels by name; those whose name is not defined are under an empty one.
     pub(crate) kernels: BTreeMap<String, usize>,
     pub(crate) kernels_off_ms: u64,
-    pub(crate) gpus: usize,
+    pub(crate) gpus: Vec<(u32, String, u64)>,
     pub(crate) facts: Vec<String>,
     pub(crate) notes: Vec<String>,
     pub(crate) has_clock: bool,
@@ -132,7 +132,9 @@ impl Recorded {
                         *shown.kernels.entry(names.get(&name).cloned().unwrap_or_default()).or_default() += 1;
                     }
                     Record::KernelsOff { start, end } => shown.kernels_off_ms += (end - start) / 1_000_000,
-                    Record::Gpu { .. } => shown.gpus += 1,
+                    Record::Gpu { id, name, memory, .. } => {
+                        shown.gpus.push((id, names.get(&name).cloned().unwrap_or_default(), memory));
+                    }
                     Record::Clock { .. } => shown.has_clock = true,
                     Record::End => shown.has_ended = true,
                     _ => {}

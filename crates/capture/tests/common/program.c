@@ -13,6 +13,8 @@ static int overflow(volatile int depth) { volatile char page[4096]; page[0] = de
 
 int main(int count, char **words) {
   if (count > 5) signal(atoi(words[5]), handle);
+  // The driver of the process, if the test has one.
+  dlopen("libcuda.so.1", RTLD_NOW);
   void *library = dlopen(words[1], RTLD_NOW);
   int (*begin)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
   if (!begin) return fprintf(stderr, "%s\n", dlerror()), 9;

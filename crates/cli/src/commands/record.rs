@@ -66,6 +66,11 @@ fn make_room(output: &Path, force: bool) -> Result<(), Failure> {
 }
 
 fn settings(args: &RecordArgs, to: &Path) -> Result<Settings, Failure> {
+    if let Some((every, duration)) = args.every.zip(args.duration)
+        && every <= duration
+    {
+        return Err(Failure::usage("--every is the period of the windows: it must be longer than --for"));
+    }
     let when = match (args.ring, args.every.zip(args.duration)) {
         (Some(last), _) => When::Ring { last },
         (None, Some((every, duration))) => When::Cycle { every, duration },

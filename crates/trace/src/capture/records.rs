@@ -29,8 +29,8 @@ pub(super) struct Recording<'a> {
     waits: Waits,
     facts: BTreeMap<Vec<u8>, String>,
     links: BTreeMap<u32, RecordedLink>,
-    /// Nanoseconds in which kernels were not recorded.
-    kernels_off: u64,
+    /// When kernels were not recorded.
+    kernels_off: Vec<Interval>,
     pub(super) has_ended: bool,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Recording<'a> {
             waits: Waits::default(),
             facts: BTreeMap::new(),
             links: BTreeMap::new(),
-            kernels_off: 0,
+            kernels_off: Vec::new(),
             has_ended: false,
         }
     }
@@ -85,7 +85,7 @@ impl<'a> Recording<'a> {
             Record::Dropped { count, .. } => {
                 self.trace.stats_mut().lose_several(LossKind::DroppedRecord, count);
             }
-            Record::KernelsOff { start, end } => self.kernels_off += end - start,
+            Record::KernelsOff { start, end } => self.kernels_off.push(interval(start, end)),
             Record::Note { text } => {
                 let text = String::from_utf8_lossy(text).into_owned();
                 self.trace.origin().profiler_messages.push(text);
@@ -240,15 +240,7 @@ impl<'a> Recording<'a> {
     /// Joins what needs all records.
     pub(super) fn finish(self) {
         self.waits.resolve(self.trace);
-        if self.kernels_off > 0 {
-            let events = &self.trace.trace.events;
-            let (first, last) = (events.start.iter().min(), events.start.iter().max());
-            let of = first.zip(last).map_or(0, |(first, last)| (*last - *first).get());
-            let of = u64::try_from(of).unwrap_or(0).max(self.kernels_off);
-            let stats = self.trace.stats_mut();
-            stats.lost_work.kernels_off.add(self.kernels_off, of);
-            stats.lose_several(LossKind::NotCollected, 1);
-        }
+        count_kernels_off(self.trace, &self.kernels_off);
         let origin = self.trace.origin();
         origin.trace_name = self.facts.get(b"command".as_slice()).cloned();
         if let Some(cupti) = self.facts.get(b"cupti".as_slice()) {
@@ -260,6 +252,19 @@ impl<'a> Recording<'a> {
             origin.distributed = Some(Distributed { rank, world_size, backend: None });
         }
     }
+}
+
+/// How long kernels were not recorded, and how long the recording is.
+fn count_kernels_off(trace: &mut TraceBuilder, times: &[Interval]) {
+    let events = &trace.trace.events;
+    let starts = events.start.iter().copied().chain(times.iter().map(|time| time.start));
+    let ends = events.start.iter().copied().chain(times.iter().map(|time| time.end));
+    let (Some(first), Some(last), false) = (starts.min(), ends.max(), times.is_empty()) else { return };
+    let nanos = |time: Interval| u64::try_from(time.length().get()).unwrap_or(0);
+    let off = times.iter().map(|time| nanos(*time)).sum();
+    let stats = trace.stats_mut();
+    stats.lost_work.kernels_off.add(off, nanos(Interval::new(first, last)));
+    stats.lose_several(LossKind::NotCollected, 1);
 }
 
 fn device(id: u32) -> i32 {
