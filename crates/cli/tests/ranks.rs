@@ -315,3 +315,26 @@ fn the_gate_checks_a_pipeline_over_ranks() {
     let (stdout, ..) = run(folder.path(), &["diagnose", "."]);
     assert!(stdout.contains("Pipeline over ranks") && stdout.contains("Overlap score 0.83"), "{stdout}");
 }
+
+/// Three real processes on one GPU that reduce with gloo, rank 1 late by a sleep of 12 ms. They share a clock, so the offsets are zero;
+/// without the sleep a step took 19.4 to 20.2 ms (fixtures/collectives/delayed/walls.json).
+#[test]
+fn clocks_are_aligned_by_collectives_on_the_host_and_the_late_rank_is_named() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/collectives/delayed");
+    let ranks: Vec<String> =
+        (0..3).map(|rank| folder.join(format!("rank-{rank}.json.gz")).display().to_string()).collect();
+    let mut arguments = vec!["diagnose", "--format", "json"];
+    arguments.extend(ranks.iter().map(String::as_str));
+    let (stdout, stderr, code) = run(&folder, &arguments);
+    assert_eq!(code, Some(0), "{stderr}");
+    let answer: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let fleet = if answer.get("alignment").is_some() { &answer } else { &answer["fleet"] };
+    let clocks = fleet["alignment"]["ranks"].as_array().unwrap();
+    assert_eq!(clocks.len(), 3, "{}", fleet["alignment"]);
+    for clock in clocks {
+        let (offset, error) = (clock["offset_ms"].as_f64().unwrap(), clock["error_us"].as_f64().unwrap());
+        assert!(offset.abs() < 0.3 && error < 300.0, "{clock}");
+    }
+    let text = fleet.to_string();
+    assert!(text.contains("Without rank 1's delay: 28.2 ms"), "{text}");
+}

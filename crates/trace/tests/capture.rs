@@ -310,3 +310,29 @@ fn waits_of_a_program_that_uses_the_second_gpu_are_on_it() {
     assert_eq!(wait.place(), Place::Stream { device: 1, stream: -1 });
     assert_eq!(wait.synchronization().unwrap().kind, SyncKind::ContextSync);
 }
+
+/// fixtures/recorded/copies.c on an H200: CUPTI has one record per batch call, with all of its bytes, and one per node of a graph.
+#[test]
+fn copies_of_batches_graphs_boxes_and_pools_are_counted_once() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recorded/copies.bbt");
+    let trace = busbound_trace::open(&path, &ReadOptions::default()).unwrap();
+    let copies = |direction| -> Vec<u64> {
+        let copies = trace.events().filter(|event| event.kind() == EventKind::Copy);
+        let of = copies.filter_map(|event| event.transfer().filter(|copy| copy.direction == direction));
+        of.filter_map(|copy| copy.bytes).map(|bytes| bytes.get()).collect()
+    };
+    let (batch, pool, graph) = (32 * 65_536, 1 << 20, 5);
+    let up: u64 = batch + 1000 * 512 + 64 * 8 * 4 + pool + graph * (512 << 10);
+    assert_eq!(
+        (copies(Direction::HostToDevice).len(), copies(Direction::HostToDevice).iter().sum()),
+        (9, up)
+    );
+    let down: u64 = batch + 1000 * 512 + pool + graph * (128 << 10);
+    assert_eq!(
+        (copies(Direction::DeviceToHost).len(), copies(Direction::DeviceToHost).iter().sum()),
+        (8, down)
+    );
+    let within: u64 = (1 << 20) + graph * (256 << 10);
+    let found = copies(Direction::DeviceToDevice);
+    assert_eq!((found.len(), found.iter().sum()), (6, within));
+}

@@ -52,6 +52,8 @@ pub(super) enum Fact<'a> {
     },
     /// What follows are frames of PyTorch.
     Traceback,
+    /// Any other words.
+    Text(&'a str),
     Nothing,
 }
 
@@ -142,10 +144,18 @@ pub(super) fn is_compile_id(text: &str) -> bool {
 }
 
 fn fact(message: &str) -> Fact<'_> {
-    begin(message).or_else(|| detail(message.trim())).unwrap_or(Fact::Nothing)
+    let other = match message.trim() {
+        "" => Fact::Nothing,
+        text => Fact::Text(text),
+    };
+    begin(message).or_else(|| detail(message.trim())).unwrap_or(other)
 }
 
 fn begin(message: &str) -> Option<Fact<'_>> {
+    // The advice that precedes the record of a break, and the stack that follows it.
+    if message.starts_with("Graph break from ") || message.trim() == "Graph break: from user code at:" {
+        return None;
+    }
     if message.starts_with("Graph break ") || message.starts_with("Graph break:") {
         let place = message.split_once(" in user code at ").map(|(_, place)| place.trim());
         let summary = message.strip_prefix("Graph break:").map(|text| text.trim().trim_end_matches(':'));

@@ -149,12 +149,20 @@ impl Reading {
     }
 }
 
+fn names_instruction(reason: &str) -> bool {
+    reason.starts_with("Encountered graph break when attempting to trace ")
+}
+
 impl Open {
     /// A later line of the same record. The first reason counts: later ones are the consequences.
     fn add(&mut self, fact: &Fact<'_>) {
         match (self, fact) {
             (Self::Break(OpenBreak { reason, .. }) | Self::Recompile { reason, .. }, Fact::Reason(text)) => {
                 reason.get_or_insert_with(|| (*text).to_owned());
+            }
+            // PyTorch 2.11 names the instruction first, and the reason after an empty line.
+            (Self::Break(one), Fact::Text(text)) if one.reason.as_deref().is_some_and(names_instruction) => {
+                one.reason = Some((*text).to_owned());
             }
             (Self::Break(one), Fact::Hint(text)) => {
                 one.hint.get_or_insert_with(|| (*text).to_owned());

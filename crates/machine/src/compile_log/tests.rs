@@ -1,4 +1,4 @@
-//! Logs as PyTorch 2.5 to 2.11 prints them, put together by hand.
+//! Logs as PyTorch 2.5 to 2.11 prints them: most put together by hand, one recorded.
 
 use super::*;
 
@@ -7,6 +7,8 @@ const BREAKS: &str = include_str!("../../../../fixtures/compile/breaks.log");
 /// PyTorch 2.5: lines of two ranks, mixed.
 const RANKS: &str = include_str!("../../../../fixtures/compile/ranks.log");
 const EXPLAIN: &str = include_str!("../../../../fixtures/compile/explain.txt");
+/// PyTorch 2.11, recorded: `TORCH_LOGS=graph_breaks,recompiles python fixtures/compile/program.py`.
+const RECORDED: &str = include_str!("../../../../fixtures/compile/recorded.log");
 const QUIET: &str = include_str!("../../../../fixtures/compile/quiet.log");
 
 fn breaks(log: &CompileLog) -> Vec<(&str, &str, u64)> {
@@ -125,5 +127,20 @@ fn a_cut_log_keeps_what_is_before_the_cut() {
     assert_eq!(
         breaks(&CompileLog::parse(&BREAKS[..cut]).unwrap()),
         [("/repo/train/model.py:102", "not in the log", 1)]
+    );
+}
+
+#[test]
+fn a_recorded_log_has_the_breaks_of_its_program() {
+    let log = CompileLog::parse(RECORDED).unwrap();
+    assert_eq!((log.graph_breaks, log.recompilations), (Some(2), Some(11)));
+    let mut found = breaks(&log);
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        [
+            ("/repo/program.py:16", "Failed to trace builtin operator", 3),
+            ("/repo/program.py:7", "Unsupported Tensor.item() call with capture_scalar_outputs=False", 4),
+        ]
     );
 }
