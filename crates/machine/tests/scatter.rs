@@ -1,6 +1,8 @@
 //! Does the chooser pick the fastest method? Two runs of `busbound bench --full --suite scatter` on an H200
 //! (fixtures/scatter/visit.sh): the choice comes from the first, the times from the second.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should panic")]
+
 use busbound_machine::bench::{
     Case, Direction, Limits, Memory, Mode, Samples, ScatterCase, ScatterMethod, ScatterTask, Suite, Task,
     tasks,
