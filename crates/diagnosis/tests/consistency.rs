@@ -129,10 +129,17 @@ fn the_critical_path_and_the_verdict_name_the_same_resource() {
 const WORTH_A_FINDING: f64 = 0.05;
 
 /// Runs without such a finding, and why.
-const EXCEPTIONS: &[(&str, &str)] = &[(
-    "saved-mlp-async.json.gz",
-    "half of the idle time in launches is before copies, which have their own findings; the rest is 5% of the time",
-)];
+const EXCEPTIONS: &[(&str, &str)] = &[
+    (
+        "accelerate-model_offload_2-kept_pinned.json.gz",
+        "the syncs are those of the allocator, which frees its cache in each step; no finding is about them yet",
+    ),
+    (
+        "saved-mlp-async.json.gz",
+        "half of the idle time in launches is before copies, which have their own findings; the rest is 5% of the time",
+    ),
+    ("saved-mlp_2-async.json.gz", "the same program"),
+];
 
 /// The changes and the findings that are about what a verdict names.
 fn about(bound: Bound) -> (&'static [&'static str], &'static [&'static str]) {

@@ -58,7 +58,11 @@ fn bytes_that_no_copy_explains_are_those_of_the_kernels_that_read_host_memory() 
         let finding = d.findings.iter().find(|finding| finding.id == FindingId::ZeroCopy).unwrap();
         let found = finding.evidence["bytes_per_launch"].as_f64().unwrap();
         assert!((found / bytes - 1.0).abs() < 0.05, "{name}: {found} of {bytes}");
-        assert!(finding.evidence["share_explained"].as_f64().unwrap() > 0.98, "{name}: {}", finding.evidence);
+        assert!(
+            finding.evidence["share_explained"].as_f64().unwrap() > 0.98,
+            "{name}: {:?}",
+            finding.evidence
+        );
     }
 }
 

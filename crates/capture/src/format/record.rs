@@ -1,4 +1,6 @@
 //! What does one record say, and how is it written?
+//!
+//! Long because every kind of record is in the type, in how it is written and in how it is read.
 
 use super::number::{Bytes, put, put_signed, put_text};
 

@@ -1,6 +1,6 @@
 //! Buffers that consecutive tasks share: allocating 1 GiB of pinned memory takes longer than measuring with it.
 
-use busbound_machine::bench::Memory;
+use busbound_machine::bench::{MOST_BLOCKS, Memory};
 
 use crate::driver::{BlockTable, DeviceBuffer, HostBuffer, ManagedBuffer, Result, mix};
 
@@ -20,9 +20,6 @@ pub(super) struct Staging {
     pub(super) device: DeviceBuffer,
     pub(super) table: BlockTable,
 }
-
-/// The most blocks that a table has to hold.
-const MOST_BLOCKS: u32 = 4096;
 
 /// Host memory in which word i is `mix(i + SEED)`, unless copies have overwritten it.
 #[derive(Debug)]

@@ -19,9 +19,9 @@ pub use samples::{SAMPLES_SCHEMA, Samples, SamplesError, Skipped};
 pub use statistics::{Patience, Spread};
 pub use suites::{
     AllReduceCase, AllReduceTask, BenchSuite, Case, CopyCase, CopyTask, DoubleBufferCase, DoubleBufferTask,
-    DuplexCase, DuplexTask, Evidence, HbmCase, HbmTask, LatencyCase, LatencyTask, OffloadCase, OffloadTask,
-    OverlapCase, OverlapTask, PAGEABLE_H2D, PINNED_D2H, PINNED_H2D, PeerToPeerCase, PeerToPeerTask, Phase,
-    PowerCase, PowerSample, PowerTask, ProfilerCase, ProfilerTask, RecordedCall, RecordedLoop, Registered,
-    ScatterCase, ScatterTask, ScatterTimes, Suite, SuiteCase, Task, Topic, tasks,
+    DuplexCase, DuplexTask, Evidence, FEWEST_BLOCKS, HbmCase, HbmTask, LatencyCase, LatencyTask, MOST_BLOCKS,
+    OffloadCase, OffloadTask, OverlapCase, OverlapTask, PAGEABLE_H2D, PINNED_D2H, PINNED_H2D, PeerToPeerCase,
+    PeerToPeerTask, Phase, PowerCase, PowerSample, PowerTask, ProfilerCase, ProfilerTask, RecordedCall,
+    RecordedLoop, Registered, ScatterCase, ScatterTask, ScatterTimes, Suite, SuiteCase, Task, Topic, tasks,
 };
 pub use terms::{Direction, Engine, KernelKind, LatencyKind, Memory, Order, Pace, ScatterMethod};

@@ -140,7 +140,7 @@ fn a_recorded_log_has_the_breaks_of_its_program() {
         found,
         [
             ("/repo/program.py:16", "Failed to trace builtin operator", 3),
-            ("/repo/program.py:7", "Unsupported Tensor.item() call with capture_scalar_outputs=False", 4),
+            ("/repo/program.py:7", "Unsupported Tensor.item() call with capture_scalar_outputs=False", 6),
         ]
     );
 }

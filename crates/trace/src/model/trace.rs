@@ -1,4 +1,6 @@
 //! The trace: everything that was read, and how to iterate over it.
+//!
+//! Long because a trace, its tracks and its events are views of the same columns.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -3,6 +3,8 @@
 //! Annotations mark where steps begin ([`marks`]). Without annotations, steps are what repeats in the launches
 //! ([`period`]). A host that runs ahead starts its steps earlier than the device: a step ends when the work
 //! launched in it ends.
+//!
+//! Long because steps, the work of each and their number come from one pass over the trace.
 
 mod marks;
 mod numbers;
@@ -409,7 +411,8 @@ struct Work {
     launched: Vec<u64>,
     /// Nanoseconds of the work launched before the first step that was not yet done when it began.
     before: u64,
-    /// From the first work that was done before the first step to that step.
+    /// Nanoseconds of the work that was done before it, and the time from the first of it to that step.
+    done: u64,
     set_up: Nanos,
     /// Work without a recorded launch.
     without_launch: Vec<Unlaunched>,
@@ -422,7 +425,7 @@ impl Work {
     /// Share of the work before the first step, 0 to 1.
     fn outside_share(&self, placed: &Placed) -> f64 {
         let inside = self.launched.iter().sum::<u64>() + placed.inside;
-        let outside = self.before + placed.early;
+        let outside = self.before + self.done + placed.early;
         outside as f64 / (inside + outside).max(1) as f64
     }
 }
@@ -464,7 +467,7 @@ fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Op
     let mut step_of_work = vec![0; trace.numbers()];
     let mut launched = vec![0; starts.len()];
     let mut without_launch = Vec::new();
-    let (mut before, mut set_up) = (0, Nanos::ZERO);
+    let (mut before, mut done, mut set_up) = (0, 0, Nanos::ZERO);
     let mut first: Option<(Timestamp, Timestamp)> = None;
     for event in trace.events().filter(|event| event.kind().is_gpu_work()) {
         let weight = event.duration().get().max(1).cast_unsigned();
@@ -478,7 +481,7 @@ fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Op
         }
         let Some(step) = starts.partition_point(|&start| start <= call.start()).checked_sub(1) else {
             match starts.first().filter(|start| event.end() < **start) {
-                Some(start) => set_up = set_up.max(*start - event.start()),
+                Some(start) => (done, set_up) = (done + weight, set_up.max(*start - event.start())),
                 None => before += weight,
             }
             continue;
@@ -498,5 +501,5 @@ fn work_of_steps(trace: &Trace, host: &Host<'_>, starts: &[Timestamp], until: Op
         }
     }
     let first_was_queued = first.is_some_and(|(start, called)| (start - called).get() > LAUNCH_LATENCY);
-    Work { hulls, kernels, launched, before, set_up, without_launch, step_of_work, first_was_queued }
+    Work { hulls, kernels, launched, before, done, set_up, without_launch, step_of_work, first_was_queued }
 }

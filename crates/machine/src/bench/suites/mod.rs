@@ -39,7 +39,7 @@ pub use overlap::{OverlapCase, OverlapTask};
 pub use peer_to_peer::{PeerToPeerCase, PeerToPeerTask};
 pub use power::{PowerCase, PowerSample, PowerTask};
 pub use profiler::{ProfilerCase, ProfilerTask, RecordedCall, RecordedLoop};
-pub use scatter::{ScatterCase, ScatterTask, ScatterTimes};
+pub use scatter::{FEWEST_BLOCKS, MOST_BLOCKS, ScatterCase, ScatterTask, ScatterTimes};
 
 /// A suite, implemented by its task type. [`fmt::Display`] is the progress text.
 pub trait BenchSuite: Registered + fmt::Display + Copy {

@@ -95,8 +95,11 @@ impl BenchSuite for ScatterTask {
 /// KiB per block. The batch call is several times as fast from some size between 16 and 64 KiB on, so these are dense.
 const QUICK_SIZES: &[u64] = &[4, 24, 64, 1024];
 const FULL_SIZES: &[u64] = &[4, 8, 16, 24, 28, 32, 64, 256, 1024, 4096];
-const QUICK_COUNTS: &[u32] = &[16, 256, 4096];
-const FULL_COUNTS: &[u32] = &[16, 64, 256, 1024, 4096];
+const QUICK_COUNTS: &[u32] = &[FEWEST_BLOCKS, 256, MOST_BLOCKS];
+const FULL_COUNTS: &[u32] = &[FEWEST_BLOCKS, 64, 256, 1024, MOST_BLOCKS];
+/// Times of fewer or more blocks are extrapolated.
+pub const FEWEST_BLOCKS: u32 = 16;
+pub const MOST_BLOCKS: u32 = 4096;
 
 /// Every size in every number, as far as all blocks together are not too large. Pageable memory is slow, and its rate does
 /// not change for large blocks.

@@ -2,7 +2,7 @@
 
 use busbound_diagnosis::quantity::{bytes, count, milliseconds, plural};
 use busbound_machine::ScatterSource;
-use busbound_machine::bench::{Direction, ScatterMethod};
+use busbound_machine::bench::{Direction, FEWEST_BLOCKS, MOST_BLOCKS, ScatterMethod};
 use busbound_whatif::plan::kv::{
     FORMULAS, KvBreakEven, KvInputs, KvLayout, KvMove, KvPieces, KvPlan, KvThresholds,
 };
@@ -143,7 +143,7 @@ fn what(one: &KvMove) -> Vec<String> {
 fn piece(pieces: &KvPieces) -> String {
     let size = size(pieces.piece_bytes);
     match pieces.layout {
-        KvLayout::KeyOrValue => format!("{size} (K or V of a layer)"),
+        KvLayout::KeyOrValue => format!("{size} (K or V)"),
         KvLayout::Layer => format!("{size} (a layer)"),
         KvLayout::Block => format!("{size} (a block)"),
     }
@@ -170,7 +170,7 @@ fn every_method(plan: &KvPlan, direction: Direction) -> PlanTable {
 }
 
 fn thresholds(plan: &KvPlan) -> PlanTable {
-    let number = |from: Option<u64>| from.map_or("never".to_owned(), count);
+    let number = |from: Option<u64>| from.map_or("never".to_owned(), pieces_from);
     let row = |one: &KvThresholds| {
         vec![
             size(one.piece_bytes),
@@ -183,6 +183,12 @@ fn thresholds(plan: &KvPlan) -> PlanTable {
     let titles =
         ["pieces of", "way", "no loop from pieces", "kernel from pieces", "copy engine from piece size"];
     PlanTable::new(&titles, plan.thresholds.iter().map(row).collect())
+}
+
+/// Fewer pieces than `bench` measures are extrapolated, which is not good enough for a threshold.
+fn pieces_from(pieces: u64) -> String {
+    let fewest = u64::from(FEWEST_BLOCKS);
+    if pieces <= fewest { format!("≤ {fewest}") } else { count(pieces) }
 }
 
 /// `32 KiB`, `2 MiB`: blocks are powers of two, and so are the thresholds of engines.
@@ -206,7 +212,10 @@ fn break_even(plan: &KvPlan) -> Option<PlanTable> {
 }
 
 fn notes(plan: &KvPlan) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes = vec![format!(
+        "`bench` measures {FEWEST_BLOCKS} to {} pieces of 4 KiB to 4 MiB; times of fewer, more or larger pieces are extrapolated.",
+        count(u64::from(MOST_BLOCKS))
+    )];
     let h2d = plan.thresholds.iter().find(|one| one.direction == Direction::H2d);
     if let Some(one) = h2d.filter(|_| !plan.inputs.pageable) {
         notes.push(vllm(one));
@@ -229,11 +238,11 @@ fn notes(plan: &KvPlan) -> Vec<String> {
 
 fn vllm(one: &KvThresholds) -> String {
     let engine = one.copy_engine_from_bytes.map_or("above every size".to_owned(), size);
-    let kernel = one.kernel_from_pieces.map_or("the kernel is never faster".to_owned(), |pieces| {
-        format!("the kernel is faster from {} on", plural(pieces, "piece", "pieces"))
+    let kernel = one.kernel_from_pieces.map_or("this kernel is never faster".to_owned(), |pieces| {
+        format!("this kernel is faster from {} pieces on", pieces_from(pieces))
     });
     format!(
-        "vLLM's offloading connector takes a kernel for H2D pieces below `THRESHOLD_BYTES` (28 KiB) if there are at least `MIN_N` (16), tuned on an H100 (vllm#57555). Here the size is {engine}; for pieces of {} {kernel}.",
+        "vLLM's offloading connector takes a kernel for H2D pieces below `THRESHOLD_BYTES` (28 KiB) if there are at least `MIN_N` (16), tuned on an H100 (vllm#57555). With the kernel of `bench`, which is not vLLM's, the size is {engine}; for pieces of {} {kernel}.",
         size(one.piece_bytes)
     )
 }
