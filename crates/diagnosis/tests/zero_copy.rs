@@ -2,15 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue should panic")]
 
-mod common;
+use std::path::{Path, PathBuf};
 
 use busbound_diagnosis::{Bound, FindingId, Options, Source, diagnose, what_if};
 use busbound_machine::{Machine, MachineProfile};
 use busbound_trace::{ReadOptions, Trace, open};
 use busbound_whatif::replay::Copied;
 use serde_json::Value;
-
-use common::root;
 
 const MIB: f64 = 1048576.0;
 
@@ -27,6 +25,10 @@ const PROGRAMS: [(&str, f64, &[Bound]); 10] = [
     ("beside", 32.0 * MIB, &[Bound::Transfer]),
     ("swap", 32.0 * MIB, &[Bound::Transfer]),
 ];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
 
 fn recorded(name: &str) -> Trace {
     open(&root().join(format!("fixtures/zero_copy/recorded/{name}.bbt")), &ReadOptions::default()).unwrap()
