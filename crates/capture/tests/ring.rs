@@ -89,6 +89,7 @@ fn a_dump_has_the_last_part_with_all_names() {
         assert_eq!(shown.kernels.len(), 50);
         assert!(shown.kernels.keys().all(|name| name.starts_with("gemm_")), "{:?}", shown.kernels.keys());
         assert!(shown.has_ended && shown.has_clock && shown.facts.contains(&"cupti".to_owned()));
+        assert!(shown.facts.contains(&"cpus".to_owned()), "{:?}", shown.facts);
         let [note] = shown.notes.as_slice() else { panic!("{:?}", shown.notes) };
         assert!(note.starts_with("Dumped because ") && note.contains("; it has the last 1."), "{note}");
         assert_eq!(shown.kernels_off_ms, 0);

@@ -10,26 +10,13 @@ use busbound_trace::{Bytes, Direction, Event, EventId, EventKind, LinkTraffic, N
 
 use crate::Time;
 use crate::thresholds::{
-    COPY_PACKET, KERNEL_PACKET, LEAST_TRAFFIC, LEAST_UNEXPLAINED, LINK_BOUND, NEEDED, REQUESTS,
+    COPY_PACKET, FIT_EXPLAINED, FIT_PLAUSIBLE, FIT_WORTH_ADDING, FIT_WRONG, KERNEL_PACKET, LEAST_CARRIED,
+    LEAST_KERNEL_TIME, LEAST_TRAFFIC, LEAST_UNEXPLAINED, LINK_BOUND, LONGEST_READING, NEEDED, OTHER_KERNEL,
+    REQUESTS,
 };
 
 /// Passes of the fit: it converges within a few.
 const PASSES: usize = 100;
-/// A group is added if the squared error falls to this share.
-const WORTH_ADDING: f64 = 0.7;
-/// An explanation whose error is at most this share of the traffic is plausible, although another one is better: the time of a
-/// reading is known to half a millisecond.
-const PLAUSIBLE: f64 = 0.15;
-/// Kernels whose fit leaves a larger share than this did not make the traffic.
-const WRONG: f64 = 0.4;
-/// The search ends when less than this share of the traffic is left.
-const EXPLAINED: f64 = 0.03;
-/// Groups with a smaller share of the kernels' time cannot matter.
-const LEAST_TIME: f64 = 0.005;
-/// A kernel that takes this many times as long as the next shorter one of its name and grid does something else.
-const LONGER: Time = 3;
-/// Readings further apart say nothing about single kernels.
-const LONGEST_WINDOW: Time = 40_000_000;
 
 /// Kernels that move host memory, and how much of the counted traffic is explained.
 #[derive(Debug, Clone, Default)]
@@ -208,7 +195,7 @@ impl DeviceWork {
     /// Kernels of one name and grid. One that reads host memory takes many times as long as the same one that does not.
     fn add_kernels(&mut self, name: NameId, mut kernels: Vec<Kernel>) {
         kernels.sort_unstable();
-        for group in kernels.chunk_by(|a, b| b.0 < LONGER * a.0.max(1)) {
+        for group in kernels.chunk_by(|a, b| b.0 < OTHER_KERNEL * a.0.max(1)) {
             for &(time, start, _) in group {
                 self.kernels.push((start, start + time, self.groups.len()));
             }
@@ -264,7 +251,7 @@ fn windows(readings: &[LinkTraffic], work: &DeviceWork, direction: Direction) ->
     for pair in readings.windows(2) {
         let (start, end) = (pair[0].at.as_nanos(), pair[1].at.as_nanos());
         let mut window = Window { start, end, counted: pair[1].bytes.get() as f64, ..Window::default() };
-        if end <= start || end - start > LONGEST_WINDOW {
+        if end <= start || end - start > LONGEST_READING {
             continue;
         }
         while work.kernels.get(first_kernel).is_some_and(|kernel| kernel.0 + longest_kernel < start) {
@@ -318,9 +305,6 @@ struct Fit {
     /// Time in which kernels ran.
     busy: f64,
     columns: Vec<Column>,
-    residual: Vec<f64>,
-    /// Squared residual.
-    error: f64,
     /// Whether the kernels of this process explain the traffic, and no other process uses the link.
     is_good: bool,
     /// Groups without which the error is much larger.
@@ -328,11 +312,12 @@ struct Fit {
 }
 
 /// One group in the fit.
-#[derive(Clone)]
 struct Column {
     group: usize,
     /// Window and launches in it.
     entries: Vec<(usize, f64)>,
+    /// The sum of their squares.
+    square: f64,
     /// The most that the link carries in the time of a launch.
     most: f64,
     bytes: f64,
@@ -342,45 +327,41 @@ struct Column {
 impl Fit {
     fn of(work: &DeviceWork, windows: &[Window], unexplained: impl Fn(&Window) -> f64) -> Self {
         let target: Vec<f64> = windows.iter().map(&unexplained).collect();
-        let others = of_others(windows);
         let busy: Time = windows.iter().map(|window| window.busy).sum();
-        let all: f64 = target.iter().map(|bytes| bytes * bytes).sum();
         let mut fit = Self {
-            is_good: others < LEAST_TRAFFIC,
+            is_good: of_others(windows) < LEAST_TRAFFIC,
             unexplained: target.iter().sum(),
             busy: busy as f64,
             columns: columns(work, windows),
-            residual: target,
-            error: 0.0,
             needed: Vec::new(),
         };
         if fit.unexplained < LEAST_TRAFFIC * fit.busy.max(1.0) {
             return fit;
         }
-        fit.choose();
-        fit.is_good &= fit.error <= WRONG * WRONG * all;
+        let error = fit.choose(&target);
+        fit.is_good &= error <= FIT_WRONG * FIT_WRONG * squared(&target);
         fit
     }
 
     /// Adds one group after the other, as long as each explains much more: traffic of few kernels is likelier than of many.
-    fn choose(&mut self) {
-        let target = self.residual.clone();
-        let all: f64 = target.iter().map(|left| left * left).sum();
+    /// Returns the squared error.
+    fn choose(&mut self, target: &[f64]) -> f64 {
+        let all = squared(target);
         let mut chosen: Vec<usize> = Vec::new();
-        self.error = all;
+        let mut error = all;
         loop {
             let others = (0..self.columns.len()).filter(|index| !chosen.contains(index));
             let with = |index: usize| {
                 let wanted: Vec<usize> = chosen.iter().copied().chain([index]).collect();
-                (solved(&self.columns, &target, &wanted), index)
+                (solved(&self.columns, target, &wanted), index)
             };
             let tried: Vec<(Solution, usize)> = others.map(with).collect();
             let least = tried.iter().map(|(solution, _)| solution.error).fold(f64::INFINITY, f64::min);
-            if least > WORTH_ADDING * self.error {
+            if least > FIT_WORTH_ADDING * error {
                 break;
             }
             // Several may explain the traffic alike. The likeliest one uses the link best: a kernel that reads host memory waits for it.
-            let alike = |error: f64| error <= (NEEDED * least).max(PLAUSIBLE * PLAUSIBLE * all);
+            let alike = |error: f64| error <= (NEEDED * least).max(FIT_PLAUSIBLE * FIT_PLAUSIBLE * all);
             let rate =
                 |(solution, index): &(Solution, usize)| solution.bytes[*index] / self.columns[*index].most;
             let mut plausible: Vec<(Solution, usize)> =
@@ -392,14 +373,15 @@ impl Fit {
                 self.needed.push(self.columns[index].group);
             }
             chosen.push(index);
-            self.error = best.error;
+            error = best.error;
             for (column, bytes) in self.columns.iter_mut().zip(&best.bytes) {
                 column.bytes = *bytes;
             }
-            if best.residual.iter().sum::<f64>() < EXPLAINED * self.unexplained {
+            if best.residual.iter().sum::<f64>() < FIT_EXPLAINED * self.unexplained {
                 break;
             }
         }
+        error
     }
 
     fn explained(&self) -> f64 {
@@ -408,7 +390,7 @@ impl Fit {
 
     /// Groups that move bytes, most first; not those with hardly any of them.
     fn groups(&self) -> Vec<(usize, f64)> {
-        let least = 0.05 * self.explained();
+        let least = LEAST_CARRIED * self.explained();
         let mut carrying: Vec<&Column> =
             self.columns.iter().filter(|column| column.bytes * column.launches > least).collect();
         carrying.sort_by(|a, b| (b.bytes * b.launches).total_cmp(&(a.bytes * a.launches)));
@@ -439,12 +421,20 @@ fn columns(work: &DeviceWork, windows: &[Window]) -> Vec<Column> {
         }
     }
     let all: Time = work.groups.iter().map(|group| group.total).sum();
-    let is_long = |group: &Group| group.total as f64 >= LEAST_TIME * all as f64;
+    let is_long = |group: &Group| group.total as f64 >= LEAST_KERNEL_TIME * all as f64;
     let column = |(group, entries): (usize, Vec<(usize, f64)>)| {
         let of = &work.groups[group];
         let most = work.fastest * of.total as f64 / of.events.len() as f64;
         let launches = entries.iter().map(|(_, launches)| launches).sum();
-        (is_long(of) && launches > 0.0).then_some(Column { group, entries, most, bytes: 0.0, launches })
+        let square = entries.iter().map(|(_, launches)| launches * launches).sum();
+        (is_long(of) && launches > 0.0).then_some(Column {
+            group,
+            entries,
+            square,
+            most,
+            bytes: 0.0,
+            launches,
+        })
     };
     entries.into_iter().enumerate().filter_map(column).collect()
 }
@@ -464,10 +454,9 @@ fn solved(columns: &[Column], target: &[f64], wanted: &[usize]) -> Solution {
         let mut moved = 0.0_f64;
         for &index in wanted {
             let column = &columns[index];
-            let square: f64 = column.entries.iter().map(|(_, launches)| launches * launches).sum();
             let along: f64 =
                 column.entries.iter().map(|(window, launches)| launches * found.residual[*window]).sum();
-            let bytes = (found.bytes[index] + along / square).clamp(0.0, column.most);
+            let bytes = (found.bytes[index] + along / column.square).clamp(0.0, column.most);
             let change = bytes - found.bytes[index];
             found.bytes[index] = bytes;
             for (window, launches) in &column.entries {
@@ -479,6 +468,10 @@ fn solved(columns: &[Column], target: &[f64], wanted: &[usize]) -> Solution {
             break;
         }
     }
-    found.error = found.residual.iter().map(|left| left * left).sum();
+    found.error = squared(&found.residual);
     found
+}
+
+fn squared(values: &[f64]) -> f64 {
+    values.iter().map(|value| value * value).sum()
 }

@@ -157,3 +157,29 @@ pub const LINK_BOUND: f64 = 0.5;
 /// Without the kernel, the rest must explain its traffic this much worse for the kernel to be named with certainty: the squared
 /// error, as a factor. Chosen.
 pub const NEEDED: f64 = 1.5;
+
+/// A kernel is added to those that explain the traffic if the squared error falls to this share. Chosen.
+pub const FIT_WORTH_ADDING: f64 = 0.7;
+
+/// An explanation whose error is at most this share of the traffic is plausible, although another one is better. Chosen: the time of
+/// a reading is known to half a millisecond of eight.
+pub const FIT_PLAUSIBLE: f64 = 0.15;
+
+/// Kernels whose fit leaves a larger share than this did not make the traffic. Chosen.
+pub const FIT_WRONG: f64 = 0.4;
+
+/// The search ends when less than this share of the traffic is left. Chosen.
+pub const FIT_EXPLAINED: f64 = 0.03;
+
+/// Kernels with a smaller share of all kernels' time are not considered. Chosen.
+pub const LEAST_KERNEL_TIME: f64 = 0.005;
+
+/// Kernels with a smaller share of the attributed bytes are not named. Chosen.
+pub const LEAST_CARRIED: f64 = 0.05;
+
+/// A kernel that takes this many times as long as the next shorter one of its name and grid does something else. Measured: a reading
+/// of the counters makes a kernel that reads host memory take 1.5 times as long (docs/results/zero_copy.md).
+pub const OTHER_KERNEL: Time = 3;
+
+/// Readings further apart say nothing about single kernels. Chosen, five times the usual distance.
+pub const LONGEST_READING: Time = 40_000_000;

@@ -337,4 +337,7 @@ fn clocks_are_aligned_by_collectives_on_the_host_and_the_late_rank_is_named() {
     }
     let text = fleet.to_string();
     assert!(text.contains("Without rank 1's delay: 28.2 ms"), "{text}");
+    // The first line once said "no stragglers".
+    let statement = fleet["statement"].as_str().unwrap();
+    assert!(statement.contains("the other ranks wait 9.99 ms/step for rank 1"), "{statement}");
 }

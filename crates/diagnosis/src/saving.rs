@@ -13,4 +13,9 @@ pub struct Saving {
 impl Saving {
     /// For findings that explain the run but save nothing.
     pub(crate) const NONE: Self = Self { low: 0.0, high: 0.0 };
+
+    /// The best guess.
+    pub(crate) fn middle(self) -> f64 {
+        self.low.midpoint(self.high)
+    }
 }

@@ -25,6 +25,8 @@ fn dropped_kernel_records_leave_no_verdict() {
     assert!(statement.starts_with("Inconclusive: 398 of 998 kernel launches have no kernel"), "{statement}");
     assert!(run.limitations.iter().any(|limitation| limitation.id == LimitationId::KernelRecords));
     assert!(run.prize.is_none());
+    // Lost kernels look like idle time: "launch overhead: saves up to 47 ms" once came from them.
+    assert!(run.findings.iter().all(|finding| finding.id != FindingId::LaunchBound), "{:?}", run.findings);
 }
 
 /// Intel GPUs name copies by `M` (host memory) and `D` (device). Their direction was once unknown.
@@ -44,6 +46,9 @@ fn host_work_after_a_copy_call_is_host_work() {
     let copies = run.bounds.iter().find(|bound| bound.resource == Resource::D2h).unwrap();
     assert!(copies.step_if_free_ms > 0.98 * run.window.span_ms, "{copies:?}");
     assert_eq!(run.verdict.headroom.as_ref().unwrap().resource, Bound::Host);
+    // It once had a verdict that named the sort, and no finding.
+    assert_eq!(run.findings[0].id, FindingId::CpuOperators);
+    assert!(run.findings[0].fix.contains("aten::sort on the GPU"), "{}", run.findings[0].fix);
 }
 
 /// A kernel is launched 100 ms before it begins. This was once launch-bound.

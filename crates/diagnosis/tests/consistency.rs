@@ -5,7 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use busbound_diagnosis::{Bound, Diagnosis, Options, PathClass, Source, WhatIf, diagnose, what_if};
+use busbound_diagnosis::{
+    Bound, Diagnosis, FindingId, Options, PathClass, Resource, Source, WhatIf, diagnose, what_if,
+};
 use busbound_machine::{Machine, MachineProfile};
 use busbound_trace::{ReadOptions, open};
 
@@ -74,6 +76,7 @@ fn problems(run: &Diagnosis) -> Vec<String> {
             problems.push(format!("{:?}: free {free}, 10% faster {faster}, now {step}", bound.resource));
         }
     }
+    problems.extend(below_compute(run));
     if let Some(prize) = &run.prize
         && prize.fixed_ms > 1.001 * prize.step_ms
     {
@@ -81,6 +84,19 @@ fn problems(run: &Diagnosis) -> Vec<String> {
     }
     problems.extend(first_fix_problem(run));
     problems
+}
+
+/// Without syncs, two kernels that fill the GPU ran at the same time: 59 ms for 71 ms of kernels.
+fn below_compute(run: &Diagnosis) -> Vec<String> {
+    let reads_host_memory = run.findings.iter().any(|finding| finding.id == FindingId::ZeroCopy);
+    let compute = run.bounds.iter().find(|bound| bound.resource == Resource::Compute);
+    let least =
+        compute.filter(|_| !reads_host_memory).map_or(0.0, |bound| bound.busy_ms.min(own_step_ms(run)));
+    let others = run.bounds.iter().filter(|bound| bound.resource != Resource::Compute);
+    others
+        .filter(|bound| bound.step_if_free_ms < 0.999 * least)
+        .map(|bound| format!("{:?} free: {} ms, kernels {least}", bound.resource, bound.step_if_free_ms))
+        .collect()
 }
 
 /// The first fix of the prize and its finding are one prediction: "saves 290 ms (659 ms → 114 ms)" is wrong.

@@ -156,6 +156,30 @@ fn casts_on_the_cpu_are_reported() {
     assert_saves(finding(&run, FindingId::CpuCasts), 2.0, 4.0);
 }
 
+#[test]
+fn operators_on_the_cpu_are_reported_and_views_are_not() {
+    let of = |name: &'static str| {
+        Program::after_work(move |trace, host, t| {
+            trace.operator(host, name, t..t + 4 * MS);
+        })
+    };
+    let run = of("aten::topk");
+    assert_eq!(ids(&run), ["cpu_operators"]);
+    assert_saves(finding(&run, FindingId::CpuOperators), 2.0, 4.0);
+    assert!(ids(&of("aten::view")).is_empty(), "{:?}", ids(&of("aten::view")));
+}
+
+#[test]
+fn memory_that_is_pinned_in_each_step_is_reported() {
+    let run = Program::after_work(|trace, host, t| {
+        trace.runtime_call(host, "cudaHostAlloc", t..t + 4 * MS);
+    });
+    assert_eq!(ids(&run), ["pinning_in_loop"]);
+    let found = finding(&run, FindingId::PinningInLoop);
+    assert_evidence(found, "calls_per_step", 1.0);
+    assert!(found.saves_ms_per_step.high > 3.5, "{:?}", found.saves_ms_per_step);
+}
+
 /// The backward pass launches one kernel of 2 ms; then the optimizer runs for 3 ms.
 fn optimizer(operator: Option<&str>) -> Diagnosis {
     Program::of(|program, t| {

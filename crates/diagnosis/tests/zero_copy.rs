@@ -94,3 +94,10 @@ fn kernels_that_read_no_host_memory_get_no_bytes() {
     assert_eq!(d.verdict.bound, Bound::Compute);
     assert!(d.findings.iter().all(|finding| finding.id != FindingId::ZeroCopy));
 }
+
+/// Kernels read 39 GB/s while copies run at 15.5 GB/s: the link is full. It was once "slow", with advice to check its width.
+#[test]
+fn a_link_that_kernels_share_with_copies_is_not_slow() {
+    let run = diagnose(&recorded("beside"), &Source::named("beside"), &h200(), &Options::default());
+    assert!(run.findings.iter().all(|finding| finding.id != FindingId::SlowLink), "{:?}", run.findings);
+}

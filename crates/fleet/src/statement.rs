@@ -129,6 +129,14 @@ fn slowest(answer: &FleetAnswer) -> Option<String> {
             ));
         }
     }
+    if let Some(late) = answer.job.iter().find(|scenario| scenario.cause.is_none()) {
+        let waits = milliseconds(late.now_ms - late.step_ms);
+        return Some(format!(
+            "the other ranks wait {waits}/{unit} for {} ({} without its delay)",
+            late.rank,
+            milliseconds(late.step_ms)
+        ));
+    }
     let compared: Vec<&RankSummary> =
         answer.ranks.iter().filter(|rank| rank.is_compared(answer.unit)).collect();
     match compared.as_slice() {

@@ -27,7 +27,7 @@ def test_only_named_variables_are_kept_without_secrets_and_paths():
 
 def test_the_environment_has_nothing_else():
     one = environment()
-    assert sorted(one) == ["cpus", "variables", "versions"]
+    assert sorted(one) == ["cpus", "memory", "variables", "versions"]
     assert one["cpus"] >= 1
     assert set(one["versions"]) <= {"python", "torch"}
 

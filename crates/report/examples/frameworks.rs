@@ -36,10 +36,10 @@ Programs that move data between host and GPU the way frameworks and people do, r
 
 The first set was split by a hash of its names before anything was recorded. Costs of the profiler and assumptions of the changes were
 set with the runs marked *learned*. Those marked *seen since* were unseen at first; what was learned from their misses has gone into the
-changes, so they decide nothing any more. The *unseen* ones are a second set: the same programs with other sizes, recorded on 2026-11-17
-and looked at once, after everything else was final. What may bound each run (fixtures/frameworks/verdicts.json) was written by the names
-of the programs, before their results were seen; the three families of the second set with other names take the rules of the next smaller size (`odd`: of
-`even`).
+changes, so they decide nothing any more; so were those of a second set, the same programs with other sizes (names with `_2`). The *unseen* ones
+are a third set (`_3`): other sizes again, recorded on 2026-11-17 and looked at once, after everything else was final. What may bound each run
+(fixtures/frameworks/verdicts.json) was written by the names of the programs, before the third set was recorded; the second and third set take the
+rules of the same programs in the first (`odd`: of `even`).
 
 A wall is the range of eight repetitions without the profiler, five before and three after the recording; CUPTI stays attached after it,
 so the last three are slower where the host sets the pace. Host-bound walls scatter by 30% and more on this machine. \"Off\" is how far a
@@ -132,8 +132,10 @@ fn verdicts(runs: &BTreeMap<String, Run>, machine: &Machine) -> Outcome {
         let recorded = d.time.span_ms / d.window.step_count;
         let own =
             d.window.steps.as_ref().and_then(|steps| steps.unprofiled_ms).map_or(recorded, |own| own.mid);
-        let may =
-            expected.iter().find(|(name, _)| name.is_match(&run.id.replace("_2-", "-"))).map(|(_, may)| may);
+        let may = expected
+            .iter()
+            .find(|(name, _)| name.is_match(&run.id.replace("_2-", "-").replace("_3-", "-")))
+            .map(|(_, may)| may);
         let is_right = may.is_some_and(|may| may.iter().any(|bound| bound == d.verdict.bound.id()));
         let (low, high) = run.range();
         all.offs.push(run.off(own));
@@ -216,12 +218,18 @@ fn main() {
     let machine = machine();
     match std::env::args().nth(1).as_deref() {
         Some("write") => {
-            let parts = [("second", "Unseen"), ("unseen", "Seen since"), ("learn", "Learned")];
+            let parts = [
+                ("third", "Unseen"),
+                ("second", "Seen since, second set"),
+                ("unseen", "Seen since, first set"),
+                ("learn", "Learned"),
+            ];
             let parts = parts.map(|(split, title)| part(split, title, &machine));
             let path = fixtures().join("../docs/results/verdicts.md");
             std::fs::write(path, format!("{PREFACE}{}", parts.concat())).unwrap();
         }
-        Some("unseen") => println!("{}", part("unseen", "Seen since", &machine)),
+        Some("unseen") => println!("{}", part("unseen", "Seen since, first set", &machine)),
+        Some("second") => println!("{}", part("second", "Seen since, second set", &machine)),
         _ => println!("{}", part("learn", "Learned", &machine)),
     }
 }

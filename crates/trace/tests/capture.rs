@@ -25,6 +25,8 @@ fn recording() -> Vec<Vec<u8>> {
             Record::Fact { key: b"process", value: b"4711" },
             Record::Fact { key: b"command", value: b"python train.py" },
             Record::Fact { key: b"RANK", value: b"3" },
+            Record::Fact { key: b"variable NCCL_P2P_DISABLE", value: b"1" },
+            Record::Fact { key: b"cpus", value: b"16" },
             Record::Clock { at: 1_000, unix_ns: 1_700_000_000_000_001_000 },
             Record::Name { id: 1, text: b"NVIDIA H200" },
             Record::Name { id: 2, text: b"_Z4gemmPfi" },
@@ -100,6 +102,9 @@ fn a_recording_contains_what_was_recorded() {
     assert_eq!(origin.gpus[0].name, "NVIDIA H200");
     assert_eq!(origin.trace_name.as_deref(), Some("python train.py"));
     assert_eq!(origin.distributed.as_ref().unwrap().rank, Some(3));
+    let environment = origin.environment();
+    assert_eq!(environment.cpus, Some(16));
+    assert_eq!(environment.variables.unwrap()["NCCL_P2P_DISABLE"], "1");
     assert_eq!(origin.base_time_ns, Some(1_700_000_000_000_000_000));
     let of = |kind: EventKind| trace.events().filter(|event| event.kind() == kind).collect::<Vec<_>>();
     let copies = of(EventKind::Copy);

@@ -12,7 +12,7 @@ mod record;
 
 pub use checksum::crc32;
 pub use chunks::{Chunk, ChunkReader, ChunkWriter, Damage};
-pub use record::{Launch, Record, Records, SHARED_GPU, Stream};
+pub use record::{CPUS, HOST_MEMORY, Launch, Record, Records, SHARED_GPU, Stream, VARIABLE};
 
 pub const MAGIC: &[u8; 8] = b"BUSBND1\n";
 

@@ -154,6 +154,12 @@ pub enum Record<'a> {
 
 /// The key of a fact: a GPU that other processes use too.
 pub const SHARED_GPU: &[u8] = b"shared gpu";
+/// The key of a fact about a variable of the environment begins with this; its name follows.
+pub const VARIABLE: &[u8] = b"variable ";
+/// The key of the fact that says how many CPUs the process may run on.
+pub const CPUS: &[u8] = b"cpus";
+/// The key of the fact that says how many bytes of host memory the process may use.
+pub const HOST_MEMORY: &[u8] = b"host memory";
 
 /// Where device work ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

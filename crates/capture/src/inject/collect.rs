@@ -10,7 +10,7 @@ use super::definitions::{Definitions, Described};
 use super::layout::{Activity, Raw};
 use super::library::text_at;
 use super::nvml::{Counter, Gpu, Nvml};
-use super::{triggers, waits};
+use super::{environment, triggers, waits};
 use crate::format::{ChunkWriter, Record, SHARED_GPU};
 
 const MARKER_INSTANT: u32 = 1;
@@ -53,12 +53,15 @@ impl Collector {
         let mut definitions = Definitions::default();
         let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
         let words: Vec<&[u8]> = command.split(|byte| *byte == 0).filter(|word| !word.is_empty()).collect();
-        definitions.fact("process", std::process::id().to_string().as_bytes());
-        definitions.fact("command", &words.join(&b' '));
+        definitions.fact(b"process", std::process::id().to_string().as_bytes());
+        definitions.fact(b"command", &words.join(&b' '));
         for key in ["RANK", "LOCAL_RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES"] {
             if let Some(value) = std::env::var_os(key) {
-                definitions.fact(key, value.as_encoded_bytes());
+                definitions.fact(key.as_bytes(), value.as_encoded_bytes());
             }
+        }
+        for (key, value) in environment::facts() {
+            definitions.fact(&key, &value);
         }
         Self {
             cupti,
@@ -78,7 +81,7 @@ impl Collector {
     /// What is known once CUPTI is subscribed.
     pub(super) fn prepare(&mut self) {
         if let Some(place) = self.place.take() {
-            self.definitions.fact("cupti", format!("{} {place}", self.cupti.version()).as_bytes());
+            self.definitions.fact(b"cupti", format!("{} {place}", self.cupti.version()).as_bytes());
             self.nvml = if self.counts_bytes { Nvml::load() } else { None };
         }
     }

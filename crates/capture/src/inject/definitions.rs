@@ -59,8 +59,8 @@ impl Definitions {
         &mut self.generations[last].open
     }
 
-    pub(super) fn fact(&mut self, key: &str, value: &[u8]) {
-        self.always.open.add(&Record::Fact { key: key.as_bytes(), value });
+    pub(super) fn fact(&mut self, key: &[u8], value: &[u8]) {
+        self.always.open.add(&Record::Fact { key, value });
     }
 
     pub(super) fn note(&mut self, text: &str) {
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn fresh_definitions_are_returned_once() {
         let mut definitions = Definitions::default();
-        definitions.fact("process", b"7");
+        definitions.fact(b"process", b"7");
         definitions.name(b"gemm");
         assert_eq!(definitions.fresh().len(), 2);
         assert_eq!(definitions.fresh().len(), 0);

@@ -8,6 +8,7 @@ pub mod control;
 mod cupti;
 mod definitions;
 mod driver;
+mod environment;
 mod find;
 mod flusher;
 pub mod layout;

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use busbound_trace::{Call, Event, EventId, EventKind, Interval, MemoryKind, Place, Timestamp, TrackId};
+use busbound_trace::{
+    Call, Direction, Event, EventId, EventKind, Interval, MemoryKind, Place, Timestamp, TrackId,
+};
 
 use super::builder::Builder;
 use super::{
@@ -202,6 +204,7 @@ impl<'s> ThreadNodes<'s> {
         since.uses = self.uses_until(builder.activity.host, interval.start);
         let is_synchronous = matches!(action, HostAction::IssueBlocking(_))
             && !builder.activity.trace.event(event).name().contains("Async");
+        let is_unpacking = is_unpacking(builder, &action, event);
         builder.graph.calls.push(CallNode {
             event,
             thread: self.thread,
@@ -214,6 +217,7 @@ impl<'s> ThreadNodes<'s> {
             since,
             after_work: None,
             is_synchronous,
+            is_unpacking,
         });
         self.ended = self.ended.max(Some(interval.end));
         self.order.push(id);
@@ -236,6 +240,28 @@ impl<'s> ThreadNodes<'s> {
         }
         uses
     }
+}
+
+/// Whether a blocking H2D copy is issued by a node of autograd itself, as hooks for saved tensors do. Nodes that recompute a
+/// forward pass run modules, whose copies are their own.
+fn is_unpacking(builder: &Builder<'_>, action: &HostAction, call: EventId) -> bool {
+    const COPIES: [&str; 3] = ["aten::to", "aten::_to_copy", "aten::copy_"];
+    let HostAction::IssueBlocking(copy) = action else { return false };
+    if builder.graph.work[*copy].kind.bus() != Some(Direction::HostToDevice) {
+        return false;
+    }
+    let trace = builder.activity.trace;
+    let call = trace.event(call);
+    let outer = trace.track(call.track_id()).enclosing(call.start(), |event| {
+        event.kind() == EventKind::Operator && !COPIES.contains(&event.name())
+    });
+    outer.is_some_and(|node| is_autograd_node(node.name()))
+}
+
+fn is_autograd_node(name: &str) -> bool {
+    let name = name.strip_prefix("autograd::engine::evaluate_function: ").unwrap_or(name);
+    let node = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    node.ends_with("Backward") && !node.starts_with("Checkpoint")
 }
 
 impl HostTime {

@@ -99,6 +99,8 @@ pub struct CallNode {
     pub after_work: Option<WorkId>,
     /// Whether it waits by definition: a copy call that is not asynchronous.
     pub is_synchronous: bool,
+    /// Whether it brings back a tensor that autograd saved on the host.
+    pub is_unpacking: bool,
 }
 
 /// The host time before a node of the graph.

@@ -81,6 +81,8 @@ pub struct HostCall {
     pub cost_use: HostUse,
     /// Whether it waits by definition: a copy call that is not asynchronous.
     pub is_synchronous: bool,
+    /// Whether it brings back a tensor that autograd saved on the host.
+    pub is_unpacking: bool,
     pub step: usize,
     /// When it started in the trace.
     pub start: Time,

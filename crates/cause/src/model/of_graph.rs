@@ -106,6 +106,7 @@ impl Cut<'_> {
                     cost: self.own_cost(node, end.min(self.until.max(start)) + self.begin),
                     cost_use: cost_use(&action, &self.model.work),
                     is_synchronous: node.is_synchronous,
+                    is_unpacking: node.is_unpacking,
                     after_work,
                     action,
                     // A call within another one has no gap before it.

@@ -70,15 +70,19 @@ pub(crate) fn keyed(facts: &Facts<'_>) -> Vec<(EventId, u64)> {
     let mut runs: Vec<&CollectiveRun<'_>> =
         facts.collectives.iter().filter(|run| run.op.synchronizes() && run.message.is_some()).collect();
     runs.sort_by_key(|run| (run.event.start(), run.event.id()));
+    numbered(runs.into_iter().filter_map(|run| Some((run.event.id(), identity(facts, run)?))))
+}
+
+/// The keys of collectives in time order: those that have the same identity are distinguished by their order.
+fn numbered(identities: impl Iterator<Item = (EventId, u64)>) -> Vec<(EventId, u64)> {
     let mut before: BTreeMap<u64, u64> = BTreeMap::new();
-    let mut keyed = Vec::new();
-    for run in runs {
-        let Some(base) = identity(facts, run) else { continue };
-        let same = before.entry(base).or_insert(0);
-        keyed.push((run.event.id(), hash(base, &same.to_le_bytes()) & KEY_BITS));
+    let key = |(event, identity): (EventId, u64)| {
+        let same = before.entry(identity).or_insert(0);
+        let key = hash(identity, &same.to_le_bytes()) & KEY_BITS;
         *same += 1;
-    }
-    keyed
+        (event, key)
+    };
+    identities.map(key).collect()
 }
 
 /// Collectives that a library carries out on the host, by step, name and order; no kernel belongs to them. Empty if the steps have no
@@ -91,17 +95,11 @@ fn keyed_on_host(facts: &Facts<'_>) -> Vec<(EventId, u64)> {
     };
     let mut runs: Vec<Event<'_>> = facts.trace.events().filter(is_collective).collect();
     runs.sort_by_key(|run| (run.start(), run.id()));
-    let mut before: BTreeMap<u64, u64> = BTreeMap::new();
-    let mut keyed = Vec::new();
-    for run in runs {
-        let step = facts.window.step_at(run.start());
-        let Some(number) = step.and_then(|step| facts.window.number_of(step, facts.trace)) else { continue };
-        let base = hash(hash(FIRST, run.name().as_bytes()), &number.to_le_bytes());
-        let same = before.entry(base).or_insert(0);
-        keyed.push((run.id(), hash(base, &same.to_le_bytes()) & KEY_BITS));
-        *same += 1;
-    }
-    keyed
+    let identity = |run: Event<'_>| {
+        let number = facts.window.number_of(facts.window.step_at(run.start())?, facts.trace)?;
+        Some((run.id(), hash(hash(FIRST, run.name().as_bytes()), &number.to_le_bytes())))
+    };
+    numbered(runs.into_iter().filter_map(identity))
 }
 
 /// What collectives of one number have in common. Without a number, those of a step are distinguished by their order.

@@ -27,6 +27,8 @@ pub(crate) struct Asked<'f> {
     recorded: f64,
     /// The step, without the profiler where that is known.
     pub(crate) step_ms: f64,
+    /// Kernels of a step that only compute. The graph does not know that two of them share the device.
+    compute_ms: f64,
 }
 
 /// The graph must reproduce the recorded time this well to be asked.
@@ -49,7 +51,9 @@ impl<'f> Asked<'f> {
         let recorded = bounds.recorded()?;
         let step_ms = facts.own_step_ms();
         let error = recorded / 1e6 / (step_ms * facts.replayed_share()) - 1.0;
-        let asked = Self { bounds, recorded, step_ms };
+        let computing = (facts.time.compute_ms - facts.link_waits_ms()).max(0.0);
+        let compute_ms = facts.breakdown.averaged(computing).unwrap_or(0.0);
+        let asked = Self { bounds, recorded, step_ms, compute_ms };
         (recorded > 0.0 && error.abs() < MOST_ERROR && asked.explains_idle(facts)).then_some(asked)
     }
 
@@ -69,7 +73,8 @@ impl<'f> Asked<'f> {
     /// The step if these resources take only `share` of their time.
     pub(crate) fn step_if(&self, resources: &[Resource], share: f64) -> f64 {
         let then = self.bounds.if_faster(resources, share).unwrap_or(self.recorded).min(self.recorded);
-        self.step_ms * then / self.recorded
+        let least = if resources.contains(&Resource::Compute) { 0.0 } else { self.compute_ms };
+        (self.step_ms * then / self.recorded).max(least.min(self.step_ms))
     }
 
     /// What a step gains if these resources are free.

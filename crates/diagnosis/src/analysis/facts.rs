@@ -254,8 +254,19 @@ impl<'a> Facts<'a> {
 
     /// Time of kernels that wait for the link, because they read or write host memory, over all devices.
     pub(crate) fn link_waits_ms(&self) -> f64 {
+        if self.graph.host_memory.kernels.is_empty() {
+            return 0.0;
+        }
         let waits = self.graph.work.iter().filter(|work| work.host.is_some_and(|host| host.is_link_bound));
         waits.map(|work| (work.end - work.start) as f64).sum::<f64>() / 1e6
+    }
+
+    /// The rate at which kernels that read or write host memory do so; 0 if there are none.
+    pub(crate) fn host_memory_gbps(&self) -> f64 {
+        let moves = self.graph.work.iter().filter_map(|work| Some((work.host?.bytes, work.end - work.start)));
+        let (bytes, time) =
+            moves.fold((0.0, 0.0), |(bytes, time), (b, t)| (bytes + b as f64, time + t as f64));
+        if time > 0.0 { bytes / time } else { 0.0 }
     }
 
     /// Total time of the selected parts over all devices and steps.
@@ -338,13 +349,17 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Whether the GPU mostly waits for launches of small copies.
+    /// Whether the GPU mostly waits for launches of copies.
     pub(crate) fn launch_waits_are_for_copies(&self) -> bool {
         let idle = self.idle.iter().find(|idle| idle.cause == GapCause::Launch);
+        idle.is_some_and(|idle| idle.before_copies_ms > 0.5 * idle.ms)
+    }
+
+    /// Whether four of five copies over the bus are of the smallest size class.
+    pub(crate) fn has_mostly_small_copies(&self) -> bool {
         let on_bus = self.copies.iter().filter(|copy| copy.is_on_bus());
-        let small =
-            on_bus.clone().filter(|copy| copy.bytes().is_some_and(|bytes| size_class(bytes) == 0)).count();
-        idle.is_some_and(|idle| idle.before_copies_ms > 0.5 * idle.ms) && small * 5 >= on_bus.count() * 4
+        let is_small = |copy: &&Copy<'_>| copy.bytes().is_some_and(|bytes| size_class(bytes) == 0);
+        on_bus.clone().filter(is_small).count() * 5 >= on_bus.count() * 4
     }
 
     /// Whether kernels run on the stream of a copy; `None` if its stream is not known. ROCm reports every copy on stream 0, whatever

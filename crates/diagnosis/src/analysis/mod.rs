@@ -16,6 +16,7 @@ pub(crate) mod kernel_totals;
 pub(crate) mod kernels;
 pub(crate) mod replay;
 pub(crate) mod stages;
+pub(crate) mod start_up;
 pub(crate) mod throughput;
 pub(crate) mod times;
 pub(crate) mod unprofiled;

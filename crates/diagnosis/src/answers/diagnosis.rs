@@ -29,6 +29,7 @@ use crate::analysis::host_work::HostWork;
 use crate::analysis::kernel_totals::{KernelTotal, kernel_totals};
 use crate::analysis::kernels::{self, Kernels};
 use crate::analysis::stages::{self, RankStage, StageAnswer, Stages};
+use crate::analysis::start_up;
 use crate::analysis::throughput::{Throughput, throughput};
 use crate::analysis::times::Times;
 use crate::analysis::unprofiled::Unprofiled;
@@ -300,16 +301,18 @@ fn judge(facts: &Facts<'_>, survey: &Survey, options: &Options) -> Judgment {
     let within = facts.window.hull();
     let terms = cpu_copies::Terms { link, limits, edges, within };
     let cpu_copies = if has_gpu { Vec::new() } else { cpu_copies::cpu_copies(trace, terms) };
-    let incomplete = why_incomplete(trace, survey);
+    let incomplete =
+        why_incomplete(trace, survey).or_else(|| if has_gpu { start_up::reason(facts) } else { None });
     let asked = if has_gpu && incomplete.is_none() { Asked::of(facts) } else { None };
     let verdict = match &incomplete {
         Some(why) => Verdict::inconclusive(why, has_gpu),
         None if has_gpu => verdict::verdict(facts, asked.as_ref()),
         None => cpu_only::verdict(facts, survey, &cpu_copies),
     };
-    let mut findings = if has_gpu { findings::findings(facts) } else { Vec::new() };
+    let mut findings = if has_gpu { findings::findings(facts, asked.as_ref()) } else { Vec::new() };
     if incomplete.is_some() {
         // The lost work may have run during what looks like idle time.
+        findings.retain(|finding| !finding.id.is_about_idle_time());
         for finding in &mut findings {
             finding.severity = Severity::Low;
             finding.saves_ms_per_step.low = 0.0;

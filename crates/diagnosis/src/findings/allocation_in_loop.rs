@@ -1,5 +1,6 @@
 //! Is the GPU idle while the host allocates or frees memory?
 
+use busbound_cause::Resource;
 use busbound_trace::Call;
 use serde_json::json;
 
@@ -9,6 +10,7 @@ use crate::findings::FindingId;
 use crate::quantity::{milliseconds, plural};
 use crate::saving::Saving;
 use crate::settings::Target;
+use crate::unit::Unit;
 
 pub(super) static RULE: Rule = Rule {
     title: "Memory allocation within the step",
@@ -18,13 +20,14 @@ pub(super) static RULE: Rule = Rule {
         "No what-if change removes allocation calls: the trace does not show which of them a cached block could serve.",
     ),
     effort: Effort::FewLines,
-    unless: &[FindingId::FrameworkHooks],
+    unless: &[FindingId::FrameworkHooks, FindingId::PinningInLoop],
+    relieves: &[Resource::Host, Resource::Launch, Resource::Sync],
     check,
     document: Document {
         meaning: "The GPU is idle while the launching thread is inside calls that allocate or free memory \
                   (`cudaMalloc`, `cudaFree`, `cudaHostAlloc`, `cuMemMap` and similar).",
         computed: "Evidence: GPU idle time inside such calls is 5% or more of the time. Not reported if \
-                   `framework_hooks` is reported. Saving: 50% to 100% of that idle \
+                   `framework_hooks` or `pinning_in_loop` is reported. Saving: 50% to 100% of that idle \
                    time.",
         fix: "Keep shapes constant, or allocate for the largest shape at the start. Do not call `empty_cache()` in the loop. \
               Pin host buffers once. Try `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`.",
@@ -42,6 +45,10 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let calls = || facts.host.rare_calls().filter(|call| facts.host.call_kind(call) == Call::Allocate);
     let longest = calls().max_by_key(|call| (call.duration(), std::cmp::Reverse(call.id())))?;
     let (number, host) = calls().fold((0u64, 0.0), |(n, ms), call| (n + 1, ms + call.duration().as_millis()));
+    // Without steps, one call that takes most of the time initializes CUDA: that is not in a loop.
+    if facts.unit() == Unit::Trace && longest.duration().as_millis() > 0.5 * host {
+        return None;
+    }
     let place = facts.host.around(&longest).clause();
     Some(Draft {
         title: Some(format!("Memory allocation within the {unit}")),

@@ -1,5 +1,6 @@
 //! Do the bytes take longer on the bus than the kernels run? No prefetch depth hides that.
 
+use busbound_cause::Resource;
 use busbound_trace::Direction;
 use serde_json::json;
 
@@ -22,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::Restructuring,
     unless: &[],
+    relieves: &[Resource::H2d],
     check,
     document: Document {
         meaning: "The bytes take longer on the bus than the kernels run. No prefetch depth hides that.",

@@ -1,5 +1,6 @@
 //! Do collectives wait for a rank that arrives late?
 
+use busbound_cause::Resource;
 use serde_json::json;
 
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
@@ -17,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::Restructuring,
     unless: &[],
+    relieves: &[Resource::Collectives],
     check,
     document: Document {
         meaning: "Collectives with the same message take very different times. The transfer is the same, so the longer ones \

@@ -23,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::Changes(|| vec![Keep.into()]),
     effort: Effort::FewLines,
     unless: &[],
+    relieves: &[Resource::D2h],
     check,
     document: Document {
         meaning: "In each step, the same amount of data goes to the GPU and comes back: tensors of the same sizes, each first up, \

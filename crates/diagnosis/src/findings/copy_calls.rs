@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use busbound_cause::idle::GapCause;
-use busbound_cause::{HostAction, HostUse, Model, Time, Work};
+use busbound_cause::{HostAction, HostUse, Model, Resource, Time, Work};
 use busbound_machine::bench::{self, ScatterMethod};
 use busbound_machine::{Blocks, HostMemory, LinkFacts, ScatterChoice, ScatterSource};
 use busbound_trace::{Direction, EventId, EventKind, MemoryKind, Nanos};
@@ -24,6 +24,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::Changes(|| vec![Coalesce.into()]),
     effort: Effort::Restructuring,
     unless: &[],
+    relieves: &[Resource::H2d, Resource::D2h, Resource::Launch],
     check,
     document: Document {
         meaning: "Many copies are issued one by one, and issuing one (call, operator, Python) takes the host longer than the \

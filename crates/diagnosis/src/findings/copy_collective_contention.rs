@@ -1,5 +1,6 @@
 //! Do copies and collectives compete for one link?
 
+use busbound_cause::Resource;
 use busbound_whatif::replay::Spread;
 use serde_json::json;
 
@@ -15,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::Changes(|| vec![Spread.into()]),
     effort: Effort::Restructuring,
     unless: &[],
+    relieves: &[Resource::H2d, Resource::D2h, Resource::Collectives],
     check,
     document: Document {
         meaning: "Copies and collectives take longer when they run at the same time. Without dedicated links between GPUs, \

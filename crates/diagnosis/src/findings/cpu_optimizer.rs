@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use busbound_cause::HostUse;
+use busbound_cause::{HostUse, Resource};
 use busbound_trace::{EventKind, Interval, IntervalSet, Nanos, Place, Track, TrackId};
 use serde_json::json;
 
@@ -22,6 +22,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::OneLine,
     unless: &[],
+    relieves: &[Resource::Host],
     check,
     document: Document {
         meaning: "The optimizer updates weights in host memory, and the GPU is idle until it is done.",

@@ -1,5 +1,6 @@
 //! Does the GPU spend time in D2D copies, mostly to change layouts?
 
+use busbound_cause::Resource;
 use busbound_trace::Direction;
 use serde_json::json;
 
@@ -19,6 +20,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::FewLines,
     unless: &[],
+    relieves: &[Resource::Compute],
     check,
     document: Document {
         meaning: "Copies from GPU memory to the same GPU, mostly to change the layout. They do not cross the bus.",

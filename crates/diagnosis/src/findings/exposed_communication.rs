@@ -1,5 +1,6 @@
 //! Does communication between GPUs run without compute at the same time?
 
+use busbound_cause::Resource;
 use std::collections::BTreeMap;
 
 use busbound_trace::EventKind;
@@ -22,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::Setting,
     unless: &[],
+    relieves: &[Resource::Collectives],
     check,
     document: Document {
         meaning: "Collectives run while no compute kernel runs. A collective that waits for a slower rank looks the same, and \

@@ -1,7 +1,9 @@
 //! Does the GPU wait for the hooks of an offloading framework?
 
+use busbound_cause::Resource;
 use busbound_cause::idle::GapCause;
 use busbound_trace::{Call, Event, EventKind, Interval, IntervalSet, Nanos, Timestamp, Track, TrackId};
+use busbound_whatif::replay::Stream;
 use serde_json::json;
 
 use super::common::host_idle::WORTH_IT;
@@ -18,18 +20,19 @@ pub(super) static RULE: Rule = Rule {
     precondition: "The version of the framework has this setting. The profiler itself slows Python down, so check the step time without it first.",
     basis: "bound: idle time in the framework's hooks",
     candidate: Candidate::None(
-        "What the framework's other settings cost is not in the trace. `--apply stream` predicts `busbound.offload` instead of the hooks.",
+        "What the framework's other settings cost is not in the trace. For accelerate and diffusers, `stream` predicts `busbound.offload` instead of the hooks.",
     ),
     effort: Effort::Restructuring,
     unless: &[],
+    relieves: &[Resource::H2d, Resource::D2h, Resource::Host, Resource::Launch],
     check,
     document: Document {
         meaning: "A framework moves weights in hooks before and after each module (accelerate's `cpu_offload`, diffusers' group \
                   offloading, FSDP2's `CPUOffloadPolicy`). The GPU is idle while the hooks run Python and allocate memory.",
         computed: "Evidence: GPU idle time in the hooks, without idle time inside copy and sync calls, is 3% or more of the time. Hooks are recognized by \
                    annotations and Python frames. accelerate is also recognized by its operators: each weight goes up \
-                   before its module and is replaced by an empty one after it. Without any of these there is no finding. Saving: 30% to \
-                   100% of that idle time.",
+                   before its module and is replaced by an empty one after it. Without any of these there is no finding. Saving: what \
+                   the replay with `stream` gives, for accelerate and diffusers; else 30% to 100% of that idle time.",
         fix: "Use the framework's own setting. accelerate: pass a pinned state dict to `cpu_offload`, or keep more layers on the GPU \
               with `dispatch_model`. diffusers: `enable_group_offload` at leaf level with `use_stream` and `record_stream`. \
               FSDP2: `CPUOffloadPolicy(pin_memory=True)`, and prefetch the next module. On one GPU, \
@@ -96,11 +99,14 @@ impl Framework {
                 "Stream the weights instead: busbound.offload(model, gpu_memory=\"8GB\"). Or pass a pinned state dict: \
                  cpu_offload(model, state_dict=pinned). Or keep more layers on the GPU: dispatch_model(model, device_map).",
             )
-            .code(CODE_ACCELERATE),
+            .code(CODE_ACCELERATE)
+            .replayed_as(vec![Stream.into()]),
             Self::Diffusers => Fix::new(
-                "Use enable_group_offload(offload_type=\"leaf_level\", use_stream=True, record_stream=True).",
+                "Stream the weights instead: busbound.offload(model, gpu_memory=\"8GB\"). Or use \
+                 enable_group_offload(offload_type=\"leaf_level\", use_stream=True, record_stream=True).",
             )
             .code(CODE_DIFFUSERS)
+            .replayed_as(vec![Stream.into()])
             .settings(group_offloading()),
             Self::Fsdp => Fix::new(
                 "Use CPUOffloadPolicy(pin_memory=True), and prefetch the next module with set_modules_to_forward_prefetch.",

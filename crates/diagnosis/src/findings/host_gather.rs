@@ -1,6 +1,6 @@
 //! Does the GPU wait while the CPU gathers rows?
 
-use busbound_cause::HostUse;
+use busbound_cause::{HostUse, Resource};
 
 use super::common::host_idle::{HostIdle, WORTH_IT};
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
@@ -15,6 +15,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::FewLines,
     unless: &[],
+    relieves: &[Resource::Host],
     check,
     document: Document {
         meaning: "The GPU is idle while the launching thread gathers or indexes rows in host memory (`index_select`, \

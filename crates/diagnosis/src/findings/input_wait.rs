@@ -1,5 +1,6 @@
 //! Does the GPU wait for the next batch?
 
+use busbound_cause::Resource;
 use std::collections::BTreeMap;
 
 use busbound_trace::{EventKind, IntervalSet, TrackId};
@@ -22,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::Setting,
     unless: &[],
+    relieves: &[Resource::Input],
     check,
     document: Document {
         meaning: "The GPU is idle while the launching thread fetches the next batch.",

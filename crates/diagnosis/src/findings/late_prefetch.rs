@@ -1,5 +1,6 @@
 //! Do copies on their own stream still arrive too late for compute?
 
+use busbound_cause::Resource;
 use serde_json::json;
 
 use super::common::copies::{times_of, total_ms};
@@ -22,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::Setting,
     unless: &[FindingId::BandwidthDeficit],
+    relieves: &[Resource::H2d],
     check,
     document: Document {
         meaning: "Copies have their own stream, but compute still waits for them, although the kernels run long enough to hide \

@@ -1,5 +1,6 @@
 //! Does the host launch kernels more slowly than the GPU runs them?
 
+use busbound_cause::Resource;
 use busbound_whatif::replay::CudaGraph;
 use serde_json::json;
 
@@ -20,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::Changes(|| vec![CudaGraph.into()]),
     effort: Effort::OneLine,
     unless: &[],
+    relieves: &[Resource::Launch],
     check,
     document: Document {
         meaning: "The GPU queue runs empty, because the host launches work more slowly than the GPU finishes it. The host is \

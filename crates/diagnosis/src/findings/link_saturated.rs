@@ -25,6 +25,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::Restructuring,
     unless: &[FindingId::BandwidthDeficit],
+    relieves: &[Resource::H2d, Resource::D2h],
     check,
     document: Document {
         meaning: "Copies in one direction keep the link busy almost all the time, at about the rate that it can reach, and kernels \

@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::OneLine,
     unless: &[],
+    relieves: &[],
     check,
     document: Document {
         meaning: "Kernels wait for pages of managed memory that are not on the GPU. In all other figures that time counts as \

@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::Restructuring,
     unless: &[],
+    relieves: &[],
     check,
     document: Document {
         meaning: "The same 2 MiB blocks of managed memory repeatedly migrate to the GPU and back.",

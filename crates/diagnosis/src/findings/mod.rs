@@ -11,6 +11,7 @@ mod copied_back;
 mod copy_calls;
 mod copy_collective_contention;
 mod cpu_casts;
+mod cpu_operators;
 mod cpu_optimizer;
 mod device_copies;
 mod exposed_communication;
@@ -27,6 +28,7 @@ mod non_blocking_pageable;
 mod page_faults;
 mod pageable_copies;
 mod pageable_d2h;
+mod pinning_in_loop;
 mod power_limited;
 mod profiler_distortion;
 mod python_time;
@@ -83,9 +85,11 @@ registry! {
     CpuOptimizer = "cpu_optimizer" in cpu_optimizer,
     HostGather = "host_gather" in host_gather,
     CpuCasts = "cpu_casts" in cpu_casts,
+    CpuOperators = "cpu_operators" in cpu_operators,
     FrameworkHooks = "framework_hooks" in framework_hooks,
     PythonTime = "python_time" in python_time,
     AllocationInLoop = "allocation_in_loop" in allocation_in_loop,
+    PinningInLoop = "pinning_in_loop" in pinning_in_loop,
     ExposedCommunication = "exposed_communication" in exposed_communication,
     ShmTransport = "shm_transport" in shm_transport,
     CollectiveWaiting = "collective_waiting" in collective_waiting,
@@ -111,6 +115,14 @@ impl FindingId {
     /// What the finding means, how it is computed and how to fix it.
     pub fn document(self) -> &'static Document {
         &self.rule().document
+    }
+
+    /// Whether it explains idle time of the GPU by what the host does.
+    pub(crate) fn is_about_idle_time(self) -> bool {
+        use busbound_cause::Resource::{Host, Input, Launch, Sync};
+        let relieves = self.rule().relieves;
+        !relieves.is_empty()
+            && relieves.iter().all(|resource| matches!(resource, Host | Input | Launch | Sync))
     }
 
     /// The what-if changes that apply its fix, or why none exist.

@@ -1,5 +1,6 @@
 //! Did the link run with fewer lanes, or at a lower speed, than the GPU and slot support?
 
+use busbound_cause::Resource;
 use busbound_machine::LinkSource;
 use serde_json::json;
 
@@ -21,6 +22,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::Machine,
     unless: &[],
+    relieves: &[Resource::H2d, Resource::D2h],
     check,
     document: Document {
         meaning: "Even at its highest during the run, the link that the driver reported had fewer lanes or a lower PCIe \

@@ -1,5 +1,6 @@
 //! Do asynchronous copies block because their memory is pageable?
 
+use busbound_cause::Resource;
 use busbound_trace::Direction;
 use busbound_whatif::replay::{Pin, Stage};
 
@@ -16,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::AlsoWithoutCode(|| vec![Pin.into()], || vec![Stage.into()]),
     effort: Effort::OneLine,
     unless: &[],
+    relieves: &[Resource::H2d, Resource::D2h],
     check,
     document: Document {
         meaning: "Copies were requested with `non_blocking=True`, or issued on a copy-only stream, but they block the host \

@@ -1,7 +1,7 @@
 //! Do copies go to or from memory that the operating system has just handed out?
 
-use busbound_cause::HostUse;
 use busbound_cause::thresholds::HOST_STRETCH;
+use busbound_cause::{HostUse, Resource};
 use busbound_trace::{Direction, Event, EventKind, Interval, IntervalSet, Nanos};
 use busbound_whatif::replay::{Pin, Stage};
 use serde_json::json;
@@ -23,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::AlsoWithoutCode(|| vec![Pin.into()], || vec![Stage.into()]),
     effort: Effort::OneLine,
     unless: &[],
+    relieves: &[Resource::H2d, Resource::D2h, Resource::Host],
     check,
     document: Document {
         meaning: "Copies go to or from host memory that was just allocated. The operating system maps each page at its first use, \

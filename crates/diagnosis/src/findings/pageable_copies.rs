@@ -1,5 +1,6 @@
 //! Do H2D copies read from pageable memory?
 
+use busbound_cause::Resource;
 use busbound_trace::Direction;
 use busbound_whatif::replay::{Pin, Stage};
 
@@ -17,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::AlsoWithoutCode(|| vec![Pin.into()], || vec![Stage.into()]),
     effort: Effort::OneLine,
     unless: &[],
+    relieves: &[Resource::H2d],
     check,
     document: Document {
         meaning: "H2D copies read from pageable memory. The driver stages them through its own pinned buffers, at a third to \

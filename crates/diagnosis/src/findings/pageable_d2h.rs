@@ -1,5 +1,6 @@
 //! Do D2H copies write to pageable memory?
 
+use busbound_cause::Resource;
 use busbound_trace::Direction;
 use busbound_whatif::replay::{Pin, Stage};
 
@@ -16,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::AlsoWithoutCode(|| vec![Pin.into()], || vec![Stage.into()]),
     effort: Effort::OneLine,
     unless: &[FindingId::PageFaults],
+    relieves: &[Resource::D2h],
     check,
     document: Document {
         meaning: "D2H copies write to pageable memory. `.cpu()` and copies into unpinned tensors block the host until they \

@@ -1,5 +1,6 @@
 //! Does the same kernel get slower while the GPU is always busy?
 
+use busbound_cause::Resource;
 use std::collections::BTreeMap;
 
 use busbound_machine::median;
@@ -17,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::None("The GPU's power limit is not a property of the program."),
     effort: Effort::Machine,
     unless: &[],
+    relieves: &[Resource::Compute],
     check,
     document: Document {
         meaning: "On a GPU that is always busy, the same kernel takes longer later in the run than at the start. The GPU \

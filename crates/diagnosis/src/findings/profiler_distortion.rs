@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::Setting,
     unless: &[],
+    relieves: &[],
     check,
     document: Document {
         meaning: "The blocks of an annotation end with a device-wide synchronization. Nothing overlaps across these blocks, \

@@ -1,7 +1,7 @@
 //! Does the GPU wait for Python, or for something else that the profiler does not record?
 
-use busbound_cause::HostUse;
 use busbound_cause::thresholds::HOST_STRETCH;
+use busbound_cause::{HostUse, Resource};
 use busbound_trace::Nanos;
 use serde_json::json;
 
@@ -25,6 +25,7 @@ pub(super) static RULE: Rule = Rule {
         FindingId::ManagedThrashing,
         FindingId::ManagedFaults,
     ],
+    relieves: &[Resource::Host],
     check,
     document: Document {
         meaning: "The GPU is idle while the launching thread runs Python, or something else that the profiler does not record: \

@@ -1,5 +1,6 @@
 //! Are pinned copies serialized with compute, because they share a stream with kernels?
 
+use busbound_cause::Resource;
 use busbound_trace::{Direction, MemoryKind};
 use busbound_whatif::replay::Prefetch;
 use serde_json::json;
@@ -20,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::Changes(|| vec![Prefetch(1).into()]),
     effort: Effort::Restructuring,
     unless: &[],
+    relieves: &[Resource::H2d, Resource::D2h],
     check,
     document: Document {
         meaning: "Pinned copies run on a stream that also runs kernels. Work on one stream runs in order, so these copies are \

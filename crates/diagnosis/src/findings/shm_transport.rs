@@ -1,5 +1,6 @@
 //! Do ranks of one machine talk through host memory although their GPUs have NVLink?
 
+use busbound_cause::Resource;
 use busbound_machine::nccl_log::{NcclLog, NcclRemarkId, Transport};
 use serde_json::json;
 
@@ -19,6 +20,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::Setting,
     unless: &[],
+    relieves: &[Resource::Collectives],
     check,
     document: Document {
         meaning: "NCCL connected ranks of one machine through host memory (SHM) although their GPUs have NVLink. Every byte \

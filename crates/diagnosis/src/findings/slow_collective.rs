@@ -1,5 +1,6 @@
 //! Do large collectives reach what the links between the GPUs allow?
 
+use busbound_cause::Resource;
 use serde_json::json;
 
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
@@ -17,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::Setting,
     unless: &[],
+    relieves: &[Resource::Collectives],
     check,
     document: Document {
         meaning: "Even the fastest of several equal collectives reaches only a small part of the bandwidth between the GPUs. \

@@ -1,5 +1,6 @@
 //! Are pinned copies slower than the link allows for their sizes?
 
+use busbound_cause::Resource;
 use busbound_machine::LinkSource;
 use busbound_trace::MemoryKind;
 use serde_json::json;
@@ -21,6 +22,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::Machine,
     unless: &[],
+    relieves: &[Resource::H2d, Resource::D2h],
     check,
     document: Document {
         meaning: "Pinned copies run well below the rate that the link reaches for their sizes.",
@@ -33,6 +35,9 @@ pub(super) static RULE: Rule = Rule {
         assumes: "The stated link is correct. A trace does not show a narrower slot or a downgraded link.",
     },
 };
+
+/// A link that carries this share of what it reaches is full.
+const FULL: f64 = 0.8;
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     // If the link is only assumed, "slow" may just mean that the assumption is wrong.
@@ -50,6 +55,10 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let moved: u64 = pinned.iter().filter_map(|copy| copy.bytes()).sum();
     let exposed = facts.exposed_ms(pinned.iter().copied());
     let (is, could) = (moved as f64 / 1e6 / total, moved as f64 / 1e6 / expected);
+    // Kernels that read host memory at the same time share the link: it is full, not slow.
+    if is + facts.host_memory_gbps() > FULL * could {
+        return None;
+    }
     Some(Draft {
         title: None,
         seen: format!(

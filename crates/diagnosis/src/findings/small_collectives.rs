@@ -1,5 +1,6 @@
 //! Are there many collectives that are too small to use the link?
 
+use busbound_cause::Resource;
 use serde_json::json;
 
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
@@ -19,6 +20,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::Setting,
     unless: &[],
+    relieves: &[Resource::Collectives],
     check,
     document: Document {
         meaning: "Collectives below 1 MiB mostly take their latency, whatever their size: many small ones take much longer than \

@@ -1,5 +1,6 @@
 //! Does the host wait for the GPU within the step?
 
+use busbound_cause::Resource;
 use busbound_whatif::replay::NoSync;
 use serde_json::json;
 
@@ -19,6 +20,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::Changes(|| vec![NoSync.into()]),
     effort: Effort::FewLines,
     unless: &[],
+    relieves: &[Resource::Sync],
     check,
     document: Document {
         meaning: "The host waits for the GPU within the step: `.item()` and similar reads, or an explicit synchronization \

@@ -1,5 +1,6 @@
 //! Does the program copy data to the GPU every step that would fit there?
 
+use busbound_cause::Resource;
 use busbound_trace::{Direction, MemoryOwner};
 use serde_json::json;
 
@@ -20,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
     ),
     effort: Effort::Setting,
     unless: &[],
+    relieves: &[Resource::H2d, Resource::D2h, Resource::Host, Resource::Launch],
     check,
     document: Document {
         meaning: "Data is copied to the GPU every step although the GPU has enough free memory to keep it.",

@@ -1,6 +1,6 @@
 //! Do kernels read or write host memory over the link?
 
-use busbound_cause::HostMemoryKernel;
+use busbound_cause::{HostMemoryKernel, Resource};
 use busbound_trace::{Direction, Interval};
 use busbound_whatif::replay::Copied;
 use serde_json::json;
@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
     candidate: Candidate::Changes(|| vec![Copied.into()]),
     effort: Effort::Restructuring,
     unless: &[],
+    relieves: &[Resource::H2d, Resource::D2h],
     check,
     document: Document {
         meaning: "Kernels read or write host memory directly (UVA, zero-copy): weights that an engine offloads without copies, \

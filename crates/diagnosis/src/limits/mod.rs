@@ -61,6 +61,7 @@ const OF_RUN: &[(LimitationId, Check)] = &[
     (LimitationId::EarlyWork, One(steps::early_work)),
     (LimitationId::OutliersLeftOut, One(steps::outliers)),
     (LimitationId::WarmUp, One(steps::warm_up)),
+    (LimitationId::StartUp, One(steps::start_up)),
     (LimitationId::LinkAssumed, One(link::assumed)),
     (LimitationId::LinkState, One(link::state)),
     (LimitationId::UnlikeGpus, One(work::unlike_gpus)),

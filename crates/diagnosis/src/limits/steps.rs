@@ -2,6 +2,7 @@
 
 use super::Scope;
 use crate::analysis::facts::Facts;
+use crate::analysis::start_up;
 use crate::quantity::{milliseconds, plural};
 use crate::steps::window::StepsFound;
 
@@ -33,6 +34,13 @@ pub(crate) fn part_of_long_trace(facts: &Facts<'_>) -> Option<String> {
         milliseconds(length / replayed.share),
         milliseconds(from),
     ))
+}
+
+pub(super) fn start_up(scope: &Scope<'_>) -> Option<String> {
+    start_up::reason(scope.facts).map(|withheld| {
+        let why = withheld.why;
+        format!("{}{}.", why[..1].to_uppercase(), &why[1..])
+    })
 }
 
 pub(super) fn by_period(scope: &Scope<'_>) -> Option<String> {

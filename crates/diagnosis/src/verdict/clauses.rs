@@ -41,7 +41,8 @@ pub(super) fn clause(facts: &Facts<'_>, bound: Bound) -> String {
         ),
         Bound::Compute => "is spent in compute kernels".to_owned(),
         Bound::Launch if facts.launch_waits_are_for_copies() => {
-            "is idle time waiting for the host to issue small copies, one call at a time".to_owned()
+            let small = if facts.has_mostly_small_copies() { "small " } else { "" };
+            format!("is idle time waiting for the host to issue {small}copies, one call at a time")
         }
         Bound::Launch if facts.allocating_idle_ms > 0.5 * facts.idle_ms(GapCause::Launch) => {
             "is idle time waiting for the host, mostly while it allocates memory".to_owned()

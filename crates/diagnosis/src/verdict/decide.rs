@@ -126,23 +126,24 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
     let because = match bound {
         Bound::Mixed => both(facts, &gains, first, second),
         Bound::Unknown => {
-            let first = claim(first);
+            let (next, share) = largest_part(facts);
             format!(
                 "{} {} {}; the next largest part, {}, {}",
                 percent(unknown),
                 facts.of_each_recorded(),
                 clause(Bound::Unknown),
-                first.percent,
-                first.what
+                percent(share),
+                clause(next)
             )
         }
         Bound::Transfer if share(first.1) < SMALL && gains.unknown <= NOTHING * gains.step_ms => {
             let device = |ms: f64| milliseconds(facts.breakdown.averaged(ms).unwrap_or(0.0));
             format!(
-                "copies over the bus ({}) and kernels ({}) run at the same time; without the copies, {} goes away",
+                "copies over the bus ({}) and kernels ({}) overlap almost completely; faster copies alone gain at most {} {}",
                 device(facts.bus_busy_ms()),
                 device(facts.time.compute_ms),
-                format_args!("{} {}", percent(share(first.1)), facts.of_each_own()),
+                percent(share(first.1)),
+                facts.of_each_own(),
             )
         }
         _ => {
@@ -160,6 +161,13 @@ pub(crate) fn verdict(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Verdict {
         verdict.headroom = asked.map(|asked| headroom(asked, first.0));
     }
     verdict
+}
+
+/// The part of the step that is largest, other than what is not visible, and its share.
+fn largest_part(facts: &Facts<'_>) -> (Bound, f64) {
+    let share = |bound: Bound| facts.breakdown.share_of(|part| bound_of(part) == Some(bound)).unwrap_or(0.0);
+    let parts = CANDIDATES.iter().map(|(bound, _)| (*bound, share(*bound)));
+    parts.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((Bound::Compute, 0.0))
 }
 
 /// What a share of each step is: `54%`, `of each 275 ms step`, `waits for H2D copies from pageable memory`.

@@ -130,6 +130,7 @@ impl Verdict {
             true if withheld.id == LimitationId::CallRecords => {
                 format!("{why}; what the GPU waited for is unknown")
             }
+            true if withheld.id == LimitationId::StartUp => why.clone(),
             true => format!("{why}; figures cover only the rest"),
             false => format!("the GPU events could not be read: {why}"),
         };

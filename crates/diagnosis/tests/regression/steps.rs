@@ -171,3 +171,37 @@ fn the_parts_of_a_step_on_two_gpus_are_their_mean() {
         assert_eq!(figure.of(&run), Some(3.0), "{figure}");
     }
 }
+
+/// `cudaFree` creates the context at its first call. It was once "memory allocation within the trace", with advice about the loop.
+#[test]
+fn initialization_is_not_a_loop() {
+    let mut events = vec![call("cudaLaunchKernel", 100, 0, 5), kernel("first", 7, 100, 10, 50)];
+    events.push(call("cudaFree", 1, 1000, 600_000));
+    for i in 0..3 {
+        events.push(call("cudaLaunchKernel", i + 2, 601_100 + i * 1000, 5));
+        events.push(kernel("k", 7, i + 2, 601_200 + i * 1000, 50));
+    }
+    let diagnosis = diagnosis(&events, "NVIDIA H200");
+    assert_eq!(diagnosis.verdict.bound, Bound::Unknown);
+    assert!(
+        diagnosis.verdict.statement.contains("one cudaFree call takes 600 ms"),
+        "{}",
+        diagnosis.verdict.statement
+    );
+    assert!(diagnosis.prize.is_none() && diagnosis.findings.is_empty(), "{:?}", diagnosis.findings);
+}
+
+/// Two steps of 0.1 and 9 ms once promised a speedup of 15x.
+#[test]
+fn two_unlike_steps_promise_nothing() {
+    let mut events = Vec::new();
+    for (i, at, length) in [(0, 0, 100), (1, 200, 9_000)] {
+        events.push(step(i, at, length));
+        events.push(call("cudaLaunchKernel", i + 1, at + length - 60, 5));
+        events.push(kernel("k", 7, i + 1, at + length - 50, 40));
+    }
+    let diagnosis = diagnosis(&events, "NVIDIA H200");
+    assert_eq!(diagnosis.verdict.bound, Bound::Unknown);
+    assert!(diagnosis.verdict.statement.contains("the only two steps"), "{}", diagnosis.verdict.statement);
+    assert!(diagnosis.prize.is_none());
+}

@@ -23,7 +23,7 @@ _MOST = 200
 
 def environment() -> dict[str, Any]:
     """The environment of this process, as the reader of traces takes it."""
-    return {"versions": _versions(), "variables": variables(os.environ), "cpus": _cpus()}
+    return {"versions": _versions(), "variables": variables(os.environ), "cpus": _cpus(), "memory": _memory()}
 
 
 def variables(all_of_them: Mapping[str, str]) -> dict[str, str]:
@@ -58,3 +58,16 @@ def _cpus() -> int | None:
         return len(os.sched_getaffinity(0))
     except (AttributeError, OSError):
         return os.cpu_count()
+
+
+def _memory() -> int | None:
+    """Bytes of host memory that the process may use: the machine's, or what its control group allows."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as limit:
+            return min(total, int(limit.read()))
+    except (OSError, ValueError):
+        return total

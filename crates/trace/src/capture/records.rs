@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use busbound_capture::format::{Launch as RecordedLaunch, Record, SHARED_GPU, Stream};
+use busbound_capture::format::{
+    CPUS, HOST_MEMORY, Launch as RecordedLaunch, Record, SHARED_GPU, Stream, VARIABLE,
+};
 
 use super::waits::Waits;
 use crate::interval::Interval;
 use crate::model::builder::TraceBuilder;
+use crate::model::environment::Environment;
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
 use crate::model::link::LinkTraffic;
@@ -246,12 +249,24 @@ impl<'a> Recording<'a> {
         if let Some(cupti) = self.facts.get(b"cupti".as_slice()) {
             origin.versions.insert("cupti".to_owned(), cupti.clone());
         }
+        origin.environment = environment(&self.facts);
         let number = |key: &[u8]| self.facts.get(key).and_then(|text| text.parse().ok());
         let (rank, world_size) = (number(b"RANK"), number(b"WORLD_SIZE"));
         if rank.is_some() || world_size.is_some() {
             origin.distributed = Some(Distributed { rank, world_size, backend: None });
         }
     }
+}
+
+/// What the recorder wrote about the process; `None` in recordings that are older.
+fn environment(facts: &BTreeMap<Vec<u8>, String>) -> Option<Environment> {
+    let cpus = facts.get(CPUS).and_then(|text| text.parse().ok());
+    let memory = facts.get(HOST_MEMORY).and_then(|text| text.parse().ok());
+    let name = |key: &[u8]| key.strip_prefix(VARIABLE).map(|name| String::from_utf8_lossy(name).into_owned());
+    let variables: BTreeMap<String, String> =
+        facts.iter().filter_map(|(key, value)| Some((name(key)?, value.clone()))).collect();
+    let is_recorded = cpus.is_some() || !variables.is_empty();
+    is_recorded.then(|| Environment { variables: Some(variables), cpus, memory, ..Environment::default() })
 }
 
 /// How long kernels were not recorded, and how long the recording is.

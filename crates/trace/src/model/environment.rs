@@ -17,6 +17,8 @@ pub struct Environment {
     pub gpus: Vec<String>,
     /// CPUs that the process may run on; `null` if not recorded.
     pub cpus: Option<u32>,
+    /// Bytes of host memory that the process may use; `null` if not recorded.
+    pub memory: Option<u64>,
 }
 
 /// How a variable that is not there is called.
@@ -34,6 +36,9 @@ impl Environment {
         let mut facts: BTreeMap<String, String> = self.versions.clone();
         facts.extend(self.variables.iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
         facts.extend(self.cpus.map(|cpus| ("CPUs".to_owned(), cpus.to_string())));
+        facts.extend(
+            self.memory.map(|memory| ("host memory".to_owned(), format!("{:.0} GB", memory as f64 / 1e9))),
+        );
         if let Some(first) = self.gpus.first() {
             let are_alike = self.gpus.iter().all(|gpu| gpu == first);
             let gpus =

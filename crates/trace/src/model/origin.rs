@@ -28,7 +28,7 @@ pub struct Origin {
     pub trace_name: Option<String>,
     /// Warnings and errors the profiler wrote into the file.
     pub profiler_messages: Vec<String>,
-    /// What `busbound.profiler_handler` wrote about the process.
+    /// What `busbound.profiler_handler` or `busbound record` wrote about the process.
     pub environment: Option<Environment>,
     /// Durations of steps of the same run that were timed while nothing was recorded; each is above zero.
     pub unprofiled_step_ms: Vec<f64>,

@@ -14,6 +14,8 @@ pub(super) struct Assumed {
     pub(super) behind_staging: f64,
     /// Host work that fills memory before it is copied, as a multiple of its measured time, if the memory is reused.
     pub(super) first_touch: f64,
+    /// Python time after a staged copy, as a multiple of its measured time, if the memory is not freed then.
+    pub(super) freeing: f64,
     /// Host work that exists only for copies that are removed, as a multiple of its measured time.
     pub(super) hooks: f64,
     /// Longest host work between two launches once hooks are removed, as a multiple of the usual one.
@@ -24,6 +26,8 @@ pub(super) struct Assumed {
     pub(super) uncaptured: f64,
     /// The same if the host reads no values: real programs still fill input buffers and keep some operators outside of graphs.
     pub(super) outside_graphs: f64,
+    /// Gap between two kernels of a CUDA graph, in nanoseconds.
+    pub(super) node_gap: Time,
     /// Host work per merged copy, as a multiple of its measured time: the data has to be packed.
     pub(super) packing: f64,
     /// The rate of staged copies, as a share of pinned ones: docs/results/try.md.
@@ -32,6 +36,10 @@ pub(super) struct Assumed {
     pub(super) new_pages_gain: f64,
     /// Time for a batch in a worker process, as a multiple of its time in the training process.
     pub(super) worker: f64,
+    /// Time of the loader's thread to receive and pin a batch, as a multiple of what the training thread took.
+    pub(super) pin_thread: f64,
+    /// Time of the training thread to take a batch from that thread, as a share of the time to receive it.
+    pub(super) handing_over: f64,
     /// Time to receive a batch from a worker, as a share of the time to make it.
     pub(super) receiving: f64,
     /// Host time per copy that moves to a stream of its own, in nanoseconds: an event, a wait and the switch of streams, in Python.
@@ -50,16 +58,20 @@ impl Assumed {
     pub(super) const EXPECTED: Self = Self {
         copies: 1.0,
         behind_staging: 0.5,
-        first_touch: 0.7,
+        first_touch: 0.45,
+        freeing: 0.3,
         hooks: 0.1,
         longest_gap: 3.0,
         hidden: 0.5,
         uncaptured: 0.4,
         outside_graphs: 0.0,
+        node_gap: 150,
         packing: 0.2,
         staged_share: 0.85,
         new_pages_gain: 10.0,
         worker: 1.2,
+        pin_thread: 1.1,
+        handing_over: 0.1,
         receiving: 0.05,
         side_stream: 15_000,
         beside_link: 0.08,
@@ -71,15 +83,19 @@ impl Assumed {
         copies: 0.98,
         behind_staging: 0.3,
         first_touch: 0.3,
+        freeing: 0.0,
         hooks: 0.0,
         longest_gap: 1.5,
         hidden: 1.0,
         uncaptured: 0.1,
         outside_graphs: 0.0,
+        node_gap: 50,
         packing: 0.0,
         staged_share: 0.95,
         new_pages_gain: 14.0,
         worker: 1.0,
+        pin_thread: 0.8,
+        handing_over: 0.02,
         receiving: 0.01,
         side_stream: 3_000,
         beside_link: 0.01,
@@ -91,15 +107,19 @@ impl Assumed {
         copies: 1.03,
         behind_staging: 1.0,
         first_touch: 1.0,
+        freeing: 1.0,
         hooks: 0.4,
         longest_gap: 10.0,
         hidden: -0.5,
         uncaptured: 0.7,
         outside_graphs: 0.1,
+        node_gap: 300,
         packing: 0.6,
         staged_share: 0.65,
         new_pages_gain: 6.0,
         worker: 1.6,
+        pin_thread: 1.5,
+        handing_over: 0.3,
         receiving: 0.2,
         side_stream: 60_000,
         beside_link: 0.3,

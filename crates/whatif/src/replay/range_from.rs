@@ -37,11 +37,13 @@ const UNKNOWNS: [(RangeFrom, Mix); 5] = [
     (RangeFrom::HostWork, |to, from| {
         (to.behind_staging, to.first_touch, to.packing) =
             (from.behind_staging, from.first_touch, from.packing);
+        to.freeing = from.freeing;
+        (to.pin_thread, to.handing_over) = (from.pin_thread, from.handing_over);
         (to.hooks, to.longest_gap) = (from.hooks, from.longest_gap);
     }),
     (RangeFrom::Overlap, |to, from| {
         (to.hidden, to.uncaptured, to.independent) = (from.hidden, from.uncaptured, from.independent);
-        to.outside_graphs = from.outside_graphs;
+        (to.outside_graphs, to.node_gap) = (from.outside_graphs, from.node_gap);
     }),
     (RangeFrom::Power, |to, from| to.power = from.power),
 ];

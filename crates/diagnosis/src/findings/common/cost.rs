@@ -37,6 +37,8 @@ pub struct Cost {
     /// Host memory that the fix pins, at most: all that a step copies. The operating system cannot use it for anything else.
     /// `null` if it pins none.
     pub pinned_bytes: Option<u64>,
+    /// The host memory that the process may use; `null` if that is not recorded, or the fix pins none.
+    pub host_bytes: Option<u64>,
     /// GPU memory that the fix needs in addition, as the replay counts it. `null` if it needs none.
     pub gpu_bytes: Option<u64>,
     /// What must hold; otherwise the fix gains less, or is wrong.

@@ -1,8 +1,10 @@
 //! What does a check return when it finds evidence?
 
 use busbound_trace::Interval;
+use busbound_whatif::replay::Change;
 use serde_json::Value;
 
+use super::rule::Rule;
 use crate::saving::Saving;
 use crate::settings::{Proposal, Target, Value as SettingValue};
 
@@ -21,22 +23,37 @@ pub(crate) struct Draft {
     pub(crate) at: Vec<Interval>,
 }
 
+impl Draft {
+    /// The what-if changes that make the fix; `None` if no change does.
+    pub(super) fn changes(&self, rule: &Rule) -> Option<Vec<Change>> {
+        self.fix.changes.clone().or_else(|| rule.candidate.changes())
+    }
+}
+
 /// The fix for this run.
 #[derive(Debug)]
 pub(crate) struct Fix {
     pub(super) text: String,
     pub(super) code: Option<&'static str>,
     pub(super) settings: Vec<Proposal>,
+    /// The what-if changes of this fix, where the rule has none.
+    pub(super) changes: Option<Vec<Change>>,
 }
 
 impl Fix {
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), code: None, settings: Vec::new() }
+        Self { text: text.into(), code: None, settings: Vec::new(), changes: None }
     }
 
     /// The fix in PyTorch. It must be one of the snippets in the documentation.
     pub(crate) fn code(mut self, code: &'static str) -> Self {
         self.code = Some(code);
+        self
+    }
+
+    /// What-if changes that make this fix, for a rule whose fixes differ.
+    pub(crate) fn replayed_as(mut self, changes: Vec<Change>) -> Self {
+        self.changes = Some(changes);
         self
     }
 

@@ -7,6 +7,7 @@ use busbound_trace::MemoryKind;
 use super::draft::Draft;
 use super::finding::{Finding, WithoutCode};
 use crate::activity::copies::Copy;
+use crate::analysis::bounds::Asked;
 use crate::analysis::facts::Facts;
 use crate::analysis::replay;
 use crate::findings::FindingId;
@@ -25,8 +26,8 @@ struct Made {
     predicted: Option<Predicted>,
 }
 
-/// All findings, largest saving first.
-pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
+/// All findings, largest expected saving first.
+pub(crate) fn findings(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Vec<Finding> {
     if facts.time.analyzed_ms <= 0.0 {
         return Vec::new();
     }
@@ -39,19 +40,23 @@ pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     made.retain(|made| !made.id.rule().unless.iter().any(|better| found.contains(better)));
     scale_bounds(facts, &mut made);
     replace_bounds(facts, &mut made);
+    if let Some(asked) = asked {
+        cap_bounds(asked, &mut made);
+    }
     let step_ms = facts.own_step_ms();
     let finding = |made: Made| {
         let mut finding = Finding::of(made.id, made.draft, made.basis, step_ms);
-        let pins = made.id.rule().candidate.changes().iter().flatten().any(Change::pins);
+        let pins = finding.changes.iter().flatten().any(Change::pins);
         finding.cost.pinned_bytes = pins.then(|| pageable_bytes(facts));
+        finding.cost.host_bytes = facts.trace.origin().environment().memory.filter(|_| pins);
         finding.cost.gpu_bytes =
             made.predicted.as_ref().map(|made| made.extra_bytes).filter(|bytes| *bytes > 0);
         Finding { predicted: made.predicted, ..finding }
     };
     let mut findings: Vec<_> = made.into_iter().map(finding).collect();
     findings.sort_by(|a, b| {
-        let high = |finding: &Finding| finding.saves_ms_per_step.high;
-        high(b).total_cmp(&high(a)).then_with(|| a.id.as_str().cmp(b.id.as_str()))
+        let expected = |finding: &Finding| finding.saves_ms_per_step.middle();
+        expected(b).total_cmp(&expected(a)).then_with(|| a.id.as_str().cmp(b.id.as_str()))
     });
     say_without_code(facts, &mut findings);
     findings
@@ -102,9 +107,21 @@ fn scale_bounds(facts: &Facts<'_>, all: &mut [Made]) {
     }
 }
 
+/// Exposed time is not all gained: what it hides may bound the step next.
+fn cap_bounds(asked: &Asked<'_>, all: &mut [Made]) {
+    for made in all.iter_mut().filter(|made| made.basis != REPLAYED && made.draft.saves.high > 0.0) {
+        let relieves = made.id.rule().relieves;
+        if !relieves.is_empty() {
+            let most = asked.gain(relieves).max(0.0);
+            let Saving { low, high } = made.draft.saves;
+            made.draft.saves = Saving { low: low.min(most), high: high.min(most) };
+        }
+    }
+}
+
 /// If the fix is a change that can be replayed, the saving is what the replay saves, not a bound.
 fn replace_bounds(facts: &Facts<'_>, all: &mut [Made]) {
-    let fixes: Vec<Option<Vec<Change>>> = all.iter().map(|made| made.id.rule().candidate.changes()).collect();
+    let fixes: Vec<Option<Vec<Change>>> = all.iter().map(|made| made.draft.changes(made.id.rule())).collect();
     if fixes.iter().all(Option::is_none) {
         return;
     }

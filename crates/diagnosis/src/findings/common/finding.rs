@@ -1,7 +1,7 @@
 //! What is a finding, for programs and for people?
 
 use busbound_trace::Interval;
-use busbound_whatif::replay::Predicted;
+use busbound_whatif::replay::{Change, Predicted};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -60,6 +60,9 @@ pub struct Finding {
     /// When it happens, for the timeline.
     #[serde(skip)]
     pub at: Vec<Interval>,
+    /// The what-if changes that make its fix; `None` if no change does.
+    #[serde(skip)]
+    pub(crate) changes: Option<Vec<Change>>,
     /// The replay with its fix alone; `None` if that was not replayed.
     #[serde(skip)]
     pub(crate) predicted: Option<Predicted>,
@@ -84,6 +87,7 @@ impl Finding {
     /// Joins a draft with its rule. The severity is the saving as a share of `step_ms`.
     pub(super) fn of(id: FindingId, draft: Draft, basis: &'static str, step_ms: f64) -> Self {
         let rule = id.rule();
+        let changes = draft.changes(rule);
         let evidence = match draft.evidence {
             Value::Object(map) => map,
             other => Map::from_iter([("value".to_owned(), other)]),
@@ -101,11 +105,12 @@ impl Finding {
             precondition: rule.precondition.to_owned(),
             saves_ms_per_step: draft.saves,
             saving_basis: basis,
-            candidate: rule.candidate.changes().iter().flatten().map(ToString::to_string).collect(),
+            candidate: changes.iter().flatten().map(ToString::to_string).collect(),
             fix: draft.fix.text,
             cost: Cost {
                 effort: rule.effort,
                 pinned_bytes: None,
+                host_bytes: None,
                 gpu_bytes: None,
                 risk: rule.document.assumes,
             },
@@ -113,6 +118,7 @@ impl Finding {
             fix_code: draft.fix.code,
             docs: format!("docs/findings.md#{id}"),
             at: draft.at,
+            changes,
             predicted: None,
             settings: draft.fix.settings,
         }

@@ -36,6 +36,8 @@ pub struct AppliedFix {
     /// What is done, to follow "by".
     #[serde(skip)]
     pub doing: Vec<&'static str>,
+    /// Other findings that the same changes fix: the gain is of all of them together.
+    pub together_with: Vec<FindingId>,
     /// Milliseconds per step before and after.
     pub before_ms: f64,
     pub after_ms: f64,
@@ -75,6 +77,7 @@ impl Search<'_> {
         }
         self.fixes.push(AppliedFix {
             finding,
+            together_with: Vec::new(),
             apply: new.iter().map(ToString::to_string).collect(),
             doing: new.iter().map(|change| change.about().doing).collect(),
             before_ms: before,
@@ -87,10 +90,8 @@ impl Search<'_> {
 
 /// `None` where no finding has a fix that the replay can make, or none gains anything.
 pub(crate) fn prize(facts: &Facts<'_>, findings: &[Finding]) -> Option<Prize> {
-    let fixes: Vec<(&Finding, Vec<Change>)> = findings
-        .iter()
-        .filter_map(|finding| Some((finding, finding.id.rule().candidate.changes()?)))
-        .collect();
+    let fixes: Vec<(&Finding, Vec<Change>)> =
+        findings.iter().filter_map(|finding| Some((finding, finding.changes.clone()?))).collect();
     if fixes.is_empty() {
         return None;
     }
@@ -105,6 +106,12 @@ pub(crate) fn prize(facts: &Facts<'_>, findings: &[Finding]) -> Option<Prize> {
         search.try_fix(FindingId::SerializedCopies, &[Prefetch(1).into()], None, WORTH_A_FOLLOW_UP);
     }
     let best = search.best?;
+    for fix in &mut search.fixes {
+        let own = fixes.iter().find(|(finding, _)| finding.id == fix.finding).map(|(_, changes)| changes);
+        let same =
+            fixes.iter().filter(|(finding, changes)| finding.id != fix.finding && own == Some(changes));
+        fix.together_with = same.map(|(finding, _)| finding.id).collect();
+    }
     Some(Prize {
         step_ms,
         fixed_ms: best.step_ms,

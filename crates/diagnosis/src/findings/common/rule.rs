@@ -1,5 +1,6 @@
 //! What does the file of a finding declare?
 
+use busbound_cause::Resource;
 use busbound_whatif::replay::Change;
 
 use super::cost::Effort;
@@ -21,6 +22,9 @@ pub(crate) struct Rule {
     pub(crate) effort: Effort,
     /// Findings that explain the same time better. If one of them is reported, this one is not.
     pub(crate) unless: &'static [FindingId],
+    /// What its fix makes faster or unnecessary: a bound on its saving is no more than the step gains if that is free. Empty if
+    /// the graph cannot be asked.
+    pub(crate) relieves: &'static [Resource],
     /// Looks for evidence; `None` without evidence.
     pub(crate) check: fn(&Facts<'_>) -> Option<Draft>,
     pub(crate) document: Document,

@@ -70,12 +70,8 @@ fn merged_ns(copies: usize, total: u64, direction: Direction, pageable: bool, li
 
 /// Where the merged copy is: data for the device is there from the start, data from the device when the last of it is computed.
 fn place_of(graph: &Model, run: &[WorkId]) -> WorkId {
-    let is_read = |id: &&WorkId| bus_direction_of(graph, **id) == Some(Direction::DeviceToHost);
+    let is_read = |id: &&WorkId| graph.work[**id].kind.bus() == Some(Direction::DeviceToHost);
     *run.last().filter(is_read).unwrap_or(&run[0])
-}
-
-fn bus_direction_of(graph: &Model, id: WorkId) -> Option<Direction> {
-    graph.work[id].kind.bus()
 }
 
 /// Small copies in one direction on one stream within one step, with nothing but kernels between them. A copy in the other
@@ -83,7 +79,7 @@ fn bus_direction_of(graph: &Model, id: WorkId) -> Option<Direction> {
 fn runs(graph: &Model) -> Vec<Vec<WorkId>> {
     let mut runs: Vec<Vec<WorkId>> = Vec::new();
     let mut run: Vec<WorkId> = Vec::new();
-    for id in in_order(graph).into_iter().filter(|id| bus_direction_of(graph, *id).is_some()) {
+    for id in in_order(graph).into_iter().filter(|id| graph.work[*id].kind.bus().is_some()) {
         let continues = run.first().is_some_and(|first| is_alike(&graph.work[*first], &graph.work[id]));
         if is_small(graph, id) && continues {
             run.push(id);

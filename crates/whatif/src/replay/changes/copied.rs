@@ -38,7 +38,7 @@ impl Declared for Copied {
         let moving =
             |id: &WorkId| graph.work[*id].host.is_some() && !graph.work[*id].dropped && is_alone(graph, *id);
         let kernels: Vec<WorkId> = (0..graph.work.len()).filter(moving).collect();
-        let mut inserted = Inserted { out: None, ..Inserted::default() };
+        let mut inserted = Inserted::default();
         let (mut changed, mut largest) = (0, 0);
         for kernel in kernels {
             let Some(host) = graph.work[kernel].host.take() else { continue };
@@ -112,6 +112,7 @@ impl Inserted {
             cost: PINNED_COPY_CALL,
             cost_use: HostUse::Launching,
             is_synchronous: false,
+            is_unpacking: false,
             ..graph.calls[of_kernel].clone()
         });
         if is_read {

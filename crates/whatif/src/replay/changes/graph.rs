@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use busbound_cause::{CallId, HostAction, HostUse, Model, Time};
+use busbound_cause::{CallId, HostAction, HostUse, Model, Time, WorkKind};
 use busbound_trace::Direction;
 
+use super::edit::WORTH_MOVING;
 use super::{About, Declared, Made, Terms, without_value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,8 +14,6 @@ pub struct CudaGraph;
 /// Host time of a graph launch, and of each of its nodes. Measured on the graph runs marked learn in fixtures/frameworks.
 const LAUNCH: Time = 20_000;
 const PER_NODE: Time = 150;
-/// Gap between two kernels of a graph. Measured on the same runs: median 0.26 µs.
-const NODE_GAP: Time = 250;
 
 impl Declared for CudaGraph {
     const ABOUT: About = About {
@@ -38,14 +37,14 @@ impl Declared for CudaGraph {
         let kept = if reads_within_steps(graph) { assumed.uncaptured } else { assumed.outside_graphs };
         for thread in 0..graph.threads.len() {
             let calls = graph.threads[thread].clone();
-            let captured: Vec<bool> = calls.iter().map(|call| is_captured(graph, *call)).collect();
+            let captured = captured(graph, &calls);
             let mut at = 0;
             for run in captured.chunk_by(|a, b| a == b) {
                 let (range, is_captured) = (at..at + run.len(), run[0]);
                 at = range.end;
                 // A graph of one or two kernels is not worth it.
                 if is_captured && range.len() > 2 {
-                    capture(graph, &calls[range.clone()], kept);
+                    capture(graph, &calls[range.clone()], kept, assumed.node_gap);
                     made.changed += range.len();
                 }
             }
@@ -54,12 +53,26 @@ impl Declared for CudaGraph {
     }
 }
 
-/// Whether a call can be part of a graph: it launches, and the host waits neither for the device nor for input before it.
-fn is_captured(graph: &Model, call: CallId) -> bool {
-    let call = &graph.calls[call];
-    let launches = matches!(&call.action, HostAction::Issue(work)
-        if work.iter().all(|work| graph.work[*work].kind.bus().is_none()));
-    launches && !call.since.uses.iter().any(|(what, _)| matches!(what, HostUse::Input | HostUse::Optimizer))
+/// Per call of a thread: whether it can be part of a graph. It launches, and the host waits neither for the device nor for input
+/// before it, nor updates parameters itself.
+fn captured(graph: &Model, calls: &[CallId]) -> Vec<bool> {
+    let optimizes_on_host = copies_gradients(graph);
+    let is_on_host =
+        |what: HostUse| what == HostUse::Input || what == HostUse::Optimizer && optimizes_on_host;
+    let is_captured = |call: &CallId| {
+        let call = &graph.calls[*call];
+        let launches = matches!(&call.action, HostAction::Issue(work)
+            if work.iter().all(|work| graph.work[*work].kind.bus().is_none()));
+        launches && !call.since.uses.iter().any(|(what, _)| is_on_host(*what))
+    };
+    calls.iter().map(is_captured).collect()
+}
+
+/// Whether gradients may come down to an optimizer on the host: without large D2H copies, it updates parameters on the device.
+fn copies_gradients(graph: &Model) -> bool {
+    graph.work.iter().any(|work| {
+        matches!(work.kind, WorkKind::Copy { direction: Direction::DeviceToHost, bytes, .. } if bytes >= WORTH_MOVING)
+    })
 }
 
 /// Whether the host waits for values more often than once per step.
@@ -76,11 +89,11 @@ fn reads_within_steps(graph: &Model) -> bool {
 }
 
 /// All launches become one; `kept` of the host work between them stays.
-fn capture(graph: &mut Model, calls: &[CallId], kept: f64) {
+fn capture(graph: &mut Model, calls: &[CallId], kept: f64, node_gap: Time) {
     for &call in calls {
         let call = &mut graph.calls[call];
         for (what, time) in &mut call.since.uses {
-            if !matches!(what, HostUse::Input | HostUse::Optimizer) {
+            if *what != HostUse::Input {
                 *time = (*time as f64 * kept) as Time;
             }
         }
@@ -90,8 +103,8 @@ fn capture(graph: &mut Model, calls: &[CallId], kept: f64) {
         }
         for work in call.action.issued().to_vec() {
             let work = &mut graph.work[work];
-            work.after_work = work.after_work.min(NODE_GAP);
-            work.after_call = work.after_call.min(NODE_GAP);
+            work.after_work = work.after_work.min(node_gap);
+            work.after_call = work.after_call.min(node_gap);
         }
     }
     if let Some(&first) = calls.first() {

@@ -1,10 +1,12 @@
 //! `loader=pin`: batches are pinned by the loader's own thread.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use busbound_cause::{HostUse, Model, Time, WorkId, WorkKind};
+use busbound_cause::{CallId, HostUse, Model, Time, WorkId, WorkKind};
 use busbound_trace::Direction;
 
+use super::edit::OwnWaits;
 use super::{About, Declared, Made, Pin, Terms};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,20 +28,70 @@ impl Declared for LoaderPin {
     }
 
     fn apply(&self, graph: &mut Model, terms: &Terms<'_>) -> Made {
-        // Shared memory of a worker is mapped and unmapped by the thread that receives the batch: then the loader's thread does.
-        for id in 0..graph.work.len() {
-            if is_batch(graph, id)
-                && let Some(call) = graph.work[id].call
-            {
-                for (what, time) in &mut graph.calls[call].since.uses {
-                    if matches!(what, HostUse::Python | HostUse::Cast) {
-                        *time = (*time as f64 * terms.assumed.first_touch) as Time;
-                    }
-                }
-            }
+        let batches: Vec<WorkId> = (0..graph.work.len()).filter(|id| is_batch(graph, *id)).collect();
+        let receipts = Receipts::of(graph, &batches);
+        let steps = graph.steps.max(1) as f64;
+        // The loader's thread receives, copies and releases each batch while the steps run; they wait if it is slower than the rest.
+        let moved = receipts.total(graph) / steps;
+        let rest = (graph.end as f64 / steps - moved).max(0.0);
+        let wait = (moved * terms.assumed.pin_thread - rest).clamp(0.0, moved);
+        let share = if moved > 0.0 { wait / moved } else { 0.0 };
+        for call in receipts.around.iter().copied() {
+            let since = &mut graph.calls[call].since;
+            let received: Time = since
+                .uses
+                .iter_mut()
+                .filter(|(what, _)| is_receipt(*what))
+                .map(|(_, time)| std::mem::take(time))
+                .sum();
+            since
+                .uses
+                .push((HostUse::Input, (received as f64 * share.max(terms.assumed.handing_over)) as Time));
+        }
+        for (call, staging) in &receipts.staged {
+            graph.calls[*call].since.uses.push((HostUse::Input, (*staging as f64 * share) as Time));
         }
         Pin.apply(graph, terms)
     }
+}
+
+/// What the training thread does to receive batches.
+struct Receipts {
+    /// Copy calls, and how long they stage.
+    staged: Vec<(CallId, Time)>,
+    /// Calls with host work before them that receives or releases a batch: copy calls, and those after them.
+    around: BTreeSet<CallId>,
+}
+
+impl Receipts {
+    fn of(graph: &Model, batches: &[WorkId]) -> Self {
+        let own = OwnWaits::of(graph);
+        let mut next = vec![None; graph.calls.len()];
+        for pair in graph.threads.iter().flat_map(|thread| thread.windows(2)) {
+            next[pair[0]] = Some(pair[1]);
+        }
+        let (mut staged, mut around) = (Vec::new(), BTreeSet::new());
+        for &id in batches {
+            let Some(call) = graph.work[id].call else { continue };
+            staged.push((call, graph.calls[call].end - graph.calls[call].start));
+            around.insert(call);
+            around.extend(next[own.get(id).unwrap_or(call)]);
+        }
+        Self { staged, around }
+    }
+
+    /// Nanoseconds over all steps.
+    fn total(&self, graph: &Model) -> f64 {
+        let uses = self.around.iter().flat_map(|call| &graph.calls[*call].since.uses);
+        let received: Time = uses.filter(|(what, _)| is_receipt(*what)).map(|(_, time)| time).sum();
+        let staging: Time = self.staged.iter().map(|(_, time)| time).sum();
+        (received + staging) as f64
+    }
+}
+
+/// Shared memory of a worker is mapped, and unmapped after the copy.
+fn is_receipt(what: HostUse) -> bool {
+    matches!(what, HostUse::Input | HostUse::Python | HostUse::Cast)
 }
 
 fn is_batch(graph: &Model, id: WorkId) -> bool {

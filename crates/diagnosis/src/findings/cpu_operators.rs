@@ -1,0 +1,79 @@
+//! Does the GPU wait while operators run on the CPU?
+
+use busbound_cause::{HostUse, Resource};
+
+use super::common::host_idle::{HostIdle, WORTH_IT};
+use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
+use crate::analysis::facts::Facts;
+
+pub(super) static RULE: Rule = Rule {
+    title: "Operators on the CPU",
+    precondition: "The operators exist for the GPU, or their results are not needed before the next launch.",
+    basis: "bound: idle time while these operators run on the CPU",
+    candidate: Candidate::None(
+        "No what-if change moves an operator to the GPU or to another thread: the trace does not show how long it takes there.",
+    ),
+    effort: Effort::FewLines,
+    unless: &[],
+    relieves: &[Resource::Host],
+    check,
+    document: Document {
+        meaning: "The GPU is idle while the launching thread runs operators on tensors in host memory, for example a sort, a \
+                  top-k or a mask.",
+        computed: "Evidence: GPU idle time while the launching thread is in an operator that launches nothing for at least \
+                   200 µs is 3% or more of the time, most of it in an \
+                   `aten` operator that launches nothing anywhere in the trace. The optimizer, gathers, copies and casts have findings of their own. Saving: \
+                   50% to 100% of that idle time.",
+        fix: "Move the tensors to the GPU before these operators, or run them in a thread while the GPU works on the previous step.",
+        code: &[CODE],
+        assumes: "The operators exist for the GPU, or their results are not needed before the next launch.",
+    },
+};
+
+const CODE: &str = "\
+x = x.to(device, non_blocking=True)    # first move the data, from pinned memory
+order = x.argsort()                    # then the operator runs on the GPU";
+
+/// Operators that only describe tensors. If one takes long, the host was busy with something else.
+const VIEWS: [&str; 16] = [
+    "alias",
+    "as_strided",
+    "chunk",
+    "detach",
+    "empty_like",
+    "expand",
+    "narrow",
+    "permute",
+    "reshape",
+    "select",
+    "slice",
+    "split",
+    "squeeze",
+    "t",
+    "transpose",
+    "unsqueeze",
+];
+
+/// Whether an operator computes on the CPU: its name is known not to launch anything in this trace.
+fn computes(facts: &Facts<'_>, name: &str) -> bool {
+    let is_view = |name: &str| name.contains("view") || VIEWS.contains(&name.trim_start_matches('_'));
+    let Some(own) = name.strip_prefix("aten::").filter(|name| !is_view(name)) else { return false };
+    let launching = facts.host.launches().filter_map(|call| facts.host.operator_around(&call));
+    launching.map(|operator| operator.name()).all(|other| other.strip_prefix("aten::") != Some(own))
+}
+
+fn check(facts: &Facts<'_>) -> Option<Draft> {
+    let idle = HostIdle::of(facts, HostUse::Operator, WORTH_IT)?;
+    let first = idle.operators.first().filter(|name| computes(facts, name))?;
+    let fix = format!(
+        "Run {first} on the GPU: move its inputs there first. Or run it in a thread while the GPU works on the previous step."
+    );
+    Some(Draft {
+        title: None,
+        seen: format!("The GPU is idle while operators run on the CPU: {}.", idle.describe(facts)),
+        evidence: idle.evidence(),
+        saves: idle.saving(0.5),
+        fix: Fix::new(fix).code(CODE),
+        at: idle.at,
+    })
+}
