@@ -44,7 +44,9 @@ impl Builder<'_> {
     /// Adds device work; returns pairs of a call's event number and the work that it issued.
     fn add_work(&mut self) -> Vec<(u32, WorkId)> {
         let trace = self.activity.trace;
-        let mut issued: Vec<(u32, WorkId)> = Vec::new();
+        let most = trace.streams().map(|track| track.len()).sum();
+        self.graph.work.reserve_exact(most);
+        let mut issued: Vec<(u32, WorkId)> = Vec::with_capacity(most);
         for track in trace.streams() {
             let Place::Stream { device, stream: number } = track.place() else { continue };
             let stream = self.graph.streams.len();
@@ -105,6 +107,8 @@ impl Builder<'_> {
 
     /// Adds calls that issue work or wait, per thread, and the ends of steps.
     fn add_calls(&mut self, issued: &[(u32, WorkId)], steps: &StepMarks) {
+        let waits = self.activity.host.synchronizations().len();
+        self.graph.calls.reserve_exact(issued.len() + waits + steps.starts.len());
         for track in self.activity.trace.threads() {
             // A thread that only marks steps does not say what it waits for.
             let launches = self.activity.host.thread(track.id()).is_some_and(|times| times.launches);
@@ -146,9 +150,9 @@ impl Builder<'_> {
             return Some(HostAction::Wait { awaited: Awaited::None, copy: None });
         }
         let number = event.id().index() as u32;
-        let first = issued.partition_point(|(call, _)| *call < number);
-        let mine = issued[first..].iter().take_while(|(call, _)| *call == number);
-        let work: Vec<WorkId> = mine.map(|(_, work)| *work).collect();
+        let rest = &issued[issued.partition_point(|(call, _)| *call < number)..];
+        let mine = rest.iter().take_while(|(call, _)| *call == number).count();
+        let work: Vec<WorkId> = rest[..mine].iter().map(|(_, work)| *work).collect();
         match work[..] {
             [] => None,
             [copy] if kind == Call::Copy && self.blocks(copy, event) => Some(HostAction::IssueBlocking(copy)),

@@ -24,7 +24,7 @@ use busbound_trace::{
 pub struct Host<'a> {
     trace: &'a Trace,
     by_correlation: HashMap<u64, Option<EventId>>,
-    /// Per event number: the call that launched the device work. Every pass uses it.
+    /// Per event number, up to the last device work: the call that launched it. Every pass uses it.
     behind: Vec<Option<EventId>>,
     threads: BTreeMap<TrackId, ThreadTimes>,
     /// Those that launch device work.
@@ -91,6 +91,8 @@ pub struct ThreadTimes {
     not_launching: IntervalSet,
     /// Whether it launches device work.
     pub launches: bool,
+    /// The positions on the track of the calls that launch or copy.
+    issuing: Vec<u32>,
 }
 
 /// Finds long stretches of a thread's time without a call that launches, copies or waits.
@@ -154,7 +156,7 @@ impl<'a> Host<'a> {
             trace,
             names,
             by_correlation: HashMap::default(),
-            behind: vec![None; trace.numbers()],
+            behind: Vec::new(),
             threads: BTreeMap::new(),
             launching: Vec::new(),
             annotations: BTreeMap::new(),
@@ -176,7 +178,8 @@ impl<'a> Host<'a> {
         host.compilations = IntervalSet::from_unsorted(compilations);
         for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
             let call = work.correlation().and_then(|id| *host.by_correlation.get(&id)?);
-            host.behind[work.id().index()] = call;
+            host.behind.resize(work.id().index(), None);
+            host.behind.push(call);
         }
         host
     }
@@ -186,7 +189,7 @@ impl<'a> Host<'a> {
         let launched_before = self.launches.len();
         let (mut named, mut framed) = (Vec::new(), Vec::new());
         let mut stretch = Stretch::default();
-        for event in track.events() {
+        for (position, event) in (0u32..).zip(track.events()) {
             let (name, interval) = (event.name_id().index(), event.interval());
             if self.names.compilations[name] {
                 compilations.push(interval);
@@ -194,7 +197,11 @@ impl<'a> Host<'a> {
             if self.names.optimizers[name] {
                 times.optimizer.push(interval);
             }
-            stretch.add(&event, self.call_kind(&event), &mut times.without_calls);
+            let call = self.call_kind(&event);
+            stretch.add(&event, call, &mut times.without_calls);
+            if matches!(call, Call::Launch | Call::Copy) {
+                times.issuing.push(position);
+            }
             match event.kind() {
                 EventKind::Annotation => named.push(event.id()),
                 EventKind::PythonFrame if self.names.users[name] => framed.push(event.id()),
@@ -255,7 +262,7 @@ impl<'a> Host<'a> {
 
     /// The call that launched this GPU work.
     pub fn call_behind(&self, work: &Event<'_>) -> Option<Event<'a>> {
-        Some(self.trace.event(self.behind[work.id().index()]?))
+        Some(self.trace.event((*self.behind.get(work.id().index())?)?))
     }
 
     /// The call with this correlation.
@@ -280,7 +287,7 @@ impl<'a> Host<'a> {
     }
 
     /// Calls that wait for the device, grouped by thread, in time order.
-    pub fn synchronizations(&self) -> impl Iterator<Item = Event<'a>> + '_ {
+    pub fn synchronizations(&self) -> impl ExactSizeIterator<Item = Event<'a>> + '_ {
         self.synchronizations.iter().map(|&id| self.trace.event(id))
     }
 

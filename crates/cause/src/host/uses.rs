@@ -216,10 +216,15 @@ impl Host<'_> {
 
     /// Whether an operator launches or copies.
     fn issues_work(&self, operator: &Event<'_>) -> bool {
-        let inside = self.trace.track(operator.track_id()).events_between(operator.start(), operator.end());
-        inside
-            .take(OPERATOR_SEARCH_DEPTH)
-            .any(|event| matches!(self.call_kind(&event), Call::Launch | Call::Copy))
+        let Some(times) = self.thread(operator.track_id()) else { return false };
+        let track = self.trace.track(operator.track_id());
+        let first = track.position(operator.start());
+        let next = times.issuing.partition_point(|position| (*position as usize) < first);
+        times.issuing.get(next).is_some_and(|&position| {
+            let position = position as usize;
+            position - first < OPERATOR_SEARCH_DEPTH
+                && track.events_from(position).next().is_some_and(|call| call.start() < operator.end())
+        })
     }
 
     /// Of the other threads that launch work, the one that worked most within an interval.

@@ -366,8 +366,7 @@ impl AddedEvent<'_> {
 
     /// Joins GPU work and calls to the operator that they ran under.
     pub fn external_id(self, id: impl Into<Option<u64>>) -> Self {
-        let row = self.id().index();
-        self.events.external[row] = id.into().unwrap_or(NO_ID);
+        self.events.set_external(id.into());
         self
     }
 

@@ -50,7 +50,8 @@ pub(crate) struct Events {
     pub(crate) start: Vec<Timestamp>,
     pub(crate) duration: Vec<Nanos>,
     pub(crate) correlation: Vec<u64>,
-    pub(crate) external: Vec<u64>,
+    /// Only up to the last event that has one: most formats have none.
+    external: Vec<u64>,
     detail: Vec<u32>,
     transfers: Vec<Transfer>,
     launches: Vec<Launch>,
@@ -75,7 +76,6 @@ impl Events {
         self.start.reserve_exact(rows);
         self.duration.reserve_exact(rows);
         self.correlation.reserve_exact(rows);
-        self.external.reserve_exact(rows);
         self.detail.reserve_exact(rows);
     }
 
@@ -86,11 +86,20 @@ impl Events {
         self.start.push(row.start);
         self.duration.push(row.duration);
         self.correlation.push(row.correlation.unwrap_or(NO_ID));
-        self.external.push(row.external.unwrap_or(NO_ID));
         self.detail.push(NO_DETAIL);
+        self.set_external(row.external);
     }
 
     // The setters below apply to the event pushed last.
+
+    pub(crate) fn set_external(&mut self, id: Option<u64>) {
+        let row = self.last().index();
+        self.external.truncate(row);
+        if let Some(id) = id {
+            self.external.resize(row, NO_ID);
+            self.external.push(id);
+        }
+    }
 
     pub(crate) fn set_transfer(&mut self, transfer: Transfer) {
         self.transfers.push(transfer);
@@ -138,6 +147,10 @@ impl Events {
         table.get(self.detail[id.index()] as usize)
     }
 
+    pub(crate) fn external(&self, id: EventId) -> Option<u64> {
+        self.external.get(id.index()).copied().filter(|&id| id != NO_ID)
+    }
+
     pub(crate) fn transfer(&self, id: EventId) -> Option<&Transfer> {
         matches!(self.kind[id.index()], EventKind::Copy | EventKind::Memset)
             .then(|| self.detail(id, &self.transfers))
@@ -178,13 +191,16 @@ impl Events {
         let (syncs, copies) = (base(self.syncs.len()), base(self.copy_operators.len()));
         let name = |id: NameId| names[id.index()];
 
+        if !other.external.is_empty() {
+            self.external.resize(self.len(), NO_ID);
+            self.external.extend_from_slice(&other.external);
+        }
         self.kind.extend_from_slice(&other.kind);
         self.name.extend(other.name.iter().map(|&id| name(id)));
         self.track.extend(other.track.iter().map(|&id| tracks[id.index()]));
         self.start.extend_from_slice(&other.start);
         self.duration.extend_from_slice(&other.duration);
         self.correlation.extend_from_slice(&other.correlation);
-        self.external.extend_from_slice(&other.external);
         self.detail.extend(other.kind.iter().zip(&other.detail).map(|(kind, &detail)| {
             if detail == NO_DETAIL {
                 return NO_DETAIL;

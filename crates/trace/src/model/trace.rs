@@ -433,7 +433,7 @@ impl<'a> Event<'a> {
 
     /// Joins GPU work and runtime calls to the operator they ran under.
     pub fn external_id(&self) -> Option<u64> {
-        Some(self.trace.recorded.events.external[self.row()]).filter(|&id| id != NO_ID)
+        self.trace.recorded.events.external(self.id)
     }
 
     /// Bytes and memory kinds of a copy or memset.

@@ -3,17 +3,14 @@
 //! Exports differ by version, and files are cut and damaged. So everything is looked up, and reading continues after
 //! a damaged part of a table.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rusqlite::config::DbConfig;
-use rusqlite::limits::Limit;
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
-/// A value longer than this is treated as damage.
-const LONGEST_VALUE: i32 = 16 << 20;
+use super::ahead::Ahead;
+use super::connection::connect;
+use super::rows::{Next, Row, Rows};
 
 /// How far after damage to try the next row; doubles while no row is found.
 const FIRST_SKIP: i64 = 16;
@@ -28,7 +25,9 @@ const SMALLEST_ROW: u64 = 4;
 const MAX_DETOURS: u32 = 1_000;
 
 pub(super) struct Database {
+    path: PathBuf,
     connection: Connection,
+    threads: usize,
     /// Tables by their uppercase name.
     tables: BTreeMap<String, Table>,
     /// Max rows that a file of this size can have. Pages that share children could return rows forever.
@@ -85,72 +84,13 @@ impl Taken {
     }
 }
 
-/// Whether to read further rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
-    Row,
-    Stop,
-}
-
-/// One row, with its values in the order of the requested columns. A column that the table lacks is empty.
-pub(super) struct Row<'a> {
-    values: &'a rusqlite::Row<'a>,
-    places: &'a [Option<usize>],
-}
-
-impl Row<'_> {
-    fn value(&self, column: usize) -> ValueRef<'_> {
-        let place = self.places.get(column).copied().flatten();
-        place.and_then(|place| self.values.get_ref(place).ok()).unwrap_or(ValueRef::Null)
-    }
-
-    pub(super) fn is_empty(&self, column: usize) -> bool {
-        matches!(self.value(column), ValueRef::Null)
-    }
-
-    pub(super) fn integer(&self, column: usize) -> Option<i64> {
-        match self.value(column) {
-            ValueRef::Integer(number) => Some(number),
-            // Some converters write integers as floats.
-            ValueRef::Real(number) if number.fract() == 0.0 && number.abs() < 9e15 => Some(number as i64),
-            // Others give every column the type text.
-            ValueRef::Text(digits) => std::str::from_utf8(digits).ok()?.trim().parse().ok(),
-            _ => None,
-        }
-    }
-
-    pub(super) fn unsigned(&self, column: usize) -> Option<u64> {
-        u64::try_from(self.integer(column)?).ok()
-    }
-
-    pub(super) fn text(&self, column: usize) -> Option<String> {
-        self.text_ref(column).map(Cow::into_owned)
-    }
-
-    /// Without a copy, for rows that are many.
-    pub(super) fn text_ref(&self, column: usize) -> Option<Cow<'_, str>> {
-        match self.value(column) {
-            ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes)),
-            ValueRef::Integer(number) => Some(number.to_string().into()),
-            _ => None,
-        }
-    }
-}
-
 impl Database {
-    /// Opens it read-only. No other file is read and nothing is written, whatever its journal says.
-    pub(super) fn open(path: &Path) -> rusqlite::Result<Self> {
-        let flags =
-            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(uri(path), flags)?;
-        // Without this, a file that is shorter than its header says returns nothing at all.
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
-        // The file is untrusted: its schema may not call functions, and its cells are checked.
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE)?;
-        connection.pragma_update(None, "cell_size_check", true)?;
+    /// Opens it, to be read on this many threads.
+    pub(super) fn open(path: &Path, threads: usize) -> rusqlite::Result<Self> {
+        let connection = connect(path)?;
         let most_rows = std::fs::metadata(path).map_or(0, |about| about.len() / SMALLEST_ROW);
-        let mut database = Self { connection, tables: BTreeMap::new(), most_rows };
+        let mut database =
+            Self { path: path.to_owned(), connection, threads, tables: BTreeMap::new(), most_rows };
         database.look_up_tables()?;
         Ok(database)
     }
@@ -246,28 +186,54 @@ impl Database {
         columns: &[&str],
         take: &mut dyn FnMut(&Row<'_>) -> Next,
     ) -> End {
-        let mut places = Vec::new();
-        let mut selected = Vec::new();
-        for column in columns {
-            let known = table.columns.iter().find(|known| known.eq_ignore_ascii_case(column));
-            places.push(known.map(|known| {
-                selected.push(quoted(known));
-                selected.len()
-            }));
-        }
-        let selected: String = selected.iter().map(|column| format!(", {column}")).collect();
+        let wanted = Wanted::of(table, columns);
         let Some(number) = table.row_number else {
-            return self.each_unnumbered_row(table, &selected, &places, take);
+            return self.each_unnumbered_row(table, &wanted, take);
         };
         // By row number, so that reading can continue after a lost page.
-        let query = format!(
-            "SELECT {number}{selected} FROM {} NOT INDEXED WHERE {number} > ? ORDER BY {number}",
-            quoted(&table.name)
-        );
-        let unknown = End::Damaged { at_most: None };
-        let Ok(mut statement) = self.connection.prepare(&query) else { return unknown };
-        let (mut last, mut skip, mut detours) = (i64::MIN, FIRST_SKIP, 0);
+        let query = |last: &str| {
+            let (selected, name) = (&wanted.selected, quoted(&table.name));
+            format!(
+                "SELECT {number}{selected} FROM {name} NOT INDEXED WHERE {number} > ?{last} ORDER BY {number}"
+            )
+        };
+        let ahead = Ahead {
+            path: &self.path,
+            threads: self.threads,
+            query: &query(&format!(" AND {number} <= ?")),
+            columns: wanted.count,
+            rows: table.rows,
+        };
         let mut taken = Taken::default();
+        let stopped = ahead.each_part(&mut |rows| {
+            for row in rows.iter(&wanted.places) {
+                taken.count += 1;
+                if take(&row) == Next::Stop {
+                    return Next::Stop;
+                }
+            }
+            Next::Row
+        });
+        match stopped {
+            Next::Stop => End::Stopped,
+            Next::Row => self.each_row_after(taken, table, &query(""), &wanted, take),
+        }
+    }
+
+    /// The rows after those taken, which have the first numbers.
+    fn each_row_after(
+        &self,
+        mut taken: Taken,
+        table: &Table,
+        query: &str,
+        wanted: &Wanted,
+        take: &mut dyn FnMut(&Row<'_>) -> Next,
+    ) -> End {
+        let unknown = End::Damaged { at_most: None };
+        let Ok(mut statement) = self.connection.prepare(query) else { return unknown };
+        let (mut skip, mut detours) = (FIRST_SKIP, 0);
+        let mut last = i64::try_from(taken.count).ok().filter(|last| *last > 0).unwrap_or(i64::MIN);
+        let mut row = Rows::of(wanted.count);
         loop {
             let mut found = false;
             let Ok(mut rows) = statement.query([last]) else { return unknown };
@@ -279,7 +245,7 @@ impl Database {
                         last = number;
                         found = true;
                         taken.add(number, table);
-                        if take(&Row { values, places: &places }) == Next::Stop {
+                        if row.take_only(values, &wanted.places, take) == Next::Stop {
                             return End::Stopped;
                         }
                     }
@@ -304,17 +270,19 @@ impl Database {
     fn each_unnumbered_row(
         &self,
         table: &Table,
-        selected: &str,
-        places: &[Option<usize>],
+        wanted: &Wanted,
         take: &mut dyn FnMut(&Row<'_>) -> Next,
     ) -> End {
-        let query = format!("SELECT NULL{selected} FROM {} NOT INDEXED", quoted(&table.name));
+        let query = format!("SELECT NULL{} FROM {} NOT INDEXED", wanted.selected, quoted(&table.name));
         let damaged = End::Damaged { at_most: None };
         let Ok(mut statement) = self.connection.prepare(&query) else { return damaged };
         let Ok(mut rows) = statement.query([]) else { return damaged };
+        let mut row = Rows::of(wanted.count);
         for _ in 0..=self.most_rows {
             match rows.next() {
-                Ok(Some(values)) if take(&Row { values, places }) == Next::Stop => return End::Stopped,
+                Ok(Some(values)) if row.take_only(values, &wanted.places, take) == Next::Stop => {
+                    return End::Stopped;
+                }
                 Ok(Some(_)) => {}
                 Ok(None) => return End::Whole,
                 Err(_) => break,
@@ -326,43 +294,30 @@ impl Database {
     }
 }
 
+/// The columns to read from a table.
+struct Wanted {
+    /// In SQL, with a comma before each.
+    selected: String,
+    count: usize,
+    /// The place of each requested column among them, if the table has it.
+    places: Vec<Option<usize>>,
+}
+
+impl Wanted {
+    fn of(table: &Table, columns: &[&str]) -> Self {
+        let mut wanted = Self { selected: String::new(), count: 0, places: Vec::new() };
+        for column in columns {
+            let known = table.columns.iter().find(|known| known.eq_ignore_ascii_case(column));
+            wanted.places.push(known.map(|known| {
+                wanted.selected.push_str(&format!(", {}", quoted(known)));
+                wanted.count += 1;
+                wanted.count - 1
+            }));
+        }
+        wanted
+    }
+}
+
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// The path as an SQLite URI. All but plain characters are escaped, so that no file name is parsed as an option.
-fn uri(path: &Path) -> String {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let mut uri = "file:".to_owned();
-    let bytes = absolute.as_os_str().as_encoded_bytes();
-    if !bytes.starts_with(b"/") {
-        uri.push('/');
-    }
-    for &byte in bytes {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
-                uri.push(byte.into())
-            }
-            b'\\' if std::path::MAIN_SEPARATOR == '\\' => uri.push('/'),
-            b':' if std::path::MAIN_SEPARATOR == '\\' => uri.push(':'),
-            _ => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri.push_str("?mode=ro&immutable=1");
-    uri
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[cfg_attr(windows, ignore = "absolute paths begin with a drive there")]
-    fn file_names_are_never_parsed_as_options() {
-        assert_eq!(uri(Path::new("/a/run.sqlite")), "file:/a/run.sqlite?mode=ro&immutable=1");
-        assert_eq!(
-            uri(Path::new("/a b/50%?mode=rw#x é.sqlite")),
-            "file:/a%20b/50%25%3Fmode%3Drw%23x%20%C3%A9.sqlite?mode=ro&immutable=1"
-        );
-    }
 }

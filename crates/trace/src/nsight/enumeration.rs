@@ -1,6 +1,7 @@
 //! What do the numbers mean? The file's own enum tables come first; they have changed between versions.
 
-use super::database::{Database, End, Next};
+use super::database::{Database, End};
+use super::rows::Next;
 use crate::hash::HashMap;
 use crate::model::managed::MigrationCause;
 use crate::model::stats::{ImportStats, LossKind};

@@ -4,7 +4,9 @@
 //! on the version and on what was recorded: all are looked up, and missing ones are skipped.
 
 mod about;
+mod ahead;
 mod calls;
+mod connection;
 mod database;
 mod devices;
 mod enumeration;
@@ -14,6 +16,7 @@ mod identity;
 mod memory_use;
 mod ranges;
 pub(crate) mod report;
+mod rows;
 mod strings;
 mod waits;
 mod work;
@@ -22,11 +25,12 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-use self::database::{Database, End, Next, Row, Table};
+use self::database::{Database, End, Table};
 use self::devices::Devices;
 use self::enumeration::Enumerations;
 pub(crate) use self::format::FORMAT;
 use self::identity::{Callers, GlobalId, Process, Processes};
+use self::rows::{Next, Row};
 use self::strings::Strings;
 use self::waits::EventRecords;
 use crate::error::OpenError;
@@ -84,7 +88,7 @@ impl Reader for Nsight {
     ) -> Result<(), OpenError> {
         let needs_file = |how, hint| OpenError::DatabaseNeedsFile { path: source.path.to_owned(), how, hint };
         match source.kind {
-            SourceKind::File { bytes } => read(source.path, bytes, trace, options.memory_bound, watch),
+            SourceKind::File { bytes } => read(source.path, bytes, trace, options, watch),
             SourceKind::Compressed => Err(needs_file("is compressed", "gunzip it first")),
             SourceKind::Stream => Err(needs_file("comes from a stream", "save it to a file and pass that")),
         }
@@ -96,17 +100,17 @@ fn read(
     path: &Path,
     file_bytes: u64,
     trace: &mut TraceBuilder,
-    memory_bound: u64,
+    options: &ReadOptions,
     watch: &mut Watch<'_>,
 ) -> Result<(), OpenError> {
     let at = || path.to_owned();
-    let database = Database::open(path)
+    let database = Database::open(path, options.threads)
         .map_err(|error| OpenError::DatabaseUnreadable { path: at(), reason: error.to_string() })?;
     let has_journal = has_journal(path);
     if let Some(error) = not_an_export(path, &database, has_journal) {
         return Err(error);
     }
-    let mut reading = Reading::of(&database, file_bytes, trace, memory_bound, watch);
+    let mut reading = Reading::of(&database, file_bytes, trace, options.memory_bound, watch);
     if let Some(cut) = missing_bytes(path, file_bytes) {
         reading.trace.lose(LossKind::DatabaseCut, file_bytes, cut);
     }

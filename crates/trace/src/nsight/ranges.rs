@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use super::Reading;
-use super::database::Row;
 use super::enumeration::Enumeration;
 use super::identity::{GlobalId, Process};
+use super::rows::Row;
 use super::strings::Strings;
 use crate::hash::HashMap;
 use crate::model::kind::EventKind;

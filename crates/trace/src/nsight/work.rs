@@ -1,7 +1,7 @@
 //! What did the devices run? Kernels, graphs, copies and memsets.
 
 use super::Reading;
-use super::database::Row;
+use super::rows::Row;
 use crate::interval::Interval;
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
