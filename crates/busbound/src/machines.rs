@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use busbound_machine::topology::{GpuPlace, gpu_places};
+use busbound_machine::topology::{Topology, from_sysfs, saved_topology};
 use busbound_machine::{Machine, MachineProfile};
 
 use crate::error::Error;
@@ -31,11 +31,15 @@ pub fn resolve_machine(name: Option<&str>) -> Result<Machine, Error> {
     Ok(Machine::measured(profile))
 }
 
-/// The topology of a machine, from a file that `busbound topo` or NCCL wrote.
+/// The topology of a machine, from a file that `busbound topo` or NCCL wrote, or from a directory with its `sys/` and
+/// `proc/`.
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn read_topology(path: &Path) -> Result<Vec<GpuPlace>, Error> {
+pub fn read_topology(path: &Path) -> Result<Topology, Error> {
+    if path.is_dir() {
+        return Ok(from_sysfs(path).topology());
+    }
     let text = fs::read_to_string(path).map_err(Error::io(path))?;
-    gpu_places(&text).map_err(|error| Error::content(path, error))
+    saved_topology(&text).map_err(|error| Error::content(path, error))
 }

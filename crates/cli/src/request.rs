@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use busbound::diagnosis::{BlockChoice, CpuCopyThresholds, Detail};
 use busbound::machine::compile_log::CompileLog;
 use busbound::machine::nccl_log::NcclLog;
-use busbound::machine::topology::GpuPlace;
+use busbound::machine::topology::{GpuPlace, Topology};
 use busbound::trace::{NcuError, read_ncu};
 use busbound::{Format, Machine, Options, ReadOptions, Style};
 
@@ -117,10 +117,15 @@ pub(crate) fn machine_named(name: &str) -> Result<Machine, Failure> {
 /// Which GPUs share a link, if that is given.
 pub(crate) fn resolve_topology(args: &TopologyArgs) -> Result<Option<Vec<GpuPlace>>, Failure> {
     let Some(path) = args.topology.as_deref() else { return Ok(None) };
+    Ok(Some(read_topology(path)?.gpus))
+}
+
+/// A saved topology, or the directory of a machine.
+pub(crate) fn read_topology(path: &Path) -> Result<Topology, Failure> {
     let explain = |error: busbound::Error| {
         not_a(FileKind::Topology, path).map_or_else(|| error.into(), Failure::Unreadable)
     };
-    busbound::read_topology(path).map(Some).map_err(explain)
+    busbound::read_topology(path).map_err(explain)
 }
 
 pub(crate) fn resolve_reading(args: &ReadingArgs) -> ReadOptions {

@@ -180,3 +180,62 @@ fn top_quits_on_keys_and_signals_and_restores_the_terminal() {
         assert_eq!(after.local_modes, before.local_modes, "{way_out:?}");
     }
 }
+
+/// A program at a terminal, with a keyboard.
+struct Screen {
+    child: std::process::Child,
+    keyboard: File,
+    shown: std::sync::mpsc::Receiver<Vec<u8>>,
+    seen: String,
+}
+
+impl Screen {
+    fn of(args: &[&str]) -> Self {
+        let (ours, theirs) = terminal(100);
+        let mut command = busbound(args);
+        command.stdin(theirs.try_clone().unwrap()).stdout(theirs).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        let (send, shown) = std::sync::mpsc::channel();
+        let mut reading = ours.try_clone().unwrap();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // On Linux, a closed other end is an error.
+            while let Ok(count) = reading.read(&mut bytes)
+                && count > 0
+                && send.send(bytes[..count].to_vec()).is_ok()
+            {}
+        });
+        Self { child, keyboard: ours, shown, seen: String::new() }
+    }
+
+    /// Presses a key, and waits until the screen shows these words.
+    fn press(&mut self, key: &str, words: &str) {
+        self.keyboard.write_all(key.as_bytes()).unwrap();
+        self.seen.clear();
+        let mut bytes = Vec::new();
+        while !self.seen.contains(words) {
+            let patience = std::time::Duration::from_secs(60);
+            let Ok(more) = self.shown.recv_timeout(patience) else { panic!("no {words:?}: {:?}", self.seen) };
+            bytes.extend(more);
+            self.seen = String::from_utf8_lossy(&bytes).into_owned();
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Only what changes is sent to the terminal: of `7 of 24` after `6 of 24`, the digit.
+#[test]
+fn a_log_on_the_screen_can_be_stopped_and_searched() {
+    let mut screen = Screen::of(&["top", "--replay", "fixtures/top/made.jsonl", "--interval", "3600"]);
+    screen.press("", "GPU 0");
+    screen.press("?", "one interval back or ahead");
+    screen.press("\u{1b}[F", "steps are close");
+    screen.press("q", "\u{1b}[?1049l");
+    assert_eq!(screen.child.wait().unwrap().code(), Some(0));
+}

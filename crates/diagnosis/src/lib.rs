@@ -79,6 +79,8 @@ pub use answers::gate::{
     Baseline, BaselineError, Check, GATE_SCHEMA, Gate, GatedRun, Requirement, RequirementError, gate,
 };
 pub use answers::job::{JobMember, NoJobReplay, job_member, job_what_if};
+pub use answers::plans::handoff::{Handoff, ParallelAnswer};
+pub use answers::plans::memory::{MEMORY_FORMULAS, Measure, MemoryPlan, MemoryQuestion, Relief};
 pub use answers::several::{SURVEYS_SCHEMA, Surveys, WHATIFS_SCHEMA, WhatIfs};
 pub use answers::survey::missing::Missing;
 pub use answers::survey::steps::StepPattern;

@@ -1,6 +1,6 @@
 //! What does the driver report about the links between GPUs?
 
-use busbound_machine::topology::{Connection, MAX_NVLINKS, Pair, PeerAccess};
+use busbound_machine::topology::{Connection, DeviceFacts, DriverGpu, MAX_NVLINKS, Pair, PeerAccess};
 use nvml_wrapper::enum_wrappers::device::{P2pCapabilitiesIndex, P2pStatus};
 use nvml_wrapper::struct_wrappers::device::PciInfo;
 use nvml_wrapper::{Device, Nvml};
@@ -11,8 +11,8 @@ pub struct Wiring {
     /// Links between two GPUs, grouped.
     pub nvlinks: Vec<(String, String, u32)>,
     pub pairs: Vec<Pair>,
-    /// Names as the driver reports them, by address.
-    pub names: Vec<(String, String)>,
+    /// The GPUs as the driver reports them.
+    pub gpus: Vec<DriverGpu>,
 }
 
 /// Asks NVML.
@@ -27,9 +27,11 @@ pub fn wiring() -> Result<Wiring, String> {
     let mut addresses = Vec::new();
     for device in &devices {
         let address = device.pci_info().map(|info| address(&info)).unwrap_or_default();
-        if let Ok(name) = device.name() {
-            wiring.names.push((address.clone(), name));
-        }
+        wiring.gpus.push(DriverGpu {
+            address: address.clone(),
+            name: device.name().ok(),
+            facts: facts(device),
+        });
         addresses.push(address);
     }
     let links: Vec<Vec<String>> = devices.iter().map(remote_ends).collect();
@@ -52,6 +54,27 @@ pub fn wiring() -> Result<Wiring, String> {
         }
     }
     Ok(wiring)
+}
+
+fn facts(device: &Device<'_>) -> DeviceFacts {
+    let capability = device.cuda_compute_capability().ok();
+    let capability =
+        capability.and_then(|of| Some((u32::try_from(of.major).ok()?, u32::try_from(of.minor).ok()?)));
+    let per_multiprocessor = capability.and_then(cores_per_multiprocessor);
+    DeviceFacts {
+        capability,
+        memory_bytes: device.memory_info().ok().map(|memory| memory.total),
+        multiprocessors: device.num_cores().ok().zip(per_multiprocessor).map(|(cores, each)| cores / each),
+    }
+}
+
+/// NVML counts CUDA cores; how many a multiprocessor has is in CUDA's programming guide.
+fn cores_per_multiprocessor((major, minor): (u32, u32)) -> Option<u32> {
+    match (major, minor) {
+        (6, 0) | (7, _) | (8, 0) => Some(64),
+        (5, _) | (6, _) | (8, _) | (9, _) | (10, _) | (12, _) => Some(128),
+        _ => None,
+    }
 }
 
 /// Where the active links of a GPU end.
@@ -99,7 +122,10 @@ mod tests {
     #[test]
     fn without_a_driver_there_is_an_error_message() {
         match wiring() {
-            Ok(wiring) => assert!(!wiring.names.is_empty()),
+            Ok(wiring) => {
+                let known = |gpu: &DriverGpu| gpu.facts.memory_bytes.is_some() && gpu.name.is_some();
+                assert!(!wiring.gpus.is_empty() && wiring.gpus.iter().all(known), "{:?}", wiring.gpus);
+            }
             Err(sentence) => assert!(sentence.starts_with("NVML"), "{sentence}"),
         }
     }

@@ -65,6 +65,10 @@ pub struct GpuFacts {
     pub memory_gb: f64,
     /// The board's default power limit.
     pub watts: f64,
+    /// CUDA compute capability; `None` for AMD.
+    pub capability: Option<(u32, u32)>,
+    /// Streaming multiprocessors, or compute units of AMD; `None` where no public figure is certain.
+    pub multiprocessors: Option<u32>,
 }
 
 /// `chip` is memory GB/s, bf16 TFLOP/s, memory GB, watts.
@@ -79,14 +83,36 @@ const fn gpu(
     let [memory_gbps, bf16_tflops, memory_gb, watts] = chip;
     let pcie = PcieLink { generation, lanes };
     let fabric = Fabric::Direct;
-    let c2c_gbps = 0.0;
-    GpuFacts { words, key, pcie, nvlink_gbps, fabric, c2c_gbps, memory_gbps, bf16_tflops, memory_gb, watts }
+    GpuFacts {
+        words,
+        key,
+        pcie,
+        nvlink_gbps,
+        fabric,
+        c2c_gbps: 0.0,
+        memory_gbps,
+        bf16_tflops,
+        memory_gb,
+        watts,
+        capability: None,
+        multiprocessors: None,
+    }
 }
 
 impl GpuFacts {
     /// On a board whose links end at switches.
     const fn on(self, fabric: Fabric) -> Self {
         Self { fabric, ..self }
+    }
+
+    /// An NVIDIA chip: compute capability and multiprocessors.
+    const fn sm(self, major: u32, minor: u32, multiprocessors: Option<u32>) -> Self {
+        Self { capability: Some((major, minor)), multiprocessors, ..self }
+    }
+
+    /// An AMD chip.
+    const fn with_units(self, units: u32) -> Self {
+        Self { multiprocessors: Some(units), ..self }
     }
 }
 
@@ -102,54 +128,82 @@ const fn superchip(
 
 /// More specific names come before less specific ones: the first match wins.
 const GPUS: &[GpuFacts] = &[
-    superchip("gb300", &["GB300"], 900.0, [8000.0, 2500.0, 279.0, 1400.0]).on(Fabric::BLACKWELL),
-    superchip("gb200", &["GB200"], 900.0, [8000.0, 2500.0, 186.0, 1200.0]).on(Fabric::BLACKWELL),
-    superchip("gh200", &["GH200"], 450.0, [4000.0, 990.0, 96.0, 900.0]),
-    gpu("b300", &["B300"], 6, 16, 900.0, [8000.0, 2250.0, 270.0, 1100.0]).on(Fabric::BLACKWELL),
-    gpu("b200", &["B200"], 5, 16, 900.0, [8000.0, 2250.0, 180.0, 1000.0]).on(Fabric::BLACKWELL),
-    gpu("h200-nvl", &["H200", "NVL"], 5, 16, 450.0, [4800.0, 836.0, 141.0, 600.0]),
-    gpu("h200", &["H200"], 5, 16, 450.0, [4800.0, 989.0, 141.0, 700.0]).on(Fabric::HOPPER),
-    gpu("h100-nvl", &["H100", "NVL"], 5, 16, 300.0, [3938.0, 836.0, 94.0, 400.0]),
-    gpu("h100-pcie", &["H100", "PCIe"], 5, 16, 0.0, [2039.0, 756.0, 80.0, 350.0]),
-    gpu("h100-sxm", &["H100"], 5, 16, 450.0, [3352.0, 989.0, 80.0, 700.0]).on(Fabric::HOPPER),
-    gpu("h800", &["H800"], 5, 16, 200.0, [3352.0, 989.0, 80.0, 700.0]).on(Fabric::HOPPER),
-    gpu("h20", &["H20"], 5, 16, 450.0, [4000.0, 148.0, 96.0, 400.0]).on(Fabric::HOPPER),
-    gpu("a100-pcie-40gb", &["A100", "PCI", "40GB"], 4, 16, 0.0, [1555.0, 312.0, 40.0, 250.0]),
-    gpu("a100-pcie", &["A100", "PCI"], 4, 16, 0.0, [1935.0, 312.0, 80.0, 300.0]),
-    gpu("a100-sxm-40gb", &["A100", "40GB"], 4, 16, 300.0, [1555.0, 312.0, 40.0, 400.0]).on(Fabric::Switch),
-    gpu("a100-sxm", &["A100"], 4, 16, 300.0, [2039.0, 312.0, 80.0, 400.0]).on(Fabric::Switch),
-    gpu("a800", &["A800"], 4, 16, 200.0, [2039.0, 312.0, 80.0, 400.0]).on(Fabric::Switch),
-    gpu("a30", &["A30"], 4, 16, 0.0, [933.0, 165.0, 24.0, 165.0]),
-    gpu("a40", &["A40"], 4, 16, 0.0, [696.0, 149.7, 48.0, 300.0]),
-    gpu("a10g", &["A10G"], 4, 16, 0.0, [600.0, 70.0, 24.0, 300.0]),
-    gpu("a10", &["A10"], 4, 16, 0.0, [600.0, 125.0, 24.0, 150.0]),
-    gpu("l40s", &["L40S"], 4, 16, 0.0, [864.0, 362.0, 48.0, 350.0]),
-    gpu("l40", &["L40"], 4, 16, 0.0, [864.0, 181.0, 48.0, 300.0]),
-    gpu("l20", &["L20"], 4, 16, 0.0, [864.0, 119.5, 48.0, 275.0]),
-    gpu("l4", &["L4"], 4, 16, 0.0, [300.0, 121.0, 24.0, 72.0]),
-    gpu("v100-pcie", &["V100", "PCIE"], 3, 16, 0.0, [900.0, 112.0, 32.0, 250.0]),
-    gpu("v100-sxm", &["V100"], 3, 16, 150.0, [900.0, 125.0, 32.0, 300.0]),
-    gpu("p100-pcie", &["P100", "PCIE"], 3, 16, 0.0, [732.0, 18.7, 16.0, 250.0]),
-    gpu("p100-sxm", &["P100"], 3, 16, 80.0, [732.0, 21.2, 16.0, 300.0]),
-    gpu("t4", &["Tesla T4"], 3, 16, 0.0, [320.0, 65.0, 16.0, 70.0]),
-    gpu("rtx-pro-6000", &["RTX PRO 6000"], 5, 16, 0.0, [1792.0, 504.0, 96.0, 600.0]),
-    gpu("quadro-rtx-6000", &["Quadro RTX 6000"], 3, 16, 0.0, [672.0, 130.5, 24.0, 260.0]),
-    gpu("rtx-6000-ada", &["RTX 6000 Ada"], 4, 16, 0.0, [960.0, 364.0, 48.0, 300.0]),
-    gpu("rtx-a6000", &["RTX A6000"], 4, 16, 0.0, [768.0, 155.0, 48.0, 300.0]),
-    gpu("rtx-5090", &["RTX 5090"], 5, 16, 0.0, [1792.0, 209.5, 32.0, 575.0]),
-    gpu("rtx-5080", &["RTX 5080"], 5, 16, 0.0, [960.0, 112.6, 16.0, 360.0]),
-    gpu("rtx-4090", &["RTX 4090"], 4, 16, 0.0, [1008.0, 165.2, 24.0, 450.0]),
-    gpu("rtx-4080", &["RTX 4080"], 4, 16, 0.0, [717.0, 97.5, 16.0, 320.0]),
-    gpu("rtx-4060-ti", &["RTX 4060 Ti"], 4, 8, 0.0, [288.0, 44.1, 16.0, 160.0]),
-    gpu("rtx-4060", &["RTX 4060"], 4, 8, 0.0, [272.0, 30.2, 8.0, 115.0]),
-    gpu("rtx-3090", &["RTX 3090"], 4, 16, 0.0, [936.0, 71.0, 24.0, 350.0]),
-    gpu("rtx-3080", &["RTX 3080"], 4, 16, 0.0, [760.0, 59.5, 10.0, 320.0]),
-    gpu("rtx-2080-ti", &["RTX 2080 Ti"], 3, 16, 0.0, [616.0, 53.8, 11.0, 250.0]),
-    gpu("mi355x", &["MI355"], 5, 16, 537.0, [8000.0, 2517.0, 288.0, 1400.0]),
-    gpu("mi325x", &["MI325"], 5, 16, 448.0, [6000.0, 1307.0, 256.0, 1000.0]),
-    gpu("mi300x", &["MI300"], 5, 16, 448.0, [5300.0, 1307.0, 192.0, 750.0]),
+    superchip("gb300", &["GB300"], 900.0, [8000.0, 2500.0, 279.0, 1400.0])
+        .on(Fabric::BLACKWELL)
+        .sm(10, 3, None),
+    superchip("gb200", &["GB200"], 900.0, [8000.0, 2500.0, 186.0, 1200.0])
+        .on(Fabric::BLACKWELL)
+        .sm(10, 0, None),
+    superchip("gh200", &["GH200"], 450.0, [4000.0, 990.0, 96.0, 900.0]).sm(9, 0, Some(132)),
+    gpu("b300", &["B300"], 6, 16, 900.0, [8000.0, 2250.0, 270.0, 1100.0])
+        .on(Fabric::BLACKWELL)
+        .sm(10, 3, None),
+    gpu("b200", &["B200"], 5, 16, 900.0, [8000.0, 2250.0, 180.0, 1000.0]).on(Fabric::BLACKWELL).sm(
+        10,
+        0,
+        Some(148),
+    ),
+    gpu("h200-nvl", &["H200", "NVL"], 5, 16, 450.0, [4800.0, 836.0, 141.0, 600.0]).sm(9, 0, Some(132)),
+    gpu("h200", &["H200"], 5, 16, 450.0, [4800.0, 989.0, 141.0, 700.0]).on(Fabric::HOPPER).sm(
+        9,
+        0,
+        Some(132),
+    ),
+    gpu("h100-nvl", &["H100", "NVL"], 5, 16, 300.0, [3938.0, 836.0, 94.0, 400.0]).sm(9, 0, Some(132)),
+    gpu("h100-pcie", &["H100", "PCIe"], 5, 16, 0.0, [2039.0, 756.0, 80.0, 350.0]).sm(9, 0, Some(114)),
+    gpu("h100-sxm", &["H100"], 5, 16, 450.0, [3352.0, 989.0, 80.0, 700.0]).on(Fabric::HOPPER).sm(
+        9,
+        0,
+        Some(132),
+    ),
+    gpu("h800", &["H800"], 5, 16, 200.0, [3352.0, 989.0, 80.0, 700.0]).on(Fabric::HOPPER).sm(9, 0, Some(132)),
+    gpu("h20", &["H20"], 5, 16, 450.0, [4000.0, 148.0, 96.0, 400.0]).on(Fabric::HOPPER).sm(9, 0, Some(78)),
+    gpu("a100-pcie-40gb", &["A100", "PCI", "40GB"], 4, 16, 0.0, [1555.0, 312.0, 40.0, 250.0]).sm(
+        8,
+        0,
+        Some(108),
+    ),
+    gpu("a100-pcie", &["A100", "PCI"], 4, 16, 0.0, [1935.0, 312.0, 80.0, 300.0]).sm(8, 0, Some(108)),
+    gpu("a100-sxm-40gb", &["A100", "40GB"], 4, 16, 300.0, [1555.0, 312.0, 40.0, 400.0])
+        .on(Fabric::Switch)
+        .sm(8, 0, Some(108)),
+    gpu("a100-sxm", &["A100"], 4, 16, 300.0, [2039.0, 312.0, 80.0, 400.0]).on(Fabric::Switch).sm(
+        8,
+        0,
+        Some(108),
+    ),
+    gpu("a800", &["A800"], 4, 16, 200.0, [2039.0, 312.0, 80.0, 400.0]).on(Fabric::Switch).sm(8, 0, Some(108)),
+    gpu("a30", &["A30"], 4, 16, 0.0, [933.0, 165.0, 24.0, 165.0]).sm(8, 0, Some(56)),
+    gpu("a40", &["A40"], 4, 16, 0.0, [696.0, 149.7, 48.0, 300.0]).sm(8, 6, Some(84)),
+    gpu("a10g", &["A10G"], 4, 16, 0.0, [600.0, 70.0, 24.0, 300.0]).sm(8, 6, Some(80)),
+    gpu("a10", &["A10"], 4, 16, 0.0, [600.0, 125.0, 24.0, 150.0]).sm(8, 6, Some(72)),
+    gpu("l40s", &["L40S"], 4, 16, 0.0, [864.0, 362.0, 48.0, 350.0]).sm(8, 9, Some(142)),
+    gpu("l40", &["L40"], 4, 16, 0.0, [864.0, 181.0, 48.0, 300.0]).sm(8, 9, Some(142)),
+    gpu("l20", &["L20"], 4, 16, 0.0, [864.0, 119.5, 48.0, 275.0]).sm(8, 9, Some(92)),
+    gpu("l4", &["L4"], 4, 16, 0.0, [300.0, 121.0, 24.0, 72.0]).sm(8, 9, Some(58)),
+    gpu("v100-pcie", &["V100", "PCIE"], 3, 16, 0.0, [900.0, 112.0, 32.0, 250.0]).sm(7, 0, Some(80)),
+    gpu("v100-sxm", &["V100"], 3, 16, 150.0, [900.0, 125.0, 32.0, 300.0]).sm(7, 0, Some(80)),
+    gpu("p100-pcie", &["P100", "PCIE"], 3, 16, 0.0, [732.0, 18.7, 16.0, 250.0]).sm(6, 0, Some(56)),
+    gpu("p100-sxm", &["P100"], 3, 16, 80.0, [732.0, 21.2, 16.0, 300.0]).sm(6, 0, Some(56)),
+    gpu("t4", &["Tesla T4"], 3, 16, 0.0, [320.0, 65.0, 16.0, 70.0]).sm(7, 5, Some(40)),
+    gpu("rtx-pro-6000", &["RTX PRO 6000"], 5, 16, 0.0, [1792.0, 504.0, 96.0, 600.0]).sm(12, 0, Some(188)),
+    gpu("quadro-rtx-6000", &["Quadro RTX 6000"], 3, 16, 0.0, [672.0, 130.5, 24.0, 260.0]).sm(7, 5, Some(72)),
+    gpu("rtx-6000-ada", &["RTX 6000 Ada"], 4, 16, 0.0, [960.0, 364.0, 48.0, 300.0]).sm(8, 9, Some(142)),
+    gpu("rtx-a6000", &["RTX A6000"], 4, 16, 0.0, [768.0, 155.0, 48.0, 300.0]).sm(8, 6, Some(84)),
+    gpu("rtx-5090", &["RTX 5090"], 5, 16, 0.0, [1792.0, 209.5, 32.0, 575.0]).sm(12, 0, Some(170)),
+    gpu("rtx-5080", &["RTX 5080"], 5, 16, 0.0, [960.0, 112.6, 16.0, 360.0]).sm(12, 0, Some(84)),
+    gpu("rtx-4090", &["RTX 4090"], 4, 16, 0.0, [1008.0, 165.2, 24.0, 450.0]).sm(8, 9, Some(128)),
+    gpu("rtx-4080", &["RTX 4080"], 4, 16, 0.0, [717.0, 97.5, 16.0, 320.0]).sm(8, 9, Some(76)),
+    gpu("rtx-4060-ti", &["RTX 4060 Ti"], 4, 8, 0.0, [288.0, 44.1, 16.0, 160.0]).sm(8, 9, Some(34)),
+    gpu("rtx-4060", &["RTX 4060"], 4, 8, 0.0, [272.0, 30.2, 8.0, 115.0]).sm(8, 9, Some(24)),
+    gpu("rtx-3090", &["RTX 3090"], 4, 16, 0.0, [936.0, 71.0, 24.0, 350.0]).sm(8, 6, Some(82)),
+    gpu("rtx-3080", &["RTX 3080"], 4, 16, 0.0, [760.0, 59.5, 10.0, 320.0]).sm(8, 6, Some(68)),
+    gpu("rtx-2080-ti", &["RTX 2080 Ti"], 3, 16, 0.0, [616.0, 53.8, 11.0, 250.0]).sm(7, 5, Some(68)),
+    gpu("mi355x", &["MI355"], 5, 16, 537.0, [8000.0, 2517.0, 288.0, 1400.0]).with_units(256),
+    gpu("mi325x", &["MI325"], 5, 16, 448.0, [6000.0, 1307.0, 256.0, 1000.0]).with_units(304),
+    gpu("mi300x", &["MI300"], 5, 16, 448.0, [5300.0, 1307.0, 192.0, 750.0]).with_units(304),
     // Each of the two dies of a board is a separate device with half of the board's figures.
-    gpu("mi250x", &["MI250"], 4, 16, 300.0, [1638.0, 191.5, 64.0, 280.0]),
+    gpu("mi250x", &["MI250"], 4, 16, 300.0, [1638.0, 191.5, 64.0, 280.0]).with_units(110),
 ];
 
 /// Every GPU known.
@@ -223,7 +277,11 @@ mod tests {
                 gpu.key
             );
         }
+        for gpu in GPUS.iter().filter(|gpu| gpu.capability.is_some()) {
+            assert!(gpu.multiprocessors.is_none_or(|count| (20..=200).contains(&count)), "{}", gpu.key);
+        }
         let h200 = gpu_of_key("h200").unwrap();
+        assert_eq!((h200.capability, h200.multiprocessors), (Some((9, 0)), Some(132)));
         assert_eq!(
             (h200.memory_gbps, h200.bf16_tflops, h200.memory_gb, h200.watts),
             (4800.0, 989.0, 141.0, 700.0)

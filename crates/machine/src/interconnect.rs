@@ -31,16 +31,68 @@ pub struct Interconnect {
     pub fabric: Fabric,
 }
 
-/// NVLink by generation: links of a fully linked GPU, GB/s per link, and the GB/s per link that NCCL assumes.
-///
-/// Per GPU: P100 4 × 20, V100 6 × 25, A100 12 × 25, H100 and H200 18 × 25, B200 18 × 50.
-const NVLINK: [(f64, f64, f64, Fabric); 5] = [
-    (4.0, 20.0, 18.0, Fabric::Direct),
-    (6.0, 25.0, 20.0, Fabric::Direct),
-    (12.0, 25.0, 20.0, Fabric::Switch),
-    (18.0, 25.0, 20.6, Fabric::HOPPER),
-    (18.0, 50.0, 40.1, Fabric::BLACKWELL),
+/// One generation of NVLink.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NvLinkGeneration {
+    pub generation: u8,
+    /// Links of a GPU that has all of them, and which GPUs these are.
+    pub links: u32,
+    pub gpus: &'static str,
+    /// GB/s of one link in one direction: line peak, and what NCCL assumes.
+    pub link_gbps: f64,
+    pub nccl_gbps: f64,
+    /// What the links end at in the 8-GPU machine sold with it.
+    pub fabric: Fabric,
+}
+
+const fn nvlink(
+    generation: u8,
+    gpus: &'static str,
+    links: u32,
+    [link_gbps, nccl_gbps]: [f64; 2],
+    fabric: Fabric,
+) -> NvLinkGeneration {
+    NvLinkGeneration { generation, links, gpus, link_gbps, nccl_gbps, fabric }
+}
+
+const NVLINK: [NvLinkGeneration; 5] = [
+    nvlink(1, "P100", 4, [20.0, 18.0], Fabric::Direct),
+    nvlink(2, "V100", 6, [25.0, 20.0], Fabric::Direct),
+    nvlink(3, "A100", 12, [25.0, 20.0], Fabric::Switch),
+    nvlink(4, "H100, H200", 18, [25.0, 20.6], Fabric::HOPPER),
+    nvlink(5, "B200, B300", 18, [50.0, 40.1], Fabric::BLACKWELL),
 ];
+
+/// The NVLink 3 of GA102 boards (RTX 3090, RTX A6000, A40): 4 links of 14.0625 GB/s; NCCL assumes 12.
+const NVLINK_GA102: NvLinkGeneration = nvlink(3, "RTX A6000, A40", 4, [14.0625, 12.0], Fabric::Direct);
+
+impl NvLinkGeneration {
+    /// The generation of a GPU that nothing is known about.
+    pub(crate) const ASSUMED: &'static Self = &NVLINK[2];
+
+    /// Oldest first.
+    pub fn all() -> &'static [Self] {
+        &NVLINK
+    }
+
+    /// All links of a GPU, in one direction.
+    pub fn peak_gbps(&self) -> f64 {
+        f64::from(self.links) * self.link_gbps
+    }
+
+    /// The generation of a GPU's links, if it has any, by its compute capability.
+    pub(crate) fn of_capability((major, minor): (u32, u32)) -> Option<&'static Self> {
+        match (major, minor) {
+            (6, _) => NVLINK.first(),
+            (7, _) => NVLINK.get(1),
+            (8, 6 | 7) => Some(&NVLINK_GA102),
+            (8, _) => NVLINK.get(2),
+            (9, _) => NVLINK.get(3),
+            (10.., _) => NVLINK.get(4),
+            _ => None,
+        }
+    }
+}
 
 /// The share of the peak that NCCL assumes for links between GPUs that it does not know by name.
 pub(crate) const PLANNED_SHARE: f64 = 0.82;
@@ -77,15 +129,13 @@ impl Interconnect {
         }
         let nvlink =
             lower.strip_prefix("nvlink").and_then(|generation| generation.trim().parse::<usize>().ok());
-        if let Some(&(links, each, planned, fabric)) =
-            nvlink.and_then(|generation| NVLINK.get(generation.checked_sub(1)?))
-        {
+        if let Some(nvlink) = nvlink.and_then(|generation| NVLINK.get(generation.checked_sub(1)?)) {
             return Ok(Self {
-                name: format!("NVLink {}", nvlink.unwrap_or_default()),
+                name: format!("NVLink {}", nvlink.generation),
                 hop: Hop::NvLink,
-                peak_gbps: links * each,
-                nccl_gbps: links * planned,
-                fabric,
+                peak_gbps: nvlink.peak_gbps(),
+                nccl_gbps: f64::from(nvlink.links) * nvlink.nccl_gbps,
+                fabric: nvlink.fabric,
             });
         }
         if let Some((_, title, gbps)) = NETS.iter().find(|(key, ..)| *key == lower) {

@@ -16,6 +16,7 @@ pub mod bench;
 mod catalog;
 pub mod compile_log;
 mod curve;
+mod fair_share;
 pub mod flight_recorder;
 mod interconnect;
 mod link;
@@ -24,6 +25,7 @@ pub mod nccl_log;
 mod profile;
 mod profiler_cost;
 mod quantile;
+mod reference;
 mod resolve;
 mod scatter;
 pub mod spelling;
@@ -31,13 +33,14 @@ pub mod topology;
 
 pub use bench::terms::HostMemory;
 pub use catalog::{Fabric, GpuFacts, catalog, gpu_of_key, gpu_of_name};
-pub use interconnect::{Hop, Interconnect, UnknownLink};
-pub use link::PcieLink;
+pub use interconnect::{Hop, Interconnect, NvLinkGeneration, UnknownLink};
+pub use link::{Lane, PcieLink};
 pub use profile::{
     AllReduceFacts, CurvePoint, DuplexFacts, HbmFacts, LatencyFacts, MachineProfile, MeasuredCurve,
     OverlapFacts, PROFILE_SCHEMA, PeerFacts, PowerFacts, ProfileError, ScatterGrid, ScatterPoint,
 };
 pub use profiler_cost::{ProfilerCost, ProfilerTool};
 pub use quantile::{median, quantile};
+pub use reference::{NvLinkRates, PcieGeneration, PcieWidth, REFERENCE_SCHEMA, Reference, ReferenceList};
 pub use resolve::{LinkFacts, LinkSource, Machine, Seen, UnknownMachine};
 pub use scatter::{Blocks, ScatterChoice, ScatterCost, ScatterSource};

@@ -10,7 +10,26 @@ pub struct PcieLink {
 /// The share of the line peak that large pinned copies reach (PCIe 5 x16: 55.4 of 63.0 GB/s).
 pub(crate) const REACHED_BY_LARGE_COPIES: f64 = 0.88;
 
+/// Both directions of a link together, in units of one: 98.6 of 55.4 GB/s, measured on an H200.
+pub(crate) const DUPLEX: f64 = 98.6 / 55.4;
+
+/// The share of the line peak that NCCL plans with: 48 of 63 GB/s.
+pub(crate) const NCCL_SHARE: f64 = 48.0 / 63.0;
+
+/// What one lane of a generation carries.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Lane {
+    /// Gigatransfers per second: one bit each.
+    pub gt_per_s: f64,
+    /// Of so many sent units, so many are payload: bits of a symbol, or bytes of a FLIT.
+    pub payload: u32,
+    pub sent: u32,
+}
+
 impl PcieLink {
+    /// Every generation.
+    pub const GENERATIONS: std::ops::RangeInclusive<u8> = 1..=6;
+
     /// The link of an unknown GPU.
     pub(crate) const ASSUMED: Self = Self { generation: 4, lanes: 16 };
 
@@ -26,17 +45,21 @@ impl PcieLink {
 
     /// Peak in one direction in GB/s, after line coding and before packet overhead.
     pub fn peak_gbps(self) -> f64 {
-        // Gigatransfers per second per lane, and the share of them that carries data.
-        let (rate, coding) = match self.generation {
-            1 => (2.5, 8.0 / 10.0),
-            2 => (5.0, 8.0 / 10.0),
-            3 => (8.0, 128.0 / 130.0),
-            4 => (16.0, 128.0 / 130.0),
-            5 => (32.0, 128.0 / 130.0),
+        let Lane { gt_per_s, payload, sent } = self.lane();
+        gt_per_s * f64::from(payload) / f64::from(sent) * f64::from(self.lanes) / 8.0
+    }
+
+    pub fn lane(self) -> Lane {
+        let (gt_per_s, payload, sent) = match self.generation {
+            1 => (2.5, 8, 10),
+            2 => (5.0, 8, 10),
+            3 => (8.0, 128, 130),
+            4 => (16.0, 128, 130),
+            5 => (32.0, 128, 130),
             // FLIT mode: 242 of 256 bytes are payload.
-            _ => (64.0, 242.0 / 256.0),
+            _ => (64.0, 242, 256),
         };
-        rate * coding * f64::from(self.lanes) / 8.0
+        Lane { gt_per_s, payload, sent }
     }
 
     pub fn name(self) -> String {
@@ -50,7 +73,7 @@ impl PcieLink {
         let rest = rest.strip_prefix("gen").unwrap_or(rest);
         let (generation, lanes) = rest.split_once('x')?;
         let (generation, lanes) = (generation.trim_matches('-').parse().ok()?, lanes.parse().ok()?);
-        ((1..=6).contains(&generation) && [1, 2, 4, 8, 16].contains(&lanes))
+        (Self::GENERATIONS.contains(&generation) && [1, 2, 4, 8, 16].contains(&lanes))
             .then_some(Self { generation, lanes })
     }
 }

@@ -60,6 +60,18 @@ pub struct LinkFacts {
 const STAGED_AHEAD: f64 = (2 << 20) as f64;
 
 impl LinkFacts {
+    /// A link as a topology lists it, with the GB/s of dedicated links to other GPUs.
+    pub(crate) fn recorded(link: PcieLink, nvlink_gbps: f64) -> Self {
+        Self {
+            name: link.name(),
+            peak_gbps: link.peak_gbps(),
+            source: LinkSource::Recorded,
+            reached_gbps: None,
+            nvlink_gbps: Some(nvlink_gbps),
+            profile: None,
+        }
+    }
+
     /// The rate that large copies from pinned memory reach.
     pub fn reachable_gbps(&self) -> f64 {
         self.reached_gbps.unwrap_or(self.peak_gbps * REACHED_BY_LARGE_COPIES)

@@ -5,7 +5,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use busbound_machine::topology::{Connection, DeviceKind, Iommu, Topology, from_nccl, from_smi, from_sysfs};
+use busbound_machine::topology::{
+    Connection, DeviceFacts, DeviceKind, DriverGpu, Iommu, Topology, from_nccl, from_smi, from_sysfs,
+    saved_topology,
+};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/topology").join(name)
@@ -67,12 +70,64 @@ fn eight_gpus_with_nvswitch() {
 fn the_driver_adds_nvlinks_and_names() {
     let (root, _) = machine("nvswitch8");
     let (a, b) = ("0000:18:00.0".to_owned(), "0000:3a:00.0".to_owned());
-    let names = [(a.clone(), "NVIDIA H100 80GB HBM3".to_owned())];
+    let facts = DeviceFacts {
+        capability: Some((9, 0)),
+        memory_bytes: Some(85_520_809_984),
+        multiprocessors: Some(132),
+    };
+    let gpu = DriverGpu { address: a.clone(), name: Some("NVIDIA H100 80GB HBM3".to_owned()), facts };
     let topology =
-        from_sysfs(root.path()).with_driver(vec![(a.clone(), b.clone(), 18)], Vec::new(), &names).topology();
+        from_sysfs(root.path()).with_driver(vec![(a.clone(), b.clone(), 18)], Vec::new(), &[gpu]).topology();
     assert_eq!(between(&topology, &a, &b), Connection::NvLink(18));
     assert_eq!(topology.gpus[0].name.as_deref(), Some("NVIDIA H100 80GB HBM3"));
-    assert_eq!(topology.gpus[0].nvlinks, 18);
+    assert_eq!((topology.gpus[0].nvlinks, topology.gpus[0].facts), (18, facts));
+    assert_eq!(topology.gpus[1].facts, DeviceFacts::default());
+}
+
+/// Whatever is read can be saved and read again: the same devices, paths, pairs and remarks.
+#[test]
+fn every_topology_is_the_same_after_it_was_saved() {
+    let trees = ["nvswitch8", "one_switch4", "pcie4_two_sockets", "virtual_machine", "x16_at_x8"];
+    let mut all: Vec<Topology> = trees.iter().map(|name| machine(name).1).collect();
+    let text = |name: &str| fs::read_to_string(fixture(name)).unwrap();
+    all.push(from_nccl(&text("nccl-eight-gpus.xml")).unwrap().topology());
+    for topology in all {
+        let written = serde_json::to_string(&topology).unwrap();
+        assert_eq!(saved_topology(&written).unwrap(), topology);
+    }
+}
+
+/// The NVLinks are there, but the driver refuses peer access: in a virtual machine, and on bare metal.
+#[test]
+fn refused_nvlinks_are_a_warning() {
+    let text = fs::read_to_string(fixture("nvlink-refused.json")).unwrap();
+    let topology = saved_topology(&text).unwrap();
+    assert_eq!(warnings(&topology), ["nvlink_refused"]);
+    let remark = topology.remarks.iter().find(|remark| remark.id == "nvlink_refused").unwrap();
+    assert!(remark.text.contains("topology not supported"), "{}", remark.text);
+    assert!(remark.remedy.as_ref().unwrap().starts_with("Ask the provider"), "{:?}", remark.remedy);
+    let metal = saved_topology(&text.replace("\"is_virtual\": true", "\"is_virtual\": false")).unwrap();
+    let remark = metal.remarks.iter().find(|remark| remark.id == "nvlink_refused").unwrap();
+    assert!(remark.remedy.as_ref().unwrap().contains("nvidia-fabricmanager"), "{:?}", remark.remedy);
+    // Nobody knows is not a refusal; granted is none either.
+    for status in ["ok", "unknown"] {
+        let text = text.replace("topology not supported", status).replace("not supported", status);
+        assert!(warnings(&saved_topology(&text).unwrap()).is_empty(), "{status}");
+    }
+}
+
+/// Boards that are sold with NVSwitches, and not one active NVLink.
+#[test]
+fn inactive_nvlinks_are_a_warning() {
+    let text = fs::read_to_string(fixture("nvlink-refused.json")).unwrap();
+    let without = text.replace("\"NV\": 18", "\"NV\": 0");
+    assert_ne!(text, without);
+    let without = without.replace("{\n    \"NV\": 0\n   }", "\"PHB\"");
+    let topology = saved_topology(&without).unwrap();
+    assert_eq!(warnings(&topology), ["nvlink_inactive"]);
+    // A board without NVLink cannot have inactive ones.
+    let pcie = saved_topology(&without.replace("H100 80GB HBM3", "H100 PCIe")).unwrap();
+    assert!(warnings(&pcie).is_empty(), "{:?}", warnings(&pcie));
 }
 
 #[test]

@@ -17,7 +17,8 @@ pub(crate) fn machine_of(name: Option<String>) -> PyResult<Machine> {
 }
 
 pub(crate) fn wiring_of(topology: Option<PathBuf>) -> PyResult<Option<Vec<GpuPlace>>> {
-    topology.as_deref().map(busbound::read_topology).transpose().map_err(failure_of)
+    let read = topology.as_deref().map(busbound::read_topology).transpose().map_err(failure_of)?;
+    Ok(read.map(|topology| topology.gpus))
 }
 
 pub(crate) fn options_of((steps, warmup): &StepChoice) -> PyResult<Options> {

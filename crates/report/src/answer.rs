@@ -4,6 +4,7 @@ use busbound_diagnosis::{
     Advice, Benchmark, Comparison, Diagnosis, Drawn, Explanation, Gate, Survey, Trial, WhatIf,
 };
 use busbound_fleet::{FleetAnswer, History, RankSummary};
+use busbound_machine::Reference;
 use busbound_machine::compile_log::CompileLog;
 use busbound_machine::flight_recorder::FlightRecorder;
 use busbound_machine::live::Snapshot;
@@ -40,6 +41,7 @@ pub enum Answer<'a> {
     Trial(&'a Trial),
     Snapshot(&'a Snapshot),
     Plan(&'a Plan),
+    Reference(&'a Reference),
     Explanations(&'a [Explanation]),
     Advice(&'a Advice),
     Timeline(Timeline<'a>),
@@ -64,6 +66,7 @@ impl Answer<'_> {
             Self::Trial(_) => AnswerKind::Trial,
             Self::Snapshot(_) => AnswerKind::Snapshot,
             Self::Plan(_) => AnswerKind::Plan,
+            Self::Reference(_) => AnswerKind::Reference,
             Self::Explanations(_) => AnswerKind::Explanation,
             Self::Advice(_) => AnswerKind::Advice,
             Self::Timeline(_) => AnswerKind::Timeline,

@@ -46,6 +46,7 @@ fn text(answer: &Answer<'_>) -> Result<String, RenderError> {
         Answer::Trial(trial) => pretty(trial),
         Answer::Snapshot(snapshot) => one_line(snapshot),
         Answer::Plan(plan) => plan_as_json(plan),
+        Answer::Reference(list) => pretty(list),
         Answer::Explanations([one]) => pretty(one),
         Answer::Explanations(all) => pretty(all),
         Answer::Advice(_) | Answer::Timeline(_) => Err(answer.not_available(Format::Json)),

@@ -73,6 +73,8 @@ pub use report::Report;
 pub use runs::Runs;
 #[cfg(feature = "dashboard")]
 pub use terminal::dashboard::{Dashboard, draw_dashboard};
+#[cfg(feature = "dashboard")]
+pub use terminal::overlay::Help;
 pub use terminal::top::top_as_lines;
 pub use terminal::watch::{watched_as_json_line, watched_as_terminal};
-pub use text::plan::{Plan, plan_statement};
+pub use text::plan::{OnTopology, Plan, plan_statement};

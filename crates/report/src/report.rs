@@ -6,6 +6,7 @@ use busbound_diagnosis::{
     Advice, Benchmark, Comparison, Diagnosis, Drawn, Explanation, Gate, Survey, Trial, WhatIf,
 };
 use busbound_fleet::{FleetAnswer, History, RankSummary};
+use busbound_machine::Reference;
 use busbound_machine::compile_log::CompileLog;
 use busbound_machine::flight_recorder::FlightRecorder;
 use busbound_machine::live::Snapshot;
@@ -92,6 +93,7 @@ reports! {
     Trial => Trial,
     Snapshot => Snapshot,
     Plan => Plan,
+    Reference => Reference,
     Advice => Advice,
 }
 

@@ -8,14 +8,15 @@ mod paths;
 mod replays;
 
 use busbound_diagnosis::{
-    Diagnosis, Options, Requirement, Source, compare, diagnose, explain, gate, judge_bench, survey, what_if,
+    Diagnosis, MemoryPlan, MemoryQuestion, Options, Requirement, Source, compare, diagnose, explain, gate,
+    judge_bench, survey, what_if,
 };
 use busbound_fleet::{Fleet, RankSummary, Unread};
 use busbound_machine::bench::Samples;
 use busbound_machine::compile_log::CompileLog;
 use busbound_machine::nccl_log::NcclLog;
-use busbound_machine::topology::from_nccl;
-use busbound_machine::{Interconnect, Machine, gpu_of_key};
+use busbound_machine::topology::{TrafficPlan, from_nccl, saved_topology};
+use busbound_machine::{Interconnect, Machine, Reference, gpu_of_key};
 use busbound_report::{Format, Plan, Report, Style};
 use busbound_trace::{ReadOptions, Trace, open};
 use busbound_whatif::plan::allreduce::AllReduce;
@@ -83,6 +84,15 @@ fn ranks_and_machines() {
     snapshots("ranks", &Fleet::of(ranks).answer(None), false);
     let text = |name: &str| std::fs::read_to_string(fixture_path(name)).unwrap();
     snapshots("topo", &from_nccl(&text("topology/nccl-eight-gpus.xml")).unwrap().topology(), false);
+    for (name, file) in
+        [("traffic_nvlink", "nccl-eight-gpus.xml"), ("traffic_refused", "nvlink-refused.json")]
+    {
+        let topology = saved_topology(&text(&format!("topology/{file}"))).unwrap();
+        snapshots(name, &Plan::Traffic(Box::new(TrafficPlan::of(&topology).unwrap())), false);
+    }
+    snapshots("topo_refused", &saved_topology(&text("topology/nvlink-refused.json")).unwrap(), false);
+    snapshots("links", &Reference::links(), false);
+    snapshots("gpus", &Reference::gpus(), false);
     snapshots("nccl_log", &NcclLog::parse(&text("nccl/shm.log")).unwrap(), false);
     snapshots("compile_log", &CompileLog::parse(&text("compile/breaks.log")).unwrap(), false);
     let samples = Samples::parse(&text("machines/raw/h200-quick.json")).unwrap();
@@ -114,6 +124,20 @@ fn estimates_live_figures_and_merged_ranks() {
         prefill_tokens_per_s: Some(20_000.0),
     };
     snapshots("plan_kv", &Plan::Kv(Box::new(KvPlan::plan(question).unwrap())), false);
+    let gpu = gpu_of_key("rtx-4090").unwrap();
+    let question = MemoryQuestion {
+        parameters: 1.3e9,
+        bytes_per_value: 2.0,
+        batch: 8,
+        sequence: 2048,
+        gpu,
+        ranks: 1,
+        link: Interconnect::of_gpu(gpu),
+        host: Machine::of_gpu(gpu).link_of(None),
+        sharing: 1,
+        utilization: 0.4,
+    };
+    snapshots("plan_memory", &Plan::Memory(Box::new(MemoryPlan::plan(&question).unwrap())), false);
     snapshots("top", replayed().last().unwrap(), false);
     let ranks = (0..6).map(|rank| RankSummary::of(&run(&format!("ranks/rank-{rank}.json"))));
     let unread = [Unread::new(

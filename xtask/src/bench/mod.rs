@@ -5,6 +5,7 @@ mod build;
 mod fuzz;
 mod instructions;
 mod measure;
+mod merge;
 mod peers;
 mod ranks;
 mod reading;
@@ -36,6 +37,12 @@ pub(crate) struct BenchArgs {
     /// Only measure many ranks: docs/results/ranks.md
     #[arg(long)]
     ranks: bool,
+    /// Only measure merging 1,000 summaries: docs/results/ranks.md
+    #[arg(long)]
+    merge: bool,
+    /// With --merge: the busbound to measure [default: the release build]
+    #[arg(long, requires = "merge")]
+    program: Option<PathBuf>,
     /// Runs per measurement
     #[arg(long, default_value_t = 5)]
     runs: usize,
@@ -52,6 +59,13 @@ fn busbound() -> PathBuf {
 }
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
+    if args.merge {
+        let program = args.program.clone().unwrap_or_else(busbound);
+        if args.program.is_none() {
+            run_command(&mut cargo(&["build", "--release", "--locked", "--bin", "busbound"]))?;
+        }
+        return merge::run(&program, args.runs);
+    }
     let trace = args
         .trace
         .clone()
@@ -60,6 +74,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     run_command(&mut cargo(&["build", "--release", "--locked", "--bin", "busbound"]))?;
     fs::create_dir_all(scratch())?;
     ranks::run(&trace, args.runs)?;
+    merge::run(&busbound(), args.runs)?;
     if args.ranks {
         return Ok(());
     }

@@ -20,7 +20,7 @@ pub(crate) enum PlanCommand {
     Allreduce(AllreduceArgs),
     /// Estimate what host copies and collectives cost each other where they share a wire
     #[command(
-        after_help = "Examples:\n  busbound plan contention --gpu h100-pcie --gpus 8 --below-switch 4\n  busbound plan contention --gpu h100-sxm --gpus 8"
+        after_help = "Examples:\n  busbound plan contention --gpu h100-pcie --gpus 8 --below-switch 4\n  busbound plan contention --gpu h100-sxm --gpus 8\n  busbound plan contention --topology topo.json    the machine of busbound topo"
     )]
     Contention(ContentionArgs),
     /// Estimate what gradient synchronization costs per step, and how much accumulation hides it
@@ -35,7 +35,7 @@ pub(crate) enum PlanCommand {
     Kv(KvArgs),
     /// Estimate whether prefetching hides weights that stay in host memory
     #[command(
-        after_help = "Examples:\n  busbound plan offload --layers 40 --bytes 168MB --compute 6.5 --link h200\n  busbound plan offload --trace run.json.gz    layers, bytes, compute from a run"
+        after_help = "Examples:\n  busbound plan offload --layers 40 --bytes 168MB --compute 6.5 --link h200\n  busbound plan offload --trace run.json.gz    layers, bytes, compute from a run\n  busbound plan offload --layers 40 --bytes 168MB --compute 6.5 \\\n      --topology topo.json                         the machine of busbound topo"
     )]
     Offload(OffloadArgs),
     /// Choose a parallelism for a transformer on these GPUs
@@ -45,6 +45,11 @@ pub(crate) enum PlanCommand {
         after_help = "Examples:\n  busbound plan parallel --layers 32 --hidden 4096 --heads 32 --batch 64 \\\n      --sequence 4096 --ranks 8 --gpu h200\n  busbound plan parallel --layers 80 --hidden 8192 --heads 64 --kv-heads 8 \\\n      --batch 128 --sequence 4096 --ranks 32 --nodes 4 --net ib-hdr\n  busbound plan parallel --workload decode --layers 80 --hidden 8192 \\\n      --heads 64 --kv-heads 8 --batch 64 --sequence 8192 --ranks 8"
     )]
     Parallel(ParallelArgs),
+    /// Choose what to recompute, shard or offload first for a model that does not fit
+    #[command(
+        after_help = "Examples:\n  busbound plan memory --params 7B --batch 8 --gpu a100-pcie\n  busbound plan memory --params 13B --batch 64 --ranks 8 --gpu h100-sxm"
+    )]
+    Memory(MemoryArgs),
     /// Estimate how much of a step these bytes take on the bus
     #[command(
         after_help = "Examples:\n  busbound plan budget --bytes 2GB --link pcie5x16 --step 300 --observed 9.8\n  busbound plan budget --bytes 6.72GB --copy 168MB --link machine.json"
@@ -174,6 +179,10 @@ pub(crate) struct ContentionArgs {
     /// GPUs that share the uplink of a PCIe switch [default: all, at most 4]
     #[arg(long, value_name = "N")]
     pub(crate) below_switch: Option<u32>,
+    /// Plan for the machine in this file instead: written by `busbound topo -o topo.json` or NCCL_TOPO_DUMP_FILE, or a
+    /// directory with its sys/ and proc/
+    #[arg(long, help_heading = "Input", value_name = "FILE", conflicts_with_all = ["gpu", "gpus", "below_switch"])]
+    pub(crate) topology: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -238,9 +247,13 @@ pub(crate) struct OffloadArgs {
     /// Share of the layers that stay on the GPU
     #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = parse_share)]
     pub(crate) resident: f64,
-    /// Ranks that share one link to the host
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) sharing: u32,
+    /// Ranks that share one link to the host [default: 1, or those of --topology]
+    #[arg(long, value_name = "N")]
+    pub(crate) sharing: Option<u32>,
+    /// Take the link to the host, the ranks that share it and the way between GPUs from this topology, as written by
+    /// `busbound topo -o topo.json` or NCCL_TOPO_DUMP_FILE
+    #[arg(long, help_heading = "Input", value_name = "FILE")]
+    pub(crate) topology: Option<PathBuf>,
     /// Bytes that each layer gets from other GPUs before its kernels run: over NVLink if the GPU of --link has it, else
     /// over the link of the copies
     #[arg(long, value_name = "SIZE", value_parser = parse_size_or_zero)]
@@ -288,9 +301,13 @@ pub(crate) struct ParallelArgs {
     /// Data type of activations and gradients
     #[arg(long, value_name = "TYPE", default_value = "bf16", value_parser = parse_dtype)]
     pub(crate) dtype: f64,
-    /// GPU, for its speed and memory: h200, h100-pcie, a100-sxm and so on
-    #[arg(long, value_name = "NAME", default_value = "h100-sxm", value_parser = any_gpu(), hide_possible_values = true)]
-    pub(crate) gpu: String,
+    /// GPU, for its speed and memory: h200, h100-pcie, a100-sxm and so on [default: that of --topology, else h100-sxm]
+    #[arg(long, value_name = "NAME", value_parser = any_gpu(), hide_possible_values = true)]
+    pub(crate) gpu: Option<String>,
+    /// Take the link between the GPUs of a node and the GPU from this topology, as written by `busbound topo -o topo.json`
+    /// or NCCL_TOPO_DUMP_FILE
+    #[arg(long, help_heading = "Input", value_name = "FILE")]
+    pub(crate) topology: Option<PathBuf>,
     /// Share of the GPU's peak that kernels reach
     #[arg(long, value_name = "SHARE", default_value = "40%", value_parser = parse_share)]
     pub(crate) utilization: f64,
@@ -308,6 +325,42 @@ pub(crate) struct ParallelArgs {
     pub(crate) recompute: Option<bool>,
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MemoryArgs {
+    /// Number of parameters: 7e9, 7B, 125M
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub(crate) params: f64,
+    /// Sequences per step, over all ranks
+    #[arg(long, value_name = "N")]
+    pub(crate) batch: u32,
+    /// Tokens per sequence
+    #[arg(long, value_name = "N", default_value_t = 2048)]
+    pub(crate) sequence: u32,
+    /// Data type of weights, activations and gradients
+    #[arg(long, value_name = "TYPE", default_value = "bf16", value_parser = parse_dtype)]
+    pub(crate) dtype: f64,
+    /// GPU, for its speed, memory and links: h200, h100-pcie, a100-sxm and so on
+    #[arg(long, value_name = "NAME", default_value = "h100-sxm", value_parser = any_gpu(), hide_possible_values = true)]
+    pub(crate) gpu: String,
+    /// Number of GPUs, of one node
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) ranks: u32,
+    /// Link between the GPUs: nvlink4, pcie4x16 and so on, or GB/s in one direction [default: the link of --gpu]
+    #[arg(long, value_name = "LINK", value_parser = Interconnect::named)]
+    pub(crate) link: Option<Interconnect>,
+    /// Link to the host: GPU, link, rate in GB/s or profile of `busbound bench` [default: the link of --gpu]
+    #[arg(long, value_name = "NAME", value_parser = any_machine(), hide_possible_values = true)]
+    pub(crate) machine: Option<String>,
+    /// Ranks that share one link to the host
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) sharing: u32,
+    /// Share of the GPU's peak that kernels reach
+    #[arg(long, value_name = "SHARE", default_value = "40%", value_parser = parse_share)]
+    pub(crate) utilization: f64,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

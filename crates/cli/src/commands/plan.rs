@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use busbound::diagnosis::{advice_of_ddp, advice_of_offload};
-use busbound::machine::{GpuFacts, Interconnect, LinkFacts, gpu_of_key};
+use busbound::diagnosis::{MemoryPlan, MemoryQuestion, ParallelAnswer, advice_of_ddp, advice_of_offload};
+use busbound::machine::topology::TrafficPlan;
+use busbound::machine::{GpuFacts, Interconnect, LinkFacts, gpu_of_key, gpu_of_name};
 use busbound::report::{Plan, plan_statement};
 use busbound::whatif::plan::BadInput;
 use busbound::whatif::plan::allreduce::AllReduce;
@@ -18,14 +19,14 @@ use busbound::{Diagnosis, Format, Machine, Options, SeenLayers};
 
 use crate::args::names::gpus;
 use crate::args::plan::{
-    AllreduceArgs, BudgetArgs, ClustersArgs, ContentionArgs, DdpArgs, KvArgs, ModelArgs, NodeArgs,
-    OffloadArgs, ParallelArgs, PlanCommand,
+    AllreduceArgs, BudgetArgs, ClustersArgs, ContentionArgs, DdpArgs, KvArgs, MemoryArgs, ModelArgs,
+    NodeArgs, OffloadArgs, ParallelArgs, PlanCommand,
 };
 use crate::args::shared::OutputArgs;
 use crate::failure::Failure;
 use crate::io::output;
 use crate::io::reading::each_run;
-use crate::request::{machine_named, resolve_output};
+use crate::request::{machine_named, read_topology, resolve_output};
 use busbound::machine::spelling::did_you_mean;
 
 pub(crate) fn run(command: &PlanCommand) -> Result<(), Failure> {
@@ -40,6 +41,7 @@ pub(crate) fn run(command: &PlanCommand) -> Result<(), Failure> {
         PlanCommand::Kv(args) => show(&plan, &args.output),
         PlanCommand::Offload(args) => show_or_emit(&plan, args.emit.emit, &args.output),
         PlanCommand::Parallel(args) => show(&plan, &args.output),
+        PlanCommand::Memory(args) => show(&plan, &args.output),
         PlanCommand::Budget(args) => show(&plan, &args.output),
     }
 }
@@ -56,6 +58,7 @@ pub(super) fn plan_with(
         PlanCommand::Kv(args) => kv(args),
         PlanCommand::Offload(args) => offload(args, seen),
         PlanCommand::Parallel(args) => parallel(args),
+        PlanCommand::Memory(args) => memory(args),
         PlanCommand::Budget(args) => budget(args),
     }
 }
@@ -67,7 +70,7 @@ fn show(plan: &Plan, args: &OutputArgs) -> Result<(), Failure> {
 fn show_or_emit(plan: &Plan, emit: Option<Format>, args: &OutputArgs) -> Result<(), Failure> {
     let Some(format) = emit else { return show(plan, args) };
     let statement = plan_statement(plan);
-    let advice = match plan {
+    let advice = match plan.alone() {
         Plan::Ddp(plan) => advice_of_ddp(plan, &statement),
         Plan::Offload(plan) => advice_of_offload(plan, &statement),
         _ => return show(plan, args),
@@ -153,7 +156,16 @@ fn ddp(args: &DdpArgs) -> Result<Plan, Failure> {
     Ok(if plans.len() == 1 { Plan::Ddp(Box::new(plans.remove(0))) } else { Plan::DdpMatrix(plans) })
 }
 
+/// What copies and collectives share on the machine in a file.
+fn traffic_at(path: &Path) -> Result<TrafficPlan, Failure> {
+    TrafficPlan::of(&read_topology(path)?)
+        .map_err(|why| Failure::Unreadable(format!("{} {why}", path.display())))
+}
+
 fn contention(args: &ContentionArgs) -> Result<Plan, Failure> {
+    if let Some(path) = &args.topology {
+        return Ok(Plan::Traffic(Box::new(traffic_at(path)?)));
+    }
     let below = args.below_switch.unwrap_or(args.gpus.min(4));
     let plan = ContentionPlan::plan(gpu(&args.gpu)?, args.gpus, below).map_err(usage)?;
     Ok(Plan::Contention(Box::new(plan)))
@@ -194,10 +206,13 @@ fn offload(
     seen: impl FnOnce(&Path) -> Result<SeenLayers, Failure>,
 ) -> Result<Plan, Failure> {
     let seen = args.trace.as_deref().map(seen).transpose()?;
-    let link = match (&args.link, &seen) {
-        (Some(name), _) => link(name)?,
-        (None, Some(seen)) => seen.link.clone(),
-        (None, None) => Machine::default().link_of(None),
+    let topology = args.topology.as_deref().map(traffic_at).transpose()?;
+    let on_machine = topology.as_ref().map(TrafficPlan::host_link);
+    let link = match (&args.link, &on_machine, &seen) {
+        (Some(name), ..) => link(name)?,
+        (None, Some((link, _)), _) => link.clone(),
+        (None, None, Some(seen)) => seen.link.clone(),
+        (None, None, None) => Machine::default().link_of(None),
     };
     let missing =
         || Failure::usage("the trace has no large H2D copies: give --layers, --bytes and --compute");
@@ -213,10 +228,10 @@ fn offload(
         pinned: !args.pageable,
         depth: args.depth,
         resident: args.resident,
-        sharing: args.sharing,
+        sharing: args.sharing.or(on_machine.map(|(_, sharing)| sharing)).unwrap_or(1),
         all_to_all_bytes: args.all_to_all.unwrap_or(0) as f64,
     };
-    Ok(Plan::Offload(Box::new(Offload::plan(inputs).map_err(usage)?)))
+    Ok(Plan::Offload(Box::new(Offload::plan(inputs).map_err(usage)?)).on(topology))
 }
 
 /// The layers of a recorded run.
@@ -245,8 +260,19 @@ fn layers_of(run: &Diagnosis) -> Result<SeenLayers, Failure> {
 }
 
 fn parallel(args: &ParallelArgs) -> Result<Plan, Failure> {
-    let gpu = gpu(&args.gpu)?;
-    let link = args.cluster.link.clone().unwrap_or_else(|| Interconnect::of_gpu(gpu));
+    let topology = args.topology.as_deref().map(traffic_at).transpose()?;
+    if let Some(topology) = &topology {
+        check_ranks(args, topology)?;
+    }
+    let of_machine =
+        topology.as_ref().and_then(|topology| gpu_of_name(topology.gpus.first()?.name.as_deref()?));
+    let gpu = match (&args.gpu, of_machine) {
+        (Some(name), _) => gpu(name)?,
+        (None, Some(gpu)) => gpu,
+        (None, None) => gpu(USUAL_GPU)?,
+    };
+    let of_machine = topology.as_ref().and_then(TrafficPlan::interconnect);
+    let link = args.cluster.link.clone().or(of_machine).unwrap_or_else(|| Interconnect::of_gpu(gpu));
     let inputs = ParallelInputs {
         workload: args.workload.into(),
         layers: args.layers,
@@ -269,7 +295,44 @@ fn parallel(args: &ParallelArgs) -> Result<Plan, Failure> {
         zero: args.zero,
         recompute: args.recompute,
     };
-    Ok(Plan::Parallel(Box::new(Parallel::plan(inputs).map_err(usage)?)))
+    let plan = Parallel::plan(inputs).map_err(usage)?;
+    let host = match &topology {
+        Some(topology) => topology.host_link().0,
+        None => Machine::of_gpu(gpu).link_of(None),
+    };
+    Ok(Plan::Parallel(Box::new(ParallelAnswer::of(plan, &host))).on(topology))
+}
+
+fn memory(args: &MemoryArgs) -> Result<Plan, Failure> {
+    let gpu = gpu(&args.gpu)?;
+    let question = MemoryQuestion {
+        parameters: args.params,
+        bytes_per_value: args.dtype,
+        batch: args.batch,
+        sequence: args.sequence,
+        gpu,
+        ranks: args.ranks,
+        link: args.link.clone().unwrap_or_else(|| Interconnect::of_gpu(gpu)),
+        host: args.machine.as_deref().map_or_else(|| Ok(Machine::of_gpu(gpu).link_of(None)), link)?,
+        sharing: args.sharing,
+        utilization: args.utilization,
+    };
+    Ok(Plan::Memory(Box::new(MemoryPlan::plan(&question).map_err(usage)?)))
+}
+
+/// The GPU of `plan parallel` if nothing names one.
+const USUAL_GPU: &str = "h100-sxm";
+
+/// A node has no more ranks than GPUs.
+fn check_ranks(args: &ParallelArgs, topology: &TrafficPlan) -> Result<(), Failure> {
+    let (ranks, nodes) = (args.cluster.ranks, args.cluster.nodes.nodes.max(1));
+    let gpus = topology.gpus.len();
+    if (ranks / nodes) as usize > gpus {
+        let why =
+            format!("--ranks {ranks} on {nodes} nodes are more per node than the {gpus} GPUs of --topology");
+        return Err(Failure::usage(why));
+    }
+    Ok(())
 }
 
 fn budget(args: &BudgetArgs) -> Result<Plan, Failure> {

@@ -4,17 +4,30 @@ use std::fs;
 use std::path::Path;
 
 use busbound::diagnosis::advice_of_topology;
-use busbound::machine::topology::{Found, Topology, from_nccl, from_smi, from_sysfs};
+use busbound::machine::Reference;
+use busbound::machine::topology::{Found, Topology, TrafficPlan, from_nccl, from_smi, from_sysfs};
+use busbound::report::Plan;
 
 use crate::args::topo::TopoArgs;
 use crate::failure::Failure;
 use crate::io::kind::{FileKind, not_a};
 use crate::io::output::show;
-use crate::request::resolve_output;
+use crate::request::{read_topology, resolve_output};
 
 pub(crate) fn run(args: &TopoArgs) -> Result<(), Failure> {
-    let topology = read(args)?;
     let output = resolve_output(&args.output)?;
+    if args.list_links {
+        return show(&Reference::links(), &output, "links.html");
+    }
+    if args.list_gpus {
+        return show(&Reference::gpus(), &output, "gpus.html");
+    }
+    let topology = read(args)?;
+    if args.traffic {
+        let traffic =
+            TrafficPlan::of(&topology).map_err(|why| Failure::Unreadable(format!("The topology {why}")))?;
+        return show(&Plan::Traffic(Box::new(traffic)), &output, "plan.html");
+    }
     match args.emit.emit {
         Some(format) => show(&advice_of_topology(&topology), &output.with_format(format), ""),
         None => show(&topology, &output, "topology.html"),
@@ -30,6 +43,9 @@ fn read(args: &TopoArgs) -> Result<Topology, Failure> {
         let why = not_a(wanted, path).unwrap_or_else(|| format!("{} {why}", path.display()));
         Failure::Unreadable(why)
     };
+    if let Some(path) = &args.from.from {
+        return read_topology(path);
+    }
     if let Some(path) = &args.from.from_nccl {
         let found = from_nccl(&text(path)?)
             .map_err(|error| unreadable(FileKind::NcclTopology, path, error.to_string()))?;
@@ -54,7 +70,7 @@ fn read(args: &TopoArgs) -> Result<Topology, Failure> {
 
 fn ask_driver(found: Found) -> Found {
     match busbound_gpu::wiring() {
-        Ok(wiring) => found.with_driver(wiring.nvlinks, wiring.pairs, &wiring.names),
+        Ok(wiring) => found.with_driver(wiring.nvlinks, wiring.pairs, &wiring.gpus),
         Err(_) => found,
     }
 }

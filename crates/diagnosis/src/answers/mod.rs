@@ -6,6 +6,7 @@ pub(crate) mod compare;
 pub(crate) mod diagnosis;
 pub(crate) mod gate;
 pub(crate) mod job;
+pub(crate) mod plans;
 pub(crate) mod several;
 pub(crate) mod survey;
 pub(crate) mod trial;

@@ -72,6 +72,7 @@ fn place(index: u32, device: DeviceIndex, gpus: &[DeviceIndex], found: &Found) -
         nvlinks: nvlinks.map(|(.., links)| *links).sum::<u32>().min(MAX_NVLINKS),
         sharing,
         beside,
+        facts: found.facts.iter().find(|(of, _)| *of == device).map(|(_, facts)| *facts).unwrap_or_default(),
     }
 }
 

@@ -9,18 +9,25 @@ mod remarks;
 mod saved;
 pub(crate) mod smi;
 pub(crate) mod sysfs;
+mod traffic;
 
 use serde::{Deserialize, Serialize};
 
 pub use nccl::{NcclError, from_nccl};
 pub use remarks::Remark;
-pub use saved::{SavedError, gpu_places};
+pub use saved::{SavedError, gpu_places, saved_topology};
 pub use smi::from_smi;
 pub use sysfs::from_sysfs;
+pub use traffic::{
+    Assumption, GpuTraffic, Meeting, NoTraffic, PeerRoute, SharedWire, TrafficKind, TrafficPlan, Via,
+};
 
 use crate::link::PcieLink;
 
 pub const TOPOLOGY_SCHEMA: &str = "busbound.topology/1";
+
+/// The source of a tree that Linux lists.
+pub(crate) const SYSFS: &str = "sysfs";
 
 /// The largest number of NVLinks of any GPU, and the most that NVML can enumerate.
 pub const MAX_NVLINKS: u32 = 18;
@@ -28,7 +35,7 @@ pub const MAX_NVLINKS: u32 = 18;
 /// Index of a device in the list of PCI devices.
 pub type DeviceIndex = usize;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum DeviceKind {
@@ -42,7 +49,7 @@ pub enum DeviceKind {
 }
 
 /// One PCI device.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PciDevice {
     /// `0000:17:00.0`.
@@ -78,14 +85,19 @@ impl HopLink {
         PcieLink { generation: self.generation, lanes: self.lanes }.peak_gbps()
     }
 
-    /// GB/s in one direction under load: at the maximum speed with the current lanes.
+    /// The link under load: at the maximum speed with the current lanes.
+    pub fn under_load(self) -> PcieLink {
+        PcieLink { generation: self.max_generation, lanes: self.lanes }
+    }
+
+    /// GB/s in one direction under load.
     pub fn under_load_gbps(self) -> f64 {
-        PcieLink { generation: self.max_generation, lanes: self.lanes }.peak_gbps()
+        self.under_load().peak_gbps()
     }
 }
 
 /// What a path between two devices crosses, closest first; named as in `nvidia-smi topo -m`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Connection {
     /// Bonded NVLinks.
@@ -134,7 +146,7 @@ impl Connection {
 }
 
 /// Two devices and the connection between them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pair {
     pub a: String,
@@ -144,7 +156,16 @@ pub struct Pair {
     pub peer_access: Vec<PeerAccess>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+impl Pair {
+    /// Whether the driver refuses that the GPUs read or write each other's memory.
+    pub fn is_refused(&self) -> bool {
+        self.peer_access
+            .iter()
+            .any(|access| ["read", "write"].contains(&access.kind.as_str()) && access.is_refused())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerAccess {
     /// `read`, `write`, `nvlink`, `atomics`, `prop`.
@@ -153,8 +174,19 @@ pub struct PeerAccess {
     pub status: String,
 }
 
+impl PeerAccess {
+    pub fn is_granted(&self) -> bool {
+        self.status == "ok"
+    }
+
+    /// What the driver does not know is not refused.
+    pub fn is_refused(&self) -> bool {
+        !self.is_granted() && self.status != "unknown"
+    }
+}
+
 /// How DMA addresses are translated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Iommu {
@@ -213,6 +245,20 @@ pub struct GpuPlace {
     pub sharing: u32,
     /// Devices on the same switch: NICs and NVMe drives that can reach it without the host.
     pub beside: Vec<String>,
+    /// The GPU itself.
+    #[serde(default)]
+    pub facts: DeviceFacts,
+}
+
+/// What the driver reports about a GPU itself, or NCCL's file; the rest is unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DeviceFacts {
+    /// Compute capability, major and minor.
+    pub capability: Option<(u32, u32)>,
+    pub memory_bytes: Option<u64>,
+    /// Streaming multiprocessors.
+    pub multiprocessors: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -220,6 +266,14 @@ pub struct GpuPlace {
 pub struct Hop {
     pub address: String,
     pub link: HopLink,
+}
+
+/// A GPU as its driver reports it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DriverGpu {
+    pub address: String,
+    pub name: Option<String>,
+    pub facts: DeviceFacts,
 }
 
 /// What a reader found, before interpretation.
@@ -231,6 +285,8 @@ pub struct Found {
     pub(crate) devices: Vec<PciDevice>,
     /// The rank that uses each GPU.
     pub(crate) ranks: Vec<(DeviceIndex, u32)>,
+    /// What is known about each GPU itself.
+    pub(crate) facts: Vec<(DeviceIndex, DeviceFacts)>,
     /// Bonded NVLinks between two GPUs, by their addresses.
     pub(crate) nvlinks: Vec<(String, String, u32)>,
     /// Pairs as another tool reported them.
@@ -245,18 +301,19 @@ pub struct Found {
 }
 
 impl Found {
-    /// Adds what the driver's library reports: NVLinks, peer access, names.
+    /// Adds what the driver's library reports: NVLinks, peer access, names, memory and so on.
     pub fn with_driver(
         mut self,
         nvlinks: Vec<(String, String, u32)>,
         pairs: Vec<Pair>,
-        names: &[(String, String)],
+        gpus: &[DriverGpu],
     ) -> Self {
         self.nvlinks.extend(nvlinks);
         self.printed_pairs.extend(pairs);
-        for device in &mut self.devices {
-            if let Some((_, name)) = names.iter().find(|(address, _)| *address == device.address) {
-                device.name = Some(name.clone());
+        for (index, device) in self.devices.iter_mut().enumerate() {
+            if let Some(gpu) = gpus.iter().find(|gpu| gpu.address == device.address) {
+                device.name = gpu.name.clone().or(device.name.take());
+                self.facts.push((index, gpu.facts));
             }
         }
         self.driver = true;

@@ -3,7 +3,7 @@
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-use super::{DeviceIndex, DeviceKind, Found, HopLink, PciDevice, generation_of, kind_of};
+use super::{DeviceFacts, DeviceIndex, DeviceKind, Found, HopLink, PciDevice, generation_of, kind_of};
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -44,6 +44,7 @@ pub fn from_nccl(text: &str) -> Result<Found, NcclError> {
         numa_nodes: u32::try_from(nodes.len()).ok().filter(|n| *n > 0),
         devices: walk.devices,
         ranks: walk.ranks,
+        facts: walk.facts,
         ..Found::default()
     })
 }
@@ -54,6 +55,7 @@ struct Walk {
     is_system: bool,
     devices: Vec<PciDevice>,
     ranks: Vec<(DeviceIndex, u32)>,
+    facts: Vec<(DeviceIndex, DeviceFacts)>,
     /// The NUMA node of the open `<cpu>`, the nodes of all of them, and their count.
     numa: Option<u32>,
     nodes: Vec<u32>,
@@ -105,6 +107,10 @@ impl Walk {
                 // NCCL writes -1 for an unknown rank.
                 let rank = attribute(tag, "rank").and_then(|text| text.parse().ok());
                 self.ranks.extend(rank.map(|rank| (device, rank)));
+                // `sm="90"` is compute capability 9.0.
+                let capability = attribute(tag, "sm").and_then(|text| text.parse::<u32>().ok());
+                let capability = capability.map(|sm| (sm / 10, sm % 10));
+                self.facts.push((device, DeviceFacts { capability, ..DeviceFacts::default() }));
             }
             b"nic" | b"net" => self.devices[device].kind = DeviceKind::Nic,
             b"nvlink" => self.links.push(NvLinks {

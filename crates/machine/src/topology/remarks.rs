@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use super::{Connection, DeviceIndex, DeviceKind, Found, GpuPlace, Hop, Iommu, Pair, ancestors};
+use crate::catalog::gpu_of_name;
+
+use super::{Connection, DeviceIndex, DeviceKind, Found, GpuPlace, Hop, Iommu, Pair, SYSFS, ancestors};
 
 /// Something worth knowing, with its reason and a safe remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -37,9 +39,11 @@ struct Seen<'a> {
 }
 
 /// In display order.
-const CHECKS: [fn(&Seen<'_>) -> Vec<Remark>; 10] = [
+const CHECKS: [fn(&Seen<'_>) -> Vec<Remark>; 12] = [
     no_driver,
     nvlinks_not_read,
+    refused_nvlinks,
+    inactive_nvlinks,
     narrow_links,
     idle_links,
     shared_uplinks,
@@ -56,6 +60,15 @@ pub(super) fn remarks(found: &Found, gpus: &[GpuPlace], pairs: &[Pair]) -> Vec<R
 }
 
 impl Seen<'_> {
+    /// What to do about GPUs with NVLink that cannot access each other.
+    fn about_peers(&self) -> &'static str {
+        if self.found.is_virtual {
+            // Isolation may depend on it.
+            return "Ask the provider for a machine whose GPUs share an NVLink partition: the host's fabric manager decides that, nothing inside the virtual machine does.";
+        }
+        "Check that nvidia-fabricmanager runs with the driver's version (systemctl status nvidia-fabricmanager), that NCCL_P2P_DISABLE and the driver's registry keys do not disable peer access, and that MIG is off (nvidia-smi -q -d MIG)."
+    }
+
     /// Whether any GPUs of a bare-metal machine reach each other over PCIe.
     fn has_peers_over_pcie(&self) -> bool {
         let is_gpu = |address: &String| self.gpus.iter().any(|gpu| gpu.address == *address);
@@ -80,8 +93,45 @@ fn nvlinks_not_read(seen: &Seen<'_>) -> Vec<Remark> {
     vec![Remark::warning("nvlinks_not_read", text)]
 }
 
+/// NVLinks are there, but the driver does not let the GPUs access each other.
+fn refused_nvlinks(seen: &Seen<'_>) -> Vec<Remark> {
+    let is_nvlink = |pair: &&Pair| matches!(pair.connection, Connection::NvLink(_));
+    let refusing = |pair: &&Pair| {
+        pair.is_refused()
+            || pair.peer_access.iter().any(|access| access.kind == "nvlink" && access.is_refused())
+    };
+    let refused: Vec<&Pair> = seen.pairs.iter().filter(is_nvlink).filter(refusing).collect();
+    let Some(first) = refused.first() else { return Vec::new() };
+    let status = first.peer_access.iter().find(|access| access.is_refused());
+    let more =
+        if refused.len() > 1 { format!(" and {} more pairs", refused.len() - 1) } else { String::new() };
+    let text = format!(
+        "There are NVLinks between {} and {}{more}, but the driver refuses peer access ({}): copies and collectives between them go through host memory.",
+        first.a,
+        first.b,
+        status.map_or("no reason given", |access| access.status.as_str())
+    );
+    vec![Remark::warning("nvlink_refused", text).with_remedy(seen.about_peers())]
+}
+
+/// Boards with NVLink whose links are not active, although the driver answered.
+fn inactive_nvlinks(seen: &Seen<'_>) -> Vec<Remark> {
+    let on_switches = |gpu: &&GpuPlace| {
+        gpu.name.as_deref().and_then(gpu_of_name).is_some_and(|facts| facts.fabric.is_switched())
+    };
+    let boards = seen.gpus.iter().filter(on_switches).count();
+    let is_asked = seen.pairs.iter().any(|pair| !pair.peer_access.is_empty());
+    if !is_asked || boards < 2 || seen.gpus.iter().any(|gpu| gpu.nvlinks > 0) {
+        return Vec::new();
+    }
+    let text = format!(
+        "GPUs of this model have NVLink, but none is active on any of the {boards}: they exchange over PCIe or host memory."
+    );
+    vec![Remark::warning("nvlink_inactive", text).with_remedy(seen.about_peers())]
+}
+
 fn no_driver(seen: &Seen<'_>) -> Vec<Remark> {
-    if seen.found.driver || seen.found.source != "sysfs" {
+    if seen.found.driver || seen.found.source != SYSFS {
         return Vec::new();
     }
     let text = "No NVIDIA driver is loaded: the PCI tree is known, but NVLinks and peer access are not.";
@@ -235,7 +285,7 @@ fn unknown_numa_node(seen: &Seen<'_>) -> Vec<Remark> {
     let is_unknown = !found.is_virtual
         && found.numa_nodes.is_some_and(|nodes| nodes > 1)
         && seen.gpus.iter().any(|gpu| gpu.numa.is_none())
-        && found.source == "sysfs";
+        && found.source == SYSFS;
     if !is_unknown {
         return Vec::new();
     }

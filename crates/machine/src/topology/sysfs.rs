@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{DeviceIndex, DeviceKind, Found, HopLink, Iommu, PciDevice, generation_of, kind_of};
+use super::{DeviceIndex, DeviceKind, Found, HopLink, Iommu, PciDevice, SYSFS, generation_of, kind_of};
 
 /// Reads the tree below a root, usually `/`. Unreadable entries are treated as absent.
 pub fn from_sysfs(root: &Path) -> Found {
-    let mut found = Found { source: "sysfs".to_owned(), links_at_both_ends: true, ..Found::default() };
+    let mut found = Found { source: SYSFS.to_owned(), links_at_both_ends: true, ..Found::default() };
     let mut places: HashMap<PathBuf, DeviceIndex> = HashMap::new();
     // Sorted, so that a bridge comes before the devices below it.
     for path in device_paths(root) {

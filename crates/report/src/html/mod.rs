@@ -86,6 +86,7 @@ fn title(answer: &Answer<'_>) -> String {
         Answer::Trial(trial) => crate::text::trial::statement(trial),
         Answer::Snapshot(_) => "What is the bus doing?".to_owned(),
         Answer::Plan(_) => "Estimate".to_owned(),
+        Answer::Reference(_) => "Links and GPUs".to_owned(),
         Answer::Explanations([one, ..]) => one.title.clone(),
         Answer::Explanations([]) => String::new(),
         Answer::Advice(_) | Answer::Timeline(_) => String::new(),

@@ -25,7 +25,7 @@ use crate::answer::Answer;
 use crate::error::RenderError;
 use crate::format::{FormatSpec, Render, Scope};
 use crate::json::rank_as_json;
-use crate::text::{Table, capitalized, is_numeric};
+use crate::text::{self, Table, capitalized, is_numeric};
 use crate::{Format, Predictions};
 
 pub(crate) const FORMAT: FormatSpec = FormatSpec {
@@ -56,7 +56,8 @@ pub(crate) fn document(answer: &Answer<'_>) -> Result<String, RenderError> {
         Answer::FlightRecorder(read) => flight_recorder::flight_recorder_as_markdown(read),
         Answer::Trial(trial) => trial::trial_as_markdown(trial),
         Answer::Snapshot(snapshot) => top::top_as_markdown(snapshot),
-        Answer::Plan(plan) => plan::plan_as_markdown(plan),
+        Answer::Plan(answer) => plan::plan_as_markdown(&text::plan::plan(answer)),
+        Answer::Reference(list) => plan::plan_as_markdown(&text::reference::text(list)),
         Answer::Explanations(all) => explain::explanations_as_markdown(all),
         Answer::Advice(_) | Answer::Timeline(_) => {
             return Err(answer.not_available(Format::Markdown));

@@ -1,11 +1,10 @@
 //! A plan as Markdown.
 
 use super::{headline, item, rows};
-use crate::text::plan::{Plan, plan};
+use crate::text::plan::PlanText;
 
 /// A plan as a Markdown document.
-pub(crate) fn plan_as_markdown(answer: &Plan) -> String {
-    let text = plan(answer);
+pub(crate) fn plan_as_markdown(text: &PlanText) -> String {
     let mut out = String::new();
     headline(&mut out, &text.statement);
     for (name, value) in &text.inputs {
@@ -20,7 +19,9 @@ pub(crate) fn plan_as_markdown(answer: &Plan) -> String {
     for note in &text.notes {
         item(&mut out, note);
     }
-    out.push_str("\nHow it is computed:\n\n");
+    if !text.formulas.is_empty() {
+        out.push_str("\nHow it is computed:\n\n");
+    }
     for formula in text.formulas {
         item(&mut out, formula);
     }

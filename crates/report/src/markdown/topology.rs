@@ -25,6 +25,10 @@ pub(crate) fn topology_as_markdown(topology: &Topology) -> String {
     if !pairs.is_empty() {
         rows(&mut out, &titles, &pairs);
     }
+    let (titles, access) = text::peer_access(topology);
+    if !access.is_empty() {
+        rows(&mut out, &titles, &access);
+    }
     out.push('\n');
     for sentence in text::refused(topology) {
         item(&mut out, &sentence);

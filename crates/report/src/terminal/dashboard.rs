@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
-use busbound_machine::live::{GpuHistory, GpuNow, History, Snapshot, ToWhere};
+use busbound_machine::live::{GpuHistory, GpuNow, History, Limits, Snapshot, ToWhere};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::Line;
+use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, RenderDirection, Sparkline, Widget};
 
+use super::overlay::{self, AT_LIMIT, FULL, Help, NEAR};
 use super::wrap::{broken, columns_of};
 use crate::text::top as text;
 
@@ -34,6 +35,9 @@ pub struct Dashboard<'a> {
     pub history: &'a History,
     /// The source of the data and its state, e.g. `replayed from log.jsonl, 7 of 20`.
     pub note: &'a str,
+    /// From where on figures are colored.
+    pub limits: &'a Limits,
+    pub help: Help,
 }
 
 /// Draws one screen.
@@ -43,6 +47,7 @@ pub fn draw_dashboard(dashboard: &Dashboard<'_>, area: Rect, buffer: &mut Buffer
     foot(dashboard.note, &mut rest, buffer);
     signs(dashboard.snapshot, &mut rest, buffer);
     gpus(dashboard, rest, buffer);
+    overlay::draw(dashboard.help, dashboard.limits, area, buffer);
 }
 
 /// Takes rows from the top of what is left.
@@ -91,7 +96,7 @@ fn head(dashboard: &Dashboard<'_>, rest: &mut Rect, buffer: &mut Buffer) {
 
 fn foot(note: &str, rest: &mut Rect, buffer: &mut Buffer) {
     let row = take_bottom(rest, 1);
-    put(buffer, row, format!("q quits · {note}"), FAINT);
+    put(buffer, row, format!("? help · q quits · {note}"), FAINT);
 }
 
 /// Training progress and warnings, in at most a third of the screen.
@@ -132,9 +137,12 @@ fn gpus(dashboard: &Dashboard<'_>, mut rest: Rect, buffer: &mut Buffer) {
         }
         let history = dashboard.history.gpu(i);
         match each {
-            FRAMED.. => framed(gpu, history, take_top(&mut rest, each.min(most_rows(gpu))), buffer),
-            BARE.. => bare(gpu, history, take_top(&mut rest, each), buffer),
-            _ => put(buffer, take_top(&mut rest, each), one_line(gpu), Style::new()),
+            FRAMED.. => {
+                let area = take_top(&mut rest, each.min(most_rows(gpu)));
+                framed(gpu, history, dashboard.limits, area, buffer);
+            }
+            BARE.. => bare(gpu, history, dashboard.limits, take_top(&mut rest, each), buffer),
+            _ => put_spans(buffer, take_top(&mut rest, each), &one_line(gpu, dashboard.limits)),
         }
     }
 }
@@ -149,56 +157,117 @@ fn title(gpu: &GpuNow) -> String {
     format!("GPU {}  {}  {}", gpu.index, text::name(gpu), text::link(gpu))
 }
 
-fn one_line(gpu: &GpuNow) -> String {
-    let direction =
-        |to| format!("{} {} ({})", text::rate(&gpu.bus, to), to.word(), text::share(&gpu.bus, to));
-    let busy = text::busy(gpu.gpu_busy_percent);
-    format!("GPU {}  {}, {}, busy {busy}", gpu.index, direction(ToWhere::Device), direction(ToWhere::Host))
+/// Parts of a line, each with its style.
+type Spans = Vec<(String, Style)>;
+
+fn plain(text: String) -> (String, Style) {
+    (text, Style::new())
 }
 
-fn usage(gpu: &GpuNow) -> String {
-    format!(
-        "busy {}, memory busy {}, {} used, {}",
-        text::busy(gpu.gpu_busy_percent),
-        text::busy(gpu.memory_busy_percent),
-        text::memory(gpu),
-        text::power(gpu)
-    )
+/// A line of several styles; like [`put`], it ends in `…` if it does not fit.
+fn put_spans(buffer: &mut Buffer, row: Rect, spans: &Spans) {
+    let whole: String = spans.iter().map(|(text, _)| text.as_str()).collect();
+    let mut shown = cut(&whole, row.width);
+    let mut line = Line::default();
+    for (text, style) in spans {
+        let end = text.char_indices().map(|(at, c)| at + c.len_utf8()).chain([0]);
+        // What is cut off ends in another character than the part has there.
+        let same = end.filter(|&end| shown.starts_with(&text[..end])).max().unwrap_or(0);
+        let rest = shown.split_off(same);
+        line.push_span(Span::styled(std::mem::replace(&mut shown, rest), *style));
+    }
+    line.push_span(Span::raw(shown));
+    if row.height > 0 {
+        line.render(Rect { height: 1, ..row }, buffer);
+    }
 }
 
-fn framed(gpu: &GpuNow, history: Option<&GpuHistory>, area: Rect, buffer: &mut Buffer) {
+/// The color of a share of something that has a limit.
+fn near_limit(share: Option<f64>, limit: f64) -> Style {
+    match share {
+        Some(share) if share >= AT_LIMIT => FULL,
+        Some(share) if share >= limit => NEAR,
+        _ => Style::new(),
+    }
+}
+
+/// Clocks that heat or the hardware lowers cost the most; an idle GPU is not throttled.
+fn throttled(gpu: &GpuNow) -> Style {
+    let reasons = gpu.throttled_by.as_deref().unwrap_or_default();
+    let is_severe = |reason: &String| reason.contains("thermal") || reason.contains("hardware");
+    match reasons {
+        [] => Style::new(),
+        [only] if only == "idle" => Style::new(),
+        reasons if reasons.iter().any(is_severe) => FULL,
+        _ => NEAR,
+    }
+}
+
+fn memory_share(gpu: &GpuNow) -> Option<f64> {
+    gpu.memory.map(|memory| memory.used_bytes as f64 / memory.total_bytes.max(1) as f64)
+}
+
+fn one_line(gpu: &GpuNow, limits: &Limits) -> Spans {
+    let direction = |to| {
+        let text = format!("{} {} ({})", text::rate(&gpu.bus, to), to.word(), text::share(&gpu.bus, to));
+        (text, near_limit(gpu.bus.share(to), limits.bus_share))
+    };
+    vec![
+        plain(format!("GPU {}  ", gpu.index)),
+        direction(ToWhere::Device),
+        plain(", ".to_owned()),
+        direction(ToWhere::Host),
+        plain(format!(", busy {}", text::busy(gpu.gpu_busy_percent))),
+    ]
+}
+
+fn usage(gpu: &GpuNow, limits: &Limits) -> Spans {
+    vec![
+        plain(format!(
+            "busy {}, memory busy {}, ",
+            text::busy(gpu.gpu_busy_percent),
+            text::busy(gpu.memory_busy_percent)
+        )),
+        (format!("{} used", text::memory(gpu)), near_limit(memory_share(gpu), limits.memory_above)),
+        plain(format!(", {}", text::power(gpu))),
+    ]
+}
+
+fn framed(gpu: &GpuNow, history: Option<&GpuHistory>, limits: &Limits, area: Rect, buffer: &mut Buffer) {
     let title = cut(&format!(" {} ", title(gpu)), area.width.saturating_sub(2));
     let block = Block::bordered().title(title).border_style(FAINT).title_style(STRONG);
     let mut rest = block.inner(area);
     block.render(area, buffer);
-    let mut lines = vec![usage(gpu), text::short_state(gpu)];
+    let mut lines = vec![usage(gpu, limits), vec![(text::short_state(gpu), throttled(gpu))]];
     // Rows left after two rows of curves and two of figures.
     let spare = rest.height.saturating_sub(2 + 2);
-    lines.extend((spare >= 1).then(|| text::short_basis(gpu)));
-    lines.extend(processes(gpu).into_iter().take(usize::from(spare.saturating_sub(1) / 2)));
+    lines.extend((spare >= 1).then(|| vec![plain(text::short_basis(gpu))]));
+    let running = processes(gpu).into_iter().map(|process| vec![plain(process)]);
+    lines.extend(running.take(usize::from(spare.saturating_sub(1) / 2)));
     let mut rows = take_bottom(&mut rest, u16::try_from(lines.len()).unwrap_or(0));
-    curves(gpu, history, rest, buffer);
+    curves(gpu, history, limits, rest, buffer);
     for line in lines {
-        put(buffer, take_top(&mut rows, 1), line, Style::new());
+        put_spans(buffer, take_top(&mut rows, 1), &line);
     }
 }
 
-fn bare(gpu: &GpuNow, history: Option<&GpuHistory>, mut area: Rect, buffer: &mut Buffer) {
+fn bare(gpu: &GpuNow, history: Option<&GpuHistory>, limits: &Limits, mut area: Rect, buffer: &mut Buffer) {
     put(buffer, take_top(&mut area, 1), title(gpu), STRONG);
     let figures = take_bottom(&mut area, 1);
-    curves(gpu, history, area, buffer);
-    put(buffer, figures, usage(gpu), Style::new());
+    curves(gpu, history, limits, area, buffer);
+    put_spans(buffer, figures, &usage(gpu, limits));
 }
 
 /// The current rates and their curves, one direction above the other.
-fn curves(gpu: &GpuNow, history: Option<&GpuHistory>, area: Rect, buffer: &mut Buffer) {
+fn curves(gpu: &GpuNow, history: Option<&GpuHistory>, limits: &Limits, area: Rect, buffer: &mut Buffer) {
     let height = (area.height / 2).clamp(1, HIGHEST_CURVE);
     let mut rest = area;
     for (to, style) in [(ToWhere::Device, TO_DEVICE), (ToWhere::Host, TO_HOST)] {
         let rows = take_top(&mut rest, height);
         let label =
             format!("{:<13} {:>10} {:>5}", to.word(), text::rate(&gpu.bus, to), text::share(&gpu.bus, to));
-        put(buffer, Rect { width: rows.width.min(LABEL), ..rows }, label, STRONG);
+        let color = near_limit(gpu.bus.share(to), limits.bus_share);
+        put(buffer, Rect { width: rows.width.min(LABEL), ..rows }, label, STRONG.patch(color));
         let curve =
             Rect { x: rows.x + LABEL.min(rows.width), width: rows.width.saturating_sub(LABEL), ..rows };
         let row = history.map(|history| match to {

@@ -13,6 +13,8 @@ pub(crate) mod flight_recorder;
 pub(crate) mod gate;
 mod history;
 pub(crate) mod nccl_log;
+#[cfg(feature = "dashboard")]
+pub(crate) mod overlay;
 pub(crate) mod plan;
 pub(crate) mod survey;
 mod table;
@@ -66,7 +68,8 @@ fn text(answer: &Answer<'_>, style: &Style) -> Result<String, RenderError> {
         Answer::FlightRecorder(read) => flight_recorder::flight_recorder_as_terminal(read, width),
         Answer::Trial(trial) => trial::trial_as_terminal(trial, width),
         Answer::Snapshot(snapshot) => top::top_as_terminal(snapshot, width),
-        Answer::Plan(plan) => plan::plan_as_terminal(plan, width),
+        Answer::Plan(answer) => plan::plan_as_terminal(&crate::text::plan::plan(answer), width),
+        Answer::Reference(list) => plan::plan_as_terminal(&crate::text::reference::text(list), width),
         Answer::Explanations(all) => explain::explanations_as_terminal(all, width),
         Answer::Advice(_) | Answer::Timeline(_) => {
             return Err(answer.not_available(Format::Terminal));

@@ -1,11 +1,10 @@
 //! A plan on the terminal.
 
 use super::{FAINT, hanging, headline, line, rows};
-use crate::text::plan::{Plan, plan};
+use crate::text::plan::PlanText;
 
 /// A plan, `width` columns wide.
-pub(crate) fn plan_as_terminal(answer: &Plan, width: u16) -> String {
-    let text = plan(answer);
+pub(crate) fn plan_as_terminal(text: &PlanText, width: u16) -> String {
     let mut out = String::new();
     headline(&mut out, &text.statement, width);
     for (name, value) in &text.inputs {
@@ -19,7 +18,9 @@ pub(crate) fn plan_as_terminal(answer: &Plan, width: u16) -> String {
     for note in &text.notes {
         hanging(&mut out, "  · ", note, width);
     }
-    line(&mut out, &format!("  {FAINT}How it is computed{FAINT:#}"));
+    if !text.formulas.is_empty() {
+        line(&mut out, &format!("  {FAINT}How it is computed{FAINT:#}"));
+    }
     for formula in text.formulas {
         hanging(&mut out, "  · ", formula, width);
     }

@@ -29,6 +29,11 @@ pub(crate) fn topology_as_terminal(topology: &Topology, width: u16) -> String {
         out.push('\n');
         rows(&mut out, &titles, &pairs, width);
     }
+    let (titles, access) = text::peer_access(topology);
+    if !access.is_empty() {
+        out.push('\n');
+        rows(&mut out, &titles, &access, width);
+    }
     for sentence in text::refused(topology) {
         hanging(&mut out, "  · ", &sentence, width);
     }

@@ -15,6 +15,7 @@ pub(crate) mod history;
 pub(crate) mod nccl_log;
 pub(crate) mod path;
 pub(crate) mod plan;
+pub(crate) mod reference;
 pub(crate) mod step_time;
 pub(crate) mod survey;
 pub(crate) mod top;

@@ -169,9 +169,13 @@ pub(crate) fn name(gpu: &GpuNow) -> String {
     printable(gpu.name.as_deref().unwrap_or("unknown name"))
 }
 
-/// Clock, throttling, PCIe replays, NVLinks.
+/// Memory traffic, clock, throttling, PCIe replays, NVLinks.
 pub(crate) fn state(gpu: &GpuNow) -> String {
-    let mut parts = vec![format!("SM clock {}", clock(gpu)), throttling(gpu)];
+    let mut parts = vec![
+        format!("memory bandwidth busy {}", busy(gpu.memory_busy_percent)),
+        format!("SM clock {}", clock(gpu)),
+        throttling(gpu),
+    ];
     parts.push(match gpu.pcie_replays {
         Some(replays) => plural(replays, "PCIe replay", "PCIe replays"),
         None => "PCIe replays unknown".to_owned(),

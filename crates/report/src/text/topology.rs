@@ -1,6 +1,9 @@
 //! The sentences and tables of a topology.
 
-use busbound_machine::topology::{DeviceKind, GpuPlace, Iommu, PciDevice, Topology};
+use busbound_diagnosis::quantity::bytes;
+use busbound_machine::topology::{
+    Connection, DeviceFacts, DeviceKind, GpuPlace, Iommu, Pair, PciDevice, PeerAccess, Topology,
+};
 
 use super::plural;
 
@@ -102,6 +105,7 @@ pub(crate) fn gpu(place: &GpuPlace) -> String {
             narrowest.address, narrowest.link.max_generation, narrowest.link.lanes
         ));
     }
+    parts.extend(facts(place));
     if place.nvlinks > 0 {
         parts.push(plural(u64::from(place.nvlinks), "NVLink", "NVLinks"));
     }
@@ -115,6 +119,41 @@ pub(crate) fn gpu(place: &GpuPlace) -> String {
         parts.push(format!("on its switch: {}", place.beside.join(", ")));
     }
     parts.join("; ")
+}
+
+/// `80 GB, 132 SMs, compute capability 9.0`, as far as it is known.
+fn facts(place: &GpuPlace) -> Option<String> {
+    let DeviceFacts { capability, memory_bytes, multiprocessors } = place.facts;
+    let known = [
+        memory_bytes.map(bytes),
+        multiprocessors.map(|count| format!("{count} SMs")),
+        capability.map(|(major, minor)| format!("compute capability {major}.{minor}")),
+    ];
+    let known: Vec<String> = known.into_iter().flatten().collect();
+    (!known.is_empty()).then(|| known.join(", "))
+}
+
+/// Which GPUs may access each other's memory, as the driver reports; no rows if it was not asked.
+pub(crate) fn peer_access(topology: &Topology) -> (Vec<String>, Vec<Vec<String>>) {
+    let is_asked = topology.pairs.iter().any(|pair| !pair.peer_access.is_empty());
+    let cell = |a: &GpuPlace, b: &GpuPlace| {
+        let is = |pair: &&Pair| {
+            pair.a == a.address && pair.b == b.address || pair.a == b.address && pair.b == a.address
+        };
+        match topology.pairs.iter().find(is) {
+            _ if a.index == b.index => "X",
+            Some(pair) if pair.is_refused() => "refused",
+            Some(pair) if pair.peer_access.iter().any(PeerAccess::is_granted) => "yes",
+            _ => "–",
+        }
+    };
+    let name = |gpu: &GpuPlace| format!("GPU{}", gpu.index);
+    let titles = std::iter::once("peer access".to_owned()).chain(topology.gpus.iter().map(name)).collect();
+    let row = |gpu: &GpuPlace| {
+        let cells = topology.gpus.iter().map(|other| cell(gpu, other).to_owned());
+        std::iter::once(name(gpu)).chain(cells).collect()
+    };
+    (titles, if is_asked { topology.gpus.iter().map(row).collect() } else { Vec::new() })
 }
 
 /// The connection matrix: titles, and one row per device.
@@ -150,8 +189,12 @@ pub(crate) fn matrix(topology: &Topology) -> (Vec<String>, Vec<Vec<String>>) {
 /// Peer access that the driver refuses, per pair.
 pub(crate) fn refused(topology: &Topology) -> Vec<String> {
     let pairs = topology.pairs.iter().flat_map(|pair| {
-        let refused =
-            pair.peer_access.iter().filter(|access| access.status != "ok" && access.kind != "nvlink");
+        let is_nvlink = matches!(pair.connection, Connection::NvLink(_));
+        // Without NVLink, access over it is refused everywhere.
+        let refused = pair
+            .peer_access
+            .iter()
+            .filter(move |access| access.is_refused() && (is_nvlink || access.kind != "nvlink"));
         refused.map(move |access| format!("{} ↔ {}: peer {} {}", pair.a, pair.b, access.kind, access.status))
     });
     pairs.collect()

@@ -1,6 +1,5 @@
 //! Where do snapshots come from? A GPU or a log; peaks, heartbeats and warnings are added here.
 
-use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
@@ -25,11 +24,12 @@ pub(super) struct Feed {
     /// A log keeps the peaks it was written with, unless --machine gives others.
     machine: Option<Machine>,
     watch: Watch,
+    limits: Limits,
 }
 
 enum Origin {
     Live { sampler: Sampler, heartbeats: Box<Heartbeats>, log: Option<(File, PathBuf)> },
-    Replay { left: VecDeque<Snapshot>, of: usize, path: PathBuf },
+    Replay { log: Vec<Snapshot>, judged: usize, at: usize, path: PathBuf },
 }
 
 impl Feed {
@@ -49,7 +49,7 @@ impl Feed {
             }
             None => (live(args)?, Some(machine)),
         };
-        Ok(Self { origin, machine, watch: Watch::with(limits) })
+        Ok(Self { origin, machine, watch: Watch::with(limits), limits })
     }
 
     /// Whether each snapshot covers the time since the previous one.
@@ -57,23 +57,21 @@ impl Feed {
         matches!(self.origin, Origin::Live { .. })
     }
 
+    /// When it warns.
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// `None` at the end of a log.
     pub(super) fn next(&mut self) -> Result<Option<Snapshot>, Failure> {
-        let mut snapshot = match &mut self.origin {
-            Origin::Live { sampler, heartbeats, .. } => {
-                let mut snapshot = sampler.read(now());
-                snapshot.training = heartbeats.read();
-                snapshot
-            }
-            Origin::Replay { left, .. } => match left.pop_front() {
-                Some(snapshot) => snapshot,
-                None => return Ok(None),
-            },
+        let Origin::Live { sampler, heartbeats, .. } = &mut self.origin else {
+            let Some((before, all)) = self.position() else { return Ok(None) };
+            let shown = if before < all { self.seek(1) } else { None };
+            return Ok(shown.and_then(|shown| shown.last().cloned()));
         };
-        if let Some(machine) = &self.machine {
-            snapshot.compare_with_peak(machine);
-        }
-        snapshot.signs = self.watch.see(&snapshot);
+        let mut snapshot = sampler.read(now());
+        snapshot.training = heartbeats.read();
+        judge(&mut snapshot, self.machine.as_ref(), &mut self.watch);
         if let Origin::Live { log: Some((file, path)), .. } = &mut self.origin {
             let line = rendered(&snapshot, Format::Json)?;
             // One write per line, so that whoever follows the file sees whole lines.
@@ -82,16 +80,45 @@ impl Feed {
         Ok(Some(snapshot))
     }
 
+    /// How many intervals of a log were shown, and how many it has; `None` without a log.
+    fn position(&self) -> Option<(usize, usize)> {
+        match &self.origin {
+            Origin::Live { .. } => None,
+            Origin::Replay { log, at, .. } => Some((*at, log.len())),
+        }
+    }
+
+    /// Moves within a log, at most to its first or last interval. Everything up to there; `None` without a log.
+    pub(super) fn seek(&mut self, by: i64) -> Option<&[Snapshot]> {
+        let Origin::Replay { log, judged, at, .. } = &mut self.origin else { return None };
+        let most = log.len() as i64;
+        *at = (*at as i64).saturating_add(by).clamp(most.min(1), most) as usize;
+        // Warnings depend on what came before, so that intervals are judged once and in order.
+        while *judged < *at {
+            judge(&mut log[*judged], self.machine.as_ref(), &mut self.watch);
+            *judged += 1;
+        }
+        Some(&log[..*at])
+    }
+
     /// The source in words.
     pub(super) fn describe(&self) -> String {
         match &self.origin {
             Origin::Live { log: Some((_, path)), .. } => format!("live, logged to {}", path.display()),
             Origin::Live { .. } => "live".to_owned(),
-            Origin::Replay { left, of, path } => {
-                format!("replayed from {}, {} of {of}", path.display(), of - left.len())
+            Origin::Replay { log, at, path, .. } => {
+                format!("replayed from {}, {at} of {}", path.display(), log.len())
             }
         }
     }
+}
+
+/// Adds peaks and warnings.
+fn judge(snapshot: &mut Snapshot, machine: Option<&Machine>, watch: &mut Watch) {
+    if let Some(machine) = machine {
+        snapshot.compare_with_peak(machine);
+    }
+    snapshot.signs = watch.see(snapshot);
 }
 
 fn live(args: &TopArgs) -> Result<Origin, Failure> {
@@ -119,8 +146,7 @@ fn replay(path: &PathBuf) -> Result<Origin, Failure> {
         let lines = plural(log.unread_lines as u64, "line", "lines");
         warn(&format!("skipped: {lines} of {} that could not be read as snapshots", path.display()));
     }
-    let of = log.snapshots.len();
-    Ok(Origin::Replay { left: log.snapshots.into(), of, path: path.clone() })
+    Ok(Origin::Replay { log: log.snapshots, judged: 0, at: 0, path: path.clone() })
 }
 
 /// UTC, to the millisecond.

@@ -1,5 +1,6 @@
 //! `busbound top`: watch the bus live.
 
+mod controls;
 mod feed;
 pub(super) mod heartbeats;
 mod metrics;

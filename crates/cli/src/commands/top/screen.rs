@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use busbound::machine::live::{History, Snapshot};
-use busbound::report::{Dashboard, draw_dashboard};
+use busbound::machine::live::{History, Limits, Snapshot};
+use busbound::report::{Dashboard, Help, draw_dashboard};
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::widgets::Paragraph;
 
+use super::controls::{Controls, Pressed};
 use super::feed::Feed;
 use super::metrics::Metrics;
 use super::{NOTICE, publish};
@@ -41,11 +42,27 @@ pub(super) fn run(
     let mut last: Option<Snapshot> = None;
     let mut deadline = Instant::now() + if feed.is_live() { FIRST.min(interval) } else { Duration::ZERO };
     let mut shown = 0;
+    let mut controls = Controls::of(feed.is_live());
     while args.count.is_none_or(|count| shown < count) {
-        let note = format!("every {} s · {}", args.interval, feed.describe());
-        draw(&mut terminal.0, last.as_ref(), &history, &note)?;
-        if wait(deadline, stop) == Woken::Leave {
-            return Ok(());
+        let paused = if controls.is_paused { "paused · " } else { "" };
+        let note = format!("{paused}every {} s · {}", args.interval, feed.describe());
+        let view = View { history: &history, note: &note, limits: feed.limits(), help: controls.help() };
+        draw(&mut terminal.0, last.as_ref(), &view)?;
+        match wait(deadline, stop, &mut controls) {
+            Woken::Leave => return Ok(()),
+            Woken::Seek(by) => {
+                if let Some(so_far) = feed.seek(by) {
+                    history = history_of(so_far);
+                    last = so_far.last().cloned();
+                }
+                deadline = Instant::now() + interval;
+                continue;
+            }
+            Woken::GoOn if controls.is_paused => {
+                deadline = Instant::now() + interval;
+                continue;
+            }
+            Woken::GoOn => {}
         }
         if Instant::now() < deadline {
             continue;
@@ -63,15 +80,26 @@ pub(super) fn run(
     Ok(())
 }
 
-fn draw(
-    terminal: &mut DefaultTerminal,
-    snapshot: Option<&Snapshot>,
-    history: &History,
-    note: &str,
-) -> Result<(), Failure> {
+/// The newest intervals of a log.
+fn history_of(so_far: &[Snapshot]) -> History {
+    let mut history = History::of(REMEMBERED);
+    so_far.iter().skip(so_far.len().saturating_sub(REMEMBERED)).for_each(|snapshot| history.see(snapshot));
+    history
+}
+
+/// What surrounds a snapshot.
+struct View<'a> {
+    history: &'a History,
+    note: &'a str,
+    limits: &'a Limits,
+    help: Help,
+}
+
+fn draw(terminal: &mut DefaultTerminal, snapshot: Option<&Snapshot>, view: &View<'_>) -> Result<(), Failure> {
     let drawn = terminal.draw(|frame| match snapshot {
         Some(snapshot) => {
-            let dashboard = Dashboard { snapshot, history, note };
+            let View { history, note, limits, help } = *view;
+            let dashboard = Dashboard { snapshot, history, note, limits, help };
             draw_dashboard(&dashboard, frame.area(), frame.buffer_mut());
         }
         None => frame.render_widget(Paragraph::new("waiting for the first interval"), frame.area()),
@@ -82,11 +110,13 @@ fn draw(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Woken {
     Leave,
-    /// The interval has passed, or the terminal was resized.
+    /// That many intervals of a log ahead, or back.
+    Seek(i64),
+    /// The interval has passed, or the screen has to be drawn again.
     GoOn,
 }
 
-fn wait(deadline: Instant, stop: &AtomicBool) -> Woken {
+fn wait(deadline: Instant, stop: &AtomicBool, controls: &mut Controls) -> Woken {
     loop {
         if stop.load(Ordering::Relaxed) {
             return Woken::Leave;
@@ -97,10 +127,13 @@ fn wait(deadline: Instant, stop: &AtomicBool) -> Woken {
             Ok(false) if left.is_zero() => return Woken::GoOn,
             Ok(false) => {}
             Ok(true) => match event::read() {
-                Ok(Event::Key(key))
-                    if key.kind != KeyEventKind::Release && leaves(key.code, key.modifiers) =>
-                {
-                    return Woken::Leave;
+                Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => {
+                    match controls.press(key.code, key.modifiers) {
+                        Pressed::Nothing => {}
+                        Pressed::Leave => return Woken::Leave,
+                        Pressed::Seek(by) => return Woken::Seek(by),
+                        Pressed::Redraw => return Woken::GoOn,
+                    }
                 }
                 Ok(Event::Resize(..)) => return Woken::GoOn,
                 _ => {}
@@ -109,14 +142,5 @@ fn wait(deadline: Instant, stop: &AtomicBool) -> Woken {
             Err(_) if left.is_zero() => return Woken::GoOn,
             Err(_) => std::thread::sleep(left.min(NOTICE)),
         }
-    }
-}
-
-fn leaves(code: KeyCode, modifiers: KeyModifiers) -> bool {
-    match code {
-        KeyCode::Char('q') | KeyCode::Esc => true,
-        // In raw mode Ctrl-C is a key, not a signal.
-        KeyCode::Char('c') => modifiers.contains(KeyModifiers::CONTROL),
-        _ => false,
     }
 }

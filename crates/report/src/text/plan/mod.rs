@@ -5,10 +5,14 @@ mod budget;
 mod contention;
 mod ddp;
 mod kv;
+mod memory;
 mod offload;
 mod parallel;
+mod traffic;
 
 use busbound_diagnosis::quantity::{count, milliseconds, milliseconds_range};
+use busbound_diagnosis::{MemoryPlan, ParallelAnswer};
+use busbound_machine::topology::TrafficPlan;
 use busbound_whatif::Range;
 use busbound_whatif::plan::allreduce::AllReduce;
 use busbound_whatif::plan::budget::Budget;
@@ -17,7 +21,6 @@ use busbound_whatif::plan::contention::ContentionPlan;
 use busbound_whatif::plan::ddp::Ddp;
 use busbound_whatif::plan::kv::KvPlan;
 use busbound_whatif::plan::offload::Offload;
-use busbound_whatif::plan::parallel::Parallel;
 use serde::Serialize;
 
 /// A plan of any kind.
@@ -32,8 +35,38 @@ pub enum Plan {
     DdpMatrix(Vec<Ddp>),
     Kv(Box<KvPlan>),
     Offload(Box<Offload>),
-    Parallel(Box<Parallel>),
+    Parallel(Box<ParallelAnswer>),
+    Memory(Box<MemoryPlan>),
     Budget(Budget),
+    /// What copies and collectives share on a machine.
+    Traffic(Box<TrafficPlan>),
+    /// A plan for a machine whose topology is known.
+    On(Box<OnTopology>),
+}
+
+/// A plan, and the machine that it is for.
+#[derive(Debug, Clone, Serialize)]
+pub struct OnTopology {
+    pub plan: Plan,
+    pub topology: TrafficPlan,
+}
+
+impl Plan {
+    /// Of one machine.
+    pub fn on(self, topology: Option<TrafficPlan>) -> Self {
+        match topology {
+            Some(topology) => Self::On(Box::new(OnTopology { plan: self, topology })),
+            None => self,
+        }
+    }
+
+    /// The plan itself, without its machine.
+    pub fn alone(&self) -> &Self {
+        match self {
+            Self::On(on) => &on.plan,
+            plan => plan,
+        }
+    }
 }
 
 /// The text of a plan: statement, inputs, tables, notes, and the formulas behind it.
@@ -52,7 +85,7 @@ pub(crate) struct PlanTable {
 }
 
 impl PlanTable {
-    fn new(titles: &[&str], rows: Vec<Vec<String>>) -> Self {
+    pub(crate) fn new(titles: &[&str], rows: Vec<Vec<String>>) -> Self {
         Self { titles: titles.iter().map(|&title| title.to_owned()).collect(), rows }
     }
 }
@@ -65,9 +98,20 @@ pub(crate) fn plan(plan: &Plan) -> PlanText {
         Plan::DdpMatrix(plans) => ddp::matrix(plans),
         Plan::Kv(plan) => kv::text(plan),
         Plan::Offload(plan) => offload::text(plan),
-        Plan::Parallel(plan) => parallel::text(plan),
+        Plan::Parallel(answer) => parallel::text(answer),
+        Plan::Memory(plan) => memory::text(plan),
         Plan::Budget(plan) => budget::text(plan),
+        Plan::Traffic(plan) => traffic::text(plan),
+        Plan::On(on) => on_topology(on),
     }
+}
+
+fn on_topology(on: &OnTopology) -> PlanText {
+    let mut text = plan(&on.plan);
+    text.inputs.extend(traffic::inputs(&on.topology));
+    text.notes.extend(traffic::notes(&on.topology));
+    text.notes.push("What the GPUs of this machine share: `busbound plan contention --topology`.".to_owned());
+    text
 }
 
 /// The result of a plan in one sentence.

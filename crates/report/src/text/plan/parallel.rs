@@ -1,6 +1,7 @@
 //! The text of a comparison of parallelism layouts.
 
 use busbound_diagnosis::quantity::{bytes, count, milliseconds};
+use busbound_diagnosis::{Handoff, ParallelAnswer};
 use busbound_whatif::plan::parallel::{
     Arrangement, FORMULAS, Nearest, Parallel, ParallelInputs, Remedy, Workload,
 };
@@ -11,7 +12,8 @@ use crate::text::plural;
 /// Layouts in the table.
 const ROWS: usize = 12;
 
-pub(super) fn text(plan: &Parallel) -> PlanText {
+pub(super) fn text(answer: &ParallelAnswer) -> PlanText {
+    let plan = &answer.plan;
     let inputs = &plan.inputs;
     let first = plan.ranked.first();
     // If nothing fits, those that come closest.
@@ -28,17 +30,42 @@ pub(super) fn text(plan: &Parallel) -> PlanText {
     let mut listed = listed(plan);
     let best = plan.nearest.as_ref().map(|nearest| &nearest.layout).or(first);
     listed.extend(best.map(|layout| ("memory", memory(layout))));
+    let mut tables = vec![PlanTable::new(titles, rows)];
+    tables.extend(answer.handoff.as_ref().map(handoff));
     PlanText {
         kind: "parallel",
         statement: statement(plan),
         inputs: listed,
-        tables: vec![PlanTable::new(titles, rows)],
+        tables,
         notes: vec![format!(
             "{} compared, each with its best sharding, recomputation (R) and micro-batches. The model counts bytes: use it to rank layouts, not to predict step times. --format json lists every exchange.",
             plural(plan.ranked.len() as u64, "layout", "layouts")
         )],
         formulas: FORMULAS,
     }
+}
+
+/// The ways from one pipeline stage to the next.
+fn handoff(handoff: &Handoff) -> PlanTable {
+    let row = |name: String, ms: f64, exposed: f64| {
+        vec![name, bytes(handoff.bytes as u64), milliseconds(ms), milliseconds(exposed)]
+    };
+    let Handoff { host_link, host_gbps, .. } = handoff;
+    let title = format!("activations between stages, {}", handoff.layout);
+    let titles = [title.as_str(), "per step", "time", "exposed"];
+    let serial = handoff.host_serial_ms / f64::from(handoff.microbatches);
+    PlanTable::new(
+        &titles,
+        vec![
+            row(format!("P2P, {}", handoff.over), handoff.peer_ms, handoff.peer_exposed_ms),
+            row(
+                format!("through the host in chunks, {host_link}, {host_gbps:.1} GB/s"),
+                handoff.host_ms,
+                handoff.host_exposed_ms,
+            ),
+            row("through the host, one copy after the other".to_owned(), handoff.host_serial_ms, serial),
+        ],
+    )
 }
 
 fn is_training(inputs: &ParallelInputs) -> bool {

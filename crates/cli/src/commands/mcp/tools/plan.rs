@@ -17,7 +17,7 @@ pub(super) const TOOL: Tool = Tool {
     title: "Estimate a run before launching it",
     about: "Estimates a run before it is launched, from its sizes and the hardware. Questions: allreduce (how long), contention \
             (host copies and collectives on one wire), ddp (what gradient synchronization costs), kv (how the blocks of a KV \
-            cache cross the bus, reload or recompute), offload (does prefetching hide weights in host memory), parallel (which parallelism), budget (how much of a step some bytes take on the bus).",
+            cache cross the bus, reload or recompute), offload (does prefetching hide weights in host memory), parallel (which parallelism), memory (what to recompute, shard or offload first if a model does not fit), budget (how much of a step some bytes take on the bus).",
     fields,
     call,
 };
@@ -25,8 +25,9 @@ pub(super) const TOOL: Tool = Tool {
 const QUESTION: &str = "question";
 /// Groups of options about files and formats, which a client does not choose.
 const NOT_OFFERED: [&str; 2] = ["Output", "Input"];
-/// The questions whose link is a machine, and so may be a file; `kv` calls it so.
-const WITH_MACHINE: [&str; 3] = ["offload", "budget", "kv"];
+/// The options that name a machine, and so may be a file: question and option.
+const MACHINES: [(&str, &str); 4] =
+    [("offload", "link"), ("budget", "link"), ("kv", "machine"), ("memory", "machine")];
 
 fn questions() -> Command {
     PlanCommand::augment_subcommands(
@@ -112,8 +113,7 @@ fn call(asked: &Asked<'_>) -> Result<ToolAnswer, String> {
     for (name, value) in asked.arguments.iter().filter(|(name, _)| *name != QUESTION) {
         let arg = offered(question).find(|arg| arg.get_id().as_str() == name);
         let arg = arg.ok_or_else(|| format!("{} does not take `{name}`", question.get_name()))?;
-        let is_machine =
-            ["link", "machine"].contains(&name.as_str()) && WITH_MACHINE.contains(&question.get_name());
+        let is_machine = MACHINES.contains(&(question.get_name(), name.as_str()));
         words.extend(word_of(
             arg,
             value,
