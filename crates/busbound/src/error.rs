@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use busbound_machine::UnknownMachine;
+use busbound_machine::{UnknownMachine, spelling};
 use busbound_trace::OpenError;
 
 /// Why something that was asked for could not be read, found or written.
@@ -93,12 +93,12 @@ impl From<UnknownMachine> for Error {
 /// ```
 pub fn io_in_words(path: &Path, error: &io::Error) -> String {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists());
-    let path = path.display();
+    let (missing, path) = (path, path.display());
     match (error.kind(), parent) {
         (io::ErrorKind::NotFound, Some(parent)) => {
             format!("{path} does not exist: there is no directory {}", parent.display())
         }
-        (io::ErrorKind::NotFound, None) => format!("{path} does not exist"),
+        (io::ErrorKind::NotFound, None) => format!("{path} does not exist{}", similar(missing)),
         (io::ErrorKind::PermissionDenied, _) => format!("{path}: permission denied"),
         (io::ErrorKind::IsADirectory, _) => format!("{path} is a directory"),
         _ => {
@@ -108,9 +108,34 @@ pub fn io_in_words(path: &Path, error: &io::Error) -> String {
     }
 }
 
+/// Most files of a directory that are compared with a mistyped name.
+const MOST_NAMES: usize = 10_000;
+
+/// `; did you mean run.json.gz?`, if the directory has a file of a similar name.
+fn similar(missing: &Path) -> String {
+    let folder = missing.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().take(MOST_NAMES);
+    let names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    let given = missing.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let meant = spelling::did_you_mean(given, names.iter().map(String::as_str), 1);
+    meant.map_or(String::new(), |meant| format!("; {meant}"))
+}
+
 /// `.json, .json.gz or .bbt`, of all formats that are read.
 fn suffixes_in_words() -> String {
     let mut all: Vec<&str> = busbound_trace::suffixes().collect();
     let last = all.pop().unwrap_or_default();
     format!("{} or {last}", all.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_file_finds_its_neighbor() {
+        let missing = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.tmol");
+        let why = io_in_words(&missing, &io::ErrorKind::NotFound.into());
+        assert_eq!(why, format!("{} does not exist; did you mean Cargo.toml?", missing.display()));
+    }
 }

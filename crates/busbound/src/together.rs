@@ -47,10 +47,11 @@ impl RunGroup {
     /// uplink.
     pub fn of(runs: Vec<Diagnosis>, unread: Vec<Unread>, topology: Option<&[GpuPlace]>, show: Show) -> Self {
         let summaries: Vec<RankSummary> = runs.iter().map(RankSummary::of).collect();
-        let mut shown = Vec::new();
+        let all = || (0..runs.len()).collect();
+        let mut shown = if runs.len() <= EACH_UP_TO || show == Show::Each { all() } else { Vec::new() };
         let fleet = one_run(&summaries).map(|job| {
             let few = job.members.len() <= EACH_UP_TO;
-            shown = if few || show == Show::Each { (0..runs.len()).collect() } else { job.others };
+            shown = if few || show == Show::Each { all() } else { job.others };
             let ranks = Fleet::of(summaries.iter().cloned());
             ranks.with_unread(unread.iter().cloned()).answer(topology)
         });

@@ -63,9 +63,9 @@ fn the_straggler_comes_first_and_a_broken_rank_is_reported_once() {
     assert!(words.starts_with(STATEMENT), "{stdout}");
     assert!(words.contains(&format!("Could not be read · rank 3: {UNREAD}")), "{stdout}");
     assert!(words.contains("The clocks of the ranks are not synchronized"), "{stdout}");
-    assert!(!stdout.contains("  next: busbound "), "more than four ranks are not shown one by one: {stdout}");
+    assert!(!stdout.contains("  next: --open"), "more than four ranks are not shown one by one: {stdout}");
     let (each, ..) = run(folder.path(), &["diagnose", "traces", "--each"]);
-    assert!(each.starts_with(&stdout) && each.matches("  next: busbound ").count() == 7, "{each}");
+    assert!(each.starts_with(&stdout) && each.matches("  next: --open").count() == 7, "{each}");
     let (markdown, ..) = run(folder.path(), &["diagnose", "traces", "--format", "markdown"]);
     assert!(markdown.starts_with(&format!("**{STATEMENT}**\n")), "{markdown}");
     let (page, ..) = run(folder.path(), &["diagnose", "traces", "--format", "html"]);
@@ -184,7 +184,7 @@ fn files_that_are_not_ranks_of_one_run_are_diagnosed_separately() {
     assert_eq!(code, Some(0));
     let words = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("Not treated as ranks of one run, because both ./evening.json and ./morning.json are rank 0: each is analyzed separately."), "{stdout}");
-    assert_eq!(stdout.matches("  next: busbound ").count(), 2);
+    assert_eq!(stdout.matches("  next: --open").count(), 2);
     let json: Value = serde_json::from_str(&run(folder.path(), &["diagnose", ".", "--json"]).0).unwrap();
     assert!(json["runs"].as_array().unwrap().len() == 2 && json.get("fleet").is_none());
 }

@@ -101,8 +101,8 @@ pub fn explain_finding(id: FindingId) -> Explanation {
         section("How it is computed", document.computed),
         section("How to fix it", document.fix),
     ];
-    sections.extend(document.code.iter().map(|code| Section {
-        heading: "In PyTorch",
+    sections.extend(document.code.iter().enumerate().map(|(i, code)| Section {
+        heading: if i == 0 { "In PyTorch" } else { "In PyTorch, depending on the run" },
         text: (*code).to_owned(),
         is_code: true,
     }));
@@ -129,8 +129,9 @@ fn of_verdict(bound: Bound) -> Explanation {
              busbound diagnose FOLDER compares all ranks.",
         ),
         Bound::Compute => (
-            "Kernels fill the step. Neither the bus nor the host limits it.",
-            "Make the kernels faster (lower precision, fusion, torch.compile). Nothing on the way to the GPU is worth changing.",
+            "Kernels take the largest part of the step.",
+            "Findings, if there are any, say what else can be saved. The rest needs faster kernels (lower precision, fusion, \
+             torch.compile).",
         ),
         Bound::Launch => (
             "The GPU runs out of work because the host launches too slowly.",
@@ -235,7 +236,7 @@ fn of_limitation(id: LimitationId) -> Explanation {
     Explanation {
         id: id.as_str(),
         topic: Topic::Limitation,
-        title: id.as_str().replace('_', " "),
+        title: id.meaning().split(". ").next().unwrap_or_default().trim_end_matches('.').to_owned(),
         sections: vec![section("What it means", id.meaning())],
     }
 }
@@ -249,7 +250,42 @@ struct Term {
     next: &'static str,
 }
 
-const TERMS: [Term; 3] = [
+const TERMS: [Term; 7] = [
+    Term {
+        id: "step",
+        title: "Step",
+        meaning: "One pass of the program's loop: a training step, a batch, a token. Figures are per step.",
+        computed: "In this order: the annotation given with --steps; the annotations that the program marks steps with \
+                   (ProfilerStep#, NVTX ranges); else a pattern of launches that repeats, called an iteration. If there is none, \
+                   figures are for the whole trace.",
+        next: "If the answer counts something else as a step, name its annotation: --steps train_step.",
+    },
+    Term {
+        id: "pinned",
+        title: "Pinned and pageable memory",
+        meaning: "Pinned (page-locked) host memory stays where it is, so the GPU copies it at the full rate of the link while the \
+                  host continues. Pageable memory is all other host memory: the driver first copies it into pinned buffers of its \
+                  own (staging), which is several times slower, and the call returns only when that is done.",
+        computed: "The profiler records the kind of memory with each copy.",
+        next: "pin_memory() once, for buffers that are reused; DataLoader(pin_memory=True) for batches.",
+    },
+    Term {
+        id: "critical_path",
+        title: "Critical path",
+        meaning: "The chain of work that a step cannot be shorter than: each piece waits for the one before it. Work beside the \
+                  chain can get slower, up to a point, without changing the step.",
+        computed: "From the end of each step backward, always to what the work waited for last. Dependencies are recorded (stream \
+                   order, events, syncs) or inferred from timing.",
+        next: "Shares of the path say where the step's end comes from. The verdict asks what the step gains without a resource, \
+               which can be another one: busbound explain bounds.",
+    },
+    Term {
+        id: "headroom",
+        title: "Headroom",
+        meaning: "The most that a step could gain: what it takes now minus what it would take if what bounds it took no time.",
+        computed: "As `bounds`, for all resources of the verdict together.",
+        next: "A fix gains part of it. The findings say how much.",
+    },
     Term {
         id: "bounds",
         title: "If free",
@@ -261,7 +297,7 @@ const TERMS: [Term; 3] = [
                   without.",
         computed: "The dependency graph of the analyzed steps is run again once with the resource 10% faster and once with it \
                    free. Times start from the step without the profiler, where that is known. Gains do not add up: two \
-                   resources that hide each other gain nothing alone, and much together. `then bound by` is the same question \
+                   resources that hide each other gain nothing alone, and much together. `then compute-bound` is the same question \
                    again, with what bounds the step free.",
         next: "Work on the resource with the largest gain. `free` is a limit that no change reaches; a finding says what its \
                fix gains.",

@@ -11,3 +11,14 @@ words! {
         Trace = "trace",
     }
 }
+
+impl Unit {
+    /// After a figure: `/step`; nothing if figures are for the whole trace.
+    pub fn per(self) -> &'static str {
+        match self {
+            Self::Step => "/step",
+            Self::Iteration => "/iteration",
+            Self::Trace => "",
+        }
+    }
+}

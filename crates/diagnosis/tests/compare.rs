@@ -126,7 +126,7 @@ fn the_parts_explain_the_whole_difference() {
         for i in 0..2 {
             assert!(near(parts.iter().map(|part| part.values[i]).sum(), step.values[i]), "{before} {i}");
         }
-        let rest = parts.iter().position(|part| part.name == "not explained by the parts");
+        let rest = parts.iter().position(|part| part.name == "median vs mean");
         assert!(rest.is_none_or(|rest| rest == parts.len() - 1), "{before}");
         let explained = &parts[..rest.unwrap_or(parts.len())];
         assert!(explained.is_sorted_by(|a, b| a.delta.abs() >= b.delta.abs()), "{before}");
@@ -206,4 +206,17 @@ fn compiled_regions_are_compared() {
     // Without Python stacks two frames may be two functions: graph breaks are unknown and not 0.
     assert_eq!(names(&rows), ["compiled regions", "recompilations", "time spent compiling"]);
     assert_eq!((&rows[0].values[..], &rows[1].values[..]), (&[0.0, 2.0][..], &[0.0, 2.0][..]));
+}
+
+#[test]
+fn batches_of_another_size_are_not_the_same_work() {
+    const SMALL: Program = Program { copies: &[(PINNED, 4_000_000)], ..PLAIN };
+    const LARGE: Program = Program { copies: &[(PINNED, 8_000_000)], ..PLAIN };
+    let small = run(&[1000; 4], SMALL);
+    let comparison = compare(&[small.clone(), run(&[1800; 4], LARGE)], None);
+    let expected = "Probably not the same work: the last run copies 2.0x the bytes to the GPU per step, and its kernels take 1.9x as long";
+    assert!(comparison.statement.contains(expected), "{}", comparison.statement);
+    // A slower run of the same batches is the same work.
+    let slower = compare(&[small, run(&[1800; 4], SMALL)], None);
+    assert!(!slower.statement.contains("same work"), "{}", slower.statement);
 }

@@ -333,7 +333,7 @@ fn an_nsight_export_is_diagnosed_like_any_other_trace() {
     );
 }
 
-/// The fastest way to move the blocks of a loop is named: as assumed, or as the machine's profile has it.
+/// The fastest way to move the pieces of a loop is advice only where it was measured; the evidence says what is assumed.
 #[test]
 fn copies_issued_one_by_one_name_the_fastest_method_and_where_that_is_from() {
     let path = root().join("fixtures/runs/small_copies.json.gz");
@@ -344,7 +344,7 @@ fn copies_issued_one_by_one_name_the_fastest_method_and_where_that_is_from() {
     };
     let assumed = finding(&Machine::default());
     assert_eq!(assumed.evidence["scatter_source"], "assumed");
-    assert!(assumed.fix.contains("with the costs of one H200 host"), "{}", assumed.fix);
+    assert!(!assumed.fix.contains("Fastest"), "{}", assumed.fix);
     let text = std::fs::read_to_string(root().join("fixtures/scatter/scatter-2.json")).unwrap();
     let measured = finding(&Machine::measured(Samples::parse(&text).unwrap().profile()));
     assert_eq!(measured.evidence["scatter_source"], "measured");

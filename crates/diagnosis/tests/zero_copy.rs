@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use busbound_diagnosis::{Bound, FindingId, Options, Source, diagnose, what_if};
+use busbound_diagnosis::{Bound, FigureId, FindingId, Options, Source, diagnose, what_if};
 use busbound_machine::{Machine, MachineProfile};
 use busbound_trace::{ReadOptions, Trace, open};
 use busbound_whatif::replay::Copied;
@@ -100,4 +100,17 @@ fn kernels_that_read_no_host_memory_get_no_bytes() {
 fn a_link_that_kernels_share_with_copies_is_not_slow() {
     let run = diagnose(&recorded("beside"), &Source::named("beside"), &h200(), &Options::default());
     assert!(run.findings.iter().all(|finding| finding.id != FindingId::SlowLink), "{:?}", run.findings);
+}
+
+#[test]
+fn waits_of_kernels_are_drawn_beside_compute() {
+    let trace = recorded("decode");
+    let run = diagnose(&trace, &Source::named("decode"), &h200(), &Options::default());
+    let (span, compute) = (FigureId::SpanMs.of(&run).unwrap(), FigureId::ComputeMs.of(&run).unwrap());
+    let parts = FigureId::drawn(FigureId::PARTS, &run);
+    let part = |wanted: FigureId| parts.iter().find(|(figure, _)| *figure == wanted).unwrap().1;
+    let (waiting, working) = (part(FigureId::KernelWaitMs), part(FigureId::ComputeMs));
+    assert!(waiting > 0.9 * span, "{waiting} of {span}");
+    assert!((waiting + working - compute).abs() < 1e-9 * span, "{waiting} + {working} of {compute}");
+    assert!((parts.iter().map(|(_, ms)| ms).sum::<f64>() - span).abs() < 1e-9 * span);
 }

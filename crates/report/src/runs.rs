@@ -16,7 +16,8 @@ pub struct Runs<'a> {
     pub fleet: Option<&'a FleetAnswer>,
     /// Why they are not ranks of one run.
     pub why_not_merged: Option<&'a NotOneRun>,
-    /// Ranks of one run that are shown in full, as indices into `all`. If the inputs are not one run, all are shown.
+    /// Runs that are shown in full, as indices into `all`. If the inputs are not one run and this is empty, a terminal shows
+    /// none, and other formats all.
     pub shown: &'a [usize],
     pub unread: &'a [Unread],
     /// Sections of a page, in the order of `all`; empty unless a page is requested.

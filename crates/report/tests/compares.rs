@@ -34,7 +34,7 @@ fn every_format_shows_the_headline_and_every_kind_of_figure() {
         for part in [
             "2.6x faster (274 ms → 104 ms)",
             "where the time of a step goes",
-            "not explained by the parts",
+            "median vs mean",
             "H2D pageable → pinned: rate",
             "+466%",
             "kernels, time per step",

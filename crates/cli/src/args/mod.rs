@@ -119,9 +119,9 @@ pub(crate) enum Command {
     /// changes, and its own memory is never pinned. What CMD prints goes to standard error. docs/try.md says when it helps.
     #[command(name = "try", after_help = trial::EXAMPLES)]
     Try(trial::TryArgs),
-    /// Run a program with its slow copies made fast
+    /// Run a program with its slow copies made fast, without comparing
     ///
-    /// As `busbound try`, without comparing: output, exit code and signals are those of CMD. BUSBOUND_STAGE=off in the environment
+    /// As `busbound try`, once: output, exit code and signals are those of CMD. BUSBOUND_STAGE=off in the environment
     /// turns it off.
     #[command(after_help = run::EXAMPLES)]
     Run(run::RunArgs),

@@ -27,7 +27,7 @@ pub(crate) struct WhatIfArgs {
     /// Trace files, directories of rank files, patterns ('rank*.json'), or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Predict this change: pin, prefetch=2, async, coalesce, nosync, link=NAME or resident=50%; several are applied in
+    /// Predict this change: pin, stage, loader=pin, workers=N, prefetch=N, async, stream, copied, keep, resident=N%, coalesce, nosync, graph, optimizer=overlap|gpu, spread or link=NAME; several are applied in
     /// order [default: the changes that fit the trace]
     #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = any_change(), hide_possible_values = true)]
     #[arg(help_heading = "Analysis")]

@@ -10,7 +10,7 @@ use crate::request::resolve_output;
 pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     let Some(id) = &args.id else { return write_answer(&list(&explanations())) };
     let found = explain(id).map_err(|unknown| {
-        Failure::usage(format!("{unknown} `busbound explain` without an id lists everything"))
+        Failure::usage(format!("{unknown}; `busbound explain` without an id lists everything"))
     })?;
     show(&found, &resolve_output(&args.output)?, format!("{id}.html"))
 }

@@ -17,6 +17,7 @@ use crate::parallel::join;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IdleCause {
     pub cause: GapCause,
+    /// Gaps of the GPU's work that it is a cause of.
     pub count: u64,
     pub ms: f64,
     pub longest_ms: f64,
@@ -72,8 +73,13 @@ pub(crate) fn idle_causes(gaps: &Gaps<'_>, host: &Host<'_>) -> Vec<IdleCause> {
     let mut index = 0;
     for (gap, pieces) in gaps.iter() {
         let before_copy = ends_in_bus_copy(gap);
-        for piece in pieces {
-            sums.entry(piece.cause).or_default().add(index, piece, before_copy);
+        for (i, piece) in pieces.iter().enumerate() {
+            let sum = sums.entry(piece.cause).or_default();
+            sum.add(index, piece, before_copy);
+            // A gap counts once for each of its causes, in however many pieces.
+            if pieces[..i].iter().all(|earlier| earlier.cause != piece.cause) {
+                sum.count += 1;
+            }
             index += 1;
         }
     }
@@ -85,6 +91,7 @@ pub(crate) fn idle_causes(gaps: &Gaps<'_>, host: &Host<'_>) -> Vec<IdleCause> {
 /// The pieces of one cause.
 #[derive(Default)]
 struct CauseSum {
+    /// The gaps that they are in.
     count: u64,
     total: Nanos,
     longest: Nanos,
@@ -96,7 +103,6 @@ struct CauseSum {
 impl CauseSum {
     fn add(&mut self, index: usize, piece: &Piece, before_copy: bool) {
         let length = piece.interval.length();
-        self.count += 1;
         self.total += length;
         self.longest = self.longest.max(length);
         if before_copy {

@@ -323,10 +323,7 @@ impl<'a> Facts<'a> {
         match self.window.times() {
             None => format!("of the {span} trace"),
             Some(steps) if (steps.p50_ms / self.step_ms() - 1.0).abs() > 0.15 => {
-                format!(
-                    "of the {span} of GPU work per {unit} (median {unit}: {})",
-                    milliseconds(steps.p50_ms)
-                )
+                format!("of {span} per {unit} on average (median {})", milliseconds(steps.p50_ms))
             }
             Some(_) => format!("of each {span} {unit}"),
         }

@@ -69,6 +69,9 @@ pub struct Diagnosis {
     #[serde(skip)]
     pub breakdown: StepBreakdown,
     pub time: Times,
+    /// The part of `time.compute_ms` in which kernels wait for host memory: memory that they access over the bus, or pages of
+    /// managed memory.
+    pub kernel_waits_ms: f64,
     pub overlap: Overlaps,
     pub devices: Vec<DeviceFacts>,
     pub copies: Vec<CopyGroup>,
@@ -261,6 +264,7 @@ fn answer(facts: &Facts<'_>, survey: Survey, options: &Options, left_out: &LeftO
         prize: judgment.prize,
         breakdown: facts.breakdown.clone(),
         time: facts.time,
+        kernel_waits_ms: verdict::kernel_waits_ms(facts),
         overlap: facts.overlap,
         devices: device_facts(facts),
         cpu_copies: judgment.cpu_copies,

@@ -73,7 +73,7 @@ catalog! {
         of: |run| with_device(run, run.window.baseline_ms),
     }
     HeadroomMs = "headroom_ms" {
-        label: "headroom", unit: MillisecondsPerStep, better: Lower,
+        label: "headroom (most that could be saved)", unit: MillisecondsPerStep, better: Lower,
         summary: "what a step gains if what bounds it is free",
         definition: "`step_unprofiled_ms` minus the step if what bounds it took no time (`verdict.headroom`). Not available if the trace cannot say.",
         of: |run| Some(run.window.baseline_ms - run.verdict.headroom.as_ref()?.step_if_free_ms),
@@ -97,6 +97,12 @@ catalog! {
         summary: "compute kernels",
         definition: "Time in which at least one compute kernel ran. Communication kernels do not count.",
         of: |run| run.breakdown.per_step_ms(|part| part == Part::Compute),
+    }
+    KernelWaitMs = "kernel_wait_ms" {
+        label: "kernels waiting for host memory", unit: MillisecondsPerStep, better: Lower,
+        summary: "kernels that wait for host memory",
+        definition: "The part of `compute_ms` in which kernels wait for host memory: memory that they access over the bus (with the byte counters of `busbound record`), or pages of managed memory (if the same kernels also ran without faults).",
+        of: |run| per_device(run, run.kernel_waits_ms),
     }
     CopyMs = "copy_ms" {
         label: "copies", unit: MillisecondsPerStep, better: Neither,

@@ -64,6 +64,18 @@ impl FigureId {
         Self::IdleMs,
     ];
 
+    /// Each of these parts with its milliseconds, as they are drawn: time in which kernels wait for host memory is not shown
+    /// as compute.
+    pub fn drawn(parts: &[Self], run: &Diagnosis) -> Vec<(Self, f64)> {
+        let value = |figure: Self| figure.of(run).unwrap_or(0.0);
+        let waits = value(Self::KernelWaitMs);
+        let split = |&part: &Self| match part {
+            Self::ComputeMs => vec![(part, value(part) - waits), (Self::KernelWaitMs, waits)],
+            _ => vec![(part, value(part))],
+        };
+        parts.iter().flat_map(split).collect()
+    }
+
     /// The name in gate requirements and JSON.
     pub fn name(self) -> &'static str {
         self.entry().name

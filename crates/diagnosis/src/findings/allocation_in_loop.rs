@@ -14,6 +14,7 @@ use crate::unit::Unit;
 
 pub(super) static RULE: Rule = Rule {
     title: "Memory allocation within the step",
+    doing: "allocating once, before the loop",
     precondition: "Allocation continues after the warm-up. Memory allocated once, during the warm-up, stays in the caching allocator.",
     basis: "bound: idle time inside allocation calls",
     candidate: Candidate::None(

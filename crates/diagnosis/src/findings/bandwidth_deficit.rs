@@ -15,6 +15,7 @@ use crate::settings::offload::{Offloading, prefetching};
 
 pub(super) static RULE: Rule = Rule {
     title: "Not enough PCIe bandwidth",
+    doing: "keeping part of the copied data on the GPU",
     precondition: "The GPU has memory for the resident share, or you can send fewer bytes (smaller dtype, larger batch for the same weights).",
     basis: "bound: bus time beyond the kernels' time, if the resident share stays on the GPU and the rest is prefetched",
     candidate: Candidate::None(
@@ -67,7 +68,7 @@ impl<'f, 'a> Demand<'f, 'a> {
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
     let Demand { inbound, needed, compute, exposed, moved } = Demand::of(facts)?;
-    let (steps, unit) = (facts.steps(), facts.unit());
+    let (steps, per) = (facts.steps(), facts.unit().per());
     let resident = 1.0 - compute / needed;
     // Includes the first copy of a step, which a resident group makes unnecessary.
     let beyond = needed - compute + needed / inbound.len() as f64 * steps;
@@ -76,7 +77,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "{:.2} GB/{unit} take {} at the {rate:.0} GB/s that {} reaches, but the kernels run for only {}; hiding all copies needs {wanted:.0} GB/s.",
+            "{:.2} GB{per} take {} at the {rate:.0} GB/s that {} reaches, but the kernels run for only {}; hiding all copies needs {wanted:.0} GB/s.",
             moved as f64 / 1e9 / steps,
             milliseconds(needed / steps),
             facts.link.name,
@@ -98,6 +99,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
             "Keep {:.0}% of the copied data on the GPU, or send it in a smaller dtype. A deeper prefetch does not help.",
             100.0 * resident
         ))
+        .doing(format!("keeping {:.0}% of the copied data on the GPU", 100.0 * resident))
         .settings(prefetching(Offloading { depth: 2, resident: resident.clamp(0.0, 1.0), layer_bytes: None })),
         at: times_of(&inbound),
     })

@@ -11,6 +11,7 @@ use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "Collectives wait for other ranks",
+    doing: "removing the delay of the rank that arrives last",
     precondition: "The late rank can be as fast as the others.",
     basis: "bound: the exposed time that collectives take longer than the fastest with the same message",
     candidate: Candidate::None(
@@ -41,13 +42,13 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         return None;
     }
     let worst = facts.collective_groups.iter().max_by(|a, b| exposed(a).total_cmp(&exposed(b)))?;
-    let (steps, unit) = (facts.steps(), facts.unit());
+    let (steps, per) = (facts.steps(), facts.unit().per());
     let least = 0.5 * worst.fastest_ms;
     let waits = facts.collectives.iter().filter_map(|run| run.waiting_time());
     Some(Draft {
         title: None,
         seen: format!(
-            "Collectives wait {}/{unit} while no compute runs. The fastest {} of {} takes {}, the median {}.",
+            "Collectives wait {}{per} while no compute runs. The fastest {} of {} takes {}, the median {}.",
             milliseconds(total / steps),
             worst.op.label(),
             bytes(worst.bytes.unwrap_or(0)),

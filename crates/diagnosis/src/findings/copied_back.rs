@@ -18,6 +18,7 @@ use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "Data copied back unchanged",
+    doing: "not copying unchanged data back",
     precondition: "The step does not change the data. A trace shows sizes, not contents.",
     basis: "bound: exposed time of the D2H copies and idle time inside their calls, limited to what the step gains if D2H copies take no time",
     candidate: Candidate::Changes(|| vec![Keep.into()]),

@@ -19,6 +19,7 @@ use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "Copies issued one by one",
+    doing: "merging small copies",
     precondition: "The tensors are available at the same time.",
     basis: "bound: idle time before these copies, and exposed time beyond one copy of all bytes",
     candidate: Candidate::Changes(|| vec![Coalesce.into()]),
@@ -36,7 +37,9 @@ pub(super) static RULE: Rule = Rule {
                    Saving: the trace replayed with `coalesce`. If that is not possible (it joins copies up to 1 MiB), a \
                    bound: idle time before them, and exposed time beyond one copy of all bytes.",
         fix: "Pack the tensors into one pinned buffer, copy it once and use views on the GPU, or scatter the rows there. \
-              Create constants on the GPU.",
+              Create constants on the GPU. One `cudaMemcpyBatchAsync`, or a kernel that reads the pieces from pinned memory, can be \
+              faster than packing: `busbound bench --suite copy,scatter` measures which, and with that profile as `--machine` \
+              the answer names it.",
         code: &[CODE],
         assumes: "The tensors are available at the same time.",
     },
@@ -172,8 +175,8 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         }),
         saves: Saving { low: 0.5 * high, high },
         fix: Fix::new(format!(
-            "Pack the tensors into one pinned buffer, copy it once, and use views or scatter the rows on the GPU. Create constants on the GPU.{}",
-            fastest.as_ref().map_or(String::new(), |(blocks, choice)| format!(" {}", words(blocks, choice)))
+            "Pack the tensors into one pinned buffer (torch.cat into a pinned tensor that is reused), copy it once, and use views of it on the GPU. Create constants on the GPU.{}",
+            fastest.as_ref().map_or(String::new(), |(blocks, choice)| words(blocks, choice))
         ))
         .code(CODE),
         at: times_of(copies),
@@ -210,9 +213,10 @@ fn fastest(copies: &[&Copy<'_>], steps: f64, link: &LinkFacts) -> Option<(Blocks
     Some((blocks, choice))
 }
 
-/// Which method is fastest without a call per block, and how that is known.
+/// Which method is fastest without a call per block, if that was measured on this machine.
 fn words(blocks: &Blocks, choice: &ScatterChoice) -> String {
-    let Some(cost) = choice.together() else { return String::new() };
+    let is_measured = choice.source == ScatterSource::Measured;
+    let Some(cost) = choice.together().filter(|_| is_measured) else { return String::new() };
     let method = match cost.method {
         ScatterMethod::Batch => "one `cudaMemcpyBatchAsync`",
         ScatterMethod::Kernel => "a kernel that accesses them in pinned memory",
@@ -220,12 +224,5 @@ fn words(blocks: &Blocks, choice: &ScatterChoice) -> String {
     };
     let (number, size) = (count(blocks.blocks), bytes(blocks.block_bytes));
     let time = milliseconds(cost.us / 1e3);
-    match choice.source {
-        ScatterSource::Measured => {
-            format!("Fastest on this machine for {number} blocks of {size} is {method}: {time}, measured.")
-        }
-        ScatterSource::Assumed => format!(
-            "Fastest for {number} blocks of {size} is probably {method}: {time} with the costs of one H200 host; `busbound bench --suite copy,scatter` measures it."
-        ),
-    }
+    format!(" Fastest on this machine for {number} pieces of {size} is {method}: {time}, measured.")
 }

@@ -11,6 +11,7 @@ use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "Contention between copies and collectives",
+    doing: "moving copies out of collectives",
     precondition: "Either the copies or the collectives can move to another part of the step.",
     basis: "bound: the measured slowdown over the time in which they overlap",
     candidate: Candidate::Changes(|| vec![Spread.into()]),
@@ -39,7 +40,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     if shared < 0.01 * facts.time.analyzed_ms {
         return None;
     }
-    let (steps, unit) = (facts.steps(), facts.unit());
+    let (steps, per) = (facts.steps(), facts.unit().per());
     let path = match facts.link.nvlink_gbps {
         Some(gbps) if gbps > 0.0 => {
             "This GPU has dedicated links to other GPUs, so the shared resource is more likely host memory or a PCIe bridge."
@@ -57,7 +58,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "{} take {:.0}% longer while overlapping with {} ({:.0}% to {:.0}%; {} overlapping, {} alone); they overlap for {}/{unit}.{others} {path}",
+            "{} take {:.0}% longer while overlapping with {} ({:.0}% to {:.0}%; {} overlapping, {} alone); they overlap for {}{per}.{others} {path}",
             worst.what,
             worst.slower_pct,
             worst.other,

@@ -8,6 +8,7 @@ use crate::analysis::facts::Facts;
 
 pub(super) static RULE: Rule = Rule {
     title: "Casts and copies on the CPU",
+    doing: "casting on the GPU",
     precondition: "The GPU has memory for the tensor in both dtypes.",
     basis: "bound: idle time while the CPU casts or copies",
     candidate: Candidate::None(

@@ -15,6 +15,7 @@ use crate::settings::offload::pinned_optimizer;
 
 pub(super) static RULE: Rule = Rule {
     title: "Optimizer on the CPU",
+    doing: "moving the optimizer off the critical path",
     precondition: "CPU cores are free during the backward pass, or the GPU has memory for the optimizer state.",
     basis: "bound: idle time in the optimizer, limited to the length of the backward pass",
     candidate: Candidate::None(

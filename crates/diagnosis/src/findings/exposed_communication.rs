@@ -15,6 +15,7 @@ use crate::settings::ddp::SeenDdp;
 
 pub(super) static RULE: Rule = Rule {
     title: "Exposed communication",
+    doing: "overlapping communication with compute",
     precondition: "Some compute does not need the result, and all ranks arrive at the same time, which one rank's trace cannot show.",
     basis: "bound: exposed communication that can overlap with compute",
     candidate: Candidate::None(
@@ -61,6 +62,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         return None;
     }
     let (steps, unit) = (facts.steps(), facts.unit());
+    let per = unit.per();
     let longest = kernels(facts).into_iter().max_by(|a, b| a.1.1.total_cmp(&b.1.1));
     let named = longest.map_or(String::new(), |(name, (n, ms))| {
         let short = name.split(['(', '<']).next().unwrap_or(name);
@@ -71,7 +73,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "Collectives take {}/{unit}, {} of it not overlapped with compute.{named} A collective that waits for a slower rank looks the same.{}",
+            "Collectives take {}{per}, {} of it not overlapped with compute.{named} A collective that waits for a slower rank looks the same.{}",
             milliseconds(facts.time.comm_ms / steps),
             milliseconds(exposed / steps),
             ddp.map_or("", SeenDdp::clause),

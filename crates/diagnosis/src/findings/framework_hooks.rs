@@ -17,6 +17,7 @@ use crate::settings::offload::{fsdp_policy, group_offloading};
 
 pub(super) static RULE: Rule = Rule {
     title: "Waiting for the hooks of a framework",
+    doing: "offloading without the framework's hooks",
     precondition: "The version of the framework has this setting. The profiler itself slows Python down, so check the step time without it first.",
     basis: "bound: idle time in the framework's hooks",
     candidate: Candidate::None(
@@ -99,18 +100,21 @@ impl Framework {
                 "Stream the weights instead: busbound.offload(model, gpu_memory=\"8GB\"). Or pass a pinned state dict: \
                  cpu_offload(model, state_dict=pinned). Or keep more layers on the GPU: dispatch_model(model, device_map).",
             )
+            .doing("streaming the weights")
             .code(CODE_ACCELERATE)
             .replayed_as(vec![Stream.into()]),
             Self::Diffusers => Fix::new(
                 "Stream the weights instead: busbound.offload(model, gpu_memory=\"8GB\"). Or use \
                  enable_group_offload(offload_type=\"leaf_level\", use_stream=True, record_stream=True).",
             )
+            .doing("streaming the weights")
             .code(CODE_DIFFUSERS)
             .replayed_as(vec![Stream.into()])
             .settings(group_offloading()),
             Self::Fsdp => Fix::new(
                 "Use CPUOffloadPolicy(pin_memory=True), and prefetch the next module with set_modules_to_forward_prefetch.",
             )
+            .doing("pinning and prefetching offloaded modules")
             .code(CODE_FSDP)
             .settings([fsdp_policy("CPUOffloadPolicy(pin_memory=True)")])
             .setting(Target::Fsdp2, "set_modules_to_forward_prefetch", 1_u32),
@@ -225,13 +229,13 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     if idle < WORTH_IT * facts.step_ms() {
         return None;
     }
-    let (name, unit) = (hooks.framework.name(), facts.unit());
+    let (name, per) = (hooks.framework.name(), facts.unit().per());
     let how = if hooks.inferred { "The operators look like accelerate's CPU offload. " } else { "" };
     let allocating = facts.breakdown.averaged(facts.allocating_idle_ms)?;
     Some(Draft {
         title: Some(format!("Waiting for the hooks of {name}")),
         seen: format!(
-            "{how}The GPU is idle for {}/{unit} while hooks of {name} move weights before and after each module, not counting the copies. It is idle inside allocation calls for {}.",
+            "{how}The GPU is idle for {}{per} while hooks of {name} move weights before and after each module, not counting the copies. It is idle inside allocation calls for {}.",
             milliseconds(idle),
             milliseconds(allocating),
         ),

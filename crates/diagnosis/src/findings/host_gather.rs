@@ -8,6 +8,7 @@ use crate::analysis::facts::Facts;
 
 pub(super) static RULE: Rule = Rule {
     title: "Gather on the CPU",
+    doing: "keeping the table on the GPU",
     precondition: "The table fits on the GPU, or the indices of the next step are known one step ahead.",
     basis: "bound: idle time while the CPU gathers",
     candidate: Candidate::None(

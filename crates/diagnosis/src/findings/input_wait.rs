@@ -16,6 +16,7 @@ use busbound_cause::idle::GapCause;
 
 pub(super) static RULE: Rule = Rule {
     title: "Waiting for input",
+    doing: "loading batches in more worker processes",
     precondition: "The host has CPU cores and memory for the workers.",
     basis: "bound: idle time inside the data loader",
     candidate: Candidate::None(
@@ -47,21 +48,24 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         return None;
     }
     let (steps, unit) = (facts.steps(), facts.unit());
+    let per = unit.per();
     let single = facts.trace.names().iter().any(|name| name.contains("_SingleProcessDataLoaderIter"));
     let loader = Loader::of(facts, idle.ms / steps);
     let workers = loader.workers();
     let (how, fix) = if single {
         (
             format!(
-                " The DataLoader runs in the training process (num_workers=0) and fetches for {} of the {unit}, which takes {} without that.{}",
+                " The DataLoader runs in the main process (num_workers=0) and fetches for {} of the {unit}, which takes {} without that.{}",
                 milliseconds(loader.batch_ms),
                 milliseconds(loader.rest_ms),
                 loader.parts_text(),
             ),
             format!(
-                "Use DataLoader(num_workers={workers}, persistent_workers=True, pin_memory=True): {workers} workers need {} for what a {unit} \
-                 fetches, less than the rest of it.",
-                milliseconds(loader.batch_ms / f64::from(workers)),
+                "Use DataLoader(num_workers={workers}, persistent_workers=True, pin_memory=True): {workers} workers prepare what a {unit} fetches \
+                 every {}; the rest of the recorded {unit} takes {}{}.",
+                milliseconds(loader.made_ms()),
+                milliseconds(loader.rest_ms),
+                if loader.made_ms() < loader.rest_ms { ", so the GPU no longer waits" } else { "" },
             ),
         )
     } else {
@@ -74,6 +78,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         )
     };
     let fix = Fix::new(fix).code(CODE);
+    let fix = if single { fix.doing(format!("using {workers} loader workers")) } else { fix };
     let mut evidence = json!({
         "gaps": idle.count,
         "idle_ms_per_step": idle.ms / steps,
@@ -91,7 +96,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "{} in which the host fetches a batch: {}/{unit}, the longest {}.{how}",
+            "{} in which the host fetches a batch: {}{per}, the longest {}.{how}",
             plural(idle.count, "idle gap", "idle gaps"),
             milliseconds(idle.ms / steps),
             milliseconds(idle.longest_ms),
@@ -132,6 +137,11 @@ impl Loader {
         /// A worker takes longer for a batch than the training process, and batches differ.
         const ROOM: f64 = 1.25;
         ((ROOM * self.batch_ms / self.rest_ms).ceil()).clamp(2.0, 64.0) as u32
+    }
+
+    /// How often the workers have a batch ready.
+    fn made_ms(&self) -> f64 {
+        self.batch_ms / f64::from(self.workers())
     }
 
     /// Whether batches are copied from pageable memory is another finding's question.

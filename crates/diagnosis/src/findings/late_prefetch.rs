@@ -15,7 +15,8 @@ use crate::settings::offload::{Offloading, prefetching};
 
 pub(super) static RULE: Rule = Rule {
     title: "Late or shallow prefetch",
-    precondition: "The GPU has memory for one more group in flight.",
+    doing: "starting copies earlier",
+    precondition: "The GPU has memory for one more layer (or batch) in flight.",
     basis: "bound: exposed copy time between the first and the last kernel of each step",
     candidate: Candidate::None(
         "`prefetch=N` moves copies that share a stream with kernels or block the host. These copies already have their \
@@ -27,13 +28,13 @@ pub(super) static RULE: Rule = Rule {
     check,
     document: Document {
         meaning: "Copies have their own stream, but compute still waits for them, although the kernels run long enough to hide \
-                  them. The copies are issued too late, or too few groups ahead.",
+                  them. The copies are issued too late, or too few layers (or batches) ahead.",
         computed: "Evidence: copies of 1 MiB or more, not pageable, on streams without kernels are exposed for at least 5% of \
                    the time. Not reported if `bandwidth_deficit` is reported. Saving: 30% to 100% of their exposed time \
                    between the first and the last kernel of each step.",
-        fix: "Issue each copy one group earlier (depth 2), before you launch the kernels of the previous group.",
+        fix: "Start the copy for layer i+2, not i+1, before you launch the kernels of layer i. That needs a third buffer.",
         code: &[PREFETCH_CODE],
-        assumes: "The GPU has memory for one more group, and the data to copy is known that early.",
+        assumes: "The GPU has memory for one more layer (or batch), and the data to copy is known that early.",
     },
 };
 
@@ -71,13 +72,16 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     if high < 0.02 * facts.time.analyzed_ms {
         return None;
     }
+    let not_hidden = match exposed > 0.99 * total {
+        true => "none of the copy time overlaps with a kernel".to_owned(),
+        false => format!("{} of the copy time overlaps with no kernel", milliseconds(exposed / steps)),
+    };
     Some(Draft {
         title: None,
         seen: format!(
-            "{per_step:.0} copies per {unit} on their own stream take {}, and kernels take {}, but {} of the copies is not overlapped with any kernel.",
+            "{per_step:.0} copies per {unit} on their own stream take {}, and kernels take {}, but {not_hidden}.",
             milliseconds(total / steps),
             milliseconds(facts.time.compute_ms / steps),
-            milliseconds(exposed / steps),
         ),
         evidence: json!({
             "copies_per_step": per_step,
@@ -87,7 +91,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         }),
         saves: Saving { low: 0.3 * high / steps, high: high / steps },
         fix: Fix::new(
-            "Issue each copy one group earlier (depth 2), before you launch the kernels of the previous group.",
+            "Start the copy for layer i+2, not i+1, before you launch the kernels of layer i. That needs a third buffer.",
         )
         .code(PREFETCH_CODE)
         .settings(prefetching(Offloading { depth: 2, resident: 0.0, layer_bytes: None })),

@@ -16,6 +16,7 @@ use crate::settings::Target;
 
 pub(super) static RULE: Rule = Rule {
     title: "Launch overhead",
+    doing: "using CUDA graphs",
     precondition: "Shapes and control flow repeat. The profiler itself slows down launches, so check the step time without it first.",
     basis: "bound: idle time with an empty queue; part of it is profiler overhead",
     candidate: Candidate::Changes(|| vec![CudaGraph.into()]),
@@ -38,12 +39,11 @@ pub(super) static RULE: Rule = Rule {
     },
 };
 
-const CODE: &str =
-    "step = torch.compile(step, mode=\"reduce-overhead\")                 # CUDA graphs inside";
+const CODE: &str = "step = torch.compile(step, mode=\"reduce-overhead\")    # CUDA graphs inside";
 
 /// For a step with an optimizer.
 const TRAINING_CODE: &str = "\
-step = torch.compile(step, mode=\"reduce-overhead\")                 # CUDA graphs inside
+step = torch.compile(step, mode=\"reduce-overhead\")    # CUDA graphs inside
 optimizer = torch.optim.AdamW(model.parameters(), fused=True)";
 
 /// Nanoseconds. A normal launch takes a few microseconds.
@@ -90,6 +90,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         return None;
     }
     let (steps, unit, launches) = (facts.steps(), facts.unit(), &facts.launches);
+    let per = unit.per();
     let operators: Vec<_> =
         launches.operators.iter().map(|o| format!("{} {:.0}%", o.operator, 100.0 * o.share)).collect();
     let by =
@@ -98,7 +99,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "{} per {unit}, median kernel {:.1} µs, median launch call {:.1} µs: the GPU waits with an empty queue for {}/{unit}.{one_time}{by}",
+            "{} per {unit}, median kernel {:.1} µs, median launch call {:.1} µs: the GPU waits with an empty queue for {}{per}.{one_time}{by}",
             plural((launches.kernels as f64 / steps).round() as u64, "kernel", "kernels"),
             launches.median_kernel_us,
             launches.median_call_us,

@@ -17,6 +17,7 @@ use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "The link is saturated",
+    doing: "sending fewer bytes",
     precondition: "Part of the data can stay on the GPU, or be sent in a smaller dtype, or serve a larger batch.",
     basis: "the dependency graph with copies that take 90% and 50% of their time",
     candidate: Candidate::None(

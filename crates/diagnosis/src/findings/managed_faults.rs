@@ -13,6 +13,7 @@ use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "Managed memory page faults",
+    doing: "prefetching managed pages",
     precondition: "The memory that a kernel accesses is known before the kernel starts.",
     basis: "bound: kernel time during page faults; the low end is the extra time of these kernels compared with runs without \
             faults, minus the time to prefetch the same bytes",
@@ -82,6 +83,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         return None;
     }
     let (steps, unit) = (facts.steps(), facts.unit());
+    let per = unit.per();
     let inbound = Inbound::of(facts);
     let kernels: usize = managed.waits.iter().map(|wait| wait.kernels).sum();
     let excess = managed.excess_ms();
@@ -91,7 +93,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     };
     let compared = match excess {
         Some(excess) => {
-            format!(" Without faults, the same kernels take {}/{unit} less.", milliseconds(excess / steps))
+            format!(" Without faults, the same kernels take {}{per} less.", milliseconds(excess / steps))
         }
         None => String::new(),
     };

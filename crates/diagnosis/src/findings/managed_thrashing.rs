@@ -13,6 +13,7 @@ use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "Managed memory thrashing",
+    doing: "keeping managed pages in one place",
     precondition: "Host and GPU do not both write the data every time.",
     basis: "bound: the time of these migrations; the low end is half of the part that no kernel overlaps",
     candidate: Candidate::None(

@@ -14,6 +14,7 @@ use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "Downgraded PCIe link",
+    doing: "restoring the full width of the link",
     precondition: "The link limits these copies. The host limits pageable copies before the link does.",
     basis: "bound: exposed copies over the link, scaled by the ratio of the peak rates",
     candidate: Candidate::None(
@@ -48,13 +49,13 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     if over_bus.is_empty() {
         return None;
     }
-    let (steps, unit) = (facts.steps(), facts.unit());
+    let (steps, per) = (facts.steps(), facts.unit().per());
     let exposed = facts.exposed_ms(over_bus.iter().copied());
     let share = now.peak_gbps() / max.peak_gbps();
     Some(Draft {
         title: Some(format!("Downgraded link: {} instead of {}", now.name(), max.name())),
         seen: format!(
-            "The driver reported {} ({:.1} GB/s) during the run, and a max of {} ({:.1} GB/s) for this GPU in this slot. Copies over the link are exposed for {}/{unit}.",
+            "The driver reported {} ({:.1} GB/s) during the run, and a max of {} ({:.1} GB/s) for this GPU in this slot. Copies over the link are exposed for {}{per}.",
             now.name(),
             now.peak_gbps(),
             max.name(),

@@ -12,6 +12,7 @@ use crate::settings::offload::pinned;
 
 pub(super) static RULE: Rule = Rule {
     title: "Async copies that block (pageable memory)",
+    doing: "pinning host buffers",
     precondition: pageable::PRECONDITION,
     basis: pageable::BASIS,
     candidate: Candidate::AlsoWithoutCode(|| vec![Pin.into()], || vec![Stage.into()]),

@@ -18,6 +18,7 @@ use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "Page faults in fresh host memory",
+    doing: "reusing host buffers",
     precondition: "The sizes repeat, so that one buffer can be reused. Pinning a buffer for a single copy costs more than it saves.",
     basis: "bound: exposed D2H copy time and idle time inside the calls, beyond the link's pinned rate; or idle time while the host fills and frees fresh memory",
     candidate: Candidate::AlsoWithoutCode(|| vec![Pin.into()], || vec![Stage.into()]),
@@ -86,7 +87,7 @@ fn to_fresh_memory(facts: &Facts<'_>) -> Option<Draft> {
         title: None,
         saves: Saving { low: 0.5 * high, high },
         seen: format!(
-            "{} of {} per {unit} to pageable memory at {gbps:.1} GB/s, with the host's part of the copy. Reused pageable memory is faster: this memory is new in each {unit}, and every page is mapped at its first use.",
+            "{} of {} per {unit} to pageable memory at {gbps:.1} GB/s, including the host's part of the copy. Reused pageable memory is faster: this memory is new in each {unit}, and every page is mapped at its first use.",
             plural((copies.len() as f64 / steps).round().max(1.0) as u64, "copy", "copies"),
             bytes(moved / copies.len() as u64),
         ),
@@ -183,12 +184,13 @@ fn from_fresh_memory(facts: &Facts<'_>) -> Option<Draft> {
         return None;
     }
     let (steps, unit) = (facts.steps(), facts.unit());
+    let per = unit.per();
     let moved = bytes_moved(&fresh.copies, Direction::HostToDevice);
     let high = freeing + FAULTS_IN_FILL * filling;
     Some(Draft {
         title: None,
         seen: format!(
-            "{} of {} per {unit} from memory that a CPU operator has just allocated: the GPU is idle for {}/{unit} while the host fills it, and for {} while the host frees it after the copy.",
+            "{} of {} per {unit} from memory that a CPU operator has just allocated: the GPU is idle for {}{per} while the host fills it, and for {} while the host frees it after the copy.",
             plural((fresh.copies.len() as f64 / steps).round().max(1.0) as u64, "copy", "copies"),
             bytes(moved / fresh.copies.len() as u64),
             milliseconds(filling),

@@ -13,6 +13,7 @@ use crate::settings::offload::pinned;
 
 pub(super) static RULE: Rule = Rule {
     title: "Pageable host memory",
+    doing: "pinning host buffers",
     precondition: pageable::PRECONDITION,
     basis: pageable::BASIS,
     candidate: Candidate::AlsoWithoutCode(|| vec![Pin.into()], || vec![Stage.into()]),

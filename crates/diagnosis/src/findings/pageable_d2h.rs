@@ -12,6 +12,7 @@ use crate::findings::FindingId;
 
 pub(super) static RULE: Rule = Rule {
     title: "D2H copies to pageable memory",
+    doing: "pinning the buffers of D2H copies",
     precondition: pageable::PRECONDITION,
     basis: pageable::BASIS,
     candidate: Candidate::AlsoWithoutCode(|| vec![Pin.into()], || vec![Stage.into()]),

@@ -13,6 +13,7 @@ use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "Kernel slowdown under sustained load",
+    doing: "nothing in the program",
     precondition: "A trace does not record GPU clocks. Run nvidia-smi -q -d PERFORMANCE on the machine to see whether power or temperature limits them.",
     basis: "none: it explains why hiding copies saves less than their time",
     candidate: Candidate::None("The GPU's power limit is not a property of the program."),

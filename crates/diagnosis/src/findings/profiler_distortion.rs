@@ -9,6 +9,7 @@ use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "Device sync at the end of each block",
+    doing: "recording without a sync in each block",
     precondition: "The sync was added only for measurement.",
     basis: "none: use this trace for attribution, not for throughput",
     candidate: Candidate::None(

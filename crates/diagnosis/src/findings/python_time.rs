@@ -13,6 +13,7 @@ use crate::quantity::{milliseconds, plural};
 
 pub(super) static RULE: Rule = Rule {
     title: "Waiting for Python or unrecorded host work",
+    doing: "moving host work out of the loop",
     precondition: "The work can run on another thread, or less often. The profiler itself slows Python down, so check the step time without it first.",
     basis: "bound: idle time in long stretches without a recorded operator",
     candidate: Candidate::None(
@@ -75,6 +76,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         (true, _) => Fix::new(
             "Call gc.collect() and gc.freeze() after the setup. Then call gc.disable(), and collect between epochs.",
         )
+        .doing("collecting garbage between epochs")
         .code(CODE_GC),
         (false, true) => Fix::new("Move this work to another thread or process, or do it every N steps."),
         (false, false) => Fix::new(

@@ -16,6 +16,7 @@ use crate::settings::offload::{Offloading, prefetching};
 
 pub(super) static RULE: Rule = Rule {
     title: "Copies serialized with compute",
+    doing: "prefetching on a second stream",
     precondition: "The data to copy is known before it is needed: the next layer's weights, the next batch.",
     basis: "bound: exposed copy time that can overlap with compute and with copies in the other direction; the low end allows for a GPU that clocks down when it is always busy",
     candidate: Candidate::Changes(|| vec![Prefetch(1).into()]),
@@ -66,6 +67,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let copies = serialized(facts);
     let first = copies.first()?;
     let (steps, unit) = (facts.steps(), facts.unit());
+    let per = unit.per();
     let (exposed, total) = (facts.exposed_ms(copies.iter().copied()), total_ms(&copies));
     if exposed < 0.03 * facts.time.analyzed_ms || exposed < 0.5 * total {
         return None;
@@ -80,7 +82,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     let origin = first.call.map(|call| facts.host.around(&call)).unwrap_or_default();
     let wait = if waited > 0.5 * total {
         let waited = milliseconds(waited / steps);
-        format!(" The host waits for each copy ({waited}/{unit}), so it cannot queue work behind it.")
+        format!(" The host waits for each copy ({waited}{per}), so it cannot queue work behind it.")
     } else {
         String::new()
     };

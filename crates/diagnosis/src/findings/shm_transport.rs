@@ -12,6 +12,7 @@ use crate::settings::Target;
 
 pub(super) static RULE: Rule = Rule {
     title: "Collectives through host memory",
+    doing: "letting the GPUs reach each other directly",
     precondition: "The driver and the container allow peer access between the GPUs.",
     basis: "bound: exposed communication, scaled by the ratio of the rates of PCIe and NVLink",
     candidate: Candidate::None(
@@ -41,14 +42,14 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     if facts.time.comm_ms <= 0.0 {
         return None;
     }
-    let (steps, unit) = (facts.steps(), facts.unit());
+    let (steps, per) = (facts.steps(), facts.unit().per());
     let exposed = facts.time.exposed_comm_ms / steps;
     let nvlink = facts.link.peer_gbps().or(log.wiring.nvlink_gbps)?;
     let gained = (1.0 - facts.link.reachable_gbps() / nvlink).max(0.0);
     Some(Draft {
         title: None,
         seen: format!(
-            "{} Collectives take {}/{unit}, {} of it not overlapped with compute.",
+            "{} Collectives take {}{per}, {} of it not overlapped with compute.",
             remark.text,
             milliseconds(facts.time.comm_ms / steps),
             milliseconds(exposed),

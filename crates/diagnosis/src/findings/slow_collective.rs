@@ -11,6 +11,7 @@ use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "Collectives slower than the link",
+    doing: "making NCCL use the links between the GPUs",
     precondition: "The fastest collective of its size did not wait for another rank, which one rank's trace cannot show.",
     basis: "bound: the exposed transfer time, if the link reached 80% of its peak",
     candidate: Candidate::None(
@@ -61,12 +62,12 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     if high < 0.02 * facts.time.analyzed_ms {
         return None;
     }
-    let (steps, unit) = (facts.steps(), facts.unit());
+    let (steps, per) = (facts.steps(), facts.unit().per());
     let (busbw, share) = (worst.busbw_gbps?, worst.share_of_link?);
     Some(Draft {
         title: None,
         seen: format!(
-            "The fastest {} of {} over {} ranks takes {}: bus bandwidth {busbw:.1} GB/s, {:.0}% of the {} ({:.0} GB/s). These collectives take {}/{unit}.",
+            "The fastest {} of {} over {} ranks takes {}: bus bandwidth {busbw:.1} GB/s, {:.0}% of the {} ({:.0} GB/s). These collectives take {}{per}.",
             worst.op.label(),
             bytes(worst.bytes.unwrap_or(0)),
             worst.ranks.unwrap_or(0),

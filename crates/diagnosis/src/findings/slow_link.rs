@@ -14,6 +14,7 @@ use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "Slow pinned copies",
+    doing: "finding what slows the link down",
     precondition: "The stated link is correct. A trace does not show a narrower slot or a downgraded link.",
     basis: "bound: copy time beyond the link's rate for these sizes, limited to exposed time",
     candidate: Candidate::None(
@@ -29,7 +30,7 @@ pub(super) static RULE: Rule = Rule {
         computed: "Evidence: pinned copies of 1 MiB or more run at less than 70% of the rate that the stated link reaches for \
                    their sizes, and take at least 2% of the time. Not reported if the link is only assumed. Saving: at \
                    most their time beyond the link's rate, limited to exposed time.",
-        fix: "Check, in this order: link width and speed under load (`nvidia-smi -q -d PCIE`), the NUMA node of the \
+        fix: "Check, in this order: link width and speed under load (`nvidia-smi --query-gpu=pcie.link.gen.current,pcie.link.width.current --format=csv -l 1`), the NUMA node of the \
               process (`numactl`), other traffic on the same PCIe bridge.",
         code: &[],
         assumes: "The stated link is correct. A trace does not show a narrower slot or a downgraded link.",
@@ -51,7 +52,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     if pinned.is_empty() || expected > 0.7 * total || total < 0.02 * facts.time.analyzed_ms {
         return None;
     }
-    let (steps, unit) = (facts.steps(), facts.unit());
+    let (steps, per) = (facts.steps(), facts.unit().per());
     let moved: u64 = pinned.iter().filter_map(|copy| copy.bytes()).sum();
     let exposed = facts.exposed_ms(pinned.iter().copied());
     let (is, could) = (moved as f64 / 1e6 / total, moved as f64 / 1e6 / expected);
@@ -62,7 +63,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "{} of 1 MiB or more run at {is:.1} GB/s; {} reaches {could:.1} GB/s for these sizes. They take {}/{unit}, {} of it exposed.",
+            "{} of 1 MiB or more run at {is:.1} GB/s; {} reaches {could:.1} GB/s for these sizes. They take {}{per}, {} of it exposed.",
             plural(pinned.len() as u64, "pinned copy", "pinned copies"),
             facts.link.name,
             milliseconds(total / steps),
@@ -79,7 +80,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         }),
         saves: Saving { low: 0.0, high: (total - expected).min(exposed) / steps },
         fix: Fix::new(
-            "Check, in this order: link width and speed under load (nvidia-smi -q -d PCIE), the NUMA node of the process \
+            "Check, in this order: link width and speed under load (nvidia-smi --query-gpu=pcie.link.gen.current,pcie.link.width.current --format=csv -l 1), the NUMA node of the process \
              (numactl), other traffic on the same PCIe bridge.",
         ),
         at: times_of(&pinned),

@@ -13,6 +13,7 @@ use crate::settings::{Proposal, Target};
 
 pub(super) static RULE: Rule = Rule {
     title: "Many small collectives",
+    doing: "merging small collectives",
     precondition: "Several of them can wait for each other and be sent as one.",
     basis: "bound: the exposed time of all but one per kind",
     candidate: Candidate::None(

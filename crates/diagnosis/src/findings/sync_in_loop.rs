@@ -15,6 +15,7 @@ use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "Host syncs within the step",
+    doing: "removing host syncs",
     precondition: "The next launch does not depend on the value.",
     basis: "bound: idle time after host syncs, and exposed copies of serialized streams",
     candidate: Candidate::Changes(|| vec![NoSync.into()]),

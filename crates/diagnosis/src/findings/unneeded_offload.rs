@@ -13,6 +13,7 @@ use crate::settings::offload::no_offloading;
 
 pub(super) static RULE: Rule = Rule {
     title: "Offloaded data that fits on the GPU",
+    doing: "keeping the data on the GPU",
     precondition: "The data is the same every step (weights), and nothing else on this GPU needs the memory.",
     basis: "bound: exposed time of these copies",
     candidate: Candidate::None(

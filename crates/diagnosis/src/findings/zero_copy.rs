@@ -13,6 +13,7 @@ use crate::saving::Saving;
 
 pub(super) static RULE: Rule = Rule {
     title: "Kernels read host memory",
+    doing: "copying ahead what kernels read from host memory",
     precondition: "What a kernel reads is known before it starts.",
     basis: "bound: the time of kernels that wait for the link",
     candidate: Candidate::Changes(|| vec![Copied.into()]),

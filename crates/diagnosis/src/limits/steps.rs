@@ -60,8 +60,8 @@ pub(super) fn early_work(scope: &Scope<'_>) -> Option<String> {
     let window = &scope.facts.window;
     (window.early_steps > MUCH_EARLY_WORK * window.steps.len() as f64).then(|| {
         format!(
-            "About {:.1} steps of work were already queued when the first step started, and count too. Their copies may \
-             have finished before the recording, so per-step figures overstate kernels. --steps '{}' counts only whole steps.",
+            "The recording starts with about {:.1} steps still queued on the GPU. Their kernels are counted, so kernel time per \
+             step is too high; --steps '{}' counts only steps that the recording has from start to end.",
             window.early_steps,
             window.pattern.as_deref().unwrap_or_default().trim_end_matches('*'),
         )

@@ -55,28 +55,28 @@ pub(super) fn clause(facts: &Facts<'_>, bound: Bound) -> String {
             )
         }
         Bound::Host => format!("is idle time waiting for the host to do other work{}", mostly(facts)),
-        Bound::Sync => goes_away(facts, bound),
+        Bound::Sync => lost_to(facts, bound),
         Bound::Input => "is idle time waiting for the next input batch".to_owned(),
         Bound::Mixed | Bound::Unknown => inconclusive(facts),
     }
 }
 
 /// What the share of a step is that a bound gains, if no part of the step is as large.
-pub(super) fn goes_away(facts: &Facts<'_>, bound: Bound) -> String {
-    let without = match bound {
+pub(super) fn lost_to(facts: &Facts<'_>, bound: Bound) -> String {
+    let what = match bound {
         Bound::Transfer => match InKernels::of(facts).named(facts) {
             Some(what) => format!("kernels' waits for {what}"),
             None => copies(facts),
         },
         Bound::Communication => "communication between GPUs".to_owned(),
-        Bound::Compute => "on-device work".to_owned(),
+        Bound::Compute => return "is on-device work".to_owned(),
         Bound::Launch => "the time that launches take on the host".to_owned(),
         Bound::Host => format!("other work of the host{}", mostly(facts)),
         Bound::Sync => "host syncs".to_owned(),
         Bound::Input => "waiting for input".to_owned(),
         Bound::Mixed | Bound::Unknown => "what bounds it".to_owned(),
     };
-    format!("goes away without {without}")
+    format!("is lost to {what}")
 }
 
 /// The largest part of the host's work is named.
@@ -118,8 +118,21 @@ fn waits_for_copies(facts: &Facts<'_>) -> String {
             let share = percent(waits.total_ms() / facts.time.analyzed_ms);
             format!("waits for transfers over the bus ({share} in kernels that wait for {what})")
         }
-        None => format!("waits for {}", copies(facts)),
+        None => format!("waits for {}{}", copies(facts), in_calls(facts)),
     }
+}
+
+/// From this share of the step on, time inside copy calls is said beside that of the copies.
+const WORTH_SPLITTING: f64 = 0.015;
+
+/// ` (12% copying, 36% inside the copy calls)`, where the GPU also waits for the calls that copy.
+fn in_calls(facts: &Facts<'_>) -> String {
+    let share = |wanted: fn(Part) -> bool| facts.breakdown.share_of(wanted).unwrap_or(0.0);
+    let calling = share(|part| part == Part::Idle(GapCause::Copy));
+    if calling < WORTH_SPLITTING {
+        return String::new();
+    }
+    format!(" ({} copying, {} inside the copy calls)", percent(share(Part::is_transfer)), percent(calling))
 }
 
 /// The transfers of a run. The largest group is named, alone if it is nearly all of them.

@@ -3,7 +3,7 @@
 use busbound_cause::Resource;
 use busbound_cause::idle::GapCause;
 
-use super::clauses::{clause, goes_away, has_device_copies, percent};
+use super::clauses::{clause, has_device_copies, lost_to, percent};
 use super::in_kernels::InKernels;
 use super::{Bound, Headroom, Verdict};
 use crate::activity::route::CopyRoute;
@@ -186,7 +186,7 @@ impl Claim {
 
     /// What a step gains.
     fn gain(facts: &Facts<'_>, bound: Bound, share: f64) -> Self {
-        let what = goes_away(facts, bound);
+        let what = lost_to(facts, bound);
         Self { percent: percent(share), of: facts.of_each_own(), what }
     }
 }

@@ -12,6 +12,11 @@ pub(super) struct InKernels {
     pub(super) link_ms: f64,
 }
 
+/// How long kernels wait for host memory, over all devices and steps.
+pub(crate) fn kernel_waits_ms(facts: &Facts<'_>) -> f64 {
+    InKernels::of(facts).total_ms()
+}
+
 impl InKernels {
     pub(super) fn of(facts: &Facts<'_>) -> Self {
         let pages_ms = facts.managed.excess_ms().unwrap_or(0.0).min(facts.time.compute_ms);
@@ -28,7 +33,7 @@ impl InKernels {
         let is_most = self.total_ms() > facts.part_ms(Part::is_transfer);
         is_most.then_some(match self.pages_ms >= self.link_ms {
             true => "pages of managed memory",
-            false => "host memory that they access over the bus",
+            false => "host memory",
         })
     }
 }

@@ -765,6 +765,7 @@ class IdleCause(Record):
 
     cause: Literal['copy', 'launch', 'synchronization', 'input', 'host', 'queued', 'kernel_gap', 'unexplained']
     count: int
+    """Gaps of the GPU's work that it is a cause of."""
     ms: float
     longest_ms: float
     before_copies_ms: float
@@ -1146,6 +1147,9 @@ class Diagnosis(Answer):
     bounds: list[ResourceBound]
     """What the step would take if each resource were faster, or free; empty if the trace cannot say."""
     time: Times
+    kernel_waits_ms: float
+    """The part of `time.compute_ms` in which kernels wait for host memory: memory that they access over the bus, or
+    pages of managed memory."""
     overlap: Overlaps
     devices: list[DeviceFacts]
     copies: list[CopyGroup]

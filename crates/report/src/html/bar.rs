@@ -26,9 +26,8 @@ const SMALLEST: f64 = 0.005;
 
 /// Where the time of a step goes.
 pub(super) fn of(diagnosis: &Diagnosis) -> Bar {
-    let value = |figure: FigureId| figure.of(diagnosis).unwrap_or(0.0);
-    let parts = || FigureId::PARTS.iter().map(|&figure| (figure, value(figure)));
-    let total: f64 = parts().map(|(_, ms)| ms).sum();
+    let parts = FigureId::drawn(FigureId::PARTS, diagnosis);
+    let total: f64 = parts.iter().map(|(_, ms)| ms).sum();
     let part = |(figure, ms): (FigureId, f64)| {
         let cause = figure.idle_cause();
         BarPart {
@@ -42,6 +41,6 @@ pub(super) fn of(diagnosis: &Diagnosis) -> Bar {
     };
     Bar {
         of: format!("{} per {}", milliseconds(total), diagnosis.unit()),
-        parts: parts().filter(|(_, ms)| *ms > SMALLEST * total).map(part).collect(),
+        parts: parts.into_iter().filter(|(_, ms)| *ms > SMALLEST * total).map(part).collect(),
     }
 }

@@ -46,7 +46,7 @@ pub fn card(diagnosis: &Diagnosis) -> Result<String, RenderError> {
     let bar = bar::of(diagnosis);
     let rows = diagnosis.findings.iter().take(FINDINGS).map(|finding| Row {
         title: &finding.title,
-        saving: text::saving(finding, diagnosis.unit()),
+        saving: text::saving(finding, diagnosis),
         before_and_after: text::before_and_after(finding, diagnosis),
         fix: &finding.fix,
     });

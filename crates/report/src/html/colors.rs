@@ -14,6 +14,7 @@ pub(super) fn of_part(figure: FigureId, diagnosis: &Diagnosis) -> &'static str {
         (_, Some(GapCause::KernelGap)) => "idle-gap",
         (_, Some(cause)) => idle_class(cause),
         (FigureId::ComputeMs, _) => "compute",
+        (FigureId::KernelWaitMs, _) => "h2d",
         (FigureId::ExposedCommMs, _) => "communication",
         (FigureId::ExposedBusCopyMs, _) => of_copies(diagnosis, |_| true, |group| group.exposed_ms),
         (FigureId::IdleMs, _) => "idle",

@@ -99,12 +99,12 @@ fn step_ms(run: &Diagnosis) -> f64 {
 }
 
 fn parts(run: &Diagnosis, longest: f64) -> Vec<RowPart> {
-    let part = |figure: &FigureId| {
-        let ms = figure.of(run).filter(|ms| *ms > 0.002 * longest)?;
+    let part = |(figure, ms): (FigureId, f64)| {
         let what = format!("{}: {}", figure.label(), milliseconds(ms));
-        Some(RowPart { class: colors::of_part(*figure, run), what, percent: 100.0 * ms / longest })
+        RowPart { class: colors::of_part(figure, run), what, percent: 100.0 * ms / longest }
     };
-    FigureId::PARTS.iter().filter_map(part).collect()
+    let parts = FigureId::drawn(FigureId::PARTS, run).into_iter();
+    parts.filter(|(_, ms)| *ms > 0.002 * longest).map(part).collect()
 }
 
 /// Most points of a sparkline.

@@ -38,7 +38,7 @@ fn findings<W: Write>(events: &mut Events<W>, diagnosis: &Diagnosis, picture: &P
     events.sort_index(OWN, -3)?;
     for ((thread, finding), spans) in (1..).zip(&diagnosis.findings).zip(&picture.findings) {
         let track = Track { process: OWN, thread };
-        let saves = saving(finding, diagnosis.unit());
+        let saves = saving(finding, diagnosis);
         events.thread_name(track, &format!("{}: {saves}", finding.title))?;
         let args = format!("\"seen\": {}, \"fix\": {}", json!(finding.seen), json!(finding.fix));
         for span in spans {

@@ -48,44 +48,73 @@ const MATTERS: &[LimitationId] = &[
 
 /// One diagnosis, `width` columns wide.
 pub(super) fn answer(out: &mut String, diagnosis: &Diagnosis, width: u16) {
-    let head = |with_free: bool| {
+    let head = |show: Show| {
         let mut head = String::new();
         headline(&mut head, diagnosis, width);
         if notes(&mut head, diagnosis, FIRST, width) {
             head.push('\n');
         }
-        bar(&mut head, diagnosis, width, with_free);
+        bar(&mut head, diagnosis, width, show.free);
         head
     };
-    let tail = |with_notes: bool| {
+    let tail = |show: Show| {
         let mut tail = String::new();
-        if with_notes {
+        if show.notes {
             notes(&mut tail, diagnosis, MATTERS, width);
         }
         next(&mut tail, diagnosis, width);
         tail
     };
-    // What to change is worth more than what would bound the run next, and its name more than notes that -v has too.
-    let (fix, title) = (Form::Fix, Form::Title);
-    let forms = [(true, true, fix), (false, true, fix), (false, true, title), (false, false, title)];
     let room = |head: &str, tail: &str| LINES.saturating_sub(head.lines().count() + tail.lines().count());
-    let made = forms.map(|(with_free, with_notes, form)| (head(with_free), tail(with_notes), form));
+    let made = Show::ALL.map(|show| (head(show), tail(show), show));
     let [.., least] = &made;
-    let fits = |(head, tail, form): &&(String, String, Form)| {
-        room(head, tail) >= lines_of_first(diagnosis, width, *form)
+    let fits = |(head, tail, show): &&(String, String, Show)| {
+        room(head, tail) >= lines_of_first(diagnosis, width, *show)
     };
-    let (head, tail, _) = made.iter().find(fits).unwrap_or(least);
+    let (head, tail, show) = made.iter().find(fits).unwrap_or(least);
     out.push_str(head);
-    findings(out, diagnosis, width, room(head, tail));
+    findings(out, diagnosis, width, Room { lines: room(head, tail), show: *show });
     out.push_str(tail);
     out.push('\n');
 }
 
-/// Lines of the first finding, of what says that there are more, and an empty one.
-fn lines_of_first(diagnosis: &Diagnosis, width: u16, form: Form) -> usize {
+/// What the answer shows besides the verdict, the bar and the fix of the first finding, which are never left out.
+#[derive(Clone, Copy)]
+struct Show {
+    /// What a step would take without each resource.
+    free: bool,
+    notes: bool,
+    /// Fixes that pay after those of the findings.
+    then: bool,
+    /// The least that is said of the first finding.
+    first: Form,
+}
+
+impl Show {
+    /// From most to least: what to change is worth more than what would bound the run next, and more than notes that -v has
+    /// too.
+    const ALL: [Self; 5] = [
+        Self { free: true, notes: true, then: true, first: Form::Fix },
+        Self { free: false, notes: true, then: true, first: Form::Fix },
+        Self { free: false, notes: false, then: true, first: Form::Fix },
+        Self { free: false, notes: false, then: true, first: Form::Brief },
+        Self { free: false, notes: false, then: false, first: Form::Brief },
+    ];
+}
+
+/// Lines for the findings, and what of them is shown.
+#[derive(Clone, Copy)]
+struct Room {
+    lines: usize,
+    show: Show,
+}
+
+/// Lines of the first finding and what follows its fix, of what says that there are more, and an empty one.
+fn lines_of_first(diagnosis: &Diagnosis, width: u16, show: Show) -> usize {
     let Some(first) = diagnosis.findings.first() else { return 0 };
     let reserved = if diagnosis.findings.len() > 1 { 2 } else { 1 };
-    entry(0, first, diagnosis, width, form).lines().count() + reserved
+    let then = if show.then { short_follow_ups(diagnosis, width) } else { String::new() };
+    entry(0, first, diagnosis, width, show.first).lines().count() + then.lines().count() + reserved
 }
 
 /// What bounds the run, and the prize.
@@ -148,7 +177,12 @@ fn if_free(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     }
     let entries: Vec<String> = bounds::if_free(diagnosis).into_iter().map(glued).collect();
     if !entries.is_empty() {
-        unbroken(out, "  if free  ", &entries.join("   "), width);
+        let of = match diagnosis.window.unprofiled {
+            Some(_) => format!("of {}, ", milliseconds(diagnosis.window.baseline_ms)),
+            None => String::new(),
+        };
+        let head = glued(format!("{of}if it took no time:"));
+        unbroken(out, "  ", &format!("{head}  {}", entries.join("   ")), width);
     }
 }
 
@@ -157,13 +191,27 @@ fn glued(text: String) -> String {
     if columns_of(&text) > LONGEST_ENTRY { text } else { text.replace(' ', "\u{a0}") }
 }
 
-/// What the parts of the bar are; idle time is one entry with its causes.
+/// What the parts of the bar are; idle time is one entry with its causes, the longest first.
 fn legend(parts: &[(FigureId, f64)], total: f64) -> String {
+    let mut text = entries_of(parts, total);
+    let rest = total - parts.iter().map(|(_, ms)| ms).sum::<f64>();
+    if rest >= OTHER * total {
+        text.push_str("   ");
+        text.push_str(&glued(format!("other {}", text::share_of(rest, total))));
+    }
+    text
+}
+
+/// From this share on, the sum of the parts that are too small for the bar is worth an entry.
+const OTHER: f64 = 0.01;
+
+fn entries_of(parts: &[(FigureId, f64)], total: f64) -> String {
     let entry = |&(figure, ms): &(FigureId, f64)| {
         glued(format!("{} {} {}", look(figure).0, figure.label(), text::share_of(ms, total)))
     };
-    let causes: Vec<(GapCause, f64)> =
+    let mut causes: Vec<(GapCause, f64)> =
         parts.iter().filter_map(|(figure, ms)| Some((figure.idle_cause()?, *ms))).collect();
+    causes.sort_by(|a, b| b.1.total_cmp(&a.1));
     if causes.len() < 2 {
         return parts.iter().map(entry).collect::<Vec<_>>().join("   ");
     }
@@ -190,17 +238,18 @@ fn look(part: FigureId) -> (&'static str, Style) {
     match part {
         FigureId::ComputeMs => ("█", color(AnsiColor::Green)),
         FigureId::ExposedCommMs => ("▓", color(AnsiColor::Blue)),
-        FigureId::ExposedBusCopyMs
-        | FigureId::ExposedPeerCopyMs
-        | FigureId::ExposedDeviceCopyMs
-        | FigureId::ExposedUnplacedCopyMs
-        | FigureId::ExposedMemsetMs => ("▒", color(AnsiColor::Yellow)),
+        FigureId::KernelWaitMs => ("▞", color(AnsiColor::Yellow)),
+        FigureId::ExposedBusCopyMs => ("▒", color(AnsiColor::Yellow)),
+        FigureId::ExposedPeerCopyMs => ("▀", color(AnsiColor::Yellow)),
+        FigureId::ExposedDeviceCopyMs => ("▚", color(AnsiColor::Cyan)),
+        FigureId::ExposedUnplacedCopyMs => ("▄", color(AnsiColor::Yellow)),
+        FigureId::ExposedMemsetMs => ("▌", color(AnsiColor::Cyan)),
         _ => (IDLE, color(AnsiColor::Red)),
     }
 }
 
 /// As many findings as there is room for; the first with its evidence.
-fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: usize) {
+fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: Room) {
     if let Some(sentence) = text::nothing_to_fix(diagnosis) {
         hanging(out, "  ", sentence, width);
         out.push('\n');
@@ -208,14 +257,16 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: usize) {
     }
     let mut shown = String::new();
     let mut left = diagnosis.findings.len();
-    let then = room_for_follow_ups(diagnosis, width, room);
+    let then = if room.show.then { short_follow_ups(diagnosis, width) } else { String::new() };
     for (i, finding) in diagnosis.findings.iter().enumerate() {
         // One line says that there are more, and one stays empty.
         let reserved = if left > 1 { 2 } else { 1 } + then.lines().count();
-        let forms = [Form::Whole, Form::Fix, Form::Title];
-        let fits = |text: &String| shown.lines().count() + text.lines().count() + reserved <= room;
-        let Some(text) = forms.into_iter().map(|form| entry(i, finding, diagnosis, width, form)).find(fits)
-        else {
+        let fits = |text: &String| shown.lines().count() + text.lines().count() + reserved <= room.lines;
+        let text = |form: Form| entry(i, finding, diagnosis, width, form);
+        let Some(text) = forms_of(i, finding).iter().map(|form| text(*form)).find(fits).or_else(|| {
+            // Without what to change, the rest is worth nothing.
+            (i == 0).then(|| text(room.show.first))
+        }) else {
             break;
         };
         shown.push_str(&text);
@@ -232,17 +283,28 @@ fn findings(out: &mut String, diagnosis: &Diagnosis, width: u16, room: usize) {
     }
 }
 
-/// Fixes that pay after those of the findings, unless they take the place of the first finding's fix.
-fn room_for_follow_ups(diagnosis: &Diagnosis, width: u16, room: usize) -> String {
-    let then = follow_ups(diagnosis, width);
-    let first = lines_of_first(diagnosis, width, Form::Fix).max(1);
-    if first + then.lines().count() <= room { then } else { String::new() }
+/// What may be said of a finding, from most to least. A fix that saves nothing by itself is for those who want all of it.
+fn forms_of(i: usize, finding: &Finding) -> &'static [Form] {
+    match (i, finding.saves_ms_per_step.high > 0.0) {
+        (0, _) => &[Form::Whole, Form::Fix, Form::Brief],
+        (_, true) => &[Form::Whole, Form::Fix, Form::Title],
+        (_, false) => &[Form::Title],
+    }
 }
 
 /// Fixes that pay after those of the findings.
-pub(super) fn follow_ups(diagnosis: &Diagnosis, width: u16) -> String {
+fn short_follow_ups(diagnosis: &Diagnosis, width: u16) -> String {
     let mut out = String::new();
     text::follow_ups(diagnosis).iter().for_each(|fix| hanging(&mut out, "  then ", fix, width));
+    out
+}
+
+/// Fixes that pay after those of the findings, with how to predict them.
+pub(super) fn follow_ups(diagnosis: &Diagnosis, width: u16) -> String {
+    let mut out = short_follow_ups(diagnosis, width);
+    if let Some(command) = text::predicts_all(diagnosis).filter(|_| !out.is_empty()) {
+        hanging(&mut out, "       ", &command, width);
+    }
     out
 }
 
@@ -250,6 +312,8 @@ pub(super) fn follow_ups(diagnosis: &Diagnosis, width: u16) -> String {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
     Title,
+    /// The first sentence of the fix.
+    Brief,
     Fix,
     Whole,
     /// With its severity, and when the fix is worth it.
@@ -259,11 +323,8 @@ pub(super) enum Form {
 /// The finding with this place in the list.
 pub(super) fn entry(i: usize, finding: &Finding, diagnosis: &Diagnosis, width: u16, form: Form) -> String {
     let mut out = String::new();
-    let mut rest = format!(
-        ": {}{}  ",
-        text::saving(finding, diagnosis.unit()),
-        text::before_and_after(finding, diagnosis)
-    );
+    let mut rest =
+        format!(": {}{}  ", text::saving(finding, diagnosis), text::before_and_after(finding, diagnosis));
     let mut style = STRONG;
     if form == Form::Everything {
         rest.push_str(&format!("[severity: {}]  ", text::severity(finding.severity)));
@@ -281,14 +342,19 @@ pub(super) fn entry(i: usize, finding: &Finding, diagnosis: &Diagnosis, width: u
     if form >= Form::Whole {
         hanging(&mut out, "     ", &finding.seen, width);
     }
-    if form >= Form::Fix {
-        hanging(&mut out, "     Fix: ", &finding.fix, width);
+    if form >= Form::Brief {
+        let fix = if form == Form::Brief { first_sentence(&finding.fix) } else { &finding.fix };
+        hanging(&mut out, "     Fix: ", fix, width);
     }
     if form == Form::Everything {
         hanging(&mut out, "     ", &format!("Cost: {}", text::cost(finding)), width);
         hanging(&mut out, "     ", &format!("Worth it when: {}", finding.precondition), width);
     }
     out
+}
+
+fn first_sentence(text: &str) -> &str {
+    text.find(". ").map_or(text, |end| &text[..=end])
 }
 
 /// What changes how the answer is read. Returns whether there is any.
@@ -306,8 +372,7 @@ fn notes(out: &mut String, diagnosis: &Diagnosis, which: &[LimitationId], width:
 
 /// What to do with the answer.
 fn next(out: &mut String, diagnosis: &Diagnosis, width: u16) {
-    let path = &diagnosis.source.path;
-    let mut steps = vec![format!("busbound {path} --open (timeline)"), "-v (all figures)".to_owned()];
+    let mut steps = vec!["--open (timeline)".to_owned(), "-v (figures)".to_owned()];
     steps.push(match diagnosis.findings.first() {
         Some(first) => format!("busbound explain {}", first.id),
         None => format!("busbound explain {}", diagnosis.verdict.bound.id()),
@@ -315,4 +380,25 @@ fn next(out: &mut String, diagnosis: &Diagnosis, width: u16) {
     let mut text = String::new();
     hanging(&mut text, "  next: ", &steps.join(" · "), width);
     line(out, &format!("{FAINT}{}{FAINT:#}", text.trim_end()));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_busy_part_of_the_bar_has_its_own_fill() {
+        let busy = FigureId::PARTS.iter().filter(|part| part.idle_cause().is_none());
+        let parts: Vec<FigureId> = busy.copied().chain([FigureId::KernelWaitMs]).collect();
+        let fills: BTreeSet<&str> = parts.iter().map(|part| look(*part).0).chain([IDLE]).collect();
+        assert_eq!(fills.len(), parts.len() + 1, "{fills:?}");
+    }
+
+    #[test]
+    fn a_brief_fix_is_its_first_sentence() {
+        assert_eq!(first_sentence("Pin 1.5 GB once. Reuse it."), "Pin 1.5 GB once.");
+        assert_eq!(first_sentence("Pin it."), "Pin it.");
+    }
 }

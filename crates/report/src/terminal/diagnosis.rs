@@ -103,7 +103,7 @@ fn time(out: &mut String, diagnosis: &Diagnosis, width: u16) {
         hanging(out, "  launches  ", &launching, width);
     }
     if let Some(path) = path::path(diagnosis) {
-        hanging(out, "  critical  ", &path, width);
+        hanging(out, "  critical path  ", &path, width);
     }
     for (i, copies) in text::copies(diagnosis).iter().enumerate() {
         hanging(out, if i == 0 { "  copies    " } else { "            " }, &copies.joined("  "), width);

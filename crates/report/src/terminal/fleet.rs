@@ -25,6 +25,12 @@ pub(crate) fn runs_as_terminal(runs: &Runs<'_>, style: &Style) -> String {
         }
         None => {}
     }
+    let is_many = runs.fleet.is_none() && runs.shown.is_empty() && !runs.is_one();
+    if is_many {
+        hanging(&mut out, "  ", "busbound FILE has the details of one run, --each those of all.", width);
+        out.push('\n');
+        return out;
+    }
     for run in runs.detailed() {
         if !runs.is_one() {
             line(&mut out, &format!("{FAINT}{}{FAINT:#}", run.source.path));

@@ -20,7 +20,7 @@ pub fn watched_as_terminal(watched: &Watched, style: &Style) -> String {
         since_last(&mut out, watched, since, width);
     }
     if let Some(finding) = diagnosis.findings.first() {
-        let saving = text::saving(finding, diagnosis.unit());
+        let saving = text::saving(finding, diagnosis);
         let after = text::before_and_after(finding, diagnosis);
         hanging(
             &mut out,

@@ -20,7 +20,7 @@ pub(crate) fn whatif_as_terminal(answers: &[WhatIf], width: u16) -> String {
         for (change, words) in text::to_do(answer) {
             hanging(&mut out, &format!("  {change:<9} "), &words, width);
         }
-        hanging(&mut out, "  replay    ", &text::replay(answer), width);
+        hanging(&mut out, "  check     ", &text::replay(answer), width);
         for note in text::range_from(answer).iter().chain(&text::power(answer)).chain(&answer.notes) {
             hanging(&mut out, "  · ", note, width);
         }

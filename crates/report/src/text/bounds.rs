@@ -1,19 +1,29 @@
 //! What would a step take if one resource were free?
 
 use busbound_diagnosis::quantity::milliseconds;
+use busbound_trace::Direction;
+
 use busbound_diagnosis::{Bound, Diagnosis, Resource, ResourceBound};
 
-use super::{Table, capitalized};
+use super::Table;
 
 /// A resource that gains a smaller share of the step is not worth a line.
 const WORTH_SAYING: f64 = 0.02;
+/// From this share of the time of its kind on, a resource is named alone.
+const ALONE: f64 = 0.9;
 /// Resources in the short answer.
 const SHOWN: usize = 4;
 
-/// A resource as people call it.
-pub(crate) fn word(resource: Resource) -> &'static str {
+/// A resource as people call it. Kernels that access host memory use the bus as copies do.
+pub(crate) fn word(resource: Resource, diagnosis: &Diagnosis) -> &'static str {
+    let is_copied = |direction| diagnosis.copies.iter().any(|group| group.direction == direction);
+    let is_accessed = diagnosis.kernel_waits_ms > 0.0;
     match resource {
         Resource::Compute => "compute",
+        Resource::H2d if is_accessed && !is_copied(Direction::HostToDevice) => "reads of host memory",
+        Resource::D2h if is_accessed && !is_copied(Direction::DeviceToHost) => "writes to host memory",
+        Resource::H2d if is_accessed => "H2D copies and reads",
+        Resource::D2h if is_accessed => "D2H copies and writes",
         Resource::H2d => "H2D copies",
         Resource::D2h => "D2H copies",
         Resource::Peer => "peer copies",
@@ -28,7 +38,7 @@ pub(crate) fn word(resource: Resource) -> &'static str {
 /// What bounds a step, as a noun.
 fn noun(bound: Bound) -> &'static str {
     match bound {
-        Bound::Transfer => "copies",
+        Bound::Transfer => "all copies",
         Bound::Communication => "collectives",
         Bound::Compute => "compute",
         Bound::Launch => "launches",
@@ -66,37 +76,43 @@ fn leading(diagnosis: &Diagnosis) -> Vec<&ResourceBound> {
     ranked(diagnosis).into_iter().filter(matters).take(SHOWN).collect()
 }
 
-/// `H2D copies → 69.0 ms (then bound by compute)`, `compute → 207 ms`; empty if nothing gains.
+/// `H2D copies → 69.0 ms (then compute-bound)`, `compute → 207 ms`; empty if nothing gains.
 pub(crate) fn if_free(diagnosis: &Diagnosis) -> Vec<String> {
     let leading = leading(diagnosis);
+    let headroom = diagnosis.verdict.headroom.as_ref();
+    let then = |text: String| match headroom.and_then(|headroom| headroom.next_bound) {
+        Some(next) => format!("{text} (then {})", next.title().to_lowercase()),
+        None => text,
+    };
+    let alone = headroom.and_then(|headroom| only_resource(diagnosis, headroom.resource));
     let entry = |bound: &&ResourceBound| {
-        format!("{} → {}", word(bound.resource), milliseconds(bound.step_if_free_ms))
+        let name = word(bound.resource, diagnosis);
+        let text = format!("{name} → {}", milliseconds(bound.step_if_free_ms));
+        if Some(bound.resource) == alone { then(text) } else { text }
     };
     let mut entries: Vec<String> = leading.iter().map(entry).collect();
-    if let (Some(first), Some(next)) = (entries.first_mut(), next(diagnosis)) {
-        // What follows the first one is said with it.
-        match is_first(diagnosis) {
-            true => *first = format!("{first} ({next})"),
-            false => entries.push(next),
-        }
+    // What bounds the run may be several resources, or not among those that gain most.
+    let is_said = alone.is_some_and(|alone| leading.iter().any(|bound| bound.resource == alone));
+    if let Some(headroom) = headroom.filter(|_| !is_said && !entries.is_empty()) {
+        let text = format!("{} → {}", noun(headroom.resource), milliseconds(headroom.step_if_free_ms));
+        entries.push(then(text));
     }
     entries
 }
 
-/// True if what bounds the run also gains most.
-fn is_first(diagnosis: &Diagnosis) -> bool {
-    let bound = diagnosis.verdict.headroom.as_ref().map(|headroom| headroom.resource);
-    ranked(diagnosis).first().is_some_and(|first| Some(bound_of(first.resource)) == bound)
+/// The resource that bounds the run, if it is nearly alone; copies in two directions are two.
+fn only_resource(diagnosis: &Diagnosis, bound: Bound) -> Option<Resource> {
+    let all = || diagnosis.bounds.iter().filter(|one| bound_of(one.resource) == bound);
+    let most = all().max_by(|a, b| a.busy_ms.total_cmp(&b.busy_ms))?;
+    let busy: f64 = all().map(|one| one.busy_ms).sum();
+    (most.busy_ms >= ALONE * busy).then_some(most.resource)
 }
 
-/// `then bound by compute`, or `without host syncs bound by compute` if something else gains more.
+/// `Without copies, the step is compute-bound`.
 pub(crate) fn next(diagnosis: &Diagnosis) -> Option<String> {
     let headroom = diagnosis.verdict.headroom.as_ref()?;
-    let then = noun(headroom.next_bound?);
-    Some(match is_first(diagnosis) {
-        true => format!("then bound by {then}"),
-        false => format!("without {} bound by {then}", noun(headroom.resource)),
-    })
+    let then = headroom.next_bound?.title().to_lowercase();
+    Some(format!("Without {}, the {} is {then}", noun(headroom.resource), diagnosis.unit()))
 }
 
 /// Every resource that is used.
@@ -104,7 +120,7 @@ pub(crate) fn table(diagnosis: &Diagnosis) -> Table {
     let now = diagnosis.window.baseline_ms;
     let row = |bound: &&ResourceBound| {
         vec![
-            word(bound.resource).to_owned(),
+            word(bound.resource, diagnosis).to_owned(),
             milliseconds(bound.busy_ms),
             milliseconds(bound.exposed_ms),
             milliseconds(bound.step_if_10pct_faster_ms),
@@ -123,7 +139,7 @@ pub(crate) fn about(diagnosis: &Diagnosis) -> Option<String> {
     }
     let (unit, now) = (diagnosis.unit(), milliseconds(diagnosis.window.baseline_ms));
     let basis = if diagnosis.window.unprofiled.is_some() { " without the profiler" } else { "" };
-    let then = next(diagnosis).map_or(String::new(), |then| format!(" {}.", capitalized(&then)));
+    let then = next(diagnosis).map_or(String::new(), |then| format!(" {then}."));
     Some(format!(
         "If free: what the {unit} takes if one resource takes no time and the rest stays the same; it takes {now}{basis} \
          now.{then} Exposed: not overlapped with kernels. [explain: bounds]"

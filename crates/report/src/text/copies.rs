@@ -97,9 +97,9 @@ fn bin_rows(kind: String, bins: &[HistogramBin]) -> impl Iterator<Item = Vec<Str
 fn class_name(class: CpuCopyClass) -> &'static str {
     match class {
         CpuCopyClass::BusTransfer => "blocking, over the bus",
-        CpuCopyClass::GpuInternal => "within one memory",
+        CpuCopyClass::GpuInternal => "not over the bus",
         CpuCopyClass::AsynchronousLaunch => "asynchronous (launch)",
-        CpuCopyClass::Undecided => "undecided",
+        CpuCopyClass::Undecided => "direction unknown",
     }
 }
 
@@ -121,7 +121,8 @@ pub(crate) fn of_host(diagnosis: &Diagnosis) -> Table {
         ]
     };
     let rows = diagnosis.cpu_copies.iter().map(row).collect();
-    Table { titles: vec!["copy operators", "count", "bytes", "host time", "median each", "rate"], rows }
+    let title = if diagnosis.step_count() > 1.0 { "copy operators, all steps" } else { "copy operators" };
+    Table { titles: vec![title, "count", "bytes", "host time", "median each", "rate"], rows }
 }
 
 fn blocking(diagnosis: &Diagnosis) -> impl Iterator<Item = &CpuCopies> {

@@ -6,26 +6,20 @@ use busbound_diagnosis::{
     Severity, StepsFound, Unit,
 };
 
-use super::step_time::{self, per, recorded_ms};
+use super::step_time::{self, recorded_ms};
 use super::{Table, attribution, capitalized, collectives, copies, path};
 
 /// The parts of a step in the order they are drawn, in milliseconds.
 pub(crate) fn parts(diagnosis: &Diagnosis) -> Vec<(FigureId, f64)> {
-    let value = |figure: FigureId| figure.of(diagnosis).unwrap_or(0.0);
     // Hide parts below half a percent.
-    let least = 0.005 * value(FigureId::SpanMs);
-    FigureId::COARSE_PARTS
-        .iter()
-        .map(|&figure| (figure, value(figure)))
-        .filter(|(_, ms)| *ms > least)
-        .collect()
+    let least = 0.005 * recorded_ms(diagnosis);
+    FigureId::drawn(FigureId::COARSE_PARTS, diagnosis).into_iter().filter(|(_, ms)| *ms > least).collect()
 }
 
 /// The parts of a step with idle time by its cause, those that take 1% of it; compute always.
 pub(crate) fn fine_parts(diagnosis: &Diagnosis) -> Vec<(FigureId, f64)> {
     let least = 0.01 * recorded_ms(diagnosis);
-    let value = |figure: FigureId| figure.of(diagnosis).unwrap_or(0.0);
-    let all = FigureId::PARTS.iter().map(|&figure| (figure, value(figure)));
+    let all = FigureId::drawn(FigureId::PARTS, diagnosis).into_iter();
     all.filter(|(figure, ms)| *figure == FigureId::ComputeMs || *ms >= least).collect()
 }
 
@@ -47,10 +41,17 @@ pub(crate) fn cost(finding: &Finding) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// `66.7 ms (24%)`.
+/// `66.7 ms (24%)`; `0.4 ms (<1%)`.
 pub(crate) fn share_of(ms: f64, total: f64) -> String {
-    format!("{} ({:.0}%)", milliseconds(ms), 100.0 * ms / total)
+    let percent = 100.0 * ms / total;
+    match percent > 0.0 && percent < 0.5 {
+        true => format!("{} (<1%)", milliseconds(ms)),
+        false => format!("{} ({percent:.0}%)", milliseconds(ms)),
+    }
 }
+
+/// A smaller speedup is said in percent: as a factor it would have one digit that matters.
+const SAID_IN_PERCENT: f64 = 1.25;
 
 /// `Transfer-bound: 274 ms/step → about 81 ms (3.4x) by pinning host buffers.`; `None` if no fix gains 5% for sure.
 fn prize(diagnosis: &Diagnosis) -> Option<String> {
@@ -70,6 +71,9 @@ fn prize(diagnosis: &Diagnosis) -> Option<String> {
             prize.step_ms / prize.high_ms,
             prize.step_ms / prize.low_ms
         ),
+        false if prize.speedup < SAID_IN_PERCENT => {
+            format!("about {} ({:.0}% faster)", milliseconds(prize.fixed_ms), 100.0 * (prize.speedup - 1.0))
+        }
         false => format!("about {} ({:.1}x)", milliseconds(prize.fixed_ms), prize.speedup),
     };
     Some(format!("{}: {} → {gain} by {doing}.", diagnosis.verdict.bound.title(), step_time::now(diagnosis)))
@@ -79,8 +83,8 @@ fn prize(diagnosis: &Diagnosis) -> Option<String> {
 pub(crate) fn gain(diagnosis: &Diagnosis) -> Option<String> {
     let first = diagnosis.findings.first()?;
     let is_part = diagnosis.prize.iter().flat_map(|prize| &prize.fixes).any(|fix| fix.finding == first.id);
-    if is_part {
-        return prize(diagnosis);
+    if let Some(prize) = prize(diagnosis).filter(|_| is_part) {
+        return Some(prize);
     }
     if diagnosis.verdict.bound == Bound::Unknown {
         return None;
@@ -95,17 +99,7 @@ pub(crate) fn gain(diagnosis: &Diagnosis) -> Option<String> {
         false => milliseconds_range(after(saves.high), after(saves.low)),
     };
     let (title, now) = (diagnosis.verdict.bound.title(), step_time::now(diagnosis));
-    let problem = lowercased(&first.title);
-    Some(format!("{title}: {now} → {after} by fixing finding 1 ({problem})."))
-}
-
-/// With a lowercase first letter, unless the first word is an acronym.
-fn lowercased(title: &str) -> String {
-    let mut letters = title.chars();
-    match (letters.next(), letters.clone().next()) {
-        (Some(first), Some(second)) if second.is_lowercase() => first.to_lowercase().chain(letters).collect(),
-        _ => title.to_owned(),
-    }
+    Some(format!("{title}: {now} → {after} by {}.", first.doing))
 }
 
 /// The first lines of the answer in every format: what can be gained, then what bounds the run.
@@ -139,27 +133,24 @@ pub(crate) fn before_and_after(finding: &Finding, diagnosis: &Diagnosis) -> Stri
 pub(crate) fn follow_ups(diagnosis: &Diagnosis) -> Vec<String> {
     let is_found = |fix: &&AppliedFix| diagnosis.findings.iter().any(|finding| finding.id == fix.finding);
     let fixes = diagnosis.prize.iter().flat_map(|prize| &prize.fixes);
-    let apply: Vec<&str> = fixes.clone().flat_map(|fix| fix.apply.iter().map(String::as_str)).collect();
-    fixes
-        .filter(|fix| !is_found(fix))
-        .map(|fix| {
-            format!(
-                "{}: {} → {} (busbound whatif {} --apply {})  [explain: {}]",
-                fix.doing.join(", "),
-                milliseconds(fix.before_ms),
-                milliseconds(fix.after_ms),
-                diagnosis.source.path,
-                apply.join(" --apply "),
-                fix.finding
-            )
-        })
-        .collect()
+    let text = |fix: &AppliedFix| {
+        let (before, after) = (milliseconds(fix.before_ms), milliseconds(fix.after_ms));
+        format!("{}: {before} → {after}  [explain: {}]", fix.doing.join(", "), fix.finding)
+    };
+    fixes.filter(|fix| !is_found(fix)).map(text).collect()
+}
+
+/// The command that predicts all fixes of the prize together.
+pub(crate) fn predicts_all(diagnosis: &Diagnosis) -> Option<String> {
+    let fixes = &diagnosis.prize.as_ref()?.fixes;
+    let apply: Vec<&str> = fixes.iter().flat_map(|fix| fix.apply.iter().map(String::as_str)).collect();
+    Some(format!("(busbound whatif {} --apply {})", diagnosis.source.path, apply.join(" --apply ")))
 }
 
 /// `4 steps (`step`), median 274 ms, range 262–280 ms`.
 pub(crate) fn step(diagnosis: &Diagnosis) -> String {
     let Some(steps) = &diagnosis.window.steps else {
-        return format!("no steps found; {} of GPU time", milliseconds(diagnosis.window.span_ms));
+        return format!("no steps found; the trace covers {}", milliseconds(diagnosis.window.span_ms));
     };
     let pattern = match steps.found {
         StepsFound::Period => steps.pattern.clone(),
@@ -379,10 +370,12 @@ pub(crate) fn contention(diagnosis: &Diagnosis) -> Option<String> {
 }
 
 /// `saves 144–171 ms/step`.
-pub(crate) fn saving(finding: &Finding, unit: Unit) -> String {
-    let (saves, unit) = (finding.saves_ms_per_step, per(unit));
+pub(crate) fn saving(finding: &Finding, diagnosis: &Diagnosis) -> String {
+    let (saves, unit) = (finding.saves_ms_per_step, diagnosis.unit().per());
     if saves.high <= 0.0 {
-        return "no direct saving".to_owned();
+        let is_first = diagnosis.findings.first().is_some_and(|first| first.id == finding.id);
+        let text = if is_first { "no direct saving" } else { "saves nothing until the others are fixed" };
+        return text.to_owned();
     }
     if saves.low < 0.01 * saves.high {
         return format!("saves up to {}{unit}", milliseconds(saves.high));

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use busbound_diagnosis::quantity::{count, milliseconds, milliseconds_range};
 use busbound_diagnosis::{Bound, FigureId, FigureUnit, Saving, Unit};
 use busbound_fleet::{
-    FleetAnswer, LateRank, Meantime, PipelineStage, RankName, RankSummary, SharedFinding, Spread, Unread,
+    FleetAnswer, LateRank, Meantime, PipelineStage, RankName, RankSteps, RankSummary, SharedFinding, Spread,
+    Unread,
 };
 
 use super::{Table, plural};
@@ -45,7 +46,7 @@ fn table(title: &'static str, ranks: &[&RankSummary], name: impl Fn(&RankSummary
     type Column = (&'static str, fn(&RankSummary) -> Option<String>);
     let columns: [Column; 8] = [
         ("bound by", |rank| Some(bound(rank.verdict.bound).to_owned())),
-        ("step", |rank| rank.steps.as_ref().map(|_| milliseconds(rank.step_ms()))),
+        ("step", |rank| rank.steps.as_ref().map(|steps| milliseconds(step_ms(rank, steps)))),
         ("compute", |rank| time(rank, rank.time.compute_ms)),
         ("exposed copy", |rank| time(rank, rank.time.exposed_bus_copy_ms)),
         ("exposed comm.", |rank| time(rank, rank.time.exposed_comm_ms)),
@@ -63,6 +64,11 @@ fn table(title: &'static str, ranks: &[&RankSummary], name: impl Fn(&RankSummary
         titles: std::iter::once(title).chain(columns.iter().map(|(title, _)| *title)).collect(),
         rows: ranks.iter().map(row).collect(),
     }
+}
+
+/// Without GPU work the parts are empty, and the steps are those of the host.
+fn step_ms(rank: &RankSummary, steps: &RankSteps) -> f64 {
+    if rank.step_ms() > 0.0 { rank.step_ms() } else { steps.p50_ms }
 }
 
 fn is_time(unit: FigureUnit) -> bool {
@@ -92,7 +98,7 @@ fn bound(bound: Bound) -> &'static str {
         Bound::Sync => "sync",
         Bound::Input => "input",
         Bound::Mixed => "mixed",
-        Bound::Unknown => "unknown",
+        Bound::Unknown => "inconclusive",
     }
 }
 

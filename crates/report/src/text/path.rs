@@ -1,6 +1,6 @@
 //! What do the critical path, the launches and the kernels say in words?
 
-use busbound_diagnosis::quantity::{count, milliseconds};
+use busbound_diagnosis::quantity::{count, milliseconds, plural};
 use busbound_diagnosis::{Bound, Diagnosis, KernelTime, PathClass, Roofline};
 
 use super::Table;
@@ -20,10 +20,10 @@ pub(crate) fn path(diagnosis: &Diagnosis) -> Option<String> {
     let edges = &path.edges;
     let waits = match (edges.recorded_waits, edges.inferred_waits) {
         (0, 0) => String::new(),
-        (recorded, 0) => format!("; {} dependencies, all recorded", count(recorded)),
-        (0, inferred) => format!("; {} dependencies, all inferred from timing", count(inferred)),
+        (recorded, 0) => format!("; {}, all recorded", dependencies(recorded)),
+        (0, inferred) => format!("; {}, all inferred from timing", dependencies(inferred)),
         (recorded, inferred) => {
-            format!("; {} dependencies recorded, {} inferred from timing", count(recorded), count(inferred))
+            format!("; {} recorded, {} inferred from timing", dependencies(recorded), count(inferred))
         }
     };
     let share = |class: PathClass| {
@@ -35,6 +35,10 @@ pub(crate) fn path(diagnosis: &Diagnosis) -> Option<String> {
         && share(PathClass::Host) + share(PathClass::Launch) > 0.4;
     let aside = if aside { "; kernels run while the host decides when the step ends" } else { "" };
     Some(list.join(", ") + &waits + aside)
+}
+
+fn dependencies(number: u64) -> String {
+    plural(number, "dependency", "dependencies")
 }
 
 /// The longest segments of the path, one row per name.

@@ -1,21 +1,16 @@
 //! What does a step take, as recorded and without the profiler?
 
 use busbound_diagnosis::quantity::{milliseconds, milliseconds_range};
-use busbound_diagnosis::{Diagnosis, FigureId, Unit, UnprofiledSource};
+use busbound_diagnosis::{Diagnosis, FigureId, UnprofiledSource};
 
 /// The recorded step, which its parts sum to.
 pub(crate) fn recorded_ms(diagnosis: &Diagnosis) -> f64 {
     FigureId::SpanMs.of(diagnosis).unwrap_or(0.0)
 }
 
-/// `/step`; nothing if figures are for the whole trace.
-pub(crate) fn per(unit: Unit) -> String {
-    if unit == Unit::Trace { String::new() } else { format!("/{unit}") }
-}
-
 /// `274 ms/step`, or `about 6.90 ms/step without the profiler (12.4 ms recorded)`.
 pub(crate) fn now(diagnosis: &Diagnosis) -> String {
-    let (now, unit) = (milliseconds(diagnosis.window.baseline_ms), per(diagnosis.unit()));
+    let (now, unit) = (milliseconds(diagnosis.window.baseline_ms), diagnosis.unit().per());
     match diagnosis.window.unprofiled {
         None => format!("{now}{unit}"),
         Some(unprofiled) => {

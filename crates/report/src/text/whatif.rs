@@ -1,7 +1,7 @@
 //! The sentences and tables of a prediction.
 
 use busbound_diagnosis::WhatIf;
-use busbound_diagnosis::quantity::{bytes, milliseconds};
+use busbound_diagnosis::quantity::{bytes, milliseconds, plural};
 use busbound_whatif::replay::Change;
 
 use super::Table;
@@ -17,7 +17,7 @@ pub(crate) fn now(answer: &WhatIf) -> Vec<(&'static str, f64)> {
 }
 
 pub(crate) fn table(answer: &WhatIf) -> Table {
-    let titles = vec!["change", "step", "low", "high", "speedup", "GPU memory"];
+    let titles = vec!["change", "step", "from", "to", "speedup", "GPU memory"];
     let none = || "–".to_owned();
     let now = now(answer).into_iter();
     let now = now.map(|(what, ms)| vec![what.to_owned(), milliseconds(ms), none(), none(), none(), none()]);
@@ -37,9 +37,9 @@ pub(crate) fn table(answer: &WhatIf) -> Table {
 /// How accurate the replay of the unchanged trace is.
 pub(crate) fn replay(answer: &WhatIf) -> String {
     format!(
-        "replay error {:+.1}%; {} waits recorded, {} inferred from timing",
-        100.0 * answer.replay_error,
-        answer.recorded_waits,
+        "replaying the trace unchanged gives its step time to {:.1}%; {} recorded, {} inferred from timing",
+        100.0 * answer.replay_error.abs(),
+        plural(answer.recorded_waits as u64, "wait", "waits"),
         answer.inferred_waits
     )
 }

@@ -9,7 +9,7 @@ use crate::quantity::milliseconds;
 use crate::unit::Unit;
 
 /// What the parts do not explain: the step is a median, the parts are means over steps and GPUs.
-const NOT_EXPLAINED: &str = "not explained by the parts";
+const NOT_EXPLAINED: &str = "median vs mean";
 
 /// Less than this many milliseconds is rounding, not a remainder.
 const ROUNDING_MS: f64 = 1e-6;
@@ -28,7 +28,7 @@ impl PartChange {
         if self.part == NOT_EXPLAINED {
             let time = milliseconds((self.after_ms - self.before_ms).abs());
             return format!(
-                " The largest share, {time} per {unit}, is not explained by the parts of the {unit}."
+                " The largest share, {time} per {unit}, is in no part: the {unit} is a median, and its parts are means."
             );
         }
         let (before, after) = (milliseconds(self.before_ms), milliseconds(self.after_ms));

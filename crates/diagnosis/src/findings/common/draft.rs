@@ -34,6 +34,8 @@ impl Draft {
 #[derive(Debug)]
 pub(crate) struct Fix {
     pub(super) text: String,
+    /// Replaces the rule's.
+    pub(super) doing: Option<String>,
     pub(super) code: Option<&'static str>,
     pub(super) settings: Vec<Proposal>,
     /// The what-if changes of this fix, where the rule has none.
@@ -42,7 +44,13 @@ pub(crate) struct Fix {
 
 impl Fix {
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), code: None, settings: Vec::new(), changes: None }
+        Self { text: text.into(), doing: None, code: None, settings: Vec::new(), changes: None }
+    }
+
+    /// What the fix does in a few words, to follow "by", with figures of the run.
+    pub(crate) fn doing(mut self, doing: impl Into<String>) -> Self {
+        self.doing = Some(doing.into());
+        self
     }
 
     /// The fix in PyTorch. It must be one of the snippets in the documentation.

@@ -50,6 +50,9 @@ pub struct Finding {
     /// The what-if changes that are its fix, as `busbound whatif --apply` takes them; empty where there are none.
     pub candidate: Vec<String>,
     pub fix: String,
+    /// What the fix does in a few words, to follow "by".
+    #[serde(skip)]
+    pub doing: String,
     /// What the fix costs.
     pub cost: Cost,
     /// What the run gains without a change of the program; `null` where that is not possible, or another finding says it.
@@ -107,6 +110,7 @@ impl Finding {
             saving_basis: basis,
             candidate: changes.iter().flatten().map(ToString::to_string).collect(),
             fix: draft.fix.text,
+            doing: draft.fix.doing.unwrap_or_else(|| rule.doing.to_owned()),
             cost: Cost {
                 effort: rule.effort,
                 pinned_bytes: None,

@@ -162,10 +162,21 @@ impl<'c, 'f, 'a> Staged<'c, 'f, 'a> {
         } else {
             String::new()
         };
+        let direction = self.copies[0].transfer.direction;
+        let is_smaller = |copy: &Copy<'_>| {
+            copy.transfer.direction == direction
+                && copy.host_memory() == Some(MemoryKind::Pageable)
+                && copy.bytes().is_some_and(|bytes| bytes < SMALLEST)
+        };
+        // The table of copies counts small ones too.
+        let (one, several) = match self.facts.issued_copies().any(is_smaller) {
+            true => ("large copy", "large copies"),
+            false => ("copy", "copies"),
+        };
         let origin = self.copies[0].call.map(|call| self.facts.host.around(&call)).unwrap_or_default();
         format!(
             "{} of {} per {unit} {preposition} pageable memory at {:.1} GB/s{}{blocking}; pinned memory reaches {:.1} GB/s on {}.",
-            plural((copies as f64 / self.facts.steps()).round().max(1.0) as u64, "copy", "copies"),
+            plural((copies as f64 / self.facts.steps()).round().max(1.0) as u64, one, several),
             bytes(self.moved / copies as u64),
             self.gbps(),
             origin.clause(),

@@ -13,10 +13,12 @@ ready = [torch.cuda.Event() for _ in layers]
 used = [torch.cuda.Event() for _ in layers]
 def fetch(i):    # double buffering; `host` is pinned
     with torch.cuda.stream(copies):
-        copies.wait_event(used[i - 2] if i >= 2 else used[-1])    # the buffer is free again
+        # until the buffer is free again
+        copies.wait_event(used[i - 2] if i >= 2 else used[-1])
         buffers[i % 2].copy_(host[i], non_blocking=True)
         ready[i].record(copies)
-copies.wait_stream(torch.cuda.current_stream())    # once: the buffers may still be in use
+# once: the buffers may still be in use
+copies.wait_stream(torch.cuda.current_stream())
 fetch(0)
 for i, layer in enumerate(layers):
     if i + 1 < len(layers):

@@ -13,6 +13,8 @@ use crate::findings::FindingId;
 pub(crate) struct Rule {
     /// The title, unless a [`Draft`] has one with figures of the run.
     pub(crate) title: &'static str,
+    /// What its fix does in a few words, to follow "by", unless a [`Fix`](super::Fix) has one with figures of the run.
+    pub(crate) doing: &'static str,
     /// When the fix is worth it.
     pub(crate) precondition: &'static str,
     /// How the saving is computed if the fix is not replayed.

@@ -266,7 +266,7 @@ fn seen_on_the_link(identity: &Identity) -> Vec<Cause> {
                 "the link runs at PCIe generation {} of {}, read while copies ran",
                 link.generation, link.max_generation
             ),
-            "`busbound topo` shows the hop; check for link errors (`nvidia-smi -q -d PCIE`, replays) and the link speed set in the BIOS",
+            "`busbound topo` shows the hop; check for link errors (`nvidia-smi -q`: Replays Since Reset) and the link speed set in the BIOS",
         ));
     }
     // Both ends may support less than the card: a slot with fewer lanes, or an older host.

@@ -46,7 +46,7 @@ fn body(context: &Context<'_>) -> Result<Option<String>, RenderError> {
     let row = |bound: &ResourceBound| {
         let saved = now - bound.step_if_free_ms;
         BoundRow {
-            resource: text::word(bound.resource),
+            resource: text::word(bound.resource, diagnosis),
             class: colors::of_resource(bound.resource, diagnosis),
             busy: milliseconds(bound.busy_ms),
             exposed: milliseconds(bound.exposed_ms),

@@ -57,7 +57,7 @@ fn card(context: &Context<'_>, number: usize, finding: &Finding) -> Card {
     Card {
         finding: number,
         title: finding.title.clone(),
-        saving: text::saving(finding, diagnosis.unit()),
+        saving: text::saving(finding, diagnosis),
         before_and_after: text::before_and_after(finding, diagnosis),
         severity: text::severity(finding.severity),
         seen: finding.seen.clone(),
