@@ -8,6 +8,7 @@ use crate::analysis::facts::Facts;
 
 pub(super) static RULE: Rule = Rule {
     title: "Operators on the CPU",
+    doing: "running these operators on the GPU",
     precondition: "The operators exist for the GPU, or their results are not needed before the next launch.",
     basis: "bound: idle time while these operators run on the CPU",
     candidate: Candidate::None(
@@ -73,7 +74,7 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         seen: format!("The GPU is idle while operators run on the CPU: {}.", idle.describe(facts)),
         evidence: idle.evidence(),
         saves: idle.saving(0.5),
-        fix: Fix::new(fix).code(CODE),
+        fix: Fix::new(fix).doing(format!("running {first} on the GPU")).code(CODE),
         at: idle.at,
     })
 }

@@ -13,6 +13,7 @@ use crate::unit::Unit;
 
 pub(super) static RULE: Rule = Rule {
     title: "Pinning memory within the step",
+    doing: "pinning buffers once",
     precondition: "The steps reuse buffers of the same sizes, which fit in pinned memory.",
     basis: "bound: idle time inside calls that pin memory",
     candidate: Candidate::None(
