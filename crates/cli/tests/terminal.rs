@@ -229,13 +229,17 @@ impl Drop for Screen {
     }
 }
 
-/// Only what changes is sent to the terminal: of `7 of 24` after `6 of 24`, the digit.
+/// Only cells that change are sent to the terminal, so that words are looked for, not sentences.
 #[test]
 fn a_log_on_the_screen_can_be_stopped_and_searched() {
     let mut screen = Screen::of(&["top", "--replay", "fixtures/top/made.jsonl", "--interval", "3600"]);
-    screen.press("", "GPU 0");
-    screen.press("?", "one interval back or ahead");
-    screen.press("\u{1b}[F", "steps are close");
+    screen.press("", "GPU");
+    screen.press("?", " Help ");
+    screen.press("?", "B/s");
+    screen.press(" ", "paused");
+    // To the end, and back to the beginning.
+    screen.press("\u{1b}[F", "47.1");
+    screen.press("\u{1b}[H", "11.1");
     screen.press("q", "\u{1b}[?1049l");
     assert_eq!(screen.child.wait().unwrap().code(), Some(0));
 }
