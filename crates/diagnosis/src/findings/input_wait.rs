@@ -96,10 +96,9 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     Some(Draft {
         title: None,
         seen: format!(
-            "{} in which the host fetches a batch: {}{per}, the longest {}.{how}",
+            "{} in which the host fetches a batch: {}{per}.{how}",
             plural(idle.count, "idle gap", "idle gaps"),
             milliseconds(idle.ms / steps),
-            milliseconds(idle.longest_ms),
         ),
         evidence,
         saves: Saving { low: 0.5 * idle.ms / steps, high: idle.ms / steps },
