@@ -251,3 +251,54 @@ fn rows_in_the_write_ahead_log_are_reported_as_missing() {
         );
     }
 }
+
+/// 100,000 calls, which several threads read; then `change` is applied, and one page in the middle is overwritten if wanted.
+fn many_calls(path: &Path, change: &str, overwrites: bool) {
+    let database = Connection::open(path).unwrap();
+    let calls = "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
+        INSERT INTO StringIds VALUES (1, 'cudaLaunchKernel_v7000'), (2, 'cudaMemcpyAsync_v3020');
+        CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT, end INT, globalTid INT, correlationId INT, nameId INT);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+        INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT 10 * i, 10 * i + 5, 281486150337178 + i % 3, i, 1 + i % 2 FROM n;";
+    database.execute_batch(&format!("{calls}{change}")).unwrap();
+    let size: u32 = database.query_row("PRAGMA page_size", [], |row| row.get(0)).unwrap();
+    let size = size as usize;
+    drop(database);
+    if overwrites {
+        let mut bytes = fs::read(path).unwrap();
+        let from = bytes.len() / size / 2 * size;
+        bytes[from..from + size].fill(0xff);
+        fs::write(path, bytes).unwrap();
+    }
+}
+
+#[test]
+fn several_threads_read_what_one_reads() {
+    let row =
+        |number: i64| format!("UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET rowid = {number} WHERE rowid = 60000;");
+    let without = "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE rowid BETWEEN 50001 AND 50010;";
+    let text = "UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET correlationId = '7' WHERE rowid % 5 = 0;";
+    for (change, overwrites, calls) in [
+        ("", false, 100_000..=100_000),
+        (without, false, 99_990..=99_990),
+        (row(-5).as_str(), false, 100_000..=100_000),
+        (row(7_000_000).as_str(), false, 100_000..=100_000),
+        (text, false, 100_000..=100_000),
+        // A page has a hundred rows or more; a lost part of the tree has more.
+        ("", true, 90_000..=99_900),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large.sqlite");
+        many_calls(&path, change, overwrites);
+        let on = |threads| {
+            let trace = open(&path, &ReadOptions::default().threads(threads)).unwrap();
+            let events = trace.events().map(|event| format!("{event:?} {:?}", event.correlation()));
+            (events.collect::<Vec<_>>(), format!("{:?}", trace.stats()))
+        };
+        let one = on(1);
+        assert!(calls.contains(&one.0.len()), "{change}: {} calls", one.0.len());
+        for threads in [2, 3, 16] {
+            assert!(on(threads) == one, "{change} on {threads} threads");
+        }
+    }
+}

@@ -52,7 +52,7 @@ impl Ahead<'_> {
                 read
             };
             let read: Vec<_> = (0..threads).map(read_on).collect();
-            // The threads take turns.
+            // Part by part: each thread reads one, in the same order again and again.
             for parts in read.iter().cycle() {
                 let Ok(rows) = parts.recv() else { return Next::Row };
                 if take(&rows) == Next::Stop {
