@@ -1,9 +1,12 @@
 //! What does the PCI tree imply? Each GPU's path to the host, and the connection between any two devices.
 
+use crate::catalog::gpu_of_name;
+use crate::interconnect::NvLinkGeneration;
+
 use super::remarks::remarks;
 use super::{
-    Connection, DeviceIndex, DeviceKind, Found, GpuPlace, Hop, Iommu, MAX_NVLINKS, Pair, TOPOLOGY_SCHEMA,
-    Topology, ancestors,
+    Connection, DeviceFacts, DeviceIndex, DeviceKind, Found, GpuPlace, Hop, Iommu, MAX_NVLINKS, Pair,
+    TOPOLOGY_SCHEMA, Topology, ancestors,
 };
 
 pub(super) fn topology(found: Found) -> Topology {
@@ -42,6 +45,8 @@ fn place(index: u32, device: DeviceIndex, gpus: &[DeviceIndex], found: &Found) -
     let shares = |other: &&DeviceIndex| ancestors(devices, **other).contains(&root);
     let sharing = if root == device { 1 } else { gpus.iter().filter(shares).count() as u32 };
     let nvlinks = found.nvlinks.iter().filter(|(a, b, _)| *a == gpu.address || *b == gpu.address);
+    let facts = found.facts.iter().find(|(of, _)| *of == device);
+    let facts = facts.map(|(_, facts)| *facts).unwrap_or_default();
     let several_nodes = found.numa_nodes.is_some_and(|nodes| nodes > 1);
     let numactl = gpu
         .numa
@@ -69,11 +74,21 @@ fn place(index: u32, device: DeviceIndex, gpus: &[DeviceIndex], found: &Found) -
         path: hops,
         narrowest,
         // Through an NVSwitch, every peer lists all of the GPU's links.
-        nvlinks: nvlinks.map(|(.., links)| *links).sum::<u32>().min(MAX_NVLINKS),
+        nvlinks: nvlinks
+            .map(|(.., links)| *links)
+            .sum::<u32>()
+            .min(most_nvlinks(&facts, gpu.name.as_deref())),
         sharing,
         beside,
-        facts: found.facts.iter().find(|(of, _)| *of == device).map(|(_, facts)| *facts).unwrap_or_default(),
+        facts,
     }
+}
+
+/// How many links a GPU of this generation has at most.
+fn most_nvlinks(facts: &DeviceFacts, name: Option<&str>) -> u32 {
+    let listed = name.and_then(gpu_of_name).and_then(|gpu| gpu.capability);
+    let generation = facts.capability.or(listed).and_then(NvLinkGeneration::of_capability);
+    generation.map_or(MAX_NVLINKS, |generation| generation.links)
 }
 
 /// The links on the path up. The kernel lists each link at both ends: at a device or the upstream port of a switch,
