@@ -112,7 +112,8 @@ fn only_resource(diagnosis: &Diagnosis, bound: Bound) -> Option<Resource> {
 pub(crate) fn next(diagnosis: &Diagnosis) -> Option<String> {
     let headroom = diagnosis.verdict.headroom.as_ref()?;
     let then = headroom.next_bound?.title().to_lowercase();
-    Some(format!("Without {}, the {} is {then}", noun(headroom.resource), diagnosis.unit()))
+    let free = noun(headroom.resource).trim_start_matches("all ");
+    Some(format!("Without {free}, the {} is {then}", diagnosis.unit()))
 }
 
 /// Every resource that is used.

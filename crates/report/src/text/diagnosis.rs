@@ -334,7 +334,7 @@ fn idle(diagnosis: &Diagnosis) -> Table {
         Unit::Iteration => "per iteration",
         Unit::Trace => "total",
     };
-    Table { titles: vec!["idle cause", "gaps", each, "longest", ""], rows }
+    Table { titles: vec!["idle cause", "gaps", each, "longest piece", ""], rows }
 }
 
 /// The pipeline stages in a sentence.
