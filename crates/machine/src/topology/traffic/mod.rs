@@ -74,7 +74,7 @@ pub enum Via {
     HostMemory,
 }
 
-/// A GPU and its way to the host.
+/// A GPU, its link to the host, and who shares its PCIe uplink.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GpuTraffic {
     pub index: u32,
@@ -82,7 +82,7 @@ pub struct GpuTraffic {
     pub name: Option<String>,
     /// The slowest hop to the host, under load.
     pub link: PcieLink,
-    /// GPUs that share a link with it on the way to the host.
+    /// GPUs that share its PCIe uplink.
     pub shares_uplink_with: Vec<u32>,
     /// GB/s of all of its NVLinks in one direction, as NCCL plans; 0 without NVLink.
     pub nvlink_gbps: f64,
