@@ -117,7 +117,9 @@ fn similar(missing: &Path) -> String {
     let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().take(MOST_NAMES);
     let names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
     let given = missing.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let meant = spelling::did_you_mean(given, names.iter().map(String::as_str), 1);
+    // Endings are alike everywhere; beginnings are mistyped least.
+    let begins_alike = |name: &&str| given.chars().take(2).eq(name.chars().take(2));
+    let meant = spelling::did_you_mean(given, names.iter().map(String::as_str).filter(begins_alike), 1);
     meant.map_or(String::new(), |meant| format!("; {meant}"))
 }
 

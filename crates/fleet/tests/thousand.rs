@@ -1,8 +1,6 @@
 //! A job of 1,000 ranks with 256 collectives each: all clocks are aligned, and the late rank is named. `cargo xtask bench
 //! --merge` measures how long the same takes.
 
-#![expect(clippy::unwrap_used, reason = "a test should stop at the first failure")]
-
 mod common;
 
 use std::path::Path;

@@ -1,4 +1,6 @@
 //! Which figures exist? Every figure of a run with its name, texts, unit and computation.
+//!
+//! Long because it is a list: one entry for each figure.
 
 use busbound_trace::{Direction, MemoryKind};
 

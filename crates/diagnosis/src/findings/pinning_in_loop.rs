@@ -52,7 +52,7 @@ fn pins(call: &Event<'_>) -> bool {
 }
 
 fn check(facts: &Facts<'_>) -> Option<Draft> {
-    // Without steps, a buffer that is pinned once cannot be told from one that is pinned in a loop.
+    // Without steps, a buffer that is pinned once looks like one that is pinned in a loop.
     if facts.unit() == Unit::Trace {
         return None;
     }

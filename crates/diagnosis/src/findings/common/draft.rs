@@ -4,7 +4,6 @@ use busbound_trace::Interval;
 use busbound_whatif::replay::Change;
 use serde_json::Value;
 
-use super::rule::Rule;
 use crate::saving::Saving;
 use crate::settings::{Proposal, Target, Value as SettingValue};
 
@@ -21,13 +20,6 @@ pub(crate) struct Draft {
     pub(crate) fix: Fix,
     /// When it happens.
     pub(crate) at: Vec<Interval>,
-}
-
-impl Draft {
-    /// The what-if changes that make the fix; `None` if no change does.
-    pub(super) fn changes(&self, rule: &Rule) -> Option<Vec<Change>> {
-        self.fix.changes.clone().or_else(|| rule.candidate.changes())
-    }
 }
 
 /// The fix for this run.

@@ -55,7 +55,10 @@ pub(crate) fn findings(facts: &Facts<'_>, asked: Option<&Asked<'_>>) -> Vec<Find
     };
     let mut findings: Vec<_> = made.into_iter().map(finding).collect();
     findings.sort_by(|a, b| {
-        let expected = |finding: &Finding| finding.saves_ms_per_step.middle();
+        let expected = |finding: &Finding| {
+            let replayed = finding.predicted.as_ref().filter(|predicted| predicted.applies);
+            replayed.map_or(finding.saves_ms_per_step.middle(), |predicted| step_ms - predicted.step_ms)
+        };
         expected(b).total_cmp(&expected(a)).then_with(|| a.id.as_str().cmp(b.id.as_str()))
     });
     say_without_code(facts, &mut findings);
@@ -121,7 +124,8 @@ fn cap_bounds(asked: &Asked<'_>, all: &mut [Made]) {
 
 /// If the fix is a change that can be replayed, the saving is what the replay saves, not a bound.
 fn replace_bounds(facts: &Facts<'_>, all: &mut [Made]) {
-    let fixes: Vec<Option<Vec<Change>>> = all.iter().map(|made| made.draft.changes(made.id.rule())).collect();
+    let fixes: Vec<Option<Vec<Change>>> =
+        all.iter().map(|made| made.id.rule().changes(&made.draft)).collect();
     if fixes.iter().all(Option::is_none) {
         return;
     }

@@ -90,7 +90,7 @@ impl Finding {
     /// Joins a draft with its rule. The severity is the saving as a share of `step_ms`.
     pub(super) fn of(id: FindingId, draft: Draft, basis: &'static str, step_ms: f64) -> Self {
         let rule = id.rule();
-        let changes = draft.changes(rule);
+        let changes = rule.changes(&draft);
         let evidence = match draft.evidence {
             Value::Object(map) => map,
             other => Map::from_iter([("value".to_owned(), other)]),

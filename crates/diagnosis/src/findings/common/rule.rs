@@ -32,6 +32,13 @@ pub(crate) struct Rule {
     pub(crate) document: Document,
 }
 
+impl Rule {
+    /// The what-if changes that make the fix of a run; `None` if no change does.
+    pub(super) fn changes(&self, draft: &Draft) -> Option<Vec<Change>> {
+        draft.fix.changes.clone().or_else(|| self.candidate.changes())
+    }
+}
+
 /// The what-if changes that apply the fix of a finding.
 #[derive(Debug)]
 pub enum Candidate {
