@@ -43,10 +43,12 @@ class Alignment(Record):
 class AppliedFix(Record):
     """One fix, made after those before it."""
 
-    finding: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']
+    finding: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']
     """The finding that it fixes. A fix that pays only after those before it has no finding in the list yet."""
     apply: list[str]
     """As `busbound whatif --apply` takes them."""
+    together_with: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    """Other findings that the same changes fix: the gain is of all of them together."""
     before_ms: float
     """Milliseconds per step before and after."""
     after_ms: float
@@ -307,11 +309,11 @@ class Comparison(Answer):
     statement: str
     runs: list[ComparedRun]
     figures: list[Figure]
-    appeared: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    appeared: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
     """Findings of the last run that the first run does not have."""
-    gone: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    gone: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
     """Findings of the first run that the last run does not have."""
-    stayed: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
+    stayed: list[Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']]
     environment: list[str]
     """What differs in the environment of the runs, as far as their traces have it."""
     limitations: list[str]
@@ -503,6 +505,8 @@ class Cost(Record):
     """What must hold; otherwise the fix gains less, or is wrong."""
     gpu_bytes: int | None
     """GPU memory that the fix needs in addition, as the replay counts it. `null` if it needs none."""
+    host_bytes: int | None
+    """The host memory that the process may use; `null` if that is not recorded, or the fix pins none."""
     pinned_bytes: int | None
     """Host memory that the fix pins, at most: all that a step copies. The operating system cannot use it for
     anything else. `null` if it pins none."""
@@ -690,6 +694,8 @@ class Environment(Record):
     """CPUs that the process may run on; `null` if not recorded."""
     gpus: list[str] | None
     """GPUs that the process sees, by name."""
+    memory: int | None
+    """Bytes of host memory that the process may use; `null` if not recorded."""
     variables: dict[str, str] | None
     """Variables that change how PyTorch, CUDA and NCCL run. `null` if not recorded, which is not the same as
     unset."""
@@ -716,7 +722,7 @@ class WithoutCode(Record):
 
 
 class Finding(Record):
-    id: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'framework_hooks', 'python_time', 'allocation_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']
+    id: Literal['pageable_copies', 'pageable_d2h', 'non_blocking_pageable', 'serialized_copies', 'late_prefetch', 'bandwidth_deficit', 'link_saturated', 'zero_copy', 'copy_calls', 'copied_back', 'page_faults', 'sync_in_loop', 'input_wait', 'launch_bound', 'cpu_optimizer', 'host_gather', 'cpu_casts', 'cpu_operators', 'framework_hooks', 'python_time', 'allocation_in_loop', 'pinning_in_loop', 'exposed_communication', 'shm_transport', 'collective_waiting', 'slow_collective', 'small_collectives', 'copy_collective_contention', 'unneeded_offload', 'slow_link', 'narrow_link', 'managed_thrashing', 'managed_faults', 'device_copies', 'profiler_distortion', 'power_limited']
     severity: Literal['low', 'medium', 'high']
     title: str
     seen: str
@@ -885,7 +891,7 @@ class Launches(Record):
 
 
 class Limitation(Record):
-    id: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
+    id: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'start_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
     text: str
 
 
@@ -1052,7 +1058,7 @@ class Verdict(Record):
     """The statement without the name of the verdict, as a sentence of its own."""
     headroom: Headroom | None
     """What the step would take then; `null` if that is not known."""
-    withheld: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks'] | None
+    withheld: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'start_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks'] | None
     """The limitation because of which there is no verdict; `null` if there is one, or its cause is in the run."""
 
     _records = {"headroom": Headroom}
@@ -1574,7 +1580,7 @@ class KindTotal(Record):
 class Missing(Record):
     """One thing missing from the trace."""
 
-    id: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
+    id: Literal['lost', 'end_of_file', 'events', 'gpu_activity', 'gpu_tail', 'runtime_calls', 'correlation', 'operators', 'copy_bytes', 'copy_direction', 'memory_kind', 'gpu_names', 'gpu_of_process', 'graph_nodes', 'kernel_records', 'call_records', 'clocks', 'stream_order', 'copy_rates', 'duplicates', 'graph_work', 'page_faults', 'shapes', 'stacks', 'memory', 'synchronizations', 'steps', 'sampled', 'steps_by_period', 'early_work', 'outliers_left_out', 'warm_up', 'start_up', 'link_assumed', 'link_state', 'unlike_gpus', 'link_wrong', 'no_kernels', 'managed_in_kernels', 'profiler_cost', 'one_rank', 'lost_rows', 'no_end', 'cpu_only', 'asynchronous', 'undecided', 'no_shapes', 'stages', 'blocks']
     what: str
     """What is missing, and why, if known."""
     prevents: str
