@@ -33,7 +33,7 @@ pub use graph::{
 pub use graph_launches::{GraphLaunches, launches_graph};
 pub use host::{Host, HostUse, Origin, ThreadTimes, UsedTime};
 pub use host_memory::{CountedTraffic, HostBytes, HostMemory, HostMemoryKernel};
-pub use model::{EdgeCounts, HostCall, JoinedRank, Model, RecordingCost, TraceRange, Work};
+pub use model::{EdgeCounts, FreshPages, HostCall, JoinedRank, Model, RecordingCost, TraceRange, Work};
 pub use records::{ClockFault, Counted, Records};
 pub use sharing::Sharing;
 pub use simulate::{Simulated, simulate};

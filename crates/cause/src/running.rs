@@ -55,17 +55,25 @@ pub(crate) struct Running {
     /// The first end on each device, its work, and the device and change that it holds for.
     ends: BinaryHeap<Reverse<(Time, WorkId, usize, u32)>>,
     heavy: usize,
+    kernels: usize,
 }
 
 impl Running {
     pub(crate) fn new(devices: usize, sharing: Sharing) -> Self {
-        Self { sharing, devices: vec![Device::default(); devices], ends: BinaryHeap::new(), heavy: 0 }
+        Self {
+            sharing,
+            devices: vec![Device::default(); devices],
+            ends: BinaryHeap::new(),
+            heavy: 0,
+            kernels: 0,
+        }
     }
 
     pub(crate) fn start(&mut self, now: Time, device: usize, work: WorkId, kind: WorkKind, alone: f64) {
         let (lane, sharing) = (Lane::of(kind), self.sharing);
         let scale = if lane == Lane::Heavy { sharing.heavy } else { 1.0 };
         self.heavy += usize::from(lane == Lane::Heavy);
+        self.kernels += usize::from(kind.is_kernel());
         self.devices[device].read_clocks(now);
         let shared = &mut self.devices[device].lanes[lane as usize];
         shared.work.push(Reverse(Finish(shared.clock + (alone * scale).max(0.0), work)));
@@ -76,6 +84,7 @@ impl Running {
     pub(crate) fn finish(&mut self, now: Time, device: usize, kind: WorkKind) {
         let lane = Lane::of(kind);
         self.heavy -= usize::from(lane == Lane::Heavy);
+        self.kernels -= usize::from(kind.is_kernel());
         self.devices[device].read_clocks(now);
         let shared = &mut self.devices[device].lanes[lane as usize];
         shared.work.pop();
@@ -99,6 +108,11 @@ impl Running {
     /// Whether a matrix kernel runs.
     pub(crate) fn has_heavy(&self) -> bool {
         self.heavy > 0
+    }
+
+    /// Whether any kernel runs.
+    pub(crate) fn has_kernels(&self) -> bool {
+        self.kernels > 0
     }
 
     fn changed(&mut self, id: usize) {

@@ -20,6 +20,8 @@ pub struct Simulated {
     pub step_ends: Vec<Time>,
     /// Time with matrix kernels on the device.
     pub heavy: Time,
+    /// Time in which any kernel ran.
+    pub kernels: Time,
     /// Whether everything ran: cyclic waits would leave some work undone.
     pub complete: bool,
 }
@@ -74,6 +76,7 @@ struct Simulation<'g> {
     now: Time,
     end: Time,
     heavy: Time,
+    kernels: Time,
 }
 
 impl<'g> Simulation<'g> {
@@ -137,6 +140,7 @@ impl<'g> Simulation<'g> {
             now: 0,
             end: 0,
             heavy: 0,
+            kernels: 0,
             work: pending_work,
             calls: pending_calls,
             graph,
@@ -184,7 +188,14 @@ impl<'g> Simulation<'g> {
         let called = self.graph.threads.iter().flatten().all(|call| self.ended_calls[*call]);
         let complete = called && self.done.iter().all(|done| *done);
         self.step_ends.truncate(self.graph.whole_steps);
-        Simulated { end: self.end, work: self.times, step_ends: self.step_ends, heavy: self.heavy, complete }
+        Simulated {
+            end: self.end,
+            work: self.times,
+            step_ends: self.step_ends,
+            heavy: self.heavy,
+            kernels: self.kernels,
+            complete,
+        }
     }
 
     fn ended(&mut self, step: usize) {
@@ -197,6 +208,9 @@ impl<'g> Simulation<'g> {
     fn advance(&mut self, to: Time) {
         if self.running.has_heavy() {
             self.heavy += to - self.now;
+        }
+        if self.running.has_kernels() {
+            self.kernels += to - self.now;
         }
         self.now = to;
     }

@@ -3,15 +3,15 @@
 
 /// Traffic on wires.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Flow {
+pub struct Flow {
     /// GB/s on empty wires.
-    pub(crate) alone: f64,
+    pub alone: f64,
     /// The wires, with the bytes that each carries for one byte of the flow.
-    pub(crate) uses: Vec<(usize, f64)>,
+    pub uses: Vec<(usize, f64)>,
 }
 
 /// GB/s of each flow; `wires` are the capacities in GB/s.
-pub(crate) fn fair_rates(wires: &[f64], flows: &[Flow]) -> Vec<f64> {
+pub fn fair_rates(wires: &[f64], flows: &[Flow]) -> Vec<f64> {
     let mut rates = vec![0.0; flows.len()];
     let mut rising = vec![true; flows.len()];
     while rising.contains(&true) {

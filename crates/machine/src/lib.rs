@@ -33,8 +33,9 @@ pub mod topology;
 
 pub use bench::terms::HostMemory;
 pub use catalog::{Fabric, GpuFacts, catalog, gpu_of_key, gpu_of_name};
+pub use fair_share::{Flow, fair_rates};
 pub use interconnect::{Hop, Interconnect, NvLinkGeneration, UnknownLink};
-pub use link::{Lane, PcieLink};
+pub use link::{DUPLEX, Lane, NCCL_SHARE, PcieLink};
 pub use profile::{
     AllReduceFacts, CurvePoint, DuplexFacts, HbmFacts, LatencyFacts, MachineProfile, MeasuredCurve,
     OverlapFacts, PROFILE_SCHEMA, PeerFacts, PowerFacts, ProfileError, ScatterGrid, ScatterPoint,

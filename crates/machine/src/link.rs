@@ -11,10 +11,10 @@ pub struct PcieLink {
 pub(crate) const REACHED_BY_LARGE_COPIES: f64 = 0.88;
 
 /// Both directions of a link together, in units of one: 98.6 of 55.4 GB/s, measured on an H200.
-pub(crate) const DUPLEX: f64 = 98.6 / 55.4;
+pub const DUPLEX: f64 = 98.6 / 55.4;
 
 /// The share of the line peak that NCCL plans with: 48 of 63 GB/s.
-pub(crate) const NCCL_SHARE: f64 = 48.0 / 63.0;
+pub const NCCL_SHARE: f64 = 48.0 / 63.0;
 
 /// What one lane of a generation carries.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -11,7 +11,7 @@
 
 mod corpus;
 
-use busbound_cause::{Bounds, Model, RecordingCost};
+use busbound_cause::{Bounds, FreshPages, Model, RecordingCost};
 use busbound_diagnosis::{Options, steady_model};
 use serde_json::Value;
 
@@ -56,6 +56,7 @@ fn cost_of(p: &[f64; 5]) -> RecordingCost {
         frame: 0.0,
         step: p[3] * 1e3,
         node: p[4] * 1e3,
+        fresh: FreshPages::NONE,
     }
 }
 

@@ -246,12 +246,12 @@ impl<'s> ThreadNodes<'s> {
     }
 }
 
-/// Whether a blocking H2D copy is issued by a node of autograd itself, as hooks for saved tensors do. Nodes that recompute a
+/// Whether an H2D copy is issued by a node of autograd itself, as hooks for saved tensors do. Nodes that recompute a
 /// forward pass run modules, whose copies are their own.
 fn is_unpacking(builder: &Builder<'_>, action: &HostAction, call: EventId) -> bool {
     const COPIES: [&str; 3] = ["aten::to", "aten::_to_copy", "aten::copy_"];
-    let HostAction::IssueBlocking(copy) = action else { return false };
-    if builder.graph.work[*copy].kind.bus() != Some(Direction::HostToDevice) {
+    let is_h2d = |copy: WorkId| builder.graph.work[copy].kind.bus() == Some(Direction::HostToDevice);
+    if !action.issued().iter().copied().any(is_h2d) {
         return false;
     }
     let trace = builder.activity.trace;

@@ -92,9 +92,12 @@ fn awaited(builder: &Builder<'_>, call: CallId, recorded: &ByCall) -> (Awaited, 
         let device = device_before(graph, call).or_else(|| graph.streams.first().map(|stream| stream.device));
         return (device.map_or(Awaited::None, Awaited::Device), None, Rule::DeviceSync);
     }
+    let is_stream = name.contains("StreamSynchronize");
     let awaited = match ended_while_waiting(graph, call) {
+        // Nothing was left to wait for, but there may be once the work takes another time.
+        None if is_stream => stream_before(graph, call).map_or(Awaited::None, Awaited::Stream),
         None => Awaited::None,
-        Some(last) if name.contains("StreamSynchronize") => Awaited::Stream(graph.work[last].stream),
+        Some(last) if is_stream => Awaited::Stream(graph.work[last].stream),
         Some(last) => Awaited::Work(last),
     };
     (awaited, None, Rule::EndedDuringWait)
@@ -147,6 +150,14 @@ fn device_before(graph: &Graph, call: CallId) -> Option<i32> {
     let node = &graph.calls[call];
     let before = graph.threads[node.thread].calls[node.position.checked_sub(1)?];
     graph.calls[before].issued().first().map(|work| graph.device_of(*work))
+}
+
+/// The stream that the previous call issued work to, if it was idle when this call returned.
+fn stream_before(graph: &Graph, call: CallId) -> Option<usize> {
+    let node = &graph.calls[call];
+    let before = graph.threads[node.thread].calls[node.position.checked_sub(1)?];
+    let last = &graph.work[*graph.calls[before].issued().last()?];
+    (last.end <= node.end).then_some(last.stream)
 }
 
 /// The previously issued work that ended last while the host waited.

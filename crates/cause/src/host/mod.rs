@@ -296,6 +296,11 @@ impl<'a> Host<'a> {
         self.rare_calls.iter().map(|&id| self.trace.event(id))
     }
 
+    /// Those that allocate, free or pin memory.
+    pub fn allocations(&self) -> impl Iterator<Item = Event<'a>> + '_ {
+        self.rare_calls().filter(|call| self.call_kind(call) == Call::Allocate)
+    }
+
     /// Times at which the framework compiled.
     pub fn compilations(&self) -> impl Iterator<Item = Interval> + '_ {
         self.compilations.iter()

@@ -10,7 +10,7 @@ mod unprofiled;
 use busbound_trace::{EventId, Timestamp};
 
 pub use join::JoinedRank;
-pub use unprofiled::RecordingCost;
+pub use unprofiled::{FreshPages, RecordingCost};
 
 use crate::Time;
 use crate::graph::{CallId, Graph, HostAction, HostTime, Rule, WorkId, WorkKind};

@@ -1,8 +1,10 @@
 //! How long would the steps take without the profiler? Takes what recording cost out of the host's time.
 
+use busbound_trace::Direction;
+
 use super::{HostCall, Model};
 use crate::Time;
-use crate::graph::HostAction;
+use crate::graph::{HostAction, WorkKind};
 use crate::thresholds::OWN_SHARE;
 
 /// Host time that recording adds, in nanoseconds per recorded event.
@@ -18,6 +20,29 @@ pub struct RecordingCost {
     pub step: f64,
     /// Per kernel of a CUDA graph, on the device: recorded kernels start later.
     pub node: f64,
+    pub fresh: FreshPages,
+}
+
+/// D2H copies into pages that the process has not touched before: a recorded process gets such pages more often, because
+/// the allocator hands out less of what was freed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FreshPages {
+    /// The share of the time beyond a copy into touched pages that recording causes, 0 to 1.
+    pub share: f64,
+    /// A copy into touched pageable memory, in nanoseconds per byte.
+    pub touched: f64,
+}
+
+impl FreshPages {
+    pub const NONE: Self = Self { share: 0.0, touched: 0.0 };
+    /// Smaller buffers come from memory that the allocator keeps.
+    const LEAST_BYTES: u64 = 1 << 20;
+
+    /// How long such a copy takes without recording, as a share of its recorded time.
+    fn left(self, bytes: u64, recorded: f64) -> f64 {
+        let beyond = (recorded - bytes as f64 * self.touched).max(0.0);
+        if bytes < Self::LEAST_BYTES || recorded <= 0.0 { 1.0 } else { 1.0 - self.share * beyond / recorded }
+    }
 }
 
 impl RecordingCost {
@@ -29,7 +54,14 @@ impl RecordingCost {
             frame: self.frame * factor,
             step: self.step * factor,
             node: self.node * factor,
+            fresh: self.fresh,
         }
+    }
+
+    /// The same, but this share of the time that fresh pages take is recording's.
+    #[must_use]
+    pub fn with_fresh_share(self, share: f64) -> Self {
+        Self { fresh: FreshPages { share, ..self.fresh }, ..self }
     }
 
     /// What recording added before and in this call.
@@ -65,10 +97,27 @@ impl Model {
                 call.cost = less(own, added - (gap - new_gap));
             }
         }
+        model.touch_fresh_pages_less(cost.fresh);
         for work in self.calls.iter().filter_map(|call| call.action.issued().get(1..)).flatten() {
             let gap = &mut model.work[*work].after_work;
             *gap = (*gap - cost.node as Time).max((*gap as f64 * OWN_SHARE) as Time);
         }
         model
+    }
+
+    fn touch_fresh_pages_less(&mut self, fresh: FreshPages) {
+        for call in &mut self.calls {
+            let HostAction::IssueBlocking(copy) = call.action else { continue };
+            let work = &mut self.work[copy];
+            let WorkKind::Copy { direction: Direction::DeviceToHost, pageable: true, bytes } = work.kind
+            else {
+                continue;
+            };
+            let left = fresh.left(bytes, (work.after_call + call.cost) as f64 + work.alone);
+            let scaled = |time: Time| (time as f64 * left) as Time;
+            (work.alone, work.after_call) = (work.alone * left, scaled(work.after_call));
+            work.end = work.start + scaled(work.end - work.start);
+            call.cost = scaled(call.cost);
+        }
     }
 }

@@ -7,7 +7,7 @@ use busbound_cause::idle::{GapCause, Gaps};
 use busbound_cause::{Activity, CollectiveNames, Graph, Host, Model};
 use busbound_machine::nccl_log::NcclLog;
 use busbound_machine::{LinkFacts, Machine};
-use busbound_trace::{Call, EventKind, Interval, IntervalSet, Nanos, Place, Trace, Track};
+use busbound_trace::{EventKind, Interval, IntervalSet, Nanos, Place, Trace, Track};
 use busbound_whatif::replay::{Models, Replay, usual_sharing};
 
 use crate::activity::collectives::{self, CollectiveGroup, CollectiveRun};
@@ -90,8 +90,7 @@ impl<'a> Waited<'a> {
         let graph = Graph::of(Activity { trace, host, collectives: communication }, &window.marks());
         let gaps = gaps::gaps(&graph, host, timelines, window.thread());
         let (parts, idle) = join(|| device_parts(timelines, &gaps), || gaps::idle_causes(&gaps, host));
-        let allocations = host.rare_calls().filter(|call| host.call_kind(call) == Call::Allocate);
-        let allocating_idle_ms = gaps::idle_inside_ms(&gaps, &gaps::call_times(allocations));
+        let allocating_idle_ms = gaps::idle_inside_ms(&gaps, &gaps::call_times(host.allocations()));
         Self { graph, gaps, parts, idle, allocating_idle_ms }
     }
 }

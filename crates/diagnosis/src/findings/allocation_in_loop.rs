@@ -1,9 +1,9 @@
 //! Is the GPU idle while the host allocates or frees memory?
 
 use busbound_cause::Resource;
-use busbound_trace::Call;
 use serde_json::json;
 
+use super::common::host_idle::number_and_ms;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::analysis::facts::Facts;
 use crate::findings::FindingId;
@@ -43,9 +43,9 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
         return None;
     }
     let (steps, unit) = (facts.steps(), facts.unit());
-    let calls = || facts.host.rare_calls().filter(|call| facts.host.call_kind(call) == Call::Allocate);
+    let calls = || facts.host.allocations();
     let longest = calls().max_by_key(|call| (call.duration(), std::cmp::Reverse(call.id())))?;
-    let (number, host) = calls().fold((0u64, 0.0), |(n, ms), call| (n + 1, ms + call.duration().as_millis()));
+    let (number, host) = number_and_ms(calls());
     // Without steps, one call that takes most of the time initializes CUDA: that is not in a loop.
     if facts.unit() == Unit::Trace && longest.duration().as_millis() > 0.5 * host {
         return None;

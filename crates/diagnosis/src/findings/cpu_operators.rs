@@ -55,13 +55,14 @@ const VIEWS: [&str; 16] = [
     "unsqueeze",
 ];
 
-/// Operators that copy: to and from the device, they wait in copy calls; on the host, they have a finding of their own.
+/// Operators that copy: to and from the device, they wait in copy calls; on the host, the finding is `cpu_casts`.
 const COPIES: [&str; 5] = ["clone", "contiguous", "copy_", "to", "to_copy"];
 
 /// Whether an operator computes on the CPU: its name is known not to launch anything in this trace.
 fn computes(facts: &Facts<'_>, name: &str) -> bool {
     let is_other = |name: &str| {
-        name.contains("view") || [VIEWS.as_slice(), &COPIES].concat().contains(&name.trim_start_matches('_'))
+        let plain = name.trim_start_matches('_');
+        name.contains("view") || VIEWS.contains(&plain) || COPIES.contains(&plain)
     };
     let Some(own) = name.strip_prefix("aten::").filter(|name| !is_other(name)) else { return false };
     let launching = facts.host.launches().filter_map(|call| facts.host.operator_around(&call));

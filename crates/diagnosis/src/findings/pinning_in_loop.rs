@@ -1,9 +1,10 @@
 //! Is the GPU idle while the host pins memory?
 
 use busbound_cause::Resource;
-use busbound_trace::{Call, Event};
+use busbound_trace::Event;
 use serde_json::json;
 
+use super::common::host_idle::number_and_ms;
 use super::common::{Candidate, Document, Draft, Effort, Fix, Rule};
 use crate::activity::gaps::{call_times, idle_inside_ms};
 use crate::analysis::facts::Facts;
@@ -56,16 +57,13 @@ fn check(facts: &Facts<'_>) -> Option<Draft> {
     if facts.unit() == Unit::Trace {
         return None;
     }
-    let calls = || {
-        let allocations = facts.host.rare_calls().filter(|call| facts.host.call_kind(call) == Call::Allocate);
-        allocations.filter(pins)
-    };
+    let calls = || facts.host.allocations().filter(pins);
     let idle = idle_inside_ms(&facts.gaps, &call_times(calls()));
     if idle < LEAST * facts.time.analyzed_ms {
         return None;
     }
     let (steps, unit) = (facts.steps(), facts.unit());
-    let (number, host) = calls().fold((0u64, 0.0), |(n, ms), call| (n + 1, ms + call.duration().as_millis()));
+    let (number, host) = number_and_ms(calls());
     Some(Draft {
         title: Some(format!("Pinning memory within the {unit}")),
         seen: format!(

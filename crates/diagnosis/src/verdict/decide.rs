@@ -23,6 +23,8 @@ const CANDIDATES: [(Bound, &[Resource]); 7] = [
     (Bound::Input, &[Resource::Input]),
 ];
 
+/// The host bounds a step that gains at least this share without its work.
+const BALANCED: f64 = 0.12;
 /// Two gains within this factor make a run mixed.
 const ALIKE: f64 = 0.5;
 /// A smaller gain, as a share of the step, bounds nothing.
@@ -226,7 +228,9 @@ fn decide(gains: &Gains, first: (Bound, f64), second: (Bound, f64)) -> Bound {
     let alike = second.1 >= ALIKE * first.1 && second.1 > NOTHING * gains.step_ms;
     // Nearly half of the step is enough to be named, unless it is compute: then the rest is what can be changed.
     let alike = alike && (first.1 < NAMED * gains.step_ms || first.0 == Bound::Compute);
-    match alike && !(on_host(first.0) && on_host(second.0)) {
+    // A step that is hardly shorter without the host's work is as long for another reason too.
+    let is_balanced = on_host(first.0) && first.1 < BALANCED * gains.step_ms && second.1 > 0.0;
+    match is_balanced || alike && !(on_host(first.0) && on_host(second.0)) {
         true => Bound::Mixed,
         false => first.0,
     }

@@ -4,7 +4,9 @@
 //! uplink that it may share, and NVLink. Traffic that meets on a wire gets max-min fair rates, up to its own rate
 //! alone. GPU-to-GPU traffic over PCIe uses the links of both GPUs; below one switch it does not use the uplink.
 
-use busbound_machine::{GpuFacts, HostMemory, Interconnect, LinkFacts, Machine};
+use busbound_machine::{
+    DUPLEX, Flow, GpuFacts, HostMemory, Interconnect, LinkFacts, Machine, NCCL_SHARE, fair_rates,
+};
 use serde::Serialize;
 
 use super::{BadInput, ensure};
@@ -132,9 +134,6 @@ pub struct ContentionPlan {
     pub chunk_ms: f64,
 }
 
-/// Both directions of a PCIe link together, in units of one: 98.6 of 55.4 GB/s, measured on an H200.
-const DUPLEX: f64 = 98.6 / 55.4;
-
 impl ContentionPlan {
     /// # Errors
     /// If the number of GPUs is out of range.
@@ -176,12 +175,6 @@ const DOWN: usize = 3;
 const UP: usize = 4;
 const PEER_IN: usize = 5;
 const PEER_OUT: usize = 6;
-
-/// Traffic on wires: its rate alone, and what each byte uses.
-struct Flow {
-    alone: f64,
-    wires: Vec<usize>,
-}
 
 impl ContentionInputs {
     fn wired(&self, wiring: Wiring) -> Wired {
@@ -225,58 +218,25 @@ impl ContentionInputs {
             Some(peer) if nvlink => peer.nccl_gbps,
             _ => link.min(self.link.peak_gbps * NCCL_SHARE),
         };
-        match traffic {
-            Traffic::H2d => Flow { alone: link, wires: vec![DOWN, IN, BOTH] },
-            Traffic::D2h => Flow { alone: link, wires: vec![UP, OUT, BOTH] },
-            Traffic::PeerIn => Flow { alone: planned, wires: inward },
-            Traffic::PeerOut => Flow { alone: planned, wires: outward },
-            Traffic::AllToAll | Traffic::AllReduce => {
-                Flow { alone: planned, wires: [inward, outward].concat() }
-            }
-        }
+        let (alone, wires) = match traffic {
+            Traffic::H2d => (link, vec![DOWN, IN, BOTH]),
+            Traffic::D2h => (link, vec![UP, OUT, BOTH]),
+            Traffic::PeerIn => (planned, inward),
+            Traffic::PeerOut => (planned, outward),
+            Traffic::AllToAll | Traffic::AllReduce => (planned, [inward, outward].concat()),
+        };
+        Flow { alone, uses: wires.into_iter().map(|wire| (wire, 1.0)).collect() }
     }
 }
 
-/// The share of PCIe's line peak that NCCL plans with: 48 of 63 GB/s.
-const NCCL_SHARE: f64 = 48.0 / 63.0;
-
 fn shared(flows: &[Flow; 2]) -> Shared {
-    let on = |wire: usize| flows.iter().all(|flow| flow.wires.contains(&wire));
+    let on = |wire: usize| flows.iter().all(|flow| flow.uses.iter().any(|(used, _)| *used == wire));
     match () {
         () if on(IN) => Shared::LinkIn,
         () if on(OUT) => Shared::LinkOut,
         () if on(BOTH) => Shared::Duplex,
         () => Shared::Nothing,
     }
-}
-
-/// Max-min fair rates: all rise together until a wire is full or a flow has its rate alone.
-fn fair_rates(wires: &[f64; 7], flows: &[Flow]) -> Vec<f64> {
-    let mut rates = vec![0.0; flows.len()];
-    let mut rising: Vec<bool> = vec![true; flows.len()];
-    // A flow that crosses a wire twice, in and out, uses it twice.
-    let uses = |flow: usize, wire: usize| flows[flow].wires.iter().filter(|&&w| w == wire).count() as f64;
-    while rising.contains(&true) {
-        let left =
-            |wire: usize| wires[wire] - (0..flows.len()).map(|f| uses(f, wire) * rates[f]).sum::<f64>();
-        let used = |wire: usize| (0..flows.len()).filter(|&f| rising[f]).map(|f| uses(f, wire)).sum::<f64>();
-        let by_wire = (0..wires.len()).filter(|&w| used(w) > 0.0).map(|w| left(w) / used(w));
-        let by_flow = (0..flows.len()).filter(|&f| rising[f]).map(|f| flows[f].alone - rates[f]);
-        let step = by_wire.chain(by_flow).fold(f64::INFINITY, f64::min).max(0.0);
-        for flow in 0..flows.len() {
-            if rising[flow] {
-                rates[flow] += step;
-            }
-        }
-        let full: Vec<bool> = (0..wires.len())
-            .map(|w| wires[w] - (0..flows.len()).map(|f| uses(f, w) * rates[f]).sum::<f64>() <= 1e-9)
-            .collect();
-        for flow in 0..flows.len() {
-            let is_blocked = flows[flow].wires.iter().any(|&wire| full[wire]);
-            rising[flow] &= !is_blocked && rates[flow] < flows[flow].alone - 1e-9;
-        }
-    }
-    rates
 }
 
 pub const FORMULAS: &[&str] = &[

@@ -33,6 +33,7 @@ const UNKNOWNS: [(RangeFrom, Mix); 5] = [
     (RangeFrom::Copies, |to, from| {
         (to.copies, to.staged_share, to.new_pages_gain) =
             (from.copies, from.staged_share, from.new_pages_gain);
+        to.reused_pages = from.reused_pages;
     }),
     (RangeFrom::HostWork, |to, from| {
         (to.behind_staging, to.first_touch, to.packing) =

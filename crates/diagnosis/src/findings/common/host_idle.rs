@@ -2,7 +2,7 @@
 
 use busbound_cause::HostUse;
 use busbound_cause::idle::{GapCause, Piece};
-use busbound_trace::{Interval, Nanos};
+use busbound_trace::{Event, Interval, Nanos};
 use serde_json::{Value, json};
 
 use crate::analysis::facts::Facts;
@@ -54,6 +54,11 @@ impl HostIdle {
     pub(in crate::findings) fn saving(&self, low: f64) -> Saving {
         Saving { low: low * self.ms, high: self.ms }
     }
+}
+
+/// How many calls these are, and how long they take.
+pub(in crate::findings) fn number_and_ms<'c>(calls: impl Iterator<Item = Event<'c>>) -> (u64, f64) {
+    calls.fold((0, 0.0), |(number, ms), call| (number + 1, ms + call.duration().as_millis()))
 }
 
 /// Idle time in which the host did this.

@@ -1,5 +1,7 @@
 //! Which graph edits do several changes share?
 
+use std::collections::BTreeSet;
+
 use busbound_cause::thresholds::EVENT_PASSES;
 use busbound_cause::{CallId, HostAction, HostUse, Model, Time, WorkId, WorkKind};
 use busbound_machine::{HostMemory, LinkFacts, bench};
@@ -91,22 +93,28 @@ pub(super) fn groups(graph: &Model, wanted: impl Fn(WorkId) -> bool) -> Vec<Vec<
         .map(|device| {
             let of_device =
                 order.iter().copied().filter(|id| graph.stream_device[graph.work[*id].stream] == device);
-            groups_of(graph, of_device, &wanted)
+            groups_of(graph, &of_device.collect::<Vec<_>>(), &wanted)
         })
         .collect()
 }
 
-fn groups_of(
-    graph: &Model,
-    order: impl Iterator<Item = WorkId>,
-    wanted: impl Fn(WorkId) -> bool,
-) -> Vec<Group> {
+/// The wanted copies, and the small ones right before and after them: whoever moves the weights of a layer moves its biases too.
+fn with_small(graph: &Model, order: &[WorkId], wanted: impl Fn(WorkId) -> bool) -> BTreeSet<WorkId> {
+    let ends_run = |id: &WorkId| graph.work[*id].kind.is_kernel();
+    let step = |id: &WorkId| graph.work[*id].step;
+    let runs = order.chunk_by(|a, b| !ends_run(a) && !ends_run(b) && step(a) == step(b));
+    let whole = runs.filter(|run| run.iter().any(|id| wanted(*id))).flatten().copied();
+    whole.filter(|id| wanted(*id) || is_small_fetch(graph, *id)).collect()
+}
+
+fn groups_of(graph: &Model, order: &[WorkId], wanted: impl Fn(WorkId) -> bool) -> Vec<Group> {
+    let wanted = with_small(graph, order, wanted);
     let mut groups: Vec<Group> = Vec::new();
     let mut has_computed = false;
-    for id in order {
+    for &id in order {
         let step = graph.work[id].step;
         let open = groups.last_mut().filter(|group| group.step == step);
-        if wanted(id) {
+        if wanted.contains(&id) {
             match open.filter(|_| !has_computed) {
                 Some(group) => group.copies.push(id),
                 None => {
@@ -183,6 +191,15 @@ pub(super) fn remove_host_work(graph: &mut Model, call: CallId, kept: f64) {
     }
 }
 
+/// Per call: the one after it on its thread.
+pub(super) fn next_calls(graph: &Model) -> Vec<Option<CallId>> {
+    let mut next = vec![None; graph.calls.len()];
+    for pair in graph.threads.iter().flat_map(|thread| thread.windows(2)) {
+        next[pair[0]] = Some(pair[1]);
+    }
+    next
+}
+
 /// Host work around copies: what is between two launches without a copy, and the call after each call.
 pub(super) struct Hooks {
     usual_gap: Time,
@@ -191,20 +208,18 @@ pub(super) struct Hooks {
 
 impl Hooks {
     pub(super) fn of(graph: &Model) -> Self {
-        let mut next = vec![None; graph.calls.len()];
         let mut gaps: Vec<Time> = Vec::new();
         let launches = |call: CallId| {
             let issued = graph.calls[call].action.issued();
             !issued.is_empty() && issued.iter().all(|work| graph.work[*work].kind.is_kernel())
         };
         for pair in graph.threads.iter().flat_map(|thread| thread.windows(2)) {
-            next[pair[0]] = Some(pair[1]);
             if launches(pair[0]) && launches(pair[1]) {
                 gaps.push(graph.calls[pair[1]].gap());
             }
         }
         gaps.sort_unstable();
-        Self { usual_gap: gaps.get(gaps.len() / 2).copied().unwrap_or(0), next }
+        Self { usual_gap: gaps.get(gaps.len() / 4).copied().unwrap_or(0), next: next_calls(graph) }
     }
 
     /// Removes the host work after a call that exists for it: the next launch then comes as usual.
@@ -242,12 +257,14 @@ impl Hooks {
 
 /// Small H2D copies of a group: a hook that fetches weights also fetches small ones.
 pub(super) fn small_copies(graph: &Model, group: &Group) -> Vec<WorkId> {
-    let is_small = |id: &&WorkId| {
-        graph.work[**id].kind.bus() == Some(Direction::HostToDevice)
-            && is_alone(graph, **id)
-            && !graph.work[**id].dropped
-    };
-    group.work.iter().filter(is_small).copied().collect()
+    group.work.iter().copied().filter(|id| is_small_fetch(graph, *id)).collect()
+}
+
+/// Whether it is an H2D copy, however small, that can be moved.
+fn is_small_fetch(graph: &Model, id: WorkId) -> bool {
+    graph.work[id].kind.bus() == Some(Direction::HostToDevice)
+        && is_alone(graph, id)
+        && !graph.work[id].dropped
 }
 
 /// Removes a call; the host work before it stays.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use busbound_cause::{Model, WorkId, WorkKind};
+use busbound_cause::{HostUse, Model, Time, WorkId, WorkKind};
 use busbound_trace::Direction;
 
 use super::edit::{Hooks, OwnWaits, WORTH_MOVING, in_order, is_alone};
@@ -34,30 +34,54 @@ impl Declared for Keep {
             hooks.drop_copy(graph, copy, &own, terms.assumed.hooks);
             made.changed += 1;
         }
+        if made.changed > 0 {
+            allocate_less(graph, terms.assumed.hooks);
+            reuse_pages(graph, terms.assumed.reused_pages);
+        }
         made
     }
 }
 
-/// D2H copies of as many bytes as an H2D copy of the same step.
+/// Hooks that move modules away also give their device memory back, and the next ones allocate it again.
+fn allocate_less(graph: &mut Model, kept: f64) {
+    let uses = graph.calls.iter_mut().flat_map(|call| &mut call.since.uses);
+    for (_, time) in uses.filter(|(what, _)| *what == HostUse::Allocation) {
+        *time = (*time as f64 * kept) as Time;
+    }
+}
+
+/// Copies from host memory that is not written in each step are faster: its pages stay where they are.
+fn reuse_pages(graph: &mut Model, share: f64) {
+    for work in &mut graph.work {
+        if matches!(work.kind, WorkKind::Copy { direction: Direction::HostToDevice, pageable: true, .. }) {
+            work.alone *= share;
+            work.after_call = (work.after_call as f64 * share) as Time;
+        }
+    }
+}
+
+/// D2H copies of as many bytes as an H2D copy of the same step; small ones only next to a large one.
 fn copied_back(graph: &Model) -> Vec<WorkId> {
     let mut up: BTreeMap<(usize, u64), usize> = BTreeMap::new();
     let copies: Vec<(WorkId, Direction, u64)> = in_order(graph)
         .into_iter()
         .filter(|id| is_alone(graph, *id))
         .filter_map(|id| match graph.work[id].kind {
-            WorkKind::Copy { direction, bytes, .. } if bytes >= WORTH_MOVING => Some((id, direction, bytes)),
+            WorkKind::Copy { direction, bytes, .. } => Some((id, direction, bytes)),
             _ => None,
         })
         .collect();
     for (id, _, bytes) in copies.iter().filter(|(_, direction, _)| *direction == Direction::HostToDevice) {
         *up.entry((graph.work[*id].step, *bytes)).or_default() += 1;
     }
-    let down = copies.iter().filter(|(_, direction, _)| *direction == Direction::DeviceToHost);
-    let is_back = |(id, _, bytes): &&(WorkId, Direction, u64)| {
+    let mut is_back = |(id, direction, bytes): &(WorkId, Direction, u64)| {
         let left = up.get_mut(&(graph.work[*id].step, *bytes)).filter(|left| **left > 0);
-        left.map(|left| *left -= 1).is_some()
+        *direction == Direction::DeviceToHost && left.map(|left| *left -= 1).is_some()
     };
-    down.filter(is_back).map(|(id, ..)| *id).collect()
+    let back: Vec<(bool, WorkId, u64)> = copies.iter().map(|copy| (is_back(copy), copy.0, copy.2)).collect();
+    let runs = back.chunk_by(|a, b| a.0 && b.0).filter(|run| run[0].0);
+    let moved = runs.filter(|run| run.iter().any(|(.., bytes)| *bytes >= WORTH_MOVING));
+    moved.flatten().map(|(_, id, _)| *id).collect()
 }
 
 impl fmt::Display for Keep {

@@ -6,7 +6,7 @@ use std::fmt;
 use busbound_cause::{CallId, HostUse, Model, Time, WorkId, WorkKind};
 use busbound_trace::Direction;
 
-use super::edit::OwnWaits;
+use super::edit::{OwnWaits, next_calls};
 use super::{About, Declared, Made, Pin, Terms};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,11 +65,7 @@ struct Receipts {
 
 impl Receipts {
     fn of(graph: &Model, batches: &[WorkId]) -> Self {
-        let own = OwnWaits::of(graph);
-        let mut next = vec![None; graph.calls.len()];
-        for pair in graph.threads.iter().flat_map(|thread| thread.windows(2)) {
-            next[pair[0]] = Some(pair[1]);
-        }
+        let (own, next) = (OwnWaits::of(graph), next_calls(graph));
         let (mut staged, mut around) = (Vec::new(), BTreeSet::new());
         for &id in batches {
             let Some(call) = graph.work[id].call else { continue };
