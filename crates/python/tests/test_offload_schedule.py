@@ -90,7 +90,7 @@ def test_a_block_is_never_read_before_its_copy_nor_overwritten_before_its_last_u
 class Forgetful(Order):
     """Every decision is a new one."""
 
-    def noted(self):
+    def decided_before(self):
         return None
 
 

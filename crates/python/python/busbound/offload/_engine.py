@@ -38,7 +38,6 @@ class Engine:
         self._resident = {index: store.blocks[index] for index in sorted(set(resident))}
         self._streamed = [index for index in range(len(store.blocks)) if index not in self._resident]
         self._slots = min(slots, len(self._streamed))
-        self._versions: dict[int, int] = {}
         #: The block that backward uses, and its slot.
         self._held: tuple[int, int] | None = None
         self._lock = threading.RLock()
@@ -89,8 +88,9 @@ class Engine:
         self._ring = Ring(self._store.blocks, self._streamed, self._slots, self._store.device)
         self._lanes = self._ring.lanes
         for index in self._streamed:
-            self._versions[index] = self._store.blocks[index].versions()
-            module = self._store.blocks[index].module
+            block = self._store.blocks[index]
+            block.copied = block.versions()
+            module = block.module
             module.forward = self._wrapped(index, module.forward)
         self._fetch_ahead()
 
@@ -124,15 +124,15 @@ class Engine:
         """GB/s of copies of the largest block, one after another; ``None`` without a GPU."""
         largest = max(self._streamed, key=lambda index: self._store.blocks[index].nbytes)
         slot, _ = self._schedule.enter(largest)
-        rate = self._lanes.rate(lambda: self._ring.fill(largest, slot), times)
+        rate = self._lanes.rate(self._ring.fillers[largest][slot], times)
         self._schedule.leave(slot)
         return None if rate is None else rate * self._store.blocks[largest].nbytes / 1e9
 
     def _wrapped(self, index: int, inner: Callable[..., Any]) -> Callable[..., Any]:
         block, probe, lanes = self._store.blocks[index], self._probe, self._lanes
-        exchanges = self._ring.exchanges(index)
+        exchanges, ranges = self._ring.exchanges(index), self._ring.ranges
         is_first = index == self._streamed[0]
-        is_compiling, is_grad_enabled = torch.compiler.is_compiling, torch.is_grad_enabled
+        is_compiling, is_grad_enabled, plain = torch.compiler.is_compiling, torch.is_grad_enabled, torch.Tensor
 
         @functools.wraps(inner)
         def forward(*args: Any, **kwargs: Any) -> Any:
@@ -149,20 +149,26 @@ class Engine:
             if probe is not None:
                 probe.arrives(index, lanes)
             slot = self._enter(index, FORWARD)
-            exchanges[slot].enter()
-            hooks = saved_tensors(functools.partial(self._pack, index, slot), self._unpack) if is_recorded else _NO_HOOKS
+            exchange = exchanges[slot]
+            exchange.enter()
             if probe is not None:
                 probe.begins(index, lanes)
             between = after = perf_counter_ns()
             try:
-                with hooks:
+                if is_recorded:
+                    with saved_tensors(functools.partial(self._pack, index, slot), self._unpack):
+                        result = inner(*args, **kwargs)
+                else:
                     result = inner(*args, **kwargs)
                 after = perf_counter_ns()
+                if type(result) is plain and result.layout is torch.strided:
+                    first, last = ranges[slot]
+                    return result.clone() if first <= result.data_ptr() <= last else result
                 return self._apart(result, slot)
             finally:
                 if probe is not None:
                     probe.ends(index, lanes)
-                self._leave(index, slot)
+                self._leave(index, slot, exchange)
                 if after != between:
                     self.host_ns.append(between - begin + perf_counter_ns() - after)
 
@@ -170,33 +176,35 @@ class Engine:
         return forward
 
     def _enter(self, index: int, phase: int) -> int:
-        if self._lanes.is_capturing():
+        lanes = self._lanes
+        if lanes.is_capturing():
             raise OffloadError(_CAPTURED)
         with self._lock:
             if self._held is not None:
                 self._release_held(index)
             slot, is_missing = self._schedule.enter(index, phase)
-            versions = self._store.blocks[index].versions()
+            block = self._store.blocks[index]
+            versions = block.versions()
             # Or written to since its last use, by load_state_dict for example.
-            if is_missing or self._versions[index] != versions:
-                self._versions[index] = versions
-                self._ring.fill(index, slot)
-            self._lanes.use(slot)
+            if is_missing or block.copied != versions:
+                block.copied = versions
+                self._ring.fillers[index][slot]()
+            lanes.use(slot)
             return slot
 
-    def _leave(self, index: int, slot: int) -> None:
+    def _leave(self, index: int, slot: int, exchange: Exchange) -> None:
         with self._lock:
-            exchange = self._ring.exchanges(index)[slot]
-            exchange.leave()
-            if exchange.is_written():
+            if exchange.leave():
                 self._keep_changed(index, exchange)
             self._lanes.release(slot)
-            self._schedule.leave(slot)
-            self._fetch_ahead()
+            schedule, fillers = self._schedule, self._ring.fillers
+            schedule.leave(slot)
+            for block, free in schedule.ahead():
+                fillers[block][free]()
 
     def _fetch_ahead(self) -> None:
-        for index, slot in self._schedule.ahead():
-            self._ring.fill(index, slot)
+        for block, slot in self._schedule.ahead():
+            self._ring.fillers[block][slot]()
 
     def _release_held(self, index: int) -> None:
         """Backward says when it begins with a block, not when it ends: it ends when another block is used."""
@@ -220,7 +228,7 @@ class Engine:
             self.notes.append(f"{block.name}.{block.names[number]} stays on the GPU: the forward pass writes to it")
         block.drop(kept)
         self._ring.renew(index)
-        self._versions[index] = block.versions()
+        block.copied = block.versions()
 
     def _pack(self, index: int, slot: int, tensor: Any) -> Any:
         """A weight is saved as its place in the block, because its slot gets other contents before backward."""

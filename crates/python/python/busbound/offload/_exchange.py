@@ -49,28 +49,26 @@ class Exchange:
     def enter(self) -> None:
         """The block uses the slot."""
         for entries, name, here, there in self._swapped:
-            # Somebody may have assigned another parameter meanwhile.
-            if entries.get(name) is here:
+            # Somebody may have assigned another parameter meanwhile, or removed it.
+            if name in entries and entries[name] is here:
                 entries[name] = there
         if self._moved:
             for tensor, view, _ in self._moved:
                 tensor.data = view
             self._before = sum(_VERSION(each[0]) for each in self._moved)
 
-    def leave(self) -> None:
-        """The model's own tensors are back."""
+    def leave(self) -> bool:
+        """The model's own tensors are back. Whether the block wrote to one of them while it used the slot."""
         for entries, name, here, there in self._swapped:
-            if entries.get(name) is there:
+            if name in entries and entries[name] is there:
                 entries[name] = here
-        for tensor, _, view in self._moved:
-            tensor.data = view
-
-    def is_written(self) -> bool:
-        """Whether the block wrote to one of the tensors while it used the slot."""
         # Views count their writes together with what they are views of.
-        return self._flat._version != 0 or (
-            bool(self._moved) and sum(_VERSION(each[0]) for each in self._moved) != self._before
-        )
+        is_written: bool = self._flat._version != 0
+        if self._moved:
+            is_written |= sum(_VERSION(each[0]) for each in self._moved) != self._before
+            for tensor, _, view in self._moved:
+                tensor.data = view
+        return is_written
 
 
 def _like(tensor: Any, view: Any) -> Any:

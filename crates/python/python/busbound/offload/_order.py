@@ -53,10 +53,14 @@ class Order:
         """Remembers what was decided after the last access."""
         self._notes[-1] = decision
 
-    def noted(self) -> Any:
+    def decided_before(self) -> Any:
         """What was decided the last time, if all accesses since then were predicted: then the same ones come next."""
         at = self._next - 1
-        return self._notes[at] if at > self._surprise else None
+        if at <= self._surprise:
+            return None
+        notes = self._notes
+        decision = notes[-1] = notes[at]
+        return decision
 
     def ahead(self) -> list[int]:
         """The blocks that are used next, with repetitions."""

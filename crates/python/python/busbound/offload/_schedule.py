@@ -23,12 +23,14 @@ class Fetch(NamedTuple):
 class _Change(NamedTuple):
     """One block takes the place of another."""
 
+    block: int
+    #: ``None`` if nothing changes.
     gone: int | None
-    #: For each slot that the other one may be in.
+    #: The copy for each slot that the other one may be in.
     fetches: list[tuple[Fetch]]
 
 
-_NOTHING = _Change(None, [])
+_NOTHING = _Change(0, None, [])
 
 
 class Schedule:
@@ -85,17 +87,16 @@ class Schedule:
             return self._decided()
         self._full = self.uses
         # From slots with the next blocks to slots with the next blocks: the change depends only on what comes next.
-        change = self._order.noted()
+        change = self._order.decided_before()
         if change is None:
             return self._noted()
-        self._order.note(change)
-        if change.gone is None:
+        block, gone, fetches = change
+        if gone is None:
             return ()
-        slot = self._slot_of.pop(change.gone)
-        fetches: tuple[Fetch] = change.fetches[slot]
-        self._content[slot] = block = fetches[0].block
+        slot = self._slot_of.pop(gone)
+        self._content[slot] = block
         self._slot_of[block] = slot
-        return fetches
+        return fetches[slot]  # type: ignore[no-any-return]
 
     def _noted(self) -> list[Fetch]:
         """Decides, and remembers which block made room for which."""
@@ -104,7 +105,7 @@ class Schedule:
         if self._full == self.uses and len(fetches) < 2:
             change = _NOTHING
             for block, slot in fetches:
-                change = _Change(before[slot], [(Fetch(block, each),) for each in range(len(before))])
+                change = _Change(block, before[slot], [(Fetch(block, each),) for each in range(len(before))])
             self._order.note(change)
         return fetches
 
