@@ -190,6 +190,27 @@ def test_a_parameter_assigned_meanwhile_is_used():
     assert torch.equal(model[2].bias, torch.ones(8))
 
 
+def test_a_parameter_removed_meanwhile_stays_removed():
+    class Sparing(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.spare = torch.nn.Linear(8, 8, bias=False)
+            self.line = torch.nn.Linear(8, 8)
+
+        def forward(self, x):
+            return self.line(x)
+
+    model = torch.nn.Sequential(*(Sparing() for _ in range(4)))
+    reference, x = copy.deepcopy(model), torch.randn(2, 8)
+    with busbound.offload(model, gpu_memory="1GB", resident=[], slots=2, **ON_CPU), torch.no_grad():
+        model(x)
+        del model[2].spare.weight
+        own = model[2].line.weight
+        for _ in range(2):
+            assert torch.equal(model(x), reference(x))
+        assert model[2].line.weight is own and "weight" not in model[2].spare._parameters
+
+
 def test_host_time_is_the_engines_own():
     class Slow(torch.nn.Linear):
         def forward(self, x):

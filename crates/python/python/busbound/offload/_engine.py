@@ -7,7 +7,6 @@ filled with the block that comes next. The host waits for nothing, except where 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import threading
 from collections import deque
@@ -130,9 +129,9 @@ class Engine:
 
     def _wrapped(self, index: int, inner: Callable[..., Any]) -> Callable[..., Any]:
         block, probe, lanes = self._store.blocks[index], self._probe, self._lanes
-        exchanges, ranges = self._ring.exchanges(index), self._ring.ranges
+        exchanges = self._ring.exchanges(index)
         is_first = index == self._streamed[0]
-        is_compiling, is_grad_enabled, plain = torch.compiler.is_compiling, torch.is_grad_enabled, torch.Tensor
+        is_compiling, is_grad_enabled = torch.compiler.is_compiling, torch.is_grad_enabled
 
         @functools.wraps(inner)
         def forward(*args: Any, **kwargs: Any) -> Any:
@@ -161,9 +160,6 @@ class Engine:
                 else:
                     result = inner(*args, **kwargs)
                 after = perf_counter_ns()
-                if type(result) is plain and result.layout is torch.strided:
-                    first, last = ranges[slot]
-                    return result.clone() if first <= result.data_ptr() <= last else result
                 return self._apart(result, slot)
             finally:
                 if probe is not None:
@@ -253,10 +249,11 @@ class Engine:
 
     def _apart(self, result: Any, slot: int) -> Any:
         """Results that are weights are copied: their slot gets other contents."""
-        if isinstance(result, torch.Tensor):
+        if isinstance(result, _TENSOR):
+            first, last = self._ring.ranges[slot]
             try:
                 # Addresses of host and device memory are never the same.
-                is_inside = self._ring.offset_in(slot, result.data_ptr()) is not None
+                is_inside = first <= result.data_ptr() <= last
             except RuntimeError:  # A sparse tensor, for example: never a view of a slot.
                 return result
             return result.clone() if is_inside else result
@@ -265,7 +262,7 @@ class Engine:
         return result
 
 
-_NO_HOOKS = contextlib.nullcontext()
+_TENSOR = torch.Tensor
 
 _COMPILED = (
     "torch.compile cannot trace offloaded blocks: their weights change place between calls; "

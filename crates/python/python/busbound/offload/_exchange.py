@@ -18,10 +18,14 @@ _VERSION = attrgetter("_version")
 _USUAL = ("_parameters", "_buffers", "_modules")
 
 
+#: A dictionary, a name in it, the value that it has and the one that it gets.
+_Change = tuple[dict[str, Any], str, Any, Any]
+
+
 class Exchange:
     """The tensors of one block in one slot. ``views`` are views of ``flat``, and nobody else writes through it."""
 
-    __slots__ = ("_before", "_flat", "_moved", "_swapped", "views")
+    __slots__ = ("_before", "_flat", "_in", "_moved", "_out", "views")
 
     def __init__(
         self, module: Any, tensors: Sequence[Any], flat: Any, views: Sequence[Any], host_views: Sequence[Any]
@@ -33,14 +37,15 @@ class Exchange:
             for tensor, view in zip(tensors, views, strict=True)
             if id(tensor) not in kept
         }
-        #: The dictionary of a module, the name in it, the model's own tensor and that of the slot.
-        self._swapped = [
+        #: The dictionary of a module, the name in it, the model's own tensor and that of the slot; and the way back.
+        self._in: list[_Change] = [
             (entries, name, tensor, there[id(tensor)])
             for each in module.modules()
             for entries in (each._parameters, each._buffers)
             for name, tensor in entries.items()
             if id(tensor) in there
         ]
+        self._out: list[_Change] = [(entries, name, there, here) for entries, name, here, there in self._in]
         #: The model's own tensor, what it is in the slot, and what it is in host memory.
         self._moved = [each for each in zip(tensors, views, host_views, strict=True) if id(each[0]) in kept]
         #: Versions of the moved ones when the block began.
@@ -48,10 +53,7 @@ class Exchange:
 
     def enter(self) -> None:
         """The block uses the slot."""
-        for entries, name, here, there in self._swapped:
-            # Somebody may have assigned another parameter meanwhile, or removed it.
-            if name in entries and entries[name] is here:
-                entries[name] = there
+        _assign(self._in)
         if self._moved:
             for tensor, view, _ in self._moved:
                 tensor.data = view
@@ -59,9 +61,7 @@ class Exchange:
 
     def leave(self) -> bool:
         """The model's own tensors are back. Whether the block wrote to one of them while it used the slot."""
-        for entries, name, here, there in self._swapped:
-            if name in entries and entries[name] is there:
-                entries[name] = here
+        _assign(self._out)
         # Views count their writes together with what they are views of.
         is_written: bool = self._flat._version != 0
         if self._moved:
@@ -69,6 +69,18 @@ class Exchange:
             for tensor, _, view in self._moved:
                 tensor.data = view
         return is_written
+
+
+def _assign(changes: list[_Change]) -> None:
+    """Puts tensors in the place of others. Somebody may have assigned another one meanwhile, which stays."""
+    try:
+        for entries, name, before, after in changes:
+            if entries[name] is before:
+                entries[name] = after
+    except KeyError:  # Or removed it. Once more from the beginning: what was done is not done again.
+        for entries, name, before, after in changes:
+            if entries.get(name) is before:
+                entries[name] = after
 
 
 def _like(tensor: Any, view: Any) -> Any:
