@@ -224,6 +224,28 @@ def test_host_time_is_the_engines_own():
         assert 0 < run.report().host_us_per_block < 10_000
 
 
+def test_explain_records_passes_and_writes_the_page(tmp_path, monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    model, ids = models.Decoder(**SMALL).eval().requires_grad_(False), words()
+    with busbound.offload(model, gpu_memory="1GB", resident=[], slots=2, **ON_CPU) as run:
+        with pytest.raises(busbound.offload.OffloadError, match="give example_inputs"):
+            run.explain()
+        page = Path(run.explain(ids, passes=2, directory=str(tmp_path)))
+        # Five that are timed, one that starts the profiler, and two that are recorded.
+        assert len(run._engine.passes) == 8
+    text = page.read_text(encoding="utf-8")
+    page.unlink()
+    (trace,) = tmp_path.iterdir()
+    assert text.startswith("<!DOCTYPE html>") and trace.name in text
+    with pytest.raises(busbound.offload.OffloadError, match="has ended"):
+        run.explain(ids)
+    # The plan knows its inputs.
+    plan = busbound.offload.plan(model, ids, gpu_memory="1GB", resident=[], slots=2, **ON_CPU)
+    with busbound.offload(model, plan) as run:
+        Path(run.explain(passes=1, directory=str(tmp_path))).unlink()
+
+
 class FakeStreams:
     """Streams that note what they are given, and events that note what was recorded before."""
 

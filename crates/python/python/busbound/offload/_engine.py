@@ -99,7 +99,7 @@ class Engine:
             return
         self._is_open = False
         if hasattr(self, "_ring"):
-            self._lanes.synchronize()
+            self.synchronize()
             for index in self._streamed:
                 # The class has the original.
                 wrapped = self._store.blocks[index].module.__dict__.pop("forward", None)
@@ -113,6 +113,15 @@ class Engine:
     @property
     def lanes(self) -> Any:
         return self._lanes
+
+    @property
+    def is_open(self) -> bool:
+        return self._is_open
+
+    def synchronize(self) -> None:
+        """Waits until the device has nothing to do."""
+        if self._store.device.type == "cuda":
+            torch.cuda.synchronize(self._store.device)
 
     def pass_times(self) -> list[float]:
         """Milliseconds from one beginning of a pass to the next. The host waits for the last."""

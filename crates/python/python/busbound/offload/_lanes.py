@@ -83,9 +83,6 @@ class CudaLanes:
         end.synchronize()
         return float(begin.elapsed_time(end))
 
-    def synchronize(self) -> None:
-        torch.cuda.synchronize(self._device)
-
 
 class DirectLanes(CudaLanes):
     """The same by CUDA's own calls. What does not work is done again by torch, which says what is wrong."""
@@ -163,9 +160,6 @@ class HostLanes:
 
     def milliseconds(self, begin: Any, end: Any) -> float:
         return float(end - begin) * 1e3
-
-    def synchronize(self) -> None:
-        pass
 
 
 def lanes_of(device: Any, slots: int) -> CudaLanes | HostLanes:
