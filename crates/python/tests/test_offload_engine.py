@@ -221,6 +221,19 @@ def test_host_time_is_the_engines_own():
         assert 0 < run.report().host_us_per_block < 10_000
 
 
+def test_a_model_that_fits_is_left_alone_with_one_line():
+    model, ids = models.Decoder(**SMALL).eval(), words()
+    forwards = [vars(layer).get("forward") for layer in model.layers]
+    with busbound.offload(model, gpu_memory="1GB", **ON_CPU) as run, torch.no_grad():
+        for _ in range(3):
+            model(ids)
+        line = "offload steps aside: all 5 blocks stay on the GPU, and a pass runs as without it"
+        assert str(run.report()) == line and str(run.plan).splitlines()[0] == line
+        assert [vars(layer).get("forward") for layer in model.layers] == forwards
+    streamed = busbound.offload.plan(model, gpu_memory="1GB", resident=[0], **ON_CPU)
+    assert streamed.aside is None and str(streamed).startswith("offload: 4 of 5 blocks streamed")
+
+
 def test_explain_records_passes_and_writes_the_page(tmp_path, monkeypatch):
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
         monkeypatch.delenv(name, raising=False)

@@ -108,7 +108,8 @@ class Report:
 
     def __str__(self) -> str:
         if self.pass_ms is None:
-            return "offload: no complete pass yet"
+            # Passes are timed where blocks are streamed.
+            return self.plan.aside or "offload: no complete pass yet"
         lines = [f"offload: {self.pass_ms:.1f} ms per pass (median of {max(1, len(self.passes_ms) - 1)})"]
         if self.plan.step_ms is not None and self.plan.range_ms is not None:
             low, high = self.plan.range_ms

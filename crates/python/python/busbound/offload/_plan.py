@@ -72,6 +72,14 @@ class Plan:
         bound = self._answer.get("bound")
         return None if bound is None else str(bound)
 
+    @property
+    def aside(self) -> str | None:
+        """Why nothing is streamed, in one line; ``None`` if something is."""
+        blocks = len(self.store.blocks)
+        if len(self.resident) < blocks:
+            return None
+        return f"offload steps aside: all {blocks} blocks stay on the GPU, and a pass runs as without it"
+
     def to_dict(self) -> dict[str, Any]:
         """Everything the planner says.
 
@@ -91,7 +99,8 @@ class Plan:
         blocks, resident = len(self.store.blocks), len(self.resident)
         answer = self._answer
         lines = [
-            f"offload: {blocks - resident} of {blocks} blocks streamed ({text_of(answer.get('streamed_bytes', 0))} per pass), "
+            self.aside
+            or f"offload: {blocks - resident} of {blocks} blocks streamed ({text_of(answer.get('streamed_bytes', 0))} per pass), "
             f"{resident} resident, {self.slots} slots"
         ]
         if "used_bytes" in answer:
