@@ -53,7 +53,13 @@ class Exchange:
 
     def enter(self) -> None:
         """The block uses the slot."""
-        _assign(self._in)
+        try:
+            for entries, name, here, there in self._in:
+                # Somebody may have assigned another one meanwhile, which stays.
+                if entries[name] is here:
+                    entries[name] = there
+        except KeyError:
+            _assign(self._in)
         if self._moved:
             for tensor, view, _ in self._moved:
                 tensor.data = view
@@ -61,7 +67,12 @@ class Exchange:
 
     def leave(self) -> bool:
         """The model's own tensors are back. Whether the block wrote to one of them while it used the slot."""
-        _assign(self._out)
+        try:
+            for entries, name, there, here in self._out:
+                if entries[name] is there:
+                    entries[name] = here
+        except KeyError:
+            _assign(self._out)
         # Views count their writes together with what they are views of.
         is_written: bool = self._flat._version != 0
         if self._moved:
@@ -72,15 +83,10 @@ class Exchange:
 
 
 def _assign(changes: list[_Change]) -> None:
-    """Puts tensors in the place of others. Somebody may have assigned another one meanwhile, which stays."""
-    try:
-        for entries, name, before, after in changes:
-            if entries[name] is before:
-                entries[name] = after
-    except KeyError:  # Or removed it. Once more from the beginning: what was done is not done again.
-        for entries, name, before, after in changes:
-            if entries.get(name) is before:
-                entries[name] = after
+    """The same where somebody removed a tensor. From the beginning: what was done is not done again."""
+    for entries, name, before, after in changes:
+        if entries.get(name) is before:
+            entries[name] = after
 
 
 def _like(tensor: Any, view: Any) -> Any:
