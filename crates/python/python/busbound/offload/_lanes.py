@@ -119,9 +119,11 @@ class DirectLanes(CudaLanes):
     def use(self, slot: int) -> None:
         if self._is_alone or torch._C._cuda_getDevice() == self._index:
             stream = self._current(self._index)
-            if self._user[slot] == stream and not self._wait(stream, self._filled_ids[slot], _NO_FLAGS):
-                return
-            if not self._wait(stream, self._released_ids[slot], _NO_FLAGS) and not self._wait(stream, self._filled_ids[slot], _NO_FLAGS):
+            is_other = self._user[slot] != stream
+            if not (
+                (is_other and self._wait(stream, self._released_ids[slot], _NO_FLAGS))
+                or self._wait(stream, self._filled_ids[slot], _NO_FLAGS)
+            ):
                 self._user[slot] = stream
                 return
             self._calls.forget_error()
