@@ -14,9 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "fixtures" / "offlo
 import models  # noqa: E402
 
 import busbound  # noqa: E402
-from busbound.offload import _lanes  # noqa: E402
 from busbound.offload._blocks import find_blocks  # noqa: E402
-from busbound.offload._lanes import CudaLanes  # noqa: E402
 
 SMALL = {"width": 32, "inner": 48, "heads": 2, "layers": 5, "words": 64}
 ON_CPU = {"device": "cpu", "smallest_block": 0}
@@ -189,6 +187,27 @@ def test_a_parameter_assigned_meanwhile_is_used():
     assert torch.equal(model[2].bias, torch.ones(8))
 
 
+def test_a_parameter_removed_meanwhile_stays_removed():
+    class Sparing(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.spare = torch.nn.Linear(8, 8, bias=False)
+            self.line = torch.nn.Linear(8, 8)
+
+        def forward(self, x):
+            return self.line(x)
+
+    model = torch.nn.Sequential(*(Sparing() for _ in range(4)))
+    reference, x = copy.deepcopy(model), torch.randn(2, 8)
+    with busbound.offload(model, gpu_memory="1GB", resident=[], slots=2, **ON_CPU), torch.no_grad():
+        model(x)
+        del model[2].spare.weight
+        own = model[2].line.weight
+        for _ in range(2):
+            assert torch.equal(model(x), reference(x))
+        assert model[2].line.weight is own and "weight" not in model[2].spare._parameters
+
+
 def test_host_time_is_the_engines_own():
     class Slow(torch.nn.Linear):
         def forward(self, x):
@@ -202,84 +221,39 @@ def test_host_time_is_the_engines_own():
         assert 0 < run.report().host_us_per_block < 10_000
 
 
-class FakeStreams:
-    """Streams that note what they are given, and events that note what was recorded before."""
-
-    def __init__(self, monkeypatch):
-        fakes = self
-        self.log = []
-
-        class Stream:
-            def __init__(self, device=None):
-                self.id = self.cuda_stream = len(fakes.streams)
-                self.number = 0
-                fakes.streams.append(self)
-
-            def wait_stream(self, other):
-                pass
-
-        class Event:
-            def __init__(self, enable_timing=False):
-                self.at = None
-
-            def record(self, stream):
-                self.at = (stream.id, stream.number)
-
-            def wait(self, stream):
-                # An event that was never recorded is not waited for.
-                fakes.log.append((stream.id, "wait", self.at))
-
-        self.streams = []
-        self.compute = self.current = Stream()
-        monkeypatch.setattr(torch.cuda, "Stream", Stream)
-        monkeypatch.setattr(torch.cuda, "Event", Event)
-        monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: self.current)
-        monkeypatch.setattr(torch.cuda, "set_stream", lambda stream: setattr(self, "current", stream))
-        monkeypatch.setattr(torch._C, "_cuda_getCurrentStream", lambda index: (self.current.id, index, 1), raising=False)
-
-    def work(self, what):
-        self.current.number += 1
-        self.log.append((self.current.id, what, self.current.number))
-
-    def copy_(self, source, non_blocking):
-        assert non_blocking
-        self.work(f"copy {source.name}")
-
-    def data_ptr(self):
-        return 1
-
-    def runtime_copy(self, target, source, nbytes, stream):
-        before, self.current = self.current, self.streams[stream]
-        self.work(f"copy {chr(source)}")
-        self.current = before
-        return 0
+def test_a_model_that_fits_is_left_alone_with_one_line():
+    model, ids = models.Decoder(**SMALL).eval(), words()
+    forwards = [vars(layer).get("forward") for layer in model.layers]
+    with busbound.offload(model, gpu_memory="1GB", **ON_CPU) as run, torch.no_grad():
+        for _ in range(3):
+            model(ids)
+        line = "offload steps aside: all 5 blocks stay on the GPU, and a pass runs as without it"
+        assert str(run.report()) == line and str(run.plan).splitlines()[0] == line
+        assert [vars(layer).get("forward") for layer in model.layers] == forwards
+    streamed = busbound.offload.plan(model, gpu_memory="1GB", resident=[0], **ON_CPU)
+    assert streamed.aside is None and str(streamed).startswith("offload: 4 of 5 blocks streamed")
 
 
-class FakeSource:
-    def __init__(self, name):
-        self.name, self.nbytes = name, 10
-
-    def data_ptr(self):
-        return ord(self.name)
-
-
-@pytest.mark.parametrize("way", ["by the runtime", "by torch", "by torch after an error"])
-def test_copies_wait_for_the_last_use_and_uses_for_their_copy(monkeypatch, way):
-    fakes = FakeStreams(monkeypatch)
-    copy_of = {"by the runtime": fakes.runtime_copy, "by torch": None, "by torch after an error": lambda *_: 1}[way]
-    monkeypatch.setattr(_lanes, "_runtime_copy", lambda: copy_of)
-    lanes = CudaLanes(torch.device("cuda", 0), 1)
-    compute, copies = 0, 1
-    for block in ("a", "b"):
-        lanes.fill(0, fakes, FakeSource(block))
-        assert fakes.current is fakes.compute
-        lanes.use(0)
-        fakes.work(f"compute {block}")
-        lanes.release(0)
-    assert fakes.log == [
-        (copies, "wait", None), (copies, "copy a", 1), (compute, "wait", (copies, 1)), (compute, "compute a", 1),
-        (copies, "wait", (compute, 1)), (copies, "copy b", 2), (compute, "wait", (copies, 2)), (compute, "compute b", 2),
-    ]
+def test_explain_records_passes_and_writes_the_page(tmp_path, monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    model, ids = models.Decoder(**SMALL).eval().requires_grad_(False), words()
+    with busbound.offload(model, gpu_memory="1GB", resident=[], slots=2, **ON_CPU) as run:
+        with pytest.raises(busbound.offload.OffloadError, match="give example_inputs"):
+            run.explain()
+        page = Path(run.explain(ids, passes=2, directory=str(tmp_path)))
+        # Five that are timed, one that starts the profiler, and two that are recorded.
+        assert len(run._engine.passes) == 8
+    text = page.read_text(encoding="utf-8")
+    page.unlink()
+    (trace,) = tmp_path.iterdir()
+    assert text.startswith("<!DOCTYPE html>") and trace.name in text
+    with pytest.raises(busbound.offload.OffloadError, match="has ended"):
+        run.explain(ids)
+    # The plan knows its inputs.
+    plan = busbound.offload.plan(model, ids, gpu_memory="1GB", resident=[], slots=2, **ON_CPU)
+    with busbound.offload(model, plan) as run:
+        Path(run.explain(passes=1, directory=str(tmp_path))).unlink()
 
 
 def test_checkpointing_and_save_on_cpu_keep_working():

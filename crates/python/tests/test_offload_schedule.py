@@ -87,6 +87,57 @@ def test_a_block_is_never_read_before_its_copy_nor_overwritten_before_its_last_u
     assert len(device.schedule._order._history) < 40 * blocks + 1000
 
 
+class Forgetful(Order):
+    """Every decision is a new one."""
+
+    def decided_before(self):
+        return None
+
+
+def uses_of(blocks, clock):
+    """Passes that repeat for a while, and then change."""
+    for _ in range(12):
+        used = [block for block in range(blocks) for _ in range(clock.choice([1, 1, 1, 2])) if clock.random() < 0.9]
+        if clock.random() < 0.2:
+            clock.shuffle(used)
+        is_training = clock.random() < 0.3
+        for _ in range(clock.randint(1, 5)):
+            yield from ((block, FORWARD) for block in used)
+            if is_training:
+                yield from ((block, BACKWARD) for block in reversed(used))
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_remembered_decisions_are_those_that_would_be_made_again(seed):
+    clock = random.Random(seed)
+    blocks, slots = clock.randint(1, 12), clock.randint(1, 5)
+    remembering, forgetful = Schedule(range(blocks), slots), Schedule(range(blocks), slots)
+    forgetful._order = Forgetful(range(blocks))
+    assert remembering.ahead() == forgetful.ahead()
+    for number, (block, phase) in enumerate(uses_of(blocks, clock)):
+        entered = [each.enter(block, phase) for each in (remembering, forgetful)]
+        assert entered[0] == entered[1]
+        # What backward uses is held for longer.
+        is_held = phase == BACKWARD or number % 97 == 0
+        if is_held and slots > 1:
+            assert list(remembering.ahead()) == forgetful.ahead()
+        for each in (remembering, forgetful):
+            each.leave(entered[0][0])
+        if not is_held:
+            assert list(remembering.ahead()) == forgetful.ahead()
+        assert remembering._slot_of == forgetful._slot_of
+
+
+def test_most_decisions_of_passes_that_repeat_are_remembered(monkeypatch):
+    device, made = Device(16, 3, random.Random(0)), []
+    decided = Schedule._decided
+    monkeypatch.setattr(Schedule, "_decided", lambda self: made.append(self.uses) or decided(self))
+    for _ in range(10):
+        for block in range(16):
+            device.forward(block)
+    assert made == list(range(1, max(made) + 1)) and max(made) == 17
+
+
 @pytest.mark.parametrize("slots", [2, 3, 4])
 def test_passes_that_repeat_are_copied_ahead_and_once(slots):
     device = Device(16, slots, random.Random(0))

@@ -5,6 +5,7 @@
 >>> with busbound.offload(model, plan) as run:
 ...     model(inputs)
 ...     print(run.report())                         # predicted against measured
+...     run.explain()                               # the page with the timeline of a few passes
 >>> busbound.offload(model, gpu_memory="4GB")       # plans by itself; stays until .close()
 >>> with busbound.offload.activations(budget="2GB"):
 ...     loss = model(inputs).mean()                 # saved activations wait in host memory for backward

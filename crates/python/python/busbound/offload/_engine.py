@@ -7,7 +7,6 @@ filled with the block that comes next. The host waits for nothing, except where 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import threading
 from collections import deque
@@ -38,7 +37,6 @@ class Engine:
         self._resident = {index: store.blocks[index] for index in sorted(set(resident))}
         self._streamed = [index for index in range(len(store.blocks)) if index not in self._resident]
         self._slots = min(slots, len(self._streamed))
-        self._versions: dict[int, int] = {}
         #: The block that backward uses, and its slot.
         self._held: tuple[int, int] | None = None
         self._lock = threading.RLock()
@@ -89,8 +87,9 @@ class Engine:
         self._ring = Ring(self._store.blocks, self._streamed, self._slots, self._store.device)
         self._lanes = self._ring.lanes
         for index in self._streamed:
-            self._versions[index] = self._store.blocks[index].versions()
-            module = self._store.blocks[index].module
+            block = self._store.blocks[index]
+            block.copied = block.versions()
+            module = block.module
             module.forward = self._wrapped(index, module.forward)
         self._fetch_ahead()
 
@@ -100,7 +99,7 @@ class Engine:
             return
         self._is_open = False
         if hasattr(self, "_ring"):
-            self._lanes.synchronize()
+            self.synchronize()
             for index in self._streamed:
                 # The class has the original.
                 wrapped = self._store.blocks[index].module.__dict__.pop("forward", None)
@@ -115,6 +114,15 @@ class Engine:
     def lanes(self) -> Any:
         return self._lanes
 
+    @property
+    def is_open(self) -> bool:
+        return self._is_open
+
+    def synchronize(self) -> None:
+        """Waits until the device has nothing to do."""
+        if self._store.device.type == "cuda":
+            torch.cuda.synchronize(self._store.device)
+
     def pass_times(self) -> list[float]:
         """Milliseconds from one beginning of a pass to the next. The host waits for the last."""
         marks = list(self.passes)
@@ -124,7 +132,7 @@ class Engine:
         """GB/s of copies of the largest block, one after another; ``None`` without a GPU."""
         largest = max(self._streamed, key=lambda index: self._store.blocks[index].nbytes)
         slot, _ = self._schedule.enter(largest)
-        rate = self._lanes.rate(lambda: self._ring.fill(largest, slot), times)
+        rate = self._lanes.rate(self._ring.fillers[largest][slot], times)
         self._schedule.leave(slot)
         return None if rate is None else rate * self._store.blocks[largest].nbytes / 1e9
 
@@ -149,20 +157,23 @@ class Engine:
             if probe is not None:
                 probe.arrives(index, lanes)
             slot = self._enter(index, FORWARD)
-            exchanges[slot].enter()
-            hooks = saved_tensors(functools.partial(self._pack, index, slot), self._unpack) if is_recorded else _NO_HOOKS
+            exchange = exchanges[slot]
+            exchange.enter()
             if probe is not None:
                 probe.begins(index, lanes)
             between = after = perf_counter_ns()
             try:
-                with hooks:
+                if is_recorded:
+                    with saved_tensors(functools.partial(self._pack, index, slot), self._unpack):
+                        result = inner(*args, **kwargs)
+                else:
                     result = inner(*args, **kwargs)
                 after = perf_counter_ns()
                 return self._apart(result, slot)
             finally:
                 if probe is not None:
                     probe.ends(index, lanes)
-                self._leave(index, slot)
+                self._leave(index, slot, exchange)
                 if after != between:
                     self.host_ns.append(between - begin + perf_counter_ns() - after)
 
@@ -170,33 +181,35 @@ class Engine:
         return forward
 
     def _enter(self, index: int, phase: int) -> int:
-        if self._lanes.is_capturing():
+        lanes = self._lanes
+        if lanes.is_capturing():
             raise OffloadError(_CAPTURED)
         with self._lock:
             if self._held is not None:
                 self._release_held(index)
             slot, is_missing = self._schedule.enter(index, phase)
-            versions = self._store.blocks[index].versions()
+            block = self._store.blocks[index]
+            versions = block.versions()
             # Or written to since its last use, by load_state_dict for example.
-            if is_missing or self._versions[index] != versions:
-                self._versions[index] = versions
-                self._ring.fill(index, slot)
-            self._lanes.use(slot)
+            if is_missing or block.copied != versions:
+                block.copied = versions
+                self._ring.fillers[index][slot]()
+            lanes.use(slot)
             return slot
 
-    def _leave(self, index: int, slot: int) -> None:
+    def _leave(self, index: int, slot: int, exchange: Exchange) -> None:
         with self._lock:
-            exchange = self._ring.exchanges(index)[slot]
-            exchange.leave()
-            if exchange.is_written():
+            if exchange.leave():
                 self._keep_changed(index, exchange)
             self._lanes.release(slot)
-            self._schedule.leave(slot)
-            self._fetch_ahead()
+            schedule, fillers = self._schedule, self._ring.fillers
+            schedule.leave(slot)
+            for block, free in schedule.ahead():
+                fillers[block][free]()
 
     def _fetch_ahead(self) -> None:
-        for index, slot in self._schedule.ahead():
-            self._ring.fill(index, slot)
+        for block, slot in self._schedule.ahead():
+            self._ring.fillers[block][slot]()
 
     def _release_held(self, index: int) -> None:
         """Backward says when it begins with a block, not when it ends: it ends when another block is used."""
@@ -220,7 +233,7 @@ class Engine:
             self.notes.append(f"{block.name}.{block.names[number]} stays on the GPU: the forward pass writes to it")
         block.drop(kept)
         self._ring.renew(index)
-        self._versions[index] = block.versions()
+        block.copied = block.versions()
 
     def _pack(self, index: int, slot: int, tensor: Any) -> Any:
         """A weight is saved as its place in the block, because its slot gets other contents before backward."""
@@ -245,10 +258,11 @@ class Engine:
 
     def _apart(self, result: Any, slot: int) -> Any:
         """Results that are weights are copied: their slot gets other contents."""
-        if isinstance(result, torch.Tensor):
+        if isinstance(result, _TENSOR):
+            first, last = self._ring.ranges[slot]
             try:
                 # Addresses of host and device memory are never the same.
-                is_inside = self._ring.offset_in(slot, result.data_ptr()) is not None
+                is_inside = first <= result.data_ptr() <= last
             except RuntimeError:  # A sparse tensor, for example: never a view of a slot.
                 return result
             return result.clone() if is_inside else result
@@ -257,7 +271,7 @@ class Engine:
         return result
 
 
-_NO_HOOKS = contextlib.nullcontext()
+_TENSOR = torch.Tensor
 
 _COMPILED = (
     "torch.compile cannot trace offloaded blocks: their weights change place between calls; "

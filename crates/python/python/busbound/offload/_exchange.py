@@ -18,10 +18,14 @@ _VERSION = attrgetter("_version")
 _USUAL = ("_parameters", "_buffers", "_modules")
 
 
+#: A dictionary, a name in it, the value that it has and the one that it gets.
+_Change = tuple[dict[str, Any], str, Any, Any]
+
+
 class Exchange:
     """The tensors of one block in one slot. ``views`` are views of ``flat``, and nobody else writes through it."""
 
-    __slots__ = ("_before", "_flat", "_moved", "_swapped", "views")
+    __slots__ = ("_before", "_flat", "_in", "_moved", "_out", "views")
 
     def __init__(
         self, module: Any, tensors: Sequence[Any], flat: Any, views: Sequence[Any], host_views: Sequence[Any]
@@ -33,14 +37,15 @@ class Exchange:
             for tensor, view in zip(tensors, views, strict=True)
             if id(tensor) not in kept
         }
-        #: The dictionary of a module, the name in it, the model's own tensor and that of the slot.
-        self._swapped = [
+        #: The dictionary of a module, the name in it, the model's own tensor and that of the slot; and the way back.
+        self._in: list[_Change] = [
             (entries, name, tensor, there[id(tensor)])
             for each in module.modules()
             for entries in (each._parameters, each._buffers)
             for name, tensor in entries.items()
             if id(tensor) in there
         ]
+        self._out: list[_Change] = [(entries, name, there, here) for entries, name, here, there in self._in]
         #: The model's own tensor, what it is in the slot, and what it is in host memory.
         self._moved = [each for each in zip(tensors, views, host_views, strict=True) if id(each[0]) in kept]
         #: Versions of the moved ones when the block began.
@@ -48,29 +53,40 @@ class Exchange:
 
     def enter(self) -> None:
         """The block uses the slot."""
-        for entries, name, here, there in self._swapped:
-            # Somebody may have assigned another parameter meanwhile.
-            if entries.get(name) is here:
-                entries[name] = there
+        try:
+            for entries, name, here, there in self._in:
+                # Somebody may have assigned another one meanwhile, which stays.
+                if entries[name] is here:
+                    entries[name] = there
+        except KeyError:
+            _assign(self._in)
         if self._moved:
             for tensor, view, _ in self._moved:
                 tensor.data = view
             self._before = sum(_VERSION(each[0]) for each in self._moved)
 
-    def leave(self) -> None:
-        """The model's own tensors are back."""
-        for entries, name, here, there in self._swapped:
-            if entries.get(name) is there:
-                entries[name] = here
-        for tensor, _, view in self._moved:
-            tensor.data = view
-
-    def is_written(self) -> bool:
-        """Whether the block wrote to one of the tensors while it used the slot."""
+    def leave(self) -> bool:
+        """The model's own tensors are back. Whether the block wrote to one of them while it used the slot."""
+        try:
+            for entries, name, there, here in self._out:
+                if entries[name] is there:
+                    entries[name] = here
+        except KeyError:
+            _assign(self._out)
         # Views count their writes together with what they are views of.
-        return self._flat._version != 0 or (
-            bool(self._moved) and sum(_VERSION(each[0]) for each in self._moved) != self._before
-        )
+        is_written: bool = self._flat._version != 0
+        if self._moved:
+            is_written |= sum(_VERSION(each[0]) for each in self._moved) != self._before
+            for tensor, _, view in self._moved:
+                tensor.data = view
+        return is_written
+
+
+def _assign(changes: list[_Change]) -> None:
+    """The same where somebody removed a tensor. From the beginning: what was done is not done again."""
+    for entries, name, before, after in changes:
+        if entries.get(name) is before:
+            entries[name] = after
 
 
 def _like(tensor: Any, view: Any) -> Any:

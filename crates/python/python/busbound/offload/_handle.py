@@ -7,8 +7,11 @@ from types import TracebackType
 from typing import Any
 
 from ._engine import Engine
-from ._plan import BOUNDS, Plan
-from ._sizes import text_of
+from ._plan import BOUNDS, Plan, caller
+from ._sizes import OffloadError, text_of
+
+#: Passes that are timed before those that are recorded: they show what recording costs.
+_UNRECORDED = 5
 
 
 class Handle:
@@ -42,6 +45,38 @@ class Handle:
         """
         return Report(self.plan, self._engine)
 
+    def explain(self, example_inputs: Any = None, *, passes: int = 3, directory: str | None = None) -> str | None:
+        """Records a few passes with torch.profiler and shows the page with their timeline, in a notebook or a browser.
+
+        Args:
+            example_inputs: As in ``busbound.offload.plan``; by default those of the plan.
+            passes: Number of passes to record.
+            directory: Where to write the trace; by default a new temporary directory.
+
+        Returns:
+            Outside a notebook, the path of the page's temporary file; it is opened if there is a screen.
+
+        Raises:
+            OffloadError: There are no inputs, the offload has ended, or nothing was recorded.
+        """
+        # Not at the top: it needs the native part, and the engine does not.
+        from .._profile import profile
+
+        if not self._engine.is_open:
+            raise OffloadError("the offload has ended: explain records passes while it lasts")
+        run = self.plan.run if example_inputs is None else caller(self.model, example_inputs)
+        if run is None:
+            raise OffloadError("explain runs passes, and needs inputs for them: give example_inputs here or to plan")
+        with profile(steps=passes, wait=_UNRECORDED, warmup=1, directory=directory, quiet=True) as recorded:
+            while not recorded.done:
+                run()
+                # Each pass with its own kernels and copies.
+                self._engine.synchronize()
+                recorded.step()
+        if recorded.diagnosis is None:
+            raise OffloadError("torch.profiler recorded nothing: the reason is above")
+        return recorded.diagnosis.show()
+
 
 class Report:
     """Predicted against measured. A pass is the time from one use of the first streamed block to the next."""
@@ -73,7 +108,8 @@ class Report:
 
     def __str__(self) -> str:
         if self.pass_ms is None:
-            return "offload: no complete pass yet"
+            # Passes are timed where blocks are streamed.
+            return self.plan.aside or "offload: no complete pass yet"
         lines = [f"offload: {self.pass_ms:.1f} ms per pass (median of {max(1, len(self.passes_ms) - 1)})"]
         if self.plan.step_ms is not None and self.plan.range_ms is not None:
             low, high = self.plan.range_ms

@@ -12,6 +12,10 @@ from typing import Any
 
 import torch
 
+from ._runtime import Runtime, runtime
+
+_NO_FLAGS = ctypes.c_uint(0)
+
 
 class CudaLanes:
     """A copy stream, and two events for each slot: filled, and no longer in use."""
@@ -24,51 +28,39 @@ class CudaLanes:
         self._released = [torch.cuda.Event() for _ in range(slots)]
         #: The stream that uses the slot.
         self._user: list[Any] = [None] * slots
-        #: By what identifies a stream: making a stream object for each call takes longer than the call.
-        self._streams: dict[tuple[int, int, int], Any] = {}
-        self._current_id = getattr(torch._C, "_cuda_getCurrentStream", None)
-        self._copy = _runtime_copy()
+        #: Whether a CUDA graph is being captured: its copies would have to be part of it.
+        self.is_capturing: Callable[[], bool] = torch.cuda.is_current_stream_capturing
         # What was enqueued before the ring's memory was allocated may still use that memory.
         self._copies.wait_stream(torch.cuda.current_stream(device))
 
-    def fill(self, slot: int, target: Any, source: Any) -> None:
-        """Copies after the last use of the slot."""
+    def filler(self, slot: int, target: Any, source: Any) -> Callable[[], None]:
+        """A function that copies after the last use of the slot."""
         copies = self._copies
-        self._released[slot].wait(copies)
-        if self._copy is None or self._copy(target.data_ptr(), source.data_ptr(), source.nbytes, copies.cuda_stream):
-            self._copy_by_torch(target, source)
-        self._filled[slot].record(copies)
 
-    def _copy_by_torch(self, target: Any, source: Any) -> None:
-        """Slower, and says what is wrong if the copy does not work."""
-        before = self._current()
-        torch.cuda.set_stream(self._copies)
-        try:
-            target.copy_(source, non_blocking=True)
-        finally:
-            torch.cuda.set_stream(before)
+        def fill() -> None:
+            self._released[slot].wait(copies)
+            before = torch.cuda.current_stream(self._device)
+            torch.cuda.set_stream(copies)
+            try:
+                target.copy_(source, non_blocking=True)
+            finally:
+                torch.cuda.set_stream(before)
+            self._filled[slot].record(copies)
+
+        return fill
 
     def use(self, slot: int) -> None:
         """Lets the current stream wait until the slot is filled."""
-        stream = self._user[slot] = self._current()
+        stream = torch.cuda.current_stream(self._device)
+        if self._user[slot] not in (None, stream):
+            # The next release stands for the uses of both streams.
+            self._released[slot].wait(stream)
+        self._user[slot] = stream
         self._filled[slot].wait(stream)
 
     def release(self, slot: int) -> None:
         """What the stream has been given so far is the last use of the slot."""
         self._released[slot].record(self._user[slot])
-
-    def _current(self) -> Any:
-        if self._current_id is None:
-            return torch.cuda.current_stream(self._device)
-        key = self._current_id(self._device.index)
-        stream = self._streams.get(key)
-        if stream is None:
-            stream = self._streams[key] = torch.cuda.current_stream(self._device)
-        return stream
-
-    def is_capturing(self) -> bool:
-        """Whether a CUDA graph is being captured: its copies would have to be part of it."""
-        return bool(torch.cuda.is_current_stream_capturing())
 
     def mark(self) -> Any:
         """A point in time on the current stream."""
@@ -91,33 +83,67 @@ class CudaLanes:
         end.synchronize()
         return float(begin.elapsed_time(end))
 
-    def synchronize(self) -> None:
-        torch.cuda.synchronize(self._device)
 
+class DirectLanes(CudaLanes):
+    """The same by CUDA's own calls. What does not work is done again by torch, which says what is wrong."""
 
-def _runtime_copy() -> Callable[[int, int, int, int], int] | None:
-    """CUDA's copy into device memory, which returns 0 if it worked. ``None`` if the runtime that torch uses is not found.
+    def __init__(self, device: Any, slots: int, calls: Runtime) -> None:
+        super().__init__(device, slots)
+        self._calls, self._wait, self._record = calls, calls.wait_event, calls.record_event
+        self._current = torch._C._cuda_getCurrentRawStream
+        self._index = device.index
+        # On several devices, the number of the default stream means that of the current one.
+        self._is_alone = torch.cuda.device_count() == 1
+        for event in (*self._filled, *self._released):
+            # Torch creates events when they are recorded first.
+            event.record(self._copies)
+        self._filled_ids, self._released_ids = (
+            [ctypes.c_void_p(event.cuda_event) for event in events] for events in (self._filled, self._released)
+        )
 
-    ``Tensor.copy_`` needs the stream to be changed and back for it, which takes longer than the copy's call.
-    """
-    try:
-        copy = ctypes.CDLL(f"libcudart.so.{str(torch.version.cuda).partition('.')[0]}").cudaMemcpyAsync
-    except (OSError, AttributeError):
-        return None
-    pointer = ctypes.c_void_p
-    copy.argtypes, copy.restype = (pointer, pointer, ctypes.c_size_t, ctypes.c_int, pointer), ctypes.c_int
-    return lambda target, source, nbytes, stream: copy(target, source, nbytes, _HOST_TO_DEVICE, stream)
+    def filler(self, slot: int, target: Any, source: Any) -> Callable[[], None]:
+        fill_by_torch, forget_error = super().filler(slot, target, source), self._calls.forget_error
+        wait, record = self._wait, self._record
+        filled, released = self._filled_ids[slot], self._released_ids[slot]
+        stream = ctypes.c_void_p(self._copies.cuda_stream)
+        copy = self._calls.copy(target.data_ptr(), source.data_ptr(), source.nbytes, self._copies.cuda_stream)
 
+        def fill() -> None:
+            if wait(stream, released, _NO_FLAGS) or copy() or record(filled, stream):
+                forget_error()
+                # From the beginning: what worked has no effect when it is done twice.
+                fill_by_torch()
 
-#: As CUDA numbers the directions of copies.
-_HOST_TO_DEVICE = 1
+        return fill
+
+    def use(self, slot: int) -> None:
+        if self._is_alone or torch._C._cuda_getDevice() == self._index:
+            stream = self._current(self._index)
+            is_other = self._user[slot] != stream
+            if not (
+                (is_other and self._wait(stream, self._released_ids[slot], _NO_FLAGS))
+                or self._wait(stream, self._filled_ids[slot], _NO_FLAGS)
+            ):
+                self._user[slot] = stream
+                return
+            self._calls.forget_error()
+        super().use(slot)
+
+    def release(self, slot: int) -> None:
+        stream = self._user[slot]
+        if isinstance(stream, int):
+            if not self._record(self._released_ids[slot], stream):
+                return
+            self._calls.forget_error()
+            self._user[slot] = torch.cuda.ExternalStream(stream, self._device)
+        super().release(slot)
 
 
 class HostLanes:
     """The same where copies are synchronous."""
 
-    def fill(self, slot: int, target: Any, source: Any) -> None:
-        target.copy_(source)
+    def filler(self, slot: int, target: Any, source: Any) -> Callable[[], None]:
+        return lambda: target.copy_(source)
 
     def use(self, slot: int) -> None:
         pass
@@ -137,9 +163,12 @@ class HostLanes:
     def milliseconds(self, begin: Any, end: Any) -> float:
         return float(end - begin) * 1e3
 
-    def synchronize(self) -> None:
-        pass
-
 
 def lanes_of(device: Any, slots: int) -> CudaLanes | HostLanes:
-    return CudaLanes(device, slots) if device.type == "cuda" else HostLanes()
+    if device.type != "cuda":
+        return HostLanes()
+    calls = runtime()
+    # Not part of torch's promises, and may be absent.
+    if calls is not None and hasattr(torch._C, "_cuda_getCurrentRawStream"):
+        return DirectLanes(device, slots, calls)
+    return CudaLanes(device, slots)

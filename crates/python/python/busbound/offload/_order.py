@@ -7,6 +7,7 @@ repeats them or turns around (backward) is found again in the history. No torch.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 #: A block is used in the forward pass, or its weights are needed by the backward pass.
 FORWARD, BACKWARD = 0, 1
@@ -26,7 +27,11 @@ class Order:
         self._blocks = list(blocks)
         # Before anything is known, blocks are used in the order of the model.
         self._history: list[Access] = [(block, FORWARD) for block in self._blocks]
+        #: What was decided after each access, if that can be decided again.
+        self._notes: list[Any] = [None] * len(self._history)
         self._next = 0
+        #: Where in the history the last access is that was not predicted.
+        self._surprise = len(self._history)
 
     def saw(self, block: int, phase: int) -> bool:
         """A block is used. Whether that was the prediction."""
@@ -37,10 +42,25 @@ class Order:
             self._next += 1
         else:
             self._next = self._found(access) + 1
+            self._surprise = len(history)
         history.append(access)
+        self._notes.append(None)
         if self._next > 16 * len(self._blocks) + 256:
             self._forget()
         return expected
+
+    def note(self, decision: Any) -> None:
+        """Remembers what was decided after the last access."""
+        self._notes[-1] = decision
+
+    def decided_before(self) -> Any:
+        """What was decided the last time, if all accesses since then were predicted: then the same ones come next."""
+        at = self._next - 1
+        if at <= self._surprise:
+            return None
+        notes = self._notes
+        decision = notes[-1] = notes[at]
+        return decision
 
     def ahead(self) -> list[int]:
         """The blocks that are used next, with repetitions."""
@@ -91,9 +111,11 @@ class Order:
         self._history.append(access)
         self._history.extend((earlier, phase) for earlier in reversed(before))
         self._history.extend((each, FORWARD) for each in self._blocks)
+        self._notes.extend([None] * (len(self._history) - at))
         return at
 
     def _forget(self) -> None:
         cut = self._next - 2 * len(self._blocks) - _CONTEXT
-        del self._history[:cut]
+        del self._history[:cut], self._notes[:cut]
         self._next -= cut
+        self._surprise -= cut

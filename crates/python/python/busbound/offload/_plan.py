@@ -31,8 +31,17 @@ BOUNDS = {"bus": "the bus", "compute": "compute", "host": "the host, which launc
 class Plan:
     """What ``busbound.offload`` will do with a model. Printing it says what it takes and why."""
 
-    def __init__(self, store: Store, budget: int, measured: Measured | None, answer: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        budget: int,
+        measured: Measured | None,
+        answer: dict[str, Any],
+        run: Callable[[], object] | None = None,
+    ) -> None:
         self.store, self.budget, self.measured = store, budget, measured
+        #: Runs a pass with the example inputs.
+        self.run = run
         self._answer = answer
         self.resident: list[int] = [index for index, stays in enumerate(answer["resident"]) if stays]
         self.slots: int = answer["slots"]
@@ -63,6 +72,14 @@ class Plan:
         bound = self._answer.get("bound")
         return None if bound is None else str(bound)
 
+    @property
+    def aside(self) -> str | None:
+        """Why nothing is streamed, in one line; ``None`` if something is."""
+        blocks = len(self.store.blocks)
+        if len(self.resident) < blocks:
+            return None
+        return f"offload steps aside: all {blocks} blocks stay on the GPU, and a pass runs as without it"
+
     def to_dict(self) -> dict[str, Any]:
         """Everything the planner says.
 
@@ -82,7 +99,8 @@ class Plan:
         blocks, resident = len(self.store.blocks), len(self.resident)
         answer = self._answer
         lines = [
-            f"offload: {blocks - resident} of {blocks} blocks streamed ({text_of(answer.get('streamed_bytes', 0))} per pass), "
+            self.aside
+            or f"offload: {blocks - resident} of {blocks} blocks streamed ({text_of(answer.get('streamed_bytes', 0))} per pass), "
             f"{resident} resident, {self.slots} slots"
         ]
         if "used_bytes" in answer:
@@ -133,8 +151,9 @@ def make_plan(
     if not store.blocks:
         raise OffloadError("nothing in the blocks can be streamed:\n" + "\n".join(_summary(store.notes)))
     budget = bytes_of(gpu_memory) if gpu_memory is not None else _free_memory(where)
-    measured = None if example_inputs is None else measure(store, caller(model, example_inputs))
-    return Plan(store, budget, measured, _answer(store, budget, measured, machine, slots, resident))
+    run = None if example_inputs is None else caller(model, example_inputs)
+    measured = None if run is None else measure(store, run)
+    return Plan(store, budget, measured, _answer(store, budget, measured, machine, slots, resident), run)
 
 
 def _answer(

@@ -19,22 +19,23 @@ class Ring:
         self.slot_bytes = max(blocks[index].nbytes for index in streamed)
         with torch.inference_mode(False):
             self._slots = [torch.empty(self.slot_bytes, dtype=torch.uint8, device=device) for _ in range(slots)]
-        self._begins = [slot.data_ptr() for slot in self._slots]
-        with torch.inference_mode(False), torch.no_grad():
-            #: By block and slot: where the block is copied to. Everything is made before the first pass, not during it.
-            self._targets = {
-                index: [slot[: blocks[index].nbytes] for slot in self._slots] for index in streamed
-            }
+        #: The first and the last address of each slot.
+        self.ranges = [(slot.data_ptr(), slot.data_ptr() + self.slot_bytes - 1) for slot in self._slots]
         self._exchanges = {index: self._made(index) for index in streamed}
         self.lanes = lanes_of(device, slots)
+        with torch.inference_mode(False), torch.no_grad():
+            #: By block and slot: copies the block there, in one piece. Everything is made before the first pass, not during it.
+            self.fillers = {
+                index: [
+                    self.lanes.filler(number, slot[: blocks[index].nbytes], blocks[index].flat)
+                    for number, slot in enumerate(self._slots)
+                ]
+                for index in streamed
+            }
 
     @property
     def nbytes(self) -> int:
         return self.slot_bytes * len(self._slots)
-
-    def fill(self, block: int, slot: int) -> None:
-        """Copies a block into a slot, in one piece."""
-        self.lanes.fill(slot, self._targets[block][slot], self._blocks[block].flat)
 
     def exchanges(self, block: int) -> list[Exchange]:
         """The tensors of a block in each slot. The list stays the same when its contents change."""
@@ -56,8 +57,8 @@ class Ring:
 
     def offset_in(self, slot: int, address: int) -> int | None:
         """Where in a slot an address is; ``None`` if it is not."""
-        offset: int = address - self._begins[slot]
-        return offset if 0 <= offset < self.slot_bytes else None
+        begin, last = self.ranges[slot]
+        return address - begin if begin <= address <= last else None
 
     def slot(self, slot: int) -> Any:
         """The bytes of a slot."""

@@ -20,6 +20,19 @@ class Fetch(NamedTuple):
     slot: int
 
 
+class _Change(NamedTuple):
+    """One block takes the place of another."""
+
+    block: int
+    #: ``None`` if nothing changes.
+    gone: int | None
+    #: The copy for each slot that the other one may be in.
+    fetches: list[tuple[Fetch]]
+
+
+_NOTHING = _Change(0, None, [])
+
+
 class Schedule:
     """The contents of the ring."""
 
@@ -30,10 +43,13 @@ class Schedule:
         self._content: list[int | None] = [None] * slots
         #: How many calls use the slot now.
         self._users = [0] * slots
+        self._busy = 0
         self._slot_of: dict[int, int] = {}
         #: Blocks that were in no slot when they were used.
         self.misses = 0
         self.uses = 0
+        #: After how many uses the slots had exactly the blocks that are used next.
+        self._full = -1
 
     @property
     def slots(self) -> int:
@@ -51,23 +67,57 @@ class Schedule:
         is_missing = slot is None
         if slot is None:
             self.misses += 1
+            self._full = -1
             slot = self._least_needed()
             self._fill(slot, block)
         self._users[slot] += 1
+        self._busy += 1
         return slot, is_missing
 
     def leave(self, slot: int) -> None:
         """A use of the slot ended."""
         self._users[slot] -= 1
+        self._busy -= 1
 
-    def ahead(self) -> list[Fetch]:
+    def ahead(self) -> Sequence[Fetch]:
         """What to copy now: the blocks used next, into slots that nothing needs before them."""
+        was_full = self._full == self.uses - 1
+        if self._busy or not was_full:
+            self._full = -1 if self._busy else self.uses
+            return self._decided()
+        self._full = self.uses
+        # From slots with the next blocks to slots with the next blocks: the change depends only on what comes next.
+        change = self._order.decided_before()
+        if change is None:
+            return self._noted()
+        block, gone, fetches = change
+        if gone is None:
+            return ()
+        slot = self._slot_of.pop(gone)
+        self._content[slot] = block
+        self._slot_of[block] = slot
+        return fetches[slot]  # type: ignore[no-any-return]
+
+    def _noted(self) -> list[Fetch]:
+        """Decides, and remembers which block made room for which."""
+        before = list(self._content)
+        fetches = self._decided()
+        if self._full == self.uses and len(fetches) < 2:
+            change = _NOTHING
+            for block, slot in fetches:
+                change = _Change(block, before[slot], [(Fetch(block, each),) for each in range(len(before))])
+            self._order.note(change)
+        return fetches
+
+    def _decided(self) -> list[Fetch]:
         users, content, slot_of = self._users, self._content, self._slot_of
         room = users.count(0)
         if not room:
             return []
         held = () if room == len(users) else [block for block, used in zip(content, users, strict=True) if used]
         wanted = self._order.distinct(room, held)
+        if len(wanted) < len(content):
+            self._full = -1
         missing = [block for block in wanted if block not in slot_of]
         if not missing:
             return []
@@ -79,6 +129,7 @@ class Schedule:
 
     def forget(self, block: int) -> None:
         """The host's copy of the block changed, or the block is no longer streamed."""
+        self._full = -1
         slot = self._slot_of.pop(block, None)
         if slot is not None:
             self._content[slot] = None

@@ -60,6 +60,8 @@ class StoredBlock:
         self.host_views = self.views_in(self.flat)
         self.names = tuple(segment.name for segment in segments for _ in segment.tensors)
         self.trainable = any(tensor.requires_grad for tensor in self.tensors)
+        #: ``versions()`` when the weights were copied to the GPU last.
+        self.copied = 0
 
     def drop(self, numbers: list[int]) -> None:
         """These tensors are no longer streamed. The layout stays."""
