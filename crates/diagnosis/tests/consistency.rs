@@ -151,10 +151,6 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "the syncs are those of the allocator, which frees its cache in each step; no finding is about them yet",
     ),
     (
-        "embedding-gather_3-pinned.json.gz",
-        "launches, the gather and the copy take about as long as each other; the finding is about the gather",
-    ),
-    (
         "saved-mlp-async.json.gz",
         "half of the idle time in launches is before copies, which have their own findings; the rest is 5% of the time",
     ),

@@ -39,7 +39,8 @@ set with the runs marked *learned*. Those marked *seen since* were unseen at fir
 changes, so they decide nothing any more; so were those of a second and a third set, the same programs with other sizes (names with `_2`
 and `_3`). The *unseen* ones are a fourth set (`_4`): programs of all earlier sets with other sizes again, recorded on 2026-11-17 before and
 looked at once after everything else was final. What may bound each run (fixtures/frameworks/verdicts.json) was written by the names of the
-programs, before the third set was recorded; later sets take the rules of the same programs in the first (`odd`: of `even`).
+programs, before the third set was recorded; later sets take the rules of the same programs in the first (`odd`: of `even`). Three sizes of
+KV blocks that only the fourth set has were added to the rules' lists of sizes afterwards, without another change.
 
 A wall is the range of eight repetitions without the profiler, five before and three after the recording; CUPTI stays attached after it,
 so the last three are slower where the host sets the pace. Host-bound walls scatter by 30% and more on this machine. \"Off\" is how far a

@@ -7,6 +7,7 @@ mod compared;
 mod copies;
 mod events;
 mod odd_traces;
+mod predictions;
 mod recordings;
 mod steps;
 mod waits;

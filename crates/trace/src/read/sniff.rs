@@ -18,7 +18,7 @@ pub(crate) enum Content {
 }
 
 /// Formats that are not supported, by their first bytes.
-const FOREIGN: [(&[u8], &str, &str); 8] = [
+const FOREIGN: [(&[u8], &str, &str); 14] = [
     (b"\x28\xb5\x2f\xfd", "zstd-compressed", "decompress it first: zstd -d FILE"),
     (b"BZh", "bzip2-compressed", "decompress it first: bunzip2 FILE"),
     (b"\xfd7zXZ\0", "xz-compressed", "decompress it first: unxz FILE"),
@@ -26,6 +26,12 @@ const FOREIGN: [(&[u8], &str, &str); 8] = [
     (b"\xff\xfe", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
     (b"\xfe\xff", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
     (b"\x7fELF", "a program", "pass the trace that the program wrote"),
+    (b"\x89PNG", "a PNG image", "pass the trace itself, not a picture of it"),
+    (b"\xff\xd8\xff", "a JPEG image", "pass the trace itself, not a picture of it"),
+    (b"%PDF", "a PDF", "pass the trace itself"),
+    (b"PAR1", "a Parquet file", "pass the trace that it was made from"),
+    (b"\x93NUMPY", "a NumPy array", "pass the file that torch.profiler's export_chrome_trace wrote"),
+    (b"\x80\x04", "a Python pickle", "pass the file that torch.profiler's export_chrome_trace wrote"),
     (b"<", "HTML or XML", "pass the JSON trace itself, not a web page"),
 ];
 
@@ -64,4 +70,24 @@ pub(crate) fn surest(head: &[u8], path: &Path) -> Option<(Confidence, &'static d
 /// Also accepts a head that is cut inside the magic number.
 fn is_gzip(head: &[u8]) -> bool {
     head.starts_with(super::gzip::MAGIC) || head == [0x1f] || head == [0x1f, 0x8b]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// They were traces without profiler events.
+    #[test]
+    fn pictures_and_documents_are_called_what_they_are() {
+        let what = |head: &[u8]| match sniff(head, Path::new("trace.json")) {
+            Content::Unsupported { what, .. } => what,
+            Content::Read(reader) => reader.format().id,
+            Content::Gzip => "gzip",
+        };
+        assert_eq!(what(b"\x89PNG\r\n\x1a\n"), "a PNG image");
+        assert_eq!(what(b"\xff\xd8\xff\xe0\0\x10JFIF"), "a JPEG image");
+        assert_eq!(what(b"%PDF-1.7"), "a PDF");
+        assert_eq!(what(b"PAR1\x15\x04"), "a Parquet file");
+        assert_eq!(what(b"{\"traceEvents\": ["), "kineto-json");
+    }
 }

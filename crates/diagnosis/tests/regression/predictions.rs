@@ -1,0 +1,121 @@
+//! Predictions and estimates that were wrong on recorded programs, beside what the programs took (fixtures/frameworks/walls.json).
+
+use std::path::PathBuf;
+
+use busbound_diagnosis::{Bound, Diagnosis, Options, Scenario, Source, diagnose, what_if};
+use busbound_machine::{Machine, MachineProfile};
+use busbound_trace::{ReadOptions, Trace, open};
+use busbound_whatif::replay::Change;
+
+fn fixtures() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
+}
+
+fn machine() -> Machine {
+    let text = std::fs::read_to_string(fixtures().join("machines/h200.json")).unwrap();
+    Machine::measured(MachineProfile::parse(&text).unwrap())
+}
+
+fn trace(run: &str) -> Trace {
+    open(&fixtures().join(format!("frameworks/traces/{run}.json.gz")), &ReadOptions::default()).unwrap()
+}
+
+/// The range of what a run took without the profiler, in milliseconds.
+fn walls(run: &str) -> (f64, f64) {
+    let text = std::fs::read_to_string(fixtures().join("frameworks/walls.json")).unwrap();
+    let all: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+    let found = all.iter().find(|one| one["id"] == run).unwrap();
+    let times = ["before_ms", "after_ms"].into_iter().flat_map(|key| found[key].as_array().unwrap());
+    let times = times.map(|ms| ms.as_f64().unwrap());
+    times.fold((f64::MAX, 0.0), |(least, most), ms| (least.min(ms), most.max(ms)))
+}
+
+fn predicted(run: &str, changes: &[&str]) -> Scenario {
+    let changes: Vec<Change> = changes.iter().map(|change| change.parse().unwrap()).collect();
+    let answer = what_if(&trace(run), run, &machine(), &Options::default(), &[changes]).unwrap();
+    answer.scenarios.into_iter().next().unwrap()
+}
+
+fn diagnosed(run: &str) -> Diagnosis {
+    diagnose(&trace(run), &Source::named(run), &machine(), &Options::default())
+}
+
+/// The predicted range overlaps the measured one.
+fn assert_inside(before: &str, changes: &[&str], after: &str) {
+    let (one, (least, most)) = (predicted(before, changes), walls(after));
+    assert!(
+        one.low_ms <= most && least <= one.high_ms,
+        "{before} {changes:?}: {:.2} to {:.2} ms, measured {least:.2} to {most:.2}",
+        one.low_ms,
+        one.high_ms
+    );
+}
+
+/// Small copies stayed behind on the stream of the kernels, and their syncs held the host back: 17.2 ms.
+#[test]
+fn prefetching_moves_the_biases_with_the_weights() {
+    let (one, (_, most)) =
+        (predicted("weights-odd_3-serial_pinned", &["prefetch=1"]), walls("weights-odd_3-prefetch_pinned"));
+    assert!(one.step_ms < 1.03 * most, "{} and at most {most}", one.step_ms);
+}
+
+/// What comes back was thought to overlap what goes out: 8.8 ms.
+#[test]
+fn saved_tensors_come_back_after_they_arrived() {
+    assert_inside("saved-mlp_3-pinned", &["async"], "saved-mlp_3-async");
+    assert_inside("saved-mlp-pinned", &["async"], "saved-mlp-async");
+}
+
+/// Copies of single biases kept blocking: 4.0 ms.
+#[test]
+fn small_copies_beside_large_ones_need_not_block() {
+    assert_inside("checkpoint-state_3-pinned", &["async"], "checkpoint-state_3-pinned_async");
+}
+
+/// The sync had nothing to wait for while copies blocked; without it, the optimizer began before the gradients arrived: 11.2 ms.
+#[test]
+fn a_sync_that_had_nothing_to_wait_for_waits_after_pinning() {
+    assert_inside("optimizer-adam_3-serial_pageable", &["pin"], "optimizer-adam_3-serial_pinned");
+}
+
+/// Only the next call was thought to run with cold caches: 3.2 ms.
+#[test]
+fn staging_slows_down_more_than_the_next_call() {
+    let (before, after) = ("accelerate-model_offload_3-kept_pageable", "accelerate-model_offload_3-kept_pinned");
+    assert_inside(before, &["pin"], after);
+    assert_inside("saved-blocks_3-pageable", &["pin"], "saved-blocks_3-pinned");
+}
+
+/// Hooks slow down launches, so the median launch is not one without hooks: 19.5 ms.
+#[test]
+fn launches_without_hooks_are_the_short_ones() {
+    assert_inside("accelerate-prefill_3-pinned", &["resident=100%"], "accelerate-prefill_3-gpu");
+}
+
+/// Element-wise kernels draw power too: 12.8 ms with a range that ended at 13.3.
+#[test]
+fn hiding_copies_behind_any_kernels_costs_clocks() {
+    assert_inside("weights-calm-serial_pinned", &["prefetch=1"], "weights-calm-prefetch_pinned");
+}
+
+/// A first step that is longer by 4% of a step of 166 ms added 4% to a prediction of 16 ms.
+#[test]
+fn a_long_first_step_does_not_stretch_a_prediction_that_removes_most_of_it() {
+    assert_inside("accelerate-prefill_3-default", &["pin", "stream"], "accelerate-prefill_3-streamed");
+}
+
+/// The time in which fresh pages are touched was taken for the program's: 344 ms.
+#[test]
+fn fresh_pages_cost_less_without_the_profiler() {
+    let run = "saved-blocks_3-pageable";
+    let steps = diagnosed(run).window.steps.unwrap();
+    let (own, (least, most)) = (steps.unprofiled_ms.unwrap(), walls(run));
+    assert!((least..=most).contains(&own.mid), "{own:?}");
+    assert!(own.low < least && own.high > most, "{own:?}: nobody knows how much of it is the profiler's");
+}
+
+/// Launches, a gather and a copy take about as long as each other: it was launch-bound, by 10%.
+#[test]
+fn a_step_that_gains_little_from_the_host_alone_is_mixed() {
+    assert_eq!(diagnosed("embedding-gather_3-pinned").verdict.bound, Bound::Mixed);
+}
