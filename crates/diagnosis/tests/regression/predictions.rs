@@ -81,7 +81,8 @@ fn a_sync_that_had_nothing_to_wait_for_waits_after_pinning() {
 /// Only the next call was thought to run with cold caches: 3.2 ms.
 #[test]
 fn staging_slows_down_more_than_the_next_call() {
-    let (before, after) = ("accelerate-model_offload_3-kept_pageable", "accelerate-model_offload_3-kept_pinned");
+    let (before, after) =
+        ("accelerate-model_offload_3-kept_pageable", "accelerate-model_offload_3-kept_pinned");
     assert_inside(before, &["pin"], after);
     assert_inside("saved-blocks_3-pageable", &["pin"], "saved-blocks_3-pinned");
 }
