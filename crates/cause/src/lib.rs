@@ -8,6 +8,7 @@
 
 mod bounds;
 pub mod collective;
+mod few;
 mod graph;
 mod graph_launches;
 pub mod host;
@@ -26,9 +27,10 @@ use busbound_trace::{Interval, Timestamp};
 
 pub use bounds::{Bounds, Resource, avoidable_waits};
 pub use collective::{CollectiveNames, CollectiveOp};
+pub use few::Few;
 pub use graph::{
-    Activity, Awaited, CallId, CallNode, Confidence, Graph, HostAction, HostTime, Rule, StepMarks, Stream,
-    Thread, Wait, WorkId, WorkKind, WorkNode, is_matrix_kernel, waited_for_thread,
+    Activity, Awaited, CallAction, CallId, CallNode, Confidence, Graph, HostAction, HostTime, NodeId, Rule,
+    StepMarks, Stream, Thread, Wait, WorkId, WorkKind, WorkNode, is_matrix_kernel, waited_for_thread,
 };
 pub use graph_launches::{GraphLaunches, launches_graph};
 pub use host::{Host, HostUse, Origin, ThreadTimes, UsedTime};

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use busbound_trace::hash::HashMap;
 
-use super::{Graph, WorkId};
+use super::{Graph, WorkId, first_after};
 use crate::Time;
 use crate::thresholds::FEW_STREAMS;
 
@@ -28,9 +28,9 @@ impl Graph {
         wanted: impl Fn(WorkId) -> bool,
     ) -> Option<WorkId> {
         let order = &self.streams[stream].work;
-        let upto = order.partition_point(|work| self.work[*work].start <= end);
+        let upto = first_after(order, |work| self.work[work].start <= end);
         let ended = |work: &WorkId| self.work[*work].end <= end && wanted(*work);
-        order[..upto].iter().rev().take(depth).copied().find(ended)
+        (order.start..upto).rev().take(depth).find(ended)
     }
 
     /// The same on all streams of one device, or of all devices.

@@ -12,11 +12,15 @@ mod stream_waits;
 mod thread_waits;
 mod timing;
 
+use std::num::NonZeroU32;
+use std::ops::Range;
+
 use busbound_trace::{Call, Direction, EventId, Timestamp, Trace, TrackId};
 use serde::Serialize;
 
 use crate::Time;
 use crate::collective::CollectiveNames;
+use crate::few::Few;
 use crate::host::{Host, HostUse};
 use crate::host_memory::{HostBytes, HostMemory};
 
@@ -25,6 +29,24 @@ pub use thread_waits::waited_for_thread;
 
 pub type WorkId = usize;
 pub type CallId = usize;
+
+/// The id of work or of a call, as nodes keep it: in a quarter of the memory of an optional `usize`. A trace has at most as many
+/// events as fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeId(NonZeroU32);
+
+impl NodeId {
+    pub(crate) fn of(id: usize) -> Self {
+        Self(NonZeroU32::MIN.saturating_add(u32::try_from(id).unwrap_or(u32::MAX)))
+    }
+
+    pub fn get(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+// Traces have millions of nodes.
+const _: () = assert!(size_of::<WorkNode>() <= 72 && size_of::<CallNode>() <= 88);
 
 /// The dependencies of a trace.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +57,10 @@ pub struct Graph {
     /// Calls that issue work or wait for it, grouped by thread, sorted by start.
     pub calls: Vec<CallNode>,
     pub threads: Vec<Thread>,
+    /// What calls issue, by call.
+    issued: Vec<NodeId>,
+    /// What calls wait for, and the copy whose operator the wait is in.
+    awaited: Vec<(Awaited, Option<WorkId>)>,
     /// Minimum latency from a call to its work.
     pub latency: Time,
     /// Whether the trace records what each wait was for.
@@ -49,54 +75,47 @@ pub struct Graph {
 pub struct Stream {
     pub track: TrackId,
     pub device: i32,
-    pub work: Vec<WorkId>,
+    /// In the order of the stream.
+    pub work: Range<WorkId>,
 }
 
 /// One host thread that calls into the runtime or driver.
 #[derive(Debug, Clone)]
 pub struct Thread {
     pub track: TrackId,
-    pub calls: Vec<CallId>,
+    /// In the order of the thread.
+    pub calls: Range<CallId>,
 }
 
 /// One kernel, copy or memset.
 #[derive(Debug, Clone)]
 pub struct WorkNode {
     pub event: EventId,
+    stream: u32,
     pub kind: WorkKind,
-    pub stream: usize,
-    /// Its index in the stream's order.
-    pub position: usize,
     pub start: Time,
     pub end: Time,
-    /// The call that issued it.
-    pub call: Option<CallId>,
-    /// Work on other streams that it waited for.
-    pub waits: Vec<Wait>,
     /// Time before its start that no edge explains.
     pub unexplained: Time,
-    /// A kernel that reads or writes host memory itself.
-    pub host: Option<HostBytes>,
+    /// Work on other streams that it waited for.
+    pub waits: Few<Wait>,
+    call: Option<NodeId>,
 }
 
 /// A call that issues work or waits for it.
 #[derive(Debug, Clone)]
 pub struct CallNode {
     pub event: EventId,
-    pub thread: usize,
-    /// Its index in the thread's order.
-    pub position: usize,
+    thread: u32,
     pub start: Time,
     pub end: Time,
-    pub action: HostAction,
+    pub action: CallAction,
     /// The work whose end let the call return, if it waited for any.
     pub released_by: Option<Wait>,
-    /// The call on another thread that this call's thread waited for.
-    pub after: Option<CallId>,
     /// What the thread did since its previous node.
     pub since: HostTime,
-    /// Work that ended last while nothing was recorded on the thread and the device was busy: the thread may have waited for it.
-    pub after_work: Option<WorkId>,
+    after: Option<NodeId>,
+    after_work: Option<NodeId>,
     /// Whether it waits by definition: a copy call that is not asynchronous.
     pub is_synchronous: bool,
     /// Whether it brings back a tensor that autograd saved on the host.
@@ -107,7 +126,7 @@ pub struct CallNode {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostTime {
     /// In the order in which they occur; short host work before a launch has one entry.
-    pub uses: Vec<(HostUse, Time)>,
+    pub uses: Few<(HostUse, Time)>,
     /// Recorded events, including the node itself: each of them cost the profiler time.
     pub operators: u32,
     pub calls: u32,
@@ -123,7 +142,7 @@ impl HostTime {
     pub fn set_total(&mut self, total: Time) {
         let known = self.total();
         if known <= 0 {
-            self.uses = vec![(HostUse::Waiting, total.max(0))];
+            self.uses = Few::one((HostUse::Waiting, total.max(0)));
             return;
         }
         let mut left = total.max(0);
@@ -147,15 +166,57 @@ pub struct StepMarks {
 /// An edge from the end of device work to the call or work that waited for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    pub on: WorkId,
+    on: NodeId,
     pub rule: Rule,
+}
+
+impl Wait {
+    fn new(on: WorkId, rule: Rule) -> Self {
+        Self { on: NodeId::of(on), rule }
+    }
+
+    pub fn on(self) -> WorkId {
+        self.on.get()
+    }
+}
+
+/// What a call of the graph does to the device. [`Graph::action`] has the details.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallAction {
+    /// Issues work and returns.
+    Issue(Part),
+    /// Issues a copy and returns when it is done.
+    IssueBlocking(NodeId),
+    /// Waits.
+    Wait(Part),
+    /// The host ends a step.
+    EndStep,
+}
+
+/// Which part of a list of the graph belongs to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    first: u32,
+    count: u32,
+}
+
+impl Part {
+    /// The next items to be added to a list.
+    fn next(list: usize, count: usize) -> Self {
+        let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Self { first: number(list), count: number(count) }
+    }
+
+    fn range(self) -> Range<usize> {
+        self.first as usize..self.first as usize + self.count as usize
+    }
 }
 
 /// What a call does to the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostAction {
     /// Issues work and returns.
-    Issue(Vec<WorkId>),
+    Issue(Few<WorkId>),
     /// Issues a copy and returns when it is done.
     IssueBlocking(WorkId),
     /// Waits; `copy` is set if the wait is in the copy's own operator.
@@ -314,18 +375,52 @@ impl Graph {
 
     /// The device that the work runs on.
     pub fn device_of(&self, work: WorkId) -> i32 {
-        self.streams[self.work[work].stream].device
+        self.streams[self.work[work].stream()].device
     }
 
     /// When the call that issued the work started.
     pub fn issued_at(&self, work: WorkId) -> Option<Time> {
-        self.work[work].call.map(|call| self.calls[call].start)
+        self.work[work].call().map(|call| self.calls[call].start)
     }
 
     /// The previous work on the same stream.
     pub fn before(&self, work: WorkId) -> Option<WorkId> {
-        let node = &self.work[work];
-        Some(self.streams[node.stream].work[node.position.checked_sub(1)?])
+        let order = &self.streams[self.work[work].stream()].work;
+        (work > order.start).then(|| work - 1)
+    }
+
+    /// The previous call on the same thread.
+    pub fn call_before(&self, call: CallId) -> Option<CallId> {
+        let order = &self.threads[self.calls[call].thread()].calls;
+        (call > order.start).then(|| call - 1)
+    }
+
+    /// What a call does to the device.
+    pub fn action(&self, call: CallId) -> HostAction {
+        match self.calls[call].action {
+            CallAction::Issue(_) => HostAction::Issue(self.issued_by(call).collect()),
+            CallAction::IssueBlocking(copy) => HostAction::IssueBlocking(copy.get()),
+            CallAction::Wait(part) => {
+                let (awaited, copy) = self.awaited[part.first as usize];
+                HostAction::Wait { awaited, copy }
+            }
+            CallAction::EndStep => HostAction::EndStep,
+        }
+    }
+
+    /// The work that a call issues.
+    pub fn issued_by(&self, call: CallId) -> impl DoubleEndedIterator<Item = WorkId> + '_ {
+        let (many, one) = match self.calls[call].action {
+            CallAction::Issue(part) => (&self.issued[part.range()], None),
+            CallAction::IssueBlocking(copy) => (&[][..], Some(copy)),
+            CallAction::Wait(_) | CallAction::EndStep => (&[][..], None),
+        };
+        many.iter().copied().chain(one).map(NodeId::get)
+    }
+
+    /// A kernel that reads or writes host memory itself.
+    pub fn host_bytes(&self, work: &WorkNode) -> Option<HostBytes> {
+        self.host_memory.bytes(work.event)
     }
 
     /// Streams of one device, or of all devices.
@@ -340,28 +435,62 @@ impl Graph {
             return false;
         }
         let waits = &mut self.work[work].waits;
-        if !waits.iter().any(|known| known.on == on) {
-            waits.push(Wait { on, rule });
+        if !waits.iter().any(|known| known.on() == on) {
+            waits.push(Wait::new(on, rule));
         }
         true
     }
 }
 
+impl WorkNode {
+    pub fn stream(&self) -> usize {
+        self.stream as usize
+    }
+
+    /// The call that issued it.
+    pub fn call(&self) -> Option<CallId> {
+        self.call.map(NodeId::get)
+    }
+}
+
 impl CallNode {
+    pub fn thread(&self) -> usize {
+        self.thread as usize
+    }
+
+    /// The call on another thread that this call's thread waited for.
+    pub fn after(&self) -> Option<CallId> {
+        self.after.map(NodeId::get)
+    }
+
+    /// Work that ended last while nothing was recorded on the thread and the device was busy: the thread may have waited for it.
+    pub fn after_work(&self) -> Option<WorkId> {
+        self.after_work.map(NodeId::get)
+    }
+
     /// Whether the call returns only after the device has finished some work.
     pub fn blocks(&self) -> bool {
-        matches!(self.action, HostAction::IssueBlocking(_) | HostAction::Wait { .. })
+        matches!(self.action, CallAction::IssueBlocking(_) | CallAction::Wait(_))
     }
 
     /// The work that the thread may have waited for before the call, without a record of it.
     pub fn silent_wait(&self) -> Option<WorkId> {
-        self.after_work.filter(|_| !self.blocks())
+        self.after_work().filter(|_| !self.blocks())
     }
+}
 
-    /// The work that the call issues.
-    pub fn issued(&self) -> &[WorkId] {
-        self.action.issued()
+/// The first of some ids that does not satisfy `comes_before`; all that do come before it.
+pub(crate) fn first_after(ids: &Range<usize>, comes_before: impl Fn(usize) -> bool) -> usize {
+    // As in the standard library, so that the result is the same for ids that are only almost in order.
+    let (mut from, mut count) = (ids.start, ids.len());
+    while count > 1 {
+        let half = count / 2;
+        if comes_before(from + half) {
+            from += half;
+        }
+        count -= half;
     }
+    if count == 1 && comes_before(from) { from + 1 } else { from }
 }
 
 impl HostAction {

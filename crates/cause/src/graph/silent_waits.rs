@@ -6,7 +6,7 @@
 use busbound_trace::IntervalSet;
 
 use super::builder::Builder;
-use super::{CallId, WorkId};
+use super::{CallId, NodeId, WorkId};
 use crate::host::HostUse;
 use crate::thresholds::{BUSY_MEANWHILE, HOST_STRETCH, SEARCH_DEPTH, SILENT_SHARE};
 use crate::{Time, interval};
@@ -18,7 +18,7 @@ pub(super) fn find(builder: &mut Builder<'_>) {
         let Some(work) = awaited(builder, call, &busy) else { continue };
         let ended = builder.graph.work[work].end;
         let node = &mut builder.graph.calls[call];
-        node.after_work = Some(work);
+        node.after_work = Some(NodeId::of(work));
         // Only what comes after the work is the host's own time.
         node.since.set_total((node.start - ended).max(0));
     }

@@ -140,10 +140,12 @@ fn host_end(transfer: &Transfer) -> Option<MemoryKind> {
 
 /// Every GPU copy, by device, stream and time, with its cost on the host.
 pub(crate) fn copies<'a>(trace: &'a Trace, host: &Host<'a>) -> Vec<Copy<'a>> {
-    let mut all = Vec::new();
+    let is_copy = |event: &Event<'_>| event.kind() == EventKind::Copy;
+    let count = trace.streams().map(|track| track.events().filter(is_copy).count()).sum();
+    let mut all = Vec::with_capacity(count);
     for track in trace.streams() {
         let Place::Stream { device, stream } = track.place() else { continue };
-        for event in track.events().filter(|event| event.kind() == EventKind::Copy) {
+        for event in track.events().filter(is_copy) {
             let Some(&transfer) = event.transfer() else { continue };
             let call = host.call_behind(&event);
             let (blocked, waited_after) =

@@ -3,7 +3,7 @@
 use crate::interval::Interval;
 use crate::model::collective::Collective;
 use crate::model::copy_operator::CopyOperator;
-use crate::model::events::{EventId, Events, NO_ID, Row};
+use crate::model::events::{EventId, Events, Row};
 use crate::model::format::Format;
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
@@ -333,6 +333,7 @@ impl TraceBuilder {
 
     /// The trace, without events that cannot be right: for what was read from a file.
     pub(crate) fn finish_file(mut self) -> Trace {
+        self.trace.events.shrink();
         let kept = sanity::keep_possible(&mut self.trace);
         self.trace.stats.events = kept.as_ref().map_or(self.len(), Vec::len) as u64;
         Trace::of_some(self.trace, kept)
@@ -359,8 +360,7 @@ impl AddedEvent<'_> {
 
     /// Joins a call and the GPU work that it launched.
     pub fn correlation(self, id: impl Into<Option<u64>>) -> Self {
-        let row = self.id().index();
-        self.events.correlation[row] = id.into().unwrap_or(NO_ID);
+        self.events.set_correlation(id.into());
         self
     }
 

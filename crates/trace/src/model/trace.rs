@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use crate::interval::Interval;
 use crate::model::collective::Collective;
 use crate::model::copy_operator::CopyOperator;
-use crate::model::events::{EventId, Events, NO_ID};
+use crate::model::events::{EventId, Events};
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
 use crate::model::link::{Link, LinkTraffic};
@@ -106,9 +106,9 @@ impl Trace {
 
     /// Some of them, by their positions in that order.
     pub fn events_in(&self, places: Range<usize>) -> impl ExactSizeIterator<Item = Event<'_>> {
-        let place = |place: usize| u32::try_from(place.min(self.len())).unwrap_or(u32::MAX);
+        let place = |place: usize| place.min(self.len());
         (place(places.start)..place(places.end)).map(|place| {
-            let id = self.kept.as_ref().map_or(EventId(place), |kept| kept[place as usize]);
+            let id = self.kept.as_ref().map_or_else(|| EventId::of_row(place), |kept| kept[place]);
             Event { trace: self, id }
         })
     }
@@ -219,11 +219,7 @@ impl TimeOrder {
     fn of(events: &Events, kept: Option<&[EventId]>, tracks: usize) -> Self {
         match kept {
             Some(kept) => Self::of_ids(events, tracks, kept.iter().copied()),
-            None => Self::of_ids(
-                events,
-                tracks,
-                (0..u32::try_from(events.len()).unwrap_or(u32::MAX)).map(EventId),
-            ),
+            None => Self::of_ids(events, tracks, (0..events.len()).map(EventId::of_row)),
         }
     }
 
@@ -236,7 +232,7 @@ impl TimeOrder {
             begins[i] += begins[i - 1];
         }
         let mut next = begins.clone();
-        let mut ids = vec![EventId(0); kept.len()];
+        let mut ids = vec![EventId::of_row(0); kept.len()];
         for id in kept {
             let at = &mut next[events.track[id.index()].index()];
             ids[*at] = id;
@@ -246,7 +242,7 @@ impl TimeOrder {
         let in_order = |slice: &mut [EventId]| {
             slice.sort_by_key(|id| {
                 let i = id.index();
-                (events.start[i], std::cmp::Reverse(events.duration[i]))
+                (events.start[i], std::cmp::Reverse(events.duration.get(i)))
             });
         };
         // Tracks are independent; most events are on a few of them.
@@ -278,7 +274,7 @@ impl TimeOrder {
                         open.pop();
                     }
                     parents.push(open.last().map_or(NO_PARENT, |(_, position)| *position));
-                    open.push((start + events.duration[id.index()], (track[0] + position) as u32));
+                    open.push((start + events.duration.get(id.index()), (track[0] + position) as u32));
                 }
             }
             parents
@@ -415,7 +411,7 @@ impl<'a> Event<'a> {
     }
 
     pub fn duration(&self) -> Nanos {
-        self.trace.recorded.events.duration[self.row()]
+        self.trace.recorded.events.duration.get(self.row())
     }
 
     pub fn end(&self) -> Timestamp {
@@ -428,7 +424,7 @@ impl<'a> Event<'a> {
 
     /// Joins a runtime call and the GPU work it launched, within one process.
     pub fn correlation(&self) -> Option<u64> {
-        Some(self.trace.recorded.events.correlation[self.row()]).filter(|&id| id != NO_ID)
+        self.trace.recorded.events.correlation.get(self.row())
     }
 
     /// Joins GPU work and runtime calls to the operator they ran under.

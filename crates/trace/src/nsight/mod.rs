@@ -14,6 +14,7 @@ mod faults;
 mod format;
 mod identity;
 mod memory_use;
+mod pages;
 mod ranges;
 pub(crate) mod report;
 mod rows;

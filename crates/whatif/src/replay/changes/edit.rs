@@ -1,7 +1,7 @@
 //! Which graph edits do several changes share?
 
 use busbound_cause::thresholds::EVENT_PASSES;
-use busbound_cause::{CallId, HostAction, HostUse, Model, Time, WorkId, WorkKind};
+use busbound_cause::{CallId, Few, HostAction, HostUse, Model, Time, WorkId, WorkKind};
 use busbound_machine::{HostMemory, LinkFacts, bench};
 use busbound_trace::Direction;
 
@@ -155,7 +155,7 @@ pub(super) fn unblock_host(graph: &mut Model, copy: WorkId) {
         (graph.work[copy].call, graph.work[copy].kind)
         && graph.calls[call].action == HostAction::IssueBlocking(copy)
     {
-        graph.calls[call].action = HostAction::Issue(vec![copy]);
+        graph.calls[call].action = HostAction::Issue(Few::one(copy));
         graph.calls[call].cost = graph.copy_call;
     }
 }
