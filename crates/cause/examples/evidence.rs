@@ -88,7 +88,9 @@ fn calls(graph: &Graph, host: &Host<'_>, samples: &mut Samples) {
             HostAction::Issue(_) if kind == Call::Copy => samples.async_copy_call.push(length),
             HostAction::IssueBlocking(_) => samples.blocking_copy_call.push(length),
             HostAction::Wait { copy, .. } => {
-                samples.sync_return.extend(call.released_by.map(|wait| call.end - graph.work[wait.on()].end));
+                samples
+                    .sync_return
+                    .extend(graph.released_by(id).map(|wait| call.end - graph.work[wait.on()].end));
                 let copying = copy.and_then(|copy| graph.work[copy].call());
                 samples.wait_after_copy.extend(copying.map(|copying| call.start - graph.calls[copying].end));
             }

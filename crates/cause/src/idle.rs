@@ -99,18 +99,19 @@ pub struct Gap<'a> {
 /// A gap without the trace. Small, because there are as many as events.
 #[derive(Debug, Clone, Copy)]
 struct GapIds {
-    device: i32,
     work: Option<EventId>,
     call: Option<EventId>,
     interval: Interval,
 }
 
-const _: () = assert!(size_of::<GapIds>() <= 32 && size_of::<Piece>() <= 32);
+const _: () = assert!(size_of::<GapIds>() <= 24 && size_of::<Piece>() <= 32);
 
 /// The gaps of devices, and the pieces that they are split into, each in the order of devices and times.
 #[derive(Debug)]
 pub struct Gaps<'a> {
     trace: &'a Trace,
+    /// The devices in order, each with the number of its first gap.
+    devices: Vec<(u32, i32)>,
     gaps: Vec<GapIds>,
     pieces: Vec<Piece>,
 }
@@ -118,7 +119,7 @@ pub struct Gaps<'a> {
 impl<'a> Gaps<'a> {
     /// No gaps of this trace.
     pub fn none(trace: &'a Trace) -> Self {
-        Self { trace, gaps: Vec::new(), pieces: Vec::new() }
+        Self { trace, devices: Vec::new(), gaps: Vec::new(), pieces: Vec::new() }
     }
 
     pub fn pieces(&self) -> &[Piece] {
@@ -133,14 +134,20 @@ impl<'a> Gaps<'a> {
 
     /// The gap that a piece is part of.
     pub fn gap_of(&self, piece: &Piece) -> Gap<'a> {
-        let GapIds { device, work, call, interval } = self.gaps[piece.gap as usize];
+        let GapIds { work, call, interval } = self.gaps[piece.gap as usize];
+        let device = self.device_of(piece);
         let event = |id| self.trace.event(id);
         Gap { device, interval, work: work.map(event), call: call.map(event) }
     }
 
     /// The pieces of one device.
     pub fn of_device(&self, device: i32) -> impl Iterator<Item = &Piece> {
-        self.pieces.iter().filter(move |piece| self.gaps[piece.gap as usize].device == device)
+        self.pieces.iter().filter(move |piece| self.device_of(piece) == device)
+    }
+
+    fn device_of(&self, piece: &Piece) -> i32 {
+        let after = self.devices.partition_point(|(first, _)| *first <= piece.gap);
+        after.checked_sub(1).map_or(0, |place| self.devices[place].1)
     }
 
     /// Adds gaps that follow these.
@@ -150,6 +157,7 @@ impl<'a> Gaps<'a> {
             return;
         }
         let before = u32::try_from(self.gaps.len()).unwrap_or(u32::MAX);
+        self.devices.extend(later.devices.iter().map(|(first, device)| (first + before, *device)));
         self.gaps.reserve_exact(later.gaps.len());
         self.gaps.extend(later.gaps);
         self.pieces.reserve_exact(later.pieces.len());
@@ -184,6 +192,10 @@ pub struct Terms<'t, 'a> {
 /// The causes of some of one device's gaps, given by their positions in `gaps`: parts can be computed at the same time.
 pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: Range<usize>) -> Gaps<'a> {
     let mut all = Gaps::none(terms.host.trace());
+    all.devices.push((0, device));
+    let count = part.end.min(gaps.count()).saturating_sub(part.start);
+    all.gaps.reserve_exact(count);
+    all.pieces.reserve(count);
     let Terms { graph, host, launches, thread } = terms;
     let trace = host.trace();
     let mut work: Vec<WorkId> =
@@ -214,7 +226,7 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: R
         }
         let call = work.get(awaited).and_then(|one| call_of(*one));
         let ended_by = work.get(next).map(|one| graph.work[*one].event);
-        all.gaps.push(GapIds { device, work: ended_by, call: call.map(|call| call.id()), interval });
+        all.gaps.push(GapIds { work: ended_by, call: call.map(|call| call.id()), interval });
         match (launched.and_then(call_of), call) {
             (Some(before), Some(call)) if launches.ran_unseen(&before, &call) => {
                 all.add(interval, GapCause::Unexplained, None, None);
@@ -230,7 +242,6 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: R
             ),
         }
     }
-    all.gaps.shrink_to_fit();
     all.pieces.shrink_to_fit();
     all
 }

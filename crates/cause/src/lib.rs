@@ -19,6 +19,7 @@ mod model;
 pub mod path;
 mod records;
 mod running;
+mod search;
 mod sharing;
 mod simulate;
 pub mod thresholds;

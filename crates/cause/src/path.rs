@@ -159,10 +159,10 @@ pub struct Walk<'f, 'a> {
 impl<'f, 'a> Walk<'f, 'a> {
     pub fn new(graph: &'f Graph, host: &'f Host<'a>, occupied: &'f [Occupied<'f>]) -> Self {
         let blocking = |thread: &Thread| {
-            let calls = thread.calls.clone().filter(|call| {
-                let call = &graph.calls[*call];
-                call.blocks() || call.silent_wait().is_some()
-            });
+            let calls = thread
+                .calls
+                .clone()
+                .filter(|call| graph.calls[*call].blocks() || graph.silent_wait(*call).is_some());
             (thread.track, calls.collect())
         };
         let blocking = graph.threads.iter().map(blocking).collect();
@@ -323,9 +323,9 @@ impl<'f, 'a> Walk<'f, 'a> {
     fn back_on_thread(&mut self, thread: TrackId, goal: Option<EventId>) -> Option<Position> {
         let last = self.last_blocking(thread);
         let returned = |call: CallId| {
-            let call = &self.graph.calls[call];
             // A thread that waited without a record of it continued when the work ended.
-            call.silent_wait().map_or(call.end, |work| self.graph.work[work].end)
+            let silent = self.graph.silent_wait(call);
+            silent.map_or(self.graph.calls[call].end, |work| self.graph.work[work].end)
         };
         let since = last.map_or(self.from, returned).min(self.at).max(self.from);
         if let Some((other, left)) = waited_for_thread(self.host, thread, interval(since, self.at)) {
@@ -336,12 +336,12 @@ impl<'f, 'a> Walk<'f, 'a> {
         self.cover_host(thread, since, goal);
         let id = last?;
         let call = &self.graph.calls[id];
-        if let Some(work) = call.silent_wait() {
+        if let Some(work) = self.graph.silent_wait(id) {
             self.edges.count(Rule::SilentWait);
             return Some(Position::Work(work));
         }
         // The call waited only for work that ended after the call started.
-        match call.released_by.filter(|wait| self.graph.work[wait.on()].end > call.start) {
+        match self.graph.released_by(id).filter(|wait| self.graph.work[wait.on()].end > call.start) {
             Some(wait) => {
                 self.edges.count(wait.rule);
                 self.cover(PathClass::Synchronization, self.graph.work[wait.on()].end, Some(call.event));
@@ -358,8 +358,8 @@ impl<'f, 'a> Walk<'f, 'a> {
     fn last_blocking(&self, thread: TrackId) -> Option<CallId> {
         let calls = self.blocking.get(&thread)?;
         let upto = calls.partition_point(|call| {
-            let call = &self.graph.calls[*call];
-            call.start < self.at || call.silent_wait().is_some() && call.start == self.at
+            let start = self.graph.calls[*call].start;
+            start < self.at || start == self.at && self.graph.silent_wait(*call).is_some()
         });
         let last = calls[upto.checked_sub(1)?];
         (self.graph.calls[last].end > self.from).then_some(last)

@@ -9,9 +9,9 @@ use busbound_trace::{
 
 use super::builder::Builder;
 use super::{
-    Activity, Awaited, CallAction, CallId, CallNode, Graph, HostTime, NodeId, Part, StepMarks, Stream,
-    Thread, WorkId, WorkKind, WorkNode, host_waits, shapes_streams, silent_waits, stream_waits, thread_waits,
-    timing,
+    Activity, Awaited, CallAction, CallId, CallNode, Graph, HostTime, HostWait, NodeId, Part, StepMarks,
+    Stream, Thread, WaitId, WorkId, WorkKind, WorkNode, host_waits, shapes_streams, silent_waits,
+    stream_waits, thread_waits, timing,
 };
 use crate::Time;
 use crate::few::Few;
@@ -73,7 +73,6 @@ impl Builder<'_> {
                     kind,
                     start: event.start().as_nanos(),
                     end: event.end().as_nanos(),
-                    unexplained: 0,
                     waits: Few::default(),
                     call: None,
                 });
@@ -153,8 +152,9 @@ impl Builder<'_> {
     /// `None` for calls that neither issue work nor wait.
     fn action_of(&mut self, event: &Event<'_>, kind: Call, issued: &[Issued]) -> Option<CallAction> {
         if kind == Call::Synchronize {
-            self.graph.awaited.push((Awaited::None, None));
-            return Some(CallAction::Wait(Part::next(self.graph.awaited.len() - 1, 1)));
+            let wait = WaitId(self.graph.awaited.len() as u32);
+            self.graph.awaited.push(HostWait { awaited: Awaited::None, copy: None, released_by: None });
+            return Some(CallAction::Wait(wait));
         }
         let rest = &issued[issued.partition_point(|(call, _)| *call < event.id())..];
         let mine = rest.iter().take_while(|(call, _)| *call == event.id()).count();
@@ -222,10 +222,7 @@ impl<'s> ThreadNodes<'s> {
             start: interval.start.as_nanos(),
             end: interval.end.as_nanos(),
             action,
-            released_by: None,
             since,
-            after: None,
-            after_work: None,
             is_synchronous,
             is_unpacking,
         });

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use busbound_trace::{EventId, NameId};
 
-use super::{Activity, Graph, WorkId, first_after};
+use super::{Activity, Graph, WorkId};
 use crate::Time;
 use crate::host_memory::HostMemory;
+use crate::search::first_after;
 
 /// A graph under construction, with data that only its passes need.
 pub(super) struct Builder<'a> {

@@ -4,8 +4,9 @@ use std::sync::OnceLock;
 
 use busbound_trace::hash::HashMap;
 
-use super::{Graph, WorkId, first_after};
+use super::{Graph, WorkId};
 use crate::Time;
+use crate::search::first_after;
 use crate::thresholds::FEW_STREAMS;
 
 /// Work in the order of its end, computed when it is first needed.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use busbound_trace::{Event, EventId, EventKind, Place, SyncKind};
 
 use super::builder::Builder;
-use super::{Awaited, CallAction, CallId, Graph, Rule, Wait, WorkId};
+use super::{Awaited, CallAction, CallId, Graph, HostWait, Rule, Wait, WaitId, WorkId};
 use crate::Time;
 use crate::thresholds::{SEARCH_DEPTH, SHORT_SEARCH_DEPTH, WAIT_FOLLOWS_COPY};
 
@@ -24,16 +24,13 @@ pub(super) fn resolve(builder: &mut Builder<'_>) {
     let recorded = recorded(builder);
     for call in 0..builder.graph.calls.len() {
         match builder.graph.calls[call].action {
-            CallAction::IssueBlocking(on) => {
-                builder.graph.calls[call].released_by = Some(Wait { on, rule: Rule::BlockingCopy });
-            }
-            CallAction::Wait(part) => {
+            CallAction::Wait(WaitId(wait)) => {
                 let (awaited, copy, rule) = awaited(builder, call, &recorded);
                 let on = last_awaited(&builder.graph, call, awaited, &recorded);
-                builder.graph.awaited[part.range()].fill((awaited, copy));
-                builder.graph.calls[call].released_by = on.map(|on| Wait::new(on, rule));
+                let released_by = on.map(|on| Wait::new(on, rule));
+                builder.graph.awaited[wait as usize] = HostWait { awaited, copy, released_by };
             }
-            CallAction::Issue(_) | CallAction::EndStep => {}
+            CallAction::IssueBlocking(_) | CallAction::Issue(_) | CallAction::EndStep => {}
         }
     }
 }

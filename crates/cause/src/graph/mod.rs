@@ -46,7 +46,7 @@ impl NodeId {
 }
 
 // Traces have millions of nodes.
-const _: () = assert!(size_of::<WorkNode>() <= 72 && size_of::<CallNode>() <= 88);
+const _: () = assert!(size_of::<WorkNode>() <= 64 && size_of::<CallNode>() <= 72);
 
 /// The dependencies of a trace.
 #[derive(Debug, Clone, Default)]
@@ -59,8 +59,14 @@ pub struct Graph {
     pub threads: Vec<Thread>,
     /// What calls issue, by call.
     issued: Vec<NodeId>,
-    /// What calls wait for, and the copy whose operator the wait is in.
-    awaited: Vec<(Awaited, Option<WorkId>)>,
+    /// The calls that wait.
+    awaited: Vec<HostWait>,
+    /// By call: the call on another thread that its thread waited for. Empty if no thread waits for another.
+    after: Vec<Option<NodeId>>,
+    /// Calls before which their thread may have waited without a record of it, in order, and the work that it waited for.
+    after_work: Vec<(NodeId, NodeId)>,
+    /// Work that started later than its edges explain, in order, and how much later.
+    unexplained: Vec<(NodeId, Time)>,
     /// Minimum latency from a call to its work.
     pub latency: Time,
     /// Whether the trace records what each wait was for.
@@ -95,8 +101,6 @@ pub struct WorkNode {
     pub kind: WorkKind,
     pub start: Time,
     pub end: Time,
-    /// Time before its start that no edge explains.
-    pub unexplained: Time,
     /// Work on other streams that it waited for.
     pub waits: Few<Wait>,
     call: Option<NodeId>,
@@ -110,12 +114,8 @@ pub struct CallNode {
     pub start: Time,
     pub end: Time,
     pub action: CallAction,
-    /// The work whose end let the call return, if it waited for any.
-    pub released_by: Option<Wait>,
     /// What the thread did since its previous node.
     pub since: HostTime,
-    after: Option<NodeId>,
-    after_work: Option<NodeId>,
     /// Whether it waits by definition: a copy call that is not asynchronous.
     pub is_synchronous: bool,
     /// Whether it brings back a tensor that autograd saved on the host.
@@ -180,6 +180,15 @@ impl Wait {
     }
 }
 
+/// A call that waits.
+#[derive(Debug, Clone, Copy)]
+struct HostWait {
+    awaited: Awaited,
+    /// The copy whose operator the wait is in.
+    copy: Option<WorkId>,
+    released_by: Option<Wait>,
+}
+
 /// What a call of the graph does to the device. [`Graph::action`] has the details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallAction {
@@ -188,10 +197,14 @@ pub enum CallAction {
     /// Issues a copy and returns when it is done.
     IssueBlocking(NodeId),
     /// Waits.
-    Wait(Part),
+    Wait(WaitId),
     /// The host ends a step.
     EndStep,
 }
+
+/// The number of a call among those that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitId(u32);
 
 /// Which part of a list of the graph belongs to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -400,8 +413,8 @@ impl Graph {
         match self.calls[call].action {
             CallAction::Issue(_) => HostAction::Issue(self.issued_by(call).collect()),
             CallAction::IssueBlocking(copy) => HostAction::IssueBlocking(copy.get()),
-            CallAction::Wait(part) => {
-                let (awaited, copy) = self.awaited[part.first as usize];
+            CallAction::Wait(WaitId(wait)) => {
+                let HostWait { awaited, copy, .. } = self.awaited[wait as usize];
                 HostAction::Wait { awaited, copy }
             }
             CallAction::EndStep => HostAction::EndStep,
@@ -416,6 +429,36 @@ impl Graph {
             CallAction::Wait(_) | CallAction::EndStep => (&[][..], None),
         };
         many.iter().copied().chain(one).map(NodeId::get)
+    }
+
+    /// The work whose end let a call return, if it waited for any.
+    pub fn released_by(&self, call: CallId) -> Option<Wait> {
+        match self.calls[call].action {
+            CallAction::IssueBlocking(on) => Some(Wait { on, rule: Rule::BlockingCopy }),
+            CallAction::Wait(WaitId(wait)) => self.awaited[wait as usize].released_by,
+            CallAction::Issue(_) | CallAction::EndStep => None,
+        }
+    }
+
+    /// The call on another thread that a call's thread waited for.
+    pub fn after(&self, call: CallId) -> Option<CallId> {
+        self.after.get(call).copied().flatten().map(NodeId::get)
+    }
+
+    /// Work that ended last while nothing was recorded on a call's thread and the device was busy: the thread may have waited for it.
+    pub fn after_work(&self, call: CallId) -> Option<WorkId> {
+        let place = self.after_work.binary_search_by_key(&call, |(call, _)| call.get()).ok()?;
+        Some(self.after_work[place].1.get())
+    }
+
+    /// The work that the thread may have waited for before the call, without a record of it.
+    pub fn silent_wait(&self, call: CallId) -> Option<WorkId> {
+        self.after_work(call).filter(|_| !self.calls[call].blocks())
+    }
+
+    /// Work that started later than its edges explain, in order, and how much later.
+    pub(crate) fn unexplained(&self) -> impl Iterator<Item = (WorkId, Time)> + '_ {
+        self.unexplained.iter().map(|(work, time)| (work.get(), *time))
     }
 
     /// A kernel that reads or writes host memory itself.
@@ -458,39 +501,10 @@ impl CallNode {
         self.thread as usize
     }
 
-    /// The call on another thread that this call's thread waited for.
-    pub fn after(&self) -> Option<CallId> {
-        self.after.map(NodeId::get)
-    }
-
-    /// Work that ended last while nothing was recorded on the thread and the device was busy: the thread may have waited for it.
-    pub fn after_work(&self) -> Option<WorkId> {
-        self.after_work.map(NodeId::get)
-    }
-
     /// Whether the call returns only after the device has finished some work.
     pub fn blocks(&self) -> bool {
         matches!(self.action, CallAction::IssueBlocking(_) | CallAction::Wait(_))
     }
-
-    /// The work that the thread may have waited for before the call, without a record of it.
-    pub fn silent_wait(&self) -> Option<WorkId> {
-        self.after_work().filter(|_| !self.blocks())
-    }
-}
-
-/// The first of some ids that does not satisfy `comes_before`; all that do come before it.
-pub(crate) fn first_after(ids: &Range<usize>, comes_before: impl Fn(usize) -> bool) -> usize {
-    // As in the standard library, so that the result is the same for ids that are only almost in order.
-    let (mut from, mut count) = (ids.start, ids.len());
-    while count > 1 {
-        let half = count / 2;
-        if comes_before(from + half) {
-            from += half;
-        }
-        count -= half;
-    }
-    if count == 1 && comes_before(from) { from + 1 } else { from }
 }
 
 impl HostAction {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use busbound_trace::{NameId, Place, SyncKind};
 
 use super::builder::Builder;
-use super::{Rule, WorkId, first_after};
+use super::{Rule, WorkId};
 use crate::Time;
+use crate::search::first_after;
 use crate::thresholds::{EVENT_PASSES, SHORT_SEARCH_DEPTH};
 
 /// A wait that the profiler recorded in full.

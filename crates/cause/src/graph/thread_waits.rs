@@ -3,9 +3,10 @@
 use busbound_trace::{Interval, IntervalSet, Nanos, Timestamp, TrackId};
 
 use super::builder::Builder;
-use super::{CallId, NodeId, first_after};
+use super::{CallId, NodeId};
 use crate::Time;
 use crate::host::Host;
+use crate::search::first_after;
 use crate::thresholds::{MANY_THREADS, THREAD_IDLE};
 
 /// If a thread was idle within a window while another launching thread worked: the other thread, and when its work ended. The
@@ -30,9 +31,8 @@ pub(super) fn link_threads(builder: &mut Builder<'_>) {
     if !(2..=MANY_THREADS).contains(&builder.activity.host.launching_threads().len()) {
         return;
     }
-    for call in 0..builder.graph.calls.len() {
-        builder.graph.calls[call].after = awaited_call(builder, call).map(NodeId::of);
-    }
+    let calls = 0..builder.graph.calls.len();
+    builder.graph.after = calls.map(|call| awaited_call(builder, call).map(NodeId::of)).collect();
 }
 
 fn awaited_call(builder: &Builder<'_>, call: CallId) -> Option<CallId> {

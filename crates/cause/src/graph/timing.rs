@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use super::stream_waits::ended_last_before;
-use super::{Graph, Rule, WorkId, WorkKind};
+use super::{Graph, NodeId, Rule, WorkId, WorkKind};
 use crate::Time;
 use crate::thresholds::{SOURCE_ENDED_WITHIN, UNEXPLAINED_START, USUAL_LATENCY};
 
@@ -26,7 +26,7 @@ pub(super) fn explain_late_starts(builder: &mut Builder<'_>) {
         let explained =
             source.is_some_and(|source| builder.graph.add_wait(work, source, Rule::EndedJustBefore));
         if !explained && builder.graph.work[work].call().is_some() {
-            builder.graph.work[work].unexplained = start - known;
+            builder.graph.unexplained.push((NodeId::of(work), start - known));
         }
     }
 }

@@ -11,6 +11,7 @@ pub use uses::{HostUse, UsedTime};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::search::first_after_near;
 use crate::thresholds::{HOST_STRETCH, LONG_COPY_CALL};
 use busbound_trace::{
     Call, Event, EventId, EventKind, Interval, IntervalSet, Label, NameId, Nanos, Place, Timestamp, Trace,
@@ -21,8 +22,8 @@ use busbound_trace::{
 #[derive(Debug)]
 pub struct Host<'a> {
     trace: &'a Trace,
-    /// Calls by correlation, in order: takes half the memory of a map, and is mostly in order from the start.
-    by_correlation: Vec<(u64, EventId)>,
+    /// Calls by correlation, in order: takes a tenth of the memory of a map, and is mostly in order from the start.
+    by_correlation: Vec<EventId>,
     /// Per event number, up to the last device work: the call that launched it. Every pass uses it.
     behind: Vec<Option<EventId>>,
     threads: BTreeMap<TrackId, ThreadTimes>,
@@ -174,9 +175,11 @@ impl<'a> Host<'a> {
         host.launching = launching.map(|(track, _)| *track).collect();
         host.compilations = IntervalSet::from_unsorted(compilations);
         host.by_correlation.shrink_to_fit();
-        host.by_correlation.sort();
+        host.by_correlation.sort_by_key(|call| trace.event(*call).correlation());
+        // Work is mostly in the order of its calls.
+        let mut near = 0;
         for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
-            let call = work.correlation().and_then(|id| host.call_id(id));
+            let call = work.correlation().and_then(|id| host.call_id(id, &mut near));
             host.behind.resize(work.id().index(), None);
             host.behind.push(call);
         }
@@ -247,17 +250,19 @@ impl<'a> Host<'a> {
             Call::Allocate | Call::Capture | Call::Load | Call::Create => self.rare_calls.push(call.id()),
             Call::Memset | Call::RecordEvent | Call::WaitEvent | Call::Other => {}
         }
-        if let Some(id) = call.correlation() {
-            self.by_correlation.push((id, call.id()));
+        if call.correlation().is_some() {
+            self.by_correlation.push(call.id());
         }
     }
 
     /// The call with this correlation. Two calls with one id come from two processes in one file: neither is known to be it.
-    fn call_id(&self, correlation: u64) -> Option<EventId> {
-        let first = self.by_correlation.partition_point(|(id, _)| *id < correlation);
-        let mut same = self.by_correlation[first..].iter().take_while(|(id, _)| *id == correlation);
-        let (_, call) = same.next()?;
-        same.next().is_none().then_some(*call)
+    /// The search begins at the place `near`, and ends there.
+    fn call_id(&self, correlation: u64, near: &mut usize) -> Option<EventId> {
+        let calls = &self.by_correlation;
+        let of = |place: usize| self.trace.event(calls[place]).correlation();
+        *near = first_after_near(&(0..calls.len()), *near, |place| of(place) < Some(correlation));
+        let is_same = |place: usize| place < calls.len() && of(place) == Some(correlation);
+        (is_same(*near) && !is_same(*near + 1)).then(|| calls[*near])
     }
 
     pub fn trace(&self) -> &'a Trace {
@@ -271,7 +276,7 @@ impl<'a> Host<'a> {
 
     /// The call with this correlation.
     pub fn call_with(&self, correlation: u64) -> Option<Event<'a>> {
-        Some(self.trace.event(self.call_id(correlation)?))
+        Some(self.trace.event(self.call_id(correlation, &mut 0)?))
     }
 
     pub fn thread(&self, track: TrackId) -> Option<&ThreadTimes> {

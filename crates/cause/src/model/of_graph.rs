@@ -82,13 +82,14 @@ impl Cut<'_> {
                     end,
                     dropped: false,
                 });
-                self.model.edges.unexplained += node.unexplained;
                 self.work[id] = Some(NodeId::of(new));
                 order.push(new);
             }
             self.model.streams.push(order);
             self.model.stream_device.push(stream.device);
         }
+        let unexplained = self.graph.unexplained().filter(|(work, _)| self.work[*work].is_some());
+        self.model.edges.unexplained = unexplained.map(|(_, time)| time).sum();
     }
 
     fn add_calls(&mut self) {
@@ -109,9 +110,9 @@ impl Cut<'_> {
                     self.model.work[work].step = step;
                 }
                 let before = order.last().map_or(0, |before| self.model.calls[*before].end);
-                let after_work = node.after_work().and_then(|work| self.new_work(work));
+                let after_work = self.graph.after_work(id).and_then(|work| self.new_work(work));
                 self.model.calls.push(HostCall {
-                    cost: self.own_cost(node, end.min(self.until.max(start)) + self.begin),
+                    cost: self.own_cost(id, end.min(self.until.max(start)) + self.begin),
                     cost_use: cost_use(&action, &self.model.work),
                     is_synchronous: node.is_synchronous,
                     is_unpacking: node.is_unpacking,
@@ -159,8 +160,9 @@ impl Cut<'_> {
     }
 
     /// The call's own time, without waiting.
-    fn own_cost(&self, node: &CallNode, end: Time) -> Time {
-        match node.released_by.map(|wait| self.graph.work[wait.on()].end) {
+    fn own_cost(&self, call: CallId, end: Time) -> Time {
+        let node = &self.graph.calls[call];
+        match self.graph.released_by(call).map(|wait| self.graph.work[wait.on()].end) {
             Some(released) => (end - released.max(node.start)).max(0),
             None => node.end - node.start,
         }
@@ -170,7 +172,7 @@ impl Cut<'_> {
     fn link_calls(&mut self) {
         for (id, node) in self.graph.calls.iter().enumerate() {
             let new = |call: CallId| self.calls[call].map(NodeId::get);
-            let (Some(call), Some(other)) = (new(id), node.after().and_then(new)) else { continue };
+            let (Some(call), Some(other)) = (new(id), self.graph.after(id).and_then(new)) else { continue };
             let between = node.start - self.begin - self.model.calls[other].end;
             let call = &mut self.model.calls[call];
             call.after = Some((other, between));

@@ -109,7 +109,7 @@ impl<'a> Assembler<'a> {
         let heads: HashMap<_, _> =
             arrows.iter().map(|arrow| ((arrow.device, arrow.stream, arrow.at), arrow.id)).collect();
         for i in lacking {
-            let Place::Stream { device, stream } = self.trace.tracks.get(events.track[i]) else { continue };
+            let Place::Stream { device, stream } = self.trace.tracks.get(events.track(i)) else { continue };
             if let Some(&id) = heads.get(&(device, stream, events.start[i])) {
                 events.correlation.set(i, Some(id));
                 self.trace.stats.repair(Repair::CorrelationFromFlow);

@@ -127,7 +127,7 @@ proptest! {
         for (i, (event, start, duration)) in events.iter().enumerate() {
             prop_assert_eq!(batch.events.start[i].as_nanos(), *start);
             prop_assert_eq!(batch.events.duration.get(i).get(), *duration);
-            prop_assert_eq!(batch.names.get(batch.events.name[i]), event["name"].as_str().unwrap());
+            prop_assert_eq!(batch.names.get(batch.events.name(i)), event["name"].as_str().unwrap());
             let correlation = event["args"]["correlation"].as_u64();
             prop_assert_eq!(batch.events.correlation.get(i), correlation);
         }

@@ -295,13 +295,18 @@ impl TraceBuilder {
     /// Gives an event another name, by its index.
     pub(crate) fn rename(&mut self, event: usize, new: impl FnOnce(&str) -> String) {
         let Recorded { events, names, .. } = &mut self.trace;
-        let text = new(names.get(events.name[event]));
-        events.name[event] = names.intern(&text);
+        let text = new(names.get(events.name(event)));
+        events.rename(event, names.intern(&text));
     }
 
     /// Makes room for this many events, so that growing columns do not take twice their size.
     pub(crate) fn reserve(&mut self, events: usize) {
         self.trace.events.reserve(events);
+    }
+
+    /// The same for what only the first of these events have.
+    pub(crate) fn reserve_ids(&mut self, events: usize) {
+        self.trace.events.reserve_ids(events);
     }
 
     pub(crate) fn names(&mut self) -> &mut Names {

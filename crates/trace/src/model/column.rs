@@ -46,6 +46,10 @@ impl<T: Absent> Trailing<T> {
         }
     }
 
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.values.reserve_exact(rows);
+    }
+
     pub(crate) fn as_slice(&self) -> &[T] {
         &self.values
     }
@@ -60,6 +64,114 @@ impl<T: Absent> Trailing<T> {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         self.values.capacity() * size_of::<T>()
+    }
+}
+
+/// Optional numbers of 64 bits, of which mostly the lower 32 are used. Like [`Trailing`], but in half the memory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ids {
+    low: Trailing<u32>,
+    /// Of numbers that do not fit the lower half, and of those that look absent there.
+    high: Trailing<u32>,
+}
+
+impl Ids {
+    pub(crate) fn get(&self, row: usize) -> Option<u64> {
+        match (*self.low.values.get(row)?, self.high.get(row)) {
+            (u32::ABSENT, None) => None,
+            (low, high) => Some(u64::from(high.unwrap_or(0)) << 32 | u64::from(low)),
+        }
+    }
+
+    /// Sets the number of a row. The largest one stands for none.
+    pub(crate) fn set(&mut self, row: usize, id: Option<u64>) {
+        let id = id.unwrap_or(u64::ABSENT);
+        let (low, high) = (id as u32, (id >> 32) as u32);
+        self.low.set(row, Some(low).filter(|_| id != u64::ABSENT));
+        self.high.set(row, Some(high).filter(|high| (*high > 0 || low == u32::ABSENT) && id != u64::ABSENT));
+    }
+
+    /// Appends the numbers of another table, after this many rows of this one.
+    pub(crate) fn append(&mut self, rows: usize, other: &Self) {
+        self.low.append(rows, other.low.values.iter().copied());
+        self.high.append(rows, other.high.values.iter().copied());
+    }
+
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.low.reserve(rows);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.low.clear();
+        self.high.clear();
+    }
+
+    pub(crate) fn shrink(&mut self) {
+        self.low.shrink();
+        self.high.shrink();
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.low.heap_bytes() + self.high.heap_bytes()
+    }
+}
+
+/// Numbers of 32 bits, of which mostly the lower 16 are used.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Numbers {
+    low: Vec<u16>,
+    /// Up to the last number that has an upper half.
+    high: Vec<u16>,
+}
+
+impl Numbers {
+    #[inline]
+    pub(crate) fn get(&self, row: usize) -> u32 {
+        let high = self.high.get(row).copied().unwrap_or(0);
+        u32::from(high) << 16 | u32::from(self.low[row])
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, number: u32) {
+        self.low.push(number as u16);
+        if number >> 16 != 0 {
+            self.set_high(self.low.len() - 1, (number >> 16) as u16);
+        }
+    }
+
+    pub(crate) fn set(&mut self, row: usize, number: u32) {
+        self.low[row] = number as u16;
+        self.set_high(row, (number >> 16) as u16);
+    }
+
+    fn set_high(&mut self, row: usize, high: u16) {
+        if self.high.len() <= row && high != 0 {
+            self.high.resize(row + 1, 0);
+        }
+        if let Some(slot) = self.high.get_mut(row) {
+            *slot = high;
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.low.len()).map(|row| self.get(row))
+    }
+
+    pub(crate) fn extend(&mut self, numbers: impl Iterator<Item = u32>) {
+        numbers.for_each(|number| self.push(number));
+    }
+
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.low.reserve_exact(rows);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.low.clear();
+        self.high.clear();
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        (self.low.capacity() + self.high.capacity()) * size_of::<u16>()
     }
 }
 
@@ -83,6 +195,7 @@ impl Durations {
         self.short.push(short);
     }
 
+    #[inline]
     pub(crate) fn get(&self, row: usize) -> Nanos {
         match self.short[row] {
             LONG => self.long_one(row),
@@ -129,6 +242,27 @@ mod tests {
         all.append(&one);
         let found: Vec<i64> = (0..2 * values.len()).map(|row| all.get(row).get()).collect();
         assert_eq!(found, [values, values].concat());
+    }
+
+    #[test]
+    fn ids_and_numbers_of_any_size_come_back() {
+        let ids =
+            [Some(0), None, Some(7), Some(u64::from(u32::MAX)), Some(1 << 32), Some(u64::MAX - 1), None];
+        let mut one = Ids::default();
+        ids.iter().enumerate().for_each(|(row, id)| one.set(row, *id));
+        let mut all = one.clone();
+        all.append(ids.len(), &one);
+        let found: Vec<_> = (0..2 * ids.len()).map(|row| all.get(row)).collect();
+        assert_eq!(found, [ids, ids].concat());
+        all.set(4, Some(3));
+        all.set(5, None);
+        assert_eq!((all.get(4), all.get(5)), (Some(3), None));
+
+        let mut numbers = Numbers::default();
+        numbers.extend([3, 1 << 16, u32::MAX, 9].into_iter());
+        numbers.set(0, 1 << 20);
+        numbers.set(1, 5);
+        assert_eq!(numbers.iter().collect::<Vec<_>>(), [1 << 20, 5, u32::MAX, 9]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use crate::hash::HashMap;
 use crate::model::collective::Collective;
-use crate::model::column::{Absent as _, Durations, Trailing};
+use crate::model::column::{Absent as _, Durations, Ids, Numbers, Trailing};
 use crate::model::copy_operator::CopyOperator;
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
@@ -36,6 +36,7 @@ impl EventId {
         Self(NonZeroU32::MIN.saturating_add(row))
     }
 
+    #[inline]
     pub fn index(self) -> usize {
         self.0.get() as usize - 1
     }
@@ -61,12 +62,12 @@ pub(crate) struct Row {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Events {
     pub(crate) kind: Vec<EventKind>,
-    pub(crate) name: Vec<NameId>,
-    pub(crate) track: Vec<TrackId>,
+    name: Numbers,
+    track: Numbers,
     pub(crate) start: Vec<Timestamp>,
     pub(crate) duration: Durations,
-    pub(crate) correlation: Trailing<u64>,
-    external: Trailing<u64>,
+    pub(crate) correlation: Ids,
+    external: Ids,
     detail: Trailing<u32>,
     transfers: Vec<Transfer>,
     /// Each one once: programs launch the same kernels again and again.
@@ -88,16 +89,36 @@ impl Events {
 
     pub(crate) fn reserve(&mut self, rows: usize) {
         self.kind.reserve_exact(rows);
-        self.name.reserve_exact(rows);
-        self.track.reserve_exact(rows);
+        self.name.reserve(rows);
+        self.track.reserve(rows);
         self.start.reserve_exact(rows);
         self.duration.reserve(rows);
     }
 
+    /// Makes room for what only the first of all events have.
+    pub(crate) fn reserve_ids(&mut self, rows: usize) {
+        self.correlation.reserve(rows);
+        self.detail.reserve(rows);
+    }
+
+    #[inline]
+    pub(crate) fn name(&self, row: usize) -> NameId {
+        NameId::of_number(self.name.get(row))
+    }
+
+    #[inline]
+    pub(crate) fn track(&self, row: usize) -> TrackId {
+        TrackId::of_number(self.track.get(row))
+    }
+
+    pub(crate) fn rename(&mut self, row: usize, name: NameId) {
+        self.name.set(row, name.number());
+    }
+
     pub(crate) fn push(&mut self, row: Row) {
         self.kind.push(row.kind);
-        self.name.push(row.name);
-        self.track.push(row.track);
+        self.name.push(row.name.number());
+        self.track.push(row.track.number());
         self.start.push(row.start);
         self.duration.push(row.duration);
         self.set_correlation(row.correlation);
@@ -210,13 +231,13 @@ impl Events {
         let (syncs, copies) = (base(self.syncs.len()), base(self.copy_operators.len()));
         let name = |id: NameId| names[id.index()];
 
-        self.external.append(rows, other.external.as_slice().iter().copied());
+        self.external.append(rows, &other.external);
         self.kind.extend_from_slice(&other.kind);
-        self.name.extend(other.name.iter().map(|&id| name(id)));
-        self.track.extend(other.track.iter().map(|&id| tracks[id.index()]));
+        self.name.extend(other.name.iter().map(|id| names[id as usize].number()));
+        self.track.extend(other.track.iter().map(|id| tracks[id as usize].number()));
         self.start.extend_from_slice(&other.start);
         self.duration.append(&other.duration);
-        self.correlation.append(rows, other.correlation.as_slice().iter().copied());
+        self.correlation.append(rows, &other.correlation);
         let details = other.kind.iter().zip(other.detail.as_slice());
         self.detail.append(
             rows,
@@ -250,8 +271,8 @@ impl Events {
             column.capacity() * size_of::<T>()
         }
         of(&self.kind)
-            + of(&self.name)
-            + of(&self.track)
+            + self.name.heap_bytes()
+            + self.track.heap_bytes()
             + of(&self.start)
             + self.duration.heap_bytes()
             + self.correlation.heap_bytes()

@@ -104,8 +104,8 @@ fn in_it_twice(events: &Events) -> Vec<usize> {
 fn key(events: &Events, row: usize) -> (EventKind, u32, usize, Timestamp, i64, Option<u64>) {
     (
         events.kind[row],
-        events.name[row].index() as u32,
-        events.track[row].index(),
+        events.name(row).number(),
+        events.track(row).index(),
         events.start[row],
         events.duration.get(row).get(),
         events.correlation.get(row),

@@ -226,7 +226,7 @@ impl TimeOrder {
     fn of_ids(events: &Events, tracks: usize, kept: impl ExactSizeIterator<Item = EventId> + Clone) -> Self {
         let mut begins = vec![0usize; tracks + 1];
         for id in kept.clone() {
-            begins[events.track[id.index()].index() + 1] += 1;
+            begins[events.track(id.index()).index() + 1] += 1;
         }
         for i in 1..begins.len() {
             begins[i] += begins[i - 1];
@@ -234,7 +234,7 @@ impl TimeOrder {
         let mut next = begins.clone();
         let mut ids = vec![EventId::of_row(0); kept.len()];
         for id in kept {
-            let at = &mut next[events.track[id.index()].index()];
+            let at = &mut next[events.track(id.index()).index()];
             ids[*at] = id;
             *at += 1;
         }
@@ -378,46 +378,55 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
+    #[inline]
     fn row(&self) -> usize {
         self.id.index()
     }
 
+    #[inline]
     pub fn id(&self) -> EventId {
         self.id
     }
 
+    #[inline]
     pub fn kind(&self) -> EventKind {
         self.trace.recorded.events.kind[self.row()]
     }
 
+    #[inline]
     pub fn name_id(&self) -> NameId {
-        self.trace.recorded.events.name[self.row()]
+        self.trace.recorded.events.name(self.row())
     }
 
     pub fn name(&self) -> &'a str {
         self.trace.recorded.names.get(self.name_id())
     }
 
+    #[inline]
     pub fn track_id(&self) -> TrackId {
-        self.trace.recorded.events.track[self.row()]
+        self.trace.recorded.events.track(self.row())
     }
 
     pub fn place(&self) -> Place {
         self.trace.recorded.tracks.get(self.track_id())
     }
 
+    #[inline]
     pub fn start(&self) -> Timestamp {
         self.trace.recorded.events.start[self.row()]
     }
 
+    #[inline]
     pub fn duration(&self) -> Nanos {
         self.trace.recorded.events.duration.get(self.row())
     }
 
+    #[inline]
     pub fn end(&self) -> Timestamp {
         self.start() + self.duration()
     }
 
+    #[inline]
     pub fn interval(&self) -> Interval {
         Interval::new(self.start(), self.end())
     }
