@@ -164,6 +164,12 @@ impl<'a> Gaps<'a> {
         self.pieces.extend(later.pieces.iter().map(|piece| Piece { gap: piece.gap + before, ..*piece }));
     }
 
+    /// Frees the memory that no gap uses.
+    pub fn shrink(&mut self) {
+        self.gaps.shrink_to_fit();
+        self.pieces.shrink_to_fit();
+    }
+
     /// Adds a piece of the last gap, if it has any length.
     fn add(&mut self, interval: Interval, cause: GapCause, host: Option<HostUse>, during: Option<EventId>) {
         if interval.length() <= Nanos::ZERO {
@@ -194,13 +200,14 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: R
     let mut all = Gaps::none(terms.host.trace());
     all.devices.push((0, device));
     let count = part.end.min(gaps.count()).saturating_sub(part.start);
-    all.gaps.reserve_exact(count);
-    all.pieces.reserve(count);
+    // The first part has room for the others.
+    let room = if part.start == 0 { gaps.count() } else { count };
+    all.gaps.reserve_exact(room);
+    all.pieces.reserve_exact(room + room / 8);
     let Terms { graph, host, launches, thread } = terms;
     let trace = host.trace();
-    let mut work: Vec<WorkId> =
-        graph.streams_of(Some(device)).flat_map(|s| graph.streams[s].work.clone()).collect();
-    work.sort_by_key(|work| graph.work[*work].start);
+    let order = graph.in_order(device);
+    let work = |place: usize| order.get(place).map(|id| id.get());
     let migrates = |work: WorkId| trace.event(graph.work[work].event).migration().is_some();
     let call_of = |work: WorkId| graph.work[work].call().map(|call| trace.event(graph.calls[call].event));
     let (mut next, mut awaited) = (0, 0);
@@ -208,8 +215,7 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: R
     let (mut launched, mut idle_since) = (None, None);
     for (position, interval) in gaps.iter().enumerate().take(part.end) {
         // The work that ended the gap; gaps are sorted, so the search continues from there.
-        while let Some(&one) = work.get(next).filter(|one| graph.work[**one].start < interval.end.as_nanos())
-        {
+        while let Some(one) = work(next).filter(|one| graph.work[*one].start < interval.end.as_nanos()) {
             if !migrates(one) {
                 launched = Some(one);
                 idle_since = idle_since.max(Some(graph.work[one].end));
@@ -218,20 +224,20 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: R
         }
         // The driver migrates managed memory without a call: the device waits for the next launched work.
         awaited = awaited.max(next);
-        while work.get(awaited).is_some_and(|one| migrates(*one)) {
+        while work(awaited).is_some_and(migrates) {
             awaited += 1;
         }
         if position < part.start {
             continue;
         }
-        let call = work.get(awaited).and_then(|one| call_of(*one));
-        let ended_by = work.get(next).map(|one| graph.work[*one].event);
+        let call = work(awaited).and_then(call_of);
+        let ended_by = work(next).map(|one| graph.work[one].event);
         all.gaps.push(GapIds { work: ended_by, call: call.map(|call| call.id()), interval });
         match (launched.and_then(call_of), call) {
             (Some(before), Some(call)) if launches.ran_unseen(&before, &call) => {
                 all.add(interval, GapCause::Unexplained, None, None);
             }
-            (_, None) if next == work.len() && thread.is_some() => {
+            (_, None) if next == order.len() && thread.is_some() => {
                 thread.into_iter().for_each(|thread| add_host_pieces(&mut all, host, thread, interval));
             }
             _ => split(
@@ -242,7 +248,6 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: R
             ),
         }
     }
-    all.pieces.shrink_to_fit();
     all
 }
 

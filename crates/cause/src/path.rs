@@ -225,7 +225,7 @@ impl<'f, 'a> Walk<'f, 'a> {
     }
 
     fn thread_of(&self, call: CallId) -> TrackId {
-        self.graph.threads[self.graph.calls[call].thread()].track
+        self.graph.threads[self.graph.thread_of(call)].track
     }
 
     /// Adds a segment from `since` to the position of the walk.
@@ -267,7 +267,7 @@ impl<'f, 'a> Walk<'f, 'a> {
     /// The edge into the work that was satisfied last.
     fn last_satisfied(&self, work: WorkId) -> Option<(Time, Source, Rule)> {
         let (graph, node) = (self.graph, &self.graph.work[work]);
-        let earlier = (graph.streams[node.stream()].work.start..work).rev();
+        let earlier = (graph.streams[graph.stream_of(work)].work.start..work).rev();
         let before = earlier.take(SEARCH_DEPTH).find(|before| graph.work[*before].end <= node.start);
         let mut best = before.map(|before| (graph.work[before].end, Source::Work(before), Rule::StreamOrder));
         let mut take = |at: Time, source: Source, rule: Rule| {
@@ -306,7 +306,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         let node = &self.graph.work[work];
         // A launch takes this long without other delays.
         let usual = if class == PathClass::Launch { LAUNCH_LATENCY } else { SHORT_WAIT };
-        let device = self.graph.streams[node.stream()].device;
+        let device = self.graph.device_of(work);
         if self.at - since > usual
             && let Some(occupied) = self.occupied.iter().find(|occupied| occupied.device == device)
         {

@@ -141,7 +141,7 @@ fn every_edge_of_real_traces_goes_forward_in_time() {
         for (id, work) in graph.work.iter().enumerate() {
             assert!(work.waits.iter().all(|wait| graph.work[wait.on()].start < work.start), "{name}");
             assert!(work.call().is_none_or(|call| graph.issued_by(call).any(|issued| issued == id)));
-            assert!(graph.streams[work.stream()].work.contains(&id));
+            assert!(graph.streams[graph.stream_of(id)].work.contains(&id));
         }
         for (id, call) in graph.calls.iter().enumerate() {
             let released_by = graph.released_by(id);

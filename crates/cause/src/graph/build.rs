@@ -36,6 +36,8 @@ pub(super) fn build(activity: Activity<'_>, steps: &StepMarks) -> Graph {
     };
     let issued = builder.add_work();
     builder.add_calls(&issued, steps);
+    drop(issued);
+    builder.graph.calls.shrink_to_fit();
     thread_waits::link_threads(&mut builder);
     stream_waits::between_streams(&mut builder);
     timing::explain_late_starts(&mut builder);
@@ -69,7 +71,6 @@ impl Builder<'_> {
                 let kind = self.kind_of(&event);
                 self.graph.work.push(WorkNode {
                     event: event.id(),
-                    stream: stream as u32,
                     kind,
                     start: event.start().as_nanos(),
                     end: event.end().as_nanos(),
@@ -161,7 +162,9 @@ impl Builder<'_> {
         match rest[..mine] {
             [] => None,
             [(_, copy)] if kind == Call::Copy && self.blocks(copy.get(), event) => {
-                Some(CallAction::IssueBlocking(copy))
+                let is_synchronous = !event.name().contains("Async");
+                let is_unpacking = is_unpacking(self, copy.get(), event);
+                Some(CallAction::IssueBlocking { copy, is_synchronous, is_unpacking })
             }
             ref all => {
                 let part = Part::next(self.graph.issued.len(), all.len());
@@ -213,18 +216,12 @@ impl<'s> ThreadNodes<'s> {
     fn add(&mut self, builder: &mut Builder<'_>, event: EventId, interval: Interval, action: CallAction) {
         let mut since = std::mem::take(&mut self.since);
         since.uses = self.uses_until(builder.activity.host, interval.start);
-        let is_synchronous = matches!(action, CallAction::IssueBlocking(_))
-            && !builder.activity.trace.event(event).name().contains("Async");
-        let is_unpacking = is_unpacking(builder, action, event);
         builder.graph.calls.push(CallNode {
             event,
-            thread: self.thread as u32,
             start: interval.start.as_nanos(),
             end: interval.end.as_nanos(),
             action,
             since,
-            is_synchronous,
-            is_unpacking,
         });
         self.ended = self.ended.max(Some(interval.end));
         let graph = &mut builder.graph;
@@ -255,14 +252,12 @@ impl<'s> ThreadNodes<'s> {
 
 /// Whether a blocking H2D copy is issued by a node of autograd itself, as hooks for saved tensors do. Nodes that recompute a
 /// forward pass run modules, whose copies are their own.
-fn is_unpacking(builder: &Builder<'_>, action: CallAction, call: EventId) -> bool {
+fn is_unpacking(builder: &Builder<'_>, copy: WorkId, call: &Event<'_>) -> bool {
     const COPIES: [&str; 3] = ["aten::to", "aten::_to_copy", "aten::copy_"];
-    let CallAction::IssueBlocking(copy) = action else { return false };
-    if builder.graph.work[copy.get()].kind.bus() != Some(Direction::HostToDevice) {
+    if builder.graph.work[copy].kind.bus() != Some(Direction::HostToDevice) {
         return false;
     }
     let trace = builder.activity.trace;
-    let call = trace.event(call);
     let outer = trace.track(call.track_id()).enclosing(call.start(), |event| {
         event.kind() == EventKind::Operator && !COPIES.contains(&event.name())
     });

@@ -30,7 +30,7 @@ pub(super) fn resolve(builder: &mut Builder<'_>) {
                 let released_by = on.map(|on| Wait::new(on, rule));
                 builder.graph.awaited[wait as usize] = HostWait { awaited, copy, released_by };
             }
-            CallAction::IssueBlocking(_) | CallAction::Issue(_) | CallAction::EndStep => {}
+            CallAction::IssueBlocking { .. } | CallAction::Issue(_) | CallAction::EndStep => {}
         }
     }
 }
@@ -81,7 +81,7 @@ fn awaited(builder: &Builder<'_>, call: CallId, recorded: &ByCall) -> (Awaited, 
         None => {}
     }
     if let Some(copy) = copy {
-        return (Awaited::Stream(graph.work[copy].stream()), Some(copy), Rule::CopyOperator);
+        return (Awaited::Stream(graph.stream_of(copy)), Some(copy), Rule::CopyOperator);
     }
     let name = builder.activity.trace.event(graph.calls[call].event).name();
     if name.contains("DeviceSynchronize") || name.contains("CtxSynchronize") {
@@ -90,7 +90,7 @@ fn awaited(builder: &Builder<'_>, call: CallId, recorded: &ByCall) -> (Awaited, 
     }
     let awaited = match ended_while_waiting(graph, call) {
         None => Awaited::None,
-        Some(last) if name.contains("StreamSynchronize") => Awaited::Stream(graph.work[last].stream()),
+        Some(last) if name.contains("StreamSynchronize") => Awaited::Stream(graph.stream_of(last)),
         Some(last) => Awaited::Work(last),
     };
     (awaited, None, Rule::EndedDuringWait)
@@ -120,7 +120,7 @@ fn copy_before(builder: &Builder<'_>, call: CallId) -> Option<WorkId> {
     let node = &graph.calls[call];
     let before = graph.call_before(call)?;
     let copy = match graph.calls[before].action {
-        CallAction::IssueBlocking(copy) => copy.get(),
+        CallAction::IssueBlocking { copy, .. } => copy.get(),
         CallAction::Issue(part) => match graph.issued[part.range()] {
             [copy] if graph.work[copy.get()].kind.bus().is_some() => copy.get(),
             _ => return None,
@@ -128,7 +128,7 @@ fn copy_before(builder: &Builder<'_>, call: CallId) -> Option<WorkId> {
         CallAction::Wait(_) | CallAction::EndStep => return None,
     };
     let (copying, waiting) = (&graph.calls[before], node);
-    let track = builder.activity.trace.track(graph.threads[node.thread()].track);
+    let track = builder.activity.trace.track(graph.threads[graph.thread_of(call)].track);
     let around = |call: EventId| {
         let at = builder.activity.trace.event(call).start();
         track.enclosing(at, |event| event.kind() == EventKind::Operator).map(|event| event.id())

@@ -7,6 +7,7 @@ mod build;
 mod builder;
 mod ended;
 mod host_waits;
+mod rule;
 mod silent_waits;
 mod stream_waits;
 mod thread_waits;
@@ -16,7 +17,6 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 
 use busbound_trace::{Call, Direction, EventId, Timestamp, Trace, TrackId};
-use serde::Serialize;
 
 use crate::Time;
 use crate::collective::CollectiveNames;
@@ -25,6 +25,7 @@ use crate::host::{Host, HostUse};
 use crate::host_memory::{HostBytes, HostMemory};
 
 pub use build::is_matrix_kernel;
+pub use rule::{Confidence, Rule};
 pub use thread_waits::waited_for_thread;
 
 pub type WorkId = usize;
@@ -46,7 +47,7 @@ impl NodeId {
 }
 
 // Traces have millions of nodes.
-const _: () = assert!(size_of::<WorkNode>() <= 64 && size_of::<CallNode>() <= 72);
+const _: () = assert!(size_of::<WorkNode>() <= 56 && size_of::<CallNode>() <= 64);
 
 /// The dependencies of a trace.
 #[derive(Debug, Clone, Default)]
@@ -97,7 +98,6 @@ pub struct Thread {
 #[derive(Debug, Clone)]
 pub struct WorkNode {
     pub event: EventId,
-    stream: u32,
     pub kind: WorkKind,
     pub start: Time,
     pub end: Time,
@@ -110,16 +110,11 @@ pub struct WorkNode {
 #[derive(Debug, Clone)]
 pub struct CallNode {
     pub event: EventId,
-    thread: u32,
     pub start: Time,
     pub end: Time,
     pub action: CallAction,
     /// What the thread did since its previous node.
     pub since: HostTime,
-    /// Whether it waits by definition: a copy call that is not asynchronous.
-    pub is_synchronous: bool,
-    /// Whether it brings back a tensor that autograd saved on the host.
-    pub is_unpacking: bool,
 }
 
 /// The host time before a node of the graph.
@@ -195,7 +190,13 @@ pub enum CallAction {
     /// Issues work and returns.
     Issue(Part),
     /// Issues a copy and returns when it is done.
-    IssueBlocking(NodeId),
+    IssueBlocking {
+        copy: NodeId,
+        /// Whether it waits by definition: the call is not asynchronous.
+        is_synchronous: bool,
+        /// Whether it brings back a tensor that autograd saved on the host.
+        is_unpacking: bool,
+    },
     /// Waits.
     Wait(WaitId),
     /// The host ends a step.
@@ -286,93 +287,6 @@ impl WorkKind {
     }
 }
 
-/// The rule that made an edge. Each edge of the graph has exactly one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Rule {
-    /// Streams run their work in order.
-    StreamOrder,
-    /// The work carries the correlation id of the call.
-    Correlation,
-    /// The profiler recorded which event of which stream was waited for.
-    RecordedStreamWait,
-    /// The number of events recorded on one stream equals the number of waits on the other: paired in order.
-    PairedEvents,
-    /// A call made a stream wait; the source is the work on another stream that ended last before it.
-    EndedBeforeWait,
-    /// Work started late, just after work on another stream ended.
-    EndedJustBefore,
-    /// The profiler recorded what the host waited for.
-    RecordedHostWait,
-    /// The copy call returned after its copy had ended, or staged it.
-    BlockingCopy,
-    /// The wait right after a copy, in the copy's own operator.
-    CopyOperator,
-    /// A call that waits for everything on a device, by its name.
-    DeviceSync,
-    /// The work that ended last while the host waited.
-    EndedDuringWait,
-    /// A thread was idle while another launching thread worked.
-    ThreadWait,
-    /// Nothing was recorded on a thread while the device worked.
-    SilentWait,
-}
-
-/// How reliable an edge is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Confidence {
-    /// Consistent with the timing; other explanations are possible.
-    Possible,
-    /// A call shows that there was a wait; what it waited for is inferred from timing.
-    Likely,
-    /// Recorded in the trace, or true for every CUDA program.
-    Certain,
-}
-
-impl Rule {
-    pub fn confidence(self) -> Confidence {
-        match self {
-            Self::StreamOrder | Self::Correlation | Self::RecordedStreamWait | Self::RecordedHostWait => {
-                Confidence::Certain
-            }
-            Self::PairedEvents
-            | Self::EndedBeforeWait
-            | Self::BlockingCopy
-            | Self::CopyOperator
-            | Self::DeviceSync
-            | Self::EndedDuringWait => Confidence::Likely,
-            Self::EndedJustBefore | Self::ThreadWait | Self::SilentWait => Confidence::Possible,
-        }
-    }
-
-    /// Whether the profiler recorded the wait itself.
-    pub fn is_recorded(self) -> bool {
-        matches!(self, Self::RecordedStreamWait | Self::RecordedHostWait)
-    }
-
-    /// A short explanation.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::StreamOrder => "streams run their work in order",
-            Self::Correlation => "the work carries the call's correlation id",
-            Self::RecordedStreamWait => "the profiler recorded the wait between the streams",
-            Self::PairedEvents => "event records and waits of the step, paired in order",
-            Self::EndedBeforeWait => "the work on another stream that ended last before the wait",
-            Self::EndedJustBefore => "work on another stream ended just before this work started",
-            Self::RecordedHostWait => "the profiler recorded what the host waited for",
-            Self::BlockingCopy => "the copy call returned after the copy ended",
-            Self::CopyOperator => "the wait in the copy's own operator",
-            Self::DeviceSync => "the call waits for the whole device",
-            Self::EndedDuringWait => "the work that ended last while the host waited",
-            Self::ThreadWait => "the thread was idle while another thread launched work",
-            Self::SilentWait => "nothing was recorded on the thread while the device worked",
-        }
-    }
-}
-
 /// The input of the graph.
 #[derive(Debug, Clone, Copy)]
 pub struct Activity<'a> {
@@ -388,7 +302,17 @@ impl Graph {
 
     /// The device that the work runs on.
     pub fn device_of(&self, work: WorkId) -> i32 {
-        self.streams[self.work[work].stream()].device
+        self.streams[self.stream_of(work)].device
+    }
+
+    /// The stream of the work: they are in order.
+    pub fn stream_of(&self, work: WorkId) -> usize {
+        self.streams.partition_point(|stream| stream.work.end <= work)
+    }
+
+    /// The thread of the call: they are in order.
+    pub fn thread_of(&self, call: CallId) -> usize {
+        self.threads.partition_point(|thread| thread.calls.end <= call)
     }
 
     /// When the call that issued the work started.
@@ -398,13 +322,13 @@ impl Graph {
 
     /// The previous work on the same stream.
     pub fn before(&self, work: WorkId) -> Option<WorkId> {
-        let order = &self.streams[self.work[work].stream()].work;
+        let order = &self.streams[self.stream_of(work)].work;
         (work > order.start).then(|| work - 1)
     }
 
     /// The previous call on the same thread.
     pub fn call_before(&self, call: CallId) -> Option<CallId> {
-        let order = &self.threads[self.calls[call].thread()].calls;
+        let order = &self.threads[self.thread_of(call)].calls;
         (call > order.start).then(|| call - 1)
     }
 
@@ -412,7 +336,7 @@ impl Graph {
     pub fn action(&self, call: CallId) -> HostAction {
         match self.calls[call].action {
             CallAction::Issue(_) => HostAction::Issue(self.issued_by(call).collect()),
-            CallAction::IssueBlocking(copy) => HostAction::IssueBlocking(copy.get()),
+            CallAction::IssueBlocking { copy, .. } => HostAction::IssueBlocking(copy.get()),
             CallAction::Wait(WaitId(wait)) => {
                 let HostWait { awaited, copy, .. } = self.awaited[wait as usize];
                 HostAction::Wait { awaited, copy }
@@ -425,7 +349,7 @@ impl Graph {
     pub fn issued_by(&self, call: CallId) -> impl DoubleEndedIterator<Item = WorkId> + '_ {
         let (many, one) = match self.calls[call].action {
             CallAction::Issue(part) => (&self.issued[part.range()], None),
-            CallAction::IssueBlocking(copy) => (&[][..], Some(copy)),
+            CallAction::IssueBlocking { copy, .. } => (&[][..], Some(copy)),
             CallAction::Wait(_) | CallAction::EndStep => (&[][..], None),
         };
         many.iter().copied().chain(one).map(NodeId::get)
@@ -434,7 +358,7 @@ impl Graph {
     /// The work whose end let a call return, if it waited for any.
     pub fn released_by(&self, call: CallId) -> Option<Wait> {
         match self.calls[call].action {
-            CallAction::IssueBlocking(on) => Some(Wait { on, rule: Rule::BlockingCopy }),
+            CallAction::IssueBlocking { copy: on, .. } => Some(Wait { on, rule: Rule::BlockingCopy }),
             CallAction::Wait(WaitId(wait)) => self.awaited[wait as usize].released_by,
             CallAction::Issue(_) | CallAction::EndStep => None,
         }
@@ -471,6 +395,15 @@ impl Graph {
         (0..self.streams.len()).filter(move |s| device.is_none_or(|device| self.streams[*s].device == device))
     }
 
+    /// The work of a device, by start.
+    pub(crate) fn in_order(&self, device: i32) -> Vec<NodeId> {
+        let streams = || self.streams_of(Some(device)).map(|stream| self.streams[stream].work.clone());
+        let mut order = Vec::with_capacity(streams().map(|work| work.len()).sum());
+        order.extend(streams().flatten().map(NodeId::of));
+        order.sort_by_key(|work| self.work[work.get()].start);
+        order
+    }
+
     /// Adds an edge, unless it exists or would go backward in time.
     fn add_wait(&mut self, work: WorkId, on: WorkId, rule: Rule) -> bool {
         // Work never waits for work that started at the same time or later: waits must not form a cycle.
@@ -486,10 +419,6 @@ impl Graph {
 }
 
 impl WorkNode {
-    pub fn stream(&self) -> usize {
-        self.stream as usize
-    }
-
     /// The call that issued it.
     pub fn call(&self) -> Option<CallId> {
         self.call.map(NodeId::get)
@@ -497,13 +426,19 @@ impl WorkNode {
 }
 
 impl CallNode {
-    pub fn thread(&self) -> usize {
-        self.thread as usize
+    /// Whether it waits by definition: a copy call that is not asynchronous.
+    pub fn is_synchronous(&self) -> bool {
+        matches!(self.action, CallAction::IssueBlocking { is_synchronous: true, .. })
+    }
+
+    /// Whether it brings back a tensor that autograd saved on the host.
+    pub fn is_unpacking(&self) -> bool {
+        matches!(self.action, CallAction::IssueBlocking { is_unpacking: true, .. })
     }
 
     /// Whether the call returns only after the device has finished some work.
     pub fn blocks(&self) -> bool {
-        matches!(self.action, CallAction::IssueBlocking(_) | CallAction::Wait(_))
+        matches!(self.action, CallAction::IssueBlocking { .. } | CallAction::Wait(_))
     }
 }
 

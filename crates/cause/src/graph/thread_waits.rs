@@ -38,7 +38,7 @@ pub(super) fn link_threads(builder: &mut Builder<'_>) {
 fn awaited_call(builder: &Builder<'_>, call: CallId) -> Option<CallId> {
     let graph = &builder.graph;
     let node = &graph.calls[call];
-    let thread = &graph.threads[node.thread()];
+    let thread = &graph.threads[graph.thread_of(call)];
     let since = graph.call_before(call).map_or(Time::MIN, |before| graph.calls[before].end);
     if node.start.saturating_sub(since) < THREAD_IDLE {
         return None;

@@ -114,8 +114,8 @@ impl Cut<'_> {
                 self.model.calls.push(HostCall {
                     cost: self.own_cost(id, end.min(self.until.max(start)) + self.begin),
                     cost_use: cost_use(&action, &self.model.work),
-                    is_synchronous: node.is_synchronous,
-                    is_unpacking: node.is_unpacking,
+                    is_synchronous: node.is_synchronous(),
+                    is_unpacking: node.is_unpacking(),
                     after_work,
                     action,
                     // A call within another one has no gap before it.

@@ -60,6 +60,7 @@ pub(crate) fn gaps<'a>(
         all.append(first);
         all.append(second);
     }
+    all.shrink();
     all
 }
 

@@ -71,16 +71,20 @@ impl<T: Absent> Trailing<T> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ids {
     low: Trailing<u32>,
-    /// Of numbers that do not fit the lower half, and of those that look absent there.
-    high: Trailing<u32>,
+    /// The upper halves, up to the last number that does not fit the lower half or looks absent there.
+    high: Vec<u32>,
 }
 
 impl Ids {
     pub(crate) fn get(&self, row: usize) -> Option<u64> {
-        match (*self.low.values.get(row)?, self.high.get(row)) {
-            (u32::ABSENT, None) => None,
-            (low, high) => Some(u64::from(high.unwrap_or(0)) << 32 | u64::from(low)),
-        }
+        let low = *self.low.values.get(row)?;
+        let id = u64::from(self.high_half(row)) << 32 | u64::from(low);
+        (id != u64::ABSENT).then_some(id)
+    }
+
+    fn high_half(&self, row: usize) -> u32 {
+        let by_low = || if self.low.get(row).is_some() { 0 } else { u32::ABSENT };
+        self.high.get(row).copied().unwrap_or_else(by_low)
     }
 
     /// Sets the number of a row. The largest one stands for none.
@@ -88,13 +92,27 @@ impl Ids {
         let id = id.unwrap_or(u64::ABSENT);
         let (low, high) = (id as u32, (id >> 32) as u32);
         self.low.set(row, Some(low).filter(|_| id != u64::ABSENT));
-        self.high.set(row, Some(high).filter(|high| (*high > 0 || low == u32::ABSENT) && id != u64::ABSENT));
+        if id != u64::ABSENT && (high > 0 || low == u32::ABSENT) {
+            self.fill_high(row + 1);
+        }
+        if let Some(slot) = self.high.get_mut(row) {
+            *slot = high;
+        }
+    }
+
+    fn fill_high(&mut self, rows: usize) {
+        for row in self.high.len()..rows {
+            self.high.push(self.high_half(row));
+        }
     }
 
     /// Appends the numbers of another table, after this many rows of this one.
     pub(crate) fn append(&mut self, rows: usize, other: &Self) {
+        if !other.high.is_empty() {
+            self.fill_high(rows);
+        }
         self.low.append(rows, other.low.values.iter().copied());
-        self.high.append(rows, other.high.values.iter().copied());
+        self.high.extend_from_slice(&other.high);
     }
 
     pub(crate) fn reserve(&mut self, rows: usize) {
@@ -108,11 +126,11 @@ impl Ids {
 
     pub(crate) fn shrink(&mut self) {
         self.low.shrink();
-        self.high.shrink();
+        self.high.shrink_to_fit();
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.low.heap_bytes() + self.high.heap_bytes()
+        self.low.heap_bytes() + self.high.capacity() * size_of::<u32>()
     }
 }
 

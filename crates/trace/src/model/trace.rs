@@ -78,11 +78,11 @@ pub(crate) struct TimeOrder {
     /// Where each track's events begin in `ids`; one more entry than tracks.
     begins: Vec<usize>,
     /// Of each position in `ids`: see [`TimeOrder::parents`].
-    parents: OnceLock<Vec<u32>>,
+    parents: OnceLock<Vec<u16>>,
 }
 
-/// In place of a parent.
-const NO_PARENT: u32 = u32::MAX;
+/// Events that are further back than this are not searched for what runs at a moment.
+const FARTHEST: usize = 2_000;
 
 impl Trace {
     /// Shows only these events, which are in file order.
@@ -261,20 +261,22 @@ impl TimeOrder {
         Self { ids, begins, parents: OnceLock::new() }
     }
 
-    /// Of each position, the last one before it on its track that runs longer than to this one's start. So the events that run
-    /// at a moment are among the parents of the last one before it.
-    fn parents(&self, events: &Events) -> &[u32] {
+    /// Of each position, how far back the last one before it on its track is that runs longer than to this one's start; 0 if
+    /// there is none, or only one that is too far. So the events that run at a moment are among the parents of the last one
+    /// before it.
+    fn parents(&self, events: &Events) -> &[u16] {
         self.parents.get_or_init(|| {
             let mut parents = Vec::with_capacity(self.ids.len());
             for track in self.begins.windows(2) {
-                let mut open: Vec<(Timestamp, u32)> = Vec::new();
+                let mut open: Vec<(Timestamp, usize)> = Vec::new();
                 for (position, id) in self.ids[track[0]..track[1]].iter().enumerate() {
                     let start = events.start[id.index()];
                     while open.last().is_some_and(|(end, _)| *end <= start) {
                         open.pop();
                     }
-                    parents.push(open.last().map_or(NO_PARENT, |(_, position)| *position));
-                    open.push((start + events.duration.get(id.index()), (track[0] + position) as u32));
+                    let back = open.last().map_or(0, |(_, parent)| position - parent);
+                    parents.push(if back <= FARTHEST { back as u16 } else { 0 });
+                    open.push((start + events.duration.get(id.index()), position));
                 }
             }
             parents
@@ -347,13 +349,12 @@ impl<'a> Track<'a> {
     /// The events before a [`position`](Self::position) that run longer than until `at`, innermost first. Not those that
     /// are more than 2,000 events back.
     pub fn running(&self, before: usize, at: Timestamp) -> impl Iterator<Item = Event<'a>> + use<'a> {
-        const FARTHEST: usize = 2_000;
         let (trace, order) = (self.trace, self.trace.order());
         let parents = order.parents(&trace.recorded.events);
         let first = order.begins[self.id.index()];
         let parent = |position: &usize| {
-            let parent = parents[*position];
-            (parent != NO_PARENT).then_some(parent as usize)
+            let back = usize::from(parents[*position]);
+            (back > 0).then(|| position - back)
         };
         let last = before.checked_sub(1).map(|last| first + last);
         std::iter::successors(last, parent)
