@@ -62,7 +62,7 @@ fn device(graph: &Graph, samples: &mut Samples) {
         let issued = graph.issued_at(id);
         let before = graph.before(id).map(|before| graph.work[before].end);
         let waits = work.waits.iter().filter(|wait| wait.rule == Rule::RecordedStreamWait);
-        let awaited = waits.map(|wait| graph.work[wait.on].end).max();
+        let awaited = waits.map(|wait| graph.work[wait.on()].end).max();
         match (issued, before, awaited) {
             (Some(issued), before, Some(awaited))
                 if awaited > issued && before.is_none_or(|at| awaited > at) =>
@@ -81,15 +81,17 @@ fn device(graph: &Graph, samples: &mut Samples) {
 }
 
 fn calls(graph: &Graph, host: &Host<'_>, samples: &mut Samples) {
-    for call in &graph.calls {
+    for (id, call) in graph.calls.iter().enumerate() {
         let length = call.end - call.start;
         let kind = host.call_kind(&host.trace().event(call.event));
-        match &call.action {
+        match graph.action(id) {
             HostAction::Issue(_) if kind == Call::Copy => samples.async_copy_call.push(length),
             HostAction::IssueBlocking(_) => samples.blocking_copy_call.push(length),
             HostAction::Wait { copy, .. } => {
-                samples.sync_return.extend(call.released_by.map(|wait| call.end - graph.work[wait.on].end));
-                let copying = copy.and_then(|copy| graph.work[copy].call);
+                samples
+                    .sync_return
+                    .extend(graph.released_by(id).map(|wait| call.end - graph.work[wait.on()].end));
+                let copying = copy.and_then(|copy| graph.work[copy].call());
                 samples.wait_after_copy.extend(copying.map(|copying| call.start - graph.calls[copying].end));
             }
             _ => {}

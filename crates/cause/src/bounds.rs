@@ -4,9 +4,11 @@
 //! Copies and kernels keep their recorded times unless the question is about them. Contention is not replayed, so a pass costs
 //! no more than reading the graph.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use busbound_trace::Direction;
+use busbound_trace::hash::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
@@ -144,7 +146,14 @@ pub struct Bounds<'m> {
     shape: Rc<Shape>,
     /// Per call: whether it is a wait that the program could do without.
     avoidable: Vec<bool>,
+    /// The resources that any node uses.
+    used: Vec<Resource>,
+    /// The answers so far: the verdict, the bounds and the findings ask the same questions.
+    known: RefCell<HashMap<Question, Option<f64>>>,
 }
+
+/// Which resources are faster, what share of their time they still take, and whether waits are left out.
+type Question = (Vec<Resource>, u64, bool);
 
 /// Nodes and edges without their times.
 #[derive(Debug)]
@@ -169,7 +178,7 @@ impl<'m> Bounds<'m> {
         let complete = order.len() == count;
         let (first, edges) = grouped(count, &list);
         let shape = Shape { first, edges, order, complete };
-        Self { model, shape: Rc::new(shape), avoidable }
+        Self { model, shape: Rc::new(shape), avoidable, used: used(model), known: RefCell::default() }
     }
 
     /// The same questions about a model with the same nodes and edges and other times.
@@ -178,22 +187,38 @@ impl<'m> Bounds<'m> {
             (other.calls.len(), other.work.len()),
             (self.model.calls.len(), self.model.work.len())
         );
-        Bounds { model: other, shape: Rc::clone(&self.shape), avoidable: self.avoidable.clone() }
+        let (shape, avoidable) = (Rc::clone(&self.shape), self.avoidable.clone());
+        Bounds { model: other, shape, avoidable, used: used(other), known: RefCell::default() }
     }
 
     /// Nanoseconds of a step, as recorded; `None` if the graph has a cycle.
     pub fn recorded(&self) -> Option<f64> {
-        self.step(&Speeds::of(&[], 1.0), false)
+        self.ask(&[], 1.0, false)
     }
 
     /// Nanoseconds of a step if these resources take only `share` of their time, 0 to 1.
     pub fn if_faster(&self, resources: &[Resource], share: f64) -> Option<f64> {
         if !resources.contains(&Resource::Sync) {
-            return self.step(&Speeds::of(resources, share), false);
+            return self.ask(resources, share, false);
         }
         // A wait is either there or not: a part of a wait gains that part of what its removal gains.
-        let (now, free) = (self.recorded()?, self.step(&Speeds::of(resources, 0.0), true)?);
+        let (now, free) = (self.recorded()?, self.ask(resources, 0.0, true)?);
         Some(free + (now - free) * share)
+    }
+
+    fn ask(&self, resources: &[Resource], share: f64, without_syncs: bool) -> Option<f64> {
+        // What no node uses changes nothing.
+        let faster: Vec<Resource> =
+            self.used.iter().copied().filter(|used| share < 1.0 && resources.contains(used)).collect();
+        let share = if faster.is_empty() { 1.0 } else { share };
+        let speeds = Speeds::of(&faster, share);
+        let question = (faster, share.to_bits(), without_syncs);
+        if let Some(known) = self.known.borrow().get(&question) {
+            return *known;
+        }
+        let answer = self.step(&speeds, without_syncs);
+        self.known.borrow_mut().insert(question, answer);
+        answer
     }
 
     fn step(&self, speeds: &Speeds, without_syncs: bool) -> Option<f64> {
@@ -286,6 +311,24 @@ impl<'m> Bounds<'m> {
         };
         speeds.time(call.cost, resource)
     }
+}
+
+/// The resources that the nodes of a model use. Delays after calls are launches.
+fn used(model: &Model) -> Vec<Resource> {
+    let mut is_used = [false; Resource::ALL.len()];
+    is_used[Resource::Launch as usize] = true;
+    is_used[Resource::Sync as usize] = true;
+    let uses = model.calls.iter().flat_map(|call| {
+        call.since
+            .uses
+            .iter()
+            .map(|(what, _)| Resource::of_use(*what))
+            .chain([Resource::of_use(call.cost_use)])
+    });
+    for resource in uses.chain(model.work.iter().map(Resource::of)).flatten() {
+        is_used[resource as usize] = true;
+    }
+    Resource::ALL.iter().copied().filter(|resource| is_used[*resource as usize]).collect()
 }
 
 /// Node numbers: start and end of each call, then the end of each work.

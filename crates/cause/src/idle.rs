@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use busbound_trace::{Call, Event, EventId, Interval, IntervalSet, Nanos, Timestamp, TrackId};
+use busbound_trace::{Call, Event, EventId, Interval, IntervalSet, Nanos, Timestamp, Trace, TrackId};
 use serde::{Deserialize, Serialize};
 
 use crate::graph::{Graph, WorkId};
@@ -96,32 +96,58 @@ pub struct Gap<'a> {
     pub call: Option<Event<'a>>,
 }
 
+/// A gap without the trace. Small, because there are as many as events.
+#[derive(Debug, Clone, Copy)]
+struct GapIds {
+    work: Option<EventId>,
+    call: Option<EventId>,
+    interval: Interval,
+}
+
+const _: () = assert!(size_of::<GapIds>() <= 24 && size_of::<Piece>() <= 32);
+
 /// The gaps of devices, and the pieces that they are split into, each in the order of devices and times.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Gaps<'a> {
-    gaps: Vec<Gap<'a>>,
+    trace: &'a Trace,
+    /// The devices in order, each with the number of its first gap.
+    devices: Vec<(u32, i32)>,
+    gaps: Vec<GapIds>,
     pieces: Vec<Piece>,
 }
 
 impl<'a> Gaps<'a> {
+    /// No gaps of this trace.
+    pub fn none(trace: &'a Trace) -> Self {
+        Self { trace, devices: Vec::new(), gaps: Vec::new(), pieces: Vec::new() }
+    }
+
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
 
     /// Each gap that has pieces, with its pieces.
-    pub fn iter(&self) -> impl Iterator<Item = (&Gap<'a>, &[Piece])> {
+    pub fn iter(&self) -> impl Iterator<Item = (Gap<'a>, &[Piece])> {
         let chunks = self.pieces.chunk_by(|a, b| a.gap == b.gap);
         chunks.filter_map(|pieces| Some((self.gap_of(pieces.first()?), pieces)))
     }
 
     /// The gap that a piece is part of.
-    pub fn gap_of(&self, piece: &Piece) -> &Gap<'a> {
-        &self.gaps[piece.gap as usize]
+    pub fn gap_of(&self, piece: &Piece) -> Gap<'a> {
+        let GapIds { work, call, interval } = self.gaps[piece.gap as usize];
+        let device = self.device_of(piece);
+        let event = |id| self.trace.event(id);
+        Gap { device, interval, work: work.map(event), call: call.map(event) }
     }
 
     /// The pieces of one device.
     pub fn of_device(&self, device: i32) -> impl Iterator<Item = &Piece> {
-        self.pieces.iter().filter(move |piece| self.gap_of(piece).device == device)
+        self.pieces.iter().filter(move |piece| self.device_of(piece) == device)
+    }
+
+    fn device_of(&self, piece: &Piece) -> i32 {
+        let after = self.devices.partition_point(|(first, _)| *first <= piece.gap);
+        after.checked_sub(1).map_or(0, |place| self.devices[place].1)
     }
 
     /// Adds gaps that follow these.
@@ -131,8 +157,17 @@ impl<'a> Gaps<'a> {
             return;
         }
         let before = u32::try_from(self.gaps.len()).unwrap_or(u32::MAX);
+        self.devices.extend(later.devices.iter().map(|(first, device)| (first + before, *device)));
+        self.gaps.reserve_exact(later.gaps.len());
         self.gaps.extend(later.gaps);
+        self.pieces.reserve_exact(later.pieces.len());
         self.pieces.extend(later.pieces.iter().map(|piece| Piece { gap: piece.gap + before, ..*piece }));
+    }
+
+    /// Frees the memory that no gap uses.
+    pub fn shrink(&mut self) {
+        self.gaps.shrink_to_fit();
+        self.pieces.shrink_to_fit();
     }
 
     /// Adds a piece of the last gap, if it has any length.
@@ -162,21 +197,25 @@ pub struct Terms<'t, 'a> {
 
 /// The causes of some of one device's gaps, given by their positions in `gaps`: parts can be computed at the same time.
 pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: Range<usize>) -> Gaps<'a> {
-    let mut all = Gaps::default();
+    let mut all = Gaps::none(terms.host.trace());
+    all.devices.push((0, device));
+    let count = part.end.min(gaps.count()).saturating_sub(part.start);
+    // The first part has room for the others.
+    let room = if part.start == 0 { gaps.count() } else { count };
+    all.gaps.reserve_exact(room);
+    all.pieces.reserve_exact(room + room / 8);
     let Terms { graph, host, launches, thread } = terms;
     let trace = host.trace();
-    let mut work: Vec<WorkId> =
-        graph.streams_of(Some(device)).flat_map(|s| graph.streams[s].work.iter().copied()).collect();
-    work.sort_by_key(|work| graph.work[*work].start);
+    let order = graph.in_order(device);
+    let work = |place: usize| order.get(place).map(|id| id.get());
     let migrates = |work: WorkId| trace.event(graph.work[work].event).migration().is_some();
-    let call_of = |work: WorkId| graph.work[work].call.map(|call| trace.event(graph.calls[call].event));
+    let call_of = |work: WorkId| graph.work[work].call().map(|call| trace.event(graph.calls[call].event));
     let (mut next, mut awaited) = (0, 0);
     // The last work that a call launched, and when the device became idle after such work.
     let (mut launched, mut idle_since) = (None, None);
     for (position, interval) in gaps.iter().enumerate().take(part.end) {
         // The work that ended the gap; gaps are sorted, so the search continues from there.
-        while let Some(&one) = work.get(next).filter(|one| graph.work[**one].start < interval.end.as_nanos())
-        {
+        while let Some(one) = work(next).filter(|one| graph.work[*one].start < interval.end.as_nanos()) {
             if !migrates(one) {
                 launched = Some(one);
                 idle_since = idle_since.max(Some(graph.work[one].end));
@@ -185,23 +224,28 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: R
         }
         // The driver migrates managed memory without a call: the device waits for the next launched work.
         awaited = awaited.max(next);
-        while work.get(awaited).is_some_and(|one| migrates(*one)) {
+        while work(awaited).is_some_and(migrates) {
             awaited += 1;
         }
         if position < part.start {
             continue;
         }
-        let call = work.get(awaited).and_then(|one| call_of(*one));
-        let ended_by = work.get(next).map(|one| trace.event(graph.work[*one].event));
-        all.gaps.push(Gap { device, interval, work: ended_by, call });
+        let call = work(awaited).and_then(call_of);
+        let ended_by = work(next).map(|one| graph.work[one].event);
+        all.gaps.push(GapIds { work: ended_by, call: call.map(|call| call.id()), interval });
         match (launched.and_then(call_of), call) {
             (Some(before), Some(call)) if launches.ran_unseen(&before, &call) => {
                 all.add(interval, GapCause::Unexplained, None, None);
             }
-            (_, None) if next == work.len() && thread.is_some() => {
+            (_, None) if next == order.len() && thread.is_some() => {
                 thread.into_iter().for_each(|thread| add_host_pieces(&mut all, host, thread, interval));
             }
-            _ => split(&mut all, host, idle_since.map_or(interval.start, Timestamp::from_nanos)),
+            _ => split(
+                &mut all,
+                host,
+                (interval, call),
+                idle_since.map_or(interval.start, Timestamp::from_nanos),
+            ),
         }
     }
     all
@@ -209,8 +253,12 @@ pub fn causes<'a>(terms: Terms<'_, 'a>, device: i32, gaps: &IntervalSet, part: R
 
 /// Splits the last gap at the launch of the work that ends it: before the launch by what the host did, after it the device
 /// waited. Only migrations of managed memory ran since `idle_since`.
-fn split(all: &mut Gaps<'_>, host: &Host<'_>, idle_since: Timestamp) {
-    let Some(&Gap { interval: gap, call, .. }) = all.gaps.last() else { return };
+fn split(
+    all: &mut Gaps<'_>,
+    host: &Host<'_>,
+    (gap, call): (Interval, Option<Event<'_>>),
+    idle_since: Timestamp,
+) {
     if gap.length().get() < KERNEL_GAP {
         return all.add(gap, GapCause::KernelGap, None, None);
     }

@@ -8,6 +8,7 @@
 
 mod bounds;
 pub mod collective;
+mod few;
 mod graph;
 mod graph_launches;
 pub mod host;
@@ -18,6 +19,7 @@ mod model;
 pub mod path;
 mod records;
 mod running;
+mod search;
 mod sharing;
 mod simulate;
 pub mod thresholds;
@@ -26,9 +28,10 @@ use busbound_trace::{Interval, Timestamp};
 
 pub use bounds::{Bounds, Resource, avoidable_waits};
 pub use collective::{CollectiveNames, CollectiveOp};
+pub use few::Few;
 pub use graph::{
-    Activity, Awaited, CallId, CallNode, Confidence, Graph, HostAction, HostTime, Rule, StepMarks, Stream,
-    Thread, Wait, WorkId, WorkKind, WorkNode, is_matrix_kernel, waited_for_thread,
+    Activity, Awaited, CallAction, CallId, CallNode, Confidence, Graph, HostAction, HostTime, NodeId, Rule,
+    StepMarks, Stream, Thread, Wait, WorkId, WorkKind, WorkNode, is_matrix_kernel, waited_for_thread,
 };
 pub use graph_launches::{GraphLaunches, launches_graph};
 pub use host::{Host, HostUse, Origin, ThreadTimes, UsedTime};

@@ -151,6 +151,7 @@ pub struct Walk<'f, 'a> {
     blocking: BTreeMap<TrackId, Vec<CallId>>,
     from: Time,
     at: Time,
+    /// Those of the step that nobody took yet. The last one may still be extended.
     segments: Vec<PathSegment>,
     edges: EdgesWalked,
 }
@@ -158,10 +159,10 @@ pub struct Walk<'f, 'a> {
 impl<'f, 'a> Walk<'f, 'a> {
     pub fn new(graph: &'f Graph, host: &'f Host<'a>, occupied: &'f [Occupied<'f>]) -> Self {
         let blocking = |thread: &Thread| {
-            let calls = thread.calls.iter().copied().filter(|call| {
-                let call = &graph.calls[*call];
-                call.blocks() || call.silent_wait().is_some()
-            });
+            let calls = thread
+                .calls
+                .clone()
+                .filter(|call| graph.calls[*call].blocks() || graph.silent_wait(*call).is_some());
             (thread.track, calls.collect())
         };
         let blocking = graph.threads.iter().map(blocking).collect();
@@ -176,6 +177,13 @@ impl<'f, 'a> Walk<'f, 'a> {
 
     /// The path of one step, from its end to its start.
     pub fn step(&mut self, step: Interval) -> Vec<PathSegment> {
+        let mut segments = Vec::new();
+        self.each_segment(step, |segment| segments.push(segment));
+        segments
+    }
+
+    /// Calls back with the segments of the path of one step, from its end to its start. A path may have as many as events.
+    pub fn each_segment(&mut self, step: Interval, mut take: impl FnMut(PathSegment)) {
         (self.from, self.at) = (step.start.as_nanos(), step.end.as_nanos());
         let mut position = self.last_of_step();
         if let Some(Position::Work(last)) = position {
@@ -190,6 +198,8 @@ impl<'f, 'a> Walk<'f, 'a> {
                 Position::Work(work) => self.back_from_work(work),
                 Position::Thread(thread, goal) => self.back_on_thread(thread, goal),
             };
+            let done = self.segments.len().saturating_sub(1);
+            self.segments.drain(..done).for_each(&mut take);
             iterations_without_progress = if self.at < before { 0 } else { iterations_without_progress + 1 };
             if self.at <= self.from || iterations_without_progress > 100 {
                 break;
@@ -199,7 +209,7 @@ impl<'f, 'a> Walk<'f, 'a> {
             let goal = self.segments.last().and_then(|segment| segment.event);
             self.cover(PathClass::Unexplained, self.from, goal);
         }
-        std::mem::take(&mut self.segments)
+        self.segments.drain(..).for_each(take);
     }
 
     /// The work or the thread that ends the step.
@@ -210,12 +220,12 @@ impl<'f, 'a> Walk<'f, 'a> {
             return Some(Position::Work(last));
         }
         // The host continues after the last device work, on the thread that launched it.
-        let call = graph.work[last].call;
+        let call = graph.work[last].call();
         Some(call.map_or(Position::Work(last), |call| Position::Thread(self.thread_of(call), None)))
     }
 
     fn thread_of(&self, call: CallId) -> TrackId {
-        self.graph.threads[self.graph.calls[call].thread].track
+        self.graph.threads[self.graph.thread_of(call)].track
     }
 
     /// Adds a segment from `since` to the position of the walk.
@@ -257,24 +267,22 @@ impl<'f, 'a> Walk<'f, 'a> {
     /// The edge into the work that was satisfied last.
     fn last_satisfied(&self, work: WorkId) -> Option<(Time, Source, Rule)> {
         let (graph, node) = (self.graph, &self.graph.work[work]);
-        let order = &graph.streams[node.stream].work[..node.position];
-        let before =
-            order.iter().rev().take(SEARCH_DEPTH).find(|before| graph.work[**before].end <= node.start);
-        let mut best =
-            before.map(|&before| (graph.work[before].end, Source::Work(before), Rule::StreamOrder));
+        let earlier = (graph.streams[graph.stream_of(work)].work.start..work).rev();
+        let before = earlier.take(SEARCH_DEPTH).find(|before| graph.work[*before].end <= node.start);
+        let mut best = before.map(|before| (graph.work[before].end, Source::Work(before), Rule::StreamOrder));
         let mut take = |at: Time, source: Source, rule: Rule| {
             if best.is_none_or(|(known, ..)| at > known) {
                 best = Some((at, source, rule));
             }
         };
-        if let Some(id) = node.call {
+        if let Some(id) = node.call() {
             let call = &graph.calls[id];
             // A call that is still running when its work starts may have issued it at any time since its start.
             let at = if call.end <= node.start { call.end } else { call.start };
             take(at, Source::Call(id), Rule::Correlation);
         }
         for wait in &node.waits {
-            take(graph.work[wait.on].end.min(node.start), Source::Work(wait.on), wait.rule);
+            take(graph.work[wait.on()].end.min(node.start), Source::Work(wait.on()), wait.rule);
         }
         best
     }
@@ -286,7 +294,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         if node.start - since <= LAUNCH_LATENCY {
             return PathClass::KernelGap;
         }
-        let call = node.call.map(|call| &self.graph.calls[call]).filter(|call| call.end > node.start);
+        let call = node.call().map(|call| &self.graph.calls[call]).filter(|call| call.end > node.start);
         let is_staging =
             call.is_some_and(|call| self.host.call_kind(&self.host.trace().event(call.event)) == Call::Copy);
         if is_staging { PathClass::Staging } else { PathClass::Unexplained }
@@ -298,7 +306,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         let node = &self.graph.work[work];
         // A launch takes this long without other delays.
         let usual = if class == PathClass::Launch { LAUNCH_LATENCY } else { SHORT_WAIT };
-        let device = self.graph.streams[node.stream].device;
+        let device = self.graph.device_of(work);
         if self.at - since > usual
             && let Some(occupied) = self.occupied.iter().find(|occupied| occupied.device == device)
         {
@@ -315,9 +323,9 @@ impl<'f, 'a> Walk<'f, 'a> {
     fn back_on_thread(&mut self, thread: TrackId, goal: Option<EventId>) -> Option<Position> {
         let last = self.last_blocking(thread);
         let returned = |call: CallId| {
-            let call = &self.graph.calls[call];
             // A thread that waited without a record of it continued when the work ended.
-            call.silent_wait().map_or(call.end, |work| self.graph.work[work].end)
+            let silent = self.graph.silent_wait(call);
+            silent.map_or(self.graph.calls[call].end, |work| self.graph.work[work].end)
         };
         let since = last.map_or(self.from, returned).min(self.at).max(self.from);
         if let Some((other, left)) = waited_for_thread(self.host, thread, interval(since, self.at)) {
@@ -328,16 +336,16 @@ impl<'f, 'a> Walk<'f, 'a> {
         self.cover_host(thread, since, goal);
         let id = last?;
         let call = &self.graph.calls[id];
-        if let Some(work) = call.silent_wait() {
+        if let Some(work) = self.graph.silent_wait(id) {
             self.edges.count(Rule::SilentWait);
             return Some(Position::Work(work));
         }
         // The call waited only for work that ended after the call started.
-        match call.released_by.filter(|wait| self.graph.work[wait.on].end > call.start) {
+        match self.graph.released_by(id).filter(|wait| self.graph.work[wait.on()].end > call.start) {
             Some(wait) => {
                 self.edges.count(wait.rule);
-                self.cover(PathClass::Synchronization, self.graph.work[wait.on].end, Some(call.event));
-                Some(Position::Work(wait.on))
+                self.cover(PathClass::Synchronization, self.graph.work[wait.on()].end, Some(call.event));
+                Some(Position::Work(wait.on()))
             }
             None => {
                 self.cover(PathClass::Synchronization, call.start, Some(call.event));
@@ -350,8 +358,8 @@ impl<'f, 'a> Walk<'f, 'a> {
     fn last_blocking(&self, thread: TrackId) -> Option<CallId> {
         let calls = self.blocking.get(&thread)?;
         let upto = calls.partition_point(|call| {
-            let call = &self.graph.calls[*call];
-            call.start < self.at || call.silent_wait().is_some() && call.start == self.at
+            let start = self.graph.calls[*call].start;
+            start < self.at || start == self.at && self.graph.silent_wait(*call).is_some()
         });
         let last = calls[upto.checked_sub(1)?];
         (self.graph.calls[last].end > self.from).then_some(last)

@@ -5,10 +5,11 @@
 
 use busbound_trace::hash::HashMap;
 use busbound_trace::{
-    Call, Event, EventKind, Interval, IntervalSet, Nanos, Place, Timestamp, Trace, TrackId,
+    Call, Event, EventId, EventKind, Interval, IntervalSet, Nanos, Place, Timestamp, Trace, TrackId,
 };
 
 use crate::graph_launches::launches_graph;
+use crate::search::first_after_near;
 use crate::thresholds::{
     CLOCKS_APART, CONFLICTING_RECORDS, LONGEST_QUEUE, OVERLAPPING_WORK, QUEUED_AT_THE_END, UNRECORDED_CALLS,
     UNRECORDED_LAUNCHES,
@@ -80,13 +81,14 @@ pub enum ClockFault {
     Late(Nanos),
 }
 
-/// GPU work in the order of ids.
-struct Work<'a> {
-    event: Event<'a>,
-    id: u64,
+/// GPU work with an id. Small, because there is as much as events.
+struct Work {
+    event: EventId,
     /// Calls that have its id.
     calls: u8,
 }
+
+const _: () = assert!(size_of::<Work>() <= 8);
 
 /// One call and the calls inside it.
 struct Outer {
@@ -98,21 +100,27 @@ struct Outer {
 
 impl Records {
     pub fn of(trace: &Trace) -> Self {
-        let work = trace.events().filter(|event| event.kind().is_gpu_work());
+        let work = || trace.events().filter(|event| event.kind().is_gpu_work());
         let mut span: Option<Interval> = None;
-        let mut by_id: Vec<Work<'_>> = Vec::new();
-        for event in work {
+        let mut by_id: Vec<Work> = Vec::with_capacity(work().count());
+        for event in work() {
             span = Some(span.map_or(event.interval(), |span| span.hull(event.interval())));
-            by_id.extend(event.correlation().map(|id| Work { event, id, calls: 0 }));
+            by_id.extend(event.correlation().map(|_| Work { event: event.id(), calls: 0 }));
         }
         let Some(span) = span else { return Self::default() };
-        by_id.sort_by_key(|work| work.id);
+        by_id.sort_by_key(|work| trace.event(work.event).correlation());
         let mut records = Self::default();
         records.clocks.gpu_span = span.length();
-        let tails = [Counted::default(); 2];
-        let mut joined = Joined { work: by_id, in_graph: Vec::new(), pairs: Vec::new(), tails };
         let kinds: Vec<(Call, bool)> =
             trace.names().iter().map(|name| (Call::of(name), launches_graph(name))).collect();
+        let mut joined = Joined {
+            trace,
+            work: by_id,
+            near: 0,
+            in_graph: Vec::new(),
+            pairs: Pairs::until(device_syncs(trace, &kinds)),
+            tails: [Counted::default(); 2],
+        };
         let captures = captures(trace, &kinds);
         for track in trace.threads() {
             joined.add_thread(&mut records, track.events(), &kinds, span.end, &captures);
@@ -122,7 +130,7 @@ impl Records {
             records.add_tails(joined.tails);
         }
         records.add_work(&joined);
-        records.add_pairs(trace, joined.pairs, &kinds);
+        records.clocks = joined.pairs.clocks(records.clocks.gpu_span);
         records.overlapping = overlapping(trace, &joined.in_graph);
         records
     }
@@ -140,11 +148,12 @@ impl Records {
     /// Work without a call. What ran on a stream before the first work with a call was launched before the recording.
     fn add_work(&mut self, joined: &Joined<'_>) {
         let mut first: HashMap<TrackId, Timestamp> = HashMap::default();
-        let mut starts: Vec<Timestamp> = Vec::new();
+        let mut starts: Vec<Timestamp> = Vec::with_capacity(joined.work.len());
         for work in joined.work.iter().filter(|work| work.calls > 0) {
-            starts.push(work.event.start());
-            let start = first.entry(work.event.track_id()).or_insert(work.event.start());
-            *start = (*start).min(work.event.start());
+            let event = joined.trace.event(work.event);
+            starts.push(event.start());
+            let start = first.entry(event.track_id()).or_insert(event.start());
+            *start = (*start).min(event.start());
         }
         // Half of the recording later, what still runs was not launched before it.
         let middle = starts.len() / 2;
@@ -155,43 +164,11 @@ impl Records {
         for work in &joined.work {
             self.ambiguous += usize::from(work.calls > 1);
             self.joined += usize::from(work.calls == 1);
-            let since = first.get(&work.event.track_id()).copied().unwrap_or(late);
+            let event = joined.trace.event(work.event);
+            let since = first.get(&event.track_id()).copied().unwrap_or(late);
             // A migration has no call, and has no id.
-            if work.event.start() >= since {
+            if event.start() >= since {
                 self.work.add(work.calls == 0);
-            }
-        }
-    }
-
-    /// `pairs`: the start of a call, and its work.
-    fn add_pairs(&mut self, trace: &Trace, mut pairs: Vec<(Timestamp, Interval)>, kinds: &[(Call, bool)]) {
-        const TOLERATED: Nanos = Nanos::new(CLOCKS_APART);
-        let clocks = &mut self.clocks;
-        for (call, work) in &pairs {
-            clocks.least_latency = Some(
-                clocks.least_latency.map_or(work.start - *call, |least: Nanos| least.min(work.start - *call)),
-            );
-            if *call - work.start > TOLERATED {
-                clocks.impossible += 1;
-                clocks.by = clocks.by.max(*call - work.start);
-            }
-        }
-        pairs.sort_by_key(|(call, work)| (*call, work.start));
-        clocks.pace = pace(&pairs);
-        let mut last_end: Option<Timestamp> = None;
-        let ends: Vec<(Timestamp, Timestamp)> = pairs
-            .iter()
-            .map(|(call, work)| {
-                last_end = last_end.max(Some(work.end));
-                (*call, last_end.unwrap_or(work.end))
-            })
-            .collect();
-        for sync in device_syncs(trace, kinds) {
-            let before = ends.partition_point(|(call, _)| *call < sync.start());
-            let Some((_, end)) = before.checked_sub(1).map(|last| ends[last]) else { continue };
-            if end - sync.end() > TOLERATED {
-                clocks.impossible += 1;
-                clocks.by = clocks.by.max(end - sync.end());
             }
         }
     }
@@ -242,17 +219,81 @@ impl Records {
     }
 }
 
+/// What calls and their work say together, without keeping them.
+#[derive(Default)]
+struct Pairs {
+    clocks: Clocks,
+    /// The starts of the first and of the last call, each with that of its work.
+    first: Option<(Timestamp, Timestamp)>,
+    last: Option<(Timestamp, Timestamp)>,
+    /// Calls that wait for the device, by start.
+    syncs: Vec<Interval>,
+    /// Of each sync: when the last work ended whose call is before it, and after the sync before it.
+    ended: Vec<Option<Timestamp>>,
+}
+
+const TOLERATED: Nanos = Nanos::new(CLOCKS_APART);
+
+impl Pairs {
+    fn until(mut syncs: Vec<Interval>) -> Self {
+        syncs.sort_unstable();
+        Self { ended: vec![None; syncs.len()], syncs, ..Self::default() }
+    }
+
+    /// Adds the start of a call, and its work.
+    fn add(&mut self, call: Timestamp, work: Interval) {
+        let clocks = &mut self.clocks;
+        let latency = work.start - call;
+        clocks.least_latency = Some(clocks.least_latency.map_or(latency, |least| least.min(latency)));
+        if call - work.start > TOLERATED {
+            clocks.impossible += 1;
+            clocks.by = clocks.by.max(call - work.start);
+        }
+        let pair = (call, work.start);
+        self.first = Some(self.first.map_or(pair, |first| first.min(pair)));
+        self.last = self.last.max(Some(pair));
+        let next = self.syncs.partition_point(|sync| sync.start <= call);
+        if let Some(ended) = self.ended.get_mut(next) {
+            *ended = (*ended).max(Some(work.end));
+        }
+    }
+
+    /// Syncs that returned before work ended that they waited for count too.
+    fn clocks(&self, gpu_span: Nanos) -> Clocks {
+        let mut clocks = Clocks { gpu_span, pace: self.pace(), ..self.clocks };
+        let mut last: Option<Timestamp> = None;
+        for (sync, ended) in self.syncs.iter().zip(&self.ended) {
+            last = last.max(*ended);
+            if let Some(late) = last.map(|last| last - sync.end).filter(|late| *late > TOLERATED) {
+                clocks.impossible += 1;
+                clocks.by = clocks.by.max(late);
+            }
+        }
+        clocks
+    }
+
+    /// Time between the first and the last work as a multiple of the time between their calls.
+    fn pace(&self) -> Option<f64> {
+        let ((first_call, first), (last_call, last)) = (self.first?, self.last?);
+        let (calls, work) = ((last_call - first_call).get(), (last - first).get());
+        (calls > 0 && work > 0).then(|| work as f64 / calls as f64)
+    }
+}
+
 struct Joined<'a> {
-    work: Vec<Work<'a>>,
+    trace: &'a Trace,
+    /// In the order of ids.
+    work: Vec<Work>,
+    /// Where the last call's work is: the next one's is mostly close.
+    near: usize,
     /// Ids of graph launches, in no order.
     in_graph: Vec<u64>,
-    /// The start of each call, and its first work.
-    pairs: Vec<(Timestamp, Interval)>,
+    pairs: Pairs,
     /// Launches and copy calls after the last recorded work.
     tails: [Counted; 2],
 }
 
-impl<'a> Joined<'a> {
+impl Joined<'_> {
     /// Counts the calls of one thread, in time order. A runtime call and the driver call inside it are one.
     fn add_thread<'t>(
         &mut self,
@@ -302,30 +343,31 @@ impl<'a> Joined<'a> {
 
     /// Whether there is work with this id; remembers when its call began.
     fn join(&mut self, id: u64, call: Timestamp) -> bool {
-        let first = self.work.partition_point(|work| work.id < id);
+        let id_of = |work: &Work| self.trace.event(work.event).correlation();
+        let before = |place: usize| id_of(&self.work[place]) < Some(id);
+        self.near = first_after_near(&(0..self.work.len()), self.near, before);
         let mut found: Option<Interval> = None;
-        for work in self.work[first..].iter_mut().take_while(|work| work.id == id) {
+        for work in self.work[self.near..].iter_mut() {
+            let event = self.trace.event(work.event);
+            if event.correlation() != Some(id) {
+                break;
+            }
             work.calls = work.calls.saturating_add(1);
-            found = Some(found.map_or(work.event.interval(), |known| known.hull(work.event.interval())));
+            found = Some(found.map_or(event.interval(), |known| known.hull(event.interval())));
             // With one id for everything, each call would visit all work.
             if work.calls > 2 {
                 break;
             }
         }
-        self.pairs.extend(found.map(|work| (call, work)));
+        if let Some(work) = found {
+            self.pairs.add(call, work);
+        }
         found.is_some()
     }
 }
 
-/// Time between the first and the last work as a multiple of the time between their calls.
-fn pace(pairs: &[(Timestamp, Interval)]) -> Option<f64> {
-    let ((first_call, first), (last_call, last)) = (pairs.first()?, pairs.last()?);
-    let (calls, work) = ((*last_call - *first_call).get(), (last.start - first.start).get());
-    (calls > 0 && work > 0).then(|| work as f64 / calls as f64)
-}
-
 /// Calls that wait for everything on the only device, if all calls are of one process.
-fn device_syncs<'a>(trace: &'a Trace, kinds: &[(Call, bool)]) -> Vec<Event<'a>> {
+fn device_syncs(trace: &Trace, kinds: &[(Call, bool)]) -> Vec<Interval> {
     let mut devices: Vec<i32> = Vec::new();
     let mut processes = Vec::new();
     for track in trace.tracks().into_iter().filter(|track| !track.is_empty()) {
@@ -349,7 +391,7 @@ fn device_syncs<'a>(trace: &'a Trace, kinds: &[(Call, bool)]) -> Vec<Event<'a>> 
             && kinds[event.name_id().index()].0 == Call::Synchronize
             && (event.name().contains("DeviceSynchronize") || event.name().contains("CtxSynchronize"))
     };
-    trace.events().filter(waits).collect()
+    trace.events().filter(waits).map(|event| event.interval()).collect()
 }
 
 /// The share of its time that work runs while other work of its stream does. Branches of a graph share a stream's number,

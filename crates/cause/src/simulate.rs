@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::Time;
+use crate::few::Few;
 use crate::graph::{CallId, HostAction, WorkId};
 use crate::issued::Issued;
 use crate::model::{Model, mean_step};
@@ -61,14 +62,14 @@ struct Simulation<'g> {
     done: Vec<bool>,
     ended_calls: Vec<bool>,
     /// Per work: the work that waits for it, and the delay.
-    dependents: Vec<Vec<(WorkId, Time)>>,
+    dependents: Vec<Few<(WorkId, Time)>>,
     calls: Vec<Pending>,
     /// Per call: the calls that follow it, and the delay.
-    following: Vec<Vec<(CallId, Time)>>,
+    following: Vec<Few<(CallId, Time)>>,
     /// Per work: the calls that may start only after it.
-    released: Vec<Vec<CallId>>,
+    released: Vec<Few<CallId>>,
     /// Per work: the calls that wait for it.
-    waiting_calls: Vec<Vec<CallId>>,
+    waiting_calls: Vec<Few<CallId>>,
     /// Per waiting call: how many kernels and copies it still waits for.
     awaited_left: Vec<u32>,
     issued: Issued,
@@ -86,7 +87,7 @@ impl<'g> Simulation<'g> {
             .iter()
             .map(|work| Pending { left: u32::from(work.call.is_some()), ready: 0 })
             .collect();
-        let mut dependents = vec![Vec::new(); graph.work.len()];
+        let mut dependents = vec![Few::default(); graph.work.len()];
         for stream in &graph.streams {
             let kept: Vec<WorkId> = stream.iter().copied().filter(|id| !graph.work[*id].dropped).collect();
             for pair in kept.windows(2) {
@@ -101,8 +102,8 @@ impl<'g> Simulation<'g> {
             }
         }
         let mut pending_calls = vec![Pending { left: 0, ready: 0 }; graph.calls.len()];
-        let mut following = vec![Vec::new(); graph.calls.len()];
-        let mut released: Vec<Vec<CallId>> = vec![Vec::new(); graph.work.len()];
+        let mut following = vec![Few::default(); graph.calls.len()];
+        let mut released: Vec<Few<CallId>> = vec![Few::default(); graph.work.len()];
         for thread in &graph.threads {
             for (i, &call) in thread.iter().enumerate() {
                 match i.checked_sub(1).map(|before| thread[before]) {
@@ -133,7 +134,7 @@ impl<'g> Simulation<'g> {
             dependents,
             following,
             released,
-            waiting_calls: vec![Vec::new(); graph.work.len()],
+            waiting_calls: vec![Few::default(); graph.work.len()],
             awaited_left: vec![0; graph.calls.len()],
             running: Running::new(issued.devices(), *sharing),
             issued,
@@ -310,10 +311,10 @@ impl<'g> Simulation<'g> {
             let (next, between) = self.dependents[work][i];
             self.ready(next, self.now + between);
         }
-        for call in std::mem::take(&mut self.released[work]) {
+        for &call in &std::mem::take(&mut self.released[work]) {
             self.call_ready(call, self.now + self.graph.calls[call].gap());
         }
-        for call in std::mem::take(&mut self.waiting_calls[work]) {
+        for &call in &std::mem::take(&mut self.waiting_calls[work]) {
             self.awaited_left[call] -= 1;
             if self.awaited_left[call] == 0 {
                 self.at(self.now + self.graph.calls[call].cost, SimEvent::CallEnd(call));

@@ -52,14 +52,13 @@ fn work_waits_for_its_call_its_stream_and_its_event() {
     assert_eq!(graph.work.len(), 2);
     assert_eq!(graph.calls.len(), 3);
     let (first, second) = (&graph.work[0], &graph.work[1]);
-    assert_eq!((first.call, second.call), (Some(0), Some(1)));
+    assert_eq!((first.call(), second.call()), (Some(0), Some(1)));
     assert!(first.waits.is_empty());
     assert_eq!(second.waits.len(), 1);
-    assert_eq!((second.waits[0].on, second.waits[0].rule), (0, Rule::EndedBeforeWait));
+    assert_eq!((second.waits[0].on(), second.waits[0].rule), (0, Rule::EndedBeforeWait));
     assert_eq!(second.waits[0].rule.confidence(), Confidence::Likely);
-    let sync = &graph.calls[2];
-    assert_eq!(sync.action, HostAction::Wait { awaited: Awaited::Device(0), copy: None });
-    assert_eq!(sync.released_by.map(|wait| (wait.on, wait.rule)), Some((1, Rule::DeviceSync)));
+    assert_eq!(graph.action(2), HostAction::Wait { awaited: Awaited::Device(0), copy: None });
+    assert_eq!(graph.released_by(2).map(|wait| (wait.on(), wait.rule)), Some((1, Rule::DeviceSync)));
 }
 
 #[test]
@@ -78,7 +77,7 @@ fn a_thread_that_works_while_another_one_launches_does_not_wait() {
         }
         let graph = graph(&trace(&events));
         // Calls are numbered per thread: 0 and 1 are on thread 10.
-        graph.calls[1].after
+        graph.after(1)
     };
     assert_eq!(threads(false), Some(2));
     assert_eq!(threads(true), None);
@@ -139,14 +138,14 @@ fn every_edge_of_real_traces_goes_forward_in_time() {
         let trace = open(&folder.join(format!("{name}.json.gz")), &ReadOptions::default()).unwrap();
         let graph = graph(&trace);
         assert!(!graph.work.is_empty(), "{name}");
-        for work in &graph.work {
-            assert!(work.waits.iter().all(|wait| graph.work[wait.on].start < work.start), "{name}");
-            assert!(work.call.is_none_or(|call| {
-                graph.calls[call].issued().contains(&graph.streams[work.stream].work[work.position])
-            }));
+        for (id, work) in graph.work.iter().enumerate() {
+            assert!(work.waits.iter().all(|wait| graph.work[wait.on()].start < work.start), "{name}");
+            assert!(work.call().is_none_or(|call| graph.issued_by(call).any(|issued| issued == id)));
+            assert!(graph.streams[graph.stream_of(id)].work.contains(&id));
         }
-        for call in &graph.calls {
-            assert!(call.released_by.is_none_or(|wait| graph.work[wait.on].end > call.start), "{name}");
+        for (id, call) in graph.calls.iter().enumerate() {
+            let released_by = graph.released_by(id);
+            assert!(released_by.is_none_or(|wait| graph.work[wait.on()].end > call.start), "{name}");
         }
         let again = self::graph(&trace);
         assert_eq!(format!("{:?}", again.work), format!("{:?}", graph.work), "{name}");
@@ -154,12 +153,9 @@ fn every_edge_of_real_traces_goes_forward_in_time() {
     // Recorded waits take precedence over inferred ones.
     let trace =
         open(&folder.join("off_layerwise_d2_c4_syncevents.json.gz"), &ReadOptions::default()).unwrap();
-    let host_waits = graph(&trace)
-        .calls
-        .iter()
-        .filter_map(|call| call.released_by)
-        .map(|wait| wait.rule)
-        .collect::<Vec<_>>();
+    let graph = graph(&trace);
+    let released = (0..graph.calls.len()).filter_map(|call| graph.released_by(call));
+    let host_waits: Vec<Rule> = released.map(|wait| wait.rule).collect();
     assert!(host_waits.contains(&Rule::RecordedHostWait), "{host_waits:?}");
 }
 

@@ -66,11 +66,21 @@ impl IntervalSet {
         if !all.is_sorted_by_key(|i| i.start) {
             all.sort_by_key(|i| i.start);
         }
-        let mut set = Self::default();
-        for interval in all {
-            set.push(interval);
+        // Joins in place what overlaps or touches.
+        let mut count = 0;
+        for at in 0..all.len() {
+            let next = all[at];
+            match all[..count].last_mut() {
+                Some(last) if next.start <= last.end => last.end = last.end.max(next.end),
+                _ => {
+                    all[count] = next;
+                    count += 1;
+                }
+            }
         }
-        set
+        all.truncate(count);
+        all.shrink_to_fit();
+        Self { intervals: all }
     }
 
     /// Adds an interval that does not begin before the last one added, as is the case for the events of a track.
@@ -83,6 +93,11 @@ impl IntervalSet {
             Some(last) if interval.start <= last.end => last.end = last.end.max(interval.end),
             _ => self.intervals.push(interval),
         }
+    }
+
+    /// Frees the memory that no interval uses.
+    pub fn shrink(&mut self) {
+        self.intervals.shrink_to_fit();
     }
 
     pub fn length(&self) -> Nanos {
@@ -118,7 +133,10 @@ impl IntervalSet {
             };
             match next {
                 Some(interval) => set.push(interval),
-                None => return set,
+                None => {
+                    set.shrink();
+                    return set;
+                }
             }
         }
     }

@@ -270,7 +270,7 @@ fn a_zip_bomb_stops_at_the_memory_limit_with_what_was_read() {
     let bomb = gzipped(&json);
     assert!(bomb.len() < json.len() / 10);
     for threads in [1, 2] {
-        let options = ReadOptions::default().memory_bound(2_000_000).threads(threads);
+        let options = ReadOptions::default().memory_bound(1_000_000).threads(threads);
         let trace = read(&bomb[..], Path::new("bomb"), &options).unwrap();
         assert!(trace.len() > 10_000 && trace.len() < 100_000, "{}", trace.len());
         assert!(losses(&trace).contains(&LossKind::MemoryBound));

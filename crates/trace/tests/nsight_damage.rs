@@ -302,3 +302,33 @@ fn several_threads_read_what_one_reads() {
         }
     }
 }
+
+/// SQLite itself reads a table with a key; one without is read from its pages.
+#[test]
+fn rows_read_from_pages_are_those_that_sqlite_reads() {
+    let ranges = |key: &str, page_size: u32| {
+        format!(
+            "PRAGMA page_size = {page_size};
+            CREATE TABLE NVTX_EVENTS (start {key}, end, eventType INT, rangeId INT, text TEXT, globalTid INT, textId INT, extra TEXT);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
+            INSERT INTO NVTX_EVENTS SELECT
+                CASE WHEN i % 7 = 0 THEN 1000.0 * i WHEN i % 11 = 0 THEN -i WHEN i % 13 = 0 THEN 1234567890123 + i ELSE 300 * i END,
+                CASE WHEN i % 17 = 0 THEN NULL WHEN i % 19 = 0 THEN '4000000000000' ELSE 2000000000000 + i END,
+                CASE WHEN i % 23 = 0 THEN 34 ELSE 59 END, i % 3,
+                CASE WHEN i % 997 = 0 THEN printf('%.*c', 40 * (i / 997), 'x') WHEN i % 5 = 0 THEN NULL ELSE 'aten::mm' || i % 100 END,
+                281486150337178 + i % 3, NULL, 'é' FROM n;"
+        )
+    };
+    for page_size in [512, 4096, 65_536] {
+        let folder = tempfile::tempdir().unwrap();
+        let [pages, queried] = ["INT", "INT PRIMARY KEY"].map(|key| {
+            let path = folder.path().join(format!("{}.sqlite", key.len()));
+            Connection::open(&path).unwrap().execute_batch(&ranges(key, page_size)).unwrap();
+            let trace = open(&path, &ReadOptions::default()).unwrap();
+            let events = trace.events().map(|event| format!("{event:?} {}", event.name()));
+            (events.collect::<Vec<_>>(), trace.stats().losses.clone())
+        });
+        assert!(pages.0.len() > 35_000, "{}", pages.0.len());
+        assert!(pages == queried, "pages of {page_size} bytes");
+    }
+}

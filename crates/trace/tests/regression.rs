@@ -105,7 +105,7 @@ fn a_memory_limit_below_the_first_event_is_reported_for_any_format() {
 fn the_memory_limit_keeps_the_same_events_on_any_threads() {
     let text = format!("[{}]", repeated(200_000));
     let bounded = |threads| {
-        let options = ReadOptions::default().threads(threads).memory_bound(5_000_000);
+        let options = ReadOptions::default().threads(threads).memory_bound(2_500_000);
         read(text.as_bytes(), Path::new("input"), &options).unwrap()
     };
     let one = bounded(1);

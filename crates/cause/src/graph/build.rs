@@ -4,18 +4,23 @@
 use std::collections::BTreeMap;
 
 use busbound_trace::{
-    Call, Direction, Event, EventId, EventKind, Interval, MemoryKind, Place, Timestamp, TrackId,
+    Call, Direction, Event, EventId, EventKind, Interval, MemoryKind, Place, Timestamp, Track, TrackId,
 };
 
 use super::builder::Builder;
 use super::{
-    Activity, Awaited, CallId, CallNode, Graph, HostAction, HostTime, StepMarks, Stream, Thread, WorkId,
-    WorkKind, WorkNode, host_waits, shapes_streams, silent_waits, stream_waits, thread_waits, timing,
+    Activity, Awaited, CallAction, CallId, CallNode, Graph, HostTime, HostWait, NodeId, Part, StepMarks,
+    Stream, Thread, WaitId, WorkId, WorkKind, WorkNode, host_waits, shapes_streams, silent_waits,
+    stream_waits, thread_waits, timing,
 };
 use crate::Time;
+use crate::few::Few;
 use crate::host::{Host, HostUse};
 use crate::host_memory::HostMemory;
 use crate::thresholds::HOST_STRETCH;
+
+/// A call, and work that it issued.
+type Issued = (EventId, NodeId);
 
 pub(super) fn build(activity: Activity<'_>, steps: &StepMarks) -> Graph {
     let mut builder = Builder {
@@ -31,6 +36,8 @@ pub(super) fn build(activity: Activity<'_>, steps: &StepMarks) -> Graph {
     };
     let issued = builder.add_work();
     builder.add_calls(&issued, steps);
+    drop(issued);
+    builder.graph.calls.shrink_to_fit();
     thread_waits::link_threads(&mut builder);
     stream_waits::between_streams(&mut builder);
     timing::explain_late_starts(&mut builder);
@@ -41,17 +48,18 @@ pub(super) fn build(activity: Activity<'_>, steps: &StepMarks) -> Graph {
 }
 
 impl Builder<'_> {
-    /// Adds device work; returns pairs of a call's event number and the work that it issued.
-    fn add_work(&mut self) -> Vec<(u32, WorkId)> {
+    /// Adds device work; returns the calls that issued it, in order.
+    fn add_work(&mut self) -> Vec<Issued> {
         let trace = self.activity.trace;
-        let most = trace.streams().map(|track| track.len()).sum();
-        self.graph.work.reserve_exact(most);
-        let mut issued: Vec<(u32, WorkId)> = Vec::with_capacity(most);
+        let work = |track: Track<'_>| track.events().filter(|event| event.kind().is_gpu_work()).count();
+        let count = trace.streams().map(work).sum();
+        self.graph.work.reserve_exact(count);
+        let mut issued: Vec<Issued> = Vec::with_capacity(count);
         for track in trace.streams() {
             let Place::Stream { device, stream: number } = track.place() else { continue };
             let stream = self.graph.streams.len();
             self.streams.insert((device, number), stream);
-            let mut order = Vec::new();
+            let first = self.graph.work.len();
             for event in track.events() {
                 if event.kind() == EventKind::Synchronization {
                     self.syncs.push(event.id());
@@ -64,24 +72,20 @@ impl Builder<'_> {
                 self.graph.work.push(WorkNode {
                     event: event.id(),
                     kind,
-                    stream,
-                    position: order.len(),
                     start: event.start().as_nanos(),
                     end: event.end().as_nanos(),
+                    waits: Few::default(),
                     call: None,
-                    waits: Vec::new(),
-                    unexplained: 0,
-                    host: self.host_memory.bytes(event.id()),
                 });
                 if let Some(call) = self.activity.host.call_behind(&event) {
-                    issued.push((call.id().index() as u32, id));
+                    issued.push((call.id(), NodeId::of(id)));
                 }
-                order.push(id);
             }
-            self.graph.streams.push(Stream { track: track.id(), device, work: order });
+            let work = first..self.graph.work.len();
+            self.graph.streams.push(Stream { track: track.id(), device, work });
         }
         self.syncs.sort_unstable();
-        issued.sort_unstable();
+        issued.sort_unstable_by_key(|(call, work)| (*call, work.get()));
         issued
     }
 
@@ -106,7 +110,8 @@ impl Builder<'_> {
     }
 
     /// Adds calls that issue work or wait, per thread, and the ends of steps.
-    fn add_calls(&mut self, issued: &[(u32, WorkId)], steps: &StepMarks) {
+    fn add_calls(&mut self, issued: &[Issued], steps: &StepMarks) {
+        self.graph.issued.reserve_exact(issued.len());
         let waits = self.activity.host.synchronizations().len();
         self.graph.calls.reserve_exact(issued.len() + waits + steps.starts.len());
         for track in self.activity.trace.threads() {
@@ -116,7 +121,7 @@ impl Builder<'_> {
                 Some((thread, ends)) if *thread == track.id() && launches => ends.as_slice(),
                 _ => &[],
             };
-            let mut nodes = ThreadNodes::new(self.graph.threads.len(), track.id(), marks);
+            let mut nodes = ThreadNodes::new(&self.graph, track.id(), marks);
             for event in track.events() {
                 nodes.end_steps(self, event.start());
                 nodes.since.count(event.kind());
@@ -132,7 +137,8 @@ impl Builder<'_> {
                 nodes.add(self, event.id(), event.interval(), action);
             }
             nodes.end_steps(self, Timestamp::from_nanos(Time::MAX));
-            self.graph.threads.push(Thread { track: track.id(), calls: nodes.order });
+            let calls = nodes.first..self.graph.calls.len();
+            self.graph.threads.push(Thread { track: track.id(), calls });
         }
     }
 
@@ -145,18 +151,27 @@ impl Builder<'_> {
     }
 
     /// `None` for calls that neither issue work nor wait.
-    fn action_of(&self, event: &Event<'_>, kind: Call, issued: &[(u32, WorkId)]) -> Option<HostAction> {
+    fn action_of(&mut self, event: &Event<'_>, kind: Call, issued: &[Issued]) -> Option<CallAction> {
         if kind == Call::Synchronize {
-            return Some(HostAction::Wait { awaited: Awaited::None, copy: None });
+            let wait = WaitId(self.graph.awaited.len() as u32);
+            self.graph.awaited.push(HostWait { awaited: Awaited::None, copy: None, released_by: None });
+            return Some(CallAction::Wait(wait));
         }
-        let number = event.id().index() as u32;
-        let rest = &issued[issued.partition_point(|(call, _)| *call < number)..];
-        let mine = rest.iter().take_while(|(call, _)| *call == number).count();
-        let work: Vec<WorkId> = rest[..mine].iter().map(|(_, work)| *work).collect();
-        match work[..] {
+        let rest = &issued[issued.partition_point(|(call, _)| *call < event.id())..];
+        let mine = rest.iter().take_while(|(call, _)| *call == event.id()).count();
+        match rest[..mine] {
             [] => None,
-            [copy] if kind == Call::Copy && self.blocks(copy, event) => Some(HostAction::IssueBlocking(copy)),
-            _ => Some(HostAction::Issue(work)),
+            [(_, copy)] if kind == Call::Copy && self.blocks(copy.get(), event) => {
+                let is_synchronous = !event.name().contains("Async");
+                let is_unpacking = is_unpacking(self, copy.get(), event);
+                Some(CallAction::IssueBlocking { copy, is_synchronous, is_unpacking })
+            }
+            ref all => {
+                let part = Part::next(self.graph.issued.len(), all.len());
+                self.graph.issued.extend(all.iter().map(|(_, work)| *work));
+                let is_unpacking = all.iter().any(|(_, copy)| is_unpacking(self, copy.get(), event));
+                Some(CallAction::Issue { work: part, is_unpacking })
+            }
         }
     }
 
@@ -176,7 +191,7 @@ struct ThreadNodes<'s> {
     track: TrackId,
     /// Ends of steps that are not nodes yet.
     marks: &'s [(Timestamp, EventId)],
-    order: Vec<CallId>,
+    first: CallId,
     /// When the last node ended.
     ended: Option<Timestamp>,
     /// What was recorded since.
@@ -184,8 +199,9 @@ struct ThreadNodes<'s> {
 }
 
 impl<'s> ThreadNodes<'s> {
-    fn new(thread: usize, track: TrackId, marks: &'s [(Timestamp, EventId)]) -> Self {
-        Self { thread, track, marks, order: Vec::new(), ended: None, since: HostTime::default() }
+    fn new(graph: &Graph, track: TrackId, marks: &'s [(Timestamp, EventId)]) -> Self {
+        let (thread, first) = (graph.threads.len(), graph.calls.len());
+        Self { thread, track, marks, first, ended: None, since: HostTime::default() }
     }
 
     /// Adds the ends of the steps that end by a given time.
@@ -194,47 +210,36 @@ impl<'s> ThreadNodes<'s> {
             self.marks.split_first().filter(|((at, _), _)| *at <= until)
         {
             self.marks = rest;
-            self.add(builder, annotation, Interval::new(at, at), HostAction::EndStep);
+            self.add(builder, annotation, Interval::new(at, at), CallAction::EndStep);
         }
     }
 
-    fn add(&mut self, builder: &mut Builder<'_>, event: EventId, interval: Interval, action: HostAction) {
-        let graph = &mut builder.graph;
-        let id = graph.calls.len();
-        for &work in action.issued() {
-            graph.work[work].call = Some(id);
-        }
+    fn add(&mut self, builder: &mut Builder<'_>, event: EventId, interval: Interval, action: CallAction) {
         let mut since = std::mem::take(&mut self.since);
         since.uses = self.uses_until(builder.activity.host, interval.start);
-        let is_synchronous = matches!(action, HostAction::IssueBlocking(_))
-            && !builder.activity.trace.event(event).name().contains("Async");
-        let is_unpacking = is_unpacking(builder, &action, event);
         builder.graph.calls.push(CallNode {
             event,
-            thread: self.thread,
-            position: self.order.len(),
             start: interval.start.as_nanos(),
             end: interval.end.as_nanos(),
             action,
-            released_by: None,
-            after: None,
             since,
-            after_work: None,
-            is_synchronous,
-            is_unpacking,
         });
         self.ended = self.ended.max(Some(interval.end));
-        self.order.push(id);
+        let graph = &mut builder.graph;
+        let id = graph.calls.len() - 1;
+        for work in graph.issued_by(id).collect::<Few<_>>().iter() {
+            graph.work[*work].call = Some(NodeId::of(id));
+        }
     }
 
     /// What the thread did from its last node until now.
-    fn uses_until(&self, host: &Host<'_>, until: Timestamp) -> Vec<(HostUse, Time)> {
-        let Some(from) = self.ended.filter(|from| *from < until) else { return Vec::new() };
+    fn uses_until(&self, host: &Host<'_>, until: Timestamp) -> Few<(HostUse, Time)> {
+        let Some(from) = self.ended.filter(|from| *from < until) else { return Few::default() };
         let length = (until - from).get();
         if length < HOST_STRETCH {
-            return vec![(HostUse::Launching, length)];
+            return Few::one((HostUse::Launching, length));
         }
-        let mut uses: Vec<(HostUse, Time)> = Vec::new();
+        let mut uses: Few<(HostUse, Time)> = Few::default();
         for used in host.uses(self.track, Interval::new(from, until)) {
             let time = used.interval.length().get();
             match uses.iter_mut().find(|(what, _)| *what == used.what) {
@@ -248,14 +253,12 @@ impl<'s> ThreadNodes<'s> {
 
 /// Whether an H2D copy is issued by a node of autograd itself, as hooks for saved tensors do. Nodes that recompute a
 /// forward pass run modules, whose copies are their own.
-fn is_unpacking(builder: &Builder<'_>, action: &HostAction, call: EventId) -> bool {
+fn is_unpacking(builder: &Builder<'_>, copy: WorkId, call: &Event<'_>) -> bool {
     const COPIES: [&str; 3] = ["aten::to", "aten::_to_copy", "aten::copy_"];
-    let is_h2d = |copy: WorkId| builder.graph.work[copy].kind.bus() == Some(Direction::HostToDevice);
-    if !action.issued().iter().copied().any(is_h2d) {
+    if builder.graph.work[copy].kind.bus() != Some(Direction::HostToDevice) {
         return false;
     }
     let trace = builder.activity.trace;
-    let call = trace.event(call);
     let outer = trace.track(call.track_id()).enclosing(call.start(), |event| {
         event.kind() == EventKind::Operator && !COPIES.contains(&event.name())
     });

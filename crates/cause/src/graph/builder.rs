@@ -7,6 +7,7 @@ use busbound_trace::{EventId, NameId};
 use super::{Activity, Graph, WorkId};
 use crate::Time;
 use crate::host_memory::HostMemory;
+use crate::search::first_after;
 
 /// A graph under construction, with data that only its passes need.
 pub(super) struct Builder<'a> {
@@ -37,15 +38,15 @@ impl Builder<'_> {
     pub(super) fn issued_next(&self, thread: usize, after: Time) -> Option<WorkId> {
         let graph = &self.graph;
         let order = &graph.threads[thread].calls;
-        let next = order.partition_point(|call| graph.calls[*call].start < after);
-        order[next..].iter().find_map(|call| graph.calls[*call].issued().last().copied())
+        let next = first_after(order, |call| graph.calls[call].start < after);
+        (next..order.end).find_map(|call| graph.issued_by(call).next_back())
     }
 
     /// The last work that a thread issued before a given time.
     pub(super) fn issued_last(&self, thread: usize, before: Time) -> Option<WorkId> {
         let graph = &self.graph;
         let order = &graph.threads[thread].calls;
-        let next = order.partition_point(|call| graph.calls[*call].start < before);
-        order[..next].iter().rev().find_map(|call| graph.calls[*call].issued().last().copied())
+        let next = first_after(order, |call| graph.calls[call].start < before);
+        (order.start..next).rev().find_map(|call| graph.issued_by(call).next_back())
     }
 }

@@ -6,6 +6,7 @@ use busbound_trace::hash::HashMap;
 
 use super::{Graph, WorkId};
 use crate::Time;
+use crate::search::first_after;
 use crate::thresholds::FEW_STREAMS;
 
 /// Work in the order of its end, computed when it is first needed.
@@ -28,9 +29,9 @@ impl Graph {
         wanted: impl Fn(WorkId) -> bool,
     ) -> Option<WorkId> {
         let order = &self.streams[stream].work;
-        let upto = order.partition_point(|work| self.work[*work].start <= end);
+        let upto = first_after(order, |work| self.work[work].start <= end);
         let ended = |work: &WorkId| self.work[*work].end <= end && wanted(*work);
-        order[..upto].iter().rev().take(depth).copied().find(ended)
+        (order.start..upto).rev().take(depth).find(ended)
     }
 
     /// The same on all streams of one device, or of all devices.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use busbound_trace::{Event, EventId, EventKind, Place, SyncKind};
 
 use super::builder::Builder;
-use super::{Awaited, CallId, Graph, HostAction, Rule, Wait, WorkId};
+use super::{Awaited, CallAction, CallId, Graph, HostWait, Rule, Wait, WaitId, WorkId};
 use crate::Time;
 use crate::thresholds::{SEARCH_DEPTH, SHORT_SEARCH_DEPTH, WAIT_FOLLOWS_COPY};
 
@@ -24,17 +24,13 @@ pub(super) fn resolve(builder: &mut Builder<'_>) {
     let recorded = recorded(builder);
     for call in 0..builder.graph.calls.len() {
         match builder.graph.calls[call].action {
-            HostAction::IssueBlocking(copy) => {
-                builder.graph.calls[call].released_by = Some(Wait { on: copy, rule: Rule::BlockingCopy });
-            }
-            HostAction::Wait { .. } => {
+            CallAction::Wait(WaitId(wait)) => {
                 let (awaited, copy, rule) = awaited(builder, call, &recorded);
                 let on = last_awaited(&builder.graph, call, awaited, &recorded);
-                let node = &mut builder.graph.calls[call];
-                node.action = HostAction::Wait { awaited, copy };
-                node.released_by = on.map(|on| Wait { on, rule });
+                let released_by = on.map(|on| Wait::new(on, rule));
+                builder.graph.awaited[wait as usize] = HostWait { awaited, copy, released_by };
             }
-            _ => {}
+            CallAction::IssueBlocking { .. } | CallAction::Issue { .. } | CallAction::EndStep => {}
         }
     }
 }
@@ -85,7 +81,7 @@ fn awaited(builder: &Builder<'_>, call: CallId, recorded: &ByCall) -> (Awaited, 
         None => {}
     }
     if let Some(copy) = copy {
-        return (Awaited::Stream(graph.work[copy].stream), Some(copy), Rule::CopyOperator);
+        return (Awaited::Stream(graph.stream_of(copy)), Some(copy), Rule::CopyOperator);
     }
     let name = builder.activity.trace.event(graph.calls[call].event).name();
     if name.contains("DeviceSynchronize") || name.contains("CtxSynchronize") {
@@ -97,7 +93,7 @@ fn awaited(builder: &Builder<'_>, call: CallId, recorded: &ByCall) -> (Awaited, 
         // Nothing was left to wait for, but there may be once the work takes another time.
         None if is_stream => stream_before(graph, call).map_or(Awaited::None, Awaited::Stream),
         None => Awaited::None,
-        Some(last) if is_stream => Awaited::Stream(graph.work[last].stream),
+        Some(last) if is_stream => Awaited::Stream(graph.stream_of(last)),
         Some(last) => Awaited::Work(last),
     };
     (awaited, None, Rule::EndedDuringWait)
@@ -125,14 +121,17 @@ fn last_awaited(graph: &Graph, call: CallId, awaited: Awaited, recorded: &ByCall
 fn copy_before(builder: &Builder<'_>, call: CallId) -> Option<WorkId> {
     let graph = &builder.graph;
     let node = &graph.calls[call];
-    let before = graph.threads[node.thread].calls[node.position.checked_sub(1)?];
+    let before = graph.call_before(call)?;
     let copy = match graph.calls[before].action {
-        HostAction::IssueBlocking(copy) => copy,
-        HostAction::Issue(ref work) if work.len() == 1 && graph.work[work[0]].kind.bus().is_some() => work[0],
-        _ => return None,
+        CallAction::IssueBlocking { copy, .. } => copy.get(),
+        CallAction::Issue { work, .. } => match graph.issued[work.range()] {
+            [copy] if graph.work[copy.get()].kind.bus().is_some() => copy.get(),
+            _ => return None,
+        },
+        CallAction::Wait(_) | CallAction::EndStep => return None,
     };
     let (copying, waiting) = (&graph.calls[before], node);
-    let track = builder.activity.trace.track(graph.threads[node.thread].track);
+    let track = builder.activity.trace.track(graph.threads[graph.thread_of(call)].track);
     let around = |call: EventId| {
         let at = builder.activity.trace.event(call).start();
         track.enclosing(at, |event| event.kind() == EventKind::Operator).map(|event| event.id())
@@ -147,24 +146,20 @@ fn copy_before(builder: &Builder<'_>, call: CallId) -> Option<WorkId> {
 
 /// The device that the previous call issued work to.
 fn device_before(graph: &Graph, call: CallId) -> Option<i32> {
-    let node = &graph.calls[call];
-    let before = graph.threads[node.thread].calls[node.position.checked_sub(1)?];
-    graph.calls[before].issued().first().map(|work| graph.device_of(*work))
+    graph.issued_by(graph.call_before(call)?).next().map(|work| graph.device_of(work))
 }
 
 /// The stream that the previous call issued work to, if it was idle when this call returned.
 fn stream_before(graph: &Graph, call: CallId) -> Option<usize> {
-    let node = &graph.calls[call];
-    let before = graph.threads[node.thread].calls[node.position.checked_sub(1)?];
-    let last = &graph.work[*graph.calls[before].issued().last()?];
-    (last.end <= node.end).then_some(last.stream)
+    let last = graph.issued_by(graph.call_before(call)?).next_back()?;
+    (graph.work[last].end <= graph.calls[call].end).then(|| graph.stream_of(last))
 }
 
 /// The previously issued work that ended last while the host waited.
 fn ended_while_waiting(graph: &Graph, call: CallId) -> Option<WorkId> {
     let node = &graph.calls[call];
     let issued = |work: WorkId| {
-        graph.work[work].call.is_none_or(|other| (graph.calls[other].start, other) < (node.start, call))
+        graph.work[work].call().is_none_or(|other| (graph.calls[other].start, other) < (node.start, call))
     };
     let last = graph.last_ended(None, node.end, SHORT_SEARCH_DEPTH, issued)?;
     (graph.work[last].end > node.start).then_some(last)

@@ -7,24 +7,47 @@ mod build;
 mod builder;
 mod ended;
 mod host_waits;
+mod rule;
 mod silent_waits;
 mod stream_waits;
 mod thread_waits;
 mod timing;
 
+use std::num::NonZeroU32;
+use std::ops::Range;
+
 use busbound_trace::{Call, Direction, EventId, Timestamp, Trace, TrackId};
-use serde::Serialize;
 
 use crate::Time;
 use crate::collective::CollectiveNames;
+use crate::few::Few;
 use crate::host::{Host, HostUse};
 use crate::host_memory::{HostBytes, HostMemory};
 
 pub use build::is_matrix_kernel;
+pub use rule::{Confidence, Rule};
 pub use thread_waits::waited_for_thread;
 
 pub type WorkId = usize;
 pub type CallId = usize;
+
+/// The id of work or of a call, as nodes keep it: in a quarter of the memory of an optional `usize`. A trace has at most as many
+/// events as fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeId(NonZeroU32);
+
+impl NodeId {
+    pub(crate) fn of(id: usize) -> Self {
+        Self(NonZeroU32::MIN.saturating_add(u32::try_from(id).unwrap_or(u32::MAX)))
+    }
+
+    pub fn get(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+// Traces have millions of nodes.
+const _: () = assert!(size_of::<WorkNode>() <= 56 && size_of::<CallNode>() <= 64);
 
 /// The dependencies of a trace.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +58,16 @@ pub struct Graph {
     /// Calls that issue work or wait for it, grouped by thread, sorted by start.
     pub calls: Vec<CallNode>,
     pub threads: Vec<Thread>,
+    /// What calls issue, by call.
+    issued: Vec<NodeId>,
+    /// The calls that wait.
+    awaited: Vec<HostWait>,
+    /// By call: the call on another thread that its thread waited for. Empty if no thread waits for another.
+    after: Vec<Option<NodeId>>,
+    /// Calls before which their thread may have waited without a record of it, in order, and the work that it waited for.
+    after_work: Vec<(NodeId, NodeId)>,
+    /// Work that started later than its edges explain, in order, and how much later.
+    unexplained: Vec<(NodeId, Time)>,
     /// Minimum latency from a call to its work.
     pub latency: Time,
     /// Whether the trace records what each wait was for.
@@ -49,14 +82,16 @@ pub struct Graph {
 pub struct Stream {
     pub track: TrackId,
     pub device: i32,
-    pub work: Vec<WorkId>,
+    /// In the order of the stream.
+    pub work: Range<WorkId>,
 }
 
 /// One host thread that calls into the runtime or driver.
 #[derive(Debug, Clone)]
 pub struct Thread {
     pub track: TrackId,
-    pub calls: Vec<CallId>,
+    /// In the order of the thread.
+    pub calls: Range<CallId>,
 }
 
 /// One kernel, copy or memset.
@@ -64,50 +99,29 @@ pub struct Thread {
 pub struct WorkNode {
     pub event: EventId,
     pub kind: WorkKind,
-    pub stream: usize,
-    /// Its index in the stream's order.
-    pub position: usize,
     pub start: Time,
     pub end: Time,
-    /// The call that issued it.
-    pub call: Option<CallId>,
     /// Work on other streams that it waited for.
-    pub waits: Vec<Wait>,
-    /// Time before its start that no edge explains.
-    pub unexplained: Time,
-    /// A kernel that reads or writes host memory itself.
-    pub host: Option<HostBytes>,
+    pub waits: Few<Wait>,
+    call: Option<NodeId>,
 }
 
 /// A call that issues work or waits for it.
 #[derive(Debug, Clone)]
 pub struct CallNode {
     pub event: EventId,
-    pub thread: usize,
-    /// Its index in the thread's order.
-    pub position: usize,
     pub start: Time,
     pub end: Time,
-    pub action: HostAction,
-    /// The work whose end let the call return, if it waited for any.
-    pub released_by: Option<Wait>,
-    /// The call on another thread that this call's thread waited for.
-    pub after: Option<CallId>,
+    pub action: CallAction,
     /// What the thread did since its previous node.
     pub since: HostTime,
-    /// Work that ended last while nothing was recorded on the thread and the device was busy: the thread may have waited for it.
-    pub after_work: Option<WorkId>,
-    /// Whether it waits by definition: a copy call that is not asynchronous.
-    pub is_synchronous: bool,
-    /// Whether it brings back a tensor that autograd saved on the host.
-    pub is_unpacking: bool,
 }
 
 /// The host time before a node of the graph.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostTime {
     /// In the order in which they occur; short host work before a launch has one entry.
-    pub uses: Vec<(HostUse, Time)>,
+    pub uses: Few<(HostUse, Time)>,
     /// Recorded events, including the node itself: each of them cost the profiler time.
     pub operators: u32,
     pub calls: u32,
@@ -123,7 +137,7 @@ impl HostTime {
     pub fn set_total(&mut self, total: Time) {
         let known = self.total();
         if known <= 0 {
-            self.uses = vec![(HostUse::Waiting, total.max(0))];
+            self.uses = Few::one((HostUse::Waiting, total.max(0)));
             return;
         }
         let mut left = total.max(0);
@@ -147,15 +161,80 @@ pub struct StepMarks {
 /// An edge from the end of device work to the call or work that waited for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    pub on: WorkId,
+    on: NodeId,
     pub rule: Rule,
+}
+
+impl Wait {
+    fn new(on: WorkId, rule: Rule) -> Self {
+        Self { on: NodeId::of(on), rule }
+    }
+
+    pub fn on(self) -> WorkId {
+        self.on.get()
+    }
+}
+
+/// A call that waits.
+#[derive(Debug, Clone, Copy)]
+struct HostWait {
+    awaited: Awaited,
+    /// The copy whose operator the wait is in.
+    copy: Option<WorkId>,
+    released_by: Option<Wait>,
+}
+
+/// What a call of the graph does to the device. [`Graph::action`] has the details.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallAction {
+    /// Issues work and returns.
+    Issue {
+        work: Part,
+        /// Whether it brings back a tensor that autograd saved on the host.
+        is_unpacking: bool,
+    },
+    /// Issues a copy and returns when it is done.
+    IssueBlocking {
+        copy: NodeId,
+        /// Whether it waits by definition: the call is not asynchronous.
+        is_synchronous: bool,
+        /// Whether it brings back a tensor that autograd saved on the host.
+        is_unpacking: bool,
+    },
+    /// Waits.
+    Wait(WaitId),
+    /// The host ends a step.
+    EndStep,
+}
+
+/// The number of a call among those that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitId(u32);
+
+/// Which part of a list of the graph belongs to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    first: u32,
+    count: u32,
+}
+
+impl Part {
+    /// The next items to be added to a list.
+    fn next(list: usize, count: usize) -> Self {
+        let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Self { first: number(list), count: number(count) }
+    }
+
+    fn range(self) -> Range<usize> {
+        self.first as usize..self.first as usize + self.count as usize
+    }
 }
 
 /// What a call does to the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostAction {
     /// Issues work and returns.
-    Issue(Vec<WorkId>),
+    Issue(Few<WorkId>),
     /// Issues a copy and returns when it is done.
     IssueBlocking(WorkId),
     /// Waits; `copy` is set if the wait is in the copy's own operator.
@@ -212,93 +291,6 @@ impl WorkKind {
     }
 }
 
-/// The rule that made an edge. Each edge of the graph has exactly one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Rule {
-    /// Streams run their work in order.
-    StreamOrder,
-    /// The work carries the correlation id of the call.
-    Correlation,
-    /// The profiler recorded which event of which stream was waited for.
-    RecordedStreamWait,
-    /// The number of events recorded on one stream equals the number of waits on the other: paired in order.
-    PairedEvents,
-    /// A call made a stream wait; the source is the work on another stream that ended last before it.
-    EndedBeforeWait,
-    /// Work started late, just after work on another stream ended.
-    EndedJustBefore,
-    /// The profiler recorded what the host waited for.
-    RecordedHostWait,
-    /// The copy call returned after its copy had ended, or staged it.
-    BlockingCopy,
-    /// The wait right after a copy, in the copy's own operator.
-    CopyOperator,
-    /// A call that waits for everything on a device, by its name.
-    DeviceSync,
-    /// The work that ended last while the host waited.
-    EndedDuringWait,
-    /// A thread was idle while another launching thread worked.
-    ThreadWait,
-    /// Nothing was recorded on a thread while the device worked.
-    SilentWait,
-}
-
-/// How reliable an edge is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Confidence {
-    /// Consistent with the timing; other explanations are possible.
-    Possible,
-    /// A call shows that there was a wait; what it waited for is inferred from timing.
-    Likely,
-    /// Recorded in the trace, or true for every CUDA program.
-    Certain,
-}
-
-impl Rule {
-    pub fn confidence(self) -> Confidence {
-        match self {
-            Self::StreamOrder | Self::Correlation | Self::RecordedStreamWait | Self::RecordedHostWait => {
-                Confidence::Certain
-            }
-            Self::PairedEvents
-            | Self::EndedBeforeWait
-            | Self::BlockingCopy
-            | Self::CopyOperator
-            | Self::DeviceSync
-            | Self::EndedDuringWait => Confidence::Likely,
-            Self::EndedJustBefore | Self::ThreadWait | Self::SilentWait => Confidence::Possible,
-        }
-    }
-
-    /// Whether the profiler recorded the wait itself.
-    pub fn is_recorded(self) -> bool {
-        matches!(self, Self::RecordedStreamWait | Self::RecordedHostWait)
-    }
-
-    /// A short explanation.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::StreamOrder => "streams run their work in order",
-            Self::Correlation => "the work carries the call's correlation id",
-            Self::RecordedStreamWait => "the profiler recorded the wait between the streams",
-            Self::PairedEvents => "event records and waits of the step, paired in order",
-            Self::EndedBeforeWait => "the work on another stream that ended last before the wait",
-            Self::EndedJustBefore => "work on another stream ended just before this work started",
-            Self::RecordedHostWait => "the profiler recorded what the host waited for",
-            Self::BlockingCopy => "the copy call returned after the copy ended",
-            Self::CopyOperator => "the wait in the copy's own operator",
-            Self::DeviceSync => "the call waits for the whole device",
-            Self::EndedDuringWait => "the work that ended last while the host waited",
-            Self::ThreadWait => "the thread was idle while another thread launched work",
-            Self::SilentWait => "nothing was recorded on the thread while the device worked",
-        }
-    }
-}
-
 /// The input of the graph.
 #[derive(Debug, Clone, Copy)]
 pub struct Activity<'a> {
@@ -314,23 +306,106 @@ impl Graph {
 
     /// The device that the work runs on.
     pub fn device_of(&self, work: WorkId) -> i32 {
-        self.streams[self.work[work].stream].device
+        self.streams[self.stream_of(work)].device
+    }
+
+    /// The stream of the work: they are in order.
+    pub fn stream_of(&self, work: WorkId) -> usize {
+        self.streams.partition_point(|stream| stream.work.end <= work)
+    }
+
+    /// The thread of the call: they are in order.
+    pub fn thread_of(&self, call: CallId) -> usize {
+        self.threads.partition_point(|thread| thread.calls.end <= call)
     }
 
     /// When the call that issued the work started.
     pub fn issued_at(&self, work: WorkId) -> Option<Time> {
-        self.work[work].call.map(|call| self.calls[call].start)
+        self.work[work].call().map(|call| self.calls[call].start)
     }
 
     /// The previous work on the same stream.
     pub fn before(&self, work: WorkId) -> Option<WorkId> {
-        let node = &self.work[work];
-        Some(self.streams[node.stream].work[node.position.checked_sub(1)?])
+        let order = &self.streams[self.stream_of(work)].work;
+        (work > order.start).then(|| work - 1)
+    }
+
+    /// The previous call on the same thread.
+    pub fn call_before(&self, call: CallId) -> Option<CallId> {
+        let order = &self.threads[self.thread_of(call)].calls;
+        (call > order.start).then(|| call - 1)
+    }
+
+    /// What a call does to the device.
+    pub fn action(&self, call: CallId) -> HostAction {
+        match self.calls[call].action {
+            CallAction::Issue { .. } => HostAction::Issue(self.issued_by(call).collect()),
+            CallAction::IssueBlocking { copy, .. } => HostAction::IssueBlocking(copy.get()),
+            CallAction::Wait(WaitId(wait)) => {
+                let HostWait { awaited, copy, .. } = self.awaited[wait as usize];
+                HostAction::Wait { awaited, copy }
+            }
+            CallAction::EndStep => HostAction::EndStep,
+        }
+    }
+
+    /// The work that a call issues.
+    pub fn issued_by(&self, call: CallId) -> impl DoubleEndedIterator<Item = WorkId> + '_ {
+        let (many, one) = match self.calls[call].action {
+            CallAction::Issue { work, .. } => (&self.issued[work.range()], None),
+            CallAction::IssueBlocking { copy, .. } => (&[][..], Some(copy)),
+            CallAction::Wait(_) | CallAction::EndStep => (&[][..], None),
+        };
+        many.iter().copied().chain(one).map(NodeId::get)
+    }
+
+    /// The work whose end let a call return, if it waited for any.
+    pub fn released_by(&self, call: CallId) -> Option<Wait> {
+        match self.calls[call].action {
+            CallAction::IssueBlocking { copy: on, .. } => Some(Wait { on, rule: Rule::BlockingCopy }),
+            CallAction::Wait(WaitId(wait)) => self.awaited[wait as usize].released_by,
+            CallAction::Issue { .. } | CallAction::EndStep => None,
+        }
+    }
+
+    /// The call on another thread that a call's thread waited for.
+    pub fn after(&self, call: CallId) -> Option<CallId> {
+        self.after.get(call).copied().flatten().map(NodeId::get)
+    }
+
+    /// Work that ended last while nothing was recorded on a call's thread and the device was busy: the thread may have waited for it.
+    pub fn after_work(&self, call: CallId) -> Option<WorkId> {
+        let place = self.after_work.binary_search_by_key(&call, |(call, _)| call.get()).ok()?;
+        Some(self.after_work[place].1.get())
+    }
+
+    /// The work that the thread may have waited for before the call, without a record of it.
+    pub fn silent_wait(&self, call: CallId) -> Option<WorkId> {
+        self.after_work(call).filter(|_| !self.calls[call].blocks())
+    }
+
+    /// Work that started later than its edges explain, in order, and how much later.
+    pub(crate) fn unexplained(&self) -> impl Iterator<Item = (WorkId, Time)> + '_ {
+        self.unexplained.iter().map(|(work, time)| (work.get(), *time))
+    }
+
+    /// A kernel that reads or writes host memory itself.
+    pub fn host_bytes(&self, work: &WorkNode) -> Option<HostBytes> {
+        self.host_memory.bytes(work.event)
     }
 
     /// Streams of one device, or of all devices.
     pub fn streams_of(&self, device: Option<i32>) -> impl Iterator<Item = usize> + '_ {
         (0..self.streams.len()).filter(move |s| device.is_none_or(|device| self.streams[*s].device == device))
+    }
+
+    /// The work of a device, by start.
+    pub(crate) fn in_order(&self, device: i32) -> Vec<NodeId> {
+        let streams = || self.streams_of(Some(device)).map(|stream| self.streams[stream].work.clone());
+        let mut order = Vec::with_capacity(streams().map(|work| work.len()).sum());
+        order.extend(streams().flatten().map(NodeId::of));
+        order.sort_by_key(|work| self.work[work.get()].start);
+        order
     }
 
     /// Adds an edge, unless it exists or would go backward in time.
@@ -340,27 +415,38 @@ impl Graph {
             return false;
         }
         let waits = &mut self.work[work].waits;
-        if !waits.iter().any(|known| known.on == on) {
-            waits.push(Wait { on, rule });
+        if !waits.iter().any(|known| known.on() == on) {
+            waits.push(Wait::new(on, rule));
         }
         true
     }
 }
 
+impl WorkNode {
+    /// The call that issued it.
+    pub fn call(&self) -> Option<CallId> {
+        self.call.map(NodeId::get)
+    }
+}
+
 impl CallNode {
+    /// Whether it waits by definition: a copy call that is not asynchronous.
+    pub fn is_synchronous(&self) -> bool {
+        matches!(self.action, CallAction::IssueBlocking { is_synchronous: true, .. })
+    }
+
+    /// Whether it brings back a tensor that autograd saved on the host.
+    pub fn is_unpacking(&self) -> bool {
+        matches!(
+            self.action,
+            CallAction::IssueBlocking { is_unpacking: true, .. }
+                | CallAction::Issue { is_unpacking: true, .. }
+        )
+    }
+
     /// Whether the call returns only after the device has finished some work.
     pub fn blocks(&self) -> bool {
-        matches!(self.action, HostAction::IssueBlocking(_) | HostAction::Wait { .. })
-    }
-
-    /// The work that the thread may have waited for before the call, without a record of it.
-    pub fn silent_wait(&self) -> Option<WorkId> {
-        self.after_work.filter(|_| !self.blocks())
-    }
-
-    /// The work that the call issues.
-    pub fn issued(&self) -> &[WorkId] {
-        self.action.issued()
+        matches!(self.action, CallAction::IssueBlocking { .. } | CallAction::Wait(_))
     }
 }
 

@@ -6,7 +6,7 @@
 use busbound_trace::IntervalSet;
 
 use super::builder::Builder;
-use super::{CallId, WorkId};
+use super::{CallId, NodeId, WorkId};
 use crate::host::HostUse;
 use crate::thresholds::{BUSY_MEANWHILE, HOST_STRETCH, SEARCH_DEPTH, SILENT_SHARE};
 use crate::{Time, interval};
@@ -18,9 +18,9 @@ pub(super) fn find(builder: &mut Builder<'_>) {
         let Some(work) = awaited(builder, call, &busy) else { continue };
         let ended = builder.graph.work[work].end;
         let node = &mut builder.graph.calls[call];
-        node.after_work = Some(work);
         // Only what comes after the work is the host's own time.
         node.since.set_total((node.start - ended).max(0));
+        builder.graph.after_work.push((NodeId::of(call), NodeId::of(work)));
     }
 }
 
@@ -29,7 +29,7 @@ fn awaited(builder: &Builder<'_>, call: CallId, busy: &IntervalSet) -> Option<Wo
     let graph = &builder.graph;
     let node = &graph.calls[call];
     let gap = node.since.total();
-    if gap < HOST_STRETCH || node.after.is_some() {
+    if gap < HOST_STRETCH || graph.after(call).is_some() {
         return None;
     }
     let silent: Time =

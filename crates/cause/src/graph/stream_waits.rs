@@ -7,6 +7,7 @@ use busbound_trace::{NameId, Place, SyncKind};
 use super::builder::Builder;
 use super::{Rule, WorkId};
 use crate::Time;
+use crate::search::first_after;
 use crate::thresholds::{EVENT_PASSES, SHORT_SEARCH_DEPTH};
 
 /// A wait that the profiler recorded in full.
@@ -29,11 +30,12 @@ pub(super) fn between_streams(builder: &mut Builder<'_>) {
         let graph = &builder.graph;
         let issued = |work: WorkId| graph.issued_at(work).unwrap_or(graph.work[work].start);
         let (waiting, source) = (&graph.streams[wait.waiting].work, &graph.streams[wait.source].work);
-        let next = waiting.partition_point(|work| issued(*work) < wait.asked);
-        let last = source.partition_point(|work| issued(*work) < wait.marked);
-        let (Some(&next), Some(&last)) = (waiting.get(next), last.checked_sub(1).map(|i| &source[i])) else {
+        let next = first_after(waiting, |work| issued(work) < wait.asked);
+        let after = first_after(source, |work| issued(work) < wait.marked);
+        if !waiting.contains(&next) || after == source.start {
             continue;
-        };
+        }
+        let last = after - 1;
         if graph.work[last].end <= graph.work[next].start + EVENT_PASSES {
             builder.graph.add_wait(next, last, Rule::RecordedStreamWait);
         }
@@ -90,7 +92,7 @@ fn infer_from_calls(builder: &mut Builder<'_>) {
     let marks = marks(builder);
     let mut by_pair: BTreeMap<(usize, usize, usize), Vec<&Asked>> = BTreeMap::new();
     for one in &asked {
-        let (from, to) = (builder.graph.work[one.likely].stream, builder.graph.work[one.work].stream);
+        let (from, to) = (builder.graph.stream_of(one.likely), builder.graph.stream_of(one.work));
         by_pair.entry((from, to, builder.step(one.at))).or_default().push(one);
     }
     for ((from, _, step), waits) in by_pair {
@@ -116,7 +118,7 @@ fn marks(builder: &mut Builder<'_>) -> Marks {
     let mut marks = Marks::new();
     for (thread, at, name) in std::mem::take(&mut builder.mark_calls) {
         if let Some(work) = builder.issued_last(thread, at) {
-            let key = (builder.graph.work[work].stream, builder.step(at), name);
+            let key = (builder.graph.stream_of(work), builder.step(at), name);
             marks.entry(key).or_default().push((at, work));
         }
     }
@@ -126,9 +128,9 @@ fn marks(builder: &mut Builder<'_>) -> Marks {
 /// On the other streams of the device: the work that ended last before this work started, and was issued by then.
 pub(super) fn ended_last_before(builder: &Builder<'_>, work: WorkId, issued_before: Time) -> Option<WorkId> {
     let graph = &builder.graph;
-    let (stream, start) = (graph.work[work].stream, graph.work[work].start);
+    let (stream, start) = (&graph.streams[graph.stream_of(work)], graph.work[work].start);
     let is_issued = graph.is_issued_before(issued_before);
-    graph.last_ended(Some(graph.streams[stream].device), start + EVENT_PASSES, SHORT_SEARCH_DEPTH, |other| {
-        graph.work[other].stream != stream && graph.work[other].start < start && is_issued(other)
+    graph.last_ended(Some(stream.device), start + EVENT_PASSES, SHORT_SEARCH_DEPTH, |other| {
+        !stream.work.contains(&other) && graph.work[other].start < start && is_issued(other)
     })
 }

@@ -2,10 +2,11 @@
 
 use busbound_trace::{Interval, IntervalSet, Nanos, Timestamp, TrackId};
 
-use super::CallId;
 use super::builder::Builder;
+use super::{CallId, NodeId};
 use crate::Time;
 use crate::host::Host;
+use crate::search::first_after;
 use crate::thresholds::{MANY_THREADS, THREAD_IDLE};
 
 /// If a thread was idle within a window while another launching thread worked: the other thread, and when its work ended. The
@@ -30,17 +31,15 @@ pub(super) fn link_threads(builder: &mut Builder<'_>) {
     if !(2..=MANY_THREADS).contains(&builder.activity.host.launching_threads().len()) {
         return;
     }
-    for call in 0..builder.graph.calls.len() {
-        builder.graph.calls[call].after = awaited_call(builder, call);
-    }
+    let calls = 0..builder.graph.calls.len();
+    builder.graph.after = calls.map(|call| awaited_call(builder, call).map(NodeId::of)).collect();
 }
 
 fn awaited_call(builder: &Builder<'_>, call: CallId) -> Option<CallId> {
     let graph = &builder.graph;
     let node = &graph.calls[call];
-    let thread = &graph.threads[node.thread];
-    let since =
-        node.position.checked_sub(1).map_or(Time::MIN, |before| graph.calls[thread.calls[before]].end);
+    let thread = &graph.threads[graph.thread_of(call)];
+    let since = graph.call_before(call).map_or(Time::MIN, |before| graph.calls[before].end);
     if node.start.saturating_sub(since) < THREAD_IDLE {
         return None;
     }
@@ -53,7 +52,7 @@ fn awaited_call(builder: &Builder<'_>, call: CallId) -> Option<CallId> {
     let (other, left) = waited_for_thread(host, thread.track, window)?;
     let other = graph.threads.iter().find(|thread| thread.track == other)?;
     // Calls that start at the same time do not wait for each other.
-    let upto = other.calls.partition_point(|id| graph.calls[*id].start < node.start.min(left.as_nanos() + 1));
-    let last = other.calls[..upto].iter().rev().copied().find(|id| graph.calls[*id].end <= node.start)?;
+    let upto = first_after(&other.calls, |id| graph.calls[id].start < node.start.min(left.as_nanos() + 1));
+    let last = (other.calls.start..upto).rev().find(|id| graph.calls[*id].end <= node.start)?;
     (graph.calls[last].end > since).then_some(last)
 }

@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use super::stream_waits::ended_last_before;
-use super::{Graph, Rule, WorkId, WorkKind};
+use super::{Graph, NodeId, Rule, WorkId, WorkKind};
 use crate::Time;
 use crate::thresholds::{SOURCE_ENDED_WITHIN, UNEXPLAINED_START, USUAL_LATENCY};
 
@@ -25,8 +25,8 @@ pub(super) fn explain_late_starts(builder: &mut Builder<'_>) {
         });
         let explained =
             source.is_some_and(|source| builder.graph.add_wait(work, source, Rule::EndedJustBefore));
-        if !explained && builder.graph.work[work].call.is_some() {
-            builder.graph.work[work].unexplained = start - known;
+        if !explained && builder.graph.work[work].call().is_some() {
+            builder.graph.unexplained.push((NodeId::of(work), start - known));
         }
     }
 }
@@ -35,7 +35,7 @@ pub(super) fn explain_late_starts(builder: &mut Builder<'_>) {
 fn is_being_staged(graph: &Graph, work: WorkId) -> bool {
     let node = &graph.work[work];
     matches!(node.kind, WorkKind::Copy { pageable: true, .. })
-        && node.call.is_some_and(|call| graph.calls[call].end >= node.start)
+        && node.call().is_some_and(|call| graph.calls[call].end >= node.start)
 }
 
 /// When the last known edge was satisfied; `None` for work without known predecessors.
@@ -43,6 +43,6 @@ fn known_by(builder: &Builder<'_>, work: WorkId) -> Option<Time> {
     let graph = &builder.graph;
     let by_call = graph.issued_at(work).map(|at| at + graph.latency);
     let by_work = graph.before(work).map(|before| graph.work[before].end);
-    let by_wait = graph.work[work].waits.iter().map(|wait| graph.work[wait.on].end).max();
+    let by_wait = graph.work[work].waits.iter().map(|wait| graph.work[wait.on()].end).max();
     by_call.max(by_work).max(by_wait)
 }

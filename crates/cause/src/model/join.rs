@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{HostCall, Model, Work};
 use crate::Time;
+use crate::few::Few;
 use crate::graph::{Awaited, HostAction, WorkId, WorkKind};
 
 /// One rank of a job.
@@ -91,7 +92,8 @@ impl Model {
         if let Some(call) = self.work[id].call {
             let HostAction::Issue(issued) = &mut self.calls[call].action else { return None };
             let at = issued.iter().position(|other| *other == id)?;
-            issued.insert(at, arrival);
+            issued.push(arrival);
+            issued[at..].rotate_right(1);
         }
         let stream = self.work[id].stream;
         let at = self.streams[stream].iter().position(|other| *other == id)?;
@@ -99,7 +101,7 @@ impl Model {
         let collective = &mut self.work[id];
         let before = Work { kind: WorkKind::Memset, alone: 0.0, ..collective.clone() };
         collective.after_work = 0;
-        collective.waits = Vec::new();
+        collective.waits = Few::default();
         self.work.push(before);
         Some(arrival)
     }

@@ -13,6 +13,7 @@ pub use join::JoinedRank;
 pub use unprofiled::{FreshPages, RecordingCost};
 
 use crate::Time;
+use crate::few::Few;
 use crate::graph::{CallId, Graph, HostAction, HostTime, Rule, WorkId, WorkKind};
 use crate::host::HostUse;
 use crate::host_memory::HostBytes;
@@ -106,7 +107,7 @@ pub struct Work {
     /// Delay after the previous work on its stream.
     pub after_work: Time,
     /// Work on other streams that it waits for, and the delay after it.
-    pub waits: Vec<(WorkId, Time)>,
+    pub waits: Few<(WorkId, Time)>,
     pub step: usize,
     pub start: Time,
     pub end: Time,

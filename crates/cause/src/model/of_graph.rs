@@ -2,7 +2,10 @@
 
 use super::{HostCall, Model, TraceRange, Work};
 use crate::Time;
-use crate::graph::{Awaited, CallId, CallNode, Graph, HostAction, HostTime, Rule, WorkId, WorkKind};
+use crate::few::Few;
+use crate::graph::{
+    Awaited, CallAction, CallId, CallNode, Graph, HostAction, HostTime, NodeId, Rule, WorkId, WorkKind,
+};
 use crate::host::HostUse;
 use crate::thresholds::{COPY_CALL, EVENT_PASSES};
 
@@ -13,8 +16,8 @@ struct Cut<'g> {
     starts: Vec<Time>,
     until: Time,
     /// New ids of the graph's work and calls.
-    work: Vec<Option<WorkId>>,
-    calls: Vec<Option<CallId>>,
+    work: Vec<Option<NodeId>>,
+    calls: Vec<Option<NodeId>>,
     model: Model,
 }
 
@@ -49,10 +52,15 @@ impl Cut<'_> {
         self.starts.partition_point(|start| *start <= at).saturating_sub(1)
     }
 
+    /// The id in the model of work of the graph.
+    fn new_work(&self, work: WorkId) -> Option<WorkId> {
+        self.work[work].map(NodeId::get)
+    }
+
     fn add_work(&mut self) {
         for stream in &self.graph.streams {
             let mut order = Vec::new();
-            for &id in &stream.work {
+            for id in stream.work.clone() {
                 let node = &self.graph.work[id];
                 let (start, end) = (node.start - self.begin, node.end - self.begin);
                 if start < 0 || end > self.until {
@@ -61,52 +69,53 @@ impl Cut<'_> {
                 let new = self.model.work.len();
                 self.model.work.push(Work {
                     kind: node.kind,
-                    host: node.host,
+                    host: self.graph.host_bytes(node),
                     event: node.event,
                     stream: self.model.streams.len(),
                     call: None,
                     alone: (end - start) as f64,
                     after_call: 0,
                     after_work: 0,
-                    waits: Vec::new(),
+                    waits: Few::default(),
                     step: self.step(start),
                     start,
                     end,
                     dropped: false,
                 });
-                self.model.edges.unexplained += node.unexplained;
-                self.work[id] = Some(new);
+                self.work[id] = Some(NodeId::of(new));
                 order.push(new);
             }
             self.model.streams.push(order);
             self.model.stream_device.push(stream.device);
         }
+        let unexplained = self.graph.unexplained().filter(|(work, _)| self.work[*work].is_some());
+        self.model.edges.unexplained = unexplained.map(|(_, time)| time).sum();
     }
 
     fn add_calls(&mut self) {
         for thread in &self.graph.threads {
             let mut order: Vec<CallId> = Vec::new();
-            for &id in &thread.calls {
+            for id in thread.calls.clone() {
                 let node = &self.graph.calls[id];
                 let (start, end) = (node.start - self.begin, node.end - self.begin);
                 if start < 0 || start > self.until {
                     continue;
                 }
-                let Some(action) = self.action_of(node) else { continue };
+                let Some(action) = self.action_of(id) else { continue };
                 // The host ends a step where the next one begins.
-                let in_step = if node.action == HostAction::EndStep { start - 1 } else { start };
+                let in_step = if node.action == CallAction::EndStep { start - 1 } else { start };
                 let (new, step) = (self.model.calls.len(), self.step(in_step));
                 for &work in action.issued() {
                     self.model.work[work].call = Some(new);
                     self.model.work[work].step = step;
                 }
                 let before = order.last().map_or(0, |before| self.model.calls[*before].end);
-                let after_work = node.after_work.and_then(|work| self.work[work]);
+                let after_work = self.graph.after_work(id).and_then(|work| self.new_work(work));
                 self.model.calls.push(HostCall {
-                    cost: self.own_cost(node, end.min(self.until.max(start)) + self.begin),
+                    cost: self.own_cost(id, end.min(self.until.max(start)) + self.begin),
                     cost_use: cost_use(&action, &self.model.work),
-                    is_synchronous: node.is_synchronous,
-                    is_unpacking: node.is_unpacking,
+                    is_synchronous: node.is_synchronous(),
+                    is_unpacking: node.is_unpacking(),
                     after_work,
                     action,
                     // A call within another one has no gap before it.
@@ -119,7 +128,7 @@ impl Cut<'_> {
                     start,
                     end: end.min(self.until.max(start)),
                 });
-                self.calls[id] = Some(new);
+                self.calls[id] = Some(NodeId::of(new));
                 order.push(new);
             }
             if !order.is_empty() {
@@ -130,20 +139,20 @@ impl Cut<'_> {
     }
 
     /// What a call does within the range; `None` if all of its work is outside.
-    fn action_of(&self, node: &CallNode) -> Option<HostAction> {
-        let kept = |work: &WorkId| self.work[*work];
-        match &node.action {
+    fn action_of(&self, call: CallId) -> Option<HostAction> {
+        let kept = |work: WorkId| self.new_work(work);
+        match self.graph.action(call) {
             HostAction::Issue(work) => {
-                let work: Vec<WorkId> = work.iter().filter_map(kept).collect();
+                let work: Few<WorkId> = work.iter().copied().filter_map(kept).collect();
                 (!work.is_empty()).then_some(HostAction::Issue(work))
             }
             HostAction::IssueBlocking(work) => Some(HostAction::IssueBlocking(kept(work)?)),
             HostAction::Wait { awaited, copy } => {
-                let awaited = match *awaited {
-                    Awaited::Work(work) => kept(&work).map_or(Awaited::None, Awaited::Work),
+                let awaited = match awaited {
+                    Awaited::Work(work) => kept(work).map_or(Awaited::None, Awaited::Work),
                     other => other,
                 };
-                Some(HostAction::Wait { awaited, copy: copy.as_ref().and_then(kept) })
+                Some(HostAction::Wait { awaited, copy: copy.and_then(kept) })
             }
             HostAction::EndStep => Some(HostAction::EndStep),
             HostAction::Nothing => None,
@@ -151,8 +160,9 @@ impl Cut<'_> {
     }
 
     /// The call's own time, without waiting.
-    fn own_cost(&self, node: &CallNode, end: Time) -> Time {
-        match node.released_by.map(|wait| self.graph.work[wait.on].end) {
+    fn own_cost(&self, call: CallId, end: Time) -> Time {
+        let node = &self.graph.calls[call];
+        match self.graph.released_by(call).map(|wait| self.graph.work[wait.on()].end) {
             Some(released) => (end - released.max(node.start)).max(0),
             None => node.end - node.start,
         }
@@ -161,10 +171,8 @@ impl Cut<'_> {
     /// Adds the waits of threads for other threads.
     fn link_calls(&mut self) {
         for (id, node) in self.graph.calls.iter().enumerate() {
-            let (Some(call), Some(other)) = (self.calls[id], node.after.and_then(|other| self.calls[other]))
-            else {
-                continue;
-            };
+            let new = |call: CallId| self.calls[call].map(NodeId::get);
+            let (Some(call), Some(other)) = (new(id), self.graph.after(id).and_then(new)) else { continue };
             let between = node.start - self.begin - self.model.calls[other].end;
             let call = &mut self.model.calls[call];
             call.after = Some((other, between));
@@ -173,7 +181,7 @@ impl Cut<'_> {
             if between < call.gap() {
                 call.since.uses.retain(|(what, _)| *what != HostUse::Waiting);
                 match call.since.total() {
-                    0 => call.since.uses = vec![(HostUse::Launching, between.max(0))],
+                    0 => call.since.uses = Few::one((HostUse::Launching, between.max(0))),
                     _ => call.set_gap(between),
                 }
             }
@@ -184,9 +192,9 @@ impl Cut<'_> {
     /// Adds the waits of work for work on other streams.
     fn add_waits(&mut self) {
         for (id, node) in self.graph.work.iter().enumerate() {
-            let Some(work) = self.work[id] else { continue };
+            let Some(work) = self.new_work(id) else { continue };
             for wait in &node.waits {
-                let Some(on) = self.work[wait.on] else { continue };
+                let Some(on) = self.new_work(wait.on()) else { continue };
                 let between = self.model.work[work].start - self.model.work[on].end;
                 let most = if wait.rule == Rule::EndedJustBefore { Time::MAX } else { EVENT_PASSES };
                 self.model.work[work].waits.push((on, between.clamp(0, most)));

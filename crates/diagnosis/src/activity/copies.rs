@@ -87,7 +87,7 @@ pub struct CopyStream {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Copy<'a> {
     pub(crate) event: Event<'a>,
-    pub(crate) transfer: Transfer,
+    pub(crate) transfer: &'a Transfer,
     pub(crate) device: i32,
     pub(crate) stream: i64,
     pub(crate) call: Option<Event<'a>>,
@@ -122,7 +122,7 @@ impl Copy<'_> {
 
     /// The kind of host memory at one end of the copy.
     pub(crate) fn host_memory(&self) -> Option<MemoryKind> {
-        host_end(&self.transfer)
+        host_end(self.transfer)
     }
 }
 
@@ -140,11 +140,13 @@ fn host_end(transfer: &Transfer) -> Option<MemoryKind> {
 
 /// Every GPU copy, by device, stream and time, with its cost on the host.
 pub(crate) fn copies<'a>(trace: &'a Trace, host: &Host<'a>) -> Vec<Copy<'a>> {
-    let mut all = Vec::new();
+    let is_copy = |event: &Event<'_>| event.kind() == EventKind::Copy;
+    let count = trace.streams().map(|track| track.events().filter(is_copy).count()).sum();
+    let mut all = Vec::with_capacity(count);
     for track in trace.streams() {
         let Place::Stream { device, stream } = track.place() else { continue };
-        for event in track.events().filter(|event| event.kind() == EventKind::Copy) {
-            let Some(&transfer) = event.transfer() else { continue };
+        for event in track.events().filter(is_copy) {
+            let Some(transfer) = event.transfer() else { continue };
             let call = host.call_behind(&event);
             let (blocked, waited_after) =
                 call.map(|call| host_side(trace, host, &event, &call)).unwrap_or_default();

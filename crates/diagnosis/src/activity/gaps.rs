@@ -49,7 +49,7 @@ pub(crate) fn gaps<'a>(
 ) -> Gaps<'a> {
     let launches = GraphLaunches::of(host.trace());
     let terms = idle::Terms { graph, host, launches: &launches, thread };
-    let mut all = Gaps::default();
+    let mut all = Gaps::none(host.trace());
     for line in timelines {
         let gaps = line.gaps();
         let middle = gaps.count() / 2;
@@ -60,6 +60,7 @@ pub(crate) fn gaps<'a>(
         all.append(first);
         all.append(second);
     }
+    all.shrink();
     all
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn idle_causes(gaps: &Gaps<'_>, host: &Host<'_>) -> Vec<IdleCause> {
     let mut sums: BTreeMap<GapCause, CauseSum> = BTreeMap::new();
     let mut index = 0;
     for (gap, pieces) in gaps.iter() {
-        let before_copy = ends_in_bus_copy(gap);
+        let before_copy = ends_in_bus_copy(&gap);
         for (i, piece) in pieces.iter().enumerate() {
             let sum = sums.entry(piece.cause).or_default();
             sum.add(index, piece, before_copy);
@@ -161,14 +162,14 @@ pub(crate) fn idle_around_ms(gaps: &Gaps<'_>, causes: &[GapCause], calls: &CallT
         let these = pieces.iter().filter(|piece| causes.contains(&piece.cause) && is_near(piece));
         these.map(|piece| piece.interval.length()).sum::<Nanos>()
     };
-    gaps.iter().map(|(gap, pieces)| near_calls(gap, pieces)).sum::<Nanos>().as_millis()
+    gaps.iter().map(|(gap, pieces)| near_calls(&gap, pieces)).sum::<Nanos>().as_millis()
 }
 
 /// Idle time while the thread that ended the gap was inside these calls.
 pub(crate) fn idle_inside_ms(gaps: &Gaps<'_>, calls: &CallTimes) -> f64 {
     // The pieces of a gap are all of it.
-    let inside = |(gap, _): (&Gap<'_>, &[Piece])| {
-        times_of(gap, calls).map_or(Nanos::ZERO, |calls| calls.length_within(gap.interval))
+    let inside = |(gap, _): (Gap<'_>, &[Piece])| {
+        times_of(&gap, calls).map_or(Nanos::ZERO, |calls| calls.length_within(gap.interval))
     };
     gaps.iter().map(inside).sum::<Nanos>().as_millis()
 }

@@ -147,7 +147,8 @@ pub(crate) fn timelines(
         for event in stream.events().filter(|event| event.kind().is_gpu_work()) {
             of_stream.get_or_insert_with(Work::default).add(&event, communication);
         }
-        let Some(of_stream) = of_stream else { continue };
+        let Some(mut of_stream) = of_stream else { continue };
+        of_stream.compute.shrink();
         devices.entry(device).or_default().push(of_stream);
     }
     let timeline =

@@ -1,12 +1,13 @@
 //! What is on the critical path of a step? The walk of [`busbound_cause::path`], summed over the steps.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use busbound_cause::path::{EdgesWalked, Occupied, PathClass, PathSegment, Walk};
 use busbound_trace::{EventKind, Interval, Nanos, Place, TrackId};
 use serde::Serialize;
 
-use crate::activity::timeline;
+use crate::activity::timeline::{self, DeviceTimeline};
 use crate::analysis::facts::Facts;
 use crate::quantity::printable;
 
@@ -64,34 +65,64 @@ const LONGEST: usize = 10;
 /// A step, and its path from its end to its start.
 pub(crate) type WalkedStep = (Interval, Vec<PathSegment>);
 
-/// The paths of the first steps, in order, and the edges that they use; `None` if the trace has no GPU work.
-pub(crate) fn walked(facts: &Facts<'_>) -> Option<(Vec<WalkedStep>, EdgesWalked)> {
+/// The paths of the first steps, in order; `None` if the trace has no GPU work.
+pub(crate) fn walked(facts: &Facts<'_>) -> Option<Vec<WalkedStep>> {
+    let steps = steps(facts)?;
+    let occupied = occupied(facts);
+    let mut walk = Walk::new(&facts.graph, &facts.host, &occupied);
+    Some(steps.into_iter().map(|step| (step, walk.step(step))).collect())
+}
+
+fn steps(facts: &Facts<'_>) -> Option<Vec<Interval>> {
     let whole = timeline::whole(&facts.timelines)?;
-    let steps: Vec<Interval> = match facts.window.steps.as_slice() {
+    Some(match facts.window.steps.as_slice() {
         [] => vec![whole],
         steps => steps.iter().copied().take(STEPS).filter(|step| step.length().get() > 0).collect(),
+    })
+}
+
+fn occupied<'f>(facts: &'f Facts<'_>) -> Vec<Occupied<'f>> {
+    let of = |line: &'f DeviceTimeline| Occupied {
+        device: line.device,
+        kernels: &line.kernels,
+        copies: &line.copies,
     };
-    let occupied: Vec<Occupied<'_>> = facts
-        .timelines
-        .iter()
-        .map(|line| Occupied { device: line.device, kernels: &line.kernels, copies: &line.copies })
-        .collect();
-    let mut walk = Walk::new(&facts.graph, &facts.host, &occupied);
-    let walks = steps.into_iter().map(|step| (step, walk.step(step))).collect();
-    Some((walks, walk.edges()))
+    facts.timelines.iter().map(of).collect()
+}
+
+/// Adds a segment to the longest ones, longest first, if it is one of them.
+fn add_long(longest: &mut Vec<PathSegment>, segment: PathSegment) {
+    let key = |segment: &PathSegment| (Reverse(segment.interval.length()), segment.interval.start);
+    let place = longest.partition_point(|known| key(known) <= key(&segment));
+    if place < LONGEST {
+        longest.insert(place, segment);
+        longest.truncate(LONGEST);
+    }
 }
 
 /// `None` if the trace has no GPU work.
 pub(crate) fn critical_path(facts: &Facts<'_>) -> Option<CriticalPath> {
-    let (mut walks, edges) = walked(facts)?;
+    let steps = steps(facts)?;
+    let count = steps.len();
+    let mut by_length: Vec<usize> = (0..count).collect();
+    by_length.sort_by_key(|&step| (steps[step].length(), steps[step].start));
+    let median = *by_length.get(count / 2)?;
+    let occupied = occupied(facts);
+    let mut walk = Walk::new(&facts.graph, &facts.host, &occupied);
     let mut by_class: BTreeMap<PathClass, Nanos> = BTreeMap::new();
-    for segment in walks.iter().flat_map(|(_, segments)| segments) {
-        *by_class.entry(segment.class).or_default() += segment.interval.length();
+    let (mut longest, mut pieces) = (Vec::new(), 0);
+    // A path may have as many segments as the trace has events, so they are not kept.
+    for (number, &step) in steps.iter().enumerate() {
+        walk.each_segment(step, |segment| {
+            *by_class.entry(segment.class).or_default() += segment.interval.length();
+            if number == median {
+                pieces += 1;
+                add_long(&mut longest, segment);
+            }
+        });
     }
-    walks.sort_by_key(|(step, _)| (step.length(), step.start));
-    let step: Nanos = walks.iter().map(|(step, _)| step.length()).sum();
+    let step: Nanos = steps.iter().map(|step| step.length()).sum();
     let path: Nanos = by_class.values().copied().sum();
-    let count = walks.len();
     let mut classes: Vec<PathShare> = by_class
         .into_iter()
         .filter(|(_, time)| time.get() > 0)
@@ -102,16 +133,12 @@ pub(crate) fn critical_path(facts: &Facts<'_>) -> Option<CriticalPath> {
         })
         .collect();
     classes.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-    let (median, mut segments) = walks.into_iter().nth(count / 2)?;
-    let number = segments.len();
-    segments.sort_by_key(|segment| (std::cmp::Reverse(segment.interval.length()), segment.interval.start));
-    let longest = segments
+    let longest = longest
         .iter()
-        .take(LONGEST)
         .map(|segment| LongSegment {
             class: segment.class,
             name: describe(segment, facts),
-            start_ms: (segment.interval.start - median.start).as_millis(),
+            start_ms: (segment.interval.start - steps[median].start).as_millis(),
             ms: segment.interval.length().as_millis(),
         })
         .collect();
@@ -121,8 +148,8 @@ pub(crate) fn critical_path(facts: &Facts<'_>) -> Option<CriticalPath> {
         path_ms: path.as_millis() / count as f64,
         classes,
         longest,
-        pieces: number,
-        edges: edges.into(),
+        pieces,
+        edges: walk.edges().into(),
     })
 }
 

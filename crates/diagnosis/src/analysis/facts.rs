@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use busbound_cause::idle::{GapCause, Gaps};
-use busbound_cause::{Activity, CollectiveNames, Graph, Host, Model};
+use busbound_cause::{Activity, CollectiveNames, Graph, Host, Model, WorkNode};
 use busbound_machine::nccl_log::NcclLog;
 use busbound_machine::{LinkFacts, Machine};
 use busbound_trace::{EventKind, Interval, IntervalSet, Nanos, Place, Trace, Track};
@@ -256,13 +256,15 @@ impl<'a> Facts<'a> {
         if self.graph.host_memory.kernels.is_empty() {
             return 0.0;
         }
-        let waits = self.graph.work.iter().filter(|work| work.host.is_some_and(|host| host.is_link_bound));
+        let is_bound = |work: &&WorkNode| self.graph.host_bytes(work).is_some_and(|host| host.is_link_bound);
+        let waits = self.graph.work.iter().filter(is_bound);
         waits.map(|work| (work.end - work.start) as f64).sum::<f64>() / 1e6
     }
 
     /// The rate at which kernels that read or write host memory do so; 0 if there are none.
     pub(crate) fn host_memory_gbps(&self) -> f64 {
-        let moves = self.graph.work.iter().filter_map(|work| Some((work.host?.bytes, work.end - work.start)));
+        let of = |work: &WorkNode| Some((self.graph.host_bytes(work)?.bytes, work.end - work.start));
+        let moves = self.graph.work.iter().filter_map(of);
         let (bytes, time) =
             moves.fold((0.0, 0.0), |(bytes, time), (b, t)| (bytes + b as f64, time + t as f64));
         if time > 0.0 { bytes / time } else { 0.0 }

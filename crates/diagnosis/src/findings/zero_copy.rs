@@ -102,6 +102,6 @@ fn short(name: &str) -> &str {
 }
 
 fn intervals(facts: &Facts<'_>) -> Vec<Interval> {
-    let moving = facts.graph.work.iter().filter(|work| work.host.is_some());
+    let moving = facts.graph.work.iter().filter(|work| facts.graph.host_bytes(work).is_some());
     moving.map(|work| facts.trace.event(work.event).interval()).collect()
 }

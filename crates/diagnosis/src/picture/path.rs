@@ -36,7 +36,7 @@ pub(super) fn spans(
     origin: i64,
     notes: &mut Vec<String>,
 ) -> Vec<PathSpan> {
-    let Some((mut walks, _)) = walked(facts) else { return Vec::new() };
+    let Some(mut walks) = walked(facts) else { return Vec::new() };
     walks.sort_by_key(|(step, _)| step.start);
     let (all, steps) = (facts.window.steps.len().max(walks.len()), walks.len());
     let rows = Rows { groups, threads, origin };

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::interval::Interval;
 use crate::model::builder::TraceBuilder;
-use crate::model::events::NO_ID;
 use crate::model::kind::EventKind;
 use crate::model::sync::{SyncKind, Synchronization};
 use crate::model::time::Timestamp;
@@ -94,9 +93,9 @@ impl Devices {
         let mut of_stream: BTreeMap<i64, BTreeSet<i32>> = BTreeMap::new();
         let mut worked = BTreeMap::new();
         let events = &trace.events;
-        let correlation = |row: usize| Some(events.correlation[row]).filter(|id| *id != NO_ID);
+        let correlation = |row: usize| events.correlation.get(row);
         for row in (0..events.len()).filter(|row| events.kind[*row].is_gpu_work()) {
-            if let Place::Stream { device, stream } = trace.tracks.get(events.track[row]) {
+            if let Place::Stream { device, stream } = trace.tracks.get(events.track(row)) {
                 of_stream.entry(stream).or_default().insert(device);
                 worked.extend(correlation(row).map(|id| (id, device)));
             }
@@ -109,7 +108,7 @@ impl Devices {
             let is_call = |kind| matches!(kind, EventKind::RuntimeCall | EventKind::DriverCall);
             for row in (0..events.len()).filter(|row| is_call(events.kind[*row])) {
                 let Some(id) = correlation(row) else { continue };
-                let (thread, at) = (events.track[row], events.start[row]);
+                let (thread, at) = (events.track(row), events.start[row]);
                 match worked.get(&id) {
                     Some(&device) => {
                         launched.entry(thread).or_default().push((at, device));

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::kineto::batch::{Batch, FlowEnd, LaunchArrow};
 use crate::kineto::envelope::Envelope;
 use crate::model::builder::TraceBuilder;
-use crate::model::events::{EventId, NO_ID};
+use crate::model::events::EventId;
 use crate::model::link::{Link, LinkEnd};
 use crate::model::names::NameId;
 use crate::model::origin::Origin;
@@ -101,7 +101,7 @@ impl<'a> Assembler<'a> {
         let arrows = std::mem::take(&mut self.launch_arrows);
         let events = &mut self.trace.events;
         let lacking: Vec<usize> = (0..events.len())
-            .filter(|&i| events.kind[i].is_gpu_work() && events.correlation[i] == NO_ID)
+            .filter(|&i| events.kind[i].is_gpu_work() && events.correlation.get(i).is_none())
             .collect();
         if lacking.is_empty() || arrows.is_empty() {
             return;
@@ -109,9 +109,9 @@ impl<'a> Assembler<'a> {
         let heads: HashMap<_, _> =
             arrows.iter().map(|arrow| ((arrow.device, arrow.stream, arrow.at), arrow.id)).collect();
         for i in lacking {
-            let Place::Stream { device, stream } = self.trace.tracks.get(events.track[i]) else { continue };
+            let Place::Stream { device, stream } = self.trace.tracks.get(events.track(i)) else { continue };
             if let Some(&id) = heads.get(&(device, stream, events.start[i])) {
-                events.correlation[i] = id;
+                events.correlation.set(i, Some(id));
                 self.trace.stats.repair(Repair::CorrelationFromFlow);
             }
         }

@@ -126,10 +126,10 @@ proptest! {
         prop_assert_eq!(batch.events.len(), events.len());
         for (i, (event, start, duration)) in events.iter().enumerate() {
             prop_assert_eq!(batch.events.start[i].as_nanos(), *start);
-            prop_assert_eq!(batch.events.duration[i].get(), *duration);
-            prop_assert_eq!(batch.names.get(batch.events.name[i]), event["name"].as_str().unwrap());
-            let correlation = event["args"]["correlation"].as_u64().unwrap_or(u64::MAX);
-            prop_assert_eq!(batch.events.correlation[i], correlation);
+            prop_assert_eq!(batch.events.duration.get(i).get(), *duration);
+            prop_assert_eq!(batch.names.get(batch.events.name(i)), event["name"].as_str().unwrap());
+            let correlation = event["args"]["correlation"].as_u64();
+            prop_assert_eq!(batch.events.correlation.get(i), correlation);
         }
     }
 

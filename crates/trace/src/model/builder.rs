@@ -3,7 +3,7 @@
 use crate::interval::Interval;
 use crate::model::collective::Collective;
 use crate::model::copy_operator::CopyOperator;
-use crate::model::events::{EventId, Events, NO_ID, Row};
+use crate::model::events::{EventId, Events, Row};
 use crate::model::format::Format;
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
@@ -295,13 +295,18 @@ impl TraceBuilder {
     /// Gives an event another name, by its index.
     pub(crate) fn rename(&mut self, event: usize, new: impl FnOnce(&str) -> String) {
         let Recorded { events, names, .. } = &mut self.trace;
-        let text = new(names.get(events.name[event]));
-        events.name[event] = names.intern(&text);
+        let text = new(names.get(events.name(event)));
+        events.rename(event, names.intern(&text));
     }
 
     /// Makes room for this many events, so that growing columns do not take twice their size.
     pub(crate) fn reserve(&mut self, events: usize) {
         self.trace.events.reserve(events);
+    }
+
+    /// The same for what only the first of these events have.
+    pub(crate) fn reserve_ids(&mut self, events: usize) {
+        self.trace.events.reserve_ids(events);
     }
 
     pub(crate) fn names(&mut self) -> &mut Names {
@@ -333,6 +338,7 @@ impl TraceBuilder {
 
     /// The trace, without events that cannot be right: for what was read from a file.
     pub(crate) fn finish_file(mut self) -> Trace {
+        self.trace.events.shrink();
         let kept = sanity::keep_possible(&mut self.trace);
         self.trace.stats.events = kept.as_ref().map_or(self.len(), Vec::len) as u64;
         Trace::of_some(self.trace, kept)
@@ -359,8 +365,7 @@ impl AddedEvent<'_> {
 
     /// Joins a call and the GPU work that it launched.
     pub fn correlation(self, id: impl Into<Option<u64>>) -> Self {
-        let row = self.id().index();
-        self.events.correlation[row] = id.into().unwrap_or(NO_ID);
+        self.events.set_correlation(id.into());
         self
     }
 

@@ -3,7 +3,11 @@
 //! Facts that only some kinds have (bytes of a copy, geometry of a launch) are in separate tables, found through the
 //! `detail` column.
 
+use std::num::NonZeroU32;
+
+use crate::hash::HashMap;
 use crate::model::collective::Collective;
+use crate::model::column::{Absent as _, Durations, Ids, Numbers, Trailing};
 use crate::model::copy_operator::CopyOperator;
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
@@ -16,19 +20,32 @@ use crate::model::transfer::Transfer;
 
 /// The id of an event: its row in the table, in file order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EventId(pub(crate) u32);
+pub struct EventId(
+    /// One more than the row, so that an optional id takes no more memory than an id.
+    NonZeroU32,
+);
+
+const _: () = assert!(size_of::<Option<EventId>>() == 4);
 
 impl EventId {
     pub(crate) const MAX: usize = u32::MAX as usize - 1;
 
+    /// Of a row up to `MAX`; all later rows have the same id, so readers stop there.
+    pub(crate) fn of_row(row: usize) -> Self {
+        let row = u32::try_from(row).unwrap_or(u32::MAX);
+        Self(NonZeroU32::MIN.saturating_add(row))
+    }
+
+    #[inline]
     pub fn index(self) -> usize {
-        self.0 as usize
+        self.0.get() as usize - 1
+    }
+
+    /// The id of the same event after this many others.
+    fn after(self, rows: usize) -> Self {
+        Self::of_row(self.index() + rows)
     }
 }
-
-/// "Not recorded" in the columns of correlation and external ids, and in `detail`.
-pub(crate) const NO_ID: u64 = u64::MAX;
-const NO_DETAIL: u32 = u32::MAX;
 
 /// One event before it is added to the columns.
 #[derive(Debug, Clone, Copy)]
@@ -45,16 +62,17 @@ pub(crate) struct Row {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Events {
     pub(crate) kind: Vec<EventKind>,
-    pub(crate) name: Vec<NameId>,
-    pub(crate) track: Vec<TrackId>,
+    name: Numbers,
+    track: Numbers,
     pub(crate) start: Vec<Timestamp>,
-    pub(crate) duration: Vec<Nanos>,
-    pub(crate) correlation: Vec<u64>,
-    /// Only up to the last event that has one: most formats have none.
-    external: Vec<u64>,
-    detail: Vec<u32>,
+    pub(crate) duration: Durations,
+    pub(crate) correlation: Ids,
+    external: Ids,
+    detail: Trailing<u32>,
     transfers: Vec<Transfer>,
+    /// Each one once: programs launch the same kernels again and again.
     launches: Vec<Launch>,
+    launch_rows: HashMap<Launch, u32>,
     syncs: Vec<Synchronization>,
     copy_operators: Vec<CopyOperator>,
     /// Sparse, ordered by event: both operators and kernels may have one in addition to their own detail.
@@ -71,34 +89,50 @@ impl Events {
 
     pub(crate) fn reserve(&mut self, rows: usize) {
         self.kind.reserve_exact(rows);
-        self.name.reserve_exact(rows);
-        self.track.reserve_exact(rows);
+        self.name.reserve(rows);
+        self.track.reserve(rows);
         self.start.reserve_exact(rows);
-        self.duration.reserve_exact(rows);
-        self.correlation.reserve_exact(rows);
-        self.detail.reserve_exact(rows);
+        self.duration.reserve(rows);
+    }
+
+    /// Makes room for what only the first of all events have.
+    pub(crate) fn reserve_ids(&mut self, rows: usize) {
+        self.correlation.reserve(rows);
+        self.detail.reserve(rows);
+    }
+
+    #[inline]
+    pub(crate) fn name(&self, row: usize) -> NameId {
+        NameId::of_number(self.name.get(row))
+    }
+
+    #[inline]
+    pub(crate) fn track(&self, row: usize) -> TrackId {
+        TrackId::of_number(self.track.get(row))
+    }
+
+    pub(crate) fn rename(&mut self, row: usize, name: NameId) {
+        self.name.set(row, name.number());
     }
 
     pub(crate) fn push(&mut self, row: Row) {
         self.kind.push(row.kind);
-        self.name.push(row.name);
-        self.track.push(row.track);
+        self.name.push(row.name.number());
+        self.track.push(row.track.number());
         self.start.push(row.start);
         self.duration.push(row.duration);
-        self.correlation.push(row.correlation.unwrap_or(NO_ID));
-        self.detail.push(NO_DETAIL);
+        self.set_correlation(row.correlation);
         self.set_external(row.external);
     }
 
     // The setters below apply to the event pushed last.
 
     pub(crate) fn set_external(&mut self, id: Option<u64>) {
-        let row = self.last().index();
-        self.external.truncate(row);
-        if let Some(id) = id {
-            self.external.resize(row, NO_ID);
-            self.external.push(id);
-        }
+        self.external.set(self.last().index(), id);
+    }
+
+    pub(crate) fn set_correlation(&mut self, id: Option<u64>) {
+        self.correlation.set(self.last().index(), id);
     }
 
     pub(crate) fn set_transfer(&mut self, transfer: Transfer) {
@@ -107,8 +141,15 @@ impl Events {
     }
 
     pub(crate) fn set_launch(&mut self, launch: Launch) {
-        self.launches.push(launch);
-        self.point_detail_at(self.launches.len());
+        let row = self.launch_row(launch);
+        self.detail.set(self.last().index(), Some(row));
+    }
+
+    fn launch_row(&mut self, launch: Launch) -> u32 {
+        *self.launch_rows.entry(launch).or_insert_with(|| {
+            self.launches.push(launch);
+            u32::try_from(self.launches.len() - 1).unwrap_or(u32::ABSENT)
+        })
     }
 
     pub(crate) fn set_sync(&mut self, sync: Synchronization) {
@@ -134,21 +175,19 @@ impl Events {
     }
 
     pub(crate) fn last(&self) -> EventId {
-        EventId(u32::try_from(self.len().saturating_sub(1)).unwrap_or(u32::MAX))
+        EventId::of_row(self.len().saturating_sub(1))
     }
 
     fn point_detail_at(&mut self, rows: usize) {
-        if let Some(last) = self.detail.last_mut() {
-            *last = u32::try_from(rows - 1).unwrap_or(NO_DETAIL);
-        }
+        self.detail.set(self.last().index(), u32::try_from(rows - 1).ok());
     }
 
     fn detail<'a, T>(&self, id: EventId, table: &'a [T]) -> Option<&'a T> {
-        table.get(self.detail[id.index()] as usize)
+        table.get(self.detail.get(id.index())? as usize)
     }
 
     pub(crate) fn external(&self, id: EventId) -> Option<u64> {
-        self.external.get(id.index()).copied().filter(|&id| id != NO_ID)
+        self.external.get(id.index())
     }
 
     pub(crate) fn transfer(&self, id: EventId) -> Option<&Transfer> {
@@ -185,36 +224,32 @@ impl Events {
 
     /// Appends another table, with its names and tracks renumbered.
     pub(crate) fn append(&mut self, other: &Self, names: &[NameId], tracks: &[TrackId]) {
-        let rows = u32::try_from(self.len()).unwrap_or(u32::MAX);
+        let rows = self.len();
         let base = |rows: usize| u32::try_from(rows).unwrap_or(u32::MAX);
-        let (transfers, launches) = (base(self.transfers.len()), base(self.launches.len()));
+        let launches: Vec<u32> = other.launches.iter().map(|launch| self.launch_row(*launch)).collect();
+        let transfers = base(self.transfers.len());
         let (syncs, copies) = (base(self.syncs.len()), base(self.copy_operators.len()));
         let name = |id: NameId| names[id.index()];
 
-        if !other.external.is_empty() {
-            self.external.resize(self.len(), NO_ID);
-            self.external.extend_from_slice(&other.external);
-        }
+        self.external.append(rows, &other.external);
         self.kind.extend_from_slice(&other.kind);
-        self.name.extend(other.name.iter().map(|&id| name(id)));
-        self.track.extend(other.track.iter().map(|&id| tracks[id.index()]));
+        self.name.extend(other.name.iter().map(|id| names[id as usize].number()));
+        self.track.extend(other.track.iter().map(|id| tracks[id as usize].number()));
         self.start.extend_from_slice(&other.start);
-        self.duration.extend_from_slice(&other.duration);
-        self.correlation.extend_from_slice(&other.correlation);
-        self.detail.extend(other.kind.iter().zip(&other.detail).map(|(kind, &detail)| {
-            if detail == NO_DETAIL {
-                return NO_DETAIL;
-            }
-            detail
-                + match kind {
-                    EventKind::Copy | EventKind::Memset => transfers,
-                    EventKind::Kernel => launches,
-                    EventKind::Synchronization => syncs,
-                    _ => copies,
-                }
-        }));
+        self.duration.append(&other.duration);
+        self.correlation.append(rows, &other.correlation);
+        let details = other.kind.iter().zip(other.detail.as_slice());
+        self.detail.append(
+            rows,
+            details.map(|(kind, &detail)| match kind {
+                _ if detail == u32::ABSENT => detail,
+                EventKind::Copy | EventKind::Memset => detail + transfers,
+                EventKind::Kernel => launches[detail as usize],
+                EventKind::Synchronization => detail + syncs,
+                _ => detail + copies,
+            }),
+        );
         self.transfers.extend_from_slice(&other.transfers);
-        self.launches.extend_from_slice(&other.launches);
         self.syncs.extend_from_slice(&other.syncs);
         self.copy_operators.extend(other.copy_operators.iter().map(|op| CopyOperator {
             shape: name(op.shape),
@@ -222,11 +257,10 @@ impl Events {
             dst_dtype: name(op.dst_dtype),
             ..*op
         }));
-        self.collectives.extend(
-            other.collectives.iter().map(|&(event, c)| (EventId(event.0 + rows), c.with_names(name))),
-        );
-        fn shifted<T: Copy>(sparse: &[(EventId, T)], rows: u32) -> impl Iterator<Item = (EventId, T)> {
-            sparse.iter().map(move |&(event, fact)| (EventId(event.0 + rows), fact))
+        self.collectives
+            .extend(other.collectives.iter().map(|&(event, c)| (event.after(rows), c.with_names(name))));
+        fn shifted<T: Copy>(sparse: &[(EventId, T)], rows: usize) -> impl Iterator<Item = (EventId, T)> {
+            sparse.iter().map(move |&(event, fact)| (event.after(rows), fact))
         }
         self.migrations.extend(shifted(&other.migrations, rows));
         self.faults.extend(shifted(&other.faults, rows));
@@ -237,20 +271,31 @@ impl Events {
             column.capacity() * size_of::<T>()
         }
         of(&self.kind)
-            + of(&self.name)
-            + of(&self.track)
+            + self.name.heap_bytes()
+            + self.track.heap_bytes()
             + of(&self.start)
-            + of(&self.duration)
-            + of(&self.correlation)
-            + of(&self.external)
-            + of(&self.detail)
+            + self.duration.heap_bytes()
+            + self.correlation.heap_bytes()
+            + self.external.heap_bytes()
+            + self.detail.heap_bytes()
             + of(&self.transfers)
             + of(&self.launches)
+            + self.launch_rows.capacity() * (size_of::<(Launch, u32)>() + 1)
             + of(&self.syncs)
             + of(&self.copy_operators)
             + of(&self.collectives)
             + of(&self.migrations)
             + of(&self.faults)
+    }
+
+    /// Frees what the columns that grow row by row do not use.
+    pub(crate) fn shrink(&mut self) {
+        self.correlation.shrink();
+        self.external.shrink();
+        self.detail.shrink();
+        self.transfers.shrink_to_fit();
+        self.syncs.shrink_to_fit();
+        self.launch_rows = HashMap::default();
     }
 
     pub(crate) fn clear(&mut self) {
@@ -264,6 +309,7 @@ impl Events {
         self.detail.clear();
         self.transfers.clear();
         self.launches.clear();
+        self.launch_rows.clear();
         self.syncs.clear();
         self.copy_operators.clear();
         self.collectives.clear();

@@ -3,6 +3,7 @@
 pub(crate) mod builder;
 pub(crate) mod call;
 pub(crate) mod collective;
+pub(crate) mod column;
 pub(crate) mod copy_operator;
 pub(crate) mod environment;
 pub(crate) mod events;

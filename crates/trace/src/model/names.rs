@@ -12,8 +12,18 @@ impl NameId {
     /// The empty string has the same id in every table.
     pub const EMPTY: Self = Self(0);
 
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
+    }
+
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn of_number(number: u32) -> Self {
+        Self(number)
     }
 }
 

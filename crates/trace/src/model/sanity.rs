@@ -3,7 +3,7 @@
 //! They are left out of the trace and counted. Everything else keeps its number.
 
 use crate::hash::{HashMap, HashSet};
-use crate::model::events::{EventId, Events, NO_ID};
+use crate::model::events::{EventId, Events};
 use crate::model::kind::EventKind;
 use crate::model::stats::{LossKind, Repair};
 use crate::model::time::Timestamp;
@@ -38,7 +38,7 @@ pub(crate) fn keep_possible(recorded: &mut Recorded) -> Option<Vec<EventId>> {
         return None;
     }
     let ids = (0..recorded.events.len()).filter(|row| !impossible.contains(row));
-    Some(ids.filter_map(|row| u32::try_from(row).ok()).map(EventId).collect())
+    Some(ids.map(EventId::of_row).collect())
 }
 
 /// The profiler's own span may be longer than what it recorded.
@@ -49,7 +49,7 @@ fn has_own_time(kind: EventKind) -> bool {
 /// The few events that are far from all others, or that last far beyond them.
 fn at_impossible_times(events: &Events) -> HashSet<usize> {
     let rows = || (0..events.len()).filter(|&row| has_own_time(events.kind[row]));
-    let end = |row: usize| events.start[row].as_nanos().saturating_add(events.duration[row].get());
+    let end = |row: usize| events.start[row].as_nanos().saturating_add(events.duration.get(row).get());
     let first = rows().map(|row| events.start[row].as_nanos()).min();
     let last = rows().map(end).max();
     let (Some(first), Some(last)) = (first, last) else { return HashSet::default() };
@@ -92,7 +92,7 @@ fn main_part(starts: &[i64]) -> (i64, i64) {
 /// The same work at the same time with the same id is one event. Of host events only if GPU work is in the file twice: nested
 /// functions may have the same name and times.
 fn in_it_twice(events: &Events) -> Vec<usize> {
-    let is_sure = |row: usize| events.kind[row].is_gpu_work() && events.correlation[row] != NO_ID;
+    let is_sure = |row: usize| events.kind[row].is_gpu_work() && events.correlation.get(row).is_some();
     let mut twice = repeated(events, is_sure);
     if !twice.is_empty() {
         twice.extend(repeated(events, |row| !is_sure(row)));
@@ -101,14 +101,14 @@ fn in_it_twice(events: &Events) -> Vec<usize> {
 }
 
 /// Everything that makes an event the same as another.
-fn key(events: &Events, row: usize) -> (EventKind, u32, usize, Timestamp, i64, u64) {
+fn key(events: &Events, row: usize) -> (EventKind, u32, usize, Timestamp, i64, Option<u64>) {
     (
         events.kind[row],
-        events.name[row].index() as u32,
-        events.track[row].index(),
+        events.name(row).number(),
+        events.track(row).index(),
         events.start[row],
-        events.duration[row].get(),
-        events.correlation[row],
+        events.duration.get(row).get(),
+        events.correlation.get(row),
     )
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use crate::interval::Interval;
 use crate::model::collective::Collective;
 use crate::model::copy_operator::CopyOperator;
-use crate::model::events::{EventId, Events, NO_ID};
+use crate::model::events::{EventId, Events};
 use crate::model::kind::EventKind;
 use crate::model::launch::Launch;
 use crate::model::link::{Link, LinkTraffic};
@@ -78,11 +78,11 @@ pub(crate) struct TimeOrder {
     /// Where each track's events begin in `ids`; one more entry than tracks.
     begins: Vec<usize>,
     /// Of each position in `ids`: see [`TimeOrder::parents`].
-    parents: OnceLock<Vec<u32>>,
+    parents: OnceLock<Vec<u16>>,
 }
 
-/// In place of a parent.
-const NO_PARENT: u32 = u32::MAX;
+/// Events that are further back than this are not searched for what runs at a moment.
+const FARTHEST: usize = 2_000;
 
 impl Trace {
     /// Shows only these events, which are in file order.
@@ -106,9 +106,9 @@ impl Trace {
 
     /// Some of them, by their positions in that order.
     pub fn events_in(&self, places: Range<usize>) -> impl ExactSizeIterator<Item = Event<'_>> {
-        let place = |place: usize| u32::try_from(place.min(self.len())).unwrap_or(u32::MAX);
+        let place = |place: usize| place.min(self.len());
         (place(places.start)..place(places.end)).map(|place| {
-            let id = self.kept.as_ref().map_or(EventId(place), |kept| kept[place as usize]);
+            let id = self.kept.as_ref().map_or_else(|| EventId::of_row(place), |kept| kept[place]);
             Event { trace: self, id }
         })
     }
@@ -219,26 +219,22 @@ impl TimeOrder {
     fn of(events: &Events, kept: Option<&[EventId]>, tracks: usize) -> Self {
         match kept {
             Some(kept) => Self::of_ids(events, tracks, kept.iter().copied()),
-            None => Self::of_ids(
-                events,
-                tracks,
-                (0..u32::try_from(events.len()).unwrap_or(u32::MAX)).map(EventId),
-            ),
+            None => Self::of_ids(events, tracks, (0..events.len()).map(EventId::of_row)),
         }
     }
 
     fn of_ids(events: &Events, tracks: usize, kept: impl ExactSizeIterator<Item = EventId> + Clone) -> Self {
         let mut begins = vec![0usize; tracks + 1];
         for id in kept.clone() {
-            begins[events.track[id.index()].index() + 1] += 1;
+            begins[events.track(id.index()).index() + 1] += 1;
         }
         for i in 1..begins.len() {
             begins[i] += begins[i - 1];
         }
         let mut next = begins.clone();
-        let mut ids = vec![EventId(0); kept.len()];
+        let mut ids = vec![EventId::of_row(0); kept.len()];
         for id in kept {
-            let at = &mut next[events.track[id.index()].index()];
+            let at = &mut next[events.track(id.index()).index()];
             ids[*at] = id;
             *at += 1;
         }
@@ -246,7 +242,7 @@ impl TimeOrder {
         let in_order = |slice: &mut [EventId]| {
             slice.sort_by_key(|id| {
                 let i = id.index();
-                (events.start[i], std::cmp::Reverse(events.duration[i]))
+                (events.start[i], std::cmp::Reverse(events.duration.get(i)))
             });
         };
         // Tracks are independent; most events are on a few of them.
@@ -265,20 +261,22 @@ impl TimeOrder {
         Self { ids, begins, parents: OnceLock::new() }
     }
 
-    /// Of each position, the last one before it on its track that runs longer than to this one's start. So the events that run
-    /// at a moment are among the parents of the last one before it.
-    fn parents(&self, events: &Events) -> &[u32] {
+    /// Of each position, how far back the last one before it on its track is that runs longer than to this one's start; 0 if
+    /// there is none, or only one that is too far. So the events that run at a moment are among the parents of the last one
+    /// before it.
+    fn parents(&self, events: &Events) -> &[u16] {
         self.parents.get_or_init(|| {
             let mut parents = Vec::with_capacity(self.ids.len());
             for track in self.begins.windows(2) {
-                let mut open: Vec<(Timestamp, u32)> = Vec::new();
+                let mut open: Vec<(Timestamp, usize)> = Vec::new();
                 for (position, id) in self.ids[track[0]..track[1]].iter().enumerate() {
                     let start = events.start[id.index()];
                     while open.last().is_some_and(|(end, _)| *end <= start) {
                         open.pop();
                     }
-                    parents.push(open.last().map_or(NO_PARENT, |(_, position)| *position));
-                    open.push((start + events.duration[id.index()], (track[0] + position) as u32));
+                    let back = open.last().map_or(0, |(_, parent)| position - parent);
+                    parents.push(if back <= FARTHEST { back as u16 } else { 0 });
+                    open.push((start + events.duration.get(id.index()), position));
                 }
             }
             parents
@@ -351,13 +349,12 @@ impl<'a> Track<'a> {
     /// The events before a [`position`](Self::position) that run longer than until `at`, innermost first. Not those that
     /// are more than 2,000 events back.
     pub fn running(&self, before: usize, at: Timestamp) -> impl Iterator<Item = Event<'a>> + use<'a> {
-        const FARTHEST: usize = 2_000;
         let (trace, order) = (self.trace, self.trace.order());
         let parents = order.parents(&trace.recorded.events);
         let first = order.begins[self.id.index()];
         let parent = |position: &usize| {
-            let parent = parents[*position];
-            (parent != NO_PARENT).then_some(parent as usize)
+            let back = usize::from(parents[*position]);
+            (back > 0).then(|| position - back)
         };
         let last = before.checked_sub(1).map(|last| first + last);
         std::iter::successors(last, parent)
@@ -382,53 +379,62 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
+    #[inline]
     fn row(&self) -> usize {
         self.id.index()
     }
 
+    #[inline]
     pub fn id(&self) -> EventId {
         self.id
     }
 
+    #[inline]
     pub fn kind(&self) -> EventKind {
         self.trace.recorded.events.kind[self.row()]
     }
 
+    #[inline]
     pub fn name_id(&self) -> NameId {
-        self.trace.recorded.events.name[self.row()]
+        self.trace.recorded.events.name(self.row())
     }
 
     pub fn name(&self) -> &'a str {
         self.trace.recorded.names.get(self.name_id())
     }
 
+    #[inline]
     pub fn track_id(&self) -> TrackId {
-        self.trace.recorded.events.track[self.row()]
+        self.trace.recorded.events.track(self.row())
     }
 
     pub fn place(&self) -> Place {
         self.trace.recorded.tracks.get(self.track_id())
     }
 
+    #[inline]
     pub fn start(&self) -> Timestamp {
         self.trace.recorded.events.start[self.row()]
     }
 
+    #[inline]
     pub fn duration(&self) -> Nanos {
-        self.trace.recorded.events.duration[self.row()]
+        self.trace.recorded.events.duration.get(self.row())
     }
 
+    #[inline]
     pub fn end(&self) -> Timestamp {
         self.start() + self.duration()
     }
 
+    #[inline]
     pub fn interval(&self) -> Interval {
         Interval::new(self.start(), self.end())
     }
 
     /// Joins a runtime call and the GPU work it launched, within one process.
     pub fn correlation(&self) -> Option<u64> {
-        Some(self.trace.recorded.events.correlation[self.row()]).filter(|&id| id != NO_ID)
+        self.trace.recorded.events.correlation.get(self.row())
     }
 
     /// Joins GPU work and runtime calls to the operator they ran under.

@@ -29,8 +29,18 @@ pub enum Place {
 pub struct TrackId(u32);
 
 impl TrackId {
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
+    }
+
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn of_number(number: u32) -> Self {
+        Self(number)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The rows of a large table, read on several threads before they are needed.
+//! The rows of a large table, read on another thread before they are needed.
 //!
 //! Only parts without a gap are read here. At the first part that has one, or that is damaged, reading ends: the caller
 //! continues there row by row, and finds out what is lost.
@@ -7,87 +7,91 @@ use std::path::Path;
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use rusqlite::Statement;
 
-use super::connection::connect;
+use super::pages::{Node, Pages, Stored};
 use super::rows::{Next, Rows};
 
-/// Rows of a part.
-const PART: u64 = 2048;
-
-/// Bytes of text in a part; parts with more are not read here, because several of them are in memory.
-const MOST_TEXT: usize = 4 << 20;
+/// Pages of a part.
+const PART: usize = 32;
 
 /// Parts that wait to be taken, per thread.
 const WAITING: usize = 2;
 
 /// More threads than this are faster than what is done with the rows.
-const MOST_THREADS: usize = 4;
+const MOST_THREADS: usize = 2;
 
 /// Smaller tables are read faster than threads start.
-const SMALL_TABLE: u64 = 16 * PART;
+const SMALL_TABLE: u64 = 32_768;
 
 /// How to read a table.
 pub(super) struct Ahead<'a> {
     pub(super) path: &'a Path,
     pub(super) threads: usize,
-    /// Selects the number and `columns` columns of the rows after one number, up to and including another.
-    pub(super) query: &'a str,
-    pub(super) columns: usize,
+    /// The first page of the table.
+    pub(super) root: u32,
+    /// The columns to read.
+    pub(super) stored: &'a [Stored],
     /// The number of the last row.
     pub(super) rows: u64,
 }
 
+/// Some rows, and the number of the first one.
+type Part = (i64, Rows);
+
 impl Ahead<'_> {
     /// Calls back with the rows in order, from number 1 on without a gap. May end before the last row.
     pub(super) fn each_part(&self, take: &mut dyn FnMut(&Rows) -> Next) -> Next {
-        let threads = self.threads.min(MOST_THREADS);
-        if threads < 2 || self.rows < SMALL_TABLE {
+        if self.rows < SMALL_TABLE {
             return Next::Row;
         }
-        thread::scope(|scope| {
-            let read_on = |thread: usize| {
-                let (parts, read): (_, Receiver<Rows>) = bounded(WAITING);
-                scope.spawn(move || self.read_parts(thread, threads, &parts));
-                read
-            };
-            let read: Vec<_> = (0..threads).map(read_on).collect();
-            // Part by part: each thread reads one, in the same order again and again.
-            for parts in read.iter().cycle() {
-                let Ok(rows) = parts.recv() else { return Next::Row };
-                if take(&rows) == Next::Stop {
-                    return Next::Stop;
-                }
-            }
-            Next::Row
-        })
+        let Some(mut pages) = Pages::open(self.path) else { return Next::Row };
+        let Some(leaves) = pages.leaves(self.root) else { return Next::Row };
+        let parts: Vec<&[Node]> = leaves.chunks(PART).collect();
+        // This thread takes the rows.
+        match self.threads.saturating_sub(1).min(MOST_THREADS) {
+            0 => take_parts(parts.iter().map_while(|part| self.read_part(&mut pages, part)), take),
+            threads => thread::scope(|scope| {
+                let read_on = |thread: usize| {
+                    let (send, read): (_, Receiver<Part>) = bounded(WAITING);
+                    let own = parts.iter().skip(thread).step_by(threads);
+                    scope.spawn(move || self.read_parts(own, &send));
+                    read
+                };
+                let read: Vec<_> = (0..threads).map(read_on).collect();
+                // Part by part: each thread reads one, in the same order again and again.
+                take_parts(read.iter().cycle().map_while(|parts| parts.recv().ok()), take)
+            }),
+        }
     }
 
     /// Every part of one thread; ends early if nobody takes them, or at the first that cannot be read here.
-    fn read_parts(&self, thread: usize, threads: usize, parts: &Sender<Rows>) -> Option<()> {
-        let connection = connect(self.path).ok()?;
-        let mut statement = connection.prepare(self.query).ok()?;
-        for part in (thread as u64..self.rows.div_ceil(PART)).step_by(threads) {
-            parts.send(self.read_part(&mut statement, part * PART)?).ok()?;
+    fn read_parts<'p>(&self, parts: impl Iterator<Item = &'p &'p [Node]>, send: &Sender<Part>) -> Option<()> {
+        let mut pages = Pages::open(self.path)?;
+        for part in parts {
+            send.send(self.read_part(&mut pages, part)?).ok()?;
         }
         Some(())
     }
 
-    /// The rows after the number `before`; `None` if one is missing.
-    fn read_part(&self, statement: &mut Statement<'_>, before: u64) -> Option<Rows> {
-        let mut last = i64::try_from(before).ok()?;
-        let until = i64::try_from((before + PART).min(self.rows)).ok()?;
-        // The first part includes numbers below one, which no sound table has.
-        let after = if before == 0 { i64::MIN } else { last };
-        let mut rows = Rows::of(self.columns);
-        let mut found = statement.query([after, until]).ok()?;
-        while let Some(row) = found.next().ok()? {
-            last += 1;
-            if row.get::<_, i64>(0).ok()? != last || rows.text_bytes() > MOST_TEXT {
-                return None;
-            }
-            rows.push(row);
-        }
-        (last == until).then_some(rows)
+    /// `None` if a row is missing.
+    fn read_part(&self, pages: &mut Pages, part: &[Node]) -> Option<Part> {
+        let mut rows = Rows::of(self.stored.len());
+        let first = pages.read(part, self.stored, &mut rows)?;
+        Some((first, rows))
     }
+}
+
+/// Takes the parts that follow each other, from row number 1 on.
+fn take_parts(parts: impl Iterator<Item = Part>, take: &mut dyn FnMut(&Rows) -> Next) -> Next {
+    let mut next = 1;
+    for (first, rows) in parts {
+        if first != next {
+            break;
+        }
+        next += rows.count() as i64;
+        if take(&rows) == Next::Stop {
+            return Next::Stop;
+        }
+    }
+    Next::Row
 }

@@ -10,6 +10,7 @@ use rusqlite::Connection;
 
 use super::ahead::Ahead;
 use super::connection::connect;
+use super::pages::Stored;
 use super::rows::{Next, Row, Rows};
 
 /// How far after damage to try the next row; doubles while no row is found.
@@ -36,16 +37,39 @@ pub(super) struct Database {
 
 pub(super) struct Table {
     pub(super) name: String,
-    columns: Vec<String>,
+    columns: Vec<Column>,
+    /// Its first page, and whether its rows are stored with exactly these columns.
+    root: u32,
+    is_plain: bool,
     /// The name of its row number, if its rows have one.
     row_number: Option<&'static str>,
     /// The number of its last row, which is about its row count.
     pub(super) rows: u64,
 }
 
+struct Column {
+    name: String,
+    /// Whether its values are stored as they are: numbers of the row are not, and some whole numbers of other columns are
+    /// stored as integers.
+    is_plain: bool,
+}
+
+impl Column {
+    fn of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let is_key = row.get::<_, i64>("pk")? != 0;
+        let kind = row.get::<_, String>("type").unwrap_or_default().to_ascii_uppercase();
+        let is_real = ["REAL", "FLOA", "DOUB"].iter().any(|part| kind.contains(part));
+        Ok(Self { name: row.get("name")?, is_plain: !is_key && !is_real })
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
+}
+
 impl Table {
     pub(super) fn has(&self, column: &str) -> bool {
-        self.columns.iter().any(|known| known.eq_ignore_ascii_case(column))
+        self.columns.iter().any(|known| known.is(column))
     }
 }
 
@@ -97,36 +121,35 @@ impl Database {
 
     fn look_up_tables(&mut self) -> rusqlite::Result<()> {
         // Views and virtual tables are programs, not data.
-        let query = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0";
+        let query = "SELECT name, rootpage FROM sqlite_master WHERE type = 'table' AND rootpage > 0";
         let mut statement = self.connection.prepare(query)?;
         let mut rows = statement.query([])?;
         let mut names = Vec::new();
         // Use what is left of a damaged list of tables.
         while let Ok(Some(row)) = rows.next() {
-            names.extend(row.get::<_, String>(0));
+            let root = row.get::<_, u32>(1).unwrap_or(0);
+            names.extend(row.get::<_, String>(0).map(|name| (name, root)));
         }
         drop(rows);
         drop(statement);
-        for name in names {
-            if let Ok(table) = self.look_up(&name) {
+        for (name, root) in names {
+            if let Ok(table) = self.look_up(&name, root) {
                 self.tables.insert(name.to_ascii_uppercase(), table);
             }
         }
         Ok(())
     }
 
-    fn look_up(&self, name: &str) -> rusqlite::Result<Table> {
+    fn look_up(&self, name: &str, root: u32) -> rusqlite::Result<Table> {
         let mut columns = Vec::new();
         let mut hidden = Vec::new();
         self.connection.pragma(None, "table_xinfo", name, |row| {
             // Computed columns are programs, not data.
             let list = if row.get::<_, i64>("hidden")? == 0 { &mut columns } else { &mut hidden };
-            list.push(row.get::<_, String>("name")?);
+            list.push(Column::of(row)?);
             Ok(())
         })?;
-        let is_column = |name: &&str| {
-            columns.iter().chain(&hidden).any(|known: &String| known.eq_ignore_ascii_case(name))
-        };
+        let is_column = |name: &&str| columns.iter().chain(&hidden).any(|known: &Column| known.is(name));
         let row_number = ROW_NUMBERS.into_iter().find(|name| !is_column(name));
         let row_number = row_number.filter(|number| {
             self.connection.prepare(&format!("SELECT {number} FROM {}", quoted(name))).is_ok()
@@ -145,7 +168,7 @@ impl Database {
             None
         });
         let rows = last.and_then(|last| u64::try_from(last).ok()).unwrap_or(0);
-        Ok(Table { name: name.to_owned(), columns, row_number, rows })
+        Ok(Table { name: name.to_owned(), is_plain: hidden.is_empty(), columns, root, row_number, rows })
     }
 
     /// The table of this name, and its later versions: `…_MEMCPY`, `…_MEMCPY_V2`.
@@ -191,21 +214,11 @@ impl Database {
             return self.each_unnumbered_row(table, &wanted, take);
         };
         // By row number, so that reading can continue after a lost page.
-        let query = |last: &str| {
-            let (selected, name) = (&wanted.selected, quoted(&table.name));
-            format!(
-                "SELECT {number}{selected} FROM {name} NOT INDEXED WHERE {number} > ?{last} ORDER BY {number}"
-            )
-        };
-        let ahead = Ahead {
-            path: &self.path,
-            threads: self.threads,
-            query: &query(&format!(" AND {number} <= ?")),
-            columns: wanted.count,
-            rows: table.rows,
-        };
+        let (selected, name) = (&wanted.selected, quoted(&table.name));
+        let query =
+            format!("SELECT {number}{selected} FROM {name} NOT INDEXED WHERE {number} > ? ORDER BY {number}");
         let mut taken = Taken::default();
-        let stopped = ahead.each_part(&mut |rows| {
+        let mut take_part = |rows: &Rows| {
             for row in rows.iter(&wanted.places) {
                 taken.count += 1;
                 if take(&row) == Next::Stop {
@@ -213,10 +226,15 @@ impl Database {
                 }
             }
             Next::Row
+        };
+        let stopped = wanted.stored.as_deref().map_or(Next::Row, |stored| {
+            let (path, threads) = (self.path.as_path(), self.threads);
+            let ahead = Ahead { path, threads, root: table.root, stored, rows: table.rows };
+            ahead.each_part(&mut take_part)
         });
         match stopped {
             Next::Stop => End::Stopped,
-            Next::Row => self.each_row_after(taken, table, &query(""), &wanted, take),
+            Next::Row => self.each_row_after(taken, table, &query, &wanted, take),
         }
     }
 
@@ -301,19 +319,26 @@ struct Wanted {
     count: usize,
     /// The place of each requested column among them, if the table has it.
     places: Vec<Option<usize>>,
+    /// How they are stored, in the order of the table; `None` if only SQLite can tell.
+    stored: Option<Vec<Stored>>,
 }
 
 impl Wanted {
     fn of(table: &Table, columns: &[&str]) -> Self {
-        let mut wanted = Self { selected: String::new(), count: 0, places: Vec::new() };
+        let mut wanted = Self { selected: String::new(), count: 0, places: Vec::new(), stored: None };
+        let mut stored = Vec::new();
         for column in columns {
-            let known = table.columns.iter().find(|known| known.eq_ignore_ascii_case(column));
-            wanted.places.push(known.map(|known| {
-                wanted.selected.push_str(&format!(", {}", quoted(known)));
+            let known = table.columns.iter().position(|known| known.is(column));
+            wanted.places.push(known.map(|column| {
+                wanted.selected.push_str(&format!(", {}", quoted(&table.columns[column].name)));
+                stored.push(Stored { column, place: wanted.count });
                 wanted.count += 1;
                 wanted.count - 1
             }));
         }
+        stored.sort_unstable();
+        let is_plain = table.is_plain && stored.iter().all(|stored| table.columns[stored.column].is_plain);
+        wanted.stored = is_plain.then_some(stored);
         wanted
     }
 }

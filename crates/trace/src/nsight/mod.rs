@@ -14,6 +14,7 @@ mod faults;
 mod format;
 mod identity;
 mod memory_use;
+mod pages;
 mod ranges;
 pub(crate) mod report;
 mod rows;
@@ -268,10 +269,15 @@ impl<'a, 'w> Reading<'a, 'w> {
     fn reserve(&mut self) {
         const SMALLEST_EVENT: u64 = 24;
         let database = self.database;
-        let tables = tables_read().flat_map(|name| database.versions_of(name));
-        let rows = tables.map(|table| table.rows).fold(0, u64::saturating_add);
+        let rows = |names: &mut dyn Iterator<Item = &'static &'static str>| {
+            let tables = names.flat_map(|name| database.versions_of(name));
+            tables.map(|table| table.rows).fold(0, u64::saturating_add)
+        };
         let most = (self.file_bytes / SMALLEST_EVENT).min(self.memory_bound / BYTES_PER_ROW);
-        self.trace.reserve(usize::try_from(rows.min(most)).unwrap_or(0));
+        let count = |rows: u64| usize::try_from(rows.min(most)).unwrap_or(0);
+        self.trace.reserve(count(rows(&mut tables_read())));
+        // Ranges come last, and have no ids.
+        self.trace.reserve_ids(count(rows(&mut tables_read().filter(|name| **name != ranges::TABLE))));
     }
 
     /// Device work comes first: most analyses need it if memory runs out.

@@ -11,7 +11,7 @@ use crate::hash::HashMap;
 use crate::model::kind::EventKind;
 use crate::model::names::{NameId, Names};
 
-const TABLE: &str = "NVTX_EVENTS";
+pub(super) const TABLE: &str = "NVTX_EVENTS";
 /// Rows that only give names.
 const NAMES: &str = "NVTX names of domains, categories and streams";
 const COLUMNS: [&str; 7] = ["start", "end", "eventType", "text", "textId", "globalTid", "domainId"];

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use rusqlite::types::ValueRef;
 
+use super::pages::{Stored, varint};
+
 /// Whether to read further rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
@@ -52,6 +54,57 @@ impl Rows {
         self.count += 1;
     }
 
+    /// Adds a row as it is stored in the file. `wanted` is in the order of the table's columns, and has all that are kept.
+    /// `None` if the row lacks one of them, or is damaged.
+    pub(super) fn push_record(&mut self, record: &[u8], wanted: &[Stored]) -> Option<()> {
+        let (header, mut at) = varint(record)?;
+        let header = usize::try_from(header).ok()?;
+        let types = record.get(..header)?;
+        let first = self.values.len();
+        self.values.resize(first + self.columns, Value::Null);
+        let (mut column, mut body) = (0, header);
+        for stored in wanted {
+            loop {
+                let (kind, used) = varint(types.get(at..)?)?;
+                let until = body.checked_add(stored_bytes(kind)?)?;
+                (at, column) = (at + used, column + 1);
+                let bytes = body..until;
+                body = until;
+                if column > stored.column {
+                    self.values[first + stored.place] = self.stored(kind, record.get(bytes)?)?;
+                    break;
+                }
+            }
+        }
+        // A row ends with its last column.
+        let is_sound = at < types.len() || body == record.len();
+        self.count += 1;
+        is_sound.then_some(())
+    }
+
+    fn stored(&mut self, kind: u64, bytes: &[u8]) -> Option<Value> {
+        Some(match kind {
+            0 => Value::Null,
+            1..=6 => {
+                // The sign is that of the first byte.
+                let sign = i64::from(bytes.first()?.cast_signed() >> 7);
+                Value::Integer(bytes.iter().fold(sign, |number, byte| number << 8 | i64::from(*byte)))
+            }
+            7 => match f64::from_be_bytes(bytes.try_into().ok()?) {
+                number if number.is_nan() => Value::Null,
+                number => Value::Real(number),
+            },
+            8 => Value::Integer(0),
+            9 => Value::Integer(1),
+            kind if kind % 2 == 0 => Value::Other,
+            _ => self.keep(bytes),
+        })
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
     pub(super) fn text_bytes(&self) -> usize {
         self.text.len()
     }
@@ -86,6 +139,18 @@ impl Rows {
             text: &self.text,
             places,
         })
+    }
+}
+
+/// How many bytes a value of this type takes; `None` for types that SQLite reserves.
+fn stored_bytes(kind: u64) -> Option<usize> {
+    match kind {
+        0 | 8 | 9 => Some(0),
+        1..=4 => usize::try_from(kind).ok(),
+        5 => Some(6),
+        6 | 7 => Some(8),
+        10 | 11 => None,
+        _ => usize::try_from((kind - 12) / 2).ok(),
     }
 }
 

@@ -169,7 +169,7 @@ fn a_directory_lists_exports_and_reports_but_no_run_twice() {
 
 #[test]
 fn the_memory_limit_stops_reading_and_is_reported() {
-    let trace = open(&fixture("off.sqlite"), &ReadOptions::default().memory_bound(180_000)).unwrap();
+    let trace = open(&fixture("off.sqlite"), &ReadOptions::default().memory_bound(110_000)).unwrap();
     assert!(trace.stats().losses.iter().any(|loss| loss.what == LossKind::MemoryBound));
     // Device work is read first.
     assert_eq!(of_kind(&trace, EventKind::Kernel).len(), 101);

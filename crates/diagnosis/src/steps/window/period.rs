@@ -5,20 +5,48 @@
 //! period. Layers repeat within a step, but the launches before and after the layers do not match at that
 //! distance, so the step wins over the layer if anything differs between layers.
 
-use busbound_trace::hash::HashMap;
-use busbound_trace::{Event, EventId, Timestamp, Trace};
+use busbound_trace::{EventId, NameId, Timestamp, Trace};
 
 use super::{Beginnings, StepsFound};
 use busbound_cause::Host;
 
-/// One launch or synchronization, in the order in which the host made them.
+/// One launch or synchronization. Small, because there are as many as events.
 struct Token {
-    at: Timestamp,
-    end: Timestamp,
-    /// The end of a launch, or the start of a wait.
-    worked_until: Timestamp,
-    /// What was launched.
+    call: EventId,
+    /// What was launched: the number of its name, or beyond all of them that of a wait.
     what: u32,
+}
+
+const _: () = assert!(size_of::<Token>() <= 8);
+
+/// The launches and synchronizations, in the order in which the host made them.
+struct Tokens<'a> {
+    trace: &'a Trace,
+    list: Vec<Token>,
+}
+
+impl Tokens<'_> {
+    fn at(&self, place: usize) -> Timestamp {
+        self.trace.event(self.list[place].call).start()
+    }
+
+    fn end(&self, place: usize) -> Timestamp {
+        self.trace.event(self.list[place].call).end()
+    }
+
+    /// The end of a launch, or the start of a wait.
+    fn worked_until(&self, place: usize) -> Timestamp {
+        let is_wait = self.list[place].what >= names_of(self.trace);
+        if is_wait { self.at(place) } else { self.end(place) }
+    }
+
+    fn len(&self) -> usize {
+        self.list.len()
+    }
+}
+
+fn names_of(trace: &Trace) -> u32 {
+    u32::try_from(trace.names().len()).unwrap_or(u32::MAX)
 }
 
 /// A period counts if it occurs this often, if this share of the sequence matches, and if it is long enough
@@ -34,7 +62,7 @@ const TRIED: usize = 24;
 
 pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
     let tokens = tokens(trace, host);
-    let sequence: Vec<u32> = tokens.iter().map(|token| token.what).collect();
+    let sequence: Vec<u32> = tokens.list.iter().map(|token| token.what).collect();
     let (length, anchors) = best_period(&sequence)?;
     let anchor = anchors.first()?;
     // The sequence could be cut at any offset. Steps begin where the host pauses longest before its next launch.
@@ -42,7 +70,7 @@ pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
         let places =
             anchor.iter().map(|place| place + offset).filter(|&place| 0 < place && place < tokens.len());
         let mut pauses: Vec<i64> =
-            places.map(|place| (tokens[place].at - tokens[place - 1].worked_until).get()).collect();
+            places.map(|place| (tokens.at(place) - tokens.worked_until(place - 1)).get()).collect();
         pauses.sort_unstable();
         pauses.get(pauses.len() / 2).copied().unwrap_or(0)
     };
@@ -63,13 +91,13 @@ pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
     earlier.reverse();
     places.splice(0..0, earlier);
     let (&first, &last) = (places.first()?, places.last()?);
-    let span = tokens[last].at - tokens[first].at;
+    let span = tokens.at(last) - tokens.at(first);
     if span.get() < SHORTEST_NANOS * (places.len() as i64 - 1) {
         return None;
     }
-    let starts: Vec<Timestamp> = places.iter().map(|&place| tokens[place].at).collect();
+    let starts: Vec<Timestamp> = places.iter().map(|&place| tokens.at(place)).collect();
     let rest = sequence.len() - last;
-    let ends = (1..places.len()).map(|i| tokens[places[i] - 1].end).chain([tokens[tokens.len() - 1].end]);
+    let ends = (1..places.len()).map(|i| tokens.end(places[i] - 1)).chain([tokens.end(tokens.len() - 1)]);
     Some(Beginnings {
         found: StepsFound::Period,
         pattern: format!("{length} repeating launches"),
@@ -82,33 +110,29 @@ pub(super) fn period(trace: &Trace, host: &Host<'_>) -> Option<Beginnings> {
 }
 
 /// The launches and waits of the host, in order.
-fn tokens(trace: &Trace, host: &Host<'_>) -> Vec<Token> {
+fn tokens<'a>(trace: &'a Trace, host: &Host<'_>) -> Tokens<'a> {
+    let work = || trace.events().filter(|event| event.kind().is_gpu_work());
+    let mut launched: Vec<(EventId, EventId)> = Vec::with_capacity(work().count());
+    launched.extend(work().filter_map(|work| Some((host.call_behind(&work)?.id(), work.id()))));
     // A graph launch is one token, named after the first work of the graph.
-    let mut first_work: HashMap<EventId, (Event<'_>, Event<'_>)> = HashMap::default();
-    for work in trace.events().filter(|event| event.kind().is_gpu_work()) {
-        if let Some(call) = host.call_behind(&work) {
-            let (_, known) = first_work.entry(call.id()).or_insert((call, work));
-            if work.start() < known.start() {
-                *known = work;
-            }
-        }
-    }
-    let names = u32::try_from(trace.names().len()).unwrap_or(u32::MAX);
-    #[expect(clippy::disallowed_methods, reason = "sorted below")]
-    let launched = first_work.into_values().map(|(call, work)| {
-        let what = u32::try_from(work.name_id().index()).unwrap_or(u32::MAX);
-        Token { at: call.start(), end: call.end(), worked_until: call.end(), what }
-    });
-    let mut tokens: Vec<Token> = launched.collect();
+    launched.sort_by_key(|(call, work)| (*call, trace.event(*work).start()));
+    launched.dedup_by_key(|(call, _)| *call);
+    let number = |name: NameId| u32::try_from(name.index()).unwrap_or(u32::MAX);
+    let mut list: Vec<Token> = Vec::with_capacity(launched.len() + host.synchronizations().len());
+    list.extend(
+        launched.iter().map(|&(call, work)| Token { call, what: number(trace.event(work).name_id()) }),
+    );
     // Offset by the number of names, so that synchronizations never share a number with launched work.
-    tokens.extend(host.synchronizations().map(|call| Token {
-        at: call.start(),
-        end: call.end(),
-        worked_until: call.start(),
-        what: names.saturating_add(u32::try_from(call.name_id().index()).unwrap_or(0)),
-    }));
-    tokens.sort_by_key(|token| (token.at, token.what, token.end));
-    tokens
+    let names = names_of(trace);
+    list.extend(
+        host.synchronizations()
+            .map(|call| Token { call: call.id(), what: names.saturating_add(number(call.name_id())) }),
+    );
+    list.sort_by_key(|token| {
+        let call = trace.event(token.call);
+        (call.start(), token.what, call.end())
+    });
+    Tokens { trace, list }
 }
 
 /// The period of a sequence, and the places of every launch that occurs once per period.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use busbound_cause::thresholds::{EVENT_PASSES, PINNED_COPY_CALL};
 use busbound_cause::{
-    CallId, HostAction, HostBytes, HostCall, HostTime, HostUse, Model, Time, Work, WorkId, WorkKind,
+    CallId, Few, HostAction, HostBytes, HostCall, HostTime, HostUse, Model, Time, Work, WorkId, WorkKind,
 };
 use busbound_trace::Direction;
 
@@ -92,7 +92,7 @@ impl Inserted {
         };
         let alone = copy_ns(host.bytes, host.direction, false, terms.link) * terms.assumed.copies;
         let like = graph.work[kernel].clone();
-        let waits = if is_read { like.waits.clone() } else { vec![(kernel, EVENT_PASSES)] };
+        let waits = if is_read { like.waits.clone() } else { Few::one((kernel, EVENT_PASSES)) };
         graph.work.push(Work {
             kind: WorkKind::Copy { direction: host.direction, pageable: false, bytes: host.bytes },
             stream,
@@ -105,7 +105,7 @@ impl Inserted {
             ..like
         });
         graph.calls.push(HostCall {
-            action: HostAction::Issue(vec![copy]),
+            action: HostAction::Issue(Few::one(copy)),
             since: HostTime::default(),
             after: None,
             after_work: None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use busbound_cause::thresholds::EVENT_PASSES;
-use busbound_cause::{CallId, HostAction, HostUse, Model, Time, WorkId, WorkKind};
+use busbound_cause::{CallId, Few, HostAction, HostUse, Model, Time, WorkId, WorkKind};
 use busbound_machine::{HostMemory, LinkFacts, bench};
 use busbound_trace::Direction;
 
@@ -163,7 +163,7 @@ pub(super) fn unblock_host(graph: &mut Model, copy: WorkId) {
         (graph.work[copy].call, graph.work[copy].kind)
         && graph.calls[call].action == HostAction::IssueBlocking(copy)
     {
-        graph.calls[call].action = HostAction::Issue(vec![copy]);
+        graph.calls[call].action = HostAction::Issue(Few::one(copy));
         graph.calls[call].cost = graph.copy_call;
     }
 }

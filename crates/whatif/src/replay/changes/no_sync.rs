@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use busbound_cause::{HostAction, Model, avoidable_waits};
+use busbound_cause::{Few, HostAction, Model, avoidable_waits};
 
 use super::edit::remove_call;
 use super::{About, Declared, Made, Terms, without_value};
@@ -31,7 +31,9 @@ impl Declared for NoSync {
         for call in (0..graph.calls.len()).filter(|call| avoidable[*call]) {
             match graph.calls[call].action {
                 // The copy stays, and the host does not wait for it.
-                HostAction::IssueBlocking(copy) => graph.calls[call].action = HostAction::Issue(vec![copy]),
+                HostAction::IssueBlocking(copy) => {
+                    graph.calls[call].action = HostAction::Issue(Few::one(copy))
+                }
                 _ => remove_call(graph, call),
             }
             made.changed += 1;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use busbound_cause::thresholds::{EVENT_PASSES, PINNED_COPY_CALL};
-use busbound_cause::{CallId, HostAction, HostCall, HostUse, Model, Time, WorkId, WorkKind};
+use busbound_cause::{CallId, Few, HostAction, HostCall, HostUse, Model, Time, WorkId, WorkKind};
 use busbound_trace::Direction;
 
 use super::edit::{OwnWaits, WORTH_MOVING, copy_ns, remove_call};
@@ -101,7 +101,7 @@ impl Pinned {
         let Some(call) = graph.work[id].call.filter(|call| !graph.calls[*call].is_synchronous) else {
             return;
         };
-        graph.calls[call].action = HostAction::Issue(vec![id]);
+        graph.calls[call].action = HostAction::Issue(Few::one(id));
         // `save_on_cpu(pin_memory=True)` brings saved tensors back without waiting.
         if let Some(wait) = own_wait.filter(|_| graph.calls[call].is_unpacking) {
             remove_call(graph, wait);

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use busbound_cause::thresholds::PINNED_COPY_CALL;
-use busbound_cause::{HostAction, HostUse, Model, WorkKind};
+use busbound_cause::{Few, HostAction, HostUse, Model, WorkKind};
 
 use super::edit::{
     Hooks, OwnWaits, bytes_of, copy_ns, groups, is_fetched, remove_call, remove_host_work, small_copies,
@@ -52,7 +52,7 @@ impl Declared for Stream {
                 remove_host_work(graph, call, kept);
                 hooks.remove_after(graph, call, kept);
                 let call = &mut graph.calls[call];
-                call.action = HostAction::Issue(vec![first]);
+                call.action = HostAction::Issue(Few::one(first));
                 (call.cost, call.cost_use) = (PINNED_COPY_CALL, HostUse::Launching);
             }
         }
