@@ -8,8 +8,8 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use super::pages::{Node, Pages, Stored};
-use super::rows::{Next, Rows};
+use super::pages::{Node, Pages};
+use super::rows::{Next, Rows, Stored};
 
 /// Pages of a part.
 const PART: usize = 32;

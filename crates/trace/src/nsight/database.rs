@@ -10,8 +10,7 @@ use rusqlite::Connection;
 
 use super::ahead::Ahead;
 use super::connection::connect;
-use super::pages::Stored;
-use super::rows::{Next, Row, Rows};
+use super::rows::{Next, Row, Rows, Stored};
 
 /// How far after damage to try the next row; doubles while no row is found.
 const FIRST_SKIP: i64 = 16;

@@ -8,7 +8,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 
-use super::rows::Rows;
+use super::rows::{Rows, Stored, varint};
 
 /// The longest row that is read here.
 const LONGEST_ROW: usize = 1 << 20;
@@ -184,13 +184,6 @@ impl Pages {
     }
 }
 
-/// A column to read: its position in the table, and its place in the rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Stored {
-    pub(super) column: usize,
-    pub(super) place: usize,
-}
-
 /// The cells of a page of this kind, each up to the end of the page.
 fn cells(page: &[u8], kind: u8) -> Option<impl Iterator<Item = Option<&[u8]>>> {
     let header = if kind == LEAF { 8 } else { 12 };
@@ -210,23 +203,4 @@ fn cells(page: &[u8], kind: u8) -> Option<impl Iterator<Item = Option<&[u8]>>> {
 
 fn number_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-/// A number of one to nine bytes, and how many it takes.
-pub(super) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
-    let first = *bytes.first()?;
-    if first < 0x80 {
-        return Some((first.into(), 1));
-    }
-    let mut value = u64::from(first & 0x7f);
-    for (i, &byte) in bytes.get(1..)?.iter().take(8).enumerate() {
-        if i == 7 {
-            return Some((value << 8 | u64::from(byte), 9));
-        }
-        value = value << 7 | u64::from(byte & 0x7f);
-        if byte < 0x80 {
-            return Some((value, i + 2));
-        }
-    }
-    None
 }

@@ -4,13 +4,18 @@ use std::borrow::Cow;
 
 use rusqlite::types::ValueRef;
 
-use super::pages::{Stored, varint};
-
 /// Whether to read further rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     Row,
     Stop,
+}
+
+/// A column to read: its position in the table, and its place in the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Stored {
+    pub(super) column: usize,
+    pub(super) place: usize,
 }
 
 /// Some rows of a table with the same columns.
@@ -152,6 +157,25 @@ fn stored_bytes(kind: u64) -> Option<usize> {
         10 | 11 => None,
         _ => usize::try_from((kind - 12) / 2).ok(),
     }
+}
+
+/// A number of one to nine bytes, and how many it takes.
+pub(super) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let first = *bytes.first()?;
+    if first < 0x80 {
+        return Some((first.into(), 1));
+    }
+    let mut value = u64::from(first & 0x7f);
+    for (i, &byte) in bytes.get(1..)?.iter().take(8).enumerate() {
+        if i == 7 {
+            return Some((value << 8 | u64::from(byte), 9));
+        }
+        value = value << 7 | u64::from(byte & 0x7f);
+        if byte < 0x80 {
+            return Some((value, i + 2));
+        }
+    }
+    None
 }
 
 /// One row, with its values in the order of the requested columns. A column that the table lacks is empty.
