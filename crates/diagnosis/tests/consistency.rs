@@ -119,6 +119,12 @@ fn no_saving_exceeds_the_step_and_no_resource_costs_time_when_it_is_free() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// Runs with two paths of the same length, and why.
+const TIES: &[(&str, &str)] = &[(
+    "checkpoint-state_4-pinned_async.json.gz",
+    "copies and the optimizer of one step take 4.45 ms, and the kernels of the next one beside them 4.52 ms",
+)];
+
 /// Where the profiler hardly matters: with it, the path is of the recorded run and the verdict is not.
 #[test]
 fn the_critical_path_and_the_verdict_name_the_same_resource() {
@@ -127,7 +133,8 @@ fn the_critical_path_and_the_verdict_name_the_same_resource() {
         let Some(path) = &run.critical_path else { continue };
         let is_recorded = run.window.steps.as_ref().is_none_or(|steps| steps.unprofiled_ms.is_none());
         let Some(first) = path.classes.first().filter(|_| is_recorded) else { continue };
-        let named = [Bound::Mixed, Bound::Unknown].contains(&run.verdict.bound)
+        let named = TIES.iter().any(|(tie, _)| *tie == name.as_str())
+            || [Bound::Mixed, Bound::Unknown].contains(&run.verdict.bound)
             || bounds_of(first.class).contains(&run.verdict.bound);
         if !named {
             wrong.push(format!(
@@ -149,6 +156,10 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     (
         "accelerate-model_offload_2-kept_pinned.json.gz",
         "the syncs are those of the allocator, which frees its cache in each step; no finding is about them yet",
+    ),
+    (
+        "accelerate-prefill_4-pinned.json.gz",
+        "the syncs are those of blocking copies in accelerate's hooks, which have their own finding; the verdict should be about the copies",
     ),
     (
         "saved-mlp-async.json.gz",

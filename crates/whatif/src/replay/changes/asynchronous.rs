@@ -82,7 +82,7 @@ impl Declared for Async {
     }
 }
 
-/// Saved tensors on their way to the host and back: the one that was saved last comes back first, and only after it arrived.
+/// Saved tensors that go to the host and come back: the one that was saved last comes back first, and only after it arrived.
 /// This holds whatever else overlaps.
 fn brought_back(graph: &Model, order: &[WorkId]) -> BTreeMap<WorkId, WorkId> {
     let mut saved: BTreeMap<(usize, u64), Vec<WorkId>> = BTreeMap::new();
