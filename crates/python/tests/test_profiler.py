@@ -26,7 +26,7 @@ def test_the_trace_is_written_and_its_verdict_printed(fixtures, tmp_path, capsys
     assert output.out == ""
     first, second, last = output.err.splitlines()
     assert first.startswith("busbound: Transfer-bound: 75% of each 275 ms step waits")
-    assert second.startswith("  Pageable host memory: saves 162\u2013177 ms/step. Pin the buffers once")
+    assert second.startswith("  Pageable host memory: saves 163\u2013177 ms/step. Pin the buffers once")
     assert last == f"  busbound diagnose {trace}"
 
 
