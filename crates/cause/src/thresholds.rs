@@ -183,3 +183,6 @@ pub const OTHER_KERNEL: Time = 3;
 
 /// Readings further apart say nothing about single kernels. Chosen, five times the usual distance.
 pub const LONGEST_READING: Time = 40_000_000;
+
+/// Pages of smaller buffers are not fresh: they come from memory that the allocator keeps. Chosen.
+pub const WORTH_FAULTS: u64 = 1 << 20;

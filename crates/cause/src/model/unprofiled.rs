@@ -5,7 +5,7 @@ use busbound_trace::Direction;
 use super::{HostCall, Model};
 use crate::Time;
 use crate::graph::{HostAction, WorkKind};
-use crate::thresholds::OWN_SHARE;
+use crate::thresholds::{OWN_SHARE, WORTH_FAULTS};
 
 /// Host time that recording adds, in nanoseconds per recorded event.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,13 +35,11 @@ pub struct FreshPages {
 
 impl FreshPages {
     pub const NONE: Self = Self { share: 0.0, touched: 0.0 };
-    /// Smaller buffers come from memory that the allocator keeps.
-    const LEAST_BYTES: u64 = 1 << 20;
 
     /// How long such a copy takes without recording, as a share of its recorded time.
     fn left(self, bytes: u64, recorded: f64) -> f64 {
         let beyond = (recorded - bytes as f64 * self.touched).max(0.0);
-        if bytes < Self::LEAST_BYTES || recorded <= 0.0 { 1.0 } else { 1.0 - self.share * beyond / recorded }
+        if bytes < WORTH_FAULTS || recorded <= 0.0 { 1.0 } else { 1.0 - self.share * beyond / recorded }
     }
 }
 

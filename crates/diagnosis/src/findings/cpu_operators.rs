@@ -55,7 +55,7 @@ const VIEWS: [&str; 16] = [
     "unsqueeze",
 ];
 
-/// Operators that copy: to and from the device, they wait in copy calls; on the host, the finding is `cpu_casts`.
+/// Operators that copy. Copies between host and device have their own findings; those within the host are in `cpu_casts`.
 const COPIES: [&str; 5] = ["clone", "contiguous", "copy_", "to", "to_copy"];
 
 /// Whether an operator computes on the CPU: its name is known not to launch anything in this trace.

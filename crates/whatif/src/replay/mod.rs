@@ -127,8 +127,7 @@ impl Replay {
     /// that is cut off at its end, or those that the replay leaves out.
     #[must_use]
     pub fn with_step_ms(mut self, step_ms: f64) -> Self {
-        self.beyond = 0.0;
-        self.beyond = step_ms / self.step_ms() - 1.0;
+        self.beyond = step_ms / (self.unchanged.step() * self.scale) - 1.0;
         self
     }
 

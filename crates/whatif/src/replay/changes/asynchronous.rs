@@ -8,8 +8,8 @@ use busbound_cause::{HostAction, Model, Time, WorkId, WorkKind};
 use busbound_trace::Direction;
 
 use super::edit::{
-    OwnWaits, WORTH_MOVING, bytes_of, in_order, is_alone, move_all, new_stream, remove_call, unblock_host,
-    wait_by_event,
+    OwnWaits, WORTH_MOVING, bytes_of, in_order, is_alone, move_all, new_stream, remove_call, runs_with,
+    unblock_host, wait_by_event,
 };
 use super::{About, Declared, Made, Terms, without_value};
 
@@ -114,13 +114,12 @@ fn blocks(graph: &Model, own: &OwnWaits, id: WorkId) -> bool {
         || call.is_some_and(|call| graph.calls[call].action == HostAction::IssueBlocking(id))
 }
 
-/// Small D2H copies right before and after large ones: whoever saves the weights of a layer saves its biases too. The host waits
-/// for other small ones because it reads their values.
+/// Large copies, and small D2H copies right before and after them. The host waits for other small ones because it reads their
+/// values.
 fn beside_large(graph: &Model, order: &[WorkId]) -> BTreeSet<WorkId> {
     let is_down = |id: &WorkId| graph.work[*id].kind.bus() == Some(Direction::DeviceToHost);
-    let runs = order.chunk_by(|a, b| is_down(a) && is_down(b)).filter(|run| run.len() > 1);
-    let is_large = |run: &&[WorkId]| run.iter().any(|id| bytes_of(graph, *id) >= WORTH_MOVING);
-    runs.filter(is_large).flatten().copied().collect()
+    let is_large = |id: &WorkId| bytes_of(graph, *id) >= WORTH_MOVING;
+    runs_with(order, |a, b| is_down(a) && is_down(b), is_large).copied().collect()
 }
 
 /// The position of all work before any of it moves.

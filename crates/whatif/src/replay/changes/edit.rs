@@ -38,10 +38,22 @@ pub(super) fn is_alone(graph: &Model, work: WorkId) -> bool {
 
 /// Whether it is an H2D copy that can be moved and is large enough.
 pub(super) fn is_fetched(graph: &Model, id: WorkId) -> bool {
+    can_be_fetched(graph, id) && bytes_of(graph, id) >= WORTH_MOVING
+}
+
+/// Whether it is an H2D copy that can be moved, however small.
+fn can_be_fetched(graph: &Model, id: WorkId) -> bool {
     let work = &graph.work[id];
-    !work.dropped
-        && is_alone(graph, id)
-        && matches!(work.kind, WorkKind::Copy { direction: Direction::HostToDevice, bytes, .. } if bytes >= WORTH_MOVING)
+    !work.dropped && is_alone(graph, id) && work.kind.bus() == Some(Direction::HostToDevice)
+}
+
+/// All of every run of neighbors that has a wanted one: whoever moves the weights of a layer moves its biases too.
+pub(super) fn runs_with<T>(
+    order: &[T],
+    are_neighbors: impl Fn(&T, &T) -> bool,
+    wanted: impl Fn(&T) -> bool,
+) -> impl Iterator<Item = &T> {
+    order.chunk_by(are_neighbors).filter(move |run| run.iter().any(&wanted)).flatten()
 }
 
 /// Per copy: the wait in its own operator.
@@ -98,13 +110,13 @@ pub(super) fn groups(graph: &Model, wanted: impl Fn(WorkId) -> bool) -> Vec<Vec<
         .collect()
 }
 
-/// The wanted copies, and the small ones right before and after them: whoever moves the weights of a layer moves its biases too.
+/// The wanted copies, and the small ones right before and after them.
 fn with_small(graph: &Model, order: &[WorkId], wanted: impl Fn(WorkId) -> bool) -> BTreeSet<WorkId> {
     let ends_run = |id: &WorkId| graph.work[*id].kind.is_kernel();
     let step = |id: &WorkId| graph.work[*id].step;
-    let runs = order.chunk_by(|a, b| !ends_run(a) && !ends_run(b) && step(a) == step(b));
-    let whole = runs.filter(|run| run.iter().any(|id| wanted(*id))).flatten().copied();
-    whole.filter(|id| wanted(*id) || is_small_fetch(graph, *id)).collect()
+    let are_neighbors = |a: &WorkId, b: &WorkId| !ends_run(a) && !ends_run(b) && step(a) == step(b);
+    let whole = runs_with(order, are_neighbors, |id| wanted(*id)).copied();
+    whole.filter(|id| can_be_fetched(graph, *id)).collect()
 }
 
 fn groups_of(graph: &Model, order: &[WorkId], wanted: impl Fn(WorkId) -> bool) -> Vec<Group> {
@@ -257,14 +269,7 @@ impl Hooks {
 
 /// Small H2D copies of a group: a hook that fetches weights also fetches small ones.
 pub(super) fn small_copies(graph: &Model, group: &Group) -> Vec<WorkId> {
-    group.work.iter().copied().filter(|id| is_small_fetch(graph, *id)).collect()
-}
-
-/// Whether it is an H2D copy, however small, that can be moved.
-fn is_small_fetch(graph: &Model, id: WorkId) -> bool {
-    graph.work[id].kind.bus() == Some(Direction::HostToDevice)
-        && is_alone(graph, id)
-        && !graph.work[id].dropped
+    group.work.iter().copied().filter(|id| can_be_fetched(graph, *id)).collect()
 }
 
 /// Removes a call; the host work before it stays.

@@ -6,7 +6,7 @@ use std::fmt;
 use busbound_cause::{HostUse, Model, Time, WorkId, WorkKind};
 use busbound_trace::Direction;
 
-use super::edit::{Hooks, OwnWaits, WORTH_MOVING, in_order, is_alone};
+use super::edit::{Hooks, OwnWaits, WORTH_MOVING, in_order, is_alone, runs_with};
 use super::{About, Declared, Made, Terms, without_value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,9 +79,8 @@ fn copied_back(graph: &Model) -> Vec<WorkId> {
         *direction == Direction::DeviceToHost && left.map(|left| *left -= 1).is_some()
     };
     let back: Vec<(bool, WorkId, u64)> = copies.iter().map(|copy| (is_back(copy), copy.0, copy.2)).collect();
-    let runs = back.chunk_by(|a, b| a.0 && b.0).filter(|run| run[0].0);
-    let moved = runs.filter(|run| run.iter().any(|(.., bytes)| *bytes >= WORTH_MOVING));
-    moved.flatten().map(|(_, id, _)| *id).collect()
+    let is_large = |(is_back, _, bytes): &(bool, WorkId, u64)| *is_back && *bytes >= WORTH_MOVING;
+    runs_with(&back, |a, b| a.0 && b.0, is_large).map(|(_, id, _)| *id).collect()
 }
 
 impl fmt::Display for Keep {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use busbound_cause::thresholds::{EVENT_PASSES, PINNED_COPY_CALL};
+use busbound_cause::thresholds::{EVENT_PASSES, PINNED_COPY_CALL, WORTH_FAULTS};
 use busbound_cause::{CallId, Few, HostAction, HostCall, HostUse, Model, Time, WorkId, WorkKind};
 use busbound_trace::Direction;
 
@@ -12,8 +12,6 @@ use super::{About, Assumed, Declared, Made, Terms, without_value};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pin;
 
-/// Smaller buffers come from memory that the allocator keeps.
-const WORTH_FAULTS: u64 = 1 << 20;
 /// The most that first touching fresh pages costs, in nanoseconds per byte. Measured on runs marked learn in fixtures/frameworks: a D2H
 /// copy to fresh pages takes 2.8 µs per page of 4 KiB more than one to pages that were touched before.
 const FAULTS_PER_BYTE: f64 = 0.7;
