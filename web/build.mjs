@@ -17,7 +17,7 @@ function files(directory) {
 ;
 }
 
-/** Digest of file names and contents, in order; crates/report/tests/assets.rs computes the same. */
+/** Digest of file names and contents, in order; crates/report/tests/suite/assets.rs computes the same. */
 function digest() {
   const hash = createHash('sha256');
   const names = [...files(join(here, 'src')), join(here, 'package-lock.json'), join(here, 'build.mjs')]

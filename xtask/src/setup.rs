@@ -83,7 +83,7 @@ pub(crate) fn has_valgrind() -> bool {
     has_program("valgrind")
 }
 
-/// The checkers that crates/cli/tests/manual.rs uses for manual pages and completions, and crates/python/tests/test_deploy.py
+/// The checkers that crates/cli/tests/suite/manual.rs uses for manual pages and completions, and crates/python/tests/test_deploy.py
 /// for alerts and the dashboard.
 const CHECKERS: [&str; 5] = ["bash", "fish", "mandoc", "prometheus", "zsh"];
 

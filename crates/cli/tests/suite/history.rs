@@ -1,0 +1,113 @@
+//! `busbound history`: real summaries, repeated over days, with a change that is known.
+
+use crate::common;
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+const HOUR_MS: i64 = 3_600_000;
+/// 2026-11-01 00:00 UTC.
+const START_MS: i64 = 1_793_491_200_000;
+
+/// The summaries that the command writes for these ranks, as JSON.
+fn summaries() -> Vec<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().display().to_string();
+    let done =
+        common::busbound(&["summarize", &common::fixture("ranks"), "-o", &out, "-q"]).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let mut files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    files.iter().map(|file| serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()).collect()
+}
+
+/// Writes 40 recordings of each rank, one per hour; from recording 25 on, the copies of `slow` take 10 ms more.
+fn write_history(folder: &Path, slow: &[u64]) {
+    for (number, summary) in summaries().into_iter().enumerate() {
+        let rank = summary["rank"]["rank"].as_u64().unwrap();
+        for at in 0..40_i64 {
+            let mut one = summary.clone();
+            // Noise of about 1% that is the same every time.
+            let noise = 1.0 + 0.01 * ((at * 7 + number as i64 * 3) % 5 - 2) as f64;
+            let more = if slow.contains(&rank) && at >= 25 { 10.0 } else { 0.0 };
+            let time = &mut one["time"];
+            let ms = |value: &Value| value.as_f64().unwrap();
+            time["compute_ms"] = json!(ms(&time["compute_ms"]) * noise);
+            time["exposed_bus_copy_ms"] = json!(ms(&time["exposed_bus_copy_ms"]) + more);
+            time["exposed_copy_ms"] = json!(ms(&time["exposed_copy_ms"]) + more);
+            time["span_ms"] = json!(ms(&time["span_ms"]) * (1.0 + (noise - 1.0) * 0.3) + more);
+            one["recorded_ms"] = json!(START_MS + at * HOUR_MS + number as i64);
+            one["path"] = json!(format!("day{}/rank-{rank}.{at}.json", at / 24));
+            fs::write(folder.join(format!("{number}-{at}.rank.json")), one.to_string()).unwrap();
+        }
+    }
+}
+
+fn history(folder: &Path, more: &[&str]) -> String {
+    let path = folder.display().to_string();
+    let (out, error, code) =
+        common::text(&common::busbound(&[&["history", &path], more].concat()).output().unwrap());
+    assert_eq!((code, error.as_str()), (Some(0), ""), "{out}");
+    out
+}
+
+#[test]
+fn a_summary_says_when_its_trace_was_recorded() {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64;
+    for summary in summaries() {
+        // These traces have no date, so it is that of the file.
+        let recorded = summary["recorded_ms"].as_i64().unwrap();
+        assert!(recorded > 1_700_000_000_000 && recorded <= now, "{recorded}");
+    }
+}
+
+#[test]
+fn a_change_is_found_with_its_time_ranks_part_and_traces() {
+    let folder = tempfile::tempdir().unwrap();
+    write_history(folder.path(), &[1, 4]);
+    let answer: Value = serde_json::from_str(&history(folder.path(), &["--format", "json"])).unwrap();
+    assert_eq!(answer["schema"], "busbound.history/1");
+    assert_eq!((&answer["jobs"][0]["ranks"], &answer["jobs"][0]["recordings"]), (&json!(6), &json!(240)));
+    let changes = answer["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 1, "{changes:#?}");
+    let change = &changes[0];
+    assert_eq!((&change["figure"], &change["ranks"]), (&json!("span_ms"), &json!(["rank 1", "rank 4"])));
+    let at = |name: &str| (change[name].as_i64().unwrap() - START_MS) / HOUR_MS;
+    assert_eq!((at("before_unix_ms"), at("after_unix_ms")), (24, 25));
+    let (low, high) = (change["low_ms"].as_f64().unwrap(), change["high_ms"].as_f64().unwrap());
+    assert!(low < 10.0 && high > 10.0 && high - low < 2.0, "{low} to {high}");
+    assert_eq!(change["parts"][0]["figure"], "exposed_bus_copy_ms");
+    assert!(change["trace_before"].as_str().unwrap().ends_with(".24.json"));
+    assert!(change["trace_after"].as_str().unwrap().ends_with(".25.json"));
+
+    for format in ["terminal", "markdown", "html"] {
+        let text = history(folder.path(), &["--format", format]);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("1 change of the step time in 240 recordings of 6 ranks"), "{text}");
+        assert!(words.contains("2026-11-02 01:00: step "), "{text}");
+    }
+}
+
+#[test]
+fn without_a_change_it_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    write_history(folder.path(), &[]);
+    let text = history(folder.path(), &[]);
+    assert!(text.starts_with("No change of the step time in 240 recordings of 6 ranks."), "{text}");
+}
+
+#[test]
+fn too_few_recordings_and_summaries_without_a_date_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut undated = summaries().remove(0);
+    fs::write(folder.path().join("a.rank.json"), undated.to_string()).unwrap();
+    undated["recorded_ms"] = Value::Null;
+    undated["path"] = json!("other.json");
+    fs::write(folder.path().join("b.rank.json"), undated.to_string()).unwrap();
+    let text = history(folder.path(), &[]);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("1 of 1 ranks have fewer than 10 recordings"), "{text}");
+    assert!(words.contains("1 summaries do not say when they were recorded"), "{text}");
+}

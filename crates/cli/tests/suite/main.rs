@@ -1,0 +1,24 @@
+//! Everything that this crate's tests check from the outside, as one program: linking one takes a fraction of linking one per file.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should panic")]
+
+mod cli;
+mod common;
+mod configuration;
+mod coverage;
+mod history;
+#[path = "../../../fleet/tests/suite/common/mod.rs"]
+mod made;
+mod manual;
+mod mcp;
+mod mistakes;
+mod nsight;
+mod pages;
+mod portable;
+mod ranks;
+mod record;
+mod terminal;
+mod top;
+mod trial;
+mod walkthroughs;
+mod watch;

@@ -1,0 +1,177 @@
+//! What a person reads who mistypes something, or gives the wrong file: one sentence that says what to do next.
+
+use std::fs;
+
+use crate::common::{busbound, fixture, text};
+
+fn run(args: &[&str]) -> (String, String, Option<i32>) {
+    text(&busbound(args).output().unwrap())
+}
+
+#[test]
+fn a_path_without_a_command_is_diagnosed() {
+    let trace = fixture("launch_bound.json.gz");
+    let wanted = run(&["diagnose", &trace, "--format", "markdown"]);
+    assert_eq!(wanted.2, Some(0));
+    assert_eq!(run(&[&trace, "--format", "markdown"]), wanted);
+    assert_eq!(run(&["--format", "markdown", &trace]), wanted);
+    let (_, stderr, code) = run(&["no-such.json"]);
+    assert_eq!((stderr.as_str(), code), ("busbound: no-such.json does not exist\n", Some(3)));
+    assert_eq!(run(&["no*such"]).1, "busbound: no files match no*such\n");
+}
+
+#[test]
+fn commands_and_flags_get_suggestions() {
+    let trace = fixture("launch_bound.json.gz");
+    for (args, words) in [
+        (vec!["diagnos"], "'diagnose'"),
+        (vec!["comapre", "a", "b"], "'compare'"),
+        (vec!["traces"], "no file or directory is named 'traces'"),
+        (vec!["diagnose", &trace, "--html"], "use -o FILE.html or --open"),
+        (vec![&trace, "--markdown"], "use -o FILE.md"),
+        (vec!["diagnose", &trace, "--opne"], "'--open'"),
+        (vec!["whatif", &trace, "--apply", "prefech=2"], "did you mean prefetch?"),
+        (vec!["whatif", &trace, "--apply", "zzz"], "the changes are pin, stage, prefetch=N"),
+        (vec!["gate", &trace, "--require", "step_50 < 3"], "did you mean step_p50, step_p90 or step_p99?"),
+        (vec!["gate", &trace, "--require", "zork < 3"], "busbound gate --help lists the figures"),
+        (vec!["gate", &trace, "--require", "tokens_per_s > 3"], "add --per-step tokens=COUNT"),
+        (vec!["gate", &trace], "nothing to check: give --require"),
+        (vec![&trace, "--machine", "h100-pci"], "did you mean h100-pcie"),
+        (vec![&trace, "--machine", "zzzzzzzzzz"], "busbound diagnose --help lists the GPUs"),
+        (vec!["plan", "budget", "--bytes", "2GB", "--link", "pcie4x61"], "did you mean pcie4x16"),
+    ] {
+        let (stdout, stderr, code) = run(&args);
+        assert_eq!((stdout.as_str(), code), ("", Some(2)), "{args:?}: {stderr}");
+        assert!(stderr.contains(words), "{args:?}: {stderr}");
+        assert!(!stderr.contains("as a value"), "{args:?}: {stderr}");
+        assert!(stderr.lines().all(|line| line.len() < 300), "{args:?}: {stderr}");
+    }
+}
+
+/// One of every kind of file that busbound writes, in a directory.
+struct Saved(tempfile::TempDir);
+
+impl Saved {
+    fn new() -> Self {
+        let saved = Self(tempfile::tempdir().unwrap());
+        let trace = fixture("launch_bound.json.gz");
+        let (smi, samples) =
+            (fixture("topology/nvidia-smi-eight-gpus.txt"), fixture("machines/raw/h200-quick.json"));
+        for args in [
+            vec!["diagnose", &trace, "-o", &saved.at("diagnosis.json")],
+            vec!["gate", &trace, "--require", "step_p50 < 1000", "-o", &saved.at("gate.json")],
+            vec!["topo", "--from-smi", &smi, "-o", &saved.at("topo.json")],
+            vec!["bench", "--from", &samples, "--nvbandwidth", "-o", &saved.at("nvbandwidth.json")],
+            vec!["summarize", &trace, "-o", &saved.at(""), "--quiet"],
+        ] {
+            let (_, stderr, code) = run(&args);
+            assert_eq!((stderr.as_str(), code), ("", Some(0)), "{args:?}");
+        }
+        saved
+    }
+
+    fn at(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+}
+
+/// One sentence with these words, and nothing that a parser said.
+fn assert_recognized(args: &[&str], words: &str) {
+    let (stdout, stderr, code) = run(args);
+    assert_eq!((stdout.as_str(), code), ("", Some(3)), "{args:?}: {stderr}");
+    assert!(stderr.contains(words), "{args:?}: {stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
+    for raw in ["os error", "at line", "UTF-8", "expected value", "missing field"] {
+        assert!(!stderr.contains(raw), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn files_that_are_not_traces_are_recognized() {
+    let saved = Saved::new();
+    let not_a = |path: &str, what: &str, next: &str| {
+        assert_recognized(&[path], &format!("{path} is {what}, not a profiler trace: {next}"));
+    };
+    let (profile, samples) = (fixture("machines/h200.json"), fixture("machines/raw/h200-quick.json"));
+    let (log, rank, gate) =
+        (fixture("top/made.jsonl"), saved.at("launch_bound.rank.json"), saved.at("gate.json"));
+    let (diagnosis, topology) = (saved.at("diagnosis.json"), saved.at("topo.json"));
+    not_a(&profile, "a machine profile", &format!("pass it with --machine {profile}"));
+    not_a(
+        &samples,
+        "a file of samples from `busbound bench --raw`",
+        &format!("run busbound bench --from {samples}"),
+    );
+    not_a(&log, "a log of `busbound top`", &format!("run busbound top --replay {log}"));
+    not_a(&rank, "a rank summary", &format!("run busbound merge {rank}"));
+    not_a(&gate, "a saved answer of `busbound gate`", &format!("pass it with gate --baseline {gate}"));
+    not_a(&topology, "a topology from `busbound topo`", &format!("pass it with --topology {topology}"));
+    not_a(&saved.at("nvbandwidth.json"), "a result of nvbandwidth", "measure with busbound bench");
+    not_a(&diagnosis, "a saved answer of busbound", "give the trace that it was made from");
+    assert_recognized(&["compare", &diagnosis, &diagnosis], "a saved answer of busbound");
+}
+
+#[test]
+fn files_given_to_the_wrong_flag_are_recognized() {
+    let saved = Saved::new();
+    let (trace, profile) = (fixture("launch_bound.json.gz"), fixture("machines/h200.json"));
+    let (samples, diagnosis) = (fixture("machines/raw/h200-quick.json"), saved.at("diagnosis.json"));
+    let is_trace = |what: &str| format!("a profiler trace, not {what}: run busbound {trace}");
+    let is_profile = |what: &str| format!("a machine profile, not {what}: pass it with --machine {profile}");
+    let (log, topology) = ("a log of `busbound top`", "a topology from `busbound topo`");
+    assert_recognized(&["merge", &trace], &is_trace("a rank summary"));
+    assert_recognized(
+        &["bench", "--from", &trace],
+        &is_trace("a file of samples from `busbound bench --raw`"),
+    );
+    assert_recognized(&["top", "--replay", &trace], &is_trace(log));
+    assert_recognized(&["topo", "--from-nccl", &trace], &is_trace("a topology file of NCCL"));
+    assert_recognized(&["top", "--replay", &profile], &is_profile(log));
+    assert_recognized(&[&trace, "--topology", &profile], &is_profile(topology));
+    assert_recognized(&[&trace, "--machine", &samples], &format!("busbound bench --from {samples}"));
+    let gate = ["gate", &trace, "--require", "step_p50 < baseline", "--baseline", &diagnosis];
+    assert_recognized(&gate, "give the trace that it was made from");
+    let unknown = fixture("walls.json");
+    assert_recognized(
+        &["top", "--replay", &unknown],
+        "is not a log of `busbound top`: give a file that busbound top",
+    );
+}
+
+#[test]
+fn flags_that_do_not_fit_the_trace_are_said_before_the_answer() {
+    let trace = fixture("off_block_pinned_c4.json.gz");
+    for (args, words) in [
+        (vec!["--steps", "zork"], "no annotation matches --steps 'zork', so figures are for the whole trace"),
+        (vec!["--warmup", "9"], "--warmup 9 is too large for 4 steps: only the first 3 are left out"),
+        (
+            vec!["--machine", "pcie4x8"],
+            "--machine pcie4x8 does not fit: copies in this trace are faster than that link",
+        ),
+        (vec!["--by", "zork"], "no annotation matches --by 'zork'"),
+    ] {
+        for command in ["diagnose", "whatif", "summarize"] {
+            let args = [vec![command, trace.as_str()], args.clone()].concat();
+            let (_, stderr, code) = run(&args);
+            assert!(code == Some(0) && stderr.contains(&format!("{trace}: {words}")), "{args:?}: {stderr}");
+            assert_eq!(run(&[args, vec!["--quiet"]].concat()).1, "");
+        }
+    }
+    for args in [vec!["--steps", "step"], vec!["--warmup", "1"], vec!["--machine", "h200"]] {
+        assert_eq!(run(&[vec![trace.as_str()], args].concat()).1, "");
+    }
+}
+
+#[test]
+fn each_file_that_cannot_be_read_is_reported_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = fixture("launch_bound.json.gz");
+    let broken = directory.path().join("broken.json").display().to_string();
+    fs::write(&broken, "{\"learning_rate\": 1}").unwrap();
+    let (stdout, stderr, code) = run(&[&trace, &broken]);
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    let words = stdout.split_whitespace().collect::<String>();
+    assert_eq!(words.matches("broken.json").count(), 1, "{stdout}");
+    let (_, stderr, code) = run(&["survey", &trace, &broken]);
+    assert_eq!((stderr.matches("broken.json").count(), code), (1, Some(0)), "{stderr}");
+}

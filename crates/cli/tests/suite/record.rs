@@ -1,0 +1,228 @@
+//! `busbound record --ring`, `--standby`, `--every` and `--pid` with a program on a fake CUPTI.
+#![cfg(target_os = "linux")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use crate::common::{busbound, fixture, text};
+
+/// The fake CUPTI and the program, built once.
+fn parts() -> &'static Path {
+    static PARTS: OnceLock<PathBuf> = OnceLock::new();
+    PARTS.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("record");
+        std::fs::create_dir_all(&folder).unwrap();
+        let sources = PathBuf::from(fixture("../crates/capture/tests/common"));
+        let built = |words: &[&str], name: &str, source: &str| {
+            let mut cc = Command::new("cc");
+            cc.args(words).arg("-o").arg(folder.join(name)).arg(sources.join(source)).arg("-ldl");
+            assert!(cc.status().unwrap().success());
+        };
+        built(&["-shared", "-fPIC"], "libcupti.so.13", "cupti.c");
+        built(&[], "program", "program.c");
+        folder
+    })
+}
+
+/// A directory for the files of one test, which is also that of the sockets.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// busbound with this shell script as its program; `$program` loads the library like the CUDA driver does.
+    fn record(&self, args: &[&str], script: &str) -> Command {
+        let mut command = busbound(&["record"]);
+        command.args(args).args(["--", "sh", "-c"]);
+        command
+            .arg(format!("program='{} '$CUDA_INJECTION64_PATH; {script}", parts().join("program").display()));
+        self.prepare(&mut command);
+        command.env("LD_LIBRARY_PATH", parts()).env("RATE", "1000").env_remove("CUDA_HOME");
+        command
+    }
+
+    fn prepare(&self, command: &mut Command) {
+        let folder = self.0.path();
+        command.current_dir(folder).env("XDG_RUNTIME_DIR", folder).env("XDG_CACHE_HOME", folder);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+
+    fn busbound(&self, args: &[&str]) -> (String, String, Option<i32>) {
+        let mut command = busbound(args);
+        self.prepare(&mut command);
+        text(&command.output().unwrap())
+    }
+
+    fn ask(&self, process: u32, words: &[&str]) -> (String, String, Option<i32>) {
+        let process = process.to_string();
+        self.busbound(&[&["record", "--pid", process.as_str()], words].concat())
+    }
+
+    fn named(&self, part: &str) -> Vec<String> {
+        let names = std::fs::read_dir(self.0.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| name.contains(part)).collect();
+        names.sort();
+        names
+    }
+
+    fn until(&self, what: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !what() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "it takes too long: {:?}", self.named(""));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn until_it_uses_cuda(&self) {
+        let sockets = self.0.path().join(format!("busbound-{}", rustix::process::getuid().as_raw()));
+        let is_there = || {
+            std::fs::read_dir(&sockets).is_ok_and(|all| {
+                all.flatten().any(|entry| entry.file_name().to_string_lossy().ends_with(".sock"))
+            })
+        };
+        self.until(is_there);
+    }
+}
+
+fn end(child: Child) -> (String, String, Option<i32>) {
+    text(&child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_ring_is_dumped_on_request_and_diagnosed() {
+    let place = Place::new();
+    let child = place.record(&["--ring", "60s"], "$program run 4").spawn().unwrap();
+    place.until_it_uses_cuda();
+    std::thread::sleep(Duration::from_millis(1500));
+    let (stdout, stderr, code) = place.ask(child.id(), &["--dump"]);
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    assert!(stdout.contains(": wrote ") && stdout.ends_with(".dump-1.bbt\n"), "{stdout}");
+    let (stdout, stderr, code) = end(child);
+    assert_eq!((stdout.as_str(), code), ("done\n", Some(3)));
+    assert!(stderr.starts_with("busbound: wrote 2 recordings; next: busbound run."), "{stderr}");
+    let dumps = place.named(".dump-");
+    assert_eq!(dumps.len(), 2);
+    let (survey, stderr, code) = place.busbound(&["survey", &dumps[0]]);
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    assert!(survey.contains("Dumped because it was asked for; it has the last "), "{survey}");
+    let (json, _, code) = place.busbound(&["diagnose", &dumps[0], "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, json["source"]["lost"].as_array().map(Vec::len)), (Some(0), Some(0)));
+}
+
+/// With sampled kernels, idle time is not visible: there must be no verdict about it.
+#[test]
+fn sampled_kernels_make_the_answer_inconclusive() {
+    let place = Place::new();
+    let ended =
+        place.record(&["--ring", "60s", "--quiet"], "$program run 3").env("RATE", "9000").output().unwrap();
+    assert_eq!(ended.status.code(), Some(3));
+    let dumps = place.named(".dump-");
+    let (json, _, code) = place.busbound(&["diagnose", &dumps[0], "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, json["verdict"]["bound"].as_str()), (Some(0), Some("unknown")));
+    let because = json["verdict"]["because"].as_str().unwrap();
+    assert!(
+        because.contains("ernels were recorded for ") && because.contains("% of the time only"),
+        "{because}"
+    );
+}
+
+#[test]
+fn recording_starts_and_stops_in_processes_on_standby() {
+    let place = Place::new();
+    let child = place.record(&["--standby"], "$program run 4 & $program run 4; wait").spawn().unwrap();
+    place.until_it_uses_cuda();
+    std::thread::sleep(Duration::from_millis(300));
+    let (stdout, stderr, code) = place.ask(child.id(), &["--start"]);
+    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    assert_eq!(stdout.matches("started to record").count(), 2, "{stdout}");
+    std::thread::sleep(Duration::from_millis(500));
+    let (stdout, _, code) = place.ask(child.id(), &["--stop"]);
+    assert_eq!((stdout.matches(": wrote ").count(), code), (2, Some(0)), "{stdout}");
+    let (_, stderr, code) = place.ask(child.id(), &["--stop"]);
+    assert!(code == Some(2) && stderr.contains("it is not recording"), "{stderr}");
+    assert_eq!(end(child).2, Some(0));
+    assert_eq!(place.named(".window-1.bbt").len(), 2);
+}
+
+#[test]
+fn a_process_that_was_not_prepared_cannot_be_recorded() {
+    let place = Place::new();
+    let mut other = Command::new("sleep").arg("10").spawn().unwrap();
+    let (stdout, stderr, code) = place.ask(other.id(), &["--start"]);
+    assert_eq!((stdout.as_str(), code), ("", Some(3)));
+    assert!(stderr.contains("cannot be recorded: it was not started by busbound record"), "{stderr}");
+    assert!(stderr.contains("Start it again: busbound record --standby -- CMD"), "{stderr}");
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let (_, stderr, code) = place.ask(other.id(), &["--dump"]);
+    assert!(code == Some(3) && stderr.contains("there is no process"), "{stderr}");
+
+    let mut child = place.record(&["--standby", "--quiet"], "sleep 10").spawn().unwrap();
+    let environment = format!("/proc/{}/task/{}/children", child.id(), child.id());
+    place.until(|| std::fs::read_to_string(&environment).is_ok_and(|children| !children.is_empty()));
+    place.until(|| {
+        let (_, stderr, code) = place.ask(child.id(), &["--start"]);
+        code == Some(3) && stderr.contains("neither it nor a process that it started uses CUDA yet")
+    });
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM)
+        .unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn if_busbound_is_killed_the_program_and_its_recording_go_on() {
+    let place = Place::new();
+    let mut child = place.record(&["--ring", "60s"], "$program run 3; touch finished").spawn().unwrap();
+    place.until_it_uses_cuda();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    place.until(|| place.named("finished").len() == 1);
+    assert_eq!(place.named(".dump-1.bbt").len(), 1);
+}
+
+#[test]
+fn of_two_recorders_the_inner_one_records() {
+    let place = Place::new();
+    let inner =
+        format!("{} record --ring 60s -o inner.bbt -- $program run 2", env!("CARGO_BIN_EXE_busbound"));
+    let (stdout, stderr, code) = text(&place.record(&["-o", "outer.bbt"], &inner).output().unwrap());
+    assert_eq!((stdout.as_str(), code), ("done\n", Some(3)));
+    assert!(stderr.contains("wrote one recording") && stderr.contains("nothing was recorded"), "{stderr}");
+    assert_eq!((place.named("inner.").len(), place.named("outer").len()), (1, 0));
+}
+
+#[test]
+fn many_processes_have_a_dump_each() {
+    let place = Place::new();
+    let script = "for i in $(seq 60); do $program run 2 & done; wait";
+    let (stdout, _, code) = text(&place.record(&["--ring", "60s"], script).output().unwrap());
+    assert_eq!((stdout.matches("done").count(), code), (60, Some(0)));
+    assert_eq!((place.named(".dump-1.bbt").len(), place.named(".part").len()), (60, 0));
+}
+
+#[test]
+fn every_window_becomes_a_summary() {
+    let place = Place::new();
+    let args = ["--every", "2s", "--for", "500ms", "-o", "summaries"];
+    let (_, stderr, code) = text(&place.record(&args, "$program run 5").output().unwrap());
+    assert_eq!(code, Some(3));
+    assert!(stderr.contains("summaries to ") && stderr.contains("next: busbound merge "), "{stderr}");
+    let files: Vec<PathBuf> = std::fs::read_dir(place.0.path().join("summaries"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert!((2..=3).contains(&files.len()), "{files:?}");
+    for file in files {
+        assert!(file.display().to_string().ends_with(".rank.json"), "{}", file.display());
+        assert!(file.metadata().unwrap().len() < 8 << 10);
+        let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        assert!(json["recorded_ms"].as_i64().unwrap() > 1_600_000_000_000);
+    }
+}

@@ -1,0 +1,155 @@
+//! Are collectives judged as nccl-tests would? Real traces with figures computed by hand, and synthetic ones with known waits.
+
+use crate::common::{diagnosis_of, root};
+use busbound_diagnosis::{
+    CollectiveGroup, CollectiveOp, Diagnosis, FigureId, FindingId, Options, Source, diagnose,
+};
+use busbound_machine::Machine;
+use busbound_trace::{Collective, Gpu, Trace, TraceBuilder};
+
+fn recorded(file: &str) -> Diagnosis {
+    diagnosis_of(&root().join("fixtures/collectives").join(file))
+}
+
+fn group(diagnosis: &Diagnosis, op: CollectiveOp, bytes: u64) -> &CollectiveGroup {
+    diagnosis.collectives.iter().find(|group| (group.op, group.bytes) == (op, Some(bytes))).unwrap()
+}
+
+/// Elements, their size, and the duration of the fastest kernel in µs, as in the file.
+fn is_near(value: Option<f64>, expected: f64) {
+    assert!((value.unwrap() / expected - 1.0).abs() < 1e-9, "{value:?}, {expected}");
+}
+
+/// Two ranks: the factor of an all-reduce is 2 (2 − 1) / 2 = 1.
+#[test]
+fn all_reduces_of_two_ranks_have_the_rates_of_nccl_tests() {
+    let diagnosis = recorded("ddp_2_ranks.json.gz");
+    for (elements, times_us) in [
+        (2_049_000, [3306.963, 2520.607, 5993.392]),
+        (7_875_584, [2424.415, 2673.916, 5983.024]),
+        (6_563_840, [2368.513, 2621.533, 5807.89]),
+        (6_637_568, [2636.669, 2160.803, 2417.184]),
+        (2_431_040, [2129.38, 1689.577, 2028.293]),
+    ] {
+        let bytes = elements * 4;
+        let group = group(&diagnosis, CollectiveOp::AllReduce, bytes);
+        let fastest_us = times_us.iter().copied().fold(f64::INFINITY, f64::min);
+        assert_eq!((group.count, group.ranks, group.dtype.as_deref()), (3, Some(2), Some("Float")));
+        is_near(group.algbw_gbps, bytes as f64 / fastest_us / 1e3);
+        is_near(group.busbw_gbps, bytes as f64 / fastest_us / 1e3);
+        is_near(Some(group.ms), times_us.iter().sum::<f64>() / 1e3);
+        is_near(group.waiting_ms, (times_us.iter().sum::<f64>() - 3.0 * fastest_us) / 1e3);
+    }
+    is_near(group(&diagnosis, CollectiveOp::Broadcast, 53_120 * 4).busbw_gbps, 212_480.0 / 29.184 / 1e3);
+    is_near(group(&diagnosis, CollectiveOp::Broadcast, 53 * 8).busbw_gbps, 424.0 / 7.648 / 1e3);
+}
+
+/// Eight ranks: the factor of an all-reduce is 2 (8 − 1) / 8 = 1.75.
+#[test]
+fn all_reduces_of_eight_ranks_have_the_rates_of_nccl_tests() {
+    let diagnosis = recorded("ddp_8_mi300.json.gz");
+    for (elements, fastest_us) in [(2_873_320, 6678.4), (8_816_192, 8656.708)] {
+        let bytes = elements * 2;
+        let group = group(&diagnosis, CollectiveOp::AllReduce, bytes);
+        assert_eq!((group.ranks, group.dtype.as_deref()), (Some(8), Some("BFloat16")));
+        is_near(group.algbw_gbps, bytes as f64 / fastest_us / 1e3);
+        is_near(group.busbw_gbps, 1.75 * bytes as f64 / fastest_us / 1e3);
+    }
+    // Kernels that were launched before the recording have no message: no rate is made up for them.
+    let unknown = diagnosis.collectives.iter().find(|group| group.bytes.is_none()).unwrap();
+    assert_eq!((unknown.op, unknown.count), (CollectiveOp::Other, 5));
+    assert_eq!((unknown.algbw_gbps, unknown.busbw_gbps, unknown.waiting_ms), (None, None, None));
+}
+
+/// Steps of 10 ms: 5 ms of compute, then a collective of `elements` floats over eight ranks per entry, of that many µs.
+fn steps(gpu: &str, elements: u64, steps: &[&[i64]]) -> Trace {
+    let mut trace = TraceBuilder::default();
+    for id in 0..8 {
+        let name = gpu.to_owned();
+        trace.gpu(Gpu {
+            id,
+            name,
+            memory: None,
+            multiprocessors: None,
+            compute_capability: None,
+            link: None,
+        });
+    }
+    let (host, compute, comm) = (trace.thread(1, 1), trace.stream(0, 7), trace.stream(0, 30));
+    let (name, dtype, group) = (trace.name("allreduce"), trace.name("Float"), trace.name("0"));
+    let mut correlation = 0;
+    for (number, collectives) in steps.iter().enumerate() {
+        let mut at = 10_000_000 * number as i64;
+        trace.annotation(host, &format!("ProfilerStep#{number}"), at..at + 10_000_000);
+        correlation += 1;
+        trace.runtime_call(host, "cudaLaunchKernel", at..at + 1000).correlation(correlation);
+        trace.kernel(compute, "gemm", at + 5000..at + 5_000_000).correlation(correlation);
+        let mut call = at + 2000;
+        at += 5_000_000;
+        for micros in *collectives {
+            correlation += 1;
+            trace.runtime_call(host, "cudaLaunchKernel", call..call + 1000).correlation(correlation);
+            let message = Collective {
+                name,
+                dtype,
+                group,
+                element_bytes: Some(4),
+                group_size: Some(8),
+                elements_in: Some(elements),
+                elements_out: Some(elements),
+                ..Collective::default()
+            };
+            let time = at..at + micros * 1000;
+            trace.kernel(comm, "ncclDevKernel_AllReduce", time).correlation(correlation).collective(message);
+            at += micros * 1000;
+            call += 1500;
+        }
+    }
+    trace.finish()
+}
+
+fn judged(trace: &Trace) -> Diagnosis {
+    diagnose(trace, &Source::named("made.json"), &Machine::default(), &Options::default())
+}
+
+fn has(diagnosis: &Diagnosis, id: FindingId) -> bool {
+    diagnosis.findings.iter().any(|finding| finding.id == id)
+}
+
+/// 1 ms is the transfer; 2, 2 and 3 ms are waiting.
+#[test]
+fn what_collectives_take_longer_than_the_fastest_is_waiting() {
+    let diagnosis =
+        judged(&steps("NVIDIA H100 80GB HBM3", 25_000_000, &[&[1000], &[3000], &[3000], &[4000]]));
+    let group = group(&diagnosis, CollectiveOp::AllReduce, 100_000_000);
+    assert_eq!((group.count, group.fastest_ms, group.waiting_ms), (4, 1.0, Some(7.0)));
+    assert_eq!(group.exposed_waiting_ms, Some(7.0));
+    assert_eq!((group.algbw_gbps, group.busbw_gbps), (Some(100.0), Some(175.0)));
+    assert!((group.share_of_link.unwrap() - 175.0 / 450.0).abs() < 1e-9, "{:?}", group.share_of_link);
+    assert!(has(&diagnosis, FindingId::CollectiveWaiting));
+    assert_eq!(FigureId::CollectiveWaitingMs.of(&diagnosis), Some(7.0 / 4.0));
+    assert_eq!(FigureId::CollectiveMb.of(&diagnosis), Some(100.0));
+    assert_eq!(FigureId::BusbwGbps.of(&diagnosis), Some(175.0));
+}
+
+/// 100 MB in 4 ms are 43.75 GB/s on links of 450.
+#[test]
+fn a_collective_far_below_its_link_is_a_finding_and_a_fast_one_is_not() {
+    let slow = judged(&steps("NVIDIA H100 80GB HBM3", 25_000_000, &[&[4000], &[4000], &[4000], &[4000]]));
+    assert!(has(&slow, FindingId::SlowCollective) && !has(&slow, FindingId::CollectiveWaiting));
+    let fast = judged(&steps("NVIDIA H100 80GB HBM3", 100_000_000, &[&[2000], &[2000], &[2000], &[2000]]));
+    assert!(!has(&fast, FindingId::SlowCollective), "{:?}", fast.collectives);
+    // An unknown GPU has no link to compare with.
+    let unknown = judged(&steps("Some GPU", 25_000_000, &[&[4000], &[4000], &[4000], &[4000]]));
+    assert!(!has(&unknown, FindingId::SlowCollective));
+    assert_eq!(unknown.collectives[0].share_of_link, None);
+}
+
+#[test]
+fn many_small_collectives_are_a_finding_and_one_large_one_is_not() {
+    let small = [&[50; 20][..]; 4];
+    let many = judged(&steps("NVIDIA H100 80GB HBM3", 1000, &small));
+    assert!(has(&many, FindingId::SmallCollectives), "{:?}", many.findings);
+    let one = judged(&steps("NVIDIA H100 80GB HBM3", 20_000, &[&[50][..]; 4]));
+    assert!(!has(&one, FindingId::SmallCollectives));
+}

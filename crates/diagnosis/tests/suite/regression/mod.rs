@@ -1,0 +1,11 @@
+//! Does any wrong answer that was fixed come back? One test per bug in a diagnosis or comparison.
+
+mod blocks;
+mod compared;
+mod copies;
+pub(crate) mod events;
+mod odd_traces;
+mod predictions;
+mod recordings;
+mod steps;
+mod waits;
