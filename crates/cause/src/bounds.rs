@@ -191,6 +191,15 @@ impl<'m> Bounds<'m> {
         Bounds { model: other, shape, avoidable, used: used(other), known: RefCell::default() }
     }
 
+    /// Whether most waits that the program could do without are the end of an H2D copy that blocks: `tensor.to(device)` waits in
+    /// its own operator for what it copied.
+    pub fn waits_end_uploads(&self) -> bool {
+        let waits = || self.model.calls.iter().zip(&self.avoidable).filter(|(_, avoidable)| **avoidable);
+        let is_upload = |copy: WorkId| Resource::of(&self.model.work[copy]) == Some(Resource::H2d);
+        let ends_upload = |call: &HostCall| matches!(call.action, HostAction::Wait { copy: Some(copy), .. } if is_upload(copy));
+        2 * waits().filter(|(call, _)| ends_upload(call)).count() > waits().count()
+    }
+
     /// Nanoseconds of a step, as recorded; `None` if the graph has a cycle.
     pub fn recorded(&self) -> Option<f64> {
         self.ask(&[], 1.0, false)

@@ -186,3 +186,8 @@ pub const LONGEST_READING: Time = 40_000_000;
 
 /// Pages of smaller buffers are not fresh: they come from memory that the allocator keeps. Chosen.
 pub const WORTH_FAULTS: u64 = 1 << 20;
+
+/// Larger buffers have fresh pages whether or not something records: glibc maps and unmaps each of them and keeps none. Its
+/// `DEFAULT_MMAP_THRESHOLD_MAX` on 64-bit machines; `evaluate-logits_4-once` in fixtures/frameworks copies 94 MiB into fresh pages and
+/// takes as long with the profiler as without.
+pub const ALWAYS_FRESH: u64 = 32 << 20;

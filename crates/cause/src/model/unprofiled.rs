@@ -5,7 +5,7 @@ use busbound_trace::Direction;
 use super::{HostCall, Model};
 use crate::Time;
 use crate::graph::{HostAction, WorkKind};
-use crate::thresholds::{OWN_SHARE, WORTH_FAULTS};
+use crate::thresholds::{ALWAYS_FRESH, OWN_SHARE, WORTH_FAULTS};
 
 /// Host time that recording adds, in nanoseconds per recorded event.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,7 +39,8 @@ impl FreshPages {
     /// How long such a copy takes without recording, as a share of its recorded time.
     fn left(self, bytes: u64, recorded: f64) -> f64 {
         let beyond = (recorded - bytes as f64 * self.touched).max(0.0);
-        if bytes < WORTH_FAULTS || recorded <= 0.0 { 1.0 } else { 1.0 - self.share * beyond / recorded }
+        let depends = (WORTH_FAULTS..=ALWAYS_FRESH).contains(&bytes) && recorded > 0.0;
+        if depends { 1.0 - self.share * beyond / recorded } else { 1.0 }
     }
 }
 
@@ -62,16 +63,15 @@ impl RecordingCost {
         Self { fresh: FreshPages { share, ..self.fresh }, ..self }
     }
 
-    /// What recording added before and in this call.
-    fn of(&self, call: &HostCall) -> Time {
+    /// What recording added before this call, and what it added before or in it.
+    fn of(&self, call: &HostCall) -> (Time, Time) {
         let (since, works) = (&call.since, call.action.issued().len());
         // A graph launch records all of its work, but the host makes one call.
         let works = works.min(1) as f64;
         let steps = if call.action == HostAction::EndStep { self.step } else { 0.0 };
-        let events = f64::from(since.operators) * self.operator
-            + f64::from(since.calls) * self.call
-            + f64::from(since.frames) * self.frame;
-        (events + works * self.work + steps) as Time
+        let before =
+            f64::from(since.operators) * self.operator + f64::from(since.frames) * self.frame + steps;
+        (before as Time, (f64::from(since.calls) * self.call + works * self.work) as Time)
     }
 }
 
@@ -80,7 +80,8 @@ impl Model {
     pub fn without_profiler(&self, cost: &RecordingCost) -> Self {
         let mut model = self.clone();
         for call in &mut model.calls {
-            let added = cost.of(call);
+            let (before, with_calls) = cost.of(call);
+            let added = before + with_calls;
             let (gap, own) = (call.gap(), call.cost);
             let less = |time: Time, by: Time| (time - by).max((time as f64 * OWN_SHARE) as Time);
             let new_gap = less(gap, added);
@@ -90,9 +91,9 @@ impl Model {
             if let Some((_, between)) = &mut call.after {
                 *between = less(*between, added);
             }
-            // What the gap cannot give comes out of the call, unless the call mostly waits or copies.
+            // Calls are recorded in part inside the call, operators are not. Some calls mostly wait or copy.
             if matches!(call.action, HostAction::Issue(_)) {
-                call.cost = less(own, added - (gap - new_gap));
+                call.cost = less(own, (added - (gap - new_gap)).min(with_calls));
             }
         }
         model.touch_fresh_pages_less(cost.fresh);

@@ -70,6 +70,11 @@ impl<'f> Asked<'f> {
         is_slowed || idle < MUCH_IDLE || self.gain(&of_host) > 0.5 * idle * self.step_ms
     }
 
+    /// Whether most syncs are the end of an H2D copy that blocks.
+    pub(crate) fn syncs_end_uploads(&self) -> bool {
+        self.bounds.waits_end_uploads()
+    }
+
     /// The step if these resources take only `share` of their time.
     pub(crate) fn step_if(&self, resources: &[Resource], share: f64) -> f64 {
         let then = self.bounds.if_faster(resources, share).unwrap_or(self.recorded).min(self.recorded);

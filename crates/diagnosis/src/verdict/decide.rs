@@ -47,6 +47,8 @@ struct Gains {
     /// Time whose cause is not visible.
     unknown: f64,
     step_ms: f64,
+    /// Whether syncs are part of copies that block, and not calls of their own.
+    syncs_end_uploads: bool,
 }
 
 impl Gains {
@@ -67,7 +69,8 @@ impl Gains {
         each.sort_by(|a, b| b.1.total_cmp(&a.1));
         let unknown = facts.breakdown.per_step_ms(|part| bound_of(part) == Some(Bound::Unknown));
         let step_ms = asked.map_or_else(|| facts.step_ms(), |asked| asked.step_ms);
-        Self { each, unknown: unknown.unwrap_or(0.0), step_ms }
+        let syncs_end_uploads = asked.is_some_and(Asked::syncs_end_uploads);
+        Self { each, unknown: unknown.unwrap_or(0.0), step_ms, syncs_end_uploads }
     }
 
     fn of_bound(&self, bound: Bound) -> f64 {
@@ -80,7 +83,7 @@ impl Gains {
         // Host time costs a step only because a sync keeps the host from running ahead.
         let sync = self.of_bound(Bound::Sync);
         let by_host = |bound: Bound| matches!(bound, Bound::Launch | Bound::Host);
-        if by_host(first.0) && sync >= ALIKE * first.1 {
+        if by_host(first.0) && sync >= ALIKE * first.1 && !self.syncs_end_uploads {
             return ((Bound::Sync, sync), first);
         }
         (first, second)

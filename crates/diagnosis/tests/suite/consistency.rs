@@ -156,10 +156,6 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "the syncs are those of the allocator, which frees its cache in each step; no finding is about them yet",
     ),
     (
-        "accelerate-prefill_4-pinned.json.gz",
-        "the syncs are those of blocking copies in accelerate's hooks, which have their own finding; the verdict should be about the copies",
-    ),
-    (
         "saved-mlp-async.json.gz",
         "half of the idle time in launches is before copies, which have their own findings; the rest is 5% of the time",
     ),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use busbound_cause::thresholds::EVENT_PASSES;
-use busbound_cause::{CallId, Few, HostAction, HostUse, Model, Time, WorkId, WorkKind};
+use busbound_cause::{Awaited, CallId, Few, HostAction, HostCall, HostUse, Model, Time, WorkId, WorkKind};
 use busbound_machine::{HostMemory, LinkFacts, bench};
 use busbound_trace::Direction;
 
@@ -263,6 +263,26 @@ impl Hooks {
         }
         if let Some(last) = wait.or(graph.work[copy].call) {
             self.remove_after(graph, last, kept);
+        }
+    }
+
+    /// Removes the waits for streams that have no work left, with the host work around them.
+    pub(super) fn drop_waits_for_nothing(&self, graph: &mut Model, kept: f64) {
+        let mut is_used: Vec<bool> = Vec::new();
+        for work in &graph.work {
+            is_used.resize(is_used.len().max(work.stream + 1), false);
+            is_used[work.stream] |= !work.dropped;
+        }
+        let is_over = |call: &HostCall| match call.action {
+            HostAction::Wait { awaited: Awaited::Stream(stream), .. } => is_used.get(stream) == Some(&false),
+            HostAction::Wait { awaited: Awaited::Work(work), .. } => !is_used[graph.work[work].stream],
+            _ => false,
+        };
+        let over: Vec<CallId> = (0..graph.calls.len()).filter(|call| is_over(&graph.calls[*call])).collect();
+        for call in over {
+            remove_call(graph, call);
+            remove_host_work(graph, call, kept);
+            self.remove_after(graph, call, kept);
         }
     }
 }

@@ -47,6 +47,7 @@ impl Declared for Resident {
                 hooks.drop_copy(graph, id, &own, terms.assumed.hooks);
             }
         }
+        hooks.drop_waits_for_nothing(graph, terms.assumed.hooks);
         made.extra_bytes = kept_of_step.values().copied().max().unwrap_or(0);
         made
     }
