@@ -35,6 +35,7 @@ use std::time::Duration;
 
 use cupti::Cupti;
 pub use output::UNFINISHED;
+pub use placement::node_of_memory;
 use settings::{Settings, When};
 pub use switch::{Extent, Switch};
 use writer::{Message, Writer};

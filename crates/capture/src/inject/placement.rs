@@ -153,6 +153,14 @@ pub(super) fn node_of(call: CopyCall, argument: impl Fn(usize) -> usize) -> Opti
     }
 }
 
+/// The NUMA node of memory of this process; `None` if it is on several, or if the kernel does not say.
+pub fn node_of_memory(start: usize, bytes: usize) -> Option<u32> {
+    match ask(start, bytes) {
+        Answer::Node(node) => Some(node).filter(|node| *node != SEVERAL_NODES),
+        Answer::Unknown | Answer::Refused(_) => None,
+    }
+}
+
 /// Why the kernel does not say where memory is, if it was asked and refused.
 pub(super) fn refusal() -> Option<String> {
     REFUSED.get().map(|error| std::io::Error::from_raw_os_error(*error).to_string())
