@@ -106,7 +106,8 @@ fn beside_own_work(
     };
     let copies_alone = |copies: u32| rig.on_both_streams(Timed::Main, || copied.queue(&rig.main, copies));
     let load_alone = |times: u32| rig.on_both_streams(Timed::Side, || load(times));
-    (copies_alone(1)?, load_alone(1)?);
+    copies_alone(1)?;
+    load_alone(1)?;
     let (one_copy, one_load) = (copies_alone(1)?, load_alone(4)?.div_ceil(4));
     let copies = per_repetition(one_copy, 2).min(max_covered(one_copy, one_load));
     let loads = to_cover(&[u64::from(copies) * one_copy], one_load);
