@@ -256,8 +256,7 @@ impl Record<'_> {
                     correlation.into(),
                     name.into(),
                 ]);
-                all(&grid.map(u64::from));
-                all(&block.map(u64::from));
+                [grid, block].into_iter().for_each(|three| all(&three.map(u64::from)));
                 all(&[registers.into(), shared_memory.into()]);
             }
             Self::Copy { start, end, on, correlation, bytes, kind, from, to, flags } => all(&[

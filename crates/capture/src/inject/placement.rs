@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_on_several_nodes_and_pages_without_one_are_told_apart() {
+    fn pages_on_several_nodes_are_not_pages_without_one() {
         assert_eq!(summary(&[1, 1, 1, 1]), Answer::Node(1));
         assert_eq!(summary(&[1, -2, 1, -14]), Answer::Node(1));
         assert_eq!(summary(&[1, 0, 1, 0]), Answer::Node(SEVERAL_NODES));

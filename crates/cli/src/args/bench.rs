@@ -42,7 +42,7 @@ pub(crate) struct MeasureArgs {
     /// Measure this GPU, by its CUDA number
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) gpu: u32,
-    /// Copy until told to stop: `--suite contention` starts this program again with it.
+    /// Copy until standard input says stop: `--suite contention` starts this program again with it.
     #[arg(long, value_name = "TASK", hide = true)]
     pub(crate) companion: Option<CompanionTask>,
     /// Evaluate samples saved by --raw instead of measuring
